@@ -1,0 +1,23 @@
+// How one start of a task ended: the record that is stored with the task and shown by the API.
+import { z } from 'zod'
+import { ATTEMPT_END_STATES, END_REASONS } from './states.ts'
+
+const reasons = Object.values(END_REASONS).flat()
+
+/** Times are milliseconds since 1970. */
+export const attemptEndSchema = z.object({
+  start: z.int().positive(),
+  attempt: z.int().positive(),
+  state: z.enum(ATTEMPT_END_STATES),
+  /** For every end but DONE_SUCCESS and DONE_ERROR. */
+  reason: z.enum(reasons).optional(),
+  /** The declared failure's own code; for DONE_ERROR. */
+  code: z.string().optional(),
+  message: z.string().optional(),
+  /** The worker process that ran it: host and process id. */
+  process: z.string(),
+  beganAt: z.int(),
+  endedAt: z.int(),
+})
+
+export type AttemptEnd = z.infer<typeof attemptEndSchema>

@@ -1,0 +1,37 @@
+// What happens to tasks, attempts and pools, as telemetry, results and webhooks hear of it.
+import type { AttemptEndState, EndReason, FinalStatus, PoolState, TaskKind } from './states.ts'
+
+interface AboutTask {
+  readonly queue: string
+  readonly task: string
+  readonly id: string
+}
+
+interface AboutAttempt extends AboutTask {
+  readonly kind: TaskKind
+  readonly start: number
+  readonly attempt: number
+  readonly correlationId: string | undefined
+}
+
+/** What follows for the task when an attempt has ended. */
+export type Consequence = FinalStatus | 'retrying' | 'handed_back'
+
+/** A closed union: consumers switch over `event` exhaustively. Durations are milliseconds. */
+export type TaskEvent =
+  | (AboutTask & { readonly event: 'task.enqueued' })
+  | (AboutAttempt & { readonly event: 'attempt.started'; readonly waitedMs: number })
+  | (AboutAttempt & {
+      readonly event: 'attempt.ended'
+      readonly state: AttemptEndState
+      readonly reason: EndReason | undefined
+      readonly code: string | undefined
+      readonly error: unknown
+      readonly durationMs: number
+      readonly then: Consequence
+      /** Until the next attempt; for `retrying`. */
+      readonly delayMs: number | undefined
+    })
+  /** The handler came back after its attempt had ended; its result was dropped. */
+  | (AboutAttempt & { readonly event: 'attempt.late'; readonly overrunMs: number })
+  | { readonly event: 'pool.state'; readonly queue: string; readonly from: PoolState; readonly to: PoolState }

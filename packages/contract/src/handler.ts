@@ -1,0 +1,96 @@
+// What a handler is, what it is given, and how handlers are matched to a catalogue at compile time.
+import type { Catalogue, DefinitionsOf } from './catalogue.ts'
+import { BullpenError } from './errors.ts'
+import type { ParsedInputOf, ReturnOf, TaskDefinition } from './task-definition.ts'
+import type { TaskId } from './task-id.ts'
+
+/** Structured log lines; every line of a context's log already carries the task's id, name, start and attempt. */
+export interface Log {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+/** What a worker opened at its start and its handlers use: database pools, HTTP clients, settings. */
+export type Resources = object
+
+/** All that a handler sees of one attempt. */
+export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extends Resources = object> {
+  readonly id: TaskId
+  readonly name: D['name']
+  /** Parsed by the definition's schema, defaults and transforms applied. */
+  readonly input: ParsedInputOf<D>
+  /** Counts every time that a handler was started for this task, from 1; grows even when the process died. */
+  readonly start: number
+  /** Counts what the retry policy counts, from 1. */
+  readonly attempt: number
+  readonly meta: Readonly<Record<string, string>>
+  readonly enqueuedAt: Date
+  readonly startedAt: Date
+  /** Follows the request through every log line; undefined when the caller gave none. */
+  readonly correlationId: string | undefined
+  /** Aborts when this attempt is to end: its time is up, or its pool drains. For a short task: {@link poolSignal}. Made when first read. */
+  readonly signal: AbortSignal
+  /** Aborts when the pool's drain reaches its deadline. One signal for the whole pool. */
+  readonly poolSignal: AbortSignal
+  readonly log: Log
+  readonly resources: R
+  /**
+   * Stores how far the task is, for whoever looks it up: a fraction from 0 to 1, and what is being done.
+   * One round trip to Redis; resolves when stored.
+   */
+  progress(fraction: number, note?: string): Promise<void>
+}
+
+export interface Handler<D extends TaskDefinition = TaskDefinition, R extends Resources = object> {
+  readonly task: D
+  /** The module that exports this handler, so that a thread or child process can import it alone. */
+  readonly module: string
+  readonly handle: (context: TaskContext<D, R>) => ReturnOf<D> | Promise<ReturnOf<D>>
+}
+
+/**
+ * One handler for each definition of the catalogue. Check a record with `satisfies Handlers<typeof catalogue, R>`: a
+ * task without a handler, or a handler that needs resources that `R` does not hold, does not compile.
+ */
+export type Handlers<C extends Catalogue, R extends Resources = object> = {
+  readonly [D in DefinitionsOf<C> as D['name']]: Handler<D, R>
+}
+
+/**
+ * A handler for one task. Export it from the module whose `import.meta.url` you pass.
+ *
+ * @example
+ * export default defineHandler(welcome, import.meta.url, async ({ input, resources }: TaskContext<typeof welcome, Resources>) => …)
+ * @throws BullpenError `invalid_handler` when `module` is not a module's URL.
+ */
+export function defineHandler<D extends TaskDefinition, R extends Resources = object>(
+  task: D,
+  module: string,
+  handle: Handler<D, R>['handle'],
+): Handler<D, R> {
+  if (!/^(file|data|node):/.test(module)) {
+    throw new BullpenError(
+      'invalid_handler',
+      `the handler of ${task.name} is given ${JSON.stringify(module)} as its module; pass import.meta.url`,
+    )
+  }
+  return Object.freeze({ task, module, handle })
+}
+
+/** The handler of a task among what a module exports. @throws BullpenError `invalid_handler` when there is none. */
+export function handlerIn(exports: Readonly<Record<string, unknown>>, task: string, module: string): Handler {
+  const found = Object.values(exports).find((value) => isHandler(value) && value.task.name === task)
+  if (!isHandler(found)) {
+    throw new BullpenError(
+      'invalid_handler',
+      `${module} exports no handler of ${task}; export what defineHandler returned`,
+    )
+  }
+  return found
+}
+
+function isHandler(value: unknown): value is Handler {
+  return typeof value === 'object' && value !== null && 'task' in value && 'module' in value && 'handle' in value
+}

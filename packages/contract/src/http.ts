@@ -1,0 +1,124 @@
+// Requests and responses of the HTTP API, made from the catalogue.
+import { z } from 'zod'
+import { attemptEndSchema } from './attempt-end.ts'
+import type { Catalogue } from './catalogue.ts'
+import { milliseconds } from './duration.ts'
+import { BullpenError } from './errors.ts'
+import { TASK_STATUSES } from './states.ts'
+import type { TaskDefinition } from './task-definition.ts'
+
+/** The longest time, in seconds, that a look-up may wait for a task's end. */
+export const LONGEST_WAIT_S = 30
+
+/** The most tasks in one page of a listing, and how many unless the caller says. */
+export const PAGE = { most: 200, usual: 50 } as const
+
+const durationText = z.string().superRefine((text, context) => {
+  try {
+    milliseconds(text)
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: error instanceof BullpenError ? error.message : String(error) })
+  }
+})
+
+const metaSchema = z
+  .record(z.string().max(64), z.string().max(256))
+  .refine((meta) => Object.keys(meta).length <= 16, 'at most 16 entries')
+
+/** What a POST /v1/tasks may say besides the task and its input. */
+const callOptions = {
+  meta: metaSchema
+    .optional()
+    .describe("The caller's own labels: at most 16, keys up to 64 and values up to 256 characters."),
+  delay: durationText.optional().describe("Earliest start, from now: '30s', '2h'."),
+  timeout: z
+    .union([z.literal('none'), durationText])
+    .optional()
+    .describe("Run timeout of each attempt of a long task; replaces the definition's. 'none' for no limit."),
+}
+
+/** The body of POST /v1/tasks for one definition. */
+export function enqueueRequestSchema(definition: TaskDefinition) {
+  return z
+    .strictObject({ task: z.literal(definition.name), input: definition.input, ...callOptions })
+    .meta({
+      id: `Enqueue ${definition.name}`,
+      ...(definition.summary === undefined ? {} : { description: definition.summary }),
+    })
+}
+
+/** What stands in a valid body, whatever the task. */
+export interface EnqueueRequest {
+  readonly task: string
+  readonly input: unknown
+  readonly meta?: Record<string, string>
+  readonly delay?: string
+  readonly timeout?: string
+}
+
+/** The body of POST /v1/tasks: one of the catalogue's tasks, told apart by `task`. */
+export function enqueueBodySchema(catalogue: Catalogue) {
+  const [first, ...rest] = catalogue.definitions.map(enqueueRequestSchema)
+  if (first === undefined) throw new BullpenError('invalid_definition', 'a catalogue holds at least one definition')
+  return z.discriminatedUnion('task', [first, ...rest])
+}
+
+const linksSchema = z.object({ self: z.string(), wait: z.string(), queue: z.string() })
+
+export const acceptedSchema = z
+  .object({ id: z.string(), status: z.enum(TASK_STATUSES), links: linksSchema })
+  .meta({ id: 'Accepted', description: 'The task is stored in Redis.' })
+
+const time = z.iso.datetime()
+
+/** One task, whatever its definition. Times are RFC 3339 in UTC. */
+export const taskViewSchema = z
+  .object({
+    id: z.string(),
+    task: z.string(),
+    version: z.int(),
+    queue: z.string(),
+    status: z.enum(TASK_STATUSES),
+    state: z
+      .enum([...attemptEndSchema.shape.state.options, 'NEW', 'IN_PROCESS'])
+      .optional()
+      .describe("The newest attempt's state."),
+    reason: z.string().optional(),
+    starts: z.int().describe('How often a handler was started.'),
+    attempts: z.int().describe('Attempts used up.'),
+    maxAttempts: z.int(),
+    input: z.unknown(),
+    output: z.unknown().optional().describe('When completed.'),
+    error: z.object({ code: z.string(), message: z.string() }).optional().describe("The newest failed attempt's."),
+    progress: z.object({ fraction: z.number(), note: z.string().optional() }).optional(),
+    meta: z.record(z.string(), z.string()),
+    correlationId: z.string().optional(),
+    enqueuedAt: time,
+    dueAt: time.optional(),
+    startedAt: time.optional(),
+    endedAt: time.optional(),
+    history: z.array(attemptEndSchema.omit({ beganAt: true, endedAt: true }).extend({ beganAt: time, endedAt: time })),
+    links: linksSchema,
+  })
+  .meta({ id: 'Task' })
+
+export type TaskView = z.infer<typeof taskViewSchema>
+export type Accepted = z.infer<typeof acceptedSchema>
+
+export const waitSchema = z.coerce.number().min(0).max(LONGEST_WAIT_S)
+
+export const listQuerySchema = z.strictObject({
+  queue: z.string(),
+  status: z.enum(TASK_STATUSES),
+  limit: z.coerce.number().int().min(1).max(PAGE.most).default(PAGE.usual),
+  cursor: z.string().max(256).optional(),
+})
+
+export const taskPageSchema = z
+  .object({
+    tasks: z.array(taskViewSchema),
+    next: z.string().optional().describe('The cursor of the next page; absent on the last.'),
+  })
+  .meta({ id: 'TaskPage' })
+
+export type TaskPage = z.infer<typeof taskPageSchema>

@@ -1,0 +1,53 @@
+// The contract's public surface: what a producer and a worker must both know.
+
+// Stored with a task
+export { type AttemptEnd, attemptEndSchema } from './attempt-end.ts'
+export { type Catalogue, type DefinitionsOf, defineCatalogue, type NamesOf } from './catalogue.ts'
+// Defining tasks
+export { type Duration, formatDuration, type Limit, milliseconds } from './duration.ts'
+export { ENVELOPE_VERSION, type Envelope, envelopeSchema } from './envelope.ts'
+export { BullpenError, ERROR_CODES, type ErrorCode, type Fault } from './errors.ts'
+export type { Consequence, TaskEvent } from './events.ts'
+// Handling tasks
+export {
+  defineHandler,
+  type Handler,
+  type Handlers,
+  handlerIn,
+  type Log,
+  type Resources,
+  type TaskContext,
+} from './handler.ts'
+// Over HTTP
+export {
+  type Accepted,
+  acceptedSchema,
+  type EnqueueRequest,
+  enqueueBodySchema,
+  LONGEST_WAIT_S,
+  listQuerySchema,
+  PAGE,
+  type TaskPage,
+  type TaskView,
+  taskPageSchema,
+  taskViewSchema,
+  waitSchema,
+} from './http.ts'
+export { nearest } from './nearest.ts'
+export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, type Problem, problemSchema } from './problem.ts'
+export { DEFAULT_RETRY, type RetryOptions, type RetryPolicy } from './retry-policy.ts'
+// Words
+export * from './states.ts'
+export {
+  defineTask,
+  type InputOf,
+  type OutputOf,
+  type ParsedInputOf,
+  type ReturnOf,
+  type TaskDefinition,
+  type TaskName,
+  type TaskOptions,
+} from './task-definition.ts'
+export { TaskError } from './task-error.ts'
+export { ID_RANDOM_BYTES, makeTaskId, QUEUE_NAME, readTaskId, type TaskId, taskId } from './task-id.ts'
+export type { Progress, TaskRecord } from './task-record.ts'

@@ -1,0 +1,130 @@
+// The contract of one task: its name, its input and output, and how it is run.
+import { z } from 'zod'
+import { type Limit, limitMs } from './duration.ts'
+import { BullpenError } from './errors.ts'
+import { type RetryOptions, type RetryPolicy, retryPolicy } from './retry-policy.ts'
+import type { Isolation, TaskKind } from './states.ts'
+import { QUEUE_NAME } from './task-id.ts'
+
+/** A task's name: two or more lower-case words joined by dots, such as `files.digest-tree`. */
+export type TaskName = `${string}.${string}`
+
+interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output extends z.ZodType> {
+  readonly name: Name
+  /** Of this contract; stored with every task. Default 1. */
+  readonly version?: number
+  readonly queue: string
+  /** One line for the API reference. */
+  readonly summary?: string
+  /** A zod object refuses unknown fields unless it says `.loose()`. */
+  readonly input: Input
+  readonly output: Output
+  readonly retry?: RetryOptions
+}
+
+interface ShortOptions {
+  /** Runs in the worker itself, untimed and unstoppable, with almost no overhead. */
+  readonly kind: 'short'
+}
+
+interface LongOptions {
+  /** Timed and stoppable. The default. */
+  readonly kind?: 'long'
+  /** From the handler's start to its end. Unset: the pool's default; `'none'`: no limit. */
+  readonly timeout?: Limit
+  /** From the signal to the freed slot. Unset: the pool's default. */
+  readonly grace?: Limit
+  /** Where the handler runs. Default `inline`: it shares the process, can be signalled, can't be killed. */
+  readonly isolation?: Isolation
+}
+
+export type TaskOptions<Name extends TaskName, Input extends z.ZodType, Output extends z.ZodType> = CommonOptions<
+  Name,
+  Input,
+  Output
+> &
+  (ShortOptions | LongOptions)
+
+/** What {@link defineTask} returns: frozen, with defaults filled in and durations in milliseconds. */
+export interface TaskDefinition<
+  Name extends TaskName = TaskName,
+  Input extends z.ZodType = z.ZodType,
+  Output extends z.ZodType = z.ZodType,
+> {
+  readonly name: Name
+  readonly version: number
+  readonly queue: string
+  readonly summary: string | undefined
+  readonly kind: TaskKind
+  readonly input: Input
+  readonly output: Output
+  /** Undefined inherits the pool's default. */
+  readonly timeoutMs: number | 'none' | undefined
+  readonly graceMs: number | 'none' | undefined
+  readonly retry: RetryPolicy
+  readonly isolation: Isolation
+}
+
+/** What a caller sends: the input before the schema's defaults and transforms. */
+export type InputOf<D extends TaskDefinition> = z.input<D['input']>
+/** What a handler sees: the input after them. */
+export type ParsedInputOf<D extends TaskDefinition> = z.output<D['input']>
+/** What a handler returns: the output before the schema's defaults and transforms. */
+export type ReturnOf<D extends TaskDefinition> = z.input<D['output']>
+/** What a caller gets back. */
+export type OutputOf<D extends TaskDefinition> = z.output<D['output']>
+
+const NAME = /^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)+$/
+
+/**
+ * Defines a task. Pure: nothing is registered anywhere.
+ *
+ * @throws BullpenError `invalid_definition` or `invalid_duration`, naming the task, the setting and what is right.
+ */
+export function defineTask<const Name extends TaskName, Input extends z.ZodType, Output extends z.ZodType>(
+  options: TaskOptions<Name, Input, Output>,
+): TaskDefinition<Name, Input, Output> {
+  const { name, queue, version = 1, kind = 'long' } = options
+  const wrong = (message: string): never => {
+    throw new BullpenError('invalid_definition', `task ${JSON.stringify(name)}: ${message}`)
+  }
+  if (!NAME.test(name) || name.length > 80) {
+    wrong("a name is two or more lower-case words joined by dots, at most 80 characters, such as 'email.welcome'")
+  }
+  if (!QUEUE_NAME.test(queue)) {
+    wrong(
+      `queue is ${JSON.stringify(queue)}; a queue's name is lower-case letters, digits, dots and underscores, at most 40`,
+    )
+  }
+  if (!Number.isInteger(version) || version < 1) wrong(`version is ${version}; it is a whole number from 1`)
+  const long: LongOptions = options.kind === 'short' ? {} : options
+  if (options.kind === 'short') refuseLongSettings(options, wrong)
+  return Object.freeze({
+    name,
+    version,
+    queue,
+    summary: options.summary,
+    kind,
+    input: refusingUnknownFields(options.input),
+    output: options.output,
+    timeoutMs: limitMs(long.timeout, `timeout of ${name}`),
+    graceMs: limitMs(long.grace, `grace of ${name}`),
+    retry: Object.freeze(retryPolicy(options.retry ?? {}, name)),
+    isolation: long.isolation ?? 'inline',
+  })
+}
+
+/** Types already refuse these; plain JavaScript and casts come by here. */
+function refuseLongSettings(options: object, wrong: (message: string) => never): void {
+  for (const setting of ['timeout', 'grace', 'isolation']) {
+    if (setting in options)
+      wrong(`a short task is neither timed nor isolated, so it has no ${setting}; say kind: 'long'`)
+  }
+}
+
+/** Dropping a misspelt field silently would lose what the caller meant. */
+function refusingUnknownFields<S extends z.ZodType>(schema: S): S {
+  const object: z.ZodType = schema
+  if (!(object instanceof z.ZodObject) || object.def.catchall !== undefined) return schema
+  return object.strict() as z.ZodType as S
+}
