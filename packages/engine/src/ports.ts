@@ -1,0 +1,80 @@
+// What the engine asks of the world: time, chance, a place for events, and a broker that keeps tasks.
+import type { Progress, TaskEvent, TaskId, TaskRecord, TaskStatus } from '@bullpen/contract'
+
+export interface Clock {
+  /** Milliseconds since 1970. */
+  now(): number
+  /** Milliseconds since any fixed moment, never going back; fractions count. */
+  monotonic(): number
+  /** Calls back once after `ms`; the returned function prevents it. */
+  after(ms: number, callback: () => void): () => void
+}
+
+/** A number from 0 (included) to 1 (excluded). */
+export type Random = () => number
+
+/** Hears of everything that happens; must neither throw nor wait. */
+export type EventSink = (event: TaskEvent) => void
+
+/** A task on its way into the queue; its id is made before the broker is asked. */
+export interface NewTask {
+  readonly id: TaskId
+  readonly task: string
+  readonly version: number
+  readonly queue: string
+  readonly input: unknown
+  readonly maxAttempts: number
+  readonly enqueuedAt: number
+  readonly meta: Readonly<Record<string, string>> | undefined
+  readonly correlationId: string | undefined
+  readonly delayMs: number | undefined
+  readonly timeoutMs: number | 'none' | undefined
+}
+
+export interface ListQuery {
+  readonly queue: string
+  readonly status: TaskStatus
+  /** 1 to 200. */
+  readonly limit: number
+  /** From the page before; opaque. */
+  readonly cursor: string | undefined
+}
+
+export interface Page {
+  readonly tasks: readonly TaskRecord[]
+  readonly next: string | undefined
+}
+
+/**
+ * Keeps tasks. Every method rejects with BullpenError `redis_unavailable` within the broker's command timeout when the
+ * store can't be reached.
+ */
+export interface Broker {
+  /** Stores the task; the same id twice stores it once. One round trip. When it rejects, the task may have been stored. */
+  enqueue(task: NewTask): Promise<void>
+  /** The task as it stands, or undefined. One round trip, whatever the queue's length. */
+  find(id: TaskId): Promise<TaskRecord | undefined>
+  /** The task once its status is final, or as it stands when the signal aborts; undefined when there is none. */
+  settled(id: TaskId, signal: AbortSignal): Promise<TaskRecord | undefined>
+  /** @throws BullpenError `invalid_cursor` for a cursor of another listing. */
+  list(query: ListQuery): Promise<Page>
+  /** How many tasks of a queue are in each status. `retrying` ones count as scheduled: they share a set. One round trip. */
+  counts(queue: string): Promise<Readonly<Record<TaskStatus, number>>>
+  /** One round trip; rejects when the store does not answer. */
+  ping(): Promise<void>
+  close(): Promise<void>
+}
+
+/** A task that a pool has taken: it holds the lock. */
+export interface TakenTask {
+  readonly id: TaskId
+  readonly task: string
+  /** As stored; unread. */
+  readonly envelope: unknown
+  readonly start: number
+  readonly attempt: number
+  readonly maxAttempts: number
+  /** When it became ready to run: its enqueueing plus its delay. */
+  readonly readyAt: number
+  progress(progress: Progress): Promise<void>
+}
