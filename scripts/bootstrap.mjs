@@ -1,9 +1,9 @@
 // Runs a command of scripts/ on any machine with Node >= 18 and npm: installs what is missing, then uses Node >= 24.
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { constants } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { foreground } from './foreground.mjs'
 
 const COMMANDS = {
   start: 'the platform in one terminal: Redis, the API, two workers',
@@ -91,16 +91,8 @@ function findNode() {
 
 function runScript(node, command, args) {
   const path = [join(root, 'node_modules/.bin'), process.env.PATH].join(delimiter)
-  const child = spawn(node, [join(root, `scripts/${command}.mjs`), ...args], {
-    cwd: root,
-    stdio: 'inherit',
-    env: { ...process.env, PATH: path, INIT_CWD: process.env.INIT_CWD ?? process.cwd() },
-  })
-  // Ctrl-C on a terminal reaches the child by itself; a second SIGINT would mean "now" to it.
-  process.on('SIGINT', () => process.stdin.isTTY || child.kill('SIGINT'))
-  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
-  child.once('error', (error) => fail(`${node} can't be started: ${error.message}`))
-  child.once('exit', (code, signal) => process.exit(code ?? 128 + (constants.signals[signal] ?? 0)))
+  const env = { ...process.env, PATH: path, INIT_CWD: process.env.INIT_CWD ?? process.cwd() }
+  return foreground(node, [join(root, `scripts/${command}.mjs`), ...args], { cwd: root, env })
 }
 
 const [command, ...args] = process.argv.slice(2)
@@ -113,4 +105,4 @@ if (!Object.hasOwn(COMMANDS, command ?? '')) {
   fail(`${problem}. There are:\n${list.join('\n')}`)
 }
 await install()
-runScript(findNode(), command, args)
+process.exit(await runScript(findNode(), command, args))

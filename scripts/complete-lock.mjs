@@ -1,0 +1,93 @@
+// Completes package-lock.json for platforms other than the one that wrote it, and removes download addresses.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+
+const SYSTEMS = ['android', 'darwin', 'freebsd', 'linux', 'netbsd', 'openbsd', 'openharmony', 'sunos', 'win32', 'aix']
+const PROCESSORS = ['arm64', 'arm', 'ia32', 'loong64', 'mips64el', 'ppc64', 'riscv64', 's390x', 'wasm32', 'x64']
+/** How packages spell what npm spells otherwise. */
+const SPELLINGS = { windows: 'win32', 64: 'x64', armhf: 'arm', aarch64: 'arm64' }
+
+/**
+ * What a package's name says about where it can run: `@rolldown/binding-linux-arm64-musl` gives linux, arm64, musl.
+ * @param {string} name
+ * @returns {{ os?: string[], cpu?: string[], libc?: string[] }}
+ */
+export function platformOf(name) {
+  const words = name
+    .split('/')
+    .at(-1)
+    .split('-')
+    .map((word) => SPELLINGS[word] ?? word)
+  const os = words.filter((word) => SYSTEMS.includes(word))
+  const cpu = words.filter((word) => PROCESSORS.includes(word))
+  const libc = words.flatMap((word) => (/^musl/.test(word) ? ['musl'] : /^gnu/.test(word) ? ['glibc'] : []))
+  const known = { os, cpu, libc: os.includes('linux') ? libc : [] }
+  return Object.fromEntries(Object.entries(known).filter(([, values]) => values.length > 0))
+}
+
+/** Does node find `name` from the package at `path`, in a node_modules of that folder or of one above it? */
+function isThere(packages, path, name) {
+  for (let at = path; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('/')))) {
+    if (packages[`${at}/node_modules/${name}`] !== undefined) return true
+  }
+  return packages[`node_modules/${name}`] !== undefined
+}
+
+/**
+ * The optional packages that the lock names and does not hold.
+ * @param {{ packages: Record<string, any> }} lock
+ */
+export function missingOptionals({ packages }) {
+  return Object.entries(packages).flatMap(([path, { optionalDependencies = {} }]) =>
+    Object.entries(optionalDependencies)
+      .filter(([name]) => !isThere(packages, path, name))
+      .map(([name, version]) => ({ name, version, by: path })),
+  )
+}
+
+/** The entries that say where a package is downloaded. A link's `resolved` is a folder of this repository. */
+export const downloadAddresses = ({ packages }) =>
+  Object.entries(packages)
+    .filter(([, entry]) => entry.resolved !== undefined && !entry.link)
+    .map(([path]) => path)
+
+/**
+ * The lock, completed: entries sorted as npm sorts them, nothing else changed.
+ * @template {{ packages: Record<string, any> }} Lock
+ * @param {Lock} lock
+ * @returns {Lock}
+ */
+export function completed(lock) {
+  const packages = structuredClone(lock.packages)
+  for (const path of downloadAddresses(lock)) delete packages[path].resolved
+  for (const { name, version, by } of missingOptionals(lock)) {
+    if (!/^\d/.test(version)) throw new Error(`${by} wants ${name} ${version}: only an exact version can be completed`)
+    const { dev, engines } = packages[by]
+    const { os, cpu, libc } = platformOf(name)
+    const known = { version, cpu, dev, libc, optional: true, os, engines } // JSON leaves out what is undefined
+    packages[`node_modules/${name}`] = known
+  }
+  const order = ([a], [b]) => a.localeCompare(b, 'en')
+  return { ...lock, packages: Object.fromEntries(Object.entries(packages).sort(order)) }
+}
+
+/** Completes the file, or says what it lacks. */
+function main(args) {
+  const file = join(import.meta.dirname, '../package-lock.json')
+  const lock = JSON.parse(readFileSync(file, 'utf8'))
+  const missing = missingOptionals(lock)
+  const addresses = downloadAddresses(lock)
+  if (!args.includes('--check')) {
+    writeFileSync(file, `${JSON.stringify(completed(lock), null, 2)}\n`)
+    console.log(`package-lock.json: ${missing.length} entries added, ${addresses.length} download addresses removed`)
+    return 0
+  }
+  for (const { name, version, by } of missing) console.error(`missing: ${name}@${version}, optional for ${by}`)
+  for (const path of addresses) console.error(`download address: ${path}`)
+  const complete = missing.length + addresses.length === 0
+  console.log(complete ? 'package-lock.json is complete' : 'package-lock.json is not complete; run: npm run lock')
+  return complete ? 0 : 1
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) process.exit(main(process.argv.slice(2)))
