@@ -28,7 +28,7 @@ export type TaskEvent =
       readonly code: string | undefined
       readonly error: unknown
       readonly durationMs: number
-      readonly then: Consequence
+      readonly verdict: Consequence
       /** Until the next attempt; for `retrying`. */
       readonly delayMs: number | undefined
     })

@@ -1,5 +1,15 @@
 // The engine's public surface.
+
+export type { Interruption } from './interruption.ts'
+export type { Limits } from './limits.ts'
+export type { Middleware } from './middleware.ts'
+export { POOL_TRANSITIONS } from './pool-machine.ts'
+// Ports
 export type { Broker, Clock, EventSink, ListQuery, NewTask, Page, Random, TakenTask } from './ports.ts'
+export { makeRegistry, type Registry } from './registry.ts'
+// Running attempts
+export { type Conclusion, type RunnerHost, runAttempt } from './runner.ts'
+// Settings
 export {
   checkSettings,
   flagOf,
@@ -11,3 +21,6 @@ export {
   type SettingsSources,
   type SettingsTable,
 } from './settings.ts'
+// State machines
+export { assertTransition, type Transitions } from './state-machine.ts'
+export type { Verdict } from './verdict.ts'

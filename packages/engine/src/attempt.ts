@@ -1,0 +1,107 @@
+// One attempt while it lasts: the context that its handler sees, and the state that it is in.
+import type { AttemptState, Log, Progress, TaskContext, TaskId } from '@bullpen/contract'
+import { ATTEMPT_TRANSITIONS } from './attempt-machine.ts'
+import type { TakenTask } from './ports.ts'
+import type { Reading } from './reading.ts'
+import { assertTransition } from './state-machine.ts'
+
+/** What an attempt needs of the pool that runs it. */
+export interface AttemptHost {
+  readonly poolSignal: AbortSignal
+  readonly resources: object
+  /** A log whose lines carry these fields. */
+  readonly logFor: (fields: object) => Log
+}
+
+/**
+ * A class, where the rest are functions: signal and log are made when first read, from the prototype's getters, so that
+ * a task that reads neither pays for neither.
+ */
+export class Attempt implements TaskContext {
+  readonly id: TaskId
+  readonly name: TaskContext['name']
+  readonly start: number
+  readonly attempt: number
+  readonly input: unknown
+  readonly meta: Readonly<Record<string, string>>
+  readonly correlationId: string | undefined
+  readonly resources: object
+  readonly poolSignal: AbortSignal
+  readonly #taken: TakenTask
+  readonly #host: AttemptHost
+  readonly #reading: Reading
+  readonly #beganAt: number
+  #state: AttemptState = 'NEW'
+  #controller: AbortController | undefined
+  #abortReason: Error | undefined
+  #log: Log | undefined
+
+  constructor(taken: TakenTask, reading: Reading, beganAt: number, host: AttemptHost) {
+    this.id = taken.id
+    this.name = reading.runnable.definition.name
+    this.start = taken.start
+    this.attempt = taken.attempt
+    this.input = reading.input
+    this.meta = reading.meta
+    this.correlationId = reading.correlationId
+    this.resources = host.resources
+    this.poolSignal = host.poolSignal
+    this.#taken = taken
+    this.#host = host
+    this.#reading = reading
+    this.#beganAt = beganAt
+  }
+
+  get state(): AttemptState {
+    return this.#state
+  }
+
+  /** @throws BullpenError `illegal_transition`. */
+  moveTo(state: AttemptState): void {
+    assertTransition('an attempt', ATTEMPT_TRANSITIONS, this.#state, state)
+    this.#state = state
+  }
+
+  get enqueuedAt(): Date {
+    return new Date(this.#reading.enqueuedAt)
+  }
+
+  get startedAt(): Date {
+    return new Date(this.#beganAt)
+  }
+
+  get signal(): AbortSignal {
+    if (this.#reading.runnable.definition.kind === 'short') return this.poolSignal
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#abortReason !== undefined) this.#controller.abort(this.#abortReason)
+    }
+    return this.#controller.signal
+  }
+
+  /** Tells the handler that its attempt is to end; a signal that nobody has read yet is born aborted. */
+  abort(reason: Error): void {
+    this.#abortReason ??= reason
+    this.#controller?.abort(reason)
+  }
+
+  get log(): Log {
+    this.#log ??= this.#host.logFor({
+      task: this.name,
+      id: this.id,
+      start: this.start,
+      attempt: this.attempt,
+      ...(this.correlationId === undefined ? {} : { correlationId: this.correlationId }),
+    })
+    return this.#log
+  }
+
+  async progress(fraction: number, note?: string): Promise<void> {
+    if (!(fraction >= 0 && fraction <= 1)) {
+      throw new RangeError(`progress is a fraction from 0 to 1; got ${fraction}`)
+    }
+    const progress: Progress = note === undefined ? { fraction } : { fraction, note }
+    // An attempt that has ended owns the task no more: another start may be reporting by now.
+    if (this.#state === 'IN_PROCESS') await this.#taken.progress(progress)
+  }
+}

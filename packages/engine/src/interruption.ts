@@ -1,0 +1,75 @@
+// Running a long handler that its timer or its pool may interrupt: signal, grace, freed slot, late result.
+import type { EndReason } from '@bullpen/contract'
+import type { Limits } from './limits.ts'
+import type { Outcome } from './outcome.ts'
+import type { Clock } from './ports.ts'
+
+/** A running long attempt, as its pool sees it. */
+export interface Interruption {
+  /** Closes the attempt's context: the handler is signalled and has the grace period to end. Twice is once. */
+  close(reason: EndReason<'TERMINATED_CTX_CLOSED'>): void
+}
+
+export interface TimedRun {
+  /** Runs the handler; never rejects. */
+  readonly call: () => Promise<Outcome>
+  readonly limits: Limits
+  readonly clock: Clock
+  readonly interruptible: Set<Interruption>
+  /** Aborts the handler's signal. */
+  readonly signal: (reason: Error) => void
+  /** The handler came back this long after its attempt had ended. */
+  readonly late: (overrunMs: number) => void
+}
+
+/** An interruption is what `ctx.signal.reason` holds: an Error named as the platform names its own. */
+function reasonFor(outcome: Outcome & { kind: 'timed_out' | 'closed' }): Error {
+  return outcome.kind === 'timed_out'
+    ? new DOMException(`the ${outcome.reason} limit of ${outcome.limitMs} ms passed`, 'TimeoutError')
+    : new DOMException(`the attempt's context was closed: ${outcome.reason}`, 'AbortError')
+}
+
+/**
+ * The handler's outcome, or the interruption's. Resolves when the handler ends, or `grace` after the signal, whichever is
+ * first: then the slot is free although the handler may still run.
+ *
+ * After a timeout the end is decided at the signal, and whatever the handler returns later is a late result. After a
+ * close, valid output within the grace still counts: its effect happened, and doing it again would double it.
+ */
+export function runTimed({ call, limits, clock, interruptible, signal, late }: TimedRun): Promise<Outcome> {
+  const { promise, resolve } = Promise.withResolvers<Outcome>()
+  let interrupted: (Outcome & { kind: 'timed_out' | 'closed' }) | undefined
+  let over = false
+  let endedAt = 0
+  let stopTimer = (): void => {}
+
+  const end = (outcome: Outcome): void => {
+    stopTimer()
+    interruptible.delete(interruption)
+    over = true
+    resolve(outcome)
+  }
+  const interrupt = (outcome: Outcome & { kind: 'timed_out' | 'closed' }): void => {
+    if (interrupted !== undefined || over) return
+    interrupted = outcome
+    endedAt = clock.monotonic()
+    stopTimer()
+    if (limits.graceMs !== 'none') stopTimer = clock.after(limits.graceMs, () => end(outcome))
+    signal(reasonFor(outcome))
+  }
+  const interruption: Interruption = { close: (reason) => interrupt({ kind: 'closed', reason }) }
+  const returned = (outcome: Outcome): void => {
+    const stillCounts =
+      interrupted === undefined || (interrupted.kind === 'closed' && outcome.kind === 'returned' && !over)
+    if (!stillCounts) late(clock.monotonic() - endedAt)
+    if (!over) end(stillCounts ? outcome : (interrupted ?? outcome))
+  }
+
+  interruptible.add(interruption)
+  const { timeoutMs } = limits
+  if (timeoutMs !== 'none') {
+    stopTimer = clock.after(timeoutMs, () => interrupt({ kind: 'timed_out', reason: 'run', limitMs: timeoutMs }))
+  }
+  call().then(returned)
+  return promise
+}

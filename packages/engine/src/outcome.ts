@@ -1,0 +1,72 @@
+// What came of running a handler, and the end state that it gives the attempt.
+import { type AttemptEndState, type EndReason, TaskError } from '@bullpen/contract'
+
+/** A closed set: whatever a handler does becomes one of these. */
+export type Outcome =
+  /** Output that the contract accepts. */
+  | { readonly kind: 'returned'; readonly output: unknown }
+  /** A failure that the handler, or the runner on its behalf, declared. */
+  | { readonly kind: 'declared'; readonly error: TaskError }
+  /** The seeds' panic: anything undeclared. */
+  | { readonly kind: 'panicked'; readonly reason: EndReason<'RECOVER_ERR'>; readonly error: Error }
+  /** A time limit passed; `limitMs` is the one. */
+  | { readonly kind: 'timed_out'; readonly reason: EndReason<'TERMINATED_TIMEOUT'>; readonly limitMs: number }
+  /** The attempt's context was closed before it was done. */
+  | { readonly kind: 'closed'; readonly reason: EndReason<'TERMINATED_CTX_CLOSED'> }
+
+/** How the attempt ended, in the words that are stored. */
+export interface Ending {
+  readonly state: AttemptEndState
+  readonly reason: EndReason | undefined
+  /** The declared failure's own code. */
+  readonly code: string | undefined
+  readonly message: string | undefined
+  /** For logs; never stored whole. */
+  readonly error: unknown
+}
+
+const SUCCESS: Ending = Object.freeze({
+  state: 'DONE_SUCCESS',
+  reason: undefined,
+  code: undefined,
+  message: undefined,
+  error: undefined,
+})
+
+export function endingOf(outcome: Outcome): Ending {
+  switch (outcome.kind) {
+    case 'returned':
+      return SUCCESS
+    case 'declared': {
+      const { error } = outcome
+      return { state: 'DONE_ERROR', reason: undefined, code: error.code, message: error.message, error }
+    }
+    case 'panicked': {
+      const { error, reason } = outcome
+      return { state: 'RECOVER_ERR', reason, code: undefined, message: `${error.name}: ${error.message}`, error }
+    }
+    case 'timed_out': {
+      const message = `the ${outcome.reason} limit of ${outcome.limitMs} ms passed`
+      return { state: 'TERMINATED_TIMEOUT', reason: outcome.reason, code: undefined, message, error: undefined }
+    }
+    case 'closed': {
+      const message = `the attempt's context was closed: ${outcome.reason}`
+      return { state: 'TERMINATED_CTX_CLOSED', reason: outcome.reason, code: undefined, message, error: undefined }
+    }
+  }
+}
+
+/** What a handler threw: a declared failure, or a panic. Throwing something that is no Error is a panic too. */
+export function outcomeOfThrow(thrown: unknown): Outcome {
+  if (thrown instanceof TaskError) return { kind: 'declared', error: thrown }
+  const error = thrown instanceof Error ? thrown : new Error(`the handler threw ${describe(thrown)}, which is no Error`)
+  return { kind: 'panicked', reason: 'unexpected_error', error }
+}
+
+function describe(value: unknown): string {
+  try {
+    return String(JSON.stringify(value)).slice(0, 200)
+  } catch {
+    return typeof value
+  }
+}

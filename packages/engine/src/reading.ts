@@ -1,0 +1,63 @@
+// Reading a taken task: from what Redis holds to a definition, its handler and a parsed input.
+import { ENVELOPE_VERSION, type Envelope, envelopeSchema, TaskError } from '@bullpen/contract'
+import type { z } from 'zod'
+import type { TakenTask } from './ports.ts'
+import type { Registry, Runnable } from './registry.ts'
+
+/** What could be read of a task that is ready to run. */
+export interface Reading {
+  readonly runnable: Runnable
+  /** Parsed by the definition's schema. */
+  readonly input: unknown
+  readonly meta: Readonly<Record<string, string>>
+  readonly correlationId: string | undefined
+  readonly enqueuedAt: number
+  readonly callTimeoutMs: number | 'none' | undefined
+}
+
+const NO_META: Readonly<Record<string, string>> = Object.freeze({})
+
+/**
+ * The reading, or the declared failure that stands in its way. What a newer deploy may have written is retryable, since
+ * another worker may be able to read it; what nobody can read is permanent.
+ */
+export function readTask(taken: TakenTask, registry: Registry): Reading | TaskError {
+  const runnable = registry.get(taken.task)
+  if (runnable === undefined) {
+    return new TaskError(
+      'unknown_task',
+      `this worker's catalogue has no task ${taken.task}; is the worker older than its producer?`,
+    )
+  }
+  const envelope = readEnvelope(taken.envelope)
+  if (envelope instanceof TaskError) return envelope
+  const parsed = runnable.definition.input.safeParse(envelope.input)
+  if (!parsed.success) return wrongInput(runnable, envelope, parsed.error)
+  return {
+    runnable,
+    input: parsed.data,
+    meta: envelope.meta ?? NO_META,
+    correlationId: envelope.correlationId,
+    enqueuedAt: envelope.enqueuedAt,
+    callTimeoutMs: envelope.timeoutMs,
+  }
+}
+
+function readEnvelope(stored: unknown): Envelope | TaskError {
+  const parsed = envelopeSchema.safeParse(stored)
+  if (parsed.success) return parsed.data
+  const version = typeof stored === 'object' && stored !== null && 'v' in stored ? stored.v : undefined
+  const newer = typeof version === 'number' && version > ENVELOPE_VERSION
+  const why = newer
+    ? `it is of version ${version}, and this worker reads ${ENVELOPE_VERSION}`
+    : parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ')
+  return new TaskError('unreadable_envelope', `the stored task can't be read: ${why}`, { retryable: newer })
+}
+
+function wrongInput(runnable: Runnable, envelope: Envelope, error: z.ZodError): TaskError {
+  const { name, version } = runnable.definition
+  const places = error.issues.map((issue) => `${['input', ...issue.path].join('.')}: ${issue.message}`).join('; ')
+  return new TaskError('invalid_input', `the input does not fit ${name} version ${version}: ${places}`, {
+    retryable: envelope.version > version,
+  })
+}

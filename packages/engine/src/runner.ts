@@ -1,0 +1,184 @@
+// The runner: one attempt as a pipeline of named steps, from a taken task to an ending and a verdict.
+import { type AttemptEnd, DEFAULT_RETRY, type RetryPolicy, TaskError, type TaskKind } from '@bullpen/contract'
+import { Attempt, type AttemptHost } from './attempt.ts'
+import { type Interruption, runTimed } from './interruption.ts'
+import { type Limits, limitsOf } from './limits.ts'
+import { type Ending, endingOf, type Outcome, outcomeOfThrow } from './outcome.ts'
+import type { Clock, EventSink, Random, TakenTask } from './ports.ts'
+import { type Reading, readTask } from './reading.ts'
+import type { Registry } from './registry.ts'
+import { decide, type Verdict } from './verdict.ts'
+
+/** What a pool gives to every attempt that it runs. */
+export interface RunnerHost extends AttemptHost {
+  readonly registry: Registry
+  readonly clock: Clock
+  readonly random: Random
+  readonly sink: EventSink
+  readonly queue: string
+  /** The pool's default limits for long tasks. */
+  readonly limits: Limits
+  /** This process, for the record: host and process id. */
+  readonly process: string
+  /** The long attempts that are running, so that a drain can close them. */
+  readonly interruptible: Set<Interruption>
+}
+
+export interface Conclusion {
+  readonly end: AttemptEnd
+  readonly verdict: Verdict
+  /** What was thrown, for logs; its stack is kept with the task. */
+  readonly error: unknown
+}
+
+/**
+ * Runs one attempt to its end. Never rejects: whatever the handler does becomes an outcome. Emits `attempt.started` and
+ * `attempt.ended`, and `attempt.late` when the handler comes back after its attempt has ended.
+ *
+ * Steps: read → begin → call (short: as it is; long: timed, interruptible) → check the output → conclude.
+ */
+export async function runAttempt(taken: TakenTask, host: RunnerHost): Promise<Conclusion> {
+  const reading = readTask(taken, host.registry)
+  if (reading instanceof TaskError) return refuse(taken, reading, host)
+  const run = begin(taken, reading, host)
+  const outcome = run.kind === 'short' ? await call(run) : await callTimed(run)
+  return conclude(run, outcome)
+}
+
+/** An attempt that has begun, with what the later steps need. */
+interface Run {
+  readonly kind: TaskKind
+  readonly taken: TakenTask
+  readonly reading: Reading
+  readonly attempt: Attempt
+  readonly host: RunnerHost
+  readonly beganAt: number
+  readonly beganMonotonic: number
+}
+
+function begin(taken: TakenTask, reading: Reading, host: RunnerHost): Run {
+  const beganAt = host.clock.now()
+  const attempt = new Attempt(taken, reading, beganAt, host)
+  const { kind } = reading.runnable.definition
+  attempt.moveTo('IN_PROCESS')
+  host.sink({
+    event: 'attempt.started',
+    queue: host.queue,
+    task: taken.task,
+    id: taken.id,
+    kind,
+    start: taken.start,
+    attempt: taken.attempt,
+    correlationId: reading.correlationId,
+    waitedMs: Math.max(0, beganAt - taken.readyAt),
+  })
+  return { kind, taken, reading, attempt, host, beganAt, beganMonotonic: host.clock.monotonic() }
+}
+
+/** Calls the handler and checks what it returns. Never rejects. */
+async function call(run: Run): Promise<Outcome> {
+  try {
+    const returned = run.reading.runnable.handle(run.attempt)
+    // Awaiting a plain value would cost a short task a turn of the microtask queue.
+    return checkOutput(returned instanceof Promise ? await returned : returned, run.reading)
+  } catch (thrown) {
+    return outcomeOfThrow(thrown)
+  }
+}
+
+function checkOutput(returned: unknown, { runnable }: Reading): Outcome {
+  const parsed = runnable.definition.output.safeParse(returned)
+  if (parsed.success) return { kind: 'returned', output: parsed.data }
+  const places = parsed.error.issues
+    .map((issue) => `${['output', ...issue.path].join('.')}: ${issue.message}`)
+    .join('; ')
+  const error = new TypeError(
+    `the handler of ${runnable.definition.name} returned what its contract refuses: ${places}`,
+  )
+  return { kind: 'panicked', reason: 'invalid_output', error }
+}
+
+async function callTimed(run: Run): Promise<Outcome> {
+  const { host, attempt, reading } = run
+  return runTimed({
+    call: () => call(run),
+    limits: limitsOf(reading.runnable.definition, host.limits, reading.callTimeoutMs),
+    clock: host.clock,
+    interruptible: host.interruptible,
+    signal: (reason) => attempt.abort(reason),
+    late: (overrunMs) =>
+      host.sink({ event: 'attempt.late', ...about(run.taken, run.kind, reading.correlationId, host), overrunMs }),
+  })
+}
+
+function conclude({ kind, taken, reading, attempt, host, beganAt, beganMonotonic }: Run, outcome: Outcome): Conclusion {
+  const ending = endingOf(outcome)
+  attempt.moveTo(ending.state)
+  const verdict = decide(taken, outcome, reading.runnable.definition.retry, host.random)
+  const durationMs = host.clock.monotonic() - beganMonotonic
+  announce(taken, kind, reading.correlationId, ending, verdict, durationMs, host)
+  return { end: record(taken, ending, beganAt, beganAt + Math.round(durationMs), host), verdict, error: ending.error }
+}
+
+/** A task that can't be read never reaches a handler, but it does begin and end: both are recorded and told. */
+function refuse(taken: TakenTask, error: TaskError, host: RunnerHost): Conclusion {
+  const now = host.clock.now()
+  const runnable = host.registry.get(taken.task)
+  const kind = runnable?.definition.kind ?? 'long'
+  const policy: RetryPolicy = runnable?.definition.retry ?? DEFAULT_RETRY
+  const outcome: Outcome = { kind: 'declared', error }
+  const ending = endingOf(outcome)
+  const verdict = decide(taken, outcome, policy, host.random)
+  host.sink({
+    event: 'attempt.started',
+    ...about(taken, kind, undefined, host),
+    waitedMs: Math.max(0, now - taken.readyAt),
+  })
+  announce(taken, kind, undefined, ending, verdict, 0, host)
+  return { end: record(taken, ending, now, now, host), verdict, error }
+}
+
+function announce(
+  taken: TakenTask,
+  kind: TaskKind,
+  correlationId: string | undefined,
+  ending: Ending,
+  verdict: Verdict,
+  durationMs: number,
+  host: RunnerHost,
+): void {
+  host.sink({
+    event: 'attempt.ended',
+    queue: host.queue,
+    task: taken.task,
+    id: taken.id,
+    kind,
+    start: taken.start,
+    attempt: taken.attempt,
+    correlationId,
+    state: ending.state,
+    reason: ending.reason,
+    code: ending.code,
+    error: ending.error,
+    durationMs,
+    verdict: verdict.kind,
+    delayMs: verdict.kind === 'retrying' ? verdict.delayMs : undefined,
+  })
+}
+
+function about(taken: TakenTask, kind: TaskKind, correlationId: string | undefined, host: RunnerHost) {
+  const { task, id, start, attempt } = taken
+  return { queue: host.queue, task, id, kind, start, attempt, correlationId }
+}
+
+function record(taken: TakenTask, ending: Ending, beganAt: number, endedAt: number, host: RunnerHost): AttemptEnd {
+  const { state, reason, code, message } = ending
+  const end = { start: taken.start, attempt: taken.attempt, state, process: host.process, beganAt, endedAt }
+  if (state === 'DONE_SUCCESS') return end
+  return {
+    ...end,
+    ...(reason && { reason }),
+    ...(code !== undefined && { code }),
+    ...(message !== undefined && { message }),
+  }
+}

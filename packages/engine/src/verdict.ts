@@ -1,0 +1,42 @@
+// The verdict: what follows for the task when an attempt has ended. Decided here and nowhere else.
+import type { RetryPolicy } from '@bullpen/contract'
+import { backoffMs } from './backoff.ts'
+import type { Outcome } from './outcome.ts'
+import type { Random } from './ports.ts'
+
+export type Verdict =
+  | { readonly kind: 'completed'; readonly output: unknown }
+  /** Waits its backoff in Redis and holds no worker. */
+  | { readonly kind: 'retrying'; readonly delayMs: number }
+  /** To the dead-letter list, with its last error. */
+  | { readonly kind: 'dead' }
+  /** Back to the head of the queue; no attempt used. */
+  | { readonly kind: 'handed_back' }
+
+/** Which attempt it was, from 1, of how many. */
+export interface AttemptCount {
+  readonly attempt: number
+  readonly maxAttempts: number
+}
+
+const DEAD: Verdict = Object.freeze({ kind: 'dead' })
+const HANDED_BACK: Verdict = Object.freeze({ kind: 'handed_back' })
+
+export function decide(count: AttemptCount, outcome: Outcome, policy: RetryPolicy, random: Random): Verdict {
+  switch (outcome.kind) {
+    case 'returned':
+      return { kind: 'completed', output: outcome.output }
+    case 'closed':
+      return HANDED_BACK
+    case 'declared':
+      return outcome.error.retryable ? again(count, policy, random, outcome.error.retryAfterMs) : DEAD
+    case 'panicked':
+    case 'timed_out':
+      return again(count, policy, random)
+  }
+}
+
+function again(count: AttemptCount, policy: RetryPolicy, random: Random, atLeastMs = 0): Verdict {
+  if (count.attempt >= count.maxAttempts) return DEAD
+  return { kind: 'retrying', delayMs: Math.max(backoffMs(count.attempt, policy, random), atLeastMs) }
+}
