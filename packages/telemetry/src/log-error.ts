@@ -1,0 +1,33 @@
+// What a log line shows of an error: a closed list of fields, since errors of HTTP clients carry requests with their keys.
+
+/** Longer chains are cut; a cause that leads back to itself would never end. */
+const DEEPEST_CAUSE = 5
+
+export interface DescribedError {
+  readonly type: string
+  readonly message: string
+  readonly code?: string | number
+  readonly stack?: string
+  readonly cause?: DescribedError
+}
+
+export function describeError(error: unknown, depth = 0): DescribedError {
+  if (!(error instanceof Error)) return { type: typeof error, message: textOf(error) }
+  const { code } = error as { readonly code?: unknown }
+  return {
+    type: error.name,
+    message: error.message,
+    ...(typeof code === 'string' || typeof code === 'number' ? { code } : {}),
+    ...(error.stack === undefined ? {} : { stack: error.stack }),
+    ...(error.cause === undefined || depth === DEEPEST_CAUSE ? {} : { cause: describeError(error.cause, depth + 1) }),
+  }
+}
+
+function textOf(thrown: unknown): string {
+  try {
+    return String(thrown)
+  } catch {
+    // an object without a prototype, or whose toString throws
+    return Object.prototype.toString.call(thrown)
+  }
+}

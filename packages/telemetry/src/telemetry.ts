@@ -1,0 +1,113 @@
+// A process's metrics: hears of events, reads gauges at scrape, and writes it all down for Prometheus.
+import { POOL_STATES, type PoolState, TASK_STATUSES, type TaskStatus } from '@bullpen/contract'
+import type { EventSink } from '@bullpen/engine'
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import { counter, gauge, histogram } from './instruments.ts'
+import { MISNAMED_PROCESS_METRICS } from './metrics-table.ts'
+import { taskMetrics } from './task-metrics.ts'
+
+/** What a pool shows of itself; read at each scrape. */
+export interface WatchedPool {
+  readonly queue: string
+  size(): number
+  busy(): number
+  state(): PoolState
+}
+
+export interface AnsweredRequest {
+  readonly method: string
+  /** The route's pattern, such as `/v1/tasks/:id`; never the URL, which has no end of values. */
+  readonly route: string
+  readonly status: number
+  readonly seconds: number
+}
+
+export interface Telemetry {
+  /** Counts and times events; costs under a microsecond, never throws. */
+  readonly sink: EventSink
+  /** Reads a pool at every scrape until the returned function is called. One pool a queue. */
+  watchPool(pool: WatchedPool): () => void
+  /** Called at every scrape, before gauges are written: the place to read and set them. Its failure is counted, not thrown. */
+  onScrape(read: () => Promise<void> | void): void
+  /** From within {@link onScrape}: what was not set during a scrape is absent from it, rather than old. */
+  queueTasks(queue: string, counts: Readonly<Partial<Record<TaskStatus, number>>>): void
+  redisUp(up: boolean): void
+  httpObserved(request: AnsweredRequest): void
+  /** The text for Prometheus. Scrapes at the same time share one reading. */
+  exposition(): Promise<{ readonly contentType: string; readonly text: string }>
+}
+
+/** Makes a process's metrics, in a registry of their own: several can live in one process, as in tests. */
+export function createTelemetry(about: { readonly role: 'api' | 'worker'; readonly version: string }): Telemetry {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  for (const name of MISNAMED_PROCESS_METRICS) registry.removeSingleMetric(name)
+  gauge(registry, 'bullpen_build_info').set({ version: about.version, role: about.role }, 1)
+
+  const pools = poolGauges(registry)
+  const queueTasks = gauge(registry, 'bullpen_queue_tasks')
+  const redisUp = gauge(registry, 'bullpen_redis_up')
+  const scrapeFailures = counter(registry, 'bullpen_scrape_failures_total')
+  const requests = counter(registry, 'bullpen_http_requests_total')
+  const requestSeconds = histogram(registry, 'bullpen_http_request_duration_seconds')
+  const reads: (() => Promise<void> | void)[] = []
+
+  const scrape = async () => {
+    queueTasks.reset()
+    redisUp.remove()
+    const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
+    scrapeFailures.inc(read.filter((each) => each.status === 'rejected').length)
+    return { contentType: registry.contentType, text: await registry.metrics() }
+  }
+  let scraping: ReturnType<typeof scrape> | undefined
+
+  return {
+    sink: taskMetrics(registry),
+    watchPool: pools.watch,
+    onScrape(read) {
+      reads.push(read)
+    },
+    queueTasks(queue, counts) {
+      for (const status of TASK_STATUSES) {
+        const count = counts[status]
+        if (count !== undefined) queueTasks.set({ queue, status }, count)
+      }
+    },
+    redisUp(up) {
+      redisUp.set(up ? 1 : 0)
+    },
+    httpObserved({ method, route, status, seconds }) {
+      requests.inc({ method, route, status: String(status) })
+      requestSeconds.observe({ method, route }, seconds)
+    },
+    exposition() {
+      scraping ??= scrape().finally(() => {
+        scraping = undefined
+      })
+      return scraping
+    },
+  }
+}
+
+function poolGauges(registry: Registry) {
+  const workers = gauge(registry, 'bullpen_pool_workers')
+  const busy = gauge(registry, 'bullpen_pool_workers_busy')
+  const states = gauge(registry, 'bullpen_pool_state')
+  const watched = new Set<WatchedPool>()
+  return {
+    watch(pool: WatchedPool): () => void {
+      watched.add(pool)
+      return () => watched.delete(pool)
+    },
+    read(): void {
+      for (const each of [workers, busy, states]) each.reset()
+      for (const pool of watched) {
+        const { queue } = pool
+        const now = pool.state()
+        workers.set({ queue }, pool.size())
+        busy.set({ queue }, pool.busy())
+        for (const state of POOL_STATES) states.set({ queue, state }, state === now ? 1 : 0)
+      }
+    },
+  }
+}
