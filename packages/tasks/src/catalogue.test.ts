@@ -1,0 +1,46 @@
+// Tests what the catalogue's contracts accept and refuse.
+import { describe, expect, test } from 'vitest'
+import { catalogue } from './index.ts'
+
+const accepted: [string, unknown][] = [
+  ['math.factorial', { n: 0 }],
+  ['math.factorial', { n: 1000 }],
+  ['files.digest', { path: '/a b\n\\/é😀' }],
+  ['files.digest-tree', { path: '/' }],
+  ['receipt.send', { orderId: '1', to: 'ann@example.org', total: '19.90', currency: 'EUR' }],
+]
+
+const refused: [string, unknown][] = [
+  ['math.factorial', { n: 1001 }],
+  ['math.factorial', { n: -1 }],
+  ['math.factorial', { n: 1.5 }],
+  ['math.factorial', { n: '5' }],
+  ['math.factorial', { n: 5, m: 1 }],
+  ['files.digest', { path: '' }],
+  ['files.digest', { path: 'relative' }],
+  ['files.digest', { path: '/nul\0' }],
+  ['files.digest', { path: '/\ud800' }],
+  ['files.digest', { path: `/${'x'.repeat(4095)}` }],
+  ['files.digest-tree', { path: './' }],
+  ['receipt.send', { orderId: '', to: 'ann@example.org', total: '19.90', currency: 'EUR' }],
+  ['receipt.send', { orderId: '1', to: 'ann', total: '19.90', currency: 'EUR' }],
+  ['receipt.send', { orderId: '1', to: 'ann@example.org', total: 19.9, currency: 'EUR' }],
+  ['receipt.send', { orderId: '1', to: 'ann@example.org', total: '-1', currency: 'EUR' }],
+  ['receipt.send', { orderId: '1', to: 'ann@example.org', total: '19.90', currency: 'eur' }],
+  // The endpoint comes from the worker's configuration, never from the input.
+  ['receipt.send', { orderId: '1', to: 'a@example.org', total: '1', currency: 'EUR', endpoint: 'http://x' }],
+]
+
+describe('the catalogue', () => {
+  test.each(accepted)('%s accepts %j', (name, input) => {
+    expect(catalogue.get(name).input.safeParse(input)).toMatchObject({ success: true })
+  })
+
+  test.each(refused)('%s refuses %j', (name, input) => {
+    expect(catalogue.get(name).input.safeParse(input)).toMatchObject({ success: false })
+  })
+
+  test('spreads its tasks over three queues, one for each kind of load', () => {
+    expect(catalogue.queues).toEqual(['cpu', 'files', 'mail'])
+  })
+})

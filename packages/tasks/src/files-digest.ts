@@ -1,0 +1,16 @@
+// The contract of files.digest: the MD5 of one regular file.
+import { defineTask } from '@bullpen/contract'
+import { z } from 'zod'
+import { absolutePath, md5 } from './path-schema.ts'
+
+export const filesDigest = defineTask({
+  name: 'files.digest',
+  queue: 'files',
+  kind: 'long',
+  summary: "MD5 and size of one regular file below the worker's roots.",
+  input: z.object({ path: absolutePath }),
+  output: z.object({ md5, bytes: z.int().nonnegative() }),
+  // At 20 MB/s, a slow network disk, this is a file of 36 GB.
+  timeout: '30m',
+  retry: { attempts: 3, base: '500ms', max: '10s' },
+})
