@@ -38,6 +38,8 @@ export function createPlatform({ home, filesRoots, fresh = false, anyPorts = fal
   const closers = new AsyncDisposableStack() // in the reverse of the order in which things were opened
   /** @type {Map<string, ReturnType<typeof supervise>>} */
   const children = new Map()
+  /** @type {Map<string, string>} */
+  const urls = new Map()
   let stopping
   let note
 
@@ -81,7 +83,8 @@ export function createPlatform({ home, filesRoots, fresh = false, anyPorts = fal
         BULLPEN_WORKER_RECEIPT_ENDPOINT: receipts.url,
       })
     }
-    await Promise.all([api, ...workers].map(({ name, url }) => untilReady(name, url)))
+    for (const { name, url } of [api, ...workers]) urls.set(name, url)
+    await Promise.all([...urls].map(([name, url]) => untilReady(name, url)))
     note.workers = workers.map(({ name, url }) => ({ name, pid: children.get(name).pid, url }))
     writePlatform(home, note)
     closers.defer(() => removePlatform(home))
@@ -132,6 +135,11 @@ export function createPlatform({ home, filesRoots, fresh = false, anyPorts = fal
     up,
     /** The supervised processes by name: api, worker-1, worker-2. */
     children,
+    /** Drains one process, starts it again with the code as it is now, and waits until it is ready. */
+    async restart(name) {
+      await children.get(name).restart()
+      await untilReady(name, urls.get(name))
+    },
     /** Drains the workers and the API, then ends the rest. How long a drain may take is decided by the worker. */
     down() {
       stopping ??= closers.disposeAsync()

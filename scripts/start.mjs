@@ -1,6 +1,6 @@
 // The platform in one terminal: brings it up, says where things are, and takes it down on Ctrl-C.
-import { parseArgs } from 'node:util'
+import { readOptions } from './options.mjs'
 import { runHere } from './run-here.mjs'
 
-const { values } = parseArgs({ options: { fresh: { type: 'boolean', default: false } } })
+const { values } = readOptions('npm start -- [--fresh]', { options: { fresh: { type: 'boolean', default: false } } })
 await runHere({ fresh: values.fresh })
