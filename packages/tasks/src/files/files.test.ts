@@ -4,10 +4,8 @@ import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
-import { evilTree } from './evil-tree.fixture.ts'
+import { evilTree, md5Pipeline, unprivileged } from './fixtures/index.ts'
 import { escapeBytes, forEachBounded, joinPath, listFiles, md5Lines, pathText } from './index.ts'
-import { md5Pipeline } from './md5-pipeline.fixture.ts'
-import { unprivileged } from './unprivileged.fixture.ts'
 
 const cleanUps: (() => Promise<void>)[] = []
 afterEach(async () => {

@@ -1,0 +1,157 @@
+// Tests files.digest on real files: what it reads, and all that it refuses to read.
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { chmod, mkdir, open, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { evilTree, unprivileged } from '@bullpen/tasks/files/fixtures'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { openFileAccess } from '../resources/file-access.ts'
+import { runHandler } from './fake-context.fixture.ts'
+import digest from './files-digest.ts'
+
+let tree: Awaited<ReturnType<typeof evilTree>>
+beforeEach(async () => {
+  tree = await evilTree()
+})
+afterEach(() => tree.remove())
+
+async function run(
+  path: string,
+  { roots = [tree.directory], signal }: { roots?: string[]; signal?: AbortSignal } = {},
+) {
+  const resources = { files: await openFileAccess({ roots }), receipts: { deliver: () => Promise.reject() } }
+  return runHandler(digest, { path }, signal === undefined ? { resources } : { resources, signal })
+}
+
+const permanent = (code: string) => ({ name: 'TaskError', code, retryable: false })
+
+describe('reads', () => {
+  test.each([0, 1, 262_143, 262_144, 262_145, 3_000_000])('a file of %i bytes as md5sum does', async (bytes) => {
+    const path = join(tree.directory, 'sized')
+    await writeFile(path, Buffer.alloc(bytes, 'bullpen'))
+    const md5 = execFileSync('md5sum', [path], { encoding: 'utf8' }).slice(0, 32)
+    expect(await run(path)).toEqual({ md5, bytes })
+  })
+
+  test('a file whose size the file system does not know', async () => {
+    const { md5, bytes } = await run('/proc/version', { roots: ['/proc'] })
+    expect(bytes).toBeGreaterThan(10)
+    expect(md5).toBe(execFileSync('md5sum', ['/proc/version'], { encoding: 'utf8' }).slice(0, 32))
+  })
+
+  test('through a link, and below a root that is a link, as long as they lead below a root', async () => {
+    const { directory } = tree
+    await symlink('plain.txt', join(directory, 'inner-link'))
+    await symlink(directory, join(directory, '../root-link'))
+    const expected = await run(join(directory, 'plain.txt'))
+    expect(await run(join(directory, 'inner-link'))).toEqual(expected)
+    expect(await run(join(directory, '../root-link/plain.txt'), { roots: [join(directory, '../root-link')] })).toEqual(
+      expected,
+    )
+  })
+})
+
+describe('refuses, for good,', () => {
+  test('a file outside, however it is spelt', async () => {
+    const { directory } = tree
+    const outside = [
+      join(directory, '../outside'),
+      `${directory}/../outside`,
+      `${directory}/dir/../../outside`,
+      join(directory, 'link-to-file'),
+      join(directory, 'link-to-dir/outside'),
+      '/etc/passwd',
+    ]
+    for (const path of outside) await expect(run(path), path).rejects.toMatchObject(permanent('path_outside_roots'))
+  })
+
+  test('a neighbour whose name begins like the root', async () => {
+    await mkdir(`${tree.directory}-2`)
+    await writeFile(`${tree.directory}-2/x`, 'x')
+    await expect(run(`${tree.directory}-2/x`)).rejects.toMatchObject(permanent('path_outside_roots'))
+  })
+
+  test('to tell whether a path outside exists', async () => {
+    const told = async (path: string) => run(path).catch((error) => error.message.replace(path, 'PATH'))
+    expect(await told('/nowhere/at/all')).toBe(await told('/etc/passwd'))
+    expect(await told(join(tree.directory, '../nowhere'))).toBe(await told('/etc/passwd'))
+  })
+
+  test('everything when there is no root', async () => {
+    await expect(run(join(tree.directory, 'plain.txt'), { roots: [] })).rejects.toMatchObject(
+      permanent('path_outside_roots'),
+    )
+  })
+
+  test('what is missing', async () => {
+    await expect(run(join(tree.directory, 'nowhere'))).rejects.toMatchObject(permanent('not_found'))
+    await expect(run(join(tree.directory, 'plain.txt/x'))).rejects.toMatchObject(permanent('not_found'))
+    await expect(run(join(tree.directory, 'dangling'))).rejects.toMatchObject(permanent('not_found'))
+    await expect(run(join(tree.directory, 'x'.repeat(300)))).rejects.toMatchObject(permanent('not_found'))
+  })
+
+  test('a directory, a pipe that nobody writes to, a socket, a device, a link to itself', async () => {
+    const { directory } = tree
+    execFileSync('mkfifo', [join(directory, 'pipe')])
+    await symlink('self', join(directory, 'self'))
+    await using server = createServer().listen(join(directory, 's'))
+    await new Promise((resolve) => server.once('listening', resolve))
+    for (const name of ['dir', 'pipe', 's', 'self']) {
+      await expect(run(join(directory, name)), name).rejects.toMatchObject(permanent('not_a_file'))
+    }
+    await expect(run('/dev/zero', { roots: ['/dev'] })).rejects.toMatchObject(permanent('not_a_file'))
+  })
+
+  test('what it may not read', async () => {
+    const path = join(tree.directory, 'plain.txt')
+    await chmod(join(tree.directory, '..'), 0o755)
+    await chmod(path, 0)
+    await unprivileged(() => expect(run(path)).rejects.toMatchObject(permanent('not_readable')))
+  })
+
+  test('a directory that becomes a link while the file is opened', async () => {
+    const { directory } = tree
+    const [dir, secret] = [join(directory, 'dir'), join(directory, '../secret')]
+    await mkdir(secret)
+    await writeFile(join(secret, 'inside'), 'secret')
+    const access = await openFileAccess({ roots: [directory] })
+    const told = createHash('md5').update('secret').digest('hex')
+    const answers = new Set<string>()
+    let over = false
+    const swaps = (async () => {
+      while (!over) {
+        await rename(dir, `${dir}-aside`)
+        await symlink(secret, dir)
+        await rm(dir)
+        await rename(`${dir}-aside`, dir)
+      }
+    })()
+    for (let i = 0; i < 3_000; i++) {
+      const answer = access.digest(join(dir, 'inside'), new AbortController().signal)
+      answers.add(await answer.then(({ md5 }) => md5).catch((error) => error.code))
+    }
+    over = true
+    await swaps
+    expect(answers).not.toContain(told)
+    expect(answers.size).toBeGreaterThan(1)
+  })
+})
+
+test('stops in the middle of a long file when the attempt is to end', async () => {
+  const path = join(tree.directory, 'sparse')
+  const file = await open(path, 'w')
+  await file.truncate(2 ** 40)
+  await file.close()
+  const stop = new AbortController()
+  const reason = new Error('time is up')
+  const running = run(path, { signal: stop.signal })
+  setTimeout(() => stop.abort(reason), 50)
+  await expect(running).rejects.toBe(reason)
+})
+
+test('a root that is not a directory stops the worker from starting', async () => {
+  const wrong = { code: 'invalid_configuration', message: expect.stringContaining('BULLPEN_WORKER_FILES_ROOTS') }
+  await expect(openFileAccess({ roots: [join(tree.directory, 'nowhere')] })).rejects.toMatchObject(wrong)
+  await expect(openFileAccess({ roots: [join(tree.directory, 'plain.txt')] })).rejects.toMatchObject(wrong)
+})

@@ -1,0 +1,20 @@
+// Tests math.factorial.
+import { expect, test } from 'vitest'
+import { runHandler } from './fake-context.fixture.ts'
+import factorial from './math-factorial.ts'
+
+test.each([
+  [0, '1'],
+  [1, '1'],
+  [5, '120'],
+  // The first that a double can't hold.
+  [23, '25852016738884976640000'],
+  [30, '265252859812191058636308480000000'],
+])('%i! is %s', async (n, value) => {
+  expect(await runHandler(factorial, { n }, { resources: {} })).toEqual({ value })
+})
+
+test('1000! has 2568 digits', async () => {
+  const { value } = await runHandler(factorial, { n: 1000 }, { resources: {} })
+  expect([value.length, value.slice(0, 10)]).toEqual([2568, '4023872600'])
+})

@@ -1,0 +1,128 @@
+// Tests receipt.send against a real HTTP server that can be made to fail.
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { afterEach, describe, expect, test } from 'vitest'
+import { openReceiptGateway, retryAfter } from '../resources/receipt-gateway.ts'
+import { FAKE_ID, runHandler } from './fake-context.fixture.ts'
+import receipt from './receipt-send.ts'
+
+const input = { orderId: '7', to: 'ann@example.org', total: '19.90', currency: 'EUR' }
+
+const servers: ReturnType<typeof createServer>[] = []
+afterEach(() => {
+  for (const server of servers.splice(0)) {
+    server.close()
+    server.closeAllConnections()
+  }
+})
+
+async function endpoint(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
+  const server = createServer(answer).listen(0, '127.0.0.1')
+  servers.push(server)
+  await once(server, 'listening')
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/receipts?token=hidden`
+}
+
+const answering = (status: number, headers: Record<string, string> = {}) =>
+  endpoint((_, response) => response.writeHead(status, headers).end('the answer'))
+
+async function run(url: string | undefined, more: { signal?: AbortSignal; attempt?: number } = {}) {
+  const receipts = await openReceiptGateway({ endpoint: url })
+  const files = { digest: () => Promise.reject(), list: () => Promise.reject() }
+  return runHandler(receipt, input, { resources: { receipts, files }, ...more })
+}
+
+test('posts the receipt as JSON, with a key that every attempt shares', async () => {
+  const seen: unknown[] = []
+  const url = await endpoint(async (request, response) => {
+    const { method, url: path, headers } = request
+    seen.push({
+      method,
+      path,
+      type: headers['content-type'],
+      key: headers['idempotency-key'],
+      body: await text(request),
+    })
+    response.writeHead(202).end()
+  })
+  const output = await run(url)
+  await run(url, { attempt: 2 })
+  expect(output).toEqual({ status: 202, deliveredAt: expect.stringMatching(/^20.*Z$/) })
+  const expected = {
+    method: 'POST',
+    path: '/receipts?token=hidden',
+    type: 'application/json',
+    key: FAKE_ID,
+    body: JSON.stringify(input),
+  }
+  expect(seen).toEqual([expected, expected])
+})
+
+describe('a failure that may pass is retryable:', () => {
+  test.each([500, 502, 503, 429, 408])('%i', async (status) => {
+    await expect(run(await answering(status))).rejects.toMatchObject({
+      code: 'delivery_failed',
+      retryable: true,
+      retryAfterMs: undefined,
+      message: expect.stringMatching(new RegExp(`${status}$`)),
+    })
+  })
+
+  test('with the Retry-After that the endpoint asks for', async () => {
+    const url = await answering(503, { 'retry-after': '7' })
+    await expect(run(url)).rejects.toMatchObject({ code: 'delivery_failed', retryAfterMs: 7_000 })
+  })
+
+  test('nobody listens', async () => {
+    const url = await answering(200)
+    servers[0]?.close()
+    const failure = { code: 'delivery_failed', retryable: true, message: expect.stringContaining('ECONNREFUSED') }
+    await expect(run(url)).rejects.toMatchObject(failure)
+  })
+
+  test('the connection breaks before an answer; the secret part of the endpoint is not told', async () => {
+    const url = await endpoint((request) => request.socket.destroy())
+    const error = await run(url).catch((caught) => caught)
+    expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
+    expect(error.message).not.toContain('hidden')
+  })
+})
+
+test.each([400, 401, 404, 422, 301, 307])('%i is a refusal, for good', async (status) => {
+  const url = await answering(status, { location: 'http://127.0.0.1:9/' })
+  await expect(run(url)).rejects.toMatchObject({ code: 'delivery_refused', retryable: false })
+})
+
+test('without an endpoint it fails for good and names the setting', async () => {
+  await expect(run(undefined)).rejects.toMatchObject({
+    code: 'no_endpoint',
+    retryable: false,
+    message: expect.stringContaining('BULLPEN_WORKER_RECEIPT_ENDPOINT'),
+  })
+})
+
+test.each(['ftp://x', 'nonsense', 'http://ann:secret@localhost/'])('%s is no endpoint', async (wrong) => {
+  await expect(openReceiptGateway({ endpoint: wrong })).rejects.toMatchObject({
+    code: 'invalid_configuration',
+    message: expect.not.stringContaining('secret'),
+  })
+})
+
+test('stops waiting for an answer when the attempt is to end', async () => {
+  const stop = new AbortController()
+  const reason = new Error('time is up')
+  const url = await endpoint(() => stop.abort(reason))
+  await expect(run(url, { signal: stop.signal })).rejects.toBe(reason)
+})
+
+test('reads Retry-After as seconds or a date, at most a day', () => {
+  const now = Date.parse('2026-01-01T00:00:00Z')
+  expect(retryAfter('2', now)).toBe('2s')
+  expect(retryAfter('Thu, 01 Jan 2026 00:01:00 GMT', now)).toBe('1m')
+  expect(retryAfter('99999999999', now)).toBe('1d')
+  for (const nothing of [null, '0', 'soon', '-1', 'Wed, 31 Dec 2025 00:00:00 GMT']) {
+    expect(retryAfter(nothing, now)).toBeUndefined()
+  }
+})

@@ -1,0 +1,123 @@
+// Reads regular files below the worker's roots, and nothing else.
+import { createHash } from 'node:crypto'
+import { constants, readlinkSync } from 'node:fs'
+import { type FileHandle, lstat, open, realpath } from 'node:fs/promises'
+import { normalize } from 'node:path'
+import { BullpenError, TaskError } from '@bullpen/contract'
+import { type Listing, listFiles } from '@bullpen/tasks/files'
+import { declared, permanent } from './file-error.ts'
+
+export interface FileAccess {
+  /**
+   * MD5 and size of the regular file that `path` leads to.
+   *
+   * @throws TaskError `path_outside_roots`, `not_found`, `not_a_file`, `not_readable` (permanent), `io_error`
+   * (retryable); the signal's reason when it aborts.
+   */
+  digest(path: string, signal: AbortSignal): Promise<{ md5: string; bytes: number }>
+  /**
+   * The regular files below the directory that `path` leads to; links below it are not followed.
+   *
+   * @throws TaskError as {@link digest}, with `not_a_directory`; the walk's own error stands in the listing.
+   */
+  list(path: string, signal: AbortSignal): Promise<Listing>
+}
+
+/** 256 KiB: large files take few reads, and hashing one chunk keeps the event loop for less than a millisecond. */
+const CHUNK = 256 * 1_024
+
+/** O_NONBLOCK: opening a pipe that nobody writes to would hold a thread for ever. */
+const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
+/** @throws BullpenError `invalid_configuration` when a root is not a directory. */
+export async function openFileAccess({ roots }: { readonly roots: readonly string[] }): Promise<FileAccess> {
+  const real = await Promise.all(roots.map(realRoot))
+  const isBelow = (path: string) => real.some((root) => below(root, path))
+
+  /** Where a path leads, all links resolved. What is outside is not even told to exist. */
+  async function resolve(path: string): Promise<string> {
+    const outside = () =>
+      permanent(
+        'path_outside_roots',
+        `${JSON.stringify(path)} is not below one of this worker's ${roots.length} roots (BULLPEN_WORKER_FILES_ROOTS)`,
+      )
+    try {
+      const resolved = await realpath(path)
+      if (!isBelow(resolved)) throw outside()
+      return resolved
+    } catch (error) {
+      if (error instanceof TaskError) throw error
+      throw [...roots, ...real].some((root) => below(root, normalize(path))) ? declared(error, path) : outside()
+    }
+  }
+
+  return {
+    async digest(path, signal) {
+      const resolved = await resolve(path)
+      let handle: FileHandle | undefined
+      try {
+        handle = await open(resolved, FLAGS)
+        const { size } = await regularFile(handle, path)
+        // A directory of the path may have become a link since it was resolved: what counts is what is open now.
+        if (!isBelow(openedPath(handle) ?? resolved)) throw permanent('path_outside_roots', `${path} was moved away`)
+        return await md5(handle, size, signal)
+      } catch (error) {
+        throw signal.aborted ? signal.reason : declared(error, path)
+      } finally {
+        await handle?.close()
+      }
+    },
+
+    async list(path, signal) {
+      const resolved = await resolve(path)
+      const stat = await lstat(resolved).catch((error) => Promise.reject(declared(error, path)))
+      if (!stat.isDirectory()) throw permanent('not_a_directory', `${JSON.stringify(path)} is not a directory`)
+      const { files, error } = await listFiles(resolved, { signal })
+      return { files, error: error === undefined ? undefined : declared(error, path) }
+    },
+  }
+}
+
+async function realRoot(root: string): Promise<string> {
+  const wrong = (cause?: unknown) =>
+    new BullpenError(
+      'invalid_configuration',
+      `BULLPEN_WORKER_FILES_ROOTS: ${JSON.stringify(root)} is not a directory that can be read`,
+      { cause },
+    )
+  const real = await realpath(root).catch((error) => Promise.reject(wrong(error)))
+  if (!(await lstat(real)).isDirectory()) throw wrong()
+  return real
+}
+
+function below(root: string, path: string): boolean {
+  return path === root || path.startsWith(root.endsWith('/') ? root : `${root}/`)
+}
+
+async function regularFile(handle: FileHandle, path: string) {
+  const stat = await handle.stat()
+  if (!stat.isFile()) throw permanent('not_a_file', `${JSON.stringify(path)} is not a regular file`)
+  return stat
+}
+
+/** Linux tells it; elsewhere undefined, and the race between resolving and opening stays. procfs never waits for a disk. */
+function openedPath(handle: FileHandle): string | undefined {
+  try {
+    return readlinkSync(`/proc/self/fd/${handle.fd}`)
+  } catch {
+    return undefined
+  }
+}
+
+async function md5(handle: FileHandle, size: number, signal: AbortSignal): Promise<{ md5: string; bytes: number }> {
+  const hash = createHash('md5')
+  const buffer = Buffer.allocUnsafe(Math.min(Math.max(size, 1), CHUNK))
+  let bytes = 0
+  for (;;) {
+    signal.throwIfAborted()
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, null)
+    if (bytesRead === 0) return { md5: hash.digest('hex'), bytes }
+    hash.update(buffer.subarray(0, bytesRead))
+    bytes += bytesRead
+  }
+}

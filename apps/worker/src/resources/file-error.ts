@@ -1,0 +1,33 @@
+// The file system's errors as declared failures: which of them another attempt can mend.
+import { TaskError } from '@bullpen/contract'
+
+const PERMANENT: Readonly<Record<string, readonly [code: string, meaning: string]>> = {
+  ENOENT: ['not_found', 'does not exist'],
+  ENOTDIR: ['not_found', 'leads through something that is not a directory'],
+  ENAMETOOLONG: ['not_found', 'is longer than a path can be'],
+  ELOOP: ['not_a_file', 'is a symbolic link that leads nowhere'],
+  // A socket, or a device without a driver.
+  ENXIO: ['not_a_file', 'is not a regular file'],
+  EISDIR: ['not_a_file', 'is a directory'],
+  EACCES: ['not_readable', 'may not be read by this worker'],
+  EPERM: ['not_readable', 'may not be read by this worker'],
+}
+
+export function permanent(code: string, message: string, cause?: unknown): TaskError {
+  return new TaskError(code, message, { retryable: false, cause })
+}
+
+/** A TaskError for what reading `path` threw; what is not from the file system comes back as it is: a panic. */
+export function declared(error: unknown, path: string): unknown {
+  if (error instanceof TaskError || !isSystemError(error)) return error
+  const known = PERMANENT[error.code]
+  // The system's own path is nearer to the cause: a directory deep in a tree.
+  const place = JSON.stringify(error.path === undefined ? path : String(error.path))
+  if (known !== undefined) return permanent(known[0], `${place} ${known[1]} (${error.code})`, error)
+  // EIO, EMFILE, ENFILE, ENOMEM, ESTALE and the like: the next attempt may be luckier.
+  return new TaskError('io_error', `${place} could not be read: ${error.code}`, { cause: error })
+}
+
+function isSystemError(error: unknown): error is NodeJS.ErrnoException & { code: string } {
+  return error instanceof Error && 'syscall' in error && 'code' in error && typeof error.code === 'string'
+}

@@ -1,0 +1,87 @@
+// Delivers receipts over HTTP to the one endpoint that the worker is configured with.
+import { BullpenError, type Duration, formatDuration, TaskError } from '@bullpen/contract'
+
+export interface Receipt {
+  readonly orderId: string
+  readonly to: string
+  readonly total: string
+  readonly currency: string
+}
+
+export interface ReceiptGateway {
+  /**
+   * Delivers once; resolves with the endpoint's 2xx status. `key` goes along as Idempotency-Key: the same for every
+   * attempt, so that an endpoint that knows it sends one mail.
+   *
+   * @throws TaskError `delivery_failed` (retryable: no answer, 5xx, 408, 425, 429; Retry-After is honoured),
+   * `delivery_refused` (permanent: any other status), `no_endpoint` (permanent); the signal's reason when it aborts.
+   */
+  deliver(receipt: Receipt, key: string, signal: AbortSignal): Promise<number>
+}
+
+const SETTING = 'BULLPEN_WORKER_RECEIPT_ENDPOINT'
+const DAY_MS = 86_400_000
+
+/** Statuses below 500 that say "not now" and not "not so" (RFC 9110, 8470, 6585). */
+const NOT_NOW: readonly number[] = [408, 425, 429]
+
+/** @throws BullpenError `invalid_configuration` when the endpoint is not an http or https URL without credentials. */
+export async function openReceiptGateway({
+  endpoint,
+}: {
+  readonly endpoint: string | undefined
+}): Promise<ReceiptGateway> {
+  const url = endpoint === undefined ? undefined : endpointUrl(endpoint)
+  return {
+    async deliver(receipt, key, signal) {
+      if (url === undefined) {
+        throw new TaskError('no_endpoint', `this worker delivers no receipts: ${SETTING} is not set`, {
+          retryable: false,
+        })
+      }
+      const response = await post(url, receipt, key, signal)
+      // The answer's text is not ours to keep; unread, it would hold the connection.
+      await response.body?.cancel()
+      if (response.ok) return response.status
+      const message = `${url.host} answered ${response.status}`
+      if (response.status >= 500 || NOT_NOW.includes(response.status)) {
+        const after = retryAfter(response.headers.get('retry-after'), Date.now())
+        throw new TaskError('delivery_failed', message, after === undefined ? {} : { retryAfter: after })
+      }
+      throw new TaskError('delivery_refused', message, { retryable: false })
+    },
+  }
+}
+
+function endpointUrl(endpoint: string): URL {
+  const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') {
+    throw new BullpenError('invalid_configuration', `${SETTING} is not an http or https URL without credentials`)
+  }
+  return url
+}
+
+async function post(url: URL, receipt: Receipt, key: string, signal: AbortSignal): Promise<Response> {
+  try {
+    return await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'idempotency-key': key },
+      body: JSON.stringify(receipt),
+      // The endpoint is configured, not discovered: following would deliver to somebody else.
+      redirect: 'manual',
+      signal,
+    })
+  } catch (error) {
+    if (signal.aborted) throw signal.reason
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+    const detail = cause instanceof Error ? cause.message || cause.name : String(cause)
+    throw new TaskError('delivery_failed', `no answer from ${url.host}: ${detail}`, { cause: error })
+  }
+}
+
+/** Seconds or an HTTP date (RFC 9110, 10.2.3), at most a day; undefined when absent, past or unreadable. */
+export function retryAfter(header: string | null, now: number): Duration | undefined {
+  if (header === null) return undefined
+  const ms = /^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - now
+  return ms > 0 ? formatDuration(Math.min(Math.ceil(ms), DAY_MS)) : undefined
+}
