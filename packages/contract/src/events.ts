@@ -20,7 +20,10 @@ export type Consequence = FinalStatus | 'retrying' | 'handed_back'
 /** A closed union: consumers switch over `event` exhaustively. Durations are milliseconds. */
 export type TaskEvent =
   | (AboutTask & { readonly event: 'task.enqueued' })
-  | (AboutAttempt & { readonly event: 'attempt.started'; readonly waitedMs: number })
+  | (AboutAttempt & {
+      readonly event: 'attempt.started' /** Ready, but not taken; known for the first start alone. */
+      readonly waitedMs: number | undefined
+    })
   | (AboutAttempt & {
       readonly event: 'attempt.ended'
       readonly state: AttemptEndState

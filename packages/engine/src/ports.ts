@@ -74,7 +74,7 @@ export interface TakenTask {
   readonly start: number
   readonly attempt: number
   readonly maxAttempts: number
-  /** When it became ready to run: its enqueueing plus its delay. */
-  readonly readyAt: number
+  /** When it became ready to run, its enqueueing plus its delay, in ms since 1970; known for the first start alone. */
+  readonly readyAt: number | undefined
   progress(progress: Progress): Promise<void>
 }

@@ -70,7 +70,7 @@ function begin(taken: TakenTask, reading: Reading, host: RunnerHost): Run {
     start: taken.start,
     attempt: taken.attempt,
     correlationId: reading.correlationId,
-    waitedMs: Math.max(0, beganAt - taken.readyAt),
+    waitedMs: waited(taken, beganAt),
   })
   return { kind, taken, reading, attempt, host, beganAt, beganMonotonic: host.clock.monotonic() }
 }
@@ -132,7 +132,7 @@ function refuse(taken: TakenTask, error: TaskError, host: RunnerHost): Conclusio
   host.sink({
     event: 'attempt.started',
     ...about(taken, kind, undefined, host),
-    waitedMs: Math.max(0, now - taken.readyAt),
+    waitedMs: waited(taken, now),
   })
   announce(taken, kind, undefined, ending, verdict, 0, host)
   return { end: record(taken, ending, now, now, host), verdict, error }
@@ -164,6 +164,11 @@ function announce(
     verdict: verdict.kind,
     delayMs: verdict.kind === 'retrying' ? verdict.delayMs : undefined,
   })
+}
+
+/** Never negative: the clock of the machine that enqueued may be ahead of ours. */
+function waited({ readyAt }: TakenTask, now: number): number | undefined {
+  return readyAt === undefined ? undefined : Math.max(0, now - readyAt)
 }
 
 function about(taken: TakenTask, kind: TaskKind, correlationId: string | undefined, host: RunnerHost) {

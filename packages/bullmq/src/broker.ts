@@ -1,0 +1,184 @@
+// The broker on Redis: stores tasks as BullMQ jobs and tells how they stand.
+import { BullpenError, isFinal, type Log, readTaskId, type TaskId, type TaskRecord } from '@bullpen/contract'
+import type { Broker, NewTask } from '@bullpen/engine'
+import { Queue } from 'bullmq'
+import type { ChainableCommander, Redis } from 'ioredis'
+import { encodeEnvelope } from './codec.ts'
+import { blockingConnection, COMMAND_TIMEOUT_MS, producerConnection, unavailable } from './connection.ts'
+import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
+import { listIds } from './listing.ts'
+import { CUSTOM_BACKOFF } from './retry-seam.ts'
+import { followSettlements, type Settlements } from './settlements.ts'
+import { askState, readState, STATE_COMMANDS } from './task-state.ts'
+
+export interface BrokerOptions {
+  readonly redisUrl: string
+  readonly namespace: string
+  readonly queues: readonly string[]
+  /** The most bytes that one task's stored data may have: a second line behind the API's own limit. */
+  readonly sizeLimit: number
+  readonly log: Log
+}
+
+/** The broker, and BullMQ's own queues for Bull Board to show. */
+export interface BullmqBroker extends Broker {
+  readonly boardQueues: readonly Queue[]
+}
+
+interface Shelf {
+  readonly name: string
+  readonly queue: Queue
+  readonly keys: QueueKeys
+  readonly settlements: Settlements
+}
+
+/** Opens without waiting for Redis: until it is there, every call rejects with `redis_unavailable`. */
+export function openBroker({ redisUrl, namespace, queues, sizeLimit, log }: BrokerOptions): BullmqBroker {
+  const redis = producerConnection(redisUrl, log)
+  const shelves = new Map(queues.map((name) => [name, openShelf(name)]))
+
+  function openShelf(name: string): Shelf {
+    const keys = queueKeys(namespace, name)
+    const queue = new Queue(name, {
+      connection: redis,
+      prefix: prefixOf(namespace, name),
+      // With Redis down at the start, a queue that waits for it stays broken after it is back.
+      skipWaitingForReady: true,
+      skipVersionCheck: true,
+    })
+    queue.on('error', () => {}) // The connection logs its own errors, once a second.
+    return {
+      name,
+      queue,
+      keys,
+      settlements: followSettlements(keys.events, () => blockingConnection(redisUrl, log), log),
+    }
+  }
+
+  function shelf(name: string): Shelf {
+    const found = shelves.get(name)
+    if (found === undefined) {
+      throw new BullpenError(
+        'queue_not_found',
+        `no task of the catalogue uses the queue '${name}'; known are ${queues.join(', ')}`,
+      )
+    }
+    return found
+  }
+
+  async function find(id: TaskId): Promise<TaskRecord | undefined> {
+    const home = shelves.get(readTaskId(id)?.queue ?? '')
+    if (home === undefined) return undefined
+    const answers = await ask(redis, (transaction) => askState(transaction, home.keys, id))
+    return readState(id, home.name, answers)
+  }
+
+  return {
+    boardQueues: [...shelves.values()].map(({ queue }) => queue),
+
+    async enqueue(task: NewTask) {
+      const { queue } = shelf(task.queue)
+      const envelope = encodeEnvelope(task)
+      const bytes = Buffer.byteLength(JSON.stringify(envelope))
+      if (bytes > sizeLimit) {
+        throw new BullpenError(
+          'payload_too_large',
+          `the task would take ${bytes} bytes in Redis; the limit is ${sizeLimit}`,
+        )
+      }
+      const options = {
+        jobId: task.id,
+        timestamp: task.enqueuedAt,
+        attempts: task.maxAttempts,
+        backoff: { type: CUSTOM_BACKOFF },
+        ...(task.delayMs !== undefined && { delay: task.delayMs }),
+      }
+      await answered(queue.add(task.task, envelope, options))
+    },
+
+    find: (id) => answered(find(id)),
+
+    async settled(id, signal) {
+      const home = shelves.get(readTaskId(id)?.queue ?? '')
+      if (home === undefined) return undefined
+      let changed = Promise.withResolvers<void>()
+      const wake = (): void => changed.resolve()
+      signal.addEventListener('abort', wake)
+      const stopWatching = await home.settlements.watch(id, wake)
+      try {
+        for (;;) {
+          const record = await answered(find(id))
+          if (record === undefined || isFinal(record.status) || signal.aborted) return record
+          await changed.promise
+          changed = Promise.withResolvers()
+        }
+      } finally {
+        signal.removeEventListener('abort', wake)
+        stopWatching()
+      }
+    },
+
+    async list(query) {
+      const { name, keys } = shelf(query.queue)
+      const { ids, next } = await answered(listIds(redis, keys, query))
+      const answers = await answered(ask(redis, (all) => ids.reduce((rest, id) => askState(rest, keys, id), all)))
+      const tasks = ids.map((id, i) => readState(id, name, answers.slice(i * STATE_COMMANDS, (i + 1) * STATE_COMMANDS)))
+      // A task that has moved on since its id was read, or that shares its set with another status, is not of this page.
+      return { tasks: tasks.filter((task) => task !== undefined && task.status === query.status) as TaskRecord[], next }
+    },
+
+    async counts(name) {
+      const { keys } = shelf(name)
+      const [waiting, active, scheduled, completed, dead] = await answered(
+        ask(redis, (transaction) =>
+          transaction.llen(keys.wait).llen(keys.active).zcard(keys.delayed).zcard(keys.completed).zcard(keys.failed),
+        ),
+      )
+      return {
+        waiting: Number(waiting),
+        active: Number(active),
+        scheduled: Number(scheduled),
+        retrying: 0,
+        completed: Number(completed),
+        dead: Number(dead),
+        cancelled: 0,
+        expired: 0,
+      }
+    },
+
+    async ping() {
+      await answered(redis.ping())
+    },
+
+    async close() {
+      for (const { settlements } of shelves.values()) settlements.close()
+      await Promise.allSettled([...shelves.values()].map(({ queue }) => queue.close()))
+      redis.disconnect()
+    },
+  }
+}
+
+/** One transaction: its questions are answered for the same moment. Rejects when any of them failed. */
+async function ask(
+  redis: Redis,
+  questions: (transaction: ChainableCommander) => ChainableCommander,
+): Promise<unknown[]> {
+  const answers = (await questions(redis.multi()).exec()) ?? []
+  return answers.map(([error, answer]) => {
+    if (error !== null) throw error
+    return answer
+  })
+}
+
+/** The answer, or `redis_unavailable`: no caller waits longer than a producer's command may take. */
+async function answered<T>(promise: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new Error(`no answer within ${COMMAND_TIMEOUT_MS} ms`)), COMMAND_TIMEOUT_MS)
+  try {
+    return await Promise.race([promise, late])
+  } catch (cause) {
+    throw unavailable(cause)
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,62 @@
+// The codec: how envelopes, outputs and ends are written into a BullMQ job and read back.
+import { type AttemptEnd, attemptEndSchema, ENVELOPE_VERSION, type Envelope } from '@bullpen/contract'
+import type { NewTask } from '@bullpen/engine'
+
+export function encodeEnvelope(task: NewTask): Envelope {
+  return {
+    v: ENVELOPE_VERSION,
+    version: task.version,
+    input: task.input,
+    enqueuedAt: task.enqueuedAt,
+    ...(task.meta !== undefined && { meta: task.meta }),
+    ...(task.correlationId !== undefined && { correlationId: task.correlationId }),
+    ...(task.timeoutMs !== undefined && { timeoutMs: task.timeoutMs }),
+  }
+}
+
+/** A completed job's return value: the output and the end together, so that recording success is still one command. */
+export interface StoredSuccess {
+  readonly output: unknown
+  readonly end: AttemptEnd
+}
+
+export function decodeSuccess(returnValue: string | undefined): StoredSuccess | undefined {
+  const stored = parseJson(returnValue)
+  if (typeof stored !== 'object' || stored === null || !('end' in stored)) return undefined
+  const end = attemptEndSchema.safeParse(stored.end)
+  return end.success ? { end: end.data, output: 'output' in stored ? stored.output : undefined } : undefined
+}
+
+/** What an operator reads as the failure's reason: `RECOVER_ERR (unexpected_error): TypeError: …`. */
+export function describeEnd({ state, reason, code, message }: AttemptEnd): string {
+  const why = reason ?? code
+  return `${state}${why === undefined ? '' : ` (${why})`}${message === undefined ? '' : `: ${message}`}`
+}
+
+/**
+ * BullMQ writes the stack of a thrown error together with the transition that it causes, in one script. The end travels
+ * as that stack's first line, so that no crash can come between a failure and its record.
+ */
+export function encodeStack(end: AttemptEnd, error: unknown): string {
+  const stack = error instanceof Error && error.stack !== undefined ? error.stack : describeEnd(end)
+  return `${JSON.stringify(end)}\n${stack}`
+}
+
+/** The ends among a job's stored stacks, oldest first; what is not ours (BullMQ's own failures) is left out. */
+export function decodeStacks(stacktrace: string | undefined): AttemptEnd[] {
+  const stacks = parseJson(stacktrace)
+  if (!Array.isArray(stacks)) return []
+  return stacks.flatMap((stack: unknown) => {
+    const end = attemptEndSchema.safeParse(parseJson(typeof stack === 'string' ? stack.split('\n', 1)[0] : undefined))
+    return end.success ? [end.data] : []
+  })
+}
+
+export function parseJson(text: string | undefined): unknown {
+  if (text === undefined) return undefined
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

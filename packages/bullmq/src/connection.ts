@@ -1,0 +1,52 @@
+// Redis connections with the settings that are right for each use; the reasons are measurements.
+import { BullpenError, type Log } from '@bullpen/contract'
+import { Redis, type RedisOptions } from 'ioredis'
+import { quietly } from './quietly.ts'
+
+/** Longest wait between two tries to connect, in ms: a Redis that is back is in use again within this time. */
+const RECONNECT_AT_MOST_MS = 1_000
+
+/** A producer's command gives up after this many ms, so that an HTTP caller has its answer within a second. */
+export const COMMAND_TIMEOUT_MS = 800
+
+const shared = {
+  retryStrategy: (times: number) => Math.min(50 * 2 ** Math.min(times, 5), RECONNECT_AT_MOST_MS),
+  // After a failover the old master is read-only: reconnect and send the command again, or errors flood in.
+  reconnectOnError: (error: Error): 2 | false => (error.message.includes('READONLY') ? 2 : false),
+  // Pipelining what happens to be issued in one tick costs half of BullMQ's throughput.
+  enableAutoPipelining: false,
+} satisfies RedisOptions
+
+/** For producers: fails fast while Redis is away, and comes back by itself. */
+export function producerConnection(url: string, log: Log): Redis {
+  return connect(url, log, {
+    ...shared,
+    // A command issued while disconnected would wait for ever in ioredis' own queue.
+    enableOfflineQueue: false,
+    commandTimeout: COMMAND_TIMEOUT_MS,
+  })
+}
+
+/** For workers: waits for Redis as long as it takes, since the work is there when it is back. */
+export function workerConnection(url: string, log: Log): Redis {
+  return connect(url, log, { ...shared, maxRetriesPerRequest: null })
+}
+
+/** For a reader that blocks in a command of its own; never shared. */
+export function blockingConnection(url: string, log: Log): Redis {
+  return connect(url, log, { ...shared, maxRetriesPerRequest: null })
+}
+
+function connect(url: string, log: Log, options: RedisOptions): Redis {
+  const redis = new Redis(url, options)
+  const failed = quietly((error: Error, dropped) => log.warn({ err: error, dropped }, 'Redis connection failed'))
+  redis.on('error', failed)
+  return redis
+}
+
+/** Every failure of a producer's command is the same to its caller: Redis can't be used now. */
+export function unavailable(cause: unknown): BullpenError {
+  if (cause instanceof BullpenError) return cause
+  const why = cause instanceof Error ? cause.message : String(cause)
+  return new BullpenError('redis_unavailable', `Redis did not answer: ${why}`, { cause })
+}

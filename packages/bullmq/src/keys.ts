@@ -1,0 +1,26 @@
+// The names of things in Redis: one place, so that every process agrees on them.
+
+/** Where a system keeps its queues: several can share one Redis. */
+export const DEFAULT_NAMESPACE = 'bullpen'
+
+/** BullMQ's key prefix for a queue: a hash tag, so that in a Redis Cluster each queue has one shard and all its keys there. */
+export function prefixOf(namespace: string, queue: string): string {
+  return `{${namespace}.${queue}}`
+}
+
+/** BullMQ's keys of one queue that are read without going through its API. */
+export function queueKeys(namespace: string, queue: string) {
+  const base = `${prefixOf(namespace, queue)}:${queue}`
+  return {
+    job: (id: string) => `${base}:${id}`,
+    lock: (id: string) => `${base}:${id}:lock`,
+    wait: `${base}:wait`,
+    active: `${base}:active`,
+    delayed: `${base}:delayed`,
+    completed: `${base}:completed`,
+    failed: `${base}:failed`,
+    events: `${base}:events`,
+  }
+}
+
+export type QueueKeys = ReturnType<typeof queueKeys>

@@ -1,0 +1,158 @@
+// A pool: the workers of this process on one queue, from the first fetch to the end of the drain.
+import type { Log, PoolState } from '@bullpen/contract'
+import {
+  assertTransition,
+  type Interruption,
+  POOL_TRANSITIONS,
+  type RunnerHost,
+  runAttempt,
+  type TakenTask,
+} from '@bullpen/engine'
+import { type Job, Worker } from 'bullmq'
+import type { StoredSuccess } from './codec.ts'
+import { workerConnection } from './connection.ts'
+import { prefixOf, queueKeys } from './keys.ts'
+import { obey, taken } from './processor.ts'
+import { quietly } from './quietly.ts'
+import { backoffStrategy } from './retry-seam.ts'
+
+/** With these a killed process's tasks are in work again in about 6 s at the 99th percentile, without false stalls. */
+const LOCK_MS = 5_000
+const LOCK_RENEWAL_MS = 1_000
+const STALL_CHECK_MS = 1_500
+/** How often a task may lose its process before it is dead. BullMQ's own default, 1, buries bystanders of two crashes. */
+const DEATHS_AT_MOST = 10
+
+export interface PoolOptions {
+  readonly queue: string
+  readonly namespace: string
+  readonly redisUrl: string
+  /** How many tasks run at once. */
+  readonly concurrency: number
+  /** How long a completed task is kept, in ms. Dead ones are kept until somebody decides. */
+  readonly keepCompletedMs: number
+  readonly host: Omit<RunnerHost, 'queue' | 'poolSignal' | 'interruptible'>
+  readonly log: Log
+}
+
+/** What a drain left behind. Empty `abandoned`: all ended well. */
+export interface DrainReport {
+  readonly queue: string
+  readonly abandoned: readonly { readonly id: string; readonly task: string }[]
+}
+
+export interface Pool {
+  readonly queue: string
+  readonly size: number
+  busy(): number
+  state(): PoolState
+  /** Begins to fetch. Resolves when Redis is connected. @throws BullpenError `illegal_transition` the second time. */
+  start(): Promise<void>
+  /**
+   * Fetches nothing more; running tasks may finish for `drainMs`; then long ones are signalled and have `graceMs` to end,
+   * and go back to the queue without using up an attempt. Resolves at the latest after both. Draining twice is one drain.
+   */
+  drain(limits: { readonly drainMs: number; readonly graceMs: number }): Promise<DrainReport>
+}
+
+/** Opens no connection until it is started. */
+export function makePool(options: PoolOptions): Pool {
+  const { queue, namespace, redisUrl, concurrency, host, log } = options
+  const running = new Set<TakenTask>()
+  const interruptible = new Set<Interruption>()
+  const closing = new AbortController()
+  const runner: RunnerHost = { ...host, queue, poolSignal: closing.signal, interruptible }
+  const keys = queueKeys(namespace, queue)
+  let state: PoolState = 'NEW'
+  let opened: { readonly worker: Worker; readonly disconnect: () => void } | undefined
+  let draining: Promise<DrainReport> | undefined
+
+  const moveTo = (to: PoolState): void => {
+    assertTransition(`the pool of queue '${queue}'`, POOL_TRANSITIONS, state, to)
+    host.sink({ event: 'pool.state', queue, from: state, to })
+    state = to
+  }
+
+  const open = (): { worker: Worker; disconnect: () => void } => {
+    const redis = workerConnection(redisUrl, log)
+    const keepStacks = async (job: Job, stacks: readonly string[]): Promise<void> => {
+      await redis.hset(keys.job(job.id ?? ''), 'stacktrace', JSON.stringify(stacks))
+    }
+    // Two parameters: with a third, BullMQ makes a controller for each job, and cancels what the engine is to decide.
+    const processor = async (job: Job, token = ''): Promise<StoredSuccess> => {
+      const task = taken(job)
+      running.add(task)
+      try {
+        return await obey(await runAttempt(task, runner), job, token, keepStacks)
+      } finally {
+        running.delete(task)
+      }
+    }
+    const worker = new Worker(queue, processor, {
+      connection: redis,
+      prefix: prefixOf(namespace, queue),
+      autorun: false,
+      concurrency,
+      lockDuration: LOCK_MS,
+      lockRenewTime: LOCK_RENEWAL_MS,
+      stalledInterval: STALL_CHECK_MS,
+      maxStalledCount: DEATHS_AT_MOST,
+      removeOnComplete: { age: Math.ceil(options.keepCompletedMs / 1_000) },
+      settings: { backoffStrategy },
+    })
+    const failed = quietly((err: Error, dropped) => log.error({ err, queue, dropped }, 'the queue reported an error'))
+    worker.on('error', failed)
+    return { worker, disconnect: () => redis.disconnect() }
+  }
+
+  const drain = async ({ drainMs, graceMs }: { drainMs: number; graceMs: number }): Promise<DrainReport> => {
+    const broken = state === 'RECOVER_ERR'
+    if (!broken) moveTo('SHUTTING_DOWN')
+    if (opened !== undefined) {
+      const { worker, disconnect } = opened
+      const finished = worker.close()
+      const inTime = await withinMs(finished, drainMs)
+      if (!inTime) {
+        const reason = new DOMException('the pool drains and its deadline has passed', 'AbortError')
+        closing.abort(reason)
+        for (const attempt of interruptible) attempt.close('drain')
+        await withinMs(finished, graceMs)
+      }
+      disconnect()
+    }
+    const abandoned = [...running].map(({ id, task }) => ({ id, task }))
+    if (!broken) moveTo(abandoned.length === 0 ? 'SHUTDOWN' : 'TERMINATE_TIMEOUT')
+    return { queue, abandoned }
+  }
+
+  return {
+    queue,
+    size: concurrency,
+    busy: () => running.size,
+    state: () => state,
+    async start() {
+      moveTo('BG_RUNNING')
+      opened = open()
+      await opened.worker.waitUntilReady()
+      opened.worker.run().catch((err: unknown) => {
+        log.error({ err, queue }, 'the pool stopped fetching')
+        if (state === 'BG_RUNNING') moveTo('RECOVER_ERR')
+      })
+    },
+    drain: (limits) => {
+      draining ??= drain(limits)
+      return draining
+    },
+  }
+}
+
+/** Whether the promise settled within the time. The timer never outlives the question. */
+async function withinMs(promise: Promise<unknown>, ms: number): Promise<boolean> {
+  const { promise: late, resolve } = Promise.withResolvers<false>()
+  const timer = setTimeout(() => resolve(false), ms)
+  try {
+    return await Promise.race([promise.then(() => true), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,17 @@
+// Says a thing at most once a second, with the number of times it was left unsaid in between.
+
+const INTERVAL_MS = 1_000
+
+export function quietly<T>(say: (what: T, dropped: number) => void, now: () => number = Date.now): (what: T) => void {
+  let next = 0
+  let dropped = 0
+  return (what) => {
+    if (now() < next) {
+      dropped++
+      return
+    }
+    next = now() + INTERVAL_MS
+    say(what, dropped)
+    dropped = 0
+  }
+}

@@ -1,0 +1,129 @@
+// A task as its job's own fields and sets tell it: never by scanning a list, whatever the queue's length.
+import {
+  type AttemptEnd,
+  envelopeSchema,
+  type Progress,
+  type TaskId,
+  type TaskRecord,
+  type TaskStatus,
+} from '@bullpen/contract'
+import type { ChainableCommander } from 'ioredis'
+import { decodeStacks, decodeSuccess, parseJson } from './codec.ts'
+import type { QueueKeys } from './keys.ts'
+
+/** How many commands {@link askState} adds. */
+export const STATE_COMMANDS = 5
+
+/** Adds the questions about one task to a transaction, so that all are answered for one moment. */
+export function askState(transaction: ChainableCommander, keys: QueueKeys, id: TaskId): ChainableCommander {
+  return transaction
+    .hgetall(keys.job(id))
+    .exists(keys.lock(id))
+    .zscore(keys.delayed, id)
+    .zscore(keys.completed, id)
+    .zscore(keys.failed, id)
+}
+
+/** BullMQ keeps a delayed job's due time in the upper bits of its score, and a counter in the lower twelve. */
+const DELAYED_SCORE_STEP = 0x1000
+
+/** The task from the answers, in the order of the questions; undefined when there is no such job. */
+export function readState(id: TaskId, queue: string, answers: readonly unknown[]): TaskRecord | undefined {
+  const [fields, locked, delayed, completed, failed] = answers
+  if (!isHash(fields) || fields['name'] === undefined) return undefined
+  const envelope = envelopeSchema.safeParse(parseJson(fields['data']))
+  const stored = envelope.success ? envelope.data : undefined
+  const success = decodeSuccess(fields['returnvalue'])
+  const starts = count(fields['ats'])
+  const attempts = count(fields['atm'])
+  const history = [...decodeStacks(fields['stacktrace']), ...(success === undefined ? [] : [success.end])]
+  if (failed !== null) history.push(...unrecordedDeath(fields, starts, attempts, history))
+  const status = statusOf({ locked: locked === 1, delayed, completed, failed, attempts, last: history.at(-1) })
+  return {
+    id,
+    task: fields['name'],
+    version: stored?.version ?? 1,
+    queue,
+    status,
+    starts,
+    attempts,
+    maxAttempts: maxAttempts(fields['opts']),
+    input: stored?.input,
+    meta: stored?.meta ?? {},
+    correlationId: stored?.correlationId,
+    enqueuedAt: stored?.enqueuedAt ?? count(fields['timestamp']),
+    dueAt: typeof delayed === 'string' ? Math.floor(Number(delayed) / DELAYED_SCORE_STEP) : undefined,
+    startedAt: optional(fields['processedOn']),
+    endedAt: optional(fields['finishedOn']),
+    progress: readProgress(fields['progress']),
+    output: status === 'completed' ? success?.output : undefined,
+    history,
+  }
+}
+
+interface Facts {
+  readonly locked: boolean
+  readonly delayed: unknown
+  readonly completed: unknown
+  readonly failed: unknown
+  readonly attempts: number
+  readonly last: AttemptEnd | undefined
+}
+
+/** Sets first, since a job is in one of them at most; then the lock, which a running attempt holds. */
+function statusOf({ locked, delayed, completed, failed, attempts, last }: Facts): TaskStatus {
+  if (completed !== null) return 'completed'
+  if (failed !== null) return last?.state === 'TERMINATED_STOP_SIGNAL' ? 'cancelled' : 'dead'
+  if (delayed !== null) return attempts > 0 ? 'retrying' : 'scheduled'
+  return locked ? 'active' : 'waiting'
+}
+
+/** BullMQ itself fails a job whose process died too often, without calling anybody: that start has no record of its own. */
+function unrecordedDeath(
+  fields: Readonly<Record<string, string>>,
+  start: number,
+  attempts: number,
+  recorded: readonly AttemptEnd[],
+): AttemptEnd[] {
+  if (start === 0 || recorded.some((end) => end.start === start)) return []
+  const [beganAt, endedAt] = [count(fields['processedOn']), count(fields['finishedOn'])]
+  const message = fields['failedReason'] ?? 'the process that ran it died'
+  return [
+    {
+      start,
+      attempt: attempts + 1,
+      state: 'RECOVER_ERR',
+      reason: 'process_lost',
+      message,
+      process: 'unknown',
+      beganAt,
+      endedAt,
+    },
+  ]
+}
+
+function maxAttempts(opts: string | undefined): number {
+  const parsed = parseJson(opts)
+  const attempts = typeof parsed === 'object' && parsed !== null && 'attempts' in parsed ? parsed.attempts : 1
+  return typeof attempts === 'number' ? attempts : 1
+}
+
+function readProgress(text: string | undefined): Progress | undefined {
+  const parsed = parseJson(text)
+  if (typeof parsed !== 'object' || parsed === null || !('fraction' in parsed)) return undefined
+  const { fraction } = parsed
+  const note = 'note' in parsed && typeof parsed.note === 'string' ? parsed.note : undefined
+  return typeof fraction === 'number' ? { fraction, note } : undefined
+}
+
+function isHash(value: unknown): value is Readonly<Record<string, string>> {
+  return typeof value === 'object' && value !== null
+}
+
+function count(text: string | undefined): number {
+  return Number(text ?? 0)
+}
+
+function optional(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Number(text)
+}
