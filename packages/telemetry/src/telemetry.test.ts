@@ -1,0 +1,189 @@
+import type { TaskEvent } from '@bullpen/contract'
+import { describe, expect, it } from 'vitest'
+import { METRICS, type MetricRow, MISNAMED_PROCESS_METRICS, PROCESS_METRICS } from './metrics-table.ts'
+import { createTelemetry, type Telemetry } from './telemetry.ts'
+
+const about = { queue: 'mail', task: 'receipt.send', id: 'mail-1' }
+const attempt = { ...about, kind: 'long', start: 1, attempt: 1, correlationId: undefined } as const
+const ended = {
+  ...attempt,
+  event: 'attempt.ended',
+  state: 'DONE_SUCCESS',
+  reason: undefined,
+  code: undefined,
+  error: undefined,
+  durationMs: 12,
+  verdict: 'completed',
+  delayMs: undefined,
+} as const satisfies TaskEvent
+
+const EVENTS: readonly TaskEvent[] = [
+  { ...about, event: 'task.enqueued' },
+  { ...attempt, event: 'attempt.started', waitedMs: 3 },
+  ended,
+  { ...ended, state: 'DONE_ERROR', code: 'card_declined', verdict: 'retrying', delayMs: 1_000 },
+  { ...ended, state: 'RECOVER_ERR', reason: 'unexpected_error', verdict: 'dead' },
+  { ...ended, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled', verdict: 'cancelled' },
+  { ...attempt, event: 'attempt.late', overrunMs: 5 },
+  { event: 'pool.state', queue: 'mail', from: 'NEW', to: 'BG_RUNNING' },
+]
+
+describe('the metrics table', () => {
+  const rows = Object.entries<MetricRow>(METRICS)
+
+  it.each(rows)('%s follows the naming rules of Prometheus', (name, row) => {
+    expect(name).toMatch(/^bullpen_[a-z]+(_[a-z]+)*$/)
+    expect(name.endsWith('_total')).toBe(row.type === 'counter')
+    expect(name).not.toMatch(/_(ms|milliseconds|minutes|kb|counter|gauge|histogram|sum|count|bucket)(_|$)/)
+    if (row.unit === 'seconds') expect(name.replace(/_total$/, '')).toMatch(/_seconds$/)
+    expect(row.help).toMatch(/^[A-Z1].*\.$/)
+    expect(row.buckets !== undefined).toBe(row.type === 'histogram')
+    expect(row.buckets).toEqual(row.buckets?.toSorted((a, b) => a - b))
+    for (const label of row.labels) expect(label).toMatch(/^[a-z]+$/)
+  })
+})
+
+describe('telemetry', () => {
+  it('publishes every metric of the table, with its help and type, and those of the process', async () => {
+    const text = await textOf(usedTelemetry())
+    for (const [name, row] of Object.entries<MetricRow>(METRICS)) {
+      expect(text).toContain(`# HELP ${name} ${row.help}`)
+      expect(text).toContain(`# TYPE ${name} ${row.type}`)
+      expect(text).toMatch(new RegExp(`^${name}(_bucket)?(\\{| )`, 'm'))
+    }
+    for (const name of PROCESS_METRICS) expect(text).toMatch(new RegExp(`^${name} `, 'm'))
+  })
+
+  it('calls only counters _total, and explains everything that it publishes', async () => {
+    const text = await textOf(usedTelemetry())
+    const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => ({ name, type }))
+    expect(types.length).toBeGreaterThan(Object.keys(METRICS).length + 10)
+    expect(types.filter(({ name, type }) => name.endsWith('_total') !== (type === 'counter'))).toEqual([])
+    for (const { name } of types) expect(text).toMatch(new RegExp(`^# HELP ${name} .+`, 'm'))
+    for (const name of MISNAMED_PROCESS_METRICS) expect(text).not.toContain(name)
+  })
+
+  it('uses only labels that the table lists', async () => {
+    for (const line of (await textOf(usedTelemetry())).split('\n')) {
+      const [, series = '', labels = ''] = /^(bullpen_\w+)\{(.*)\} /.exec(line) ?? []
+      if (series === '') continue
+      const row = Object.entries<MetricRow>(METRICS).find(([name]) => series.startsWith(name))?.[1]
+      const used = [...labels.matchAll(/(\w+)="/g)].map(([, label]) => label).filter((label) => label !== 'le')
+      expect(used.toSorted(), series).toEqual([...(row?.labels ?? [])].toSorted())
+    }
+  })
+
+  it('counts attempts by state and by what follows', async () => {
+    const text = await textOf(usedTelemetry())
+    const of = (state: string, verdict: string) =>
+      `bullpen_attempts_ended_total{queue="mail",task="receipt.send",state="${state}",verdict="${verdict}"} 1`
+    expect(text).toContain(of('DONE_SUCCESS', 'completed'))
+    expect(text).toContain(of('DONE_ERROR', 'retrying'))
+    expect(text).toContain(of('RECOVER_ERR', 'dead'))
+    expect(text).toContain(of('TERMINATED_STOP_SIGNAL', 'cancelled'))
+    expect(text).toContain('bullpen_late_results_total{queue="mail",task="receipt.send"} 1')
+  })
+
+  it('counts failures by reason, and no decision among them', async () => {
+    const text = await textOf(usedTelemetry())
+    const failures = text.split('\n').filter((line) => line.startsWith('bullpen_attempt_failures_total{'))
+    expect(failures).toEqual([
+      'bullpen_attempt_failures_total{queue="mail",task="receipt.send",reason="declared"} 1',
+      'bullpen_attempt_failures_total{queue="mail",task="receipt.send",reason="unexpected_error"} 1',
+    ])
+  })
+
+  it('sorts durations into cumulative buckets, in seconds', async () => {
+    const telemetry = createTelemetry({ role: 'worker', version: '1' })
+    for (const durationMs of [0.2, 12, 700_000]) telemetry.sink({ ...ended, durationMs })
+    const text = await textOf(telemetry)
+    const bucket = (le: string) =>
+      new RegExp(`^bullpen_attempt_duration_seconds_bucket\\{.*le="${le}".*\\} (\\d+)$`, 'm').exec(text)?.[1]
+    expect([bucket('0.0005'), bucket('0.01'), bucket('0.025'), bucket('600'), bucket('\\+Inf')]).toEqual([
+      '1',
+      '1',
+      '2',
+      '2',
+      '3',
+    ])
+    expect(text).toContain('bullpen_attempt_duration_seconds_sum{queue="mail",task="receipt.send"} 700.0122')
+    expect(text).toContain('bullpen_attempt_duration_seconds_count{queue="mail",task="receipt.send"} 3')
+  })
+
+  it('takes a wait below zero, as two clocks can make it, for no wait', async () => {
+    const telemetry = createTelemetry({ role: 'worker', version: '1' })
+    for (const waitedMs of [-50, Number.NaN]) telemetry.sink({ ...attempt, event: 'attempt.started', waitedMs })
+    expect(await textOf(telemetry)).toContain('bullpen_task_wait_seconds_sum{queue="mail",task="receipt.send"} 0')
+  })
+
+  it('keeps the number of series bounded when foreign producers invent names', async () => {
+    const telemetry = createTelemetry({ role: 'worker', version: '1' })
+    for (let name = 0; name < 2_000; name++) {
+      telemetry.sink({ ...attempt, task: `made.up-${name}`, event: 'attempt.started', waitedMs: 1 })
+    }
+    const lines = (await textOf(telemetry)).split('\n').filter((line) => line.startsWith('bullpen_attempts_started'))
+    expect(lines).toHaveLength(501)
+    expect(lines).toContain('bullpen_attempts_started_total{queue="mail",task="other"} 1500')
+  })
+
+  it('reads pools at each scrape, until they are no longer watched', async () => {
+    const telemetry = createTelemetry({ role: 'worker', version: '1' })
+    let busy = 1
+    const unwatch = telemetry.watchPool({ queue: 'mail', size: () => 4, busy: () => busy, state: () => 'BG_RUNNING' })
+    expect(await textOf(telemetry)).toContain('bullpen_pool_workers_busy{queue="mail"} 1')
+    busy = 3
+    const text = await textOf(telemetry)
+    expect(text).toContain('bullpen_pool_workers{queue="mail"} 4')
+    expect(text).toContain('bullpen_pool_workers_busy{queue="mail"} 3')
+    expect(text).toContain('bullpen_pool_state{queue="mail",state="BG_RUNNING"} 1')
+    expect(text).toContain('bullpen_pool_state{queue="mail",state="SHUTTING_DOWN"} 0')
+    unwatch()
+    expect(await textOf(telemetry)).not.toContain('bullpen_pool_workers_busy{')
+  })
+
+  it('leaves out, rather than repeats, what could not be read', async () => {
+    const telemetry = createTelemetry({ role: 'api', version: '1' })
+    let down = false
+    telemetry.onScrape(async () => {
+      if (down) throw new Error('connection refused')
+      telemetry.queueTasks('mail', { waiting: 7 })
+    })
+    expect(await textOf(telemetry)).toContain('bullpen_queue_tasks{queue="mail",status="waiting"} 7')
+    down = true
+    const text = await textOf(telemetry)
+    expect(text).not.toContain('bullpen_queue_tasks{')
+    expect(text).toContain('bullpen_scrape_failures_total 1')
+  })
+
+  it('lets scrapes at the same time share one reading', async () => {
+    const telemetry = createTelemetry({ role: 'api', version: '1' })
+    let reads = 0
+    telemetry.onScrape(() => {
+      reads++
+    })
+    const [first, second] = await Promise.all([telemetry.exposition(), telemetry.exposition()])
+    expect(reads).toBe(1)
+    expect(first).toBe(second)
+    await telemetry.exposition()
+    expect(reads).toBe(2)
+  })
+})
+
+function usedTelemetry(): Telemetry {
+  const telemetry = createTelemetry({ role: 'worker', version: '1.2.3' })
+  for (const event of EVENTS) telemetry.sink(event)
+  telemetry.watchPool({ queue: 'mail', size: () => 4, busy: () => 1, state: () => 'BG_RUNNING' })
+  telemetry.onScrape(() => {
+    telemetry.queueTasks('mail', { waiting: 7, dead: 1 })
+    telemetry.redisUp(true)
+  })
+  telemetry.onScrape(() => Promise.reject(new Error('one gauge that can not be read')))
+  telemetry.httpObserved({ method: 'POST', route: '/v1/tasks', status: 202, seconds: 0.004 })
+  return telemetry
+}
+
+async function textOf(telemetry: Telemetry): Promise<string> {
+  const { contentType, text } = await telemetry.exposition()
+  expect(contentType).toBe('text/plain; version=0.0.4; charset=utf-8')
+  return text
+}
