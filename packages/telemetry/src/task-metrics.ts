@@ -52,7 +52,7 @@ export function taskMetrics(registry: Registry): EventSink {
       case 'attempt.started': {
         const task = seriesOf(event.queue, event.task)
         task.started.count++
-        task.wait.observe(event.waitedMs / 1_000)
+        if (event.waitedMs !== undefined) task.wait.observe(event.waitedMs / 1_000)
         return
       }
       case 'attempt.ended': {

@@ -1,0 +1,188 @@
+// The part of Grafana's dashboard model that ours use, and small functions that make it.
+import { metricsIn } from './promql.ts'
+
+export type Unit = 'short' | 's' | 'bytes' | 'percentunit' | 'ops' | 'reqps'
+
+/** A reading above `from` is shown in this colour, until the next step. */
+export interface Threshold {
+  readonly from: number
+  readonly colour: 'green' | 'orange' | 'red' | 'blue'
+}
+
+export interface Query {
+  readonly expr: string
+  /** With Prometheus's labels in double braces; empty shows all labels. */
+  readonly legend: string
+}
+
+export interface PanelOptions {
+  readonly title: string
+  readonly description: string
+  readonly unit: Unit
+  readonly queries: readonly Query[]
+  readonly kind?: 'timeseries' | 'stat'
+  /** Columns of the 24 that a row has. Default 8. */
+  readonly width?: number
+  /** Stacked areas add up to a whole. Default: lines. */
+  readonly stacked?: boolean
+  readonly thresholds?: readonly [Threshold, ...Threshold[]]
+  /** Top of the axis; for shares. */
+  readonly max?: number
+}
+
+export interface Section {
+  readonly title: string
+  readonly panels: readonly PanelOptions[]
+}
+
+export interface VariableOptions {
+  readonly name: string
+  readonly label: string
+  readonly query: string
+}
+
+// biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's placeholder, not JavaScript's
+const DATASOURCE = { type: 'prometheus', uid: '${datasource}' } as const
+const COLUMNS = 24
+const PANEL_HEIGHT = 8
+
+/** A query on our own metrics. @throws RangeError for a metric that no table lists. */
+export function query(expr: string, legend: string): Query {
+  metricsIn(expr)
+  return { expr, legend }
+}
+
+/** Sections below each other; panels from left to right, in as many lines as they need. */
+export function dashboard(about: {
+  readonly uid: string
+  readonly title: string
+  readonly description: string
+  readonly variables: readonly VariableOptions[]
+  readonly sections: readonly Section[]
+}) {
+  const panels: object[] = []
+  let top = 0
+  for (const section of about.sections) {
+    panels.push(row(section.title, panels.length + 1, top++))
+    let left = 0
+    for (const options of section.panels) {
+      const width = options.width ?? COLUMNS / 3
+      if (left + width > COLUMNS) {
+        left = 0
+        top += PANEL_HEIGHT
+      }
+      panels.push(panel(options, panels.length + 1, { h: PANEL_HEIGHT, w: width, x: left, y: top }))
+      left += width
+    }
+    top += PANEL_HEIGHT
+  }
+  return {
+    uid: about.uid,
+    title: about.title,
+    description: about.description,
+    tags: ['bullpen'],
+    schemaVersion: 39,
+    version: 1,
+    editable: true,
+    graphTooltip: 1,
+    refresh: '10s',
+    time: { from: 'now-1h', to: 'now' },
+    timezone: 'browser',
+    templating: { list: [datasourceVariable, ...about.variables.map(variable)] },
+    annotations: { list: [] },
+    panels,
+  }
+}
+
+export type Dashboard = ReturnType<typeof dashboard>
+
+function row(title: string, id: number, y: number) {
+  return { id, type: 'row', title, collapsed: false, gridPos: { h: 1, w: COLUMNS, x: 0, y }, panels: [] }
+}
+
+function panel(options: PanelOptions, id: number, gridPos: object) {
+  const { kind = 'timeseries', thresholds } = options
+  return {
+    id,
+    type: kind,
+    title: options.title,
+    description: options.description,
+    datasource: DATASOURCE,
+    gridPos,
+    targets: options.queries.map(({ expr, legend }, index) => ({
+      refId: String.fromCharCode('A'.charCodeAt(0) + index),
+      datasource: DATASOURCE,
+      expr,
+      legendFormat: legend,
+      range: true,
+    })),
+    fieldConfig: {
+      defaults: {
+        unit: options.unit,
+        min: 0,
+        ...(options.max === undefined ? {} : { max: options.max }),
+        ...(thresholds === undefined ? {} : { thresholds: thresholdSteps(thresholds) }),
+        ...(kind === 'stat' ? {} : { custom: lines(options.stacked === true, thresholds !== undefined) }),
+      },
+      overrides: [],
+    },
+    options: kind === 'stat' ? STAT : TIMESERIES,
+  }
+}
+
+const STAT = {
+  reduceOptions: { calcs: ['lastNotNull'], fields: '', values: false },
+  colorMode: 'background',
+  graphMode: 'area',
+}
+const TIMESERIES = {
+  legend: { displayMode: 'table', placement: 'bottom', showLegend: true, calcs: ['lastNotNull', 'max'] },
+  tooltip: { mode: 'multi', sort: 'desc' },
+}
+
+function lines(stacked: boolean, thresholds: boolean) {
+  return {
+    drawStyle: 'line',
+    lineWidth: 1,
+    fillOpacity: stacked ? 30 : 5,
+    showPoints: 'never',
+    stacking: { mode: stacked ? 'normal' : 'none', group: 'A' },
+    thresholdsStyle: { mode: thresholds ? 'dashed' : 'off' },
+  }
+}
+
+/** Grafana's first step has no lower bound. */
+function thresholdSteps(steps: readonly [Threshold, ...Threshold[]]) {
+  return {
+    mode: 'absolute',
+    steps: steps.map(({ from, colour }, index) => ({ color: colour, value: index === 0 ? null : from })),
+  }
+}
+
+const datasourceVariable = {
+  name: 'datasource',
+  label: 'Data source',
+  type: 'datasource',
+  query: 'prometheus',
+  current: {},
+  hide: 0,
+}
+
+function variable({ name, label, query: text }: VariableOptions) {
+  metricsIn(text)
+  return {
+    name,
+    label,
+    type: 'query',
+    datasource: DATASOURCE,
+    query: { query: text, refId: name },
+    definition: text,
+    refresh: 2,
+    sort: 1,
+    multi: true,
+    includeAll: true,
+    allValue: '.*',
+    current: { selected: true, text: ['All'], value: ['$__all'] },
+    hide: 0,
+  }
+}
