@@ -1,0 +1,57 @@
+// `npm run new`, in a copy of the packages that it changes: what it writes compiles, and its test passes.
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { addTask } from './new-task.mjs'
+import { run } from './programs.mjs'
+
+const root = join(import.meta.dirname, '..')
+const modules = join(root, 'node_modules')
+let copy
+
+beforeAll(() => {
+  copy = mkdtempSync(join(tmpdir(), 'bullpen-new-'))
+  const filter = (path) => !/\/(node_modules|dist|\.turbo)$/.test(path)
+  for (const folder of ['packages', 'apps']) cpSync(join(root, folder), join(copy, folder), { recursive: true, filter })
+  cpSync(join(root, 'tsconfig.json'), join(copy, 'tsconfig.json'))
+  // Everything that is installed, but the links to the workspaces: those lead to the copy.
+  mkdirSync(join(copy, 'node_modules'))
+  for (const name of readdirSync(modules)) {
+    if (name === '@bullpen')
+      cpSync(join(modules, name), join(copy, 'node_modules', name), { recursive: true, verbatimSymlinks: true })
+    else if (!name.startsWith('.')) symlinkSync(join(modules, name), join(copy, 'node_modules', name))
+  }
+})
+afterAll(() => rmSync(copy, { recursive: true, force: true }))
+
+it('writes a task that compiles, and whose test passes', async () => {
+  const files = addTask({ root: copy, name: 'email.welcome-back' })
+  expect(files.map((file) => file.slice(copy.length + 1))).toEqual([
+    'packages/tasks/src/email-welcome-back.ts',
+    'apps/worker/src/handlers/email-welcome-back.ts',
+    'apps/worker/src/handlers/email-welcome-back.test.ts',
+    'packages/tasks/src/index.ts',
+    'apps/worker/src/handlers/index.ts',
+  ])
+  writeFileSync(join(copy, 'tsconfig.new.json'), JSON.stringify({ extends: './tsconfig.json', include: [], files }))
+  const tsc = await run(process.execPath, [join(modules, 'typescript/bin/tsc'), '-p', 'tsconfig.new.json'], {
+    cwd: copy,
+  })
+  expect(tsc.stdout).toBe('')
+  const vitest = await run(process.execPath, [join(modules, 'vitest/vitest.mjs'), 'run', files[2]], { cwd: copy })
+  expect(vitest.stdout).toContain('1 passed')
+  expect({ code: vitest.code, types: tsc.code }).toEqual({ code: 0, types: 0 })
+})
+
+it('refuses a task that exists, and changes nothing', () => {
+  const catalogue = () => readFileSync(join(copy, 'packages/tasks/src/index.ts'), 'utf8')
+  const before = catalogue()
+  expect(() => addTask({ root: copy, name: 'math.factorial' })).toThrow('math.factorial exists already')
+  expect(catalogue()).toBe(before)
+})
+
+it.each(['email', 'Email.welcome', 'email..welcome', 'email.wel_come', '../x.y', 'email.', '1.a', ''])(
+  'refuses the name %j',
+  (name) => expect(() => addTask({ root: copy, name })).toThrow('is words in lower case, with at least one dot'),
+)

@@ -1,0 +1,76 @@
+// The small parts of `npm start`: ports, log lines, curl lines, the receipts endpoint.
+import { execFile } from 'node:child_process'
+import { createServer } from 'node:http'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { worthShowing } from './log-line.mjs'
+import { freePort, nextFreePort } from './ports.mjs'
+import { startReceipts } from './receipts.mjs'
+import { curlLine } from './welcome.mjs'
+
+const listen = (server, port = 0) =>
+  new Promise((resolve) => server.listen(port, '127.0.0.1', () => resolve(server.address().port)))
+
+describe('the next free port', () => {
+  it('is the one that was wanted, unless somebody listens there or has been promised it', async () => {
+    const server = createServer()
+    const taken = await listen(server)
+    expect(await nextFreePort(taken)).toBeGreaterThan(taken)
+    server.close()
+    const free = await freePort()
+    expect(await nextFreePort(free)).toBe(free)
+    expect(await nextFreePort(free, { taken: [free] })).toBeGreaterThan(free)
+  })
+})
+
+describe('what the terminal shows of a log', () => {
+  const json = (entry) => JSON.stringify({ time: 0, ...entry })
+  it.each([
+    ['an information', json({ level: 30, msg: 'started' }), 'stdout', undefined],
+    ['a warning', json({ level: 40, msg: 'slow', task: 'a.b', taskId: 't1' }), 'stdout', 'warn  a.b t1  slow'],
+    ['an error', json({ level: 50, msg: 'failed', err: { message: 'gone' } }), 'stdout', 'error  failed: gone'],
+    ['a line of text', 'hello', 'stdout', undefined],
+    ['a stack trace', 'Error: x', 'stderr', 'Error: x'],
+    ['an empty line', ' ', 'stderr', undefined],
+    ['JSON of another kind', 'null', 'stderr', undefined],
+  ])('%s', (_, line, stream, shown) => expect(worthShowing(line, stream)).toBe(shown))
+})
+
+describe('the receipts endpoint', () => {
+  it('accepts receipts, and is out of order for addresses that begin with fail', async () => {
+    const { url, stop } = await startReceipts({ port: 0 })
+    const post = (body) => fetch(url, { method: 'POST', body }).then(({ status }) => status)
+    expect(await post('{"to":"ann@example.com"}')).toBe(202)
+    expect(await post('{"to":"fail@example.com"}')).toBe(503)
+    expect(await post('{')).toBe(400)
+    expect((await fetch(url)).status).toBe(404)
+    await stop()
+  })
+})
+
+describe('a printed curl line', () => {
+  it('enqueues, then asks for the end of that very task, when it is pasted into a shell', async () => {
+    const seen = []
+    const server = createServer((request, response) => {
+      const { method, url, headers } = request
+      let body = ''
+      request.on('data', (chunk) => {
+        body += chunk
+      })
+      request.on('end', () => {
+        seen.push([method, url, headers.authorization, body])
+        response.end(method === 'POST' ? '{"id":"t-1","status":"waiting","links":{}}' : '{"status":"completed"}')
+      })
+    })
+    const apiUrl = `http://127.0.0.1:${await listen(server)}`
+    const line = curlLine({ apiUrl, key: 'k', task: 'a.b', input: { path: "it's\n" }, wait: 7 })
+    expect(line).not.toContain('\n')
+    const { stdout } = await promisify(execFile)('sh', ['-c', line])
+    server.close()
+    expect(stdout).toBe('{"status":"completed"}')
+    expect(seen).toEqual([
+      ['POST', '/v1/tasks', 'Bearer k', '{"task":"a.b","input":{"path":"it\'s\\n"}}'],
+      ['GET', '/v1/tasks/t-1?wait=7', 'Bearer k', ''],
+    ])
+  })
+})
