@@ -1,0 +1,278 @@
+// Tests the client against a real HTTP server that answers as each test says.
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
+import { defineTask, type OutputOf, type TaskView } from '@bullpen/contract'
+import { afterEach, describe, expect, expectTypeOf, test } from 'vitest'
+import { z } from 'zod'
+import { type ClientOptions, createClient, ProblemError, TaskEndedError } from './index.ts'
+
+const square = defineTask({
+  name: 'math.square',
+  queue: 'cpu',
+  input: z.object({ n: z.int(), by: z.string().default('hand') }),
+  output: z.object({ value: z.int() }),
+})
+
+const ID = 'cpu-01jd3v7n8q0000000000000000'
+const ACCEPTED = { id: ID, status: 'waiting', links: { self: `/v1/tasks/${ID}`, wait: '', queue: '' } }
+
+function view(more: Partial<TaskView> = {}): TaskView {
+  return {
+    id: ID,
+    task: 'math.square',
+    version: 1,
+    queue: 'cpu',
+    status: 'completed',
+    starts: 1,
+    attempts: 1,
+    maxAttempts: 5,
+    input: { n: 4 },
+    output: { value: 16 },
+    meta: {},
+    enqueuedAt: '2026-01-01T00:00:00.000Z',
+    history: [],
+    links: ACCEPTED.links,
+    ...more,
+  } as TaskView
+}
+
+interface Seen {
+  readonly method: string | undefined
+  readonly url: string | undefined
+  readonly headers: IncomingMessage['headers']
+  readonly body: unknown
+}
+type Answer = readonly [status: number, body: unknown, headers?: Record<string, string>] | 'break' | 'silence'
+
+const servers: ReturnType<typeof createServer>[] = []
+afterEach(() => {
+  for (const server of servers.splice(0)) {
+    server.close()
+    server.closeAllConnections()
+  }
+})
+
+/** A client of a server that gives these answers, one after the other, the last one for ever. */
+async function api(answers: readonly Answer[], options: Partial<ClientOptions> = {}) {
+  const seen: Seen[] = []
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
+    const { method, url, headers } = request
+    seen.push({ method, url, headers, body: method === 'POST' ? await json(request) : undefined })
+    const next = answers[Math.min(seen.length, answers.length) - 1] ?? 'break'
+    if (next === 'break') request.socket.destroy()
+    else if (next !== 'silence') {
+      const [status, body, more] = next
+      response.writeHead(status, { 'content-type': 'application/json', ...more })
+      response.end(typeof body === 'string' ? body : JSON.stringify(body))
+    }
+  }
+  const server = createServer(answer).listen(0, '127.0.0.1')
+  servers.push(server)
+  await once(server, 'listening')
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return { seen, baseUrl, client: createClient({ baseUrl, key: 'k', ...options }) }
+}
+
+const problem = (code: string, status: number, more: object = {}) =>
+  [status, { type: `/problems/${code}`, title: code, status, code, ...more }] as const
+
+describe('enqueue', () => {
+  test('posts the task with the key, the correlation id and what the caller adds', async () => {
+    const { client, seen } = await api([[202, ACCEPTED]], { correlationId: 'order-7' })
+    const accepted = await client.enqueue(square, { n: 4 }, { meta: { a: 'b' }, delay: '5s', timeout: 'none' })
+    expect(accepted).toEqual(ACCEPTED)
+    expect(seen).toMatchObject([
+      {
+        method: 'POST',
+        url: '/v1/tasks',
+        headers: { authorization: 'Bearer k', 'x-request-id': 'order-7', 'content-type': 'application/json' },
+        body: { task: 'math.square', input: { n: 4 }, meta: { a: 'b' }, delay: '5s', timeout: 'none' },
+      },
+    ])
+  })
+
+  test('keeps a path in front of the API', async () => {
+    const { baseUrl, seen } = await api([[202, ACCEPTED]])
+    await createClient({ baseUrl: `${baseUrl}/bullpen`, key: 'k' }).enqueue(square, { n: 4 })
+    expect(seen[0]?.url).toBe('/bullpen/v1/tasks')
+  })
+
+  test('tells what the API refused, and where', async () => {
+    const faults = [{ path: 'input.n', message: 'too big' }]
+    const { client } = await api([problem('invalid_input', 422, { detail: 'math.square refuses it', faults })])
+    await expect(client.enqueue(square, { n: 4 })).rejects.toMatchObject({
+      name: 'ProblemError',
+      code: 'invalid_input',
+      status: 422,
+      faults,
+      message: 'invalid_input: math.square refuses it: input.n: too big',
+    })
+  })
+
+  test('is not repeated when the answer is lost: the task may be stored', async () => {
+    const { client, seen } = await api(['break', [202, ACCEPTED]])
+    const error = await client.enqueue(square, { n: 4 }).catch((caught) => caught)
+    expect(error).toMatchObject({ code: 'unreachable', status: undefined, cause: expect.any(TypeError) })
+    expect(seen.length).toBe(1)
+  })
+
+  test('is not repeated after a 503 that names the task, and tells its id', async () => {
+    const { client, seen } = await api([problem('redis_unavailable', 503, { taskId: ID }), [202, ACCEPTED]])
+    await expect(client.enqueue(square, { n: 4 })).rejects.toMatchObject({ code: 'redis_unavailable', taskId: ID })
+    expect(seen.length).toBe(1)
+  })
+
+  test('is not repeated after a 503 of somebody else', async () => {
+    const { client, seen } = await api([
+      [503, '<html>'],
+      [202, ACCEPTED],
+    ])
+    await expect(client.enqueue(square, { n: 4 })).rejects.toMatchObject({ code: 'unexpected_answer', status: 503 })
+    expect(seen.length).toBe(1)
+  })
+
+  test('is repeated after a 503 that names no task: nothing was accepted', async () => {
+    const { client, seen } = await api([problem('shutting_down', 503), [202, ACCEPTED]])
+    expect(await client.enqueue(square, { n: 4 })).toEqual(ACCEPTED)
+    expect(seen.length).toBe(2)
+  })
+
+  test('is repeated while the connection is refused', async () => {
+    const { baseUrl } = await api([])
+    const port = Number(new URL(baseUrl).port)
+    servers[0]?.close()
+    const accepted = createClient({ baseUrl, key: 'k' }).enqueue(square, { n: 4 })
+    setTimeout(() => {
+      servers.push(createServer((_, response) => response.writeHead(202).end(JSON.stringify(ACCEPTED))).listen(port))
+    }, 150)
+    expect(await accepted).toEqual(ACCEPTED)
+  })
+
+  test('gives up when the API stays away, with the cause', async () => {
+    const { baseUrl } = await api([])
+    servers[0]?.close()
+    const { enqueue } = createClient({ baseUrl, key: 'k', retryFor: '200ms' })
+    await expect(enqueue(square, { n: 4 })).rejects.toMatchObject({
+      code: 'unreachable',
+      message: expect.stringContaining('ECONNREFUSED'),
+    })
+  })
+
+  test('gives up on an API that is silent', async () => {
+    const { client, seen } = await api(['silence'], { requestTimeout: '50ms' })
+    await expect(client.enqueue(square, { n: 4 })).rejects.toMatchObject({ code: 'unreachable' })
+    expect(seen.length).toBe(1)
+  })
+})
+
+describe('task', () => {
+  test('is looked up again after a broken connection and after a 503', async () => {
+    const { client, seen } = await api(['break', problem('redis_unavailable', 503), [200, view()]])
+    expect(await client.task(square, ID)).toEqual(view())
+    expect(seen.map(({ url }) => url)).toEqual(Array(3).fill(`/v1/tasks/${ID}`))
+  })
+
+  test('waits as long as the API asks before it is looked up again', async () => {
+    const [status, body] = problem('redis_unavailable', 503)
+    const { client } = await api([
+      [status, body, { 'retry-after': '1' }],
+      [200, view()],
+    ])
+    const before = performance.now()
+    await client.task(square, ID)
+    expect(performance.now() - before).toBeGreaterThan(990)
+  })
+
+  test('is not looked up again when it does not exist', async () => {
+    const { client, seen } = await api([problem('task_not_found', 404)])
+    await expect(client.task(square, 'a/b?c')).rejects.toMatchObject({ code: 'task_not_found', status: 404 })
+    expect(seen.map(({ url }) => url)).toEqual(['/v1/tasks/a%2Fb%3Fc'])
+  })
+
+  test('of another definition is refused, and accepted when no definition is named', async () => {
+    const { client } = await api([[200, view({ task: 'math.cube' })]])
+    await expect(client.task(square, ID)).rejects.toThrow(`${ID} is a task of math.cube, not of math.square`)
+    expect((await client.task(undefined, ID)).task).toBe('math.cube')
+  })
+
+  test('has the types of its definition', async () => {
+    const { client } = await api([[200, view()]])
+    const task = await client.task(square, ID)
+    expectTypeOf(task.task).toEqualTypeOf<'math.square'>()
+    expectTypeOf(task.input).toEqualTypeOf<{ n: number; by?: string | undefined }>()
+    expectTypeOf(task.output).toEqualTypeOf<{ value: number } | undefined>()
+    expectTypeOf(await client.task(undefined, ID)).toEqualTypeOf<TaskView>()
+    // @ts-expect-error: the input is the definition's.
+    await client.enqueue(square, { n: '4' })
+    // @ts-expect-error: a duration has a unit.
+    await client.enqueue(square, { n: 4 }, { delay: '5' }).catch(() => undefined)
+  })
+})
+
+describe('result', () => {
+  test('asks the API to wait, again and again, until the task has ended', async () => {
+    const { client, seen } = await api([
+      [200, view({ status: 'active', output: undefined })],
+      [200, view({ status: 'retrying', output: undefined })],
+      [200, view()],
+    ])
+    const output = await client.result(square, ID)
+    expectTypeOf(output).toEqualTypeOf<OutputOf<typeof square>>()
+    expect(output).toEqual({ value: 16 })
+    expect(seen.map(({ url }) => url)).toEqual(Array(3).fill(`/v1/tasks/${ID}?wait=30`))
+  })
+
+  test.each([
+    [{ status: 'dead', error: { code: 'not_found', message: '/x' } } as const, 'not_found', 'is dead: not_found: /x'],
+    [{ status: 'cancelled', reason: 'cancelled' } as const, 'cancelled', 'is cancelled: cancelled'],
+    [{ status: 'expired' } as const, 'expired', 'is expired'],
+  ])('of a task that ended as %j is an error', async (ended, code, message) => {
+    const { client } = await api([[200, view({ output: undefined, ...ended })]])
+    const error = await client.result(square, ID).catch((caught) => caught)
+    expect(error).toBeInstanceOf(TaskEndedError)
+    expect(error).toMatchObject({ code, task: { id: ID, ...ended }, message: `task ${ID} ${message}` })
+  })
+
+  test('is no longer waited for after the timeout, or when the signal aborts', async () => {
+    const { client } = await api(['silence'])
+    await expect(client.result(square, ID, { timeout: '50ms' })).rejects.toMatchObject({ name: 'TimeoutError' })
+    const reason = new Error('enough')
+    const stop = new AbortController()
+    setTimeout(() => stop.abort(reason), 50)
+    await expect(client.result(square, ID, { timeout: '1h', signal: stop.signal })).rejects.toBe(reason)
+  })
+})
+
+describe('list', () => {
+  test('follows the pages', async () => {
+    const { client, seen } = await api([
+      [200, { tasks: [view(), view()], next: 'c&1' }],
+      [200, { tasks: [], next: 'c2' }],
+      [200, { tasks: [view()] }],
+    ])
+    const tasks: TaskView[] = []
+    for await (const task of client.list({ queue: 'cpu', status: 'dead', pageSize: 2 })) tasks.push(task)
+    expect(tasks).toEqual(Array(3).fill(view()))
+    expect(seen.map(({ url }) => url)).toEqual([
+      '/v1/tasks?queue=cpu&status=dead&limit=2',
+      '/v1/tasks?queue=cpu&status=dead&limit=2&cursor=c%261',
+      '/v1/tasks?queue=cpu&status=dead&limit=2&cursor=c2',
+    ])
+  })
+
+  test('asks for no page that nobody reads', async () => {
+    const { client, seen } = await api([[200, { tasks: [view(), view()], next: 'more' }]])
+    for await (const task of client.list({ queue: 'cpu', status: 'dead' })) if (task.id === ID) break
+    expect(seen.length).toBe(1)
+  })
+})
+
+test('says so when the address is not one of an API', async () => {
+  const { client } = await api([[200, '<html>']])
+  await expect(client.task(square, ID)).rejects.toMatchObject({ code: 'unexpected_answer', status: 200 })
+  const wrong = expect.objectContaining({ code: 'invalid_configuration' })
+  expect(() => createClient({ baseUrl: 'localhost:8080', key: 'k' })).toThrow(wrong)
+  expect(new ProblemError({ code: 'unreachable' }).message).toBe('unreachable')
+})
