@@ -37,7 +37,7 @@ export function blockingConnection(url: string, log: Log): Redis {
   return connect(url, log, { ...shared, maxRetriesPerRequest: null })
 }
 
-function connect(url: string, log: Log, options: RedisOptions): Redis {
+function connect(url: string, log: Log, options: Omit<RedisOptions, 'replyMapping'>): Redis {
   const redis = new Redis(url, options)
   const failed = quietly((error: Error, dropped) => log.warn({ err: error, dropped }, 'Redis connection failed'))
   redis.on('error', failed)

@@ -1,4 +1,4 @@
 // BullMQ's side of Bullpen: the broker for producers, the pool for workers.
 export { type BrokerOptions, type BullmqBroker, openBroker } from './broker.ts'
-export { DEFAULT_NAMESPACE } from './keys.ts'
-export { type DrainReport, makePool, type Pool, type PoolOptions } from './pool.ts'
+export { type DrainLimits, type DrainReport, makePool, type Pool, type PoolOptions } from './pool.ts'
+export { REDIS_SETTINGS } from './redis-settings.ts'

@@ -1,8 +1,5 @@
 // The names of things in Redis: one place, so that every process agrees on them.
 
-/** Where a system keeps its queues: several can share one Redis. */
-export const DEFAULT_NAMESPACE = 'bullpen'
-
 /** BullMQ's key prefix for a queue: a hash tag, so that in a Redis Cluster each queue has one shard and all its keys there. */
 export function prefixOf(namespace: string, queue: string): string {
   return `{${namespace}.${queue}}`

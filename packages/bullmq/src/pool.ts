@@ -35,6 +35,13 @@ export interface PoolOptions {
   readonly log: Log
 }
 
+export interface DrainLimits {
+  readonly drainMs: number
+  readonly graceMs: number
+  /** Ends the wait for running tasks at once, as a second signal does. */
+  readonly hurry: AbortSignal
+}
+
 /** What a drain left behind. Empty `abandoned`: all ended well. */
 export interface DrainReport {
   readonly queue: string
@@ -43,7 +50,7 @@ export interface DrainReport {
 
 export interface Pool {
   readonly queue: string
-  readonly size: number
+  size(): number
   busy(): number
   state(): PoolState
   /** Begins to fetch. Resolves when Redis is connected. @throws BullpenError `illegal_transition` the second time. */
@@ -52,7 +59,7 @@ export interface Pool {
    * Fetches nothing more; running tasks may finish for `drainMs`; then long ones are signalled and have `graceMs` to end,
    * and go back to the queue without using up an attempt. Resolves at the latest after both. Draining twice is one drain.
    */
-  drain(limits: { readonly drainMs: number; readonly graceMs: number }): Promise<DrainReport>
+  drain(limits: DrainLimits): Promise<DrainReport>
 }
 
 /** Opens no connection until it is started. */
@@ -105,13 +112,13 @@ export function makePool(options: PoolOptions): Pool {
     return { worker, disconnect: () => redis.disconnect() }
   }
 
-  const drain = async ({ drainMs, graceMs }: { drainMs: number; graceMs: number }): Promise<DrainReport> => {
+  const drain = async ({ drainMs, graceMs, hurry }: DrainLimits): Promise<DrainReport> => {
     const broken = state === 'RECOVER_ERR'
     if (!broken) moveTo('SHUTTING_DOWN')
     if (opened !== undefined) {
       const { worker, disconnect } = opened
       const finished = worker.close()
-      const inTime = await withinMs(finished, drainMs)
+      const inTime = await withinMs(finished, drainMs, hurry)
       if (!inTime) {
         const reason = new DOMException('the pool drains and its deadline has passed', 'AbortError')
         closing.abort(reason)
@@ -127,7 +134,7 @@ export function makePool(options: PoolOptions): Pool {
 
   return {
     queue,
-    size: concurrency,
+    size: () => concurrency,
     busy: () => running.size,
     state: () => state,
     async start() {
@@ -146,13 +153,17 @@ export function makePool(options: PoolOptions): Pool {
   }
 }
 
-/** Whether the promise settled within the time. The timer never outlives the question. */
-async function withinMs(promise: Promise<unknown>, ms: number): Promise<boolean> {
+/** Whether the promise settled within the time, and before it was hurried. Neither timer nor listener outlives the question. */
+async function withinMs(promise: Promise<unknown>, ms: number, hurry?: AbortSignal): Promise<boolean> {
   const { promise: late, resolve } = Promise.withResolvers<false>()
-  const timer = setTimeout(() => resolve(false), ms)
+  const giveUp = (): void => resolve(false)
+  const timer = setTimeout(giveUp, ms)
+  hurry?.addEventListener('abort', giveUp)
+  if (hurry?.aborted) giveUp()
   try {
     return await Promise.race([promise.then(() => true), late])
   } finally {
     clearTimeout(timer)
+    hurry?.removeEventListener('abort', giveUp)
   }
 }

@@ -36,7 +36,6 @@ export {
 export { nearest } from './nearest.ts'
 export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, type Problem, problemSchema } from './problem.ts'
 export { DEFAULT_RETRY, type RetryOptions, type RetryPolicy } from './retry-policy.ts'
-// Words
 export * from './states.ts'
 export {
   defineTask,
@@ -51,3 +50,5 @@ export {
 export { TaskError } from './task-error.ts'
 export { ID_RANDOM_BYTES, makeTaskId, QUEUE_NAME, readTaskId, type TaskId, taskId } from './task-id.ts'
 export type { Progress, TaskRecord } from './task-record.ts'
+// Words
+export { VERSION } from './version.ts'

@@ -32,7 +32,8 @@ export interface SettingsSources {
 const CONFIG_FILE = 'BULLPEN_CONFIG'
 /** Variables of one app are no business of another's; those that no app has are somebody's mistake. */
 const APPS = ['API', 'WORKER'] as const
-const CLIENT_VARIABLES = ['BULLPEN_URL', 'BULLPEN_KEY']
+/** Read by the client, the scripts and the API; a worker that finds them in its environment is not misconfigured. */
+const SHARED_VARIABLES = ['BULLPEN_URL', 'BULLPEN_KEY', 'BULLPEN_ENV']
 
 /**
  * Settings from flags, then environment, then file, then defaults; validated one by one and together; frozen.
@@ -137,7 +138,7 @@ function readEnvironment(app: (typeof APPS)[number], table: SettingsTable, env: 
   const foreign = APPS.filter((other) => other !== app).map((other) => `BULLPEN_${other}_`)
   const faults = Object.keys(env)
     .filter((variable) => variable.startsWith('BULLPEN_') && !foreign.some((prefix) => variable.startsWith(prefix)))
-    .filter((variable) => ![...known, ...CLIENT_VARIABLES, CONFIG_FILE].includes(variable))
+    .filter((variable) => ![...known, ...SHARED_VARIABLES, CONFIG_FILE].includes(variable))
     .map((variable) => `${variable} is not a setting${hint(variable, known)}`)
   return { values, faults }
 }

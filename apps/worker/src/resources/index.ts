@@ -2,6 +2,7 @@
 import { type FileAccess, openFileAccess } from './file-access.ts'
 import { openReceiptGateway, type ReceiptGateway } from './receipt-gateway.ts'
 
+export { RESOURCE_SETTINGS } from './settings.ts'
 export type { FileAccess, ReceiptGateway }
 
 export interface WorkerResources {

@@ -1,0 +1,161 @@
+// A worker process: pools on the catalogue's queues, with their resources, probes, metrics and drain.
+import { randomUUID } from 'node:crypto'
+import { availableParallelism, hostname } from 'node:os'
+import { type DrainReport, makePool, type Pool } from '@bullpen/bullmq'
+import {
+  BullpenError,
+  type Catalogue,
+  type Handler,
+  type Handlers,
+  handlerIn,
+  type Log,
+  milliseconds,
+  nearest,
+  type Resources,
+  VERSION,
+} from '@bullpen/contract'
+import { checkSettings, type EventSink, type Limits, type Middleware, makeRegistry } from '@bullpen/engine'
+import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry'
+import { type Probes, serveProbes } from './probes.ts'
+import { type OpenResources, openResources, type ResourceOpeners } from './resource-stack.ts'
+import { WORKER_RULES, WORKER_SETTINGS, type WorkerConfig, type WorkerSettings } from './settings.ts'
+import { systemClock } from './system-clock.ts'
+
+export interface WorkerOptions<C extends Catalogue, R extends Resources> {
+  readonly catalogue: C
+  /** One for each task of the catalogue. */
+  readonly handlers: Handlers<C, R>
+  /** What handlers find in `ctx.resources`. */
+  readonly resources?: ResourceOpeners<R>
+  /** Around every attempt; the first is the outermost. */
+  readonly middleware?: readonly Middleware<R>[]
+  readonly config?: WorkerConfig
+}
+
+export interface BullpenWorker {
+  /**
+   * Opens resources, then probes, then connects to Redis and begins to fetch. Resolves with the address of probes and
+   * metrics. Rejects, with everything closed again, when a resource does not open or the port is taken.
+   */
+  start(): Promise<{ readonly url: string }>
+  /**
+   * Not ready → fetch nothing more → wait → at the deadline signal → grace → hand back → close resources and
+   * connections. Resolves within drainTimeout + grace + 2 s. `hurry` ends the wait at once. Twice is one drain.
+   */
+  drain(hurry?: AbortSignal): Promise<{ readonly abandoned: DrainReport['abandoned'] }>
+  readonly log: Log
+}
+
+/**
+ * @throws BullpenError `invalid_configuration` for settings that are unknown, wrong or contradictory, `invalid_handler`,
+ * `isolation_unavailable`.
+ */
+export function createWorker<C extends Catalogue, R extends Resources = object>(
+  options: WorkerOptions<C, R>,
+): BullpenWorker {
+  const { catalogue, handlers, middleware = [] } = options
+  const settings = checkSettings(WORKER_SETTINGS, WORKER_RULES, options.config ?? {})
+  const registry = makeRegistry(catalogue, handlers, middleware)
+  const sizes = poolSizes(catalogue, settings)
+  const log = createLog({ level: settings.logLevel, name: 'bullpen-worker' })
+  const telemetry = createTelemetry({ role: 'worker', version: VERSION })
+  const tell = logEvents(log)
+  const sink: EventSink = (event) => {
+    telemetry.sink(event)
+    tell(event)
+  }
+  // Distinct over hosts, containers that share a host's name, and restarts that reuse a process id.
+  const process_ = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
+  let pools: readonly Pool[] = []
+  let resources: OpenResources<R> | undefined
+  let probes: Probes | undefined
+  let drained: Promise<{ abandoned: DrainReport['abandoned'] }> | undefined
+
+  const openPools = (values: R): readonly Pool[] =>
+    [...sizes].map(([queue, concurrency]) => {
+      const pool = makePool({
+        queue,
+        namespace: settings.namespace,
+        redisUrl: settings.redisUrl,
+        concurrency,
+        keepCompletedMs: milliseconds(settings.keepCompleted),
+        log,
+        host: {
+          registry,
+          clock: systemClock,
+          random: Math.random,
+          sink,
+          limits: defaultLimits(settings),
+          process: process_,
+          resources: values,
+          logFor: (fields) => log.child(fields),
+        },
+      })
+      telemetry.watchPool(pool)
+      return pool
+    })
+
+  const notReady = (): string | undefined => {
+    const idle = pools.find((pool) => pool.state() !== 'BG_RUNNING')
+    if (pools.length === 0) return 'starting'
+    return idle === undefined ? undefined : `the pool of queue '${idle.queue}' is ${idle.state()}`
+  }
+
+  const drain = async (hurry: AbortSignal): Promise<{ abandoned: DrainReport['abandoned'] }> => {
+    const limits = { drainMs: milliseconds(settings.drainTimeout), graceMs: milliseconds(settings.grace), hurry }
+    const reports = await Promise.all(pools.map((pool) => pool.drain(limits)))
+    // Handlers use resources until they end, and probes tell of the drain until it is over.
+    await resources?.close()
+    await probes?.close()
+    const abandoned = reports.flatMap((report) => report.abandoned)
+    for (const { id, task } of abandoned) log.error({ id, task }, 'abandoned: still running at the end of the drain')
+    return { abandoned }
+  }
+
+  return {
+    log,
+    async start() {
+      await assertModules(handlers)
+      resources = await openResources(options.resources ?? ({} as ResourceOpeners<R>), log)
+      try {
+        probes = await serveProbes({ notReady, exposition: telemetry.exposition }, settings)
+        pools = openPools(resources.values)
+        await Promise.all(pools.map((pool) => pool.start()))
+      } catch (error) {
+        await probes?.close()
+        await resources.close()
+        throw error
+      }
+      return { url: probes.url }
+    },
+    drain(hurry = new AbortController().signal) {
+      drained ??= drain(hurry)
+      return drained
+    },
+  }
+}
+
+/** A handler must be found in the module that it names, or it could not be run alone in a thread or process of its own. */
+async function assertModules(handlers: object): Promise<void> {
+  for (const { task, module } of Object.values(handlers) as Handler[]) {
+    handlerIn(await import(module), task.name, module)
+  }
+}
+
+/** Every queue of the catalogue unless the settings name some; 0 is cores x 2 (row P11 of the seeds). */
+function poolSizes(catalogue: Catalogue, { pools }: WorkerSettings): ReadonlyMap<string, number> {
+  const wanted = pools ?? Object.fromEntries(catalogue.queues.map((queue) => [queue, 0]))
+  const unknown = Object.keys(wanted).find((queue) => !catalogue.queues.includes(queue))
+  if (unknown !== undefined) {
+    const near = nearest(unknown, catalogue.queues) ?? catalogue.queues.join(', ')
+    throw new BullpenError(
+      'invalid_configuration',
+      `pools (BULLPEN_WORKER_POOLS) names the queue '${unknown}', which no task of the catalogue uses; did you mean ${near}?`,
+    )
+  }
+  return new Map(Object.entries(wanted).map(([queue, size]) => [queue, size === 0 ? availableParallelism() * 2 : size]))
+}
+
+function defaultLimits({ taskTimeout, grace }: WorkerSettings): Limits {
+  return { timeoutMs: taskTimeout === 'none' ? 'none' : milliseconds(taskTimeout), graceMs: milliseconds(grace) }
+}

@@ -1,0 +1,23 @@
+// The example worker: Bullpen's catalogue with its handlers and resources.
+import { readFileSync } from 'node:fs'
+import { BullpenError } from '@bullpen/contract'
+import { readSettings } from '@bullpen/engine'
+import { catalogue } from '@bullpen/tasks'
+import { handlers } from './handlers/index.ts'
+import { createWorker, runUntilSignalled, WORKER_RULES, WORKER_SETTINGS } from './index.ts'
+import { RESOURCE_SETTINGS, workerResources } from './resources/index.ts'
+
+try {
+  const { filesRoots, receiptEndpoint, ...config } = readSettings(
+    'WORKER',
+    { ...WORKER_SETTINGS, ...RESOURCE_SETTINGS },
+    WORKER_RULES,
+    { argv: process.argv.slice(2), env: process.env, readFile: (path) => readFileSync(path, 'utf8') },
+  )
+  const resources = workerResources({ filesRoots, receiptEndpoint })
+  process.exitCode = await runUntilSignalled(createWorker({ catalogue, handlers, resources, config }))
+} catch (error) {
+  if (!(error instanceof BullpenError)) throw error
+  console.error(`bullpen-worker: ${error.message}`)
+  process.exitCode = 2
+}

@@ -1,0 +1,95 @@
+// The worker's settings: what each is called, what it may be, and which of them contradict each other.
+
+import { REDIS_SETTINGS } from '@bullpen/bullmq'
+import { milliseconds, QUEUE_NAME } from '@bullpen/contract'
+import type { PartialSettings, SettingsOf, SettingsRule, SettingsTable } from '@bullpen/engine'
+import { LOG_SETTINGS } from '@bullpen/telemetry'
+import { z } from 'zod'
+
+const durationSchema = z.string().superRefine((text, context) => {
+  try {
+    milliseconds(text)
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : String(error) })
+  }
+})
+
+const concurrencySchema = z.coerce
+  .number()
+  .int('a concurrency is a whole number')
+  .min(0, 'a concurrency is from 0 (cores x 2) to 10000')
+  .max(10_000, 'a concurrency is from 0 (cores x 2) to 10000')
+
+/** `cpu=4,files=20`, or an object of the same. */
+const poolsSchema = z.preprocess(
+  (given) => (typeof given === 'string' ? Object.fromEntries(given.split(',').map(nameAndValue)) : given),
+  z
+    .record(z.string().regex(QUEUE_NAME, 'a pool is written as queue=concurrency, such as cpu=4'), concurrencySchema)
+    .optional(),
+)
+
+function nameAndValue(part: string): [string, string] {
+  const equals = part.indexOf('=')
+  return equals < 0 ? [part.trim(), ''] : [part.slice(0, equals).trim(), part.slice(equals + 1).trim() || 'none']
+}
+
+export const WORKER_SETTINGS = {
+  ...REDIS_SETTINGS,
+  ...LOG_SETTINGS,
+  pools: {
+    env: 'BULLPEN_WORKER_POOLS',
+    schema: poolsSchema,
+    help: 'Which queues this process works, and how many tasks at once: cpu=4,files=20. 0 is cores x 2. Unset: every queue of the catalogue, 0 each.',
+  },
+  taskTimeout: {
+    env: 'BULLPEN_WORKER_TASK_TIMEOUT',
+    schema: z.union([z.literal('none'), durationSchema]).default('5m'),
+    help: 'The run timeout of a long task that says none of its own.',
+  },
+  grace: {
+    env: 'BULLPEN_WORKER_GRACE',
+    schema: durationSchema.default('5s'),
+    help: 'How long a signalled task may take to end, after its timeout and at the deadline of a drain.',
+  },
+  drainTimeout: {
+    env: 'BULLPEN_WORKER_DRAIN_TIMEOUT',
+    schema: durationSchema.default('20s'),
+    help: 'How long running tasks may go on after SIGTERM before they are signalled.',
+  },
+  terminationGrace: {
+    env: 'BULLPEN_WORKER_TERMINATION_GRACE',
+    schema: durationSchema.default('30s'),
+    help: "When the platform kills the process: Kubernetes' terminationGracePeriodSeconds.",
+  },
+  keepCompleted: {
+    env: 'BULLPEN_WORKER_KEEP_COMPLETED',
+    schema: durationSchema.default('24h'),
+    help: 'How long a completed task can be looked up. Dead ones are kept.',
+  },
+  host: {
+    env: 'BULLPEN_WORKER_HOST',
+    schema: z.string().min(1).default('127.0.0.1'),
+    help: 'The address of the probes and metrics; 0.0.0.0 in a container.',
+  },
+  port: {
+    env: 'BULLPEN_WORKER_PORT',
+    schema: z.coerce.number().int().min(0).max(65_535).default(9465),
+    help: 'The port of the probes and metrics; 0 takes a free one.',
+  },
+} as const satisfies SettingsTable
+
+export type WorkerSettings = SettingsOf<typeof WORKER_SETTINGS>
+/** What a program passes: every setting may be left out. */
+export type WorkerConfig = PartialSettings<typeof WORKER_SETTINGS>
+
+/** What closing resources and connections may take, after the tasks have ended. */
+const CLOSING_MS = 2_000
+
+export const WORKER_RULES: readonly SettingsRule<typeof WORKER_SETTINGS>[] = [
+  ({ drainTimeout, grace, terminationGrace }) => {
+    const needed = milliseconds(drainTimeout) + milliseconds(grace) + CLOSING_MS
+    return needed <= milliseconds(terminationGrace)
+      ? undefined
+      : `drainTimeout (BULLPEN_WORKER_DRAIN_TIMEOUT, ${drainTimeout}), grace (BULLPEN_WORKER_GRACE, ${grace}) and ${CLOSING_MS / 1_000}s for closing do not fit in terminationGrace (BULLPEN_WORKER_TERMINATION_GRACE, ${terminationGrace}): the platform would kill the process while it drains`
+  },
+]
