@@ -33,7 +33,8 @@ async function findPlatform(real) {
   if (there !== undefined && covers(there.filesRoots, real)) return { where: there, end: async () => {} }
   if (there !== undefined) say(`The platform at ${there.apiUrl} may not read ${real}: bringing up another one.`)
   const home = mkdtempSync(join(tmpdir(), 'bullpen-demo-'))
-  const platform = createPlatform({ home, filesRoots: [real], anyPorts: true, say })
+  const namespace = `demo-${process.pid}-${Date.now().toString(36)}`
+  const platform = createPlatform({ home, filesRoots: [real], namespace, anyPorts: true, say })
   const end = async () => {
     await platform.down()
     rmSync(home, { recursive: true, force: true })

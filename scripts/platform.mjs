@@ -26,6 +26,7 @@ export class PlatformError extends Error {}
  * @property {string[]} filesRoots what the workers may read
  * @property {boolean} [fresh] forget all data first
  * @property {boolean} [anyPorts] take any free ports instead of the well-known ones
+ * @property {string} [namespace] of its keys in Redis; with one of its own it shares a server with others, not tasks
  * @property {NodeJS.ProcessEnv} [env] of the children
  * @property {(line: string) => void} say
  */
@@ -34,7 +35,15 @@ export class PlatformError extends Error {}
  * A platform that is not up yet. `down` may be called at any time, also in the middle of `up`.
  * @param {Options} options
  */
-export function createPlatform({ home, filesRoots, fresh = false, anyPorts = false, env = process.env, say }) {
+export function createPlatform({
+  home,
+  filesRoots,
+  namespace,
+  fresh = false,
+  anyPorts = false,
+  env = process.env,
+  say,
+}) {
   const closers = new AsyncDisposableStack() // in the reverse of the order in which things were opened
   /** @type {Map<string, ReturnType<typeof supervise>>} */
   const children = new Map()
@@ -57,7 +66,13 @@ export function createPlatform({ home, filesRoots, fresh = false, anyPorts = fal
     closers.defer(receipts.stop)
 
     const key = developmentKey(home)
-    const shared = { ...env, REDIS_URL: redis.url, BULLPEN_ENV: 'development', BULLPEN_LOG_LEVEL: logLevel(env) }
+    const shared = {
+      ...env,
+      REDIS_URL: redis.url,
+      BULLPEN_ENV: 'development',
+      BULLPEN_LOG_LEVEL: env.BULLPEN_LOG_LEVEL || 'info',
+      ...(namespace && { BULLPEN_NAMESPACE: namespace }),
+    }
     const api = {
       name: 'api',
       url: `http://${HOST}:${ports.api}`,
@@ -154,8 +169,6 @@ export function createPlatform({ home, filesRoots, fresh = false, anyPorts = fal
     },
   }
 }
-
-const logLevel = (env) => env.BULLPEN_LOG_LEVEL || 'info'
 
 const tail = (file) =>
   existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n').slice(-TAIL).join('\n') : ''

@@ -7,6 +7,9 @@ import { settingsAsArguments } from './redis-server.mjs'
 
 export const IMAGE = 'redis:8'
 
+/** Protected mode refuses whoever comes from outside the container; the port is published on loopback alone. */
+export const CONTAINER_COMMAND = ['redis-server', ...settingsAsArguments(), '--protected-mode', 'no']
+
 /** Does an engine answer? A client without an engine says no within 5 s. */
 export const engineAnswers = async () =>
   (await run('docker', ['version', '--format', '{{.Server.Version}}'], { timeout: 5000 })).code === 0
@@ -32,7 +35,7 @@ export async function startContainer({ dir, image }) {
   await stop()
   const owner = process.getuid === undefined ? [] : ['--user', `${process.getuid()}:${process.getgid()}`]
   const flags = ['--detach', '--name', name, '--publish', '127.0.0.1::6379', '--volume', `${home}:/data`, ...owner]
-  const started = await run('docker', ['run', ...flags, image, 'redis-server', ...settingsAsArguments()])
+  const started = await run('docker', ['run', ...flags, image, ...CONTAINER_COMMAND])
   if (started.code !== 0) throw new Error(`docker could not start ${image}: ${started.stderr.trim()}`)
   const { stdout } = await run('docker', ['port', name, '6379/tcp'])
   const url = `redis://127.0.0.1:${Number(stdout.trim().split('\n')[0]?.split(':').at(-1))}`

@@ -12,6 +12,7 @@ function firstReply(text) {
   const line = text.slice(0, end)
   const rest = text.slice(end + 2)
   const count = Number(line.slice(1))
+  if (count === -1 && '$*'.includes(line[0])) return { value: null, rest }
   if (line.startsWith('$')) {
     return rest.length < count + 2 ? undefined : { value: rest.slice(0, count), rest: rest.slice(count + 2) }
   }
@@ -30,7 +31,7 @@ function firstReply(text) {
  * @param {string} url
  * @param {readonly string[]} command
  * @param {{ timeout?: number }} [options] timeout in ms, default 2000
- * @returns {Promise<string | string[]>} a line as it is, with its first character; a bulk string or a list as its content
+ * @returns {Promise<string | string[] | null>} a line as it is, with its first character; a string or list as its content
  */
 export function askRedis(url, command, { timeout = 2000 } = {}) {
   const { protocol, hostname, port, username, password } = new URL(url)
@@ -56,7 +57,7 @@ export function askRedis(url, command, { timeout = 2000 } = {}) {
         text = reply.rest
         open -= 1
         const { value } = reply
-        if (open === 0 || value[0] === '-') return finish(() => resolve(value))
+        if (open === 0 || value?.[0] === '-') return finish(() => resolve(value))
       }
     })
     socket.write(commands.map(encode).join(''))

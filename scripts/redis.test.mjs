@@ -180,6 +180,7 @@ describe('a private server', () => {
     await first.stop()
     const second = await start()
     expect(await askRedis(second.url, ['GET', 'k'])).toBe('kept')
+    expect(await askRedis(second.url, ['GET', 'other'])).toBeNull()
   })
 
   it('comes back on the same port after kill -9', async () => {

@@ -3,17 +3,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { resolveRedis } from './redis.mjs'
-import { engineAnswers, imageIsHere, pullImage } from './redis-docker.mjs'
-import { settingsAsArguments } from './redis-server.mjs'
+import { CONTAINER_COMMAND, engineAnswers, imageIsHere, pullImage } from './redis-docker.mjs'
 
 /** The Docker step of the tests: testcontainers, whose containers take no directory and leave nothing behind. */
 async function startWithTestcontainers({ image }) {
   process.env.TESTCONTAINERS_RYUK_DISABLED ??= 'true' // the reaper is an image more to pull; teardown ends the container
   const { GenericContainer } = await import('testcontainers')
-  const container = await new GenericContainer(image)
-    .withCommand(['redis-server', ...settingsAsArguments()])
-    .withExposedPorts(6379)
-    .start()
+  const container = await new GenericContainer(image).withCommand(CONTAINER_COMMAND).withExposedPorts(6379).start()
   return {
     url: `redis://${container.getHost()}:${container.getMappedPort(6379)}`,
     stop: async () => void (await container.stop()),
