@@ -1,0 +1,48 @@
+// Who may ask what: nothing is open without a key unless its route says so.
+import { BullpenError } from '@bullpen/contract'
+import type { FastifyRequest, onRequestHookHandler } from 'fastify'
+import type { Keyring, Origin } from './keyring.ts'
+import { sendProblem } from './problems.ts'
+
+/**
+ * `open`: anybody. `browser`: a key, or the cookie that the login link sets; a browser can't send a key when it loads a
+ * page, and such routes change nothing. `key`: a key alone. A route that says nothing needs a key.
+ */
+export type Access = 'open' | 'browser' | 'key'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    access?: Access
+  }
+}
+
+export const SESSION_COOKIE = 'bullpen_session'
+
+export function originOf(request: FastifyRequest): Origin {
+  const { headers } = request
+  return {
+    address: request.ip,
+    forwarded: 'forwarded' in headers || 'x-forwarded-for' in headers || 'x-real-ip' in headers,
+  }
+}
+
+/** Answers with `unauthorized` itself rather than by throwing: the board brings an error handler of its own. */
+export function guard(keyring: Keyring, now: () => number): onRequestHookHandler {
+  return (request, reply, done) => {
+    const access = request.routeOptions.config.access ?? 'key'
+    if (access === 'open' || mayEnter(request, access)) return done()
+    const detail =
+      access === 'browser'
+        ? "a key is needed: 'Authorization: Bearer KEY', or in a browser open /board/login?key=KEY first"
+        : "a key is needed: 'Authorization: Bearer KEY'"
+    sendProblem(request, reply, new BullpenError('unauthorized', detail))
+  }
+
+  function mayEnter(request: FastifyRequest, access: Access): boolean {
+    const origin = originOf(request)
+    const bearer = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1]
+    if (bearer !== undefined) return keyring.find(bearer, origin) !== undefined
+    const cookie = request.cookies[SESSION_COOKIE]
+    return access === 'browser' && cookie !== undefined && keyring.acceptsSession(cookie, origin, now())
+  }
+}

@@ -1,0 +1,134 @@
+// The API of one catalogue: opens Redis and the metrics, puts the server before them, and closes all in the right order.
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { openBroker } from '@bullpen/bullmq'
+import type { Catalogue, Log } from '@bullpen/contract'
+import { type Broker, checkSettings } from '@bullpen/engine'
+import { createLog, createTelemetry, type Telemetry } from '@bullpen/telemetry'
+import type { FastifyInstance } from 'fastify'
+import { createKeyring } from './keyring.ts'
+import { createMetricsServer, type MetricsServer } from './metrics-server.ts'
+import { buildServer } from './server.ts'
+import { API_RULES, API_SETTINGS, type ApiConfig, type ApiSettings } from './settings.ts'
+
+export interface ApiOptions {
+  readonly catalogue: Catalogue
+  readonly config?: ApiConfig
+  /** One made from the settings unless given. */
+  readonly log?: Log
+}
+
+export interface Addresses {
+  readonly url: string
+  readonly metricsUrl: string
+  /** In development with the key that logs the browser in. */
+  readonly boardUrl: string
+}
+
+export interface Api {
+  /** Starts listening; Redis may come later. Rejects when an address is taken. */
+  listen(): Promise<Addresses>
+  /** Finishes the requests that have come in, waiting ones at once, then closes Redis. Never rejects twice. */
+  close(): Promise<void>
+  readonly app: FastifyInstance
+}
+
+/** Room in Redis for what goes with the input: labels, times, ids. */
+const ENVELOPE_BYTES = 16_384
+
+/** @throws BullpenError `invalid_configuration`, naming every setting that is unknown, wrong or contradictory. */
+export async function createApi({ catalogue, config = {}, log }: ApiOptions): Promise<Api> {
+  const settings = checkSettings(API_SETTINGS, API_RULES, config)
+  const logger = log ?? createLog({ level: settings.logLevel, name: 'bullpen-api' })
+  const { version } = readPackage()
+  const telemetry = createTelemetry({ role: 'api', version })
+  const { redisUrl, namespace, bodyLimit } = settings
+  const { queues } = catalogue
+  const broker = openBroker({ redisUrl, namespace, queues, sizeLimit: bodyLimit + ENVELOPE_BYTES, log: logger })
+  watchQueues(telemetry, broker, queues)
+  const devKey = settings.environment === 'development' ? (settings.devKey ?? makeKey()) : undefined
+  const closing = new AbortController()
+  const app = await buildServer({
+    catalogue,
+    broker,
+    emit: telemetry.sink,
+    log: logger,
+    now: Date.now,
+    randomBytes,
+    closing: closing.signal,
+    keyring: createKeyring(settings.keys, devKey),
+    version,
+    bodyLimit,
+    secureCookie: settings.environment === 'production',
+    observe: telemetry.httpObserved,
+    boardQueues: broker.boardQueues,
+  })
+  const metrics = createMetricsServer(telemetry.exposition, logger)
+  let closed: Promise<void> | undefined
+  return {
+    app,
+    listen: () => listen(app, metrics, settings, devKey),
+    close() {
+      closed ??= closeInOrder(closing, app, metrics, broker)
+      return closed
+    },
+  }
+}
+
+async function listen(
+  app: FastifyInstance,
+  metrics: MetricsServer,
+  { host, port, metricsHost, metricsPort }: ApiSettings,
+  devKey: string | undefined,
+): Promise<Addresses> {
+  const metricsAt = await metrics.listen(metricsHost, metricsPort)
+  await app.listen({ host, port })
+  const address = app.server.address()
+  const url = httpUrl(host, typeof address === 'object' && address !== null ? address.port : port)
+  return {
+    url,
+    metricsUrl: `${httpUrl(metricsHost, metricsAt)}/metrics`,
+    boardUrl: devKey === undefined ? `${url}/board/` : `${url}/board/login?key=${encodeURIComponent(devKey)}`,
+  }
+}
+
+async function closeInOrder(
+  closing: AbortController,
+  app: FastifyInstance,
+  metrics: MetricsServer,
+  broker: Broker,
+): Promise<void> {
+  // Not ready any more, and whoever waits is answered: otherwise the server would stay for their half minute.
+  closing.abort()
+  await app.close()
+  // After the requests: their last numbers can still be read. Before Redis: a scrape asks it.
+  await metrics.close()
+  await broker.close()
+}
+
+/** Every process reports the whole fleet's queues, so that there are numbers as long as any API is up. */
+function watchQueues(telemetry: Telemetry, broker: Broker, queues: readonly string[]): void {
+  telemetry.onScrape(async () => {
+    const up = await broker.ping().then(
+      () => true,
+      () => false,
+    )
+    telemetry.redisUp(up)
+    if (!up) return
+    await Promise.all(queues.map(async (queue) => telemetry.queueTasks(queue, await broker.counts(queue))))
+  })
+}
+
+function httpUrl(host: string, port: number): string {
+  // "All addresses" is no address that a browser can open.
+  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
+  return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
+}
+
+function makeKey(): string {
+  return randomBytes(24).toString('base64url')
+}
+
+function readPackage(): { readonly version: string } {
+  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+}

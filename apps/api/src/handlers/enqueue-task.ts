@@ -1,0 +1,54 @@
+// POST /v1/tasks: stores a task and says where to look for it.
+import {
+  type Accepted,
+  BullpenError,
+  type EnqueueRequest,
+  ID_RANDOM_BYTES,
+  makeTaskId,
+  milliseconds,
+  type TaskDefinition,
+} from '@bullpen/contract'
+import type { NewTask } from '@bullpen/engine'
+import type { ApiContext } from '../context.ts'
+import { linksOf } from '../links.ts'
+import { callersId } from '../request-id.ts'
+import type { Call } from '../route.ts'
+
+export function enqueueTask({ catalogue, broker, emit, now, randomBytes }: ApiContext) {
+  return async ({ body, request, reply }: Call): Promise<Accepted> => {
+    // The validator has let it through, and left it as it was sent.
+    const wanted = body as EnqueueRequest
+    const definition = catalogue.get(wanted.task)
+    const enqueuedAt = now()
+    const task: NewTask = {
+      id: makeTaskId(definition.queue, enqueuedAt, randomBytes(ID_RANDOM_BYTES)),
+      task: definition.name,
+      version: definition.version,
+      queue: definition.queue,
+      input: wanted.input,
+      maxAttempts: definition.retry.attempts,
+      enqueuedAt,
+      meta: wanted.meta,
+      correlationId: callersId(request.headers),
+      delayMs: wanted.delay === undefined ? undefined : milliseconds(wanted.delay, 'delay'),
+      timeoutMs: timeoutOf(wanted, definition),
+    }
+    // Before Redis is asked: should the answer get lost, the problem still names the task.
+    request.taskId = task.id
+    await broker.enqueue(task)
+    emit({ event: 'task.enqueued', queue: task.queue, task: task.task, id: task.id })
+    const status = task.delayMs === undefined ? 'waiting' : 'scheduled'
+    const links = linksOf(task.id, task.queue, status)
+    reply.code(202).header('location', links.self)
+    return { id: task.id, status, links }
+  }
+}
+
+function timeoutOf({ timeout }: EnqueueRequest, { name, kind }: TaskDefinition): NewTask['timeoutMs'] {
+  if (timeout === undefined) return undefined
+  if (kind === 'short') {
+    const message = `${name} is a short task: it is not timed, so it takes no timeout`
+    throw new BullpenError('invalid_request', message, { faults: [{ path: 'timeout', message }] })
+  }
+  return timeout === 'none' ? 'none' : milliseconds(timeout, 'timeout')
+}

@@ -1,0 +1,4 @@
+// The API's public surface: create it with a catalogue, listen, close.
+export { type Addresses, type Api, type ApiOptions, createApi } from './create-api.ts'
+// Configuration
+export { API_RULES, API_SETTINGS, type ApiConfig, type ApiSettings } from './settings.ts'

@@ -1,0 +1,14 @@
+// Where things are: the addresses that answers and the board link to.
+import { LONGEST_WAIT_S, type TaskStatus } from '@bullpen/contract'
+
+export function taskPath(id: string): string {
+  return `/v1/tasks/${id}`
+}
+
+export function linksOf(id: string, queue: string, status: TaskStatus) {
+  return {
+    self: taskPath(id),
+    wait: `${taskPath(id)}?wait=${LONGEST_WAIT_S}`,
+    queue: `/v1/tasks?queue=${queue}&status=${status}`,
+  }
+}

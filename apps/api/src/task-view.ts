@@ -1,0 +1,58 @@
+// How a task looks from outside: the broker's record as the API's JSON.
+import type { AttemptEnd, TaskRecord, TaskView } from '@bullpen/contract'
+import { linksOf } from './links.ts'
+
+export function viewOf(record: TaskRecord): TaskView {
+  const newest = record.history.at(-1)
+  return {
+    id: record.id,
+    task: record.task,
+    version: record.version,
+    queue: record.queue,
+    status: record.status,
+    ...newestAttempt(record, newest),
+    starts: record.starts,
+    attempts: record.attempts,
+    maxAttempts: record.maxAttempts,
+    input: record.input,
+    ...(record.status === 'completed' ? { output: record.output } : {}),
+    ...(newest === undefined || newest.state === 'DONE_SUCCESS' ? {} : { error: errorOf(newest) }),
+    ...(record.progress === undefined ? {} : { progress: progressOf(record.progress) }),
+    meta: { ...record.meta },
+    ...(record.correlationId === undefined ? {} : { correlationId: record.correlationId }),
+    enqueuedAt: timeText(record.enqueuedAt),
+    ...optionalTime('dueAt', record.dueAt),
+    ...optionalTime('startedAt', record.startedAt),
+    ...optionalTime('endedAt', record.endedAt),
+    history: record.history.map((end) => ({
+      ...end,
+      beganAt: timeText(end.beganAt),
+      endedAt: timeText(end.endedAt),
+    })),
+    links: linksOf(record.id, record.queue, record.status),
+  }
+}
+
+/** The attempt that runs has no end yet, so the history's newest is the one before it. */
+function newestAttempt({ status }: TaskRecord, newest: AttemptEnd | undefined): Pick<TaskView, 'state' | 'reason'> {
+  if (status === 'active') return { state: 'IN_PROCESS' }
+  if (newest === undefined) return {}
+  return { state: newest.state, ...(newest.reason === undefined ? {} : { reason: newest.reason }) }
+}
+
+/** A declared failure has its own code; every other end has a reason. */
+function errorOf({ state, code, reason, message }: AttemptEnd): NonNullable<TaskView['error']> {
+  return { code: code ?? reason ?? state.toLowerCase(), message: message ?? '' }
+}
+
+function progressOf({ fraction, note }: NonNullable<TaskRecord['progress']>): NonNullable<TaskView['progress']> {
+  return { fraction, ...(note === undefined ? {} : { note }) }
+}
+
+function optionalTime<N extends string>(name: N, ms: number | undefined): { readonly [K in N]?: string } {
+  return ms === undefined ? {} : ({ [name]: timeText(ms) } as { readonly [K in N]: string })
+}
+
+function timeText(ms: number): string {
+  return new Date(ms).toISOString()
+}
