@@ -53,7 +53,7 @@ export const METRICS = {
     type: 'histogram',
     unit: 'seconds',
     labels: ['queue', 'task'],
-    help: "From the moment a task was ready to its handler's start.",
+    help: 'From the moment a task was ready to its first start.',
     buckets: WAIT_SECONDS,
   },
   bullpen_attempt_failures_total: {

@@ -1,0 +1,53 @@
+# The images of the API and of the worker: `docker build --target api .` and `docker build --target worker .`
+#
+# TypeScript runs as it stands, so nothing is compiled. Both run as the user node (uid 1000), write nothing to their own
+# file system (run them with --read-only) and end on SIGTERM, which reaches node itself: there is no npm or shell between.
+
+FROM node:24-bookworm-slim AS base
+WORKDIR /app
+ENV NODE_ENV=production
+
+# Readable to uid 1000, whatever the umask of who checked the sources out
+FROM base AS sources
+COPY . .
+RUN chmod -R a+rX,go-w .
+
+# package.json files alone: a change of sources installs nothing again
+FROM sources AS manifests
+RUN find . -type f ! -name package.json ! -name package-lock.json -delete && find . -type d -empty -delete
+
+# One app's dependencies, without what running it never reads. Install scripts would build nothing that is used here.
+FROM base AS api-dependencies
+COPY --from=manifests /app .
+RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund --workspace apps/api \
+  && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
+
+FROM base AS worker-dependencies
+COPY --from=manifests /app .
+RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund --workspace apps/worker \
+  && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
+
+FROM base AS api
+COPY --from=api-dependencies /app .
+COPY --from=sources /app/packages packages
+COPY --from=sources /app/apps/api apps/api
+# A container is reached from outside itself; which ports are published is decided where it runs.
+ENV BULLPEN_API_HOST=0.0.0.0 \
+  BULLPEN_API_PORT=8080 \
+  BULLPEN_API_METRICS_HOST=0.0.0.0 \
+  BULLPEN_API_METRICS_PORT=9464
+EXPOSE 8080 9464
+USER 1000:1000
+HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.BULLPEN_API_PORT}/livez`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+CMD ["node", "apps/api/src/main.ts"]
+
+FROM base AS worker
+COPY --from=worker-dependencies /app .
+COPY --from=sources /app/packages packages
+COPY --from=sources /app/apps/worker apps/worker
+ENV BULLPEN_WORKER_HOST=0.0.0.0 \
+  BULLPEN_WORKER_PORT=9464
+EXPOSE 9464
+USER 1000:1000
+HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.BULLPEN_WORKER_PORT}/livez`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+CMD ["node", "apps/worker/src/main.ts"]
