@@ -1,10 +1,12 @@
 // The small parts of `npm start`: ports, log lines, curl lines, the receipts endpoint.
-import { execFile } from 'node:child_process'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { promisify } from 'node:util'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { worthShowing } from './log-line.mjs'
 import { freePort, nextFreePort } from './ports.mjs'
+import { run } from './programs.mjs'
 import { startReceipts } from './receipts.mjs'
 import { curlLine } from './welcome.mjs'
 
@@ -48,6 +50,18 @@ describe('the receipts endpoint', () => {
   })
 })
 
+/** As much of curl as the lines use, so that the test needs nothing installed. */
+const CURL = `#!${process.execPath}
+const { parseArgs } = require('node:util')
+const text = { type: 'string', multiple: true }
+const options = { s: { type: 'boolean', short: 's' }, S: { type: 'boolean', short: 'S' }, H: { ...text, short: 'H' }, d: { type: 'string', short: 'd' } }
+const { values, positionals } = parseArgs({ options, allowPositionals: true })
+const headers = values.H.map((header) => header.split(': '))
+fetch(positionals[0], { method: values.d ? 'POST' : 'GET', headers, body: values.d })
+  .then((response) => response.text())
+  .then((body) => process.stdout.write(body))
+`
+
 describe('a printed curl line', () => {
   it('enqueues, then asks for the end of that very task, when it is pasted into a shell', async () => {
     const seen = []
@@ -65,8 +79,12 @@ describe('a printed curl line', () => {
     const apiUrl = `http://127.0.0.1:${await listen(server)}`
     const line = curlLine({ apiUrl, key: 'k', task: 'a.b', input: { path: "it's\n" }, wait: 7 })
     expect(line).not.toContain('\n')
-    const { stdout } = await promisify(execFile)('sh', ['-c', line])
+    const bin = mkdtempSync(join(tmpdir(), 'bullpen-curl-'))
+    writeFileSync(join(bin, 'curl'), CURL)
+    chmodSync(join(bin, 'curl'), 0o755)
+    const { stdout } = await run('sh', ['-c', line], { env: { PATH: `${bin}:${process.env.PATH}` } })
     server.close()
+    rmSync(bin, { recursive: true })
     expect(stdout).toBe('{"status":"completed"}')
     expect(seen).toEqual([
       ['POST', '/v1/tasks', 'Bearer k', '{"task":"a.b","input":{"path":"it\'s\\n"}}'],

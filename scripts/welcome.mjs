@@ -17,8 +17,8 @@ export function curlLine({ apiUrl, key, task, input, wait }) {
 }
 
 /** @param {{ apiUrl: string, key: string, redisUrl: string, api: { metrics: string }, redis: { origin: string },
- *   workers: { name: string, url: string }[], root: string, logs: string }} where */
-export function welcome({ apiUrl, key, redisUrl, api, redis, workers, root, logs }) {
+ *   workers: { name: string, url: string }[], filesRoots: string[], root: string, logs: string }} where */
+export function welcome({ apiUrl, key, redisUrl, api, redis, workers, filesRoots, root, logs }) {
   const origin = { env: 'REDIS_URL', binary: 'ours, in .bullpen/redis', docker: 'a container of ours' }[redis.origin]
   const places = [
     ['API', apiUrl],
@@ -34,7 +34,14 @@ export function welcome({ apiUrl, key, redisUrl, api, redis, workers, root, logs
   const lines = [
     ['A task that succeeds', { task: 'math.factorial', input: { n: 50 }, wait: 10 }],
     ['One that fails and is tried again', { task: 'receipt.send', input: receipt, wait: 2 }],
-    ['One to watch', { task: 'files.digest-tree', input: { path: join(root, 'packages') }, wait: 30 }],
+    [
+      'One to watch',
+      {
+        task: 'files.digest-tree',
+        input: { path: filesRoots.includes(root) ? join(root, 'node_modules') : filesRoots[0] },
+        wait: 30,
+      },
+    ],
   ]
   return [
     '',
