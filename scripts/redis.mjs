@@ -29,8 +29,13 @@ const machine = {
   serverVersion: async (binary) => (await run(binary, ['--version'])).stdout.match(/v=([\d.]+)/)?.[1] ?? 'unknown',
   startServer: startRedisServer,
   ping: pingRedis,
-  run: (command, args) => run(command, args, { stdio: ['inherit', 2, 2] }), // stdout may be somebody's data
+  run: installByPackageManager,
   docker: { answers: engineAnswers, has: imageIsHere, pull: pullImage, start: startContainer },
+}
+
+/** Seen by the user, but on stderr: stdout may be somebody's data. */
+function installByPackageManager(command, args) {
+  return run(command, args, { stdio: ['inherit', 2, 2], env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } })
 }
 
 async function askOnTerminal(question) {
