@@ -1,0 +1,28 @@
+// Writes the list to a stream that may be slow, or whose reader may leave.
+import { Readable, type Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+
+const CHUNK = 64 * 1_024
+
+/** Resolves when all is written; false when the reader has gone, as `head` does. */
+export async function writeLines(stream: Writable, lines: readonly string[]): Promise<boolean> {
+  try {
+    await pipeline(Readable.from(chunks(lines)), stream, { end: false })
+    return true
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EPIPE') return false
+    throw error
+  }
+}
+
+function* chunks(lines: readonly string[]): Generator<string> {
+  let chunk = ''
+  for (const line of lines) {
+    chunk += line
+    if (chunk.length >= CHUNK) {
+      yield chunk
+      chunk = ''
+    }
+  }
+  if (chunk !== '') yield chunk
+}

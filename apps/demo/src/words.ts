@@ -1,0 +1,19 @@
+// Numbers with their nouns and units.
+
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`
+}
+
+const UNITS = ['kB', 'MB', 'GB', 'TB', 'PB'] as const
+
+/** Decimal units, one digit after the point: 1234567 is `1.2 MB`. */
+export function formatBytes(bytes: number): string {
+  if (bytes < 1_000) return plural(bytes, 'byte')
+  // Not by logarithm: 999,950 would be written as 1000.0 kB.
+  let value = bytes
+  for (const unit of UNITS) {
+    value /= 1_000
+    if (value < 999.95) return `${value.toFixed(1)} ${unit}`
+  }
+  return `${value.toFixed(1)} PB`
+}
