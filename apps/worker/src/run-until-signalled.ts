@@ -14,7 +14,7 @@ export async function runUntilSignalled(worker: BullpenWorker): Promise<0 | 1> {
   // Before the start, so that a signal that comes while resources open still ends in an orderly way.
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal)
   const { url } = await worker.start()
-  worker.log.info({ url, pid: process.pid }, 'worker ready')
+  worker.log.info({ url }, 'worker ready')
   const signal = await signalled
   worker.log.info({ signal }, 'draining')
   const { abandoned } = await worker.drain(hurry.signal)

@@ -1,0 +1,141 @@
+// Worker throughput: a Bullpen pool against a raw BullMQ Worker, same options, same Redis, no-op short tasks.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { openBroker } from '@bullpen/bullmq'
+import { defineCatalogue, defineHandler, defineTask, type Log, makeTaskId } from '@bullpen/contract'
+import { createWorker } from '@bullpen/worker'
+import { Queue, Worker } from 'bullmq'
+import { Redis } from 'ioredis'
+import { z } from 'zod'
+import { measurePairs, type Side } from './pairs.ts'
+import { type Result, resultOf } from './report.ts'
+
+const CONCURRENCY = 50
+const PAIRS = 5
+const SECONDS_A_SIDE = 3.3
+const WARM_UP_TASKS = 20_000
+const IN_FLIGHT = 64
+const KEEP = { age: 86_400 }
+const LOCKS = { lockDuration: 5_000, lockRenewTime: 1_000, stalledInterval: 1_500, maxStalledCount: 10 }
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error: console.error }
+
+const noop = defineTask({
+  name: 'bench.noop',
+  queue: 'bench',
+  kind: 'short',
+  input: z.object({ n: z.int() }),
+  output: z.object({ n: z.int() }),
+})
+const catalogue = defineCatalogue(noop)
+
+/** Calls `done` at the last of `tasks` calls; the clock runs from the first. */
+function stopwatch(tasks: number) {
+  const { promise, resolve } = Promise.withResolvers<number>()
+  let seen = 0
+  let from = 0
+  return {
+    rate: promise,
+    tick(): void {
+      seen++
+      if (seen === 1) from = performance.now()
+      if (seen === tasks) resolve((tasks / (performance.now() - from)) * 1_000)
+    },
+  }
+}
+
+/** Found by the worker in this module, as every handler is; the watch is set before each run. */
+let watch = stopwatch(0)
+export const noopHandler = defineHandler(noop, import.meta.url, ({ input }) => {
+  watch.tick()
+  return { n: input.n }
+})
+
+async function bullpen(redisUrl: string, tasks: number): Promise<number> {
+  const namespace = `bench-${randomUUID().slice(0, 8)}`
+  const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: 65_536, log: silent })
+  await reachable(broker.ping)
+  await inParallel(tasks, (n) =>
+    broker.enqueue({
+      id: makeTaskId(noop.queue, Date.now(), randomBytes(10)),
+      task: noop.name,
+      version: noop.version,
+      queue: noop.queue,
+      input: { n },
+      maxAttempts: noop.retry.attempts,
+      enqueuedAt: Date.now(),
+      meta: undefined,
+      correlationId: undefined,
+      delayMs: undefined,
+      timeoutMs: undefined,
+    }),
+  )
+  watch = stopwatch(tasks)
+  const worker = createWorker({
+    catalogue,
+    handlers: { 'bench.noop': noopHandler },
+    config: { redisUrl, namespace, logLevel: 'warn', pools: { bench: CONCURRENCY }, port: 0 },
+  })
+  await worker.start()
+  const rate = await watch.rate
+  await worker.drain()
+  await Promise.all(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
+  await broker.close()
+  return rate
+}
+
+async function raw(redisUrl: string, tasks: number): Promise<number> {
+  const connection = new Redis(redisUrl, { maxRetriesPerRequest: null })
+  const name = 'bench'
+  const prefix = `{raw-${randomUUID().slice(0, 8)}}`
+  const queue = new Queue(name, { connection, prefix })
+  await inParallel(tasks, (n) =>
+    queue.add(noop.name, { n }, { attempts: 5, backoff: { type: 'exponential', delay: 1_000 } }),
+  )
+  const own = stopwatch(tasks)
+  const processor = async (job: { data: { n: number } }): Promise<{ n: number }> => {
+    own.tick()
+    return { n: job.data.n }
+  }
+  const worker = new Worker(name, processor, {
+    connection,
+    prefix,
+    concurrency: CONCURRENCY,
+    removeOnComplete: KEEP,
+    ...LOCKS,
+  })
+  const rate = await own.rate
+  await worker.close()
+  await queue.obliterate({ force: true })
+  await queue.close()
+  connection.disconnect()
+  return rate
+}
+
+async function inParallel(count: number, add: (n: number) => Promise<unknown>): Promise<void> {
+  let next = 0
+  const lane = async (): Promise<void> => {
+    while (next < count) await add(next++)
+  }
+  await Promise.all(Array.from({ length: IN_FLIGHT }, lane))
+}
+
+/** A producer's connection refuses commands until it is there. */
+async function reachable(ping: () => Promise<void>): Promise<void> {
+  for (;;) {
+    try {
+      return await ping()
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+}
+
+/** The noise floor first: raw against raw tells how far equal things differ here. */
+export async function* benchWorker(redisUrl: string): AsyncGenerator<Result> {
+  await bullpen(redisUrl, WARM_UP_TASKS)
+  const tasks = Math.ceil((await raw(redisUrl, WARM_UP_TASKS)) * SECONDS_A_SIDE)
+  const ours: Side = () => bullpen(redisUrl, tasks)
+  const theirs: Side = () => raw(redisUrl, tasks)
+  yield resultOf('worker', 'noise (raw against raw)', 'tasks/s', await measurePairs(PAIRS, theirs, theirs))
+  yield resultOf('worker', 'short', 'tasks/s', await measurePairs(PAIRS, ours, theirs))
+}
