@@ -1,0 +1,152 @@
+// What is published, used as a team would: installed into an empty project elsewhere, with one task of its own.
+import { spawn } from 'node:child_process'
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { publishedManifest } from './build-package.mjs'
+import { run } from './programs.mjs'
+
+const root = join(import.meta.dirname, '..')
+const KEY = 'a-key-of-the-test-project'
+
+const PROJECT = {
+  'package.json': JSON.stringify({ name: 'elsewhere', private: true, type: 'module' }),
+  'tsconfig.json': JSON.stringify({
+    compilerOptions: {
+      ...{ target: 'es2024', module: 'nodenext', strict: true, skipLibCheck: true, noEmit: true },
+      ...{ allowImportingTsExtensions: true, types: ['node'], typeRoots: [join(root, 'node_modules/@types')] },
+    },
+    include: ['*.ts'],
+  }),
+  'catalogue.ts': `
+    import { defineCatalogue, defineTask } from '@bullpen/contract'
+    import { z } from 'zod'
+
+    export const welcome = defineTask({
+      name: 'email.welcome',
+      queue: 'email',
+      kind: 'long',
+      input: z.object({ to: z.string() }),
+      output: z.object({ greeting: z.string() }),
+      timeout: '30s',
+      retry: { attempts: 3 },
+    })
+    export const catalogue = defineCatalogue(welcome)`,
+  'welcome.ts': `
+    import { defineHandler } from '@bullpen/contract'
+    import { welcome } from './catalogue.ts'
+
+    export default defineHandler(welcome, import.meta.url, async ({ input }) => ({ greeting: 'Hello, ' + input.to }))`,
+  'worker.ts': `
+    import { createWorker, runUntilSignalled } from '@bullpen/worker'
+    import { catalogue } from './catalogue.ts'
+    import welcome from './welcome.ts'
+
+    const config = { redisUrl: String(process.env['REDIS_URL']), namespace: 'elsewhere', port: 0 }
+    const worker = createWorker({ catalogue, handlers: { 'email.welcome': welcome }, config })
+    process.exitCode = await runUntilSignalled(worker)`,
+  'api.ts': `
+    import { createApi } from '@bullpen/api'
+    import { catalogue } from './catalogue.ts'
+
+    const redisUrl = String(process.env['REDIS_URL'])
+    const api = await createApi({ catalogue, config: { redisUrl, namespace: 'elsewhere', keys: ['${KEY}'], port: 0, metricsPort: 0 } })
+    const { url } = await api.listen()
+    console.log(JSON.stringify({ url }))
+    process.once('SIGTERM', () => void api.close())`,
+}
+
+let project
+const processes = []
+
+async function must(command, args, options) {
+  const { code, stdout, stderr } = await run(command, args, options)
+  if (code !== 0) throw new Error(`${[command, ...args].join(' ')} exited with ${code}:\n${stdout}${stderr}`)
+  return stdout
+}
+
+/** A process of the project, with the JSON lines that it prints. */
+function start(file) {
+  const env = { PATH: process.env.PATH, REDIS_URL: inject('redisUrl') }
+  const child = spawn(process.execPath, [file], { cwd: project, env, stdio: ['ignore', 'pipe', 'inherit'] })
+  processes.push(child)
+  const exit = new Promise((resolve) => child.once('exit', resolve))
+  const lines = createInterface({ input: child.stdout })
+  const line = (matches) =>
+    new Promise((resolve, reject) => {
+      lines.on('line', (text) => matches(text) && resolve(text))
+      exit.then((code) => reject(new Error(`${file} exited with ${code}`)))
+    })
+  const end = () => {
+    child.kill('SIGTERM')
+    return exit
+  }
+  return { line, end }
+}
+
+beforeAll(async () => {
+  const env = { ...process.env, TURBO_TELEMETRY_DISABLED: '1' }
+  await must(join(root, 'node_modules/.bin/turbo'), ['run', 'build', '--output-logs=errors-only'], { cwd: root, env })
+  project = mkdtempSync(join(tmpdir(), 'bullpen-elsewhere-'))
+  const built = globSync('{packages,apps}/*/dist/package.json', { cwd: root }).map((file) => join(root, dirname(file)))
+  mkdirSync(join(project, 'tarballs'))
+  const packed = await must('npm', ['pack', '--json', '--pack-destination', join(project, 'tarballs'), ...built])
+  const tarballs = Object.values(JSON.parse(packed)).map(({ filename }) => `./tarballs/${filename}`)
+  for (const [file, text] of Object.entries(PROJECT)) writeFileSync(join(project, file), text)
+  await must('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', ...tarballs], { cwd: project })
+}, 240_000)
+
+afterAll(() => {
+  for (const child of processes) child.kill('SIGKILL')
+  rmSync(project, { recursive: true, force: true })
+})
+
+it('points at compiled files, and leaves the workspace behind', () => {
+  const source = {
+    name: '@bullpen/x',
+    private: true,
+    scripts: { build: 'y' },
+    devDependencies: { z: '1' },
+    exports: { '.': './src/index.ts', './more': './src/more/index.ts' },
+    bin: { x: './src/main.ts' },
+  }
+  expect(publishedManifest(source)).toEqual({
+    name: '@bullpen/x',
+    exports: {
+      '.': { types: './index.d.ts', default: './index.js' },
+      './more': { types: './more/index.d.ts', default: './more/index.js' },
+    },
+    bin: { x: './main.js' },
+  })
+})
+
+it('publishes no sources and no tests', () => {
+  const published = globSync('node_modules/@bullpen/*/**/*', { cwd: project })
+  expect(published.length).toBeGreaterThan(0)
+  expect(published.filter((file) => /\.test\.|(?<!\.d)\.ts$/.test(file))).toEqual([])
+  for (const file of globSync('node_modules/@bullpen/*/package.json', { cwd: project })) {
+    expect(readFileSync(join(project, file), 'utf8')).not.toContain('src/')
+  }
+})
+
+it('has types that a strict project compiles against', async () => {
+  const tsc = join(root, 'node_modules/typescript/bin/tsc')
+  const { code, stdout } = await run(process.execPath, [tsc, '-p', project], { cwd: project })
+  expect(stdout).toBe('')
+  expect(code).toBe(0)
+})
+
+it('takes a task over HTTP, runs it, and ends on SIGTERM', async () => {
+  const api = start('api.ts')
+  const worker = start('worker.ts')
+  const { url } = JSON.parse(await api.line((text) => text.startsWith('{"url"')))
+  const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ task: 'email.welcome', input: { to: 'Ann' } })
+  const accepted = await fetch(`${url}/v1/tasks`, { method: 'POST', headers, body })
+  expect(accepted.status).toBe(202)
+  const ended = await fetch(`${url}${accepted.headers.get('location')}?wait=20`, { headers })
+  expect(await ended.json()).toMatchObject({ status: 'completed', output: { greeting: 'Hello, Ann' } })
+  expect({ worker: await worker.end(), api: await api.end() }).toEqual({ worker: 0, api: 0 })
+}, 60_000)
