@@ -17,6 +17,8 @@ const TAIL = 30 // lines of a log that are shown when its process does not get r
 
 export const root = resolve(import.meta.dirname, '..')
 
+const STOPPED = 'stopped before it was ready'
+
 /** Something that the user has to know and no stack trace explains. */
 export class PlatformError extends Error {}
 
@@ -49,10 +51,11 @@ export function createPlatform({
   const children = new Map()
   /** @type {Map<string, string>} */
   const urls = new Map()
+  let rising
   let stopping
   let note
 
-  async function up() {
+  async function rise() {
     const other = await runningPlatform(home)
     if (other !== undefined) throw new PlatformError(`a platform runs here already, at ${other.apiUrl}`)
     const dataDir = join(home, 'redis')
@@ -61,6 +64,7 @@ export function createPlatform({
 
     const redis = await resolveRedis({ env, dataDir, say })
     closers.defer(redis.stop)
+    if (stopping) throw new PlatformError(STOPPED)
     const ports = await pickPorts({ env, anyPorts, say })
     const receipts = await startReceipts({ port: 0, host: HOST })
     closers.defer(receipts.stop)
@@ -139,7 +143,7 @@ export function createPlatform({
       if (response?.ok) return
       await sleep(50)
     }
-    if (stopping) throw new PlatformError('stopped before it was ready')
+    if (stopping) throw new PlatformError(STOPPED)
     const why = children.get(name).running()
       ? `was not ready within ${READY_WITHIN / 1000} s`
       : 'ended before it was ready'
@@ -147,7 +151,10 @@ export function createPlatform({
   }
 
   return {
-    up,
+    up() {
+      rising = rise()
+      return rising
+    },
     /** The supervised processes by name: api, worker-1, worker-2. */
     children,
     /** Drains one process, starts it again with the code as it is now, and waits until it is ready. */
@@ -157,7 +164,8 @@ export function createPlatform({
     },
     /** Drains the workers and the API, then ends the rest. How long a drain may take is decided by the worker. */
     down() {
-      stopping ??= closers.disposeAsync()
+      // What is being opened right now has to be open before it can be closed.
+      stopping ??= Promise.allSettled([rising]).then(() => closers.disposeAsync())
       return stopping
     },
     /** Ends the workers and the API at once. Redis is spared: it needs a few milliseconds to write what it holds. */

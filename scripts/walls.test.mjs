@@ -1,0 +1,64 @@
+// The import walls hold: for each room, what it may not import is refused by the linter.
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+const root = join(import.meta.dirname, '..')
+const biome = join(root, 'node_modules/.bin/biome')
+
+/** File and what it says; each in a file of its own, so that the linter runs once for all. */
+const FORBIDDEN = [
+  ['packages/contract/src/engine.ts', "import { x } from '@bullpen/engine'"],
+  ['packages/contract/src/fs.ts', "import { x } from 'node:fs'"],
+  ['packages/tasks/src/engine.ts', "import { x } from '@bullpen/engine'"],
+  ['packages/engine/src/bullmq.ts', "import { x } from 'bullmq'"],
+  ['packages/engine/src/fs.ts', "import { x } from 'node:fs'"],
+  ['packages/engine/src/sibling.ts', "const { x } = await import('../../bullmq/src/broker.ts')"],
+  ['packages/engine/src/timer.ts', 'const x = setTimeout'],
+  ['packages/bullmq/src/telemetry.ts', "import { x } from '@bullpen/telemetry'"],
+  ['packages/telemetry/src/bullmq.ts', "import { x } from '@bullpen/bullmq'"],
+  ['packages/client/src/engine.ts', "import { x } from '@bullpen/engine'"],
+  ['apps/api/src/ioredis.ts', "import { x } from 'ioredis'"],
+  ['apps/worker/src/bullmq.ts', "import { x } from 'bullmq'"],
+  ['apps/demo/src/engine.ts', "import { x } from '@bullpen/engine'"],
+  ['apps/api/src/bullmq.test.ts', "import { x } from 'bullmq'"],
+]
+
+const ALLOWED = [
+  ['packages/bullmq/src/allowed.ts', "import { x } from '@bullpen/engine'"],
+  ['packages/engine/src/allowed.ts', "import { x } from './other.ts'"],
+  ['apps/worker/src/handlers/allowed.ts', "import { x } from '../resources/index.ts'"],
+]
+
+const WALL = /noRestrictedImports|noNodejsModules|noRestrictedGlobals/
+
+describe('the walls between rooms', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'bullpen-walls-'))
+  /** @type {Map<string, string[]>} rules broken, by file */
+  const broken = new Map()
+
+  beforeAll(() => {
+    const config = JSON.parse(readFileSync(join(root, 'biome.json'), 'utf8'))
+    writeFileSync(join(dir, 'biome.json'), JSON.stringify({ ...config, $schema: undefined, vcs: { enabled: false } }))
+    for (const [file, line] of [...FORBIDDEN, ...ALLOWED]) {
+      mkdirSync(dirname(join(dir, file)), { recursive: true })
+      writeFileSync(join(dir, file), `${line}\nexport const y = x\n`)
+    }
+    const { stdout } = spawnSync(biome, ['lint', '--reporter=json', '--max-diagnostics=none', '.'], { cwd: dir })
+    for (const { category, location } of JSON.parse(stdout.toString()).diagnostics) {
+      const file = location.path?.file ?? location.path
+      broken.set(file, [...(broken.get(file) ?? []), category])
+    }
+  })
+  afterAll(() => rmSync(dir, { recursive: true }))
+
+  it.each(FORBIDDEN)('%s may not say: %s', (file) => {
+    expect(broken.get(file)?.join(' ')).toMatch(WALL)
+  })
+
+  it.each(ALLOWED)('%s may say: %s', (file) => {
+    expect(broken.get(file)?.join(' ') ?? '').not.toMatch(WALL)
+  })
+})
