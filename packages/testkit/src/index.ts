@@ -1,0 +1,3 @@
+// For tests, users' and ours.
+export { eventually } from './eventually.ts'
+export { type FakeClock, fakeClock } from './fake-clock.ts'
