@@ -1,6 +1,6 @@
 // The API of one catalogue: opens Redis and the metrics, puts the server before them, and closes all in the right order.
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { openBroker } from '@bullpen/bullmq'
 import type { Catalogue, Log } from '@bullpen/contract'
 import { type Broker, checkSettings } from '@bullpen/engine'
@@ -40,7 +40,7 @@ const ENVELOPE_BYTES = 16_384
 export async function createApi({ catalogue, config = {}, log }: ApiOptions): Promise<Api> {
   const settings = checkSettings(API_SETTINGS, API_RULES, config)
   const logger = log ?? createLog({ level: settings.logLevel, name: 'bullpen-api' })
-  const { version } = readPackage()
+  const version = readVersion()
   const telemetry = createTelemetry({ role: 'api', version })
   const { redisUrl, namespace, bodyLimit } = settings
   const { queues } = catalogue
@@ -129,6 +129,11 @@ function makeKey(): string {
   return randomBytes(24).toString('base64url')
 }
 
-function readPackage(): { readonly version: string } {
-  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+/** Beside the compiled files, one folder up from the sources. */
+function readVersion(): string {
+  const file = ['./package.json', '../package.json']
+    .map((path) => new URL(path, import.meta.url))
+    .find((candidate) => existsSync(candidate))
+  if (file === undefined) return 'unknown'
+  return (JSON.parse(readFileSync(file, 'utf8')) as { readonly version: string }).version
 }

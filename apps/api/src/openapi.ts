@@ -53,9 +53,21 @@ export function openApiDocument(catalogue: Catalogue, routes: readonly Route[], 
   }
 }
 
+/** Schemas by name. What several share, or what holds itself, becomes a component of its own. */
 function components(registry: z.core.$ZodRegistry<{ id: string }>, io: 'input' | 'output'): Json {
   const { schemas } = z.toJSONSchema(registry, { ...CONVERSION, io, uri: (id) => `#/components/schemas/${id}` })
-  return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, withoutIdentity(schema)]))
+  const shared = (id: string) => `Shared.${io}.${id}`
+  // zod puts shared ones below one schema, under an address with two fragments that nobody can resolve.
+  const text = JSON.stringify(schemas).replaceAll(
+    /"#\/components\/schemas\/__shared#\/\$defs\/([^"]+)"/g,
+    (_, id: string) => JSON.stringify(`#/components/schemas/${shared(id)}`),
+  )
+  const { __shared, ...named } = JSON.parse(text) as Record<string, Json>
+  const defs = Object.entries((__shared?.['$defs'] ?? {}) as Record<string, Json>)
+  return Object.fromEntries([
+    ...Object.entries(named).map(([id, schema]) => [id, withoutIdentity(schema)]),
+    ...defs.map(([id, schema]) => [shared(id), withoutIdentity(schema)]),
+  ])
 }
 
 const CONVERSION = {

@@ -20,17 +20,14 @@ export const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-export const setSecurityHeaders: onRequestHookHandler = (_request, reply, done) => {
-  reply.headers({
-    'content-security-policy': DATA_POLICY,
-    'x-content-type-options': 'nosniff',
-    'x-frame-options': 'DENY',
-    // The login link holds a key.
-    'referrer-policy': 'no-referrer',
-    'cache-control': 'no-store',
-  })
-  done()
-}
+export const SECURITY_HEADERS = {
+  'content-security-policy': DATA_POLICY,
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  // The login link holds a key.
+  'referrer-policy': 'no-referrer',
+  'cache-control': 'no-store',
+} as const
 
 export const setPagePolicy: onRequestHookHandler = (_request, reply, done) => {
   reply.header('content-security-policy', PAGE_POLICY)

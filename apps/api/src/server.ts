@@ -15,7 +15,7 @@ import { addReference } from './reference.ts'
 import { callersId } from './request-id.ts'
 import type { Route } from './route.ts'
 import { routeTable } from './routes.ts'
-import { setSecurityHeaders } from './security-headers.ts'
+import { SECURITY_HEADERS } from './security-headers.ts'
 import { createValidator } from './validation.ts'
 
 declare module 'fastify' {
@@ -59,7 +59,9 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     return503OnClosing: false,
     genReqId: (request) => callersId(request.headers) ?? Buffer.from(options.randomBytes(16)).toString('hex'),
     routerOptions: { maxParamLength: LONGEST_PARAMETER },
+    // An address that can't be read never becomes a request either, but it has an answer to put headers on.
     frameworkErrors: (error, request, reply) => {
+      setCommonHeaders(request, reply)
       sendProblem(request, reply, ourError(error, options.bodyLimit))
     },
     clientErrorHandler: refuseBrokenHttp,
@@ -70,9 +72,8 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   acceptJsonAlone(app)
   answerErrors(app, options)
   await app.register(cookie)
-  app.addHook('onRequest', setSecurityHeaders)
   app.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-request-id', request.id)
+    setCommonHeaders(request, reply)
     done()
   })
   observeAnswers(app, options)
@@ -106,6 +107,10 @@ function addRoute(app: FastifyInstance, row: Route): void {
     handler: (request, reply) =>
       row.handle({ params: request.params, query: request.query, body: request.body, request, reply }),
   })
+}
+
+function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
+  reply.headers({ ...SECURITY_HEADERS, 'x-request-id': request.id })
 }
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const

@@ -1,0 +1,115 @@
+// A broker in memory for tests of the API: it can be taken down, slowed, and told how tasks end.
+import {
+  type AttemptEnd,
+  BullpenError,
+  isFinal,
+  type TaskId,
+  type TaskRecord,
+  type TaskStatus,
+} from '@bullpen/contract'
+import type { Broker, NewTask } from '@bullpen/engine'
+
+export interface FakeBroker extends Broker {
+  readonly enqueued: NewTask[]
+  /** What the next calls do instead of answering. */
+  trouble: 'none' | 'down' | 'hangs' | 'breaks'
+  /** How many callers wait for a task's end, and a promise for the first that does. */
+  waiting: number
+  readonly firstWaiter: Promise<void>
+  put(record: Partial<TaskRecord> & { readonly id: TaskId }): TaskRecord
+  change(id: TaskId, changes: Partial<TaskRecord>): void
+}
+
+export const SECRET = 'password=hunter2'
+
+export function fakeBroker(): FakeBroker {
+  const records = new Map<string, TaskRecord>()
+  const wakes = new Set<() => void>()
+  const firstWaiter = Promise.withResolvers<void>()
+
+  async function answer<T>(value: () => T): Promise<T> {
+    if (broker.trouble === 'down') throw new BullpenError('redis_unavailable', 'Redis did not answer: ECONNREFUSED')
+    if (broker.trouble === 'breaks') throw new Error(`cannot read properties of undefined, ${SECRET}`)
+    if (broker.trouble === 'hangs') await new Promise(() => {})
+    return value()
+  }
+
+  const broker: FakeBroker = {
+    enqueued: [],
+    trouble: 'none',
+    waiting: 0,
+    firstWaiter: firstWaiter.promise,
+    put(given) {
+      const record = { ...blank, ...given }
+      records.set(record.id, record)
+      return record
+    },
+    change(id, changes) {
+      const record = records.get(id)
+      if (record === undefined) throw new Error(`no task ${id}`)
+      records.set(id, { ...record, ...changes })
+      for (const wake of wakes) wake()
+    },
+    enqueue: (task) =>
+      answer(() => {
+        broker.enqueued.push(task)
+        const status: TaskStatus = task.delayMs === undefined ? 'waiting' : 'scheduled'
+        const { id, task: name, version, queue, input, enqueuedAt, correlationId, maxAttempts } = task
+        broker.put({ id, task: name, version, queue, status, input, enqueuedAt, correlationId, maxAttempts })
+      }),
+    find: (id) => answer(() => records.get(id)),
+    async settled(id, signal) {
+      broker.waiting++
+      try {
+        for (;;) {
+          // Listens before it looks: what changes in between is not missed.
+          const { promise: changed, resolve } = Promise.withResolvers<void>()
+          wakes.add(resolve)
+          signal.addEventListener('abort', () => resolve(), { once: true })
+          const record = await answer(() => records.get(id))
+          if (record === undefined || isFinal(record.status) || signal.aborted) return record
+          firstWaiter.resolve()
+          await changed
+          wakes.delete(resolve)
+        }
+      } finally {
+        broker.waiting--
+      }
+    },
+    list: ({ queue, status, limit, cursor = '0' }) =>
+      answer(() => {
+        if (!/^\d+$/.test(cursor)) throw new BullpenError('invalid_cursor', 'the cursor is not of this listing')
+        const all = [...records.values()].filter((record) => record.queue === queue && record.status === status)
+        const end = Number(cursor) + limit
+        return { tasks: all.slice(Number(cursor), end), next: end < all.length ? String(end) : undefined }
+      }),
+    counts: () => answer(() => ({}) as Record<TaskStatus, number>),
+    ping: () => answer(() => undefined),
+    close: async () => {},
+  }
+  return broker
+}
+
+const blank: Omit<TaskRecord, 'id'> = {
+  task: 'math.square',
+  version: 1,
+  queue: 'cpu',
+  status: 'waiting',
+  starts: 0,
+  attempts: 0,
+  maxAttempts: 5,
+  input: { n: 4 },
+  meta: {},
+  correlationId: undefined,
+  enqueuedAt: 0,
+  dueAt: undefined,
+  startedAt: undefined,
+  endedAt: undefined,
+  progress: undefined,
+  output: undefined,
+  history: [],
+}
+
+export function attemptEnd(more: Partial<AttemptEnd> = {}): AttemptEnd {
+  return { start: 1, attempt: 1, state: 'DONE_SUCCESS', process: 'host-1', beganAt: 1_000, endedAt: 2_000, ...more }
+}

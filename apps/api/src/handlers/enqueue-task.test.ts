@@ -1,0 +1,147 @@
+// Tests what POST /v1/tasks stores and answers.
+import { readTaskId, type TaskId } from '@bullpen/contract'
+import { describe, expect, test } from 'vitest'
+import { catalogue, NOW, problemIn, testApi } from '../api.fixture.ts'
+
+const SQUARE = { task: 'math.square', input: { n: 4 } }
+const WELCOME = { task: 'email.welcome', input: { to: 'a@example.com' } }
+
+describe('an accepted task', () => {
+  test('is answered with its id, its status and where to look for it', async () => {
+    const { post, broker, events } = await testApi()
+    const answer = await post(SQUARE)
+    expect(answer.statusCode).toBe(202)
+    const { id, status, links } = answer.json<{ id: string; status: string; links: object }>()
+    expect(readTaskId(id)).toMatchObject({ queue: 'cpu', createdAt: NOW })
+    expect(status).toBe('waiting')
+    expect(answer.headers.location).toBe(`/v1/tasks/${id}`)
+    expect(links).toEqual({
+      self: `/v1/tasks/${id}`,
+      wait: `/v1/tasks/${id}?wait=30`,
+      queue: '/v1/tasks?queue=cpu&status=waiting',
+    })
+    expect(broker.enqueued).toEqual([
+      {
+        id,
+        task: 'math.square',
+        version: 1,
+        queue: 'cpu',
+        input: { n: 4 },
+        maxAttempts: catalogue.get('math.square').retry.attempts,
+        enqueuedAt: NOW,
+        meta: undefined,
+        correlationId: undefined,
+        delayMs: undefined,
+        timeoutMs: undefined,
+      },
+    ])
+    expect(events).toEqual([{ event: 'task.enqueued', queue: 'cpu', task: 'math.square', id }])
+  })
+
+  test('keeps its input as it was sent: the worker applies defaults and transforms', async () => {
+    const { post, broker } = await testApi()
+    expect((await post(WELCOME)).statusCode).toBe(202)
+    expect(broker.enqueued[0]?.input).toEqual({ to: 'a@example.com' })
+  })
+
+  test('is scheduled when it has a delay, and keeps labels and timeout', async () => {
+    const { post, broker } = await testApi()
+    const answer = await post({ ...WELCOME, delay: '2h', timeout: '90s', meta: { tenant: 'acme' } })
+    expect(answer.json()).toMatchObject({ status: 'scheduled' })
+    expect(broker.enqueued[0]).toMatchObject({ delayMs: 7_200_000, timeoutMs: 90_000, meta: { tenant: 'acme' } })
+  })
+
+  test("may have no time limit with 'none'", async () => {
+    const { post, broker } = await testApi()
+    await post({ ...WELCOME, timeout: 'none' })
+    expect(broker.enqueued[0]?.timeoutMs).toBe('none')
+  })
+
+  test.each([
+    ['X-Request-Id', { 'x-request-id': 'order-7' }, 'order-7'],
+    [
+      'traceparent',
+      { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' },
+      '4bf92f3577b34da6a3ce929d0e0e4736',
+    ],
+  ])("carries the caller's %s as its correlation id, and the answer repeats it", async (_name, headers, id) => {
+    const { post, broker } = await testApi()
+    const answer = await post(SQUARE, headers)
+    expect(answer.headers['x-request-id']).toBe(id)
+    expect(broker.enqueued[0]?.correlationId).toBe(id)
+  })
+
+  test.each(['two words', 'x'.repeat(129), 'ünï'])('ignores an unusable X-Request-Id: %s', async (id) => {
+    const { post, broker } = await testApi()
+    const answer = await post(SQUARE, { 'x-request-id': id })
+    expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f]{32}$/)
+    expect(broker.enqueued[0]?.correlationId).toBeUndefined()
+  })
+})
+
+describe('a refused task', () => {
+  test('that nobody knows is told the nearest one', async () => {
+    const { post, broker } = await testApi()
+    const problem = problemIn(await post({ task: 'math.sqaure', input: { n: 4 } }))
+    expect(problem).toMatchObject({ status: 422, code: 'unknown_task', title: 'Unknown task' })
+    expect(problem.detail).toContain("did you mean 'math.square'?")
+    expect(broker.enqueued).toEqual([])
+  })
+
+  test('with a wrong input is told every place that is wrong', async () => {
+    const { post } = await testApi()
+    const input = { to: 'nobody', lines: [{ text: 'ok' }, { text: 7 }], colour: 'red' }
+    const problem = problemIn(await post({ task: 'email.welcome', input }))
+    expect(problem).toMatchObject({ status: 422, code: 'invalid_input' })
+    expect(problem.faults?.map(({ path }) => path).sort()).toEqual(['input.colour', 'input.lines[1].text', 'input.to'])
+    expect(problem.faults).toContainEqual({ path: 'input.colour', message: 'unknown field' })
+  })
+
+  test.each([
+    ['no task', { input: {} }, 'task'],
+    ['a task that is not text', { task: 7, input: {} }, 'task'],
+    ['an unknown field', { ...SQUARE, priorty: 1 }, 'priorty'],
+    ['a delay without a unit', { ...SQUARE, delay: '30' }, 'delay'],
+    ['a delay that is a number', { ...SQUARE, delay: 30 }, 'delay'],
+    ['a timeout that is no duration', { ...WELCOME, timeout: 'soon' }, 'timeout'],
+    ['a timeout on a short task', { ...SQUARE, timeout: '5s' }, 'timeout'],
+    ['a label that is not text', { ...SQUARE, meta: { tenant: 7 } }, 'meta.tenant'],
+  ])('with %s is told the field', async (_name, body, path) => {
+    const { post, broker } = await testApi()
+    const problem = problemIn(await post(body))
+    expect(problem).toMatchObject({ status: 400, code: 'invalid_request' })
+    expect(problem.faults).toEqual([{ path, message: expect.any(String) }])
+    expect(broker.enqueued).toEqual([])
+  })
+
+  test('says what a duration looks like', async () => {
+    const { post } = await testApi()
+    expect(problemIn(await post({ ...WELCOME, timeout: '5' })).detail).toContain("did you mean '5s' or '5ms'?")
+  })
+
+  test('says that a short task takes no timeout', async () => {
+    const { post } = await testApi()
+    expect(problemIn(await post({ ...SQUARE, timeout: '5s' })).detail).toBe(
+      'math.square is a short task: it is not timed, so it takes no timeout',
+    )
+  })
+})
+
+describe('with Redis down', () => {
+  test('the answer names the task, which may have been stored', async () => {
+    const { post, broker } = await testApi()
+    broker.trouble = 'down'
+    const answer = await post(SQUARE)
+    const problem = problemIn(answer)
+    expect(problem).toMatchObject({ status: 503, code: 'redis_unavailable' })
+    expect(readTaskId(problem.taskId ?? '')?.id).toBe(problem.taskId as TaskId)
+    expect(answer.headers['retry-after']).toBe('1')
+  })
+
+  test('nothing is counted as enqueued', async () => {
+    const { post, broker, events } = await testApi()
+    broker.trouble = 'down'
+    await post(SQUARE)
+    expect(events).toEqual([])
+  })
+})
