@@ -3,7 +3,13 @@ import { foreground } from './foreground.mjs'
 
 /** Cheap steps first; the tests last, so that their numbers are the last line. */
 const STEPS = [
-  ['format, lint and import walls', 'biome', 'ci', '--error-on-warnings'],
+  [
+    'format, lint and import walls',
+    'biome',
+    'ci',
+    '--error-on-warnings',
+    ...(process.stdout.isTTY ? [] : ['--colors=off']),
+  ],
   ['lock file', 'node', 'scripts/complete-lock.mjs', '--check'],
   ['types', 'tsc'],
   ['dead code', 'knip'],
@@ -17,9 +23,10 @@ for (const [name, command, ...args] of STEPS) {
   const start = performance.now()
   const code = await foreground(command, args, { env })
   const seconds = ((performance.now() - start) / 1000).toFixed(1)
+  if (name === 'tests') process.exit(code) // their numbers are the last line
+  console.log(`== ${name}: ${code === 0 ? 'fine' : 'FAILED'}, ${seconds} s`)
   if (code !== 0) {
-    console.error(`\n== ${name} failed after ${seconds} s`)
+    console.log('\n0 passed, 1 failed')
     process.exit(code)
   }
-  if (name !== 'tests') console.log(`== ${name}: fine, ${seconds} s`)
 }
