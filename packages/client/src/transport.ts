@@ -47,14 +47,14 @@ export async function pauseFor(ms: number, signal: AbortSignal | undefined): Pro
 }
 
 async function sendOnce({ baseUrl, headers, fetch }: Transport, call: Call): Promise<unknown> {
-  const { method, path, body, timeoutMs, signal } = call
-  const timeout = AbortSignal.timeout(timeoutMs)
+  const { method, path, body, signal } = call
+  using limit = limitedBy(call)
   try {
     const response = await fetch(new URL(path, baseUrl), {
       method,
       headers: body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
+      signal: limit.signal,
     })
     const text = await response.text()
     if (!response.ok) throw problemIn(response, text)
@@ -64,6 +64,24 @@ async function sendOnce({ baseUrl, headers, fetch }: Transport, call: Call): Pro
     // fetch says only "fetch failed"; what happened is its cause.
     const { message } = error instanceof Error && error.cause instanceof Error ? error.cause : (error as Error)
     throw new ProblemError({ code: 'unreachable', detail: `${method} ${baseUrl.origin}: ${message}`, cause: error })
+  }
+}
+
+/** As AbortSignal.any with AbortSignal.timeout, whose timers live until they fire: a third of a request's CPU time. */
+function limitedBy({ timeoutMs, signal }: Call): Disposable & { readonly signal: AbortSignal } {
+  const limit = new AbortController()
+  const stop = () => limit.abort(signal?.reason)
+  const timer = setTimeout(() => {
+    limit.abort(new DOMException(`no answer within ${timeoutMs} ms`, 'TimeoutError'))
+  }, timeoutMs)
+  if (signal?.aborted) stop()
+  signal?.addEventListener('abort', stop)
+  return {
+    signal: limit.signal,
+    [Symbol.dispose]() {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', stop)
+    },
   }
 }
 
