@@ -46,21 +46,26 @@ async function run(wanted: DemoArguments, { env, stdout, stderr }: Omit<Surround
   const digests: FileDigest[] = []
   const standing = () => ({ ...tally, total: tally.total, seconds: (performance.now() - began) / 1_000 })
   const progress = showProgress(stderr, env, standing)
-  let toKill = wanted.victims
-  let killed: number | undefined
+  const over = new AbortController()
+  const kill = async () => {
+    const { victims } = wanted
+    const pid = await killOne({ client, victims, processes: tally.processes, signal: over.signal })
+    progress.say(pid === undefined ? 'no worker to kill' : `killed worker ${pid} with SIGKILL`)
+    return pid
+  }
+  let killing: Promise<number | undefined> | undefined
   try {
     await digestAll(client, files, wanted.inFlight, (digested) => {
       tally.add(digested)
       digests.push({ path: digested.path, md5: digested.md5 })
-      if (toKill.length === 0 || tally.files < files.length * KILL_AFTER) return
-      killed = killOne(toKill, tally.processes)
-      toKill = []
-      progress.say(killed === undefined ? 'no worker to kill' : `killed worker ${killed} with SIGKILL`)
+      if (wanted.victims.length > 0 && tally.files >= files.length * KILL_AFTER) killing ??= kill()
     })
   } finally {
+    over.abort()
+    await killing
     progress.end()
   }
   if (error !== undefined) throw new DemoError(`the walk broke off: ${error instanceof Error ? error.message : error}`)
   await writeLines(stdout, md5Lines(digests))
-  stderr.write(`${finalReport(standing(), wanted.victims.length > 0, killed).join('\n')}\n`)
+  stderr.write(`${finalReport(standing(), wanted.victims.length > 0, await killing).join('\n')}\n`)
 }

@@ -1,0 +1,99 @@
+// A small HTTP API that hashes files itself, for tests of the demo alone.
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
+
+interface FakeTask {
+  readonly id: string
+  readonly path: string
+  ended: boolean
+}
+
+interface Behaviour {
+  /** Awaited before a task ends. */
+  readonly before?: (path: string, index: number) => unknown
+  /** Ends the task as dead with this code and message. */
+  readonly fails?: (path: string) => { code: string; message: string } | undefined
+  readonly starts?: (index: number) => number
+  readonly process?: (index: number) => string
+  /** The status of every answer to an enqueue, with a problem of this code. */
+  readonly refuses?: { status: number; code: string }
+}
+
+/** What {@link fakeApi} returns; `most` is the largest number of tasks that were under way at once. */
+export interface FakeApi extends AsyncDisposable {
+  readonly url: string
+  readonly enqueued: FakeTask[]
+  readonly most: () => number
+}
+
+export const FAKE_KEY = 'fake-key'
+
+export async function fakeApi(behaviour: Behaviour = {}): Promise<FakeApi> {
+  const tasks = new Map<string, FakeTask>()
+  let most = 0
+
+  async function enqueue(request: IncomingMessage): Promise<[number, object]> {
+    const { input } = (await json(request)) as { input: { path: string } }
+    if (behaviour.refuses !== undefined) return [behaviour.refuses.status, { ...behaviour.refuses, title: '' }]
+    const id = `files-${String(tasks.size).padStart(26, '0')}`
+    tasks.set(id, { id, path: input.path, ended: false })
+    most = Math.max(most, open().length)
+    return [202, { id, status: 'waiting', links: {} }]
+  }
+
+  async function settled(id: string): Promise<[number, object]> {
+    const task = tasks.get(id)
+    if (task === undefined) return [404, { status: 404, code: 'task_not_found', title: '' }]
+    const index = Number(id.slice('files-'.length))
+    await behaviour.before?.(task.path, index)
+    const error = behaviour.fails?.(task.path)
+    const content = error === undefined ? await readFile(task.path) : Buffer.alloc(0)
+    const md5 = createHash('md5').update(content).digest('hex')
+    task.ended = true
+    return [
+      200,
+      {
+        id,
+        task: 'files.digest',
+        starts: behaviour.starts?.(index) ?? 1,
+        history: [{ process: behaviour.process?.(index) ?? `host:${1_000_000_000 + (index % 2)}:x` }],
+        ...(error === undefined
+          ? { status: 'completed', output: { md5, bytes: content.length } }
+          : { status: 'dead', error }),
+      },
+    ]
+  }
+
+  const open = () => [...tasks.values()].filter((task) => !task.ended)
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname } = new URL(request.url ?? '/', 'http://api')
+    const unauthorized = request.headers.authorization !== `Bearer ${FAKE_KEY}`
+    const [status, body] = unauthorized
+      ? [401, { status: 401, code: 'unauthorized', title: '' }]
+      : request.method === 'POST'
+        ? await enqueue(request)
+        : pathname === '/v1/tasks'
+          ? [200, { tasks: open() }]
+          : await settled(pathname.slice('/v1/tasks/'.length))
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+  }
+
+  const server = createServer((request, response) => void answer(request, response)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    get enqueued() {
+      return [...tasks.values()]
+    },
+    most: () => most,
+    async [Symbol.asyncDispose]() {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
