@@ -107,10 +107,11 @@ export function openBroker({ redisUrl, namespace, queues, sizeLimit, log }: Brok
       const stopWatching = await home.settlements.watch(id, wake)
       try {
         for (;;) {
+          // Before the look, so that what happens during it is not missed.
+          changed = Promise.withResolvers()
           const record = await answered(find(id))
           if (record === undefined || isFinal(record.status) || signal.aborted) return record
           await changed.promise
-          changed = Promise.withResolvers()
         }
       } finally {
         signal.removeEventListener('abort', wake)

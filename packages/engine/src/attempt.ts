@@ -96,7 +96,12 @@ export class Attempt implements TaskContext {
     return this.#log
   }
 
-  async progress(fraction: number, note?: string): Promise<void> {
+  /** A getter, so that a handler may take it out of its context: `({ input, progress }) => …`. */
+  get progress(): TaskContext['progress'] {
+    return (fraction, note) => this.#report(fraction, note)
+  }
+
+  async #report(fraction: number, note: string | undefined): Promise<void> {
     if (!(fraction >= 0 && fraction <= 1)) {
       throw new RangeError(`progress is a fraction from 0 to 1; got ${fraction}`)
     }

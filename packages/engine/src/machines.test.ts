@@ -31,7 +31,10 @@ describe('the machines', () => {
 
   it('refuses what is not in the table, naming both states and what may follow', () => {
     expect(() => assertTransition('an attempt', ATTEMPT_TRANSITIONS, 'NEW', 'DONE_SUCCESS')).toThrow(
-      expect.objectContaining({ code: 'illegal_transition', message: expect.stringMatching(/NEW to DONE_SUCCESS; IN_PROCESS/) }),
+      expect.objectContaining({
+        code: 'illegal_transition',
+        message: expect.stringMatching(/NEW to DONE_SUCCESS; IN_PROCESS/),
+      }),
     )
     expect(() => assertTransition('a pool', POOL_TRANSITIONS, 'SHUTDOWN', 'BG_RUNNING')).toThrow(BullpenError)
   })

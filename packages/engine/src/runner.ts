@@ -80,10 +80,15 @@ async function call(run: Run): Promise<Outcome> {
   try {
     const returned = run.reading.runnable.handle(run.attempt)
     // Awaiting a plain value would cost a short task a turn of the microtask queue.
-    return checkOutput(returned instanceof Promise ? await returned : returned, run.reading)
+    return checkOutput(isThenable(returned) ? await returned : returned, run.reading)
   } catch (thrown) {
     return outcomeOfThrow(thrown)
   }
+}
+
+/** Not `instanceof Promise`: query builders and promises of other realms are awaited too. */
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }
 
 function checkOutput(returned: unknown, { runnable }: Reading): Outcome {

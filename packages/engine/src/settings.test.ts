@@ -15,13 +15,18 @@ function read(sources: Partial<SettingsSources>, rules: Parameters<typeof readSe
   return readSettings('WORKER', table, rules, { argv: [], env: {}, readFile, ...sources })
 }
 
-const failure = (message: RegExp) => expect.objectContaining({ code: 'invalid_configuration', message: expect.stringMatching(message) })
+const failure = (message: RegExp) =>
+  expect.objectContaining({ code: 'invalid_configuration', message: expect.stringMatching(message) })
 
 describe('settings', () => {
   it('come from the flag, else the environment, else the file, else the default', () => {
     const file = { readFile: () => '{"port": 1, "drainTimeout": "1s", "redisUrl": "redis://file"}' }
     const env = { BULLPEN_CONFIG: 'bullpen.json', BULLPEN_WORKER_PORT: '2', BULLPEN_WORKER_DRAIN_TIMEOUT: '2s' }
-    expect(read({ ...file, env, argv: ['--port', '3'] })).toEqual({ redisUrl: 'redis://file', drainTimeout: '2s', port: 3 })
+    expect(read({ ...file, env, argv: ['--port', '3'] })).toEqual({
+      redisUrl: 'redis://file',
+      drainTimeout: '2s',
+      port: 3,
+    })
     expect(read({})).toEqual({ redisUrl: 'redis://127.0.0.1:6379', drainTimeout: '20s', port: 9465 })
   })
 
@@ -35,14 +40,38 @@ describe('settings', () => {
   })
 
   it.each([
-    ['a variable', { env: { BULLPEN_WORKER_DRAIN_TIMEUOT: '5s' } }, /DRAIN_TIMEUOT is not a setting; did you mean BULLPEN_WORKER_DRAIN_TIMEOUT/],
-    ['a variable of a misspelt app', { env: { BULLPEN_WOKRER_PORT: '5' } }, /BULLPEN_WOKRER_PORT is not a setting; did you mean BULLPEN_WORKER_PORT/],
+    [
+      'a variable',
+      { env: { BULLPEN_WORKER_DRAIN_TIMEUOT: '5s' } },
+      /DRAIN_TIMEUOT is not a setting; did you mean BULLPEN_WORKER_DRAIN_TIMEOUT/,
+    ],
+    [
+      'a variable of a misspelt app',
+      { env: { BULLPEN_WOKRER_PORT: '5' } },
+      /BULLPEN_WOKRER_PORT is not a setting; did you mean BULLPEN_WORKER_PORT/,
+    ],
     ['a flag', { argv: ['--drain-timout', '5s'] }, /--drain-timout is not a setting; did you mean --drain-timeout/],
-    ['a key of the file', { env: { BULLPEN_CONFIG: 'a.json' }, readFile: () => '{"prot": 1}' }, /a\.json: prot is not a setting; did you mean port/],
+    [
+      'a key of the file',
+      { env: { BULLPEN_CONFIG: 'a.json' }, readFile: () => '{"prot": 1}' },
+      /a\.json: prot is not a setting; did you mean port/,
+    ],
     ['a flag without a value', { argv: ['--port'] }, /--port has no value/],
-    ['a wrong value', { env: { BULLPEN_WORKER_PORT: 'eighty' } }, /port \(BULLPEN_WORKER_PORT, --port\): it is a number/],
-    ['a file that is not there', { env: { BULLPEN_CONFIG: 'a.json' } }, /a\.json can't be read: Error: there is no file/],
-    ['a file that is no object', { env: { BULLPEN_CONFIG: 'a.json' }, readFile: () => '[]' }, /does not hold a JSON object/],
+    [
+      'a wrong value',
+      { env: { BULLPEN_WORKER_PORT: 'eighty' } },
+      /port \(BULLPEN_WORKER_PORT, --port\): it is a number/,
+    ],
+    [
+      'a file that is not there',
+      { env: { BULLPEN_CONFIG: 'a.json' } },
+      /a\.json can't be read: Error: there is no file/,
+    ],
+    [
+      'a file that is no object',
+      { env: { BULLPEN_CONFIG: 'a.json' }, readFile: () => '[]' },
+      /does not hold a JSON object/,
+    ],
   ])('refuses %s, naming it', (_, sources, message) => {
     expect(() => read(sources)).toThrow(failure(message))
   })
@@ -52,7 +81,9 @@ describe('settings', () => {
   })
 
   it('names every fault at once', () => {
-    expect(() => read({ env: { BULLPEN_WORKER_PORT: 'x', BULLPEN_WORKER_PROT: '1' } })).toThrow(failure(/PROT[^]*BULLPEN_WORKER_PORT, --port/))
+    expect(() => read({ env: { BULLPEN_WORKER_PORT: 'x', BULLPEN_WORKER_PROT: '1' } })).toThrow(
+      failure(/PROT[\s\S]*BULLPEN_WORKER_PORT, --port/),
+    )
   })
 
   it('checks rules across settings, once each of them is right', () => {
@@ -62,7 +93,9 @@ describe('settings', () => {
   })
 
   it('checks what a program passes in the same way, and freezes it', () => {
-    expect(() => checkSettings(table, [], { prot: 1 } as object)).toThrow(failure(/prot is not a setting; did you mean port/))
+    expect(() => checkSettings(table, [], { prot: 1 } as object)).toThrow(
+      failure(/prot is not a setting; did you mean port/),
+    )
     expect(Object.isFrozen(checkSettings(table, [], { port: 1 }))).toBe(true)
   })
 

@@ -12,7 +12,10 @@ const timeout: Outcome = { kind: 'timed_out', reason: 'run', limitMs: 10 }
 
 describe('the verdict', () => {
   it('completes what returned, with its output', () => {
-    expect(decide(first, { kind: 'returned', output: 42 }, DEFAULT_RETRY, halfway)).toEqual({ kind: 'completed', output: 42 })
+    expect(decide(first, { kind: 'returned', output: 42 }, DEFAULT_RETRY, halfway)).toEqual({
+      kind: 'completed',
+      output: 42,
+    })
   })
 
   it('hands back what a drain closed, on the last attempt too', () => {
@@ -34,7 +37,10 @@ describe('the verdict', () => {
   })
 
   it('waits at least as long as the failure asks, and never shorter than the backoff', () => {
-    const after = (retryAfter: '1ms' | '1m'): Outcome => ({ kind: 'declared', error: new TaskError('busy', '', { retryAfter }) })
+    const after = (retryAfter: '1ms' | '1m'): Outcome => ({
+      kind: 'declared',
+      error: new TaskError('busy', '', { retryAfter }),
+    })
     expect(decide(first, after('1m'), DEFAULT_RETRY, halfway)).toEqual({ kind: 'retrying', delayMs: 60_000 })
     expect(decide(first, after('1ms'), DEFAULT_RETRY, halfway)).toEqual({ kind: 'retrying', delayMs: 1_000 })
   })

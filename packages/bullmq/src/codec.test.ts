@@ -1,0 +1,65 @@
+import { ATTEMPT_END_STATES, type AttemptEnd, END_REASONS } from '@bullpen/contract'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { decodeStacks, decodeSuccess, describeEnd, encodeStack } from './codec.ts'
+
+const ends: fc.Arbitrary<AttemptEnd> = fc.record(
+  {
+    start: fc.integer({ min: 1, max: 1e6 }),
+    attempt: fc.integer({ min: 1, max: 1e3 }),
+    state: fc.constantFrom(...ATTEMPT_END_STATES),
+    reason: fc.constantFrom(...Object.values(END_REASONS).flat()),
+    code: fc.string(),
+    message: fc.string({ unit: 'binary' }),
+    process: fc.string(),
+    beganAt: fc.nat(),
+    endedAt: fc.nat(),
+  },
+  { requiredKeys: ['start', 'attempt', 'state', 'process', 'beganAt', 'endedAt'] },
+)
+
+describe('the codec', () => {
+  it('gives back every end that it wrote into a stack, whatever its message', () => {
+    fc.assert(
+      fc.property(fc.array(ends), (given) => {
+        const stored = JSON.stringify(given.map((end) => encodeStack(end, new Error(end.message))))
+        expect(decodeStacks(stored)).toEqual(given)
+      }),
+    )
+  })
+
+  it('gives back an output with its end', () => {
+    fc.assert(
+      fc.property(ends, fc.jsonValue(), (end, output) => {
+        expect(decodeSuccess(JSON.stringify({ output, end }))).toEqual({
+          output: JSON.parse(JSON.stringify(output)),
+          end,
+        })
+      }),
+    )
+  })
+
+  it('leaves out what is not its own, and never throws', () => {
+    expect(decodeStacks(JSON.stringify(['Error: job stalled\n    at x', 'null', 7]))).toEqual([])
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.json()), (text) => {
+        decodeStacks(text)
+        decodeSuccess(text)
+      }),
+    )
+  })
+
+  it('says an end in words', () => {
+    const end: AttemptEnd = {
+      start: 1,
+      attempt: 1,
+      state: 'RECOVER_ERR',
+      reason: 'invalid_output',
+      message: 'no',
+      process: 'p',
+      beganAt: 0,
+      endedAt: 0,
+    }
+    expect(describeEnd(end)).toBe('RECOVER_ERR (invalid_output): no')
+  })
+})

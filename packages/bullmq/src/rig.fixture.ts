@@ -1,0 +1,111 @@
+// A broker and a pool on the shared Redis, in a namespace of their own, with one handler for every task.
+import { randomBytes, randomUUID } from 'node:crypto'
+import {
+  defineCatalogue,
+  defineHandler,
+  defineTask,
+  type Log,
+  makeTaskId,
+  type TaskContext,
+  type TaskEvent,
+  type TaskId,
+} from '@bullpen/contract'
+import { makeRegistry, type NewTask } from '@bullpen/engine'
+import { eventually } from '@bullpen/testkit'
+import { inject, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { openBroker } from './broker.ts'
+import { makePool, type Pool } from './pool.ts'
+
+const schemas = { input: z.object({ n: z.int().default(0) }), output: z.object({ n: z.int() }) }
+export const short = defineTask({ name: 'rig.short', queue: 'rig', kind: 'short', ...schemas })
+export const long = defineTask({ name: 'rig.long', queue: 'rig', timeout: '10s', ...schemas })
+const catalogue = defineCatalogue(short, long)
+
+export const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
+
+export interface RigOptions {
+  readonly handle?: (context: TaskContext<typeof long>) => { n: number } | Promise<{ n: number }>
+  readonly concurrency?: number
+  readonly redisUrl?: string
+}
+
+export async function rig({
+  handle = ({ input }) => input,
+  concurrency = 4,
+  redisUrl = inject('redisUrl'),
+}: RigOptions = {}) {
+  const namespace = `t-${randomUUID().slice(0, 12)}`
+  const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, log: silent })
+  const events: TaskEvent[] = []
+  const pools: Pool[] = []
+  const handlers = {
+    'rig.short': defineHandler(short, import.meta.url, handle as never),
+    'rig.long': defineHandler(long, import.meta.url, handle),
+  }
+  const drain = (drainMs = 5_000, graceMs = 1_000) =>
+    Promise.all(pools.map((pool) => pool.drain({ drainMs, graceMs, hurry: new AbortController().signal })))
+
+  onTestFinished(async () => {
+    await drain(100, 100)
+    await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
+    await broker.close()
+  })
+  await eventually(() => broker.ping().then(() => true))
+
+  return {
+    broker,
+    events,
+    namespace,
+    redisUrl,
+    drain,
+    /** Another pool on the queue, as another process would have. */
+    async startPool(): Promise<Pool> {
+      const pool = makePool({
+        queue: 'rig',
+        namespace,
+        redisUrl,
+        concurrency,
+        keepCompletedMs: 60_000,
+        log: silent,
+        host: {
+          registry: makeRegistry(catalogue, handlers, []),
+          clock: { now: Date.now, monotonic: () => performance.now(), after: timer },
+          random: () => 0.5,
+          sink: (event) => events.push(event),
+          limits: { timeoutMs: 10_000, graceMs: 100 },
+          process: `test:${pools.length}`,
+          resources: {},
+          logFor: () => silent,
+        },
+      })
+      pools.push(pool)
+      await pool.start()
+      return pool
+    },
+    async enqueue(task: typeof short | typeof long, given: Partial<NewTask> = {}): Promise<TaskId> {
+      const id = given.id ?? makeTaskId('rig', Date.now(), randomBytes(10))
+      await broker.enqueue({
+        id,
+        task: task.name,
+        version: task.version,
+        queue: task.queue,
+        input: {},
+        maxAttempts: 3,
+        enqueuedAt: Date.now(),
+        meta: undefined,
+        correlationId: undefined,
+        delayMs: undefined,
+        timeoutMs: undefined,
+        ...given,
+      })
+      return id
+    },
+    settled: (id: TaskId) => broker.settled(id, AbortSignal.timeout(15_000)),
+  }
+}
+
+function timer(ms: number, callback: () => void): () => void {
+  const handle = setTimeout(callback, ms)
+  return () => clearTimeout(handle)
+}

@@ -1,0 +1,415 @@
+import {
+  defineCatalogue,
+  defineHandler,
+  defineTask,
+  type Log,
+  makeTaskId,
+  type TaskContext,
+  TaskError,
+  type TaskEvent,
+} from '@bullpen/contract'
+import { fakeClock } from '@bullpen/testkit'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import type { Interruption } from './interruption.ts'
+import type { Middleware } from './middleware.ts'
+import type { TakenTask } from './ports.ts'
+import { makeRegistry } from './registry.ts'
+import { type RunnerHost, runAttempt } from './runner.ts'
+
+const schemas = { input: z.object({ n: z.int().default(1) }), output: z.object({ n: z.int() }) }
+const short = defineTask({ name: 'test.short', queue: 'q', kind: 'short', ...schemas })
+const long = defineTask({ name: 'test.long', queue: 'q', timeout: '100ms', grace: '50ms', ...schemas })
+const patient = defineTask({ name: 'test.patient', queue: 'q', timeout: 'none', grace: 'none', ...schemas })
+const inheriting = defineTask({ name: 'test.inheriting', queue: 'q', ...schemas })
+const catalogue = defineCatalogue(short, long, patient, inheriting)
+
+type Handle = (context: TaskContext) => unknown
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** A world of its own for each test: every task runs the same handler. */
+function world(handle: Handle, middleware: readonly Middleware[] = []) {
+  const clock = fakeClock()
+  const events: TaskEvent[] = []
+  const interruptible = new Set<Interruption>()
+  const pool = new AbortController()
+  // Handlers misbehave here on purpose, in ways that their types refuse.
+  const any = handle as never
+  const handlers = {
+    'test.short': defineHandler(short, import.meta.url, any),
+    'test.long': defineHandler(long, import.meta.url, any),
+    'test.patient': defineHandler(patient, import.meta.url, any),
+    'test.inheriting': defineHandler(inheriting, import.meta.url, any),
+  }
+  const host: RunnerHost = {
+    registry: makeRegistry(catalogue, handlers, middleware),
+    clock,
+    random: () => 0.5,
+    sink: (event) => events.push(event),
+    queue: 'q',
+    limits: { timeoutMs: 1_000, graceMs: 200 },
+    process: 'host:1',
+    interruptible,
+    poolSignal: pool.signal,
+    resources: { greeting: 'hello' },
+    logFor: () => silent,
+  }
+  const progress: unknown[] = []
+  const take = (task: string, envelope: object = {}, counts: Partial<TakenTask> = {}) =>
+    runAttempt(
+      {
+        id: makeTaskId('q', 1, new Uint8Array(10)),
+        task,
+        envelope: { v: 1, version: 1, input: {}, enqueuedAt: clock.now() - 20, ...envelope },
+        start: 1,
+        attempt: 1,
+        maxAttempts: 3,
+        readyAt: clock.now() - 20,
+        progress: async (at) => void progress.push(at),
+        ...counts,
+      },
+      host,
+    )
+  return { clock, events, interruptible, pool, take, progress }
+}
+
+const named = (events: readonly TaskEvent[]): string[] => events.map(({ event }) => event)
+
+describe.each(['test.short', 'test.long'])('an attempt of %s', (task) => {
+  it('ends as DONE_SUCCESS with the parsed output', async () => {
+    const { take, events } = world(({ input }) => input)
+    const { end, verdict } = await take(task, { input: { n: 7 } })
+    expect(end).toMatchObject({ state: 'DONE_SUCCESS', start: 1, attempt: 1, process: 'host:1' })
+    expect(verdict).toEqual({ kind: 'completed', output: { n: 7 } })
+    expect(events).toMatchObject([
+      { event: 'attempt.started', waitedMs: 20 },
+      { event: 'attempt.ended', state: 'DONE_SUCCESS', verdict: 'completed' },
+    ])
+  })
+
+  it('awaits what an asynchronous handler returns', async () => {
+    const { take } = world(async () => ({ n: 2 }))
+    expect((await take(task)).verdict).toEqual({ kind: 'completed', output: { n: 2 } })
+  })
+
+  it('awaits thenables that are no promises, as query builders are', async () => {
+    // biome-ignore lint/suspicious/noThenProperty: a thenable is what is tested
+    const { take } = world(() => ({ n: 0, then: (resolve: (value: object) => void) => resolve({ n: 3 }) }))
+    expect((await take(task)).verdict).toEqual({ kind: 'completed', output: { n: 3 } })
+  })
+
+  it('gives the handler its input with defaults, counts, times and resources', async () => {
+    let seen: TaskContext | undefined
+    const { take, clock, pool } = world((context) => {
+      seen = context
+      return { n: 1 }
+    })
+    await take(task, { meta: { tenant: 'a' }, correlationId: 'c-1' }, { start: 4, attempt: 2 })
+    expect(seen).toMatchObject({
+      name: task,
+      input: { n: 1 },
+      start: 4,
+      attempt: 2,
+      meta: { tenant: 'a' },
+      correlationId: 'c-1',
+    })
+    expect(seen?.enqueuedAt).toEqual(new Date(clock.now() - 20))
+    expect(seen?.startedAt).toEqual(new Date(clock.now()))
+    expect(seen?.resources).toEqual({ greeting: 'hello' })
+    expect(seen?.poolSignal).toBe(pool.signal)
+  })
+
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new TypeError('boom')
+      },
+    ],
+    [
+      'rejects',
+      async () => {
+        throw new TypeError('boom')
+      },
+    ],
+  ])('ends as RECOVER_ERR (unexpected_error) when the handler %s', async (_, handle) => {
+    const { take } = world(handle)
+    const { end, verdict, error } = await take(task)
+    expect(end).toMatchObject({ state: 'RECOVER_ERR', reason: 'unexpected_error', message: 'TypeError: boom' })
+    expect(verdict).toMatchObject({ kind: 'retrying', delayMs: 1_000 })
+    expect(error).toBeInstanceOf(TypeError)
+  })
+
+  it.each([[undefined], [null], ['text'], [Symbol('s')], [{ a: 1n }]])(
+    'survives a handler that throws %s',
+    async (thrown) => {
+      const { take } = world(() => {
+        throw thrown
+      })
+      expect((await take(task)).end).toMatchObject({ state: 'RECOVER_ERR', reason: 'unexpected_error' })
+    },
+  )
+
+  it('ends as RECOVER_ERR (invalid_output) when the contract refuses the output, naming the place', async () => {
+    const { take } = world(() => ({ n: 'seven' }))
+    const { end } = await take(task)
+    expect(end).toMatchObject({
+      state: 'RECOVER_ERR',
+      reason: 'invalid_output',
+      message: expect.stringContaining('output.n'),
+    })
+  })
+
+  it('ends as DONE_ERROR with its own code when the handler declares a failure', async () => {
+    const { take } = world(() => {
+      throw new TaskError('no_such_user', 'gone', { retryable: false })
+    })
+    const { end, verdict } = await take(task)
+    expect(end).toMatchObject({ state: 'DONE_ERROR', code: 'no_such_user', message: 'gone' })
+    expect(end.reason).toBeUndefined()
+    expect(verdict).toEqual({ kind: 'dead' })
+  })
+
+  it('is dead after its last attempt', async () => {
+    const { take } = world(() => {
+      throw new Error('boom')
+    })
+    expect((await take(task, {}, { attempt: 3 })).verdict).toEqual({ kind: 'dead' })
+  })
+})
+
+describe('a task that can not be read', () => {
+  it('that no definition names is tried again: a newer worker may know it', async () => {
+    const { take, events } = world(() => ({ n: 1 }))
+    const { end, verdict } = await take('test.unheard')
+    expect(end).toMatchObject({ state: 'DONE_ERROR', code: 'unknown_task' })
+    expect(verdict.kind).toBe('retrying')
+    expect(named(events)).toEqual(['attempt.started', 'attempt.ended'])
+  })
+
+  it('whose input does not fit is dead at once, unless a newer contract wrote it', async () => {
+    const { take } = world(() => ({ n: 1 }))
+    expect(await take('test.short', { input: { n: 'x' } })).toMatchObject({
+      end: { state: 'DONE_ERROR', code: 'invalid_input', message: expect.stringContaining('input.n') },
+      verdict: { kind: 'dead' },
+    })
+    expect((await take('test.short', { input: { n: 'x' }, version: 2 })).verdict.kind).toBe('retrying')
+  })
+
+  it('whose envelope is garbage is dead at once, unless a newer producer wrote it', async () => {
+    const { take } = world(() => ({ n: 1 }))
+    expect(await take('test.short', { enqueuedAt: 'noon' })).toMatchObject({
+      end: { code: 'unreadable_envelope' },
+      verdict: { kind: 'dead' },
+    })
+    expect(await take('test.short', { v: 2 })).toMatchObject({
+      end: { code: 'unreadable_envelope' },
+      verdict: { kind: 'retrying' },
+    })
+  })
+})
+
+describe('a timeout', () => {
+  it('signals the handler, and ends the attempt as TERMINATED_TIMEOUT (run) as soon as it has ended', async () => {
+    const { take, clock, interruptible } = world(
+      ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+    )
+    const ended = take('test.long')
+    expect(interruptible.size).toBe(1)
+    await clock.advance(99)
+    expect(interruptible.size).toBe(1)
+    await clock.advance(1)
+    const { end, verdict } = await ended
+    expect(end).toMatchObject({
+      state: 'TERMINATED_TIMEOUT',
+      reason: 'run',
+      message: expect.stringContaining('100 ms'),
+    })
+    expect(verdict.kind).toBe('retrying')
+    expect(interruptible.size).toBe(0)
+    expect(clock.pending()).toBe(0)
+  })
+
+  it('frees the slot after the grace when the handler does not listen; its later result is dropped and counted', async () => {
+    const late = Promise.withResolvers<object>()
+    const { take, clock, events } = world(() => late.promise)
+    const ended = take('test.long')
+    await clock.advance(150)
+    expect((await ended).end).toMatchObject({ state: 'TERMINATED_TIMEOUT' })
+    await clock.advance(1_000)
+    late.resolve({ n: 1 })
+    await clock.advance(0)
+    expect(events.at(-1)).toMatchObject({ event: 'attempt.late', overrunMs: 1_050 })
+    expect(named(events).filter((name) => name === 'attempt.ended')).toHaveLength(1)
+  })
+
+  it('has been decided at the signal: output that comes within the grace is a late result', async () => {
+    const { take, clock, events } = world(
+      ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({ n: 1 }))),
+    )
+    const ended = take('test.long')
+    await clock.advance(100)
+    expect((await ended).end.state).toBe('TERMINATED_TIMEOUT')
+    expect(named(events)).toContain('attempt.late')
+  })
+
+  it('is the call’s, else the definition’s, else the pool’s', async () => {
+    const { take, clock } = world(({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', reject)))
+    const own = take('test.long', { timeoutMs: 30 })
+    await clock.advance(30)
+    expect((await own).end.message).toContain('30 ms')
+    const pools = take('test.inheriting')
+    await clock.advance(1_000)
+    expect((await pools).end.message).toContain('1000 ms')
+  })
+
+  it('never comes for a task that says none, and none for a short one', async () => {
+    const { take, clock, interruptible } = world(() => new Promise(() => {}))
+    void take('test.patient')
+    void take('test.short')
+    await clock.advance(1e9)
+    expect(interruptible.size).toBe(1)
+    expect(clock.pending()).toBe(0)
+  })
+
+  it('leaves no timer behind when the handler is in time', async () => {
+    const { take, clock } = world(async () => ({ n: 1 }))
+    await take('test.long')
+    expect(clock.pending()).toBe(0)
+  })
+})
+
+describe('a closed context', () => {
+  it('hands the task back as TERMINATED_CTX_CLOSED (drain) when the handler stops', async () => {
+    const { take, clock, interruptible } = world(
+      ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+    )
+    const ended = take('test.patient', {}, { attempt: 3 })
+    for (const attempt of interruptible) attempt.close('drain')
+    await clock.advance(0)
+    const { end, verdict } = await ended
+    expect(end).toMatchObject({ state: 'TERMINATED_CTX_CLOSED', reason: 'drain' })
+    expect(verdict).toEqual({ kind: 'handed_back' })
+  })
+
+  it('still takes valid output within the grace: the effect has happened', async () => {
+    const { take, interruptible, events } = world(
+      ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({ n: 9 }))),
+    )
+    const ended = take('test.long')
+    for (const attempt of interruptible) attempt.close('drain')
+    expect((await ended).verdict).toEqual({ kind: 'completed', output: { n: 9 } })
+    expect(named(events)).not.toContain('attempt.late')
+  })
+
+  it('closed twice, or after the timeout, is what came first', async () => {
+    const { take, clock, interruptible } = world(() => new Promise(() => {}))
+    const ended = take('test.long')
+    const [attempt] = interruptible
+    await clock.advance(100)
+    attempt?.close('drain')
+    attempt?.close('drain')
+    await clock.advance(50)
+    expect((await ended).end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run' })
+  })
+})
+
+describe('the context', () => {
+  it('makes the signal when it is read: read after the abort, it is born aborted', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    let signal: AbortSignal | undefined
+    const { take, clock } = world(async (context) => {
+      await promise
+      signal = context.signal
+      return { n: 1 }
+    })
+    const ended = take('test.long')
+    await clock.advance(100)
+    resolve()
+    await ended
+    expect(signal?.aborted).toBe(true)
+    expect(signal?.reason).toMatchObject({ name: 'TimeoutError' })
+  })
+
+  it('gives a short task the pool’s signal', async () => {
+    let signal: AbortSignal | undefined
+    const { take, pool } = world((context) => {
+      signal = context.signal
+      return { n: 1 }
+    })
+    await take('test.short')
+    expect(signal).toBe(pool.signal)
+  })
+
+  it('reports progress while it runs, and not after its attempt has ended', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const { take, clock, progress } = world(async (context) => {
+      await context.progress(0.5, 'half')
+      await promise
+      await context.progress(1)
+      return { n: 1 }
+    })
+    const ended = take('test.long')
+    await clock.advance(150)
+    await ended
+    resolve()
+    await clock.advance(0)
+    expect(progress).toEqual([{ fraction: 0.5, note: 'half' }])
+  })
+
+  it('refuses progress that is no fraction', async () => {
+    const { take } = world(async (context) => {
+      await context.progress(50)
+      return { n: 1 }
+    })
+    expect((await take('test.short')).end.message).toContain('fraction from 0 to 1; got 50')
+  })
+})
+
+describe('middleware', () => {
+  it('wraps every attempt, the first outermost, and may fail it', async () => {
+    const order: string[] = []
+    const around =
+      (name: string): Middleware =>
+      async (_, next) => {
+        order.push(`${name} in`)
+        const result = await next()
+        order.push(`${name} out`)
+        return result
+      }
+    const { take } = world(() => {
+      order.push('handler')
+      return { n: 1 }
+    }, [around('a'), around('b')])
+    expect((await take('test.short')).end.state).toBe('DONE_SUCCESS')
+    expect(order).toEqual(['a in', 'b in', 'handler', 'b out', 'a out'])
+
+    const failing = world(
+      () => ({ n: 1 }),
+      [
+        async () => {
+          throw new Error('no transaction')
+        },
+      ],
+    )
+    expect((await failing.take('test.long')).end).toMatchObject({
+      state: 'RECOVER_ERR',
+      message: 'Error: no transaction',
+    })
+  })
+})
+
+describe('the registry', () => {
+  const handle = () => ({ n: 1 })
+  it('refuses a missing handler, one of another task, and an isolation that is not at hand', () => {
+    const one = defineCatalogue(short)
+    expect(() => makeRegistry(one, {} as never, [])).toThrow(expect.objectContaining({ code: 'invalid_handler' }))
+    const other = { 'test.short': defineHandler(long, import.meta.url, handle) } as never
+    expect(() => makeRegistry(one, other, [])).toThrow(/test\.short was defined for test\.long/)
+    const isolated = defineTask({ name: 'test.isolated', queue: 'q', isolation: 'thread', ...schemas })
+    const handlers = { 'test.isolated': defineHandler(isolated, import.meta.url, handle) }
+    expect(() => makeRegistry(defineCatalogue(isolated), handlers, [])).toThrow(
+      expect.objectContaining({ code: 'isolation_unavailable' }),
+    )
+  })
+})
