@@ -1,0 +1,299 @@
+import { readFileSync } from 'node:fs'
+import { LONGEST_WAIT_S, milliseconds } from '@bullpen/contract'
+import { readSettings } from '@bullpen/engine'
+import { METRICS } from '@bullpen/telemetry'
+import { DASHBOARDS, dashboardFile, metricsIn } from '@bullpen/telemetry/dashboards'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { API_RULES, API_SETTINGS } from '../apps/api/src/settings.ts'
+import { RESOURCE_SETTINGS } from '../apps/worker/src/resources/settings.ts'
+import { WORKER_RULES, WORKER_SETTINGS } from '../apps/worker/src/settings.ts'
+import { type Container, type Deployment, KINDS, type Manifest, ofKind, type Probe, selects } from './manifest.ts'
+import {
+  committed,
+  digestOf,
+  hasKubectl,
+  inputsDigest,
+  KUSTOMIZATIONS,
+  type KustomizationName,
+  render,
+} from './render.ts'
+
+const readme = readFileSync(new URL('README.md', import.meta.url), 'utf8')
+
+/** What the README has the reader put into secrets, by secret. */
+const SECRETS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'bullpen-redis': { REDIS_URL: 'rediss://:password@redis.example:6379' },
+  'bullpen-api-keys': { BULLPEN_API_KEYS: '0123456789abcdef0123456789abcdef' },
+}
+
+const names = Object.keys(KUSTOMIZATIONS) as KustomizationName[]
+
+describe.each(names)('the manifests of %s', (name) => {
+  const manifests = committed(name).objects as Manifest[]
+  const deployments = ofKind(manifests, 'Deployment')
+  const containers = deployments.flatMap((deployment) =>
+    deployment.spec.template.spec.containers.map((container) => ({ deployment, container })),
+  )
+  const ours = containers.filter(({ container }) => container.image.startsWith('bullpen-'))
+
+  it('are committed as kustomize renders them (otherwise: node k8s/render.ts, which needs kubectl)', () => {
+    expect(committed(name).inputs).toBe(inputsDigest())
+    // Without kubectl the digest alone tells that these very inputs were rendered.
+    if (hasKubectl) expect(render(name)).toEqual(manifests)
+  })
+
+  it('are of kinds that the checks below know, each name once', () => {
+    for (const { kind } of manifests) expect(KINDS).toContain(kind)
+    const keys = manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`)
+    expect(new Set(keys).size).toBe(keys.length)
+  })
+
+  it('run the API and the worker', () => {
+    expect(ours.map(({ container }) => container.name).sort()).toEqual(['api', 'worker'])
+    for (const { container } of ours) expect(container.image).toMatch(/^bullpen-(api|worker):[\w.-]+$/)
+  })
+
+  it('refer to ConfigMaps, secrets, accounts and volumes that exist', () => {
+    for (const { deployment, container } of containers) {
+      const pod = deployment.spec.template.spec
+      for (const { configMapRef } of container.envFrom ?? []) {
+        expect(ofKind(manifests, 'ConfigMap').map(nameOf)).toContain(configMapRef?.name)
+      }
+      for (const { valueFrom } of container.env ?? []) {
+        const { name: secret = '', key = '' } = valueFrom?.secretKeyRef ?? {}
+        expect(secretsOf(manifests)[secret], `${secret} ${key}`).toHaveProperty(key)
+      }
+      if (pod.serviceAccountName !== undefined) {
+        expect(ofKind(manifests, 'ServiceAccount').map(nameOf)).toContain(pod.serviceAccountName)
+      }
+      for (const mount of container.volumeMounts ?? []) {
+        expect(pod.volumes?.map((volume) => volume.name)).toContain(mount.name)
+      }
+    }
+  })
+
+  it('select pods that exist', () => {
+    const pods = deployments.map((deployment) => deployment.spec.template.metadata.labels ?? {})
+    const selectors = [
+      ...deployments.map(({ spec }) => spec.selector),
+      ...deployments.flatMap(({ spec }) =>
+        (spec.template.spec.topologySpreadConstraints ?? []).map(({ labelSelector }) => labelSelector),
+      ),
+      ...ofKind(manifests, 'Service').map(({ spec }) => ({ matchLabels: spec.selector })),
+      ...ofKind(manifests, 'PodDisruptionBudget').map(({ spec }) => spec.selector),
+      ...ofKind(manifests, 'NetworkPolicy').map(({ spec }) => spec.podSelector),
+    ]
+    for (const selector of selectors) {
+      expect(
+        pods.filter((labels) => selects(selector, labels)),
+        JSON.stringify(selector),
+      ).not.toEqual([])
+    }
+    for (const { spec } of deployments) expect(selects(spec.selector, spec.template.metadata.labels ?? {})).toBe(true)
+  })
+
+  it('name ports that containers open', () => {
+    for (const { spec } of ofKind(manifests, 'Service')) {
+      const ports = portsOf(deployments.filter((each) => selects({ matchLabels: spec.selector }, podLabels(each))))
+      for (const { targetPort } of spec.ports) expect(ports).toContain(targetPort)
+    }
+    for (const { spec } of ofKind(manifests, 'NetworkPolicy')) {
+      const ports = portsOf(deployments.filter((each) => selects(spec.podSelector, podLabels(each))))
+      for (const { port } of spec.ingress.flatMap((rule) => rule.ports ?? [])) expect(ports).toContain(port)
+    }
+    for (const { container } of containers) {
+      for (const { port } of probesOf(container)) expect(container.ports?.map((each) => each.name)).toContain(port)
+    }
+  })
+
+  it.each(['api', 'worker'])('give %s settings that it accepts', (app) => {
+    const { container } = ours.find((each) => each.container.name === app) ?? { container: undefined }
+    const settings = settingsOf(app, environmentOf(container, manifests))
+    const open = Object.fromEntries((container?.ports ?? []).map((port) => [port.name, port.containerPort]))
+    if ('metricsPort' in settings) expect(open).toEqual({ http: settings.port, metrics: settings.metricsPort })
+    else expect(open).toEqual({ metrics: settings.port })
+    expect(settings.host).toBe('0.0.0.0')
+  })
+
+  it('probe what the programs answer, and tell Prometheus where metrics are', () => {
+    for (const { deployment, container } of ours) {
+      const { startupProbe, livenessProbe, readinessProbe } = container
+      expect(startupProbe?.httpGet?.path).toBe('/livez')
+      expect(livenessProbe?.httpGet?.path).toBe('/livez')
+      expect(readinessProbe?.httpGet?.path).toBe('/readyz')
+      const metrics = container.ports?.find((port) => port.name === 'metrics')?.containerPort
+      expect(deployment.spec.template.metadata.annotations).toMatchObject({
+        'prometheus.io/scrape': 'true',
+        'prometheus.io/port': String(metrics),
+        'prometheus.io/path': '/metrics',
+      })
+    }
+  })
+
+  it('leave each program the time that it needs to end', () => {
+    for (const { deployment, container } of ours) {
+      const platform = deployment.spec.template.spec.terminationGracePeriodSeconds ?? 30
+      const preStop = Number(container.lifecycle?.preStop?.exec?.command.at(-1) ?? 0)
+      const settings = settingsOf(container.name, environmentOf(container, manifests))
+      if ('drainTimeout' in settings) {
+        const [drain, grace, told] = [settings.drainTimeout, settings.grace, settings.terminationGrace].map(
+          (duration) => milliseconds(duration) / 1_000,
+        )
+        expect(platform).toBeGreaterThan((drain ?? 0) + (grace ?? 0) + preStop)
+        expect(platform - preStop).toBeGreaterThanOrEqual(told ?? Number.POSITIVE_INFINITY)
+      } else {
+        // a look-up that waits is answered before the process ends
+        expect(platform).toBeGreaterThan(preStop + LONGEST_WAIT_S)
+      }
+    }
+  })
+
+  it('harden every pod', () => {
+    for (const { deployment, container } of containers) {
+      const pod = deployment.spec.template.spec
+      expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } })
+      expect(container.securityContext).toEqual({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      })
+      expect(pod.automountServiceAccountToken).toBe(false)
+      expect(container.resources?.limits).toHaveProperty('memory')
+    }
+  })
+
+  it('keep the variables of services out: BULLPEN_API_PORT would be one', () => {
+    for (const { spec } of deployments) expect(spec.template.spec.enableServiceLinks).toBe(false)
+  })
+
+  it('scale what exists, within windows, and leave the number of replicas to the autoscaler', () => {
+    const autoscalers = ofKind(manifests, 'HorizontalPodAutoscaler')
+    expect(autoscalers.map(nameOf).sort()).toEqual(['bullpen-api', 'bullpen-worker'])
+    for (const { spec } of autoscalers) {
+      const target = deployments.find((each) => each.metadata.name === spec.scaleTargetRef.name)
+      expect(target).toMatchObject({ apiVersion: spec.scaleTargetRef.apiVersion, kind: spec.scaleTargetRef.kind })
+      expect(target?.spec.replicas).toBeUndefined()
+      expect(spec.minReplicas).toBeLessThanOrEqual(spec.maxReplicas)
+      expect(spec.metrics.some((metric) => metric.resource?.name === 'cpu')).toBe(true)
+      // a share of the CPU is a share of what was asked for
+      for (const { resources } of target?.spec.template.spec.containers ?? []) {
+        expect(resources?.requests).toHaveProperty('cpu')
+      }
+      expect(spec.behavior?.scaleUp?.stabilizationWindowSeconds).toBeGreaterThan(0)
+      expect(spec.behavior?.scaleDown?.stabilizationWindowSeconds).toBeGreaterThanOrEqual(300)
+    }
+  })
+
+  it('give each program a disruption budget that lets nodes be drained', () => {
+    const budgets = ofKind(manifests, 'PodDisruptionBudget')
+    for (const { deployment } of ours) {
+      const budget = budgets.find(({ spec }) => selects(spec.selector, podLabels(deployment)))
+      expect(budget?.spec.maxUnavailable).toBeGreaterThan(0)
+      expect(budget?.spec.minAvailable).toBeUndefined()
+    }
+  })
+
+  it('carry the dashboard that the code makes, where Grafana looks for it', () => {
+    const dashboards = ofKind(manifests, 'ConfigMap').find((each) => each.metadata.name === 'bullpen-dashboards')
+    expect(dashboards?.metadata.labels).toMatchObject({ grafana_dashboard: '1' })
+    const made = Object.entries(DASHBOARDS).map(([board, json]) => [`bullpen-${board}.json`, dashboardFile(json)])
+    expect(dashboards?.data).toEqual(Object.fromEntries(made.map(([file, text = '']) => [file, digestOf(text)])))
+  })
+
+  it('keep secrets out of the repository', () => {
+    const kept = ofKind(manifests, 'Secret').flatMap(({ data }) => Object.values(data))
+    // a URL without a password is none
+    expect(kept.map((value) => Buffer.from(value, 'base64').toString())).toEqual(
+      name === 'dev' ? ['redis://bullpen-redis:6379'] : [],
+    )
+  })
+})
+
+describe('the secrets', () => {
+  it.each(Object.entries(SECRETS))('%s is explained in the README', (secret, keys) => {
+    const [, command = ''] = new RegExp(`kubectl create secret generic ${secret} ((?:.*\\\\\\n)*.*)`).exec(readme) ?? []
+    for (const key of Object.keys(keys)) expect(command).toContain(`${key}=`)
+  })
+})
+
+describe('scaling on the backlog', () => {
+  const manifests = committed('backlog').objects as Manifest[]
+  const rules = ofKind(manifests, 'ConfigMap').find((each) => each.metadata.name === 'bullpen-prometheus-adapter')
+  const { externalRules } = parse(rules?.data['config.yaml'] ?? '') as {
+    externalRules: { seriesQuery: string; metricsQuery: string; name?: object }[]
+  }
+
+  it('asks the adapter for a metric that it serves and that we publish', () => {
+    const asked = ofKind(manifests, 'HorizontalPodAutoscaler').flatMap(({ spec }) =>
+      spec.metrics.flatMap(({ external }) => (external === undefined ? [] : [external.metric])),
+    )
+    expect(asked).not.toEqual([])
+    const served = externalRules.flatMap((rule) => metricsIn(rule.seriesQuery))
+    for (const { name, selector } of asked) {
+      expect(served).toContain(name)
+      const { labels } = METRICS[name as 'bullpen_queue_tasks']
+      for (const label of Object.keys(selector?.matchLabels ?? {})) expect(labels).toContain(label)
+    }
+  })
+
+  it('counts each task once, however many API pods report it', () => {
+    for (const { metricsQuery } of externalRules) expect(metricsQuery).toMatch(/^max\(.*\) by \(queue, status\)$/)
+  })
+
+  it('keeps the CPU as the other reason to scale', () => {
+    const worker = ofKind(manifests, 'HorizontalPodAutoscaler').find((each) => each.metadata.name === 'bullpen-worker')
+    expect(worker?.spec.metrics.map(({ type }) => type)).toEqual(['Resource', 'External'])
+    expect(readme).toContain('rules.existing=bullpen-prometheus-adapter')
+  })
+})
+
+function nameOf({ metadata }: Manifest): string {
+  return metadata.name
+}
+
+function podLabels(deployment: Deployment) {
+  return deployment.spec.template.metadata.labels ?? {}
+}
+
+function portsOf(deployments: readonly Deployment[]): (string | number)[] {
+  return deployments.flatMap(({ spec }) =>
+    spec.template.spec.containers.flatMap(({ ports = [] }) => ports.map((port) => port.name)),
+  )
+}
+
+function probesOf({ startupProbe, livenessProbe, readinessProbe }: Container): { port: string | number }[] {
+  return [startupProbe, livenessProbe, readinessProbe]
+    .filter((probe): probe is Probe => probe !== undefined)
+    .flatMap(({ httpGet, tcpSocket }) => [httpGet, tcpSocket])
+    .filter((check) => check !== undefined)
+}
+
+function secretsOf(manifests: readonly Manifest[]): Record<string, Record<string, string>> {
+  const made = ofKind(manifests, 'Secret').map(({ metadata, data }) => [
+    metadata.name,
+    Object.fromEntries(Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()])),
+  ])
+  return { ...SECRETS, ...Object.fromEntries(made) }
+}
+
+/** As Kubernetes would set it. */
+function environmentOf(container: Container | undefined, manifests: readonly Manifest[]): Record<string, string> {
+  const maps = Object.fromEntries(ofKind(manifests, 'ConfigMap').map(({ metadata, data }) => [metadata.name, data]))
+  const secrets = secretsOf(manifests)
+  const environment: Record<string, string> = {}
+  for (const { configMapRef } of container?.envFrom ?? []) Object.assign(environment, maps[configMapRef?.name ?? ''])
+  for (const { name, value, valueFrom } of container?.env ?? []) {
+    const { name: secret = '', key = '' } = valueFrom?.secretKeyRef ?? {}
+    environment[name] = value ?? secrets[secret]?.[key] ?? ''
+  }
+  return environment
+}
+
+/** The app's own reading of them. @throws BullpenError that names each unknown, wrong or contradictory setting. */
+function settingsOf(app: string, env: Record<string, string>) {
+  const sources = { argv: [], env, readFile: () => '{}' }
+  return app === 'api'
+    ? readSettings('API', API_SETTINGS, API_RULES, sources)
+    : readSettings('WORKER', { ...WORKER_SETTINGS, ...RESOURCE_SETTINGS }, WORKER_RULES, sources)
+}

@@ -1,0 +1,155 @@
+// The parts of Kubernetes objects that the tests look at.
+
+export interface Labels {
+  readonly [label: string]: string
+}
+
+export interface Metadata {
+  readonly name: string
+  readonly namespace?: string
+  readonly labels?: Labels
+  readonly annotations?: Labels
+}
+
+export interface Probe {
+  readonly httpGet?: { readonly path: string; readonly port: string | number }
+  readonly tcpSocket?: { readonly port: string | number }
+}
+
+export interface Container {
+  readonly name: string
+  readonly image: string
+  readonly ports?: readonly { readonly name: string; readonly containerPort: number }[]
+  readonly envFrom?: readonly { readonly configMapRef?: { readonly name: string } }[]
+  readonly env?: readonly {
+    readonly name: string
+    readonly value?: string
+    readonly valueFrom?: { readonly secretKeyRef?: { readonly name: string; readonly key: string } }
+  }[]
+  readonly startupProbe?: Probe
+  readonly livenessProbe?: Probe
+  readonly readinessProbe?: Probe
+  readonly lifecycle?: { readonly preStop?: { readonly exec?: { readonly command: readonly string[] } } }
+  readonly resources?: { readonly requests?: Labels; readonly limits?: Labels }
+  readonly securityContext?: object
+  readonly volumeMounts?: readonly { readonly name: string }[]
+}
+
+export interface PodSpec {
+  readonly serviceAccountName?: string
+  readonly automountServiceAccountToken?: boolean
+  readonly enableServiceLinks?: boolean
+  readonly terminationGracePeriodSeconds?: number
+  readonly securityContext?: object
+  readonly topologySpreadConstraints?: readonly { readonly labelSelector: Selector }[]
+  readonly containers: readonly Container[]
+  readonly volumes?: readonly { readonly name: string }[]
+}
+
+export interface Selector {
+  readonly matchLabels?: Labels
+  readonly matchExpressions?: readonly {
+    readonly key: string
+    readonly operator: string
+    readonly values: readonly string[]
+  }[]
+}
+
+interface Of<K extends string> {
+  readonly apiVersion: string
+  readonly kind: K
+  readonly metadata: Metadata
+}
+
+export interface Deployment extends Of<'Deployment'> {
+  readonly spec: {
+    readonly replicas?: number
+    readonly selector: Selector
+    readonly template: { readonly metadata: Omit<Metadata, 'name'>; readonly spec: PodSpec }
+  }
+}
+
+export interface Service extends Of<'Service'> {
+  readonly spec: {
+    readonly selector: Labels
+    readonly ports: readonly { readonly name: string; readonly port: number; readonly targetPort: string | number }[]
+  }
+}
+
+export interface ScalingRules {
+  readonly stabilizationWindowSeconds?: number
+}
+
+export interface Autoscaler extends Of<'HorizontalPodAutoscaler'> {
+  readonly spec: {
+    readonly scaleTargetRef: { readonly apiVersion: string; readonly kind: string; readonly name: string }
+    readonly minReplicas: number
+    readonly maxReplicas: number
+    readonly metrics: readonly {
+      readonly type: string
+      readonly resource?: { readonly name: string }
+      readonly external?: { readonly metric: { readonly name: string; readonly selector?: Selector } }
+    }[]
+    readonly behavior?: { readonly scaleUp?: ScalingRules; readonly scaleDown?: ScalingRules }
+  }
+}
+
+export interface DisruptionBudget extends Of<'PodDisruptionBudget'> {
+  readonly spec: { readonly selector: Selector; readonly maxUnavailable?: number; readonly minAvailable?: number }
+}
+
+export interface NetworkPolicy extends Of<'NetworkPolicy'> {
+  readonly spec: {
+    readonly podSelector: Selector
+    readonly ingress: readonly { readonly ports?: readonly { readonly port: string | number }[] }[]
+  }
+}
+
+export interface ConfigMap extends Of<'ConfigMap'> {
+  readonly data: Readonly<Record<string, string>>
+}
+
+/** Values are in base 64. */
+export interface Secret extends Of<'Secret'> {
+  readonly data: Readonly<Record<string, string>>
+}
+
+export type Manifest =
+  | Deployment
+  | Service
+  | Autoscaler
+  | DisruptionBudget
+  | NetworkPolicy
+  | ConfigMap
+  | Secret
+  | Of<'ServiceAccount'>
+  | Of<'Namespace'>
+
+/** Every kind that is listed in {@link Manifest}: anything else would go unchecked. */
+export const KINDS: readonly Manifest['kind'][] = [
+  'Deployment',
+  'Service',
+  'HorizontalPodAutoscaler',
+  'PodDisruptionBudget',
+  'NetworkPolicy',
+  'ConfigMap',
+  'Secret',
+  'ServiceAccount',
+  'Namespace',
+]
+
+export function ofKind<K extends Manifest['kind']>(
+  manifests: readonly Manifest[],
+  kind: K,
+): readonly Extract<Manifest, { readonly kind: K }>[] {
+  return manifests.filter((each): each is Extract<Manifest, { readonly kind: K }> => each.kind === kind)
+}
+
+export function selects(selector: Selector, labels: Labels): boolean {
+  const { matchLabels = {}, matchExpressions = [] } = selector
+  return (
+    Object.keys(matchLabels).length + matchExpressions.length > 0 &&
+    Object.entries(matchLabels).every(([label, value]) => labels[label] === value) &&
+    matchExpressions.every(({ key, operator, values }) => operator === 'In' && values.includes(labels[key] ?? ''))
+  )
+}

@@ -1,0 +1,79 @@
+// Renders the manifests with kustomize and keeps the result beside them: `node k8s/render.ts`.
+//
+// Kustomize comes with kubectl and not with npm. What is committed under rendered/ lets the tests check real output on a
+// machine without it; a digest of the inputs tells when it is out of date.
+import { execFileSync, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { parseAllDocuments, stringify } from 'yaml'
+
+export const KUSTOMIZATIONS = {
+  base: 'base/',
+  dev: 'overlays/dev/',
+  backlog: 'overlays/backlog/',
+} as const
+
+export type KustomizationName = keyof typeof KUSTOMIZATIONS
+
+const here = new URL('./', import.meta.url)
+const fileOf = (name: KustomizationName) => new URL(`rendered/${name}.yaml`, here)
+
+/** Longer texts stand in rendered/ as their digest: a dashboard, three times, would bury the manifests. */
+const LONGEST_TEXT = 2_000
+
+export const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0
+
+/** What kustomize makes now, as objects. @throws when kubectl is missing, or refuses. */
+export function render(name: KustomizationName): unknown[] {
+  if (!hasKubectl) {
+    throw new Error('kubectl is not on PATH; install it (https://kubernetes.io/docs/tasks/tools/) and try again')
+  }
+  const folder = new URL(KUSTOMIZATIONS[name], here)
+  return condensed(objectsIn(execFileSync('kubectl', ['kustomize', folder.pathname], { encoding: 'utf8' })))
+}
+
+/** What kustomize made when it was last asked. */
+export function committed(name: KustomizationName): { readonly inputs: string; readonly objects: unknown[] } {
+  const text = readFileSync(fileOf(name), 'utf8')
+  return { inputs: /^# inputs (\S+)$/m.exec(text)?.[1] ?? 'none', objects: objectsIn(text) }
+}
+
+/** Changes with every file that kustomize may read. */
+export function inputsDigest(): string {
+  const hash = createHash('sha256')
+  const folders = ['base/', 'overlays/'].map((folder) => new URL(folder, here).pathname)
+  const files = folders.flatMap((folder) =>
+    readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => `${entry.parentPath.replace(/\/$/, '')}/${entry.name}`),
+  )
+  for (const file of files.sort()) hash.update(`${file.slice(here.pathname.length)}\0`).update(readFileSync(file))
+  return hash.digest('hex').slice(0, 32)
+}
+
+export const digestOf = (text: string): string => `sha256 ${createHash('sha256').update(text).digest('hex')}`
+
+function objectsIn(text: string): unknown[] {
+  return parseAllDocuments(text).map((document) => document.toJS() as unknown)
+}
+
+function condensed<T>(value: T): T {
+  return JSON.parse(
+    JSON.stringify(value, (_, inner: unknown) =>
+      typeof inner === 'string' && inner.length > LONGEST_TEXT ? digestOf(inner) : inner,
+    ),
+  ) as T
+}
+
+if (import.meta.main) {
+  for (const name of Object.keys(KUSTOMIZATIONS) as KustomizationName[]) {
+    const head = `# What kustomize makes of ${KUSTOMIZATIONS[name]}: written by node k8s/render.ts, read by the tests.\n# inputs ${inputsDigest()}\n`
+    writeFileSync(
+      fileOf(name),
+      head +
+        render(name)
+          .map((object) => `---\n${stringify(object, { lineWidth: 0 })}`)
+          .join(''),
+    )
+  }
+}
