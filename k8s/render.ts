@@ -21,7 +21,9 @@ const fileOf = (name: KustomizationName) => new URL(`rendered/${name}.yaml`, her
 /** Longer texts stand in rendered/ as their digest: a dashboard, three times, would bury the manifests. */
 const LONGEST_TEXT = 2_000
 
-export const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0
+const KUBECTL = 'kubectl'
+
+export const hasKubectl = spawnSync(KUBECTL, ['version', '--client']).status === 0
 
 /** What kustomize makes now, as objects. @throws when kubectl is missing, or refuses. */
 export function render(name: KustomizationName): unknown[] {
@@ -29,7 +31,7 @@ export function render(name: KustomizationName): unknown[] {
     throw new Error('kubectl is not on PATH; install it (https://kubernetes.io/docs/tasks/tools/) and try again')
   }
   const folder = new URL(KUSTOMIZATIONS[name], here)
-  return condensed(objectsIn(execFileSync('kubectl', ['kustomize', folder.pathname], { encoding: 'utf8' })))
+  return condensed(objectsIn(execFileSync(KUBECTL, ['kustomize', folder.pathname], { encoding: 'utf8' })))
 }
 
 /** What kustomize made when it was last asked. */
