@@ -27,27 +27,43 @@ export function returnValueWords(stored: unknown): unknown {
   return { output, state: end.state, process: end.process, durationMs: end.endedAt - end.beganAt }
 }
 
-/** `receipt.send · DONE_ERROR (card_declined)`. */
-export function nameWords(job: Readonly<Record<string, unknown>>): string {
-  const name = String(job['name'] ?? '')
-  const end = newestEnd(job)
-  if (end === undefined) return name
-  const why = end.reason ?? end.code
-  return `${name} · ${end.state}${why === undefined ? '' : ` (${why})`}`
+/** What the board shows of one stored job: its name with its newest state, and each failed attempt in a readable line. */
+export function jobWords<J extends StoredJob>(job: J): J {
+  const stacks = Array.isArray(job.stacktrace) ? job.stacktrace : []
+  const success = successSchema.safeParse(job.returnvalue)
+  const newest = success.success ? success.data.end : endOf(stacks.at(-1))
+  return {
+    ...job,
+    // `receipt.send · DONE_ERROR (card_declined)`
+    name: newest === undefined ? job.name : `${job.name} · ${stateOf(newest)}`,
+    stacktrace: stacks.map(stackWords),
+  }
 }
 
-function newestEnd(job: Readonly<Record<string, unknown>>): AttemptEnd | undefined {
-  const success = successSchema.safeParse(job['returnvalue'])
-  if (success.success) return success.data.end
-  const stacks = job['stacktrace']
-  const newest: unknown = Array.isArray(stacks) ? stacks.at(-1) : undefined
-  // A failed attempt's end is the first line of its stored stack.
-  return typeof newest === 'string' ? readEnd(newest.split('\n', 1)[0] ?? '') : undefined
+/** As BullMQ gives a job to the board. */
+export interface StoredJob {
+  readonly name: string
+  readonly returnvalue?: unknown
+  readonly stacktrace: readonly unknown[] | null
 }
 
-function readEnd(line: string): AttemptEnd | undefined {
+/** A failed attempt's end is stored as JSON in the first line of its stack. */
+function stackWords(stack: unknown): unknown {
+  const end = endOf(stack)
+  if (end === undefined || typeof stack !== 'string') return stack
+  const line = `${stateOf(end)} in attempt ${end.attempt} (start ${end.start}), after ${end.endedAt - end.beganAt} ms on ${end.process}`
+  return [line, ...stack.split('\n').slice(1)].join('\n')
+}
+
+function stateOf({ state, reason, code }: AttemptEnd): string {
+  const why = reason ?? code
+  return `${state}${why === undefined ? '' : ` (${why})`}`
+}
+
+function endOf(stack: unknown): AttemptEnd | undefined {
+  if (typeof stack !== 'string') return undefined
   try {
-    return attemptEndSchema.safeParse(JSON.parse(line)).data
+    return attemptEndSchema.safeParse(JSON.parse(stack.split('\n', 1)[0] ?? '')).data
   } catch {
     return undefined
   }

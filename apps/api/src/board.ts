@@ -4,7 +4,7 @@ import { BullMQAdapter } from '@bull-board/api/bullMQAdapter'
 import { FastifyAdapter } from '@bull-board/fastify'
 import type { Log } from '@bullpen/contract'
 import type { FastifyInstance } from 'fastify'
-import { dataWords, nameWords, returnValueWords } from './board-words.ts'
+import { dataWords, jobWords, returnValueWords } from './board-words.ts'
 import { taskPath } from './links.ts'
 import { preparePages } from './pages.ts'
 
@@ -17,7 +17,7 @@ const FONT_LINK = /<link href="https:\/\/fonts\.googleapis\.com[^>]*>\n?/
 export async function addBoard(app: FastifyInstance, queues: readonly BoardQueue[], log: Log): Promise<void> {
   const server = new FastifyAdapter()
   createBullBoard({
-    queues: queues.map(boardQueue),
+    queues: queues.map((queue) => new TaskQueueAdapter(queue)),
     serverAdapter: server,
     options: { uiConfig: { boardTitle: 'Bullpen', miscLinks: [{ text: 'API reference', url: '/reference' }] } },
   })
@@ -41,15 +41,34 @@ export async function addBoard(app: FastifyInstance, queues: readonly BoardQueue
   })
 }
 
-function boardQueue(queue: BoardQueue): BullMQAdapter {
-  const adapter = new BullMQAdapter(queue, {
-    // Its add, clean, promote and update would go round the state model.
-    readOnlyMode: true,
-    allowRetries: false,
-    externalJobUrl: (job) => ({ displayText: 'In the API', href: taskPath(String(job.id)) }),
-  })
-  adapter.setFormatter('data', dataWords)
-  adapter.setFormatter('returnValue', returnValueWords)
-  adapter.setFormatter('name', (job) => nameWords(job))
-  return adapter
+type BoardJob = Awaited<ReturnType<BullMQAdapter['getJobs']>>[number]
+
+/** The board's view of a queue, with our words put in where jobs are read. */
+class TaskQueueAdapter extends BullMQAdapter {
+  constructor(queue: BoardQueue) {
+    super(queue, {
+      // Its add, clean, promote and update would go round the state model.
+      readOnlyMode: true,
+      allowRetries: false,
+      externalJobUrl: (job) => ({ displayText: 'In the API', href: taskPath(String(job.id)) }),
+    })
+    this.setFormatter('data', dataWords)
+    this.setFormatter('returnValue', returnValueWords)
+  }
+
+  override async getJob(id: string) {
+    const job = await super.getJob(id)
+    return job === undefined ? undefined : inWords(job)
+  }
+
+  override async getJobs(...which: Parameters<BullMQAdapter['getJobs']>) {
+    return (await super.getJobs(...which)).map(inWords)
+  }
+}
+
+/** The job is read afresh for each page, so nobody else sees the change. */
+function inWords(job: BoardJob): BoardJob {
+  const plain = job.toJSON.bind(job)
+  job.toJSON = () => jobWords(plain())
+  return job
 }

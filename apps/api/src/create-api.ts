@@ -36,6 +36,9 @@ export interface Api {
 /** Room in Redis for what goes with the input: labels, times, ids. */
 const ENVELOPE_BYTES = 16_384
 
+/** Every request that is whole is answered within a second or so; what is left then sends its own too slowly. */
+const FINISH_WITHIN_MS = 5_000
+
 /** @throws BullpenError `invalid_configuration`, naming every setting that is unknown, wrong or contradictory. */
 export async function createApi({ catalogue, config = {}, log }: ApiOptions): Promise<Api> {
   const settings = checkSettings(API_SETTINGS, API_RULES, config)
@@ -69,7 +72,7 @@ export async function createApi({ catalogue, config = {}, log }: ApiOptions): Pr
     app,
     listen: () => listen(app, metrics, settings, devKey),
     close() {
-      closed ??= closeInOrder(closing, app, metrics, broker)
+      closed ??= closeInOrder(closing, app, metrics, broker, logger)
       return closed
     },
   }
@@ -97,10 +100,16 @@ async function closeInOrder(
   app: FastifyInstance,
   metrics: MetricsServer,
   broker: Broker,
+  log: Log,
 ): Promise<void> {
   // Not ready any more, and whoever waits is answered: otherwise the server would stay for their half minute.
   closing.abort()
+  const cutOff = setTimeout(() => {
+    log.warn({ afterMs: FINISH_WITHIN_MS }, 'connections whose requests did not end are cut off')
+    app.server.closeAllConnections()
+  }, FINISH_WITHIN_MS)
   await app.close()
+  clearTimeout(cutOff)
   // After the requests: their last numbers can still be read. Before Redis: a scrape asks it.
   await metrics.close()
   await broker.close()

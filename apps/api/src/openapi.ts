@@ -1,6 +1,14 @@
 // The OpenAPI 3.1 document, made from the route table and the catalogue's contracts.
-import { type Catalogue, type ErrorCode, HTTP_STATUS, PROBLEM_CONTENT_TYPE, problemSchema } from '@bullpen/contract'
+import {
+  BullpenError,
+  type Catalogue,
+  type ErrorCode,
+  HTTP_STATUS,
+  PROBLEM_CONTENT_TYPE,
+  problemSchema,
+} from '@bullpen/contract'
 import { z } from 'zod'
+import { problemOf } from './problems.ts'
 import type { Answer, Route } from './route.ts'
 
 type Json = Readonly<Record<string, unknown>>
@@ -75,6 +83,11 @@ const CONVERSION = {
   // What JSON Schema can't say is left open rather than refused: a catalogue may hold any schema.
   unrepresentable: 'any',
   metadata: new Descriptions(),
+  override: ({ jsonSchema }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }) => {
+    // z.int() says how far JavaScript counts; that is no limit of the contract's.
+    if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+    if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+  },
 } as const
 
 function inline(schema: z.ZodType, io: 'input' | 'output'): Json {
@@ -137,6 +150,7 @@ function operation(catalogue: Catalogue, row: Route, outputs: z.core.$ZodRegistr
   const body = bodyOptions(row.body)
   return {
     operationId: row.operationId,
+    tags: [row.tag],
     summary: row.summary,
     ...(row.description === undefined ? {} : { description: row.description }),
     ...(row.access === 'open' ? { security: [] } : {}),
@@ -213,14 +227,25 @@ function parametersIn(place: 'path' | 'query', schema: z.ZodObject | undefined):
 
 function problems(codes: readonly ErrorCode[]): Json {
   const byStatus = Map.groupBy(codes, (code) => HTTP_STATUS[code])
-  const content = { [PROBLEM_CONTENT_TYPE]: { schema: reference('Problem') } }
   return {
     ...Object.fromEntries(
       [...byStatus].map(([status, ofStatus]) => [
         String(status),
-        { description: ofStatus.map((code) => `\`${code}\``).join(', '), content },
+        { description: ofStatus.map((code) => `\`${code}\``).join(', '), content: problemContent(ofStatus) },
       ]),
     ),
-    default: { description: 'Any other problem.', content },
+    default: { description: 'Any other problem.', content: problemContent(['internal_error']) },
+  }
+}
+
+function problemContent(codes: readonly ErrorCode[]): Json {
+  const example = (code: ErrorCode) => ({
+    value: problemOf(new BullpenError(code, 'What is wrong.'), '4bf92f3577b34da6'),
+  })
+  return {
+    [PROBLEM_CONTENT_TYPE]: {
+      schema: reference('Problem'),
+      examples: Object.fromEntries(codes.map((code) => [code, example(code)])),
+    },
   }
 }

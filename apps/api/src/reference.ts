@@ -17,7 +17,8 @@ export async function addReference(app: FastifyInstance, document: Document): Pr
     await scope.register(swaggerUi, {
       routePrefix: '/reference',
       theme: { title: 'Bullpen API' },
-      uiConfig: { docExpansion: 'list', defaultModelsExpandDepth: 0, tryItOutEnabled: false },
+      // Without the bar at the top, which asks for other documents' addresses.
+      uiConfig: { layout: 'BaseLayout', docExpansion: 'list', defaultModelsExpandDepth: 0 },
     })
   })
 }

@@ -29,6 +29,8 @@ interface RouteOptions<P extends z.ZodObject, Q extends z.ZodObject> {
   /** As fastify writes it: `/v1/tasks/:id`. */
   readonly path: string
   readonly access: Access
+  /** Under which heading the reference shows it. */
+  readonly tag: 'Tasks' | 'Browser' | 'Probes'
   readonly operationId: string
   readonly summary: string
   readonly description?: string

@@ -29,6 +29,7 @@ export function routeTable(context: ApiContext, login: LoginOptions): readonly R
       method: 'POST',
       path: '/v1/tasks',
       access: 'key',
+      tag: 'Tasks',
       operationId: 'enqueueTask',
       summary: 'Enqueue a task',
       description:
@@ -60,6 +61,7 @@ export function routeTable(context: ApiContext, login: LoginOptions): readonly R
       method: 'GET',
       path: '/v1/tasks/:id',
       access: 'browser',
+      tag: 'Tasks',
       operationId: 'showTask',
       summary: 'Look a task up, or wait for its end',
       description:
@@ -85,6 +87,7 @@ export function routeTable(context: ApiContext, login: LoginOptions): readonly R
       method: 'GET',
       path: '/v1/tasks',
       access: 'browser',
+      tag: 'Tasks',
       operationId: 'listTasks',
       summary: "List a queue's tasks in one status",
       description:
@@ -101,6 +104,7 @@ export function routeTable(context: ApiContext, login: LoginOptions): readonly R
       method: 'GET',
       path: '/board/login',
       access: 'open',
+      tag: 'Browser',
       operationId: 'logIn',
       summary: 'Open the board or the reference in a browser',
       description: 'Sets a cookie for 12 hours with which a browser may look at everything and change nothing.',
@@ -113,6 +117,7 @@ export function routeTable(context: ApiContext, login: LoginOptions): readonly R
       method: 'GET',
       path: '/livez',
       access: 'open',
+      tag: 'Probes',
       operationId: 'livez',
       summary: 'Whether this process is alive',
       answers: { 200: { description: 'Alive.', schema: healthSchema('alive') } },
@@ -123,6 +128,7 @@ export function routeTable(context: ApiContext, login: LoginOptions): readonly R
       method: 'GET',
       path: '/readyz',
       access: 'open',
+      tag: 'Probes',
       operationId: 'readyz',
       summary: 'Whether this process takes requests',
       answers: {

@@ -77,6 +77,10 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     done()
   })
   observeAnswers(app, options)
+  app.addHook('onSend', async (_request, reply) => {
+    // Otherwise the connection would stay open for the caller's next request, and keep the server from closing.
+    if (options.closing.aborted) reply.header('connection', 'close')
+  })
   app.addHook('onRequest', guard(keyring, now))
   app.addHook('onRequest', (request, reply, done) => {
     // Before a body is read: what nobody takes needs no reading.

@@ -67,6 +67,15 @@ describe('waiting', () => {
     expect((await get(`${url}?wait=30`)).json()).toMatchObject({ status: 'waiting' })
   })
 
+  test('ends with an error when Redis goes silent meanwhile', async () => {
+    const { get, broker } = await testApi()
+    broker.put({ id: anId })
+    const answer = get(`${url}?wait=0.1`)
+    await broker.firstWaiter
+    broker.trouble = 'hangs'
+    expect(problemIn(await answer)).toMatchObject({ status: 503, code: 'redis_unavailable' })
+  })
+
   test('ends when the caller goes away', async () => {
     const { app, broker } = await testApi()
     broker.put({ id: anId })

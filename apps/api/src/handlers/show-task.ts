@@ -1,5 +1,13 @@
 // GET /v1/tasks/{id}: one task as it stands, or, for a caller who waits, as soon as it has ended.
-import { BullpenError, LONGEST_WAIT_S, readTaskId, type TaskId, type TaskView, taskId } from '@bullpen/contract'
+import {
+  BullpenError,
+  isFinal,
+  LONGEST_WAIT_S,
+  readTaskId,
+  type TaskId,
+  type TaskView,
+  taskId,
+} from '@bullpen/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ApiContext } from '../context.ts'
 import { preferredWait } from '../prefer.ts'
@@ -20,10 +28,12 @@ export function showTask(context: ApiContext) {
     const id = taskId(params.id)
     if (!catalogue.queues.includes(readTaskId(id)?.queue ?? '')) throw notFound(id)
     const seconds = query.wait ?? applyPreference(request, reply)
+    // Looks once before it waits: most have ended already, and a Redis that is down is noticed at once.
+    const found = await broker.find(id)
     const record =
-      seconds > 0
-        ? await untilEither(seconds * 1_000, closing, reply.raw, (signal) => broker.settled(id, signal))
-        : await broker.find(id)
+      found === undefined || seconds === 0 || isFinal(found.status)
+        ? found
+        : await untilEither(seconds * 1_000, closing, reply.raw, (signal) => broker.settled(id, signal))
     if (record === undefined) throw notFound(id)
     return viewOf(record)
   }

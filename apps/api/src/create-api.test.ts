@@ -1,0 +1,217 @@
+// Tests the whole API on a real Redis: over HTTP, and with Redis away.
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import type { Accepted, Problem, TaskPage, TaskView } from '@bullpen/contract'
+import { eventually } from '@bullpen/testkit'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { catalogue } from './api.fixture.ts'
+import { createApi } from './create-api.ts'
+import { privateRedis } from './private-redis.fixture.ts'
+import type { ApiConfig } from './settings.ts'
+
+const KEY = 'integration-key-0123456789'
+const HEADERS = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
+const SQUARE = { task: 'math.square', input: { n: 4 } }
+const silent = { debug() {}, info() {}, warn() {}, error() {} }
+
+async function startApi(redisUrl: string, config: ApiConfig = {}) {
+  const api = await createApi({
+    catalogue,
+    log: silent,
+    config: { redisUrl, keys: [KEY], port: 0, metricsPort: 0, namespace: `t-${randomUUID().slice(0, 8)}`, ...config },
+  })
+  onTestFinished(() => api.close())
+  const { url, metricsUrl, boardUrl } = await api.listen()
+  return {
+    api,
+    url,
+    metricsUrl,
+    boardUrl,
+    get: (path: string) => timed(`${url}${path}`, { headers: HEADERS }),
+    post: (body: object) => timed(`${url}/v1/tasks`, { method: 'POST', headers: HEADERS, body: JSON.stringify(body) }),
+  }
+}
+
+async function timed(url: string, init: RequestInit) {
+  const began = performance.now()
+  const response = await fetch(url, init)
+  const body: unknown = await response.json()
+  return { status: response.status, body, ms: performance.now() - began }
+}
+
+describe('on Redis', () => {
+  test('a task is stored, looked up, listed, and counted', async () => {
+    const { get, post, metricsUrl } = await startApi(inject('redisUrl'))
+    const stored = await post({ ...SQUARE, meta: { tenant: 'acme' } })
+    expect(stored.status).toBe(202)
+    const { id, links } = stored.body as Accepted
+    const shown = (await get(links.self)).body as TaskView
+    expect(shown).toMatchObject({ id, status: 'waiting', input: { n: 4 }, meta: { tenant: 'acme' } })
+    const listed = (await get(links.queue)).body as TaskPage
+    expect(listed.tasks).toEqual([shown])
+    const metrics = await (await fetch(metricsUrl)).text()
+    expect(metrics).toContain('bullpen_queue_tasks{queue="cpu",status="waiting"} 1')
+    expect(metrics).toContain('bullpen_tasks_enqueued_total{queue="cpu",task="math.square"} 1')
+    expect(metrics).toMatch(/bullpen_http_requests_total\{method="POST",route="\/v1\/tasks",status="202"\} 1/)
+    expect(metrics).toContain('bullpen_redis_up 1')
+  })
+
+  test('a wait that nothing ends is over in its time', async () => {
+    const { get, post } = await startApi(inject('redisUrl'))
+    const { links } = (await post(SQUARE)).body as Accepted
+    const answer = await get(`${links.self}?wait=0.3`)
+    expect(answer.body).toMatchObject({ status: 'waiting' })
+    expect(answer.ms).toBeGreaterThan(290)
+    expect(answer.ms).toBeLessThan(1_300)
+  })
+
+  test('the board shows the queue to whoever has the login link, and changes nothing', async () => {
+    const { url, post } = await startApi(inject('redisUrl'))
+    const { id } = (await post(SQUARE)).body as Accepted
+    expect((await fetch(`${url}/board/`)).status).toBe(401)
+    const login = await fetch(`${url}/board/login?key=${KEY}`, { redirect: 'manual' })
+    const cookie = login.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+    const headers = { cookie, 'content-type': 'application/json' }
+    const page = await fetch(`${url}/board/`, { headers })
+    expect(await page.text()).not.toContain('googleapis')
+    expect(page.headers.get('content-security-policy')).toContain("script-src 'self'")
+    const queues = await (await fetch(`${url}/board/api/queues?activeQueue=cpu`, { headers })).json()
+    expect(queues).toMatchObject({
+      queues: [
+        { name: 'cpu', readOnlyMode: true, counts: { waiting: 1 }, jobs: [{ id, data: { input: { n: 4 } } }] },
+        { name: 'mail' },
+      ],
+    })
+    for (const [method, path] of [
+      ['PUT', '/board/api/queues/cpu/pause'],
+      ['PUT', '/board/api/queues/cpu/empty'],
+      ['POST', '/board/api/queues/cpu/add'],
+    ] as const) {
+      const refused = await fetch(`${url}${path}`, { method, headers: { ...headers, ...HEADERS }, body: '{}' })
+      expect(refused.status).toBe(403)
+    }
+  })
+})
+
+describe('with Redis away', () => {
+  test.each(['freeze', 'crash'] as const)(
+    'after a %s all is answered within a second, comes back by itself, and nothing is lost',
+    async (how) => {
+      const redis = await privateRedis()
+      await redis.start()
+      const { get, post, metricsUrl } = await startApi(redis.url)
+      const stored = await Promise.all(Array.from({ length: 50 }, () => post(SQUARE)))
+      const ids = stored.map(({ body }) => (body as Accepted).id)
+      const waiting = get(`/v1/tasks/${ids[0]}?wait=30`)
+
+      await redis[how]()
+      const answers = await Promise.all([
+        post(SQUARE),
+        get(`/v1/tasks/${ids[0]}`),
+        get(`/v1/tasks/${ids[0]}?wait=10`),
+        get('/v1/tasks?queue=cpu&status=waiting'),
+        get('/readyz'),
+      ])
+      for (const { status, body, ms } of answers) {
+        expect(status).toBe(503)
+        expect(body).toMatchObject({ code: 'redis_unavailable' })
+        expect(ms).toBeLessThan(1_000)
+      }
+      expect((await get('/livez')).status).toBe(200)
+      expect(await (await fetch(metricsUrl)).text()).toContain('bullpen_redis_up 0')
+      expect((await waiting).status).toBe(503)
+
+      if (how === 'crash') await redis.start()
+      else redis.thaw()
+      await eventually(async () => (await get('/readyz')).status === 200)
+      const later = await post(SQUARE)
+      expect(later.status).toBe(202)
+      // What was refused may be there as well: its id tells.
+      const { taskId } = answers[0].body as Problem
+      for (const id of [...ids, (later.body as Accepted).id]) {
+        expect((await get(`/v1/tasks/${id}`)).body).toMatchObject({ id, status: 'waiting' })
+      }
+      expect([200, 404]).toContain((await get(`/v1/tasks/${taskId}`)).status)
+      expect((await get(`/v1/tasks/${ids[0]}?wait=0.1`)).body).toMatchObject({ status: 'waiting' })
+    },
+  )
+
+  test('it starts all the same, and is ready once Redis is there', async () => {
+    const redis = await privateRedis()
+    const { get, post } = await startApi(redis.url)
+    expect((await get('/livez')).status).toBe(200)
+    expect((await get('/readyz')).status).toBe(503)
+    expect((await post(SQUARE)).body).toMatchObject({ code: 'redis_unavailable' })
+    await redis.start()
+    await eventually(async () => (await get('/readyz')).status === 200)
+    expect((await post(SQUARE)).status).toBe(202)
+  })
+})
+
+describe('connections', () => {
+  test('that trickle their headers are ended', async () => {
+    const { url } = await startApi(inject('redisUrl'))
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    let answer = ''
+    socket.setEncoding('utf8').on('data', (text) => {
+      answer += String(text)
+    })
+    socket.write('GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: ')
+    const drip = setInterval(() => socket.write('a'), 200)
+    socket.on('error', () => {}) // a drip may meet the end
+    await once(socket, 'close')
+    clearInterval(drip)
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /)
+    expect(answer).toContain('application/problem+json')
+  })
+})
+
+describe('closing', () => {
+  test('answers whoever waits, then closes the ports', async () => {
+    const { api, get, post, url, metricsUrl } = await startApi(inject('redisUrl'))
+    const { links } = (await post(SQUARE)).body as Accepted
+    const waiting = get(`${links.self}?wait=30`)
+    await get(links.self) // by now the look-up that waits has come in
+    const began = performance.now()
+    await Promise.all([api.close(), api.close()])
+    expect((await waiting).body).toMatchObject({ status: 'waiting' })
+    expect(performance.now() - began).toBeLessThan(3_000)
+    await expect(fetch(`${url}/livez`)).rejects.toThrow()
+    await expect(fetch(metricsUrl)).rejects.toThrow()
+  })
+
+  test('cuts off who does not end its request', async () => {
+    const { api, url } = await startApi(inject('redisUrl'))
+    const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})
+    const ended = once(socket, 'close')
+    socket.write('POST /v1/tasks HTTP/1.1\r\nHost: x\r\n')
+    await (await fetch(`${url}/livez`)).text()
+    await Promise.all([api.close(), ended])
+  })
+
+  test('works without having listened', async () => {
+    const api = await createApi({ catalogue, log: silent, config: { redisUrl: inject('redisUrl'), keys: [KEY] } })
+    await api.close()
+  })
+})
+
+describe('configuration', () => {
+  test('that is wrong is told before anything is opened', async () => {
+    await expect(createApi({ catalogue, config: {} })).rejects.toMatchObject({ code: 'invalid_configuration' })
+    const misspelt = { keys: [KEY], prot: 1 } as ApiConfig
+    await expect(createApi({ catalogue, config: misspelt })).rejects.toThrow(
+      'prot is not a setting; did you mean port?',
+    )
+  })
+
+  test('in development makes a key, and puts it into the login link', async () => {
+    const { boardUrl, url } = await startApi(inject('redisUrl'), { environment: 'development', keys: [] })
+    expect(boardUrl).toMatch(/\/board\/login\?key=[\w-]{32}$/)
+    const login = await fetch(boardUrl, { redirect: 'manual' })
+    expect(login.status).toBe(303)
+    expect(login.headers.get('location')).toBe('/board/')
+    const key = new URL(boardUrl).searchParams.get('key')
+    expect((await fetch(`${url}/openapi.json`, { headers: { authorization: `Bearer ${key}` } })).status).toBe(200)
+  })
+})
