@@ -39,12 +39,10 @@ const callOptions = {
 
 /** The body of POST /v1/tasks for one definition. */
 export function enqueueRequestSchema(definition: TaskDefinition) {
-  return z
-    .strictObject({ task: z.literal(definition.name), input: definition.input, ...callOptions })
-    .meta({
-      id: `Enqueue ${definition.name}`,
-      ...(definition.summary === undefined ? {} : { description: definition.summary }),
-    })
+  return z.strictObject({ task: z.literal(definition.name), input: definition.input, ...callOptions }).meta({
+    id: `Enqueue ${definition.name}`,
+    ...(definition.summary === undefined ? {} : { description: definition.summary }),
+  })
 }
 
 /** What stands in a valid body, whatever the task. */

@@ -16,7 +16,7 @@ interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output e
   readonly queue: string
   /** One line for the API reference. */
   readonly summary?: string
-  /** A zod object refuses unknown fields unless it says `.loose()`. */
+  /** A zod object refuses unknown fields unless it says `.loose()`; objects within it do so with `z.strictObject`. */
   readonly input: Input
   readonly output: Output
   readonly retry?: RetryOptions
@@ -74,6 +74,8 @@ export type ReturnOf<D extends TaskDefinition> = z.input<D['output']>
 /** What a caller gets back. */
 export type OutputOf<D extends TaskDefinition> = z.output<D['output']>
 
+const KINDS: readonly TaskKind[] = ['short', 'long']
+const ISOLATIONS: readonly Isolation[] = ['inline', 'thread', 'process']
 const NAME = /^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)+$/
 
 /**
@@ -96,9 +98,14 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
       `queue is ${JSON.stringify(queue)}; a queue's name is lower-case letters, digits, dots and underscores, at most 40`,
     )
   }
+  if (!KINDS.includes(kind)) wrong(`kind is ${JSON.stringify(kind)}; it is 'short' or 'long'`)
   if (!Number.isInteger(version) || version < 1) wrong(`version is ${version}; it is a whole number from 1`)
   const long: LongOptions = options.kind === 'short' ? {} : options
   if (options.kind === 'short') refuseLongSettings(options, wrong)
+  const { isolation = 'inline' } = long
+  if (!ISOLATIONS.includes(isolation)) {
+    wrong(`isolation is ${JSON.stringify(isolation)}; it is 'inline', 'thread' or 'process'`)
+  }
   return Object.freeze({
     name,
     version,
@@ -110,7 +117,7 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     timeoutMs: limitMs(long.timeout, `timeout of ${name}`),
     graceMs: limitMs(long.grace, `grace of ${name}`),
     retry: Object.freeze(retryPolicy(options.retry ?? {}, name)),
-    isolation: long.isolation ?? 'inline',
+    isolation,
   })
 }
 
@@ -126,5 +133,8 @@ function refuseLongSettings(options: object, wrong: (message: string) => never):
 function refusingUnknownFields<S extends z.ZodType>(schema: S): S {
   const object: z.ZodType = schema
   if (!(object instanceof z.ZodObject) || object.def.catchall !== undefined) return schema
-  return object.strict() as z.ZodType as S
+  const strict: z.ZodType = object.strict()
+  // A copy has no entry in zod's registry: without this the description would be missing in the API reference.
+  const { id: _, ...meta } = object.meta() ?? {}
+  return (Object.keys(meta).length === 0 ? strict : strict.meta(meta)) as S
 }

@@ -1,0 +1,92 @@
+// Tests the catalogue and the hints for misspelt names.
+import fc from 'fast-check'
+import { describe, expect, expectTypeOf, test } from 'vitest'
+import { z } from 'zod'
+import { type DefinitionsOf, defineCatalogue, type NamesOf } from './catalogue.ts'
+import { nearest } from './nearest.ts'
+import { defineTask } from './task-definition.ts'
+
+const task = <const Name extends `${string}.${string}`>(name: Name, queue: string) =>
+  defineTask({ name, queue, input: z.object({}), output: z.object({}) })
+
+const [resize, crop, welcome] = [task('image.resize', 'cpu'), task('image.crop', 'cpu'), task('email.welcome', 'mail')]
+const catalogue = defineCatalogue(resize, welcome, crop)
+
+describe('a catalogue', () => {
+  test('finds definitions by name, and tells each queue once', () => {
+    expect(catalogue.get('image.crop')).toBe(crop)
+    expect([catalogue.has('image.crop'), catalogue.has('image.turn'), catalogue.has('toString')]).toEqual([
+      true,
+      false,
+      false,
+    ])
+    expect(catalogue.queues).toEqual(['cpu', 'mail'])
+    expect(catalogue.definitions).toEqual([resize, welcome, crop])
+  })
+
+  test('names the nearest task to a misspelt one, or none', () => {
+    const unknown = (message: string) => expect.objectContaining({ code: 'unknown_task', message })
+    expect(() => catalogue.get('image.rezise')).toThrow(
+      unknown(`no task is named "image.rezise"; did you mean 'image.resize'?`),
+    )
+    expect(() => catalogue.get('x')).toThrow(unknown('no task is named "x"'))
+  })
+
+  test('refuses two definitions of one name, and none at all', () => {
+    const refusal = expect.objectContaining({ code: 'invalid_definition' })
+    expect(() => defineCatalogue(resize, task('image.resize', 'mail'))).toThrow(refusal)
+    // @ts-expect-error: a catalogue holds at least one definition.
+    expect(() => defineCatalogue()).toThrow(refusal)
+  })
+
+  test('can not be changed', () => {
+    expect(() => Object.assign(catalogue, { queues: [] })).toThrow(TypeError)
+    expect(() => Object.assign(catalogue.definitions, [crop])).toThrow(TypeError)
+  })
+
+  test('knows its names and definitions as types', () => {
+    expectTypeOf<NamesOf<typeof catalogue>>().toEqualTypeOf<'image.resize' | 'image.crop' | 'email.welcome'>()
+    expectTypeOf<DefinitionsOf<typeof catalogue>>().toEqualTypeOf<typeof resize | typeof crop | typeof welcome>()
+  })
+})
+
+describe('the nearest name', () => {
+  const known = ['image.resize', 'image.crop', 'email.welcome']
+
+  test('survives one mistake of any kind, and any case', () => {
+    const mistakes = fc.constantFrom(...known).chain((name) =>
+      fc.record({
+        name: fc.constant(name),
+        at: fc.nat(name.length - 1),
+        kind: fc.constantFrom('drop', 'double', 'change', 'shout'),
+      }),
+    )
+    fc.assert(
+      fc.property(mistakes, ({ name, at, kind }) => {
+        const typed = {
+          drop: name.slice(0, at) + name.slice(at + 1),
+          double: name.slice(0, at) + name.charAt(at) + name.slice(at),
+          change: `${name.slice(0, at)}#${name.slice(at + 1)}`,
+          shout: name.toUpperCase(),
+        }[kind]
+        expect(nearest(typed, known)).toBe(name)
+      }),
+    )
+  })
+
+  test('is the nearest of several, and never something that is not known', () => {
+    expect(nearest('poo', ['pools', 'pool', 'port'])).toBe('pool')
+    fc.assert(fc.property(fc.string(), (word) => void expect([undefined, ...known]).toContain(nearest(word, known))))
+  })
+
+  test.each(['', 'x', 'zzzzzzzzzzzz', 'z'.repeat(10_000)])('is none when nothing is near: %s', (word) => {
+    expect(nearest(word, known)).toBeUndefined()
+    expect(nearest(word, [])).toBeUndefined()
+  })
+
+  test('costs little for a text of any length', () => {
+    const before = performance.now()
+    nearest('z'.repeat(10_000_000), Array(100).fill('y'.repeat(10_000)))
+    expect(performance.now() - before).toBeLessThan(1_000)
+  })
+})

@@ -1,0 +1,169 @@
+// Tests what defineTask accepts, fills in, refuses and infers.
+import { describe, expect, expectTypeOf, test } from 'vitest'
+import { z } from 'zod'
+import { DEFAULT_RETRY } from './retry-policy.ts'
+import {
+  defineTask,
+  type InputOf,
+  type OutputOf,
+  type ParsedInputOf,
+  type ReturnOf,
+  type TaskDefinition,
+} from './task-definition.ts'
+
+const minimal = { name: 'email.welcome', queue: 'mail', input: z.object({}), output: z.object({}) } as const
+
+/** As plain JavaScript would call it. */
+const define = (options: object) => defineTask(options as typeof minimal)
+const refusal = (message: string | RegExp, code = 'invalid_definition') =>
+  expect.objectContaining({ code, message: expect.stringMatching(message) })
+
+describe('a definition', () => {
+  test('says only what differs from the defaults', () => {
+    expect(defineTask(minimal)).toMatchObject({
+      name: 'email.welcome',
+      version: 1,
+      queue: 'mail',
+      summary: undefined,
+      kind: 'long',
+      timeoutMs: undefined,
+      graceMs: undefined,
+      retry: DEFAULT_RETRY,
+      isolation: 'inline',
+    })
+  })
+
+  test('counts its durations in milliseconds, and knows limits that are absent', () => {
+    const retry = { attempts: 3, base: '2s', max: '1m', jitter: 0 } as const
+    expect(defineTask({ ...minimal, timeout: '5m', grace: 'none', retry, isolation: 'process' })).toMatchObject({
+      timeoutMs: 300_000,
+      graceMs: 'none',
+      isolation: 'process',
+      retry: { attempts: 3, baseMs: 2_000, maxMs: 60_000, jitter: 0 },
+    })
+  })
+
+  test('can not be changed', () => {
+    const task = defineTask(minimal)
+    expect(() => Object.assign(task, { queue: 'other' })).toThrow(TypeError)
+    expect(() => Object.assign(task.retry, { attempts: 9 })).toThrow(TypeError)
+  })
+})
+
+describe('refuses', () => {
+  test.each([
+    'welcome',
+    'Email.welcome',
+    'email.',
+    '.welcome',
+    'email..x',
+    'email welcome.x',
+    '1.x',
+    'a.1',
+    'a.b:c',
+    `${'e'.repeat(79)}.x`,
+  ])('the name %j', (name) => {
+    expect(() => define({ ...minimal, name })).toThrow(refusal(/^task "[^"]*": a name is two or more/))
+  })
+
+  test.each(['', 'Mail', 'mail-out', 'mail:out', '1mail', 'm'.repeat(41)])('the queue %j', (queue) => {
+    expect(() => define({ ...minimal, queue })).toThrow(refusal(/^task "email\.welcome": queue is /))
+  })
+
+  test.each([0, -1, 1.5, Number.NaN, '1'])('the version %j', (version) => {
+    expect(() => define({ ...minimal, version })).toThrow(refusal('version is'))
+  })
+
+  test.each(['timeout', 'grace'])('nonsense as %s', (setting) => {
+    expect(() => define({ ...minimal, [setting]: '30' })).toThrow(
+      refusal(`${setting} of email.welcome is "30"`, 'invalid_duration'),
+    )
+  })
+
+  test('a kind or an isolation that there is none of', () => {
+    expect(() => define({ ...minimal, kind: 'medium' })).toThrow(refusal('kind is "medium"'))
+    expect(() => define({ ...minimal, isolation: 'fork' })).toThrow(refusal('isolation is "fork"'))
+  })
+
+  test.each(['timeout', 'grace', 'isolation'])('%s of a short task', (setting) => {
+    expect(() => define({ ...minimal, kind: 'short', [setting]: setting === 'isolation' ? 'thread' : '1s' })).toThrow(
+      refusal(`so it has no ${setting}`),
+    )
+  })
+
+  test.each([
+    [{ attempts: 0 }, 'retry.attempts is 0'],
+    [{ attempts: 1_001 }, 'retry.attempts is 1001'],
+    [{ attempts: 1.5 }, 'retry.attempts is 1.5'],
+    [{ attempts: Number.NaN }, 'retry.attempts is NaN'],
+    [{ jitter: -0.1 }, 'retry.jitter is -0.1'],
+    [{ jitter: 1.1 }, 'retry.jitter is 1.1'],
+    [{ jitter: Number.NaN }, 'retry.jitter is NaN'],
+    [{ base: '10s', max: '5s' }, String.raw`retry.max \(5000 ms\) is shorter than retry.base \(10000 ms\)`],
+  ])('the retry policy %j', (retry, message) => {
+    expect(() => define({ ...minimal, retry })).toThrow(refusal(message))
+  })
+
+  test.each(['base', 'max'])('nonsense as retry.%s', (setting) => {
+    expect(() => define({ ...minimal, retry: { [setting]: 'soon' } })).toThrow(
+      refusal(`retry.${setting} of email.welcome`, 'invalid_duration'),
+    )
+  })
+})
+
+describe('the input', () => {
+  const inputOf = (input: z.ZodType) => defineTask({ ...minimal, input }).input
+
+  test('refuses unknown fields, so that a misspelt one is not lost', () => {
+    expect(inputOf(z.object({ n: z.int() })).safeParse({ n: 1, m: 2 }).success).toBe(false)
+    expect(inputOf(z.object({ n: z.int() })).safeParse({ n: 1 }).success).toBe(true)
+  })
+
+  test('takes unknown fields where it says so', () => {
+    expect(inputOf(z.looseObject({ n: z.int() })).safeParse({ n: 1, m: 2 })).toMatchObject({ data: { n: 1, m: 2 } })
+    expect(inputOf(z.object({}).catchall(z.int())).safeParse({ m: 'x' }).success).toBe(false)
+  })
+
+  test('keeps refinements and descriptions', () => {
+    const input = inputOf(
+      z
+        .object({ n: z.int() })
+        .refine(({ n }) => n > 1, 'too small')
+        .describe('a number'),
+    )
+    expect(input.safeParse({ n: 1 }).success).toBe(false)
+    expect(input.description).toBe('a number')
+    const named = z.object({ n: z.int() }).meta({ id: 'ContractTestNamed', examples: [{ n: 1 }] })
+    expect(inputOf(named).meta()).toEqual({ examples: [{ n: 1 }] })
+  })
+
+  test('need not be an object', () => {
+    expect(inputOf(z.array(z.int())).safeParse([1]).success).toBe(true)
+  })
+})
+
+test('types follow from the schemas, on both sides of defaults and transforms', () => {
+  const task = defineTask({
+    ...minimal,
+    name: 'a.b',
+    input: z.object({ at: z.string().transform((text) => new Date(text)), n: z.int().default(1) }),
+    output: z.object({ size: z.int().default(0) }),
+  })
+  expectTypeOf(task.name).toEqualTypeOf<'a.b'>()
+  expectTypeOf<InputOf<typeof task>>().toEqualTypeOf<{ at: string; n?: number | undefined }>()
+  expectTypeOf<ParsedInputOf<typeof task>>().toEqualTypeOf<{ at: Date; n: number }>()
+  expectTypeOf<ReturnOf<typeof task>>().toEqualTypeOf<{ size?: number | undefined }>()
+  expectTypeOf<OutputOf<typeof task>>().toEqualTypeOf<{ size: number }>()
+  expectTypeOf(task).toExtend<TaskDefinition>()
+})
+
+test('types refuse what the rules refuse', () => {
+  // @ts-expect-error: a name has a dot.
+  expect(() => defineTask({ ...minimal, name: 'welcome' })).toThrow()
+  // @ts-expect-error: a short task is not timed.
+  expect(() => defineTask({ ...minimal, kind: 'short', timeout: '1s' })).toThrow()
+  // @ts-expect-error: a duration has a unit.
+  expect(() => defineTask({ ...minimal, timeout: '1' })).toThrow()
+  // @ts-expect-error: a wait is never 'none'.
+  expect(() => defineTask({ ...minimal, retry: { base: 'none' } })).toThrow()
+})
