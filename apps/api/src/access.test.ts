@@ -107,6 +107,26 @@ describe('the login link', () => {
   })
 })
 
+describe('a browser without a session', () => {
+  test.each([
+    ['/reference', '/reference'],
+    ['/v1/tasks/cpu-0?next="><script>', '/board/'],
+  ])('that opens %s is asked for a key', async (url, next) => {
+    const { app } = await testApi()
+    const answer = await app.inject({ url, headers: { accept: 'text/html,application/xhtml+xml' } })
+    expect(answer.statusCode).toBe(401)
+    expect(answer.headers['content-type']).toBe('text/html; charset=utf-8')
+    expect(answer.body).toContain(`name="next" value="${next}"`)
+    expect(answer.body).not.toContain('script')
+  })
+
+  test('that posts is told the problem', async () => {
+    const { app } = await testApi()
+    const answer = await app.inject({ method: 'POST', url: '/v1/tasks', headers: { accept: 'text/html' } })
+    expect(problemIn(answer).code).toBe('unauthorized')
+  })
+})
+
 describe('a session', () => {
   const here = { address: '127.0.0.1', forwarded: false }
   const ring = createKeyring([KEY])

@@ -2,6 +2,7 @@
 import { BullpenError } from '@bullpen/contract'
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { Keyring, Origin } from './keyring.ts'
+import { LOGIN_PAGE_HEADERS, loginPage } from './login-page.ts'
 import { sendProblem } from './problems.ts'
 
 /**
@@ -31,6 +32,9 @@ export function guard(keyring: Keyring, now: () => number): onRequestHookHandler
   return (request, reply, done) => {
     const access = request.routeOptions.config.access ?? 'key'
     if (access === 'open' || mayEnter(request, access)) return done()
+    if (access === 'browser' && opensPage(request)) {
+      return reply.code(401).headers(LOGIN_PAGE_HEADERS).send(loginPage(request.url))
+    }
     const detail =
       access === 'browser'
         ? "a key is needed: 'Authorization: Bearer KEY', or in a browser open /board/login?key=KEY first"
@@ -45,4 +49,9 @@ export function guard(keyring: Keyring, now: () => number): onRequestHookHandler
     const cookie = request.cookies[SESSION_COOKIE]
     return access === 'browser' && cookie !== undefined && keyring.acceptsSession(cookie, origin, now())
   }
+}
+
+/** A browser that opens an address; its scripts, and every other program, ask for something else than a page. */
+function opensPage({ method, headers }: FastifyRequest): boolean {
+  return method === 'GET' && (headers.accept ?? '').startsWith('text/html')
 }
