@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { foreground } from './foreground.mjs'
 import { resolveRedis } from './redis.mjs'
+import { explainAndExit } from './user-error.mjs'
 
 const main = join(import.meta.dirname, '../apps/bench/src/main.ts')
 const dataDir = mkdtempSync(join(tmpdir(), 'bullpen-bench-'))
-const redis = await resolveRedis({ dataDir })
+const redis = await resolveRedis({ dataDir }).catch(explainAndExit)
 const code = await foreground(process.execPath, [main, ...process.argv.slice(2)], {
   env: { ...process.env, REDIS_URL: redis.url },
 })

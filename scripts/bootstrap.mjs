@@ -26,6 +26,9 @@ function fail(message) {
   process.exit(1)
 }
 
+/** PATH with the packages' own programs first, `node` among them once it is installed. */
+const packagesFirst = () => [join(root, 'node_modules/.bin'), process.env.PATH].join(delimiter)
+
 const readJson = (...path) => JSON.parse(readFileSync(join(root, ...path), 'utf8'))
 
 /** Why the installed packages are not those of the lock file; undefined when they are. */
@@ -43,10 +46,28 @@ function whatIsMissing() {
   return undefined
 }
 
-/** npm, quietly: what it says is returned, to be shown when it fails. */
+/**
+ * A native package for this very platform that npm left out, as it does without a word when this Node is older than
+ * the package wants; undefined when all are there.
+ */
+function whatWasLeftOut() {
+  const libc = process.report?.getReport().header.glibcVersionRuntime ? 'glibc' : 'musl'
+  const fits = (values, value) => values?.includes(value)
+  return Object.entries(readJson('package-lock.json').packages)
+    .filter(([, { os, cpu }]) => fits(os, process.platform) && fits(cpu, process.arch))
+    .filter((entry) => entry[1].libc === undefined || fits(entry[1].libc, libc))
+    .map(([path]) => path)
+    .find((path) => !existsSync(join(root, path)))
+}
+
+/** npm, quietly: what it says is returned, to be shown when it fails. It runs on the first Node on PATH. */
 function npm(...args) {
   return new Promise((resolve) => {
-    const child = spawn('npm', [...args, '--no-audit', '--no-fund'], { cwd: root, stdio: ['ignore', 'ignore', 'pipe'] })
+    const child = spawn('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error'], {
+      cwd: root,
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: { ...process.env, PATH: packagesFirst() },
+    })
     let text = ''
     child.stderr.setEncoding('utf8').on('data', (chunk) => {
       text += chunk
@@ -70,6 +91,10 @@ async function install() {
     say('package-lock.json does not fit the package.json files: using npm install, which mends the lock file …')
     result = await npm('install')
   }
+  if (result.ok && major < OLDEST_TO_RUN && whatWasLeftOut() !== undefined) {
+    say(`adding what npm leaves out on Node ${process.versions.node} …`)
+    result = await npm('install', '--no-save') // on the Node that has just been installed
+  }
   if (!result.ok) {
     const offline = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH|ERR_SOCKET_TIMEOUT/.test(result.text)
     const hint = offline ? '\nThe package registry was not reached: is there a network (npm ping)?' : ''
@@ -90,8 +115,7 @@ function findNode() {
 }
 
 function runScript(node, command, args) {
-  const path = [join(root, 'node_modules/.bin'), process.env.PATH].join(delimiter)
-  const env = { ...process.env, PATH: path, INIT_CWD: process.env.INIT_CWD ?? process.cwd() }
+  const env = { ...process.env, PATH: packagesFirst(), INIT_CWD: process.env.INIT_CWD ?? process.cwd() }
   return foreground(node, [join(root, `scripts/${command}.mjs`), ...args], { cwd: root, env })
 }
 

@@ -49,14 +49,14 @@ it('installs what the lock file says, once, and says so', async () => {
   const { stderr } = await bootstrap('start')
   expect(stderr).toMatch(/installing packages with npm ci, since nothing is installed yet …\n.*installed in \d+ s\n/)
   expect((await bootstrap('start')).stderr).toBe('')
-  expect(asked()).toEqual(['ci --no-audit --no-fund'])
+  expect(asked()).toEqual(['ci --no-audit --no-fund --loglevel=error'])
 })
 
 it('brings an older installation up to the lock file without deleting it', async () => {
   await bootstrap('start')
   put('package-lock.json', lock('4.1.0'))
   expect((await bootstrap('start')).stderr).toContain('with npm install, since zod is not at 4.1.0')
-  expect(asked()[1]).toBe('install --no-save --no-audit --no-fund')
+  expect(asked()[1]).toBe('install --no-save --no-audit --no-fund --loglevel=error')
 })
 
 it('does without optional packages of other platforms', async () => {

@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os'
 import { join, resolve, sep } from 'node:path'
 import { foreground } from './foreground.mjs'
 import { readOptions } from './options.mjs'
-import { createPlatform, PlatformError, root } from './platform.mjs'
+import { createPlatform, root } from './platform.mjs'
 import { runningPlatform } from './platform-file.mjs'
+import { explain } from './user-error.mjs'
 
 const say = (line) => console.error(line) // stdout is the list
 
@@ -47,7 +48,7 @@ async function findPlatform(real) {
     for (const signal of signals) process.off(signal, early) // from here on the demo ends first, then the platform
     return { where, end }
   } catch (error) {
-    if (!platform.stopping) say(error instanceof PlatformError ? `bullpen: ${error.message}` : error.stack)
+    if (!platform.stopping) console.error(explain(error))
     await end()
     return process.exit(1)
   }

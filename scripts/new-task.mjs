@@ -1,11 +1,9 @@
 // Writes a new task: its definition, its handler, a test, and its place in the catalogue and among the handlers.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { UserError } from './user-error.mjs'
 
 const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*(\.[a-z][a-z0-9]*(-[a-z0-9]+)*)+$/
-
-/** A mistake of the person who typed the name; its message says what to do. */
-export class NameError extends Error {}
 
 const camel = (text) => text.replace(/[.-]([a-z0-9])/g, (_, letter) => letter.toUpperCase())
 
@@ -50,7 +48,7 @@ test('${name} answers as its contract says', async () => {
 function edit(path, ...changes) {
   let text = readFileSync(path, 'utf8')
   for (const [pattern, replacement] of changes) {
-    if (!pattern.test(text)) throw new Error(`${path} has nothing like ${pattern}: add the task there by hand`)
+    if (!pattern.test(text)) throw new UserError(`${path} has nothing like ${pattern}: add the task there by hand`)
     text = text.replace(pattern, replacement)
   }
   return [path, text]
@@ -62,7 +60,7 @@ function edit(path, ...changes) {
  */
 export function addTask({ root, name }) {
   if (!NAME.test(name)) {
-    throw new NameError(
+    throw new UserError(
       `"${name}" is not a task's name: it is words in lower case, with at least one dot, like email.welcome`,
     )
   }
@@ -76,7 +74,7 @@ export function addTask({ root, name }) {
     [join(handlers, `${file}.test.ts`), test(task)],
   ]
   const there = created.map(([path]) => path).find((path) => existsSync(path))
-  if (there !== undefined) throw new NameError(`${name} exists already: ${there}`)
+  if (there !== undefined) throw new UserError(`${name} exists already: ${there}`)
 
   const { identifier } = task
   const changed = [

@@ -1,5 +1,6 @@
 // Reads a script's command line; what it does not know ends the script with a sentence instead of a stack trace.
 import { parseArgs } from 'node:util'
+import { explainAndExit, UserError } from './user-error.mjs'
 
 /**
  * @template {import('node:util').ParseArgsConfig} Config
@@ -10,7 +11,6 @@ export function readOptions(usage, config) {
   try {
     return parseArgs(config)
   } catch (error) {
-    console.error(`bullpen: ${error.message.split('. ')[0]}. Usage: ${usage}`)
-    return process.exit(1)
+    return explainAndExit(new UserError(`${error.message.split('. ')[0]}. Usage: ${usage}`))
   }
 }

@@ -58,7 +58,7 @@ const PROJECT = {
     process.once('SIGTERM', () => void api.close())`,
 }
 
-let project
+const project = mkdtempSync(join(tmpdir(), 'bullpen-elsewhere-'))
 const processes = []
 
 async function must(command, args, options) {
@@ -89,7 +89,6 @@ function start(file) {
 beforeAll(async () => {
   const env = { ...process.env, TURBO_TELEMETRY_DISABLED: '1' }
   await must(join(root, 'node_modules/.bin/turbo'), ['run', 'build', '--output-logs=errors-only'], { cwd: root, env })
-  project = mkdtempSync(join(tmpdir(), 'bullpen-elsewhere-'))
   const built = globSync('{packages,apps}/*/dist/package.json', { cwd: root }).map((file) => join(root, dirname(file)))
   mkdirSync(join(project, 'tarballs'))
   const packed = await must('npm', ['pack', '--json', '--pack-destination', join(project, 'tarballs'), ...built])

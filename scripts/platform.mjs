@@ -10,6 +10,7 @@ import { startReceipts } from './receipts.mjs'
 import { resolveRedis } from './redis.mjs'
 import { runningServer } from './redis-server.mjs'
 import { supervise } from './supervise.mjs'
+import { UserError } from './user-error.mjs'
 
 const HOST = '127.0.0.1'
 const READY_WITHIN = 30_000 // ms
@@ -18,9 +19,6 @@ const TAIL = 30 // lines of a log that are shown when its process does not get r
 export const root = resolve(import.meta.dirname, '..')
 
 const STOPPED = 'stopped before it was ready'
-
-/** Something that the user has to know and no stack trace explains. */
-export class PlatformError extends Error {}
 
 /**
  * @typedef {object} Options
@@ -57,14 +55,14 @@ export function createPlatform({
 
   async function rise() {
     const other = await runningPlatform(home)
-    if (other !== undefined) throw new PlatformError(`a platform runs here already, at ${other.apiUrl}`)
+    if (other !== undefined) throw new UserError(`a platform runs here already, at ${other.apiUrl}`)
     const dataDir = join(home, 'redis')
     if (fresh) await forget(dataDir)
     mkdirSync(join(home, 'logs'), { recursive: true })
 
     const redis = await resolveRedis({ env, dataDir, say })
     closers.defer(redis.stop)
-    if (stopping) throw new PlatformError(STOPPED)
+    if (stopping) throw new UserError(STOPPED)
     const ports = await pickPorts({ env, anyPorts, say })
     const receipts = await startReceipts({ port: 0, host: HOST })
     closers.defer(receipts.stop)
@@ -143,11 +141,11 @@ export function createPlatform({
       if (response?.ok) return
       await sleep(50)
     }
-    if (stopping) throw new PlatformError(STOPPED)
+    if (stopping) throw new UserError(STOPPED)
     const why = children.get(name).running()
       ? `was not ready within ${READY_WITHIN / 1000} s`
       : 'ended before it was ready'
-    throw new PlatformError(`${name} ${why}. The end of ${logOf(name)}:\n${tail(logOf(name))}`)
+    throw new UserError(`${name} ${why}. The end of ${logOf(name)}:\n${tail(logOf(name))}`)
   }
 
   return {
@@ -184,7 +182,7 @@ const tail = (file) =>
 async function forget(dataDir) {
   const server = await runningServer(dataDir)
   if (server !== undefined) {
-    throw new PlatformError(`Redis (process ${server.pid}) runs on ${dataDir}: end it before its data is removed`)
+    throw new UserError(`Redis (process ${server.pid}) runs on ${dataDir}: end it before its data is removed`)
   }
   rmSync(dataDir, { recursive: true, force: true })
 }

@@ -1,5 +1,6 @@
 // Finds TCP ports on this machine that are free right now.
 import { createServer } from 'node:net'
+import { UserError } from './user-error.mjs'
 
 /** The port that the system hands out (port 0), or `port` itself when nobody listens there; undefined when it is taken. */
 function tryPort(port, host) {
@@ -26,5 +27,5 @@ export async function nextFreePort(wanted, { host = '127.0.0.1', taken = [] } = 
   for (let port = wanted; port <= 65_535; port++) {
     if (!reserved.has(port) && (await tryPort(port, host)) !== undefined) return port
   }
-  throw new Error(`no free port from ${wanted} up on ${host}`)
+  throw new UserError(`no free port from ${wanted} up on ${host}`)
 }

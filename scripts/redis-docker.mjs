@@ -4,6 +4,7 @@ import { mkdirSync, realpathSync } from 'node:fs'
 import { run } from './programs.mjs'
 import { pingRedis } from './redis-probe.mjs'
 import { settingsAsArguments } from './redis-server.mjs'
+import { UserError } from './user-error.mjs'
 
 export const IMAGE = 'redis:8'
 
@@ -36,14 +37,14 @@ export async function startContainer({ dir, image }) {
   const owner = process.getuid === undefined ? [] : ['--user', `${process.getuid()}:${process.getgid()}`]
   const flags = ['--detach', '--name', name, '--publish', '127.0.0.1::6379', '--volume', `${home}:/data`, ...owner]
   const started = await run('docker', ['run', ...flags, image, ...CONTAINER_COMMAND])
-  if (started.code !== 0) throw new Error(`docker could not start ${image}: ${started.stderr.trim()}`)
+  if (started.code !== 0) throw new UserError(`docker could not start ${image}: ${started.stderr.trim()}`)
   const { stdout } = await run('docker', ['port', name, '6379/tcp'])
   const url = `redis://127.0.0.1:${Number(stdout.trim().split('\n')[0]?.split(':').at(-1))}`
   const answer = await pingRedis(url, { within: 20_000 })
   if (!answer.ok) {
     const { stdout: out, stderr } = await run('docker', ['logs', '--tail', '12', name])
     await stop()
-    throw new Error(`${image} in a container did not answer at ${url}: ${answer.reason}\n${out}${stderr}`.trimEnd())
+    throw new UserError(`${image} in a container did not answer at ${url}: ${answer.reason}\n${out}${stderr}`.trimEnd())
   }
   return { url, stop }
 }

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from './ports.mjs'
 import { findProgram } from './programs.mjs'
 import { askRedis, pingRedis } from './redis-probe.mjs'
+import { UserError } from './user-error.mjs'
 
 /** What every Redis that we start is told, on every road. */
 export const SETTINGS = Object.freeze({
@@ -99,13 +100,13 @@ async function untilPortCloses(port, pid) {
  *   `args` are appended to the command line, so they win: `['--maxmemory', '64mb']`
  */
 export async function startRedisServer({ dir, port, args = [], binary = findServerBinary() }) {
-  if (binary === undefined) throw new Error('neither redis-server nor valkey-server is on PATH')
+  if (binary === undefined) throw new UserError('neither redis-server nor valkey-server is on PATH')
   mkdirSync(dir, { recursive: true })
   const home = realpathSync(dir)
   const left = await runningServer(home)
   if (left !== undefined) {
     if (left.owner !== process.pid && isAlive(left.owner)) {
-      throw new Error(`Redis (process ${left.pid}) serves ${home} for process ${left.owner}, which still runs`)
+      throw new UserError(`Redis (process ${left.pid}) serves ${home} for process ${left.owner}, which still runs`)
     }
     const server = handle({
       dir: home,
@@ -164,7 +165,7 @@ async function launch({ home, port, args, binary }) {
   if (ended !== undefined || !answer.ok) {
     child.kill('SIGKILL')
     const tail = [complaint.trim(), logTail(home)].filter(Boolean).join('\n')
-    throw new Error(`${binary} did not start on port ${port}: ${ended ?? answer.reason}\n${tail}`.trimEnd())
+    throw new UserError(`${binary} did not start on port ${port}: ${ended ?? answer.reason}\n${tail}`.trimEnd())
   }
   writeFileSync(noteOf(home), JSON.stringify({ pid: child.pid, port, owner: process.pid }))
   return handle({ dir: home, port, pid: child.pid, exited, reused: false })

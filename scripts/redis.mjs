@@ -5,6 +5,7 @@ import { findProgram, run } from './programs.mjs'
 import { engineAnswers, IMAGE, imageIsHere, pullImage, startContainer } from './redis-docker.mjs'
 import { pingRedis, withoutPassword } from './redis-probe.mjs'
 import { findServerBinary, startRedisServer } from './redis-server.mjs'
+import { UserError } from './user-error.mjs'
 
 export { pingRedis } from './redis-probe.mjs'
 export { startRedisServer } from './redis-server.mjs'
@@ -52,10 +53,10 @@ async function fromEnvironment({ env, ping }) {
   const url = env.REDIS_URL
   if (url === undefined || url === '') return undefined
   if (!URL.canParse(url) || !/^rediss?:$/.test(new URL(url).protocol)) {
-    throw new Error('REDIS_URL is not a URL like redis://127.0.0.1:6379')
+    throw new UserError('REDIS_URL is not a URL like redis://127.0.0.1:6379')
   }
   const answer = await ping(url, { within: 5000 })
-  if (!answer.ok) throw new Error(`REDIS_URL is set, but ${withoutPassword(url)} does not answer: ${answer.reason}`)
+  if (!answer.ok) throw new UserError(`REDIS_URL is set, but ${withoutPassword(url)} does not answer: ${answer.reason}`)
   return { url, origin: 'env', stop: async () => {} }
 }
 
@@ -109,10 +110,10 @@ async function fromPackageManager(world) {
 }
 
 /** 5. Nothing: what the user can do about it. */
-function explain({ env, find, isRoot }) {
+function nothingFound({ env, find, isRoot }) {
   const manager = findPackageManager({ find: (program) => find(program, env), isRoot })
   const install = manager ? `install it:\n\n    ${manager.line}\n\n` : `install Redis ${OLDEST} or later, `
-  return new Error(
+  return new UserError(
     `Bullpen needs Redis, and none was found: no REDIS_URL, no redis-server or valkey-server on PATH, ` +
       `no Docker engine with ${IMAGE}.\nEither ${install}or name one: REDIS_URL=redis://HOST:PORT`,
   )
@@ -131,5 +132,5 @@ export async function resolveRedis(options = {}) {
     const result = await step(world)
     if (result !== undefined) return result
   }
-  throw explain(world)
+  throw nothingFound(world)
 }

@@ -2,7 +2,8 @@
 import { existsSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { styleText } from 'node:util'
-import { createPlatform, PlatformError, root } from './platform.mjs'
+import { createPlatform, root } from './platform.mjs'
+import { explain } from './user-error.mjs'
 import { welcome } from './welcome.mjs'
 
 const ONE_PRESS = 500 // ms: npm, the shell and the terminal may each pass the same Ctrl-C on
@@ -27,7 +28,7 @@ export async function runHere({ home = join(root, '.bullpen'), fresh = false, an
     onUp?.(platform, say)
   } catch (error) {
     if (platform.stopping) return
-    console.error(error instanceof PlatformError ? `bullpen: ${error.message}` : error)
+    console.error(explain(error))
     process.exitCode = 1
     await platform.down()
     process.exit()
