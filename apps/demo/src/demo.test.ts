@@ -206,19 +206,33 @@ describe('--kill', () => {
 
   test('waits with the kill until a third of the results are in', async () => {
     const victim = await sleeper()
-    let diedAt: number | undefined
     let ended = 0
-    victim.child.once('exit', () => {
-      diedAt = ended
-    })
+    let lookedAt: number | undefined
     await using api = await fakeApi({
       before: async () => {
-        if (diedAt === undefined && ended >= tree.files / 3) await victim.ended
+        if (ended >= tree.files / 3) await victim.ended
         ended++
+      },
+      active: () => {
+        lookedAt ??= ended
+        return ['held']
       },
     })
     await run(api, '--in-flight', '1', '--kill', '--workers', `${victim.pid}`)
-    expect(diedAt).toBe(Math.ceil(tree.files / 3))
+    expect(lookedAt).toBe(Math.ceil(tree.files / 3))
+  })
+
+  test('lets a worker go on that holds no task, and tries again', async () => {
+    const victim = await sleeper()
+    const looks: string[][] = [[], ['quick'], ['other'], [], ['held'], ['held']]
+    const left = [...looks]
+    await using api = await fakeApi({
+      before: async (_, index) => (index === tree.files - 3 ? await victim.ended : undefined),
+      active: () => left.shift() ?? [],
+    })
+    const { told } = await run(api, '--kill', '--workers', `${victim.pid}`)
+    expect(left).toEqual([])
+    expect(told).toContain(`killed worker ${victim.pid} with SIGKILL\n`)
   })
 
   test('says so when there is none to kill', async () => {

@@ -17,6 +17,8 @@ interface Behaviour {
   readonly before?: (path: string, index: number) => unknown
   /** Ends the task as dead with this code and message. */
   readonly fails?: (path: string) => { code: string; message: string } | undefined
+  /** The ids that a listing of active tasks shows; all that are under way unless it is given. */
+  readonly active?: () => readonly string[]
   readonly starts?: (index: number) => number
   readonly process?: (index: number) => string
   /** The status of every answer to an enqueue, with a problem of this code. */
@@ -78,7 +80,7 @@ export async function fakeApi(behaviour: Behaviour = {}): Promise<FakeApi> {
       : request.method === 'POST'
         ? await enqueue(request)
         : pathname === '/v1/tasks'
-          ? [200, { tasks: open() }]
+          ? [200, { tasks: behaviour.active?.().map((id) => ({ id })) ?? open() }]
           : await settled(pathname.slice('/v1/tasks/'.length))
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   }
