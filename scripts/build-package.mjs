@@ -61,7 +61,7 @@ async function build(home) {
     paths: pathsToSiblings(home, cache),
   }
   const include = ['../src']
-  const exclude = ['../src/**/*.test.ts', '../src/**/*.test-d.ts']
+  const exclude = ['test', 'test-d', 'fixture'].map((kind) => `../src/**/*.${kind}.ts`)
   writeFileSync(config, JSON.stringify({ extends: join(root, 'tsconfig.json'), compilerOptions, include, exclude }))
   const code = await foreground(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', config])
   if (code !== 0) return code

@@ -124,7 +124,7 @@ it('points at compiled files, and leaves the workspace behind', () => {
 it('publishes no sources and no tests', () => {
   const published = globSync('node_modules/@bullpen/*/**/*', { cwd: project })
   expect(published.length).toBeGreaterThan(0)
-  expect(published.filter((file) => /\.test\.|(?<!\.d)\.ts$/.test(file))).toEqual([])
+  expect(published.filter((file) => /\.(test|fixture)\.|(?<!\.d)\.ts$/.test(file))).toEqual([])
   for (const file of globSync('node_modules/@bullpen/*/package.json', { cwd: project })) {
     expect(readFileSync(join(project, file), 'utf8')).not.toContain('src/')
   }
