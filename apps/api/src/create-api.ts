@@ -1,6 +1,7 @@
 // The API of one catalogue: opens Redis and the metrics, puts the server before them, and closes all in the right order.
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { openBroker } from '@bullpen/bullmq'
 import type { Catalogue, Log } from '@bullpen/contract'
 import { type Broker, checkSettings } from '@bullpen/engine'
@@ -26,7 +27,7 @@ export interface Addresses {
 }
 
 export interface Api {
-  /** Starts listening; Redis may come later. Rejects when an address is taken. */
+  /** Waits up to a second for Redis, which may come later, and starts listening. Rejects when an address is taken. */
   listen(): Promise<Addresses>
   /** Finishes the requests that have come in, waiting ones at once, then closes Redis. Never rejects twice. */
   close(): Promise<void>
@@ -35,6 +36,8 @@ export interface Api {
 
 /** Room in Redis for what goes with the input: labels, times, ids. */
 const ENVELOPE_BYTES = 16_384
+
+const CONNECT_WITHIN_MS = 1_000
 
 /** Every request that is whole is answered within a second or so; what is left then sends its own too slowly. */
 const FINISH_WITHIN_MS = 5_000
@@ -70,11 +73,27 @@ export async function createApi({ catalogue, config = {}, log }: ApiOptions): Pr
   let closed: Promise<void> | undefined
   return {
     app,
-    listen: () => listen(app, metrics, settings, devKey),
+    async listen() {
+      await giveRedisAMoment(broker)
+      return listen(app, metrics, settings, devKey)
+    },
     close() {
       closed ??= closeInOrder(closing, app, metrics, broker, logger)
       return closed
     },
+  }
+}
+
+/** The first requests should not meet a connection that is still being made. Redis may be away: then it listens all the same. */
+async function giveRedisAMoment(broker: Broker): Promise<void> {
+  const deadline = performance.now() + CONNECT_WITHIN_MS
+  while (performance.now() < deadline) {
+    const answers = await broker.ping().then(
+      () => true,
+      () => false,
+    )
+    if (answers) return
+    await sleep(20)
   }
 }
 

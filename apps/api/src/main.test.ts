@@ -3,10 +3,10 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Accepted } from '@bullpen/contract'
-import { eventually } from '@bullpen/testkit'
-import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 
 const KEY = 'process-key-0123456789'
+const WITHIN = { timeout: 10_000, interval: 20 }
 const MAIN = new URL('./main.ts', import.meta.url).pathname
 
 function run(env: Record<string, string>, args: readonly string[] = []) {
@@ -28,7 +28,7 @@ async function started() {
     BULLPEN_NAMESPACE: `main-${process.pid}`,
   }
   const api = run(env)
-  const url = await eventually(() => /"url":"([^"]+)"/.exec(api.output())?.[1])
+  const url = await vi.waitUntil(() => /"url":"([^"]+)"/.exec(api.output())?.[1], WITHIN)
   return { ...api, url }
 }
 
@@ -53,7 +53,7 @@ describe('a process', () => {
     socket.write('POST /v1/tasks HTTP/1.1\r\nHost: x\r\n')
     await (await fetch(`${url}/readyz`)).text()
     child.kill('SIGTERM')
-    await eventually(() => output().includes('the API is stopping'))
+    await vi.waitUntil(() => output().includes('the API is stopping'), WITHIN)
     child.kill('SIGINT')
     expect(await exited).toBe(1)
   })
