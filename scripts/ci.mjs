@@ -12,7 +12,7 @@ const STEPS = [
   ],
   ['lock file', 'node', 'scripts/complete-lock.mjs', '--check'],
   ['types', 'tsc'],
-  ['dead code', 'knip'],
+  ['dead code', 'knip', '--no-config-hints'],
   ['build', 'turbo', 'run', 'build', '--output-logs=errors-only', '--ui=stream'],
   ['tests', 'node', 'scripts/test.mjs'],
 ]
