@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
+import type { Problem, TaskView } from '@bullpen/contract'
 
 interface FakeTask {
   readonly id: string
@@ -22,7 +23,7 @@ interface Behaviour {
   readonly starts?: (index: number) => number
   readonly process?: (index: number) => string
   /** The status of every answer to an enqueue, with a problem of this code. */
-  readonly refuses?: { status: number; code: string }
+  readonly refuses?: Pick<Problem, 'status' | 'code'>
 }
 
 /** What {@link fakeApi} returns; `most` is the largest number of tasks that were under way at once. */
@@ -56,18 +57,18 @@ export async function fakeApi(behaviour: Behaviour = {}): Promise<FakeApi> {
     const content = error === undefined ? await readFile(task.path) : Buffer.alloc(0)
     const md5 = createHash('md5').update(content).digest('hex')
     task.ended = true
-    return [
-      200,
-      {
-        id,
-        task: 'files.digest',
-        starts: behaviour.starts?.(index) ?? 1,
-        history: [{ process: behaviour.process?.(index) ?? `host:${1_000_000_000 + (index % 2)}:x` }],
-        ...(error === undefined
-          ? { status: 'completed', output: { md5, bytes: content.length } }
-          : { status: 'dead', error }),
-      },
-    ]
+    const process = behaviour.process?.(index) ?? `host:${1_000_000_000 + (index % 2)}:x`
+    const time = new Date().toISOString()
+    const view: Partial<TaskView> = {
+      id,
+      task: 'files.digest',
+      starts: behaviour.starts?.(index) ?? 1,
+      history: [{ start: 1, attempt: 1, state: 'DONE_SUCCESS', process, beganAt: time, endedAt: time }],
+      ...(error === undefined
+        ? { status: 'completed', output: { md5, bytes: content.length } }
+        : { status: 'dead', error }),
+    }
+    return [200, view]
   }
 
   const open = () => [...tasks.values()].filter((task) => !task.ended)

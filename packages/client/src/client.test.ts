@@ -3,16 +3,16 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
-import { defineTask, type OutputOf, type TaskView } from '@bullpen/contract'
+import { defineTask, type OutputOf, type TaskView, taskViewSchema } from '@bullpen/contract'
 import { afterEach, describe, expect, expectTypeOf, test } from 'vitest'
-import { z } from 'zod'
 import { type ClientOptions, createClient, ProblemError, TaskEndedError } from './index.ts'
 
-const square = defineTask({
-  name: 'math.square',
+/** Made of the contract's own schemas, since the client has no zod: `{ starts, queue? }` becomes `{ attempts }`. */
+const count = defineTask({
+  name: 'task.count',
   queue: 'cpu',
-  input: z.object({ n: z.int(), by: z.string().default('hand') }),
-  output: z.object({ value: z.int() }),
+  input: taskViewSchema.pick({ starts: true, queue: true }).partial({ queue: true }),
+  output: taskViewSchema.pick({ attempts: true }),
 })
 
 const ID = 'cpu-01jd3v7n8q0000000000000000'
@@ -21,15 +21,15 @@ const ACCEPTED = { id: ID, status: 'waiting', links: { self: `/v1/tasks/${ID}`, 
 function view(more: Partial<TaskView> = {}): TaskView {
   return {
     id: ID,
-    task: 'math.square',
+    task: 'task.count',
     version: 1,
     queue: 'cpu',
     status: 'completed',
     starts: 1,
     attempts: 1,
     maxAttempts: 5,
-    input: { n: 4 },
-    output: { value: 16 },
+    input: { starts: 4 },
+    output: { attempts: 16 },
     meta: {},
     enqueuedAt: '2026-01-01T00:00:00.000Z',
     history: [],
@@ -81,46 +81,46 @@ const problem = (code: string, status: number, more: object = {}) =>
 describe('enqueue', () => {
   test('posts the task with the key, the correlation id and what the caller adds', async () => {
     const { client, seen } = await api([[202, ACCEPTED]], { correlationId: 'order-7' })
-    const accepted = await client.enqueue(square, { n: 4 }, { meta: { a: 'b' }, delay: '5s', timeout: 'none' })
+    const accepted = await client.enqueue(count, { starts: 4 }, { meta: { a: 'b' }, delay: '5s', timeout: 'none' })
     expect(accepted).toEqual(ACCEPTED)
     expect(seen).toMatchObject([
       {
         method: 'POST',
         url: '/v1/tasks',
         headers: { authorization: 'Bearer k', 'x-request-id': 'order-7', 'content-type': 'application/json' },
-        body: { task: 'math.square', input: { n: 4 }, meta: { a: 'b' }, delay: '5s', timeout: 'none' },
+        body: { task: 'task.count', input: { starts: 4 }, meta: { a: 'b' }, delay: '5s', timeout: 'none' },
       },
     ])
   })
 
   test('keeps a path in front of the API', async () => {
     const { baseUrl, seen } = await api([[202, ACCEPTED]])
-    await createClient({ baseUrl: `${baseUrl}/bullpen`, key: 'k' }).enqueue(square, { n: 4 })
+    await createClient({ baseUrl: `${baseUrl}/bullpen`, key: 'k' }).enqueue(count, { starts: 4 })
     expect(seen[0]?.url).toBe('/bullpen/v1/tasks')
   })
 
   test('tells what the API refused, and where', async () => {
-    const faults = [{ path: 'input.n', message: 'too big' }]
-    const { client } = await api([problem('invalid_input', 422, { detail: 'math.square refuses it', faults })])
-    await expect(client.enqueue(square, { n: 4 })).rejects.toMatchObject({
+    const faults = [{ path: 'input.starts', message: 'too big' }]
+    const { client } = await api([problem('invalid_input', 422, { detail: 'task.count refuses it', faults })])
+    await expect(client.enqueue(count, { starts: 4 })).rejects.toMatchObject({
       name: 'ProblemError',
       code: 'invalid_input',
       status: 422,
       faults,
-      message: 'invalid_input: math.square refuses it: input.n: too big',
+      message: 'invalid_input: task.count refuses it: input.starts: too big',
     })
   })
 
   test('is not repeated when the answer is lost: the task may be stored', async () => {
     const { client, seen } = await api(['break', [202, ACCEPTED]])
-    const error = await client.enqueue(square, { n: 4 }).catch((caught) => caught)
+    const error = await client.enqueue(count, { starts: 4 }).catch((caught) => caught)
     expect(error).toMatchObject({ code: 'unreachable', status: undefined, cause: expect.any(TypeError) })
     expect(seen.length).toBe(1)
   })
 
   test('is not repeated after a 503 that names the task, and tells its id', async () => {
     const { client, seen } = await api([problem('redis_unavailable', 503, { taskId: ID }), [202, ACCEPTED]])
-    await expect(client.enqueue(square, { n: 4 })).rejects.toMatchObject({ code: 'redis_unavailable', taskId: ID })
+    await expect(client.enqueue(count, { starts: 4 })).rejects.toMatchObject({ code: 'redis_unavailable', taskId: ID })
     expect(seen.length).toBe(1)
   })
 
@@ -129,13 +129,13 @@ describe('enqueue', () => {
       [503, '<html>'],
       [202, ACCEPTED],
     ])
-    await expect(client.enqueue(square, { n: 4 })).rejects.toMatchObject({ code: 'unexpected_answer', status: 503 })
+    await expect(client.enqueue(count, { starts: 4 })).rejects.toMatchObject({ code: 'unexpected_answer', status: 503 })
     expect(seen.length).toBe(1)
   })
 
   test('is repeated after a 503 that names no task: nothing was accepted', async () => {
     const { client, seen } = await api([problem('shutting_down', 503), [202, ACCEPTED]])
-    expect(await client.enqueue(square, { n: 4 })).toEqual(ACCEPTED)
+    expect(await client.enqueue(count, { starts: 4 })).toEqual(ACCEPTED)
     expect(seen.length).toBe(2)
   })
 
@@ -143,7 +143,7 @@ describe('enqueue', () => {
     const { baseUrl } = await api([])
     const port = Number(new URL(baseUrl).port)
     servers[0]?.close()
-    const accepted = createClient({ baseUrl, key: 'k' }).enqueue(square, { n: 4 })
+    const accepted = createClient({ baseUrl, key: 'k' }).enqueue(count, { starts: 4 })
     setTimeout(() => {
       servers.push(createServer((_, response) => response.writeHead(202).end(JSON.stringify(ACCEPTED))).listen(port))
     }, 150)
@@ -154,7 +154,7 @@ describe('enqueue', () => {
     const { baseUrl } = await api([])
     servers[0]?.close()
     const { enqueue } = createClient({ baseUrl, key: 'k', retryFor: '200ms' })
-    await expect(enqueue(square, { n: 4 })).rejects.toMatchObject({
+    await expect(enqueue(count, { starts: 4 })).rejects.toMatchObject({
       code: 'unreachable',
       message: expect.stringContaining('ECONNREFUSED'),
     })
@@ -162,7 +162,7 @@ describe('enqueue', () => {
 
   test('gives up on an API that is silent', async () => {
     const { client, seen } = await api(['silence'], { requestTimeout: '50ms' })
-    await expect(client.enqueue(square, { n: 4 })).rejects.toMatchObject({ code: 'unreachable' })
+    await expect(client.enqueue(count, { starts: 4 })).rejects.toMatchObject({ code: 'unreachable' })
     expect(seen.length).toBe(1)
   })
 })
@@ -170,7 +170,7 @@ describe('enqueue', () => {
 describe('task', () => {
   test('is looked up again after a broken connection and after a 503', async () => {
     const { client, seen } = await api(['break', problem('redis_unavailable', 503), [200, view()]])
-    expect(await client.task(square, ID)).toEqual(view())
+    expect(await client.task(count, ID)).toEqual(view())
     expect(seen.map(({ url }) => url)).toEqual(Array(3).fill(`/v1/tasks/${ID}`))
   })
 
@@ -181,33 +181,33 @@ describe('task', () => {
       [200, view()],
     ])
     const before = performance.now()
-    await client.task(square, ID)
+    await client.task(count, ID)
     expect(performance.now() - before).toBeGreaterThan(990)
   })
 
   test('is not looked up again when it does not exist', async () => {
     const { client, seen } = await api([problem('task_not_found', 404)])
-    await expect(client.task(square, 'a/b?c')).rejects.toMatchObject({ code: 'task_not_found', status: 404 })
+    await expect(client.task(count, 'a/b?c')).rejects.toMatchObject({ code: 'task_not_found', status: 404 })
     expect(seen.map(({ url }) => url)).toEqual(['/v1/tasks/a%2Fb%3Fc'])
   })
 
   test('of another definition is refused, and accepted when no definition is named', async () => {
-    const { client } = await api([[200, view({ task: 'math.cube' })]])
-    await expect(client.task(square, ID)).rejects.toThrow(`${ID} is a task of math.cube, not of math.square`)
-    expect((await client.task(undefined, ID)).task).toBe('math.cube')
+    const { client } = await api([[200, view({ task: 'task.other' })]])
+    await expect(client.task(count, ID)).rejects.toThrow(`${ID} is a task of task.other, not of task.count`)
+    expect((await client.task(undefined, ID)).task).toBe('task.other')
   })
 
   test('has the types of its definition', async () => {
     const { client } = await api([[200, view()]])
-    const task = await client.task(square, ID)
-    expectTypeOf(task.task).toEqualTypeOf<'math.square'>()
-    expectTypeOf(task.input).toEqualTypeOf<{ n: number; by?: string | undefined }>()
-    expectTypeOf(task.output).toEqualTypeOf<{ value: number } | undefined>()
+    const task = await client.task(count, ID)
+    expectTypeOf(task.task).toEqualTypeOf<'task.count'>()
+    expectTypeOf(task.input).toEqualTypeOf<{ starts: number; queue?: string | undefined }>()
+    expectTypeOf(task.output).toEqualTypeOf<{ attempts: number } | undefined>()
     expectTypeOf(await client.task(undefined, ID)).toEqualTypeOf<TaskView>()
     // @ts-expect-error: the input is the definition's.
-    await client.enqueue(square, { n: '4' })
+    await client.enqueue(count, { starts: '4' })
     // @ts-expect-error: a duration has a unit.
-    await client.enqueue(square, { n: 4 }, { delay: '5' }).catch(() => undefined)
+    await client.enqueue(count, { starts: 4 }, { delay: '5' }).catch(() => undefined)
   })
 })
 
@@ -218,9 +218,9 @@ describe('result', () => {
       [200, view({ status: 'retrying', output: undefined })],
       [200, view()],
     ])
-    const output = await client.result(square, ID)
-    expectTypeOf(output).toEqualTypeOf<OutputOf<typeof square>>()
-    expect(output).toEqual({ value: 16 })
+    const output = await client.result(count, ID)
+    expectTypeOf(output).toEqualTypeOf<OutputOf<typeof count>>()
+    expect(output).toEqual({ attempts: 16 })
     expect(seen.map(({ url }) => url)).toEqual(Array(3).fill(`/v1/tasks/${ID}?wait=30`))
   })
 
@@ -230,18 +230,18 @@ describe('result', () => {
     [{ status: 'expired' } as const, 'expired', 'is expired'],
   ])('of a task that ended as %j is an error', async (ended, code, message) => {
     const { client } = await api([[200, view({ output: undefined, ...ended })]])
-    const error = await client.result(square, ID).catch((caught) => caught)
+    const error = await client.result(count, ID).catch((caught) => caught)
     expect(error).toBeInstanceOf(TaskEndedError)
     expect(error).toMatchObject({ code, task: { id: ID, ...ended }, message: `task ${ID} ${message}` })
   })
 
   test('is no longer waited for after the timeout, or when the signal aborts', async () => {
     const { client } = await api(['silence'])
-    await expect(client.result(square, ID, { timeout: '50ms' })).rejects.toMatchObject({ name: 'TimeoutError' })
+    await expect(client.result(count, ID, { timeout: '50ms' })).rejects.toMatchObject({ name: 'TimeoutError' })
     const reason = new Error('enough')
     const stop = new AbortController()
     setTimeout(() => stop.abort(reason), 50)
-    await expect(client.result(square, ID, { timeout: '1h', signal: stop.signal })).rejects.toBe(reason)
+    await expect(client.result(count, ID, { timeout: '1h', signal: stop.signal })).rejects.toBe(reason)
   })
 })
 
@@ -271,7 +271,7 @@ describe('list', () => {
 
 test('says so when the address is not one of an API', async () => {
   const { client } = await api([[200, '<html>']])
-  await expect(client.task(square, ID)).rejects.toMatchObject({ code: 'unexpected_answer', status: 200 })
+  await expect(client.task(count, ID)).rejects.toMatchObject({ code: 'unexpected_answer', status: 200 })
   const wrong = expect.objectContaining({ code: 'invalid_configuration' })
   expect(() => createClient({ baseUrl: 'localhost:8080', key: 'k' })).toThrow(wrong)
   expect(new ProblemError({ code: 'unreachable' }).message).toBe('unreachable')
