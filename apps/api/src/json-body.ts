@@ -1,12 +1,29 @@
 // Reads a JSON body and refuses what would hurt later: broken text, `__proto__` keys, endless nesting, infinite numbers.
 import { isUtf8 } from 'node:buffer'
 import { BullpenError } from '@bullpen/contract'
+import type { FastifyInstance } from 'fastify'
 
 /** JSON.parse takes any depth, but writing and checking recurse: 30,000 levels overflow the stack. */
 const DEEPEST = 100
 
+/** Text and forms are not taken: a form of another site could send them without asking. */
+export function acceptJsonAlone(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
+    try {
+      const encoding = request.headers['content-encoding'] ?? 'identity'
+      if (encoding !== 'identity') {
+        throw new BullpenError('unsupported_media_type', `the body is encoded as ${encoding}; send it as it is`)
+      }
+      done(null, parseJsonBody(body))
+    } catch (error) {
+      done(error as Error)
+    }
+  })
+}
+
 /** @throws BullpenError `malformed_json` or `invalid_request`. */
-export function parseJsonBody(body: Buffer): unknown {
+function parseJsonBody(body: Buffer): unknown {
   if (body.length === 0) throw new BullpenError('malformed_json', 'the body is empty; a JSON object is expected')
   if (!isUtf8(body)) throw new BullpenError('malformed_json', 'the body is not UTF-8')
   const value = parse(body.toString())

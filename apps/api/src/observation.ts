@@ -1,0 +1,50 @@
+// What is counted and logged of each request: its route and how it ended, never its query.
+import type { Log } from '@bullpen/contract'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+
+export interface AnsweredRequest {
+  readonly method: string
+  readonly route: string
+  readonly status: number
+  readonly seconds: number
+}
+
+export interface Observers {
+  readonly log: Log
+  readonly observe: (request: AnsweredRequest) => void
+}
+
+export function observeAnswers(app: FastifyInstance, { log, observe }: Observers): void {
+  app.addHook('onResponse', (request, reply, done) => {
+    const answered = {
+      method: request.method,
+      route: routeOf(request),
+      status: reply.statusCode,
+      seconds: reply.elapsedTime / 1_000,
+    }
+    observe(answered)
+    log[levelOf(reply)](
+      {
+        requestId: request.id,
+        method: answered.method,
+        route: answered.route,
+        status: answered.status,
+        durationMs: Math.round(reply.elapsedTime),
+        ...(request.taskId === undefined ? {} : { id: request.taskId }),
+      },
+      'request answered',
+    )
+    done()
+  })
+}
+
+/** A line for each request that went well would cost more than the request; the metrics count them. */
+function levelOf({ statusCode }: FastifyReply): keyof Log {
+  if (statusCode >= 500) return 'warn'
+  return statusCode >= 400 ? 'info' : 'debug'
+}
+
+/** The pattern, such as `/v1/tasks/:id`; `none` where no route fits. */
+export function routeOf(request: FastifyRequest): string {
+  return request.routeOptions.url ?? 'none'
+}
