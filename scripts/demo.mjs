@@ -6,6 +6,7 @@ import { foreground } from './foreground.mjs'
 import { readOptions } from './options.mjs'
 import { createPlatform, root } from './platform.mjs'
 import { runningPlatform } from './platform-file.mjs'
+import { endWithMe } from './throwaway-redis.mjs'
 import { explain } from './user-error.mjs'
 
 const say = (line) => console.error(line) // stdout is the list
@@ -36,8 +37,10 @@ async function findPlatform(real) {
   const home = mkdtempSync(join(tmpdir(), 'bullpen-demo-'))
   const namespace = `demo-${process.pid}-${Date.now().toString(36)}`
   const platform = createPlatform({ home, filesRoots: [real], namespace, anyPorts: true, say })
+  let callOff = () => {}
   const end = async () => {
     await platform.down()
+    callOff()
     rmSync(home, { recursive: true, force: true })
   }
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
@@ -45,6 +48,7 @@ async function findPlatform(real) {
   for (const signal of signals) process.once(signal, early)
   try {
     const where = await platform.up()
+    if (where.redis.pid !== undefined) callOff = endWithMe({ pid: where.redis.pid, dir: home })
     for (const signal of signals) process.off(signal, early) // from here on the demo ends first, then the platform
     return { where, end }
   } catch (error) {

@@ -1,9 +1,6 @@
 // Gives a whole test run one Redis: found or started before the first test, ended and forgotten after the last.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { resolveRedis } from './redis.mjs'
 import { CONTAINER_COMMAND, engineAnswers, imageIsHere, pullImage } from './redis-docker.mjs'
+import { throwawayRedis } from './throwaway-redis.mjs'
 
 /** The Docker step of the tests: testcontainers, whose containers take no directory and leave nothing behind. */
 async function startWithTestcontainers({ image }) {
@@ -18,12 +15,8 @@ async function startWithTestcontainers({ image }) {
 
 /** @param {import('vitest/node').TestProject} project */
 export default async function setup(project) {
-  const dataDir = mkdtempSync(join(tmpdir(), 'bullpen-test-redis-'))
   const docker = { answers: engineAnswers, has: imageIsHere, pull: pullImage, start: startWithTestcontainers }
-  const redis = await resolveRedis({ dataDir, docker })
+  const redis = await throwawayRedis('test-redis', { docker })
   project.provide('redisUrl', redis.url)
-  return async () => {
-    await redis.stop()
-    rmSync(dataDir, { recursive: true, force: true })
-  }
+  return redis.end
 }
