@@ -5,9 +5,7 @@ import { type DrainReport, makePool, type Pool } from '@bullpen/bullmq'
 import {
   BullpenError,
   type Catalogue,
-  type Handler,
   type Handlers,
-  handlerIn,
   type Log,
   milliseconds,
   nearest,
@@ -115,7 +113,6 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   return {
     log,
     async start() {
-      await assertModules(handlers)
       resources = await openResources(options.resources ?? ({} as ResourceOpeners<R>), log)
       try {
         probes = await serveProbes({ notReady, exposition: telemetry.exposition }, settings)
@@ -132,13 +129,6 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
       drained ??= drain(hurry)
       return drained
     },
-  }
-}
-
-/** A handler must be found in the module that it names, or it could not be run alone in a thread or process of its own. */
-async function assertModules(handlers: object): Promise<void> {
-  for (const { task, module } of Object.values(handlers) as Handler[]) {
-    handlerIn(await import(module), task.name, module)
   }
 }
 

@@ -14,19 +14,6 @@ export function encodeEnvelope(task: NewTask): Envelope {
   }
 }
 
-/** A completed job's return value: the output and the end together, so that recording success is still one command. */
-export interface StoredSuccess {
-  readonly output: unknown
-  readonly end: AttemptEnd
-}
-
-export function decodeSuccess(returnValue: string | undefined): StoredSuccess | undefined {
-  const stored = parseJson(returnValue)
-  if (typeof stored !== 'object' || stored === null || !('end' in stored)) return undefined
-  const end = attemptEndSchema.safeParse(stored.end)
-  return end.success ? { end: end.data, output: 'output' in stored ? stored.output : undefined } : undefined
-}
-
 /** What an operator reads as the failure's reason: `RECOVER_ERR (unexpected_error): TypeError: …`. */
 export function describeEnd({ state, reason, code, message }: AttemptEnd): string {
   const why = reason ?? code

@@ -9,7 +9,6 @@ import {
   type TakenTask,
 } from '@bullpen/engine'
 import { type Job, Worker } from 'bullmq'
-import type { StoredSuccess } from './codec.ts'
 import { workerConnection } from './connection.ts'
 import { prefixOf, queueKeys } from './keys.ts'
 import { obey, taken } from './processor.ts'
@@ -86,7 +85,7 @@ export function makePool(options: PoolOptions): Pool {
       await redis.hset(keys.job(job.id ?? ''), 'stacktrace', JSON.stringify(stacks))
     }
     // Two parameters: with a third, BullMQ makes a controller for each job, and cancels what the engine is to decide.
-    const processor = async (job: Job, token = ''): Promise<StoredSuccess> => {
+    const processor = async (job: Job, token = ''): Promise<unknown> => {
       const task = taken(job)
       running.add(task)
       try {
@@ -99,6 +98,8 @@ export function makePool(options: PoolOptions): Pool {
       connection: redis,
       prefix: prefixOf(namespace, queue),
       autorun: false,
+      // Stored with each task that it takes: the record of a success tells by it which process it was.
+      name: host.process,
       concurrency,
       lockDuration: LOCK_MS,
       lockRenewTime: LOCK_RENEWAL_MS,

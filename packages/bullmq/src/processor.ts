@@ -2,7 +2,7 @@
 import type { TaskId } from '@bullpen/contract'
 import type { Conclusion, TakenTask } from '@bullpen/engine'
 import { type Job, WaitingError } from 'bullmq'
-import { encodeStack, type StoredSuccess } from './codec.ts'
+import { encodeStack } from './codec.ts'
 import { AttemptFailed } from './retry-seam.ts'
 
 /** How many ends are kept with a task; older ones are dropped. */
@@ -30,10 +30,11 @@ export async function obey(
   job: Job,
   token: string,
   keepStacks: KeepStacks,
-): Promise<StoredSuccess> {
+): Promise<unknown> {
   switch (verdict.kind) {
     case 'completed':
-      return { output: verdict.output, end }
+      // The output alone: start, attempt, process and times of a success are what BullMQ's own fields say already.
+      return verdict.output
     case 'retrying':
     case 'dead':
       // Said here and not when it was added, so that a waiting job does not pay for it in Redis.

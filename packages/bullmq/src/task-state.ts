@@ -8,7 +8,7 @@ import {
   type TaskStatus,
 } from '@bullpen/contract'
 import type { ChainableCommander } from 'ioredis'
-import { decodeStacks, decodeSuccess, parseJson } from './codec.ts'
+import { decodeStacks, parseJson } from './codec.ts'
 import type { QueueKeys } from './keys.ts'
 
 /** How many commands {@link askState} adds. */
@@ -33,10 +33,10 @@ export function readState(id: TaskId, queue: string, answers: readonly unknown[]
   if (!isHash(fields) || fields['name'] === undefined) return undefined
   const envelope = envelopeSchema.safeParse(parseJson(fields['data']))
   const stored = envelope.success ? envelope.data : undefined
-  const success = decodeSuccess(fields['returnvalue'])
   const starts = count(fields['ats'])
   const attempts = count(fields['atm'])
-  const history = [...decodeStacks(fields['stacktrace']), ...(success === undefined ? [] : [success.end])]
+  const history = decodeStacks(fields['stacktrace'])
+  if (completed !== null) history.push(successOf(fields, starts, attempts))
   if (failed !== null) history.push(...unrecordedDeath(fields, starts, attempts, history))
   const status = statusOf({ locked: locked === 1, delayed, completed, failed, attempts, last: history.at(-1) })
   return {
@@ -56,7 +56,7 @@ export function readState(id: TaskId, queue: string, answers: readonly unknown[]
     startedAt: optional(fields['processedOn']),
     endedAt: optional(fields['finishedOn']),
     progress: readProgress(fields['progress']),
-    output: status === 'completed' ? success?.output : undefined,
+    output: status === 'completed' ? parseJson(fields['returnvalue']) : undefined,
     history,
   }
 }
@@ -76,6 +76,12 @@ function statusOf({ locked, delayed, completed, failed, attempts, last }: Facts)
   if (failed !== null) return last?.state === 'TERMINATED_STOP_SIGNAL' ? 'cancelled' : 'dead'
   if (delayed !== null) return attempts > 0 ? 'retrying' : 'scheduled'
   return locked ? 'active' : 'waiting'
+}
+
+/** A success has no record of its own: BullMQ's fields say all of it, and the success path stays one command. */
+function successOf(fields: Readonly<Record<string, string>>, start: number, attempt: number): AttemptEnd {
+  const [beganAt, endedAt] = [count(fields['processedOn']), count(fields['finishedOn'])]
+  return { start, attempt, state: 'DONE_SUCCESS', process: fields['pb'] ?? 'unknown', beganAt, endedAt }
 }
 
 /** BullMQ itself fails a job whose process died too often, without calling anybody: that start has no record of its own. */
