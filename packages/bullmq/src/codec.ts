@@ -7,7 +7,6 @@ export function encodeEnvelope(task: NewTask): Envelope {
     v: ENVELOPE_VERSION,
     version: task.version,
     input: task.input,
-    enqueuedAt: task.enqueuedAt,
     ...(task.meta !== undefined && { meta: task.meta }),
     ...(task.correlationId !== undefined && { correlationId: task.correlationId }),
     ...(task.timeoutMs !== undefined && { timeoutMs: task.timeoutMs }),
@@ -29,14 +28,17 @@ export function encodeStack(end: AttemptEnd, error: unknown): string {
   return `${JSON.stringify(end)}\n${stack}`
 }
 
-/** The ends among a job's stored stacks, oldest first; what is not ours (BullMQ's own failures) is left out. */
+/** The end that a stored stack begins with; undefined when the stack is not ours but of a failure of BullMQ's own. */
+export function decodeStack(stack: unknown): AttemptEnd | undefined {
+  if (typeof stack !== 'string') return undefined
+  return attemptEndSchema.safeParse(parseJson(stack.split('\n', 1)[0])).data
+}
+
+/** The ends among a job's stored stacks, oldest first. */
 export function decodeStacks(stacktrace: string | undefined): AttemptEnd[] {
   const stacks = parseJson(stacktrace)
   if (!Array.isArray(stacks)) return []
-  return stacks.flatMap((stack: unknown) => {
-    const end = attemptEndSchema.safeParse(parseJson(typeof stack === 'string' ? stack.split('\n', 1)[0] : undefined))
-    return end.success ? [end.data] : []
-  })
+  return stacks.map(decodeStack).filter((end) => end !== undefined)
 }
 
 export function parseJson(text: string | undefined): unknown {

@@ -1,4 +1,6 @@
 // BullMQ's side of Bullpen: the broker for producers, the pool for workers.
+
 export { type BrokerOptions, type BullmqBroker, openBroker } from './broker.ts'
+export { decodeStack } from './codec.ts'
 export { type DrainLimits, type DrainReport, makePool, type Pool, type PoolOptions } from './pool.ts'
 export { REDIS_SETTINGS } from './redis-settings.ts'

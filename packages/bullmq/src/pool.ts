@@ -98,8 +98,6 @@ export function makePool(options: PoolOptions): Pool {
       connection: redis,
       prefix: prefixOf(namespace, queue),
       autorun: false,
-      // Stored with each task that it takes: the record of a success tells by it which process it was.
-      name: host.process,
       concurrency,
       lockDuration: LOCK_MS,
       lockRenewTime: LOCK_RENEWAL_MS,

@@ -1,5 +1,5 @@
 // The processor: turns a BullMQ job into a taken task, and the verdict on it into what BullMQ is to do.
-import type { TaskId } from '@bullpen/contract'
+import type { StoredSuccess, TaskId } from '@bullpen/contract'
 import type { Conclusion, TakenTask } from '@bullpen/engine'
 import { type Job, WaitingError } from 'bullmq'
 import { encodeStack } from './codec.ts'
@@ -13,6 +13,7 @@ export function taken(job: Job): TakenTask {
     id: job.id as TaskId,
     task: job.name,
     envelope: job.data,
+    enqueuedAt: job.timestamp,
     start: job.attemptsStarted,
     attempt: job.attemptsMade + 1,
     maxAttempts: job.opts.attempts ?? 1,
@@ -30,11 +31,10 @@ export async function obey(
   job: Job,
   token: string,
   keepStacks: KeepStacks,
-): Promise<unknown> {
+): Promise<StoredSuccess> {
   switch (verdict.kind) {
     case 'completed':
-      // The output alone: start, attempt, process and times of a success are what BullMQ's own fields say already.
-      return verdict.output
+      return { output: verdict.output, process: end.process }
     case 'retrying':
     case 'dead':
       // Said here and not when it was added, so that a waiting job does not pay for it in Redis.

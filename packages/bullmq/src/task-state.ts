@@ -3,6 +3,7 @@ import {
   type AttemptEnd,
   envelopeSchema,
   type Progress,
+  successSchema,
   type TaskId,
   type TaskRecord,
   type TaskStatus,
@@ -36,7 +37,8 @@ export function readState(id: TaskId, queue: string, answers: readonly unknown[]
   const starts = count(fields['ats'])
   const attempts = count(fields['atm'])
   const history = decodeStacks(fields['stacktrace'])
-  if (completed !== null) history.push(successOf(fields, starts, attempts))
+  const success = completed === null ? undefined : successSchema.safeParse(parseJson(fields['returnvalue'])).data
+  if (completed !== null) history.push(successOf(fields, starts, attempts, success?.process))
   if (failed !== null) history.push(...unrecordedDeath(fields, starts, attempts, history))
   const status = statusOf({ locked: locked === 1, delayed, completed, failed, attempts, last: history.at(-1) })
   return {
@@ -51,12 +53,12 @@ export function readState(id: TaskId, queue: string, answers: readonly unknown[]
     input: stored?.input,
     meta: stored?.meta ?? {},
     correlationId: stored?.correlationId,
-    enqueuedAt: stored?.enqueuedAt ?? count(fields['timestamp']),
+    enqueuedAt: count(fields['timestamp']),
     dueAt: typeof delayed === 'string' ? Math.floor(Number(delayed) / DELAYED_SCORE_STEP) : undefined,
     startedAt: optional(fields['processedOn']),
     endedAt: optional(fields['finishedOn']),
     progress: readProgress(fields['progress']),
-    output: status === 'completed' ? parseJson(fields['returnvalue']) : undefined,
+    output: success?.output,
     history,
   }
 }
@@ -78,10 +80,15 @@ function statusOf({ locked, delayed, completed, failed, attempts, last }: Facts)
   return locked ? 'active' : 'waiting'
 }
 
-/** A success has no record of its own: BullMQ's fields say all of it, and the success path stays one command. */
-function successOf(fields: Readonly<Record<string, string>>, start: number, attempt: number): AttemptEnd {
+/** Of a success only output and process are stored: BullMQ's fields say the rest. */
+function successOf(
+  fields: Readonly<Record<string, string>>,
+  start: number,
+  attempt: number,
+  process = 'unknown',
+): AttemptEnd {
   const [beganAt, endedAt] = [count(fields['processedOn']), count(fields['finishedOn'])]
-  return { start, attempt, state: 'DONE_SUCCESS', process: fields['pb'] ?? 'unknown', beganAt, endedAt }
+  return { start, attempt, state: 'DONE_SUCCESS', process, beganAt, endedAt }
 }
 
 /** BullMQ itself fails a job whose process died too often, without calling anybody: that start has no record of its own. */

@@ -3,7 +3,7 @@ import { z } from 'zod'
 
 export const ENVELOPE_VERSION = 1
 
-/** Small keys: this stands in Redis once for every waiting task. Times are milliseconds since 1970. */
+/** Small: this stands in Redis once for every task. When it was enqueued is what the job's own timestamp says. */
 export const envelopeSchema = z.object({
   /** Of the envelope itself. */
   v: z.literal(ENVELOPE_VERSION),
@@ -11,7 +11,6 @@ export const envelopeSchema = z.object({
   version: z.int().positive(),
   /** As the caller sent it: the worker parses it again, so that transforms run once, where the handler runs. */
   input: z.unknown(),
-  enqueuedAt: z.int().nonnegative(),
   meta: z.record(z.string(), z.string()).optional(),
   correlationId: z.string().optional(),
   /** The caller's own run timeout, in ms. */
@@ -19,3 +18,13 @@ export const envelopeSchema = z.object({
 })
 
 export type Envelope = z.infer<typeof envelopeSchema>
+
+/** What is stored of a success. All else that is told of it, BullMQ's own fields say. */
+export const successSchema = z.object({
+  /** Absent when the task's output is undefined. */
+  output: z.unknown().optional(),
+  /** The worker process that ran it. */
+  process: z.string(),
+})
+
+export type StoredSuccess = z.infer<typeof successSchema>

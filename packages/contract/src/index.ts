@@ -5,7 +5,7 @@ export { type AttemptEnd, attemptEndSchema } from './attempt-end.ts'
 export { type Catalogue, type DefinitionsOf, defineCatalogue, type NamesOf } from './catalogue.ts'
 // Defining tasks
 export { type Duration, formatDuration, type Limit, milliseconds } from './duration.ts'
-export { ENVELOPE_VERSION, type Envelope, envelopeSchema } from './envelope.ts'
+export { ENVELOPE_VERSION, type Envelope, envelopeSchema, type StoredSuccess, successSchema } from './envelope.ts'
 export { BullpenError, ERROR_CODES, type ErrorCode, type Fault } from './errors.ts'
 export type { Consequence, TaskEvent } from './events.ts'
 // Handling tasks

@@ -63,7 +63,7 @@ export class Attempt implements TaskContext {
   }
 
   get enqueuedAt(): Date {
-    return new Date(this.#reading.enqueuedAt)
+    return new Date(this.#taken.enqueuedAt)
   }
 
   get startedAt(): Date {

@@ -71,6 +71,8 @@ export interface TakenTask {
   readonly task: string
   /** As stored; unread. */
   readonly envelope: unknown
+  /** Milliseconds since 1970. */
+  readonly enqueuedAt: number
   readonly start: number
   readonly attempt: number
   readonly maxAttempts: number

@@ -11,7 +11,6 @@ export interface Reading {
   readonly input: unknown
   readonly meta: Readonly<Record<string, string>>
   readonly correlationId: string | undefined
-  readonly enqueuedAt: number
   readonly callTimeoutMs: number | 'none' | undefined
 }
 
@@ -38,7 +37,6 @@ export function readTask(taken: TakenTask, registry: Registry): Reading | TaskEr
     input: parsed.data,
     meta: envelope.meta ?? NO_META,
     correlationId: envelope.correlationId,
-    enqueuedAt: envelope.enqueuedAt,
     callTimeoutMs: envelope.timeoutMs,
   }
 }

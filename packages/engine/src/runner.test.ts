@@ -60,7 +60,8 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
       {
         id: makeTaskId('q', 1, new Uint8Array(10)),
         task,
-        envelope: { v: 1, version: 1, input: {}, enqueuedAt: clock.now() - 20, ...envelope },
+        envelope: { v: 1, version: 1, input: {}, ...envelope },
+        enqueuedAt: clock.now() - 20,
         start: 1,
         attempt: 1,
         maxAttempts: 3,
@@ -198,7 +199,7 @@ describe('a task that can not be read', () => {
 
   it('whose envelope is garbage is dead at once, unless a newer producer wrote it', async () => {
     const { take } = world(() => ({ n: 1 }))
-    expect(await take('test.short', { enqueuedAt: 'noon' })).toMatchObject({
+    expect(await take('test.short', { version: 'one' })).toMatchObject({
       end: { code: 'unreadable_envelope' },
       verdict: { kind: 'dead' },
     })

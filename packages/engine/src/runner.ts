@@ -75,12 +75,19 @@ function begin(taken: TakenTask, reading: Reading, host: RunnerHost): Run {
   return { kind, taken, reading, attempt, host, beganAt, beganMonotonic: host.clock.monotonic() }
 }
 
-/** Calls the handler and checks what it returns. Never rejects. */
-async function call(run: Run): Promise<Outcome> {
+/** Calls the handler and checks what it returns. Neither throws nor rejects; a promise only where the handler gave one. */
+function call({ reading, attempt }: Run): Outcome | Promise<Outcome> {
   try {
-    const returned = run.reading.runnable.handle(run.attempt)
-    // Awaiting a plain value would cost a short task a turn of the microtask queue.
-    return checkOutput(isThenable(returned) ? await returned : returned, run.reading)
+    const returned = reading.runnable.handle(attempt)
+    return isThenable(returned) ? settle(returned, reading) : checkOutput(returned, reading)
+  } catch (thrown) {
+    return outcomeOfThrow(thrown)
+  }
+}
+
+async function settle(returned: PromiseLike<unknown>, reading: Reading): Promise<Outcome> {
+  try {
+    return checkOutput(await returned, reading)
   } catch (thrown) {
     return outcomeOfThrow(thrown)
   }
@@ -106,7 +113,7 @@ function checkOutput(returned: unknown, { runnable }: Reading): Outcome {
 async function callTimed(run: Run): Promise<Outcome> {
   const { host, attempt, reading } = run
   return runTimed({
-    call: () => call(run),
+    call: async () => call(run),
     limits: limitsOf(reading.runnable.definition, host.limits, reading.callTimeoutMs),
     clock: host.clock,
     interruptible: host.interruptible,
