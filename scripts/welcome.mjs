@@ -22,7 +22,7 @@ export function welcome({ apiUrl, key, redisUrl, api, redis, workers, filesRoots
   const origin = { env: 'REDIS_URL', binary: 'ours, in .bullpen/redis', docker: 'a container of ours' }[redis.origin]
   const places = [
     ['API', apiUrl],
-    ['API reference', `${apiUrl}/reference`],
+    ['API reference', `${apiUrl}/board/login?key=${key}&next=/reference`],
     ['OpenAPI', `${apiUrl}/openapi.json`],
     ['Bull Board', `${apiUrl}/board/login?key=${key}`],
     ['Metrics', api.metrics],

@@ -1,6 +1,7 @@
 // The API's settings: what each is called, what it may be, and which of them contradict each other.
+import { REDIS_SETTINGS } from '@bullpen/bullmq'
 import type { PartialSettings, SettingsOf, SettingsRule, SettingsTable } from '@bullpen/engine'
-import { LOG_LEVELS } from '@bullpen/telemetry'
+import { LOG_SETTINGS } from '@bullpen/telemetry'
 import { z } from 'zod'
 
 /** A key stands in a header, in a link and in a comma-separated list: RFC 6750's characters, and none of them a comma. */
@@ -24,30 +25,12 @@ const portSchema = z.coerce.number().int().min(0).max(65_535)
 const hostSchema = z.string().min(1)
 
 export const API_SETTINGS = {
-  redisUrl: {
-    env: 'REDIS_URL',
-    schema: z
-      .url({ protocol: /^rediss?$/, error: 'a URL like redis://127.0.0.1:6379' })
-      .default('redis://127.0.0.1:6379'),
-    help: 'The Redis or Valkey server that holds the queues.',
-  },
-  namespace: {
-    env: 'BULLPEN_NAMESPACE',
-    schema: z
-      .string()
-      .regex(/^[a-z][a-z0-9-]{0,39}$/, 'lower-case letters, digits and dashes, starting with a letter, at most 40')
-      .default('bullpen'),
-    help: 'Prefix of every key in Redis; processes that share tasks share it.',
-  },
+  ...REDIS_SETTINGS,
+  ...LOG_SETTINGS,
   environment: {
     env: 'BULLPEN_ENV',
     schema: z.enum(['development', 'production']).default('production'),
     help: 'In development a key is made that opens the API from this machine alone; in production there must be keys.',
-  },
-  logLevel: {
-    env: 'BULLPEN_LOG_LEVEL',
-    schema: z.enum(LOG_LEVELS).default('info'),
-    help: 'The least serious log line that is written.',
   },
   host: {
     env: 'BULLPEN_API_HOST',

@@ -1,5 +1,5 @@
 import { isFinal, makeTaskId, TaskError } from '@bullpen/contract'
-import { eventually } from '@bullpen/testkit'
+import { eventually, privateRedis } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { long, rig, short } from './rig.fixture.ts'
 
@@ -146,6 +146,20 @@ describe('waiting for the end', () => {
     resolve()
     await waiting
     expect((latencies[0] ?? Number.NaN) - ended).toBeLessThan(500)
+  })
+
+  it('is refused within a second when Redis does not answer, and goes on when it does', async () => {
+    const server = await privateRedis()
+    await server.start()
+    const { enqueue, settled, startPool } = await rig({ redisUrl: server.url })
+    const id = await enqueue(short, { input: { n: 4 } })
+    server.freeze()
+    const began = performance.now()
+    await expect(settled(id)).rejects.toMatchObject({ code: 'redis_unavailable' })
+    expect(performance.now() - began).toBeLessThan(1_000)
+    server.thaw()
+    await startPool()
+    expect(await eventually(() => settled(id).catch(() => undefined))).toMatchObject({ output: { n: 4 } })
   })
 
   it('gives the task as it stands when the caller waits no longer', async () => {

@@ -104,8 +104,9 @@ export function openBroker({ redisUrl, namespace, queues, sizeLimit, log }: Brok
       let changed = Promise.withResolvers<void>()
       const wake = (): void => changed.resolve()
       signal.addEventListener('abort', wake)
-      const stopWatching = await home.settlements.watch(id, wake)
+      const watching = home.settlements.watch(id, wake)
       try {
+        await answered(watching.followed)
         for (;;) {
           // Before the look, so that what happens during it is not missed.
           changed = Promise.withResolvers()
@@ -115,7 +116,7 @@ export function openBroker({ redisUrl, namespace, queues, sizeLimit, log }: Brok
         }
       } finally {
         signal.removeEventListener('abort', wake)
-        stopWatching()
+        watching.stop()
       }
     },
 

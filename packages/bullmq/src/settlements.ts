@@ -11,12 +11,15 @@ const PAUSE_AFTER_ERROR_MS = 200
 
 type Wake = () => void
 
+export interface Watching {
+  /** Once it resolves, no event is missed. It waits as long as Redis is away. */
+  readonly followed: Promise<void>
+  stop(): void
+}
+
 export interface Settlements {
-  /**
-   * Calls `wake` whenever the task may have ended: on its event, and each second. Resolves, with the function that ends
-   * this, once the stream is followed: an event after that is not missed.
-   */
-  watch(id: string, wake: Wake): Promise<() => void>
+  /** Calls `wake` whenever the task may have ended: on its event, and each second; until `stop` is called. */
+  watch(id: string, wake: Wake): Watching
   close(): void
 }
 
@@ -61,18 +64,18 @@ export function followSettlements(events: string, connect: () => Redis, log: Log
   }
 
   return {
-    async watch(id, wake) {
+    watch(id, wake) {
       const wakes = waiting.get(id) ?? new Set()
       waiting.set(id, wakes.add(wake))
       const recheck = setInterval(wake, RECHECK_MS)
       following ??= follow()
-      await following.ready
-      return () => {
+      const stop = (): void => {
         clearInterval(recheck)
         wakes.delete(wake)
         if (wakes.size === 0 && waiting.get(id) === wakes) waiting.delete(id)
         if (waiting.size === 0) stopFollowing()
       }
+      return { followed: following.ready, stop }
     },
     close: stopFollowing,
   }

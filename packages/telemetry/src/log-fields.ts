@@ -17,6 +17,15 @@ export const LOG_FIELDS = {
   from: 'the state that a pool was in',
   to: 'the state that a pool is in now',
   correlationId: 'follows one request through every line',
+  requestId: "one HTTP request's",
+  method: "the request's",
+  route: "the route's pattern, never the URL",
+  status: 'the HTTP status that was answered',
+  url: 'where this process listens',
+  signal: 'that the process was told to end with',
+  abandoned: 'how many tasks were still running at the end of the drain',
+  dropped: 'how many times a line like this was left unsaid since the last one',
+  resource: "the name of a worker's resource",
   err: 'type, message, code, stack and causes',
 } as const satisfies Readonly<Record<string, string>>
 

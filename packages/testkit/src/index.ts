@@ -1,3 +1,4 @@
 // For tests, users' and ours.
 export { eventually } from './eventually.ts'
 export { type FakeClock, fakeClock } from './fake-clock.ts'
+export { privateRedis } from './private-redis.ts'

@@ -23,7 +23,7 @@ type StartRedisServer = (options: Options) => Promise<RedisServer>
 export async function privateRedis() {
   const { startRedisServer } = (await import(script('redis.mjs'))) as { startRedisServer: StartRedisServer }
   const { freePort } = (await import(script('ports.mjs'))) as { freePort: () => Promise<number> }
-  const dir = mkdtempSync(join(tmpdir(), 'bullpen-api-redis-'))
+  const dir = mkdtempSync(join(tmpdir(), 'bullpen-private-redis-'))
   const port = await freePort()
   let server: RedisServer | undefined
   onTestFinished(async () => {
