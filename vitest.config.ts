@@ -10,7 +10,7 @@ declare module 'vitest' {
 
 export default defineConfig({
   test: {
-    include: ['{packages,apps}/*/src/**/*.test.ts', 'scripts/**/*.test.mjs', 'k8s/**/*.test.ts'],
+    include: ['{packages,apps}/*/src/**/*.test.ts', 'scripts/**/*.test.mjs', 'k8s/**/*.test.ts', 'docs/**/*.test.ts'],
     globalSetup: ['scripts/test-redis.mjs'],
     reporters: ['default', './scripts/reporter.mjs'],
     passWithNoTests: false,
