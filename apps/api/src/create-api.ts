@@ -1,9 +1,8 @@
 // The API of one catalogue: opens Redis and the metrics, puts the server before them, and closes all in the right order.
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openBroker } from '@bullpen/bullmq'
-import type { Catalogue, Log } from '@bullpen/contract'
+import { BullpenError, type Catalogue, type Log, VERSION } from '@bullpen/contract'
 import { type Broker, checkSettings } from '@bullpen/engine'
 import { createLog, createTelemetry, type Telemetry } from '@bullpen/telemetry'
 import type { FastifyInstance } from 'fastify'
@@ -27,11 +26,12 @@ export interface Addresses {
 }
 
 export interface Api {
-  /** Waits up to a second for Redis, which may come later, and starts listening. Rejects when an address is taken. */
+  /** Waits up to a second for Redis, which may come later, and starts listening. Rejects with `invalid_configuration` when an address is taken. */
   listen(): Promise<Addresses>
   /** Finishes the requests that have come in, waiting ones at once, then closes Redis. Never rejects twice. */
   close(): Promise<void>
   readonly app: FastifyInstance
+  readonly log: Log
 }
 
 /** Room in Redis for what goes with the input: labels, times, ids. */
@@ -46,8 +46,7 @@ const FINISH_WITHIN_MS = 5_000
 export async function createApi({ catalogue, config = {}, log }: ApiOptions): Promise<Api> {
   const settings = checkSettings(API_SETTINGS, API_RULES, config)
   const logger = log ?? createLog({ level: settings.logLevel, name: 'bullpen-api' })
-  const version = readVersion()
-  const telemetry = createTelemetry({ role: 'api', version })
+  const telemetry = createTelemetry({ role: 'api', version: VERSION })
   const { redisUrl, namespace, bodyLimit } = settings
   const { queues } = catalogue
   const broker = openBroker({ redisUrl, namespace, queues, sizeLimit: bodyLimit + ENVELOPE_BYTES, log: logger })
@@ -63,7 +62,7 @@ export async function createApi({ catalogue, config = {}, log }: ApiOptions): Pr
     randomBytes,
     closing: closing.signal,
     keyring: createKeyring(settings.keys, devKey),
-    version,
+    version: VERSION,
     bodyLimit,
     secureCookie: settings.environment === 'production',
     observe: telemetry.httpObserved,
@@ -73,6 +72,7 @@ export async function createApi({ catalogue, config = {}, log }: ApiOptions): Pr
   let closed: Promise<void> | undefined
   return {
     app,
+    log: logger,
     async listen() {
       await giveRedisAMoment(broker)
       return listen(app, metrics, settings, devKey)
@@ -103,8 +103,14 @@ async function listen(
   { host, port, metricsHost, metricsPort }: ApiSettings,
   devKey: string | undefined,
 ): Promise<Addresses> {
-  const metricsAt = await metrics.listen(metricsHost, metricsPort)
-  await app.listen({ host, port })
+  const metricsAt = await metrics
+    .listen(metricsHost, metricsPort)
+    .catch((cause) =>
+      Promise.reject(cantListen('metrics', 'BULLPEN_API_METRICS_PORT', metricsHost, metricsPort, cause)),
+    )
+  await app
+    .listen({ host, port })
+    .catch((cause) => Promise.reject(cantListen('the API', 'BULLPEN_API_PORT', host, port, cause)))
   const address = app.server.address()
   const url = httpUrl(host, typeof address === 'object' && address !== null ? address.port : port)
   return {
@@ -112,6 +118,11 @@ async function listen(
     metricsUrl: `${httpUrl(metricsHost, metricsAt)}/metrics`,
     boardUrl: devKey === undefined ? `${url}/board/` : `${url}/board/login?key=${encodeURIComponent(devKey)}`,
   }
+}
+
+function cantListen(what: string, variable: string, host: string, port: number, cause: Error): BullpenError {
+  const message = `${what} can't listen on ${host}:${port} (${variable}): ${cause.message}`
+  return new BullpenError('invalid_configuration', message, { cause })
 }
 
 async function closeInOrder(
@@ -155,13 +166,4 @@ function httpUrl(host: string, port: number): string {
 
 function makeKey(): string {
   return randomBytes(24).toString('base64url')
-}
-
-/** Beside the compiled files, one folder up from the sources. */
-function readVersion(): string {
-  const file = ['./package.json', '../package.json']
-    .map((path) => new URL(path, import.meta.url))
-    .find((candidate) => existsSync(candidate))
-  if (file === undefined) return 'unknown'
-  return (JSON.parse(readFileSync(file, 'utf8')) as { readonly version: string }).version
 }

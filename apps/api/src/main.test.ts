@@ -71,7 +71,7 @@ describe('a configuration', () => {
     ],
   ])('%s stops the start and says why', async (_name, env, args, message) => {
     const { exited, output } = run(env, args)
-    expect(await exited).toBe(1)
+    expect(await exited).toBe(2)
     expect(output()).toMatch(message)
     expect(output()).not.toContain('    at ')
   })

@@ -1,11 +1,9 @@
-// Runs the API with the example catalogue until it is told to stop.
+// The example API: Bullpen's catalogue over HTTP.
 import { readFileSync } from 'node:fs'
 import { BullpenError } from '@bullpen/contract'
 import { readSettings } from '@bullpen/engine'
 import { catalogue } from '@bullpen/tasks'
-import { createLog } from '@bullpen/telemetry'
-import { API_RULES, API_SETTINGS, createApi } from './index.ts'
-import { runUntilStopped } from './run.ts'
+import { API_RULES, API_SETTINGS, createApi, runUntilSignalled } from './index.ts'
 
 try {
   const config = readSettings('API', API_SETTINGS, API_RULES, {
@@ -13,9 +11,8 @@ try {
     env: process.env,
     readFile: (path) => readFileSync(path, 'utf8'),
   })
-  const log = createLog({ level: config.logLevel, name: 'bullpen-api' })
-  await runUntilStopped(await createApi({ catalogue, config, log }), log)
+  process.exit(await runUntilSignalled(await createApi({ catalogue, config })))
 } catch (error) {
-  console.error(error instanceof BullpenError ? error.message : error)
-  process.exitCode = 1
+  console.error(error instanceof BullpenError ? `bullpen-api: ${error.message}` : error)
+  process.exit(2)
 }

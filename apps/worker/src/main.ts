@@ -15,9 +15,9 @@ try {
     { argv: process.argv.slice(2), env: process.env, readFile: (path) => readFileSync(path, 'utf8') },
   )
   const resources = workerResources({ filesRoots, receiptEndpoint })
-  process.exitCode = await runUntilSignalled(createWorker({ catalogue, handlers, resources, config }))
+  // At once: a handler that goes on after its attempt was abandoned would keep the process alive.
+  process.exit(await runUntilSignalled(createWorker({ catalogue, handlers, resources, config })))
 } catch (error) {
-  if (!(error instanceof BullpenError)) throw error
-  console.error(`bullpen-worker: ${error.message}`)
-  process.exitCode = 2
+  console.error(error instanceof BullpenError ? `bullpen-worker: ${error.message}` : error)
+  process.exit(2)
 }

@@ -1,6 +1,7 @@
 // The worker's own small HTTP server: liveness, readiness and metrics.
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { BullpenError } from '@bullpen/contract'
 
 export interface ProbeAnswers {
   /** Undefined: ready. Otherwise why not. */
@@ -13,7 +14,7 @@ export interface Probes {
   close(): Promise<void>
 }
 
-/** Resolves when it listens; rejects when the port is taken. */
+/** Resolves when it listens. @throws BullpenError `invalid_configuration` when it can't, as when the port is taken. */
 export async function serveProbes(
   answers: ProbeAnswers,
   { host, port }: { host: string; port: number },
@@ -58,9 +59,12 @@ async function answer(answers: ProbeAnswers, method: string, url: string) {
 
 function listening(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', reject)
+    server.once('error', (cause) => {
+      const message = `probes and metrics can't listen on ${host}:${port} (BULLPEN_WORKER_PORT): ${cause.message}`
+      reject(new BullpenError('invalid_configuration', message, { cause }))
+    })
     server.listen(port, host, () => {
-      server.off('error', reject)
+      server.removeAllListeners('error')
       resolve()
     })
   })

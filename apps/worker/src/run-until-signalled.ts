@@ -1,7 +1,10 @@
 // Runs a worker as a process: started, drained on SIGTERM or SIGINT, hurried by a second signal, with an exit code.
 import type { BullpenWorker } from './create-worker.ts'
 
-/** 0: all ended well. 1: tasks were abandoned, which others will recover; the log names each. */
+/**
+ * Resolves with the code to exit with. 0: all ended well. 1: tasks were abandoned, which others will recover; the log names
+ * each, and only an exit stops them. Rejects when the worker can't start.
+ */
 export async function runUntilSignalled(worker: BullpenWorker): Promise<0 | 1> {
   const hurry = new AbortController()
   const { promise: signalled, resolve } = Promise.withResolvers<NodeJS.Signals>()

@@ -20,17 +20,16 @@ const concurrencySchema = z.coerce
   .min(0, 'a concurrency is from 0 (cores x 2) to 10000')
   .max(10_000, 'a concurrency is from 0 (cores x 2) to 10000')
 
-/** `cpu=4,files=20`, or an object of the same. */
+const POOL_FORM = 'pools are written as queue=concurrency, separated by commas, such as cpu=4,files=20'
+
+/** `cpu=4,files=20`, or an object of the same. Text of another form stays text, for the record to refuse. */
 const poolsSchema = z.preprocess(
-  (given) => (typeof given === 'string' ? Object.fromEntries(given.split(',').map(nameAndValue)) : given),
-  z
-    .record(z.string().regex(QUEUE_NAME, 'a pool is written as queue=concurrency, such as cpu=4'), concurrencySchema)
-    .optional(),
+  (given) => (typeof given === 'string' && /^[^=,]+=[^=,]+(,[^=,]+=[^=,]+)*$/.test(given) ? readPools(given) : given),
+  z.record(z.string().regex(QUEUE_NAME, POOL_FORM), concurrencySchema, POOL_FORM).optional(),
 )
 
-function nameAndValue(part: string): [string, string] {
-  const equals = part.indexOf('=')
-  return equals < 0 ? [part.trim(), ''] : [part.slice(0, equals).trim(), part.slice(equals + 1).trim() || 'none']
+function readPools(text: string): Record<string, string> {
+  return Object.fromEntries(text.split(',').map((pool) => pool.split('=').map((part) => part.trim())))
 }
 
 export const WORKER_SETTINGS = {

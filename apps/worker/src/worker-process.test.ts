@@ -1,0 +1,154 @@
+// Worker processes with real signals: what a drain, a crash and a wrong configuration do to their tasks.
+import { spawn } from 'node:child_process'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { openBroker } from '@bullpen/bullmq'
+import { type Log, makeTaskId, type TaskId } from '@bullpen/contract'
+import { eventually } from '@bullpen/testkit'
+import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { slowTasks } from './stubborn-worker.fixture.ts'
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
+const program = (name: string): string => new URL(name, import.meta.url).pathname
+
+function run(file: string, args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
+  const child = spawn(process.execPath, [program(file), ...args], { env: { PATH: process.env['PATH'], ...env } })
+  let output = ''
+  child.stdout.on('data', (chunk) => (output += chunk))
+  child.stderr.on('data', (chunk) => (output += chunk))
+  const exited = new Promise<number | null>((resolve) => child.on('exit', (code) => resolve(code)))
+  onTestFinished(() => void child.kill('SIGKILL'))
+  return { child, exited, output: () => output }
+}
+
+async function slowQueue() {
+  const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
+  const broker = openBroker({ redisUrl, namespace, queues: slowTasks.queues, sizeLimit: 10_000, log: silent })
+  onTestFinished(async () => {
+    await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
+    await broker.close()
+  })
+  await eventually(() => broker.ping().then(() => true))
+  return {
+    broker,
+    async start() {
+      const worker = run('stubborn-worker.fixture.ts', [redisUrl, namespace])
+      await eventually(() => worker.output().includes('worker ready'))
+      return worker
+    },
+    async enqueue(task: string, ms: number): Promise<TaskId> {
+      const id = makeTaskId('slow', Date.now(), randomBytes(10))
+      const nothing = { meta: undefined, correlationId: undefined, delayMs: undefined, timeoutMs: undefined }
+      await broker.enqueue({
+        id,
+        task,
+        version: 1,
+        queue: 'slow',
+        input: { ms },
+        maxAttempts: 2,
+        enqueuedAt: Date.now(),
+        ...nothing,
+      })
+      return id
+    },
+    active: (id: TaskId) => eventually(async () => (await broker.find(id))?.status === 'active'),
+    settled: (id: TaskId) => broker.settled(id, AbortSignal.timeout(15_000)),
+  }
+}
+
+describe('a worker process', () => {
+  it('that is told to end finishes what it can, and exits with 0', async () => {
+    const { start, enqueue, active, settled } = await slowQueue()
+    const worker = await start()
+    const id = await enqueue('slow.deaf', 300)
+    await active(id)
+    worker.child.kill('SIGTERM')
+    expect(await worker.exited).toBe(0)
+    expect((await settled(id))?.status).toBe('completed')
+  })
+
+  it('hands back what listens and can not finish: no attempt used, and another process starts it', async () => {
+    const { broker, start, enqueue, active } = await slowQueue()
+    const worker = await start()
+    const id = await enqueue('slow.listening', 30_000)
+    await active(id)
+    worker.child.kill('SIGTERM')
+    expect(await worker.exited).toBe(0)
+    expect(await broker.find(id)).toMatchObject({ status: 'waiting', starts: 1, attempts: 0 })
+    await start()
+    await active(id)
+    expect((await broker.find(id))?.starts).toBe(2)
+  })
+
+  it('abandons what does not listen: exits in time with 1, names it in the log, and another process recovers it', async () => {
+    const { start, enqueue, active, settled } = await slowQueue()
+    const worker = await start()
+    const id = await enqueue('slow.deaf', 3_000)
+    await active(id)
+    const began = performance.now()
+    worker.child.kill('SIGTERM')
+    expect(await worker.exited).toBe(1)
+    expect(performance.now() - began).toBeLessThan(2_000)
+    expect(worker.output()).toMatch(new RegExp(`"id":"${id}".*abandoned`))
+    await start()
+    expect(await settled(id)).toMatchObject({ status: 'completed', starts: 2, output: { start: 2 } })
+  })
+
+  it('that is told twice does not wait for the drain’s deadline', async () => {
+    const { start, enqueue, active } = await slowQueue()
+    const worker = await start()
+    await active(await enqueue('slow.listening', 30_000))
+    worker.child.kill('SIGTERM')
+    await eventually(() => worker.output().includes('draining'))
+    const began = performance.now()
+    worker.child.kill('SIGTERM')
+    expect(await worker.exited).toBe(0)
+    expect(performance.now() - began).toBeLessThan(450)
+  })
+
+  it('that is killed loses nothing: another one has its task in work again within 10 s, no attempt used', async () => {
+    const { broker, start, enqueue, active } = await slowQueue()
+    const worker = await start()
+    const id = await enqueue('slow.listening', 60_000)
+    await active(id)
+    await start()
+    worker.child.kill('SIGKILL')
+    const began = performance.now()
+    await eventually(async () => ((await broker.find(id))?.starts ?? 0) === 2, 12_000)
+    expect(performance.now() - began).toBeLessThan(10_000)
+    expect((await broker.find(id))?.attempts).toBe(0)
+  })
+})
+
+describe('the example worker', () => {
+  it('answers probes and metrics while it runs', async () => {
+    const redis = { REDIS_URL: inject('redisUrl'), BULLPEN_NAMESPACE: `t-${randomUUID().slice(0, 12)}` }
+    const worker = run('main.ts', [], { ...redis, BULLPEN_WORKER_PORT: '0' })
+    const url = await eventually(() => /"url":"([^"]+)".*worker ready/.exec(worker.output())?.[1])
+    expect((await fetch(`${url}/livez`)).status).toBe(200)
+    expect((await fetch(`${url}/readyz`)).status).toBe(200)
+    expect((await fetch(`${url}/elsewhere`)).status).toBe(404)
+    expect((await fetch(`${url}/livez`, { method: 'POST' })).status).toBe(405)
+    const metrics = await (await fetch(`${url}/metrics`)).text()
+    expect(metrics).toContain('bullpen_pool_state{queue="cpu",state="BG_RUNNING"} 1')
+    worker.child.kill('SIGTERM')
+    expect(await worker.exited).toBe(0)
+  })
+
+  it.each([
+    [['--concurency', '3'], {}, /--concurency is not a setting/],
+    [[], { BULLPEN_WORKER_DRAIN_TIMEOUT: '29s' }, /drainTimeout.*29s.*do not fit in terminationGrace/],
+    [[], { BULLPEN_WORKER_DRAIN_TIMEOUT: '20' }, /a duration has a unit; did you mean '20s'/],
+    [[], { BULLPEN_WORKER_POOLS: 'cpu=4,fils=2' }, /queue 'fils'.*did you mean files/],
+    [[], { BULLPEN_WORKER_POOLS: 'cpu' }, /pools \(BULLPEN_WORKER_POOLS.*written as queue=concurrency/],
+    [[], { BULLPEN_WORKER_POOLS: 'cpu=many' }, /pools \(BULLPEN_WORKER_POOLS.*number/],
+    [[], { BULLPEN_WORKER_PORT: '1', BULLPEN_WORKER_HOST: '192.0.2.1' }, /can't listen on 192\.0\.2\.1:1/],
+    [[], { BULLPEN_WORKER_FILES_ROOTS: 'data' }, /a root is an absolute path/],
+    [[], { BULLPEN_WORKER_FILES_ROOTS: '/nowhere/at/all' }, /nowhere/],
+    [[], { REDIS_URL: 'localhost:6379' }, /redisUrl \(REDIS_URL, --redis-url\): it is a URL/],
+  ])('refuses to start with %j %j, and says what is right', async (args, env, message) => {
+    const worker = run('main.ts', args, env)
+    expect(await worker.exited).toBe(2)
+    expect(worker.output()).toMatch(message)
+    expect(worker.output()).not.toContain('    at ')
+  })
+})
