@@ -61,6 +61,7 @@ describe('a task, as the broker tells it', () => {
     expect(await settled(id)).toMatchObject({
       status: 'completed',
       output: { n: 3 },
+      progress: undefined,
       attempts: 1,
       history: [{ state: 'DONE_SUCCESS', start: 1, attempt: 1, process: 'test:0' }],
     })

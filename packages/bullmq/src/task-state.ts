@@ -2,6 +2,7 @@
 import {
   type AttemptEnd,
   envelopeSchema,
+  isFinal,
   type Progress,
   successSchema,
   type TaskId,
@@ -57,7 +58,8 @@ export function readState(id: TaskId, queue: string, answers: readonly unknown[]
     dueAt: typeof delayed === 'string' ? Math.floor(Number(delayed) / DELAYED_SCORE_STEP) : undefined,
     startedAt: optional(fields['processedOn']),
     endedAt: optional(fields['finishedOn']),
-    progress: readProgress(fields['progress']),
+    // What was last reported before the end says nothing of a task that has ended.
+    progress: isFinal(status) ? undefined : readProgress(fields['progress']),
     output: success?.output,
     history,
   }

@@ -31,6 +31,7 @@ export interface TaskRecord {
   readonly startedAt: number | undefined
   /** When it reached its final status. */
   readonly endedAt: number | undefined
+  /** As last reported, until the task ends. */
   readonly progress: Progress | undefined
   /** Present when the task is completed. */
   readonly output: unknown
