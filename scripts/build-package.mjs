@@ -10,16 +10,20 @@ const readJson = (...path) => JSON.parse(readFileSync(join(...path), 'utf8'))
 const compiled = (source, extension) => source.replace(/^\.\/src\//, './').replace(/\.ts$/, extension)
 
 /**
- * The manifest as it is published: no workspace matters, and every entry points at what was compiled.
+ * The manifest as it is published: no workspace matters, and every entry points at what was compiled. An app of this
+ * repository is a library and a worked example in one folder: its `bullpen.example` names what of it stays here.
  * @param {Record<string, any>} source
  */
-export function publishedManifest({ private: _, scripts, devDependencies, exports = {}, bin, ...rest }) {
+export function publishedManifest({ private: _, scripts, devDependencies, bullpen, exports = {}, bin, ...rest }) {
   const entries = Object.entries(exports).map(([door, file]) => [
     door,
     file.endsWith('.ts') ? { types: compiled(file, '.d.ts'), default: compiled(file, '.js') } : compiled(file, ''),
   ])
   const programs = bin && Object.fromEntries(Object.entries(bin).map(([name, file]) => [name, compiled(file, '.js')]))
-  return { ...rest, exports: Object.fromEntries(entries), ...(bin && { bin: programs }) }
+  const example = bullpen?.example.dependencies ?? []
+  const needed = Object.entries(rest.dependencies ?? {}).filter(([name]) => !example.includes(name))
+  const dependencies = rest.dependencies && { dependencies: Object.fromEntries(needed) }
+  return { ...rest, ...dependencies, exports: Object.fromEntries(entries), ...(bin && { bin: programs }) }
 }
 
 /** The folders of the packages of this repository that `manifest` needs, directly or through others. */
@@ -61,7 +65,10 @@ async function build(home) {
     paths: pathsToSiblings(home, cache),
   }
   const include = ['../src']
-  const exclude = ['test', 'test-d', 'fixture'].map((kind) => `../src/**/*.${kind}.ts`)
+  const { bullpen } = readJson(home, 'package.json')
+  const exclude = ['*.test.ts', '*.test-d.ts', '*.fixture.ts', ...(bullpen?.example.sources ?? [])].map((sources) =>
+    sources.startsWith('*') ? `../src/**/${sources}` : `../src/${sources}`,
+  )
   writeFileSync(config, JSON.stringify({ extends: join(root, 'tsconfig.json'), compilerOptions, include, exclude }))
   const code = await foreground(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', config])
   if (code !== 0) return code

@@ -108,11 +108,14 @@ it('points at compiled files, and leaves the workspace behind', () => {
     private: true,
     scripts: { build: 'y' },
     devDependencies: { z: '1' },
+    dependencies: { a: '1', example: '1' },
+    bullpen: { example: { sources: ['main.ts'], dependencies: ['example'] } },
     exports: { '.': './src/index.ts', './more': './src/more/index.ts' },
     bin: { x: './src/main.ts' },
   }
   expect(publishedManifest(source)).toEqual({
     name: '@bullpen/x',
+    dependencies: { a: '1' },
     exports: {
       '.': { types: './index.d.ts', default: './index.js' },
       './more': { types: './more/index.d.ts', default: './more/index.js' },
@@ -121,12 +124,13 @@ it('points at compiled files, and leaves the workspace behind', () => {
   })
 })
 
-it('publishes no sources and no tests', () => {
+it('publishes no sources, no tests, and nothing of the example', () => {
   const published = globSync('node_modules/@bullpen/*/**/*', { cwd: project })
   expect(published.length).toBeGreaterThan(0)
   expect(published.filter((file) => /\.(test|fixture)\.|(?<!\.d)\.ts$/.test(file))).toEqual([])
   for (const file of globSync('node_modules/@bullpen/*/package.json', { cwd: project })) {
     expect(readFileSync(join(project, file), 'utf8')).not.toContain('src/')
+    expect(readFileSync(join(project, file), 'utf8')).not.toContain('bullpen/tasks":')
   }
 })
 
