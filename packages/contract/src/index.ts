@@ -8,6 +8,7 @@ export { type Duration, formatDuration, type Limit, milliseconds } from './durat
 export { ENVELOPE_VERSION, type Envelope, envelopeSchema, type StoredSuccess, successSchema } from './envelope.ts'
 export { BullpenError, ERROR_CODES, type ErrorCode, type Fault } from './errors.ts'
 export type { Consequence, TaskEvent } from './events.ts'
+export type { Classifier, Failure } from './failure.ts'
 // Handling tasks
 export {
   defineHandler,

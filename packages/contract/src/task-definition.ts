@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { type Limit, limitMs } from './duration.ts'
 import { BullpenError } from './errors.ts'
+import type { Classifier } from './failure.ts'
 import { type RetryOptions, type RetryPolicy, retryPolicy } from './retry-policy.ts'
 import type { Isolation, TaskKind } from './states.ts'
 import { QUEUE_NAME } from './task-id.ts'
@@ -20,6 +21,11 @@ interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output e
   readonly input: Input
   readonly output: Output
   readonly retry?: RetryOptions
+  /**
+   * Asked before the default classifier what a thrown error means. The default declares Node's system errors, failed
+   * fetches, HTTP statuses and lost database connections; what nobody declares is a panic.
+   */
+  readonly classify?: Classifier
 }
 
 interface ShortOptions {
@@ -62,6 +68,7 @@ export interface TaskDefinition<
   readonly timeoutMs: number | 'none' | undefined
   readonly graceMs: number | 'none' | undefined
   readonly retry: RetryPolicy
+  readonly classify: Classifier | undefined
   readonly isolation: Isolation
 }
 
@@ -117,6 +124,7 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     timeoutMs: limitMs(long.timeout, `timeout of ${name}`),
     graceMs: limitMs(long.grace, `grace of ${name}`),
     retry: Object.freeze(retryPolicy(options.retry ?? {}, name)),
+    classify: options.classify,
     isolation,
   })
 }

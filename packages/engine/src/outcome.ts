@@ -1,12 +1,13 @@
 // What came of running a handler, and the end state that it gives the attempt.
-import { type AttemptEndState, type EndReason, TaskError } from '@bullpen/contract'
+import { type AttemptEndState, type Classifier, type EndReason, type Failure, TaskError } from '@bullpen/contract'
+import { classifyByDefault } from './classifier.ts'
 
 /** A closed set: whatever a handler does becomes one of these. */
 export type Outcome =
   /** Output that the contract accepts. */
   | { readonly kind: 'returned'; readonly output: unknown }
   /** A failure that the handler, or the runner on its behalf, declared. */
-  | { readonly kind: 'declared'; readonly error: TaskError }
+  | { readonly kind: 'declared'; readonly failure: Failure; readonly error: Error }
   /** The seeds' panic: anything undeclared. */
   | { readonly kind: 'panicked'; readonly reason: EndReason<'RECOVER_ERR'>; readonly error: Error }
   /** A time limit passed; `limitMs` is the one. */
@@ -38,8 +39,8 @@ export function endingOf(outcome: Outcome): Ending {
     case 'returned':
       return SUCCESS
     case 'declared': {
-      const { error } = outcome
-      return { state: 'DONE_ERROR', reason: undefined, code: error.code, message: error.message, error }
+      const { failure, error } = outcome
+      return { state: 'DONE_ERROR', reason: undefined, code: failure.code, message: error.message, error }
     }
     case 'panicked': {
       const { error, reason } = outcome
@@ -56,11 +57,25 @@ export function endingOf(outcome: Outcome): Ending {
   }
 }
 
-/** What a handler threw: a declared failure, or a panic. Throwing something that is no Error is a panic too. */
-export function outcomeOfThrow(thrown: unknown): Outcome {
-  if (thrown instanceof TaskError) return { kind: 'declared', error: thrown }
-  const error = thrown instanceof Error ? thrown : new Error(`the handler threw ${describe(thrown)}, which is no Error`)
-  return { kind: 'panicked', reason: 'unexpected_error', error }
+/** A failure that was declared by throwing it. */
+export function declared(error: TaskError): Outcome {
+  const { code, retryable, retryAfterMs } = error
+  return { kind: 'declared', failure: { code, retryable, retryAfterMs }, error }
+}
+
+/**
+ * What a handler threw: a failure that it declared, one that the definition's classifier or else the default one names,
+ * or a panic. Throwing something that is no Error is a panic too.
+ */
+export function outcomeOfThrow(thrown: unknown, classify: Classifier | undefined): Outcome {
+  if (thrown instanceof TaskError) return declared(thrown)
+  const failure = classify?.(thrown) ?? classifyByDefault(thrown)
+  if (failure !== undefined && failure !== 'panic') return { kind: 'declared', failure, error: asError(thrown) }
+  return { kind: 'panicked', reason: 'unexpected_error', error: asError(thrown) }
+}
+
+function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(`the handler threw ${describe(thrown)}, which is no Error`)
 }
 
 function describe(value: unknown): string {

@@ -22,7 +22,17 @@ const short = defineTask({ name: 'test.short', queue: 'q', kind: 'short', ...sch
 const long = defineTask({ name: 'test.long', queue: 'q', timeout: '100ms', grace: '50ms', ...schemas })
 const patient = defineTask({ name: 'test.patient', queue: 'q', timeout: 'none', grace: 'none', ...schemas })
 const inheriting = defineTask({ name: 'test.inheriting', queue: 'q', ...schemas })
-const catalogue = defineCatalogue(short, long, patient, inheriting)
+const classified = defineTask({
+  name: 'test.classified',
+  queue: 'q',
+  ...schemas,
+  classify: (error) => {
+    if (error === 'unclassifiable') throw new Error('lost')
+    if (error instanceof RangeError) return { code: 'out_of_stock', retryable: false }
+    return error instanceof Error && 'code' in error ? 'panic' : undefined
+  },
+})
+const catalogue = defineCatalogue(short, long, patient, inheriting, classified)
 
 type Handle = (context: TaskContext) => unknown
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
@@ -40,6 +50,7 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
     'test.long': defineHandler(long, import.meta.url, any),
     'test.patient': defineHandler(patient, import.meta.url, any),
     'test.inheriting': defineHandler(inheriting, import.meta.url, any),
+    'test.classified': defineHandler(classified, import.meta.url, any),
   }
   const host: RunnerHost = {
     registry: makeRegistry(catalogue, handlers, middleware),
@@ -176,6 +187,43 @@ describe.each(['test.short', 'test.long'])('an attempt of %s', (task) => {
       throw new Error('boom')
     })
     expect((await take(task, {}, { attempt: 3 })).verdict).toEqual({ kind: 'dead' })
+  })
+})
+
+describe('a thrown error that is no TaskError', () => {
+  const enoent = Object.assign(new Error('no such file'), { code: 'ENOENT' })
+  const throwing = (error: unknown) =>
+    world(() => {
+      throw error
+    })
+
+  it('is a declared failure when the default classifier knows it', async () => {
+    expect(await throwing(enoent).take('test.short')).toMatchObject({
+      end: { state: 'DONE_ERROR', code: 'enoent', message: 'no such file' },
+      verdict: { kind: 'dead' },
+    })
+  })
+
+  it('is what the definition’s classifier says, a panic too', async () => {
+    expect((await throwing(new RangeError('sold out')).take('test.classified')).end).toMatchObject({
+      state: 'DONE_ERROR',
+      code: 'out_of_stock',
+    })
+    expect((await throwing(enoent).take('test.classified')).end).toMatchObject({
+      state: 'RECOVER_ERR',
+      reason: 'unexpected_error',
+    })
+    expect((await throwing(new Error('x', { cause: enoent })).take('test.classified')).end).toMatchObject({
+      code: 'enoent',
+    })
+  })
+
+  it('is a panic when the classifier itself throws', async () => {
+    const { end } = await throwing('unclassifiable').take('test.classified')
+    expect(end).toMatchObject({
+      state: 'RECOVER_ERR',
+      message: expect.stringContaining('classifier of test.classified threw'),
+    })
   })
 })
 

@@ -3,7 +3,7 @@ import { type AttemptEnd, DEFAULT_RETRY, type RetryPolicy, TaskError, type TaskK
 import { Attempt, type AttemptHost } from './attempt.ts'
 import { type Interruption, runTimed } from './interruption.ts'
 import { type Limits, limitsOf } from './limits.ts'
-import { type Ending, endingOf, type Outcome, outcomeOfThrow } from './outcome.ts'
+import { declared, type Ending, endingOf, type Outcome, outcomeOfThrow } from './outcome.ts'
 import type { Clock, EventSink, Random, TakenTask } from './ports.ts'
 import { type Reading, readTask } from './reading.ts'
 import type { Registry } from './registry.ts'
@@ -81,7 +81,7 @@ function call({ reading, attempt }: Run): Outcome | Promise<Outcome> {
     const returned = reading.runnable.handle(attempt)
     return isThenable(returned) ? settle(returned, reading) : checkOutput(returned, reading)
   } catch (thrown) {
-    return outcomeOfThrow(thrown)
+    return failed(thrown, reading)
   }
 }
 
@@ -89,7 +89,17 @@ async function settle(returned: PromiseLike<unknown>, reading: Reading): Promise
   try {
     return checkOutput(await returned, reading)
   } catch (thrown) {
-    return outcomeOfThrow(thrown)
+    return failed(thrown, reading)
+  }
+}
+
+/** A classifier that itself throws has found nothing: its own error is what an engineer should look at. */
+function failed(thrown: unknown, { runnable }: Reading): Outcome {
+  try {
+    return outcomeOfThrow(thrown, runnable.definition.classify)
+  } catch (cause) {
+    const error = new Error(`the classifier of ${runnable.definition.name} threw: ${String(cause)}`, { cause })
+    return { kind: 'panicked', reason: 'unexpected_error', error }
   }
 }
 
@@ -138,7 +148,7 @@ function refuse(taken: TakenTask, error: TaskError, host: RunnerHost): Conclusio
   const runnable = host.registry.get(taken.task)
   const kind = runnable?.definition.kind ?? 'long'
   const policy: RetryPolicy = runnable?.definition.retry ?? DEFAULT_RETRY
-  const outcome: Outcome = { kind: 'declared', error }
+  const outcome = declared(error)
   const ending = endingOf(outcome)
   const verdict = decide(taken, outcome, policy, host.random)
   host.sink({

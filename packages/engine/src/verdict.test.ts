@@ -1,7 +1,7 @@
 import { DEFAULT_RETRY, TaskError } from '@bullpen/contract'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Outcome } from './outcome.ts'
+import { declared, type Outcome } from './outcome.ts'
 import { decide } from './verdict.ts'
 
 const halfway = (): number => 0.5
@@ -25,7 +25,7 @@ describe('the verdict', () => {
   it.each([
     ['a panic', panic],
     ['a timeout', timeout],
-    ['a retryable declared failure', { kind: 'declared', error: new TaskError('busy', 'try later') } satisfies Outcome],
+    ['a retryable declared failure', declared(new TaskError('busy', 'try later'))],
   ])('retries %s while attempts are left, and buries it after', (_, outcome) => {
     expect(decide(first, outcome, DEFAULT_RETRY, halfway)).toEqual({ kind: 'retrying', delayMs: 1_000 })
     expect(decide(last, outcome, DEFAULT_RETRY, halfway)).toEqual({ kind: 'dead' })
@@ -33,14 +33,11 @@ describe('the verdict', () => {
 
   it('buries a permanent failure at once', () => {
     const error = new TaskError('no_such_user', 'gone', { retryable: false })
-    expect(decide(first, { kind: 'declared', error }, DEFAULT_RETRY, halfway)).toEqual({ kind: 'dead' })
+    expect(decide(first, declared(error), DEFAULT_RETRY, halfway)).toEqual({ kind: 'dead' })
   })
 
   it('waits at least as long as the failure asks, and never shorter than the backoff', () => {
-    const after = (retryAfter: '1ms' | '1m'): Outcome => ({
-      kind: 'declared',
-      error: new TaskError('busy', '', { retryAfter }),
-    })
+    const after = (retryAfter: '1ms' | '1m'): Outcome => declared(new TaskError('busy', '', { retryAfter }))
     expect(decide(first, after('1m'), DEFAULT_RETRY, halfway)).toEqual({ kind: 'retrying', delayMs: 60_000 })
     expect(decide(first, after('1ms'), DEFAULT_RETRY, halfway)).toEqual({ kind: 'retrying', delayMs: 1_000 })
   })

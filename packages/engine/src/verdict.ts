@@ -29,7 +29,7 @@ export function decide(count: AttemptCount, outcome: Outcome, policy: RetryPolic
     case 'closed':
       return HANDED_BACK
     case 'declared':
-      return outcome.error.retryable ? again(count, policy, random, outcome.error.retryAfterMs) : DEAD
+      return outcome.failure.retryable ? again(count, policy, random, outcome.failure.retryAfterMs) : DEAD
     case 'panicked':
     case 'timed_out':
       return again(count, policy, random)
