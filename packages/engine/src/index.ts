@@ -1,12 +1,16 @@
 // The engine's public surface.
 
 export type { Interruption } from './interruption.ts'
+// Isolation
+export type { IsolateCalls, IsolatedRun, IsolatedTask, Isolator } from './isolator.ts'
 export type { Limits } from './limits.ts'
 export type { Middleware } from './middleware.ts'
+export { declared, type Outcome, outcomeOfThrow } from './outcome.ts'
 export { POOL_TRANSITIONS } from './pool-machine.ts'
 // Ports
 export type { Broker, Clock, EventSink, ListQuery, NewTask, Page, Random, TakenTask } from './ports.ts'
 export { makeRegistry, type Registry } from './registry.ts'
+
 // Running attempts
 export { type Conclusion, type RunnerHost, runAttempt } from './runner.ts'
 // Settings
