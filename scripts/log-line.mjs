@@ -1,6 +1,5 @@
 // Turns a line of a child's log into what is worth showing on the terminal: warnings and errors, shortly.
-const WARNING = 40 // pino's number for a warning
-const NAMES = { 40: 'warn', 50: 'error', 60: 'fatal' }
+const SHOWN = ['warn', 'error', 'fatal']
 
 /**
  * @param {string} line as the child wrote it
@@ -15,9 +14,9 @@ export function worthShowing(line, stream) {
   } catch {
     return stream === 'stderr' ? line : undefined // a stack trace, or a warning of Node itself
   }
-  if (typeof entry?.level !== 'number' || entry.level < WARNING) return undefined
-  const { level, msg, err, taskId, task } = entry
-  const about = [task, taskId].filter((part) => typeof part === 'string').join(' ')
+  if (!SHOWN.includes(entry?.level)) return undefined
+  const { level, msg, err, id, task } = entry
+  const about = [task, id].filter((part) => typeof part === 'string').join(' ')
   const cause = err?.message && err.message !== msg ? `: ${err.message}` : ''
-  return [NAMES[level] ?? level, about, `${msg ?? ''}${cause}`].filter(Boolean).join('  ')
+  return [level, about, `${msg ?? ''}${cause}`].filter(Boolean).join('  ')
 }

@@ -3,6 +3,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createLog } from '@bullpen/telemetry'
 import { describe, expect, it } from 'vitest'
 import { worthShowing } from './log-line.mjs'
 import { freePort, nextFreePort } from './ports.mjs'
@@ -28,14 +29,22 @@ describe('the next free port', () => {
 describe('what the terminal shows of a log', () => {
   const json = (entry) => JSON.stringify({ time: 0, ...entry })
   it.each([
-    ['an information', json({ level: 30, msg: 'started' }), 'stdout', undefined],
-    ['a warning', json({ level: 40, msg: 'slow', task: 'a.b', taskId: 't1' }), 'stdout', 'warn  a.b t1  slow'],
-    ['an error', json({ level: 50, msg: 'failed', err: { message: 'gone' } }), 'stdout', 'error  failed: gone'],
+    ['an information', json({ level: 'info', msg: 'started' }), 'stdout', undefined],
+    ['a warning', json({ level: 'warn', msg: 'slow', task: 'a.b', id: 't1' }), 'stdout', 'warn  a.b t1  slow'],
+    ['an error', json({ level: 'error', msg: 'failed', err: { message: 'gone' } }), 'stdout', 'error  failed: gone'],
     ['a line of text', 'hello', 'stdout', undefined],
     ['a stack trace', 'Error: x', 'stderr', 'Error: x'],
     ['an empty line', ' ', 'stderr', undefined],
     ['JSON of another kind', 'null', 'stderr', undefined],
   ])('%s', (_, line, stream, shown) => expect(worthShowing(line, stream)).toBe(shown))
+
+  it('is what the programs really write', () => {
+    const lines = []
+    const log = createLog({ level: 'info', name: 'x', destination: { write: (line) => lines.push(line) } })
+    log.info({}, 'fine')
+    log.warn({ task: 'a.b', id: 't1', err: new Error('busy') }, 'retrying')
+    expect(lines.map((line) => worthShowing(line, 'stdout'))).toEqual([undefined, 'warn  a.b t1  retrying: busy'])
+  })
 })
 
 describe('the receipts endpoint', () => {

@@ -67,6 +67,7 @@ async function bullpen(redisUrl: string, tasks: number): Promise<number> {
       correlationId: undefined,
       delayMs: undefined,
       timeoutMs: undefined,
+      deadlineMs: undefined,
     }),
   )
   watch = stopwatch(tasks)

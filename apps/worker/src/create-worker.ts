@@ -1,6 +1,7 @@
 // A worker process: pools on the catalogue's queues, with their resources, probes, metrics and drain.
 import { randomUUID } from 'node:crypto'
 import { availableParallelism, hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type DrainReport, makePool, type Pool } from '@bullpen/bullmq'
 import {
   BullpenError,
@@ -16,7 +17,7 @@ import { checkSettings, type EventSink, type Limits, type Middleware, makeRegist
 import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry'
 import { type Probes, serveProbes } from './probes.ts'
 import { type OpenResources, openResources, type ResourceOpeners } from './resource-stack.ts'
-import { WORKER_RULES, WORKER_SETTINGS, type WorkerConfig, type WorkerSettings } from './settings.ts'
+import { CLOSING_MS, WORKER_RULES, WORKER_SETTINGS, type WorkerConfig, type WorkerSettings } from './settings.ts'
 import { systemClock } from './system-clock.ts'
 
 export interface WorkerOptions<C extends Catalogue, R extends Resources> {
@@ -96,14 +97,15 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   const notReady = (): string | undefined => {
     const idle = pools.find((pool) => pool.state() !== 'BG_RUNNING')
     if (pools.length === 0) return 'starting'
-    return idle === undefined ? undefined : `the pool of queue '${idle.queue}' is ${idle.state()}`
+    if (idle !== undefined) return `the pool of queue '${idle.queue}' is ${idle.state()}`
+    return pools.every((pool) => pool.connected()) ? undefined : 'Redis is not connected'
   }
 
   const drain = async (hurry: AbortSignal): Promise<{ abandoned: DrainReport['abandoned'] }> => {
     const limits = { drainMs: milliseconds(settings.drainTimeout), graceMs: milliseconds(settings.grace), hurry }
     const reports = await Promise.all(pools.map((pool) => pool.drain(limits)))
     // Handlers use resources until they end, and probes tell of the drain until it is over.
-    await resources?.close()
+    await Promise.race([resources?.close(), sleep(CLOSING_MS, undefined, { ref: false })])
     await probes?.close()
     const abandoned = reports.flatMap((report) => report.abandoned)
     for (const { id, task } of abandoned) log.error({ id, task }, 'abandoned: still running at the end of the drain')

@@ -16,8 +16,9 @@ export async function runUntilSignalled(worker: BullpenWorker): Promise<0 | 1> {
   let draining = false
   // Before the start, so that a signal that comes while resources open still ends in an orderly way.
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal)
-  const { url } = await worker.start()
-  worker.log.info({ url }, 'worker ready')
+  const starting = worker.start().then(({ url }) => worker.log.info({ url }, 'worker ready'))
+  // With Redis away the start takes as long as it takes, and a signal must not wait for it.
+  await Promise.race([starting, signalled])
   const signal = await signalled
   worker.log.info({ signal }, 'draining')
   const { abandoned } = await worker.drain(hurry.signal)

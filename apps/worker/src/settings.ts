@@ -82,7 +82,7 @@ export type WorkerSettings = SettingsOf<typeof WORKER_SETTINGS>
 export type WorkerConfig = PartialSettings<typeof WORKER_SETTINGS>
 
 /** What closing resources and connections may take, after the tasks have ended. */
-const CLOSING_MS = 2_000
+export const CLOSING_MS = 2_000
 
 export const WORKER_RULES: readonly SettingsRule<typeof WORKER_SETTINGS>[] = [
   ({ drainTimeout, grace, terminationGrace }) => {

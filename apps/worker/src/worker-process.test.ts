@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
 import { type Log, makeTaskId, type TaskId } from '@bullpen/contract'
-import { eventually } from '@bullpen/testkit'
+import { eventually, freePort, privateRedis } from '@bullpen/testkit'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { slowTasks } from './stubborn-worker.fixture.ts'
 
@@ -37,7 +37,13 @@ async function slowQueue() {
     },
     async enqueue(task: string, ms: number): Promise<TaskId> {
       const id = makeTaskId('slow', Date.now(), randomBytes(10))
-      const nothing = { meta: undefined, correlationId: undefined, delayMs: undefined, timeoutMs: undefined }
+      const nothing = {
+        meta: undefined,
+        correlationId: undefined,
+        delayMs: undefined,
+        timeoutMs: undefined,
+        deadlineMs: undefined,
+      }
       await broker.enqueue({
         id,
         task,
@@ -116,6 +122,30 @@ describe('a worker process', () => {
     await eventually(async () => ((await broker.find(id))?.starts ?? 0) === 2, 12_000)
     expect(performance.now() - began).toBeLessThan(10_000)
     expect((await broker.find(id))?.attempts).toBe(0)
+  })
+})
+
+describe('a worker process without Redis', () => {
+  it('is not ready, ends with 0 on a signal, and works once Redis is there', async () => {
+    const redis = await privateRedis()
+    const start = () => run('main.ts', [], { REDIS_URL: redis.url, BULLPEN_WORKER_PORT: '0' })
+    const first = start()
+    await eventually(() => first.output().includes('Redis connection failed'))
+    first.child.kill('SIGTERM')
+    expect(await first.exited).toBe(0)
+
+    const port = await freePort()
+    const second = run('main.ts', [], { REDIS_URL: redis.url, BULLPEN_WORKER_PORT: String(port) })
+    const readiness = () => fetch(`http://127.0.0.1:${port}/readyz`).then(({ status }) => status)
+    expect(await eventually(() => readiness().catch(() => undefined))).toBe(503)
+    await redis.start()
+    await eventually(async () => (await readiness()) === 200)
+    await redis.crash()
+    await eventually(async () => (await readiness()) === 503)
+    await redis.start()
+    await eventually(async () => (await readiness()) === 200)
+    second.child.kill('SIGTERM')
+    expect(await second.exited).toBe(0)
   })
 })
 

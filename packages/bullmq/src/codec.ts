@@ -10,6 +10,7 @@ export function encodeEnvelope(task: NewTask): Envelope {
     ...(task.meta !== undefined && { meta: task.meta }),
     ...(task.correlationId !== undefined && { correlationId: task.correlationId }),
     ...(task.timeoutMs !== undefined && { timeoutMs: task.timeoutMs }),
+    ...(task.deadlineMs !== undefined && { deadlineMs: task.deadlineMs }),
   }
 }
 

@@ -37,7 +37,7 @@ describe('a pool', () => {
   it('starts once', async () => {
     const { startPool } = await rig()
     const pool = await startPool()
-    await expect(pool.start()).rejects.toMatchObject({ code: 'illegal_transition' })
+    await expect(pool.start()).rejects.toMatchObject({ code: 'wrong_state' })
   })
 })
 

@@ -1,5 +1,5 @@
 // A pool: the workers of this process on one queue, from the first fetch to the end of the drain.
-import type { Log, PoolState } from '@bullpen/contract'
+import { BullpenError, type Log, type PoolState } from '@bullpen/contract'
 import {
   assertTransition,
   type Interruption,
@@ -9,6 +9,7 @@ import {
   type TakenTask,
 } from '@bullpen/engine'
 import { type Job, Worker } from 'bullmq'
+import type { Redis } from 'ioredis'
 import { workerConnection } from './connection.ts'
 import { prefixOf, queueKeys } from './keys.ts'
 import { obey, taken } from './processor.ts'
@@ -21,6 +22,9 @@ const LOCK_RENEWAL_MS = 1_000
 const STALL_CHECK_MS = 1_500
 /** How often a task may lose its process before it is dead. BullMQ's own default, 1, buries bystanders of two crashes. */
 const DEATHS_AT_MOST = 10
+
+/** What closing takes when nothing runs, and Redis answers. */
+const IDLE_CLOSE_MS = 1_000
 
 export interface PoolOptions {
   readonly queue: string
@@ -52,7 +56,9 @@ export interface Pool {
   size(): number
   busy(): number
   state(): PoolState
-  /** Begins to fetch. Resolves when Redis is connected. @throws BullpenError `illegal_transition` the second time. */
+  /** Whether Redis is there at this moment. */
+  connected(): boolean
+  /** Waits for Redis as long as it takes, then begins to fetch. @throws BullpenError `wrong_state` the second time. */
   start(): Promise<void>
   /**
    * Fetches nothing more; running tasks may finish for `drainMs`; then long ones are signalled and have `graceMs` to end,
@@ -70,7 +76,7 @@ export function makePool(options: PoolOptions): Pool {
   const runner: RunnerHost = { ...host, queue, poolSignal: closing.signal, interruptible }
   const keys = queueKeys(namespace, queue)
   let state: PoolState = 'NEW'
-  let opened: { readonly worker: Worker; readonly disconnect: () => void } | undefined
+  let opened: { readonly worker: Worker; readonly redis: Redis } | undefined
   let draining: Promise<DrainReport> | undefined
 
   const moveTo = (to: PoolState): void => {
@@ -79,7 +85,7 @@ export function makePool(options: PoolOptions): Pool {
     state = to
   }
 
-  const open = (): { worker: Worker; disconnect: () => void } => {
+  const open = (): { worker: Worker; redis: Redis } => {
     const redis = workerConnection(redisUrl, log)
     const keepStacks = async (job: Job, stacks: readonly string[]): Promise<void> => {
       await redis.hset(keys.job(job.id ?? ''), 'stacktrace', JSON.stringify(stacks))
@@ -108,23 +114,25 @@ export function makePool(options: PoolOptions): Pool {
     })
     const failed = quietly((err: Error, dropped) => log.error({ err, queue, dropped }, 'the queue reported an error'))
     worker.on('error', failed)
-    return { worker, disconnect: () => redis.disconnect() }
+    return { worker, redis }
   }
 
   const drain = async ({ drainMs, graceMs, hurry }: DrainLimits): Promise<DrainReport> => {
     const broken = state === 'RECOVER_ERR'
     if (!broken) moveTo('SHUTTING_DOWN')
     if (opened !== undefined) {
-      const { worker, disconnect } = opened
+      const { worker, redis } = opened
       const finished = worker.close()
-      const inTime = await withinMs(finished, drainMs, hurry)
-      if (!inTime) {
+      let inTime = await withinMs(finished, Math.min(drainMs, IDLE_CLOSE_MS), hurry)
+      // Only running tasks are worth a longer wait: with Redis away the close itself does not come back.
+      if (!inTime && running.size > 0) inTime = await withinMs(finished, drainMs - IDLE_CLOSE_MS, hurry)
+      if (!inTime && running.size > 0) {
         const reason = new DOMException('the pool drains and its deadline has passed', 'AbortError')
         closing.abort(reason)
         for (const attempt of interruptible) attempt.close('drain')
         await withinMs(finished, graceMs)
       }
-      disconnect()
+      redis.disconnect()
     }
     const abandoned = [...running].map(({ id, task }) => ({ id, task }))
     if (!broken) moveTo(abandoned.length === 0 ? 'SHUTDOWN' : 'TERMINATE_TIMEOUT')
@@ -136,11 +144,18 @@ export function makePool(options: PoolOptions): Pool {
     size: () => concurrency,
     busy: () => running.size,
     state: () => state,
+    connected: () => opened?.redis.status === 'ready',
     async start() {
+      if (opened !== undefined || state !== 'NEW') {
+        throw new BullpenError('wrong_state', `the pool of queue '${queue}' is ${state}; a pool starts once`)
+      }
+      const { worker, redis } = open()
+      opened = { worker, redis }
+      await worker.waitUntilReady()
+      // A drain may have come while Redis did not.
+      if (state !== 'NEW') return
       moveTo('BG_RUNNING')
-      opened = open()
-      await opened.worker.waitUntilReady()
-      opened.worker.run().catch((err: unknown) => {
+      worker.run().catch((err: unknown) => {
         log.error({ err, queue }, 'the pool stopped fetching')
         if (state === 'BG_RUNNING') moveTo('RECOVER_ERR')
       })

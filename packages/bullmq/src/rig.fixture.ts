@@ -97,6 +97,7 @@ export async function rig({
         correlationId: undefined,
         delayMs: undefined,
         timeoutMs: undefined,
+        deadlineMs: undefined,
         ...given,
       })
       return id

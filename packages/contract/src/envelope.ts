@@ -15,6 +15,8 @@ export const envelopeSchema = z.object({
   correlationId: z.string().optional(),
   /** The caller's own run timeout, in ms. */
   timeoutMs: z.union([z.int().positive(), z.literal('none')]).optional(),
+  /** The caller's own deadline, in ms from the enqueueing. */
+  deadlineMs: z.union([z.int().positive(), z.literal('none')]).optional(),
 })
 
 export type Envelope = z.infer<typeof envelopeSchema>

@@ -36,9 +36,15 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
   readonly poolSignal: AbortSignal
   readonly log: Log
   readonly resources: R
+  /** Grows with every start of this task: a later start's writes can be told from an earlier one's. The same as `start`. */
+  readonly fencing: number
+  /** A sign of life: the heartbeat timeout counts from here. Costs nothing; a short task needs none. */
+  heartbeat(): void
+  /** A safe point: throws the signal's reason when this attempt is to end, and is a sign of life otherwise. */
+  checkpoint(): void
   /**
    * Stores how far the task is, for whoever looks it up: a fraction from 0 to 1, and what is being done.
-   * One round trip to Redis; resolves when stored.
+   * A sign of life, too. One round trip to Redis; resolves when stored.
    */
   progress(fraction: number, note?: string): Promise<void>
 }

@@ -35,6 +35,10 @@ const callOptions = {
     .union([z.literal('none'), durationText])
     .optional()
     .describe("Run timeout of each attempt of a long task; replaces the definition's. 'none' for no limit."),
+  deadline: z
+    .union([z.literal('none'), durationText])
+    .optional()
+    .describe("A long task's whole life, over all attempts; replaces the definition's. 'none' for no limit."),
 }
 
 /** The body of POST /v1/tasks for one definition. */
@@ -52,6 +56,7 @@ export interface EnqueueRequest {
   readonly meta?: Record<string, string>
   readonly delay?: string
   readonly timeout?: string
+  readonly deadline?: string
 }
 
 /** The body of POST /v1/tasks: one of the catalogue's tasks, told apart by `task`. */

@@ -34,6 +34,7 @@ export {
   taskViewSchema,
   waitSchema,
 } from './http.ts'
+export { contradictionIn, type LimitsMs } from './limits.ts'
 export { nearest } from './nearest.ts'
 export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, type Problem, problemSchema } from './problem.ts'
 export { DEFAULT_RETRY, type RetryOptions, type RetryPolicy } from './retry-policy.ts'

@@ -52,6 +52,21 @@ describe('a definition', () => {
 
 describe('refuses', () => {
   test.each([
+    [{ timeout: '10s', heartbeatTimeout: '10s' }, /heartbeatTimeout \(10000 ms\) is not shorter than timeout/],
+    [{ timeout: '10s', deadline: '9s' }, /timeout \(10000 ms\) is longer than deadline \(9000 ms\)/],
+    [{ heartbeatTimeout: '1m', deadline: '1m' }, /heartbeatTimeout \(60000 ms\) is not shorter than deadline/],
+  ])('the contradiction %j', (limits, message) => {
+    expect(() => define({ ...minimal, ...limits })).toThrow(refusal(message))
+  })
+
+  test('a setting that nobody knows, naming the nearest', () => {
+    expect(() => define({ ...minimal, timeot: '5s' })).toThrow(
+      refusal(/timeot is not a setting of a task; did you mean timeout\?/),
+    )
+    expect(() => define({ ...minimal, kind: 'short', deadline: '5s' })).toThrow(refusal(/it has no deadline/))
+  })
+
+  test.each([
     'welcome',
     'Email.welcome',
     'email.',

@@ -3,6 +3,8 @@ import { z } from 'zod'
 import { type Limit, limitMs } from './duration.ts'
 import { BullpenError } from './errors.ts'
 import type { Classifier } from './failure.ts'
+import { contradictionIn } from './limits.ts'
+import { nearest } from './nearest.ts'
 import { type RetryOptions, type RetryPolicy, retryPolicy } from './retry-policy.ts'
 import type { Isolation, TaskKind } from './states.ts'
 import { QUEUE_NAME } from './task-id.ts'
@@ -38,6 +40,10 @@ interface LongOptions {
   readonly kind?: 'long'
   /** From the handler's start to its end. Unset: the pool's default; `'none'`: no limit. */
   readonly timeout?: Limit
+  /** The longest time between two signs of life (`ctx.heartbeat()`, progress, checkpoint). Unset or `'none'`: no limit. */
+  readonly heartbeatTimeout?: Limit
+  /** The task's whole life, from its enqueueing over all attempts. Unset or `'none'`: no limit. */
+  readonly deadline?: Limit
   /** From the signal to the freed slot. Unset: the pool's default. */
   readonly grace?: Limit
   /** Where the handler runs. Default `inline`: it shares the process, can be signalled, can't be killed. */
@@ -66,6 +72,8 @@ export interface TaskDefinition<
   readonly output: Output
   /** Undefined inherits the pool's default. */
   readonly timeoutMs: number | 'none' | undefined
+  readonly heartbeatMs: number | 'none' | undefined
+  readonly deadlineMs: number | 'none' | undefined
   readonly graceMs: number | 'none' | undefined
   readonly retry: RetryPolicy
   readonly classify: Classifier | undefined
@@ -83,6 +91,25 @@ export type OutputOf<D extends TaskDefinition> = z.output<D['output']>
 
 const KINDS: readonly TaskKind[] = ['short', 'long']
 const ISOLATIONS: readonly Isolation[] = ['inline', 'thread', 'process']
+const LONG_SETTINGS = [
+  'timeout',
+  'heartbeatTimeout',
+  'deadline',
+  'grace',
+  'isolation',
+] as const satisfies readonly Exclude<keyof LongOptions, 'kind'>[]
+const SETTINGS: readonly string[] = [
+  'name',
+  'version',
+  'queue',
+  'kind',
+  'summary',
+  'input',
+  'output',
+  'retry',
+  'classify',
+  ...LONG_SETTINGS,
+] satisfies readonly (keyof CommonOptions<TaskName, z.ZodType, z.ZodType> | keyof LongOptions)[]
 const NAME = /^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)+$/
 
 /**
@@ -96,6 +123,11 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
   const { name, queue, version = 1, kind = 'long' } = options
   const wrong = (message: string): never => {
     throw new BullpenError('invalid_definition', `task ${JSON.stringify(name)}: ${message}`)
+  }
+  const unknown = Object.keys(options).find((setting) => !SETTINGS.includes(setting))
+  if (unknown !== undefined) {
+    const hint = nearest(unknown, SETTINGS)
+    wrong(`${unknown} is not a setting of a task${hint === undefined ? '' : `; did you mean ${hint}?`}`)
   }
   if (!NAME.test(name) || name.length > 80) {
     wrong("a name is two or more lower-case words joined by dots, at most 80 characters, such as 'email.welcome'")
@@ -113,6 +145,14 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
   if (!ISOLATIONS.includes(isolation)) {
     wrong(`isolation is ${JSON.stringify(isolation)}; it is 'inline', 'thread' or 'process'`)
   }
+  const limits = {
+    timeoutMs: limitMs(long.timeout, `timeout of ${name}`),
+    heartbeatMs: limitMs(long.heartbeatTimeout, `heartbeatTimeout of ${name}`),
+    deadlineMs: limitMs(long.deadline, `deadline of ${name}`),
+    graceMs: limitMs(long.grace, `grace of ${name}`),
+  }
+  const contradiction = contradictionIn(limits)
+  if (contradiction !== undefined) wrong(contradiction)
   return Object.freeze({
     name,
     version,
@@ -121,8 +161,7 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     kind,
     input: refusingUnknownFields(options.input),
     output: options.output,
-    timeoutMs: limitMs(long.timeout, `timeout of ${name}`),
-    graceMs: limitMs(long.grace, `grace of ${name}`),
+    ...limits,
     retry: Object.freeze(retryPolicy(options.retry ?? {}, name)),
     classify: options.classify,
     isolation,
@@ -131,7 +170,7 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
 
 /** Types already refuse these; plain JavaScript and casts come by here. */
 function refuseLongSettings(options: object, wrong: (message: string) => never): void {
-  for (const setting of ['timeout', 'grace', 'isolation']) {
+  for (const setting of LONG_SETTINGS) {
     if (setting in options)
       wrong(`a short task is neither timed nor isolated, so it has no ${setting}; say kind: 'long'`)
   }

@@ -35,6 +35,7 @@ export class Attempt implements TaskContext {
   #controller: AbortController | undefined
   #abortReason: Error | undefined
   #log: Log | undefined
+  #beat: (() => void) | undefined
 
   constructor(taken: TakenTask, reading: Reading, beganAt: number, host: AttemptHost) {
     this.id = taken.id
@@ -96,7 +97,29 @@ export class Attempt implements TaskContext {
     return this.#log
   }
 
-  /** A getter, so that a handler may take it out of its context: `({ input, progress }) => …`. */
+  get fencing(): number {
+    return this.start
+  }
+
+  /** Who counts the signs of life; nobody for a short task. */
+  onBeat(beat: () => void): void {
+    this.#beat = beat
+  }
+
+  // Getters, so that a handler may take them out of their context: `({ input, progress }) => …`.
+
+  get heartbeat(): TaskContext['heartbeat'] {
+    return () => this.#beat?.()
+  }
+
+  get checkpoint(): TaskContext['checkpoint'] {
+    return () => {
+      if (this.#abortReason !== undefined) throw this.#abortReason
+      if (this.#reading.runnable.definition.kind === 'short') this.poolSignal.throwIfAborted()
+      this.#beat?.()
+    }
+  }
+
   get progress(): TaskContext['progress'] {
     return (fraction, note) => this.#report(fraction, note)
   }
@@ -106,6 +129,7 @@ export class Attempt implements TaskContext {
       throw new RangeError(`progress is a fraction from 0 to 1; got ${fraction}`)
     }
     const progress: Progress = note === undefined ? { fraction } : { fraction, note }
+    this.#beat?.()
     // An attempt that has ended owns the task no more: another start may be reporting by now.
     if (this.#state === 'IN_PROCESS') await this.#taken.progress(progress)
   }

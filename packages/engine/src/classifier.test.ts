@@ -1,22 +1,14 @@
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect } from 'node:net'
+import { freePort } from '@bullpen/testkit'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { classifyByDefault } from './classifier.ts'
 
 const withCode = (code: string, more: object = {}) => Object.assign(new Error('x'), { code }, more)
 
-/** A port that was free a moment ago: nobody listens there. */
-async function closedPort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
-
 describe('the default classifier', () => {
   it('names what real operations really throw', async () => {
-    const port = await closedPort()
+    const port = await freePort()
     const refused = await new Promise<Error>((resolve) => connect(port, '127.0.0.1').on('error', resolve))
     expect(classifyByDefault(refused)).toEqual({ code: 'econnrefused', retryable: true })
     const fetched = await fetch(`http://127.0.0.1:${port}/`).catch((error: unknown) => error)

@@ -1,6 +1,7 @@
 // Running a long handler that its timer or its pool may interrupt: signal, grace, freed slot, late result.
 import type { EndReason } from '@bullpen/contract'
-import type { Limits } from './limits.ts'
+import { startCountdown } from './countdown.ts'
+import type { AttemptLimits } from './limits.ts'
 import type { Outcome } from './outcome.ts'
 import type { Clock } from './ports.ts'
 
@@ -11,19 +12,21 @@ export interface Interruption {
 }
 
 export interface TimedRun {
-  /** Runs the handler; never rejects. */
-  readonly call: () => Promise<Outcome>
-  readonly limits: Limits
+  /** Runs the handler; never rejects. `beat` is its sign of life. */
+  readonly call: (beat: () => void) => Promise<Outcome>
+  readonly limits: AttemptLimits
   readonly clock: Clock
   readonly interruptible: Set<Interruption>
   /** Aborts the handler's signal. */
   readonly signal: (reason: Error) => void
-  /** The handler came back this long after its attempt had ended. */
+  /** The handler came back, this long after its attempt had ended, with a result that is dropped. */
   readonly late: (overrunMs: number) => void
 }
 
+type Interrupted = Outcome & { kind: 'timed_out' | 'closed' }
+
 /** An interruption is what `ctx.signal.reason` holds: an Error named as the platform names its own. */
-function reasonFor(outcome: Outcome & { kind: 'timed_out' | 'closed' }): Error {
+function reasonFor(outcome: Interrupted): Error {
   return outcome.kind === 'timed_out'
     ? new DOMException(`the ${outcome.reason} limit of ${outcome.limitMs} ms passed`, 'TimeoutError')
     : new DOMException(`the attempt's context was closed: ${outcome.reason}`, 'AbortError')
@@ -38,38 +41,40 @@ function reasonFor(outcome: Outcome & { kind: 'timed_out' | 'closed' }): Error {
  */
 export function runTimed({ call, limits, clock, interruptible, signal, late }: TimedRun): Promise<Outcome> {
   const { promise, resolve } = Promise.withResolvers<Outcome>()
-  let interrupted: (Outcome & { kind: 'timed_out' | 'closed' }) | undefined
+  let interrupted: Interrupted | undefined
   let over = false
   let endedAt = 0
-  let stopTimer = (): void => {}
+  let stopGrace = (): void => {}
 
   const end = (outcome: Outcome): void => {
-    stopTimer()
+    countdown.stop()
+    stopGrace()
     interruptible.delete(interruption)
     over = true
     resolve(outcome)
   }
-  const interrupt = (outcome: Outcome & { kind: 'timed_out' | 'closed' }): void => {
+  const interrupt = (outcome: Interrupted): void => {
     if (interrupted !== undefined || over) return
     interrupted = outcome
     endedAt = clock.monotonic()
-    stopTimer()
-    if (limits.graceMs !== 'none') stopTimer = clock.after(limits.graceMs, () => end(outcome))
+    countdown.stop()
+    if (limits.graceMs !== 'none') stopGrace = clock.after(limits.graceMs, () => end(outcome))
     signal(reasonFor(outcome))
   }
   const interruption: Interruption = { close: (reason) => interrupt({ kind: 'closed', reason }) }
   const returned = (outcome: Outcome): void => {
-    const stillCounts =
-      interrupted === undefined || (interrupted.kind === 'closed' && outcome.kind === 'returned' && !over)
-    if (!stillCounts) late(clock.monotonic() - endedAt)
-    if (!over) end(stillCounts ? outcome : (interrupted ?? outcome))
+    if (interrupted === undefined) {
+      end(outcome)
+      return
+    }
+    const counts = interrupted.kind === 'closed' && outcome.kind === 'returned' && !over
+    // A handler that throws because it was told to end has done as it was told.
+    if (over || (outcome.kind === 'returned' && !counts)) late(clock.monotonic() - endedAt)
+    if (!over) end(counts ? outcome : interrupted)
   }
 
   interruptible.add(interruption)
-  const { timeoutMs } = limits
-  if (timeoutMs !== 'none') {
-    stopTimer = clock.after(timeoutMs, () => interrupt({ kind: 'timed_out', reason: 'run', limitMs: timeoutMs }))
-  }
-  call().then(returned)
+  const countdown = startCountdown(limits, clock, (limit) => interrupt({ kind: 'timed_out', ...limit }))
+  call(countdown.beat).then(returned)
   return promise
 }

@@ -29,6 +29,8 @@ export interface NewTask {
   readonly correlationId: string | undefined
   readonly delayMs: number | undefined
   readonly timeoutMs: number | 'none' | undefined
+  /** From the enqueueing. */
+  readonly deadlineMs: number | 'none' | undefined
 }
 
 export interface ListQuery {

@@ -1,6 +1,7 @@
 // Reading a taken task: from what Redis holds to a definition, its handler and a parsed input.
 import { ENVELOPE_VERSION, type Envelope, envelopeSchema, TaskError } from '@bullpen/contract'
 import type { z } from 'zod'
+import type { CallLimits } from './limits.ts'
 import type { TakenTask } from './ports.ts'
 import type { Registry, Runnable } from './registry.ts'
 
@@ -11,7 +12,7 @@ export interface Reading {
   readonly input: unknown
   readonly meta: Readonly<Record<string, string>>
   readonly correlationId: string | undefined
-  readonly callTimeoutMs: number | 'none' | undefined
+  readonly callLimits: CallLimits
 }
 
 const NO_META: Readonly<Record<string, string>> = Object.freeze({})
@@ -37,7 +38,7 @@ export function readTask(taken: TakenTask, registry: Registry): Reading | TaskEr
     input: parsed.data,
     meta: envelope.meta ?? NO_META,
     correlationId: envelope.correlationId,
-    callTimeoutMs: envelope.timeoutMs,
+    callLimits: { timeoutMs: envelope.timeoutMs, deadlineMs: envelope.deadlineMs },
   }
 }
 

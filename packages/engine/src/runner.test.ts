@@ -22,6 +22,22 @@ const short = defineTask({ name: 'test.short', queue: 'q', kind: 'short', ...sch
 const long = defineTask({ name: 'test.long', queue: 'q', timeout: '100ms', grace: '50ms', ...schemas })
 const patient = defineTask({ name: 'test.patient', queue: 'q', timeout: 'none', grace: 'none', ...schemas })
 const inheriting = defineTask({ name: 'test.inheriting', queue: 'q', ...schemas })
+const beating = defineTask({
+  name: 'test.beating',
+  queue: 'q',
+  timeout: '1s',
+  heartbeatTimeout: '100ms',
+  grace: '50ms',
+  ...schemas,
+})
+const mortal = defineTask({
+  name: 'test.mortal',
+  queue: 'q',
+  timeout: '300ms',
+  deadline: '400ms',
+  grace: '50ms',
+  ...schemas,
+})
 const classified = defineTask({
   name: 'test.classified',
   queue: 'q',
@@ -32,7 +48,7 @@ const classified = defineTask({
     return error instanceof Error && 'code' in error ? 'panic' : undefined
   },
 })
-const catalogue = defineCatalogue(short, long, patient, inheriting, classified)
+const catalogue = defineCatalogue(short, long, patient, inheriting, classified, beating, mortal)
 
 type Handle = (context: TaskContext) => unknown
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
@@ -51,6 +67,8 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
     'test.patient': defineHandler(patient, import.meta.url, any),
     'test.inheriting': defineHandler(inheriting, import.meta.url, any),
     'test.classified': defineHandler(classified, import.meta.url, any),
+    'test.beating': defineHandler(beating, import.meta.url, any),
+    'test.mortal': defineHandler(mortal, import.meta.url, any),
   }
   const host: RunnerHost = {
     registry: makeRegistry(catalogue, handlers, middleware),
@@ -325,6 +343,102 @@ describe('a timeout', () => {
     const { take, clock } = world(async () => ({ n: 1 }))
     await take('test.long')
     expect(clock.pending()).toBe(0)
+  })
+})
+
+describe('a heartbeat', () => {
+  const untilAborted = ({ signal }: TaskContext) =>
+    new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+
+  it('that is missed ends the attempt as TERMINATED_TIMEOUT (heartbeat)', async () => {
+    const { take, clock } = world(untilAborted)
+    const ended = take('test.beating')
+    await clock.advance(100)
+    expect((await ended).end).toMatchObject({
+      state: 'TERMINATED_TIMEOUT',
+      reason: 'heartbeat',
+      message: expect.stringContaining('100 ms'),
+    })
+    expect(clock.pending()).toBe(0)
+  })
+
+  it.each([
+    ['heartbeat()', (context: TaskContext) => context.heartbeat()],
+    ['checkpoint()', (context: TaskContext) => context.checkpoint()],
+    ['progress()', (context: TaskContext) => context.progress(0.5)],
+  ])('is any sign of life, %s too, until the run timeout comes', async (_, live) => {
+    let context: TaskContext | undefined
+    const { take, clock } = world((given) => {
+      context = given
+      return untilAborted(given)
+    })
+    const ended = take('test.beating')
+    for (let at = 0; at < 990; at += 90) {
+      await clock.advance(90)
+      if (context !== undefined) await live(context)
+    }
+    await clock.advance(10)
+    expect((await ended).end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run' })
+  })
+})
+
+describe('a deadline', () => {
+  it('that has passed before the start lets no handler begin: dead', async () => {
+    let called = false
+    const { take, clock, events } = world(() => {
+      called = true
+      return { n: 1 }
+    })
+    await clock.advance(400)
+    const { end, verdict } = await take('test.mortal', {}, { enqueuedAt: clock.now() - 400 })
+    expect(end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'deadline' })
+    expect(verdict).toEqual({ kind: 'dead' })
+    expect(called).toBe(false)
+    expect(named(events)).toEqual(['attempt.started', 'attempt.ended'])
+  })
+
+  it('that comes before the run timeout ends the attempt, and the task with it', async () => {
+    const { take, clock } = world(() => new Promise(() => {}))
+    const ended = take('test.mortal', {}, { enqueuedAt: clock.now() - 250 })
+    await clock.advance(200)
+    const { end, verdict } = await ended
+    expect(end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'deadline' })
+    expect(verdict).toEqual({ kind: 'dead' })
+  })
+
+  it('is the call’s where it says one', async () => {
+    const { take, clock } = world(() => new Promise(() => {}))
+    const ended = take('test.patient', { deadlineMs: 100 }, { enqueuedAt: clock.now() })
+    await clock.advance(100)
+    void ended
+    expect(clock.pending()).toBe(0)
+  })
+})
+
+describe('a checkpoint', () => {
+  it('throws the reason when the attempt is to end, and is no late result', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const { take, clock, events } = world(async ({ checkpoint, signal }) => {
+      signal.addEventListener('abort', () => resolve())
+      checkpoint()
+      await promise
+      checkpoint()
+      return { n: 1 }
+    })
+    const ended = take('test.long')
+    await clock.advance(100)
+    expect((await ended).end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run' })
+    expect(named(events)).not.toContain('attempt.late')
+  })
+
+  it('of a short task throws when its pool ends', async () => {
+    const { take, pool } = world(({ checkpoint }) => {
+      checkpoint()
+      return { n: 1 }
+    })
+    expect((await take('test.short')).end.state).toBe('DONE_SUCCESS')
+    pool.abort()
+    expect((await take('test.short')).end.message).toContain('AbortError')
   })
 })
 

@@ -2,12 +2,15 @@
 import { type AttemptEnd, DEFAULT_RETRY, type RetryPolicy, TaskError, type TaskKind } from '@bullpen/contract'
 import { Attempt, type AttemptHost } from './attempt.ts'
 import { type Interruption, runTimed } from './interruption.ts'
-import { type Limits, limitsOf } from './limits.ts'
+import { type AttemptLimits, type Limits, limitsOf } from './limits.ts'
 import { declared, type Ending, endingOf, type Outcome, outcomeOfThrow } from './outcome.ts'
 import type { Clock, EventSink, Random, TakenTask } from './ports.ts'
 import { type Reading, readTask } from './reading.ts'
 import type { Registry } from './registry.ts'
-import { decide, type Verdict } from './verdict.ts'
+import { type AttemptCount, decide, type Verdict } from './verdict.ts'
+
+/** Of a short task: it is not timed. */
+const NO_LIMITS: AttemptLimits = { timeoutMs: 'none', heartbeatMs: 'none', deadlineAt: 'none', graceMs: 'none' }
 
 /** What a pool gives to every attempt that it runs. */
 export interface RunnerHost extends AttemptHost {
@@ -35,12 +38,19 @@ export interface Conclusion {
  * Runs one attempt to its end. Never rejects: whatever the handler does becomes an outcome. Emits `attempt.started` and
  * `attempt.ended`, and `attempt.late` when the handler comes back after its attempt has ended.
  *
- * Steps: read → begin → call (short: as it is; long: timed, interruptible) → check the output → conclude.
+ * Steps: read → limits → begin → call (short: as it is; long: timed, interruptible) → check the output → conclude.
  */
 export async function runAttempt(taken: TakenTask, host: RunnerHost): Promise<Conclusion> {
   const reading = readTask(taken, host.registry)
-  if (reading instanceof TaskError) return refuse(taken, reading, host)
-  const run = begin(taken, reading, host)
+  if (reading instanceof TaskError) return endUnstarted(taken, undefined, declared(reading), host)
+  const { definition } = reading.runnable
+  const limits =
+    definition.kind === 'short' ? NO_LIMITS : limitsOf(definition, host.limits, reading.callLimits, taken.enqueuedAt)
+  if (limits.deadlineAt !== 'none' && host.clock.now() >= limits.deadlineAt) {
+    const limitMs = limits.deadlineAt - taken.enqueuedAt
+    return endUnstarted(taken, reading, { kind: 'timed_out', reason: 'deadline', limitMs }, host)
+  }
+  const run = begin(taken, reading, limits, host)
   const outcome = run.kind === 'short' ? await call(run) : await callTimed(run)
   return conclude(run, outcome)
 }
@@ -51,12 +61,13 @@ interface Run {
   readonly taken: TakenTask
   readonly reading: Reading
   readonly attempt: Attempt
+  readonly limits: AttemptLimits
   readonly host: RunnerHost
   readonly beganAt: number
   readonly beganMonotonic: number
 }
 
-function begin(taken: TakenTask, reading: Reading, host: RunnerHost): Run {
+function begin(taken: TakenTask, reading: Reading, limits: AttemptLimits, host: RunnerHost): Run {
   const beganAt = host.clock.now()
   const attempt = new Attempt(taken, reading, beganAt, host)
   const { kind } = reading.runnable.definition
@@ -72,7 +83,7 @@ function begin(taken: TakenTask, reading: Reading, host: RunnerHost): Run {
     correlationId: reading.correlationId,
     waitedMs: waited(taken, beganAt),
   })
-  return { kind, taken, reading, attempt, host, beganAt, beganMonotonic: host.clock.monotonic() }
+  return { kind, taken, reading, attempt, limits, host, beganAt, beganMonotonic: host.clock.monotonic() }
 }
 
 /** Calls the handler and checks what it returns. Neither throws nor rejects; a promise only where the handler gave one. */
@@ -123,8 +134,11 @@ function checkOutput(returned: unknown, { runnable }: Reading): Outcome {
 async function callTimed(run: Run): Promise<Outcome> {
   const { host, attempt, reading } = run
   return runTimed({
-    call: async () => call(run),
-    limits: limitsOf(reading.runnable.definition, host.limits, reading.callTimeoutMs),
+    call: async (beat) => {
+      attempt.onBeat(beat)
+      return call(run)
+    },
+    limits: run.limits,
     clock: host.clock,
     interruptible: host.interruptible,
     signal: (reason) => attempt.abort(reason),
@@ -133,31 +147,40 @@ async function callTimed(run: Run): Promise<Outcome> {
   })
 }
 
-function conclude({ kind, taken, reading, attempt, host, beganAt, beganMonotonic }: Run, outcome: Outcome): Conclusion {
+function conclude(run: Run, outcome: Outcome): Conclusion {
+  const { kind, taken, reading, attempt, limits, host, beganAt, beganMonotonic } = run
   const ending = endingOf(outcome)
   attempt.moveTo(ending.state)
-  const verdict = decide(taken, outcome, reading.runnable.definition.retry, host.random)
+  const verdict = decide(
+    countOf(taken, limits),
+    outcome,
+    reading.runnable.definition.retry,
+    host.clock.now(),
+    host.random,
+  )
   const durationMs = host.clock.monotonic() - beganMonotonic
   announce(taken, kind, reading.correlationId, ending, verdict, durationMs, host)
   return { end: record(taken, ending, beganAt, beganAt + Math.round(durationMs), host), verdict, error: ending.error }
 }
 
-/** A task that can't be read never reaches a handler, but it does begin and end: both are recorded and told. */
-function refuse(taken: TakenTask, error: TaskError, host: RunnerHost): Conclusion {
+/** A task that can't be read, or whose life is over, reaches no handler; but its attempt begins and ends, and is told. */
+function endUnstarted(taken: TakenTask, reading: Reading | undefined, outcome: Outcome, host: RunnerHost): Conclusion {
   const now = host.clock.now()
-  const runnable = host.registry.get(taken.task)
-  const kind = runnable?.definition.kind ?? 'long'
-  const policy: RetryPolicy = runnable?.definition.retry ?? DEFAULT_RETRY
-  const outcome = declared(error)
+  const definition = host.registry.get(taken.task)?.definition
+  const kind = definition?.kind ?? 'long'
+  const policy: RetryPolicy = definition?.retry ?? DEFAULT_RETRY
   const ending = endingOf(outcome)
-  const verdict = decide(taken, outcome, policy, host.random)
-  host.sink({
-    event: 'attempt.started',
-    ...about(taken, kind, undefined, host),
-    waitedMs: waited(taken, now),
-  })
-  announce(taken, kind, undefined, ending, verdict, 0, host)
-  return { end: record(taken, ending, now, now, host), verdict, error }
+  // What could not be read has no deadline that anybody knows; what is past its own is dead.
+  const count = countOf(taken, { deadlineAt: outcome.kind === 'timed_out' ? now : 'none' })
+  const verdict = decide(count, outcome, policy, now, host.random)
+  const correlationId = reading?.correlationId
+  host.sink({ event: 'attempt.started', ...about(taken, kind, correlationId, host), waitedMs: waited(taken, now) })
+  announce(taken, kind, correlationId, ending, verdict, 0, host)
+  return { end: record(taken, ending, now, now, host), verdict, error: ending.error }
+}
+
+function countOf({ attempt, maxAttempts }: TakenTask, { deadlineAt }: Pick<AttemptLimits, 'deadlineAt'>): AttemptCount {
+  return { attempt, maxAttempts, deadlineAt }
 }
 
 function announce(

@@ -33,7 +33,7 @@ const CONFIG_FILE = 'BULLPEN_CONFIG'
 /** Variables of one app are no business of another's; those that no app has are somebody's mistake. */
 const APPS = ['API', 'WORKER'] as const
 /** Read by the client, the scripts and the API; a worker that finds them in its environment is not misconfigured. */
-const SHARED_VARIABLES = ['BULLPEN_URL', 'BULLPEN_KEY', 'BULLPEN_ENV']
+const SHARED_VARIABLES = ['BULLPEN_KEY', 'BULLPEN_ENV']
 
 /**
  * Settings from flags, then environment, then file, then defaults; validated one by one and together; frozen.

@@ -5,21 +5,24 @@ import { declared, type Outcome } from './outcome.ts'
 import { decide } from './verdict.ts'
 
 const halfway = (): number => 0.5
-const first = { attempt: 1, maxAttempts: 3 }
-const last = { attempt: 3, maxAttempts: 3 }
+const now = 1_700_000_000_000
+const first = { attempt: 1, maxAttempts: 3, deadlineAt: 'none' } as const
+const last = { attempt: 3, maxAttempts: 3, deadlineAt: 'none' } as const
 const panic: Outcome = { kind: 'panicked', reason: 'unexpected_error', error: new Error('boom') }
 const timeout: Outcome = { kind: 'timed_out', reason: 'run', limitMs: 10 }
 
 describe('the verdict', () => {
   it('completes what returned, with its output', () => {
-    expect(decide(first, { kind: 'returned', output: 42 }, DEFAULT_RETRY, halfway)).toEqual({
+    expect(decide(first, { kind: 'returned', output: 42 }, DEFAULT_RETRY, now, halfway)).toEqual({
       kind: 'completed',
       output: 42,
     })
   })
 
   it('hands back what a drain closed, on the last attempt too', () => {
-    expect(decide(last, { kind: 'closed', reason: 'drain' }, DEFAULT_RETRY, halfway)).toEqual({ kind: 'handed_back' })
+    expect(decide(last, { kind: 'closed', reason: 'drain' }, DEFAULT_RETRY, now, halfway)).toEqual({
+      kind: 'handed_back',
+    })
   })
 
   it.each([
@@ -27,27 +30,32 @@ describe('the verdict', () => {
     ['a timeout', timeout],
     ['a retryable declared failure', declared(new TaskError('busy', 'try later'))],
   ])('retries %s while attempts are left, and buries it after', (_, outcome) => {
-    expect(decide(first, outcome, DEFAULT_RETRY, halfway)).toEqual({ kind: 'retrying', delayMs: 1_000 })
-    expect(decide(last, outcome, DEFAULT_RETRY, halfway)).toEqual({ kind: 'dead' })
+    expect(decide(first, outcome, DEFAULT_RETRY, now, halfway)).toEqual({ kind: 'retrying', delayMs: 1_000 })
+    expect(decide(last, outcome, DEFAULT_RETRY, now, halfway)).toEqual({ kind: 'dead' })
   })
 
   it('buries a permanent failure at once', () => {
     const error = new TaskError('no_such_user', 'gone', { retryable: false })
-    expect(decide(first, declared(error), DEFAULT_RETRY, halfway)).toEqual({ kind: 'dead' })
+    expect(decide(first, declared(error), DEFAULT_RETRY, now, halfway)).toEqual({ kind: 'dead' })
   })
 
   it('waits at least as long as the failure asks, and never shorter than the backoff', () => {
     const after = (retryAfter: '1ms' | '1m'): Outcome => declared(new TaskError('busy', '', { retryAfter }))
-    expect(decide(first, after('1m'), DEFAULT_RETRY, halfway)).toEqual({ kind: 'retrying', delayMs: 60_000 })
-    expect(decide(first, after('1ms'), DEFAULT_RETRY, halfway)).toEqual({ kind: 'retrying', delayMs: 1_000 })
+    expect(decide(first, after('1m'), DEFAULT_RETRY, now, halfway)).toEqual({ kind: 'retrying', delayMs: 60_000 })
+    expect(decide(first, after('1ms'), DEFAULT_RETRY, now, halfway)).toEqual({ kind: 'retrying', delayMs: 1_000 })
   })
 
   it('never retries past the last attempt, whatever the numbers', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1_000 }), fc.integer({ min: 1, max: 1_000 }), (attempt, maxAttempts) => {
-        const { kind } = decide({ attempt, maxAttempts }, panic, DEFAULT_RETRY, halfway)
+        const { kind } = decide({ attempt, maxAttempts, deadlineAt: 'none' }, panic, DEFAULT_RETRY, now, halfway)
         expect(kind).toBe(attempt < maxAttempts ? 'retrying' : 'dead')
       }),
     )
+  })
+
+  it('buries what would be tried again only after its deadline', () => {
+    const until = (deadlineAt: number) => decide({ ...first, deadlineAt }, panic, DEFAULT_RETRY, now, halfway).kind
+    expect([until(now + 1_001), until(now + 1_000), until(now - 1)]).toEqual(['retrying', 'dead', 'dead'])
   })
 })

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import { freePort } from './free-port.ts'
 
 interface RedisServer {
   readonly url: string
@@ -22,7 +23,6 @@ type StartRedisServer = (options: Options) => Promise<RedisServer>
 /** `start` starts it (again) on the same port and data. It is ended, and its data removed, with the test. */
 export async function privateRedis() {
   const { startRedisServer } = (await import(script('redis.mjs'))) as { startRedisServer: StartRedisServer }
-  const { freePort } = (await import(script('ports.mjs'))) as { freePort: () => Promise<number> }
   const dir = mkdtempSync(join(tmpdir(), 'bullpen-private-redis-'))
   const port = await freePort()
   let server: RedisServer | undefined

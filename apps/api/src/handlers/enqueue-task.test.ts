@@ -105,6 +105,8 @@ describe('a refused task', () => {
     ['a delay that is a number', { ...SQUARE, delay: 30 }, 'delay'],
     ['a timeout that is no duration', { ...WELCOME, timeout: 'soon' }, 'timeout'],
     ['a timeout on a short task', { ...SQUARE, timeout: '5s' }, 'timeout'],
+    ['a deadline on a short task', { ...SQUARE, deadline: '5s' }, 'deadline'],
+    ['a timeout past its deadline', { ...WELCOME, timeout: '5m', deadline: '1m' }, 'timeout'],
     ['a label that is not text', { ...SQUARE, meta: { tenant: 7 } }, 'meta.tenant'],
   ])('with %s is told the field', async (_name, body, path) => {
     const { post, broker } = await testApi()

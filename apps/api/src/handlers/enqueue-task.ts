@@ -2,6 +2,7 @@
 import {
   type Accepted,
   BullpenError,
+  contradictionIn,
   type EnqueueRequest,
   ID_RANDOM_BYTES,
   makeTaskId,
@@ -31,7 +32,7 @@ export function enqueueTask({ catalogue, broker, emit, now, randomBytes }: ApiCo
       meta: wanted.meta,
       correlationId: callersId(request.headers),
       delayMs: wanted.delay === undefined ? undefined : milliseconds(wanted.delay, 'delay'),
-      timeoutMs: timeoutOf(wanted, definition),
+      ...limitsOf(wanted, definition),
     }
     // Before Redis is asked: should the answer get lost, the problem still names the task.
     request.taskId = task.id
@@ -44,11 +45,29 @@ export function enqueueTask({ catalogue, broker, emit, now, randomBytes }: ApiCo
   }
 }
 
-function timeoutOf({ timeout }: EnqueueRequest, { name, kind }: TaskDefinition): NewTask['timeoutMs'] {
-  if (timeout === undefined) return undefined
-  if (kind === 'short') {
-    const message = `${name} is a short task: it is not timed, so it takes no timeout`
-    throw new BullpenError('invalid_request', message, { faults: [{ path: 'timeout', message }] })
+/** @throws BullpenError `invalid_request` for a limit of a short task, and for limits that contradict each other. */
+function limitsOf({ timeout, deadline }: EnqueueRequest, definition: TaskDefinition): CallLimits {
+  const { name, kind } = definition
+  const refuse = (path: string, message: string): never => {
+    throw new BullpenError('invalid_request', message, { faults: [{ path, message }] })
   }
-  return timeout === 'none' ? 'none' : milliseconds(timeout, 'timeout')
+  if (kind === 'short' && timeout !== undefined)
+    refuse('timeout', `${name} is a short task: it is not timed, so it takes no timeout`)
+  if (kind === 'short' && deadline !== undefined)
+    refuse('deadline', `${name} is a short task: it is not timed, so it takes no deadline`)
+  const limits = { timeoutMs: ms(timeout, 'timeout'), deadlineMs: ms(deadline, 'deadline') }
+  const { heartbeatMs } = definition
+  const contradiction = contradictionIn({
+    heartbeatMs,
+    timeoutMs: limits.timeoutMs ?? definition.timeoutMs,
+    deadlineMs: limits.deadlineMs ?? definition.deadlineMs,
+  })
+  if (contradiction !== undefined) refuse(timeout === undefined ? 'deadline' : 'timeout', contradiction)
+  return limits
+}
+
+type CallLimits = Pick<NewTask, 'timeoutMs' | 'deadlineMs'>
+
+function ms(limit: string | undefined, name: string): number | 'none' | undefined {
+  return limit === undefined || limit === 'none' ? limit : milliseconds(limit, name)
 }
