@@ -13,8 +13,17 @@ import {
   type Resources,
   VERSION,
 } from '@bullpen/contract'
-import { checkSettings, type EventSink, type Limits, type Middleware, makeRegistry } from '@bullpen/engine'
+import {
+  chargeEscape,
+  checkSettings,
+  type EscapeFate,
+  type EventSink,
+  type Limits,
+  type Middleware,
+  makeRegistry,
+} from '@bullpen/engine'
 import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry'
+import { attemptContext } from './attempt-context.ts'
 import { type Probes, serveProbes } from './probes.ts'
 import { type OpenResources, openResources, type ResourceOpeners } from './resource-stack.ts'
 import { CLOSING_MS, WORKER_RULES, WORKER_SETTINGS, type WorkerConfig, type WorkerSettings } from './settings.ts'
@@ -42,6 +51,11 @@ export interface BullpenWorker {
    * connections. Resolves within drainTimeout + grace + 2 s. `hurry` ends the wait at once. Twice is one drain.
    */
   drain(hurry?: AbortSignal): Promise<{ readonly abandoned: DrainReport['abandoned'] }>
+  /**
+   * Charges an error that escaped a handler to its attempt. Called by {@link runUntilSignalled}; a program with a life of
+   * its own calls it from its uncaughtException and unhandledRejection, and drains and exits on `unattributed`.
+   */
+  escaped(error: unknown): EscapeFate
   readonly log: Log
 }
 
@@ -65,6 +79,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   }
   // Distinct over hosts, containers that share a host's name, and restarts that reuse a process id.
   const process_ = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
+  const context = attemptContext()
   let pools: readonly Pool[] = []
   let resources: OpenResources<R> | undefined
   let probes: Probes | undefined
@@ -81,6 +96,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
         log,
         host: {
           registry,
+          context,
           clock: systemClock,
           random: Math.random,
           sink,
@@ -114,6 +130,11 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
 
   return {
     log,
+    escaped(err) {
+      const fate = chargeEscape(err, context)
+      if (fate === 'late') log.warn({ err }, 'an error escaped a handler after its attempt had ended')
+      return fate
+    },
     async start() {
       resources = await openResources(options.resources ?? ({} as ResourceOpeners<R>), log)
       try {

@@ -3,26 +3,38 @@ import type { BullpenWorker } from './create-worker.ts'
 
 /**
  * Resolves with the code to exit with. 0: all ended well. 1: tasks were abandoned, which others will recover; the log names
- * each, and only an exit stops them. Rejects when the worker can't start.
+ * each, and only an exit stops them. 70: an error escaped that belongs to no attempt, so that nobody knows what is broken;
+ * the process has drained at once, for its supervisor to start it again. Rejects when the worker can't start.
  */
-export async function runUntilSignalled(worker: BullpenWorker): Promise<0 | 1> {
+export async function runUntilSignalled(worker: BullpenWorker): Promise<0 | 1 | 70> {
   const hurry = new AbortController()
-  const { promise: signalled, resolve } = Promise.withResolvers<NodeJS.Signals>()
+  const { promise: told, resolve } = Promise.withResolvers<NodeJS.Signals | 'escaped error'>()
+  let draining = false
+  let broken = false
   const onSignal = (signal: NodeJS.Signals): void => {
-    resolve(signal)
     if (draining) hurry.abort()
     draining = true
+    resolve(signal)
   }
-  let draining = false
+  const onEscape = (err: unknown): void => {
+    if (worker.escaped(err) !== 'unattributed') return
+    worker.log.error({ err }, 'an error escaped that belongs to no attempt: draining at once')
+    broken = true
+    hurry.abort()
+    resolve('escaped error')
+  }
   // Before the start, so that a signal that comes while resources open still ends in an orderly way.
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal)
+  process.on('uncaughtException', onEscape).on('unhandledRejection', onEscape)
   const starting = worker.start().then(({ url }) => worker.log.info({ url }, 'worker ready'))
   // With Redis away the start takes as long as it takes, and a signal must not wait for it.
-  await Promise.race([starting, signalled])
-  const signal = await signalled
+  await Promise.race([starting, told])
+  const signal = await told
   worker.log.info({ signal }, 'draining')
   const { abandoned } = await worker.drain(hurry.signal)
   worker.log.info({ abandoned: abandoned.length }, 'drained')
   process.off('SIGTERM', onSignal).off('SIGINT', onSignal)
+  process.off('uncaughtException', onEscape).off('unhandledRejection', onEscape)
+  if (broken) return 70
   return abandoned.length === 0 ? 0 : 1
 }

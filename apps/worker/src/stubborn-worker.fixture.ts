@@ -1,4 +1,5 @@
-// A worker process whose handlers are slow on purpose: one listens to its signal, one does not, one blocks its process.
+// A worker process whose handlers are slow on purpose: one listens to its signal, one does not, some throw elsewhere.
+import { EventEmitter } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { z } from 'zod'
@@ -8,7 +9,21 @@ const schemas = { input: z.object({ ms: z.int() }), output: z.object({ start: z.
 const listening = defineTask({ name: 'slow.listening', queue: 'slow', timeout: '1m', ...schemas })
 const deaf = defineTask({ name: 'slow.deaf', queue: 'slow', timeout: '1m', ...schemas })
 
-export const slowTasks = defineCatalogue(listening, deaf)
+const escapeTimer = defineTask({ name: 'slow.escape-timer', queue: 'slow', timeout: '1m', grace: '50ms', ...schemas })
+const escapePromise = defineTask({
+  name: 'slow.escape-promise',
+  queue: 'slow',
+  timeout: '1m',
+  grace: '50ms',
+  ...schemas,
+})
+const escapeEvent = defineTask({ name: 'slow.escape-event', queue: 'slow', timeout: '1m', grace: '50ms', ...schemas })
+
+export const slowTasks = defineCatalogue(listening, deaf, escapeTimer, escapePromise, escapeEvent)
+
+const throwElsewhere = (): never => {
+  throw new Error('escaped')
+}
 
 if (process.argv[1] === import.meta.filename) {
   const handlers = {
@@ -21,7 +36,29 @@ if (process.argv[1] === import.meta.filename) {
       return { start }
     }),
   }
+  const escaping = {
+    'slow.escape-timer': defineHandler(escapeTimer, import.meta.url, async ({ input, start }) => {
+      setTimeout(throwElsewhere, 10)
+      await sleep(input.ms)
+      return { start }
+    }),
+    'slow.escape-promise': defineHandler(escapePromise, import.meta.url, async ({ input, start }) => {
+      void sleep(10).then(throwElsewhere)
+      await sleep(input.ms)
+      return { start }
+    }),
+    'slow.escape-event': defineHandler(escapeEvent, import.meta.url, async ({ input, start }) => {
+      const emitter = new EventEmitter().on('data', throwElsewhere)
+      setImmediate(() => emitter.emit('data'))
+      await sleep(input.ms)
+      return { start }
+    }),
+  }
+  // Outside every attempt: what it throws is nobody's.
+  process.on('SIGUSR2', throwElsewhere)
   const [redisUrl, namespace] = process.argv.slice(2)
   const config = { redisUrl, namespace, port: 0, drainTimeout: '500ms', grace: '500ms', pools: { slow: 4 } } as const
-  process.exit(await runUntilSignalled(createWorker({ catalogue: slowTasks, handlers, config })))
+  process.exit(
+    await runUntilSignalled(createWorker({ catalogue: slowTasks, handlers: { ...handlers, ...escaping }, config })),
+  )
 }

@@ -125,6 +125,40 @@ describe('a worker process', () => {
   })
 })
 
+describe('an error that escapes a handler', () => {
+  it.each(['slow.escape-timer', 'slow.escape-promise', 'slow.escape-event'])(
+    '%s ends its attempt and nothing else',
+    async (task) => {
+      const { broker, start, enqueue, active, settled } = await slowQueue()
+      const worker = await start()
+      const innocent = await enqueue('slow.deaf', 600)
+      await active(innocent)
+      const id = await enqueue(task, 60_000)
+      const record = await eventually(async () => {
+        const found = await broker.find(id)
+        return found?.status === 'retrying' && found
+      })
+      expect(record.history).toMatchObject([
+        { state: 'RECOVER_ERR', reason: 'escaped_error', message: 'Error: escaped' },
+      ])
+      expect(await settled(innocent)).toMatchObject({ status: 'completed', starts: 1 })
+      worker.child.kill('SIGTERM')
+      expect(await worker.exited).toBe(0)
+    },
+  )
+
+  it('that belongs to nobody drains the process at once and ends it with 70', async () => {
+    const { broker, start, enqueue, active } = await slowQueue()
+    const worker = await start()
+    const id = await enqueue('slow.listening', 60_000)
+    await active(id)
+    worker.child.kill('SIGUSR2')
+    expect(await worker.exited).toBe(70)
+    expect(worker.output()).toContain('belongs to no attempt')
+    expect(await broker.find(id)).toMatchObject({ status: 'waiting', attempts: 0 })
+  })
+})
+
 describe('a worker process without Redis', () => {
   it('is not ready, ends with 0 on a signal, and works once Redis is there', async () => {
     const redis = await privateRedis()

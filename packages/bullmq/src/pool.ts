@@ -12,7 +12,7 @@ import { type Job, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { workerConnection } from './connection.ts'
 import { prefixOf, queueKeys } from './keys.ts'
-import { obey, taken } from './processor.ts'
+import { obey, putBack, taken } from './processor.ts'
 import { quietly } from './quietly.ts'
 import { backoffStrategy } from './retry-seam.ts'
 
@@ -92,6 +92,8 @@ export function makePool(options: PoolOptions): Pool {
     }
     // Two parameters: with a third, BullMQ makes a controller for each job, and cancels what the engine is to decide.
     const processor = async (job: Job, token = ''): Promise<unknown> => {
+      // A fetch may have been under way when the drain began. What it brings is not started but put back.
+      if (state !== 'BG_RUNNING') return putBack(job, token)
       const task = taken(job)
       running.add(task)
       try {

@@ -43,8 +43,13 @@ export async function obey(
     case 'handed_back': {
       // BullMQ records nothing of a job that goes back. A crash between these two loses the hand back, not the task.
       await keepStacks(job, [...(job.stacktrace ?? []), encodeStack(end, error)].slice(-HISTORY_LENGTH))
-      await job.moveToWait(token)
-      throw new WaitingError()
+      return putBack(job, token)
     }
   }
+}
+
+/** To the head of the queue, without using up an attempt. */
+export async function putBack(job: Job, token: string): Promise<never> {
+  await job.moveToWait(token)
+  throw new WaitingError()
 }

@@ -36,6 +36,7 @@ export class Attempt implements TaskContext {
   #abortReason: Error | undefined
   #log: Log | undefined
   #beat: (() => void) | undefined
+  #onEscape: ((error: unknown) => void) | undefined
 
   constructor(taken: TakenTask, reading: Reading, beganAt: number, host: AttemptHost) {
     this.id = taken.id
@@ -95,6 +96,18 @@ export class Attempt implements TaskContext {
       ...(this.correlationId === undefined ? {} : { correlationId: this.correlationId }),
     })
     return this.#log
+  }
+
+  /** Who hears of an error that escaped the handler. */
+  onEscape(listener: (error: unknown) => void): void {
+    this.#onEscape = listener
+  }
+
+  /** False when the attempt has ended already: then the error changes nothing. */
+  escape(error: unknown): boolean {
+    if (this.#state !== 'IN_PROCESS') return false
+    this.#onEscape?.(error)
+    return true
   }
 
   get fencing(): number {

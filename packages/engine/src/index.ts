@@ -1,5 +1,8 @@
 // The engine's public surface.
 
+export type { Attempt } from './attempt.ts'
+// Running attempts
+export { type AsyncContext, chargeEscape, type EscapeFate } from './escapes.ts'
 export type { Interruption } from './interruption.ts'
 // Isolation
 export type { IsolateCalls, IsolatedRun, IsolatedTask, Isolator } from './isolator.ts'
@@ -10,8 +13,6 @@ export { POOL_TRANSITIONS } from './pool-machine.ts'
 // Ports
 export type { Broker, Clock, EventSink, ListQuery, NewTask, Page, Random, TakenTask } from './ports.ts'
 export { makeRegistry, type Registry } from './registry.ts'
-
-// Running attempts
 export { type Conclusion, type RunnerHost, runAttempt } from './runner.ts'
 // Settings
 export {

@@ -74,6 +74,11 @@ export function outcomeOfThrow(thrown: unknown, classify: Classifier | undefined
   return { kind: 'panicked', reason: 'unexpected_error', error: asError(thrown) }
 }
 
+/** What escaped the handler's promise, by a timer, an event or a promise that nobody awaited. */
+export function escaped(thrown: unknown): Outcome & { kind: 'panicked' } {
+  return { kind: 'panicked', reason: 'escaped_error', error: asError(thrown) }
+}
+
 function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(`the handler threw ${describe(thrown)}, which is no Error`)
 }

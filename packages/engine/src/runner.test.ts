@@ -11,6 +11,8 @@ import {
 import { fakeClock } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import type { Attempt } from './attempt.ts'
+import { chargeEscape } from './escapes.ts'
 import type { Interruption } from './interruption.ts'
 import type { Middleware } from './middleware.ts'
 import type { TakenTask } from './ports.ts'
@@ -59,6 +61,7 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
   const events: TaskEvent[] = []
   const interruptible = new Set<Interruption>()
   const pool = new AbortController()
+  let running: Attempt | undefined
   // Handlers misbehave here on purpose, in ways that their types refuse.
   const any = handle as never
   const handlers = {
@@ -72,6 +75,13 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
   }
   const host: RunnerHost = {
     registry: makeRegistry(catalogue, handlers, middleware),
+    context: {
+      run: (attempt, code) => {
+        running = attempt
+        return code()
+      },
+      current: () => running,
+    },
     clock,
     random: () => 0.5,
     sink: (event) => events.push(event),
@@ -100,7 +110,7 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
       },
       host,
     )
-  return { clock, events, interruptible, pool, take, progress }
+  return { clock, events, interruptible, pool, take, progress, context: host.context }
 }
 
 const named = (events: readonly TaskEvent[]): string[] => events.map(({ event }) => event)
@@ -439,6 +449,42 @@ describe('a checkpoint', () => {
     expect((await take('test.short')).end.state).toBe('DONE_SUCCESS')
     pool.abort()
     expect((await take('test.short')).end.message).toContain('AbortError')
+  })
+})
+
+describe('an error that escapes the handler', () => {
+  it('ends a long attempt as RECOVER_ERR (escaped_error), signals its handler, and drops what it returns', async () => {
+    const { take, clock, context, events } = world(
+      ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({ n: 1 }))),
+    )
+    const ended = take('test.patient')
+    await clock.advance(0)
+    expect(chargeEscape(new TypeError('lost'), context)).toBe('charged')
+    const { end, verdict } = await ended
+    expect(end).toMatchObject({ state: 'RECOVER_ERR', reason: 'escaped_error', message: 'TypeError: lost' })
+    expect(verdict.kind).toBe('retrying')
+    expect(named(events)).toContain('attempt.late')
+  })
+
+  it('is a short attempt’s outcome when it ends, whatever it returned', async () => {
+    const { promise, resolve } = Promise.withResolvers<object>()
+    const { take, context } = world(() => promise)
+    const ended = take('test.short')
+    expect(chargeEscape('first', context)).toBe('charged')
+    expect(chargeEscape('second', context)).toBe('charged')
+    resolve({ n: 1 })
+    expect((await ended).end).toMatchObject({
+      state: 'RECOVER_ERR',
+      reason: 'escaped_error',
+      message: expect.stringContaining('first'),
+    })
+  })
+
+  it('changes nothing once its attempt has ended, and is nobody’s where no attempt is known', async () => {
+    const { take, context } = world(() => ({ n: 1 }))
+    expect(chargeEscape(new Error('x'), context)).toBe('unattributed')
+    await take('test.long')
+    expect(chargeEscape(new Error('x'), context)).toBe('late')
   })
 })
 

@@ -1,9 +1,10 @@
 // The runner: one attempt as a pipeline of named steps, from a taken task to an ending and a verdict.
 import { type AttemptEnd, DEFAULT_RETRY, type RetryPolicy, TaskError, type TaskKind } from '@bullpen/contract'
 import { Attempt, type AttemptHost } from './attempt.ts'
+import type { AsyncContext } from './escapes.ts'
 import { type Interruption, runTimed } from './interruption.ts'
 import { type AttemptLimits, type Limits, limitsOf } from './limits.ts'
-import { declared, type Ending, endingOf, type Outcome, outcomeOfThrow } from './outcome.ts'
+import { declared, type Ending, endingOf, escaped, type Outcome, outcomeOfThrow } from './outcome.ts'
 import type { Clock, EventSink, Random, TakenTask } from './ports.ts'
 import { type Reading, readTask } from './reading.ts'
 import type { Registry } from './registry.ts'
@@ -15,6 +16,7 @@ const NO_LIMITS: AttemptLimits = { timeoutMs: 'none', heartbeatMs: 'none', deadl
 /** What a pool gives to every attempt that it runs. */
 export interface RunnerHost extends AttemptHost {
   readonly registry: Registry
+  readonly context: AsyncContext
   readonly clock: Clock
   readonly random: Random
   readonly sink: EventSink
@@ -51,7 +53,7 @@ export async function runAttempt(taken: TakenTask, host: RunnerHost): Promise<Co
     return endUnstarted(taken, reading, { kind: 'timed_out', reason: 'deadline', limitMs }, host)
   }
   const run = begin(taken, reading, limits, host)
-  const outcome = run.kind === 'short' ? await call(run) : await callTimed(run)
+  const outcome = run.kind === 'short' ? await callShort(run) : await callTimed(run)
   return conclude(run, outcome)
 }
 
@@ -86,10 +88,20 @@ function begin(taken: TakenTask, reading: Reading, limits: AttemptLimits, host: 
   return { kind, taken, reading, attempt, limits, host, beganAt, beganMonotonic: host.clock.monotonic() }
 }
 
+/** A short task can't be interrupted: what escaped it is its outcome when it ends, whatever it returned. */
+async function callShort(run: Run): Promise<Outcome> {
+  let escapee: Outcome | undefined
+  run.attempt.onEscape((error) => {
+    escapee ??= escaped(error)
+  })
+  const outcome = await call(run)
+  return escapee ?? outcome
+}
+
 /** Calls the handler and checks what it returns. Neither throws nor rejects; a promise only where the handler gave one. */
-function call({ reading, attempt }: Run): Outcome | Promise<Outcome> {
+function call({ reading, attempt, host }: Run): Outcome | Promise<Outcome> {
   try {
-    const returned = reading.runnable.handle(attempt)
+    const returned = host.context.run(attempt, () => reading.runnable.handle(attempt))
     return isThenable(returned) ? settle(returned, reading) : checkOutput(returned, reading)
   } catch (thrown) {
     return failed(thrown, reading)
@@ -134,8 +146,9 @@ function checkOutput(returned: unknown, { runnable }: Reading): Outcome {
 async function callTimed(run: Run): Promise<Outcome> {
   const { host, attempt, reading } = run
   return runTimed({
-    call: async (beat) => {
+    call: async (beat, escaping) => {
       attempt.onBeat(beat)
+      attempt.onEscape(escaping)
       return call(run)
     },
     limits: run.limits,
