@@ -2,8 +2,9 @@
 
 // Stored with a task
 export { type AttemptEnd, attemptEndSchema } from './attempt-end.ts'
-export { type Catalogue, type DefinitionsOf, defineCatalogue, type NamesOf } from './catalogue.ts'
 // Defining tasks
+export type { Memory } from './bytes.ts'
+export { type Catalogue, type DefinitionsOf, defineCatalogue, type NamesOf } from './catalogue.ts'
 export { type Duration, formatDuration, type Limit, milliseconds } from './duration.ts'
 export { ENVELOPE_VERSION, type Envelope, envelopeSchema, type StoredSuccess, successSchema } from './envelope.ts'
 export { BullpenError, ERROR_CODES, type ErrorCode, type Fault } from './errors.ts'

@@ -43,6 +43,11 @@ describe('a definition', () => {
     })
   })
 
+  test('counts memory in bytes', () => {
+    expect(defineTask({ ...minimal, isolation: 'process', memoryLimit: '1GiB' }).memoryLimitBytes).toBe(2 ** 30)
+    expect(defineTask(minimal).memoryLimitBytes).toBeUndefined()
+  })
+
   test('can not be changed', () => {
     const task = defineTask(minimal)
     expect(() => Object.assign(task, { queue: 'other' })).toThrow(TypeError)
@@ -56,6 +61,15 @@ describe('refuses', () => {
     [{ timeout: '10s', deadline: '9s' }, /timeout \(10000 ms\) is longer than deadline \(9000 ms\)/],
     [{ heartbeatTimeout: '1m', deadline: '1m' }, /heartbeatTimeout \(60000 ms\) is not shorter than deadline/],
   ])('the contradiction %j', (limits, message) => {
+    expect(() => define({ ...minimal, ...limits })).toThrow(refusal(message))
+  })
+
+  test.each([
+    [{ memoryLimit: '256MiB' }, /memoryLimit needs a process of its own/],
+    [{ memoryLimit: '256MiB', isolation: 'thread' }, /V8 may abort the whole process/],
+    [{ memoryLimit: '32MiB', isolation: 'process' }, /Node itself needs '64MiB'/],
+    [{ memoryLimit: '256MB', isolation: 'process' }, /whole number with MiB or GiB/],
+  ])('the memory limit of %j', (limits, message) => {
     expect(() => define({ ...minimal, ...limits })).toThrow(refusal(message))
   })
 

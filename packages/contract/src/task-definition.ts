@@ -1,5 +1,6 @@
 // The contract of one task: its name, its input and output, and how it is run.
 import { z } from 'zod'
+import { bytes, type Memory } from './bytes.ts'
 import { type Limit, limitMs } from './duration.ts'
 import { BullpenError } from './errors.ts'
 import type { Classifier } from './failure.ts'
@@ -48,6 +49,8 @@ interface LongOptions {
   readonly grace?: Limit
   /** Where the handler runs. Default `inline`: it shares the process, can be signalled, can't be killed. */
   readonly isolation?: Isolation
+  /** The most memory that one attempt may take, at least '64MiB'; only with `isolation: 'process'`. Unset: Node's own limit. */
+  readonly memoryLimit?: Memory
 }
 
 export type TaskOptions<Name extends TaskName, Input extends z.ZodType, Output extends z.ZodType> = CommonOptions<
@@ -78,6 +81,7 @@ export interface TaskDefinition<
   readonly retry: RetryPolicy
   readonly classify: Classifier | undefined
   readonly isolation: Isolation
+  readonly memoryLimitBytes: number | undefined
 }
 
 /** What a caller sends: the input before the schema's defaults and transforms. */
@@ -89,6 +93,7 @@ export type ReturnOf<D extends TaskDefinition> = z.input<D['output']>
 /** What a caller gets back. */
 export type OutputOf<D extends TaskDefinition> = z.output<D['output']>
 
+const LEAST_MEMORY = 64 * 2 ** 20
 const KINDS: readonly TaskKind[] = ['short', 'long']
 const ISOLATIONS: readonly Isolation[] = ['inline', 'thread', 'process']
 const LONG_SETTINGS = [
@@ -97,6 +102,7 @@ const LONG_SETTINGS = [
   'deadline',
   'grace',
   'isolation',
+  'memoryLimit',
 ] as const satisfies readonly Exclude<keyof LongOptions, 'kind'>[]
 const SETTINGS: readonly string[] = [
   'name',
@@ -153,6 +159,15 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
   }
   const contradiction = contradictionIn(limits)
   if (contradiction !== undefined) wrong(contradiction)
+  const memoryLimitBytes =
+    long.memoryLimit === undefined ? undefined : bytes(long.memoryLimit, `memoryLimit of ${name}`)
+  if (memoryLimitBytes !== undefined) {
+    if (isolation === 'inline') wrong("memoryLimit needs a process of its own; say isolation: 'process'")
+    if (isolation === 'thread') {
+      wrong("memoryLimit needs isolation: 'process': V8 may abort the whole process when a thread runs out of memory")
+    }
+    if (memoryLimitBytes < LEAST_MEMORY) wrong(`memoryLimit is '${long.memoryLimit}'; Node itself needs '64MiB'`)
+  }
   return Object.freeze({
     name,
     version,
@@ -165,6 +180,7 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     retry: Object.freeze(retryPolicy(options.retry ?? {}, name)),
     classify: options.classify,
     isolation,
+    memoryLimitBytes,
   })
 }
 

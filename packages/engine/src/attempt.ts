@@ -5,6 +5,12 @@ import type { TakenTask } from './ports.ts'
 import type { Reading } from './reading.ts'
 import { assertTransition } from './state-machine.ts'
 
+/** Where a handler runs that can be signalled from outside, and killed. */
+interface Interruptible {
+  signal(reason: Error): void
+  kill(): void
+}
+
 /** What an attempt needs of the pool that runs it. */
 export interface AttemptHost {
   readonly poolSignal: AbortSignal
@@ -23,6 +29,8 @@ export class Attempt implements TaskContext {
   readonly start: number
   readonly attempt: number
   readonly input: unknown
+  /** As stored, for an isolate to parse again. */
+  readonly rawInput: unknown
   readonly meta: Readonly<Record<string, string>>
   readonly correlationId: string | undefined
   readonly resources: object
@@ -37,6 +45,7 @@ export class Attempt implements TaskContext {
   #log: Log | undefined
   #beat: (() => void) | undefined
   #onEscape: ((error: unknown) => void) | undefined
+  #isolate: Interruptible | undefined
 
   constructor(taken: TakenTask, reading: Reading, beganAt: number, host: AttemptHost) {
     this.id = taken.id
@@ -44,6 +53,7 @@ export class Attempt implements TaskContext {
     this.start = taken.start
     this.attempt = taken.attempt
     this.input = reading.input
+    this.rawInput = reading.rawInput
     this.meta = reading.meta
     this.correlationId = reading.correlationId
     this.resources = host.resources
@@ -85,6 +95,19 @@ export class Attempt implements TaskContext {
   abort(reason: Error): void {
     this.#abortReason ??= reason
     this.#controller?.abort(reason)
+    this.#isolate?.signal(reason)
+  }
+
+  /** The isolate that runs the handler: it hears of the signal, also of one that came before it. */
+  onInterrupt(isolate: Interruptible): void {
+    this.#isolate = isolate
+    if (this.#abortReason !== undefined) isolate.signal(this.#abortReason)
+  }
+
+  /** Ends the isolate; an inline handler can't be killed. True when there was one to kill. */
+  kill(): boolean {
+    this.#isolate?.kill()
+    return this.#isolate !== undefined
   }
 
   get log(): Log {

@@ -21,6 +21,8 @@ export interface TimedRun {
   readonly interruptible: Set<Interruption>
   /** Aborts the handler's signal. */
   readonly signal: (reason: Error) => void
+  /** The grace is over and the handler still runs. True: it was killed, and nothing comes back from it. */
+  readonly kill: () => boolean
   /** The handler came back, this long after its attempt had ended, with a result that is dropped. */
   readonly late: (overrunMs: number) => void
 }
@@ -46,10 +48,11 @@ function reasonFor(outcome: Interrupted): Error {
  * After a timeout or an escaped error the end is decided at the signal, and whatever the handler returns later is a late result. After a
  * close, valid output within the grace still counts: its effect happened, and doing it again would double it.
  */
-export function runTimed({ call, limits, clock, interruptible, signal, late }: TimedRun): Promise<Outcome> {
+export function runTimed({ call, limits, clock, interruptible, signal, kill, late }: TimedRun): Promise<Outcome> {
   const { promise, resolve } = Promise.withResolvers<Outcome>()
   let interrupted: Interrupted | undefined
   let over = false
+  let killed = false
   let endedAt = 0
   let stopGrace = (): void => {}
 
@@ -60,12 +63,16 @@ export function runTimed({ call, limits, clock, interruptible, signal, late }: T
     over = true
     resolve(outcome)
   }
+  const graceOver = (outcome: Outcome): void => {
+    killed = kill()
+    end(outcome)
+  }
   const interrupt = (outcome: Interrupted): void => {
     if (interrupted !== undefined || over) return
     interrupted = outcome
     endedAt = clock.monotonic()
     countdown.stop()
-    if (limits.graceMs !== 'none') stopGrace = clock.after(limits.graceMs, () => end(outcome))
+    if (limits.graceMs !== 'none') stopGrace = clock.after(limits.graceMs, () => graceOver(outcome))
     signal(reasonFor(outcome))
   }
   const interruption: Interruption = {
@@ -79,7 +86,8 @@ export function runTimed({ call, limits, clock, interruptible, signal, late }: T
     }
     const counts = interrupted.kind === 'closed' && outcome.kind === 'returned' && !over
     // A handler that throws because it was told to end has done as it was told.
-    if (over || (outcome.kind === 'returned' && !counts)) late(clock.monotonic() - endedAt)
+    const dropped = over ? !killed : outcome.kind === 'returned' && !counts
+    if (dropped) late(clock.monotonic() - endedAt)
     if (!over) end(counts ? outcome : interrupted)
   }
 

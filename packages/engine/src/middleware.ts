@@ -1,5 +1,6 @@
 // Middleware: what wraps around every attempt, such as an error reporter or a database transaction.
-import type { Handler, Resources, TaskContext, TaskDefinition } from '@bullpen/contract'
+import type { Resources, TaskContext, TaskDefinition } from '@bullpen/contract'
+import type { Attempt } from './attempt.ts'
 
 /** Calls `next` once and returns its result, or throws; what it throws is the attempt's failure. The first listed is the outermost. */
 export type Middleware<R extends Resources = object> = (
@@ -7,12 +8,12 @@ export type Middleware<R extends Resources = object> = (
   next: () => Promise<unknown>,
 ) => Promise<unknown>
 
-type Handle = (context: TaskContext) => unknown
+type Handle = (attempt: Attempt) => unknown
 
 /** The handler with its middleware around it; without any, the handler itself, which costs nothing. */
-export function wrap(handler: Handler, middleware: readonly Middleware[]): Handle {
+export function wrap(handle: Handle, middleware: readonly Middleware[]): Handle {
   return middleware.reduceRight<Handle>(
-    (inner, outer) => (context) => outer(context, async () => inner(context)),
-    handler.handle,
+    (inner, outer) => (attempt) => outer(attempt, async () => inner(attempt)),
+    handle,
   )
 }

@@ -10,6 +10,7 @@ export interface Reading {
   readonly runnable: Runnable
   /** Parsed by the definition's schema. */
   readonly input: unknown
+  readonly rawInput: unknown
   readonly meta: Readonly<Record<string, string>>
   readonly correlationId: string | undefined
   readonly callLimits: CallLimits
@@ -36,6 +37,7 @@ export function readTask(taken: TakenTask, registry: Registry): Reading | TaskEr
   return {
     runnable,
     input: parsed.data,
+    rawInput: envelope.input,
     meta: envelope.meta ?? NO_META,
     correlationId: envelope.correlationId,
     callLimits: { timeoutMs: envelope.timeoutMs, deadlineMs: envelope.deadlineMs },

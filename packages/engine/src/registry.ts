@@ -5,15 +5,17 @@ import {
   type Handler,
   type Handlers,
   type Resources,
-  type TaskContext,
   type TaskDefinition,
 } from '@bullpen/contract'
+import type { Attempt } from './attempt.ts'
+import { isolatedHandle } from './isolated-handler.ts'
+import type { Isolator } from './isolator.ts'
 import { type Middleware, wrap } from './middleware.ts'
 
 /** A definition with its handler, middleware around it. */
 export interface Runnable {
   readonly definition: TaskDefinition
-  readonly handle: (context: TaskContext) => unknown
+  readonly handle: (attempt: Attempt) => unknown
 }
 
 export interface Registry {
@@ -29,6 +31,7 @@ export function makeRegistry<C extends Catalogue, R extends Resources>(
   catalogue: C,
   handlers: Handlers<C, R>,
   middleware: readonly Middleware<R>[],
+  isolator?: Isolator,
 ): Registry {
   const runnables = new Map<string, Runnable>()
   // Which context type a handler takes is checked by Handlers<C, R>; from here on all are called the same way.
@@ -47,13 +50,18 @@ export function makeRegistry<C extends Catalogue, R extends Resources>(
         `the handler passed for ${definition.name} was defined for ${handler.task.name}`,
       )
     }
-    if (definition.isolation !== 'inline') {
-      throw new BullpenError(
-        'isolation_unavailable',
-        `task ${definition.name} asks for isolation '${definition.isolation}'; this worker runs tasks inline only`,
-      )
-    }
-    runnables.set(definition.name, { definition, handle: wrap(handler, middleware as readonly Middleware[]) })
+    const handle = innermost(handler, isolator)
+    runnables.set(definition.name, { definition, handle: wrap(handle, middleware as readonly Middleware[]) })
   }
   return { get: (task) => runnables.get(task) }
+}
+
+function innermost(handler: Handler, isolator: Isolator | undefined): (attempt: Attempt) => unknown {
+  const { name, isolation } = handler.task
+  if (isolation === 'inline') return handler.handle
+  if (isolator !== undefined) return isolatedHandle(handler, isolator)
+  throw new BullpenError(
+    'isolation_unavailable',
+    `task ${name} asks for isolation '${isolation}'; this worker runs tasks inline only`,
+  )
 }

@@ -3,6 +3,7 @@ import { type AttemptEnd, DEFAULT_RETRY, type RetryPolicy, TaskError, type TaskK
 import { Attempt, type AttemptHost } from './attempt.ts'
 import type { AsyncContext } from './escapes.ts'
 import { type Interruption, runTimed } from './interruption.ts'
+import { IsolateEnded } from './isolated-handler.ts'
 import { type AttemptLimits, type Limits, limitsOf } from './limits.ts'
 import { declared, type Ending, endingOf, escaped, type Outcome, outcomeOfThrow } from './outcome.ts'
 import type { Clock, EventSink, Random, TakenTask } from './ports.ts'
@@ -118,6 +119,7 @@ async function settle(returned: PromiseLike<unknown>, reading: Reading): Promise
 
 /** A classifier that itself throws has found nothing: its own error is what an engineer should look at. */
 function failed(thrown: unknown, { runnable }: Reading): Outcome {
+  if (thrown instanceof IsolateEnded) return thrown.outcome
   try {
     return outcomeOfThrow(thrown, runnable.definition.classify)
   } catch (cause) {
@@ -155,6 +157,7 @@ async function callTimed(run: Run): Promise<Outcome> {
     clock: host.clock,
     interruptible: host.interruptible,
     signal: (reason) => attempt.abort(reason),
+    kill: () => attempt.kill(),
     late: (overrunMs) =>
       host.sink({ event: 'attempt.late', ...about(run.taken, run.kind, reading.correlationId, host), overrunMs }),
   })
