@@ -1,8 +1,12 @@
 // bench NAME [--json]: runs one benchmark, or all, against the Redis that REDIS_URL names.
 import { asJson, asTable, type Result } from './report.ts'
+import { benchRunner } from './runner.ts'
 import { benchWorker } from './worker.ts'
 
-const BENCHES: Readonly<Record<string, (redisUrl: string) => AsyncGenerator<Result>>> = { worker: benchWorker }
+const BENCHES: Readonly<Record<string, (redisUrl: string) => AsyncGenerator<Result>>> = {
+  worker: benchWorker,
+  runner: benchRunner,
+}
 
 const args = process.argv.slice(2)
 const json = args.includes('--json')

@@ -1,23 +1,28 @@
 // Alternating pairs: ours and theirs measured in one run, so that a noisy machine is noisy for both.
 
-/** Measures one side once: a rate, in whatever unit the bench states. */
+/** Measures one side once, in whatever unit the bench states. */
 export type Side = () => Promise<number>
 
 export interface Pair {
   readonly ours: number
   readonly theirs: number
-  /** Ours over theirs: above 1, ours is better. */
+  /** Above 1, ours is better. */
   readonly ratio: number
 }
 
-/** Who goes first alternates from pair to pair. */
-export async function measurePairs(count: number, ours: Side, theirs: Side): Promise<readonly Pair[]> {
+/** Who goes first alternates from pair to pair. `better`: whether more or less of the unit is. */
+export async function measurePairs(
+  count: number,
+  ours: Side,
+  theirs: Side,
+  better: 'higher' | 'lower' = 'higher',
+): Promise<readonly Pair[]> {
   const pairs: Pair[] = []
   for (let i = 0; i < count; i++) {
     const first = i % 2 === 0 ? await ours() : undefined
     const rival = await theirs()
     const own = first ?? (await ours())
-    pairs.push({ ours: own, theirs: rival, ratio: own / rival })
+    pairs.push({ ours: own, theirs: rival, ratio: better === 'higher' ? own / rival : rival / own })
   }
   return pairs
 }
