@@ -18,6 +18,7 @@ const FORBIDDEN = [
   ['packages/engine/src/sibling.ts', "const { x } = await import('../../bullmq/src/broker.ts')"],
   ['packages/engine/src/timer.ts', 'const x = setTimeout'],
   ['packages/bullmq/src/telemetry.ts', "import { x } from '@bullpen/telemetry'"],
+  ['packages/sandbox/src/telemetry.ts', "import { x } from '@bullpen/telemetry'"],
   ['packages/telemetry/src/bullmq.ts', "import { x } from '@bullpen/bullmq'"],
   ['packages/client/src/engine.ts', "import { x } from '@bullpen/engine'"],
   ['apps/api/src/ioredis.ts', "import { x } from 'ioredis'"],

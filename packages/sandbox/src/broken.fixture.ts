@@ -1,0 +1,2 @@
+// A handler's module that can't be imported.
+throw new RangeError('broken at import')

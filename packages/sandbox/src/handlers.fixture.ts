@@ -1,0 +1,193 @@
+// Handlers that do all that a handler should and should not do.
+import { setImmediate, setTimeout } from 'node:timers/promises'
+import { threadId } from 'node:worker_threads'
+import { defineHandler, type TaskContext, TaskError } from '@bullpen/contract'
+import * as tasks from './tasks.fixture.ts'
+
+const here = import.meta.url
+const place = () => ({ pid: process.pid, thread: threadId })
+const never = () => new Promise<never>(() => {})
+
+export const where = defineHandler(tasks.where, here, ({ input }) => ({ ...place(), n: input.n * 2 }))
+
+export const fail = defineHandler(tasks.fail, here, () => {
+  throw new TaskError('bank_away', 'the bank is away', { retryAfter: '5s', cause: new Error('no route') })
+})
+
+export const panic = defineHandler(tasks.panic, here, async ({ input }) => {
+  if (input.what === 'text') throw 'a text'
+  throw new TypeError('undeclared', { cause: new RangeError('the cause') })
+})
+
+const outOfRange = () => {
+  throw new RangeError('too far')
+}
+export const classified = defineHandler(tasks.classified, here, outOfRange)
+export const badClassifier = defineHandler(tasks.badClassifier, here, outOfRange)
+
+export const output = defineHandler(tasks.output, here, ({ input }) => {
+  const cycle: { self?: unknown } = {}
+  cycle.self = cycle
+  const outputs = {
+    wrong: 'wrong',
+    function: { f() {} },
+    bigint: { n: 1n },
+    cycle,
+    date: new Date(0),
+    nothing: undefined,
+  }
+  return outputs[input.what]
+})
+
+export const escaping = defineHandler(tasks.escaping, here, async ({ input, signal }) => {
+  switch (input.how) {
+    case 'timer':
+      setTimeoutOf(() => {
+        throw new TypeError('thrown in a timer', { cause: new Error('why') })
+      })
+      return never()
+    case 'text':
+      setTimeoutOf(() => {
+        throw 'a text'
+      })
+      return never()
+    case 'rejection':
+      void Promise.reject(new TypeError('nobody awaits it'))
+      return never()
+    case 'forgotten':
+      void Promise.reject(new TypeError('forgotten, then returned'))
+      return {}
+    case 'listener':
+      signal.addEventListener('abort', () => {
+        throw new TypeError('thrown by a listener')
+      })
+      return never()
+  }
+})
+
+const setTimeoutOf = (callback: () => void) => void globalThis.setTimeout(callback, 1)
+
+let setOff = (): void => {}
+export const leave = defineHandler(tasks.leave, here, ({ input, log, progress }) => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  setOff = resolve
+  const effects = {
+    throw: () => queueMicrotask(() => fails('left behind')),
+    reject: () => fails('left behind'),
+    exit: () => process.exit(9),
+    log: () => log.warn({ a: 1 }, 'said late'),
+    progress: () => progress(0.5),
+  }
+  void promise.then(effects[input.what])
+  return {}
+})
+const fails = (message: string): never => {
+  throw new Error(message)
+}
+
+export const trigger = defineHandler(tasks.trigger, here, async () => {
+  setOff()
+  // Two turns of the event loop: a rejection is told of after the first.
+  await setImmediate()
+  await setImmediate()
+  return place()
+})
+
+export const idleEscape = defineHandler(tasks.idleEscape, here, () => {
+  globalThis.setTimeout(() => fails('escaped while idle'), 20)
+  return {}
+})
+
+export const exit = defineHandler(tasks.exit, here, ({ input }) => process.exit(input.code))
+
+export const loop = defineHandler(tasks.loop, here, ({ log }) => {
+  log.info({ pid: process.pid }, 'looping')
+  while (true) {}
+})
+
+export const wait = defineHandler(tasks.wait, here, async ({ input, signal, log, checkpoint }) => {
+  log.info({ pid: process.pid }, 'waiting')
+  try {
+    if (input.for === 'timer') await setTimeout(60_000, undefined, { signal })
+    if (input.for === 'fetch') await fetch(input.url, { signal })
+    if (input.for === 'nothing') await never()
+    while (input.for === 'checkpoint') {
+      checkpoint()
+      await setImmediate()
+    }
+    return { reason: 'none came' }
+  } catch (error) {
+    return { reason: `${error}; ${signal.reason instanceof DOMException} ${signal.reason}` }
+  }
+})
+
+export const progress = defineHandler(tasks.progress, here, async ({ input, progress }) => {
+  const order: string[] = []
+  for (const fraction of input.fractions) {
+    await progress(fraction, 'so far').then(
+      () => order.push(`stored ${fraction}`),
+      (error) => order.push(String(error)),
+    )
+  }
+  return { order }
+})
+
+export const log = defineHandler(tasks.log, here, ({ log }) => {
+  const cycle: { self?: unknown } = {}
+  cycle.self = cycle
+  log.debug({ big: 1n, at: new Date(0) }, 'd')
+  log.info({ cycle, f() {} }, 'i')
+  log.warn({ err: Object.assign(new TypeError('bad', { cause: new Error('why') }), { code: 'E_BAD' }) }, 'w')
+  log.error({ nested: { err: new Error('deep') } }, 'e')
+  return {}
+})
+
+export const context = defineHandler(tasks.context, here, (ctx) => {
+  const { heartbeat, checkpoint, signal, poolSignal, enqueuedAt, startedAt, log, progress, resources, ...rest } = ctx
+  heartbeat()
+  checkpoint()
+  return {
+    ...rest,
+    times: [enqueuedAt.getTime(), startedAt.getTime()],
+    oneSignal: signal === poolSignal && !signal.aborted,
+    types: [typeof log.info, typeof progress, typeof resources],
+  }
+})
+
+interface Opened {
+  readonly first: { readonly opened: number }
+  readonly second: { readonly name: string }
+}
+export const resource = defineHandler(
+  tasks.resource,
+  here,
+  ({ resources: { first, second } }: TaskContext<typeof tasks.resource, Opened>) => ({
+    ...place(),
+    first: first.opened,
+    second: second.name,
+  }),
+)
+
+const HOLD: Record<string, () => void> = {
+  objects() {
+    for (const kept: object[] = []; ; ) kept.push({ a: kept.length, b: [kept.length] })
+  },
+  array() {
+    const kept = new Array(1e8).fill(1.5)
+    throw new Error(`it fits: ${kept.length}`)
+  },
+  map() {
+    for (const kept = new Map<number, object>(); ; ) kept.set(kept.size, { at: kept.size })
+  },
+  json() {
+    const kept = JSON.parse(`[${'{"a":[1.5,2.5]},'.repeat(8_000_000)}1]`)
+    throw new Error(`it fits: ${kept.length}`)
+  },
+  buffers() {
+    for (const kept: Buffer[] = []; ; ) kept.push(Buffer.alloc(2 ** 24, 1))
+  },
+}
+export const memory = defineHandler(tasks.memory, here, ({ input }) => {
+  HOLD[input.how]?.()
+  return {}
+})

@@ -1,0 +1,86 @@
+// One attempt as its isolate sees it: the context that the handler gets, and whether it is over.
+import type { Log, TaskContext, TaskDefinition } from '@bullpen/contract'
+import type { IsolatedTask } from '@bullpen/engine'
+import type { StartOf } from '../messages.ts'
+import { packFields } from '../portable-fields.ts'
+import type { Channel } from './channel.ts'
+import type { Progresses } from './progresses.ts'
+
+export interface InnerHost {
+  readonly channel: Channel
+  readonly progresses: Progresses
+  readonly resources: object
+}
+
+export class InnerAttempt {
+  readonly of: StartOf
+  readonly rawInput: unknown
+  over = false
+  readonly #task: IsolatedTask
+  readonly #host: InnerHost
+  readonly #controller = new AbortController()
+
+  constructor(task: IsolatedTask, host: InnerHost) {
+    const { id, start, attempt } = task
+    this.of = { id, task: task.task, start, attempt }
+    this.rawInput = task.input
+    this.#task = task
+    this.#host = host
+  }
+
+  abort(reason: Error): void {
+    this.#controller.abort(reason)
+  }
+
+  /** A plain object of values and arrow functions: a handler may take any of them out of it. */
+  contextFor(definition: TaskDefinition, input: unknown): TaskContext {
+    const { id, start, attempt, meta, correlationId, enqueuedAt, startedAt } = this.#task
+    const { signal } = this.#controller
+    return {
+      id,
+      name: definition.name,
+      input,
+      start,
+      attempt,
+      fencing: start,
+      meta,
+      enqueuedAt: new Date(enqueuedAt),
+      startedAt: new Date(startedAt),
+      correlationId,
+      signal,
+      // The pool's drain reaches an isolate as the attempt's own signal.
+      poolSignal: signal,
+      log: this.#log(),
+      resources: this.#host.resources,
+      heartbeat: () => this.#beat(),
+      checkpoint: () => {
+        signal.throwIfAborted()
+        this.#beat()
+      },
+      progress: (fraction, note) => this.#report(fraction, note),
+    }
+  }
+
+  #log(): Log {
+    const at = (level: keyof Log) => (fields: object, message: string) => {
+      const line = { kind: 'log', of: this.of, level, fields: packFields(fields), message: String(message) } as const
+      this.#host.channel.send(line)
+    }
+    return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+  }
+
+  #beat(): void {
+    if (!this.over) this.#host.channel.send({ kind: 'heartbeat', of: this.of })
+  }
+
+  async #report(fraction: number, note: string | undefined): Promise<void> {
+    if (!(fraction >= 0 && fraction <= 1)) {
+      throw new RangeError(`progress is a fraction from 0 to 1; got ${fraction}`)
+    }
+    const { channel, progresses } = this.#host
+    const progress = note === undefined ? { fraction } : { fraction, note: String(note) }
+    // An attempt that has ended owns the task no more: another start may be reporting by now.
+    if (this.over) return
+    await progresses.answered((call) => channel.send({ kind: 'progress', of: this.of, call, progress }))
+  }
+}

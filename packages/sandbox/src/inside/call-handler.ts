@@ -1,0 +1,53 @@
+// Calls a handler in its isolate, from raw input to an outcome that can be sent back.
+import { type Handler, handlerIn, TaskError } from '@bullpen/contract'
+import { declared, type IsolatedTask, type Outcome, outcomeOfThrow } from '@bullpen/engine'
+import type { z } from 'zod'
+import type { InnerAttempt } from './attempt.ts'
+
+/** @throws whatever the module throws, BullpenError `invalid_handler` when it exports no handler of this task. */
+export async function importHandler({ module, task }: IsolatedTask): Promise<Handler> {
+  return handlerIn(await import(module), task, module)
+}
+
+/** Neither throws nor rejects. */
+export async function callHandler(handler: Handler, attempt: InnerAttempt): Promise<Outcome> {
+  const { name, input, output, classify } = handler.task
+  try {
+    const parsed = input.safeParse(attempt.rawInput)
+    if (!parsed.success) {
+      const message = `the input does not fit ${name}: ${placesOf(parsed.error, 'input')}`
+      return declared(new TaskError('invalid_input', message, { retryable: false }))
+    }
+    const returned = output.safeParse(await handler.handle(attempt.contextFor(handler.task, parsed.data)))
+    if (returned.success) return storable(returned.data, name)
+    return invalidOutput(
+      `the handler of ${name} returned what its contract refuses: ${placesOf(returned.error, 'output')}`,
+    )
+  } catch (thrown) {
+    try {
+      return outcomeOfThrow(thrown, classify)
+    } catch (cause) {
+      // A classifier that itself throws has found nothing: its own error is what an engineer should look at.
+      const error = new Error(`the classifier of ${name} threw: ${String(cause)}`, { cause })
+      return { kind: 'panicked', reason: 'unexpected_error', error }
+    }
+  }
+}
+
+export function invalidOutput(message: string, cause?: unknown): Outcome {
+  return { kind: 'panicked', reason: 'invalid_output', error: new TypeError(message, { cause }) }
+}
+
+/** Outputs are stored as JSON: a BigInt or a cycle would cross the border and fail there. */
+function storable(output: unknown, name: string): Outcome {
+  try {
+    JSON.stringify(output)
+    return { kind: 'returned', output }
+  } catch (cause) {
+    return invalidOutput(`the output of ${name} can't be stored as JSON: ${String(cause)}`, cause)
+  }
+}
+
+function placesOf(error: z.ZodError, root: string): string {
+  return error.issues.map((issue) => `${[root, ...issue.path].join('.')}: ${issue.message}`).join('; ')
+}

@@ -1,0 +1,263 @@
+// What a handler sees and can do in an isolate, and how its attempt ends: the same in a thread and in a process.
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { IsolatedTask } from '@bullpen/engine'
+import { eventually } from '@bullpen/testkit'
+import { describe, expect, it } from 'vitest'
+import { openRig, outputOf } from './rig.fixture.ts'
+import * as tasks from './tasks.fixture.ts'
+
+interface Place {
+  readonly pid: number
+  readonly thread: number
+}
+
+const ISOLATIONS: readonly IsolatedTask['isolation'][] = ['thread']
+
+describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
+  it('runs outside this thread, with its input parsed and its output checked, and finds its isolate warm again', async () => {
+    await using rig = openRig(isolation)
+    const first = await outputOf<Place & { n: number }>(rig.run(tasks.where, { n: '21' }))
+    const second = await outputOf<Place>(rig.run(tasks.where))
+    expect(first.n).toBe(42)
+    expect([first.pid !== process.pid, first.thread !== 0]).toEqual([isolation === 'process', isolation === 'thread'])
+    expect([second.pid, second.thread]).toEqual([first.pid, first.thread])
+    expect(rig.replaced).toEqual([])
+  })
+
+  it('sees its whole context, and may take it apart', async () => {
+    await using rig = openRig(isolation)
+    const meta = { tenant: 'x' }
+    const run = rig.run(tasks.context, {}, { start: 3, attempt: 2, meta, correlationId: 'c-1' })
+    expect(await outputOf(run)).toEqual({
+      id: run.task.id,
+      name: 'test.context',
+      input: { a: 7 },
+      start: 3,
+      fencing: 3,
+      attempt: 2,
+      meta,
+      correlationId: 'c-1',
+      times: [1_000, 2_000],
+      oneSignal: true,
+      types: ['function', 'function', 'object'],
+    })
+    // heartbeat and checkpoint
+    expect(run.beats()).toBe(2)
+  })
+
+  it('reports progress, and goes on when it is stored', async () => {
+    await using rig = openRig(isolation)
+    const run = rig.run(tasks.progress, { fractions: [0.1, 0.9, 2] })
+    expect(await outputOf(run)).toEqual({
+      order: ['stored 0.1', 'Error: the store is away', 'RangeError: progress is a fraction from 0 to 1; got 2'],
+    })
+    expect(run.progress).toEqual([
+      { fraction: 0.1, note: 'so far' },
+      { fraction: 0.9, note: 'so far' },
+    ])
+  })
+
+  it('logs through its attempt, with errors as errors, and never fails for what it logs', async () => {
+    await using rig = openRig(isolation)
+    const run = rig.run(tasks.log)
+    await outputOf(run)
+    expect(run.lines.map(({ level, message }) => `${level} ${message}`)).toEqual([
+      'debug d',
+      'info i',
+      'warn w',
+      'error e',
+    ])
+    const [debug, info, warn, error] = run.lines
+    expect(debug).toMatchObject({ big: '1', at: '1970-01-01T00:00:00.000Z' })
+    expect(info?.['cycle']).toContain('[Circular *1]')
+    expect(warn?.['err']).toBeInstanceOf(Error)
+    expect(warn?.['err']).toMatchObject({ name: 'TypeError', message: 'bad', code: 'E_BAD', cause: { message: 'why' } })
+    expect(error).toMatchObject({ nested: { err: { name: 'Error', message: 'deep' } } })
+  })
+
+  it('hears its signal: timers, fetch and checkpoints end with the reason that was given', async () => {
+    await using rig = openRig(isolation)
+    await using server = await silentServer()
+    for (const way of ['timer', 'fetch', 'checkpoint']) {
+      const run = rig.run(tasks.wait, { for: way, url: server.url })
+      await run.said('waiting')
+      run.signal(new DOMException('the run limit of 5 ms passed', 'TimeoutError'))
+      run.signal(new Error('a second one changes nothing'))
+      const { reason } = await outputOf<{ reason: string }>(run)
+      expect(reason).toMatch(/(AbortError|TimeoutError).*; true TimeoutError: the run limit of 5 ms passed$/)
+    }
+  })
+
+  it('begins with its signal aborted when the signal came first', async () => {
+    await using rig = openRig(isolation)
+    const run = rig.run(tasks.wait, { for: 'timer' })
+    run.signal(new DOMException('too late already', 'AbortError'))
+    expect(await outputOf(run)).toEqual({ reason: expect.stringContaining('AbortError: too late already') })
+  })
+
+  it('finds the resources that its isolate opened once', async () => {
+    await using rig = openRig(isolation, { resources: new URL('./resources.fixture.ts', import.meta.url).href })
+    const expected = { first: 1, second: 'second, after 1' }
+    expect(await outputOf(rig.run(tasks.resource))).toMatchObject(expected)
+    expect(await outputOf(rig.run(tasks.resource))).toMatchObject(expected)
+  })
+})
+
+describe.each(ISOLATIONS)('an attempt in a %s ends', (isolation) => {
+  it('as declared, with code, retry and cause', async () => {
+    await using rig = openRig(isolation)
+    expect(await rig.run(tasks.fail).outcome).toMatchObject({
+      kind: 'declared',
+      failure: { code: 'bank_away', retryable: true, retryAfterMs: 5_000 },
+      error: {
+        name: 'TaskError',
+        message: 'the bank is away',
+        stack: expect.stringContaining('handlers.fixture.ts'),
+        cause: { message: 'no route' },
+      },
+    })
+    expect(await rig.run(tasks.classified).outcome).toMatchObject({
+      kind: 'declared',
+      failure: { code: 'out_of_range', retryable: false },
+      error: { name: 'RangeError', message: 'too far' },
+    })
+    expect(await rig.run(tasks.where, { n: 1 }).outcome).toMatchObject({
+      kind: 'declared',
+      failure: { code: 'invalid_input', retryable: false },
+      error: { message: expect.stringContaining('input.n: ') },
+    })
+  })
+
+  it('as a panic, with name, message, stack and cause', async () => {
+    await using rig = openRig(isolation)
+    expect(await rig.run(tasks.panic, { what: 'error' }).outcome).toMatchObject({
+      kind: 'panicked',
+      reason: 'unexpected_error',
+      error: {
+        name: 'TypeError',
+        message: 'undeclared',
+        stack: expect.stringContaining('handlers.fixture.ts'),
+        cause: { name: 'RangeError', message: 'the cause' },
+      },
+    })
+    expect(await rig.run(tasks.panic, { what: 'text' }).outcome).toMatchObject({
+      reason: 'unexpected_error',
+      error: { message: expect.stringContaining('"a text"') },
+    })
+    expect(await rig.run(tasks.badClassifier).outcome).toMatchObject({
+      reason: 'unexpected_error',
+      error: {
+        message: expect.stringContaining('a classifier that throws'),
+        cause: { message: 'a classifier that throws' },
+      },
+    })
+    expect(rig.replaced).toEqual([])
+  })
+
+  it.each([
+    ['wrong', 'refuses'],
+    ['function', 'cloned'],
+    ['bigint', 'stored as JSON'],
+    ['cycle', 'stored as JSON'],
+  ])('as a panic for an output that can not be kept: %s', async (what, why) => {
+    await using rig = openRig(isolation)
+    const outcome = await rig.run(tasks.output, { what }).outcome
+    expect(outcome).toMatchObject({ kind: 'panicked', reason: 'invalid_output', error: { name: 'TypeError' } })
+    expect(String('error' in outcome && outcome.error)).toContain(why)
+    expect(await outputOf(rig.run(tasks.output, { what: 'date' }))).toEqual(new Date(0))
+    expect(await outputOf(rig.run(tasks.output, { what: 'nothing' }))).toBe(undefined)
+  })
+
+  it.each(['timer', 'text', 'rejection', 'forgotten', 'listener'])(
+    'as a panic for an error that escapes it by a %s, and its isolate is replaced',
+    async (how) => {
+      await using rig = openRig(isolation)
+      const before = await outputOf<Place>(rig.run(tasks.where))
+      const run = rig.run(tasks.escaping, { how })
+      if (how === 'listener') run.signal(new DOMException('over', 'AbortError'))
+      const outcome = await run.outcome
+      expect(outcome).toMatchObject({ kind: 'panicked', reason: 'escaped_error' })
+      expect(outcome).toMatchObject({ error: how === 'text' ? { message: 'a text' } : { name: 'TypeError' } })
+      const after = await outputOf<Place>(rig.run(tasks.where))
+      expect([after.pid, after.thread]).not.toEqual([before.pid, before.thread])
+      expect(rig.replaced).toMatchObject([{ isolation, cause: 'escaped_error' }])
+    },
+  )
+
+  it.each([0, 7])('as a panic when it exits by code %i, and nothing else ends', async (code) => {
+    await using rig = openRig(isolation)
+    expect(await rig.run(tasks.exit, { code }).outcome).toMatchObject({
+      kind: 'panicked',
+      reason: 'isolate_died',
+      error: { message: expect.stringMatching(new RegExp(`^${isolation} \\d+ exited with code ${code}$`)) },
+    })
+    await outputOf(rig.run(tasks.where))
+    expect(rig.replaced).toMatchObject([{ cause: 'isolate_died', of: { task: 'test.exit' } }])
+  })
+
+  it('within 250 ms of being killed, though it loops; 50 others have run undisturbed', async () => {
+    await using rig = openRig(isolation, { threads: { max: 2 }, processes: { max: 2 } })
+    const looping = rig.run(tasks.loop)
+    await looping.said('looping')
+    const others = await Promise.all(Array.from({ length: 50 }, () => outputOf<Place>(rig.run(tasks.where))))
+    expect(new Set(others.map(({ pid, thread }) => `${pid}:${thread}`)).size).toBe(1)
+    looping.signal(new DOMException('too slow', 'TimeoutError'))
+    const killedAt = performance.now()
+    looping.kill()
+    looping.kill()
+    expect(await looping.outcome).toMatchObject({ reason: 'isolate_died', error: { message: /was killed/ } })
+    expect(performance.now() - killedAt).toBeLessThan(250)
+    expect(rig.replaced).toMatchObject([{ cause: 'killed', of: { id: looping.task.id } }])
+  })
+})
+
+describe.each(ISOLATIONS)('what a task leaves behind in a %s', (isolation) => {
+  it.each(['throw', 'reject', 'exit'])('is charged to nobody else (%s), and the isolate is replaced', async (what) => {
+    await using rig = openRig(isolation)
+    const guilty = rig.run(tasks.leave, { what })
+    await outputOf(guilty)
+    const next = await outputOf<Place>(rig.run(tasks.trigger))
+    const { err, ...line } = await rig.own.said('an error escaped a task that had ended')
+    expect(line).toMatchObject({ level: 'error', id: guilty.task.id, task: 'test.leave', start: 1 })
+    expect(String(err)).toMatch(what === 'exit' ? /process.exit\(9\)/ : /left behind/)
+    const third = await outputOf<Place>(rig.run(tasks.where))
+    expect([third.pid, third.thread]).not.toEqual([next.pid, next.thread])
+    expect(rig.replaced).toMatchObject([{ cause: 'late_escape' }])
+  })
+
+  it('is logged with its own id, and reports no progress', async () => {
+    await using rig = openRig(isolation)
+    const guilty = rig.run(tasks.leave, { what: 'log' })
+    await outputOf(guilty)
+    const next = rig.run(tasks.trigger)
+    await outputOf(next)
+    expect(rig.own.lines).toMatchObject([{ level: 'warn', message: 'said late', a: 1, id: guilty.task.id }])
+    await outputOf(rig.run(tasks.leave, { what: 'progress' }))
+    const last = rig.run(tasks.trigger)
+    await outputOf(last)
+    expect([next, last].flatMap(({ lines, progress }) => [...lines, ...progress])).toEqual([])
+  })
+
+  it('replaces its isolate also while nothing runs', async () => {
+    await using rig = openRig(isolation)
+    const guilty = rig.run(tasks.idleEscape)
+    await outputOf(guilty)
+    expect(await rig.own.said('an error escaped')).toMatchObject({ id: guilty.task.id })
+    await eventually(() => rig.replaced.length === 1)
+    expect(rig.replaced).toMatchObject([{ cause: 'late_escape', of: undefined }])
+  })
+})
+
+/** A server that takes requests and never answers. */
+async function silentServer() {
+  const server = createServer(() => {})
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}

@@ -1,0 +1,63 @@
+// The isolator: a pool of threads and a pool of child processes behind the engine's port.
+import { performance } from 'node:perf_hooks'
+import { BullpenError, type Log } from '@bullpen/contract'
+import type { Clock, Isolator, Random } from '@bullpen/engine'
+import { IsolatePool, type Replaced } from './isolate-pool.ts'
+import { startThread } from './thread.ts'
+
+export interface IsolatorOptions {
+  readonly threads: { readonly max: number }
+  readonly processes: { readonly max: number }
+  /**
+   * URL of the module whose default export is a record of resource openers (`{ open, close? }`). Opened once in each
+   * thread or process, before its first task; closed in reverse when it ends, unless it has to be killed.
+   */
+  readonly resources?: string | undefined
+  /** For what belongs to no running task: late errors, resources that do not open or close. */
+  readonly log: Log
+  readonly clock?: Clock
+  readonly random?: Random
+  /** A thread or process that has had nothing to do for this long, in ms, ends. Default: 30,000. */
+  readonly idleMs?: number
+  /** Hears of every isolate that ended for another reason than having nothing to do. Must neither throw nor wait. */
+  readonly onReplaced?: (event: Replaced) => void
+}
+
+const systemClock: Clock = {
+  now: Date.now,
+  monotonic: () => performance.now(),
+  after(ms, callback) {
+    const timer = setTimeout(callback, ms)
+    return () => clearTimeout(timer)
+  },
+}
+
+/**
+ * Starts nothing: isolates are started when tasks need them, and tasks for which none is free wait, with their time
+ * running. A run that has not begun when the isolator is closed ends as `closed` (`parent_closed`).
+ *
+ * @throws BullpenError `invalid_configuration` when a `max` is not a whole number from 1. `run` throws
+ * `invalid_definition` for a thread with a memory limit: V8 may abort the whole process when a thread's memory runs out.
+ */
+export function openIsolator(options: IsolatorOptions): Isolator {
+  const { clock = systemClock, random = Math.random, log, resources, idleMs = 30_000, onReplaced = () => {} } = options
+  const common = { clock, random, log, resources, idleMs, onReplaced }
+  const threads = new IsolatePool({
+    ...common,
+    isolation: 'thread',
+    max: options.threads.max,
+    startIsolate: startThread,
+    reportMemory: false,
+  })
+  return {
+    run(task, calls) {
+      if (task.isolation === 'thread' && task.memoryLimitBytes !== undefined) {
+        throw new BullpenError('invalid_definition', `task ${task.task}: a thread has no memory limit`)
+      }
+      return threads.run(task, calls)
+    },
+    async close() {
+      await Promise.all([threads.close()])
+    },
+  }
+}

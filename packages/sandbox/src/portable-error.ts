@@ -1,0 +1,53 @@
+// Errors as plain data: what crosses a thread's or a process's border and is an Error again on the other side.
+
+export interface PortableError {
+  readonly name: string
+  readonly message: string
+  readonly stack: string | undefined
+  readonly code: string | number | undefined
+  readonly cause: PortableError | undefined
+}
+
+/** Longer chains are cut; a cause that leads back to itself would never end. */
+const DEEPEST_CAUSE = 5
+
+/** Of an Error's own fields only these cross: others may be huge, secret or impossible to clone. */
+export function toPortable(thrown: unknown, depth = 0): PortableError {
+  if (!(thrown instanceof Error)) return plain('Error', textOf(thrown))
+  try {
+    const { name, message, stack, cause } = thrown
+    const { code } = thrown as { readonly code?: unknown }
+    return {
+      name: String(name),
+      message: String(message),
+      stack: typeof stack === 'string' ? stack : undefined,
+      code: typeof code === 'string' || typeof code === 'number' ? code : undefined,
+      cause: cause === undefined || depth === DEEPEST_CAUSE ? undefined : toPortable(cause, depth + 1),
+    }
+  } catch {
+    return plain('Error', 'an error whose fields throw when they are read')
+  }
+}
+
+export function fromPortable({ name, message, stack, code, cause }: PortableError): Error {
+  // What the platform aborts signals with: handlers and libraries tell it by its class.
+  if (name === 'AbortError' || name === 'TimeoutError') return new DOMException(message, name)
+  const error = new Error(message, cause === undefined ? undefined : { cause: fromPortable(cause) })
+  const hidden = { configurable: true, enumerable: false, writable: true }
+  if (name !== error.name) Object.defineProperty(error, 'name', { ...hidden, value: name })
+  if (stack !== undefined) Object.defineProperty(error, 'stack', { ...hidden, value: stack })
+  return code === undefined ? error : Object.assign(error, { code })
+}
+
+function plain(name: string, message: string): PortableError {
+  return { name, message, stack: undefined, code: undefined, cause: undefined }
+}
+
+function textOf(thrown: unknown): string {
+  try {
+    return String(thrown)
+  } catch {
+    // an object without a prototype, or whose toString throws
+    return Object.prototype.toString.call(thrown)
+  }
+}

@@ -1,0 +1,38 @@
+// A log line's fields on their way out of an isolate: as JSON, which they become in the end, with their errors beside it.
+import { inspect } from 'node:util'
+import { fromPortable, type PortableError, toPortable } from './portable-error.ts'
+
+export interface PortableFields {
+  readonly json: string
+  /** Errors that were fields themselves, as in `log.error({ err }, …)`: loggers treat those in their own way. */
+  readonly errors: Readonly<Record<string, PortableError>>
+}
+
+export function packFields(fields: object): PortableFields {
+  const rest: Record<string, unknown> = {}
+  const errors: Record<string, PortableError> = {}
+  const whole = fields instanceof Error ? { err: fields } : fields
+  for (const [name, value] of Object.entries(whole)) {
+    if (value instanceof Error) errors[name] = toPortable(value)
+    else rest[name] = value
+  }
+  return { json: jsonOf(rest), errors }
+}
+
+export function unpackFields({ json, errors }: PortableFields): object {
+  const revived = Object.entries(errors).map(([name, error]) => [name, fromPortable(error)])
+  return { ...JSON.parse(json), ...Object.fromEntries(revived) }
+}
+
+/** Never throws: a log line must not fail a handler that would have succeeded without it. */
+function jsonOf(fields: Record<string, unknown>): string {
+  try {
+    return JSON.stringify(fields, (_, value) => {
+      if (typeof value === 'bigint') return String(value)
+      return value instanceof Error ? toPortable(value) : value
+    })
+  } catch {
+    // a cycle, or a toJSON that throws
+    return JSON.stringify(Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, inspect(value)])))
+  }
+}

@@ -1,0 +1,16 @@
+// An outcome as plain data: its error crosses a thread's or a process's border by name, message, stack and cause.
+import type { Outcome } from '@bullpen/engine'
+import { fromPortable, type PortableError, toPortable } from './portable-error.ts'
+
+type WithError = Extract<Outcome, { readonly error: Error }>
+type Portable<O> = O extends WithError ? Omit<O, 'error'> & { readonly error: PortableError } : O
+
+export type PortableOutcome = Portable<Outcome>
+
+export function packOutcome(outcome: Outcome): PortableOutcome {
+  return 'error' in outcome ? { ...outcome, error: toPortable(outcome.error) } : outcome
+}
+
+export function unpackOutcome(outcome: PortableOutcome): Outcome {
+  return 'error' in outcome ? { ...outcome, error: fromPortable(outcome.error) } : outcome
+}

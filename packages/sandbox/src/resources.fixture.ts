@@ -1,0 +1,13 @@
+// Resources that count their openings, and write down in which order they are closed where a test asks for it.
+import { appendFileSync } from 'node:fs'
+
+let opened = 0
+const closing = (name: string) => {
+  const file = process.env['BULLPEN_TEST_CLOSED']
+  if (file !== undefined) appendFileSync(file, `${name}\n`)
+}
+
+export default {
+  first: { open: () => ({ opened: ++opened }), close: () => closing('first') },
+  second: { open: async () => ({ name: `second, after ${opened}` }), close: async () => closing('second') },
+}

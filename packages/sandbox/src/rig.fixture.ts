@@ -1,0 +1,94 @@
+// An isolator for a test: what it logs and replaces is kept, and tasks are run by their definitions.
+import { type Log, makeTaskId, type Progress, type TaskDefinition } from '@bullpen/contract'
+import type { IsolatedTask } from '@bullpen/engine'
+import type { Replaced } from './isolate-pool.ts'
+import { type IsolatorOptions, openIsolator } from './open-isolator.ts'
+
+export type Line = { readonly level: keyof Log; readonly message: string } & Readonly<Record<string, unknown>>
+
+/** A log that keeps its lines, and tells of the one that says something. */
+export function keptLog() {
+  const lines: Line[] = []
+  const waiting = new Set<() => void>()
+  const at = (level: keyof Log) => (fields: object, message: string) => {
+    lines.push({ ...fields, level, message })
+    for (const look of waiting) look()
+  }
+  const log: Log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+  const said = (words: string): Promise<Line> =>
+    new Promise((resolve) => {
+      const look = (): void => {
+        const line = lines.find(({ message }) => message.includes(words))
+        if (line !== undefined && waiting.delete(look)) resolve(line)
+      }
+      waiting.add(look)
+      look()
+    })
+  return { log, lines, said }
+}
+
+export type Rig = ReturnType<typeof openRig>
+
+export function openRig(isolation: IsolatedTask['isolation'], options: Partial<IsolatorOptions> = {}) {
+  const own = keptLog()
+  const replaced: Replaced[] = []
+  const isolator = openIsolator({
+    threads: { max: 1 },
+    processes: { max: 1 },
+    log: own.log,
+    onReplaced: (event) => replaced.push(event),
+    ...options,
+  })
+  let tasks = 0
+  return {
+    isolator,
+    replaced,
+    /** What belongs to no running task. */
+    own,
+    run(definition: TaskDefinition, input: unknown = {}, more: Partial<IsolatedTask> = {}) {
+      const said = keptLog()
+      const progress: Progress[] = []
+      let beats = 0
+      const task: IsolatedTask = {
+        isolation,
+        module: new URL('./handlers.fixture.ts', import.meta.url).href,
+        task: definition.name,
+        id: makeTaskId('q', tasks++, new Uint8Array(10)),
+        start: 1,
+        attempt: 1,
+        input,
+        meta: {},
+        enqueuedAt: 1_000,
+        startedAt: 2_000,
+        correlationId: undefined,
+        memoryLimitBytes: undefined,
+        ...more,
+      }
+      const calls = {
+        progress: async (at: Progress) => {
+          progress.push(at)
+          if (at.fraction === 0.9) throw new Error('the store is away')
+        },
+        heartbeat: () => void beats++,
+        log: said.log,
+      }
+      const { outcome, ...rest } = ends(isolator.run(task, calls))
+      return { ...rest, outcome, task, ...said, progress, beats: () => beats }
+    },
+    [Symbol.asyncDispose]: () => isolator.close(),
+  }
+}
+
+/** Its methods, taken out of it. */
+function ends(run: ReturnType<ReturnType<typeof openIsolator>['run']>) {
+  return { outcome: run.outcome, signal: (reason: Error) => run.signal(reason), kill: () => run.kill() }
+}
+
+/** What a task returned; an outcome of any other kind fails the test with its own error. */
+export async function outputOf<T>(run: {
+  readonly outcome: ReturnType<ReturnType<typeof openIsolator>['run']>['outcome']
+}) {
+  const outcome = await run.outcome
+  if (outcome.kind === 'returned') return outcome.output as T
+  throw new Error(`the task ended as ${outcome.kind}`, { cause: 'error' in outcome ? outcome.error : outcome.reason })
+}

@@ -1,0 +1,80 @@
+// The tasks of the sandbox's tests; their handlers stand in handlers.fixture.ts.
+import { defineTask, type TaskName } from '@bullpen/contract'
+import { z } from 'zod'
+
+const task = <const Name extends TaskName, I extends z.ZodType, O extends z.ZodType>(name: Name, input: I, output: O) =>
+  defineTask({ name, queue: 'q', input, output })
+const none = z.object({})
+
+/** Where it ran, and what became of its input. */
+export const where = task(
+  'test.where',
+  z.object({ n: z.string().transform(Number).default(1) }),
+  z.object({ pid: z.int(), thread: z.int(), n: z.number() }),
+)
+export const fail = task('test.fail', none, none)
+export const panic = task('test.panic', z.object({ what: z.enum(['error', 'text']) }), none)
+export const classified = defineTask({
+  name: 'test.classified',
+  queue: 'q',
+  input: none,
+  output: none,
+  classify: (error) => (error instanceof RangeError ? { code: 'out_of_range', retryable: false } : undefined),
+})
+export const badClassifier = defineTask({
+  name: 'test.bad-classifier',
+  queue: 'q',
+  input: none,
+  output: none,
+  classify: () => {
+    throw new Error('a classifier that throws')
+  },
+})
+export const output = task(
+  'test.output',
+  z.object({ what: z.enum(['wrong', 'function', 'bigint', 'cycle', 'date', 'nothing']) }),
+  z.unknown().refine((value) => value !== 'wrong'),
+)
+export const escaping = task(
+  'test.escape',
+  z.object({ how: z.enum(['timer', 'rejection', 'forgotten', 'listener', 'text']) }),
+  none,
+)
+/** Leaves something behind that fails when `trigger` runs. */
+export const leave = task(
+  'test.leave',
+  z.object({ what: z.enum(['throw', 'reject', 'exit', 'log', 'progress']) }),
+  none,
+)
+/** Sets off what `leave` left, and waits until it has had its effect. */
+export const trigger = task('test.trigger', none, z.object({ pid: z.int(), thread: z.int() }))
+/** Leaves an error that escapes while nothing runs. */
+export const idleEscape = task('test.idle-escape', none, none)
+export const exit = task('test.exit', z.object({ code: z.int() }), none)
+/** Says 'looping' in its log and never comes back. */
+export const loop = task('test.loop', none, none)
+/** Waits for its signal in the way said; says 'waiting' in its log when it does. */
+export const wait = task(
+  'test.wait',
+  z.object({ for: z.enum(['timer', 'fetch', 'checkpoint', 'nothing']), url: z.string().default('') }),
+  z.object({ reason: z.string() }),
+)
+export const progress = task(
+  'test.progress',
+  z.object({ fractions: z.array(z.number()) }),
+  z.object({ order: z.unknown() }),
+)
+export const log = task('test.log', none, none)
+export const context = task('test.context', z.object({ a: z.int().default(7) }), z.unknown())
+export const resource = task(
+  'test.resource',
+  none,
+  z.object({ first: z.int(), second: z.string(), pid: z.int(), thread: z.int() }),
+)
+export const memory = task(
+  'test.memory',
+  z.object({ how: z.enum(['objects', 'array', 'map', 'json', 'buffers']) }),
+  none,
+)
+/** Exported by broken.fixture.ts, which throws when it is imported. */
+export const broken = task('test.broken', none, none)
