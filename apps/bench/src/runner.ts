@@ -51,7 +51,7 @@ function host(handle: Handle): RunnerHost {
   const storage = new AsyncLocalStorage<Attempt>()
   return {
     registry: makeRegistry(catalogue, handlers, []),
-    context: { run: (attempt, code) => storage.run(attempt, code), current: () => storage.getStore() },
+    context: { run: (attempt, code) => storage.run(attempt, code, attempt), current: () => storage.getStore() },
     clock: { now: Date.now, monotonic: () => performance.now(), after: timer },
     random: Math.random,
     sink: createTelemetry({ role: 'worker', version: 'bench' }).sink,
@@ -86,7 +86,7 @@ function taken(kind: TaskKind): TakenTask {
 }
 
 /** Nanoseconds a task. */
-async function timed(tasks: number, mode: string, run: () => Promise<unknown>): Promise<number> {
+async function timed(tasks: number, mode: string, run: () => unknown): Promise<number> {
   const began = performance.now()
   if (mode === 'single') for (let i = 0; i < tasks; i++) await run()
   else for (let i = 0; i < tasks; i += BATCH) await Promise.all(Array.from({ length: BATCH }, run))
@@ -94,7 +94,7 @@ async function timed(tasks: number, mode: string, run: () => Promise<unknown>): 
 }
 
 /** Bytes that a task leaves for the collector, from one batch that the young generation can hold. */
-async function bytes(run: () => Promise<unknown>): Promise<number> {
+async function bytes(run: () => unknown): Promise<number> {
   setFlagsFromString('--expose-gc')
   const collect: () => void = runInNewContext('gc')
   collect()

@@ -1,9 +1,10 @@
-// Worker throughput: a Bullpen pool against a raw BullMQ Worker, same options, same Redis, no-op short tasks.
+// Worker throughput: a Bullpen pool against a raw BullMQ Worker: same jobs, same options, same Redis, a no-op short task.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
 import { defineCatalogue, defineHandler, defineTask, type Log, makeTaskId } from '@bullpen/contract'
+import type { NewTask } from '@bullpen/engine'
 import { createWorker } from '@bullpen/worker'
-import { Queue, Worker } from 'bullmq'
+import { Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { z } from 'zod'
 import { measurePairs, type Side } from './pairs.ts'
@@ -50,67 +51,70 @@ export const noopHandler = defineHandler(noop, import.meta.url, ({ input }) => {
   return { n: input.n }
 })
 
-async function bullpen(redisUrl: string, tasks: number): Promise<number> {
+/** Enqueues the tasks as the API does, lets `work` have them, and clears up. The very same jobs for either side. */
+async function withTasks(
+  redisUrl: string,
+  tasks: number,
+  work: (namespace: string) => Promise<number>,
+): Promise<number> {
   const namespace = `bench-${randomUUID().slice(0, 8)}`
   const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: 65_536, log: silent })
   await reachable(broker.ping)
-  await inParallel(tasks, (n) =>
-    broker.enqueue({
-      id: makeTaskId(noop.queue, Date.now(), randomBytes(10)),
-      task: noop.name,
-      version: noop.version,
-      queue: noop.queue,
-      input: { n },
-      maxAttempts: noop.retry.attempts,
-      enqueuedAt: Date.now(),
-      meta: undefined,
-      correlationId: undefined,
-      delayMs: undefined,
-      timeoutMs: undefined,
-      deadlineMs: undefined,
-    }),
-  )
-  watch = stopwatch(tasks)
-  const worker = createWorker({
-    catalogue,
-    handlers: { 'bench.noop': noopHandler },
-    config: { redisUrl, namespace, logLevel: 'warn', pools: { bench: CONCURRENCY }, port: 0 },
-  })
-  await worker.start()
-  const rate = await watch.rate
-  await worker.drain()
+  await inParallel(tasks, (n) => broker.enqueue(taskOf(n)))
+  const rate = await work(namespace)
   await Promise.all(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
   await broker.close()
   return rate
 }
 
-async function raw(redisUrl: string, tasks: number): Promise<number> {
-  const connection = new Redis(redisUrl, { maxRetriesPerRequest: null })
-  const name = 'bench'
-  const prefix = `{raw-${randomUUID().slice(0, 8)}}`
-  const queue = new Queue(name, { connection, prefix })
-  await inParallel(tasks, (n) =>
-    queue.add(noop.name, { n }, { attempts: 5, backoff: { type: 'exponential', delay: 1_000 } }),
-  )
-  const own = stopwatch(tasks)
-  const processor = async (job: { data: { n: number } }): Promise<{ n: number }> => {
-    own.tick()
-    return { n: job.data.n }
+function taskOf(n: number): NewTask {
+  const enqueuedAt = Date.now()
+  return {
+    id: makeTaskId(noop.queue, enqueuedAt, randomBytes(10)),
+    task: noop.name,
+    version: noop.version,
+    queue: noop.queue,
+    input: { n },
+    maxAttempts: noop.retry.attempts,
+    enqueuedAt,
+    meta: undefined,
+    correlationId: undefined,
+    delayMs: undefined,
+    timeoutMs: undefined,
+    deadlineMs: undefined,
   }
-  const worker = new Worker(name, processor, {
-    connection,
-    prefix,
-    concurrency: CONCURRENCY,
-    removeOnComplete: KEEP,
-    ...LOCKS,
-  })
-  const rate = await own.rate
-  await worker.close()
-  await queue.obliterate({ force: true })
-  await queue.close()
-  connection.disconnect()
-  return rate
 }
+
+const bullpen = (redisUrl: string, tasks: number) =>
+  withTasks(redisUrl, tasks, async (namespace) => {
+    watch = stopwatch(tasks)
+    const worker = createWorker({
+      catalogue,
+      handlers: { 'bench.noop': noopHandler },
+      config: { redisUrl, namespace, logLevel: 'warn', pools: { bench: CONCURRENCY }, port: 0 },
+    })
+    await worker.start()
+    const rate = await watch.rate
+    await worker.drain()
+    return rate
+  })
+
+const raw = (redisUrl: string, tasks: number) =>
+  withTasks(redisUrl, tasks, async (namespace) => {
+    const own = stopwatch(tasks)
+    const processor = async (job: { data: { input: { n: number } } }): Promise<{ n: number }> => {
+      own.tick()
+      return { n: job.data.input.n }
+    }
+    const connection = new Redis(redisUrl, { maxRetriesPerRequest: null })
+    const prefix = `{${namespace}.${noop.queue}}`
+    const options = { connection, prefix, concurrency: CONCURRENCY, removeOnComplete: KEEP, ...LOCKS }
+    const worker = new Worker(noop.queue, processor, options)
+    const rate = await own.rate
+    await worker.close()
+    connection.disconnect()
+    return rate
+  })
 
 async function inParallel(count: number, add: (n: number) => Promise<unknown>): Promise<void> {
   let next = 0

@@ -4,5 +4,5 @@ import type { AsyncContext, Attempt } from '@bullpen/engine'
 
 export function attemptContext(): AsyncContext {
   const storage = new AsyncLocalStorage<Attempt>()
-  return { run: (attempt, code) => storage.run(attempt, code), current: () => storage.getStore() }
+  return { run: (attempt, code) => storage.run(attempt, code, attempt), current: () => storage.getStore() }
 }

@@ -97,7 +97,8 @@ export function makePool(options: PoolOptions): Pool {
       const task = taken(job)
       running.add(task)
       try {
-        return await obey(await runAttempt(task, runner), job, token, keepStacks)
+        const conclusion = runAttempt(task, runner)
+        return await obey(conclusion instanceof Promise ? await conclusion : conclusion, job, token, keepStacks)
       } finally {
         running.delete(task)
       }

@@ -26,12 +26,12 @@ export function taken(job: Job): TakenTask {
 export type KeepStacks = (job: Job, stacks: readonly string[]) => Promise<void>
 
 /** Obeys the verdict. Returns what BullMQ stores as success, or throws what makes it retry, bury or leave the job. */
-export async function obey(
+export function obey(
   { verdict, end, error }: Conclusion,
   job: Job,
   token: string,
   keepStacks: KeepStacks,
-): Promise<StoredSuccess> {
+): StoredSuccess | Promise<never> {
   switch (verdict.kind) {
     case 'completed':
       return { output: verdict.output, process: end.process }
@@ -42,8 +42,8 @@ export async function obey(
       throw new AttemptFailed(end, verdict, error)
     case 'handed_back': {
       // BullMQ records nothing of a job that goes back. A crash between these two loses the hand back, not the task.
-      await keepStacks(job, [...(job.stacktrace ?? []), encodeStack(end, error)].slice(-HISTORY_LENGTH))
-      return putBack(job, token)
+      const stacks = [...(job.stacktrace ?? []), encodeStack(end, error)].slice(-HISTORY_LENGTH)
+      return keepStacks(job, stacks).then(() => putBack(job, token))
     }
   }
 }

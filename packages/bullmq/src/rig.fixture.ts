@@ -70,7 +70,7 @@ export async function rig({
         log: silent,
         host: {
           registry: makeRegistry(catalogue, handlers, []),
-          context: { run: (_, code) => code(), current: () => undefined },
+          context: { run: (attempt, code) => code(attempt), current: () => undefined },
           clock: { now: Date.now, monotonic: () => performance.now(), after: timer },
           random: () => 0.5,
           sink: (event) => events.push(event),

@@ -1,6 +1,7 @@
 // One attempt while it lasts: the context that its handler sees, and the state that it is in.
 import type { AttemptState, Log, Progress, TaskContext, TaskId } from '@bullpen/contract'
 import { ATTEMPT_TRANSITIONS } from './attempt-machine.ts'
+import { escaped, type Outcome } from './outcome.ts'
 import type { TakenTask } from './ports.ts'
 import type { Reading } from './reading.ts'
 import { assertTransition } from './state-machine.ts'
@@ -45,6 +46,7 @@ export class Attempt implements TaskContext {
   #log: Log | undefined
   #beat: (() => void) | undefined
   #onEscape: ((error: unknown) => void) | undefined
+  #escapee: Outcome | undefined
   #isolate: Interruptible | undefined
 
   constructor(taken: TakenTask, reading: Reading, beganAt: number, host: AttemptHost) {
@@ -121,7 +123,12 @@ export class Attempt implements TaskContext {
     return this.#log
   }
 
-  /** Who hears of an error that escaped the handler. */
+  /** What the first error that escaped the handler makes of this attempt. */
+  get escapee(): Outcome | undefined {
+    return this.#escapee
+  }
+
+  /** Who hears of an error that escaped the handler, at once. */
   onEscape(listener: (error: unknown) => void): void {
     this.#onEscape = listener
   }
@@ -129,6 +136,7 @@ export class Attempt implements TaskContext {
   /** False when the attempt has ended already: then the error changes nothing. */
   escape(error: unknown): boolean {
     if (this.#state !== 'IN_PROCESS') return false
+    this.#escapee ??= escaped(error)
     this.#onEscape?.(error)
     return true
   }

@@ -3,7 +3,8 @@ import type { Attempt } from './attempt.ts'
 
 /** Remembers which attempt the code that runs now belongs to, over every await, timer and event that it causes. */
 export interface AsyncContext {
-  run<T>(attempt: Attempt, code: () => T): T
+  /** Calls `code` with the attempt, so that nobody makes a closure for each task. */
+  run<T>(attempt: Attempt, code: (attempt: Attempt) => T): T
   current(): Attempt | undefined
 }
 

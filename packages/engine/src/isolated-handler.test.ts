@@ -59,10 +59,10 @@ function world(middleware: readonly Middleware[] = []) {
     readyAt: undefined,
     progress: async (at: unknown) => void progress.push(at),
   }
-  const take = () =>
+  const take = async () =>
     runAttempt(taken, {
       registry: makeRegistry(defineCatalogue(isolated), { 'test.isolated': handler }, middleware, isolator),
-      context: { run: (_, code) => code(), current: () => undefined },
+      context: { run: (attempt, code) => code(attempt), current: () => undefined },
       clock,
       random: () => 0.5,
       sink: (event) => events.push(event),

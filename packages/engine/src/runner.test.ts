@@ -78,7 +78,7 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
     context: {
       run: (attempt, code) => {
         running = attempt
-        return code()
+        return code(attempt)
       },
       current: () => running,
     },
@@ -94,7 +94,7 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
     logFor: () => silent,
   }
   const progress: unknown[] = []
-  const take = (task: string, envelope: object = {}, counts: Partial<TakenTask> = {}) =>
+  const take = async (task: string, envelope: object = {}, counts: Partial<TakenTask> = {}) =>
     runAttempt(
       {
         id: makeTaskId('q', 1, new Uint8Array(10)),

@@ -5,7 +5,7 @@ import type { AsyncContext } from './escapes.ts'
 import { type Interruption, runTimed } from './interruption.ts'
 import { IsolateEnded } from './isolated-handler.ts'
 import { type AttemptLimits, type Limits, limitsOf } from './limits.ts'
-import { declared, type Ending, endingOf, escaped, type Outcome, outcomeOfThrow } from './outcome.ts'
+import { declared, type Ending, endingOf, type Outcome, outcomeOfThrow } from './outcome.ts'
 import type { Clock, EventSink, Random, TakenTask } from './ports.ts'
 import { type Reading, readTask } from './reading.ts'
 import type { Registry } from './registry.ts'
@@ -38,12 +38,12 @@ export interface Conclusion {
 }
 
 /**
- * Runs one attempt to its end. Never rejects: whatever the handler does becomes an outcome. Emits `attempt.started` and
+ * Runs one attempt to its end; at once when a short handler returns at once. Neither throws nor rejects: whatever the handler does becomes an outcome. Emits `attempt.started` and
  * `attempt.ended`, and `attempt.late` when the handler comes back after its attempt has ended.
  *
  * Steps: read → limits → begin → call (short: as it is; long: timed, interruptible) → check the output → conclude.
  */
-export async function runAttempt(taken: TakenTask, host: RunnerHost): Promise<Conclusion> {
+export function runAttempt(taken: TakenTask, host: RunnerHost): Conclusion | Promise<Conclusion> {
   const reading = readTask(taken, host.registry)
   if (reading instanceof TaskError) return endUnstarted(taken, undefined, declared(reading), host)
   const { definition } = reading.runnable
@@ -54,8 +54,8 @@ export async function runAttempt(taken: TakenTask, host: RunnerHost): Promise<Co
     return endUnstarted(taken, reading, { kind: 'timed_out', reason: 'deadline', limitMs }, host)
   }
   const run = begin(taken, reading, limits, host)
-  const outcome = run.kind === 'short' ? await callShort(run) : await callTimed(run)
-  return conclude(run, outcome)
+  const outcome = run.kind === 'short' ? callShort(run) : callTimed(run)
+  return outcome instanceof Promise ? outcome.then((late) => conclude(run, late)) : conclude(run, outcome)
 }
 
 /** An attempt that has begun, with what the later steps need. */
@@ -90,19 +90,17 @@ function begin(taken: TakenTask, reading: Reading, limits: AttemptLimits, host: 
 }
 
 /** A short task can't be interrupted: what escaped it is its outcome when it ends, whatever it returned. */
-async function callShort(run: Run): Promise<Outcome> {
-  let escapee: Outcome | undefined
-  run.attempt.onEscape((error) => {
-    escapee ??= escaped(error)
-  })
-  const outcome = await call(run)
-  return escapee ?? outcome
+function callShort(run: Run): Outcome | Promise<Outcome> {
+  const outcome = call(run)
+  return outcome instanceof Promise
+    ? outcome.then((late) => run.attempt.escapee ?? late)
+    : (run.attempt.escapee ?? outcome)
 }
 
 /** Calls the handler and checks what it returns. Neither throws nor rejects; a promise only where the handler gave one. */
 function call({ reading, attempt, host }: Run): Outcome | Promise<Outcome> {
   try {
-    const returned = host.context.run(attempt, () => reading.runnable.handle(attempt))
+    const returned = host.context.run(attempt, reading.runnable.handle)
     return isThenable(returned) ? settle(returned, reading) : checkOutput(returned, reading)
   } catch (thrown) {
     return failed(thrown, reading)
@@ -145,7 +143,7 @@ function checkOutput(returned: unknown, { runnable }: Reading): Outcome {
   return { kind: 'panicked', reason: 'invalid_output', error }
 }
 
-async function callTimed(run: Run): Promise<Outcome> {
+function callTimed(run: Run): Promise<Outcome> {
   const { host, attempt, reading } = run
   return runTimed({
     call: async (beat, escaping) => {
