@@ -39,7 +39,7 @@ export const output = defineHandler(tasks.output, here, ({ input }) => {
   return outputs[input.what]
 })
 
-export const escaping = defineHandler(tasks.escaping, here, async ({ input, signal }) => {
+export const escaping = defineHandler(tasks.escaping, here, async ({ input, signal, log }) => {
   switch (input.how) {
     case 'timer':
       setTimeoutOf(() => {
@@ -61,6 +61,7 @@ export const escaping = defineHandler(tasks.escaping, here, async ({ input, sign
       signal.addEventListener('abort', () => {
         throw new TypeError('thrown by a listener')
       })
+      log.info({}, 'listening')
       return never()
   }
 })
@@ -190,4 +191,11 @@ const HOLD: Record<string, () => void> = {
 export const memory = defineHandler(tasks.memory, here, ({ input }) => {
   HOLD[input.how]?.()
   return {}
+})
+
+const kept: Buffer[] = []
+export const keep = defineHandler(tasks.keep, here, async ({ input }) => {
+  kept.push(Buffer.alloc(input.bytes, 1))
+  if (input.wait) await never()
+  return place()
 })

@@ -12,7 +12,7 @@ interface Place {
   readonly thread: number
 }
 
-const ISOLATIONS: readonly IsolatedTask['isolation'][] = ['thread']
+const ISOLATIONS: readonly IsolatedTask['isolation'][] = ['thread', 'process']
 
 describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
   it('runs outside this thread, with its input parsed and its output checked, and finds its isolate warm again', async () => {
@@ -175,7 +175,10 @@ describe.each(ISOLATIONS)('an attempt in a %s ends', (isolation) => {
       await using rig = openRig(isolation)
       const before = await outputOf<Place>(rig.run(tasks.where))
       const run = rig.run(tasks.escaping, { how })
-      if (how === 'listener') run.signal(new DOMException('over', 'AbortError'))
+      if (how === 'listener') {
+        await run.said('listening')
+        run.signal(new DOMException('over', 'AbortError'))
+      }
       const outcome = await run.outcome
       expect(outcome).toMatchObject({ kind: 'panicked', reason: 'escaped_error' })
       expect(outcome).toMatchObject({ error: how === 'text' ? { message: 'a text' } : { name: 'TypeError' } })

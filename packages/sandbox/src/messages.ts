@@ -24,8 +24,8 @@ export type FromIsolate =
   | { readonly kind: 'ready' }
   /** They are not, and the isolate ends. */
   | { readonly kind: 'unable'; readonly error: PortableError }
-  /** The handler's module is imported; said once for each module. */
-  | { readonly kind: 'imported' }
+  /** The handler's module is imported, and has made resident memory grow so much; said once for each module. */
+  | { readonly kind: 'imported'; readonly residentBytes: number }
   | { readonly kind: 'heartbeat'; readonly of: StartOf }
   | { readonly kind: 'progress'; readonly of: StartOf; readonly call: number; readonly progress: Progress }
   | {

@@ -2,8 +2,11 @@
 import { performance } from 'node:perf_hooks'
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { Clock, Isolator, Random } from '@bullpen/engine'
+import { childStarter } from './child.ts'
 import { IsolatePool, type Replaced } from './isolate-pool.ts'
+import { canReadResident, readResident } from './resident-memory.ts'
 import { startThread } from './thread.ts'
+import { awaitUndertaker } from './undertaker.ts'
 
 export interface IsolatorOptions {
   readonly threads: { readonly max: number }
@@ -49,15 +52,26 @@ export function openIsolator(options: IsolatorOptions): Isolator {
     startIsolate: startThread,
     reportMemory: false,
   })
+  const undertaker = awaitUndertaker((err) =>
+    log.warn({ err }, 'should this process be killed, its child processes that are in a loop will live on'),
+  )
+  const processes = new IsolatePool({
+    ...common,
+    isolation: 'process',
+    max: options.processes.max,
+    startIsolate: childStarter(undertaker, readResident),
+    reportMemory: !canReadResident,
+  })
   return {
     run(task, calls) {
       if (task.isolation === 'thread' && task.memoryLimitBytes !== undefined) {
         throw new BullpenError('invalid_definition', `task ${task.task}: a thread has no memory limit`)
       }
-      return threads.run(task, calls)
+      return (task.isolation === 'thread' ? threads : processes).run(task, calls)
     },
     async close() {
-      await Promise.all([threads.close()])
+      await Promise.all([threads.close(), processes.close()])
+      await undertaker.close()
     },
   }
 }

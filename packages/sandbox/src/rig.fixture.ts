@@ -1,6 +1,7 @@
 // An isolator for a test: what it logs and replaces is kept, and tasks are run by their definitions.
+import { existsSync, readFileSync } from 'node:fs'
 import { type Log, makeTaskId, type Progress, type TaskDefinition } from '@bullpen/contract'
-import type { IsolatedTask } from '@bullpen/engine'
+import type { IsolatedTask, Isolator } from '@bullpen/engine'
 import type { Replaced } from './isolate-pool.ts'
 import { type IsolatorOptions, openIsolator } from './open-isolator.ts'
 
@@ -27,18 +28,22 @@ export function keptLog() {
   return { log, lines, said }
 }
 
-export type Rig = ReturnType<typeof openRig>
-
-export function openRig(isolation: IsolatedTask['isolation'], options: Partial<IsolatorOptions> = {}) {
+export function openRig(
+  isolation: IsolatedTask['isolation'],
+  options: Partial<IsolatorOptions> = {},
+  given?: Isolator,
+) {
   const own = keptLog()
   const replaced: Replaced[] = []
-  const isolator = openIsolator({
-    threads: { max: 1 },
-    processes: { max: 1 },
-    log: own.log,
-    onReplaced: (event) => replaced.push(event),
-    ...options,
-  })
+  const isolator =
+    given ??
+    openIsolator({
+      threads: { max: 1 },
+      processes: { max: 1 },
+      log: own.log,
+      onReplaced: (event) => replaced.push(event),
+      ...options,
+    })
   let tasks = 0
   return {
     isolator,
@@ -91,4 +96,14 @@ export async function outputOf<T>(run: {
   const outcome = await run.outcome
   if (outcome.kind === 'returned') return outcome.output as T
   throw new Error(`the task ended as ${outcome.kind}`, { cause: 'error' in outcome ? outcome.error : outcome.reason })
+}
+
+/** False also of a process that has ended and that nobody has collected yet, as happens to orphans. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return !/^State:\s+Z/m.test(existsSync('/proc') ? readFileSync(`/proc/${pid}/status`, 'utf8') : '')
+  } catch {
+    return false
+  }
 }

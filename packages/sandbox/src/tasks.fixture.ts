@@ -76,5 +76,11 @@ export const memory = task(
   z.object({ how: z.enum(['objects', 'array', 'map', 'json', 'buffers']) }),
   none,
 )
-/** Exported by broken.fixture.ts, which throws when it is imported. */
+/** Keeps so many bytes for ever; with `wait` it never ends. */
+export const keep = task(
+  'test.keep',
+  z.object({ bytes: z.int(), wait: z.boolean().default(false) }),
+  z.object({ pid: z.int(), thread: z.int() }),
+)
+/** Its module, broken.fixture.ts, throws when it is imported. */
 export const broken = task('test.broken', none, none)

@@ -34,9 +34,10 @@ export function serve(channel: Channel): void {
     const key = `${task.task} ${task.module}`
     const known = handlers.get(key)
     if (known !== undefined) return known
+    const before = process.memoryUsage.rss()
     const handler = await importHandler(task)
     handlers.set(key, handler)
-    channel.send({ kind: 'imported' })
+    channel.send({ kind: 'imported', residentBytes: process.memoryUsage.rss() - before })
     return handler
   }
 

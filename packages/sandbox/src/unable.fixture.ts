@@ -1,0 +1,8 @@
+// Resources that do not open.
+export default {
+  database: {
+    open() {
+      throw Object.assign(new Error('the database is away'), { code: 'E_OFF' })
+    },
+  },
+}
