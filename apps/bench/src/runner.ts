@@ -57,6 +57,7 @@ function host(handle: Handle): RunnerHost {
     sink: createTelemetry({ role: 'worker', version: 'bench' }).sink,
     queue: 'bench',
     limits: { timeoutMs: 60_000, graceMs: 5_000 },
+    outputLimitBytes: 1_000,
     process: 'bench',
     interruptible: new Set(),
     poolSignal: new AbortController().signal,

@@ -101,6 +101,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
           random: Math.random,
           sink,
           limits: defaultLimits(settings),
+          outputLimitBytes: settings.outputLimit,
           process: process_,
           resources: values,
           logFor: (fields) => log.child(fields),

@@ -65,6 +65,11 @@ export const WORKER_SETTINGS = {
     schema: durationSchema.default('24h'),
     help: 'How long a completed task can be looked up. Dead ones are kept.',
   },
+  outputLimit: {
+    env: 'BULLPEN_WORKER_OUTPUT_LIMIT',
+    schema: z.coerce.number().int().min(1_024).max(16_777_216).default(262_144),
+    help: 'The largest output of a task as JSON, in bytes; a larger one is a panic, invalid_output.',
+  },
   host: {
     env: 'BULLPEN_WORKER_HOST',
     schema: z.string().min(1).default('127.0.0.1'),

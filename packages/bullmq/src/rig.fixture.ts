@@ -75,6 +75,7 @@ export async function rig({
           random: () => 0.5,
           sink: (event) => events.push(event),
           limits: { timeoutMs: 10_000, graceMs: 100 },
+          outputLimitBytes: 1_000,
           process: `test:${pools.length}`,
           resources: {},
           logFor: () => silent,

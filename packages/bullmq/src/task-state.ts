@@ -93,7 +93,7 @@ function successOf(
   return { start, attempt, state: 'DONE_SUCCESS', process, beganAt, endedAt }
 }
 
-/** BullMQ itself fails a job whose process died too often, without calling anybody: that start has no record of its own. */
+/** BullMQ itself fails a job whose process died too often, and calls nobody: that start has no record of its own. */
 function unrecordedDeath(
   fields: Readonly<Record<string, string>>,
   start: number,

@@ -68,6 +68,7 @@ function world(middleware: readonly Middleware[] = []) {
       sink: (event) => events.push(event),
       queue: 'q',
       limits: { timeoutMs: 1_000, graceMs: 200 },
+      outputLimitBytes: 1_000,
       process: 'host:1',
       interruptible: new Set(),
       poolSignal: new AbortController().signal,

@@ -19,7 +19,7 @@ import type { TakenTask } from './ports.ts'
 import { makeRegistry } from './registry.ts'
 import { type RunnerHost, runAttempt } from './runner.ts'
 
-const schemas = { input: z.object({ n: z.int().default(1) }), output: z.object({ n: z.int() }) }
+const schemas = { input: z.object({ n: z.int().default(1) }), output: z.looseObject({ n: z.int() }) }
 const short = defineTask({ name: 'test.short', queue: 'q', kind: 'short', ...schemas })
 const long = defineTask({ name: 'test.long', queue: 'q', timeout: '100ms', grace: '50ms', ...schemas })
 const patient = defineTask({ name: 'test.patient', queue: 'q', timeout: 'none', grace: 'none', ...schemas })
@@ -51,6 +51,9 @@ const classified = defineTask({
   },
 })
 const catalogue = defineCatalogue(short, long, patient, inheriting, classified, beating, mortal)
+
+const circular: { n: number; self?: unknown } = { n: 1 }
+circular.self = circular
 
 type Handle = (context: TaskContext) => unknown
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
@@ -87,6 +90,7 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
     sink: (event) => events.push(event),
     queue: 'q',
     limits: { timeoutMs: 1_000, graceMs: 200 },
+    outputLimitBytes: 1_000,
     process: 'host:1',
     interruptible,
     poolSignal: pool.signal,
@@ -197,6 +201,20 @@ describe.each(['test.short', 'test.long'])('an attempt of %s', (task) => {
       state: 'RECOVER_ERR',
       reason: 'invalid_output',
       message: expect.stringContaining('output.n'),
+    })
+  })
+
+  it.each([
+    ['too large', () => ({ n: 1, text: 'x'.repeat(1_000) }), /takes 10\d\d bytes as JSON; the limit is 1000/],
+    ['circular', () => circular, /can't be stored as JSON: TypeError: .*circular/],
+    ['with a bigint', () => ({ n: 1, big: 1n }), /can't be stored as JSON: TypeError: .*BigInt/],
+  ])('ends as RECOVER_ERR (invalid_output) when the output is %s', async (_, handle, message) => {
+    const { take } = world(handle)
+    const { end } = await take(task)
+    expect(end).toMatchObject({
+      state: 'RECOVER_ERR',
+      reason: 'invalid_output',
+      message: expect.stringMatching(message),
     })
   })
 

@@ -6,6 +6,7 @@ import { type Interruption, runTimed } from './interruption.ts'
 import { IsolateEnded } from './isolated-handler.ts'
 import { type AttemptLimits, type Limits, limitsOf } from './limits.ts'
 import { declared, type Ending, endingOf, type Outcome, outcomeOfThrow } from './outcome.ts'
+import { checkOutput } from './output.ts'
 import type { Clock, EventSink, Random, TakenTask } from './ports.ts'
 import { type Reading, readTask } from './reading.ts'
 import type { Registry } from './registry.ts'
@@ -24,6 +25,8 @@ export interface RunnerHost extends AttemptHost {
   readonly queue: string
   /** The pool's default limits for long tasks. */
   readonly limits: Limits
+  /** The most bytes that an output may take as JSON. */
+  readonly outputLimitBytes: number
   /** This process, for the record: host and process id. */
   readonly process: string
   /** The long attempts that are running, so that a drain can close them. */
@@ -101,15 +104,17 @@ function callShort(run: Run): Outcome | Promise<Outcome> {
 function call({ reading, attempt, host }: Run): Outcome | Promise<Outcome> {
   try {
     const returned = host.context.run(attempt, reading.runnable.handle)
-    return isThenable(returned) ? settle(returned, reading) : checkOutput(returned, reading)
+    return isThenable(returned)
+      ? settle(returned, reading, host)
+      : checkOutput(returned, reading.runnable.definition, host.outputLimitBytes)
   } catch (thrown) {
     return failed(thrown, reading)
   }
 }
 
-async function settle(returned: PromiseLike<unknown>, reading: Reading): Promise<Outcome> {
+async function settle(returned: PromiseLike<unknown>, reading: Reading, host: RunnerHost): Promise<Outcome> {
   try {
-    return checkOutput(await returned, reading)
+    return checkOutput(await returned, reading.runnable.definition, host.outputLimitBytes)
   } catch (thrown) {
     return failed(thrown, reading)
   }
@@ -129,18 +134,6 @@ function failed(thrown: unknown, { runnable }: Reading): Outcome {
 /** Not `instanceof Promise`: query builders and promises of other realms are awaited too. */
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
-}
-
-function checkOutput(returned: unknown, { runnable }: Reading): Outcome {
-  const parsed = runnable.definition.output.safeParse(returned)
-  if (parsed.success) return { kind: 'returned', output: parsed.data }
-  const places = parsed.error.issues
-    .map((issue) => `${['output', ...issue.path].join('.')}: ${issue.message}`)
-    .join('; ')
-  const error = new TypeError(
-    `the handler of ${runnable.definition.name} returned what its contract refuses: ${places}`,
-  )
-  return { kind: 'panicked', reason: 'invalid_output', error }
 }
 
 function callTimed(run: Run): Promise<Outcome> {
