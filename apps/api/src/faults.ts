@@ -4,9 +4,14 @@ import type { z } from 'zod'
 
 type Issue = z.core.$ZodIssue
 
-/** Every place that is wrong, each once; unknown fields are places of their own. */
+/** An answer must not be longer than the request that it refuses. */
+const FAULTS_AT_MOST = 20
+
+/** The places that are wrong, each once, twenty at most; unknown fields are places of their own. */
 export function faultsOf(error: z.core.$ZodError): readonly Fault[] {
-  return error.issues.flatMap((issue) => faultsOfIssue(issue))
+  const faults = error.issues.flatMap((issue) => faultsOfIssue(issue))
+  const more = faults.length - FAULTS_AT_MOST
+  return more <= 0 ? faults : [...faults.slice(0, FAULTS_AT_MOST), { path: '', message: `and ${more} more` }]
 }
 
 function faultsOfIssue(issue: Issue): Fault[] {

@@ -11,10 +11,17 @@ import { faultsOf } from './faults.ts'
 export function createValidator(catalogue: Catalogue): FastifySchemaCompiler<z.ZodType> {
   return ({ schema, httpPart }) =>
     (data: unknown) => {
-      const result = schema.safeParse(data)
-      if (httpPart === 'body')
-        return result.success ? { value: data } : { error: wrongBody(catalogue, data, result.error) }
-      return result.success ? { value: result.data } : { error: refusal('invalid_request', faultsOf(result.error)) }
+      try {
+        const result = schema.safeParse(data)
+        if (httpPart === 'body') {
+          return result.success ? { value: data } : { error: wrongBody(catalogue, data, result.error) }
+        }
+        return result.success ? { value: result.data } : { error: refusal('invalid_request', faultsOf(result.error)) }
+      } catch (cause) {
+        // A task's own transform threw, or is asynchronous: this is no input that its schema accepts.
+        const message = `the schema could not read it: ${cause instanceof Error ? cause.message : String(cause)}`
+        return { error: refusal('invalid_input', [{ path: 'input', message }]) }
+      }
     }
 }
 

@@ -19,7 +19,9 @@ const escapePromise = defineTask({
 })
 const escapeEvent = defineTask({ name: 'slow.escape-event', queue: 'slow', timeout: '1m', grace: '50ms', ...schemas })
 
-export const slowTasks = defineCatalogue(listening, deaf, escapeTimer, escapePromise, escapeEvent)
+const escapeAbort = defineTask({ name: 'slow.escape-abort', queue: 'slow', timeout: '50ms', grace: '50ms', ...schemas })
+
+export const slowTasks = defineCatalogue(listening, deaf, escapeTimer, escapePromise, escapeEvent, escapeAbort)
 
 const throwElsewhere = (): never => {
   throw new Error('escaped')
@@ -54,11 +56,20 @@ if (process.argv[1] === import.meta.filename) {
       return { start }
     }),
   }
+  const aborting = {
+    'slow.escape-abort': defineHandler(escapeAbort, import.meta.url, async ({ input, start, signal }) => {
+      signal.addEventListener('abort', throwElsewhere)
+      await sleep(input.ms)
+      return { start }
+    }),
+  }
   // Outside every attempt: what it throws is nobody's.
   process.on('SIGUSR2', throwElsewhere)
   const [redisUrl, namespace] = process.argv.slice(2)
   const config = { redisUrl, namespace, port: 0, drainTimeout: '500ms', grace: '500ms', pools: { slow: 4 } } as const
   process.exit(
-    await runUntilSignalled(createWorker({ catalogue: slowTasks, handlers: { ...handlers, ...escaping }, config })),
+    await runUntilSignalled(
+      createWorker({ catalogue: slowTasks, handlers: { ...handlers, ...escaping, ...aborting }, config }),
+    ),
   )
 }

@@ -147,6 +147,21 @@ describe('an error that escapes a handler', () => {
     },
   )
 
+  it('from a listener of its signal leaves the process and its other tasks alone', async () => {
+    const { broker, start, enqueue, active, settled } = await slowQueue()
+    const worker = await start()
+    const innocent = await enqueue('slow.deaf', 600)
+    await active(innocent)
+    const id = await enqueue('slow.escape-abort', 60_000)
+    const record = await eventually(async () => {
+      const found = await broker.find(id)
+      return found?.status === 'retrying' && found
+    })
+    expect(record.history).toMatchObject([{ state: 'TERMINATED_TIMEOUT', reason: 'run' }])
+    expect(await settled(innocent)).toMatchObject({ status: 'completed', starts: 1 })
+    expect(worker.child.exitCode).toBeNull()
+  })
+
   it('that belongs to nobody drains the process at once and ends it with 70', async () => {
     const { broker, start, enqueue, active } = await slowQueue()
     const worker = await start()

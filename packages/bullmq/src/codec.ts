@@ -25,8 +25,18 @@ export function describeEnd({ state, reason, code, message }: AttemptEnd): strin
  * as that stack's first line, so that no crash can come between a failure and its record.
  */
 export function encodeStack(end: AttemptEnd, error: unknown): string {
-  const stack = error instanceof Error && error.stack !== undefined ? error.stack : describeEnd(end)
-  return `${JSON.stringify(end)}\n${stack}`
+  return `${JSON.stringify(end)}\n${stackOf(error).slice(0, LONGEST_STACK) || describeEnd(end)}`
+}
+
+/** Characters of a stack that are kept: some thirty frames. */
+const LONGEST_STACK = 4_000
+
+function stackOf(error: unknown): string {
+  try {
+    return error instanceof Error ? String(error.stack ?? '') : ''
+  } catch {
+    return '' // A getter that throws, a Proxy: the end itself is what counts.
+  }
 }
 
 /** The end that a stored stack begins with; undefined when the stack is not ours but of a failure of BullMQ's own. */

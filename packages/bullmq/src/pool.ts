@@ -11,6 +11,7 @@ import {
 import { type Job, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { workerConnection } from './connection.ts'
+import { DEATHS_AT_MOST } from './deaths.ts'
 import { prefixOf, queueKeys } from './keys.ts'
 import { obey, putBack, taken } from './processor.ts'
 import { quietly } from './quietly.ts'
@@ -20,11 +21,13 @@ import { backoffStrategy } from './retry-seam.ts'
 const LOCK_MS = 5_000
 const LOCK_RENEWAL_MS = 1_000
 const STALL_CHECK_MS = 1_500
-/** How often a task may lose its process before it is dead. BullMQ's own default, 1, buries bystanders of two crashes. */
-const DEATHS_AT_MOST = 10
 
 /** What closing takes when nothing runs, and Redis answers. */
 const IDLE_CLOSE_MS = 1_000
+
+/** KEYS: job, lock. ARGV: the lock's token, the stacks. Writes nothing where another owner has the task, or nobody. */
+const KEEP_STACKS =
+  "if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('HSET', KEYS[1], 'stacktrace', ARGV[2]) end"
 
 export interface PoolOptions {
   readonly queue: string
@@ -88,7 +91,8 @@ export function makePool(options: PoolOptions): Pool {
   const open = (): { worker: Worker; redis: Redis } => {
     const redis = workerConnection(redisUrl, log)
     const keepStacks = async (job: Job, stacks: readonly string[]): Promise<void> => {
-      await redis.hset(keys.job(job.id ?? ''), 'stacktrace', JSON.stringify(stacks))
+      const id = job.id ?? ''
+      await redis.eval(KEEP_STACKS, 2, keys.job(id), keys.lock(id), job.token ?? '', JSON.stringify(stacks))
     }
     // Two parameters: with a third, BullMQ makes a controller for each job, and cancels what the engine is to decide.
     const processor = async (job: Job, token = ''): Promise<unknown> => {

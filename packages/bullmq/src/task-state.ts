@@ -11,6 +11,7 @@ import {
 } from '@bullpen/contract'
 import type { ChainableCommander } from 'ioredis'
 import { decodeStacks, parseJson } from './codec.ts'
+import { DEATHS_AT_MOST } from './deaths.ts'
 import type { QueueKeys } from './keys.ts'
 
 /** How many commands {@link askState} adds. */
@@ -108,7 +109,8 @@ function unrecordedDeath(
       start,
       attempt: attempts + 1,
       state: 'RECOVER_ERR',
-      reason: 'process_lost',
+      // More deaths than a task may have, or something that went wrong between us and BullMQ.
+      reason: count(fields['stc']) > DEATHS_AT_MOST ? 'process_lost' : 'unexpected_error',
       message,
       process: 'unknown',
       beganAt,

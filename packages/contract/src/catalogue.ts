@@ -21,6 +21,12 @@ export function defineCatalogue<const D extends readonly [TaskDefinition, ...Tas
 ): Catalogue<D[number]> {
   const byName = new Map<string, D[number]>()
   for (const definition of definitions) {
+    if (typeof definition?.name !== 'string' || typeof definition.queue !== 'string') {
+      throw new BullpenError(
+        'invalid_definition',
+        'a catalogue is made of what defineTask returned: defineCatalogue(first, second)',
+      )
+    }
     if (byName.has(definition.name)) {
       throw new BullpenError(
         'invalid_definition',

@@ -76,6 +76,15 @@ export function defineHandler<D extends TaskDefinition, R extends Resources = ob
   module: string,
   handle: Handler<D, R>['handle'],
 ): Handler<D, R> {
+  if (typeof task?.name !== 'string') {
+    throw new BullpenError('invalid_handler', 'the first argument of defineHandler is what defineTask returned')
+  }
+  if (typeof handle !== 'function') {
+    throw new BullpenError(
+      'invalid_handler',
+      `the handler of ${task.name} is ${typeof handle}; it is a function of the context`,
+    )
+  }
   if (!/^(file|data|node):/.test(module)) {
     throw new BullpenError(
       'invalid_handler',

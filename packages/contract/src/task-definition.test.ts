@@ -73,6 +73,18 @@ describe('refuses', () => {
     expect(() => define({ ...minimal, ...limits })).toThrow(refusal(message))
   })
 
+  test.each([
+    [{ queue: undefined }, /queue is undefined/],
+    [{ name: ['email.welcome'] }, /a name is two or more/],
+    [{ input: undefined }, /input is a zod schema/],
+    [{ output: { type: 'object' } }, /output is a zod schema/],
+    [{ retry: 5 }, /retry is 5; it is an object/],
+    [{ retry: { retries: 9 } }, /retry\.retries is not a setting; did you mean/],
+    [{ retry: { jitter: '0.5' } }, /retry\.jitter is 0\.5/],
+  ])('what types would refuse, from plain JavaScript: %j', (wrong, message) => {
+    expect(() => define({ ...minimal, ...wrong })).toThrow(refusal(message))
+  })
+
   test('a setting that nobody knows, naming the nearest', () => {
     expect(() => define({ ...minimal, timeot: '5s' })).toThrow(
       refusal(/timeot is not a setting of a task; did you mean timeout\?/),

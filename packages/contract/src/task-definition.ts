@@ -135,13 +135,17 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     const hint = nearest(unknown, SETTINGS)
     wrong(`${unknown} is not a setting of a task${hint === undefined ? '' : `; did you mean ${hint}?`}`)
   }
-  if (!NAME.test(name) || name.length > 80) {
+  if (typeof name !== 'string' || !NAME.test(name) || name.length > 80) {
     wrong("a name is two or more lower-case words joined by dots, at most 80 characters, such as 'email.welcome'")
   }
-  if (!QUEUE_NAME.test(queue)) {
+  if (typeof queue !== 'string' || !QUEUE_NAME.test(queue)) {
     wrong(
       `queue is ${JSON.stringify(queue)}; a queue's name is lower-case letters, digits, dots and underscores, at most 40`,
     )
+  }
+  for (const side of ['input', 'output'] as const) {
+    if (typeof options[side]?.safeParse !== 'function')
+      wrong(`${side} is a zod schema; got ${JSON.stringify(options[side])}`)
   }
   if (!KINDS.includes(kind)) wrong(`kind is ${JSON.stringify(kind)}; it is 'short' or 'long'`)
   if (!Number.isInteger(version) || version < 1) wrong(`version is ${version}; it is a whole number from 1`)

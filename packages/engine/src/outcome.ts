@@ -40,11 +40,11 @@ export function endingOf(outcome: Outcome): Ending {
       return SUCCESS
     case 'declared': {
       const { failure, error } = outcome
-      return { state: 'DONE_ERROR', reason: undefined, code: failure.code, message: error.message, error }
+      return { state: 'DONE_ERROR', reason: undefined, code: failure.code, message: messageOf(error), error }
     }
     case 'panicked': {
       const { error, reason } = outcome
-      return { state: 'RECOVER_ERR', reason, code: undefined, message: `${error.name}: ${error.message}`, error }
+      return { state: 'RECOVER_ERR', reason, code: undefined, message: messageOf(error, 'with its name'), error }
     }
     case 'timed_out': {
       const message = `the ${outcome.reason} limit of ${outcome.limitMs} ms passed`
@@ -88,5 +88,20 @@ function describe(value: unknown): string {
     return String(JSON.stringify(value)).slice(0, 200)
   } catch {
     return typeof value
+  }
+}
+
+/** What is stored of an error's message: the rest of a long one says little, and stands in Redis ten times. */
+const LONGEST_MESSAGE = 2_000
+
+/** An error may be anything, a Proxy or one whose getters throw: reading it must not fail the runner. */
+function messageOf(error: Error, name?: 'with its name'): string {
+  try {
+    const message = name === undefined ? `${error.message}` : `${error.name}: ${error.message}`
+    return message.length <= LONGEST_MESSAGE
+      ? message
+      : `${message.slice(0, LONGEST_MESSAGE)}… (${message.length} characters)`
+  } catch (cause) {
+    return `an error that can't be read: ${cause instanceof Error ? 'its own getters throw' : typeof cause}`
   }
 }

@@ -4,19 +4,20 @@ import type { Outcome } from './outcome.ts'
 
 /** `returned` with the parsed output, or `panicked` with invalid_output, naming the place, the size or what JSON refuses. */
 export function checkOutput(returned: unknown, { name, output }: TaskDefinition, limitBytes: number): Outcome {
-  const parsed = output.safeParse(returned)
-  if (!parsed.success) {
-    const places = parsed.error.issues.map(({ path, message }) => `${['output', ...path].join('.')}: ${message}`)
-    return invalid(`the handler of ${name} returned what its contract refuses: ${places.join('; ')}`)
-  }
   try {
+    const parsed = output.safeParse(returned)
+    if (!parsed.success) {
+      const places = parsed.error.issues.map(({ path, message }) => `${['output', ...path].join('.')}: ${message}`)
+      return invalid(`the handler of ${name} returned what its contract refuses: ${places.join('; ')}`)
+    }
     const length = jsonLength(parsed.data)
-    if (length > limitBytes)
+    if (length > limitBytes) {
       return invalid(`the output of ${name} takes ${length} bytes as JSON; the limit is ${limitBytes}`)
+    }
+    return { kind: 'returned', output: parsed.data }
   } catch (cause) {
     return invalid(`the output of ${name} can't be stored as JSON: ${String(cause)}`)
   }
-  return { kind: 'returned', output: parsed.data }
 }
 
 function invalid(message: string): Outcome {

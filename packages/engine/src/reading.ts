@@ -32,11 +32,11 @@ export function readTask(taken: TakenTask, registry: Registry): Reading | TaskEr
   }
   const envelope = readEnvelope(taken.envelope)
   if (envelope instanceof TaskError) return envelope
-  const parsed = runnable.definition.input.safeParse(envelope.input)
-  if (!parsed.success) return wrongInput(runnable, envelope, parsed.error)
+  const parsed = parseInput(runnable, envelope)
+  if (parsed instanceof TaskError) return parsed
   return {
     runnable,
-    input: parsed.data,
+    input: parsed.input,
     rawInput: envelope.input,
     meta: envelope.meta ?? NO_META,
     correlationId: envelope.correlationId,
@@ -53,6 +53,20 @@ function readEnvelope(stored: unknown): Envelope | TaskError {
     ? `it is of version ${version}, and this worker reads ${ENVELOPE_VERSION}`
     : parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ')
   return new TaskError('unreadable_envelope', `the stored task can't be read: ${why}`, { retryable: newer })
+}
+
+/** A schema's own transform may throw, or be asynchronous: then the input is not one that it accepts. */
+function parseInput(runnable: Runnable, envelope: Envelope): { readonly input: unknown } | TaskError {
+  try {
+    const parsed = runnable.definition.input.safeParse(envelope.input)
+    return parsed.success ? { input: parsed.data } : wrongInput(runnable, envelope, parsed.error)
+  } catch (cause) {
+    const { name } = runnable.definition
+    return new TaskError('invalid_input', `the input schema of ${name} threw: ${String(cause)}`, {
+      retryable: false,
+      cause,
+    })
+  }
 }
 
 function wrongInput(runnable: Runnable, envelope: Envelope, error: z.ZodError): TaskError {

@@ -36,6 +36,13 @@ export function makeRegistry<C extends Catalogue, R extends Resources>(
   const runnables = new Map<string, Runnable>()
   // Which context type a handler takes is checked by Handlers<C, R>; from here on all are called the same way.
   const erased = handlers as unknown as Readonly<Record<string, Handler | undefined>>
+  if (typeof erased !== 'object' || erased === null) {
+    throw new BullpenError('invalid_handler', 'handlers is an object with one handler for each task of the catalogue')
+  }
+  const extra = Object.keys(erased).find((name) => !catalogue.has(name))
+  if (extra !== undefined) {
+    throw new BullpenError('invalid_handler', `there is a handler for '${extra}', and no such task in the catalogue`)
+  }
   for (const definition of catalogue.definitions) {
     const handler = erased[definition.name]
     if (handler === undefined) {
@@ -43,6 +50,9 @@ export function makeRegistry<C extends Catalogue, R extends Resources>(
         'invalid_handler',
         `task ${definition.name} has no handler; pass one for each task of the catalogue`,
       )
+    }
+    if (typeof handler.handle !== 'function') {
+      throw new BullpenError('invalid_handler', `the handler of ${definition.name} is not what defineHandler returned`)
     }
     if (handler.task.name !== definition.name) {
       throw new BullpenError(

@@ -40,6 +40,14 @@ const mortal = defineTask({
   grace: '50ms',
   ...schemas,
 })
+const throwing = defineTask({
+  name: 'test.throwing',
+  queue: 'q',
+  input: z.unknown().transform(() => {
+    throw new TypeError('no URL')
+  }),
+  output: schemas.output,
+})
 const classified = defineTask({
   name: 'test.classified',
   queue: 'q',
@@ -50,7 +58,7 @@ const classified = defineTask({
     return error instanceof Error && 'code' in error ? 'panic' : undefined
   },
 })
-const catalogue = defineCatalogue(short, long, patient, inheriting, classified, beating, mortal)
+const catalogue = defineCatalogue(short, long, patient, inheriting, classified, beating, mortal, throwing)
 
 const circular: { n: number; self?: unknown } = { n: 1 }
 circular.self = circular
@@ -75,6 +83,7 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
     'test.classified': defineHandler(classified, import.meta.url, any),
     'test.beating': defineHandler(beating, import.meta.url, any),
     'test.mortal': defineHandler(mortal, import.meta.url, any),
+    'test.throwing': defineHandler(throwing, import.meta.url, any),
   }
   const host: RunnerHost = {
     registry: makeRegistry(catalogue, handlers, middleware),
@@ -273,6 +282,41 @@ describe('a thrown error that is no TaskError', () => {
   })
 })
 
+describe('an error that can hardly be read', () => {
+  const unreadable = (property: string) =>
+    Object.defineProperty(new Error('x'), property, {
+      get() {
+        throw new Error('no')
+      },
+    })
+  it.each([
+    ['its message throws', unreadable('message')],
+    ['its name throws', unreadable('name')],
+    ['its name is a symbol', Object.assign(new Error('x'), { name: Symbol('s') })],
+    [
+      'it is a Proxy that throws',
+      new Proxy(new Error('x'), {
+        get: () => {
+          throw new Error('no')
+        },
+      }),
+    ],
+  ])('still ends its attempt: %s', async (_, error) => {
+    const { take, events } = world(() => {
+      throw error
+    })
+    expect((await take('test.short')).end).toMatchObject({ state: 'RECOVER_ERR', reason: 'unexpected_error' })
+    expect(named(events)).toEqual(['attempt.started', 'attempt.ended'])
+  })
+
+  it('is stored with the beginning of its message', async () => {
+    const { take } = world(() => {
+      throw new Error('x'.repeat(1e6))
+    })
+    expect((await take('test.short')).end.message?.length).toBeLessThan(2_100)
+  })
+})
+
 describe('a task that can not be read', () => {
   it('that no definition names is tried again: a newer worker may know it', async () => {
     const { take, events } = world(() => ({ n: 1 }))
@@ -289,6 +333,14 @@ describe('a task that can not be read', () => {
       verdict: { kind: 'dead' },
     })
     expect((await take('test.short', { input: { n: 'x' }, version: 2 })).verdict.kind).toBe('retrying')
+  })
+
+  it('whose schema throws is dead at once', async () => {
+    const { take } = world(() => ({ n: 1 }))
+    expect(await take('test.throwing')).toMatchObject({
+      end: { code: 'invalid_input', message: expect.stringContaining('threw: TypeError') },
+      verdict: { kind: 'dead' },
+    })
   })
 
   it('whose envelope is garbage is dead at once, unless a newer producer wrote it', async () => {
@@ -631,6 +683,10 @@ describe('the registry', () => {
   it('refuses a missing handler, one of another task, and an isolation that is not at hand', () => {
     const one = defineCatalogue(short)
     expect(() => makeRegistry(one, {} as never, [])).toThrow(expect.objectContaining({ code: 'invalid_handler' }))
+    expect(() => makeRegistry(one, undefined as never, [])).toThrow(/handlers is an object/)
+    expect(() => makeRegistry(one, { 'test.short': handle } as never, [])).toThrow(/not what defineHandler returned/)
+    const right = defineHandler(short, import.meta.url, handle)
+    expect(() => makeRegistry(one, { 'test.short': right, 'test.shrt': right } as never, [])).toThrow(/no such task/)
     const other = { 'test.short': defineHandler(long, import.meta.url, handle) } as never
     expect(() => makeRegistry(one, other, [])).toThrow(/test\.short was defined for test\.long/)
     const isolated = defineTask({ name: 'test.isolated', queue: 'q', isolation: 'thread', ...schemas })

@@ -147,7 +147,8 @@ function callTimed(run: Run): Promise<Outcome> {
     limits: run.limits,
     clock: host.clock,
     interruptible: host.interruptible,
-    signal: (reason) => attempt.abort(reason),
+    // In the attempt's own context: what a listener throws is charged to this attempt and not to the process.
+    signal: (reason) => host.context.run(attempt, () => attempt.abort(reason)),
     kill: () => attempt.kill(),
     late: (overrunMs) =>
       host.sink({ event: 'attempt.late', ...about(run.taken, run.kind, reading.correlationId, host), overrunMs }),

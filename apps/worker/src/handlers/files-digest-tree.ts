@@ -32,7 +32,7 @@ export default defineHandler(
       // A look-up that shows an old number is no reason to begin again.
       await context
         .progress(digests.length / names.length, `${digests.length} of ${names.length} files`)
-        .catch((error) => context.log.warn({ error }, 'progress was not stored'))
+        .catch((err) => context.log.warn({ err }, 'progress was not stored'))
     }
     await forEachBounded(names, DIGESTERS, digest, signal)
     // As in the seed, after all results: a failed digest is nearer to the cause than a walk that broke off.
