@@ -193,6 +193,7 @@ export class Cell implements Place {
   async #progress({ of, call, progress }: FromIsolate & { kind: 'progress' }): Promise<void> {
     let error: PortableError | undefined
     try {
+      // An attempt that has ended owns the task no more: another start may be reporting by now.
       await this.#runOf(of)?.calls.progress(progress)
     } catch (thrown) {
       error = toPortable(thrown)

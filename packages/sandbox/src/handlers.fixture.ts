@@ -99,7 +99,10 @@ export const idleEscape = defineHandler(tasks.idleEscape, here, () => {
   return {}
 })
 
-export const exit = defineHandler(tasks.exit, here, ({ input }) => process.exit(input.code))
+export const exit = defineHandler(tasks.exit, here, ({ input, log }) => {
+  log.info({}, 'exiting')
+  process.exit(input.code)
+})
 
 export const loop = defineHandler(tasks.loop, here, ({ log }) => {
   log.info({ pid: process.pid }, 'looping')

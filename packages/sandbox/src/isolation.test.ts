@@ -190,11 +190,13 @@ describe.each(ISOLATIONS)('an attempt in a %s ends', (isolation) => {
 
   it.each([0, 7])('as a panic when it exits by code %i, and nothing else ends', async (code) => {
     await using rig = openRig(isolation)
-    expect(await rig.run(tasks.exit, { code }).outcome).toMatchObject({
+    const run = rig.run(tasks.exit, { code })
+    expect(await run.outcome).toMatchObject({
       kind: 'panicked',
       reason: 'isolate_died',
       error: { message: expect.stringMatching(new RegExp(`^${isolation} \\d+ exited with code ${code}$`)) },
     })
+    expect(run.lines).toMatchObject([{ message: 'exiting' }])
     await outputOf(rig.run(tasks.where))
     expect(rig.replaced).toMatchObject([{ cause: 'isolate_died', of: { task: 'test.exit' } }])
   })

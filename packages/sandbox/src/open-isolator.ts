@@ -1,10 +1,10 @@
 // The isolator: a pool of threads and a pool of child processes behind the engine's port.
-import { performance } from 'node:perf_hooks'
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { Clock, Isolator, Random } from '@bullpen/engine'
 import { childStarter } from './child.ts'
 import { IsolatePool, type Replaced } from './isolate-pool.ts'
 import { canReadResident, readResident } from './resident-memory.ts'
+import { systemClock } from './system-clock.ts'
 import { startThread } from './thread.ts'
 import { awaitUndertaker } from './undertaker.ts'
 
@@ -24,15 +24,6 @@ export interface IsolatorOptions {
   readonly idleMs?: number
   /** Hears of every isolate that ended for another reason than having nothing to do. Must neither throw nor wait. */
   readonly onReplaced?: (event: Replaced) => void
-}
-
-const systemClock: Clock = {
-  now: Date.now,
-  monotonic: () => performance.now(),
-  after(ms, callback) {
-    const timer = setTimeout(callback, ms)
-    return () => clearTimeout(timer)
-  },
 }
 
 /**

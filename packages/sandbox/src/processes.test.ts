@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { childStarter } from './child.ts'
 import { IsolatePool } from './isolate-pool.ts'
 import { isAlive, keptLog, openRig, outputOf } from './rig.fixture.ts'
+import { systemClock } from './system-clock.ts'
 import * as tasks from './tasks.fixture.ts'
 
 interface Place {
@@ -69,7 +70,7 @@ describe('a memory limit', () => {
       max: 1,
       startIsolate: childStarter(undertaker, () => undefined),
       reportMemory: true,
-      clock: { now: Date.now, monotonic: () => performance.now(), after: () => () => {} },
+      clock: systemClock,
       random: () => 0.5,
       log,
       resources: undefined,

@@ -35,6 +35,7 @@ export const startThread: StartIsolate = ({ heard, ended }: IsolateListener) => 
     for (let left = receiveMessageOnPort(port); left !== undefined; left = receiveMessageOnPort(port)) {
       heard(left.message)
     }
+    // Open still when the thread has never come to be.
     port.close()
     ended(deathOf(name, exitCode, killed, failure))
   })

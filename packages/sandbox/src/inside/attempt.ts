@@ -70,7 +70,7 @@ export class InnerAttempt {
   }
 
   #beat(): void {
-    if (!this.over) this.#host.channel.send({ kind: 'heartbeat', of: this.of })
+    this.#host.channel.send({ kind: 'heartbeat', of: this.of })
   }
 
   async #report(fraction: number, note: string | undefined): Promise<void> {
@@ -79,8 +79,6 @@ export class InnerAttempt {
     }
     const { channel, progresses } = this.#host
     const progress = note === undefined ? { fraction } : { fraction, note: String(note) }
-    // An attempt that has ended owns the task no more: another start may be reporting by now.
-    if (this.over) return
     await progresses.answered((call) => channel.send({ kind: 'progress', of: this.of, call, progress }))
   }
 }
