@@ -194,6 +194,8 @@ async function pickPorts({ env, anyPorts, say }) {
   }
   const taken = []
   const pick = async (what, wanted) => {
+    if (!Number.isInteger(wanted) || wanted < 0 || wanted > 65_535)
+      throw new UserError(`the port for ${what} is no port`)
     const port = await nextFreePort(wanted, { host: HOST, taken })
     if (port !== wanted) say(`Port ${wanted} for ${what} is taken: using ${port}.`)
     taken.push(port)

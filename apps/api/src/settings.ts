@@ -1,6 +1,12 @@
 // The API's settings: what each is called, what it may be, and which of them contradict each other.
 import { REDIS_SETTINGS } from '@bullpen/bullmq'
-import type { PartialSettings, SettingsOf, SettingsRule, SettingsTable } from '@bullpen/engine'
+import {
+  type PartialSettings,
+  type SettingsOf,
+  type SettingsRule,
+  type SettingsTable,
+  wholeNumber,
+} from '@bullpen/engine'
 import { LOG_SETTINGS } from '@bullpen/telemetry'
 import { z } from 'zod'
 
@@ -21,7 +27,7 @@ const keysSchema = z.preprocess(
   z.array(keySchema).default([]),
 )
 
-const portSchema = z.coerce.number().int().min(0).max(65_535)
+const portSchema = wholeNumber(0, 65_535)
 const hostSchema = z.string().min(1)
 
 export const API_SETTINGS = {
@@ -64,7 +70,7 @@ export const API_SETTINGS = {
   },
   bodyLimit: {
     env: 'BULLPEN_API_BODY_LIMIT',
-    schema: z.coerce.number().int().min(1_024).max(16_777_216).default(262_144),
+    schema: wholeNumber(1_024, 16_777_216).default(262_144),
     help: 'The largest request body, in bytes.',
   },
 } as const satisfies SettingsTable

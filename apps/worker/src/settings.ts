@@ -2,7 +2,13 @@
 
 import { REDIS_SETTINGS } from '@bullpen/bullmq'
 import { milliseconds, QUEUE_NAME } from '@bullpen/contract'
-import type { PartialSettings, SettingsOf, SettingsRule, SettingsTable } from '@bullpen/engine'
+import {
+  type PartialSettings,
+  type SettingsOf,
+  type SettingsRule,
+  type SettingsTable,
+  wholeNumber,
+} from '@bullpen/engine'
 import { LOG_SETTINGS } from '@bullpen/telemetry'
 import { z } from 'zod'
 
@@ -14,22 +20,27 @@ const durationSchema = z.string().superRefine((text, context) => {
   }
 })
 
-const concurrencySchema = z.coerce
-  .number()
-  .int('a concurrency is a whole number')
-  .min(0, 'a concurrency is from 0 (cores x 2) to 10000')
-  .max(10_000, 'a concurrency is from 0 (cores x 2) to 10000')
+/** 0 is cores x 2. */
+const concurrencySchema = wholeNumber(0, 10_000)
 
 const POOL_FORM = 'pools are written as queue=concurrency, separated by commas, such as cpu=4,files=20'
 
 /** `cpu=4,files=20`, or an object of the same. Text of another form stays text, for the record to refuse. */
 const poolsSchema = z.preprocess(
   (given) => (typeof given === 'string' && /^[^=,]+=[^=,]+(,[^=,]+=[^=,]+)*$/.test(given) ? readPools(given) : given),
-  z.record(z.string().regex(QUEUE_NAME, POOL_FORM), concurrencySchema, POOL_FORM).optional(),
+  z
+    .record(z.string().regex(QUEUE_NAME, POOL_FORM), concurrencySchema, POOL_FORM)
+    .refine((pools) => Object.keys(pools).length > 0, 'there is no pool in it; leave it out to work every queue')
+    .optional(),
 )
 
+/** A queue that is named twice keeps both values, joined, which no concurrency is. */
 function readPools(text: string): Record<string, string> {
-  return Object.fromEntries(text.split(',').map((pool) => pool.split('=').map((part) => part.trim())))
+  const pools: Record<string, string> = {}
+  for (const [queue = '', size = ''] of text.split(',').map((pool) => pool.split('=').map((part) => part.trim()))) {
+    pools[queue] = queue in pools ? `${pools[queue]} and ${size}` : size
+  }
+  return pools
 }
 
 export const WORKER_SETTINGS = {
@@ -67,7 +78,7 @@ export const WORKER_SETTINGS = {
   },
   outputLimit: {
     env: 'BULLPEN_WORKER_OUTPUT_LIMIT',
-    schema: z.coerce.number().int().min(1_024).max(16_777_216).default(262_144),
+    schema: wholeNumber(1_024, 16_777_216).default(262_144),
     help: 'The largest output of a task as JSON, in bytes; a larger one is a panic, invalid_output.',
   },
   host: {
@@ -77,7 +88,7 @@ export const WORKER_SETTINGS = {
   },
   port: {
     env: 'BULLPEN_WORKER_PORT',
-    schema: z.coerce.number().int().min(0).max(65_535).default(9465),
+    schema: wholeNumber(0, 65_535).default(9465),
     help: 'The port of the probes and metrics; 0 takes a free one.',
   },
 } as const satisfies SettingsTable

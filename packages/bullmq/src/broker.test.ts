@@ -1,5 +1,6 @@
 import { isFinal, makeTaskId, TaskError } from '@bullpen/contract'
 import { eventually, privateRedis } from '@bullpen/testkit'
+import { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 import { long, rig, short } from './rig.fixture.ts'
 
@@ -185,6 +186,22 @@ describe('a listing', () => {
     expect(seen).toEqual(ids)
   })
 
+  it('misses none that goes on waiting while others are taken between its pages', async () => {
+    const { enqueue, broker, redisUrl, namespace } = await rig()
+    const ids: string[] = []
+    for (let n = 0; n < 40; n++) ids.push(await enqueue(short))
+    const redis = new Redis(redisUrl)
+    const first = await broker.list({ queue: 'rig', status: 'waiting', limit: 10, cursor: undefined })
+    // As a worker takes them: five that were shown, then all ten and two more.
+    for (const takes of [5, 7]) {
+      for (let n = 0; n < takes; n++) await redis.rpop(`{${namespace}.rig}:rig:wait`)
+      const left = ids.slice(takes === 5 ? 10 : 12, takes === 5 ? 20 : 22)
+      const next = await broker.list({ queue: 'rig', status: 'waiting', limit: 10, cursor: first.next })
+      expect(next.tasks.map(({ id }) => id)).toEqual(left)
+    }
+    redis.disconnect()
+  })
+
   it.each([1, 7, 50])('gives ended ones each once, %i a page, though many ended in one millisecond', async (limit) => {
     const { enqueue, broker, startPool, settled } = await rig({ concurrency: 50 })
     const ids = await Promise.all(Array.from({ length: 40 }, () => enqueue(short)))
@@ -226,21 +243,23 @@ describe('a listing', () => {
     }
   })
 
-  it.each(['', 'x', 'e30', Buffer.from('{"passed":-1,"queue":"rig","status":"waiting"}').toString('base64url')])(
-    'refuses the cursor %j, and one of another listing',
-    async (cursor) => {
-      const { broker, enqueue } = await rig()
-      await expect(broker.list({ queue: 'rig', status: 'waiting', limit: 1, cursor })).rejects.toMatchObject({
-        code: 'invalid_cursor',
-      })
-      await enqueue(short)
-      await enqueue(short)
-      const { next } = await broker.list({ queue: 'rig', status: 'waiting', limit: 1, cursor: undefined })
-      await expect(broker.list({ queue: 'rig', status: 'dead', limit: 1, cursor: next })).rejects.toMatchObject({
-        code: 'invalid_cursor',
-      })
-    },
-  )
+  it.each([
+    '',
+    'x',
+    'e30',
+    Buffer.from('{"queue":"rig","status":"waiting","at":{"score":1,"passed":-1}}').toString('base64url'),
+  ])('refuses the cursor %j, and one of another listing', async (cursor) => {
+    const { broker, enqueue } = await rig()
+    await expect(broker.list({ queue: 'rig', status: 'waiting', limit: 1, cursor })).rejects.toMatchObject({
+      code: 'invalid_cursor',
+    })
+    await enqueue(short)
+    await enqueue(short)
+    const { next } = await broker.list({ queue: 'rig', status: 'waiting', limit: 1, cursor: undefined })
+    await expect(broker.list({ queue: 'rig', status: 'dead', limit: 1, cursor: next })).rejects.toMatchObject({
+      code: 'invalid_cursor',
+    })
+  })
 
   it('counts by status', async () => {
     const { enqueue, broker, startPool, settled } = await rig()

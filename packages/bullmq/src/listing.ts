@@ -17,23 +17,24 @@ const HELD_IN = {
   expired: 'failed',
 } as const satisfies Record<TaskStatus, keyof QueueKeys>
 
-/** In a list: how many have been passed. In a sorted set: the last score, and how many of that score have been passed. */
-const positionSchema = z.object({ passed: z.int().nonnegative(), score: z.number().optional() })
+/** In a list: the last task shown. In a sorted set: the last score, and how many of that score have been passed. */
+const positionSchema = z.union([
+  z.object({ last: z.string() }),
+  z.object({ score: z.number(), passed: z.int().nonnegative() }),
+])
 
 type Position = z.infer<typeof positionSchema>
 
-const cursorSchema = positionSchema.extend({ queue: z.string(), status: z.string() })
-
-const FIRST: Position = { passed: 0 }
+const cursorSchema = z.object({ queue: z.string(), status: z.string(), at: positionSchema })
 
 export interface IdPage {
   readonly ids: readonly TaskId[]
   readonly next: string | undefined
 }
 
-/** The ids of one page. One round trip. @throws BullpenError `invalid_cursor`. */
+/** The ids of one page. One round trip; two for a further page of a list. @throws BullpenError `invalid_cursor`. */
 export async function listIds(redis: Redis, keys: QueueKeys, query: ListQuery): Promise<IdPage> {
-  const position = query.cursor === undefined ? FIRST : decode(query)
+  const position = query.cursor === undefined ? undefined : decode(query)
   const structure = HELD_IN[query.status]
   const { ids, next } =
     structure === 'wait' || structure === 'active'
@@ -42,14 +43,25 @@ export async function listIds(redis: Redis, keys: QueueKeys, query: ListQuery): 
   return { ids: ids as TaskId[], next: next && encode(query, next) }
 }
 
-/** BullMQ takes from the right end of a list: that is where the next to run stands, and where a listing begins. */
-async function fromList(redis: Redis, key: string, limit: number, { passed }: Position) {
-  const found = await redis.lrange(key, -(passed + limit + 1), -(passed + 1))
-  const ids = found.reverse().slice(0, limit)
-  return { ids, next: found.length > limit ? { passed: passed + limit } : undefined }
+/**
+ * BullMQ takes from the right end of a list: that is where the next to run stands, and where a listing begins. It goes on
+ * to the left of the last task shown; when that one has been taken since, everything before it has been, too, and the
+ * listing goes on at the right end. So none that goes on waiting is missed.
+ */
+async function fromList(redis: Redis, key: string, limit: number, position: Position | undefined) {
+  const last = position !== undefined && 'last' in position ? position.last : undefined
+  const at = last === undefined ? null : await redis.lpos(key, last, 'RANK', -1)
+  const end = at === null ? -1 : at - 1
+  // An index before the first element: the last task shown was the newest.
+  if (at === 0) return { ids: [], next: undefined }
+  const found = (await redis.lrange(key, end < 0 ? end - limit : Math.max(0, end - limit), end)).reverse()
+  const ids = found.slice(0, limit)
+  const shown = ids.at(-1)
+  return { ids, next: found.length > limit && shown !== undefined ? { last: shown } : undefined }
 }
 
-async function fromSet(redis: Redis, key: string, limit: number, { score, passed }: Position) {
+async function fromSet(redis: Redis, key: string, limit: number, position: Position | undefined) {
+  const { score, passed } = position !== undefined && 'score' in position ? position : { score: undefined, passed: 0 }
   const from = score ?? Number.NEGATIVE_INFINITY
   const answer = await redis.zrangebyscore(key, from, '+inf', 'WITHSCORES', 'LIMIT', passed, limit + 1)
   const found = pairs(answer)
@@ -66,7 +78,7 @@ function pairs(flat: readonly string[]): { id: string; score: number }[] {
 }
 
 function encode({ queue, status }: ListQuery, position: Position): string {
-  return Buffer.from(JSON.stringify({ ...position, queue, status })).toString('base64url')
+  return Buffer.from(JSON.stringify({ queue, status, at: position })).toString('base64url')
 }
 
 function decode({ queue, status, cursor = '' }: ListQuery): Position {
@@ -77,7 +89,7 @@ function decode({ queue, status, cursor = '' }: ListQuery): Position {
       `the cursor is not one that a listing of queue '${queue}', status '${status}' gave`,
     )
   }
-  return parsed.data
+  return parsed.data.at
 }
 
 function readJson(text: string): unknown {

@@ -108,12 +108,17 @@ export const taskViewSchema = z
 export type TaskView = z.infer<typeof taskViewSchema>
 export type Accepted = z.infer<typeof acceptedSchema>
 
-export const waitSchema = z.coerce.number().min(0).max(LONGEST_WAIT_S)
+/** Of a query: digits, with a fraction where one makes sense; '0x10' and ' ' are no numbers. */
+const numberText = (form: RegExp) => z.string().regex(form, 'it is a number').transform(Number)
+
+export const waitSchema = numberText(/^\d{1,3}(\.\d{1,3})?$/).pipe(z.number().min(0).max(LONGEST_WAIT_S))
 
 export const listQuerySchema = z.strictObject({
   queue: z.string(),
   status: z.enum(TASK_STATUSES),
-  limit: z.coerce.number().int().min(1).max(PAGE.most).default(PAGE.usual),
+  limit: numberText(/^\d{1,6}$/)
+    .pipe(z.number().int().min(1).max(PAGE.most))
+    .default(PAGE.usual),
   cursor: z.string().max(256).optional(),
 })
 

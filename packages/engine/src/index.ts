@@ -25,6 +25,7 @@ export {
   type SettingsRule,
   type SettingsSources,
   type SettingsTable,
+  wholeNumber,
 } from './settings.ts'
 // State machines
 export { assertTransition, type Transitions } from './state-machine.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { checkSettings, flagOf, readSettings, type SettingsSources } from './settings.ts'
+import { checkSettings, flagOf, readSettings, type SettingsSources, wholeNumber } from './settings.ts'
 
 const table = {
   redisUrl: { env: 'REDIS_URL', schema: z.string().default('redis://127.0.0.1:6379'), help: '' },
@@ -56,6 +56,7 @@ describe('settings', () => {
       { env: { BULLPEN_CONFIG: 'a.json' }, readFile: () => '{"prot": 1}' },
       /a\.json: prot is not a setting; did you mean port/,
     ],
+    ['a flag that is given twice', { argv: ['--port', '1', '--port=2'] }, /--port is given twice/],
     ['a flag without a value', { argv: ['--port'] }, /--port has no value/],
     [
       'a wrong value',
@@ -101,5 +102,13 @@ describe('settings', () => {
 
   it('makes flags from names', () => {
     expect(flagOf('drainTimeout')).toBe('--drain-timeout')
+  })
+
+  it('takes whole numbers, and nothing that JavaScript would make one of', () => {
+    const port = wholeNumber(0, 65_535)
+    for (const right of [0, 80, '80', '65535']) expect(port.safeParse(right).data).toBe(Number(right))
+    for (const wrong of [' ', '', '0x10', '1e3', '1.5', 1.5, true, null, '-1', 65_536, '65536', [], Number.NaN]) {
+      expect(port.safeParse(wrong).error?.issues[0]?.message).toBe('it is a whole number from 0 to 65535')
+    }
   })
 })

@@ -1,6 +1,6 @@
 // Configuration: one table of settings, read from the command line, the environment and a file, in that order.
 import { BullpenError, nearest } from '@bullpen/contract'
-import type { z } from 'zod'
+import { z } from 'zod'
 
 export interface Setting<S extends z.ZodType = z.ZodType> {
   /** The environment variable; the command line's flag is made from the setting's own name. */
@@ -72,6 +72,16 @@ export function flagOf(name: string): string {
   return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 }
 
+/** A whole number, as such or as digits: neither '0x10', ' ' nor true, all of which JavaScript would make one of. */
+export function wholeNumber(least: number, most: number) {
+  const message = `it is a whole number from ${least} to ${most}`
+  const digits = z
+    .string()
+    .regex(/^-?\d{1,15}$/, message)
+    .transform(Number)
+  return z.union([z.number(), digits], message).pipe(z.number().int(message).min(least, message).max(most, message))
+}
+
 type Values = Record<string, unknown>
 
 function settle<T extends SettingsTable>(
@@ -111,6 +121,9 @@ function readFlags(table: SettingsTable, argv: readonly string[]): { values: Val
       const hint = nearest(flag, [...byFlag.keys()])
       faults.push(`${flag} is not a setting${hint === undefined ? '' : `; did you mean ${hint}?`}`)
       if (inline === undefined && value !== undefined && !value.startsWith('--')) i++
+    } else if (name in values) {
+      faults.push(`${flag} is given twice`)
+      if (inline === undefined) i++
     } else if (value === undefined || (inline === undefined && value.startsWith('--'))) {
       faults.push(`${flag} has no value`)
     } else {
