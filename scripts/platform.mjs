@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { keepRedis } from './keep-redis.mjs'
 import { worthShowing } from './log-line.mjs'
 import { removePlatform, runningPlatform, writePlatform } from './platform-file.mjs'
 import { freePort, nextFreePort } from './ports.mjs'
@@ -61,7 +62,8 @@ export function createPlatform({
     mkdirSync(join(home, 'logs'), { recursive: true })
 
     const redis = await resolveRedis({ env, dataDir, say })
-    closers.defer(redis.stop)
+    const kept = keepRedis(redis, say)
+    closers.defer(() => kept.stop())
     if (stopping) throw new UserError(STOPPED)
     const ports = await pickPorts({ env, anyPorts, say })
     const receipts = await startReceipts({ port: 0, host: HOST })

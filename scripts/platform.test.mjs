@@ -83,6 +83,16 @@ describe('a platform', () => {
     expect(await factorial(where, 6)).toBe('720')
   })
 
+  it('starts its Redis again when that dies, and nothing is lost', async () => {
+    process.kill(where.redis.pid, 'SIGKILL')
+    await until(() =>
+      factorial(where, 7)
+        .then((value) => value === '5040')
+        .catch(() => false),
+    )
+    expect(said).toContain('Redis has ended by itself: starting it again.')
+  })
+
   it('is the only one in its place', async () => {
     await expect(make().up()).rejects.toThrow(`a platform runs here already, at ${where.apiUrl}`)
   })

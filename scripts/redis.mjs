@@ -11,7 +11,9 @@ export { pingRedis } from './redis-probe.mjs'
 export { startRedisServer } from './redis-server.mjs'
 
 /**
- * @typedef {{ url: string, origin: 'env' | 'binary' | 'docker', stop: () => Promise<void>, pid?: number }} ResolvedRedis
+ * `exited` and `restart` (on the same port and data) are there for a server of our own.
+ * @typedef {{ url: string, origin: 'env' | 'binary' | 'docker', stop: () => Promise<void>, pid?: number,
+ *   exited?: () => Promise<void>, restart?: () => Promise<{ stop: () => Promise<void>, exited: () => Promise<void> }> }} ResolvedRedis
  * `stop` ends what was started here, and does nothing to a server that somebody else runs.
  */
 
@@ -69,8 +71,8 @@ async function fromBinary({ env, dataDir, say, findServer, serverVersion, startS
     say(`${binary} is version ${version}, and Bullpen needs ${OLDEST} or later: looking further.`)
     return undefined
   }
-  const { url, pid, stop } = await startServer({ dir: dataDir, binary })
-  return { url, origin: 'binary', pid, stop }
+  const { url, pid, stop, exited, port } = await startServer({ dir: dataDir, binary })
+  return { url, origin: 'binary', pid, stop, exited, restart: () => startServer({ dir: dataDir, binary, port }) }
 }
 
 /** 3. A container, if an engine answers and the image is here or can be had. */
