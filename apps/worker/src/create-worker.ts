@@ -18,10 +18,12 @@ import {
   checkSettings,
   type EscapeFate,
   type EventSink,
+  type Isolator,
   type Limits,
   type Middleware,
   makeRegistry,
 } from '@bullpen/engine'
+import { openIsolator } from '@bullpen/sandbox'
 import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry'
 import { attemptContext } from './attempt-context.ts'
 import { type Probes, serveProbes } from './probes.ts'
@@ -35,7 +37,12 @@ export interface WorkerOptions<C extends Catalogue, R extends Resources> {
   readonly handlers: Handlers<C, R>
   /** What handlers find in `ctx.resources`. */
   readonly resources?: ResourceOpeners<R>
-  /** Around every attempt; the first is the outermost. */
+  /**
+   * URL of a module whose default export is a record of openers like `resources`: what isolated handlers find in
+   * `ctx.resources`, opened once in each thread or child process.
+   */
+  readonly isolatedResources?: string
+  /** Around every attempt, in this process; the first is the outermost. */
   readonly middleware?: readonly Middleware<R>[]
   readonly config?: WorkerConfig
 }
@@ -68,7 +75,6 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
 ): BullpenWorker {
   const { catalogue, handlers, middleware = [] } = options
   const settings = checkSettings(WORKER_SETTINGS, WORKER_RULES, options.config ?? {})
-  const registry = makeRegistry(catalogue, handlers, middleware)
   const sizes = poolSizes(catalogue, settings)
   const log = createLog({ level: settings.logLevel, name: 'bullpen-worker' })
   const telemetry = createTelemetry({ role: 'worker', version: VERSION })
@@ -80,6 +86,16 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   // Distinct over hosts, containers that share a host's name, and restarts that reuse a process id.
   const process_ = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
   const context = attemptContext()
+  const isolator = isolatorFor(catalogue, sizes, (most) =>
+    openIsolator({
+      threads: { max: most },
+      processes: { max: most },
+      log,
+      resources: options.isolatedResources,
+      onReplaced: ({ isolation, isolate, cause }) => sink({ event: 'isolate.replaced', isolation, isolate, cause }),
+    }),
+  )
+  const registry = makeRegistry(catalogue, handlers, middleware, isolator)
   let pools: readonly Pool[] = []
   let resources: OpenResources<R> | undefined
   let probes: Probes | undefined
@@ -121,6 +137,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   const drain = async (hurry: AbortSignal): Promise<{ abandoned: DrainReport['abandoned'] }> => {
     const limits = { drainMs: milliseconds(settings.drainTimeout), graceMs: milliseconds(settings.grace), hurry }
     const reports = await Promise.all(pools.map((pool) => pool.drain(limits)))
+    await isolator?.close()
     // Handlers use resources until they end, and probes tell of the drain until it is over.
     await Promise.race([resources?.close(), sleep(CLOSING_MS, undefined, { ref: false })])
     await probes?.close()
@@ -143,6 +160,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
         pools = openPools(resources.values)
         await Promise.all(pools.map((pool) => pool.start()))
       } catch (error) {
+        await isolator?.close()
         await probes?.close()
         await resources.close()
         throw error
@@ -168,6 +186,18 @@ function poolSizes(catalogue: Catalogue, { pools }: WorkerSettings): ReadonlyMap
     )
   }
   return new Map(Object.entries(wanted).map(([queue, size]) => [queue, size === 0 ? availableParallelism() * 2 : size]))
+}
+
+/** Made only where a task asks for it. As many isolates as isolated tasks can run at once: none of them waits for one. */
+function isolatorFor(
+  catalogue: Catalogue,
+  sizes: ReadonlyMap<string, number>,
+  open: (most: number) => Isolator,
+): Isolator | undefined {
+  const isolated = catalogue.definitions.filter(({ isolation }) => isolation !== 'inline')
+  const queues = new Set(isolated.map(({ queue }) => queue))
+  const most = [...queues].reduce((sum, queue) => sum + (sizes.get(queue) ?? 0), 0)
+  return isolated.length === 0 ? undefined : open(Math.max(1, most))
 }
 
 function defaultLimits({ taskTimeout, grace }: WorkerSettings): Limits {

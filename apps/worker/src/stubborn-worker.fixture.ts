@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { z } from 'zod'
 import { createWorker, runUntilSignalled } from './index.ts'
+import openers, { inProcess, inThread, processHandler, threadHandler } from './isolated.fixture.ts'
 
 const schemas = { input: z.object({ ms: z.int() }), output: z.object({ start: z.int() }) }
 const listening = defineTask({ name: 'slow.listening', queue: 'slow', timeout: '1m', ...schemas })
@@ -21,7 +22,16 @@ const escapeEvent = defineTask({ name: 'slow.escape-event', queue: 'slow', timeo
 
 const escapeAbort = defineTask({ name: 'slow.escape-abort', queue: 'slow', timeout: '50ms', grace: '50ms', ...schemas })
 
-export const slowTasks = defineCatalogue(listening, deaf, escapeTimer, escapePromise, escapeEvent, escapeAbort)
+export const slowTasks = defineCatalogue(
+  listening,
+  deaf,
+  escapeTimer,
+  escapePromise,
+  escapeEvent,
+  escapeAbort,
+  inThread,
+  inProcess,
+)
 
 const throwElsewhere = (): never => {
   throw new Error('escaped')
@@ -63,13 +73,21 @@ if (process.argv[1] === import.meta.filename) {
       return { start }
     }),
   }
+  const isolated = { 'isolated.thread': threadHandler, 'isolated.process': processHandler }
+  const isolatedResources = new URL('./isolated.fixture.ts', import.meta.url).href
   // Outside every attempt: what it throws is nobody's.
   process.on('SIGUSR2', throwElsewhere)
   const [redisUrl, namespace] = process.argv.slice(2)
   const config = { redisUrl, namespace, port: 0, drainTimeout: '500ms', grace: '500ms', pools: { slow: 4 } } as const
   process.exit(
     await runUntilSignalled(
-      createWorker({ catalogue: slowTasks, handlers: { ...handlers, ...escaping, ...aborting }, config }),
+      createWorker({
+        catalogue: slowTasks,
+        resources: openers,
+        isolatedResources,
+        handlers: { ...handlers, ...escaping, ...aborting, ...isolated },
+        config,
+      }),
     ),
   )
 }

@@ -174,6 +174,29 @@ describe('an error that escapes a handler', () => {
   })
 })
 
+describe('an isolated task', () => {
+  it.each(['isolated.thread', 'isolated.process'])(
+    '%s that loops for ever ends at its timeout; fifty others beside it do not notice',
+    async (task) => {
+      const { broker, start, enqueue, settled } = await slowQueue()
+      const worker = await start()
+      // Warm: what is timed is the end, and not the start of a first isolate.
+      expect(await settled(await enqueue(task, 0))).toMatchObject({ status: 'completed', output: { opened: 1 } })
+      const looping = await enqueue(task, -1)
+      const others = await Promise.all(Array.from({ length: 50 }, () => enqueue('slow.deaf', 5)))
+      for (const id of others) expect(await settled(id)).toMatchObject({ status: 'completed', starts: 1 })
+      const ended = await settled(looping)
+      expect(ended?.status).toBe('dead')
+      expect(ended?.history[0]).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run' })
+      const [{ beganAt, endedAt } = { beganAt: 0, endedAt: Number.NaN }] = ended?.history ?? []
+      expect(endedAt - beganAt).toBeLessThan(400 + 200 + 250)
+      worker.child.kill('SIGTERM')
+      expect(await worker.exited).toBe(0)
+      expect((await broker.counts('slow')).active).toBe(0)
+    },
+  )
+})
+
 describe('a worker process without Redis', () => {
   it('is not ready, ends with 0 on a signal, and works once Redis is there', async () => {
     const redis = await privateRedis()

@@ -1,5 +1,5 @@
 // What happens to tasks, attempts and pools, as telemetry, results and webhooks hear of it.
-import type { AttemptEndState, EndReason, FinalStatus, PoolState, TaskKind } from './states.ts'
+import type { AttemptEndState, EndReason, FinalStatus, Isolation, PoolState, TaskKind } from './states.ts'
 
 interface AboutTask {
   readonly queue: string
@@ -37,4 +37,11 @@ export type TaskEvent =
     })
   /** The handler came back after its attempt had ended; its result was dropped. */
   | (AboutAttempt & { readonly event: 'attempt.late'; readonly overrunMs: number })
+  /** A thread or child process ended for another reason than having nothing to do; another takes its place. */
+  | {
+      readonly event: 'isolate.replaced'
+      readonly isolation: Exclude<Isolation, 'inline'>
+      readonly isolate: string
+      readonly cause: string
+    }
   | { readonly event: 'pool.state'; readonly queue: string; readonly from: PoolState; readonly to: PoolState }

@@ -3,9 +3,11 @@ import type { TaskDefinition } from '@bullpen/contract'
 import type { Outcome } from './outcome.ts'
 
 /** `returned` with the parsed output, or `panicked` with invalid_output, naming the place, the size or what JSON refuses. */
-export function checkOutput(returned: unknown, { name, output }: TaskDefinition, limitBytes: number): Outcome {
+export function checkOutput(returned: unknown, definition: TaskDefinition, limitBytes: number): Outcome {
+  const { name, output, isolation } = definition
   try {
-    const parsed = output.safeParse(returned)
+    // An isolate has parsed its output already: a schema's transform must not be applied twice.
+    const parsed = isolation === 'inline' ? output.safeParse(returned) : ({ success: true, data: returned } as const)
     if (!parsed.success) {
       const places = parsed.error.issues.map(({ path, message }) => `${['output', ...path].join('.')}: ${message}`)
       return invalid(`the handler of ${name} returned what its contract refuses: ${places.join('; ')}`)

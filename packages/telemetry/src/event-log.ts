@@ -32,6 +32,7 @@ function levelOf(event: TaskEvent): Level {
     case 'attempt.ended':
       return levelOfEnd(event)
     case 'attempt.late':
+    case 'isolate.replaced':
       return 'warn'
     case 'pool.state':
       return event.to === 'RECOVER_ERR' || event.to === 'TERMINATE_TIMEOUT' ? 'error' : 'info'
@@ -64,6 +65,8 @@ function fieldsOf(event: TaskEvent): Fields {
       }
     case 'attempt.late':
       return { ...aboutAttempt(event), overrunMs: event.overrunMs }
+    case 'isolate.replaced':
+      return { isolation: event.isolation, isolate: event.isolate, cause: event.cause }
     case 'pool.state':
       return { queue: event.queue, from: event.from, to: event.to }
   }
@@ -90,6 +93,8 @@ function messageOf(event: TaskEvent): string {
       return `attempt ended ${event.state}, task ${event.verdict}`
     case 'attempt.late':
       return 'handler came back after its attempt had ended; its result is dropped'
+    case 'isolate.replaced':
+      return 'an isolate is replaced'
     case 'pool.state':
       return `pool is ${event.to}`
   }

@@ -25,6 +25,9 @@ export const LOG_FIELDS = {
   signal: 'that the process was told to end with',
   abandoned: 'how many tasks were still running at the end of the drain',
   dropped: 'how many times a line like this was left unsaid since the last one',
+  isolation: 'thread or process',
+  isolate: 'which thread or child process',
+  cause: 'why it was replaced',
   resource: "the name of a worker's resource",
   err: 'type, message, code, stack and causes',
 } as const satisfies Readonly<Record<string, string>>

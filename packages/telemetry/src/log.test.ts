@@ -45,6 +45,11 @@ describe('event lines', () => {
       'error',
     ],
     ['a cancel', { ...long, ...success, state: 'TERMINATED_STOP_SIGNAL', verdict: 'cancelled' }, 'info'],
+    [
+      'a replaced isolate',
+      { event: 'isolate.replaced', isolation: 'thread', isolate: 'thread 7', cause: 'killed' },
+      'warn',
+    ],
     ['a late result', { ...long, event: 'attempt.late', overrunMs: 9 }, 'warn'],
     ['an enqueued task', { ...about, event: 'task.enqueued' }, 'debug'],
     ['a pool that drains', { event: 'pool.state', queue: 'mail', from: 'BG_RUNNING', to: 'SHUTTING_DOWN' }, 'info'],

@@ -68,6 +68,12 @@ export const METRICS = {
     labels: ['queue', 'task'],
     help: 'Handlers that came back after their attempt had ended; their results were dropped.',
   },
+  bullpen_isolates_replaced_total: {
+    type: 'counter',
+    unit: 'workers',
+    labels: ['isolation'],
+    help: 'Threads and child processes that ended for another reason than having nothing to do.',
+  },
   bullpen_pool_workers: {
     type: 'gauge',
     unit: 'workers',

@@ -44,6 +44,8 @@ interface TaskSeries {
 /** Costs about 0.15 µs for a start and an end together; a task's first event costs some more. */
 export function taskMetrics(registry: Registry): EventSink {
   const seriesOf = taskSeries(registry)
+  const replacements = tallyCounter(registry, 'bullpen_isolates_replaced_total')
+  const replaced = remembered((isolation: string) => replacements.series({ isolation }))
   return (event: TaskEvent) => {
     switch (event.event) {
       case 'task.enqueued':
@@ -67,6 +69,9 @@ export function taskMetrics(registry: Registry): EventSink {
       }
       case 'attempt.late':
         seriesOf(event.queue, event.task).late.count++
+        return
+      case 'isolate.replaced':
+        replaced(event.isolation).count++
         return
       case 'pool.state':
         // pools are read at scrape: see Telemetry.watchPool

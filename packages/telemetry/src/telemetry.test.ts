@@ -25,6 +25,7 @@ const EVENTS: readonly TaskEvent[] = [
   { ...ended, state: 'RECOVER_ERR', reason: 'unexpected_error', verdict: 'dead' },
   { ...ended, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled', verdict: 'cancelled' },
   { ...attempt, event: 'attempt.late', overrunMs: 5 },
+  { event: 'isolate.replaced', isolation: 'process', isolate: 'process 7', cause: 'killed' },
   { event: 'pool.state', queue: 'mail', from: 'NEW', to: 'BG_RUNNING' },
 ]
 
@@ -81,6 +82,7 @@ describe('telemetry', () => {
     expect(text).toContain(of('DONE_ERROR', 'retrying'))
     expect(text).toContain(of('RECOVER_ERR', 'dead'))
     expect(text).toContain(of('TERMINATED_STOP_SIGNAL', 'cancelled'))
+    expect(text).toContain('bullpen_isolates_replaced_total{isolation="process"} 1')
     expect(text).toContain('bullpen_late_results_total{queue="mail",task="receipt.send"} 1')
   })
 
