@@ -168,7 +168,7 @@ describe('npm run demo', () => {
       const { code, stdout, stderr } = await demo(...flags, dir)
       expect(stdout).toBe(expected)
       expect(code, stderr).toBe(0)
-      if (flags.length > 0) expect(stderr).toMatch(/worker-\d was ended by SIGKILL/)
+      if (flags.length > 0) expect(stderr).toMatch(/killed worker \d+ with SIGKILL/)
     },
     60_000,
   )
