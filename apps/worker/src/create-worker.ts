@@ -88,7 +88,6 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   const context = attemptContext()
   const isolator = isolatorFor(catalogue, sizes, (most) =>
     openIsolator({
-      threads: { max: most },
       processes: { max: most },
       log,
       resources: options.isolatedResources,

@@ -36,6 +36,7 @@ function world(middleware: readonly Middleware[] = []) {
     killed: 0,
   }
   const isolator: Isolator = {
+    isolations: ['process'],
     run(task, calls) {
       Object.assign(seen, { task, calls })
       return { outcome, signal: ({ name }) => void seen.signals.push(name), kill: () => void seen.killed++ }

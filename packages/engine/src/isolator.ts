@@ -44,6 +44,8 @@ export interface IsolatedRun {
 
 /** Keeps warm threads and processes, replaces those that died, with backoff. */
 export interface Isolator {
+  /** What it offers; a definition that asks for another is refused when the worker is made. */
+  readonly isolations: readonly IsolatedTask['isolation'][]
   run(task: IsolatedTask, calls: IsolateCalls): IsolatedRun
   /** Ends every thread and process; nothing is left behind. */
   close(): Promise<void>

@@ -69,9 +69,9 @@ export function makeRegistry<C extends Catalogue, R extends Resources>(
 function innermost(handler: Handler, isolator: Isolator | undefined): (attempt: Attempt) => unknown {
   const { name, isolation } = handler.task
   if (isolation === 'inline') return handler.handle
-  if (isolator !== undefined) return isolatedHandle(handler, isolator)
+  if (isolator?.isolations.includes(isolation)) return isolatedHandle(handler, isolator)
   throw new BullpenError(
     'isolation_unavailable',
-    `task ${name} asks for isolation '${isolation}'; this worker runs tasks inline only`,
+    `task ${name} asks for isolation '${isolation}'; this worker offers ${['inline', ...(isolator?.isolations ?? [])].join(' and ')}`,
   )
 }

@@ -55,11 +55,9 @@ describe('a memory limit', () => {
     expect(rig.replaced).toMatchObject([{ cause: 'full' }])
   })
 
-  it('is refused for a thread', async () => {
+  it('is nothing for a thread, which is refused', async () => {
     await using rig = openRig('thread')
-    expect(() => rig.run(tasks.where, {}, { memoryLimitBytes: 64 * MiB })).toThrow(
-      expect.objectContaining({ code: 'invalid_definition' }),
-    )
+    expect(() => rig.run(tasks.where)).toThrow(expect.objectContaining({ code: 'isolation_unavailable' }))
   })
 
   it('is held by what the child says where its memory can not be looked up', async () => {

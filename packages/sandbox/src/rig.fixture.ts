@@ -31,14 +31,13 @@ export function keptLog() {
 export function openRig(
   isolation: IsolatedTask['isolation'],
   options: Partial<IsolatorOptions> = {},
-  given?: Isolator,
+  given?: Pick<Isolator, 'run' | 'close'>,
 ) {
   const own = keptLog()
   const replaced: Replaced[] = []
   const isolator =
     given ??
     openIsolator({
-      threads: { max: 1 },
       processes: { max: 1 },
       log: own.log,
       onReplaced: (event) => replaced.push(event),
