@@ -39,7 +39,7 @@ export interface WorkerOptions<C extends Catalogue, R extends Resources> {
   readonly resources?: ResourceOpeners<R>
   /**
    * URL of a module whose default export is a record of openers like `resources`: what isolated handlers find in
-   * `ctx.resources`, opened once in each thread or child process.
+   * `ctx.resources`, opened once in each child process.
    */
   readonly isolatedResources?: string
   /** Around every attempt, in this process; the first is the outermost. */

@@ -13,7 +13,7 @@ interface Isolated {
 }
 
 let times = 0
-/** Opened once in each thread or process. */
+/** Opened once in each process. */
 export default { opened: { open: () => ({ times: ++times }) } }
 
 /** A negative time loops for ever, in code that hears no signal; another is slept. */

@@ -47,7 +47,7 @@ interface LongOptions {
   readonly deadline?: Limit
   /** From the signal to the freed slot. Unset: the pool's default. */
   readonly grace?: Limit
-  /** Where the handler runs. Default `inline`: it shares the process, can be signalled, can't be killed. */
+  /** Where the handler runs. Default `inline`: it shares the process, can be signalled, can't be killed. No worker offers `thread` yet. */
   readonly isolation?: Isolation
   /** The most memory that one attempt may take, at least '64MiB'; only with `isolation: 'process'`. Unset: Node's own limit. */
   readonly memoryLimit?: Memory
