@@ -4,7 +4,16 @@ import { performance } from 'node:perf_hooks'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { defineCatalogue, defineHandler, defineTask, type Log, makeTaskId, type TaskKind } from '@bullpen/contract'
-import { type Attempt, makeRegistry, type RunnerHost, runAttempt, type TakenTask } from '@bullpen/engine'
+import {
+  type Attempt,
+  clockFrom,
+  makeRegistry,
+  type RunnerHost,
+  readTask,
+  runReading,
+  type TakenTask,
+  Worker,
+} from '@bullpen/engine'
 import { createTelemetry } from '@bullpen/telemetry'
 import { z } from 'zod'
 import { measurePairs } from './pairs.ts'
@@ -50,25 +59,27 @@ function host(handle: Handle): RunnerHost {
   }
   const storage = new AsyncLocalStorage<Attempt>()
   return {
-    registry: makeRegistry(catalogue, handlers, []),
+    registry: makeRegistry(catalogue, handlers),
     context: { run: (attempt, code) => storage.run(attempt, code, attempt), current: () => storage.getStore() },
-    clock: { now: Date.now, monotonic: () => performance.now(), after: timer },
+    clock: clockFrom({
+      now: Date.now,
+      monotonic: () => performance.now(),
+      setTimeout,
+      clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
+    }),
     random: Math.random,
     sink: createTelemetry({ role: 'worker', version: 'bench' }).sink,
     queue: 'bench',
-    limits: { timeoutMs: 60_000, graceMs: 5_000 },
+    enqueue: async () => {},
+    closedBy: () => undefined,
+    leftovers: new Set(),
+    sha256: () => new Uint8Array(32),
     outputLimitBytes: 1_000,
     process: 'bench',
-    interruptible: new Set(),
     poolSignal: new AbortController().signal,
     resources: {},
     logFor: () => silent,
   }
-}
-
-function timer(ms: number, callback: () => void): () => void {
-  const handle = setTimeout(callback, ms)
-  return () => clearTimeout(handle)
 }
 
 function taken(kind: TaskKind): TakenTask {
@@ -110,7 +121,10 @@ export async function* benchRunner(): AsyncGenerator<Result> {
     for (const kind of ['short', 'long'] as const) {
       const world = host(handle)
       const task = taken(kind)
-      const ours = () => runAttempt(task, world)
+      const worker = new Worker(1, world.clock)
+      const reading = readTask(task, world.registry)
+      if (reading instanceof Error) throw reading
+      const ours = () => runReading(task, reading, worker, world)
       const input = { input: { n: 50 } }
       const bare = async () => {
         try {

@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
 import { defineCatalogue, defineHandler, defineTask, type Log, makeTaskId } from '@bullpen/contract'
-import type { NewTask } from '@bullpen/engine'
+import { type NewTask, newTask } from '@bullpen/engine'
 import { createWorker } from '@bullpen/worker'
 import { Worker } from 'bullmq'
 import { Redis } from 'ioredis'
@@ -69,20 +69,8 @@ async function withTasks(
 
 function taskOf(n: number): NewTask {
   const enqueuedAt = Date.now()
-  return {
-    id: makeTaskId(noop.queue, enqueuedAt, randomBytes(10)),
-    task: noop.name,
-    version: noop.version,
-    queue: noop.queue,
-    input: { n },
-    maxAttempts: noop.retry.attempts,
-    enqueuedAt,
-    meta: undefined,
-    correlationId: undefined,
-    delayMs: undefined,
-    timeoutMs: undefined,
-    deadlineMs: undefined,
-  }
+  const id = makeTaskId(noop.queue, enqueuedAt, randomBytes(10))
+  return newTask(noop, { n }, {}, { id, enqueuedAt, correlationId: undefined })
 }
 
 const bullpen = (redisUrl: string, tasks: number) =>

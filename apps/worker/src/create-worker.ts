@@ -1,8 +1,8 @@
 // A worker process: pools on the catalogue's queues, with their resources, probes, metrics and drain.
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { availableParallelism, hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type DrainReport, makePool, type Pool } from '@bullpen/bullmq'
+import { openBroker, openFeed } from '@bullpen/bullmq'
 import {
   BullpenError,
   type Catalogue,
@@ -16,12 +16,15 @@ import {
 import {
   chargeEscape,
   checkSettings,
+  type DrainReport,
   type EscapeFate,
   type EventSink,
   type Isolator,
   type Limits,
   type Middleware,
+  makePool,
   makeRegistry,
+  type Pool,
 } from '@bullpen/engine'
 import { openIsolator } from '@bullpen/sandbox'
 import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry'
@@ -45,6 +48,15 @@ export interface WorkerOptions<C extends Catalogue, R extends Resources> {
   /** Around every attempt, in this process; the first is the outermost. */
   readonly middleware?: readonly Middleware<R>[]
   readonly config?: WorkerConfig
+  /** Closed: every pool drains hard, by itself. */
+  readonly parent?: AbortSignal
+}
+
+export interface DrainOptions {
+  /** Ends the wait for running tasks at once, as a second signal does. */
+  readonly hurry?: AbortSignal
+  /** Nobody knows what is broken in this process: its pools end as RECOVER_ERR. */
+  readonly broken?: boolean
 }
 
 export interface BullpenWorker {
@@ -55,9 +67,9 @@ export interface BullpenWorker {
   start(): Promise<{ readonly url: string }>
   /**
    * Not ready → fetch nothing more → wait → at the deadline signal → grace → hand back → close resources and
-   * connections. Resolves within drainTimeout + grace + 2 s. `hurry` ends the wait at once. Twice is one drain.
+   * connections. Resolves within drainTimeout + grace + 2 s. Twice is one drain.
    */
-  drain(hurry?: AbortSignal): Promise<{ readonly abandoned: DrainReport['abandoned'] }>
+  drain(how?: DrainOptions): Promise<{ readonly abandoned: DrainReport['abandoned'] }>
   /**
    * Charges an error that escaped a handler to its attempt. Called by {@link runUntilSignalled}; a program with a life of
    * its own calls it from its uncaughtException and unhandledRejection, and drains and exits on `unattributed`.
@@ -94,7 +106,20 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
       onReplaced: ({ isolation, isolate, cause }) => sink({ event: 'isolate.replaced', isolation, isolate, cause }),
     }),
   )
-  const registry = makeRegistry(catalogue, handlers, middleware, isolator)
+  const registry = makeRegistry(catalogue, handlers, { middleware, limits: defaultLimits(settings), isolator })
+  const graceMs = milliseconds(settings.grace)
+  const feedOptions = {
+    namespace: settings.namespace,
+    redisUrl: settings.redisUrl,
+    keepCompletedMs: milliseconds(settings.keepCompleted),
+    log,
+  }
+  const broker = openBroker({
+    ...feedOptions,
+    queues: catalogue.queues,
+    sizeLimit: settings.childLimit,
+    onExpired: (expired) => sink({ event: 'task.expired', ...expired }),
+  })
   let pools: readonly Pool[] = []
   let resources: OpenResources<R> | undefined
   let probes: Probes | undefined
@@ -104,18 +129,19 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     [...sizes].map(([queue, concurrency]) => {
       const pool = makePool({
         queue,
-        namespace: settings.namespace,
-        redisUrl: settings.redisUrl,
         concurrency,
-        keepCompletedMs: milliseconds(settings.keepCompleted),
-        log,
+        maxLeftovers: settings.maxLeftovers,
+        graceMs,
+        parent: options.parent,
+        feed: (work, fed) => openFeed({ ...feedOptions, queue, concurrency }, work, fed),
         host: {
           registry,
           context,
           clock: systemClock,
           random: Math.random,
           sink,
-          limits: defaultLimits(settings),
+          enqueue: (task) => broker.enqueue(task),
+          sha256: (text) => createHash('sha256').update(text).digest(),
           outputLimitBytes: settings.outputLimit,
           process: process_,
           resources: values,
@@ -127,16 +153,15 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     })
 
   const notReady = (): string | undefined => {
-    const idle = pools.find((pool) => pool.state() !== 'BG_RUNNING')
     if (pools.length === 0) return 'starting'
-    if (idle !== undefined) return `the pool of queue '${idle.queue}' is ${idle.state()}`
-    return pools.every((pool) => pool.connected()) ? undefined : 'Redis is not connected'
+    return pools.map((pool) => pool.notReady()).find((why) => why !== undefined)
   }
 
-  const drain = async (hurry: AbortSignal): Promise<{ abandoned: DrainReport['abandoned'] }> => {
-    const limits = { drainMs: milliseconds(settings.drainTimeout), graceMs: milliseconds(settings.grace), hurry }
+  const drain = async (how: DrainOptions): Promise<{ abandoned: DrainReport['abandoned'] }> => {
+    const limits = { drainMs: milliseconds(settings.drainTimeout), graceMs, ...how }
     const reports = await Promise.all(pools.map((pool) => pool.drain(limits)))
     await isolator?.close()
+    await broker.close()
     // Handlers use resources until they end, and probes tell of the drain until it is over.
     await Promise.race([resources?.close(), sleep(CLOSING_MS, undefined, { ref: false })])
     await probes?.close()
@@ -160,14 +185,15 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
         await Promise.all(pools.map((pool) => pool.start()))
       } catch (error) {
         await isolator?.close()
+        await broker.close()
         await probes?.close()
         await resources.close()
         throw error
       }
       return { url: probes.url }
     },
-    drain(hurry = new AbortController().signal) {
-      drained ??= drain(hurry)
+    drain(how = {}) {
+      drained ??= drain(how)
       return drained
     },
   }
@@ -199,6 +225,13 @@ function isolatorFor(
   return isolated.length === 0 ? undefined : open(Math.max(1, most))
 }
 
-function defaultLimits({ taskTimeout, grace }: WorkerSettings): Limits {
-  return { timeoutMs: taskTimeout === 'none' ? 'none' : milliseconds(taskTimeout), graceMs: milliseconds(grace) }
+function defaultLimits(settings: WorkerSettings): Limits {
+  const ms = (limit: string): number | 'none' => (limit === 'none' ? limit : milliseconds(limit))
+  return {
+    timeoutMs: ms(settings.taskTimeout),
+    heartbeatMs: ms(settings.heartbeatTimeout),
+    queueMs: ms(settings.queueTimeout),
+    deadlineMs: ms(settings.deadline),
+    graceMs: milliseconds(settings.grace),
+  }
 }

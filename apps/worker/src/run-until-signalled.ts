@@ -31,7 +31,7 @@ export async function runUntilSignalled(worker: BullpenWorker): Promise<0 | 1 | 
   await Promise.race([starting, told])
   const signal = await told
   worker.log.info({ signal }, 'draining')
-  const { abandoned } = await worker.drain(hurry.signal)
+  const { abandoned } = await worker.drain({ hurry: hurry.signal, broken })
   worker.log.info({ abandoned: abandoned.length }, 'drained')
   process.off('SIGTERM', onSignal).off('SIGINT', onSignal)
   process.off('uncaughtException', onEscape).off('unhandledRejection', onEscape)

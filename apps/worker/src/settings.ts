@@ -1,7 +1,7 @@
 // The worker's settings: what each is called, what it may be, and which of them contradict each other.
 
 import { REDIS_SETTINGS } from '@bullpen/bullmq'
-import { milliseconds, QUEUE_NAME } from '@bullpen/contract'
+import { contradictionIn, milliseconds, QUEUE_NAME } from '@bullpen/contract'
 import {
   type PartialSettings,
   type SettingsOf,
@@ -56,6 +56,31 @@ export const WORKER_SETTINGS = {
     schema: z.union([z.literal('none'), durationSchema]).default('5m'),
     help: 'The run timeout of a long task that says none of its own.',
   },
+  heartbeatTimeout: {
+    env: 'BULLPEN_WORKER_HEARTBEAT_TIMEOUT',
+    schema: z.union([z.literal('none'), durationSchema]).default('none'),
+    help: 'The longest time between two signs of life of a long task that says none of its own.',
+  },
+  queueTimeout: {
+    env: 'BULLPEN_WORKER_QUEUE_TIMEOUT',
+    schema: z.union([z.literal('none'), durationSchema]).default('none'),
+    help: 'How long a long task that says nothing of it may wait for its first start; looked at when it is taken.',
+  },
+  deadline: {
+    env: 'BULLPEN_WORKER_DEADLINE',
+    schema: z.union([z.literal('none'), durationSchema]).default('none'),
+    help: 'The whole life, over all attempts, of a long task that says none of its own.',
+  },
+  maxLeftovers: {
+    env: 'BULLPEN_WORKER_MAX_LEFTOVERS',
+    schema: wholeNumber(0, 10_000).default(10),
+    help: 'Of one pool: handlers that go on after their attempt has ended. With more than these the pool takes no tasks and is not ready.',
+  },
+  childLimit: {
+    env: 'BULLPEN_WORKER_CHILD_LIMIT',
+    schema: wholeNumber(1_024, 16_777_216).default(262_144),
+    help: 'The most bytes that a task which a handler enqueues may take in Redis.',
+  },
   grace: {
     env: 'BULLPEN_WORKER_GRACE',
     schema: durationSchema.default('5s'),
@@ -101,6 +126,15 @@ export type WorkerConfig = PartialSettings<typeof WORKER_SETTINGS>
 export const CLOSING_MS = 2_000
 
 export const WORKER_RULES: readonly SettingsRule<typeof WORKER_SETTINGS>[] = [
+  ({ taskTimeout, heartbeatTimeout, queueTimeout, deadline }) => {
+    const ms = (limit: string): number | 'none' => (limit === 'none' ? limit : milliseconds(limit))
+    return contradictionIn({
+      timeoutMs: ms(taskTimeout),
+      heartbeatMs: ms(heartbeatTimeout),
+      queueMs: ms(queueTimeout),
+      deadlineMs: ms(deadline),
+    })?.replace(/^timeout|(?<= )timeout/g, 'taskTimeout')
+  },
   ({ drainTimeout, grace, terminationGrace }) => {
     const needed = milliseconds(drainTimeout) + milliseconds(grace) + CLOSING_MS
     return needed <= milliseconds(terminationGrace)

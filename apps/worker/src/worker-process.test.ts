@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
 import { type Log, makeTaskId, type TaskId } from '@bullpen/contract'
+import { newTask } from '@bullpen/engine'
 import { eventually, freePort, privateRedis } from '@bullpen/testkit'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { slowTasks } from './stubborn-worker.fixture.ts'
@@ -37,22 +38,9 @@ async function slowQueue() {
     },
     async enqueue(task: string, ms: number): Promise<TaskId> {
       const id = makeTaskId('slow', Date.now(), randomBytes(10))
-      const nothing = {
-        meta: undefined,
-        correlationId: undefined,
-        delayMs: undefined,
-        timeoutMs: undefined,
-        deadlineMs: undefined,
-      }
       await broker.enqueue({
-        id,
-        task,
-        version: 1,
-        queue: 'slow',
-        input: { ms },
+        ...newTask(slowTasks.get(task), { ms }, {}, { id, enqueuedAt: Date.now(), correlationId: undefined }),
         maxAttempts: 2,
-        enqueuedAt: Date.now(),
-        ...nothing,
       })
       return id
     },

@@ -9,6 +9,7 @@ import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
 import { listIds } from './listing.ts'
 import { CUSTOM_BACKOFF } from './retry-seam.ts'
 import { followSettlements, type Settlements } from './settlements.ts'
+import { keepSweeping, sweepExpired } from './sweep.ts'
 import { askState, readState, STATE_COMMANDS } from './task-state.ts'
 
 export interface BrokerOptions {
@@ -18,6 +19,8 @@ export interface BrokerOptions {
   /** The most bytes that one task's stored data may have: a second line behind the API's own limit. */
   readonly sizeLimit: number
   readonly log: Log
+  /** Hears of the tasks that this broker's sweep has ended. Must neither throw nor wait. */
+  readonly onExpired?: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 }
 
 /** The broker, and BullMQ's own queues for Bull Board to show. */
@@ -33,7 +36,8 @@ interface Shelf {
 }
 
 /** Opens without waiting for Redis: until it is there, every call rejects with `redis_unavailable`. */
-export function openBroker({ redisUrl, namespace, queues, sizeLimit, log }: BrokerOptions): BullmqBroker {
+export function openBroker(options: BrokerOptions): BullmqBroker {
+  const { redisUrl, namespace, queues, sizeLimit, log, onExpired = () => {} } = options
   const redis = producerConnection(redisUrl, log)
   const shelves = new Map(queues.map((name) => [name, openShelf(name)]))
 
@@ -73,11 +77,20 @@ export function openBroker({ redisUrl, namespace, queues, sizeLimit, log }: Brok
     return readState(id, home.name, answers)
   }
 
+  const sweep = async (): Promise<void> => {
+    for (const { name, keys } of shelves.values()) {
+      for (const expired of await sweepExpired(redis, keys, Date.now(), `sweep:${process.pid}`)) {
+        onExpired({ queue: name, ...expired })
+      }
+    }
+  }
+  const stopSweeping = keepSweeping(sweep, log)
+
   return {
     boardQueues: [...shelves.values()].map(({ queue }) => queue),
 
     async enqueue(task: NewTask) {
-      const { queue } = shelf(task.queue)
+      const { queue, keys } = shelf(task.queue)
       const envelope = encodeEnvelope(task)
       const bytes = Buffer.byteLength(JSON.stringify(envelope))
       if (bytes > sizeLimit) {
@@ -93,7 +106,10 @@ export function openBroker({ redisUrl, namespace, queues, sizeLimit, log }: Brok
         backoff: { type: CUSTOM_BACKOFF },
         ...(task.delayMs !== undefined && { delay: task.delayMs }),
       }
-      await answered(queue.add(task.task, envelope, options))
+      const kept = [queue.add(task.task, envelope, options)]
+      // Sent first, and both in one round trip: an entry without its task is forgotten by the sweep.
+      if (task.expiresAt !== undefined) kept.unshift(redis.zadd(keys.expiries, task.expiresAt, task.id) as never)
+      await answered(Promise.all(kept))
     },
 
     find: (id) => answered(find(id)),
@@ -153,6 +169,7 @@ export function openBroker({ redisUrl, namespace, queues, sizeLimit, log }: Brok
     },
 
     async close() {
+      stopSweeping()
       for (const { settlements } of shelves.values()) settlements.close()
       await Promise.allSettled([...shelves.values()].map(({ queue }) => queue.close()))
       redis.disconnect()

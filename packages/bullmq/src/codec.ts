@@ -10,6 +10,8 @@ export function encodeEnvelope(task: NewTask): Envelope {
     ...(task.meta !== undefined && { meta: task.meta }),
     ...(task.correlationId !== undefined && { correlationId: task.correlationId }),
     ...(task.timeoutMs !== undefined && { timeoutMs: task.timeoutMs }),
+    ...(task.heartbeatMs !== undefined && { heartbeatMs: task.heartbeatMs }),
+    ...(task.queueMs !== undefined && { queueMs: task.queueMs }),
     ...(task.deadlineMs !== undefined && { deadlineMs: task.deadlineMs }),
   }
 }

@@ -2,5 +2,5 @@
 
 export { type BrokerOptions, type BullmqBroker, openBroker } from './broker.ts'
 export { decodeStack } from './codec.ts'
-export { type DrainLimits, type DrainReport, makePool, type Pool, type PoolOptions } from './pool.ts'
+export { type FeedOptions, openFeed } from './feed.ts'
 export { REDIS_SETTINGS } from './redis-settings.ts'

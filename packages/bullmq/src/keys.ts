@@ -13,10 +13,13 @@ export function queueKeys(namespace: string, queue: string) {
     lock: (id: string) => `${base}:${id}:lock`,
     wait: `${base}:wait`,
     active: `${base}:active`,
+    prioritized: `${base}:prioritized`,
     delayed: `${base}:delayed`,
     completed: `${base}:completed`,
     failed: `${base}:failed`,
     events: `${base}:events`,
+    /** Bullpen's own: ids by when they expire unless they have been started. */
+    expiries: `${base}:expiries`,
   }
 }
 

@@ -1,12 +1,27 @@
 // The processor: turns a BullMQ job into a taken task, and the verdict on it into what BullMQ is to do.
 import type { StoredSuccess, TaskId } from '@bullpen/contract'
 import type { Conclusion, TakenTask } from '@bullpen/engine'
-import { type Job, WaitingError } from 'bullmq'
+import { DelayedError, type Job, WaitingError } from 'bullmq'
+import type { Redis } from 'ioredis'
 import { encodeStack } from './codec.ts'
+import type { QueueKeys } from './keys.ts'
 import { AttemptFailed } from './retry-seam.ts'
 
 /** How many ends are kept with a task; older ones are dropped. */
 const HISTORY_LENGTH = 10
+
+/** Where what no transition of BullMQ's writes is written. */
+export interface JobStore {
+  readonly redis: Redis
+  readonly keys: Pick<QueueKeys, 'job' | 'lock'>
+}
+
+/** KEYS: job, lock. ARGV: the lock's token, the stacks. Writes nothing where another owner has the task, or nobody. */
+const KEEP_STACKS =
+  "if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('HSET', KEYS[1], 'stacktrace', ARGV[2]) end"
+
+/** KEYS: job, lock. ARGV: the lock's token. BullMQ counts a start when a job is taken; this one did not come to it. */
+const TAKE_BACK_START = "if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('HINCRBY', KEYS[1], 'ats', -1) end"
 
 export function taken(job: Job): TakenTask {
   return {
@@ -22,34 +37,60 @@ export function taken(job: Job): TakenTask {
   }
 }
 
-/** Writes a job's stacks where no transition of BullMQ's does it. */
-export type KeepStacks = (job: Job, stacks: readonly string[]) => Promise<void>
-
 /** Obeys the verdict. Returns what BullMQ stores as success, or throws what makes it retry, bury or leave the job. */
 export function obey(
   { verdict, end, error }: Conclusion,
   job: Job,
   token: string,
-  keepStacks: KeepStacks,
+  store: JobStore,
 ): StoredSuccess | Promise<never> {
   switch (verdict.kind) {
     case 'completed':
-      return { output: verdict.output, process: end.process }
+      return { output: verdict.output, process: end.process, ...(end.worker !== undefined && { worker: end.worker }) }
     case 'retrying':
     case 'dead':
+    case 'cancelled':
+    case 'expired':
       // Said here and not when it was added, so that a waiting job does not pay for it in Redis.
       job.opts.stackTraceLimit = HISTORY_LENGTH
       throw new AttemptFailed(end, verdict, error)
-    case 'handed_back': {
-      // BullMQ records nothing of a job that goes back. A crash between these two loses the hand back, not the task.
-      const stacks = [...(job.stacktrace ?? []), encodeStack(end, error)].slice(-HISTORY_LENGTH)
-      return keepStacks(job, stacks).then(() => putBack(job, token))
+    case 'handed_back':
+      return keepEnd(end, error, job, token, store).then(() => putBack(job, token))
+    case 'snoozed': {
+      const until = Date.now() + verdict.delayMs
+      return keepEnd(end, error, job, token, store).then(async () => {
+        await job.moveToDelayed(until, token)
+        throw new DelayedError()
+      })
     }
+    case 'lost':
+      // BullMQ leaves a job alone that says it has been moved; and so it has, by another owner.
+      throw new WaitingError()
   }
 }
 
+/** A task that was taken and may not start: back to the head of the queue, as if it had not been taken. */
+export async function refuse(job: Job, token: string, { redis, keys }: JobStore): Promise<never> {
+  const id = job.id ?? ''
+  await redis.eval(TAKE_BACK_START, 2, keys.job(id), keys.lock(id), token)
+  return putBack(job, token)
+}
+
+/** BullMQ records nothing of a job that goes back. A crash between this and the move loses the move, not the task. */
+async function keepEnd(
+  end: Conclusion['end'],
+  error: unknown,
+  job: Job,
+  token: string,
+  { redis, keys }: JobStore,
+): Promise<void> {
+  const stacks = [...(job.stacktrace ?? []), encodeStack(end, error)].slice(-HISTORY_LENGTH)
+  const id = job.id ?? ''
+  await redis.eval(KEEP_STACKS, 2, keys.job(id), keys.lock(id), token, JSON.stringify(stacks))
+}
+
 /** To the head of the queue, without using up an attempt. */
-export async function putBack(job: Job, token: string): Promise<never> {
+async function putBack(job: Job, token: string): Promise<never> {
   await job.moveToWait(token)
   throw new WaitingError()
 }

@@ -17,7 +17,11 @@ export class AttemptFailed extends Error {
   override readonly name = 'AttemptFailed'
   readonly delayMs: number
 
-  constructor(end: AttemptEnd, verdict: Verdict & { kind: 'retrying' | 'dead' }, error: unknown) {
+  constructor(
+    end: AttemptEnd,
+    verdict: Verdict & { kind: 'retrying' | 'dead' | 'cancelled' | 'expired' },
+    error: unknown,
+  ) {
     super(describeEnd(end))
     this.delayMs = verdict.kind === 'retrying' ? verdict.delayMs : FINAL
     this.stack = encodeStack(end, error)

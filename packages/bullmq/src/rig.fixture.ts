@@ -1,5 +1,5 @@
 // A broker and a pool on the shared Redis, in a namespace of their own, with one handler for every task.
-import { randomBytes, randomUUID } from 'node:crypto'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import {
   defineCatalogue,
   defineHandler,
@@ -10,12 +10,12 @@ import {
   type TaskEvent,
   type TaskId,
 } from '@bullpen/contract'
-import { makeRegistry, type NewTask } from '@bullpen/engine'
+import { clockFrom, DEFAULT_LIMITS, makePool, makeRegistry, type NewTask, newTask, type Pool } from '@bullpen/engine'
 import { eventually } from '@bullpen/testkit'
 import { inject, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { openBroker } from './broker.ts'
-import { makePool, type Pool } from './pool.ts'
+import { openFeed } from './feed.ts'
 
 const schemas = { input: z.object({ n: z.int().default(0) }), output: z.object({ n: z.int() }) }
 export const short = defineTask({ name: 'rig.short', queue: 'rig', kind: 'short', ...schemas })
@@ -28,12 +28,16 @@ export interface RigOptions {
   readonly handle?: (context: TaskContext<typeof long>) => { n: number } | Promise<{ n: number }>
   readonly concurrency?: number
   readonly redisUrl?: string
+  readonly maxLeftovers?: number
+  readonly parent?: AbortSignal
 }
 
 export async function rig({
   handle = ({ input }) => input,
   concurrency = 4,
   redisUrl = inject('redisUrl'),
+  maxLeftovers = 10,
+  parent,
 }: RigOptions = {}) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, log: silent })
@@ -63,18 +67,22 @@ export async function rig({
     async startPool(): Promise<Pool> {
       const pool = makePool({
         queue: 'rig',
-        namespace,
-        redisUrl,
         concurrency,
-        keepCompletedMs: 60_000,
-        log: silent,
+        maxLeftovers,
+        graceMs: 1_000,
+        parent,
+        feed: (work, fed) =>
+          openFeed({ queue: 'rig', namespace, redisUrl, concurrency, keepCompletedMs: 60_000, log: silent }, work, fed),
         host: {
-          registry: makeRegistry(catalogue, handlers, []),
+          registry: makeRegistry(catalogue, handlers, {
+            limits: { ...DEFAULT_LIMITS, timeoutMs: 10_000, graceMs: 100 },
+          }),
           context: { run: (attempt, code) => code(attempt), current: () => undefined },
-          clock: { now: Date.now, monotonic: () => performance.now(), after: timer },
+          clock,
           random: () => 0.5,
           sink: (event) => events.push(event),
-          limits: { timeoutMs: 10_000, graceMs: 100 },
+          enqueue: broker.enqueue,
+          sha256: (text) => createHash('sha256').update(text).digest(),
           outputLimitBytes: 1_000,
           process: `test:${pools.length}`,
           resources: {},
@@ -87,28 +95,17 @@ export async function rig({
     },
     async enqueue(task: typeof short | typeof long, given: Partial<NewTask> = {}): Promise<TaskId> {
       const id = given.id ?? makeTaskId('rig', Date.now(), randomBytes(10))
-      await broker.enqueue({
-        id,
-        task: task.name,
-        version: task.version,
-        queue: task.queue,
-        input: {},
-        maxAttempts: 3,
-        enqueuedAt: Date.now(),
-        meta: undefined,
-        correlationId: undefined,
-        delayMs: undefined,
-        timeoutMs: undefined,
-        deadlineMs: undefined,
-        ...given,
-      })
+      const origin = { id, enqueuedAt: given.enqueuedAt ?? Date.now(), correlationId: undefined }
+      await broker.enqueue({ ...newTask(task, {}, {}, origin), maxAttempts: 3, ...given })
       return id
     },
     settled: (id: TaskId) => broker.settled(id, AbortSignal.timeout(15_000)),
   }
 }
 
-function timer(ms: number, callback: () => void): () => void {
-  const handle = setTimeout(callback, ms)
-  return () => clearTimeout(handle)
-}
+const clock = clockFrom({
+  now: Date.now,
+  monotonic: () => performance.now(),
+  setTimeout,
+  clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
+})

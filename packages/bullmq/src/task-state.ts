@@ -4,6 +4,7 @@ import {
   envelopeSchema,
   isFinal,
   type Progress,
+  type StoredSuccess,
   successSchema,
   type TaskId,
   type TaskRecord,
@@ -40,7 +41,7 @@ export function readState(id: TaskId, queue: string, answers: readonly unknown[]
   const attempts = count(fields['atm'])
   const history = decodeStacks(fields['stacktrace'])
   const success = completed === null ? undefined : successSchema.safeParse(parseJson(fields['returnvalue'])).data
-  if (completed !== null) history.push(successOf(fields, starts, attempts, success?.process))
+  if (completed !== null) history.push(successOf(fields, starts, attempts, success))
   if (failed !== null) history.push(...unrecordedDeath(fields, starts, attempts, history))
   const status = statusOf({ locked: locked === 1, delayed, completed, failed, attempts, last: history.at(-1) })
   return {
@@ -78,8 +79,11 @@ interface Facts {
 /** Sets first, since a job is in one of them at most; then the lock, which a running attempt holds. */
 function statusOf({ locked, delayed, completed, failed, attempts, last }: Facts): TaskStatus {
   if (completed !== null) return 'completed'
-  if (failed !== null) return last?.state === 'TERMINATED_STOP_SIGNAL' ? 'cancelled' : 'dead'
-  if (delayed !== null) return attempts > 0 ? 'retrying' : 'scheduled'
+  if (failed !== null) {
+    if (last?.reason === 'cancelled') return 'cancelled'
+    return last?.reason === 'queue' ? 'expired' : 'dead'
+  }
+  if (delayed !== null) return attempts > 0 && last?.reason !== 'snoozed' ? 'retrying' : 'scheduled'
   return locked ? 'active' : 'waiting'
 }
 
@@ -88,10 +92,11 @@ function successOf(
   fields: Readonly<Record<string, string>>,
   start: number,
   attempt: number,
-  process = 'unknown',
+  success: StoredSuccess | undefined,
 ): AttemptEnd {
   const [beganAt, endedAt] = [count(fields['processedOn']), count(fields['finishedOn'])]
-  return { start, attempt, state: 'DONE_SUCCESS', process, beganAt, endedAt }
+  const { process = 'unknown', worker } = success ?? {}
+  return { start, attempt, state: 'DONE_SUCCESS', process, ...(worker !== undefined && { worker }), beganAt, endedAt }
 }
 
 /** BullMQ itself fails a job whose process died too often, and calls nobody: that start has no record of its own. */

@@ -6,7 +6,8 @@ const reasons = Object.values(END_REASONS).flat()
 
 /** Times are milliseconds since 1970. */
 export const attemptEndSchema = z.object({
-  start: z.int().positive(),
+  /** 0: it never started; an expired task that nobody took. */
+  start: z.int().nonnegative(),
   attempt: z.int().positive(),
   state: z.enum(ATTEMPT_END_STATES),
   /** For every end but DONE_SUCCESS and DONE_ERROR. */
@@ -16,6 +17,8 @@ export const attemptEndSchema = z.object({
   message: z.string().optional(),
   /** The worker process that ran it: host and process id. */
   process: z.string(),
+  /** Which of the pool's workers, from 1. */
+  worker: z.int().positive().optional(),
   beganAt: z.int(),
   endedAt: z.int(),
 })

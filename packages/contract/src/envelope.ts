@@ -15,6 +15,10 @@ export const envelopeSchema = z.object({
   correlationId: z.string().optional(),
   /** The caller's own run timeout, in ms. */
   timeoutMs: z.union([z.int().positive(), z.literal('none')]).optional(),
+  /** The caller's own heartbeat timeout, in ms. */
+  heartbeatMs: z.union([z.int().positive(), z.literal('none')]).optional(),
+  /** The caller's own queue timeout, in ms from when it is ready to run. */
+  queueMs: z.union([z.int().positive(), z.literal('none')]).optional(),
   /** The caller's own deadline, in ms from the enqueueing. */
   deadlineMs: z.union([z.int().positive(), z.literal('none')]).optional(),
 })
@@ -27,6 +31,8 @@ export const successSchema = z.object({
   output: z.unknown().optional(),
   /** The worker process that ran it. */
   process: z.string(),
+  /** Which of the pool's workers, from 1. */
+  worker: z.int().positive().optional(),
 })
 
 export type StoredSuccess = z.infer<typeof successSchema>

@@ -28,6 +28,7 @@ export const ERROR_CODES = [
   'isolation_unavailable',
   'illegal_transition',
   'wrong_state',
+  'duplicate_key',
   // what a worker found in the queue
   'unreadable_envelope',
 ] as const

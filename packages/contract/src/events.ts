@@ -15,7 +15,15 @@ interface AboutAttempt extends AboutTask {
 }
 
 /** What follows for the task when an attempt has ended. */
-export type Consequence = FinalStatus | 'retrying' | 'handed_back'
+export type Consequence =
+  | FinalStatus
+  | 'retrying'
+  /** To the head of its queue, no attempt used. */
+  | 'handed_back'
+  /** Scheduled again at the handler's own wish, no attempt used. */
+  | 'snoozed'
+  /** Another process owns it by now, and decides. */
+  | 'lost'
 
 /** A closed union: consumers switch over `event` exhaustively. Durations are milliseconds. */
 export type TaskEvent =
@@ -32,7 +40,7 @@ export type TaskEvent =
       readonly error: unknown
       readonly durationMs: number
       readonly verdict: Consequence
-      /** Until the next attempt; for `retrying`. */
+      /** Until the next attempt; for `retrying` and `snoozed`. */
       readonly delayMs: number | undefined
     })
   /** The handler came back after its attempt had ended; its result was dropped. */
@@ -44,4 +52,8 @@ export type TaskEvent =
       readonly isolate: string
       readonly cause: string
     }
+  /** A task waited longer than its queue timeout and nobody took it; found by the sweep. */
+  | (AboutTask & { readonly event: 'task.expired' })
+  /** A pool's fetching failed and begins again; its workers were RECOVER_ERR for so long. */
+  | { readonly event: 'workers.restarted'; readonly queue: string; readonly workers: number; readonly afterMs: number }
   | { readonly event: 'pool.state'; readonly queue: string; readonly from: PoolState; readonly to: PoolState }

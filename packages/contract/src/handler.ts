@@ -1,7 +1,9 @@
 // What a handler is, what it is given, and how handlers are matched to a catalogue at compile time.
 import type { Catalogue, DefinitionsOf } from './catalogue.ts'
+import type { Duration } from './duration.ts'
 import { BullpenError } from './errors.ts'
-import type { ParsedInputOf, ReturnOf, TaskDefinition } from './task-definition.ts'
+import type { CallOptions } from './http.ts'
+import type { InputOf, ParsedInputOf, ReturnOf, TaskDefinition } from './task-definition.ts'
 import type { TaskId } from './task-id.ts'
 
 /** Structured log lines; every line of a context's log already carries the task's id, name, start and attempt. */
@@ -14,6 +16,11 @@ export interface Log {
 
 /** What a worker opened at its start and its handlers use: database pools, HTTP clients, settings. */
 export type Resources = object
+
+export interface ChildOptions extends CallOptions {
+  /** Tells the children of one definition apart, the same in every attempt; at most 256 characters. Default: ''. */
+  readonly key?: string
+}
 
 /** All that a handler sees of one attempt. */
 export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extends Resources = object> {
@@ -47,6 +54,25 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
    * A sign of life, too. One round trip to Redis; resolves when stored.
    */
   progress(fraction: number, note?: string): Promise<void>
+  /**
+   * Ends this attempt and schedules the task again after `delay`, without using up an attempt. Throws, to leave the
+   * handler: don't catch it.
+   */
+  snooze(delay: Duration): never
+  /**
+   * Enqueues a task that belongs to this one. Its id follows from this task's id, the definition and the key: a retry that
+   * enqueues it again doubles nothing. It carries the correlation id on. Allowed until the handler ends, also while the
+   * pool drains. One round trip to Redis.
+   *
+   * @throws BullpenError `invalid_input`, `invalid_request`, `unknown_task` when the worker's catalogue lacks it,
+   * `duplicate_key` for a key that this attempt has used for this definition, `wrong_state` after the attempt has ended,
+   * `redis_unavailable`.
+   */
+  enqueue<Child extends TaskDefinition>(
+    definition: Child,
+    input: InputOf<Child>,
+    options?: ChildOptions,
+  ): Promise<TaskId>
 }
 
 export interface Handler<D extends TaskDefinition = TaskDefinition, R extends Resources = object> {

@@ -136,7 +136,7 @@ describe('what is answered', () => {
     { state: 'DONE' },
     { enqueuedAt: 1 },
     { history: [{ ...end, state: 'IN_PROCESS' }] },
-    { history: [{ ...end, start: 0 }] },
+    { history: [{ ...end, start: -1 }] },
     { history: [{ ...end, beganAt: 1 }] },
   ])('is no task with %j', (wrong) => {
     expect(taskViewSchema.safeParse({ ...view, ...wrong }).success).toBe(false)

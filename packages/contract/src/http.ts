@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { attemptEndSchema } from './attempt-end.ts'
 import type { Catalogue } from './catalogue.ts'
-import { milliseconds } from './duration.ts'
+import { type Duration, type Limit, milliseconds } from './duration.ts'
 import { BullpenError } from './errors.ts'
 import { TASK_STATUSES } from './states.ts'
 import type { TaskDefinition } from './task-definition.ts'
@@ -35,6 +35,16 @@ const callOptions = {
     .union([z.literal('none'), durationText])
     .optional()
     .describe("Run timeout of each attempt of a long task; replaces the definition's. 'none' for no limit."),
+  heartbeatTimeout: z
+    .union([z.literal('none'), durationText])
+    .optional()
+    .describe("The longest time between two signs of life of a long task; replaces the definition's."),
+  queueTimeout: z
+    .union([z.literal('none'), durationText])
+    .optional()
+    .describe(
+      "How long a long task may wait for its first start; replaces the definition's. After it, the task is expired.",
+    ),
   deadline: z
     .union([z.literal('none'), durationText])
     .optional()
@@ -49,14 +59,21 @@ export function enqueueRequestSchema(definition: TaskDefinition) {
   })
 }
 
+/** What may be said of one task when it is enqueued. */
+export interface CallOptions {
+  readonly meta?: Readonly<Record<string, string>>
+  /** Earliest start, from now. */
+  readonly delay?: Duration
+  readonly timeout?: Limit
+  readonly heartbeatTimeout?: Limit
+  readonly queueTimeout?: Limit
+  readonly deadline?: Limit
+}
+
 /** What stands in a valid body, whatever the task. */
-export interface EnqueueRequest {
+export interface EnqueueRequest extends CallOptions {
   readonly task: string
   readonly input: unknown
-  readonly meta?: Record<string, string>
-  readonly delay?: string
-  readonly timeout?: string
-  readonly deadline?: string
 }
 
 /** The body of POST /v1/tasks: one of the catalogue's tasks, told apart by `task`. */

@@ -5,13 +5,14 @@ export { type AttemptEnd, attemptEndSchema } from './attempt-end.ts'
 // Defining tasks
 export type { Memory } from './bytes.ts'
 export { type Catalogue, type DefinitionsOf, defineCatalogue, type NamesOf } from './catalogue.ts'
-export { type Duration, formatDuration, type Limit, milliseconds } from './duration.ts'
+export { type Duration, formatDuration, type Limit, limitMs, milliseconds } from './duration.ts'
 export { ENVELOPE_VERSION, type Envelope, envelopeSchema, type StoredSuccess, successSchema } from './envelope.ts'
 export { BullpenError, ERROR_CODES, type ErrorCode, type Fault } from './errors.ts'
 export type { Consequence, TaskEvent } from './events.ts'
 export type { Classifier, Failure } from './failure.ts'
 // Handling tasks
 export {
+  type ChildOptions,
   defineHandler,
   type Handler,
   type Handlers,
@@ -24,6 +25,7 @@ export {
 export {
   type Accepted,
   acceptedSchema,
+  type CallOptions,
   type EnqueueRequest,
   enqueueBodySchema,
   LONGEST_WAIT_S,

@@ -5,10 +5,11 @@ export interface LimitsMs {
   readonly timeoutMs?: number | 'none' | undefined
   readonly heartbeatMs?: number | 'none' | undefined
   readonly deadlineMs?: number | 'none' | undefined
+  readonly queueMs?: number | 'none' | undefined
 }
 
 /** What contradicts: a limit that another one would always come before. Undefined when nothing does. */
-export function contradictionIn({ timeoutMs, heartbeatMs, deadlineMs }: LimitsMs): string | undefined {
+export function contradictionIn({ timeoutMs, heartbeatMs, deadlineMs, queueMs }: LimitsMs): string | undefined {
   if (isNumber(heartbeatMs) && isNumber(timeoutMs) && heartbeatMs >= timeoutMs) {
     return `heartbeatTimeout (${heartbeatMs} ms) is not shorter than timeout (${timeoutMs} ms), which would always come first`
   }
@@ -17,6 +18,9 @@ export function contradictionIn({ timeoutMs, heartbeatMs, deadlineMs }: LimitsMs
   }
   if (isNumber(heartbeatMs) && isNumber(deadlineMs) && heartbeatMs >= deadlineMs) {
     return `heartbeatTimeout (${heartbeatMs} ms) is not shorter than deadline (${deadlineMs} ms), which would always come first`
+  }
+  if (isNumber(queueMs) && isNumber(deadlineMs) && queueMs >= deadlineMs) {
+    return `queueTimeout (${queueMs} ms) is not shorter than deadline (${deadlineMs} ms), which would always come first`
   }
   return undefined
 }

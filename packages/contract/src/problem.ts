@@ -27,6 +27,7 @@ export const HTTP_STATUS = {
   isolation_unavailable: 500,
   illegal_transition: 500,
   wrong_state: 409,
+  duplicate_key: 500,
   unreadable_envelope: 500,
 } as const satisfies Record<ErrorCode, number>
 

@@ -37,7 +37,7 @@ describe('the end of an attempt', () => {
   test.each([
     { state: 'IN_PROCESS' },
     { reason: 'tired' },
-    { start: 0 },
+    { start: -1 },
     { attempt: 0 },
     { beganAt: 0.5 },
     { process: undefined },

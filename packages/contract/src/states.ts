@@ -13,7 +13,7 @@ export const ATTEMPT_END_STATES = [
   'RECOVER_ERR',
   /** A cancel of this task, or a hard stop of its worker. */
   'TERMINATED_STOP_SIGNAL',
-  /** The attempt's context was closed: a drain's deadline, a closed parent, a lost lock. */
+  /** The attempt's context was closed: a drain's deadline, a closed parent, a lost lock, or the handler's own snooze. */
   'TERMINATED_CTX_CLOSED',
   /** A time limit passed; the reason says which. */
   'TERMINATED_TIMEOUT',
@@ -28,8 +28,8 @@ export type AttemptEndState = (typeof ATTEMPT_END_STATES)[number]
 export const END_REASONS = {
   RECOVER_ERR: ['unexpected_error', 'invalid_output', 'escaped_error', 'isolate_died', 'out_of_memory', 'process_lost'],
   TERMINATED_STOP_SIGNAL: ['cancelled', 'worker_stopped'],
-  TERMINATED_CTX_CLOSED: ['drain', 'parent_closed', 'lock_lost'],
-  TERMINATED_TIMEOUT: ['run', 'heartbeat', 'deadline'],
+  TERMINATED_CTX_CLOSED: ['drain', 'parent_closed', 'lock_lost', 'snoozed'],
+  TERMINATED_TIMEOUT: ['run', 'heartbeat', 'deadline', 'queue'],
 } as const satisfies Partial<Record<AttemptEndState, readonly string[]>>
 
 export type EndReason<S extends keyof typeof END_REASONS = keyof typeof END_REASONS> = (typeof END_REASONS)[S][number]
@@ -79,6 +79,24 @@ export const POOL_STATES = [
 ] as const
 
 export type PoolState = (typeof POOL_STATES)[number]
+
+/** A worker is one slot of a pool: it runs one attempt at a time. */
+export const WORKER_STATES = [
+  'NEW',
+  'IDLE',
+  'WORKING',
+  /** This worker was stopped, or its pool drains. */
+  'TERMINATING_STOP_SIGNAL',
+  /** The pool's parent was closed, or the pool drains hard. */
+  'TERMINATING_PARENT_CTX_CLOSED',
+  /** The given set of an online pool has ended. */
+  'TERMINATING_TASK_CH_CLOSED',
+  'TERMINATED',
+  /** What brings it tasks has failed; it is started again after a wait. */
+  'RECOVER_ERR',
+] as const
+
+export type WorkerState = (typeof WORKER_STATES)[number]
 
 /** `short` tasks run with next to no overhead and can't be timed or stopped; `long` ones can. */
 export type TaskKind = 'short' | 'long'

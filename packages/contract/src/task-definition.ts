@@ -41,10 +41,12 @@ interface LongOptions {
   readonly kind?: 'long'
   /** From the handler's start to its end. Unset: the pool's default; `'none'`: no limit. */
   readonly timeout?: Limit
-  /** The longest time between two signs of life (`ctx.heartbeat()`, progress, checkpoint). Unset or `'none'`: no limit. */
+  /** The longest time between two signs of life (`ctx.heartbeat()`, progress, checkpoint). Unset: the pool's default. */
   readonly heartbeatTimeout?: Limit
-  /** The task's whole life, from its enqueueing over all attempts. Unset or `'none'`: no limit. */
+  /** The task's whole life, from its enqueueing over all attempts. Unset: the pool's default. */
   readonly deadline?: Limit
+  /** From ready to run to the first start; a task that waits longer expires without starting. Unset: the pool's default. */
+  readonly queueTimeout?: Limit
   /** From the signal to the freed slot. Unset: the pool's default. */
   readonly grace?: Limit
   /** Where the handler runs. Default `inline`: it shares the process, can be signalled, can't be killed. No worker offers `thread` yet. */
@@ -76,6 +78,7 @@ export interface TaskDefinition<
   /** Undefined inherits the pool's default. */
   readonly timeoutMs: number | 'none' | undefined
   readonly heartbeatMs: number | 'none' | undefined
+  readonly queueMs: number | 'none' | undefined
   readonly deadlineMs: number | 'none' | undefined
   readonly graceMs: number | 'none' | undefined
   readonly retry: RetryPolicy
@@ -100,6 +103,7 @@ const LONG_SETTINGS = [
   'timeout',
   'heartbeatTimeout',
   'deadline',
+  'queueTimeout',
   'grace',
   'isolation',
   'memoryLimit',
@@ -158,6 +162,7 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
   const limits = {
     timeoutMs: limitMs(long.timeout, `timeout of ${name}`),
     heartbeatMs: limitMs(long.heartbeatTimeout, `heartbeatTimeout of ${name}`),
+    queueMs: limitMs(long.queueTimeout, `queueTimeout of ${name}`),
     deadlineMs: limitMs(long.deadline, `deadline of ${name}`),
     graceMs: limitMs(long.grace, `grace of ${name}`),
   }

@@ -1,9 +1,20 @@
 // One attempt while it lasts: the context that its handler sees, and the state that it is in.
-import type { AttemptState, Log, Progress, TaskContext, TaskId } from '@bullpen/contract'
+import {
+  type AttemptState,
+  BullpenError,
+  type ChildOptions,
+  type Log,
+  type Progress,
+  type TaskContext,
+  type TaskId,
+} from '@bullpen/contract'
 import { ATTEMPT_TRANSITIONS } from './attempt-machine.ts'
+import { childTask, type Sha256 } from './child-task.ts'
 import { escaped, type Outcome } from './outcome.ts'
-import type { TakenTask } from './ports.ts'
+import type { Clock, EventSink, NewTask, TakenTask } from './ports.ts'
 import type { Reading } from './reading.ts'
+import type { Registry } from './registry.ts'
+import { Snooze } from './snooze.ts'
 import { assertTransition } from './state-machine.ts'
 
 /** Where a handler runs that can be signalled from outside, and killed. */
@@ -14,56 +25,46 @@ interface Interruptible {
 
 /** What an attempt needs of the pool that runs it. */
 export interface AttemptHost {
+  readonly registry: Registry
+  readonly clock: Clock
+  readonly sink: EventSink
   readonly poolSignal: AbortSignal
   readonly resources: object
   /** A log whose lines carry these fields. */
   readonly logFor: (fields: object) => Log
+  /** As the broker's. */
+  readonly enqueue: (task: NewTask) => Promise<void>
+  readonly sha256: Sha256
 }
 
 /**
- * A class, where the rest are functions: signal and log are made when first read, from the prototype's getters, so that
- * a task that reads neither pays for neither.
+ * A class, where the rest are functions: what a handler may read is made by the prototype's getters when it is read, so
+ * that a task pays for what it uses. They return functions of their own, so that a handler may take them out of their
+ * context: `({ input, progress }) => …`.
  */
 export class Attempt implements TaskContext {
-  readonly id: TaskId
-  readonly name: TaskContext['name']
-  readonly start: number
-  readonly attempt: number
-  readonly input: unknown
-  /** As stored, for an isolate to parse again. */
-  readonly rawInput: unknown
-  readonly meta: Readonly<Record<string, string>>
-  readonly correlationId: string | undefined
-  readonly resources: object
-  readonly poolSignal: AbortSignal
-  readonly #taken: TakenTask
+  readonly taken: TakenTask
+  readonly reading: Reading
+  /** On the monotonic clock. */
+  readonly beganAt: number
+  /** The last sign of life, on the monotonic clock; the beginning is one. */
+  lastBeat: number
   readonly #host: AttemptHost
-  readonly #reading: Reading
-  readonly #beganAt: number
   #state: AttemptState = 'NEW'
   #controller: AbortController | undefined
   #abortReason: Error | undefined
   #log: Log | undefined
-  #beat: (() => void) | undefined
-  #onEscape: ((error: unknown) => void) | undefined
-  #escapee: Outcome | undefined
+  #onEscape: ((outcome: Outcome & { kind: 'panicked' }) => void) | undefined
+  #escapee: (Outcome & { kind: 'panicked' }) | undefined
   #isolate: Interruptible | undefined
+  #children: Set<TaskId> | undefined
 
   constructor(taken: TakenTask, reading: Reading, beganAt: number, host: AttemptHost) {
-    this.id = taken.id
-    this.name = reading.runnable.definition.name
-    this.start = taken.start
-    this.attempt = taken.attempt
-    this.input = reading.input
-    this.rawInput = reading.rawInput
-    this.meta = reading.meta
-    this.correlationId = reading.correlationId
-    this.resources = host.resources
-    this.poolSignal = host.poolSignal
-    this.#taken = taken
+    this.taken = taken
+    this.reading = reading
+    this.beganAt = beganAt
+    this.lastBeat = beganAt
     this.#host = host
-    this.#reading = reading
-    this.#beganAt = beganAt
   }
 
   get state(): AttemptState {
@@ -76,16 +77,56 @@ export class Attempt implements TaskContext {
     this.#state = state
   }
 
+  get id(): TaskId {
+    return this.taken.id
+  }
+
+  get name(): TaskContext['name'] {
+    return this.reading.runnable.definition.name
+  }
+
+  get start(): number {
+    return this.taken.start
+  }
+
+  get fencing(): number {
+    return this.taken.start
+  }
+
+  get attempt(): number {
+    return this.taken.attempt
+  }
+
+  get input(): unknown {
+    return this.reading.input
+  }
+
+  get meta(): Readonly<Record<string, string>> {
+    return this.reading.meta
+  }
+
+  get correlationId(): string | undefined {
+    return this.reading.correlationId
+  }
+
+  get resources(): object {
+    return this.#host.resources
+  }
+
+  get poolSignal(): AbortSignal {
+    return this.#host.poolSignal
+  }
+
   get enqueuedAt(): Date {
-    return new Date(this.#taken.enqueuedAt)
+    return new Date(this.taken.enqueuedAt)
   }
 
   get startedAt(): Date {
-    return new Date(this.#beganAt)
+    return new Date(this.#host.clock.at(this.beganAt))
   }
 
   get signal(): AbortSignal {
-    if (this.#reading.runnable.definition.kind === 'short') return this.poolSignal
+    if (this.reading.runnable.definition.kind === 'short') return this.poolSignal
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
       if (this.#abortReason !== undefined) this.#controller.abort(this.#abortReason)
@@ -128,39 +169,39 @@ export class Attempt implements TaskContext {
     return this.#escapee
   }
 
-  /** Who hears of an error that escaped the handler, at once. */
-  onEscape(listener: (error: unknown) => void): void {
+  /** Who hears at once that an error has escaped the handler. */
+  onEscape(listener: (outcome: Outcome & { kind: 'panicked' }) => void): void {
     this.#onEscape = listener
   }
 
   /** False when the attempt has ended already: then the error changes nothing. */
   escape(error: unknown): boolean {
     if (this.#state !== 'IN_PROCESS') return false
-    this.#escapee ??= escaped(error)
-    this.#onEscape?.(error)
+    const outcome = this.#escapee ?? escaped(error)
+    this.#escapee = outcome
+    this.#onEscape?.(outcome)
     return true
   }
 
-  get fencing(): number {
-    return this.start
+  #beat(): void {
+    this.lastBeat = this.#host.clock.monotonic()
   }
-
-  /** Who counts the signs of life; nobody for a short task. */
-  onBeat(beat: () => void): void {
-    this.#beat = beat
-  }
-
-  // Getters, so that a handler may take them out of their context: `({ input, progress }) => …`.
 
   get heartbeat(): TaskContext['heartbeat'] {
-    return () => this.#beat?.()
+    return () => this.#beat()
   }
 
   get checkpoint(): TaskContext['checkpoint'] {
     return () => {
       if (this.#abortReason !== undefined) throw this.#abortReason
-      if (this.#reading.runnable.definition.kind === 'short') this.poolSignal.throwIfAborted()
-      this.#beat?.()
+      if (this.reading.runnable.definition.kind === 'short') this.poolSignal.throwIfAborted()
+      this.#beat()
+    }
+  }
+
+  get snooze(): TaskContext['snooze'] {
+    return (delay) => {
+      throw new Snooze(delay)
     }
   }
 
@@ -168,13 +209,44 @@ export class Attempt implements TaskContext {
     return (fraction, note) => this.#report(fraction, note)
   }
 
+  get enqueue(): TaskContext['enqueue'] {
+    return (definition, input, options) => this.enqueueChild(definition.name, input, options)
+  }
+
+  /** As {@link TaskContext.enqueue}, with the child's definition by its name. */
+  async enqueueChild(name: string, input: unknown, options: ChildOptions = {}): Promise<TaskId> {
+    const { registry, clock, enqueue, sink, sha256 } = this.#host
+    if (this.#state !== 'IN_PROCESS') {
+      throw new BullpenError('wrong_state', `${this.id} enqueued ${name} after its attempt had ended: ${this.#state}`)
+    }
+    const definition = registry.get(name)?.definition
+    if (definition === undefined) {
+      throw new BullpenError(
+        'unknown_task',
+        `the catalogue of this worker has no task ${name}, so nothing can enqueue it`,
+      )
+    }
+    const child = childTask(this, definition, input, options, clock.now(), sha256)
+    if (this.#children?.has(child.id)) {
+      throw new BullpenError(
+        'duplicate_key',
+        `${this.id} has enqueued a ${name} with the key ${JSON.stringify(options.key ?? '')} already; give each child a key of its own`,
+      )
+    }
+    this.#children ??= new Set()
+    this.#children.add(child.id)
+    await enqueue(child)
+    sink({ event: 'task.enqueued', queue: child.queue, task: child.task, id: child.id })
+    return child.id
+  }
+
   async #report(fraction: number, note: string | undefined): Promise<void> {
     if (!(fraction >= 0 && fraction <= 1)) {
       throw new RangeError(`progress is a fraction from 0 to 1; got ${fraction}`)
     }
     const progress: Progress = note === undefined ? { fraction } : { fraction, note }
-    this.#beat?.()
+    this.#beat()
     // An attempt that has ended owns the task no more: another start may be reporting by now.
-    if (this.#state === 'IN_PROCESS') await this.#taken.progress(progress)
+    if (this.#state === 'IN_PROCESS') await this.taken.progress(progress)
   }
 }

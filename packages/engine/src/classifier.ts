@@ -79,6 +79,8 @@ export const classifyByDefault: Classifier = (error) => {
 function byCode(error: Error): Failure | undefined {
   const code = 'code' in error ? error.code : undefined
   if (typeof code !== 'string') return undefined
+  // What `ctx.enqueue` rejects with while Redis is away.
+  if (code === 'redis_unavailable') return { code, retryable: true }
   const system = SYSTEM_ERRORS[code]
   if (system !== undefined) return { code: code.toLowerCase(), retryable: system }
   if (UNDICI_ERRORS.includes(code) || MYSQL_ERRORS.includes(code)) return { code: code.toLowerCase(), retryable: true }

@@ -1,7 +1,6 @@
-// The one timer of a long attempt: calls back at whichever of its limits passes first.
+// Which limit of a running attempt passes next, and which has passed: decided from the time, without a timer.
 import type { EndReason } from '@bullpen/contract'
-import type { AttemptLimits } from './limits.ts'
-import type { Clock } from './ports.ts'
+import type { Limits } from './limits.ts'
 
 /** Which limit passed, and how long it was. */
 export interface PassedLimit {
@@ -9,42 +8,35 @@ export interface PassedLimit {
   readonly limitMs: number
 }
 
+/** All times on one clock, in milliseconds. */
 export interface Countdown {
-  /** A sign of life. Moves no timer: the heartbeat is looked at when its timer fires, and then set again. */
-  beat(): void
-  stop(): void
+  readonly beganAt: number
+  /** The last sign of life; the beginning is one. */
+  readonly lastBeat: number
+  readonly deadlineAt: number | 'none'
+  readonly limits: Limits
 }
 
-/** Calls `passed` once at most. */
-export function startCountdown(limits: AttemptLimits, clock: Clock, passed: (limit: PassedLimit) => void): Countdown {
-  const beganAt = clock.monotonic()
-  const { timeoutMs, heartbeatMs, deadlineAt } = limits
-  const untilDeadlineMs = deadlineAt === 'none' ? Number.POSITIVE_INFINITY : Math.max(0, deadlineAt - clock.now())
-  const runMs = timeoutMs === 'none' ? Number.POSITIVE_INFINITY : timeoutMs
-  /** The first of the two that don't move. */
-  const fixed: PassedLimit =
-    untilDeadlineMs < runMs ? { reason: 'deadline', limitMs: untilDeadlineMs } : { reason: 'run', limitMs: runMs }
-  let lastBeat = beganAt
-  let stop = (): void => {}
+/** When to look again; Infinity: never. */
+export function nextLimitAt({ beganAt, lastBeat, deadlineAt, limits }: Countdown): number {
+  return Math.min(
+    after(beganAt, limits.timeoutMs),
+    after(lastBeat, limits.heartbeatMs),
+    deadlineAt === 'none' ? Number.POSITIVE_INFINITY : deadlineAt,
+  )
+}
 
-  const fixedAt = beganAt + fixed.limitMs
-  const heartbeatAt = (): number => (heartbeatMs === 'none' ? Number.POSITIVE_INFINITY : lastBeat + heartbeatMs)
-  const look = (): void => {
-    const now = clock.monotonic()
-    if (now >= fixedAt) passed(fixed)
-    else if (heartbeatMs !== 'none' && now >= heartbeatAt()) passed({ reason: 'heartbeat', limitMs: heartbeatMs })
-    else wait()
-  }
-  const wait = (): void => {
-    const next = Math.min(fixedAt, heartbeatAt()) - clock.monotonic()
-    // Rounded up: a timer that fires a fraction early would only be set again.
-    if (next < Number.POSITIVE_INFINITY) stop = clock.after(Math.max(0, Math.ceil(next)), look)
-  }
-  wait()
-  return {
-    beat: () => {
-      lastBeat = clock.monotonic()
-    },
-    stop: () => stop(),
-  }
+/** The first limit that has passed by now. */
+export function passedLimit(countdown: Countdown, now: number): PassedLimit | undefined {
+  const at = nextLimitAt(countdown)
+  if (now < at) return undefined
+  const { beganAt, lastBeat, deadlineAt, limits } = countdown
+  const { timeoutMs, heartbeatMs } = limits
+  if (timeoutMs !== 'none' && beganAt + timeoutMs === at) return { reason: 'run', limitMs: timeoutMs }
+  if (heartbeatMs !== 'none' && lastBeat + heartbeatMs === at) return { reason: 'heartbeat', limitMs: heartbeatMs }
+  return deadlineAt === 'none' ? undefined : { reason: 'deadline', limitMs: Number(limits.deadlineMs) }
+}
+
+function after(from: number, limitMs: number | 'none'): number {
+  return limitMs === 'none' ? Number.POSITIVE_INFINITY : from + limitMs
 }

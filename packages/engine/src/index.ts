@@ -1,19 +1,33 @@
 // The engine's public surface.
 
 export type { Attempt } from './attempt.ts'
+// Time
+export { clockFrom } from './clock.ts'
+// Pools
+export type { CancelOutcome } from './crew.ts'
 // Running attempts
 export { type AsyncContext, chargeEscape, type EscapeFate } from './escapes.ts'
-export type { Interruption } from './interruption.ts'
+export type { Feed, Work } from './feed.ts'
 // Isolation
 export type { IsolateCalls, IsolatedRun, IsolatedTask, Isolator } from './isolator.ts'
-export type { Limits } from './limits.ts'
+export { DEFAULT_LIMITS, type Limits } from './limits.ts'
 export type { Middleware } from './middleware.ts'
+export { newTask, type Origin } from './new-task.ts'
 export { declared, type Outcome, outcomeOfThrow } from './outcome.ts'
-export { POOL_TRANSITIONS } from './pool-machine.ts'
+export {
+  type DrainLimits,
+  type DrainReport,
+  type FedPool,
+  makePool,
+  type OnlineReport,
+  type Pool,
+  type PoolOptions,
+} from './pool.ts'
 // Ports
-export type { Broker, Clock, EventSink, ListQuery, NewTask, Page, Random, TakenTask } from './ports.ts'
-export { makeRegistry, type Registry } from './registry.ts'
-export { type Conclusion, type RunnerHost, runAttempt } from './runner.ts'
+export type { Broker, Clock, EventSink, ListQuery, NewTask, Page, Random, TakenTask, Timer } from './ports.ts'
+export { type Reading, readTask } from './reading.ts'
+export { makeRegistry, type Registry, type RegistryOptions } from './registry.ts'
+export { type Conclusion, type RunnerHost, runAttempt, runReading } from './runner.ts'
 // Settings
 export {
   checkSettings,
@@ -27,6 +41,8 @@ export {
   type SettingsTable,
   wholeNumber,
 } from './settings.ts'
+export { Snooze } from './snooze.ts'
 // State machines
 export { assertTransition, type Transitions } from './state-machine.ts'
 export type { Verdict } from './verdict.ts'
+export { type CloseReason, Worker, type WorkerStatus } from './worker.ts'

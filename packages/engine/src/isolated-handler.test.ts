@@ -15,6 +15,7 @@ import type { Middleware } from './middleware.ts'
 import { declared, endingOf, type Outcome } from './outcome.ts'
 import { makeRegistry } from './registry.ts'
 import { runAttempt } from './runner.ts'
+import { Worker } from './worker.ts'
 
 const isolated = defineTask({
   name: 'test.isolated',
@@ -61,17 +62,26 @@ function world(middleware: readonly Middleware[] = []) {
     progress: async (at: unknown) => void progress.push(at),
   }
   const take = async () =>
-    runAttempt(taken, {
-      registry: makeRegistry(defineCatalogue(isolated), { 'test.isolated': handler }, middleware, isolator),
+    runAttempt(taken, new Worker(1, clock), {
+      registry: makeRegistry(
+        defineCatalogue(isolated),
+        { 'test.isolated': handler },
+        {
+          middleware,
+          isolator,
+        },
+      ),
       context: { run: (attempt, code) => code(attempt), current: () => undefined },
       clock,
       random: () => 0.5,
       sink: (event) => events.push(event),
       queue: 'q',
-      limits: { timeoutMs: 1_000, graceMs: 200 },
+      enqueue: async () => {},
+      closedBy: () => undefined,
+      leftovers: new Set(),
+      sha256: () => new Uint8Array(32),
       outputLimitBytes: 1_000,
       process: 'host:1',
-      interruptible: new Set(),
       poolSignal: new AbortController().signal,
       resources: {},
       logFor: () => silent,

@@ -27,14 +27,19 @@ export function isolatedHandle({ task, module }: Handler, isolator: Isolator) {
       id,
       start,
       attempt: attempt.attempt,
-      input: attempt.rawInput,
+      input: attempt.reading.rawInput,
       meta,
       enqueuedAt: attempt.enqueuedAt.getTime(),
       startedAt: attempt.startedAt.getTime(),
       correlationId,
       memoryLimitBytes,
     }
-    const run = isolator.run(isolated, { heartbeat, log, progress: ({ fraction, note }) => progress(fraction, note) })
+    const run = isolator.run(isolated, {
+      heartbeat,
+      log,
+      progress: ({ fraction, note }) => progress(fraction, note),
+      enqueue: (child, input, options) => attempt.enqueueChild(child, input, options),
+    })
     attempt.onInterrupt(run)
     const outcome = await run.outcome
     if (outcome.kind === 'returned') return outcome.output

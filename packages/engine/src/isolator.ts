@@ -1,5 +1,5 @@
 // The port for running handlers outside this thread, where they can be killed.
-import type { Isolation, Log, Progress, TaskId } from '@bullpen/contract'
+import type { ChildOptions, Isolation, Log, Progress, TaskId } from '@bullpen/contract'
 import type { Outcome } from './outcome.ts'
 
 /** What crosses into the isolate: plain data, since it is cloned. Times are milliseconds since 1970. */
@@ -26,6 +26,8 @@ export interface IsolateCalls {
   progress(progress: Progress): Promise<void>
   /** Any sign of life that the handler gave. */
   heartbeat(): void
+  /** As the context's, with the task that is meant by its name. */
+  enqueue(task: string, input: unknown, options: ChildOptions | undefined): Promise<TaskId>
   readonly log: Log
 }
 

@@ -1,6 +1,14 @@
 // What came of running a handler, and the end state that it gives the attempt.
-import { type AttemptEndState, type Classifier, type EndReason, type Failure, TaskError } from '@bullpen/contract'
+import {
+  type AttemptEndState,
+  type Classifier,
+  type EndReason,
+  type Failure,
+  formatDuration,
+  TaskError,
+} from '@bullpen/contract'
 import { classifyByDefault } from './classifier.ts'
+import { Snooze } from './snooze.ts'
 
 /** A closed set: whatever a handler does becomes one of these. */
 export type Outcome =
@@ -13,7 +21,11 @@ export type Outcome =
   /** A time limit passed; `limitMs` is the one. */
   | { readonly kind: 'timed_out'; readonly reason: EndReason<'TERMINATED_TIMEOUT'>; readonly limitMs: number }
   /** The attempt's context was closed before it was done. */
-  | { readonly kind: 'closed'; readonly reason: EndReason<'TERMINATED_CTX_CLOSED'> }
+  | { readonly kind: 'closed'; readonly reason: Exclude<EndReason<'TERMINATED_CTX_CLOSED'>, 'snoozed'> }
+  /** The task was cancelled, or its worker stopped. */
+  | { readonly kind: 'stopped'; readonly reason: EndReason<'TERMINATED_STOP_SIGNAL'> }
+  /** The handler asked to be started again later. */
+  | { readonly kind: 'snoozed'; readonly delayMs: number }
 
 /** How the attempt ended, in the words that are stored. */
 export interface Ending {
@@ -54,6 +66,14 @@ export function endingOf(outcome: Outcome): Ending {
       const message = `the attempt's context was closed: ${outcome.reason}`
       return { state: 'TERMINATED_CTX_CLOSED', reason: outcome.reason, code: undefined, message, error: undefined }
     }
+    case 'stopped': {
+      const message = outcome.reason === 'cancelled' ? 'the task was cancelled' : 'its worker was stopped'
+      return { state: 'TERMINATED_STOP_SIGNAL', reason: outcome.reason, code: undefined, message, error: undefined }
+    }
+    case 'snoozed': {
+      const message = `the handler asked to be started again in ${formatDuration(outcome.delayMs)}`
+      return { state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed', code: undefined, message, error: undefined }
+    }
   }
 }
 
@@ -69,6 +89,7 @@ export function declared(error: TaskError): Outcome {
  */
 export function outcomeOfThrow(thrown: unknown, classify: Classifier | undefined): Outcome {
   if (thrown instanceof TaskError) return declared(thrown)
+  if (thrown instanceof Snooze) return { kind: 'snoozed', delayMs: thrown.delayMs }
   const failure = classify?.(thrown) ?? classifyByDefault(thrown)
   if (failure !== undefined && failure !== 'panic') return { kind: 'declared', failure, error: asError(thrown) }
   return { kind: 'panicked', reason: 'unexpected_error', error: asError(thrown) }

@@ -6,8 +6,21 @@ export interface Clock {
   now(): number
   /** Milliseconds since any fixed moment, never going back; fractions count. */
   monotonic(): number
+  /** Milliseconds since 1970 at a moment of the monotonic clock; cheaper than asking for both. */
+  at(monotonic: number): number
   /** Calls back once after `ms`; the returned function prevents it. */
   after(ms: number, callback: () => void): () => void
+  /** A timer that is set again and again, and calls back each time that it rings. */
+  timer(ring: () => void): Timer
+}
+
+export interface Timer {
+  /** Rings once, `ms` from now; replaces what was set before. */
+  set(ms: number): void
+  /** It will not ring. */
+  clear(): void
+  /** Cleared for good; nothing of it is left. */
+  close(): void
 }
 
 /** A number from 0 (included) to 1 (excluded). */
@@ -29,8 +42,13 @@ export interface NewTask {
   readonly correlationId: string | undefined
   readonly delayMs: number | undefined
   readonly timeoutMs: number | 'none' | undefined
+  readonly heartbeatMs: number | 'none' | undefined
+  /** From when it is ready, which is its enqueueing and its delay. The caller's own, for the worker that takes it. */
+  readonly queueMs: number | 'none' | undefined
   /** From the enqueueing. */
   readonly deadlineMs: number | 'none' | undefined
+  /** When it expires unless it has been started, in ms since 1970: for the sweep. */
+  readonly expiresAt: number | undefined
 }
 
 export interface ListQuery {

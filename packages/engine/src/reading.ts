@@ -1,7 +1,7 @@
 // Reading a taken task: from what Redis holds to a definition, its handler and a parsed input.
 import { ENVELOPE_VERSION, type Envelope, envelopeSchema, TaskError } from '@bullpen/contract'
 import type { z } from 'zod'
-import type { CallLimits } from './limits.ts'
+import type { CallLimits, Limits } from './limits.ts'
 import type { TakenTask } from './ports.ts'
 import type { Registry, Runnable } from './registry.ts'
 
@@ -13,7 +13,7 @@ export interface Reading {
   readonly rawInput: unknown
   readonly meta: Readonly<Record<string, string>>
   readonly correlationId: string | undefined
-  readonly callLimits: CallLimits
+  readonly limits: Limits
 }
 
 const NO_META: Readonly<Record<string, string>> = Object.freeze({})
@@ -40,8 +40,14 @@ export function readTask(taken: TakenTask, registry: Registry): Reading | TaskEr
     rawInput: envelope.input,
     meta: envelope.meta ?? NO_META,
     correlationId: envelope.correlationId,
-    callLimits: { timeoutMs: envelope.timeoutMs, deadlineMs: envelope.deadlineMs },
+    limits: runnable.limits(callLimits(envelope)),
   }
+}
+
+/** Undefined when the caller said none, as is usual: then the definition's and the pool's are known already. */
+function callLimits({ timeoutMs, heartbeatMs, queueMs, deadlineMs }: Envelope): CallLimits | undefined {
+  const said = timeoutMs ?? heartbeatMs ?? queueMs ?? deadlineMs
+  return said === undefined ? undefined : { timeoutMs, heartbeatMs, queueMs, deadlineMs }
 }
 
 function readEnvelope(stored: unknown): Envelope | TaskError {

@@ -10,17 +10,37 @@ import {
 import type { Attempt } from './attempt.ts'
 import { isolatedHandle } from './isolated-handler.ts'
 import type { Isolator } from './isolator.ts'
+import { type CallLimits, DEFAULT_LIMITS, type Limits, limitsOf } from './limits.ts'
 import { type Middleware, wrap } from './middleware.ts'
+
+/** Of a short task: it is not timed. */
+const NO_LIMITS: Limits = Object.freeze({
+  timeoutMs: 'none',
+  heartbeatMs: 'none',
+  queueMs: 'none',
+  deadlineMs: 'none',
+  graceMs: 'none',
+})
 
 /** A definition with its handler, middleware around it. */
 export interface Runnable {
   readonly definition: TaskDefinition
   readonly handle: (attempt: Attempt) => unknown
+  /** What holds for one attempt, by what its caller said. */
+  readonly limits: (call: CallLimits | undefined) => Limits
 }
 
 export interface Registry {
   /** Undefined for a task that this worker's catalogue does not hold. */
   get(task: string): Runnable | undefined
+}
+
+export interface RegistryOptions<R extends Resources> {
+  /** Around every attempt; the first is the outermost. */
+  readonly middleware?: readonly Middleware<R>[]
+  /** The pool's default limits for long tasks. Default: {@link DEFAULT_LIMITS}. */
+  readonly limits?: Limits
+  readonly isolator?: Isolator | undefined
 }
 
 /**
@@ -30,8 +50,7 @@ export interface Registry {
 export function makeRegistry<C extends Catalogue, R extends Resources>(
   catalogue: C,
   handlers: Handlers<C, R>,
-  middleware: readonly Middleware<R>[],
-  isolator?: Isolator,
+  { middleware = [], limits: pool = DEFAULT_LIMITS, isolator }: RegistryOptions<R> = {},
 ): Registry {
   const runnables = new Map<string, Runnable>()
   // Which context type a handler takes is checked by Handlers<C, R>; from here on all are called the same way.
@@ -61,7 +80,12 @@ export function makeRegistry<C extends Catalogue, R extends Resources>(
       )
     }
     const handle = innermost(handler, isolator)
-    runnables.set(definition.name, { definition, handle: wrap(handle, middleware as readonly Middleware[]) })
+    const usual = definition.kind === 'short' ? NO_LIMITS : limitsOf(definition, pool, undefined)
+    runnables.set(definition.name, {
+      definition,
+      handle: wrap(handle, middleware as readonly Middleware[]),
+      limits: (call) => (call === undefined || definition.kind === 'short' ? usual : limitsOf(definition, pool, call)),
+    })
   }
   return { get: (task) => runnables.get(task) }
 }

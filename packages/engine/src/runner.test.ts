@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import {
   defineCatalogue,
   defineHandler,
@@ -13,11 +14,12 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Attempt } from './attempt.ts'
 import { chargeEscape } from './escapes.ts'
-import type { Interruption } from './interruption.ts'
+import { DEFAULT_LIMITS } from './limits.ts'
 import type { Middleware } from './middleware.ts'
-import type { TakenTask } from './ports.ts'
+import type { NewTask, TakenTask } from './ports.ts'
 import { makeRegistry } from './registry.ts'
 import { type RunnerHost, runAttempt } from './runner.ts'
+import { type CloseReason, type Interruption, Worker } from './worker.ts'
 
 const schemas = { input: z.object({ n: z.int().default(1) }), output: z.looseObject({ n: z.int() }) }
 const short = defineTask({ name: 'test.short', queue: 'q', kind: 'short', ...schemas })
@@ -70,7 +72,10 @@ const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 function world(handle: Handle, middleware: readonly Middleware[] = []) {
   const clock = fakeClock()
   const events: TaskEvent[] = []
-  const interruptible = new Set<Interruption>()
+  const leftovers = new Set<Interruption>()
+  const closed: { by: CloseReason | undefined } = { by: undefined }
+  const enqueued: NewTask[] = []
+  const worker = new Worker(1, clock)
   const pool = new AbortController()
   let running: Attempt | undefined
   // Handlers misbehave here on purpose, in ways that their types refuse.
@@ -86,7 +91,10 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
     'test.throwing': defineHandler(throwing, import.meta.url, any),
   }
   const host: RunnerHost = {
-    registry: makeRegistry(catalogue, handlers, middleware),
+    registry: makeRegistry(catalogue, handlers, {
+      middleware,
+      limits: { ...DEFAULT_LIMITS, timeoutMs: 1_000, graceMs: 200 },
+    }),
     context: {
       run: (attempt, code) => {
         running = attempt
@@ -98,10 +106,12 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
     random: () => 0.5,
     sink: (event) => events.push(event),
     queue: 'q',
-    limits: { timeoutMs: 1_000, graceMs: 200 },
+    enqueue: async (task) => void enqueued.push(task),
+    closedBy: () => closed.by,
+    leftovers,
+    sha256: (text) => createHash('sha256').update(text).digest(),
     outputLimitBytes: 1_000,
     process: 'host:1',
-    interruptible,
     poolSignal: pool.signal,
     resources: { greeting: 'hello' },
     logFor: () => silent,
@@ -121,9 +131,10 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
         progress: async (at) => void progress.push(at),
         ...counts,
       },
+      worker,
       host,
     )
-  return { clock, events, interruptible, pool, take, progress, context: host.context }
+  return { clock, events, worker, leftovers, closed, enqueued, pool, take, progress, context: host.context }
 }
 
 const named = (events: readonly TaskEvent[]): string[] => events.map(({ event }) => event)
@@ -358,13 +369,13 @@ describe('a task that can not be read', () => {
 
 describe('a timeout', () => {
   it('signals the handler, and ends the attempt as TERMINATED_TIMEOUT (run) as soon as it has ended', async () => {
-    const { take, clock, interruptible } = world(
+    const { take, clock, worker } = world(
       ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
     )
     const ended = take('test.long')
-    expect(interruptible.size).toBe(1)
+    expect(worker.interruption).toBeDefined()
     await clock.advance(99)
-    expect(interruptible.size).toBe(1)
+    expect(worker.interruption).toBeDefined()
     await clock.advance(1)
     const { end, verdict } = await ended
     expect(end).toMatchObject({
@@ -373,7 +384,7 @@ describe('a timeout', () => {
       message: expect.stringContaining('100 ms'),
     })
     expect(verdict.kind).toBe('retrying')
-    expect(interruptible.size).toBe(0)
+    expect(worker.interruption).toBeUndefined()
     expect(clock.pending()).toBe(0)
   })
 
@@ -411,11 +422,11 @@ describe('a timeout', () => {
   })
 
   it('never comes for a task that says none, and none for a short one', async () => {
-    const { take, clock, interruptible } = world(() => new Promise(() => {}))
+    const { take, clock, worker } = world(() => new Promise(() => {}))
     void take('test.patient')
     void take('test.short')
     await clock.advance(1e9)
-    expect(interruptible.size).toBe(1)
+    expect(worker.interruption).toBeDefined()
     expect(clock.pending()).toBe(0)
   })
 
@@ -560,11 +571,11 @@ describe('an error that escapes the handler', () => {
 
 describe('a closed context', () => {
   it('hands the task back as TERMINATED_CTX_CLOSED (drain) when the handler stops', async () => {
-    const { take, clock, interruptible } = world(
+    const { take, clock, worker } = world(
       ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
     )
     const ended = take('test.patient', {}, { attempt: 3 })
-    for (const attempt of interruptible) attempt.close('drain')
+    worker.interruption?.close('drain')
     await clock.advance(0)
     const { end, verdict } = await ended
     expect(end).toMatchObject({ state: 'TERMINATED_CTX_CLOSED', reason: 'drain' })
@@ -572,19 +583,19 @@ describe('a closed context', () => {
   })
 
   it('still takes valid output within the grace: the effect has happened', async () => {
-    const { take, interruptible, events } = world(
+    const { take, worker, events } = world(
       ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({ n: 9 }))),
     )
     const ended = take('test.long')
-    for (const attempt of interruptible) attempt.close('drain')
+    worker.interruption?.close('drain')
     expect((await ended).verdict).toEqual({ kind: 'completed', output: { n: 9 } })
     expect(named(events)).not.toContain('attempt.late')
   })
 
   it('closed twice, or after the timeout, is what came first', async () => {
-    const { take, clock, interruptible } = world(() => new Promise(() => {}))
+    const { take, clock, worker } = world(() => new Promise(() => {}))
     const ended = take('test.long')
-    const [attempt] = interruptible
+    const attempt = worker.interruption
     await clock.advance(100)
     attempt?.close('drain')
     attempt?.close('drain')
@@ -682,16 +693,16 @@ describe('the registry', () => {
   const handle = () => ({ n: 1 })
   it('refuses a missing handler, one of another task, and an isolation that is not at hand', () => {
     const one = defineCatalogue(short)
-    expect(() => makeRegistry(one, {} as never, [])).toThrow(expect.objectContaining({ code: 'invalid_handler' }))
-    expect(() => makeRegistry(one, undefined as never, [])).toThrow(/handlers is an object/)
-    expect(() => makeRegistry(one, { 'test.short': handle } as never, [])).toThrow(/not what defineHandler returned/)
+    expect(() => makeRegistry(one, {} as never)).toThrow(expect.objectContaining({ code: 'invalid_handler' }))
+    expect(() => makeRegistry(one, undefined as never)).toThrow(/handlers is an object/)
+    expect(() => makeRegistry(one, { 'test.short': handle } as never)).toThrow(/not what defineHandler returned/)
     const right = defineHandler(short, import.meta.url, handle)
-    expect(() => makeRegistry(one, { 'test.short': right, 'test.shrt': right } as never, [])).toThrow(/no such task/)
+    expect(() => makeRegistry(one, { 'test.short': right, 'test.shrt': right } as never)).toThrow(/no such task/)
     const other = { 'test.short': defineHandler(long, import.meta.url, handle) } as never
-    expect(() => makeRegistry(one, other, [])).toThrow(/test\.short was defined for test\.long/)
+    expect(() => makeRegistry(one, other)).toThrow(/test\.short was defined for test\.long/)
     const isolated = defineTask({ name: 'test.isolated', queue: 'q', isolation: 'thread', ...schemas })
     const handlers = { 'test.isolated': defineHandler(isolated, import.meta.url, handle) }
-    expect(() => makeRegistry(defineCatalogue(isolated), handlers, [])).toThrow(
+    expect(() => makeRegistry(defineCatalogue(isolated), handlers)).toThrow(
       expect.objectContaining({ code: 'isolation_unavailable' }),
     )
   })

@@ -1,36 +1,25 @@
 // The runner: one attempt as a pipeline of named steps, from a taken task to an ending and a verdict.
 import { type AttemptEnd, DEFAULT_RETRY, type RetryPolicy, TaskError, type TaskKind } from '@bullpen/contract'
 import { Attempt, type AttemptHost } from './attempt.ts'
-import type { AsyncContext } from './escapes.ts'
-import { type Interruption, runTimed } from './interruption.ts'
 import { IsolateEnded } from './isolated-handler.ts'
-import { type AttemptLimits, type Limits, limitsOf } from './limits.ts'
 import { declared, type Ending, endingOf, type Outcome, outcomeOfThrow } from './outcome.ts'
 import { checkOutput } from './output.ts'
-import type { Clock, EventSink, Random, TakenTask } from './ports.ts'
+import type { Random, TakenTask } from './ports.ts'
 import { type Reading, readTask } from './reading.ts'
-import type { Registry } from './registry.ts'
+import { TimedRun, type TimedRunHost } from './timed-run.ts'
 import { type AttemptCount, decide, type Verdict } from './verdict.ts'
-
-/** Of a short task: it is not timed. */
-const NO_LIMITS: AttemptLimits = { timeoutMs: 'none', heartbeatMs: 'none', deadlineAt: 'none', graceMs: 'none' }
+import type { CloseReason, Worker } from './worker.ts'
 
 /** What a pool gives to every attempt that it runs. */
-export interface RunnerHost extends AttemptHost {
-  readonly registry: Registry
-  readonly context: AsyncContext
-  readonly clock: Clock
+export interface RunnerHost extends AttemptHost, TimedRunHost {
   readonly random: Random
-  readonly sink: EventSink
+  /** Why the pool lets nothing start any more; undefined while it does. */
+  readonly closedBy: () => CloseReason | undefined
   readonly queue: string
-  /** The pool's default limits for long tasks. */
-  readonly limits: Limits
   /** The most bytes that an output may take as JSON. */
   readonly outputLimitBytes: number
   /** This process, for the record: host and process id. */
   readonly process: string
-  /** The long attempts that are running, so that a drain can close them. */
-  readonly interruptible: Set<Interruption>
 }
 
 export interface Conclusion {
@@ -41,72 +30,83 @@ export interface Conclusion {
 }
 
 /**
- * Runs one attempt to its end; at once when a short handler returns at once. Neither throws nor rejects: whatever the handler does becomes an outcome. Emits `attempt.started` and
- * `attempt.ended`, and `attempt.late` when the handler comes back after its attempt has ended.
+ * Runs one attempt to its end; at once when its handler returns at once. Neither throws nor rejects: whatever the handler
+ * does becomes an outcome. Emits `attempt.started` and `attempt.ended`, and `attempt.late` when the handler comes back
+ * after its attempt has ended.
  *
- * Steps: read → limits → begin → call (short: as it is; long: timed, interruptible) → check the output → conclude.
+ * Steps: read → look whether it may start → begin → call (a long handler that waits: timed, interruptible) → check the
+ * output → conclude.
  */
-export function runAttempt(taken: TakenTask, host: RunnerHost): Conclusion | Promise<Conclusion> {
+export function runAttempt(taken: TakenTask, worker: Worker, host: RunnerHost): Conclusion | Promise<Conclusion> {
   const reading = readTask(taken, host.registry)
-  if (reading instanceof TaskError) return endUnstarted(taken, undefined, declared(reading), host)
-  const { definition } = reading.runnable
-  const limits =
-    definition.kind === 'short' ? NO_LIMITS : limitsOf(definition, host.limits, reading.callLimits, taken.enqueuedAt)
-  if (limits.deadlineAt !== 'none' && host.clock.now() >= limits.deadlineAt) {
-    const limitMs = limits.deadlineAt - taken.enqueuedAt
-    return endUnstarted(taken, reading, { kind: 'timed_out', reason: 'deadline', limitMs }, host)
-  }
-  const run = begin(taken, reading, limits, host)
-  const outcome = run.kind === 'short' ? callShort(run) : callTimed(run)
-  return outcome instanceof Promise ? outcome.then((late) => conclude(run, late)) : conclude(run, outcome)
+  return reading instanceof TaskError
+    ? endUnstarted(taken, undefined, declared(reading), worker, host)
+    : runReading(taken, reading, worker, host)
 }
 
-/** An attempt that has begun, with what the later steps need. */
-interface Run {
-  readonly kind: TaskKind
-  readonly taken: TakenTask
-  readonly reading: Reading
-  readonly attempt: Attempt
-  readonly limits: AttemptLimits
-  readonly host: RunnerHost
-  readonly beganAt: number
-  readonly beganMonotonic: number
-}
-
-function begin(taken: TakenTask, reading: Reading, limits: AttemptLimits, host: RunnerHost): Run {
-  const beganAt = host.clock.now()
-  const attempt = new Attempt(taken, reading, beganAt, host)
-  const { kind } = reading.runnable.definition
-  attempt.moveTo('IN_PROCESS')
-  host.sink({
-    event: 'attempt.started',
-    queue: host.queue,
-    task: taken.task,
-    id: taken.id,
-    kind,
-    start: taken.start,
-    attempt: taken.attempt,
-    correlationId: reading.correlationId,
-    waitedMs: waited(taken, beganAt),
-  })
-  return { kind, taken, reading, attempt, limits, host, beganAt, beganMonotonic: host.clock.monotonic() }
-}
-
-/** A short task can't be interrupted: what escaped it is its outcome when it ends, whatever it returned. */
-function callShort(run: Run): Outcome | Promise<Outcome> {
-  const outcome = call(run)
+/** As {@link runAttempt}, of a task that has been read. */
+export function runReading(
+  taken: TakenTask,
+  reading: Reading,
+  worker: Worker,
+  host: RunnerHost,
+): Conclusion | Promise<Conclusion> {
+  const beganAt = host.clock.monotonic()
+  const tooLate = mayNotStart(taken, reading, beganAt, host)
+  if (tooLate !== undefined) return endUnstarted(taken, reading, tooLate, worker, host)
+  const attempt = begin(taken, reading, beganAt, host)
+  const outcome = call(attempt, worker, host)
   return outcome instanceof Promise
-    ? outcome.then((late) => run.attempt.escapee ?? late)
-    : (run.attempt.escapee ?? outcome)
+    ? outcome.then((late) => conclude(attempt, late, worker, host))
+    : conclude(attempt, outcome, worker, host)
 }
 
-/** Calls the handler and checks what it returns. Neither throws nor rejects; a promise only where the handler gave one. */
-function call({ reading, attempt, host }: Run): Outcome | Promise<Outcome> {
+/** What stands in the way of a start: a closed pool, a queue timeout or a deadline that has passed. */
+function mayNotStart(taken: TakenTask, reading: Reading, at: number, host: RunnerHost): Outcome | undefined {
+  const closed = host.closedBy()
+  if (closed !== undefined) return { kind: 'closed', reason: closed }
+  const { queueMs, deadlineMs } = reading.limits
+  if (queueMs === 'none' && deadlineMs === 'none') return undefined
+  const now = host.clock.at(at)
+  if (queueMs !== 'none' && taken.readyAt !== undefined && now >= taken.readyAt + queueMs) {
+    return { kind: 'timed_out', reason: 'queue', limitMs: queueMs }
+  }
+  if (deadlineMs !== 'none' && now >= taken.enqueuedAt + deadlineMs) {
+    return { kind: 'timed_out', reason: 'deadline', limitMs: deadlineMs }
+  }
+  return undefined
+}
+
+function begin(taken: TakenTask, reading: Reading, beganAt: number, host: RunnerHost): Attempt {
+  const attempt = new Attempt(taken, reading, beganAt, host)
+  attempt.moveTo('IN_PROCESS')
+  const { queue, sink, clock } = host
+  const { task, id, start, attempt: number } = taken
+  sink({
+    event: 'attempt.started',
+    queue,
+    task,
+    id,
+    kind: reading.runnable.definition.kind,
+    start,
+    attempt: number,
+    correlationId: reading.correlationId,
+    waitedMs: waited(taken, clock.at(beganAt)),
+  })
+  return attempt
+}
+
+/** Calls the handler. Neither throws nor rejects; a promise only where the handler gave one. */
+function call(attempt: Attempt, worker: Worker, host: RunnerHost): Outcome | Promise<Outcome> {
+  const { reading } = attempt
   try {
     const returned = host.context.run(attempt, reading.runnable.handle)
-    return isThenable(returned)
-      ? settle(returned, reading, host)
-      : checkOutput(returned, reading.runnable.definition, host.outputLimitBytes)
+    if (!isThenable(returned)) return checkOutput(returned, reading.runnable.definition, host.outputLimitBytes)
+    const outcome = settle(returned, reading, host)
+    return reading.runnable.definition.kind === 'short'
+      ? // It can't be interrupted: what escaped it is its outcome when it ends, whatever it returned.
+        outcome.then((late) => attempt.escapee ?? late)
+      : timed(outcome, attempt, worker, host)
   } catch (thrown) {
     return failed(thrown, reading)
   }
@@ -136,59 +136,76 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }
 
-function callTimed(run: Run): Promise<Outcome> {
-  const { host, attempt, reading } = run
-  return runTimed({
-    call: async (beat, escaping) => {
-      attempt.onBeat(beat)
-      attempt.onEscape(escaping)
-      return call(run)
-    },
-    limits: run.limits,
-    clock: host.clock,
-    interruptible: host.interruptible,
-    // In the attempt's own context: what a listener throws is charged to this attempt and not to the process.
-    signal: (reason) => host.context.run(attempt, () => attempt.abort(reason)),
-    kill: () => attempt.kill(),
-    late: (overrunMs) =>
-      host.sink({ event: 'attempt.late', ...about(run.taken, run.kind, reading.correlationId, host), overrunMs }),
-  })
-}
-
-function conclude(run: Run, outcome: Outcome): Conclusion {
-  const { kind, taken, reading, attempt, limits, host, beganAt, beganMonotonic } = run
-  const ending = endingOf(outcome)
-  attempt.moveTo(ending.state)
-  const verdict = decide(
-    countOf(taken, limits),
-    outcome,
-    reading.runnable.definition.retry,
-    host.clock.now(),
-    host.random,
+function timed(returned: Promise<Outcome>, attempt: Attempt, worker: Worker, host: RunnerHost): Promise<Outcome> {
+  const { taken, reading } = attempt
+  const deadlineAt = deadlineOf(taken, reading)
+  const { clock } = host
+  const run = new TimedRun(
+    returned,
+    attempt,
+    worker,
+    reading.limits,
+    deadlineAt === 'none' ? 'none' : attempt.beganAt + (deadlineAt - clock.at(attempt.beganAt)),
+    host,
   )
-  const durationMs = host.clock.monotonic() - beganMonotonic
-  announce(taken, kind, reading.correlationId, ending, verdict, durationMs, host)
-  return { end: record(taken, ending, beganAt, beganAt + Math.round(durationMs), host), verdict, error: ending.error }
+  run.onLate = (overrunMs) => {
+    const { kind } = reading.runnable.definition
+    host.sink({ event: 'attempt.late', ...about(taken, kind, reading.correlationId, host), overrunMs })
+  }
+  return run.outcome
 }
 
-/** A task that can't be read, or whose life is over, reaches no handler; but its attempt begins and ends, and is told. */
-function endUnstarted(taken: TakenTask, reading: Reading | undefined, outcome: Outcome, host: RunnerHost): Conclusion {
-  const now = host.clock.now()
+function conclude(attempt: Attempt, outcome: Outcome, worker: Worker, host: RunnerHost): Conclusion {
+  const { taken, reading, beganAt } = attempt
+  const { clock } = host
+  const endedAt = clock.monotonic()
+  const inTime = withinDeadline(taken, reading, outcome, clock.at(endedAt))
+  const ending = endingOf(inTime)
+  attempt.moveTo(ending.state)
+  const { definition } = reading.runnable
+  const verdict = decide(countOf(taken, reading), inTime, definition.retry, clock.at(endedAt), host.random)
+  announce(taken, definition.kind, reading.correlationId, ending, verdict, endedAt - beganAt, host)
+  return { end: record(taken, ending, beganAt, endedAt, worker, host), verdict, error: ending.error }
+}
+
+/** A snooze beyond the end of the task's life is that end. */
+function withinDeadline(taken: TakenTask, reading: Reading, outcome: Outcome, now: number): Outcome {
+  const deadlineAt = deadlineOf(taken, reading)
+  if (outcome.kind !== 'snoozed' || deadlineAt === 'none' || now + outcome.delayMs < deadlineAt) return outcome
+  return { kind: 'timed_out', reason: 'deadline', limitMs: deadlineAt - taken.enqueuedAt }
+}
+
+/** A task that can't be read, or may not start, reaches no handler; but its attempt begins and ends, and is told. */
+function endUnstarted(
+  taken: TakenTask,
+  reading: Reading | undefined,
+  outcome: Outcome,
+  worker: Worker,
+  host: RunnerHost,
+): Conclusion {
+  const at = host.clock.monotonic()
+  const now = host.clock.at(at)
   const definition = host.registry.get(taken.task)?.definition
   const kind = definition?.kind ?? 'long'
   const policy: RetryPolicy = definition?.retry ?? DEFAULT_RETRY
   const ending = endingOf(outcome)
-  // What could not be read has no deadline that anybody knows; what is past its own is dead.
-  const count = countOf(taken, { deadlineAt: outcome.kind === 'timed_out' ? now : 'none' })
-  const verdict = decide(count, outcome, policy, now, host.random)
+  const verdict = decide(countOf(taken, reading), outcome, policy, now, host.random)
   const correlationId = reading?.correlationId
   host.sink({ event: 'attempt.started', ...about(taken, kind, correlationId, host), waitedMs: waited(taken, now) })
   announce(taken, kind, correlationId, ending, verdict, 0, host)
-  return { end: record(taken, ending, now, now, host), verdict, error: ending.error }
+  return { end: record(taken, ending, at, at, worker, host), verdict, error: ending.error }
 }
 
-function countOf({ attempt, maxAttempts }: TakenTask, { deadlineAt }: Pick<AttemptLimits, 'deadlineAt'>): AttemptCount {
-  return { attempt, maxAttempts, deadlineAt }
+/** Milliseconds since 1970. */
+function deadlineOf(taken: TakenTask, reading: Reading): number | 'none' {
+  const { deadlineMs } = reading.limits
+  return deadlineMs === 'none' ? 'none' : taken.enqueuedAt + deadlineMs
+}
+
+/** What could not be read has no deadline that anybody knows. */
+function countOf(taken: TakenTask, reading: Reading | undefined): AttemptCount {
+  const { attempt, maxAttempts } = taken
+  return { attempt, maxAttempts, deadlineAt: reading === undefined ? 'none' : deadlineOf(taken, reading) }
 }
 
 function announce(
@@ -215,7 +232,7 @@ function announce(
     error: ending.error,
     durationMs,
     verdict: verdict.kind,
-    delayMs: verdict.kind === 'retrying' ? verdict.delayMs : undefined,
+    delayMs: verdict.kind === 'retrying' || verdict.kind === 'snoozed' ? verdict.delayMs : undefined,
   })
 }
 
@@ -229,9 +246,23 @@ function about(taken: TakenTask, kind: TaskKind, correlationId: string | undefin
   return { queue: host.queue, task, id, kind, start, attempt, correlationId }
 }
 
-function record(taken: TakenTask, ending: Ending, beganAt: number, endedAt: number, host: RunnerHost): AttemptEnd {
-  const { state, reason, code, message } = ending
-  const end = { start: taken.start, attempt: taken.attempt, state, process: host.process, beganAt, endedAt }
+function record(
+  { start, attempt }: TakenTask,
+  { state, reason, code, message }: Ending,
+  beganAt: number,
+  endedAt: number,
+  worker: Worker,
+  { clock, process }: RunnerHost,
+): AttemptEnd {
+  const end = {
+    start,
+    attempt,
+    state,
+    process,
+    worker: worker.number,
+    beganAt: Math.round(clock.at(beganAt)),
+    endedAt: Math.round(clock.at(endedAt)),
+  }
   if (state === 'DONE_SUCCESS') return end
   return {
     ...end,

@@ -10,8 +10,16 @@ export type Verdict =
   | { readonly kind: 'retrying'; readonly delayMs: number }
   /** To the dead-letter list, with its last error. */
   | { readonly kind: 'dead' }
+  /** Final, and not a failure. */
+  | { readonly kind: 'cancelled' }
+  /** Waited too long; final, never started. */
+  | { readonly kind: 'expired' }
   /** Back to the head of the queue; no attempt used. */
   | { readonly kind: 'handed_back' }
+  /** Scheduled again; no attempt used. */
+  | { readonly kind: 'snoozed'; readonly delayMs: number }
+  /** Nothing: whoever owns the task now decides. */
+  | { readonly kind: 'lost' }
 
 /** Which attempt it was, from 1, of how many, and how long the task may live. */
 export interface AttemptCount {
@@ -22,8 +30,12 @@ export interface AttemptCount {
 }
 
 const DEAD: Verdict = Object.freeze({ kind: 'dead' })
+const CANCELLED: Verdict = Object.freeze({ kind: 'cancelled' })
+const EXPIRED: Verdict = Object.freeze({ kind: 'expired' })
 const HANDED_BACK: Verdict = Object.freeze({ kind: 'handed_back' })
+const LOST: Verdict = Object.freeze({ kind: 'lost' })
 
+/** `now`: milliseconds since 1970. */
 export function decide(
   count: AttemptCount,
   outcome: Outcome,
@@ -35,11 +47,17 @@ export function decide(
     case 'returned':
       return { kind: 'completed', output: outcome.output }
     case 'closed':
-      return HANDED_BACK
+      return outcome.reason === 'lock_lost' ? LOST : HANDED_BACK
+    case 'stopped':
+      return outcome.reason === 'cancelled' ? CANCELLED : HANDED_BACK
+    case 'snoozed':
+      return { kind: 'snoozed', delayMs: outcome.delayMs }
     case 'declared':
       return outcome.failure.retryable ? again(count, policy, now, random, outcome.failure.retryAfterMs) : DEAD
-    case 'panicked':
     case 'timed_out':
+      if (outcome.reason === 'queue') return EXPIRED
+      return outcome.reason === 'deadline' ? DEAD : again(count, policy, now, random)
+    case 'panicked':
       return again(count, policy, now, random)
   }
 }

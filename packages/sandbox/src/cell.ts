@@ -1,5 +1,5 @@
 // One isolate's life in its pool: starting → idle ⇄ busy → ending → gone.
-import type { Log } from '@bullpen/contract'
+import { BullpenError, type Log } from '@bullpen/contract'
 import type { Clock, IsolatedTask } from '@bullpen/engine'
 import type { Death, Isolate, StartIsolate } from './isolate.ts'
 import { type FromIsolate, isSameStart, type StartOf } from './messages.ts'
@@ -154,7 +154,15 @@ export class Cell implements Place {
         this.#runOf(message.of)?.calls.heartbeat()
         return
       case 'progress':
-        void this.#progress(message)
+        void this.#answer(message.call, async () => this.#runOf(message.of)?.calls.progress(message.progress))
+        return
+      case 'enqueue':
+        void this.#answer(message.call, async () => {
+          const { of, task, input, options } = message
+          const run = this.#runOf(of)
+          if (run === undefined) throw ended(of, task)
+          return run.calls.enqueue(task, input, options)
+        })
         return
       case 'log': {
         const fields = unpackFields(message.fields)
@@ -190,15 +198,16 @@ export class Cell implements Place {
     this.#kill('unable_to_start')
   }
 
-  async #progress({ of, call, progress }: FromIsolate & { kind: 'progress' }): Promise<void> {
+  /** A progress report of an attempt that has ended is dropped: another start may be reporting by now. */
+  async #answer(call: number, does: () => Promise<unknown>): Promise<void> {
+    let value: unknown
     let error: PortableError | undefined
     try {
-      // An attempt that has ended owns the task no more: another start may be reporting by now.
-      await this.#runOf(of)?.calls.progress(progress)
+      value = await does()
     } catch (thrown) {
       error = toPortable(thrown)
     }
-    if (this.state !== 'gone') this.#isolate.send({ kind: 'stored', call, error })
+    if (this.state !== 'gone') this.#isolate.send({ kind: 'answer', call, value, error })
   }
 
   #late({ of, error }: FromIsolate & { kind: 'late' }): void {
@@ -234,4 +243,8 @@ export class Cell implements Place {
     this.#gone.resolve()
     this.#host.gone(this, this.#cause ?? death.reason, run?.of)
   }
+}
+
+function ended({ id }: StartOf, task: string): BullpenError {
+  return new BullpenError('wrong_state', `${id} enqueued ${task} after its attempt had ended`)
 }

@@ -136,6 +136,19 @@ export const progress = defineHandler(tasks.progress, here, async ({ input, prog
   return { order }
 })
 
+export const children = defineHandler(tasks.children, here, async ({ input, enqueue }) => {
+  const order: string[] = []
+  for (const key of input.keys) {
+    await enqueue(tasks.context, { a: 1 }, { key }).then(
+      (id) => order.push(id),
+      (error) => order.push(String(error)),
+    )
+  }
+  return { order }
+})
+
+export const snoozing = defineHandler(tasks.snoozing, here, ({ snooze }) => snooze('10m'))
+
 export const log = defineHandler(tasks.log, here, ({ log }) => {
   const cycle: { self?: unknown } = {}
   cycle.self = cycle
@@ -147,14 +160,15 @@ export const log = defineHandler(tasks.log, here, ({ log }) => {
 })
 
 export const context = defineHandler(tasks.context, here, (ctx) => {
-  const { heartbeat, checkpoint, signal, poolSignal, enqueuedAt, startedAt, log, progress, resources, ...rest } = ctx
+  const { heartbeat, checkpoint, signal, poolSignal, enqueuedAt, startedAt, log, progress, resources, ...others } = ctx
+  const { snooze, enqueue, ...rest } = others
   heartbeat()
   checkpoint()
   return {
     ...rest,
     times: [enqueuedAt.getTime(), startedAt.getTime()],
     oneSignal: signal === poolSignal && !signal.aborted,
-    types: [typeof log.info, typeof progress, typeof resources],
+    types: [typeof log.info, typeof progress, typeof resources, typeof snooze, typeof enqueue],
   }
 })
 

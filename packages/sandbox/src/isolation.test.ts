@@ -40,10 +40,22 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
       correlationId: 'c-1',
       times: [1_000, 2_000],
       oneSignal: true,
-      types: ['function', 'function', 'object'],
+      types: ['function', 'function', 'object', 'function', 'function'],
     })
     // heartbeat and checkpoint
     expect(run.beats()).toBe(2)
+  })
+
+  it('enqueues children, and hears of the ones that were refused', async () => {
+    await using rig = openRig(isolation)
+    const run = rig.run(tasks.children, { keys: ['a', 'a'] })
+    expect(await outputOf(run)).toEqual({ order: [expect.stringMatching(/^q-/), 'Error: that key is taken'] })
+    expect(run.enqueued[0]).toEqual(['test.context', { a: 1 }, { key: 'a' }])
+  })
+
+  it('may ask to be started again later', async () => {
+    await using rig = openRig(isolation)
+    expect(await rig.run(tasks.snoozing).outcome).toEqual({ kind: 'snoozed', delayMs: 600_000 })
   })
 
   it('reports progress, and goes on when it is stored', async () => {

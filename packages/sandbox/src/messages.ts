@@ -1,5 +1,5 @@
 // What a pool and its isolates say to each other. An isolate has one task at a time; `of` says which one is meant.
-import type { Log, Progress } from '@bullpen/contract'
+import type { ChildOptions, Log, Progress } from '@bullpen/contract'
 import type { IsolatedTask } from '@bullpen/engine'
 import type { PortableError } from './portable-error.ts'
 import type { PortableFields } from './portable-fields.ts'
@@ -14,8 +14,13 @@ export type ToIsolate =
   /** `aborted`: the signal came before the task did. */
   | { readonly kind: 'run'; readonly task: IsolatedTask; readonly aborted: PortableError | undefined }
   | { readonly kind: 'signal'; readonly reason: PortableError }
-  /** Answers a `progress`, by its number. */
-  | { readonly kind: 'stored'; readonly call: number; readonly error: PortableError | undefined }
+  /** Answers a `progress` or an `enqueue`, by its number. */
+  | {
+      readonly kind: 'answer'
+      readonly call: number
+      readonly value: unknown
+      readonly error: PortableError | undefined
+    }
   /** Closes the resources and ends the isolate. */
   | { readonly kind: 'end' }
 
@@ -28,6 +33,14 @@ export type FromIsolate =
   | { readonly kind: 'imported'; readonly residentBytes: number }
   | { readonly kind: 'heartbeat'; readonly of: StartOf }
   | { readonly kind: 'progress'; readonly of: StartOf; readonly call: number; readonly progress: Progress }
+  | {
+      readonly kind: 'enqueue'
+      readonly of: StartOf
+      readonly call: number
+      readonly task: string
+      readonly input: unknown
+      readonly options: ChildOptions | undefined
+    }
   | {
       readonly kind: 'log'
       /** Undefined: it is the isolate's own. */

@@ -52,6 +52,7 @@ export function openRig(
     run(definition: TaskDefinition, input: unknown = {}, more: Partial<IsolatedTask> = {}) {
       const said = keptLog()
       const progress: Progress[] = []
+      const enqueued: unknown[] = []
       let beats = 0
       const task: IsolatedTask = {
         isolation,
@@ -74,10 +75,15 @@ export function openRig(
           if (at.fraction === 0.9) throw new Error('the store is away')
         },
         heartbeat: () => void beats++,
+        enqueue: async (child: string, childInput: unknown, options: unknown) => {
+          enqueued.push([child, childInput, options])
+          if (enqueued.length > 1) throw new Error('that key is taken')
+          return makeTaskId('q', 999, new Uint8Array(10))
+        },
         log: said.log,
       }
       const { outcome, ...rest } = ends(isolator.run(task, calls))
-      return { ...rest, outcome, task, ...said, progress, beats: () => beats }
+      return { ...rest, outcome, task, ...said, progress, enqueued, beats: () => beats }
     },
     [Symbol.asyncDispose]: () => isolator.close(),
   }
@@ -94,7 +100,7 @@ export async function outputOf<T>(run: {
 }) {
   const outcome = await run.outcome
   if (outcome.kind === 'returned') return outcome.output as T
-  throw new Error(`the task ended as ${outcome.kind}`, { cause: 'error' in outcome ? outcome.error : outcome.reason })
+  throw new Error(`the task ended as ${outcome.kind}`, { cause: 'error' in outcome ? outcome.error : outcome })
 }
 
 /** False also of a process that has ended and that nobody has collected yet, as happens to orphans. */

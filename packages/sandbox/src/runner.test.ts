@@ -1,6 +1,6 @@
 // The engine's runner with real isolates: what loops for ever is ended by its time limit.
 import { makeTaskId } from '@bullpen/contract'
-import { makeRegistry, type RunnerHost, runAttempt } from '@bullpen/engine'
+import { makeRegistry, type RunnerHost, runAttempt, Worker } from '@bullpen/engine'
 import { expect, it } from 'vitest'
 import { catalogue, handlers } from './loops.fixture.ts'
 import { openIsolator } from './open-isolator.ts'
@@ -12,16 +12,18 @@ it('a loop in a process ends within timeout, grace and 250 ms', async () => {
   const isolator = openIsolator({ processes: { max: 1 }, log })
   const events: string[] = []
   const host: RunnerHost = {
-    registry: makeRegistry(catalogue, handlers, [], isolator),
+    registry: makeRegistry(catalogue, handlers, { isolator }),
     context: { run: (attempt, code) => code(attempt), current: () => undefined },
     clock: systemClock,
     random: () => 0.5,
     sink: ({ event }) => events.push(event),
     queue: 'q',
-    limits: { timeoutMs: 'none', graceMs: 'none' },
+    enqueue: async () => {},
+    closedBy: () => undefined,
+    leftovers: new Set(),
+    sha256: () => new Uint8Array(32),
     outputLimitBytes: 1_000,
     process: 'host:1',
-    interruptible: new Set(),
     poolSignal: new AbortController().signal,
     resources: {},
     logFor: () => log,
@@ -38,7 +40,7 @@ it('a loop in a process ends within timeout, grace and 250 ms', async () => {
     progress: async () => {},
   }
   const beganAt = performance.now()
-  const { end } = await runAttempt(taken, host)
+  const { end } = await runAttempt(taken, new Worker(1, systemClock), host)
   const tookMs = performance.now() - beganAt
   await isolator.close()
   expect(end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run' })

@@ -1,12 +1,10 @@
-// The engine's clock, from the machine's; its timers are seconds at most.
+// The engine's clock, from the machine's.
 import { performance } from 'node:perf_hooks'
-import type { Clock } from '@bullpen/engine'
+import { clockFrom } from '@bullpen/engine'
 
-export const systemClock: Clock = {
+export const systemClock = clockFrom({
   now: Date.now,
   monotonic: () => performance.now(),
-  after(ms, callback) {
-    const timer = setTimeout(callback, ms)
-    return () => clearTimeout(timer)
-  },
-}
+  setTimeout,
+  clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
+})

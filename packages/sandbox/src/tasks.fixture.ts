@@ -64,6 +64,12 @@ export const progress = task(
   z.object({ fractions: z.array(z.number()) }),
   z.object({ order: z.unknown() }),
 )
+export const children = task(
+  'test.children',
+  z.object({ keys: z.array(z.string()) }),
+  z.object({ order: z.array(z.string()) }),
+)
+export const snoozing = task('test.snoozing', none, none)
 export const log = task('test.log', none, none)
 export const context = task('test.context', z.object({ a: z.int().default(7) }), z.unknown())
 export const resource = task(

@@ -33,6 +33,8 @@ function levelOf(event: TaskEvent): Level {
       return levelOfEnd(event)
     case 'attempt.late':
     case 'isolate.replaced':
+    case 'task.expired':
+    case 'workers.restarted':
       return 'warn'
     case 'pool.state':
       return event.to === 'RECOVER_ERR' || event.to === 'TERMINATE_TIMEOUT' ? 'error' : 'info'
@@ -41,14 +43,17 @@ function levelOf(event: TaskEvent): Level {
 
 function levelOfEnd({ state, verdict, kind }: EventOf<'attempt.ended'>): Level {
   if (state === 'RECOVER_ERR' || verdict === 'dead') return 'error'
-  if (verdict === 'retrying' || verdict === 'expired') return 'warn'
+  if (verdict === 'retrying' || verdict === 'expired' || verdict === 'lost') return 'warn'
   return state === 'DONE_SUCCESS' && kind === 'short' ? 'debug' : 'info'
 }
 
 function fieldsOf(event: TaskEvent): Fields {
   switch (event.event) {
     case 'task.enqueued':
+    case 'task.expired':
       return { task: event.task, id: event.id, queue: event.queue }
+    case 'workers.restarted':
+      return { queue: event.queue, workers: event.workers, afterMs: event.afterMs }
     case 'attempt.started':
       return { ...aboutAttempt(event), waitedMs: event.waitedMs }
     case 'attempt.ended':
@@ -95,6 +100,10 @@ function messageOf(event: TaskEvent): string {
       return 'handler came back after its attempt had ended; its result is dropped'
     case 'isolate.replaced':
       return 'an isolate is replaced'
+    case 'task.expired':
+      return 'a task expired: it waited longer than its queue timeout'
+    case 'workers.restarted':
+      return 'workers go on after fetching had failed'
     case 'pool.state':
       return `pool is ${event.to}`
   }

@@ -24,6 +24,8 @@ export const LOG_FIELDS = {
   url: 'where this process listens',
   signal: 'that the process was told to end with',
   abandoned: 'how many tasks were still running at the end of the drain',
+  workers: 'how many workers are meant',
+  afterMs: 'how long they waited',
   dropped: 'how many times a line like this was left unsaid since the last one',
   isolation: 'thread or process',
   isolate: 'which thread or child process',

@@ -74,6 +74,30 @@ export const METRICS = {
     labels: ['isolation'],
     help: 'Threads and child processes that ended for another reason than having nothing to do.',
   },
+  bullpen_tasks_expired_total: {
+    type: 'counter',
+    unit: 'tasks',
+    labels: ['queue', 'task'],
+    help: 'Tasks that waited longer than their queue timeout and never started.',
+  },
+  bullpen_workers_restarted_total: {
+    type: 'counter',
+    unit: 'workers',
+    labels: ['queue'],
+    help: 'Workers that went on after what brings them tasks had failed.',
+  },
+  bullpen_worker_state: {
+    type: 'gauge',
+    unit: 'workers',
+    labels: ['queue', 'state'],
+    help: 'Workers of this process in each state.',
+  },
+  bullpen_pool_leftovers: {
+    type: 'gauge',
+    unit: 'attempts',
+    labels: ['queue'],
+    help: 'Handlers that go on although their attempt has ended and their slot is free.',
+  },
   bullpen_pool_workers: {
     type: 'gauge',
     unit: 'workers',

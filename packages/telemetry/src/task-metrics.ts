@@ -28,6 +28,8 @@ export const IS_FAILURE = {
   run: true,
   heartbeat: true,
   deadline: true,
+  queue: false,
+  snoozed: false,
 } as const satisfies Readonly<Record<FailureReason, boolean>>
 
 /** One task's own series, with queue and task already filled in. */
@@ -37,6 +39,7 @@ interface TaskSeries {
   readonly duration: Distribution
   readonly wait: Distribution
   readonly late: Count
+  readonly expired: Count
   readonly ended: (state: AttemptEndState) => (verdict: Consequence) => Count
   readonly failed: (reason: FailureReason) => Count
 }
@@ -44,6 +47,8 @@ interface TaskSeries {
 /** Costs about 0.15 µs for a start and an end together; a task's first event costs some more. */
 export function taskMetrics(registry: Registry): EventSink {
   const seriesOf = taskSeries(registry)
+  const restarts = tallyCounter(registry, 'bullpen_workers_restarted_total')
+  const restarted = remembered((queue: string) => restarts.series({ queue }))
   const replacements = tallyCounter(registry, 'bullpen_isolates_replaced_total')
   const replaced = remembered((isolation: string) => replacements.series({ isolation }))
   return (event: TaskEvent) => {
@@ -61,6 +66,7 @@ export function taskMetrics(registry: Registry): EventSink {
         const task = seriesOf(event.queue, event.task)
         task.ended(event.state)(event.verdict).count++
         task.duration.observe(event.durationMs / 1_000)
+        if (event.verdict === 'expired') task.expired.count++
         if (event.state !== 'DONE_SUCCESS') {
           const reason = event.reason ?? 'declared'
           if (IS_FAILURE[reason]) task.failed(reason).count++
@@ -69,6 +75,12 @@ export function taskMetrics(registry: Registry): EventSink {
       }
       case 'attempt.late':
         seriesOf(event.queue, event.task).late.count++
+        return
+      case 'task.expired':
+        seriesOf(event.queue, event.task).expired.count++
+        return
+      case 'workers.restarted':
+        restarted(event.queue).count += event.workers
         return
       case 'isolate.replaced':
         replaced(event.isolation).count++
@@ -90,6 +102,7 @@ function taskSeries(registry: Registry): (queue: string, task: string) => TaskSe
   const wait = tallyHistogram(registry, 'bullpen_task_wait_seconds')
   const failed = tallyCounter(registry, 'bullpen_attempt_failures_total')
   const late = tallyCounter(registry, 'bullpen_late_results_total')
+  const expired = tallyCounter(registry, 'bullpen_tasks_expired_total')
 
   const make = (queue: string, task: string): TaskSeries => {
     const labels = { queue, task }
@@ -99,6 +112,7 @@ function taskSeries(registry: Registry): (queue: string, task: string) => TaskSe
       duration: duration.series(labels),
       wait: wait.series(labels),
       late: late.series(labels),
+      expired: expired.series(labels),
       ended: remembered((state) => remembered((verdict) => ended.series({ ...labels, state, verdict }))),
       failed: remembered((reason) => failed.series({ ...labels, reason })),
     }

@@ -26,6 +26,8 @@ const EVENTS: readonly TaskEvent[] = [
   { ...ended, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled', verdict: 'cancelled' },
   { ...attempt, event: 'attempt.late', overrunMs: 5 },
   { event: 'isolate.replaced', isolation: 'process', isolate: 'process 7', cause: 'killed' },
+  { ...about, event: 'task.expired' },
+  { event: 'workers.restarted', queue: 'mail', workers: 4, afterMs: 500 },
   { event: 'pool.state', queue: 'mail', from: 'NEW', to: 'BG_RUNNING' },
 ]
 
@@ -131,11 +133,21 @@ describe('telemetry', () => {
   it('reads pools at each scrape, until they are no longer watched', async () => {
     const telemetry = createTelemetry({ role: 'worker', version: '1' })
     let busy = 1
-    const unwatch = telemetry.watchPool({ queue: 'mail', size: () => 4, busy: () => busy, state: () => 'BG_RUNNING' })
+    const unwatch = telemetry.watchPool({
+      queue: 'mail',
+      size: () => 4,
+      busy: () => busy,
+      leftovers: () => 2,
+      state: () => 'BG_RUNNING',
+      workers: () => [{ state: 'IDLE' }, { state: 'WORKING' }, { state: 'WORKING' }],
+    })
     expect(await textOf(telemetry)).toContain('bullpen_pool_workers_busy{queue="mail"} 1')
     busy = 3
     const text = await textOf(telemetry)
     expect(text).toContain('bullpen_pool_workers{queue="mail"} 4')
+    expect(text).toContain('bullpen_pool_leftovers{queue="mail"} 2')
+    expect(text).toContain('bullpen_worker_state{queue="mail",state="WORKING"} 2')
+    expect(text).toContain('bullpen_worker_state{queue="mail",state="TERMINATED"} 0')
     expect(text).toContain('bullpen_pool_workers_busy{queue="mail"} 3')
     expect(text).toContain('bullpen_pool_state{queue="mail",state="BG_RUNNING"} 1')
     expect(text).toContain('bullpen_pool_state{queue="mail",state="SHUTTING_DOWN"} 0')
@@ -174,7 +186,14 @@ describe('telemetry', () => {
 function usedTelemetry(): Telemetry {
   const telemetry = createTelemetry({ role: 'worker', version: '1.2.3' })
   for (const event of EVENTS) telemetry.sink(event)
-  telemetry.watchPool({ queue: 'mail', size: () => 4, busy: () => 1, state: () => 'BG_RUNNING' })
+  telemetry.watchPool({
+    queue: 'mail',
+    size: () => 4,
+    busy: () => 1,
+    leftovers: () => 2,
+    state: () => 'BG_RUNNING',
+    workers: () => [{ state: 'IDLE' }, { state: 'WORKING' }, { state: 'WORKING' }],
+  })
   telemetry.onScrape(() => {
     telemetry.queueTasks('mail', { waiting: 7, dead: 1 })
     telemetry.redisUp(true)

@@ -1,5 +1,12 @@
 // A process's metrics: hears of events, reads gauges at scrape, and writes it all down for Prometheus.
-import { POOL_STATES, type PoolState, TASK_STATUSES, type TaskStatus } from '@bullpen/contract'
+import {
+  POOL_STATES,
+  type PoolState,
+  TASK_STATUSES,
+  type TaskStatus,
+  WORKER_STATES,
+  type WorkerState,
+} from '@bullpen/contract'
 import type { EventSink } from '@bullpen/engine'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { counter, gauge, histogram } from './instruments.ts'
@@ -11,7 +18,10 @@ export interface WatchedPool {
   readonly queue: string
   size(): number
   busy(): number
+  /** Handlers that go on after their attempt has ended. */
+  leftovers(): number
   state(): PoolState
+  workers(): readonly { readonly state: WorkerState }[]
 }
 
 export interface AnsweredRequest {
@@ -93,6 +103,8 @@ function poolGauges(registry: Registry) {
   const workers = gauge(registry, 'bullpen_pool_workers')
   const busy = gauge(registry, 'bullpen_pool_workers_busy')
   const states = gauge(registry, 'bullpen_pool_state')
+  const leftovers = gauge(registry, 'bullpen_pool_leftovers')
+  const workerStates = gauge(registry, 'bullpen_worker_state')
   const watched = new Set<WatchedPool>()
   return {
     watch(pool: WatchedPool): () => void {
@@ -100,12 +112,17 @@ function poolGauges(registry: Registry) {
       return () => watched.delete(pool)
     },
     read(): void {
-      for (const each of [workers, busy, states]) each.reset()
+      for (const each of [workers, busy, states, leftovers, workerStates]) each.reset()
       for (const pool of watched) {
         const { queue } = pool
         const now = pool.state()
         workers.set({ queue }, pool.size())
         busy.set({ queue }, pool.busy())
+        leftovers.set({ queue }, pool.leftovers())
+        const crew = pool.workers()
+        for (const state of WORKER_STATES) {
+          workerStates.set({ queue, state }, crew.filter((worker) => worker.state === state).length)
+        }
         for (const state of POOL_STATES) states.set({ queue, state }, state === now ? 1 : 0)
       }
     },

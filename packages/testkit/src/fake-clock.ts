@@ -12,13 +12,26 @@ export function fakeClock(start = 1_700_000_000_000): FakeClock {
   let now = start
   const timers = new Set<{ readonly at: number; readonly callback: () => void }>()
   const next = (until: number) => [...timers].filter(({ at }) => at <= until).sort((a, b) => a.at - b.at)[0]
+  const after = (ms: number, callback: () => void): (() => void) => {
+    const timer = { at: now + ms, callback }
+    timers.add(timer)
+    return () => timers.delete(timer)
+  }
   return {
     now: () => now,
     monotonic: () => now - start,
-    after(ms, callback) {
-      const timer = { at: now + ms, callback }
-      timers.add(timer)
-      return () => timers.delete(timer)
+    at: (monotonic) => start + monotonic,
+    after,
+    timer(ring) {
+      let stop = (): void => {}
+      return {
+        set(ms) {
+          stop()
+          stop = after(ms, ring)
+        },
+        clear: () => stop(),
+        close: () => stop(),
+      }
     },
     async advance(ms) {
       const until = now + ms

@@ -1,15 +1,6 @@
 // POST /v1/tasks: stores a task and says where to look for it.
-import {
-  type Accepted,
-  BullpenError,
-  contradictionIn,
-  type EnqueueRequest,
-  ID_RANDOM_BYTES,
-  makeTaskId,
-  milliseconds,
-  type TaskDefinition,
-} from '@bullpen/contract'
-import type { NewTask } from '@bullpen/engine'
+import { type Accepted, type EnqueueRequest, ID_RANDOM_BYTES, makeTaskId } from '@bullpen/contract'
+import { newTask } from '@bullpen/engine'
 import type { ApiContext } from '../context.ts'
 import { linksOf } from '../links.ts'
 import { callersId } from '../request-id.ts'
@@ -21,19 +12,11 @@ export function enqueueTask({ catalogue, broker, emit, now, randomBytes }: ApiCo
     const wanted = body as EnqueueRequest
     const definition = catalogue.get(wanted.task)
     const enqueuedAt = now()
-    const task: NewTask = {
+    const task = newTask(definition, wanted.input, wanted, {
       id: makeTaskId(definition.queue, enqueuedAt, randomBytes(ID_RANDOM_BYTES)),
-      task: definition.name,
-      version: definition.version,
-      queue: definition.queue,
-      input: wanted.input,
-      maxAttempts: definition.retry.attempts,
       enqueuedAt,
-      meta: wanted.meta,
       correlationId: callersId(request.headers),
-      delayMs: wanted.delay === undefined ? undefined : milliseconds(wanted.delay, 'delay'),
-      ...limitsOf(wanted, definition),
-    }
+    })
     // Before Redis is asked: should the answer get lost, the problem still names the task.
     request.taskId = task.id
     await broker.enqueue(task)
@@ -43,31 +26,4 @@ export function enqueueTask({ catalogue, broker, emit, now, randomBytes }: ApiCo
     reply.code(202).header('location', links.self)
     return { id: task.id, status, links }
   }
-}
-
-/** @throws BullpenError `invalid_request` for a limit of a short task, and for limits that contradict each other. */
-function limitsOf({ timeout, deadline }: EnqueueRequest, definition: TaskDefinition): CallLimits {
-  const { name, kind } = definition
-  const refuse = (path: string, message: string): never => {
-    throw new BullpenError('invalid_request', message, { faults: [{ path, message }] })
-  }
-  if (kind === 'short' && timeout !== undefined)
-    refuse('timeout', `${name} is a short task: it is not timed, so it takes no timeout`)
-  if (kind === 'short' && deadline !== undefined)
-    refuse('deadline', `${name} is a short task: it is not timed, so it takes no deadline`)
-  const limits = { timeoutMs: ms(timeout, 'timeout'), deadlineMs: ms(deadline, 'deadline') }
-  const { heartbeatMs } = definition
-  const contradiction = contradictionIn({
-    heartbeatMs,
-    timeoutMs: limits.timeoutMs ?? definition.timeoutMs,
-    deadlineMs: limits.deadlineMs ?? definition.deadlineMs,
-  })
-  if (contradiction !== undefined) refuse(timeout === undefined ? 'deadline' : 'timeout', contradiction)
-  return limits
-}
-
-type CallLimits = Pick<NewTask, 'timeoutMs' | 'deadlineMs'>
-
-function ms(limit: string | undefined, name: string): number | 'none' | undefined {
-  return limit === undefined || limit === 'none' ? limit : milliseconds(limit, name)
 }

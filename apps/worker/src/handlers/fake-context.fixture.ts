@@ -37,6 +37,10 @@ export async function runHandler<D extends TaskDefinition, R extends object>(
     log,
     resources,
     progress: async (fraction, note) => onProgress?.(fraction, note),
+    snooze: () => {
+      throw new Error('snoozed')
+    },
+    enqueue: async () => FAKE_ID,
   })
   handler.task.output.parse(output)
   return output

@@ -1,14 +1,21 @@
 // One attempt as its isolate sees it: the context that the handler gets, and whether it is over.
-import type { Log, TaskContext, TaskDefinition } from '@bullpen/contract'
-import type { IsolatedTask } from '@bullpen/engine'
+import {
+  type ChildOptions,
+  type Log,
+  type TaskContext,
+  type TaskDefinition,
+  type TaskId,
+  taskId,
+} from '@bullpen/contract'
+import { type IsolatedTask, Snooze } from '@bullpen/engine'
 import type { StartOf } from '../messages.ts'
 import { packFields } from '../portable-fields.ts'
+import type { Answers } from './answers.ts'
 import type { Channel } from './channel.ts'
-import type { Progresses } from './progresses.ts'
 
 export interface InnerHost {
   readonly channel: Channel
-  readonly progresses: Progresses
+  readonly answers: Answers
   readonly resources: object
 }
 
@@ -58,6 +65,10 @@ export class InnerAttempt {
         this.#beat()
       },
       progress: (fraction, note) => this.#report(fraction, note),
+      snooze: (delay) => {
+        throw new Snooze(delay)
+      },
+      enqueue: (child, childInput, options) => this.#enqueue(child.name, childInput, options),
     }
   }
 
@@ -73,12 +84,21 @@ export class InnerAttempt {
     this.#host.channel.send({ kind: 'heartbeat', of: this.of })
   }
 
+  /** The worker's process checks the input and makes the id: it knows the catalogue, and what was enqueued before. */
+  async #enqueue(task: string, input: unknown, options: ChildOptions | undefined): Promise<TaskId> {
+    const { channel, answers } = this.#host
+    const id = await answers.answered((call) =>
+      channel.send({ kind: 'enqueue', of: this.of, call, task, input, options }),
+    )
+    return taskId(String(id))
+  }
+
   async #report(fraction: number, note: string | undefined): Promise<void> {
     if (!(fraction >= 0 && fraction <= 1)) {
       throw new RangeError(`progress is a fraction from 0 to 1; got ${fraction}`)
     }
-    const { channel, progresses } = this.#host
+    const { channel, answers } = this.#host
     const progress = note === undefined ? { fraction } : { fraction, note: String(note) }
-    await progresses.answered((call) => channel.send({ kind: 'progress', of: this.of, call, progress }))
+    await answers.answered((call) => channel.send({ kind: 'progress', of: this.of, call, progress }))
   }
 }

@@ -7,11 +7,11 @@ import type { ToIsolate } from '../messages.ts'
 import { fromPortable, toPortable } from '../portable-error.ts'
 import { packFields } from '../portable-fields.ts'
 import { packOutcome } from '../portable-outcome.ts'
+import { awaitAnswers } from './answers.ts'
 import { InnerAttempt } from './attempt.ts'
 import { callHandler, importHandler, invalidOutput } from './call-handler.ts'
 import type { Channel } from './channel.ts'
 import { watchEscapes } from './escapes.ts'
-import { awaitProgresses } from './progresses.ts'
 import { type InnerResources, openResources } from './resources.ts'
 
 /** How often a process says how much memory it takes, where its parent can't look it up. */
@@ -19,7 +19,7 @@ const REPORT_EVERY_MS = 50
 
 export function serve(channel: Channel): void {
   const attempts = new AsyncLocalStorage<InnerAttempt>()
-  const progresses = awaitProgresses()
+  const answers = awaitAnswers()
   const handlers = new Map<string, Handler>()
   let resources: InnerResources | undefined
   let current: InnerAttempt | undefined
@@ -75,7 +75,7 @@ export function serve(channel: Channel): void {
         return
       case 'run': {
         const { task, aborted } = message
-        const attempt = new InnerAttempt(task, { channel, progresses, resources: resources?.values ?? {} })
+        const attempt = new InnerAttempt(task, { channel, answers, resources: resources?.values ?? {} })
         if (aborted !== undefined) attempt.abort(fromPortable(aborted))
         current = attempt
         void attempts.run(attempt, () => run(attempt, task))
@@ -87,8 +87,8 @@ export function serve(channel: Channel): void {
         if (attempt !== undefined) attempts.run(attempt, () => attempt.abort(fromPortable(message.reason)))
         return
       }
-      case 'stored':
-        progresses.answer(message.call, message.error && fromPortable(message.error))
+      case 'answer':
+        answers.answer(message.call, message.value, message.error && fromPortable(message.error))
         return
       case 'end':
         void Promise.resolve(resources?.close()).then(() => channel.end())

@@ -1,0 +1,98 @@
+// The feed: brings a pool its tasks from a BullMQ queue, and writes down what is decided about them.
+import type { Log, TaskId } from '@bullpen/contract'
+import type { FedPool, Feed, Work } from '@bullpen/engine'
+import { type Job, Worker } from 'bullmq'
+import type { Redis } from 'ioredis'
+import { workerConnection } from './connection.ts'
+import { DEATHS_AT_MOST } from './deaths.ts'
+import { prefixOf, queueKeys } from './keys.ts'
+import { obey, refuse, taken } from './processor.ts'
+import { quietly } from './quietly.ts'
+import { backoffStrategy } from './retry-seam.ts'
+
+/** With these a killed process's tasks are in work again in about 6 s at the 99th percentile, without false stalls. */
+const LOCK_MS = 5_000
+const LOCK_RENEWAL_MS = 1_000
+const STALL_CHECK_MS = 1_500
+
+export interface FeedOptions {
+  readonly queue: string
+  readonly namespace: string
+  readonly redisUrl: string
+  /** How many tasks are taken at once, until it is resized. */
+  readonly concurrency: number
+  /** How long a completed task is kept, in ms. Dead ones are kept until somebody decides. */
+  readonly keepCompletedMs: number
+  readonly log: Log
+}
+
+/** Opens no connection until it is asked to. */
+export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed {
+  const { queue, namespace, redisUrl, keepCompletedMs, log } = options
+  const keys = queueKeys(namespace, queue)
+  let workers = options.concurrency
+  let opened: { readonly worker: Worker; readonly redis: Redis } | undefined
+
+  const connect = (): { worker: Worker; redis: Redis } => {
+    const redis = workerConnection(redisUrl, log)
+    const store = { redis, keys }
+    // Two parameters: with a third, BullMQ makes a controller for each job, and cancels what the engine is to decide.
+    const processor = (job: Job, token = ''): Promise<unknown> =>
+      work(
+        taken(job),
+        (conclusion) => obey(conclusion, job, token, store),
+        () => refuse(job, token, store),
+      )
+    const worker = new Worker(queue, processor, {
+      connection: redis,
+      prefix: prefixOf(namespace, queue),
+      autorun: false,
+      concurrency: workers,
+      lockDuration: LOCK_MS,
+      lockRenewTime: LOCK_RENEWAL_MS,
+      stalledInterval: STALL_CHECK_MS,
+      maxStalledCount: DEATHS_AT_MOST,
+      removeOnComplete: { age: Math.ceil(keepCompletedMs / 1_000) },
+      settings: { backoffStrategy },
+    })
+    const failed = quietly((err: Error, dropped) => log.error({ err, queue, dropped }, 'the queue reported an error'))
+    worker.on('error', failed)
+    worker.on('lockRenewalFailed', (ids) => {
+      for (const id of ids) pool.lockLost(id as TaskId)
+    })
+    return { worker, redis }
+  }
+
+  return {
+    missing: () => (opened?.redis.status === 'ready' ? undefined : 'Redis is not connected'),
+    async open() {
+      opened?.redis.disconnect()
+      opened = connect()
+      await opened.worker.waitUntilReady()
+    },
+    async run() {
+      try {
+        await opened?.worker.run()
+      } catch (err) {
+        log.error({ err, queue }, 'the pool stopped fetching; it begins again')
+        throw err
+      }
+    },
+    resize(to) {
+      workers = Math.max(1, to)
+      const worker = opened?.worker
+      if (worker === undefined) return
+      if (to === 0) void worker.pause(true)
+      else {
+        worker.concurrency = to
+        if (worker.isPaused()) void worker.resume()
+      }
+    },
+    async stop() {
+      await opened?.worker.close()
+    },
+    close() {
+      opened?.redis.disconnect()
+    },
+  }
+}

@@ -1,0 +1,267 @@
+// A pool: the workers of one process on one queue, from the first fetch to the end of the drain.
+import { BullpenError, isFinal, type PoolState, type TaskId, type TaskRecord } from '@bullpen/contract'
+import { type CancelOutcome, Crew } from './crew.ts'
+import type { Feed, Work } from './feed.ts'
+import { POOL_TRANSITIONS } from './pool-machine.ts'
+import type { NewTask } from './ports.ts'
+import { type RunnerHost, runAttempt } from './runner.ts'
+import { assertTransition } from './state-machine.ts'
+import { withinMs } from './within.ts'
+import type { CloseReason, WorkerStatus } from './worker.ts'
+
+export interface PoolOptions {
+  readonly queue: string
+  /** How many tasks run at once. */
+  readonly concurrency: number
+  readonly host: Omit<RunnerHost, 'queue' | 'poolSignal' | 'leftovers' | 'closedBy'>
+  readonly feed: (work: Work, pool: FedPool) => Feed
+  /** Handlers that go on after their attempt has ended: with more than these the pool takes no more tasks. */
+  readonly maxLeftovers: number
+  /** Closed: the pool drains hard, by itself. */
+  readonly parent?: AbortSignal | undefined
+  /** For a drain by the parent's end. */
+  readonly graceMs: number
+}
+
+/** What a feed may tell its pool. */
+export interface FedPool {
+  /** The task's lock is gone: another process may have it by now. */
+  lockLost(id: TaskId): void
+}
+
+export interface DrainLimits {
+  readonly drainMs: number
+  readonly graceMs: number
+  /** Ends the wait for running tasks at once, as a second signal does. */
+  readonly hurry?: AbortSignal | undefined
+  /** Nobody knows what is broken in this process: the pool ends as RECOVER_ERR, whatever it leaves. */
+  readonly broken?: boolean
+}
+
+/** What a drain left behind. Empty `abandoned`: all ended well. */
+export interface DrainReport {
+  readonly queue: string
+  readonly abandoned: readonly { readonly id: string; readonly task: string }[]
+}
+
+export interface OnlineReport {
+  readonly state: PoolState
+  /** Those of the set that have not ended; empty exactly when the state is ONLINE_DONE. */
+  readonly left: readonly TaskId[]
+}
+
+export interface Pool {
+  readonly queue: string
+  /** Workers that are not told to end. */
+  size(): number
+  busy(): number
+  /** Handlers that go on after their attempt has ended. */
+  leftovers(): number
+  state(): PoolState
+  workers(): readonly WorkerStatus[]
+  /** Undefined: it takes tasks. Otherwise why not. */
+  notReady(): string | undefined
+  /** Waits for the store as long as it takes, then begins to fetch. @throws BullpenError `wrong_state` the second time. */
+  start(): Promise<void>
+  /**
+   * Runs until these tasks have ended, here or elsewhere, and then ends itself: ONLINE_DONE. A drain, or a closed parent,
+   * ends it before: INCOMPLETE_DONE, with what is left. `settled`: as the broker's.
+   *
+   * @throws BullpenError `wrong_state` unless the pool is NEW.
+   */
+  online(
+    tasks: readonly TaskId[],
+    settled: (id: TaskId, signal: AbortSignal) => Promise<TaskRecord | undefined>,
+  ): Promise<OnlineReport>
+  /** Enqueues a task to this pool's queue. @throws BullpenError `wrong_state` unless the pool is BG_RUNNING. */
+  submit(task: NewTask): Promise<void>
+  /** As {@link Crew.stop}. @throws BullpenError `wrong_state` for a worker that is ending, or that there is not. */
+  stopWorker(worker: number, how: 'wait' | 'hard'): void
+  /** Of a task that runs in this pool. */
+  cancel(id: TaskId): CancelOutcome
+  /**
+   * Fetches nothing more; running tasks may finish for `drainMs`; then long ones are signalled and have `graceMs` to end,
+   * and go back to the queue without using up an attempt. Resolves at the latest a second after both. Twice is one drain.
+   */
+  drain(limits: DrainLimits): Promise<DrainReport>
+}
+
+/** What acknowledging takes when nothing runs, and the store answers. */
+const ACKNOWLEDGE_MS = { most: 1_000, least: 250 }
+
+/** Between two starts of a feed that fails: doubled from the first to the last. */
+const RESTART = { firstMs: 500, lastMs: 30_000 }
+
+/** Opens nothing until it is started. */
+export function makePool(options: PoolOptions): Pool {
+  const { queue, concurrency, host, maxLeftovers } = options
+  const closing = new AbortController()
+  const drainBegun = new AbortController()
+  const crew = new Crew(concurrency, host.clock, () => resize())
+  let state: PoolState = 'NEW'
+  let closedBy: CloseReason | undefined
+  let left: readonly TaskId[] = []
+  let opened = false
+  let draining: Promise<DrainReport> | undefined
+  let stopRestart = (): void => {}
+
+  const runner: RunnerHost = {
+    ...host,
+    queue,
+    poolSignal: closing.signal,
+    leftovers: crew.leftovers,
+    closedBy: () => closedBy,
+  }
+
+  const moveTo = (to: PoolState): void => {
+    assertTransition(`the pool of queue '${queue}'`, POOL_TRANSITIONS, state, to)
+    const from = state
+    state = to
+    host.sink({ event: 'pool.state', queue, from, to })
+  }
+  const runs = (): boolean => state === 'BG_RUNNING' || state === 'ONLINE_RUNNING'
+  const isFull = (): boolean => crew.leftoverCount > maxLeftovers
+  const resize = (): void => {
+    if (opened) feed.resize(runs() && !isFull() ? crew.size : 0)
+  }
+  const wrong = (what: string): never => {
+    throw new BullpenError('wrong_state', `the pool of queue '${queue}' is ${state}; ${what}`)
+  }
+
+  const work: Work = async (task, obey, refuse) => {
+    // A fetch may have been under way when the drain began, or a worker was stopped. What it brings is not started.
+    const worker = runs() && !isFull() ? crew.take(task) : undefined
+    if (worker === undefined) return refuse()
+    try {
+      const conclusion = runAttempt(task, worker, runner)
+      return await obey(conclusion instanceof Promise ? await conclusion : conclusion)
+    } finally {
+      crew.release(worker)
+    }
+  }
+  const feed = options.feed(work, { lockLost: (id) => crew.close(id, 'lock_lost') })
+
+  /** Fetches until the drain; a feed that fails is run again after a wait. */
+  const fetchOn = (failures: number): void => {
+    crew.begin()
+    feed.run().catch(() => {
+      if (!runs()) return
+      const workers = crew.failed()
+      const afterMs = Math.min(RESTART.firstMs * 2 ** failures, RESTART.lastMs)
+      stopRestart = host.clock.after(afterMs, () => {
+        host.sink({ event: 'workers.restarted', queue, workers, afterMs })
+        feed.open().then(() => runs() && fetchOn(failures + 1))
+      })
+    })
+  }
+
+  const begin = async (running: 'BG_RUNNING' | 'ONLINE_RUNNING'): Promise<boolean> => {
+    if (opened || state !== 'NEW') wrong('a pool starts once')
+    opened = true
+    await feed.open()
+    // A drain may have come while the store did not.
+    if (state !== 'NEW') return false
+    moveTo(running)
+    fetchOn(0)
+    return true
+  }
+
+  /** Workers end, first those that are idle; what is left of the deadline is for acknowledging. */
+  const wind = async ({ drainMs, graceMs, hurry }: DrainLimits, by: CloseReason): Promise<void> => {
+    const { clock } = host
+    const until = clock.monotonic() + drainMs + graceMs
+    const finished = feed.stop()
+    stopRestart()
+    if (crew.busy > 0 && !(await withinMs(clock, crew.idle(), drainMs, hurry))) {
+      closedBy = by
+      crew.end('TERMINATING_PARENT_CTX_CLOSED')
+      closing.abort(new DOMException(`the pool ends: ${by}`, 'AbortError'))
+      crew.closeAll(by, graceMs)
+      await withinMs(clock, crew.idle(), graceMs + ACKNOWLEDGE_MS.least)
+    }
+    const leftMs = until - clock.monotonic()
+    await withinMs(clock, finished, Math.max(ACKNOWLEDGE_MS.least, Math.min(ACKNOWLEDGE_MS.most, leftMs)))
+    feed.close()
+  }
+
+  const drain = async (limits: DrainLimits, by: CloseReason): Promise<DrainReport> => {
+    const online = state === 'ONLINE_RUNNING'
+    const ended = state === 'ONLINE_DONE'
+    if (!ended) moveTo('SHUTTING_DOWN')
+    drainBegun.abort()
+    if (by === 'parent_closed') closedBy = by
+    crew.end(
+      ended
+        ? 'TERMINATING_TASK_CH_CLOSED'
+        : by === 'drain'
+          ? 'TERMINATING_STOP_SIGNAL'
+          : 'TERMINATING_PARENT_CTX_CLOSED',
+    )
+    if (opened) await wind(limits, by)
+    parent?.removeEventListener('abort', onParent)
+    const abandoned = crew.tasks().map(({ id, task }) => ({ id, task }))
+    if (!ended) moveTo(endState(abandoned.length, limits, online && left.length > 0))
+    return { queue, abandoned }
+  }
+
+  const endState = (abandoned: number, { broken }: DrainLimits, incomplete: boolean): PoolState => {
+    if (broken) return 'RECOVER_ERR'
+    if (abandoned > 0) return 'TERMINATE_TIMEOUT'
+    return incomplete ? 'INCOMPLETE_DONE' : 'SHUTDOWN'
+  }
+
+  const { parent } = options
+  const onParent = (): void => {
+    draining ??= drain({ drainMs: 0, graceMs: options.graceMs }, 'parent_closed')
+  }
+  parent?.addEventListener('abort', onParent, { once: true })
+  if (parent?.aborted) onParent()
+
+  return {
+    queue,
+    size: () => crew.size,
+    busy: () => crew.busy,
+    leftovers: () => crew.leftoverCount,
+    state: () => state,
+    workers: () => crew.status(),
+    notReady() {
+      if (!runs()) return `the pool of queue '${queue}' is ${state}`
+      if (isFull()) {
+        return `the pool of queue '${queue}' takes no tasks: ${crew.leftoverCount} handlers go on after their attempts have ended, ${maxLeftovers} are allowed`
+      }
+      return feed.missing()
+    },
+    async start() {
+      await begin('BG_RUNNING')
+    },
+    async online(tasks, settled) {
+      left = tasks
+      await begin('ONLINE_RUNNING')
+      const look = async (id: TaskId): Promise<void> => {
+        const record = await settled(id, drainBegun.signal)
+        if (record !== undefined && isFinal(record.status)) left = left.filter((other) => other !== id)
+      }
+      await Promise.all(tasks.map(look))
+      if (state === 'ONLINE_RUNNING' && left.length === 0) {
+        moveTo('ONLINE_DONE')
+        draining ??= drain({ drainMs: ACKNOWLEDGE_MS.most, graceMs: options.graceMs }, 'drain')
+      }
+      await draining
+      return { state, left }
+    },
+    async submit(task) {
+      if (state !== 'BG_RUNNING') wrong('it takes no new tasks')
+      await host.enqueue(task)
+    },
+    stopWorker(worker, how) {
+      if (!crew.stop(worker, how))
+        wrong(`its worker ${worker} is ending, or there is none; it began with ${concurrency}`)
+      resize()
+    },
+    cancel: (id) => crew.cancel(id),
+    drain(limits) {
+      draining ??= drain(limits, 'drain')
+      return draining
+    },
+  }
+}
