@@ -40,6 +40,8 @@ interface TaskSeries {
   readonly wait: Distribution
   readonly late: Count
   readonly expired: Count
+  /** The usual end, of {@link ended}. */
+  readonly completed: Count
   readonly ended: (state: AttemptEndState) => (verdict: Consequence) => Count
   readonly failed: (reason: FailureReason) => Count
 }
@@ -64,7 +66,8 @@ export function taskMetrics(registry: Registry): EventSink {
       }
       case 'attempt.ended': {
         const task = seriesOf(event.queue, event.task)
-        task.ended(event.state)(event.verdict).count++
+        if (event.verdict === 'completed') task.completed.count++
+        else task.ended(event.state)(event.verdict).count++
         task.duration.observe(event.durationMs / 1_000)
         if (event.verdict === 'expired') task.expired.count++
         if (event.state !== 'DONE_SUCCESS') {
@@ -113,6 +116,7 @@ function taskSeries(registry: Registry): (queue: string, task: string) => TaskSe
       wait: wait.series(labels),
       late: late.series(labels),
       expired: expired.series(labels),
+      completed: ended.series({ ...labels, state: 'DONE_SUCCESS', verdict: 'completed' }),
       ended: remembered((state) => remembered((verdict) => ended.series({ ...labels, state, verdict }))),
       failed: remembered((reason) => failed.series({ ...labels, reason })),
     }
@@ -127,7 +131,17 @@ function taskSeries(registry: Registry): (queue: string, task: string) => TaskSe
     }
     return (task: string) => byTask.get(task) ?? firstOf(task)
   })
-  return (queue, task) => byQueue(queue)(task)
+  // Tasks come in runs of their like: two comparisons then do for four look-ups.
+  let [lastQueue, lastTask] = ['', '']
+  let last: TaskSeries | undefined
+  return (queue, task) => {
+    if (last === undefined || task !== lastTask || queue !== lastQueue) {
+      last = byQueue(queue)(task)
+      lastQueue = queue
+      lastTask = task
+    }
+    return last
+  }
 }
 
 /** Makes a value once for each key. A Map holds it: joining two keys into one costs more than two look-ups. */
