@@ -1,4 +1,4 @@
-// Worker throughput: a Bullpen pool against a raw BullMQ Worker: same jobs, same options, same Redis, a no-op short task.
+// Worker throughput: a Bullpen pool against a raw BullMQ Worker: same jobs, same options, same Redis, no-op tasks.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
 import { defineCatalogue, defineHandler, defineTask, type Log, makeTaskId } from '@bullpen/contract'
@@ -27,7 +27,17 @@ const noop = defineTask({
   input: z.object({ n: z.int() }),
   output: z.object({ n: z.int() }),
 })
-const catalogue = defineCatalogue(noop)
+/** As any long task: timed, and waited for. */
+const noopLong = defineTask({
+  name: 'bench.noop-long',
+  queue: 'bench',
+  timeout: '1m',
+  input: noop.input,
+  output: noop.output,
+})
+const catalogue = defineCatalogue(noop, noopLong)
+
+type Kind = typeof noop | typeof noopLong
 
 /** Calls `done` at the last of `tasks` calls; the clock runs from the first. */
 function stopwatch(tasks: number) {
@@ -51,34 +61,40 @@ export const noopHandler = defineHandler(noop, import.meta.url, ({ input }) => {
   return { n: input.n }
 })
 
+export const noopLongHandler = defineHandler(noopLong, import.meta.url, async ({ input }) => {
+  watch.tick()
+  return { n: input.n }
+})
+
 /** Enqueues the tasks as the API does, lets `work` have them, and clears up. The very same jobs for either side. */
 async function withTasks(
   redisUrl: string,
+  kind: Kind,
   tasks: number,
   work: (namespace: string) => Promise<number>,
 ): Promise<number> {
   const namespace = `bench-${randomUUID().slice(0, 8)}`
   const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: 65_536, log: silent })
   await reachable(broker.ping)
-  await inParallel(tasks, (n) => broker.enqueue(taskOf(n)))
+  await inParallel(tasks, (n) => broker.enqueue(taskOf(kind, n)))
   const rate = await work(namespace)
   await Promise.all(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
   await broker.close()
   return rate
 }
 
-function taskOf(n: number): NewTask {
+function taskOf(kind: Kind, n: number): NewTask {
   const enqueuedAt = Date.now()
-  const id = makeTaskId(noop.queue, enqueuedAt, randomBytes(10))
-  return newTask(noop, { n }, {}, { id, enqueuedAt, correlationId: undefined })
+  const id = makeTaskId(kind.queue, enqueuedAt, randomBytes(10))
+  return newTask(kind, { n }, {}, { id, enqueuedAt, correlationId: undefined })
 }
 
-const bullpen = (redisUrl: string, tasks: number) =>
-  withTasks(redisUrl, tasks, async (namespace) => {
+const bullpen = (redisUrl: string, kind: Kind, tasks: number) =>
+  withTasks(redisUrl, kind, tasks, async (namespace) => {
     watch = stopwatch(tasks)
     const worker = createWorker({
       catalogue,
-      handlers: { 'bench.noop': noopHandler },
+      handlers: { 'bench.noop': noopHandler, 'bench.noop-long': noopLongHandler },
       config: { redisUrl, namespace, logLevel: 'warn', pools: { bench: CONCURRENCY }, port: 0 },
     })
     await worker.start()
@@ -87,13 +103,17 @@ const bullpen = (redisUrl: string, tasks: number) =>
     return rate
   })
 
-const raw = (redisUrl: string, tasks: number) =>
-  withTasks(redisUrl, tasks, async (namespace) => {
+/** For long tasks with three parameters, which is how a raw worker gets a signal that ends a job. */
+const raw = (redisUrl: string, kind: Kind, tasks: number) =>
+  withTasks(redisUrl, kind, tasks, async (namespace) => {
     const own = stopwatch(tasks)
-    const processor = async (job: { data: { input: { n: number } } }): Promise<{ n: number }> => {
+    type Job = { readonly data: { readonly input: { readonly n: number } } }
+    const short = async (job: Job) => {
       own.tick()
       return { n: job.data.input.n }
     }
+    const long = async (job: Job, _token?: string, _signal?: AbortSignal) => short(job)
+    const processor = kind.kind === 'short' ? short : long
     const connection = new Redis(redisUrl, { maxRetriesPerRequest: null })
     const prefix = `{${namespace}.${noop.queue}}`
     const options = { connection, prefix, concurrency: CONCURRENCY, removeOnComplete: KEEP, ...LOCKS }
@@ -125,10 +145,14 @@ async function reachable(ping: () => Promise<void>): Promise<void> {
 
 /** The noise floor first: raw against raw tells how far equal things differ here. */
 export async function* benchWorker(redisUrl: string): AsyncGenerator<Result> {
-  await bullpen(redisUrl, WARM_UP_TASKS)
-  const tasks = Math.ceil((await raw(redisUrl, WARM_UP_TASKS)) * SECONDS_A_SIDE)
-  const ours: Side = () => bullpen(redisUrl, tasks)
-  const theirs: Side = () => raw(redisUrl, tasks)
-  yield resultOf('worker', 'noise (raw against raw)', 'tasks/s', await measurePairs(PAIRS, theirs, theirs))
-  yield resultOf('worker', 'short', 'tasks/s', await measurePairs(PAIRS, ours, theirs))
+  for (const kind of [noop, noopLong]) {
+    await bullpen(redisUrl, kind, WARM_UP_TASKS)
+    const tasks = Math.ceil((await raw(redisUrl, kind, WARM_UP_TASKS)) * SECONDS_A_SIDE)
+    const ours: Side = () => bullpen(redisUrl, kind, tasks)
+    const theirs: Side = () => raw(redisUrl, kind, tasks)
+    if (kind === noop) {
+      yield resultOf('worker', 'noise (raw against raw)', 'tasks/s', await measurePairs(PAIRS, theirs, theirs))
+    }
+    yield resultOf('worker', kind.kind, 'tasks/s', await measurePairs(PAIRS, ours, theirs))
+  }
 }

@@ -2,6 +2,7 @@
 import {
   type Accepted,
   BullpenError,
+  type CallOptions,
   type Duration,
   type InputOf,
   isFinal,
@@ -32,13 +33,7 @@ export interface ClientOptions {
   readonly fetch?: typeof globalThis.fetch
 }
 
-export interface EnqueueOptions {
-  /** The caller's own labels: at most 16. */
-  readonly meta?: Readonly<Record<string, string>>
-  /** Earliest start, from now. */
-  readonly delay?: Duration
-  /** Run timeout of each attempt; replaces the definition's. */
-  readonly timeout?: Limit
+export interface EnqueueOptions extends CallOptions {
   readonly signal?: AbortSignal
 }
 
@@ -117,8 +112,8 @@ export function createClient(options: ClientOptions): Client {
   }
 
   const client: Client = {
-    async enqueue(definition, input, { meta, delay, timeout, signal } = {}) {
-      const body = { task: definition.name, input, meta, delay, timeout }
+    async enqueue(definition, input, { signal, ...call } = {}) {
+      const body = { task: definition.name, input, ...call }
       return (await send(transport, { method: 'POST', path: 'v1/tasks', body, timeoutMs, signal })) as Accepted
     },
 
