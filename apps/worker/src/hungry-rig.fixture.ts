@@ -1,0 +1,67 @@
+// One worker process for hungry and modest tasks, in a namespace of its own, and what a test does with it.
+import { spawn } from 'node:child_process'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { openBroker } from '@bullpen/bullmq'
+import { type Log, makeTaskId, type TaskId, type TaskRecord } from '@bullpen/contract'
+import { amount, eventually } from '@bullpen/testkit'
+import { inject } from 'vitest'
+import { hungryTasks } from './hungry.fixture.ts'
+import { processTree } from './process-tree.fixture.ts'
+
+export interface Wanted {
+  readonly task: string
+  readonly n: number
+  readonly ms?: number
+}
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** In ms; tasks that have not ended by then are given as they stand. */
+const PATIENCE = amount({ small: 50_000, full: 12 * 60_000 })
+
+export type HungryRig = Awaited<ReturnType<typeof startHungryWorker>>
+
+/** Resolves when the worker is ready. */
+export async function startHungryWorker() {
+  const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
+  const broker = openBroker({ redisUrl, namespace, queues: hungryTasks.queues, sizeLimit: 10_000, log: silent })
+  const program = new URL('./hungry-worker.fixture.ts', import.meta.url).pathname
+  const worker = spawn(process.execPath, [program, redisUrl, namespace], { env: { PATH: process.env['PATH'] } })
+  const exited = new Promise<number | null>((resolve) => worker.once('exit', (code) => resolve(code)))
+  let output = ''
+  for (const stream of [worker.stdout, worker.stderr]) stream.on('data', (chunk) => (output += chunk))
+  const url = await eventually(() => /"url":"([^"]+)".*worker ready/.exec(output)?.[1])
+
+  async function enqueue({ task, ...input }: Wanted): Promise<TaskId> {
+    const id = makeTaskId('hungry', Date.now(), randomBytes(10))
+    const unset = { meta: undefined, correlationId: undefined, delayMs: undefined, timeoutMs: undefined }
+    const kind = { task, version: 1, queue: 'hungry', maxAttempts: 1, deadlineMs: undefined }
+    await broker.enqueue({ ...kind, ...unset, id, input, enqueuedAt: Date.now() })
+    return id
+  }
+
+  return {
+    exited,
+    output: () => output,
+    isAlive: () => worker.exitCode === null && worker.signalCode === null,
+    readiness: () => fetch(`${url}/readyz`).then(({ status }) => status),
+    resources: () => processTree(worker.pid ?? 0),
+    drain: () => void worker.kill('SIGTERM'),
+
+    /** Enqueues them in this order; resolves when all have ended. */
+    async run(tasks: readonly Wanted[]): Promise<readonly (TaskRecord | undefined)[]> {
+      const patience = AbortSignal.timeout(PATIENCE)
+      const ids: TaskId[] = []
+      for (const task of tasks) ids.push(await enqueue(task))
+      const records: (TaskRecord | undefined)[] = []
+      for (const id of ids) records.push(await broker.settled(id, patience))
+      return records
+    },
+
+    async close() {
+      worker.kill('SIGKILL')
+      await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
+      await broker.close()
+    },
+  }
+}
