@@ -1,4 +1,4 @@
-// A worker process for the hungry tasks: four at once.
+// A worker process for the hungry tasks: two at once, so that the tests beside it get something of the machine.
 import * as handlers from './hungry.fixture.ts'
 import { createWorker, runUntilSignalled } from './index.ts'
 
@@ -15,6 +15,6 @@ const worker = createWorker({
     'modest.inline': handlers.doublesHere,
     'modest.process': handlers.doublesThere,
   },
-  config: { redisUrl, namespace, port: 0, drainTimeout: '5s', grace: '2s', pools: { hungry: 4 } },
+  config: { redisUrl, namespace, port: 0, drainTimeout: '5s', grace: '2s', pools: { hungry: 2 } },
 })
 process.exit(await runUntilSignalled(worker))
