@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
 import { type Log, makeTaskId, type TaskId, type TaskRecord } from '@bullpen/contract'
+import { newTask } from '@bullpen/engine'
 import { amount, eventually } from '@bullpen/testkit'
 import { inject } from 'vitest'
 import { hungryTasks } from './hungry.fixture.ts'
@@ -37,9 +38,8 @@ export async function startHungryWorker() {
 
   async function enqueue({ task, ...input }: Wanted): Promise<TaskId> {
     const id = makeTaskId('hungry', Date.now(), randomBytes(10))
-    const unset = { meta: undefined, correlationId: undefined, delayMs: undefined, timeoutMs: undefined }
-    const kind = { task, version: 1, queue: 'hungry', maxAttempts: 1, deadlineMs: undefined }
-    const wanted = { ...kind, ...unset, id, input, enqueuedAt: Date.now() }
+    const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
+    const wanted = newTask(hungryTasks.get(task), input, {}, origin)
     await patiently(() => broker.enqueue(wanted).then(() => id))
     return id
   }
