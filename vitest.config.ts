@@ -1,4 +1,5 @@
 // Runs every test of the repository: files in parallel, one shared Redis server, the slowest ten printed at the end.
+import type { Scale } from '@bullpen/testkit'
 import { defineConfig } from 'vitest/config'
 
 declare module 'vitest' {
@@ -8,15 +9,21 @@ declare module 'vitest' {
   }
 }
 
-export default defineConfig({
+/** A full run's tests may take this long, in ms: it is there to end what hangs, and not to judge. */
+const FULL_TIMEOUT = 15 * 60_000
+
+const scaleOf = (mode: string): Scale => (mode === 'full' ? 'full' : 'small')
+
+export default defineConfig(({ mode }) => ({
   test: {
     include: ['{packages,apps}/*/src/**/*.test.ts', 'scripts/**/*.test.mjs', 'k8s/**/*.test.ts', 'docs/**/*.test.ts'],
     globalSetup: ['scripts/test-redis.mjs'],
     reporters: ['default', './scripts/reporter.mjs'],
     passWithNoTests: false,
     allowOnly: false,
-    testTimeout: 20_000,
-    hookTimeout: 60_000,
+    provide: { scale: scaleOf(mode) },
+    testTimeout: mode === 'full' ? FULL_TIMEOUT : 20_000,
+    hookTimeout: mode === 'full' ? FULL_TIMEOUT : 60_000,
     maxWorkers: 3,
   },
-})
+}))

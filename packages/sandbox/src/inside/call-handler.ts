@@ -3,6 +3,7 @@ import { type Handler, handlerIn, TaskError } from '@bullpen/contract'
 import { declared, type IsolatedTask, type Outcome, outcomeOfThrow } from '@bullpen/engine'
 import type { z } from 'zod'
 import type { InnerAttempt } from './attempt.ts'
+import { namingRefusedMemory } from './refused-memory.ts'
 
 /** @throws whatever the module throws, BullpenError `invalid_handler` when it exports no handler of this task. */
 export async function importHandler({ module, task }: IsolatedTask): Promise<Handler> {
@@ -25,7 +26,7 @@ export async function callHandler(handler: Handler, attempt: InnerAttempt): Prom
     )
   } catch (thrown) {
     try {
-      return outcomeOfThrow(thrown, classify)
+      return namingRefusedMemory(outcomeOfThrow(thrown, classify))
     } catch (cause) {
       // A classifier that itself throws has found nothing: its own error is what an engineer should look at.
       const error = new Error(`the classifier of ${name} threw: ${String(cause)}`, { cause })

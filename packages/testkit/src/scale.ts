@@ -1,0 +1,21 @@
+// How much a test does: little in `npm test`, the full amount in `npm run test:full`.
+import { inject } from 'vitest'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** `full` in `npm run test:full`. */
+    scale: Scale
+  }
+}
+
+export type Scale = 'small' | 'full'
+
+/** The amount for this run: `amount({ small: 20, full: 200 })` attempts. */
+export function amount(of: Readonly<Record<Scale, number>>): number {
+  return of[inject('scale')]
+}
+
+/** That many seeds, from 1: those of a small run are the first of a full one, and one that fails can be run by its number. */
+export function seeds(of: Readonly<Record<Scale, number>>): readonly number[] {
+  return Array.from({ length: amount(of) }, (_, at) => at + 1)
+}
