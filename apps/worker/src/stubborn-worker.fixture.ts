@@ -9,6 +9,7 @@ import openers, { inProcess, processHandler } from './isolated.fixture.ts'
 const schemas = { input: z.object({ ms: z.int() }), output: z.object({ start: z.int() }) }
 const listening = defineTask({ name: 'slow.listening', queue: 'slow', timeout: '1m', ...schemas })
 const deaf = defineTask({ name: 'slow.deaf', queue: 'slow', timeout: '1m', ...schemas })
+const short = defineTask({ name: 'slow.short', queue: 'slow', kind: 'short', ...schemas })
 
 const escapeTimer = defineTask({ name: 'slow.escape-timer', queue: 'slow', timeout: '1m', grace: '50ms', ...schemas })
 const escapePromise = defineTask({
@@ -25,6 +26,7 @@ const escapeAbort = defineTask({ name: 'slow.escape-abort', queue: 'slow', timeo
 export const slowTasks = defineCatalogue(
   listening,
   deaf,
+  short,
   escapeTimer,
   escapePromise,
   escapeEvent,
@@ -40,6 +42,10 @@ if (process.argv[1] === import.meta.filename) {
   const handlers = {
     'slow.listening': defineHandler(listening, import.meta.url, async ({ input, start, signal }) => {
       await sleep(input.ms, undefined, { signal })
+      return { start }
+    }),
+    'slow.short': defineHandler(short, import.meta.url, async ({ input, start }) => {
+      await sleep(input.ms)
       return { start }
     }),
     'slow.deaf': defineHandler(deaf, import.meta.url, async ({ input, start }) => {

@@ -73,10 +73,28 @@ describe('a worker process', () => {
     expect((await broker.find(id))?.starts).toBe(2)
   })
 
-  it('abandons what does not listen: exits in time with 1, names it in the log, and another process recovers it', async () => {
+  it('hands back a long task that does not listen, and exits in time with 0: no attempt used', async () => {
     const { start, enqueue, active, settled } = await slowQueue()
     const worker = await start()
     const id = await enqueue('slow.deaf', 3_000)
+    await active(id)
+    const began = performance.now()
+    worker.child.kill('SIGTERM')
+    expect(await worker.exited).toBe(0)
+    expect(performance.now() - began).toBeLessThan(2_000)
+    await start()
+    expect(await settled(id)).toMatchObject({
+      status: 'completed',
+      starts: 2,
+      attempts: 1,
+      history: [{ state: 'TERMINATED_CTX_CLOSED', reason: 'drain' }, { state: 'DONE_SUCCESS', start: 2 }],
+    })
+  })
+
+  it('abandons a short task that does not end: exits in time with 1, names it in the log, and another process recovers it', async () => {
+    const { start, enqueue, active, settled } = await slowQueue()
+    const worker = await start()
+    const id = await enqueue('slow.short', 3_000)
     await active(id)
     const began = performance.now()
     worker.child.kill('SIGTERM')
