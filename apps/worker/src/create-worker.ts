@@ -1,26 +1,24 @@
 // A worker process: pools on the catalogue's queues, with their resources, probes, metrics and drain.
 import { createHash, randomUUID } from 'node:crypto'
-import { availableParallelism, hostname } from 'node:os'
+import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openBroker, openFeed } from '@bullpen/bullmq'
 import {
-  BullpenError,
   type Catalogue,
   type Handlers,
   type Log,
   milliseconds,
-  nearest,
   type Resources,
+  type TaskId,
   VERSION,
 } from '@bullpen/contract'
 import {
+  type Broker,
   chargeEscape,
   checkSettings,
   type DrainReport,
   type EscapeFate,
   type EventSink,
-  type Isolator,
-  type Limits,
   type Middleware,
   makePool,
   makeRegistry,
@@ -31,8 +29,9 @@ import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry'
 import { attemptContext } from './attempt-context.ts'
 import { type Probes, serveProbes } from './probes.ts'
 import { type OpenResources, openResources, type ResourceOpeners } from './resource-stack.ts'
-import { CLOSING_MS, WORKER_RULES, WORKER_SETTINGS, type WorkerConfig, type WorkerSettings } from './settings.ts'
+import { CLOSING_MS, WORKER_RULES, WORKER_SETTINGS, type WorkerConfig } from './settings.ts'
 import { systemClock } from './system-clock.ts'
+import { byQueue, defaultLimits, isolatorFor, poolSizes } from './worker-plan.ts'
 
 export interface WorkerOptions<C extends Catalogue, R extends Resources> {
   readonly catalogue: C
@@ -59,6 +58,11 @@ export interface DrainOptions {
   readonly broken?: boolean
 }
 
+export interface DrainEnd {
+  /** What still ran at the end, and will be recovered by others. */
+  readonly abandoned: DrainReport['abandoned']
+}
+
 export interface BullpenWorker {
   /**
    * Opens resources, then probes, then connects to Redis and begins to fetch. Resolves with the address of probes and
@@ -66,10 +70,19 @@ export interface BullpenWorker {
    */
   start(): Promise<{ readonly url: string }>
   /**
+   * As `start`, until these tasks have ended, here or elsewhere; then drains itself. A drain, or a closed parent, ends it
+   * before. Other tasks of the same queues are worked as well. `left`: those of the set that have not ended.
+   *
+   * @throws BullpenError `queue_not_found` for a task of a queue that this process does not work.
+   */
+  online(tasks: readonly TaskId[]): Promise<DrainEnd & { readonly left: readonly TaskId[] }>
+  /**
    * Not ready → fetch nothing more → wait → at the deadline signal → grace → hand back → close resources and
    * connections. Resolves within drainTimeout + grace + 2 s. Twice is one drain.
    */
-  drain(how?: DrainOptions): Promise<{ readonly abandoned: DrainReport['abandoned'] }>
+  drain(how?: DrainOptions): Promise<DrainEnd>
+  /** Resolves when a drain has ended, whoever began it. */
+  readonly ended: Promise<DrainEnd>
   /**
    * Charges an error that escaped a handler to its attempt. Called by {@link runUntilSignalled}; a program with a life of
    * its own calls it from its uncaughtException and unhandledRejection, and drains and exits on `unattributed`.
@@ -108,24 +121,16 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   )
   const registry = makeRegistry(catalogue, handlers, { middleware, limits: defaultLimits(settings), isolator })
   const graceMs = milliseconds(settings.grace)
-  const feedOptions = {
-    namespace: settings.namespace,
-    redisUrl: settings.redisUrl,
-    keepCompletedMs: milliseconds(settings.keepCompleted),
-    log,
-  }
-  const broker = openBroker({
-    ...feedOptions,
-    queues: catalogue.queues,
-    sizeLimit: settings.childLimit,
-    onExpired: (expired) => sink({ event: 'task.expired', ...expired }),
-  })
+  const { namespace, redisUrl } = settings
+  const keepCompletedMs = milliseconds(settings.keepCompleted)
+  let broker: Broker | undefined
   let pools: readonly Pool[] = []
   let resources: OpenResources<R> | undefined
   let probes: Probes | undefined
-  let drained: Promise<{ abandoned: DrainReport['abandoned'] }> | undefined
+  let drained: Promise<DrainEnd> | undefined
+  const ended = Promise.withResolvers<DrainEnd>()
 
-  const openPools = (values: R): readonly Pool[] =>
+  const openPools = (values: R, tasks: Broker): readonly Pool[] =>
     [...sizes].map(([queue, concurrency]) => {
       const pool = makePool({
         queue,
@@ -133,14 +138,14 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
         maxLeftovers: settings.maxLeftovers,
         graceMs,
         parent: options.parent,
-        feed: (work, fed) => openFeed({ ...feedOptions, queue, concurrency }, work, fed),
+        feed: (work, fed) => openFeed({ queue, concurrency, namespace, redisUrl, keepCompletedMs, log }, work, fed),
         host: {
           registry,
           context,
           clock: systemClock,
           random: Math.random,
           sink,
-          enqueue: (task) => broker.enqueue(task),
+          enqueue: (task) => tasks.enqueue(task),
           sha256: (text) => createHash('sha256').update(text).digest(),
           outputLimitBytes: settings.outputLimit,
           process: process_,
@@ -157,17 +162,48 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     return pools.map((pool) => pool.notReady()).find((why) => why !== undefined)
   }
 
-  const drain = async (how: DrainOptions): Promise<{ abandoned: DrainReport['abandoned'] }> => {
-    const limits = { drainMs: milliseconds(settings.drainTimeout), graceMs, ...how }
-    const reports = await Promise.all(pools.map((pool) => pool.drain(limits)))
+  const open = async (): Promise<{ url: string; tasks: Broker }> => {
+    resources = await openResources(options.resources ?? ({} as ResourceOpeners<R>), log)
+    try {
+      probes = await serveProbes({ notReady, exposition: telemetry.exposition }, settings)
+    } catch (error) {
+      await close()
+      throw error
+    }
+    broker = openBroker({
+      namespace,
+      redisUrl,
+      log,
+      queues: catalogue.queues,
+      sizeLimit: settings.childLimit,
+      onExpired: (expired) => sink({ event: 'task.expired', ...expired }),
+    })
+    pools = openPools(resources.values, broker)
+    options.parent?.addEventListener('abort', () => void drain({}), { once: true })
+    if (options.parent?.aborted) void drain({})
+    return { url: probes.url, tasks: broker }
+  }
+
+  /** Handlers use all this until they end, and probes tell of the drain until it is over. */
+  const close = async (): Promise<void> => {
     await isolator?.close()
-    await broker.close()
-    // Handlers use resources until they end, and probes tell of the drain until it is over.
+    await broker?.close()
     await Promise.race([resources?.close(), sleep(CLOSING_MS, undefined, { ref: false })])
     await probes?.close()
+  }
+
+  const drainOnce = async (how: DrainOptions): Promise<DrainEnd> => {
+    const limits = { drainMs: milliseconds(settings.drainTimeout), graceMs, ...how }
+    const reports = await Promise.all(pools.map((pool) => pool.drain(limits)))
+    await close()
     const abandoned = reports.flatMap((report) => report.abandoned)
     for (const { id, task } of abandoned) log.error({ id, task }, 'abandoned: still running at the end of the drain')
     return { abandoned }
+  }
+  const drain = (how: DrainOptions): Promise<DrainEnd> => {
+    drained ??= drainOnce(how)
+    drained.then(ended.resolve, () => {})
+    return drained
   }
 
   return {
@@ -177,61 +213,22 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
       if (fate === 'late') log.warn({ err }, 'an error escaped a handler after its attempt had ended')
       return fate
     },
+    ended: ended.promise,
     async start() {
-      resources = await openResources(options.resources ?? ({} as ResourceOpeners<R>), log)
-      try {
-        probes = await serveProbes({ notReady, exposition: telemetry.exposition }, settings)
-        pools = openPools(resources.values)
-        await Promise.all(pools.map((pool) => pool.start()))
-      } catch (error) {
-        await isolator?.close()
-        await broker.close()
-        await probes?.close()
-        await resources.close()
-        throw error
-      }
-      return { url: probes.url }
+      const { url } = await open()
+      await Promise.all(pools.map((pool) => pool.start()))
+      return { url }
     },
-    drain(how = {}) {
-      drained ??= drain(how)
-      return drained
+    async online(tasks) {
+      const sets = [...byQueue(tasks, sizes)]
+      const { url, tasks: broker } = await open()
+      log.info({ url }, 'working a given set of tasks')
+      const reports = await Promise.all(
+        sets.map(([queue, ids]) => pools.find((pool) => pool.queue === queue)?.online(ids, broker.settled)),
+      )
+      const { abandoned } = await drain({})
+      return { left: reports.flatMap((report) => report?.left ?? []), abandoned }
     },
-  }
-}
-
-/** Every queue of the catalogue unless the settings name some; 0 is cores x 2 (row P11 of the seeds). */
-function poolSizes(catalogue: Catalogue, { pools }: WorkerSettings): ReadonlyMap<string, number> {
-  const wanted = pools ?? Object.fromEntries(catalogue.queues.map((queue) => [queue, 0]))
-  const unknown = Object.keys(wanted).find((queue) => !catalogue.queues.includes(queue))
-  if (unknown !== undefined) {
-    const near = nearest(unknown, catalogue.queues) ?? catalogue.queues.join(', ')
-    throw new BullpenError(
-      'invalid_configuration',
-      `pools (BULLPEN_WORKER_POOLS) names the queue '${unknown}', which no task of the catalogue uses; did you mean ${near}?`,
-    )
-  }
-  return new Map(Object.entries(wanted).map(([queue, size]) => [queue, size === 0 ? availableParallelism() * 2 : size]))
-}
-
-/** Made only where a task asks for it. As many isolates as isolated tasks can run at once: none of them waits for one. */
-function isolatorFor(
-  catalogue: Catalogue,
-  sizes: ReadonlyMap<string, number>,
-  open: (most: number) => Isolator,
-): Isolator | undefined {
-  const isolated = catalogue.definitions.filter(({ isolation }) => isolation !== 'inline')
-  const queues = new Set(isolated.map(({ queue }) => queue))
-  const most = [...queues].reduce((sum, queue) => sum + (sizes.get(queue) ?? 0), 0)
-  return isolated.length === 0 ? undefined : open(Math.max(1, most))
-}
-
-function defaultLimits(settings: WorkerSettings): Limits {
-  const ms = (limit: string): number | 'none' => (limit === 'none' ? limit : milliseconds(limit))
-  return {
-    timeoutMs: ms(settings.taskTimeout),
-    heartbeatMs: ms(settings.heartbeatTimeout),
-    queueMs: ms(settings.queueTimeout),
-    deadlineMs: ms(settings.deadline),
-    graceMs: milliseconds(settings.grace),
+    drain: (how = {}) => drain(how),
   }
 }

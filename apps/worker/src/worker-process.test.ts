@@ -87,7 +87,10 @@ describe('a worker process', () => {
       status: 'completed',
       starts: 2,
       attempts: 1,
-      history: [{ state: 'TERMINATED_CTX_CLOSED', reason: 'drain' }, { state: 'DONE_SUCCESS', start: 2 }],
+      history: [
+        { state: 'TERMINATED_CTX_CLOSED', reason: 'drain' },
+        { state: 'DONE_SUCCESS', start: 2 },
+      ],
     })
   })
 

@@ -1,0 +1,89 @@
+// A worker that is given a set of tasks: it ends when they have, and never says that all went well with some left.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { openBroker } from '@bullpen/bullmq'
+import { defineCatalogue, defineHandler, defineTask, type Log, makeTaskId, type TaskId } from '@bullpen/contract'
+import { newTask } from '@bullpen/engine'
+import { eventually } from '@bullpen/testkit'
+import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { createWorker } from './create-worker.ts'
+import { runUntilSignalled } from './run-until-signalled.ts'
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
+const page = defineTask({
+  name: 'batch.page',
+  queue: 'batch',
+  timeout: '1m',
+  retry: { attempts: 1 },
+  input: z.object({ n: z.int() }),
+  output: z.object({ n: z.int() }),
+})
+const catalogue = defineCatalogue(page)
+
+async function batch(handle: (n: number, signal: AbortSignal) => Promise<void>, parent?: AbortSignal) {
+  const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
+  const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, log: silent })
+  onTestFinished(async () => {
+    await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
+    await broker.close()
+  })
+  await eventually(() => broker.ping().then(() => true))
+  const worker = createWorker({
+    catalogue,
+    handlers: {
+      'batch.page': defineHandler(page, import.meta.url, async ({ input, signal }) => {
+        await handle(input.n, signal)
+        return input
+      }),
+    },
+    ...(parent && { parent }),
+    config: { redisUrl, namespace, pools: { batch: 2 }, port: 0, logLevel: 'silent', grace: '200ms' },
+  })
+  const enqueue = async (n: number): Promise<TaskId> => {
+    const id = makeTaskId('batch', Date.now(), randomBytes(10))
+    await broker.enqueue(newTask(page, { n }, {}, { id, enqueuedAt: Date.now(), correlationId: undefined }))
+    return id
+  }
+  return { broker, worker, ids: await Promise.all(Array.from({ length: 10 }, (_, n) => enqueue(n))) }
+}
+
+const aborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+
+describe('a worker with a given set of tasks', () => {
+  it('ends by itself when all of them have ended, failed ones too, and exits with 0', async () => {
+    const { broker, worker, ids } = await batch(async (n) => {
+      if (n === 3) throw new Error('torn')
+    })
+    expect(await runUntilSignalled(worker, { only: ids })).toBe(0)
+    const statuses = await Promise.all(ids.map(async (id) => (await broker.find(id))?.status))
+    expect(statuses.filter((status) => status === 'completed')).toHaveLength(9)
+    expect(statuses[3]).toBe('dead')
+  })
+
+  it('whose parent closes says what is left, hands back what ran, and exits with 1', async () => {
+    const parent = new AbortController()
+    let done = 0
+    const { broker, worker, ids } = await batch(async (n, signal) => {
+      if (n >= 4) await aborted(signal)
+      done++
+    }, parent.signal)
+    const code = runUntilSignalled(worker, { only: ids })
+    await eventually(() => done === 4)
+    parent.abort()
+    expect(await code).toBe(1)
+    const statuses = await Promise.all(ids.map(async (id) => (await broker.find(id))?.status))
+    expect(statuses).toEqual([...Array(4).fill('completed'), ...Array(6).fill('waiting')])
+  })
+
+  it('refuses a task of a queue that it does not work', async () => {
+    const { worker } = await batch(async () => {})
+    const id = makeTaskId('elsewhere', 1, new Uint8Array(10))
+    await expect(worker.online([id])).rejects.toMatchObject({ code: 'queue_not_found' })
+  })
+
+  it('has nothing to do with an empty set', async () => {
+    const { worker } = await batch(async () => {})
+    expect(await worker.online([])).toEqual({ left: [], abandoned: [] })
+  })
+})

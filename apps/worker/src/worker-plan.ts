@@ -1,0 +1,58 @@
+// What a worker process is to be, worked out from its catalogue and settings: pools, isolates, limits.
+import { availableParallelism } from 'node:os'
+import { BullpenError, type Catalogue, milliseconds, nearest, readTaskId, type TaskId } from '@bullpen/contract'
+import type { Isolator, Limits } from '@bullpen/engine'
+import type { WorkerSettings } from './settings.ts'
+
+/** Every queue of the catalogue unless the settings name some; 0 is cores x 2 (row P11 of the seeds). */
+export function poolSizes(catalogue: Catalogue, { pools }: WorkerSettings): ReadonlyMap<string, number> {
+  const wanted = pools ?? Object.fromEntries(catalogue.queues.map((queue) => [queue, 0]))
+  const unknown = Object.keys(wanted).find((queue) => !catalogue.queues.includes(queue))
+  if (unknown !== undefined) {
+    const near = nearest(unknown, catalogue.queues) ?? catalogue.queues.join(', ')
+    throw new BullpenError(
+      'invalid_configuration',
+      `pools (BULLPEN_WORKER_POOLS) names the queue '${unknown}', which no task of the catalogue uses; did you mean ${near}?`,
+    )
+  }
+  return new Map(Object.entries(wanted).map(([queue, size]) => [queue, size === 0 ? availableParallelism() * 2 : size]))
+}
+
+/** Made only where a task asks for it. As many isolates as isolated tasks can run at once: none of them waits for one. */
+export function isolatorFor(
+  catalogue: Catalogue,
+  sizes: ReadonlyMap<string, number>,
+  open: (most: number) => Isolator,
+): Isolator | undefined {
+  const isolated = catalogue.definitions.filter(({ isolation }) => isolation !== 'inline')
+  const queues = new Set(isolated.map(({ queue }) => queue))
+  const most = [...queues].reduce((sum, queue) => sum + (sizes.get(queue) ?? 0), 0)
+  return isolated.length === 0 ? undefined : open(Math.max(1, most))
+}
+
+export function defaultLimits(settings: WorkerSettings): Limits {
+  const ms = (limit: string): number | 'none' => (limit === 'none' ? limit : milliseconds(limit))
+  return {
+    timeoutMs: ms(settings.taskTimeout),
+    heartbeatMs: ms(settings.heartbeatTimeout),
+    queueMs: ms(settings.queueTimeout),
+    deadlineMs: ms(settings.deadline),
+    graceMs: milliseconds(settings.grace),
+  }
+}
+
+/** The ids of each queue. @throws BullpenError `queue_not_found` for one that this process has no pool for. */
+export function byQueue(tasks: readonly TaskId[], sizes: ReadonlyMap<string, number>): ReadonlyMap<string, TaskId[]> {
+  const found = new Map<string, TaskId[]>()
+  for (const id of tasks) {
+    const queue = readTaskId(id)?.queue ?? ''
+    if (!sizes.has(queue)) {
+      throw new BullpenError(
+        'queue_not_found',
+        `the task ${id} is of the queue '${queue}'; this process works ${[...sizes.keys()].join(', ')}`,
+      )
+    }
+    found.set(queue, [...(found.get(queue) ?? []), id])
+  }
+  return found
+}
