@@ -27,6 +27,7 @@ import {
 import { openIsolator } from '@bullpen/sandbox'
 import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry'
 import { attemptContext } from './attempt-context.ts'
+import { type LoopWatch, watchLoop } from './loop-watch/index.ts'
 import { type Probes, serveProbes } from './probes.ts'
 import { type OpenResources, openResources, type ResourceOpeners } from './resource-stack.ts'
 import { CLOSING_MS, WORKER_RULES, WORKER_SETTINGS, type WorkerConfig } from './settings.ts'
@@ -101,7 +102,8 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   const { catalogue, handlers, middleware = [] } = options
   const settings = checkSettings(WORKER_SETTINGS, WORKER_RULES, options.config ?? {})
   const sizes = poolSizes(catalogue, settings)
-  const log = createLog({ level: settings.logLevel, name: 'bullpen-worker' })
+  const logAs = { level: settings.logLevel, name: 'bullpen-worker' }
+  const log = createLog(logAs)
   const telemetry = createTelemetry({ role: 'worker', version: VERSION })
   const tell = logEvents(log)
   const sink: EventSink = (event) => {
@@ -127,6 +129,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   let pools: readonly Pool[] = []
   let resources: OpenResources<R> | undefined
   let probes: Probes | undefined
+  let loopWatch: LoopWatch | undefined
   let drained: Promise<DrainEnd> | undefined
   const ended = Promise.withResolvers<DrainEnd>()
 
@@ -164,6 +167,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
 
   const open = async (): Promise<{ url: string; tasks: Broker }> => {
     resources = await openResources(options.resources ?? ({} as ResourceOpeners<R>), log)
+    loopWatch = watchLoop({ warnAfter: settings.loopBlockWarning, context, sink, log, logAs })
     try {
       probes = await serveProbes({ notReady, exposition: telemetry.exposition }, settings)
     } catch (error) {
@@ -190,6 +194,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     await broker?.close()
     await Promise.race([resources?.close(), sleep(CLOSING_MS, undefined, { ref: false })])
     await probes?.close()
+    await loopWatch?.end()
   }
 
   const drainOnce = async (how: DrainOptions): Promise<DrainEnd> => {

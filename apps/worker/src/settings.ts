@@ -1,7 +1,7 @@
 // The worker's settings: what each is called, what it may be, and which of them contradict each other.
 
 import { REDIS_SETTINGS } from '@bullpen/bullmq'
-import { contradictionIn, milliseconds, QUEUE_NAME } from '@bullpen/contract'
+import { contradictionIn, type Duration, milliseconds, QUEUE_NAME } from '@bullpen/contract'
 import {
   type PartialSettings,
   type SettingsOf,
@@ -12,13 +12,18 @@ import {
 import { LOG_SETTINGS } from '@bullpen/telemetry'
 import { z } from 'zod'
 
-const durationSchema = z.string().superRefine((text, context) => {
-  try {
-    milliseconds(text)
-  } catch (error) {
-    context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : String(error) })
-  }
-})
+function durationFrom(shortest: Duration) {
+  return z.string().superRefine((text, context) => {
+    try {
+      if (milliseconds(text) >= milliseconds(shortest)) return
+      context.addIssue({ code: 'custom', message: `the shortest is '${shortest}'` })
+    } catch (error) {
+      context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : String(error) })
+    }
+  })
+}
+
+const durationSchema = durationFrom('1ms')
 
 /** 0 is cores x 2. */
 const concurrencySchema = wholeNumber(0, 10_000)
@@ -105,6 +110,11 @@ export const WORKER_SETTINGS = {
     env: 'BULLPEN_WORKER_OUTPUT_LIMIT',
     schema: wholeNumber(1_024, 16_777_216).default(262_144),
     help: 'The largest output of a task as JSON, in bytes; a larger one is a panic, invalid_output.',
+  },
+  loopBlockWarning: {
+    env: 'BULLPEN_WORKER_LOOP_BLOCK_WARNING',
+    schema: z.union([z.literal('none'), durationFrom('500ms')]).default('1s'),
+    help: 'How long the event loop may stand still before the log names the task that blocks it.',
   },
   host: {
     env: 'BULLPEN_WORKER_HOST',

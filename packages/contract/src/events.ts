@@ -56,4 +56,15 @@ export type TaskEvent =
   | (AboutTask & { readonly event: 'task.expired' })
   /** A pool's fetching failed and begins again; its workers were RECOVER_ERR for so long. */
   | { readonly event: 'workers.restarted'; readonly queue: string; readonly workers: number; readonly afterMs: number }
+  /** The event loop turns again after a block that was told of; the rest says which attempt held it, where that is known. */
+  | {
+      readonly event: 'loop.blocked'
+      readonly task: string | undefined
+      readonly id: string | undefined
+      readonly start: number | undefined
+      readonly attempt: number | undefined
+      /** Function, file and line. */
+      readonly place: string | undefined
+      readonly blockedMs: number
+    }
   | { readonly event: 'pool.state'; readonly queue: string; readonly from: PoolState; readonly to: PoolState }

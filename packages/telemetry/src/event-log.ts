@@ -35,6 +35,7 @@ function levelOf(event: TaskEvent): Level {
     case 'isolate.replaced':
     case 'task.expired':
     case 'workers.restarted':
+    case 'loop.blocked':
       return 'warn'
     case 'pool.state':
       return event.to === 'RECOVER_ERR' || event.to === 'TERMINATE_TIMEOUT' ? 'error' : 'info'
@@ -72,9 +73,15 @@ function fieldsOf(event: TaskEvent): Fields {
       return { ...aboutAttempt(event), overrunMs: event.overrunMs }
     case 'isolate.replaced':
       return { isolation: event.isolation, isolate: event.isolate, cause: event.cause }
+    case 'loop.blocked':
+      return fieldsOfBlock(event)
     case 'pool.state':
       return { queue: event.queue, from: event.from, to: event.to }
   }
+}
+
+function fieldsOfBlock({ task, id, start, attempt, place, blockedMs }: EventOf<'loop.blocked'>): Fields {
+  return { task, id, start, attempt, place, blockedMs: Math.round(blockedMs) }
 }
 
 function aboutAttempt({
@@ -104,6 +111,8 @@ function messageOf(event: TaskEvent): string {
       return 'a task expired: it waited longer than its queue timeout'
     case 'workers.restarted':
       return 'workers go on after fetching had failed'
+    case 'loop.blocked':
+      return 'the event loop was blocked, and turns again'
     case 'pool.state':
       return `pool is ${event.to}`
   }

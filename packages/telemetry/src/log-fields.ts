@@ -14,6 +14,8 @@ export const LOG_FIELDS = {
   waitedMs: "from the moment that the task was ready to the handler's start",
   delayMs: 'until the next attempt',
   overrunMs: "from the attempt's end to the handler's late return",
+  blockedMs: 'how long the event loop has stood still',
+  place: 'the function, file and line that held it',
   from: 'the state that a pool was in',
   to: 'the state that a pool is in now',
   correlationId: 'follows one request through every line',

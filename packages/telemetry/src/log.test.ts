@@ -50,6 +50,11 @@ describe('event lines', () => {
       { event: 'isolate.replaced', isolation: 'thread', isolate: 'thread 7', cause: 'killed' },
       'warn',
     ],
+    [
+      'a blocked event loop',
+      { event: 'loop.blocked', ...about, start: 2, attempt: 1, place: 'spin (/spin.ts:7)', blockedMs: 1_500 },
+      'warn',
+    ],
     ['a late result', { ...long, event: 'attempt.late', overrunMs: 9 }, 'warn'],
     ['an enqueued task', { ...about, event: 'task.enqueued' }, 'debug'],
     ['a pool that drains', { event: 'pool.state', queue: 'mail', from: 'BG_RUNNING', to: 'SHUTTING_DOWN' }, 'info'],

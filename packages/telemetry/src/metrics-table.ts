@@ -3,7 +3,7 @@
 export interface MetricRow {
   readonly type: 'counter' | 'gauge' | 'histogram'
   /** The base unit of its values. */
-  readonly unit: 'seconds' | 'tasks' | 'attempts' | 'workers' | 'requests' | 'reads' | 'flag'
+  readonly unit: 'seconds' | 'tasks' | 'attempts' | 'workers' | 'requests' | 'reads' | 'blocks' | 'flag'
   readonly labels: readonly string[]
   readonly help: string
   /** Upper bounds; for histograms. */
@@ -97,6 +97,12 @@ export const METRICS = {
     unit: 'attempts',
     labels: ['queue'],
     help: 'Handlers that go on although their attempt has ended and their slot is free.',
+  },
+  bullpen_loop_blocks_total: {
+    type: 'counter',
+    unit: 'blocks',
+    labels: ['task'],
+    help: 'Times that the event loop stood still for longer than loopBlockWarning, by the task that held it; empty where none did.',
   },
   bullpen_pool_workers: {
     type: 'gauge',

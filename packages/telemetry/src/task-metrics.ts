@@ -8,6 +8,8 @@ import type { Count, Distribution } from './tally.ts'
 /** Names beyond this many share one series: a queue that foreign producers write to must not fill Prometheus. */
 const MOST_TASK_NAMES = 500
 const OTHER_TASKS = 'other'
+/** As Prometheus has it, a label that is empty is absent. */
+const NO_TASK = ''
 
 export type FailureReason = EndReason | 'declared'
 
@@ -53,6 +55,8 @@ export function taskMetrics(registry: Registry): EventSink {
   const restarted = remembered((queue: string) => restarts.series({ queue }))
   const replacements = tallyCounter(registry, 'bullpen_isolates_replaced_total')
   const replaced = remembered((isolation: string) => replacements.series({ isolation }))
+  const blocks = tallyCounter(registry, 'bullpen_loop_blocks_total')
+  const blocked = remembered((task: string) => blocks.series({ task }))
   return (event: TaskEvent) => {
     switch (event.event) {
       case 'task.enqueued':
@@ -87,6 +91,10 @@ export function taskMetrics(registry: Registry): EventSink {
         return
       case 'isolate.replaced':
         replaced(event.isolation).count++
+        return
+      case 'loop.blocked':
+        // Attempts run only for tasks of the catalogue, so that its names bound the series.
+        blocked(event.task ?? NO_TASK).count++
         return
       case 'pool.state':
         // pools are read at scrape: see Telemetry.watchPool

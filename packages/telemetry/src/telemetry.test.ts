@@ -17,6 +17,8 @@ const ended = {
   delayMs: undefined,
 } as const satisfies TaskEvent
 
+const block = { task: 'receipt.send', id: 'mail-1', start: 1, attempt: 1, place: 'spin (/spin.ts:7)', blockedMs: 1_500 }
+
 const EVENTS: readonly TaskEvent[] = [
   { ...about, event: 'task.enqueued' },
   { ...attempt, event: 'attempt.started', waitedMs: 3 },
@@ -28,6 +30,8 @@ const EVENTS: readonly TaskEvent[] = [
   { event: 'isolate.replaced', isolation: 'process', isolate: 'process 7', cause: 'killed' },
   { ...about, event: 'task.expired' },
   { event: 'workers.restarted', queue: 'mail', workers: 4, afterMs: 500 },
+  { ...block, event: 'loop.blocked' },
+  { ...block, event: 'loop.blocked', task: undefined },
   { event: 'pool.state', queue: 'mail', from: 'NEW', to: 'BG_RUNNING' },
 ]
 
@@ -85,6 +89,8 @@ describe('telemetry', () => {
     expect(text).toContain(of('RECOVER_ERR', 'dead'))
     expect(text).toContain(of('TERMINATED_STOP_SIGNAL', 'cancelled'))
     expect(text).toContain('bullpen_isolates_replaced_total{isolation="process"} 1')
+    expect(text).toContain('bullpen_loop_blocks_total{task="receipt.send"} 1')
+    expect(text).toContain('bullpen_loop_blocks_total{task=""} 1')
     expect(text).toContain('bullpen_late_results_total{queue="mail",task="receipt.send"} 1')
   })
 

@@ -218,6 +218,13 @@ export const overview = dashboard({
           queries: [query('nodejs_eventloop_lag_p99_seconds and on (instance) bullpen_build_info', '{{instance}}')],
         },
         {
+          title: 'Event loop blocked',
+          description:
+            'Times per second that it stood still for longer than loopBlockWarning, by task; the log has the line.',
+          unit: 'ops',
+          queries: [query(`sum by (task) (rate(bullpen_loop_blocks_total[${RATE}]))`, '{{task}}')],
+        },
+        {
           title: 'Memory',
           description: 'Resident, by process.',
           unit: 'bytes',

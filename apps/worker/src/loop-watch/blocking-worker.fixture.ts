@@ -1,0 +1,61 @@
+// A worker process whose handlers hold the event loop: for ever, for a time, in native code, and one that lets it turn.
+import { execFileSync } from 'node:child_process'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
+import { z } from 'zod'
+import { createWorker, runUntilSignalled } from '../index.ts'
+
+const schemas = { input: z.object({ ms: z.int() }), output: z.object({ start: z.int() }) }
+const about = { queue: 'slow', timeout: '1m', ...schemas } as const
+const forEver = defineTask({ name: 'block.for-ever', ...about })
+const aTime = defineTask({ name: 'block.a-time', ...about })
+const native = defineTask({ name: 'block.native', ...about })
+const yielding = defineTask({ name: 'block.not', ...about })
+const waiting = defineTask({ name: 'block.waiting', ...about })
+
+export const blockingTasks = defineCatalogue(forEver, aTime, native, yielding, waiting)
+
+function spin(ms: number): number {
+  const until = performance.now() + ms
+  let turns = 0
+  while (performance.now() < until) turns++
+  return turns
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const handlers = {
+    'block.for-ever': defineHandler(forEver, import.meta.url, async ({ input }) => {
+      await sleep(input.ms)
+      while (true) {}
+    }),
+    'block.a-time': defineHandler(aTime, import.meta.url, async ({ input, start }) => {
+      await sleep(20)
+      spin(input.ms)
+      return { start }
+    }),
+    'block.native': defineHandler(native, import.meta.url, async ({ input, start }) => {
+      await sleep(20)
+      execFileSync('sleep', [String(input.ms / 1_000)])
+      return { start }
+    }),
+    'block.not': defineHandler(yielding, import.meta.url, async ({ input, start }) => {
+      const until = performance.now() + input.ms
+      while (performance.now() < until) {
+        spin(30)
+        await nextTurn()
+      }
+      return { start }
+    }),
+    'block.waiting': defineHandler(waiting, import.meta.url, async ({ input, start }) => {
+      await sleep(input.ms)
+      return { start }
+    }),
+  }
+  const [redisUrl, namespace, loopBlockWarning] = process.argv.slice(2)
+  const config = { redisUrl, namespace, port: 0, drainTimeout: '500ms', grace: '500ms', pools: { slow: 4 } } as const
+  process.exit(
+    await runUntilSignalled(
+      createWorker({ catalogue: blockingTasks, handlers, config: { ...config, loopBlockWarning } }),
+    ),
+  )
+}
