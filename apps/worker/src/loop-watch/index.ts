@@ -12,7 +12,7 @@ const SOURCE = new URL('./thread-entry.ts', import.meta.url)
 /** As source in the repository, compiled beside this file in what is published. */
 const ENTRY = new URL(SOURCE.href.replace(/\.ts$/, extname(import.meta.url)))
 /** What the thread may take to end by itself; it has nothing to wait for. */
-const ENDING_MS = 1_000
+const ENDING_MS = 500
 
 let watches = 0
 

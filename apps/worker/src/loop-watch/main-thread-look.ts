@@ -22,14 +22,21 @@ export async function lookAtMainThread(hook: string, signal: AbortSignal): Promi
   const { Session } = await import('node:inspector')
   const session = new Session()
   session.connectToMainThread()
+  const leaving = new AbortController()
   try {
-    return await sightingOf(session, hook, signal)
+    return await sightingOf(session, hook, signal, leaving.signal)
   } finally {
+    leaving.abort()
     await leave(session)
   }
 }
 
-function sightingOf(session: Session, hook: string, signal: AbortSignal): Promise<Sighting | undefined> {
+function sightingOf(
+  session: Session,
+  hook: string,
+  signal: AbortSignal,
+  left: AbortSignal,
+): Promise<Sighting | undefined> {
   return new Promise((resolve, reject) => {
     const expression = `globalThis[Symbol.for(${JSON.stringify(hook)})]?.()`
     const question = { expression, silent: true }
@@ -44,9 +51,8 @@ function sightingOf(session: Session, hook: string, signal: AbortSignal): Promis
       // Told before our own request was answered: it stands at somebody's breakpoint, and must stay there.
       if (!asked) return resolve(undefined)
       let sighting: Sighting = { attempt: undefined, place: placeOf(params.callFrames, (script) => urls.get(script)) }
-      const goOn = (): void => session.post('Debugger.resume')
       const longest = setTimeout(() => {
-        goOn()
+        session.post('Debugger.resume')
         resolve(sighting)
       }, HOLD_MS)
       // Disabled before it has really gone on, V8's debugger keeps a request to stop, for whoever enables it next.
@@ -56,9 +62,11 @@ function sightingOf(session: Session, hook: string, signal: AbortSignal): Promis
       })
       // Evaluated outside the frame: Node's own frames see no globals, and a handler's may hide them.
       session.post('Runtime.evaluate', question, (error, answer: Runtime.EvaluateReturnType) => {
+        // After leaving, this is called with an error, and the session can post no more.
+        if (left.aborted) return
         const told: unknown = error === null ? answer.result.value : undefined
         if (typeof told === 'string') sighting = { ...sighting, attempt: JSON.parse(told) as AttemptInLoop }
-        goOn()
+        session.post('Debugger.resume')
       })
     })
     // Both at once: where native code ends, the first thing that runs is to stop.
@@ -72,9 +80,9 @@ function sightingOf(session: Session, hook: string, signal: AbortSignal): Promis
 
 /** Disconnecting alone would let the main thread go, too; asking first also takes back a request that is still waiting. */
 async function leave(session: Session): Promise<void> {
-  const left = new Promise<void>((resolve) => {
+  const disabled = new Promise<void>((resolve) => {
     session.post('Debugger.disable', () => resolve())
   })
-  await Promise.race([left, sleep(HOLD_MS, undefined, { ref: false })])
+  await Promise.race([disabled, sleep(HOLD_MS, undefined, { ref: false })])
   session.disconnect()
 }
