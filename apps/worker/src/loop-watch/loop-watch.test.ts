@@ -44,7 +44,7 @@ async function worker(loopBlockWarning: string) {
       .split('\n')
       .filter((line) => line.endsWith('}') && line.includes(message))
       .map((line) => JSON.parse(line) as Line)
-  const [ready] = await eventually(() => lines('worker ready').length > 0 && lines('worker ready'))
+  const [ready] = await eventually(() => lines('worker ready').length > 0 && lines('worker ready'), 15_000)
   return {
     child,
     lines,
@@ -71,7 +71,7 @@ describe('a handler that never lets the event loop turn', () => {
     await eventually(() => lines('attempt started').some((line) => line['id'] === innocent))
     const id = await enqueue('block.for-ever', 50)
     const [first, second] = await eventually(() => {
-      const named = lines('event loop is blocked').filter((line) => line['place'] !== undefined)
+      const named = lines('event loop is blocked').filter((line) => line['id'] === id)
       return named.length > 1 && named
     })
     const who = { name: 'bullpen-worker', task: 'block.for-ever', id, start: 1, attempt: 1 }
@@ -80,7 +80,6 @@ describe('a handler that never lets the event loop turn', () => {
     expect(second).toMatchObject({ ...who, place, level: 'error' })
     expect(first?.['blockedMs']).toBeGreaterThanOrEqual(500)
     expect(second?.['blockedMs']).toBeGreaterThanOrEqual(1_000)
-    expect(lines('event loop is blocked')[0]).toMatchObject({ level: 'warn' })
   })
 })
 
@@ -89,10 +88,10 @@ describe('a handler that blocks the event loop for a time', () => {
     const { url, enqueue, lines, ended, drain, complaints } = await worker('500ms')
     const id = await enqueue('block.a-time', 2_000)
     await ended(id)
-    const [over] = await eventually(() => lines('turns again').length > 0 && lines('turns again'))
+    const over = await eventually(() => lines('turns again').find((line) => line['id'] === id))
     const who = { task: 'block.a-time', id, start: 1, attempt: 1, place: `spin (${lineWith('turns++')})` }
     expect(over).toMatchObject({ ...who, level: 'warn' })
-    expect(over?.['blockedMs']).toBeGreaterThanOrEqual(1_950)
+    expect(over['blockedMs']).toBeGreaterThanOrEqual(1_950)
     expect(lines('event loop is blocked')).toContainEqual(expect.objectContaining(who))
     const metrics = await (await fetch(`${url}/metrics`)).text()
     expect(metrics).toContain('bullpen_loop_blocks_total{task="block.a-time"} 1')
@@ -105,7 +104,7 @@ describe('a handler that blocks the event loop for a time', () => {
     const { enqueue, lines, ended, drain } = await worker('500ms')
     const id = await enqueue('block.native', 2_500)
     await ended(id)
-    const [over] = await eventually(() => lines('turns again').length > 0 && lines('turns again'))
+    const over = await eventually(() => lines('turns again').find((line) => line['id'] === id))
     expect(over).toMatchObject({ task: 'block.native', id, place: lineWith('execFileSync(') })
     expect(lines('blocked in native code')).not.toEqual([])
     expect(await drain()).toBe(0)
@@ -114,9 +113,10 @@ describe('a handler that blocks the event loop for a time', () => {
 
 describe('what is not a block', () => {
   it('is work that lets the loop turn', async () => {
-    const { enqueue, lines, ended, drain } = await worker('500ms')
-    await ended(await enqueue('block.not', 2_000))
-    expect(lines('event loop')).toEqual([])
+    const { enqueue, lines, ended, drain } = await worker('1.5s')
+    const id = await enqueue('block.not', 3_000)
+    await ended(id)
+    expect(lines('event loop').filter((line) => line['id'] === id)).toEqual([])
     expect(await drain()).toBe(0)
   })
 
