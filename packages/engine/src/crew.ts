@@ -63,20 +63,20 @@ export class Crew {
     return this.#workers.flatMap(({ task }) => (task === undefined ? [] : [task]))
   }
 
-  /** All workers become idle. Once at the start, and after {@link failed}. */
-  begin(): void {
+  /** All workers become idle: at the start, and after {@link failed}. Returns how many had failed. */
+  begin(): number {
+    const failed = this.#workers.filter(({ state }) => state === 'RECOVER_ERR').length
     for (const worker of this.#workers) {
       if (worker.state !== 'NEW' && worker.state !== 'RECOVER_ERR') continue
       worker.moveTo('IDLE')
       this.#idle.push(worker)
     }
+    return failed
   }
 
-  /** What brings tasks has failed: idle workers can't go on until it is there again. Returns how many. */
-  failed(): number {
-    const idle = this.#idle.splice(0)
-    for (const worker of idle) worker.moveTo('RECOVER_ERR')
-    return idle.length
+  /** What brings tasks has failed: idle workers can't go on until it is there again. */
+  failed(): void {
+    for (const worker of this.#idle.splice(0)) worker.moveTo('RECOVER_ERR')
   }
 
   /** An idle worker for this task, or undefined when there is none. */

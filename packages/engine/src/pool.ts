@@ -1,7 +1,8 @@
 // A pool: the workers of one process on one queue, from the first fetch to the end of the drain.
-import { BullpenError, isFinal, type PoolState, type TaskId, type TaskRecord } from '@bullpen/contract'
+import { BullpenError, type PoolState, type TaskId } from '@bullpen/contract'
 import { type CancelOutcome, Crew } from './crew.ts'
 import type { Feed, Work } from './feed.ts'
+import { type OnlineSet, onlineSet, type Settled } from './online-set.ts'
 import { POOL_TRANSITIONS } from './pool-machine.ts'
 import type { NewTask } from './ports.ts'
 import { type RunnerHost, runAttempt } from './runner.ts'
@@ -17,7 +18,7 @@ export interface PoolOptions {
   readonly feed: (work: Work, pool: FedPool) => Feed
   /** Handlers that go on after their attempt has ended: with more than these the pool takes no more tasks. */
   readonly maxLeftovers: number
-  /** Closed: the pool drains hard, by itself. */
+  /** Closed: the pool drains hard, by itself; a drain that is under way waits no longer. */
   readonly parent?: AbortSignal | undefined
   /** For a drain by the parent's end. */
   readonly graceMs: number
@@ -46,7 +47,10 @@ export interface DrainReport {
 
 export interface OnlineReport {
   readonly state: PoolState
-  /** Those of the set that have not ended; empty exactly when the state is ONLINE_DONE. */
+  /**
+   * Those of the set that have not ended, or that nobody could be asked about. None when the state is ONLINE_DONE, or
+   * SHUTDOWN, when the last of them ended during a drain; some when it is INCOMPLETE_DONE.
+   */
   readonly left: readonly TaskId[]
 }
 
@@ -64,15 +68,12 @@ export interface Pool {
   /** Waits for the store as long as it takes, then begins to fetch. @throws BullpenError `wrong_state` the second time. */
   start(): Promise<void>
   /**
-   * Runs until these tasks have ended, here or elsewhere, and then ends itself: ONLINE_DONE. A drain, or a closed parent,
-   * ends it before: INCOMPLETE_DONE, with what is left. `settled`: as the broker's.
+   * Runs until these tasks have ended, here or elsewhere, and then ends itself: ONLINE_DONE. A drain, a closed parent, or a
+   * task that is not there at all, ends it before: INCOMPLETE_DONE, with what is left.
    *
    * @throws BullpenError `wrong_state` unless the pool is NEW.
    */
-  online(
-    tasks: readonly TaskId[],
-    settled: (id: TaskId, signal: AbortSignal) => Promise<TaskRecord | undefined>,
-  ): Promise<OnlineReport>
+  online(tasks: readonly TaskId[], settled: Settled): Promise<OnlineReport>
   /** Enqueues a task to this pool's queue. @throws BullpenError `wrong_state` unless the pool is BG_RUNNING. */
   submit(task: NewTask): Promise<void>
   /** As {@link Crew.stop}. @throws BullpenError `wrong_state` for a worker that is ending, or that there is not. */
@@ -81,7 +82,8 @@ export interface Pool {
   cancel(id: TaskId): CancelOutcome
   /**
    * Fetches nothing more; running tasks may finish for `drainMs`; then long ones are signalled and have `graceMs` to end,
-   * and go back to the queue without using up an attempt. Resolves at the latest a second after both. Twice is one drain.
+   * and go back to the queue without using up an attempt. Resolves at the latest a second after both; an online pool that
+   * looks once more at what is left, two. Twice is one drain.
    */
   drain(limits: DrainLimits): Promise<DrainReport>
 }
@@ -89,18 +91,18 @@ export interface Pool {
 /** What acknowledging takes when nothing runs, and the store answers. */
 const ACKNOWLEDGE_MS = { most: 1_000, least: 250 }
 
-/** Between two starts of a feed that fails: doubled from the first to the last. */
+/** Between two starts of a feed that fails: doubled from the first to the last; anew once it has run for that long. */
 const RESTART = { firstMs: 500, lastMs: 30_000 }
 
 /** Opens nothing until it is started. */
 export function makePool(options: PoolOptions): Pool {
-  const { queue, concurrency, host, maxLeftovers } = options
+  const { queue, concurrency, host, maxLeftovers, parent } = options
   const closing = new AbortController()
   const drainBegun = new AbortController()
   const crew = new Crew(concurrency, host.clock, () => resize())
   let state: PoolState = 'NEW'
   let closedBy: CloseReason | undefined
-  let left: readonly TaskId[] = []
+  let online: OnlineSet | undefined
   let opened = false
   let draining: Promise<DrainReport> | undefined
   let stopRestart = (): void => {}
@@ -141,38 +143,50 @@ export function makePool(options: PoolOptions): Pool {
   }
   const feed = options.feed(work, { lockLost: (id) => crew.close(id, 'lock_lost') })
 
-  /** Fetches until the drain; a feed that fails is run again after a wait. */
-  const fetchOn = (failures: number): void => {
-    crew.begin()
-    feed.run().catch(() => {
+  /** Fetches until the drain; a feed that fails is run again after a wait. Returns how many workers had failed. */
+  const fetchOn = (failures: number): number => {
+    const workers = crew.begin()
+    const since = host.clock.monotonic()
+    // A worker may have been stopped while there was no feed to tell.
+    resize()
+    feed.run().catch(() => restart(host.clock.monotonic() - since > RESTART.lastMs ? 0 : failures))
+    return workers
+  }
+
+  const restart = (failures: number): void => {
+    if (!runs()) return
+    crew.failed()
+    const afterMs = Math.min(RESTART.firstMs * 2 ** failures, RESTART.lastMs)
+    const again = (): void => {
       if (!runs()) return
-      const workers = crew.failed()
-      const afterMs = Math.min(RESTART.firstMs * 2 ** failures, RESTART.lastMs)
-      stopRestart = host.clock.after(afterMs, () => {
-        host.sink({ event: 'workers.restarted', queue, workers, afterMs })
-        feed.open().then(() => runs() && fetchOn(failures + 1))
-      })
+      const workers = fetchOn(failures + 1)
+      host.sink({ event: 'workers.restarted', queue, workers, afterMs })
+    }
+    stopRestart = host.clock.after(afterMs, () => {
+      feed.open().then(again, () => restart(failures + 1))
     })
   }
 
-  const begin = async (running: 'BG_RUNNING' | 'ONLINE_RUNNING'): Promise<boolean> => {
+  const begin = async (running: 'BG_RUNNING' | 'ONLINE_RUNNING', set?: OnlineSet): Promise<void> => {
     if (opened || state !== 'NEW') wrong('a pool starts once')
     opened = true
+    online = set
     await feed.open()
     // A drain may have come while the store did not.
-    if (state !== 'NEW') return false
+    if (state !== 'NEW') return
     moveTo(running)
     fetchOn(0)
-    return true
   }
 
   /** Workers end, first those that are idle; what is left of the deadline is for acknowledging. */
   const wind = async ({ drainMs, graceMs, hurry }: DrainLimits, by: CloseReason): Promise<void> => {
     const { clock } = host
     const until = clock.monotonic() + drainMs + graceMs
-    const finished = feed.stop()
+    // What it fails to acknowledge is recovered by others; nobody listens yet when it fails.
+    const finished = feed.stop().catch(() => {})
     stopRestart()
-    if (crew.busy > 0 && !(await withinMs(clock, crew.idle(), drainMs, hurry))) {
+    const hurries = AbortSignal.any([hurry, parent].filter((signal) => signal !== undefined))
+    if (crew.busy > 0 && !(await withinMs(clock, crew.idle(), drainMs, hurries))) {
       closedBy = by
       crew.end('TERMINATING_PARENT_CTX_CLOSED')
       closing.abort(new DOMException(`the pool ends: ${by}`, 'AbortError'))
@@ -185,7 +199,6 @@ export function makePool(options: PoolOptions): Pool {
   }
 
   const drain = async (limits: DrainLimits, by: CloseReason): Promise<DrainReport> => {
-    const online = state === 'ONLINE_RUNNING'
     const ended = state === 'ONLINE_DONE'
     if (!ended) moveTo('SHUTTING_DOWN')
     drainBegun.abort()
@@ -198,9 +211,11 @@ export function makePool(options: PoolOptions): Pool {
           : 'TERMINATING_PARENT_CTX_CLOSED',
     )
     if (opened) await wind(limits, by)
+    // What ran may have been the last of the set.
+    if (online !== undefined && !ended) await withinMs(host.clock, online.lookAgain(), ACKNOWLEDGE_MS.most)
     parent?.removeEventListener('abort', onParent)
     const abandoned = crew.tasks().map(({ id, task }) => ({ id, task }))
-    if (!ended) moveTo(endState(abandoned.length, limits, online && left.length > 0))
+    if (!ended) moveTo(endState(abandoned.length, limits, online !== undefined && online.left().length > 0))
     return { queue, abandoned }
   }
 
@@ -210,7 +225,6 @@ export function makePool(options: PoolOptions): Pool {
     return incomplete ? 'INCOMPLETE_DONE' : 'SHUTDOWN'
   }
 
-  const { parent } = options
   const onParent = (): void => {
     draining ??= drain({ drainMs: 0, graceMs: options.graceMs }, 'parent_closed')
   }
@@ -229,25 +243,22 @@ export function makePool(options: PoolOptions): Pool {
       if (isFull()) {
         return `the pool of queue '${queue}' takes no tasks: ${crew.leftoverCount} handlers go on after their attempts have ended, ${maxLeftovers} are allowed`
       }
+      if (crew.size === 0) return `the pool of queue '${queue}' takes no tasks: its workers have been stopped`
       return feed.missing()
     },
     async start() {
       await begin('BG_RUNNING')
     },
     async online(tasks, settled) {
-      left = tasks
-      await begin('ONLINE_RUNNING')
-      const look = async (id: TaskId): Promise<void> => {
-        const record = await settled(id, drainBegun.signal)
-        if (record !== undefined && isFinal(record.status)) left = left.filter((other) => other !== id)
-      }
-      await Promise.all(tasks.map(look))
-      if (state === 'ONLINE_RUNNING' && left.length === 0) {
-        moveTo('ONLINE_DONE')
+      const set = onlineSet(tasks, settled, host.clock)
+      await begin('ONLINE_RUNNING', set)
+      await set.ended(drainBegun.signal)
+      if (state === 'ONLINE_RUNNING') {
+        if (set.left().length === 0) moveTo('ONLINE_DONE')
         draining ??= drain({ drainMs: ACKNOWLEDGE_MS.most, graceMs: options.graceMs }, 'drain')
       }
       await draining
-      return { state, left }
+      return { state, left: set.left() }
     },
     async submit(task) {
       if (state !== 'BG_RUNNING') wrong('it takes no new tasks')

@@ -1,0 +1,77 @@
+import { defineTask, makeTaskId } from '@bullpen/contract'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { newTask } from './new-task.ts'
+
+const schemas = { input: z.object({ n: z.int().default(1) }), output: z.unknown() }
+const long = defineTask({ name: 'test.long', queue: 'q', version: 3, timeout: '1m', queueTimeout: '10s', ...schemas })
+const short = defineTask({ name: 'test.short', queue: 'q', kind: 'short', retry: { attempts: 7 }, ...schemas })
+const origin = { id: makeTaskId('q', 1, new Uint8Array(10)), enqueuedAt: 1_000, correlationId: 'c-1' }
+
+describe('a new task', () => {
+  it('carries its definition’s name, version, queue and attempts, its origin, and its input as it was given', () => {
+    expect(newTask(short, { n: undefined }, { meta: { tenant: 'a' } }, origin)).toEqual({
+      ...origin,
+      task: 'test.short',
+      version: 1,
+      queue: 'q',
+      input: { n: undefined },
+      maxAttempts: 7,
+      meta: { tenant: 'a' },
+      delayMs: undefined,
+      timeoutMs: undefined,
+      heartbeatMs: undefined,
+      queueMs: undefined,
+      deadlineMs: undefined,
+      expiresAt: undefined,
+    })
+  })
+
+  it('carries the limits that its caller said, and not those of its definition', () => {
+    const call = { timeout: '2s', heartbeatTimeout: '1s', queueTimeout: 'none', deadline: '1h' } as const
+    expect(newTask(long, {}, call, origin)).toMatchObject({
+      timeoutMs: 2_000,
+      heartbeatMs: 1_000,
+      queueMs: 'none',
+      deadlineMs: 3_600_000,
+    })
+    expect(newTask(long, {}, {}, origin)).toMatchObject({ timeoutMs: undefined, queueMs: undefined })
+  })
+
+  it('expires its queue timeout after it is ready: the caller’s, else the definition’s, and never for none', () => {
+    const expires = (call: Parameters<typeof newTask>[2]) => newTask(long, {}, call, origin).expiresAt
+    expect(expires({})).toBe(1_000 + 10_000)
+    expect(expires({ queueTimeout: '2s', delay: '30s' })).toBe(1_000 + 30_000 + 2_000)
+    expect(expires({ queueTimeout: 'none' })).toBeUndefined()
+  })
+
+  it.each(['timeout', 'heartbeatTimeout', 'queueTimeout', 'deadline'] as const)(
+    'of a short definition takes no %s, and says why',
+    (limit) => {
+      expect(() => newTask(short, {}, { [limit]: '1s' }, origin)).toThrow(
+        expect.objectContaining({
+          code: 'invalid_request',
+          message: expect.stringContaining('test.short is a short task'),
+          faults: [expect.objectContaining({ path: limit })],
+        }),
+      )
+    },
+  )
+
+  it.each([
+    [{ timeout: '5s', heartbeatTimeout: '5s' }, /heartbeatTimeout \(5000 ms\) is not shorter than timeout/],
+    [{ heartbeatTimeout: '2m' }, /not shorter than timeout \(60000 ms\)/],
+    [{ deadline: '5s' }, /timeout \(60000 ms\) is longer than deadline/],
+    [{ timeout: '1s', deadline: '10s' }, /queueTimeout \(10000 ms\) is not shorter than deadline/],
+  ] as const)('refuses limits that contradict each other or the definition: %j', (call, message) => {
+    expect(() => newTask(long, {}, call, origin)).toThrow(
+      expect.objectContaining({ code: 'invalid_request', message: expect.stringMatching(message) }),
+    )
+  })
+
+  it.each([{ delay: 'soon' }, { timeout: '0s' }] as const)('refuses what is no duration: %j', (call) => {
+    expect(() => newTask(long, {}, call as never, origin)).toThrow(
+      expect.objectContaining({ code: 'invalid_duration' }),
+    )
+  })
+})

@@ -1,0 +1,61 @@
+// The reference model: how an attempt must end, written down a second time and otherwise, for the model tests to compare with.
+
+/** How a handler may leave its attempt. */
+export const LEAVINGS = {
+  'valid output': { state: 'DONE_SUCCESS', reason: undefined, follows: 'completed' },
+  'invalid output': { state: 'RECOVER_ERR', reason: 'invalid_output', follows: 'again' },
+  'declares a retryable failure': { state: 'DONE_ERROR', reason: undefined, follows: 'again' },
+  'declares a permanent failure': { state: 'DONE_ERROR', reason: undefined, follows: 'dead' },
+  'throws what nobody declared': { state: 'RECOVER_ERR', reason: 'unexpected_error', follows: 'again' },
+  snoozes: { state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed', follows: 'snoozed' },
+} as const
+
+/** What may interrupt a long attempt. Valid output that comes within the grace counts, or is too late already. */
+export const INTERRUPTIONS = {
+  run: { state: 'TERMINATED_TIMEOUT', follows: 'again', outputCounts: false },
+  heartbeat: { state: 'TERMINATED_TIMEOUT', follows: 'again', outputCounts: false },
+  deadline: { state: 'TERMINATED_TIMEOUT', follows: 'dead', outputCounts: false },
+  cancelled: { state: 'TERMINATED_STOP_SIGNAL', follows: 'cancelled', outputCounts: false },
+  worker_stopped: { state: 'TERMINATED_STOP_SIGNAL', follows: 'handed_back', outputCounts: true },
+  drain: { state: 'TERMINATED_CTX_CLOSED', follows: 'handed_back', outputCounts: true },
+  parent_closed: { state: 'TERMINATED_CTX_CLOSED', follows: 'handed_back', outputCounts: true },
+  lock_lost: { state: 'TERMINATED_CTX_CLOSED', follows: 'lost', outputCounts: false },
+  escaped_error: { state: 'RECOVER_ERR', follows: 'again', outputCounts: false },
+} as const
+
+export type Leaving = keyof typeof LEAVINGS
+export type InterruptedBy = keyof typeof INTERRUPTIONS
+
+export interface ExpectedEnd {
+  readonly state: string
+  readonly reason: string | undefined
+  readonly verdict: string
+}
+
+/** What is known of the task when its attempt ends. Times are milliseconds on one clock. */
+export interface EndOf {
+  readonly attempt: number
+  readonly maxAttempts: number
+  readonly endsAt: number
+  readonly deadlineAt: number
+  /** What the handler snoozes for. */
+  readonly snoozeMs: number
+}
+
+/** The retry policy's defaults: 1 s, doubled, without chance. */
+function again({ attempt, maxAttempts, endsAt, deadlineAt }: EndOf): 'retrying' | 'dead' {
+  if (attempt >= maxAttempts) return 'dead'
+  return endsAt + 1_000 * 2 ** (attempt - 1) < deadlineAt ? 'retrying' : 'dead'
+}
+
+export function endByLeaving(leaving: Leaving, task: EndOf): ExpectedEnd {
+  if (leaving === 'snoozes' && task.endsAt + task.snoozeMs >= task.deadlineAt)
+    return endByInterruption('deadline', task)
+  const { state, reason, follows } = LEAVINGS[leaving]
+  return { state, reason, verdict: follows === 'again' ? again(task) : follows }
+}
+
+export function endByInterruption(by: InterruptedBy, task: EndOf): ExpectedEnd {
+  const { state, follows } = INTERRUPTIONS[by]
+  return { state, reason: by, verdict: follows === 'again' ? again(task) : follows }
+}
