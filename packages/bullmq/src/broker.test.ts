@@ -1,5 +1,6 @@
 import { isFinal, makeTaskId, TaskError } from '@bullpen/contract'
-import { eventually, privateRedis } from '@bullpen/testkit'
+import { eventually } from '@bullpen/testkit'
+import { privateRedis } from '@bullpen/testkit/internal'
 import { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 import { long, rig, short } from './rig.fixture.ts'
