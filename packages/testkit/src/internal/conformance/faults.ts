@@ -38,7 +38,7 @@ export function faults(open: OpenBackend): void {
 
   it('drops what a start returns that has lost its lock, and can not be told', async () => {
     const over = Promise.withResolvers<void>()
-    const { enqueue, start, settled, find, backend } = await openStage(open, {
+    const { enqueue, start, settled, find, backend, events } = await openStage(open, {
       handle: async ({ start: number }) => {
         if (number === 1) await over.promise
         return { n: number }
@@ -46,11 +46,14 @@ export function faults(open: OpenBackend): void {
       locks: 'quick',
     })
     const id = await enqueue(short, {})
-    await start()
+    const pool = await start()
     await eventually(async () => (await find(id)).status === 'active')
     await backend.loseLock(id)
     expect(await settled(id)).toMatchObject({ output: { n: 2 } })
     over.resolve()
+    await eventually(() => pool.busy() === 0)
+    const ends = events.filter(({ event }) => event === 'attempt.ended')
+    expect(ends).toMatchObject([{ start: 2 }, { start: 1, verdict: 'completed' }])
     expect(await settled(id)).toMatchObject({ status: 'completed', output: { n: 2 }, history: [{ start: 2 }] })
   })
 

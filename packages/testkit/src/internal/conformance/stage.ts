@@ -17,7 +17,7 @@ import {
   type TaskStatus,
 } from '@bullpen/contract'
 import { clockFrom, DEFAULT_LIMITS, makeRegistry, type NewTask, newTask, type Pool } from '@bullpen/engine'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { eventually } from '../../eventually.ts'
 import { testPool } from '../../test-pool.ts'
@@ -136,6 +136,12 @@ export async function openStage(open: OpenBackend, options: StageOptions = {}) {
       return ids
     },
   }
+}
+
+/** A wait is counted from the end, and written down a little later. In ms. */
+export function expectAbout(waitMs: number, meantMs: number): void {
+  expect(waitMs).toBeGreaterThanOrEqual(meantMs - 1)
+  expect(waitMs).toBeLessThan(2 * meantMs)
 }
 
 /** A handler that runs until it is let go, or is told to end. */

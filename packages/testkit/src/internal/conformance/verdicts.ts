@@ -2,7 +2,7 @@
 import { TaskError } from '@bullpen/contract'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
-import { child, gate, long, openStage, QUEUE, short } from './stage.ts'
+import { child, expectAbout, gate, long, openStage, QUEUE, short } from './stage.ts'
 
 export function verdicts(open: OpenBackend): void {
   it('a permanent failure is dead at once', async () => {
@@ -71,7 +71,7 @@ export function verdicts(open: OpenBackend): void {
       attempts: 0,
       history: [{ state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed' }],
     })
-    expect((snoozed.dueAt ?? 0) - (snoozed.history[0]?.endedAt ?? 0)).toBeGreaterThanOrEqual(149)
+    expectAbout((snoozed.dueAt ?? 0) - (snoozed.history[0]?.endedAt ?? 0), 150)
     expect((await settled(id))?.status).toBe('completed')
     expect(await find(id)).toMatchObject({ starts: 2, attempts: 1 })
   })
