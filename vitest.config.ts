@@ -1,5 +1,5 @@
 // Runs every test of the repository: files in parallel, one shared Redis server, the slowest ten printed at the end.
-import type { Scale } from '@bullpen/testkit'
+import type { Scale } from '@bullpen/testkit/internal'
 import { defineConfig } from 'vitest/config'
 
 declare module 'vitest' {

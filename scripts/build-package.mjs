@@ -10,18 +10,20 @@ const readJson = (...path) => JSON.parse(readFileSync(join(...path), 'utf8'))
 const compiled = (source, extension) => source.replace(/^\.\/src\//, './').replace(/\.ts$/, extension)
 
 /**
- * The manifest as it is published: no workspace matters, and every entry points at what was compiled. An app of this
- * repository is a library and a worked example in one folder: its `bullpen.example` names what of it stays here.
+ * The manifest as it is published: no workspace matters, and every entry points at what was compiled. Some folders hold more
+ * than a library, such as a worked example or what this repository's own tests need: `bullpen.unpublished` names what of
+ * it stays here.
  * @param {Record<string, any>} source
  */
 export function publishedManifest({ private: _, scripts, devDependencies, bullpen, exports = {}, bin, ...rest }) {
-  const entries = Object.entries(exports).map(([door, file]) => [
+  const { dependencies: unneeded = [], exports: closed = [] } = bullpen?.unpublished ?? {}
+  const open = Object.entries(exports).filter(([door]) => !closed.includes(door))
+  const entries = open.map(([door, file]) => [
     door,
     file.endsWith('.ts') ? { types: compiled(file, '.d.ts'), default: compiled(file, '.js') } : compiled(file, ''),
   ])
   const programs = bin && Object.fromEntries(Object.entries(bin).map(([name, file]) => [name, compiled(file, '.js')]))
-  const example = bullpen?.example.dependencies ?? []
-  const needed = Object.entries(rest.dependencies ?? {}).filter(([name]) => !example.includes(name))
+  const needed = Object.entries(rest.dependencies ?? {}).filter(([name]) => !unneeded.includes(name))
   const dependencies = rest.dependencies && { dependencies: Object.fromEntries(needed) }
   return { ...rest, ...dependencies, exports: Object.fromEntries(entries), ...(bin && { bin: programs }) }
 }
@@ -66,8 +68,8 @@ async function build(home) {
   }
   const include = ['../src']
   const { bullpen } = readJson(home, 'package.json')
-  const exclude = ['*.test.ts', '*.test-d.ts', '*.fixture.ts', ...(bullpen?.example.sources ?? [])].map((sources) =>
-    sources.startsWith('*') ? `../src/**/${sources}` : `../src/${sources}`,
+  const exclude = ['*.test.ts', '*.test-d.ts', '*.fixture.ts', ...(bullpen?.unpublished.sources ?? [])].map(
+    (sources) => (sources.startsWith('*') ? `../src/**/${sources}` : `../src/${sources}`),
   )
   writeFileSync(config, JSON.stringify({ extends: join(root, 'tsconfig.json'), compilerOptions, include, exclude }))
   const code = await foreground(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', config])

@@ -58,6 +58,11 @@ const PROJECT = {
     process.once('SIGTERM', () => void api.close())`,
 }
 
+/** What the test kit's page shows, as tests of the same project. */
+const examples = [...readFileSync(join(root, 'packages/testkit/README.md'), 'utf8').matchAll(/```ts\n(.*?)```/gs)].map(
+  ([, code], i) => [`example-${i + 1}.test.ts`, code],
+)
+
 const project = mkdtempSync(join(tmpdir(), 'bullpen-elsewhere-'))
 const processes = []
 
@@ -93,7 +98,7 @@ beforeAll(async () => {
   mkdirSync(join(project, 'tarballs'))
   const packed = await must('npm', ['pack', '--json', '--pack-destination', join(project, 'tarballs'), ...built])
   const tarballs = Object.values(JSON.parse(packed)).map(({ filename }) => `./tarballs/${filename}`)
-  for (const [file, text] of Object.entries(PROJECT)) writeFileSync(join(project, file), text)
+  for (const [file, text] of [...Object.entries(PROJECT), ...examples]) writeFileSync(join(project, file), text)
   await must('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', ...tarballs], { cwd: project })
 }, 240_000)
 
@@ -109,8 +114,8 @@ it('points at compiled files, and leaves the workspace behind', () => {
     scripts: { build: 'y' },
     devDependencies: { z: '1' },
     dependencies: { a: '1', example: '1' },
-    bullpen: { example: { sources: ['main.ts'], dependencies: ['example'] } },
-    exports: { '.': './src/index.ts', './more': './src/more/index.ts' },
+    bullpen: { unpublished: { sources: ['main.ts'], dependencies: ['example'], exports: ['./own'] } },
+    exports: { '.': './src/index.ts', './more': './src/more/index.ts', './own': './src/own.ts' },
     bin: { x: './src/main.ts' },
   }
   expect(publishedManifest(source)).toEqual({
@@ -138,6 +143,14 @@ it('has types that a strict project compiles against', async () => {
   const tsc = join(root, 'node_modules/typescript/bin/tsc')
   const { code, stdout } = await run(process.execPath, [tsc, '-p', project], { cwd: project })
   expect(stdout).toBe('')
+  expect(code).toBe(0)
+})
+
+it('tests its handlers with the test kit, as that shows it', async () => {
+  const files = examples.map(([file]) => file)
+  const { code, stdout } = await run(process.execPath, ['--test', '--test-reporter=tap', ...files], { cwd: project })
+  expect(stdout).toMatch(/^# fail 0$/m)
+  expect(Number(/^# pass (\d+)$/m.exec(stdout)?.[1])).toBeGreaterThanOrEqual(files.length)
   expect(code).toBe(0)
 })
 

@@ -21,6 +21,8 @@ const FORBIDDEN = [
   ['packages/sandbox/src/telemetry.ts', "import { x } from '@bullpen/telemetry'"],
   ['packages/telemetry/src/bullmq.ts', "import { x } from '@bullpen/bullmq'"],
   ['packages/client/src/engine.ts', "import { x } from '@bullpen/engine'"],
+  ['packages/testkit/src/vitest.ts', "import { x } from 'vitest'"],
+  ['packages/testkit/src/internal/bullmq.ts', "import { x } from '@bullpen/bullmq'"],
   ['apps/api/src/ioredis.ts', "import { x } from 'ioredis'"],
   ['apps/worker/src/bullmq.ts', "import { x } from 'bullmq'"],
   ['apps/demo/src/engine.ts', "import { x } from '@bullpen/engine'"],
@@ -28,6 +30,7 @@ const FORBIDDEN = [
 ]
 
 const ALLOWED = [
+  ['packages/testkit/src/internal/allowed.ts', "import { x } from 'vitest'"],
   ['packages/bullmq/src/allowed.ts', "import { x } from '@bullpen/engine'"],
   ['packages/engine/src/allowed.ts', "import { x } from './other.ts'"],
   ['apps/worker/src/handlers/allowed.ts', "import { x } from '../resources/index.ts'"],

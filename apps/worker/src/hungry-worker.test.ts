@@ -1,7 +1,8 @@
 // A worker whose tasks use up memory and stack, again and again: each ends its own attempt, and nothing of it is left.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskRecord } from '@bullpen/contract'
-import { amount, eventually } from '@bullpen/testkit'
+import { eventually } from '@bullpen/testkit'
+import { amount } from '@bullpen/testkit/internal'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type HungryRig, PATIENCE, startHungryWorker, type Wanted } from './hungry-rig.fixture.ts'
 import type { ProcessTree } from './process-tree.fixture.ts'

@@ -1,9 +1,8 @@
 // The broker on Redis: stores tasks as BullMQ jobs and tells how they stand.
 import { BullpenError, isFinal, type Log, readTaskId, type TaskId, type TaskRecord } from '@bullpen/contract'
-import type { Broker, NewTask } from '@bullpen/engine'
+import { type Broker, type NewTask, storedEnvelope } from '@bullpen/engine'
 import { Queue } from 'bullmq'
 import type { ChainableCommander, Redis } from 'ioredis'
-import { encodeEnvelope } from './codec.ts'
 import { blockingConnection, COMMAND_TIMEOUT_MS, producerConnection, unavailable } from './connection.ts'
 import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
 import { listIds } from './listing.ts'
@@ -91,7 +90,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
 
     async enqueue(task: NewTask) {
       const { queue, keys } = shelf(task.queue)
-      const envelope = encodeEnvelope(task)
+      const envelope = storedEnvelope(task)
       const bytes = Buffer.byteLength(JSON.stringify(envelope))
       if (bytes > sizeLimit) {
         throw new BullpenError(

@@ -1,20 +1,5 @@
-// The codec: how envelopes, outputs and ends are written into a BullMQ job and read back.
-import { type AttemptEnd, attemptEndSchema, ENVELOPE_VERSION, type Envelope } from '@bullpen/contract'
-import type { NewTask } from '@bullpen/engine'
-
-export function encodeEnvelope(task: NewTask): Envelope {
-  return {
-    v: ENVELOPE_VERSION,
-    version: task.version,
-    input: task.input,
-    ...(task.meta !== undefined && { meta: task.meta }),
-    ...(task.correlationId !== undefined && { correlationId: task.correlationId }),
-    ...(task.timeoutMs !== undefined && { timeoutMs: task.timeoutMs }),
-    ...(task.heartbeatMs !== undefined && { heartbeatMs: task.heartbeatMs }),
-    ...(task.queueMs !== undefined && { queueMs: task.queueMs }),
-    ...(task.deadlineMs !== undefined && { deadlineMs: task.deadlineMs }),
-  }
-}
+// The codec: how outputs and ends are written into a BullMQ job and read back.
+import { type AttemptEnd, attemptEndSchema } from '@bullpen/contract'
 
 /** What an operator reads as the failure's reason: `RECOVER_ERR (unexpected_error): TypeError: …`. */
 export function describeEnd({ state, reason, code, message }: AttemptEnd): string {

@@ -10,10 +10,16 @@ import { obey, refuse, taken } from './processor.ts'
 import { quietly } from './quietly.ts'
 import { backoffStrategy } from './retry-seam.ts'
 
+export interface LockTimes {
+  /** How long a lock holds unless it is renewed. */
+  readonly lockMs: number
+  readonly renewalMs: number
+  /** How often tasks without a lock are looked for; one that is seen twice is taken from its process. */
+  readonly stallCheckMs: number
+}
+
 /** With these a killed process's tasks are in work again in about 6 s at the 99th percentile, without false stalls. */
-const LOCK_MS = 5_000
-const LOCK_RENEWAL_MS = 1_000
-const STALL_CHECK_MS = 1_500
+const LOCK_TIMES: LockTimes = { lockMs: 5_000, renewalMs: 1_000, stallCheckMs: 1_500 }
 
 export interface FeedOptions {
   readonly queue: string
@@ -24,11 +30,13 @@ export interface FeedOptions {
   /** How long a completed task is kept, in ms. Dead ones are kept until somebody decides. */
   readonly keepCompletedMs: number
   readonly log: Log
+  /** Shorter ones find a dead process's tasks sooner, and take tasks from live ones that are slow. For tests. */
+  readonly locks?: LockTimes
 }
 
 /** Opens no connection until it is asked to. */
 export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed {
-  const { queue, namespace, redisUrl, keepCompletedMs, log } = options
+  const { queue, namespace, redisUrl, keepCompletedMs, log, locks = LOCK_TIMES } = options
   const keys = queueKeys(namespace, queue)
   let workers = options.concurrency
   let opened: { readonly worker: Worker; readonly redis: Redis } | undefined
@@ -48,9 +56,9 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
       prefix: prefixOf(namespace, queue),
       autorun: false,
       concurrency: workers,
-      lockDuration: LOCK_MS,
-      lockRenewTime: LOCK_RENEWAL_MS,
-      stalledInterval: STALL_CHECK_MS,
+      lockDuration: locks.lockMs,
+      lockRenewTime: locks.renewalMs,
+      stalledInterval: locks.stallCheckMs,
       maxStalledCount: DEATHS_AT_MOST,
       removeOnComplete: { age: Math.ceil(keepCompletedMs / 1_000) },
       settings: { backoffStrategy },

@@ -4,11 +4,9 @@ import type { Conclusion, TakenTask } from '@bullpen/engine'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { encodeStack } from './codec.ts'
+import { HISTORY_LENGTH } from './history-length.ts'
 import type { QueueKeys } from './keys.ts'
 import { AttemptFailed } from './retry-seam.ts'
-
-/** How many ends are kept with a task; older ones are dropped. */
-const HISTORY_LENGTH = 10
 
 /** Where what no transition of BullMQ's writes is written. */
 export interface JobStore {

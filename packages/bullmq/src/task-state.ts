@@ -13,6 +13,7 @@ import {
 import type { ChainableCommander } from 'ioredis'
 import { decodeStacks, parseJson } from './codec.ts'
 import { DEATHS_AT_MOST } from './deaths.ts'
+import { HISTORY_LENGTH } from './history-length.ts'
 import type { QueueKeys } from './keys.ts'
 
 /** How many commands {@link askState} adds. */
@@ -37,7 +38,7 @@ export function readState(id: TaskId, queue: string, answers: readonly unknown[]
   if (!isHash(fields) || fields['name'] === undefined) return undefined
   const envelope = envelopeSchema.safeParse(parseJson(fields['data']))
   const stored = envelope.success ? envelope.data : undefined
-  const starts = count(fields['ats'])
+  const starts = failed !== null && diedTooOften(fields) ? count(fields['ats']) - 1 : count(fields['ats'])
   const attempts = count(fields['atm'])
   const history = decodeStacks(fields['stacktrace'])
   const success = completed === null ? undefined : successSchema.safeParse(parseJson(fields['returnvalue'])).data
@@ -63,7 +64,7 @@ export function readState(id: TaskId, queue: string, answers: readonly unknown[]
     // What was last reported before the end says nothing of a task that has ended.
     progress: isFinal(status) ? undefined : readProgress(fields['progress']),
     output: success?.output,
-    history,
+    history: history.slice(-HISTORY_LENGTH),
   }
 }
 
@@ -112,16 +113,22 @@ function unrecordedDeath(
   return [
     {
       start,
-      attempt: attempts + 1,
+      // BullMQ has counted it.
+      attempt: Math.max(1, attempts),
       state: 'RECOVER_ERR',
       // More deaths than a task may have, or something that went wrong between us and BullMQ.
-      reason: count(fields['stc']) > DEATHS_AT_MOST ? 'process_lost' : 'unexpected_error',
+      reason: diedTooOften(fields) ? 'process_lost' : 'unexpected_error',
       message,
       process: 'unknown',
       beganAt,
       endedAt,
     },
   ]
+}
+
+/** BullMQ takes such a job once more, to fail it: that is no start. */
+function diedTooOften(fields: Readonly<Record<string, string>>): boolean {
+  return count(fields['stc']) > DEATHS_AT_MOST
 }
 
 function maxAttempts(opts: string | undefined): number {

@@ -9,8 +9,8 @@ export const envelopeSchema = z.object({
   v: z.literal(ENVELOPE_VERSION),
   /** Of the task's contract. */
   version: z.int().positive(),
-  /** As the caller sent it: the worker parses it again, so that transforms run once, where the handler runs. */
-  input: z.unknown(),
+  /** As the caller sent it: the worker parses it again, so that transforms run once, where the handler runs. Absent: undefined. */
+  input: z.unknown().optional(),
   meta: z.record(z.string(), z.string()).optional(),
   correlationId: z.string().optional(),
   /** The caller's own run timeout, in ms. */

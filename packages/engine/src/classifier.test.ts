@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { freePort } from '@bullpen/testkit'
+import { freePort } from '@bullpen/testkit/internal'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { classifyByDefault } from './classifier.ts'

@@ -1,6 +1,7 @@
 // The engine's public surface.
 
 export type { Attempt } from './attempt.ts'
+export { ATTEMPT_TRANSITIONS } from './attempt-machine.ts'
 // Time
 export { clockFrom } from './clock.ts'
 // Pools
@@ -23,6 +24,7 @@ export {
   type Pool,
   type PoolOptions,
 } from './pool.ts'
+export { POOL_TRANSITIONS } from './pool-machine.ts'
 // Ports
 export type { Broker, Clock, EventSink, ListQuery, NewTask, Page, Random, TakenTask, Timer } from './ports.ts'
 export { type Reading, readTask } from './reading.ts'
@@ -44,5 +46,7 @@ export {
 export { Snooze } from './snooze.ts'
 // State machines
 export { assertTransition, type Transitions } from './state-machine.ts'
+export { storedEnvelope } from './stored-envelope.ts'
 export type { Verdict } from './verdict.ts'
 export { type CloseReason, Worker, type WorkerStatus } from './worker.ts'
+export { WORKER_TRANSITIONS } from './worker-machine.ts'

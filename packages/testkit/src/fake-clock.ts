@@ -4,14 +4,27 @@ import type { Clock } from '@bullpen/engine'
 export interface FakeClock extends Clock {
   /** Moves time on, firing what is due at its own moment, and lets promises settle in between. */
   advance(ms: number): Promise<void>
+  /** Milliseconds until the next timer fires; undefined when there is none. */
+  next(): number | undefined
   /** Timers that are neither fired nor stopped. */
   pending(): number
 }
 
+interface Timer {
+  readonly at: number
+  readonly callback: () => void
+}
+
+/** Taken now, since a test may put fake timers into its place later. */
+const { setImmediate } = globalThis
+
+/** `start`: its first moment, in ms since 1970. */
 export function fakeClock(start = 1_700_000_000_000): FakeClock {
   let now = start
-  const timers = new Set<{ readonly at: number; readonly callback: () => void }>()
-  const next = (until: number) => [...timers].filter(({ at }) => at <= until).sort((a, b) => a.at - b.at)[0]
+  const timers = new Set<Timer>()
+  const first = () =>
+    [...timers].reduce<Timer | undefined>((a, b) => (a === undefined || b.at < a.at ? b : a), undefined)
+  const due = (until: number) => [first()].find((timer) => timer !== undefined && timer.at <= until)
   const after = (ms: number, callback: () => void): (() => void) => {
     const timer = { at: now + ms, callback }
     timers.add(timer)
@@ -36,13 +49,17 @@ export function fakeClock(start = 1_700_000_000_000): FakeClock {
     async advance(ms) {
       const until = now + ms
       await settle()
-      for (let timer = next(until); timer !== undefined; timer = next(until)) {
+      for (let timer = due(until); timer !== undefined; timer = due(until)) {
         now = timer.at
         timers.delete(timer)
         timer.callback()
         await settle()
       }
       now = until
+    },
+    next() {
+      const timer = first()
+      return timer && Math.max(0, timer.at - now)
     },
     pending: () => timers.size,
   }

@@ -1,6 +1,14 @@
-// For tests, users' and ours.
+// For tests of programs that use Bullpen: handlers, pools and brokers without Redis, and time that a test moves.
+
+// Waiting
 export { eventually } from './eventually.ts'
+// Time
 export { type FakeClock, fakeClock } from './fake-clock.ts'
-export { freePort } from './free-port.ts'
-export { privateRedis } from './private-redis.ts'
-export { amount, type Scale, seeds } from './scale.ts'
+// Several tasks, in memory
+export { type MemoryBroker, type MemoryBrokerOptions, type MemoryFeedOptions, memoryBroker } from './memory-broker.ts'
+// One task
+export type { LogLine } from './recording-log.ts'
+export type { RunTaskOptions } from './run-options.ts'
+export { runTask } from './run-task.ts'
+export type { TaskRun } from './task-run.ts'
+export { type MemoryPoolOptions, memoryPool, type TestPoolSettings } from './test-pool.ts'

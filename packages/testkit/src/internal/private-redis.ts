@@ -49,5 +49,5 @@ export async function privateRedis() {
 
 /** The scripts are plain JavaScript without types: imported by address, so that the compiler doesn't look for any. */
 function script(name: string): string {
-  return new URL(`../../../scripts/${name}`, import.meta.url).href
+  return new URL(`../../../../scripts/${name}`, import.meta.url).href
 }

@@ -1,0 +1,55 @@
+// BullMQ on the run's shared Redis, in a namespace of its own, for the suites that run against every broker.
+import { randomUUID } from 'node:crypto'
+import type { Log } from '@bullpen/contract'
+import type { Feed } from '@bullpen/engine'
+import { eventually } from '@bullpen/testkit'
+import type { OpenBackend } from '@bullpen/testkit/internal'
+import { Redis } from 'ioredis'
+import { inject } from 'vitest'
+import { openBroker } from './broker.ts'
+import { type LockTimes, openFeed } from './feed.ts'
+import { queueKeys } from './keys.ts'
+
+const QUICK: LockTimes = { lockMs: 600, renewalMs: 100, stallCheckMs: 150 }
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
+
+export const openBullmq: OpenBackend = async ({ queues, sizeLimit, onExpired, locks }) => {
+  const redisUrl = inject('redisUrl')
+  const namespace = `t-${randomUUID().slice(0, 12)}`
+  const [queue = ''] = queues
+  const keys = queueKeys(namespace, queue)
+  const redis = new Redis(redisUrl)
+  const broker = openBroker({ redisUrl, namespace, queues, sizeLimit, log: silent, onExpired })
+  const feeds: { readonly process: string; readonly feed: Feed }[] = []
+  await eventually(() => broker.ping().then(() => true))
+  return {
+    broker,
+    feed:
+      ({ concurrency, process }) =>
+      (work, pool) => {
+        const common = { queue, namespace, redisUrl, concurrency, keepCompletedMs: 60_000, log: silent }
+        const feed = openFeed({ ...common, ...(locks === 'quick' && { locks: QUICK }) }, work, pool)
+        feeds.push({ process, feed })
+        return feed
+      },
+    async loseLock(id) {
+      await redis.del(keys.lock(id))
+    },
+    async countDeaths(id, deaths) {
+      await redis.hset(keys.job(id), 'stc', deaths)
+    },
+    kill(process) {
+      for (const { feed } of feeds.filter((each) => each.process === process)) {
+        // A dead process has no connection that blocks, either: one would go on to take what wakes the others.
+        void feed.stop()
+        feed.close()
+      }
+    },
+    async close() {
+      await Promise.allSettled(broker.boardQueues.map((each) => each.obliterate({ force: true })))
+      await broker.close()
+      redis.disconnect()
+    },
+  }
+}

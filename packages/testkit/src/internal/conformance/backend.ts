@@ -1,0 +1,28 @@
+// What the suite needs of a broker: the broker itself, a feed for pools, and ways to do it harm.
+import type { TaskId } from '@bullpen/contract'
+import type { Broker, PoolOptions } from '@bullpen/engine'
+
+export interface BackendOptions {
+  readonly queues: readonly string[]
+  readonly sizeLimit: number
+  readonly onExpired: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
+  /** `quick`: a lost lock is seen within a second. `usual`: as in production, which survives a slow machine. */
+  readonly locks: 'quick' | 'usual'
+}
+
+/** Nobody else uses it. Its time is real. */
+export interface Backend {
+  readonly broker: Broker
+  /** For a pool of the first queue, in a process of this name. */
+  feed(options: { readonly concurrency: number; readonly process: string }): PoolOptions['feed']
+  /** The lock of a running task is gone; its pool hears of it. */
+  loseLock(id: TaskId): Promise<void>
+  /** The task has had so many deaths, where that can be said; otherwise they are to be died. */
+  countDeaths?(id: TaskId, deaths: number): Promise<void>
+  /** Nothing of this process is heard any more. */
+  kill(process: string): void
+  /** With all that is stored. */
+  close(): Promise<void>
+}
+
+export type OpenBackend = (options: BackendOptions) => Promise<Backend>

@@ -1,0 +1,16 @@
+// The conformance suite: what every broker of Bullpen does, with pools on it; run against each of them.
+import { describe } from 'vitest'
+import type { OpenBackend } from './backend.ts'
+import { faults } from './faults.ts'
+import { listings } from './listings.ts'
+import { pools } from './pools.ts'
+import { records } from './records.ts'
+import { verdicts } from './verdicts.ts'
+
+export function brokerConformance(name: string, open: OpenBackend): void {
+  describe(`${name}: a task`, () => records(open))
+  describe(`${name}: by the end of its attempt`, () => verdicts(open))
+  describe(`${name}: a listing`, () => listings(open))
+  describe(`${name}: a pool`, () => pools(open))
+  describe(`${name}: with faults`, () => faults(open))
+}

@@ -1,0 +1,141 @@
+// Conformance: listing, counting, and waiting for the end.
+import { TASK_STATUSES, TaskError } from '@bullpen/contract'
+import { expect, it } from 'vitest'
+import type { OpenBackend } from './backend.ts'
+import { gate, long, openStage, QUEUE, short } from './stage.ts'
+
+export function listings(open: OpenBackend): void {
+  it('gives the waiting ones in the order in which they will run, each once, over pages', async () => {
+    const { enqueue, idsOf } = await openStage(open)
+    const ids: string[] = []
+    for (let n = 0; n < 23; n++) ids.push(await enqueue(short, { n }))
+    expect(await idsOf('waiting', 5)).toEqual(ids)
+    expect(await idsOf('waiting', 23)).toEqual(ids)
+  })
+
+  it('misses none that goes on waiting while others are taken between its pages', async () => {
+    const { handle, holds, open: letGo } = gate()
+    const { enqueue, start, broker } = await openStage(open, { handle, concurrency: 6 })
+    const ids: string[] = []
+    for (let n = 0; n < 30; n++) ids.push(await enqueue(long, {}))
+    const page = async (cursor: string | undefined) => {
+      const { tasks, next } = await broker.list({ queue: QUEUE, status: 'waiting', limit: 10, cursor })
+      return { shown: tasks.map(({ id }) => id), next }
+    }
+    const { next } = await page(undefined)
+    await start('test:1')
+    await holds(6)
+    expect((await page(next)).shown).toEqual(ids.slice(10, 20))
+    // By now the last one that was shown has been taken, too.
+    await start('test:2')
+    await holds(12)
+    expect((await page(next)).shown).toEqual(ids.slice(12, 22))
+    letGo()
+  })
+
+  it('runs them in that order', async () => {
+    const ran: string[] = []
+    const { enqueue, start, settled } = await openStage(open, {
+      concurrency: 1,
+      handle: ({ id, input }) => {
+        ran.push(id)
+        return input
+      },
+    })
+    const ids = []
+    for (let n = 0; n < 10; n++) ids.push(await enqueue(short, {}))
+    await start()
+    for (const id of ids) await settled(id)
+    expect(ran).toEqual(ids)
+  })
+
+  it.each([7, 50])('gives ended ones each once, %i a page, though many ended in one millisecond', async (limit) => {
+    const { enqueue, idsOf, start, settled } = await openStage(open, { concurrency: 50 })
+    const ids = await Promise.all(Array.from({ length: 40 }, () => enqueue(short, {})))
+    await start()
+    for (const id of ids) await settled(id)
+    expect((await idsOf('completed', limit)).toSorted()).toEqual(ids.toSorted())
+  })
+
+  it('tells apart those that share a place', async () => {
+    const { handle, holds } = gate()
+    const { enqueue, made, put, idsOf, start, reaches, settled, broker } = await openStage(open, {
+      handle: (context) => {
+        if (context.input.n === 1) throw new TaskError('busy', '', { retryAfter: '1h' })
+        if (context.input.n === 2) throw new TaskError('gone', '', { retryable: false })
+        return handle(context)
+      },
+    })
+    const scheduled = await enqueue(short, {}, { delay: '1m' })
+    const [retrying, dead, cancelled] = [
+      await enqueue(long, { n: 1 }),
+      await enqueue(long, { n: 2 }),
+      await enqueue(long, {}),
+    ]
+    const late = made(long, {}, { queueTimeout: '50ms' })
+    const expired = await put({ ...late, enqueuedAt: late.enqueuedAt - 51, expiresAt: undefined })
+    const pool = await start()
+    await holds(1)
+    expect(await idsOf('active')).toEqual([cancelled])
+    pool.cancel(cancelled)
+    await Promise.all([reaches(retrying, 'retrying'), settled(dead), settled(cancelled), settled(expired)])
+    const found = Object.fromEntries(
+      await Promise.all(TASK_STATUSES.map(async (status) => [status, await idsOf(status)])),
+    )
+    expect(found).toEqual({
+      scheduled: [scheduled],
+      waiting: [],
+      active: [],
+      retrying: [retrying],
+      completed: [],
+      dead: [dead],
+      cancelled: [cancelled],
+      expired: [expired],
+    })
+    // Those that share a place are counted together, where the first of them stands.
+    const counts = { waiting: 0, active: 0, scheduled: 2, retrying: 0, completed: 0, dead: 3, cancelled: 0, expired: 0 }
+    expect(await broker.counts(QUEUE)).toEqual(counts)
+  })
+
+  it('is empty for an empty queue, and knows no other queue', async () => {
+    const { broker, idsOf } = await openStage(open)
+    for (const status of TASK_STATUSES) expect(await idsOf(status)).toEqual([])
+    const elsewhere = { queue: 'gir', status: 'waiting', limit: 1, cursor: undefined } as const
+    await expect(broker.list(elsewhere)).rejects.toMatchObject({ code: 'queue_not_found' })
+    await expect(broker.counts('gir')).rejects.toMatchObject({ code: 'queue_not_found' })
+  })
+
+  it.each(['', 'x', 'e30', Buffer.from('null').toString('base64url')])(
+    'refuses the cursor %j, and one of another listing',
+    async (cursor) => {
+      const { broker, enqueue } = await openStage(open)
+      const wrong = { code: 'invalid_cursor' }
+      const list = (status: 'waiting' | 'dead', from: string | undefined) =>
+        broker.list({ queue: QUEUE, status, limit: 1, cursor: from })
+      await expect(list('waiting', cursor)).rejects.toMatchObject(wrong)
+      for (let n = 0; n < 2; n++) await enqueue(short, {})
+      const { next } = await list('waiting', undefined)
+      await expect(list('dead', next)).rejects.toMatchObject(wrong)
+    },
+  )
+
+  it('lets nobody wait in vain, whether the task ends before, while or after the waiting begins', async () => {
+    const { enqueue, start, settled } = await openStage(open)
+    await start()
+    const waits = Array.from({ length: 100 }, async (_, n) => settled(await enqueue(short, { n })))
+    const outputs = (await Promise.all(waits)).map((record) => record?.output)
+    expect(outputs).toEqual(Array.from({ length: 100 }, (_, n) => ({ n })))
+  })
+
+  it('gives the task as it stands to who waits no longer', async () => {
+    const { enqueue, broker } = await openStage(open)
+    const id = await enqueue(short, {})
+    expect((await broker.settled(id, AbortSignal.timeout(30)))?.status).toBe('waiting')
+    expect((await broker.settled(id, AbortSignal.abort()))?.status).toBe('waiting')
+  })
+
+  it('answers a ping', async () => {
+    const { broker } = await openStage(open)
+    await expect(broker.ping()).resolves.toBeUndefined()
+  })
+}

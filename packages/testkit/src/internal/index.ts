@@ -1,0 +1,6 @@
+// For this repository's own tests: not published, since it needs vitest and the scripts.
+export type { Backend, BackendOptions, OpenBackend } from './conformance/backend.ts'
+export { brokerConformance } from './conformance/index.ts'
+export { freePort } from './free-port.ts'
+export { privateRedis } from './private-redis.ts'
+export { amount, type Scale, seeds } from './scale.ts'

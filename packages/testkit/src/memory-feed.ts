@@ -1,0 +1,112 @@
+// The memory broker's feed: brings a pool its tasks from a shelf, and writes down what is decided about them.
+import type { FedPool, Feed, TakenTask, Work } from '@bullpen/engine'
+import type { Outage } from './outage.ts'
+import type { Shelf } from './shelf.ts'
+import { asJson, type Owner, type StoredTask } from './stored-task.ts'
+
+interface FeedOptions {
+  readonly shelf: Shelf
+  readonly outage: Outage
+  readonly concurrency: number
+}
+
+/** What the broker may do to a feed. */
+export interface Faults {
+  /** Its process is gone: it takes nothing and writes nothing any more, and what it had is found again. */
+  kill(): void
+  /** Its fetching fails for good. */
+  break(): void
+}
+
+export function memoryFeed({ shelf, outage, concurrency }: FeedOptions, work: Work, pool: FedPool): Feed & Faults {
+  const taken = new Map<Owner, StoredTask>()
+  let limit = concurrency
+  let running: PromiseWithResolvers<void> | undefined
+  let stopListening = (): void => {}
+  let tellEmpty = (): void => {}
+
+  const fetch = (): void => {
+    while (running !== undefined && !outage.lasts && taken.size < limit) {
+      const owner: Owner = { lockLost: () => {} }
+      const task = shelf.take(owner)
+      if (task === undefined) return
+      owner.lockLost = () => pool.lockLost(task.id)
+      taken.set(owner, task)
+      void handle(task, owner)
+    }
+  }
+
+  const handle = async (task: StoredTask, owner: Owner): Promise<void> => {
+    // A fetch takes time, in which a drain may begin: what it brings is refused.
+    await undefined
+    const refuse = (): void => shelf.refuse(task, owner)
+    await work(
+      takenTask(task, outage),
+      async ({ verdict, end }) => {
+        await outage.over()
+        shelf.obey(task, owner, verdict, end)
+      },
+      refuse,
+    )
+    taken.delete(owner)
+    if (taken.size === 0) tellEmpty()
+    fetch()
+  }
+
+  const end = (): void => {
+    stopListening()
+    running?.resolve()
+    running = undefined
+  }
+  const letGo = (): void => {
+    end()
+    for (const [owner, task] of taken) shelf.orphan(task, owner)
+  }
+
+  return {
+    missing: () => (outage.lasts ? 'Redis is not connected' : undefined),
+    open: () => outage.over(),
+    run() {
+      running = Promise.withResolvers()
+      stopListening = shelf.onReady(fetch)
+      const { promise } = running
+      fetch()
+      return promise
+    },
+    resize(workers) {
+      limit = workers
+      fetch()
+    },
+    async stop() {
+      end()
+      if (taken.size > 0) await new Promise<void>((resolve) => (tellEmpty = resolve))
+    },
+    close: letGo,
+    kill: letGo,
+    break() {
+      const failed = running
+      stopListening()
+      running = undefined
+      failed?.reject(new Error('the memory broker was told to fail its feeds'))
+    },
+  }
+}
+
+function takenTask(task: StoredTask, outage: Outage): TakenTask {
+  const { id, envelope, enqueuedAt, delayMs, maxAttempts, starts, attempts } = task
+  return {
+    id,
+    task: task.task,
+    // As it would be read: what a handler does to its input changes nothing here.
+    envelope: asJson(envelope),
+    enqueuedAt,
+    start: starts,
+    attempt: attempts + 1,
+    maxAttempts,
+    readyAt: starts === 1 ? enqueuedAt + delayMs : undefined,
+    async progress(progress) {
+      await outage.over()
+      task.progress = asJson(progress)
+    },
+  }
+}

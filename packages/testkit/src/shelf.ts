@@ -1,0 +1,187 @@
+// A shelf: the tasks of one queue in memory, in the order in which they run, and every move that they make.
+import type { AttemptEnd } from '@bullpen/contract'
+import type { Clock, Verdict } from '@bullpen/engine'
+import { asJson, type Owner, type Place, recordEnd, type StoredTask } from './stored-task.ts'
+
+export interface ShelfOptions {
+  readonly clock: Clock
+  /** From the loss of its owner until a task is found again, in ms. */
+  readonly stallMs: number
+  /** Hears of each task that has reached its end. */
+  readonly onEnded: (task: StoredTask) => void
+}
+
+/** How many deaths of its process a task survives. */
+const DEATHS_AT_MOST = 10
+
+export class Shelf {
+  readonly #clock: Clock
+  readonly #stallMs: number
+  readonly #onEnded: (task: StoredTask) => void
+  readonly #tasks: StoredTask[] = []
+  /** The next to run is the first. */
+  readonly #waiting: StoredTask[] = []
+  /** Tells those who take that there may be something. */
+  readonly #takers = new Set<() => void>()
+  readonly #timers = new Set<() => void>()
+
+  constructor({ clock, stallMs, onEnded }: ShelfOptions) {
+    this.#clock = clock
+    this.#stallMs = stallMs
+    this.#onEnded = onEnded
+  }
+
+  add(task: StoredTask): void {
+    this.#tasks.push(task)
+    this.#schedule(task, task.delayMs === 0 ? 0 : task.enqueuedAt + task.delayMs - this.#clock.now())
+  }
+
+  /** In the order in which they run, become due, or ended. */
+  in(place: Place): readonly StoredTask[] {
+    if (place === 'waiting') return this.#waiting
+    const order = ({ dueAt, endedAt, startedAt }: StoredTask): number => dueAt ?? endedAt ?? startedAt ?? 0
+    return this.#tasks.filter((task) => task.place === place).sort((a, b) => order(a) - order(b))
+  }
+
+  /** The returned function ends it. */
+  onReady(take: () => void): () => void {
+    this.#takers.add(take)
+    return () => this.#takers.delete(take)
+  }
+
+  /** Tells those who take to look again. */
+  wake(): void {
+    for (const take of this.#takers) take()
+  }
+
+  take(owner: Owner): StoredTask | undefined {
+    const task = this.#waiting.shift()
+    if (task === undefined) return undefined
+    task.place = 'active'
+    task.owner = owner
+    task.starts++
+    task.startedAt = this.#clock.now()
+    return task
+  }
+
+  /** As if it had not been taken. */
+  refuse(task: StoredTask, owner: Owner): void {
+    if (task.owner !== owner) return
+    task.starts--
+    this.#wait(task, 'first', 'quietly')
+    // Later, and not at once: who refuses now would refuse again.
+    this.#after(0, () => this.wake())
+  }
+
+  /** Obeys the verdict on a start, unless somebody else has the task by now. */
+  obey(task: StoredTask, owner: Owner, verdict: Verdict, end: AttemptEnd): void {
+    if (task.owner !== owner || verdict.kind === 'lost') return
+    recordEnd(task, end)
+    const { kind } = verdict
+    if (kind !== 'handed_back' && kind !== 'snoozed') task.attempts++
+    if (kind === 'handed_back') this.#wait(task, 'first')
+    else if (kind === 'snoozed') this.#schedule(task, verdict.delayMs)
+    else if (kind === 'retrying') this.#schedule(task, verdict.delayMs)
+    else {
+      if (kind === 'completed') task.output = asJson(verdict.output)
+      this.#end(task, kind === 'completed' ? 'completed' : 'failed')
+    }
+  }
+
+  /** Its owner is no more, or has it no more: it is found again after a while, and a death counted. */
+  orphan(task: StoredTask, owner: Owner): void {
+    if (task.owner !== owner) return
+    task.owner = undefined
+    this.#after(this.#stallMs, () => {
+      task.deaths++
+      if (task.deaths <= DEATHS_AT_MOST) {
+        this.#wait(task, 'first')
+        return
+      }
+      const now = this.#clock.now()
+      task.attempts++
+      recordEnd(task, {
+        start: task.starts,
+        attempt: task.attempts,
+        state: 'RECOVER_ERR',
+        reason: 'process_lost',
+        message: 'the processes that ran it died too often',
+        process: 'unknown',
+        beganAt: task.startedAt ?? now,
+        endedAt: now,
+      })
+      this.#end(task, 'failed')
+    })
+  }
+
+  /** Ends what should have been started by now and never was. Returns those, and whether any may follow. */
+  expire(process: string): { readonly expired: readonly StoredTask[]; readonly more: boolean } {
+    const now = this.#clock.now()
+    const unstarted = this.#tasks.filter(
+      ({ place, starts, expiresAt }) =>
+        (place === 'waiting' || place === 'delayed') && starts === 0 && expiresAt !== undefined,
+    )
+    const expired = unstarted.filter(({ expiresAt = now }) => expiresAt <= now)
+    for (const task of expired) {
+      const waits = this.#waiting.indexOf(task)
+      if (waits >= 0) this.#waiting.splice(waits, 1)
+      recordEnd(task, {
+        start: 0,
+        attempt: 1,
+        state: 'TERMINATED_TIMEOUT',
+        reason: 'queue',
+        message: 'it waited longer than its queue timeout, and nobody took it',
+        process,
+        beganAt: now,
+        endedAt: now,
+      })
+      this.#end(task, 'failed')
+    }
+    return { expired, more: unstarted.length > expired.length }
+  }
+
+  /** Nothing of it happens any more. */
+  close(): void {
+    for (const stop of this.#timers) stop()
+    this.#timers.clear()
+  }
+
+  #wait(task: StoredTask, where: 'first' | 'last', quietly?: 'quietly'): void {
+    task.place = 'waiting'
+    task.owner = undefined
+    task.dueAt = undefined
+    if (where === 'first') this.#waiting.unshift(task)
+    else this.#waiting.push(task)
+    if (quietly === undefined) this.wake()
+  }
+
+  /** Nothing to wait for: it is ready at once, behind the others. */
+  #schedule(task: StoredTask, delayMs: number): void {
+    if (delayMs <= 0) {
+      this.#wait(task, 'last')
+      return
+    }
+    task.place = 'delayed'
+    task.owner = undefined
+    task.dueAt = this.#clock.now() + delayMs
+    this.#after(delayMs, () => {
+      if (task.place === 'delayed') this.#wait(task, 'last')
+    })
+  }
+
+  #end(task: StoredTask, place: 'completed' | 'failed'): void {
+    task.place = place
+    task.owner = undefined
+    task.dueAt = undefined
+    task.endedAt = this.#clock.now()
+    this.#onEnded(task)
+  }
+
+  #after(ms: number, then: () => void): void {
+    const stop = this.#clock.after(ms, () => {
+      this.#timers.delete(stop)
+      then()
+    })
+    this.#timers.add(stop)
+  }
+}

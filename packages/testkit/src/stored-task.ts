@@ -1,0 +1,123 @@
+// A task as the memory broker holds it, and what is told of it.
+import {
+  type AttemptEnd,
+  type Envelope,
+  isFinal,
+  type Progress,
+  type TaskId,
+  type TaskRecord,
+  type TaskStatus,
+} from '@bullpen/contract'
+import { type NewTask, storedEnvelope } from '@bullpen/engine'
+
+/** Where a task is. A dead, a cancelled and an expired one share a place: their last end tells them apart. */
+export type Place = 'waiting' | 'active' | 'delayed' | 'completed' | 'failed'
+
+/** Who has taken a task: one for each time that it is taken. */
+export interface Owner {
+  lockLost(): void
+}
+
+export interface StoredTask {
+  readonly id: TaskId
+  readonly task: string
+  readonly queue: string
+  readonly envelope: Envelope
+  readonly enqueuedAt: number
+  readonly delayMs: number
+  readonly maxAttempts: number
+  readonly expiresAt: number | undefined
+  place: Place
+  /** Undefined while it is active: its owner has lost it, and nobody has found it yet. */
+  owner: Owner | undefined
+  starts: number
+  attempts: number
+  /** How often the process that had it was lost. */
+  deaths: number
+  dueAt: number | undefined
+  startedAt: number | undefined
+  endedAt: number | undefined
+  progress: Progress | undefined
+  output: unknown
+  history: readonly AttemptEnd[]
+}
+
+/** How many ends are kept with a task; older ones are dropped. */
+const HISTORY_LENGTH = 10
+
+export function storedTask(task: NewTask): StoredTask {
+  const { id, queue, enqueuedAt, delayMs = 0, maxAttempts, expiresAt } = task
+  return {
+    id,
+    task: task.task,
+    queue,
+    envelope: asJson(storedEnvelope(task)),
+    enqueuedAt,
+    delayMs,
+    maxAttempts,
+    expiresAt,
+    place: 'waiting',
+    owner: undefined,
+    starts: 0,
+    attempts: 0,
+    deaths: 0,
+    dueAt: undefined,
+    startedAt: undefined,
+    endedAt: undefined,
+    progress: undefined,
+    output: undefined,
+    history: [],
+  }
+}
+
+export function recordEnd(task: StoredTask, end: AttemptEnd): void {
+  task.history = [...task.history, asJson(end)].slice(-HISTORY_LENGTH)
+}
+
+export function statusOf({ place, owner, attempts, history }: StoredTask): TaskStatus {
+  const reason = history.at(-1)?.reason
+  switch (place) {
+    case 'completed':
+      return 'completed'
+    case 'failed':
+      if (reason === 'cancelled') return 'cancelled'
+      return reason === 'queue' ? 'expired' : 'dead'
+    case 'delayed':
+      return attempts > 0 && reason !== 'snoozed' ? 'retrying' : 'scheduled'
+    case 'active':
+      return owner === undefined ? 'waiting' : 'active'
+    case 'waiting':
+      return 'waiting'
+  }
+}
+
+export function recordOf(task: StoredTask): TaskRecord {
+  const { id, queue, envelope, starts, attempts, maxAttempts, enqueuedAt, dueAt, startedAt, endedAt } = task
+  const status = statusOf(task)
+  return {
+    id,
+    task: task.task,
+    version: envelope.version,
+    queue,
+    status,
+    starts,
+    attempts,
+    maxAttempts,
+    input: envelope.input,
+    meta: envelope.meta ?? {},
+    correlationId: envelope.correlationId,
+    enqueuedAt,
+    dueAt,
+    startedAt,
+    endedAt,
+    progress: isFinal(status) ? undefined : task.progress,
+    output: task.output,
+    history: task.history,
+  }
+}
+
+/** What comes back of a value that is stored as JSON. @throws TypeError for what JSON refuses: a cycle, a bigint. */
+export function asJson<T>(value: T): T {
+  const text = JSON.stringify(value)
+  return text === undefined ? (undefined as T) : JSON.parse(text)
+}
