@@ -5,7 +5,7 @@ import { type Job, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { workerConnection } from './connection.ts'
 import { DEATHS_AT_MOST } from './deaths.ts'
-import { prefixOf, queueKeys } from './keys.ts'
+import { prefixOf } from './keys.ts'
 import { obey, refuse, taken } from './processor.ts'
 import { quietly } from './quietly.ts'
 import { backoffStrategy } from './retry-seam.ts'
@@ -37,19 +37,17 @@ export interface FeedOptions {
 /** Opens no connection until it is asked to. */
 export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed {
   const { queue, namespace, redisUrl, keepCompletedMs, log, locks = LOCK_TIMES } = options
-  const keys = queueKeys(namespace, queue)
   let workers = options.concurrency
   let opened: { readonly worker: Worker; readonly redis: Redis } | undefined
 
   const connect = (): { worker: Worker; redis: Redis } => {
     const redis = workerConnection(redisUrl, log)
-    const store = { redis, keys }
     // Two parameters: with a third, BullMQ makes a controller for each job, and cancels what the engine is to decide.
     const processor = (job: Job, token = ''): Promise<unknown> =>
       work(
         taken(job),
-        (conclusion) => obey(conclusion, job, token, store),
-        () => refuse(job, token, store),
+        (conclusion) => obey(conclusion, job, token),
+        () => refuse(job, token),
       )
     const worker = new Worker(queue, processor, {
       connection: redis,

@@ -2,24 +2,10 @@
 import type { StoredSuccess, TaskId } from '@bullpen/contract'
 import type { Conclusion, TakenTask } from '@bullpen/engine'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
-import type { Redis } from 'ioredis'
 import { encodeStack } from './codec.ts'
 import { HISTORY_LENGTH } from './history-length.ts'
-import type { QueueKeys } from './keys.ts'
+import { keepStacks, takeBackStart } from './job-scripts.ts'
 import { AttemptFailed } from './retry-seam.ts'
-
-/** Where what no transition of BullMQ's writes is written. */
-export interface JobStore {
-  readonly redis: Redis
-  readonly keys: Pick<QueueKeys, 'job' | 'lock'>
-}
-
-/** KEYS: job, lock. ARGV: the lock's token, the stacks. Writes nothing where another owner has the task, or nobody. */
-const KEEP_STACKS =
-  "if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('HSET', KEYS[1], 'stacktrace', ARGV[2]) end"
-
-/** KEYS: job, lock. ARGV: the lock's token. BullMQ counts a start when a job is taken; this one did not come to it. */
-const TAKE_BACK_START = "if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('HINCRBY', KEYS[1], 'ats', -1) end"
 
 export function taken(job: Job): TakenTask {
   return {
@@ -36,12 +22,7 @@ export function taken(job: Job): TakenTask {
 }
 
 /** Obeys the verdict. Returns what BullMQ stores as success, or throws what makes it retry, bury or leave the job. */
-export function obey(
-  { verdict, end, error }: Conclusion,
-  job: Job,
-  token: string,
-  store: JobStore,
-): StoredSuccess | Promise<never> {
+export function obey({ verdict, end, error }: Conclusion, job: Job, token: string): StoredSuccess | Promise<never> {
   switch (verdict.kind) {
     case 'completed':
       return { output: verdict.output, process: end.process, ...(end.worker !== undefined && { worker: end.worker }) }
@@ -53,10 +34,10 @@ export function obey(
       job.opts.stackTraceLimit = HISTORY_LENGTH
       throw new AttemptFailed(end, verdict, error)
     case 'handed_back':
-      return keepEnd(end, error, job, token, store).then(() => putBack(job, token))
+      return keepEnd(end, error, job, token).then(() => putBack(job, token))
     case 'snoozed': {
       const until = Date.now() + verdict.delayMs
-      return keepEnd(end, error, job, token, store).then(async () => {
+      return keepEnd(end, error, job, token).then(async () => {
         await job.moveToDelayed(until, token)
         throw new DelayedError()
       })
@@ -68,23 +49,15 @@ export function obey(
 }
 
 /** A task that was taken and may not start: back to the head of the queue, as if it had not been taken. */
-export async function refuse(job: Job, token: string, { redis, keys }: JobStore): Promise<never> {
-  const id = job.id ?? ''
-  await redis.eval(TAKE_BACK_START, 2, keys.job(id), keys.lock(id), token)
+export async function refuse(job: Job, token: string): Promise<never> {
+  await takeBackStart(job, token)
   return putBack(job, token)
 }
 
 /** BullMQ records nothing of a job that goes back. A crash between this and the move loses the move, not the task. */
-async function keepEnd(
-  end: Conclusion['end'],
-  error: unknown,
-  job: Job,
-  token: string,
-  { redis, keys }: JobStore,
-): Promise<void> {
+async function keepEnd(end: Conclusion['end'], error: unknown, job: Job, token: string): Promise<void> {
   const stacks = [...(job.stacktrace ?? []), encodeStack(end, error)].slice(-HISTORY_LENGTH)
-  const id = job.id ?? ''
-  await redis.eval(KEEP_STACKS, 2, keys.job(id), keys.lock(id), token, JSON.stringify(stacks))
+  await keepStacks(job, token, stacks)
 }
 
 /** To the head of the queue, without using up an attempt. */
