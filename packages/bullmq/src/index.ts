@@ -1,6 +1,9 @@
 // BullMQ's side of Bullpen: the broker for producers, the pool for workers.
 
+export { escaped } from './attempt-context.ts'
 export { type BrokerOptions, type BullmqBroker, openBroker } from './broker.ts'
 export { decodeStack } from './codec.ts'
 export { type FeedOptions, openFeed } from './feed.ts'
+export { type PlainProcessor, type ProcessorOptions, processor } from './plain-processor.ts'
 export { REDIS_SETTINGS } from './redis-settings.ts'
+export { backoffStrategy } from './retry-seam.ts'

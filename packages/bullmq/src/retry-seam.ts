@@ -22,7 +22,7 @@ export class AttemptFailed extends Error {
     verdict: Verdict & { kind: 'retrying' | 'dead' | 'cancelled' | 'expired' },
     error: unknown,
   ) {
-    super(describeEnd(end))
+    super(describeEnd(end), { cause: error })
     this.delayMs = verdict.kind === 'retrying' ? verdict.delayMs : FINAL
     this.stack = encodeStack(end, error)
   }

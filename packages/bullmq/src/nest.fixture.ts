@@ -1,0 +1,67 @@
+// The example of docs/nestjs.md: the guide quotes what follows this line, and nest.test.ts runs it.
+import { type PlainProcessor, processor } from '@bullpen/bullmq'
+import { defineCatalogue, defineHandler, defineTask, type TaskContext } from '@bullpen/contract'
+import { BullModule, OnWorkerEvent, Processor, WorkerHost } from '@nestjs/bullmq'
+import { type BeforeApplicationShutdown, Injectable, Module } from '@nestjs/common'
+import type { Job } from 'bullmq'
+import { z } from 'zod'
+
+export const welcome = defineTask({
+  name: 'mail.welcome',
+  queue: 'mail',
+  input: z.object({ to: z.string() }),
+  output: z.object({ sent: z.string() }),
+  timeout: '30s',
+  retry: { attempts: 3, base: '1s' },
+})
+
+/** Whatever your handlers need: a service like any other. */
+@Injectable()
+export class Mailer {
+  async send(to: string, signal: AbortSignal): Promise<string> {
+    signal.throwIfAborted()
+    return `Hello, ${to}`
+  }
+}
+
+type Context = TaskContext<typeof welcome, { mailer: Mailer }>
+
+const handleWelcome = defineHandler(welcome, import.meta.url, async ({ input, signal, resources }: Context) => ({
+  sent: await resources.mailer.send(input.to, signal),
+}))
+
+const DRAIN_MS = Number(process.env['DRAIN_MS'] ?? 20_000)
+
+@Processor('mail', { concurrency: 10 })
+export class MailProcessor extends WorkerHost implements BeforeApplicationShutdown {
+  private readonly run: PlainProcessor
+
+  constructor(mailer: Mailer) {
+    super()
+    this.run = processor(defineCatalogue(welcome), { 'mail.welcome': handleWelcome }, { resources: { mailer } })
+  }
+
+  // Three parameters, written out: Nest binds this method, and BullMQ counts them.
+  process(job: Job, token?: string, signal?: AbortSignal): Promise<unknown> {
+    return this.run(job, token, signal)
+  }
+
+  @OnWorkerEvent('lockRenewalFailed')
+  onLockLost(ids: string[]): void {
+    for (const id of ids) this.worker.cancelJob(id, 'lock_lost')
+  }
+
+  // After this Nest closes its Workers, and they wait for what runs. What has not ended by then is handed back.
+  beforeApplicationShutdown(): void {
+    setTimeout(() => this.worker.cancelAllJobs('drain'), DRAIN_MS).unref()
+  }
+}
+
+@Module({
+  imports: [
+    BullModule.forRoot({ connection: { url: process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379' } }),
+    BullModule.registerQueue({ name: 'mail' }),
+  ],
+  providers: [Mailer, MailProcessor],
+})
+export class MailModule {}

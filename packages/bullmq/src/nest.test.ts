@@ -1,0 +1,114 @@
+import 'reflect-metadata'
+import { eventually } from '@bullpen/testkit'
+import { BullModule, Processor, WorkerHost } from '@nestjs/bullmq'
+import { type INestApplicationContext, Module, Scope } from '@nestjs/common'
+import { NestFactory } from '@nestjs/core'
+import { type Job, Queue, QueueEvents, type Worker } from 'bullmq'
+import { beforeAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
+
+const connection = { url: inject('redisUrl') }
+
+beforeAll(() => vi.stubEnv('REDIS_URL', connection.url).stubEnv('DRAIN_MS', '50'))
+
+async function start(module: new () => object): Promise<INestApplicationContext> {
+  const app = await NestFactory.createApplicationContext(module, { logger: false })
+  onTestFinished(() => app.close())
+  return app
+}
+
+function openQueue(name: string): Queue {
+  const queue = new Queue(name, { connection })
+  onTestFinished(async () => {
+    await queue.obliterate({ force: true })
+    await queue.close()
+  })
+  return queue
+}
+
+describe('what a WorkerHost of Nest’s is given', () => {
+  /** Whether BullMQ gives its process() a signal: with one, the job can be cancelled. */
+  async function signalOf(host: new () => WorkerHost, seen: Promise<unknown>): Promise<boolean> {
+    @Module({
+      imports: [BullModule.forRoot({ connection }), BullModule.registerQueue({ name: host.name })],
+      providers: [host],
+    })
+    class AppModule {}
+    await start(AppModule)
+    await openQueue(host.name).add('any', {})
+    return (await seen) instanceof AbortSignal
+  }
+
+  it('is no signal where process has two parameters, as in Nest’s documentation', async () => {
+    const { promise, resolve } = Promise.withResolvers<unknown>()
+    @Processor('TwoParameters')
+    class TwoParameters extends WorkerHost {
+      async process(_job: Job, _token?: string): Promise<void> {
+        // biome-ignore lint/complexity/noArguments: a third parameter is what it must not have
+        resolve(arguments[2])
+      }
+    }
+    expect(await signalOf(TwoParameters, promise)).toBe(false)
+  })
+
+  it('is a signal where it has three', async () => {
+    const { promise, resolve } = Promise.withResolvers<unknown>()
+    @Processor('ThreeParameters')
+    class ThreeParameters extends WorkerHost {
+      async process(_job: Job, _token?: string, signal?: AbortSignal): Promise<void> {
+        resolve(signal)
+      }
+    }
+    expect(await signalOf(ThreeParameters, promise)).toBe(true)
+  })
+
+  it('is no signal in the scope of a request, whatever it has', async () => {
+    const { promise, resolve } = Promise.withResolvers<unknown>()
+    @Processor({ name: 'RequestScoped', scope: Scope.REQUEST })
+    class RequestScoped extends WorkerHost {
+      async process(_job: Job, _token?: string, signal?: AbortSignal): Promise<void> {
+        resolve(signal)
+      }
+    }
+    expect(await signalOf(RequestScoped, promise)).toBe(false)
+  })
+})
+
+describe('the guide’s MailProcessor', () => {
+  /** The application, and a job whose mail is sent until the signal aborts. */
+  async function sending() {
+    const { MailModule, MailProcessor, Mailer } = await import('./nest.fixture.ts')
+    const app = await start(MailModule)
+    const { promise: begun, resolve } = Promise.withResolvers<void>()
+    vi.spyOn(app.get(Mailer), 'send').mockImplementation((_, signal) => {
+      resolve()
+      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    })
+    const queue = openQueue('mail')
+    const { id = '' } = await queue.add('mail.welcome', { to: 'Ann' })
+    await begun
+    const worker: Worker = app.get(MailProcessor).worker
+    return { app, worker, queue, id }
+  }
+
+  it('runs jobs with services that Nest injects', async () => {
+    const { MailModule } = await import('./nest.fixture.ts')
+    await start(MailModule)
+    const events = new QueueEvents('mail', { connection })
+    onTestFinished(() => events.close())
+    const job = await openQueue('mail').add('mail.welcome', { to: 'Ann' })
+    expect(await job.waitUntilFinished(events, 10_000)).toEqual({ sent: 'Hello, Ann' })
+  })
+
+  it('can be cancelled', async () => {
+    const { worker, queue, id } = await sending()
+    expect(worker.cancelJob(id)).toBe(true)
+    await eventually(async () => (await queue.getJobState(id)) === 'failed')
+  })
+
+  it('hands back what has not ended some time after the application began to close', async () => {
+    const { app, queue, id } = await sending()
+    await app.close()
+    expect(await queue.getJobState(id)).toBe('waiting')
+    expect(await queue.getJob(id)).toMatchObject({ attemptsMade: 0 })
+  })
+})

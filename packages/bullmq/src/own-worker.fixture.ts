@@ -1,0 +1,75 @@
+// The example of docs/own-worker.md: the guide quotes what follows this line, and own-worker.test.ts runs it.
+import { escaped, processor } from '@bullpen/bullmq'
+import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
+import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry'
+import { type Job, Worker } from 'bullmq'
+import { z } from 'zod'
+
+const welcome = defineTask({
+  name: 'email.welcome',
+  queue: 'email',
+  input: z.object({ to: z.string(), name: z.string().default('you') }),
+  output: z.object({ greeting: z.string() }),
+  timeout: '30s',
+  retry: { attempts: 3, base: '1s' },
+})
+const catalogue = defineCatalogue(welcome)
+
+const handleWelcome = defineHandler(welcome, import.meta.url, async ({ input, log }) => {
+  log.info({}, `writing to ${input.to}`)
+  return { greeting: `Hello, ${input.name}` }
+})
+
+/** What is not a task yet stays as it is. */
+async function theOldWay(job: Job): Promise<unknown> {
+  return `done as always: ${job.name}`
+}
+
+const log = createLog({ level: 'info', name: 'email-worker' })
+const telemetry = createTelemetry({ role: 'worker', version: '1.0.0' })
+const tell = logEvents(log)
+const run = processor(
+  catalogue,
+  { 'email.welcome': handleWelcome },
+  {
+    log,
+    sink: (event) => {
+      telemetry.sink(event)
+      tell(event)
+    },
+  },
+)
+
+const worker = new Worker(
+  'email',
+  // Three parameters, written out: BullMQ counts them.
+  async (job, token, signal) => (catalogue.has(job.name) ? run(job, token, signal) : theOldWay(job)),
+  {
+    connection: { url: process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379' },
+    concurrency: 10,
+    lockDuration: 5_000,
+    lockRenewTime: 1_000,
+    stalledInterval: 1_500,
+    maxStalledCount: 10,
+  },
+)
+worker.on('error', (err) => log.error({ err }, 'the queue reported an error'))
+worker.on('lockRenewalFailed', (ids) => {
+  for (const id of ids) worker.cancelJob(id, 'lock_lost')
+})
+
+async function end(code: number, drainMs: number): Promise<void> {
+  setTimeout(() => worker.cancelAllJobs('drain'), drainMs)
+  setTimeout(() => process.exit(1), drainMs + 10_000)
+  await worker.close()
+  process.exit(code)
+}
+
+function onEscape(err: unknown): void {
+  if (escaped(err) !== 'unattributed') return
+  log.error({ err }, 'an error escaped that is no handler’s')
+  void end(70, 0)
+}
+
+process.once('SIGTERM', () => void end(0, 20_000))
+process.on('uncaughtException', onEscape).on('unhandledRejection', onEscape)

@@ -1,0 +1,113 @@
+// A team's own Queue and Worker on the shared Redis, with processor() in between and one handler for every task.
+import { randomUUID } from 'node:crypto'
+import { defineCatalogue, defineHandler, defineTask, type TaskContext, type TaskEvent } from '@bullpen/contract'
+import { type Job, Queue, Worker, type WorkerOptions } from 'bullmq'
+import { inject, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { openBroker } from './broker.ts'
+import { prefixOf } from './keys.ts'
+import { type PlainProcessor, type ProcessorOptions, processor } from './plain-processor.ts'
+import { silent } from './rig.fixture.ts'
+
+const schemas = { input: z.object({ n: z.int().default(7) }), output: z.object({ n: z.int() }) }
+/** Retried once, an hour later. */
+export const slow = defineTask({
+  name: 'own.slow',
+  queue: 'own',
+  timeout: '10s',
+  retry: { attempts: 2, base: '1h', max: '1h', jitter: 0 },
+  ...schemas,
+})
+/** Retried twice, at once. */
+export const eager = defineTask({
+  name: 'own.eager',
+  queue: 'own',
+  timeout: '50ms',
+  retry: { attempts: 3, base: '1ms', jitter: 0 },
+  ...schemas,
+})
+const brief = defineTask({ name: 'own.brief', queue: 'own', kind: 'short', ...schemas })
+const catalogue = defineCatalogue(slow, eager, brief)
+
+type Handle = (context: TaskContext<typeof slow>) => { n: number } | Promise<{ n: number }>
+
+export interface Settled {
+  readonly event: 'completed' | 'failed'
+  readonly job: Job
+  readonly error?: Error
+}
+
+export function ownWorker(handle: Handle, options: ProcessorOptions<object> = {}) {
+  const namespace = `t-${randomUUID().slice(0, 12)}`
+  const connection = { url: inject('redisUrl') }
+  const events: TaskEvent[] = []
+  const run = processor(
+    catalogue,
+    {
+      'own.slow': defineHandler(slow, import.meta.url, handle),
+      'own.brief': defineHandler(brief, import.meta.url, handle as never),
+      'own.eager': defineHandler(eager, import.meta.url, handle as never),
+    },
+    { limits: { graceMs: 50 }, sink: (event) => events.push(event), ...options },
+  )
+  const base = (name: string) => ({ connection, prefix: prefixOf(namespace, name) })
+
+  const openQueue = (name = 'own'): Queue => {
+    const queue = new Queue(name, base(name))
+    onTestFinished(async () => {
+      await queue.obliterate({ force: true })
+      await queue.close()
+    })
+    return queue
+  }
+  return {
+    namespace,
+    events,
+    run,
+    ended: () => events.filter((event) => event.event === 'attempt.ended'),
+    openQueue,
+    openBroker() {
+      const broker = openBroker({
+        redisUrl: connection.url,
+        namespace,
+        queues: ['own'],
+        sizeLimit: 10_000,
+        log: silent,
+      })
+      onTestFinished(() => broker.close())
+      return broker
+    },
+    /** As a team makes it: nothing of Bullpen's but the processor. `settled()`: the next completed or failed attempt. */
+    startWorker(more: Partial<WorkerOptions> & { queue?: string; wrapped?: PlainProcessor } = {}) {
+      const { queue = 'own', wrapped = run, ...settings } = more
+      const worker = new Worker(queue, wrapped, { ...base(queue), ...settings })
+      const errors: Error[] = []
+      worker.on('error', (error) => errors.push(error))
+      onTestFinished(() => worker.close(true))
+      const heard: Settled[] = []
+      const waiting: ((settled: Settled) => void)[] = []
+      const tell = (settled: Settled): void => {
+        const next = waiting.shift()
+        if (next === undefined) heard.push(settled)
+        else next(settled)
+      }
+      worker.on('completed', (job) => tell({ event: 'completed', job }))
+      worker.on('failed', (job, error) => job && tell({ event: 'failed', job, error }))
+      const settled = (): Promise<Settled> => {
+        const next = heard.shift()
+        return next === undefined ? new Promise((resolve) => waiting.push(resolve)) : Promise.resolve(next)
+      }
+      return { worker, errors, settled }
+    },
+  }
+}
+
+/** A handler that runs until its attempt is to end, and says when it has begun. */
+export function listening() {
+  const { promise: begun, resolve } = Promise.withResolvers<TaskContext<typeof slow>>()
+  const handle: Handle = (context) => {
+    resolve(context)
+    return new Promise((_, reject) => context.signal.addEventListener('abort', () => reject(context.signal.reason)))
+  }
+  return { begun, handle }
+}

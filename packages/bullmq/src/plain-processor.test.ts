@@ -1,0 +1,394 @@
+import { randomBytes } from 'node:crypto'
+import { makeTaskId, TaskError } from '@bullpen/contract'
+import { type NewTask, newTask } from '@bullpen/engine'
+import { createTelemetry } from '@bullpen/telemetry'
+import { eventually } from '@bullpen/testkit'
+import { type Job, UnrecoverableError } from 'bullmq'
+import { describe, expect, it } from 'vitest'
+import { escaped } from './attempt-context.ts'
+import { decodeStack } from './codec.ts'
+import { eager, listening, ownWorker, slow } from './plain-processor.fixture.ts'
+import { backoffStrategy } from './retry-seam.ts'
+
+const HOUR_MS = 3_600_000
+
+function bullpensOwn(): NewTask {
+  const id = makeTaskId('own', Date.now(), randomBytes(10))
+  return newTask(slow, { n: 3 }, {}, { id, enqueuedAt: Date.now(), correlationId: 'c-1' })
+}
+
+describe('a job that the team added', () => {
+  it('is its task’s input as it stands, and its result is the output', async () => {
+    const { openQueue, startWorker, run } = ownWorker(({ input }) => ({ n: input.n + 1 }))
+    const { settled } = startWorker()
+    const queue = openQueue()
+    await queue.add('own.slow', { n: 1 })
+    expect((await settled()).job.returnvalue).toEqual({ n: 2 })
+    const { id = '' } = await queue.add('own.slow', {})
+    await settled()
+    expect(await queue.getJob(id)).toMatchObject({ returnvalue: { n: 8 } })
+    expect(run).toHaveLength(3)
+  })
+
+  it('may look like an envelope: the mark of Bullpen’s own is not in its data', async () => {
+    const { openQueue, startWorker, ended } = ownWorker(({ input }) => input)
+    const { settled } = startWorker()
+    await openQueue().add('own.slow', { v: 1, version: 1, input: { n: 1 }, timeoutMs: 'none' })
+    expect((await settled()).job.failedReason).toContain('invalid_input')
+    expect(ended()).toMatchObject([{ code: 'invalid_input', verdict: 'dead' }])
+  })
+
+  it('is retried as its contract says, though it was added without attempts or backoff', async () => {
+    const { openQueue, startWorker, ended } = ownWorker(() => {
+      throw new TaskError('busy', 'not now', { retryable: true })
+    })
+    const { settled, errors } = startWorker()
+    const queue = openQueue()
+    const { id = '' } = await queue.add('own.slow', {})
+    const { job, error } = await settled()
+    expect(job).toMatchObject({ delay: HOUR_MS, attemptsMade: 1, opts: { attempts: 2 } })
+    expect(error).toMatchObject({ message: 'DONE_ERROR (busy): not now', cause: { code: 'busy' } })
+    expect(await queue.getJobState(id)).toBe('delayed')
+    expect((await queue.getJob(id))?.opts).toMatchObject({ attempts: 0 })
+    expect(ended()).toMatchObject([{ verdict: 'retrying', delayMs: HOUR_MS }])
+    expect(errors).toEqual([])
+  })
+
+  it('keeps its own number of attempts; the delay is the contract’s, and no sooner than the handler wants it', async () => {
+    const { openQueue, startWorker } = ownWorker(() => {
+      throw new TaskError('busy', 'not now', { retryable: true, retryAfter: '2h' })
+    })
+    const { settled } = startWorker()
+    const queue = openQueue()
+    await queue.add('own.slow', {}, { attempts: 9, backoff: { type: 'exponential', delay: 5 } })
+    expect((await settled()).job).toMatchObject({ delay: 2 * HOUR_MS, opts: { attempts: 9 } })
+    await queue.add('own.slow', {}, { attempts: 1 })
+    expect(await (await settled()).job.getState()).toBe('failed')
+  })
+
+  it('fails for good when its attempts are used up, with the end of each', async () => {
+    const { openQueue, startWorker } = ownWorker(() => {
+      throw new TypeError('broken')
+    })
+    const { settled } = startWorker()
+    const queue = openQueue()
+    const { id = '' } = await queue.add('own.eager', {})
+    const errors = [await settled(), await settled(), await settled()].map(({ error }) => error)
+    expect(errors.map((error) => error instanceof UnrecoverableError)).toEqual([false, false, true])
+    const job = await queue.getJob(id)
+    expect(job).toMatchObject({ attemptsMade: 3, failedReason: 'RECOVER_ERR (unexpected_error): TypeError: broken' })
+    expect(job?.stacktrace?.map(decodeStack)).toMatchObject([
+      { state: 'RECOVER_ERR', start: 1, attempt: 1 },
+      { state: 'RECOVER_ERR', start: 2, attempt: 2 },
+      { state: 'RECOVER_ERR', start: 3, attempt: 3 },
+    ])
+  })
+
+  it('fails for good at a permanent failure, and hands the team’s listeners the handler’s own error', async () => {
+    const { openQueue, startWorker } = ownWorker(() => {
+      throw new TaskError('gone', 'no such thing', { retryable: false })
+    })
+    const { settled } = startWorker()
+    await openQueue().add('own.slow', {}, { attempts: 5 })
+    const { job, error } = await settled()
+    expect(await job.getState()).toBe('failed')
+    expect(error).toBeInstanceOf(UnrecoverableError)
+    expect(error).toMatchObject({ cause: { code: 'gone', message: 'no such thing' } })
+  })
+
+  it('of an unknown task is tried again: another process may know it', async () => {
+    const { openQueue, startWorker } = ownWorker(({ input }) => input)
+    const { settled } = startWorker()
+    await openQueue().add('own.other', {})
+    const { job } = await settled()
+    expect(await job.getState()).toBe('delayed')
+    expect(job.failedReason).toContain('unknown_task')
+  })
+})
+
+describe('a job that Bullpen’s broker added', () => {
+  it('is read and written as a pool does, so that the API shows it', async () => {
+    const { openBroker, startWorker } = ownWorker(({ input, correlationId }) => {
+      expect(correlationId).toBe('c-1')
+      return input
+    })
+    const { settled } = startWorker()
+    const broker = openBroker()
+    const task = bullpensOwn()
+    await eventually(() => broker.enqueue(task).then(() => true))
+    await settled()
+    expect(await broker.find(task.id)).toMatchObject({
+      status: 'completed',
+      output: { n: 3 },
+      history: [{ state: 'DONE_SUCCESS', worker: 1 }],
+    })
+  })
+
+  it('is retried by a Worker that has no strategy for its backoff', async () => {
+    const { openBroker, startWorker } = ownWorker(() => {
+      throw new Error('panic')
+    })
+    const { settled, errors } = startWorker()
+    const broker = openBroker()
+    const task = bullpensOwn()
+    await eventually(() => broker.enqueue(task).then(() => true))
+    expect((await settled()).job.delay).toBe(HOUR_MS)
+    expect(await broker.find(task.id)).toMatchObject({ status: 'retrying', attempts: 1 })
+    expect(errors).toEqual([])
+  })
+})
+
+describe('a long task', () => {
+  it('that does not listen gives up its slot after timeout and grace, and its late result is dropped', async () => {
+    const open = Promise.withResolvers<{ n: number }>()
+    const { openQueue, startWorker, events, ended } = ownWorker(({ start }) => (start === 1 ? open.promise : { n: 2 }))
+    const { settled } = startWorker()
+    await openQueue().add('own.eager', {})
+    const first = await settled()
+    expect(first.error?.message).toBe('TERMINATED_TIMEOUT (run): the run limit of 50 ms passed')
+    expect((await settled()).job.returnvalue).toEqual({ n: 2 })
+    open.resolve({ n: 1 })
+    await eventually(() => events.some(({ event }) => event === 'attempt.late'))
+    expect(ended().map(({ verdict }) => verdict)).toEqual(['retrying', 'completed'])
+  })
+
+  it('is cancelled by the Worker’s cancelJob, for good, whatever attempts are left', async () => {
+    const { begun, handle } = listening()
+    const { openQueue, startWorker, ended } = ownWorker(handle)
+    const { worker, settled } = startWorker()
+    const { id = '' } = await openQueue().add('own.slow', {})
+    const { signal } = await begun
+    expect(worker.cancelJob(id, 'the customer left')).toBe(true)
+    const { job, error } = await settled()
+    expect(signal.reason).toMatchObject({ name: 'AbortError', message: 'the attempt was stopped: cancelled' })
+    expect(await job.getState()).toBe('failed')
+    expect(error).toMatchObject({ name: 'UnrecoverableError' })
+    expect(ended()).toMatchObject([{ state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled', verdict: 'cancelled' }])
+  })
+
+  it('unlike a short one, which goes on: cancelJob answers true all the same', async () => {
+    const open = Promise.withResolvers<{ n: number }>()
+    const begun = Promise.withResolvers<void>()
+    const { openQueue, startWorker } = ownWorker(() => {
+      begun.resolve()
+      return open.promise
+    })
+    const { worker, settled } = startWorker()
+    const { id = '' } = await openQueue().add('own.brief', {})
+    await begun.promise
+    expect(worker.cancelJob(id)).toBe(true)
+    open.resolve({ n: 1 })
+    expect((await settled()).job.returnvalue).toEqual({ n: 1 })
+  })
+
+  it('is handed back by the reason drain: no attempt used, the end kept, and another Worker goes on', async () => {
+    const { begun, handle } = listening()
+    const { openQueue, startWorker } = ownWorker((context) => (context.start === 1 ? handle(context) : { n: 5 }))
+    const queue = openQueue()
+    const { worker } = startWorker()
+    const { id = '' } = await queue.add('own.slow', {})
+    await begun
+    const closed = worker.close()
+    worker.cancelAllJobs('drain')
+    await closed
+    expect(await queue.getJobState(id)).toBe('waiting')
+    const handedBack = await queue.getJob(id)
+    expect(handedBack).toMatchObject({ attemptsMade: 0, attemptsStarted: 1 })
+    expect(handedBack?.stacktrace?.map(decodeStack)).toMatchObject([
+      { state: 'TERMINATED_CTX_CLOSED', reason: 'drain' },
+    ])
+    const { settled } = startWorker()
+    expect((await settled()).job).toMatchObject({ returnvalue: { n: 5 }, attemptsStarted: 2, attemptsMade: 1 })
+  })
+
+  it('whose lock is lost is left to its new owner', async () => {
+    const { begun, handle } = listening()
+    const { openQueue, startWorker, ended } = ownWorker(handle)
+    const queue = openQueue()
+    const { worker } = startWorker({ lockRenewTime: 40, skipStalledCheck: true })
+    worker.on('lockRenewalFailed', (ids) => ids.forEach((id) => void worker.cancelJob(id, 'lock_lost')))
+    const { id = '' } = await queue.add('own.slow', {})
+    const { signal } = await begun
+    await (await queue.backend.client).set(`${queue.toKey(id)}:lock`, 'another owner')
+    await eventually(() => ended().length === 1)
+    expect(signal.aborted).toBe(true)
+    expect(ended()).toMatchObject([{ reason: 'lock_lost', verdict: 'lost' }])
+    expect(await queue.getJobState(id)).toBe('active')
+  })
+
+  it('may snooze: scheduled again, no attempt used', async () => {
+    const { openQueue, startWorker, ended } = ownWorker(async ({ snooze }) => snooze('1h'))
+    startWorker()
+    const queue = openQueue()
+    const { id = '' } = await queue.add('own.slow', {})
+    await eventually(async () => (await queue.getJobState(id)) === 'delayed')
+    expect(await queue.getJob(id)).toMatchObject({ attemptsMade: 0 })
+    expect(ended()).toMatchObject([{ verdict: 'snoozed', delayMs: HOUR_MS }])
+  })
+
+  it('ends by an error that escaped it', async () => {
+    const fates: string[] = []
+    const { begun, handle } = listening()
+    const { openQueue, startWorker } = ownWorker((context) => {
+      // As Node calls it: in the async context of what threw.
+      setImmediate(() => fates.push(escaped(new Error('from a timer'))))
+      return handle(context)
+    })
+    const { settled } = startWorker()
+    await openQueue().add('own.slow', {})
+    await begun
+    expect((await settled()).error?.message).toBe('RECOVER_ERR (escaped_error): Error: from a timer')
+    expect(fates).toEqual(['charged'])
+    expect(escaped(new Error('nobody’s'))).toBe('unattributed')
+  })
+})
+
+describe('processor', () => {
+  it('runs as many jobs at once as the Worker gives it, each on a worker of its own, used again', async () => {
+    const open = Promise.withResolvers<void>()
+    let running = 0
+    const { openBroker, startWorker } = ownWorker(async ({ input }) => {
+      running++
+      await open.promise
+      return input
+    })
+    const broker = openBroker()
+    await eventually(() => broker.ping().then(() => true))
+    const tasks = Array.from({ length: 25 }, bullpensOwn)
+    for (const task of tasks) await broker.enqueue(task)
+    const { settled } = startWorker({ concurrency: 10 })
+    await eventually(() => running === 10)
+    open.resolve()
+    const workers: number[] = []
+    for (const _ of tasks) workers.push((await settled()).job.returnvalue.worker)
+    expect(running).toBe(25)
+    expect(new Set(workers.toSorted((a, b) => a - b))).toEqual(new Set([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]))
+  })
+
+  it('serves two Workers: same job ids, different queues, and different children', async () => {
+    const children: NewTask[] = []
+    const enqueue = async (child: NewTask): Promise<void> => void children.push(child)
+    const { openQueue, startWorker, ended } = ownWorker(
+      async (context) => {
+        await context.enqueue(eager, {})
+        return context.input
+      },
+      { enqueue },
+    )
+    const workers = [startWorker({ queue: 'own' }), startWorker({ queue: 'other' })]
+    const jobs = [await openQueue('own').add('own.slow', {}), await openQueue('other').add('own.slow', {})]
+    expect(jobs.map(({ id }) => id)).toEqual(['1', '1'])
+    for (const { settled } of workers) expect((await settled()).event).toBe('completed')
+    expect(new Set(ended().map(({ queue }) => queue))).toEqual(new Set(['own', 'other']))
+    expect(new Set(children.map(({ id }) => id)).size).toBe(2)
+  })
+
+  it('makes the same child again in the next attempt of the same job', async () => {
+    const children: string[] = []
+    const { openQueue, startWorker } = ownWorker(
+      async (context) => {
+        await context.enqueue(eager, {})
+        if (context.attempt === 1) throw new TaskError('again', 'again', { retryable: true })
+        return context.input
+      },
+      { enqueue: async ({ id }) => void children.push(id) },
+    )
+    const { settled } = startWorker()
+    await openQueue().add('own.eager', {})
+    expect([(await settled()).event, (await settled()).event]).toEqual(['failed', 'completed'])
+    expect(children).toEqual([children[0], children[0]])
+  })
+
+  it('says what is missing when a handler enqueues and nobody said where to', async () => {
+    const { openQueue, startWorker } = ownWorker(async (context) => {
+      await context.enqueue(eager, {})
+      return context.input
+    })
+    const { settled } = startWorker()
+    await openQueue().add('own.slow', {})
+    expect((await settled()).error?.cause).toMatchObject({ code: 'invalid_configuration' })
+  })
+
+  it('gives handlers resources, a log with their task’s fields, and the middleware around', async () => {
+    const said: unknown[] = []
+    const log = { debug() {}, warn() {}, error() {}, info: (...line: unknown[]) => said.push(line) }
+    const { openQueue, startWorker } = ownWorker(
+      ({ log, resources }) => {
+        log.info({ code: 'x' }, 'working')
+        return resources as { n: number }
+      },
+      { log, resources: { n: 4 }, middleware: [async (_, next) => ({ ...((await next()) as object), n: 6 })] },
+    )
+    const { settled } = startWorker()
+    await openQueue().add('own.slow', {})
+    expect((await settled()).job.returnvalue).toEqual({ n: 6 })
+    expect(said).toEqual([[{ task: 'own.slow', id: '1', start: 1, attempt: 1, code: 'x' }, 'working']])
+  })
+
+  it('counts in Bullpen’s metrics', async () => {
+    const telemetry = createTelemetry({ role: 'worker', version: '0' })
+    const { openQueue, startWorker } = ownWorker(({ input }) => input, { sink: telemetry.sink })
+    const { settled } = startWorker()
+    const queue = openQueue()
+    await queue.addBulk([1, 2].map((n) => ({ name: 'own.slow', data: { n } })))
+    await queue.add('own.slow', { n: 'three' })
+    for (let jobs = 0; jobs < 3; jobs++) await settled()
+    const { text } = await telemetry.exposition()
+    const labels = 'queue="own",task="own.slow"'
+    expect(text).toContain(`bullpen_attempts_started_total{${labels}} 3`)
+    expect(text).toContain(`bullpen_attempts_ended_total{${labels},state="DONE_SUCCESS",verdict="completed"} 2`)
+    expect(text).toContain(`bullpen_attempts_ended_total{${labels},state="DONE_ERROR",verdict="dead"} 1`)
+  })
+})
+
+describe('what processor() relies on in BullMQ', () => {
+  it('gives a signal to a function with three parameters, wrapped or not, and to no other', async () => {
+    const { begun, handle } = listening()
+    const { openQueue, startWorker, run } = ownWorker(handle)
+    const queue = openQueue()
+    const two = startWorker({ wrapped: (job: Job, token?: string) => run(job, token) })
+    const { id = '' } = await queue.add('own.slow', {})
+    await begun
+    expect(two.worker.cancelJob(id)).toBe(false)
+    await two.worker.close(true)
+
+    const again = listening()
+    const wrapped = ownWorker(again.handle)
+    const three = startWorker.call(undefined, {
+      queue: 'wrapped',
+      wrapped: (job: Job, token?: string, signal?: AbortSignal) => wrapped.run(job, token, signal),
+    })
+    const other = await openQueue('wrapped').add('own.slow', {})
+    await again.begun
+    expect(three.worker.cancelJob(other.id ?? '')).toBe(true)
+    expect((await three.settled()).error?.name).toBe('UnrecoverableError')
+  })
+
+  it('lets a job stall whose backoff the Worker does not know, when code around the processor throws', async () => {
+    const throwing = async (_job: Job, _token?: string, _signal?: AbortSignal): Promise<never> => {
+      throw new Error('not the processor’s')
+    }
+    const { openBroker, openQueue, startWorker } = ownWorker(({ input }) => input)
+    const broker = openBroker()
+    const without = startWorker({ wrapped: throwing })
+    await eventually(() => broker.enqueue(bullpensOwn()).then(() => true))
+    await eventually(() => without.errors.length === 1)
+    expect(without.errors[0]?.message).toContain('Unknown backoff strategy bullpen')
+    expect(await openQueue().getActiveCount()).toBe(1)
+    await without.worker.close()
+
+    const { settled } = startWorker({ wrapped: throwing, settings: { backoffStrategy } })
+    await broker.enqueue(bullpensOwn())
+    expect((await settled()).job.delay).toBe(1_000)
+  })
+
+  it('aborts no signal when the Worker closes: it waits, or with force leaves the handler behind', async () => {
+    const { begun, handle } = listening()
+    const { openQueue, startWorker } = ownWorker(handle)
+    const { worker } = startWorker()
+    await openQueue().add('own.slow', {})
+    const { signal } = await begun
+    await worker.close(true)
+    expect(signal.aborted).toBe(false)
+  })
+})
