@@ -3,10 +3,12 @@ import { describe, expect, it } from 'vitest'
 import { ATTEMPT_TRANSITIONS } from '../packages/engine/src/attempt-machine.ts'
 import { POOL_TRANSITIONS } from '../packages/engine/src/pool-machine.ts'
 import type { Transitions } from '../packages/engine/src/state-machine.ts'
+import { WORKER_TRANSITIONS } from '../packages/engine/src/worker-machine.ts'
 import { section } from './markdown-tables.ts'
 
 const MACHINES: readonly [heading: string, table: Transitions<string>][] = [
   ['An attempt', ATTEMPT_TRANSITIONS],
+  ['A worker', WORKER_TRANSITIONS],
   ['A pool', POOL_TRANSITIONS],
 ]
 

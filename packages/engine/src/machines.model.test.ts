@@ -8,6 +8,7 @@ import {
   type WorkerState,
 } from '@bullpen/contract'
 import { fakeClock } from '@bullpen/testkit'
+import { amount } from '@bullpen/testkit/internal'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Attempt } from './attempt.ts'
@@ -78,7 +79,7 @@ function walks<S extends string>(states: readonly S[], may: (from: S, to: S) => 
         expect(walker.state).toBe(may(from, to) ? to : from)
       }
     }),
-    { numRuns: 1_000 },
+    { numRuns: amount({ small: 1_000, full: 15_000 }) },
   )
 }
 

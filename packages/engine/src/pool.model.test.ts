@@ -1,5 +1,6 @@
 // Random lives of a pool on a fake feed, beside its reference model: compared after every single step.
 import { TaskError } from '@bullpen/contract'
+import { amount } from '@bullpen/testkit/internal'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { type Given, GRACE_MS, poolRig, poolStates } from './pool.fixture.ts'
@@ -186,6 +187,6 @@ it('a pool does what its model does, and loses no slot, whatever happens to it',
       }
       await settles(life)
     }),
-    { numRuns: 1_000 },
+    { numRuns: amount({ small: 1_000, full: 15_000 }) },
   )
 })

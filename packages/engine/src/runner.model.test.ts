@@ -1,5 +1,6 @@
 // Random lives of attempts, one after the other on one worker, beside the reference model.
 import { TaskError } from '@bullpen/contract'
+import { amount } from '@bullpen/testkit/internal'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { GRACE_MS, soloist, tasks } from './pool.fixture.ts'
@@ -240,5 +241,7 @@ async function happens(
 }
 
 it('attempts end once, as the first interruption or else their handler says, and late handlers change nothing', async () => {
-  await fc.assert(fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 3 }), live), { numRuns: 1_000 })
+  await fc.assert(fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 3 }), live), {
+    numRuns: amount({ small: 1_000, full: 15_000 }),
+  })
 })

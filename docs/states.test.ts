@@ -1,0 +1,44 @@
+// states.md names every state and reason, and for each row a test that is really there.
+import { readFileSync } from 'node:fs'
+import { ATTEMPT_END_STATES, END_REASONS, POOL_STATES, WORKER_STATES } from '@bullpen/contract'
+import { describe, expect, it } from 'vitest'
+import { rows, section } from './markdown-tables.ts'
+
+const SECTIONS = ['Attempts', 'Workers', 'Pools', 'Where goapp fails']
+const table = (heading: string): string[][] => rows(section('states.md', heading))
+const read = (file: string): string => readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')
+
+/** A test's title as it stands in its file: whole, and in quotes. */
+function holds(file: string, title: string): boolean {
+  const text = read(file)
+  return [`'${title}'`, `"${title}"`, `\`${title}\``].some((quoted) => text.includes(quoted))
+}
+
+describe('docs/states.md', () => {
+  it.each(SECTIONS)('names for every row under "%s" a test that its file holds', (heading) => {
+    const missing = table(heading).filter((row) => !holds(row.at(-2) ?? '', row.at(-1) ?? ''))
+    expect(missing).toEqual([])
+    expect(table(heading).length).toBeGreaterThan(10)
+  })
+
+  it('has a cause for every end of an attempt, and for every reason under its own state', () => {
+    const shown = table('Attempts').map(([, state, reason]) => `${state} ${reason}`)
+    for (const [state, reasons] of Object.entries(END_REASONS)) {
+      for (const reason of reasons) expect(shown).toContain(`${state} ${reason}`)
+    }
+    const states = table('Attempts').map(([, state]) => state)
+    for (const state of ATTEMPT_END_STATES) expect(states).toContain(state)
+  })
+
+  it('has a cause for every state of a worker, and of a pool', () => {
+    const statesOf = (heading: string) => new Set(table(heading).map(([, state]) => state))
+    for (const state of WORKER_STATES) expect(statesOf('Workers')).toContain(state)
+    for (const state of POOL_STATES) expect(statesOf('Pools')).toContain(state)
+  })
+
+  it('names all of goapp’s eleven failures', () => {
+    expect(new Set(table('Where goapp fails').map(([number]) => Number(number)))).toEqual(
+      new Set(Array.from({ length: 11 }, (_, i) => i + 1)),
+    )
+  })
+})
