@@ -42,7 +42,7 @@ export interface WorkerOptions<C extends Catalogue, R extends Resources> {
   readonly resources?: ResourceOpeners<R>
   /**
    * URL of a module whose default export is a record of openers like `resources`: what isolated handlers find in
-   * `ctx.resources`, opened once in each child process.
+   * `ctx.resources`, opened once in each thread or child process.
    */
   readonly isolatedResources?: string
   /** Around every attempt, in this process; the first is the outermost. */
@@ -115,7 +115,8 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   const context = attemptContext()
   const isolator = isolatorFor(catalogue, sizes, (most) =>
     openIsolator({
-      processes: { max: most },
+      threads: { max: most('thread') },
+      processes: { max: most('process') },
       log,
       resources: options.isolatedResources,
       onReplaced: ({ isolation, isolate, cause }) => sink({ event: 'isolate.replaced', isolation, isolate, cause }),

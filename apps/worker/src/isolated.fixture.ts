@@ -6,6 +6,7 @@ import { z } from 'zod'
 const schemas = { input: z.object({ ms: z.int().default(0) }), output: z.object({ pid: z.int(), opened: z.int() }) }
 const limits = { queue: 'slow', timeout: '400ms', grace: '200ms', retry: { attempts: 1 }, ...schemas } as const
 
+export const inThread = defineTask({ name: 'isolated.thread', isolation: 'thread', ...limits })
 export const inProcess = defineTask({ name: 'isolated.process', isolation: 'process', memoryLimit: '64MiB', ...limits })
 
 interface Isolated {
@@ -13,7 +14,7 @@ interface Isolated {
 }
 
 let times = 0
-/** Opened once in each process. */
+/** Opened once in each thread or process. */
 export default { opened: { open: () => ({ times: ++times }) } }
 
 /** A negative time loops for ever, in code that hears no signal; another is slept. */
@@ -23,6 +24,11 @@ async function work(ms: number, { opened }: Isolated) {
   return { pid: process.pid, opened: opened.times }
 }
 
+export const threadHandler = defineHandler(
+  inThread,
+  import.meta.url,
+  ({ input, resources }: TaskContext<typeof inThread, Isolated>) => work(input.ms, resources),
+)
 export const processHandler = defineHandler(
   inProcess,
   import.meta.url,

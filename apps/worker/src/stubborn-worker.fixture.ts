@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { z } from 'zod'
 import { createWorker, runUntilSignalled } from './index.ts'
-import openers, { inProcess, processHandler } from './isolated.fixture.ts'
+import openers, { inProcess, inThread, processHandler, threadHandler } from './isolated.fixture.ts'
 
 const schemas = { input: z.object({ ms: z.int() }), output: z.object({ start: z.int() }) }
 const listening = defineTask({ name: 'slow.listening', queue: 'slow', timeout: '1m', ...schemas })
@@ -31,6 +31,7 @@ export const slowTasks = defineCatalogue(
   escapePromise,
   escapeEvent,
   escapeAbort,
+  inThread,
   inProcess,
 )
 
@@ -78,7 +79,7 @@ if (process.argv[1] === import.meta.filename) {
       return { start }
     }),
   }
-  const isolated = { 'isolated.process': processHandler }
+  const isolated = { 'isolated.thread': threadHandler, 'isolated.process': processHandler }
   const isolatedResources = new URL('./isolated.fixture.ts', import.meta.url).href
   // Outside every attempt: what it throws is nobody's.
   process.on('SIGUSR2', throwElsewhere)

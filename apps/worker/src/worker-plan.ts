@@ -1,6 +1,14 @@
 // What a worker process is to be, worked out from its catalogue and settings: pools, isolates, limits.
 import { availableParallelism } from 'node:os'
-import { BullpenError, type Catalogue, milliseconds, nearest, readTaskId, type TaskId } from '@bullpen/contract'
+import {
+  BullpenError,
+  type Catalogue,
+  type Isolation,
+  milliseconds,
+  nearest,
+  readTaskId,
+  type TaskId,
+} from '@bullpen/contract'
 import type { Isolator, Limits } from '@bullpen/engine'
 import type { WorkerSettings } from './settings.ts'
 
@@ -18,16 +26,18 @@ export function poolSizes(catalogue: Catalogue, { pools }: WorkerSettings): Read
   return new Map(Object.entries(wanted).map(([queue, size]) => [queue, size === 0 ? availableParallelism() * 2 : size]))
 }
 
-/** Made only where a task asks for it. As many isolates as isolated tasks can run at once: none of them waits for one. */
+/** Made only where a task asks for it. Of each kind, as many as its tasks can run at once: none of them waits for one. */
 export function isolatorFor(
-  catalogue: Catalogue,
+  { definitions }: Catalogue,
   sizes: ReadonlyMap<string, number>,
-  open: (most: number) => Isolator,
+  open: (most: (kind: Isolation) => number) => Isolator,
 ): Isolator | undefined {
-  const isolated = catalogue.definitions.filter(({ isolation }) => isolation !== 'inline')
-  const queues = new Set(isolated.map(({ queue }) => queue))
-  const most = [...queues].reduce((sum, queue) => sum + (sizes.get(queue) ?? 0), 0)
-  return isolated.length === 0 ? undefined : open(Math.max(1, most))
+  const most = (kind: Isolation): number => {
+    const queues = new Set(definitions.filter(({ isolation }) => isolation === kind).map(({ queue }) => queue))
+    const sum = [...queues].reduce((total, queue) => total + (sizes.get(queue) ?? 0), 0)
+    return Math.max(1, sum)
+  }
+  return definitions.every(({ isolation }) => isolation === 'inline') ? undefined : open(most)
 }
 
 export function defaultLimits(settings: WorkerSettings): Limits {

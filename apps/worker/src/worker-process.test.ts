@@ -185,7 +185,7 @@ describe('an error that escapes a handler', () => {
 })
 
 describe('an isolated task', () => {
-  it.each(['isolated.process'])(
+  it.each(['isolated.thread', 'isolated.process'])(
     '%s that loops for ever ends at its timeout; fifty others beside it do not notice',
     async (task) => {
       const { broker, start, enqueue, settled } = await slowQueue()

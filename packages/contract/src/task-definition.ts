@@ -49,7 +49,10 @@ interface LongOptions {
   readonly queueTimeout?: Limit
   /** From the signal to the freed slot. Unset: the pool's default. */
   readonly grace?: Limit
-  /** Where the handler runs. Default `inline`: it shares the process, can be signalled, can't be killed. No worker offers `thread` yet. */
+  /**
+   * Where the handler runs. Default `inline`: it shares the process, can be signalled, can't be killed. A `thread` is killed
+   * after its grace, even in a loop; a `process`, too, and there a crash or too much memory ends this attempt alone.
+   */
   readonly isolation?: Isolation
   /** The most memory that one attempt may take, at least '64MiB'; only with `isolation: 'process'`. Unset: Node's own limit. */
   readonly memoryLimit?: Memory

@@ -216,3 +216,28 @@ export const keep = defineHandler(tasks.keep, here, async ({ input }) => {
   if (input.wait) await never()
   return place()
 })
+
+/** (import "a" "b" (func (param i32))) (func (export "f") i32.const 0 call 0) */
+const CALLS_JS = [
+  [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
+  [0x01, 0x08, 0x02, 0x60, 0x00, 0x00, 0x60, 0x01, 0x7f, 0x00],
+  [0x02, 0x07, 0x01, 0x01, 0x61, 0x01, 0x62, 0x00, 0x01],
+  [0x03, 0x02, 0x01, 0x00],
+  [0x07, 0x05, 0x01, 0x01, 0x66, 0x00, 0x01],
+  [0x0a, 0x08, 0x01, 0x06, 0x00, 0x41, 0x00, 0x10, 0x00, 0x0b],
+]
+
+// Node's types leave it to those of browsers.
+declare const WebAssembly: {
+  readonly Module: new (bytes: Uint8Array) => object
+  readonly Instance: new (module: object, imports: object) => { readonly exports: Record<string, unknown> }
+}
+
+export const wasm = defineHandler(tasks.wasm, here, ({ input }) => {
+  let called = 0
+  const module = new WebAssembly.Module(Uint8Array.from(CALLS_JS.flat()))
+  const { exports } = new WebAssembly.Instance(module, { a: { b: () => called++ } })
+  const call = exports['f'] as () => void
+  for (let i = 0; i < input.calls; i++) call()
+  return { called }
+})

@@ -9,7 +9,7 @@ import { type Place, Run } from './run.ts'
 /** An isolate's life ended, and not because it had nothing to do. */
 export interface Replaced {
   readonly isolation: Exclude<Isolation, 'inline'>
-  /** `process 4711`. */
+  /** `thread 7`, `process 4711`. */
   readonly isolate: string
   readonly cause: Exclude<EndCause, 'idle' | 'closed'>
   /** The task that ran in it then. */

@@ -1,4 +1,4 @@
-// The port to one child process, which its pool starts, speaks to and ends.
+// The port to one thread or one child process, which its pool starts, speaks to and ends.
 import type { EndReason } from '@bullpen/contract'
 import type { FromIsolate, ToIsolate } from './messages.ts'
 
@@ -11,7 +11,7 @@ export interface Death {
 }
 
 export interface Isolate {
-  /** For logs: `process 4711`. */
+  /** For logs: `thread 7`, `process 4711`. */
   readonly name: string
   send(message: ToIsolate): void
   /** Ends it at once, whatever it does. Twice is once. */

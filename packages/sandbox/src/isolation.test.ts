@@ -12,7 +12,7 @@ interface Place {
   readonly thread: number
 }
 
-const ISOLATIONS: readonly IsolatedTask['isolation'][] = ['process']
+const ISOLATIONS: readonly IsolatedTask['isolation'][] = ['thread', 'process']
 
 describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
   it('runs outside this thread, with its input parsed and its output checked, and finds its isolate warm again', async () => {
@@ -214,7 +214,7 @@ describe.each(ISOLATIONS)('an attempt in a %s ends', (isolation) => {
   })
 
   it('within 250 ms of being killed, though it loops; 50 others have run undisturbed', async () => {
-    await using rig = openRig(isolation, { processes: { max: 2 } })
+    await using rig = openRig(isolation, { threads: { max: 2 }, processes: { max: 2 } })
     const looping = rig.run(tasks.loop)
     await looping.said('looping')
     const others = await Promise.all(Array.from({ length: 50 }, () => outputOf<Place>(rig.run(tasks.where))))

@@ -6,7 +6,7 @@ import type { IsolatedTask } from '@bullpen/engine'
 import { openRig } from './rig.fixture.ts'
 import * as tasks from './tasks.fixture.ts'
 
-const isolation: IsolatedTask['isolation'] = 'process'
+const isolation: IsolatedTask['isolation'] = process.argv[2] === 'thread' ? 'thread' : 'process'
 
 /** Processes of any kind whose parent this is. */
 function children(): string[] {
@@ -22,7 +22,7 @@ function children(): string[] {
 }
 
 const before = getActiveResourcesInfo()
-const rig = openRig(isolation, { processes: { max: 3 } })
+const rig = openRig(isolation, { threads: { max: 3 }, processes: { max: 3 } })
 const looping = rig.run(tasks.loop)
 await looping.said('looping')
 await Promise.all([rig.run(tasks.exit, { code: 3 }).outcome, rig.run(tasks.where).outcome])

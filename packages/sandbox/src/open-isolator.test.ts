@@ -15,14 +15,14 @@ interface Place {
   readonly thread: number
 }
 
-const ISOLATIONS: readonly IsolatedTask['isolation'][] = ['process']
+const ISOLATIONS: readonly IsolatedTask['isolation'][] = ['thread', 'process']
 const BROKEN = new URL('./broken.fixture.ts', import.meta.url).href
 const UNABLE = new URL('./unable.fixture.ts', import.meta.url).href
 const RESOURCES = new URL('./resources.fixture.ts', import.meta.url).href
 
 describe.each(ISOLATIONS)('an isolator, by %s,', (isolation) => {
   it('runs as many at a time as it may; the others wait their turn', async () => {
-    await using rig = openRig(isolation, { processes: { max: 2 } })
+    await using rig = openRig(isolation, { threads: { max: 2 }, processes: { max: 2 } })
     const first = [rig.run(tasks.wait, { for: 'timer' }), rig.run(tasks.wait, { for: 'timer' })]
     const third = rig.run(tasks.wait, { for: 'timer' })
     const fourth = rig.run(tasks.where)
@@ -142,7 +142,7 @@ describe.each(ISOLATIONS)('an isolator, by %s,', (isolation) => {
 
 it('refuses to have no isolates at all', () => {
   const { log } = keptLog()
-  expect(() => openIsolator({ processes: { max: 0 }, log })).toThrow(
+  expect(() => openIsolator({ threads: { max: 0 }, processes: { max: 1 }, log })).toThrow(
     expect.objectContaining({ code: 'invalid_configuration', message: expect.stringContaining('max is 0') }),
   )
 })

@@ -1,27 +1,26 @@
-// The isolator: a pool of child processes behind the engine's port.
-//
-// Threads are not offered: on Node 24, starting and ending them many times now and then ended the whole process with a
-// segmentation fault, about once in a dozen runs of their tests, and with it every other task.
+// The isolator: a pool of threads and a pool of child processes behind the engine's port.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { Clock, Isolator, Random } from '@bullpen/engine'
 import { childStarter } from './child.ts'
 import { IsolatePool, type Replaced } from './isolate-pool.ts'
 import { canReadResident, readResident } from './resident-memory.ts'
 import { systemClock } from './system-clock.ts'
+import { startThread } from './thread.ts'
 import { awaitUndertaker } from './undertaker.ts'
 
 export interface IsolatorOptions {
+  readonly threads: { readonly max: number }
   readonly processes: { readonly max: number }
   /**
    * URL of the module whose default export is a record of resource openers (`{ open, close? }`). Opened once in each
-   * process, before its first task; closed in reverse when it ends, unless it has to be killed.
+   * thread or process, before its first task; closed in reverse when it ends, unless it has to be killed.
    */
   readonly resources?: string | undefined
   /** For what belongs to no running task: late errors, resources that do not open or close. */
   readonly log: Log
   readonly clock?: Clock
   readonly random?: Random
-  /** A process that has had nothing to do for this long, in ms, ends. Default: 30,000. */
+  /** A thread or process that has had nothing to do for this long, in ms, ends. Default: 30,000. */
   readonly idleMs?: number
   /** Hears of every isolate that ended for another reason than having nothing to do. Must neither throw nor wait. */
   readonly onReplaced?: (event: Replaced) => void
@@ -32,11 +31,18 @@ export interface IsolatorOptions {
  * running. A run that has not begun when the isolator is closed ends as `closed` (`parent_closed`).
  *
  * @throws BullpenError `invalid_configuration` when a `max` is not a whole number from 1. `run` throws
- * `isolation_unavailable` for a thread.
+ * `invalid_definition` for a thread with a memory limit: V8 may abort the whole process when a thread's memory runs out.
  */
 export function openIsolator(options: IsolatorOptions): Isolator {
   const { clock = systemClock, random = Math.random, log, resources, idleMs = 30_000, onReplaced = () => {} } = options
   const common = { clock, random, log, resources, idleMs, onReplaced }
+  const threads = new IsolatePool({
+    ...common,
+    isolation: 'thread',
+    max: options.threads.max,
+    startIsolate: startThread,
+    reportMemory: false,
+  })
   const undertaker = awaitUndertaker((err) =>
     log.warn({ err }, 'should this process be killed, its child processes that are in a loop will live on'),
   )
@@ -48,13 +54,15 @@ export function openIsolator(options: IsolatorOptions): Isolator {
     reportMemory: !canReadResident,
   })
   return {
-    isolations: ['process'],
+    isolations: ['thread', 'process'],
     run(task, calls) {
-      if (task.isolation === 'process') return processes.run(task, calls)
-      throw new BullpenError('isolation_unavailable', `task ${task.task}: there are no threads here, only processes`)
+      if (task.isolation === 'thread' && task.memoryLimitBytes !== undefined) {
+        throw new BullpenError('invalid_definition', `task ${task.task}: a thread has no memory limit`)
+      }
+      return (task.isolation === 'thread' ? threads : processes).run(task, calls)
     },
     async close() {
-      await processes.close()
+      await Promise.all([threads.close(), processes.close()])
       await undertaker.close()
     },
   }

@@ -1,4 +1,4 @@
-// Errors as plain data: what crosses a process's border and is an Error again on the other side.
+// Errors as plain data: what crosses a thread's or a process's border and is an Error again on the other side.
 
 export interface PortableError {
   readonly name: string

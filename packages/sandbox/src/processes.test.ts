@@ -55,9 +55,11 @@ describe('a memory limit', () => {
     expect(rig.replaced).toMatchObject([{ cause: 'full' }])
   })
 
-  it('is nothing for a thread, which is refused', async () => {
+  it('is refused for a thread', async () => {
     await using rig = openRig('thread')
-    expect(() => rig.run(tasks.where)).toThrow(expect.objectContaining({ code: 'isolation_unavailable' }))
+    expect(() => rig.run(tasks.where, {}, { memoryLimitBytes: 64 * MiB })).toThrow(
+      expect.objectContaining({ code: 'invalid_definition' }),
+    )
   })
 
   it('is held by what the child says where its memory can not be looked up', async () => {

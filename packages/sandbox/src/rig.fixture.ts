@@ -38,6 +38,7 @@ export function openRig(
   const isolator =
     given ??
     openIsolator({
+      threads: { max: 1 },
       processes: { max: 1 },
       log: own.log,
       onReplaced: (event) => replaced.push(event),

@@ -7,9 +7,9 @@ import { openIsolator } from './open-isolator.ts'
 import { keptLog } from './rig.fixture.ts'
 import { systemClock } from './system-clock.ts'
 
-it('a loop in a process ends within timeout, grace and 250 ms', async () => {
+it.each(['loop.thread', 'loop.process'])('%s ends within timeout, grace and 250 ms', async (task) => {
   const { log } = keptLog()
-  const isolator = openIsolator({ processes: { max: 1 }, log })
+  const isolator = openIsolator({ threads: { max: 1 }, processes: { max: 1 }, log })
   const events: string[] = []
   const host: RunnerHost = {
     registry: makeRegistry(catalogue, handlers, { isolator }),
@@ -30,7 +30,7 @@ it('a loop in a process ends within timeout, grace and 250 ms', async () => {
   }
   const taken = {
     id: makeTaskId('q', 1, new Uint8Array(10)),
-    task: 'loop.process',
+    task,
     envelope: { v: 1, version: 1, input: {} },
     enqueuedAt: Date.now(),
     start: 1,

@@ -90,3 +90,5 @@ export const keep = task(
 )
 /** Its module, broken.fixture.ts, throws when it is imported. */
 export const broken = task('test.broken', none, none)
+/** Calls a JavaScript function from WebAssembly so often. */
+export const wasm = task('test.wasm', z.object({ calls: z.int() }), z.object({ called: z.int() }))

@@ -1,0 +1,12 @@
+// What a thread runs: serves its pool over a port of its own, since handlers may use `parentPort` for theirs.
+import { type MessagePort, workerData } from 'node:worker_threads'
+import { serve } from './serve.ts'
+
+const { port } = workerData as { readonly port: MessagePort }
+const end = process.exit
+
+serve({
+  send: (message) => port.postMessage(message),
+  listen: (listener) => port.on('message', listener),
+  end: () => end(0),
+})
