@@ -24,7 +24,7 @@ import {
   makeRegistry,
   type Pool,
 } from '@bullpen/engine'
-import { openIsolator } from '@bullpen/sandbox'
+import { keepWrappersGeneric, openIsolator } from '@bullpen/sandbox'
 import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry'
 import { attemptContext } from './attempt-context.ts'
 import { type LoopWatch, watchLoop } from './loop-watch/index.ts'
@@ -168,6 +168,8 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
 
   const open = async (): Promise<{ url: string; tasks: Broker }> => {
     resources = await openResources(options.resources ?? ({} as ResourceOpeners<R>), log)
+    // The watch is a thread too, and one more that may end beside the isolated handlers'.
+    keepWrappersGeneric()
     loopWatch = watchLoop({ warnAfter: settings.loopBlockWarning, context, sink, log, logAs })
     try {
       probes = await serveProbes({ notReady, exposition: telemetry.exposition }, settings)

@@ -2,3 +2,4 @@
 export type { IsolateResourceOpener } from './inside/resources.ts'
 export type { Replaced } from './isolate-pool.ts'
 export { type IsolatorOptions, openIsolator } from './open-isolator.ts'
+export { keepWrappersGeneric } from './wasm-wrappers.ts'
