@@ -1,19 +1,18 @@
 // The runner's cost a task, without Redis: telemetry, async context and output validation on; beside goapp and bare code.
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { performance } from 'node:perf_hooks'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { defineCatalogue, defineHandler, defineTask, type Log, makeTaskId, type TaskKind } from '@bullpen/contract'
 import {
-  type Attempt,
-  clockFrom,
   makeRegistry,
   type RunnerHost,
   readTask,
+  runAttempt,
   runReading,
   type TakenTask,
   Worker,
 } from '@bullpen/engine'
+import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
 import { createTelemetry } from '@bullpen/telemetry'
 import { z } from 'zod'
 import { measurePairs } from './pairs.ts'
@@ -24,7 +23,7 @@ const TASKS = 200 * BATCH
 const WARM_UP_TASKS = 50 * BATCH
 const PAIRS = 5
 
-/** What the seed's own pool takes on such a machine, in ns a task. */
+/** What the seed's own pool takes on such a machine, in ns a task: for a handler that returns at once. */
 const GOAPP: Readonly<Record<string, number>> = {
   'short-batch': 350,
   'short-single': 740,
@@ -38,10 +37,12 @@ const definitions = {
   long: defineTask({ name: 'bench.long', queue: 'bench', timeout: '1m', ...schemas }),
 }
 
-type Handle = (context: { readonly input: { readonly n: number } }) => { value: string }
+type Output = { readonly value: string }
+type Handle = (context: { readonly input: { readonly n: number } }) => Output | Promise<Output>
 
 const HANDLERS: Readonly<Record<string, Handle>> = {
   empty: () => ({ value: '' }),
+  'empty, asynchronous': async () => ({ value: '' }),
   'factorial(50)': ({ input }) => {
     let product = 1n
     for (let factor = 2n; factor <= BigInt(input.n); factor++) product *= factor
@@ -57,23 +58,17 @@ function host(handle: Handle): RunnerHost {
     'bench.short': defineHandler(definitions.short, import.meta.url, handle),
     'bench.long': defineHandler(definitions.long, import.meta.url, handle),
   }
-  const storage = new AsyncLocalStorage<Attempt>()
   return {
     registry: makeRegistry(catalogue, handlers),
-    context: { run: (attempt, code) => storage.run(attempt, code, attempt), current: () => storage.getStore() },
-    clock: clockFrom({
-      now: Date.now,
-      monotonic: () => performance.now(),
-      setTimeout,
-      clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
-    }),
+    context: attemptContext(),
+    clock: systemClock,
     random: Math.random,
     sink: createTelemetry({ role: 'worker', version: 'bench' }).sink,
     queue: 'bench',
     enqueue: async () => {},
     closedBy: () => undefined,
     leftovers: new Set(),
-    sha256: () => new Uint8Array(32),
+    sha256,
     outputLimitBytes: 1_000,
     process: 'bench',
     poolSignal: new AbortController().signal,
@@ -97,21 +92,36 @@ function taken(kind: TaskKind): TakenTask {
   }
 }
 
-/** Nanoseconds a task. */
-async function timed(tasks: number, mode: string, run: () => unknown): Promise<number> {
-  const began = performance.now()
-  if (mode === 'single') for (let i = 0; i < tasks; i++) await run()
-  else for (let i = 0; i < tasks; i += BATCH) await Promise.all(Array.from({ length: BATCH }, run))
-  return ((performance.now() - began) * 1e6) / tasks
+/** Runs one task on this worker; a promise only where there is something to wait for, as a pool sees it. */
+type Run = (worker: Worker) => unknown
+
+const MODES: Readonly<Record<string, (tasks: number, run: Run, workers: readonly Worker[]) => Promise<void>>> = {
+  async batch(tasks, run, workers) {
+    for (let i = 0; i < tasks; i += BATCH) {
+      const waiting: Promise<unknown>[] = []
+      for (const worker of workers) {
+        const result = run(worker)
+        if (result instanceof Promise) waiting.push(result)
+      }
+      await Promise.all(waiting)
+    }
+  },
+  async single(tasks, run, [worker]) {
+    if (worker === undefined) return
+    for (let i = 0; i < tasks; i++) {
+      const result = run(worker)
+      if (result instanceof Promise) await result
+    }
+  },
 }
 
 /** Bytes that a task leaves for the collector, from one batch that the young generation can hold. */
-async function bytes(run: () => unknown): Promise<number> {
+async function bytes(run: Run, workers: readonly Worker[]): Promise<number> {
   setFlagsFromString('--expose-gc')
   const collect: () => void = runInNewContext('gc')
   collect()
   const before = process.memoryUsage().heapUsed
-  await timed(BATCH, 'single', run)
+  await MODES['single']?.(BATCH, run, workers)
   return (process.memoryUsage().heapUsed - before) / BATCH
 }
 
@@ -121,27 +131,34 @@ export async function* benchRunner(): AsyncGenerator<Result> {
     for (const kind of ['short', 'long'] as const) {
       const world = host(handle)
       const task = taken(kind)
-      const worker = new Worker(1, world.clock)
       const reading = readTask(task, world.registry)
       if (reading instanceof Error) throw reading
-      const ours = () => runReading(task, reading, worker, world)
+      const workers = Array.from({ length: BATCH }, (_, i) => new Worker(i + 1, world.clock))
+      const ours: Run = (worker) => runReading(task, reading, worker, world)
+      const withReading: Run = (worker) => runAttempt(task, worker, world)
       const input = { input: { n: 50 } }
-      const bare = async () => {
+      const bare: Run = async () => {
         try {
           return await handle(input)
         } catch (error) {
           return error
         }
       }
-      for (const mode of ['batch', 'single']) {
-        await timed(WARM_UP_TASKS, mode, ours)
-        await timed(WARM_UP_TASKS, mode, bare)
-        const pairs = await measurePairs(
-          PAIRS,
-          () => timed(TASKS, mode, ours),
-          () => timed(TASKS, mode, bare),
-          'lower',
-        )
+      for (const [mode, runAll] of Object.entries(MODES)) {
+        const timed = async (run: Run, tasks = TASKS): Promise<number> => {
+          const began = performance.now()
+          await runAll(tasks, run, workers)
+          return ((performance.now() - began) * 1e6) / tasks
+        }
+        const beside = (one: Run, other: Run) =>
+          measurePairs(
+            PAIRS,
+            () => timed(one),
+            () => timed(other),
+            'lower',
+          )
+        for (const run of [ours, withReading, bare]) await timed(run, WARM_UP_TASKS)
+        const pairs = await beside(ours, bare)
         const id = `${kind}-${mode}`
         const goapp = GOAPP[id]
         if (name === 'empty' && goapp !== undefined) {
@@ -151,14 +168,21 @@ export async function* benchRunner(): AsyncGenerator<Result> {
             'ns/task',
             pairs.map(({ ours }) => ({ ours, theirs: goapp, ratio: goapp / ours })),
           )
+          yield resultOf(
+            'runner',
+            `${id} ${name}, envelope and input read each time, beside bare code`,
+            'ns/task',
+            await beside(withReading, bare),
+          )
         }
         yield resultOf('runner', `${id} ${name}, beside bare code`, 'ns/task', pairs)
       }
-      const own = await bytes(ours)
-      const theirs = await bytes(bare)
+      const own = await bytes(ours, workers)
+      const theirs = await bytes(bare, workers)
       yield resultOf('runner', `${kind} ${name}, beside bare code`, 'bytes/task', [
         { ours: own, theirs, ratio: theirs / own },
       ])
+      for (const worker of workers) worker.close()
     }
   }
 }

@@ -1,5 +1,5 @@
 // A worker process: pools on the catalogue's queues, with their resources, probes, metrics and drain.
-import { createHash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openBroker, openFeed } from '@bullpen/bullmq'
@@ -24,14 +24,13 @@ import {
   makeRegistry,
   type Pool,
 } from '@bullpen/engine'
+import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
 import { keepWrappersGeneric, openIsolator } from '@bullpen/sandbox'
 import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry'
-import { attemptContext } from './attempt-context.ts'
 import { type LoopWatch, watchLoop } from './loop-watch/index.ts'
 import { type Probes, serveProbes } from './probes.ts'
 import { type OpenResources, openResources, type ResourceOpeners } from './resource-stack.ts'
 import { CLOSING_MS, WORKER_RULES, WORKER_SETTINGS, type WorkerConfig } from './settings.ts'
-import { systemClock } from './system-clock.ts'
 import { byQueue, defaultLimits, isolatorFor, poolSizes } from './worker-plan.ts'
 
 export interface WorkerOptions<C extends Catalogue, R extends Resources> {
@@ -150,7 +149,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
           random: Math.random,
           sink,
           enqueue: (task) => tasks.enqueue(task),
-          sha256: (text) => createHash('sha256').update(text).digest(),
+          sha256,
           outputLimitBytes: settings.outputLimit,
           process: process_,
           resources: values,

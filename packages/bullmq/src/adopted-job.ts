@@ -1,7 +1,8 @@
 // Jobs that somebody else than Bullpen has added: how they are told apart, and read as tasks.
-import { createHash } from 'node:crypto'
+
 import { DEFAULT_RETRY, ENVELOPE_VERSION } from '@bullpen/contract'
 import type { Registry, RunnerHost, TakenTask } from '@bullpen/engine'
+import { sha256 } from '@bullpen/engine/node'
 import type { Job } from 'bullmq'
 import { taken } from './processor.ts'
 import { CUSTOM_BACKOFF } from './retry-seam.ts'
@@ -27,8 +28,4 @@ export function adopted(job: Job, registry: Registry): TakenTask {
 /** BullMQ numbers the jobs of each queue from 1: their children are told apart by more than that number. */
 export function saltedBy({ queueQualifiedName, id, timestamp }: Job): RunnerHost['sha256'] {
   return (text) => sha256(JSON.stringify([queueQualifiedName, id, timestamp, text]))
-}
-
-export function sha256(text: string): Uint8Array {
-  return createHash('sha256').update(text).digest()
 }

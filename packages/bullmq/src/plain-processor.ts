@@ -15,8 +15,9 @@ import {
   runAttempt,
   Worker,
 } from '@bullpen/engine'
+import { sha256 } from '@bullpen/engine/node'
 import { type Job, UnrecoverableError } from 'bullmq'
-import { adopted, isBullpens, saltedBy, sha256 } from './adopted-job.ts'
+import { adopted, isBullpens, saltedBy } from './adopted-job.ts'
 import { attemptContext } from './attempt-context.ts'
 import { obey, taken } from './processor.ts'
 import { AttemptFailed } from './retry-seam.ts'

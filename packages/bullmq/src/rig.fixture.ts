@@ -1,5 +1,5 @@
 // A broker and a pool on the shared Redis, in a namespace of their own, with one handler for every task.
-import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import {
   defineCatalogue,
   defineHandler,
@@ -10,7 +10,8 @@ import {
   type TaskEvent,
   type TaskId,
 } from '@bullpen/contract'
-import { clockFrom, DEFAULT_LIMITS, makePool, makeRegistry, type NewTask, newTask, type Pool } from '@bullpen/engine'
+import { DEFAULT_LIMITS, makePool, makeRegistry, type NewTask, newTask, type Pool } from '@bullpen/engine'
+import { sha256, systemClock } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
 import { inject, onTestFinished } from 'vitest'
 import { z } from 'zod'
@@ -78,11 +79,11 @@ export async function rig({
             limits: { ...DEFAULT_LIMITS, timeoutMs: 10_000, graceMs: 100 },
           }),
           context: { run: (attempt, code) => code(attempt), current: () => undefined },
-          clock,
+          clock: systemClock,
           random: () => 0.5,
           sink: (event) => events.push(event),
           enqueue: broker.enqueue,
-          sha256: (text) => createHash('sha256').update(text).digest(),
+          sha256,
           outputLimitBytes: 1_000,
           process: `test:${pools.length}`,
           resources: {},
@@ -102,10 +103,3 @@ export async function rig({
     settled: (id: TaskId) => broker.settled(id, AbortSignal.timeout(15_000)),
   }
 }
-
-const clock = clockFrom({
-  now: Date.now,
-  monotonic: () => performance.now(),
-  setTimeout,
-  clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
-})

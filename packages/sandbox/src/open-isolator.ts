@@ -1,10 +1,10 @@
 // The isolator: a pool of threads and a pool of child processes behind the engine's port.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { Clock, Isolator, Random } from '@bullpen/engine'
+import { systemClock } from '@bullpen/engine/node'
 import { childStarter } from './child.ts'
 import { IsolatePool, type Replaced } from './isolate-pool.ts'
 import { canReadResident, readResident } from './resident-memory.ts'
-import { systemClock } from './system-clock.ts'
 import { startThread } from './thread.ts'
 import { awaitUndertaker } from './undertaker.ts'
 

@@ -1,12 +1,12 @@
 // What only child processes promise: memory limits, and an end by any signal that is one attempt's alone.
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
+import { systemClock } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { childStarter } from './child.ts'
 import { IsolatePool } from './isolate-pool.ts'
 import { isAlive, keptLog, openRig, outputOf } from './rig.fixture.ts'
-import { systemClock } from './system-clock.ts'
 import * as tasks from './tasks.fixture.ts'
 
 interface Place {

@@ -1,11 +1,11 @@
 // The engine's runner with real isolates: what loops for ever is ended by its time limit.
 import { makeTaskId } from '@bullpen/contract'
 import { makeRegistry, type RunnerHost, runAttempt, Worker } from '@bullpen/engine'
+import { systemClock } from '@bullpen/engine/node'
 import { expect, it } from 'vitest'
 import { catalogue, handlers } from './loops.fixture.ts'
 import { openIsolator } from './open-isolator.ts'
 import { keptLog } from './rig.fixture.ts'
-import { systemClock } from './system-clock.ts'
 
 it.each(['loop.thread', 'loop.process'])('%s ends within timeout, grace and 250 ms', async (task) => {
   const { log } = keptLog()

@@ -1,6 +1,6 @@
 // The engine's clock, from the machine's.
 import { performance } from 'node:perf_hooks'
-import { clockFrom } from '@bullpen/engine'
+import { clockFrom } from '../clock.ts'
 
 export const systemClock = clockFrom({
   now: Date.now,

@@ -1,0 +1,6 @@
+// SHA-256, for ids that follow from others.
+import { createHash } from 'node:crypto'
+
+export function sha256(text: string): Uint8Array {
+  return createHash('sha256').update(text).digest()
+}
