@@ -32,15 +32,15 @@ export default defineHandler(${identifier}, import.meta.url, async ({ input }) =
 `
 
 const test = ({ name, file, identifier }) => `// Tests what ${name} does with its input.
-import type { TaskContext } from '@bullpen/contract'
 import { ${identifier} } from '@bullpen/tasks'
+import { runTask } from '@bullpen/testkit'
 import { expect, test } from 'vitest'
 import handler from './${file}.ts'
 
 test('${name} answers as its contract says', async () => {
-  const input = ${identifier}.input.parse({ to: 'Ann' })
-  const output = await handler.handle({ input } as TaskContext<typeof ${identifier}>)
-  expect(${identifier}.output.parse(output)).toEqual({ greeting: 'Hello, Ann' })
+  const run = await runTask(${identifier}, handler, { to: 'Ann' })
+  expect(run.status).toBe('completed')
+  expect(run.output).toEqual({ greeting: 'Hello, Ann' })
 })
 `
 

@@ -10,7 +10,8 @@ import { openBroker } from './broker.ts'
 import { type LockTimes, openFeed } from './feed.ts'
 import { queueKeys } from './keys.ts'
 
-const QUICK: LockTimes = { lockMs: 600, renewalMs: 100, stallCheckMs: 150 }
+/** A lock that nobody takes away holds as long as ever: a machine under load loses none. */
+const QUICK: LockTimes = { lockMs: 5_000, renewalMs: 200, stallCheckMs: 150 }
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
@@ -39,12 +40,14 @@ export const openBullmq: OpenBackend = async ({ queues, sizeLimit, onExpired, lo
     async countDeaths(id, deaths) {
       await redis.hset(keys.job(id), 'stc', deaths)
     },
-    kill(process) {
+    async kill(process, running) {
       for (const { feed } of feeds.filter((each) => each.process === process)) {
         // A dead process has no connection that blocks, either: one would go on to take what wakes the others.
         void feed.stop()
         feed.close()
       }
+      // Sooner than they would run out.
+      if (running.length > 0) await redis.del(running.map(keys.lock))
     },
     async close() {
       await Promise.allSettled(broker.boardQueues.map((each) => each.obliterate({ force: true })))

@@ -1,23 +1,17 @@
-// The memory broker, in real time, for the suites that run against every broker.
-import { clockFrom } from '@bullpen/engine'
+// The memory broker, for the suites that run against every broker.
 import type { OpenBackend } from './internal/index.ts'
 import { memoryBroker } from './memory-broker.ts'
 
-export const openMemory: OpenBackend = async ({ queues, sizeLimit, onExpired }) => {
+export const openMemory: OpenBackend = async ({ queues, sizeLimit, onExpired, clock }) => {
   const broker = memoryBroker({ clock, queues, sizeLimit, onExpired, stallMs: 50, sweepMs: 100 })
   const [queue = ''] = queues
   return {
     broker,
     feed: (options) => broker.feed({ queue, ...options }),
     loseLock: async (id) => broker.loseLock(id),
-    kill: broker.kill,
+    kill: async (process) => broker.kill(process),
+    breakFeeds: broker.breakFeeds,
+    outage: { begin: broker.fail, end: broker.recover },
     close: broker.close,
   }
 }
-
-const clock = clockFrom({
-  now: Date.now,
-  monotonic: () => performance.now(),
-  setTimeout,
-  clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
-})

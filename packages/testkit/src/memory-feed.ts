@@ -39,7 +39,11 @@ export function memoryFeed({ shelf, outage, concurrency }: FeedOptions, work: Wo
   const handle = async (task: StoredTask, owner: Owner): Promise<void> => {
     // A fetch takes time, in which a drain may begin: what it brings is refused.
     await undefined
-    const refuse = (): void => shelf.refuse(task, owner)
+    let refused = false
+    const refuse = (): void => {
+      refused = true
+      shelf.refuse(task, owner)
+    }
     await work(
       takenTask(task, outage),
       async ({ verdict, end }) => {
@@ -50,7 +54,8 @@ export function memoryFeed({ shelf, outage, concurrency }: FeedOptions, work: Wo
     )
     taken.delete(owner)
     if (taken.size === 0) tellEmpty()
-    fetch()
+    // Who has no worker for this one has none for the next: the shelf tells when to look again.
+    if (!refused) fetch()
   }
 
   const end = (): void => {

@@ -14,6 +14,9 @@ export interface ShelfOptions {
 /** How many deaths of its process a task survives. */
 const DEATHS_AT_MOST = 10
 
+/** Until a task that was refused is offered again, about as long as a round trip takes. */
+const REFUSED_MS = 10
+
 export class Shelf {
   readonly #clock: Clock
   readonly #stallMs: number
@@ -24,6 +27,7 @@ export class Shelf {
   /** Tells those who take that there may be something. */
   readonly #takers = new Set<() => void>()
   readonly #timers = new Set<() => void>()
+  #offersAgain = false
 
   constructor({ clock, stallMs, onEnded }: ShelfOptions) {
     this.#clock = clock
@@ -70,7 +74,12 @@ export class Shelf {
     task.starts--
     this.#wait(task, 'first', 'quietly')
     // Later, and not at once: who refuses now would refuse again.
-    this.#after(0, () => this.wake())
+    if (this.#offersAgain) return
+    this.#offersAgain = true
+    this.#after(REFUSED_MS, () => {
+      this.#offersAgain = false
+      this.wake()
+    })
   }
 
   /** Obeys the verdict on a start, unless somebody else has the task by now. */

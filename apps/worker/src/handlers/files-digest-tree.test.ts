@@ -1,11 +1,13 @@
 // Tests files.digest-tree against find, sort and md5sum.
 import { chmod, mkdir, open, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { filesDigestTree } from '@bullpen/tasks'
 import { evilTree, md5Pipeline, unprivileged } from '@bullpen/tasks/files/fixtures'
+import { runTask } from '@bullpen/testkit'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { type FileAccess, openFileAccess } from '../resources/file-access.ts'
-import { runHandler } from './fake-context.fixture.ts'
 import digestTree from './files-digest-tree.ts'
+import { ONCE, outputOf } from './output-of.fixture.ts'
 
 let tree: Awaited<ReturnType<typeof evilTree>>
 let files: FileAccess
@@ -18,14 +20,12 @@ afterEach(async () => {
   await tree.remove()
 })
 
-type Options = { files?: FileAccess; signal?: AbortSignal; onProgress?: (fraction: number) => void }
+async function run(path: string, access = files) {
+  return outputOf(await runTask(filesDigestTree, digestTree, { path }, { ...ONCE, resources: resources(access) }))
+}
 
-function run(path: string, { files: access = files, ...rest }: Options = {}) {
-  return runHandler(
-    digestTree,
-    { path },
-    { resources: { files: access, receipts: { deliver: () => Promise.reject() } }, ...rest },
-  )
+function resources(access: FileAccess) {
+  return { files: access, receipts: { deliver: () => Promise.reject() } }
 }
 
 test.each(['', '/'])('prints what md5sum of md5sum prints, with DIR ending in "%s"', async (end) => {
@@ -57,8 +57,9 @@ test('reads at most 20 files at a time, and reports how far it is', async () => 
       return files.digest(path, signal).finally(() => running--)
     },
   }
-  const fractions: number[] = []
-  await run(tree.directory, { files: counting, onProgress: (fraction) => fractions.push(fraction) })
+  const options = { ...ONCE, resources: resources(counting) }
+  const { progress } = await runTask(filesDigestTree, digestTree, { path: tree.directory }, options)
+  const fractions = progress.map(({ fraction }) => fraction)
   expect(most).toBe(20)
   expect(fractions.length).toBeGreaterThan(5)
   expect(fractions).toEqual(fractions.toSorted((a, b) => a - b))
@@ -83,7 +84,7 @@ test('fails when a file is removed between the walk and its digest, naming it', 
       return listing
     },
   }
-  await expect(run(tree.directory, { files: losing })).rejects.toMatchObject({
+  await expect(run(tree.directory, losing)).rejects.toMatchObject({
     code: 'not_found',
     message: expect.stringContaining('a.b'),
   })
@@ -102,7 +103,7 @@ test("looks at the walk's own error after all results", async () => {
     },
   }
   await unprivileged(() =>
-    expect(run(tree.directory, { files: noting })).rejects.toMatchObject({
+    expect(run(tree.directory, noting)).rejects.toMatchObject({
       code: 'not_readable',
       message: expect.stringContaining('closed'),
     }),
@@ -122,9 +123,7 @@ test('stops when the attempt is to end', async () => {
   const file = await open(join(tree.directory, 'sparse'), 'w')
   await file.truncate(2 ** 40)
   await file.close()
-  const stop = new AbortController()
-  const reason = new Error('time is up')
-  const running = run(tree.directory, { signal: stop.signal })
-  setTimeout(() => stop.abort(reason), 50)
-  await expect(running).rejects.toBe(reason)
+  const options = { ...ONCE, resources: resources(files), cancelAt: '50ms' } as const
+  const stopped = await runTask(filesDigestTree, digestTree, { path: tree.directory }, options)
+  expect(stopped).toMatchObject({ status: 'cancelled', late: [] })
 })

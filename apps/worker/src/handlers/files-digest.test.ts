@@ -4,11 +4,13 @@ import { createHash } from 'node:crypto'
 import { chmod, mkdir, open, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { filesDigest } from '@bullpen/tasks'
 import { evilTree, unprivileged } from '@bullpen/tasks/files/fixtures'
+import { runTask } from '@bullpen/testkit'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openFileAccess } from '../resources/file-access.ts'
-import { runHandler } from './fake-context.fixture.ts'
 import digest from './files-digest.ts'
+import { ONCE, outputOf } from './output-of.fixture.ts'
 
 let tree: Awaited<ReturnType<typeof evilTree>>
 beforeEach(async () => {
@@ -16,12 +18,12 @@ beforeEach(async () => {
 })
 afterEach(() => tree.remove())
 
-async function run(
-  path: string,
-  { roots = [tree.directory], signal }: { roots?: string[]; signal?: AbortSignal } = {},
-) {
-  const resources = { files: await openFileAccess({ roots }), receipts: { deliver: () => Promise.reject() } }
-  return runHandler(digest, { path }, signal === undefined ? { resources } : { resources, signal })
+async function run(path: string, { roots = [tree.directory] }: { roots?: string[] } = {}) {
+  return outputOf(await runTask(filesDigest, digest, { path }, { ...ONCE, resources: await resources(roots) }))
+}
+
+async function resources(roots: string[]) {
+  return { files: await openFileAccess({ roots }), receipts: { deliver: () => Promise.reject() } }
 }
 
 const permanent = (code: string) => ({ name: 'TaskError', code, retryable: false })
@@ -143,11 +145,8 @@ test('stops in the middle of a long file when the attempt is to end', async () =
   const file = await open(path, 'w')
   await file.truncate(2 ** 40)
   await file.close()
-  const stop = new AbortController()
-  const reason = new Error('time is up')
-  const running = run(path, { signal: stop.signal })
-  setTimeout(() => stop.abort(reason), 50)
-  await expect(running).rejects.toBe(reason)
+  const options = { ...ONCE, resources: await resources([tree.directory]), cancelAt: '50ms' } as const
+  expect(await runTask(filesDigest, digest, { path }, options)).toMatchObject({ status: 'cancelled', late: [] })
 })
 
 test('a root that is not a directory stops the worker from starting', async () => {

@@ -1,6 +1,7 @@
 // Tests math.factorial.
+import { mathFactorial } from '@bullpen/tasks'
+import { runTask } from '@bullpen/testkit'
 import { expect, test } from 'vitest'
-import { runHandler } from './fake-context.fixture.ts'
 import factorial from './math-factorial.ts'
 
 test.each([
@@ -11,10 +12,10 @@ test.each([
   [23, '25852016738884976640000'],
   [30, '265252859812191058636308480000000'],
 ])('%i! is %s', async (n, value) => {
-  expect(await runHandler(factorial, { n }, { resources: {} })).toEqual({ value })
+  expect(await runTask(mathFactorial, factorial, { n })).toMatchObject({ status: 'completed', output: { value } })
 })
 
 test('1000! has 2568 digits', async () => {
-  const { value } = await runHandler(factorial, { n: 1000 }, { resources: {} })
+  const { output: { value } = { value: '' } } = await runTask(mathFactorial, factorial, { n: 1000 })
   expect([value.length, value.slice(0, 10)]).toEqual([2568, '4023872600'])
 })

@@ -3,9 +3,12 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { receiptSend } from '@bullpen/tasks'
+import { type RunTaskOptions, runTask } from '@bullpen/testkit'
 import { afterEach, describe, expect, test } from 'vitest'
+import type { WorkerResources } from '../resources/index.ts'
 import { openReceiptGateway, retryAfter } from '../resources/receipt-gateway.ts'
-import { FAKE_ID, runHandler } from './fake-context.fixture.ts'
+import { ONCE, outputOf } from './output-of.fixture.ts'
 import receipt from './receipt-send.ts'
 
 const input = { orderId: '7', to: 'ann@example.org', total: '19.90', currency: 'EUR' }
@@ -28,11 +31,13 @@ async function endpoint(answer: (request: IncomingMessage, response: ServerRespo
 const answering = (status: number, headers: Record<string, string> = {}) =>
   endpoint((_, response) => response.writeHead(status, headers).end('the answer'))
 
-async function run(url: string | undefined, more: { signal?: AbortSignal; attempt?: number } = {}) {
+async function send(url: string | undefined, options: RunTaskOptions<WorkerResources> = {}) {
   const receipts = await openReceiptGateway({ endpoint: url })
   const files = { digest: () => Promise.reject(), list: () => Promise.reject() }
-  return runHandler(receipt, input, { resources: { receipts, files }, ...more })
+  return runTask(receiptSend, receipt, input, { ...ONCE, ...options, resources: { receipts, files } })
 }
+
+const run = async (url: string | undefined) => outputOf(await send(url))
 
 test('posts the receipt as JSON, with a key that every attempt shares', async () => {
   const seen: unknown[] = []
@@ -45,16 +50,15 @@ test('posts the receipt as JSON, with a key that every attempt shares', async ()
       key: headers['idempotency-key'],
       body: await text(request),
     })
-    response.writeHead(202).end()
+    response.writeHead(seen.length === 1 ? 503 : 202).end()
   })
-  const output = await run(url)
-  await run(url, { attempt: 2 })
-  expect(output).toEqual({ status: 202, deliveredAt: expect.stringMatching(/^20.*Z$/) })
+  const sent = await send(url, { attempts: 2 })
+  expect(sent.output).toEqual({ status: 202, deliveredAt: expect.stringMatching(/^20.*Z$/) })
   const expected = {
     method: 'POST',
     path: '/receipts?token=hidden',
     type: 'application/json',
-    key: FAKE_ID,
+    key: sent.id,
     body: JSON.stringify(input),
   }
   expect(seen).toEqual([expected, expected])
@@ -111,10 +115,8 @@ test.each(['ftp://x', 'nonsense', 'http://ann:secret@localhost/'])('%s is no end
 })
 
 test('stops waiting for an answer when the attempt is to end', async () => {
-  const stop = new AbortController()
-  const reason = new Error('time is up')
-  const url = await endpoint(() => stop.abort(reason))
-  await expect(run(url, { signal: stop.signal })).rejects.toBe(reason)
+  const url = await endpoint(() => {})
+  expect(await send(url, { cancelAt: '50ms' })).toMatchObject({ status: 'cancelled', late: [] })
 })
 
 test('reads Retry-After as seconds or a date, at most a day', () => {

@@ -2,5 +2,6 @@
 export type { Backend, BackendOptions, OpenBackend } from './conformance/backend.ts'
 export { brokerConformance } from './conformance/index.ts'
 export { freePort } from './free-port.ts'
+export { brokerModel } from './model/index.ts'
 export { privateRedis } from './private-redis.ts'
 export { amount, type Scale, seeds } from './scale.ts'

@@ -66,7 +66,7 @@ export function faults(open: OpenBackend): void {
     const id = await enqueue(long, {})
     await start('test:1')
     await holds(1)
-    backend.kill('test:1')
+    await backend.kill('test:1', [id])
     await start('test:2')
     expect(await settled(id)).toMatchObject({
       status: 'completed',

@@ -16,11 +16,12 @@ import {
   type TaskRecord,
   type TaskStatus,
 } from '@bullpen/contract'
-import { clockFrom, DEFAULT_LIMITS, makeRegistry, type NewTask, newTask, type Pool } from '@bullpen/engine'
+import { DEFAULT_LIMITS, makeRegistry, type NewTask, newTask, type Pool } from '@bullpen/engine'
 import { expect, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { eventually } from '../../eventually.ts'
 import { testPool } from '../../test-pool.ts'
+import { realClock } from '../real-clock.ts'
 import type { OpenBackend } from './backend.ts'
 
 export const QUEUE = 'rig'
@@ -58,9 +59,10 @@ const DRAIN = { drainMs: 5_000, graceMs: 1_000 }
 
 export async function openStage(open: OpenBackend, options: StageOptions = {}) {
   const { handle = ({ input }) => input, concurrency = 4, maxLeftovers = 10, parent, locks = 'usual' } = options
+  const clock = realClock()
   const expired: TaskId[] = []
   const onExpired = ({ id }: { id: TaskId }) => expired.push(id)
-  const backend = await open({ queues: catalogue.queues, sizeLimit: SIZE_LIMIT, onExpired, locks })
+  const backend = await open({ queues: catalogue.queues, sizeLimit: SIZE_LIMIT, onExpired, locks, clock })
   const { broker } = backend
   const events: TaskEvent[] = []
   const pools: Pool[] = []
@@ -158,10 +160,3 @@ export function gate() {
   }
   return { entered, handle, open: () => opened.resolve(), holds: (n: number) => eventually(() => entered.length === n) }
 }
-
-const clock = clockFrom({
-  now: Date.now,
-  monotonic: () => performance.now(),
-  setTimeout,
-  clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
-})

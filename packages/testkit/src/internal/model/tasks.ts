@@ -1,0 +1,37 @@
+// The tasks of every program, and how one is made of its plan.
+import { randomBytes } from 'node:crypto'
+import { defineCatalogue, defineTask, ID_RANDOM_BYTES, makeTaskId, type TaskDefinition } from '@bullpen/contract'
+import { type NewTask, newTask } from '@bullpen/engine'
+import { z } from 'zod'
+import type { TaskPlan } from './program.ts'
+
+export const QUEUE = 'model'
+
+const common = {
+  queue: QUEUE,
+  input: z.object({ n: z.int() }),
+  output: z.object({ n: z.int() }),
+  retry: { base: '2ms', max: '10ms', jitter: 0 },
+} as const
+const short = defineTask({ name: 'model.short', kind: 'short', ...common })
+const long = defineTask({ name: 'model.long', timeout: '1h', ...common })
+export const child = defineTask({ name: 'model.child', kind: 'short', ...common })
+/** Runs until as many are there as there are workers. */
+export const muster = defineTask({ name: 'model.muster', kind: 'short', ...common })
+/** Runs until it is told to end. */
+export const stay = defineTask({ name: 'model.stay', timeout: '1h', ...common })
+export const catalogue = defineCatalogue(short, long, child, muster, stay)
+
+export function plannedTask(plan: TaskPlan, now: number): NewTask {
+  const { kind, delayMs, timeoutMs, heartbeatMs, queueMs, deadlineMs, maxAttempts } = plan
+  const made = plainTask(kind === 'short' ? short : long, now, delayMs)
+  if (kind === 'short') return { ...made, maxAttempts }
+  const expiresAt = queueMs === undefined ? undefined : now + delayMs + queueMs
+  return { ...made, timeoutMs, heartbeatMs, deadlineMs, queueMs, maxAttempts, expiresAt }
+}
+
+export function plainTask(definition: TaskDefinition, now: number, delayMs = 0): NewTask {
+  const id = makeTaskId(QUEUE, now, randomBytes(ID_RANDOM_BYTES))
+  const origin = { id, enqueuedAt: now, correlationId: undefined }
+  return newTask(definition, { n: 0 }, delayMs > 0 ? { delay: `${delayMs}ms` } : {}, origin)
+}
