@@ -1,11 +1,10 @@
-import { createHash } from 'node:crypto'
 import { makeTaskId, readTaskId, type TaskId } from '@bullpen/contract'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { childTask, childTaskId } from './child-task.ts'
+import { sha256 } from './node/index.ts'
 import { soloist, tasks } from './pool.fixture.ts'
 
-const sha256 = (text: string): Uint8Array => createHash('sha256').update(text).digest()
 const parentId = (createdAt: number, random: Uint8Array) => makeTaskId('q', createdAt, random)
 const parent = { id: parentId(1_700_000_000_000, new Uint8Array(10)), correlationId: 'c-1' }
 

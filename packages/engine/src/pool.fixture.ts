@@ -1,5 +1,4 @@
 // A pool without Redis: a feed that the test feeds, handlers that end when they are told to, and a clock that stands still.
-import { createHash } from 'node:crypto'
 import {
   type Duration,
   defineCatalogue,
@@ -16,6 +15,7 @@ import type { Attempt } from './attempt.ts'
 import { chargeEscape, type EscapeFate } from './escapes.ts'
 import type { Feed, Work } from './feed.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
+import { sha256 } from './node/index.ts'
 import { type FedPool, makePool, type PoolOptions } from './pool.ts'
 import type { NewTask, TakenTask } from './ports.ts'
 import { makeRegistry } from './registry.ts'
@@ -98,7 +98,7 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
     random: () => 0.5,
     sink: (event) => events.push(event),
     enqueue: async (task) => void enqueued.push(task),
-    sha256: (text) => createHash('sha256').update(text).digest(),
+    sha256,
     outputLimitBytes: 1_000,
     process: 'host:1',
     resources: {},

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import {
   defineCatalogue,
   defineHandler,
@@ -16,6 +15,7 @@ import type { Attempt } from './attempt.ts'
 import { chargeEscape } from './escapes.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
 import type { Middleware } from './middleware.ts'
+import { sha256 } from './node/index.ts'
 import type { NewTask, TakenTask } from './ports.ts'
 import { makeRegistry } from './registry.ts'
 import { type RunnerHost, runAttempt } from './runner.ts'
@@ -109,7 +109,7 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
     enqueue: async (task) => void enqueued.push(task),
     closedBy: () => closed.by,
     leftovers,
-    sha256: (text) => createHash('sha256').update(text).digest(),
+    sha256,
     outputLimitBytes: 1_000,
     process: 'host:1',
     poolSignal: pool.signal,

@@ -1,11 +1,8 @@
 // A pool for tests: the engine's own, with something sensible for all that a test does not say.
 
-import { AsyncLocalStorage } from 'node:async_hooks'
-import { createHash } from 'node:crypto'
 import type { Catalogue, Handlers, Log, Resources, TaskEvent } from '@bullpen/contract'
 import {
   type AsyncContext,
-  type Attempt,
   type Broker,
   type Clock,
   DEFAULT_LIMITS,
@@ -18,6 +15,7 @@ import {
   type Random,
   type Registry,
 } from '@bullpen/engine'
+import { attemptContext, sha256 } from '@bullpen/engine/node'
 import type { MemoryBroker } from './memory-broker.ts'
 
 export interface TestPoolSettings {
@@ -82,22 +80,16 @@ export function testPool(
     feed,
     host: {
       registry,
-      context: settings.context ?? asyncContext(),
+      context: settings.context ?? attemptContext(),
       clock: settings.clock,
       random: settings.random ?? (() => 0.5),
       sink: settings.sink ?? (() => {}),
       enqueue: broker.enqueue,
-      sha256: (text) => createHash('sha256').update(text).digest(),
+      sha256,
       outputLimitBytes: settings.outputLimitBytes ?? 2 ** 20,
       process,
       resources: settings.resources ?? {},
       logFor: settings.logFor ?? (() => silent),
     },
   })
-}
-
-/** As a worker's: over every await, timer and event that a handler causes. */
-export function asyncContext(): AsyncContext {
-  const storage = new AsyncLocalStorage<Attempt>()
-  return { run: (attempt, code) => storage.run(attempt, code, attempt), current: () => storage.getStore() }
 }

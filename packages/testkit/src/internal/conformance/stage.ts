@@ -17,11 +17,11 @@ import {
   type TaskStatus,
 } from '@bullpen/contract'
 import { DEFAULT_LIMITS, makeRegistry, type NewTask, newTask, type Pool } from '@bullpen/engine'
+import { systemClock } from '@bullpen/engine/node'
 import { expect, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { eventually } from '../../eventually.ts'
 import { testPool } from '../../test-pool.ts'
-import { realClock } from '../real-clock.ts'
 import type { OpenBackend } from './backend.ts'
 
 export const QUEUE = 'rig'
@@ -59,7 +59,7 @@ const DRAIN = { drainMs: 5_000, graceMs: 1_000 }
 
 export async function openStage(open: OpenBackend, options: StageOptions = {}) {
   const { handle = ({ input }) => input, concurrency = 4, maxLeftovers = 10, parent, locks = 'usual' } = options
-  const clock = realClock()
+  const clock = systemClock
   const expired: TaskId[] = []
   const onExpired = ({ id }: { id: TaskId }) => expired.push(id)
   const backend = await open({ queues: catalogue.queues, sizeLimit: SIZE_LIMIT, onExpired, locks, clock })

@@ -1,9 +1,10 @@
 // Model-based tests: random lives of tasks, pools and processes on a broker, and the rules that hold for all of them.
+
+import { systemClock } from '@bullpen/engine/node'
 import fc from 'fast-check'
 import { inject, it } from 'vitest'
 import { fakeClock } from '../../fake-clock.ts'
 import type { OpenBackend } from '../conformance/backend.ts'
-import { realClock } from '../real-clock.ts'
 import { amount, type Scale } from '../scale.ts'
 import { perform, type Time } from './perform.ts'
 import { program } from './program.ts'
@@ -69,7 +70,7 @@ function fake(): Time {
 function real(): Time {
   const pass = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
   return {
-    clock: realClock(),
+    clock: systemClock,
     pass,
     async until(isTrue, what) {
       const until = performance.now() + LONG_ENOUGH_MS.real

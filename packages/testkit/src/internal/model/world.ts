@@ -1,7 +1,8 @@
 // The world of one program: a broker, processes with a pool each, and a chronicle of what is told there.
 import { defineHandler, type Handlers, type TaskId, type TaskRecord } from '@bullpen/contract'
 import { type Clock, DEFAULT_LIMITS, makeRegistry, type NewTask, type Pool } from '@bullpen/engine'
-import { asyncContext, testPool } from '../../test-pool.ts'
+import { attemptContext } from '@bullpen/engine/node'
+import { testPool } from '../../test-pool.ts'
 import type { OpenBackend } from '../conformance/backend.ts'
 import { actor } from './actor.ts'
 import { Chronicle } from './chronicle.ts'
@@ -22,7 +23,7 @@ export async function openWorld({ concurrency }: Program, open: OpenBackend, clo
   const backend = await open({ queues, sizeLimit: 100_000, onExpired: () => {}, locks: 'quick', clock })
   const { broker } = backend
   const chronicle = new Chronicle()
-  const context = asyncContext()
+  const context = attemptContext()
   const plans = new Map<TaskId, TaskPlan>()
   const processes: Process[] = []
   const release = Promise.withResolvers<void>()
