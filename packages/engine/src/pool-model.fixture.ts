@@ -38,7 +38,6 @@ export class PoolModel {
   readonly given: (ModelTask | 'refused')[] = []
   leftovers = 0
   late = 0
-  /** The last to be idle works first. */
   #idle: ModelWorker[]
   readonly #maxLeftovers: number
   #feed: { readonly upSince: number } | { readonly restartAt: number } = { upSince: 0 }
@@ -78,8 +77,13 @@ export class PoolModel {
     return this.runs && !this.full && this.size > 0
   }
 
-  give(kind: ModelTask['kind']): void {
-    const worker = this.runs && !this.full ? this.#idle.pop() : undefined
+  /** `to`: the index of the worker that the pool gave it to. */
+  give(kind: ModelTask['kind'], to: number): void {
+    const chosen = this.#idle.find((idle) => idle === this.workers[to])
+    const takes = this.runs && !this.full && this.#idle.length > 0
+    if (takes && chosen === undefined) throw new Error('no idle worker took the task, and there was one')
+    const worker = takes ? chosen : undefined
+    this.#idle = this.#idle.filter((idle) => idle !== worker)
     if (worker === undefined) {
       this.given.push('refused')
       return

@@ -64,11 +64,16 @@ function poolAndModel() {
   const given: Given[] = []
   const { pool, feed, calls, clock } = rig
 
+  /** Which idle worker takes a task is the pool's to choose; the model follows it, and says whether that one was idle. */
+  function newlyAtWork(): number {
+    return pool.workers().findIndex(({ state }, at) => state === 'WORKING' && model.workers[at]?.state === 'IDLE')
+  }
+
   async function take(each: Step): Promise<void> {
     switch (each.do) {
       case 'give':
         given.push(rig.give(`rig.${each.kind}`))
-        model.give(each.kind)
+        model.give(each.kind, newlyAtWork())
         return
       case 'advance':
         await clock.advance(each.ms)
