@@ -76,6 +76,15 @@ export function fakeBroker(): FakeBroker {
         broker.waiting--
       }
     },
+    cancel: (id, { stoppable }) =>
+      answer(() => {
+        const record = records.get(id)
+        if (record === undefined) return 'not_found'
+        if (isFinal(record.status)) return 'already_ended'
+        if (record.status === 'active') return stoppable ? 'cancelling' : 'not_cancellable'
+        broker.change(id, { status: 'cancelled' })
+        return 'cancelled'
+      }),
     list: ({ queue, status, limit, cursor = '0' }) =>
       answer(() => {
         if (!/^\d+$/.test(cursor)) throw new BullpenError('invalid_cursor', 'the cursor is not of this listing')

@@ -28,6 +28,7 @@ describe('the document', () => {
       'enqueueTask',
       'listTasks',
       'showTask',
+      'cancelTask',
       'logIn',
       'livez',
       'readyz',

@@ -1,6 +1,7 @@
 // The API's routes, as a table: the server registers them and the OpenAPI document describes them.
 import {
   acceptedSchema,
+  cancelledSchema,
   enqueueBodySchema,
   listQuerySchema,
   taskPageSchema,
@@ -9,6 +10,7 @@ import {
 } from '@bullpen/contract'
 import { z } from 'zod'
 import type { ApiContext } from './context.ts'
+import { cancelTask } from './handlers/cancel-task.ts'
 import { enqueueTask } from './handlers/enqueue-task.ts'
 import { listTasks } from './handlers/list-tasks.ts'
 import { type LoginOptions, logIn, loginQuerySchema } from './handlers/log-in.ts'
@@ -82,6 +84,24 @@ export function routeTable(context: ApiContext, login: LoginOptions): readonly R
       },
       problems: ['invalid_request', 'unauthorized', 'task_not_found', 'redis_unavailable'],
       handle: showTask(context),
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/tasks/:id/cancel',
+      access: 'key',
+      tag: 'Tasks',
+      operationId: 'cancelTask',
+      summary: 'Cancel a task',
+      description:
+        'A task that waits, is scheduled or is retrying ends at once, and never runs. One that runs is told: its handler has ' +
+        'its grace to leave, and is killed after it where it is isolated. The request outlives the process that has the ' +
+        'task. With `?wait=SECONDS` the answer comes when the task has ended. Twice is once.',
+      params: z.object({ id: z.string().describe("The task's id.") }),
+      query: z.strictObject({ wait: waitSchema.optional().describe('Seconds to wait for the end: 0 to 30.') }),
+      headers: REQUEST_ID_HEADERS,
+      answers: { 200: { description: 'What the request came to: look at `outcome`.', schema: cancelledSchema } },
+      problems: ['invalid_request', 'unauthorized', 'task_not_found', 'redis_unavailable'],
+      handle: cancelTask(context),
     }),
     route({
       method: 'GET',

@@ -3,6 +3,7 @@ import { BullpenError, isFinal, type Log, readTaskId, type TaskId, type TaskReco
 import { type Broker, type NewTask, storedEnvelope } from '@bullpen/engine'
 import { Queue } from 'bullmq'
 import type { ChainableCommander, Redis } from 'ioredis'
+import { repeatCancels, requestCancel } from './cancel.ts'
 import { blockingConnection, COMMAND_TIMEOUT_MS, producerConnection, unavailable } from './connection.ts'
 import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
 import { listIds } from './listing.ts'
@@ -81,6 +82,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       for (const expired of await sweepExpired(redis, keys, Date.now(), `sweep:${process.pid}`)) {
         onExpired({ queue: name, ...expired })
       }
+      await repeatCancels(redis, keys, Date.now(), `sweep:${process.pid}`)
     }
   }
   const stopSweeping = keepSweeping(sweep, log)
@@ -133,6 +135,14 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
         signal.removeEventListener('abort', wake)
         watching.stop()
       }
+    },
+
+    async cancel(id, { stoppable }) {
+      const home = shelves.get(readTaskId(id)?.queue ?? '')
+      if (home === undefined) return 'not_found'
+      return answered(
+        requestCancel(redis, home.keys, { id, stoppable, now: Date.now(), process: `cancel:${process.pid}` }),
+      )
     },
 
     async list(query) {

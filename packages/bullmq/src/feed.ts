@@ -4,8 +4,9 @@ import type { FedPool, Feed, Work } from '@bullpen/engine'
 import { type Job, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { workerConnection } from './connection.ts'
+import { type Control, followControl } from './control.ts'
 import { DEATHS_AT_MOST } from './deaths.ts'
-import { prefixOf } from './keys.ts'
+import { prefixOf, queueKeys } from './keys.ts'
 import { obey, refuse, taken } from './processor.ts'
 import { quietly } from './quietly.ts'
 import { backoffStrategy } from './retry-seam.ts'
@@ -34,18 +35,30 @@ export interface FeedOptions {
   readonly locks?: LockTimes
 }
 
+interface Opened {
+  readonly worker: Worker
+  readonly redis: Redis
+  readonly control: Control
+}
+
 /** Opens no connection until it is asked to. */
 export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed {
   const { queue, namespace, redisUrl, keepCompletedMs, log, locks = LOCK_TIMES } = options
   let workers = options.concurrency
-  let opened: { readonly worker: Worker; readonly redis: Redis } | undefined
+  let opened: Opened | undefined
 
-  const connect = (): { worker: Worker; redis: Redis } => {
+  const connect = (): Opened => {
     const redis = workerConnection(redisUrl, log)
+    const control = followControl(
+      redisUrl,
+      queueKeys(namespace, queue).control,
+      (id) => pool.cancel(id) !== 'not_found',
+      log,
+    )
     // Two parameters: with a third, BullMQ makes a controller for each job, and cancels what the engine is to decide.
     const processor = (job: Job, token = ''): Promise<unknown> =>
       work(
-        taken(job),
+        { ...taken(job), cancelled: control.wasCancelled(job.id ?? '') },
         (conclusion) => obey(conclusion, job, token),
         () => refuse(job, token),
       )
@@ -66,13 +79,18 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
     worker.on('lockRenewalFailed', (ids) => {
       for (const id of ids) pool.lockLost(id as TaskId)
     })
-    return { worker, redis }
+    return { worker, redis, control }
+  }
+
+  const close = (): void => {
+    opened?.control.close()
+    opened?.redis.disconnect()
   }
 
   return {
     missing: () => (opened?.redis.status === 'ready' ? undefined : 'Redis is not connected'),
     async open() {
-      opened?.redis.disconnect()
+      close()
       opened = connect()
       await opened.worker.waitUntilReady()
     },
@@ -97,8 +115,6 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
     async stop() {
       await opened?.worker.close()
     },
-    close() {
-      opened?.redis.disconnect()
-    },
+    close,
   }
 }

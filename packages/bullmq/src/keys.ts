@@ -20,6 +20,10 @@ export function queueKeys(namespace: string, queue: string) {
     events: `${base}:events`,
     /** Bullpen's own: ids by when they expire unless they have been started. */
     expiries: `${base}:expiries`,
+    /** Bullpen's own: ids of running tasks that are to be cancelled. */
+    cancels: `${base}:cancels`,
+    /** A channel: the id of a task that is to be cancelled. */
+    control: `${base}:control`,
   }
 }
 

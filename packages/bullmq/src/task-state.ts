@@ -107,7 +107,8 @@ function unrecordedDeath(
   attempts: number,
   recorded: readonly AttemptEnd[],
 ): AttemptEnd[] {
-  if (start === 0 || recorded.some((end) => end.start === start)) return []
+  // One that was ended while it waited has its own record, without a start.
+  if (start === 0 || recorded.at(-1)?.start === 0 || recorded.some((end) => end.start === start)) return []
   const [beganAt, endedAt] = [count(fields['processedOn']), count(fields['finishedOn'])]
   const message = fields['failedReason'] ?? 'the process that ran it died'
   return [

@@ -59,7 +59,7 @@ async function api(answers: readonly Answer[], options: Partial<ClientOptions> =
   const seen: Seen[] = []
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
     const { method, url, headers } = request
-    seen.push({ method, url, headers, body: method === 'POST' ? await json(request) : undefined })
+    seen.push({ method, url, headers, body: 'content-type' in headers ? await json(request) : undefined })
     const next = answers[Math.min(seen.length, answers.length) - 1] ?? 'break'
     if (next === 'break') request.socket.destroy()
     else if (next !== 'silence') {
@@ -90,6 +90,20 @@ describe('enqueue', () => {
         headers: { authorization: 'Bearer k', 'x-request-id': 'order-7', 'content-type': 'application/json' },
         body: { task: 'task.count', input: { starts: 4 }, meta: { a: 'b' }, delay: '5s', timeout: 'none' },
       },
+    ])
+  })
+
+  test('cancels a task, and waits for its end as long as it is told', async () => {
+    const cancelled = { id: ID, outcome: 'cancelled', status: 'cancelled', links: {} }
+    const { client, seen } = await api([
+      [200, cancelled],
+      [200, cancelled],
+    ])
+    expect(await client.cancel(ID)).toEqual(cancelled)
+    await client.cancel(ID, { wait: '5s' })
+    expect(seen.map(({ method, url }) => `${method} ${url}`)).toEqual([
+      `POST /v1/tasks/${ID}/cancel`,
+      `POST /v1/tasks/${ID}/cancel?wait=5`,
     ])
   })
 

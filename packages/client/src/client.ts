@@ -3,6 +3,7 @@ import {
   type Accepted,
   BullpenError,
   type CallOptions,
+  type Cancelled,
   type Duration,
   type InputOf,
   isFinal,
@@ -83,6 +84,11 @@ export interface Client {
   settled<D extends TaskDefinition | undefined>(definition: D, id: string, options?: Waiting): Promise<TaskOf<D>>
   /** As {@link settled}, the output alone. @throws TaskEndedError when the task ended without one. */
   result<D extends TaskDefinition>(definition: D, id: string, options?: Waiting): Promise<OutputOf<D>>
+  /**
+   * Cancels a task. What waits ends at once; what runs is told, and `wait` (at most '30s', default none) waits for its end.
+   * Twice is once.
+   */
+  cancel(id: string, options?: { readonly wait?: Duration; readonly signal?: AbortSignal }): Promise<Cancelled>
   /** The tasks of a queue that have a status, page by page as they are asked for. */
   list(listing: Listing): AsyncGenerator<TaskView, void, void>
 }
@@ -132,6 +138,13 @@ export function createClient(options: ClientOptions): Client {
         if (isFinal(view.status)) return typed(definition, view)
         await pauseFor(BETWEEN_WAITS_MS, signal)
       }
+    },
+
+    async cancel(id, { wait, signal } = {}) {
+      const waitMs = wait === undefined ? 0 : milliseconds(wait, 'wait')
+      const query = waitMs === 0 ? '' : `?wait=${waitMs / 1_000}`
+      const path = `v1/tasks/${encodeURIComponent(id)}/cancel${query}`
+      return (await send(transport, { method: 'POST', path, timeoutMs: timeoutMs + waitMs, signal })) as Cancelled
     },
 
     async result(definition, id, options) {

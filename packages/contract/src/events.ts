@@ -52,6 +52,8 @@ export type TaskEvent =
       readonly isolate: string
       readonly cause: string
     }
+  /** A task was cancelled that nobody ran. */
+  | (AboutTask & { readonly event: 'task.cancelled' })
   /** A task waited longer than its queue timeout and nobody took it; found by the sweep. */
   | (AboutTask & { readonly event: 'task.expired' })
   /** A pool's fetching failed and begins again; its workers were RECOVER_ERR for so long. */

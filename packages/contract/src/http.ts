@@ -89,6 +89,27 @@ export const acceptedSchema = z
   .object({ id: z.string(), status: z.enum(TASK_STATUSES), links: linksSchema })
   .meta({ id: 'Accepted', description: 'The task is stored in Redis.' })
 
+/** What a request to cancel a task came to. */
+export const CANCEL_OUTCOMES = [
+  /** Ended: it never runs, or has stopped. */
+  'cancelled',
+  /** It runs, and has been told; the wait is over. */
+  'cancelling',
+  /** A short task that runs: it can't be stopped. */
+  'not_cancellable',
+  'already_ended',
+] as const
+
+export type CancelOutcome = (typeof CANCEL_OUTCOMES)[number]
+/** As a broker answers. */
+export type CancelAnswer = CancelOutcome | 'not_found'
+
+export const cancelledSchema = z
+  .object({ id: z.string(), outcome: z.enum(CANCEL_OUTCOMES), status: z.enum(TASK_STATUSES), links: linksSchema })
+  .meta({ id: 'Cancelled' })
+
+export type Cancelled = z.infer<typeof cancelledSchema>
+
 const time = z.iso.datetime()
 
 /** One task, whatever its definition. Times are RFC 3339 in UTC. */

@@ -25,7 +25,12 @@ export {
 export {
   type Accepted,
   acceptedSchema,
+  CANCEL_OUTCOMES,
   type CallOptions,
+  type CancelAnswer,
+  type Cancelled,
+  type CancelOutcome,
+  cancelledSchema,
   type EnqueueRequest,
   enqueueBodySchema,
   LONGEST_WAIT_S,

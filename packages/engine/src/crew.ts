@@ -6,7 +6,7 @@ import { type CloseReason, type Interruption, Worker, type WorkerStatus } from '
 export type Terminating = Extract<WorkerState, `TERMINATING_${string}`>
 
 /** `cancelling`: it has been signalled; the verdict follows. `not_cancellable`: a short task, which can't be stopped. */
-export type CancelOutcome = 'cancelling' | 'not_cancellable' | 'not_found'
+export type LocalCancel = 'cancelling' | 'not_cancellable' | 'not_found'
 
 /** A worker that takes no more tasks. */
 const ENDING: readonly WorkerState[] = [
@@ -126,7 +126,7 @@ export class Crew {
     return ended || how === 'hard'
   }
 
-  cancel(id: TaskId): CancelOutcome {
+  cancel(id: TaskId): LocalCancel {
     const worker = this.#workers.find(({ task }) => task?.id === id)
     if (worker === undefined) return 'not_found'
     if (worker.interruption === undefined) return 'not_cancellable'

@@ -5,7 +5,7 @@ export { ATTEMPT_TRANSITIONS } from './attempt-machine.ts'
 // Time
 export { clockFrom } from './clock.ts'
 // Pools
-export type { CancelOutcome } from './crew.ts'
+export type { LocalCancel } from './crew.ts'
 // Running attempts
 export { type AsyncContext, chargeEscape, type EscapeFate } from './escapes.ts'
 export type { Feed, Work } from './feed.ts'

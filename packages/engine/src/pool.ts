@@ -1,6 +1,6 @@
 // A pool: the workers of one process on one queue, from the first fetch to the end of the drain.
 import { BullpenError, type PoolState, type TaskId } from '@bullpen/contract'
-import { type CancelOutcome, Crew } from './crew.ts'
+import { Crew, type LocalCancel } from './crew.ts'
 import type { Feed, Work } from './feed.ts'
 import { type OnlineSet, onlineSet, type Settled } from './online-set.ts'
 import { POOL_TRANSITIONS } from './pool-machine.ts'
@@ -28,6 +28,8 @@ export interface PoolOptions {
 export interface FedPool {
   /** The task's lock is gone: another process may have it by now. */
   lockLost(id: TaskId): void
+  /** The task is to be cancelled, when it runs here. */
+  cancel(id: TaskId): LocalCancel
 }
 
 export interface DrainLimits {
@@ -79,7 +81,7 @@ export interface Pool {
   /** As {@link Crew.stop}. @throws BullpenError `wrong_state` for a worker that is ending, or that there is not. */
   stopWorker(worker: number, how: 'wait' | 'hard'): void
   /** Of a task that runs in this pool. */
-  cancel(id: TaskId): CancelOutcome
+  cancel(id: TaskId): LocalCancel
   /**
    * Fetches nothing more; running tasks may finish for `drainMs`; then long ones are signalled and have `graceMs` to end,
    * and go back to the queue without using up an attempt. Resolves at the latest a second after both; an online pool that
@@ -141,7 +143,10 @@ export function makePool(options: PoolOptions): Pool {
       crew.release(worker)
     }
   }
-  const feed = options.feed(work, { lockLost: (id) => crew.close(id, 'lock_lost') })
+  const feed = options.feed(work, {
+    lockLost: (id) => crew.close(id, 'lock_lost'),
+    cancel: (id) => crew.cancel(id),
+  })
 
   /** Fetches until the drain; a feed that fails is run again after a wait. Returns how many workers had failed. */
   const fetchOn = (failures: number): number => {

@@ -1,5 +1,5 @@
 // What the engine asks of the world: time, chance, a place for events, and a broker that keeps tasks.
-import type { Progress, TaskEvent, TaskId, TaskRecord, TaskStatus } from '@bullpen/contract'
+import type { CancelAnswer, Progress, TaskEvent, TaskId, TaskRecord, TaskStatus } from '@bullpen/contract'
 
 export interface Clock {
   /** Milliseconds since 1970. */
@@ -76,6 +76,11 @@ export interface Broker {
   find(id: TaskId): Promise<TaskRecord | undefined>
   /** The task once its status is final, or as it stands when the signal aborts; undefined when there is none. */
   settled(id: TaskId, signal: AbortSignal): Promise<TaskRecord | undefined>
+  /**
+   * Ends what waits, at once; asks whoever runs it to stop, durably. `stoppable`: whether a running one can be, which short
+   * tasks can't. Atomic; one round trip; twice is once.
+   */
+  cancel(id: TaskId, how: { readonly stoppable: boolean }): Promise<CancelAnswer>
   /** @throws BullpenError `invalid_cursor` for a cursor of another listing. */
   list(query: ListQuery): Promise<Page>
   /** How many tasks of a queue are in each status. `retrying` ones count as scheduled: they share a set. One round trip. */
@@ -98,5 +103,7 @@ export interface TakenTask {
   readonly maxAttempts: number
   /** When it became ready to run, its enqueueing plus its delay, in ms since 1970; known for the first start alone. */
   readonly readyAt: number | undefined
+  /** A cancel of it was heard of: it may not start. */
+  readonly cancelled?: boolean
   progress(progress: Progress): Promise<void>
 }

@@ -65,6 +65,7 @@ export function runReading(
 function mayNotStart(taken: TakenTask, reading: Reading, at: number, host: RunnerHost): Outcome | undefined {
   const closed = host.closedBy()
   if (closed !== undefined) return { kind: 'closed', reason: closed }
+  if (taken.cancelled) return { kind: 'stopped', reason: 'cancelled' }
   const { queueMs, deadlineMs } = reading.limits
   if (queueMs === 'none' && deadlineMs === 'none') return undefined
   const now = host.clock.at(at)

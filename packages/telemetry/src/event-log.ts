@@ -27,6 +27,8 @@ function levelOf(event: TaskEvent): Level {
   switch (event.event) {
     case 'task.enqueued':
       return 'debug'
+    case 'task.cancelled':
+      return 'info'
     case 'attempt.started':
       return event.kind === 'short' ? 'debug' : 'info'
     case 'attempt.ended':
@@ -51,6 +53,7 @@ function levelOfEnd({ state, verdict, kind }: EventOf<'attempt.ended'>): Level {
 function fieldsOf(event: TaskEvent): Fields {
   switch (event.event) {
     case 'task.enqueued':
+    case 'task.cancelled':
     case 'task.expired':
       return { task: event.task, id: event.id, queue: event.queue }
     case 'workers.restarted':
@@ -99,6 +102,8 @@ function messageOf(event: TaskEvent): string {
   switch (event.event) {
     case 'task.enqueued':
       return 'task enqueued'
+    case 'task.cancelled':
+      return 'a task is cancelled that nobody ran'
     case 'attempt.started':
       return 'attempt started'
     case 'attempt.ended':

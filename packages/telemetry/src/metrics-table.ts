@@ -74,6 +74,12 @@ export const METRICS = {
     labels: ['isolation'],
     help: 'Threads and child processes that ended for another reason than having nothing to do.',
   },
+  bullpen_tasks_cancelled_total: {
+    type: 'counter',
+    unit: 'tasks',
+    labels: ['queue', 'task'],
+    help: 'Tasks that were cancelled, running or not.',
+  },
   bullpen_tasks_expired_total: {
     type: 'counter',
     unit: 'tasks',

@@ -42,6 +42,7 @@ interface TaskSeries {
   readonly wait: Distribution
   readonly late: Count
   readonly expired: Count
+  readonly cancelled: Count
   /** The usual end, of {@link ended}. */
   readonly completed: Count
   readonly ended: (state: AttemptEndState) => (verdict: Consequence) => Count
@@ -74,6 +75,7 @@ export function taskMetrics(registry: Registry): EventSink {
         else task.ended(event.state)(event.verdict).count++
         task.duration.observe(event.durationMs / 1_000)
         if (event.verdict === 'expired') task.expired.count++
+        if (event.verdict === 'cancelled') task.cancelled.count++
         if (event.state !== 'DONE_SUCCESS') {
           const reason = event.reason ?? 'declared'
           if (IS_FAILURE[reason]) task.failed(reason).count++
@@ -82,6 +84,9 @@ export function taskMetrics(registry: Registry): EventSink {
       }
       case 'attempt.late':
         seriesOf(event.queue, event.task).late.count++
+        return
+      case 'task.cancelled':
+        seriesOf(event.queue, event.task).cancelled.count++
         return
       case 'task.expired':
         seriesOf(event.queue, event.task).expired.count++
@@ -113,6 +118,7 @@ function taskSeries(registry: Registry): (queue: string, task: string) => TaskSe
   const wait = tallyHistogram(registry, 'bullpen_task_wait_seconds')
   const failed = tallyCounter(registry, 'bullpen_attempt_failures_total')
   const late = tallyCounter(registry, 'bullpen_late_results_total')
+  const cancelled = tallyCounter(registry, 'bullpen_tasks_cancelled_total')
   const expired = tallyCounter(registry, 'bullpen_tasks_expired_total')
 
   const make = (queue: string, task: string): TaskSeries => {
@@ -124,6 +130,7 @@ function taskSeries(registry: Registry): (queue: string, task: string) => TaskSe
       wait: wait.series(labels),
       late: late.series(labels),
       expired: expired.series(labels),
+      cancelled: cancelled.series(labels),
       completed: ended.series({ ...labels, state: 'DONE_SUCCESS', verdict: 'completed' }),
       ended: remembered((state) => remembered((verdict) => ended.series({ ...labels, state, verdict }))),
       failed: remembered((reason) => failed.series({ ...labels, reason })),

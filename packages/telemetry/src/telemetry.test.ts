@@ -28,6 +28,7 @@ const EVENTS: readonly TaskEvent[] = [
   { ...ended, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled', verdict: 'cancelled' },
   { ...attempt, event: 'attempt.late', overrunMs: 5 },
   { event: 'isolate.replaced', isolation: 'process', isolate: 'process 7', cause: 'killed' },
+  { ...about, event: 'task.cancelled' },
   { ...about, event: 'task.expired' },
   { event: 'workers.restarted', queue: 'mail', workers: 4, afterMs: 500 },
   { ...block, event: 'loop.blocked' },

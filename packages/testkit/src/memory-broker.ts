@@ -154,6 +154,12 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       }
     },
 
+    async cancel(id, { stoppable }) {
+      outage.check()
+      const task = tasks.get(id)
+      return task === undefined ? 'not_found' : shelf(task.queue).cancel(task, stoppable)
+    },
+
     async list(query) {
       outage.check()
       return listTasks(shelf(query.queue), query)

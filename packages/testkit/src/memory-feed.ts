@@ -27,10 +27,11 @@ export function memoryFeed({ shelf, outage, concurrency }: FeedOptions, work: Wo
 
   const fetch = (): void => {
     while (running !== undefined && !outage.lasts && taken.size < limit) {
-      const owner: Owner = { lockLost: () => {} }
+      const owner: Owner = { lockLost: () => {}, cancel: () => {} }
       const task = shelf.take(owner)
       if (task === undefined) return
       owner.lockLost = () => pool.lockLost(task.id)
+      owner.cancel = () => void pool.cancel(task.id)
       taken.set(owner, task)
       void handle(task, owner)
     }
@@ -109,6 +110,7 @@ function takenTask(task: StoredTask, outage: Outage): TakenTask {
     attempt: attempts + 1,
     maxAttempts,
     readyAt: starts === 1 ? enqueuedAt + delayMs : undefined,
+    cancelled: task.cancelRequested,
     async progress(progress) {
       await outage.over()
       task.progress = asJson(progress)

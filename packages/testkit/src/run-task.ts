@@ -13,7 +13,7 @@ import {
   type TaskId,
   type TaskRecord,
 } from '@bullpen/contract'
-import { type CancelOutcome, DEFAULT_LIMITS, type NewTask, newTask, type Pool } from '@bullpen/engine'
+import { DEFAULT_LIMITS, type LocalCancel, type NewTask, newTask, type Pool } from '@bullpen/engine'
 import { drive } from './drive.ts'
 import { fakeClock } from './fake-clock.ts'
 import { memoryBroker } from './memory-broker.ts'
@@ -96,7 +96,7 @@ export async function runTask<D extends TaskDefinition, R extends Resources = ob
     final = true
   })
 
-  let cancel: CancelOutcome | undefined
+  let cancel: LocalCancel | undefined
   const at = (setting: keyof typeof outside): void => {
     const when = options[setting]
     if (when !== undefined) clock.after(milliseconds(when, setting), outside[setting])

@@ -1,5 +1,5 @@
 // A shelf: the tasks of one queue in memory, in the order in which they run, and every move that they make.
-import type { AttemptEnd } from '@bullpen/contract'
+import type { AttemptEnd, CancelAnswer } from '@bullpen/contract'
 import type { Clock, Verdict } from '@bullpen/engine'
 import { asJson, type Owner, type Place, recordEnd, type StoredTask } from './stored-task.ts'
 
@@ -123,6 +123,21 @@ export class Shelf {
     })
   }
 
+  /** Ends what waits; asks whoever runs it. */
+  cancel(task: StoredTask, stoppable: boolean): CancelAnswer {
+    if (task.place === 'completed' || task.place === 'failed') return 'already_ended'
+    if (task.place === 'active') {
+      if (!stoppable) return 'not_cancellable'
+      task.cancelRequested = true
+      task.owner?.cancel()
+      return 'cancelling'
+    }
+    const waits = this.#waiting.indexOf(task)
+    if (waits >= 0) this.#waiting.splice(waits, 1)
+    this.#endCancelled(task)
+    return 'cancelled'
+  }
+
   /** Ends what should have been started by now and never was. Returns those, and whether any may follow. */
   expire(process: string): { readonly expired: readonly StoredTask[]; readonly more: boolean } {
     const now = this.#clock.now()
@@ -155,7 +170,26 @@ export class Shelf {
     this.#timers.clear()
   }
 
+  #endCancelled(task: StoredTask): void {
+    const now = this.#clock.now()
+    recordEnd(task, {
+      start: 0,
+      attempt: task.attempts + 1,
+      state: 'TERMINATED_STOP_SIGNAL',
+      reason: 'cancelled',
+      message: 'the task was cancelled',
+      process: 'memory',
+      beganAt: now,
+      endedAt: now,
+    })
+    this.#end(task, 'failed')
+  }
+
   #wait(task: StoredTask, where: 'first' | 'last', quietly?: 'quietly'): void {
+    if (task.cancelRequested) {
+      this.#endCancelled(task)
+      return
+    }
     task.place = 'waiting'
     task.owner = undefined
     task.dueAt = undefined
@@ -166,7 +200,7 @@ export class Shelf {
 
   /** Nothing to wait for: it is ready at once, behind the others. */
   #schedule(task: StoredTask, delayMs: number): void {
-    if (delayMs <= 0) {
+    if (delayMs <= 0 || task.cancelRequested) {
       this.#wait(task, 'last')
       return
     }

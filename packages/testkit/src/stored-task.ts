@@ -16,6 +16,7 @@ export type Place = 'waiting' | 'active' | 'delayed' | 'completed' | 'failed'
 /** Who has taken a task: one for each time that it is taken. */
 export interface Owner {
   lockLost(): void
+  cancel(): void
 }
 
 export interface StoredTask {
@@ -40,6 +41,8 @@ export interface StoredTask {
   progress: Progress | undefined
   output: unknown
   history: readonly AttemptEnd[]
+  /** It ends as soon as nobody runs it any more. */
+  cancelRequested: boolean
 }
 
 /** How many ends are kept with a task; older ones are dropped. */
@@ -67,6 +70,7 @@ export function storedTask(task: NewTask): StoredTask {
     progress: undefined,
     output: undefined,
     history: [],
+    cancelRequested: false,
   }
 }
 

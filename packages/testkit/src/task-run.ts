@@ -10,7 +10,7 @@ import type {
   TaskRecord,
   TaskStatus,
 } from '@bullpen/contract'
-import type { CancelOutcome } from '@bullpen/engine'
+import type { LocalCancel } from '@bullpen/engine'
 import { statesOf } from './attempt-states.ts'
 import type { LogLine } from './recording-log.ts'
 
@@ -32,7 +32,7 @@ export interface TaskRun<D extends TaskDefinition = TaskDefinition> {
   /** Starts whose handlers came back after their attempt had ended, and how much later, in ms. */
   readonly late: readonly { readonly start: number; readonly overrunMs: number }[]
   /** What came of `cancelAt`. */
-  readonly cancel: CancelOutcome | undefined
+  readonly cancel: LocalCancel | undefined
   readonly starts: number
   readonly attempts: number
   /** From the enqueueing to the end of the run, in ms of its clock. */
@@ -51,7 +51,7 @@ export interface Witnessed {
   readonly logs: readonly LogLine[]
   readonly progress: readonly Progress[]
   readonly children: readonly TaskRecord[]
-  readonly cancel: CancelOutcome | undefined
+  readonly cancel: LocalCancel | undefined
   readonly elapsedMs: number
 }
 

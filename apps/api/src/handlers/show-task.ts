@@ -48,6 +48,6 @@ function applyPreference(request: FastifyRequest, reply: FastifyReply): number {
   return seconds
 }
 
-function notFound(id: TaskId): BullpenError {
+export function notFound(id: TaskId): BullpenError {
   return new BullpenError('task_not_found', `there is no task ${id}; it may have been removed some time after its end`)
 }
