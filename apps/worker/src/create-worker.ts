@@ -4,6 +4,7 @@ import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openBroker, openFeed } from '@bullpen/bullmq'
 import {
+  BullpenError,
   type Catalogue,
   type Handlers,
   type Log,
@@ -63,17 +64,25 @@ export interface DrainEnd {
   readonly abandoned: DrainReport['abandoned']
 }
 
+/** What opening leaves at hand. */
+interface Opened {
+  readonly url: string
+  readonly tasks: Broker
+}
+
 export interface BullpenWorker {
   /**
    * Opens resources, then probes, then connects to Redis and begins to fetch. Resolves with the address of probes and
    * metrics. Rejects, with everything closed again, when a resource does not open or the port is taken.
+   *
+   * @throws BullpenError `wrong_state` when it has been started, or told to end, also while it starts.
    */
   start(): Promise<{ readonly url: string }>
   /**
    * As `start`, until these tasks have ended, here or elsewhere; then drains itself. A drain, or a closed parent, ends it
    * before. Other tasks of the same queues are worked as well. `left`: those of the set that have not ended.
    *
-   * @throws BullpenError `queue_not_found` for a task of a queue that this process does not work.
+   * @throws BullpenError `queue_not_found` for a task of a queue that this process does not work, `wrong_state` as `start`.
    */
   online(tasks: readonly TaskId[]): Promise<DrainEnd & { readonly left: readonly TaskId[] }>
   /**
@@ -83,6 +92,8 @@ export interface BullpenWorker {
   drain(how?: DrainOptions): Promise<DrainEnd>
   /** Resolves when a drain has ended, whoever began it. */
   readonly ended: Promise<DrainEnd>
+  /** Whether a drain has begun. */
+  ending(): boolean
   /**
    * Charges an error that escaped a handler to its attempt. Called by {@link runUntilSignalled}; a program with a life of
    * its own calls it from its uncaughtException and unhandledRejection, and drains and exits on `unattributed`.
@@ -130,7 +141,9 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   let resources: OpenResources<R> | undefined
   let probes: Probes | undefined
   let loopWatch: LoopWatch | undefined
+  let opening: Promise<Opened> | undefined
   let drained: Promise<DrainEnd> | undefined
+  let closing: Promise<void> | undefined
   const ended = Promise.withResolvers<DrainEnd>()
 
   const openPools = (values: R, tasks: Broker): readonly Pool[] =>
@@ -165,17 +178,31 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     return pools.map((pool) => pool.notReady()).find((why) => why !== undefined)
   }
 
-  const open = async (): Promise<{ url: string; tasks: Broker }> => {
-    resources = await openResources(options.resources ?? ({} as ResourceOpeners<R>), log)
-    // The watch is a thread too, and one more that may end beside the isolated handlers'.
-    keepWrappersGeneric()
-    loopWatch = watchLoop({ warnAfter: settings.loopBlockWarning, context, sink, log, logAs })
+  /** Once. What it opened is closed again when it fails, or when a drain has come meanwhile. */
+  const open = async (): Promise<Opened> => {
     try {
-      probes = await serveProbes({ notReady, exposition: telemetry.exposition }, settings)
+      return await openAll()
     } catch (error) {
       await close()
       throw error
     }
+  }
+  const begin = (): Promise<Opened> => {
+    if (options.parent?.aborted) void drain({})
+    if (drained !== undefined) throw wrong('it has been told to end')
+    if (opening !== undefined) throw wrong('it has been started')
+    opening = open()
+    return opening
+  }
+
+  const openAll = async (): Promise<Opened> => {
+    resources = await openResources(options.resources ?? ({} as ResourceOpeners<R>), log)
+    if (drained !== undefined) throw wrong('it was told to end while its resources opened')
+    // The watch is a thread too, and one more that may end beside the isolated handlers'.
+    keepWrappersGeneric()
+    loopWatch = watchLoop({ warnAfter: settings.loopBlockWarning, context, sink, log, logAs })
+    probes = await serveProbes({ notReady, exposition: telemetry.exposition }, settings)
+    if (drained !== undefined) throw wrong('it was told to end while it started')
     broker = openBroker({
       namespace,
       redisUrl,
@@ -185,13 +212,15 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
       onExpired: (expired) => sink({ event: 'task.expired', ...expired }),
     })
     pools = openPools(resources.values, broker)
-    options.parent?.addEventListener('abort', () => void drain({}), { once: true })
-    if (options.parent?.aborted) void drain({})
     return { url: probes.url, tasks: broker }
   }
 
   /** Handlers use all this until they end, and probes tell of the drain until it is over. */
-  const close = async (): Promise<void> => {
+  const close = (): Promise<void> => {
+    closing ??= closeAll()
+    return closing
+  }
+  const closeAll = async (): Promise<void> => {
     await isolator?.close()
     await broker?.close()
     await Promise.race([resources?.close(), sleep(CLOSING_MS, undefined, { ref: false })])
@@ -200,6 +229,8 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   }
 
   const drainOnce = async (how: DrainOptions): Promise<DrainEnd> => {
+    // What is opening at this moment is closed with the rest; what hangs is left to the process's end.
+    await Promise.race([opening?.catch(() => {}), sleep(CLOSING_MS, undefined, { ref: false })])
     const limits = { drainMs: milliseconds(settings.drainTimeout), graceMs, ...how }
     const reports = await Promise.all(pools.map((pool) => pool.drain(limits)))
     await close()
@@ -213,6 +244,8 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     return drained
   }
 
+  options.parent?.addEventListener('abort', () => void drain({}), { once: true })
+
   return {
     log,
     escaped(err) {
@@ -221,14 +254,15 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
       return fate
     },
     ended: ended.promise,
+    ending: () => drained !== undefined,
     async start() {
-      const { url } = await open()
+      const { url } = await begin()
       await Promise.all(pools.map((pool) => pool.start()))
       return { url }
     },
     async online(tasks) {
       const sets = [...byQueue(tasks, sizes)]
-      const { url, tasks: broker } = await open()
+      const { url, tasks: broker } = await begin()
       log.info({ url }, 'working a given set of tasks')
       const reports = await Promise.all(
         sets.map(([queue, ids]) => pools.find((pool) => pool.queue === queue)?.online(ids, broker.settled)),
@@ -238,4 +272,8 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     },
     drain: (how = {}) => drain(how),
   }
+}
+
+function wrong(why: string): BullpenError {
+  return new BullpenError('wrong_state', `a worker starts once; ${why}`)
 }

@@ -6,8 +6,9 @@ import type { BullpenWorker } from './create-worker.ts'
  * `only`: works this set of tasks and ends, as a batch job does; otherwise until a signal comes.
  *
  * Resolves with the code to exit with. 0: all ended well. 1: tasks were abandoned, which others will recover, or some of the
- * given set have not ended; the log names each, and only an exit stops them. 70: an error escaped that belongs to no attempt, so that nobody knows what is broken;
- * the process has drained at once, for its supervisor to start it again. Rejects when the worker can't start.
+ * given set have not ended; the log names each, and only an exit stops them. 70: an error escaped that belongs to no attempt,
+ * so that nobody knows what is broken; the process has drained at once, for its supervisor to start it again. Rejects when
+ * the worker can't start.
  */
 export async function runUntilSignalled(
   worker: BullpenWorker,
@@ -32,15 +33,19 @@ export async function runUntilSignalled(
   // Before the start, so that a signal that comes while resources open still ends in an orderly way.
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal)
   process.on('uncaughtException', onEscape).on('unhandledRejection', onEscape)
-  let left: readonly TaskId[] = []
+  let left = only ?? []
   const running = only === undefined ? start(worker) : worker.online(only).then((report) => (left = report.left))
+  // A start that fails since the worker was told to end meanwhile has not failed.
+  const started = running.catch((error: unknown) => {
+    if (!worker.ending()) throw error
+  })
   // With Redis away the start takes as long as it takes, and a signal must not wait for it.
-  await Promise.race([running, told])
+  await Promise.race([started, told])
   // A worker that has its set, or whose parent has closed, ends by itself.
   const signal = await Promise.race([told, worker.ended])
   if (typeof signal === 'string') worker.log.info({ signal }, 'draining')
   const { abandoned } = await worker.drain({ hurry: hurry.signal, broken })
-  if (only !== undefined) await running
+  if (only !== undefined) await started
   worker.log.info({ abandoned: abandoned.length }, 'drained')
   for (const id of left) worker.log.error({ id }, 'left: this task of the given set has not ended')
   process.off('SIGTERM', onSignal).off('SIGINT', onSignal)

@@ -51,7 +51,8 @@ describe('an end is stored', () => {
     await startPool()
     expect(await settled(id)).toMatchObject({
       status: 'expired',
-      history: [{ state: 'TERMINATED_TIMEOUT', reason: 'queue', start: 1 }],
+      starts: 0,
+      history: [{ state: 'TERMINATED_TIMEOUT', reason: 'queue', start: 0 }],
     })
     expect(called).toBe(0)
   })

@@ -1,4 +1,5 @@
 // The feed: brings a pool its tasks from a BullMQ queue, and writes down what is decided about them.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
 import type { FedPool, Feed, Work } from '@bullpen/engine'
 import { type Job, Worker } from 'bullmq'
@@ -18,6 +19,9 @@ export interface LockTimes {
   /** How often tasks without a lock are looked for; one that is seen twice is taken from its process. */
   readonly stallCheckMs: number
 }
+
+/** Until a task that was refused goes back, in ms. */
+const REFUSED_MS = 50
 
 /** With these a killed process's tasks are in work again in about 6 s at the 99th percentile, without false stalls. */
 const LOCK_TIMES: LockTimes = { lockMs: 5_000, renewalMs: 1_000, stallCheckMs: 1_500 }
@@ -60,7 +64,8 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
       work(
         { ...taken(job), cancelled: control.wasCancelled(job.id ?? '') },
         (conclusion) => obey(conclusion, job, token),
-        () => refuse(job, token),
+        // Later, and not at once: who refuses now would be given the same again.
+        () => sleep(REFUSED_MS).then(() => refuse(job, token)),
       )
     const worker = new Worker(queue, processor, {
       connection: redis,

@@ -44,15 +44,18 @@ export function readState(id: TaskId, queue: string, answers: readonly unknown[]
   const success = completed === null ? undefined : successSchema.safeParse(parseJson(fields['returnvalue'])).data
   if (completed !== null) history.push(successOf(fields, starts, attempts, success))
   if (failed !== null) history.push(...unrecordedDeath(fields, starts, attempts, history))
-  const status = statusOf({ locked: locked === 1, delayed, completed, failed, attempts, last: history.at(-1) })
+  const last = history.at(-1)
+  const status = statusOf({ locked: locked === 1, delayed, completed, failed, attempts, last })
   return {
     id,
     task: fields['name'],
     version: stored?.version ?? 1,
     queue,
     status,
-    starts,
-    attempts,
+    // BullMQ counts a start when a task is taken; one that was found expired then did not come to it.
+    starts: status === 'expired' ? 0 : starts,
+    // One that was ended without a start has used up none by that, whatever BullMQ counted.
+    attempts: last?.start === 0 ? last.attempt - 1 : attempts,
     maxAttempts: maxAttempts(fields['opts']),
     input: stored?.input,
     meta: stored?.meta ?? {},

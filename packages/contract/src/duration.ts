@@ -19,7 +19,7 @@ const LONGEST_MS = 365 * MS.d
  * @throws BullpenError `invalid_duration` for anything but a positive number with a unit, and for more than 365 days.
  */
 export function milliseconds(duration: string, setting = 'duration'): number {
-  const match = FORM.exec(duration)
+  const match = typeof duration === 'string' ? FORM.exec(duration) : null
   if (match === null) {
     throw new BullpenError('invalid_duration', `${setting} is ${JSON.stringify(duration)}: ${hintFor(duration)}`)
   }

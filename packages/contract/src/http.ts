@@ -51,6 +51,8 @@ const callOptions = {
     .describe("A long task's whole life, over all attempts; replaces the definition's. 'none' for no limit."),
 }
 
+export const callOptionsSchema = z.strictObject(callOptions)
+
 /** The body of POST /v1/tasks for one definition. */
 export function enqueueRequestSchema(definition: TaskDefinition) {
   return z.strictObject({ task: z.literal(definition.name), input: definition.input, ...callOptions }).meta({

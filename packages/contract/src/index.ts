@@ -30,6 +30,7 @@ export {
   type CancelAnswer,
   type Cancelled,
   type CancelOutcome,
+  callOptionsSchema,
   cancelledSchema,
   type EnqueueRequest,
   enqueueBodySchema,

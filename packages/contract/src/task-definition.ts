@@ -39,7 +39,7 @@ interface ShortOptions {
 interface LongOptions {
   /** Timed and stoppable. The default. */
   readonly kind?: 'long'
-  /** From the handler's start to its end. Unset: the pool's default; `'none'`: no limit. */
+  /** From the attempt's start to its end; where an isolate must be started first, that counts. Unset: the pool's default; `'none'`: no limit. */
   readonly timeout?: Limit
   /** The longest time between two signs of life (`ctx.heartbeat()`, progress, checkpoint). Unset: the pool's default. */
   readonly heartbeatTimeout?: Limit
@@ -156,6 +156,9 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
   }
   if (!KINDS.includes(kind)) wrong(`kind is ${JSON.stringify(kind)}; it is 'short' or 'long'`)
   if (!Number.isInteger(version) || version < 1) wrong(`version is ${version}; it is a whole number from 1`)
+  if (options.classify !== undefined && typeof options.classify !== 'function') {
+    wrong(`classify is ${JSON.stringify(options.classify)}; it is a function of the thrown error`)
+  }
   const long: LongOptions = options.kind === 'short' ? {} : options
   if (options.kind === 'short') refuseLongSettings(options, wrong)
   const { isolation = 'inline' } = long

@@ -25,7 +25,7 @@ export class TaskError extends Error {
 
   constructor(code: string, message: string, options: TaskErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
-    if (!CODE.test(code)) {
+    if (typeof code !== 'string' || !CODE.test(code)) {
       throw new RangeError(`a TaskError's code matches ${CODE.source}; got ${JSON.stringify(code)}`)
     }
     this.code = code

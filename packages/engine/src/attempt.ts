@@ -235,7 +235,13 @@ export class Attempt implements TaskContext {
     }
     this.#children ??= new Set()
     this.#children.add(child.id)
-    await enqueue(child)
+    try {
+      await enqueue(child)
+    } catch (error) {
+      // It may be tried again: the id is the same.
+      this.#children.delete(child.id)
+      throw error
+    }
     sink({ event: 'task.enqueued', queue: child.queue, task: child.task, id: child.id })
     return child.id
   }

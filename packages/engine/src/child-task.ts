@@ -2,6 +2,7 @@
 import {
   BullpenError,
   type ChildOptions,
+  callOptionsSchema,
   ID_RANDOM_BYTES,
   makeTaskId,
   readTaskId,
@@ -47,6 +48,12 @@ export function childTask(
     throw new BullpenError('invalid_request', `the key of a child is text of at most ${LONGEST_KEY} characters`, {
       faults: [{ path: 'key', message: `got ${typeof key === 'string' ? `${key.length} characters` : typeof key}` }],
     })
+  }
+  const said = callOptionsSchema.safeParse(call)
+  if (!said.success) {
+    const faults = said.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
+    const places = faults.map(({ path, message }) => `${path === '' ? '' : `${path}: `}${message}`).join('; ')
+    throw new BullpenError('invalid_request', `the options of a child ${definition.name}: ${places}`, { faults })
   }
   const parsed = definition.input.safeParse(input)
   if (!parsed.success) {

@@ -33,6 +33,13 @@ const LIMITS = [
 export function newTask(definition: TaskDefinition, input: unknown, call: CallOptions, origin: Origin): NewTask {
   const delayMs = call.delay === undefined ? undefined : milliseconds(call.delay, 'delay')
   const limits = callLimits(definition, call)
+  const deadlineMs = limits.deadlineMs ?? definition.deadlineMs
+  if (delayMs !== undefined && typeof deadlineMs === 'number' && delayMs >= deadlineMs) {
+    refuse(
+      'delay',
+      `delay (${delayMs} ms) is not shorter than deadline (${deadlineMs} ms), so that it could never start`,
+    )
+  }
   const queueMs = limits.queueMs ?? definition.queueMs
   return {
     id: origin.id,

@@ -194,7 +194,10 @@ function endUnstarted(
   const correlationId = reading?.correlationId
   host.sink({ event: 'attempt.started', ...about(taken, kind, correlationId, host), waitedMs: waited(taken, now) })
   announce(taken, kind, correlationId, ending, verdict, 0, host)
-  return { end: record(taken, ending, at, at, worker, host), verdict, error: ending.error }
+  // A task that never starts any more has an end without a start, as one that is ended while it waits.
+  const never = verdict.kind === 'expired' || verdict.kind === 'cancelled'
+  const end = record(never ? { ...taken, start: 0 } : taken, ending, at, at, worker, host)
+  return { end, verdict, error: ending.error }
 }
 
 /** Milliseconds since 1970. */

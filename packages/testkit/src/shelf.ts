@@ -87,7 +87,7 @@ export class Shelf {
     if (task.owner !== owner || verdict.kind === 'lost') return
     recordEnd(task, end)
     const { kind } = verdict
-    if (kind !== 'handed_back' && kind !== 'snoozed') task.attempts++
+    if (end.start > 0 && kind !== 'handed_back' && kind !== 'snoozed') task.attempts++
     if (kind === 'handed_back') this.#wait(task, 'first')
     else if (kind === 'snoozed') this.#schedule(task, verdict.delayMs)
     else if (kind === 'retrying') this.#schedule(task, verdict.delayMs)

@@ -104,7 +104,7 @@ export function recordOf(task: StoredTask): TaskRecord {
     version: envelope.version,
     queue,
     status,
-    starts,
+    starts: status === 'expired' ? 0 : starts,
     attempts,
     maxAttempts,
     input: envelope.input,

@@ -11,6 +11,8 @@ export interface Sighting {
   readonly attempt: AttemptInLoop | undefined
   /** Undefined where only Node itself runs. */
   readonly place: string | undefined
+  /** The main thread's last beat when it was stopped. */
+  readonly beat: number
 }
 
 /**
@@ -18,13 +20,17 @@ export interface Sighting {
  * was aborted before, or when somebody else's debugger holds it. The main thread always goes on. Native code can't be
  * stopped, so that it may take as long as that does. @throws where this Node has no inspector.
  */
-export async function lookAtMainThread(hook: string, signal: AbortSignal): Promise<Sighting | undefined> {
+export async function lookAtMainThread(
+  hook: string,
+  signal: AbortSignal,
+  beat: () => number,
+): Promise<Sighting | undefined> {
   const { Session } = await import('node:inspector')
   const session = new Session()
   session.connectToMainThread()
   const leaving = new AbortController()
   try {
-    return await sightingOf(session, hook, signal, leaving.signal)
+    return await sightingOf(session, hook, signal, leaving.signal, beat)
   } finally {
     leaving.abort()
     await leave(session)
@@ -36,6 +42,7 @@ function sightingOf(
   hook: string,
   signal: AbortSignal,
   left: AbortSignal,
+  beat: () => number,
 ): Promise<Sighting | undefined> {
   return new Promise((resolve, reject) => {
     const expression = `globalThis[Symbol.for(${JSON.stringify(hook)})]?.()`
@@ -50,7 +57,8 @@ function sightingOf(
     session.on('Debugger.paused', ({ params }) => {
       // Told before our own request was answered: it stands at somebody's breakpoint, and must stay there.
       if (!asked) return resolve(undefined)
-      let sighting: Sighting = { attempt: undefined, place: placeOf(params.callFrames, (script) => urls.get(script)) }
+      const place = placeOf(params.callFrames, (script) => urls.get(script))
+      let sighting: Sighting = { attempt: undefined, place, beat: beat() }
       const longest = setTimeout(() => {
         session.post('Debugger.resume')
         resolve(sighting)

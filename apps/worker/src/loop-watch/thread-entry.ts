@@ -59,10 +59,10 @@ function blocker(): string {
 function startLook(newest: number): typeof looking {
   if (!canLook) return undefined
   const stop = new AbortController()
-  const sight = lookAtMainThread(hook, stop.signal)
+  const sight = lookAtMainThread(hook, stop.signal, beat)
     .then((sighting) => {
       // What it did after its next beat has nothing to do with the block.
-      if (sighting !== undefined && beat() === newest) seen = sighting
+      if (sighting !== undefined && sighting.beat === newest) seen = sighting
     })
     .catch((err: unknown) => {
       canLook = false

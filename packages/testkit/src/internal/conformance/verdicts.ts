@@ -115,9 +115,24 @@ export function verdicts(open: OpenBackend): void {
     await start()
     expect(await settled(id)).toMatchObject({
       status: 'expired',
-      history: [{ state: 'TERMINATED_TIMEOUT', reason: 'queue', start: 1 }],
+      starts: 0,
+      attempts: 0,
+      history: [{ state: 'TERMINATED_TIMEOUT', reason: 'queue', start: 0, attempt: 1 }],
     })
     expect(events).toContainEqual(expect.objectContaining({ event: 'attempt.ended', verdict: 'expired' }))
+  })
+
+  it('a queue timeout says nothing of a task that has started, and waits for its next attempt', async () => {
+    const { enqueue, start, settled, expired } = await openStage(open, {
+      handle: ({ attempt }) => {
+        if (attempt === 1) throw new TaskError('busy', 'not now', { retryAfter: '2500ms' })
+        return { n: attempt }
+      },
+    })
+    await start()
+    const id = await enqueue(long, {}, { queueTimeout: '300ms' })
+    expect(await settled(id)).toMatchObject({ status: 'completed', output: { n: 2 } })
+    expect(expired).toEqual([])
   })
 
   it('a queue timeout that has passed is seen within 5 s where nobody takes anything', async () => {

@@ -94,7 +94,10 @@ export class Chronicle {
       rule(length === 1 || (length === 0 && mayBeMissing), `start ${start} of ${id} ended ${length} times`)
     }
     for (const end of ended) this.#checkEnd(end, starts, record)
-    const recorded = ended.filter(({ verdict }) => verdict !== 'lost').map(({ start }) => start)
+    // An expired one is recorded as never started, as the sweep does it.
+    const recorded = ended
+      .filter(({ verdict }) => verdict !== 'lost' && verdict !== 'expired')
+      .map(({ start }) => start)
     const kept = history.filter(({ start, reason }) => start > 0 && reason !== 'process_lost').map(({ start }) => start)
     const strange = kept.filter((start) => !recorded.includes(start))
     rule(strange.length === 0, `${id} has ends that nobody told of: ${strange.join(', ')}`)
