@@ -2,11 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
 import type { FedPool, Feed, Work } from '@bullpen/engine'
-import { type Job, Worker } from 'bullmq'
+import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { workerConnection } from './connection.ts'
 import { type Control, followControl } from './control.ts'
 import { DEATHS_AT_MOST } from './deaths.ts'
+import { FetchingWorker } from './fetching-worker.ts'
 import { prefixOf, queueKeys } from './keys.ts'
 import { obey, refuse, taken } from './processor.ts'
 import { quietly } from './quietly.ts'
@@ -40,7 +41,7 @@ export interface FeedOptions {
 }
 
 interface Opened {
-  readonly worker: Worker
+  readonly worker: FetchingWorker
   readonly redis: Redis
   readonly control: Control
 }
@@ -50,6 +51,7 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
   const { queue, namespace, redisUrl, keepCompletedMs, log, locks = LOCK_TIMES } = options
   let workers = options.concurrency
   let opened: Opened | undefined
+  let stopped = (): void => {}
 
   const connect = (): Opened => {
     const redis = workerConnection(redisUrl, log)
@@ -67,7 +69,7 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
         // Later, and not at once: who refuses now would be given the same again.
         () => sleep(REFUSED_MS).then(() => refuse(job, token)),
       )
-    const worker = new Worker(queue, processor, {
+    const worker = new FetchingWorker(queue, processor, {
       connection: redis,
       prefix: prefixOf(namespace, queue),
       autorun: false,
@@ -95,17 +97,20 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
   return {
     missing: () => (opened?.redis.status === 'ready' ? undefined : 'Redis is not connected'),
     async open() {
-      close()
-      opened = connect()
+      // Where only fetching had failed, tasks still run that hold their locks by this connection.
+      opened ??= connect()
       await opened.worker.waitUntilReady()
     },
-    async run() {
-      try {
-        await opened?.worker.run()
-      } catch (err) {
+    run() {
+      const { promise, resolve, reject } = Promise.withResolvers<void>()
+      stopped = resolve
+      if (opened === undefined) return promise
+      opened.worker.onFetchingFailed = (err) => {
         log.error({ err, queue }, 'the pool stopped fetching; it begins again')
-        throw err
+        reject(err)
       }
+      void opened.worker.run()
+      return promise
     },
     resize(to) {
       workers = Math.max(1, to)
@@ -118,6 +123,7 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
       }
     },
     async stop() {
+      stopped()
       await opened?.worker.close()
     },
     close,

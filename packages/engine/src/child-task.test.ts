@@ -80,6 +80,40 @@ describe('a handler that enqueues', () => {
     expect(named('task.enqueued')).toHaveLength(2)
   })
 
+  it('may try again with the same key what the store did not take, and not while it is under way', async () => {
+    const { run, calls, clock, store } = soloist()
+    const ended = run('rig.long')
+    await clock.advance(0)
+    const { context, finish } = calls[0] ?? expect.fail('no handler was called')
+    store.down = true
+    const first = context.enqueue(tasks.child, {})
+    await expect(context.enqueue(tasks.child, {})).rejects.toMatchObject({ code: 'duplicate_key' })
+    await expect(first).rejects.toThrow('the store is away')
+    store.down = false
+    expect(await context.enqueue(tasks.child, {})).toMatch(/^rig-/)
+    finish()
+    await ended
+  })
+
+  it.each([
+    [{ meta: { n: 1 } }, 'meta.n'],
+    [{ meta: 'x' }, 'meta'],
+    [{ delay: 'soon' }, 'delay'],
+    [{ dely: '1s' }, ''],
+  ])('is told what is wrong with %j', async (options, path) => {
+    const { run, calls, clock, enqueued } = soloist()
+    const ended = run('rig.long')
+    await clock.advance(0)
+    const { context, finish } = calls[0] ?? expect.fail('no handler was called')
+    await expect(context.enqueue(tasks.child, {}, options as never)).rejects.toMatchObject({
+      code: 'invalid_request',
+      faults: [{ path, message: expect.any(String) }],
+    })
+    expect(enqueued).toEqual([])
+    finish()
+    await ended
+  })
+
   it('may not use one key twice for a definition, nor enqueue what its catalogue lacks, nor after its end', async () => {
     const { run, calls, clock } = soloist()
     const ended = run('rig.long')

@@ -38,6 +38,12 @@ describe('a new task', () => {
     expect(newTask(long, {}, {}, origin)).toMatchObject({ timeoutMs: undefined, queueMs: undefined })
   })
 
+  it('may not be delayed beyond its deadline', () => {
+    expect(() => newTask(long, {}, { delay: '10m', timeout: '1s', queueTimeout: '1s', deadline: '5m' }, origin)).toThrow(
+      expect.objectContaining({ code: 'invalid_request', faults: [expect.objectContaining({ path: 'delay' })] }),
+    )
+  })
+
   it('expires its queue timeout after it is ready: the caller’s, else the definition’s, and never for none', () => {
     const expires = (call: Parameters<typeof newTask>[2]) => newTask(long, {}, call, origin).expiresAt
     expect(expires({})).toBe(1_000 + 10_000)

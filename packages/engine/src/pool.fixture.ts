@@ -56,6 +56,7 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
   const clock: FakeClock = fakeClock()
   const events: TaskEvent[] = []
   const enqueued: NewTask[] = []
+  const store = { down: false }
   const progress: unknown[] = []
   const calls: Call[] = []
 
@@ -97,7 +98,10 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
     clock,
     random: () => 0.5,
     sink: (event) => events.push(event),
-    enqueue: async (task) => void enqueued.push(task),
+    enqueue: async (task) => {
+      if (store.down) throw new Error('the store is away')
+      enqueued.push(task)
+    },
     sha256,
     outputLimitBytes: 1_000,
     process: 'host:1',
@@ -119,7 +123,7 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
     ...given,
   })
   const named = (name: TaskEvent['event']) => events.filter(({ event }) => event === name)
-  return { clock, events, named, enqueued, progress, calls, host, taken }
+  return { clock, events, named, enqueued, store, progress, calls, host, taken }
 }
 
 /** One worker on a stage: attempts one after the other, each until its end. */
