@@ -93,6 +93,12 @@ describe('enqueue', () => {
     ])
   })
 
+  test('takes a name instead of a definition, as a program without a catalogue has it', async () => {
+    const { client, seen } = await api([[202, ACCEPTED]])
+    expect(await client.enqueueNamed('task.other', [1], { queueTimeout: '1m' })).toEqual(ACCEPTED)
+    expect(seen[0]?.body).toEqual({ task: 'task.other', input: [1], queueTimeout: '1m' })
+  })
+
   test('cancels a task, and waits for its end as long as it is told', async () => {
     const cancelled = { id: ID, outcome: 'cancelled', status: 'cancelled', links: {} }
     const { client, seen } = await api([
@@ -120,6 +126,7 @@ describe('enqueue', () => {
       name: 'ProblemError',
       code: 'invalid_input',
       status: 422,
+      detail: 'task.count refuses it',
       faults,
       message: 'invalid_input: task.count refuses it: input.starts: too big',
     })

@@ -70,6 +70,8 @@ export interface Client {
    * connection and a 503 that names no task. When the error has a `taskId`, look it up before enqueueing again.
    */
   enqueue<D extends TaskDefinition>(definition: D, input: InputOf<D>, options?: EnqueueOptions): Promise<Accepted>
+  /** As {@link enqueue}, for programs that have no definition. `input` is what its JSON holds. */
+  enqueueNamed(task: string, input: unknown, options?: EnqueueOptions): Promise<Accepted>
   /** The task as it stands. @throws TypeError when it is a task of another definition. */
   task<D extends TaskDefinition | undefined>(
     definition: D,
@@ -118,8 +120,10 @@ export function createClient(options: ClientOptions): Client {
   }
 
   const client: Client = {
-    async enqueue(definition, input, { signal, ...call } = {}) {
-      const body = { task: definition.name, input, ...call }
+    enqueue: (definition, input, options) => client.enqueueNamed(definition.name, input, options),
+
+    async enqueueNamed(task, input, { signal, ...call } = {}) {
+      const body = { task, input, ...call }
       return (await send(transport, { method: 'POST', path: 'v1/tasks', body, timeoutMs, signal })) as Accepted
     },
 

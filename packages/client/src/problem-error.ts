@@ -20,6 +20,8 @@ export class ProblemError extends Error {
   override readonly name = 'ProblemError'
   readonly code: ClientErrorCode
   readonly status: number | undefined
+  /** What is wrong, in a sentence; the faults are told beside it. */
+  readonly detail: string | undefined
   /** Each place in the input that is wrong. */
   readonly faults: readonly Fault[]
   /** With a 5xx on enqueue: the task may have been accepted; look it up by this id before sending it again. */
@@ -32,6 +34,7 @@ export class ProblemError extends Error {
     super([code, detail, where].filter(Boolean).join(': '), cause === undefined ? undefined : { cause })
     this.code = code
     this.status = status
+    this.detail = detail
     this.faults = faults
     this.taskId = taskId
     this.retryAfterMs = retryAfterMs
