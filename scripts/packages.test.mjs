@@ -154,6 +154,12 @@ it('tests its handlers with the test kit, as that shows it', async () => {
   expect(code).toBe(0)
 })
 
+it('has a program for the command line', async () => {
+  const { code, stdout } = await run(join(project, 'node_modules/.bin/bullpen'), ['--version'], { cwd: project })
+  const { version } = JSON.parse(readFileSync(join(project, 'node_modules/@bullpen/cli/package.json'), 'utf8'))
+  expect({ code, version: stdout.trim() }).toEqual({ code: 0, version })
+})
+
 it('takes a task over HTTP, runs it, and ends on SIGTERM', async () => {
   const api = start('api.ts')
   const worker = start('worker.ts')

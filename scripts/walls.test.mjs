@@ -25,6 +25,8 @@ const FORBIDDEN = [
   ['packages/testkit/src/internal/bullmq.ts', "import { x } from '@bullpen/bullmq'"],
   ['apps/api/src/ioredis.ts', "import { x } from 'ioredis'"],
   ['apps/worker/src/bullmq.ts', "import { x } from 'bullmq'"],
+  ['apps/cli/src/engine.ts', "import { x } from '@bullpen/engine'"],
+  ['apps/cli/src/tasks.ts', "import { x } from '@bullpen/tasks'"],
   ['apps/demo/src/engine.ts', "import { x } from '@bullpen/engine'"],
   ['apps/api/src/bullmq.test.ts', "import { x } from 'bullmq'"],
 ]

@@ -1,0 +1,96 @@
+// A small HTTP API that answers as each test says, and the program run against it as a process.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { json, text } from 'node:stream/consumers'
+import type { ErrorCode, TaskView } from '@bullpen/contract'
+
+export const FAKE_KEY = 'fake-key-that-nobody-may-see'
+export const ID = 'cpu-01jd3v7n8q0000000000000000'
+export const LINKS = { self: `/v1/tasks/${ID}`, wait: '', queue: '' }
+export const ACCEPTED = { id: ID, status: 'waiting', links: LINKS } as const
+export const MAIN = join(import.meta.dirname, 'main.ts')
+
+export function view(more: Partial<TaskView> = {}): TaskView {
+  return {
+    ...{ id: ID, task: 'math.factorial', version: 1, queue: 'cpu', status: 'completed' },
+    ...{ starts: 1, attempts: 1, maxAttempts: 5, input: { n: 5 }, output: { value: '120' }, meta: {} },
+    ...{ enqueuedAt: '2026-01-01T00:00:00.000Z', history: [], links: LINKS },
+    ...more,
+  }
+}
+
+export function problem(code: ErrorCode, status: number, more: object = {}): Answer {
+  return [status, { type: `/problems/${code}`, title: code, status, code, ...more }]
+}
+
+export type Answer = readonly [status: number, body: unknown] | 'break' | 'silence'
+
+interface Seen {
+  readonly request: string
+  readonly body: unknown
+}
+
+export interface FakeApi extends AsyncDisposable {
+  readonly url: string
+  readonly seen: Seen[]
+}
+
+/** Answers `'GET /v1/tasks/x?wait=30'` and the like as the table says, and everything else with a 404. */
+export async function fakeApi(answers: Readonly<Record<string, Answer>> = {}): Promise<FakeApi> {
+  const seen: Seen[] = []
+  const server = createServer(async (incoming, response) => {
+    const request = `${incoming.method} ${incoming.url}`
+    seen.push({ request, body: 'content-type' in incoming.headers ? await json(incoming) : undefined })
+    const known = incoming.headers.authorization === `Bearer ${FAKE_KEY}`
+    const answer = known ? (answers[request] ?? problem('task_not_found', 404)) : problem('unauthorized', 401)
+    if (answer === 'break') incoming.socket.destroy()
+    else if (answer !== 'silence') {
+      const [status, body] = answer
+      response.writeHead(status, { 'content-type': 'application/json' })
+      response.end(typeof body === 'string' ? body : JSON.stringify(body))
+    }
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    seen,
+    async [Symbol.asyncDispose]() {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
+interface Ended {
+  readonly code: number | null
+  readonly out: string
+  readonly err: string
+}
+
+interface Run {
+  readonly env?: NodeJS.ProcessEnv
+  readonly stdin?: string | Uint8Array
+}
+
+/** The program as a process of its own, with nothing of this one's environment but the API and its key. */
+export function runBullpen(api: { readonly url: string }, args: readonly string[], run: Run = {}): Promise<Ended> {
+  return runProcess(process.execPath, [MAIN, ...args], api, run)
+}
+
+/** A line of shell in which `bullpen` is the program. */
+export function runShell(api: { readonly url: string }, line: string, run: Run = {}): Promise<Ended> {
+  const script = `bullpen() { '${process.execPath}' '${MAIN}' "$@"; }; ${line}`
+  return runProcess('bash', ['--norc', '-o', 'pipefail', '-c', script], api, run)
+}
+
+async function runProcess(command: string, args: readonly string[], api: { url: string }, run: Run): Promise<Ended> {
+  const env = { PATH: process.env['PATH'], BULLPEN_API: api.url, BULLPEN_KEY: FAKE_KEY, ...run.env }
+  const child = spawn(command, args, { env, stdio: 'pipe' })
+  child.stdin.on('error', () => {})
+  child.stdin.end(run.stdin)
+  const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
+  return { code, out, err }
+}

@@ -1,0 +1,41 @@
+// The help texts, made of the tables.
+import { COMMAND_NAMES, type CommandName, commandOf } from './commands.ts'
+import { EXIT_MEANINGS } from './exit-codes.ts'
+import { COMMON, OPTIONS, type OptionName, spelling } from './options.ts'
+
+export function generalHelp(): string {
+  return sections(
+    ['usage: bullpen COMMAND [ARGUMENT]… [OPTION]…'],
+    ['Enqueues, shows, lists and cancels tasks over the HTTP API of Bullpen.'],
+    ['commands:', ...aligned(COMMAND_NAMES.map((name) => [name, commandOf(name).summary]))],
+    ['options of every command:', ...optionLines(COMMON)],
+    ['exit codes:', ...aligned(Object.entries(EXIT_MEANINGS))],
+    ['examples:', ...COMMAND_NAMES.flatMap((name) => commandOf(name).examples.slice(0, 1)).map(indented)],
+  )
+}
+
+export function commandHelp(name: CommandName): string {
+  const { usage, about, options, examples } = commandOf(name)
+  return sections(
+    [`usage: bullpen ${name} ${usage} [OPTION]…`],
+    about,
+    options.length === 0 ? [] : ['options:', ...optionLines(options)],
+    ["'bullpen help' has the options of every command and the exit codes."],
+    ['examples:', ...examples.map(indented)],
+  )
+}
+
+const sections = (...parts: readonly (readonly string[])[]): string =>
+  `${parts
+    .filter((lines) => lines.length > 0)
+    .map((lines) => lines.join('\n'))
+    .join('\n\n')}\n`
+
+const optionLines = (names: readonly OptionName[]) => aligned(names.map((name) => [spelling(name), OPTIONS[name].help]))
+
+function aligned(rows: readonly (readonly [string, string])[]): string[] {
+  const width = Math.max(...rows.map(([left]) => left.length))
+  return rows.map(([left, right]) => indented(`${left.padEnd(width)}  ${right}`))
+}
+
+const indented = (line: string): string => `  ${line}`

@@ -1,0 +1,44 @@
+// Every option there is, with what help says of it.
+
+interface Option {
+  readonly type: 'string' | 'boolean'
+  readonly multiple?: boolean
+  readonly short?: string
+  /** The word for its value. */
+  readonly value?: string
+  readonly help: string
+}
+
+export const OPTIONS = {
+  meta: { type: 'string', multiple: true, value: 'KEY=VALUE', help: 'a label of yours; may be repeated' },
+  delay: { type: 'string', value: 'DURATION', help: 'earliest start, from now' },
+  timeout: { type: 'string', value: 'LIMIT', help: "run timeout of each attempt, instead of the definition's" },
+  'heartbeat-timeout': { type: 'string', value: 'LIMIT', help: 'the longest time between two signs of life' },
+  'queue-timeout': { type: 'string', value: 'LIMIT', help: 'how long it may wait for its first start' },
+  deadline: { type: 'string', value: 'LIMIT', help: "the task's whole life, over all attempts" },
+  queue: { type: 'string', value: 'QUEUE', help: 'the queue; needed' },
+  status: { type: 'string', value: 'STATUS', help: 'the status; needed' },
+  limit: { type: 'string', value: 'N', help: 'tasks at most; default 50' },
+  all: { type: 'boolean', help: 'all of them, page by page' },
+  wait: { type: 'string', value: 'DURATION', help: "wait for the task's end, at most so long" },
+  api: {
+    type: 'string',
+    value: 'URL',
+    help: 'where the API is; default BULLPEN_API, or else http://127.0.0.1:8080',
+  },
+  key: { type: 'string', value: 'KEY', help: 'default BULLPEN_KEY, which other users of the machine do not see' },
+  json: { type: 'boolean', help: 'the API\'s answers as they are, each on a line; errors as {"error":…}' },
+  help: { type: 'boolean', short: 'h', help: 'this text' },
+  version: { type: 'boolean', help: "the program's version" },
+} as const satisfies Readonly<Record<string, Option>>
+
+export type OptionName = keyof typeof OPTIONS
+
+/** Those that every command takes. */
+export const COMMON: readonly OptionName[] = ['api', 'key', 'json', 'help', 'version']
+
+/** As it is typed: `--delay DURATION`. */
+export function spelling(name: OptionName): string {
+  const option: Option = OPTIONS[name]
+  return option.value === undefined ? `--${name}` : `--${name} ${option.value}`
+}
