@@ -39,7 +39,9 @@ describe('a new task', () => {
   })
 
   it('may not be delayed beyond its deadline', () => {
-    expect(() => newTask(long, {}, { delay: '10m', timeout: '1s', queueTimeout: '1s', deadline: '5m' }, origin)).toThrow(
+    expect(() =>
+      newTask(long, {}, { delay: '10m', timeout: '1s', queueTimeout: '1s', deadline: '5m' }, origin),
+    ).toThrow(
       expect.objectContaining({ code: 'invalid_request', faults: [expect.objectContaining({ path: 'delay' })] }),
     )
   })
