@@ -11,6 +11,7 @@ const COMMANDS = {
   demo: 'MD5 of every file below a directory, over the HTTP API',
   test: 'every test there is',
   bench: 'the benchmarks',
+  drill: 'the reliability drills: processes killed, restarted, cut off; what was lost',
   ci: 'everything that CI checks',
   new: 'a new task: definition, handler, test',
 }

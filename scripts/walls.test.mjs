@@ -28,6 +28,7 @@ const FORBIDDEN = [
   ['apps/cli/src/engine.ts', "import { x } from '@bullpen/engine'"],
   ['apps/cli/src/tasks.ts', "import { x } from '@bullpen/tasks'"],
   ['apps/demo/src/engine.ts', "import { x } from '@bullpen/engine'"],
+  ['apps/drill/src/sandbox.ts', "import { x } from '@bullpen/sandbox'"],
   ['apps/api/src/bullmq.test.ts', "import { x } from 'bullmq'"],
 ]
 
@@ -36,6 +37,7 @@ const ALLOWED = [
   ['packages/bullmq/src/allowed.ts', "import { x } from '@bullpen/engine'"],
   ['packages/engine/src/allowed.ts', "import { x } from './other.ts'"],
   ['apps/worker/src/handlers/allowed.ts', "import { x } from '../resources/index.ts'"],
+  ['apps/drill/src/allowed.ts', "import { x } from 'ioredis'"],
 ]
 
 const WALL = /noRestrictedImports|noNodejsModules|noRestrictedGlobals/

@@ -1,0 +1,5 @@
+// The drills by name.
+import { kill } from './kill.ts'
+import type { Report, Scale } from './report.ts'
+
+export const DRILLS: Readonly<Record<string, (scale: Scale, seed: number) => Promise<Report>>> = { kill }

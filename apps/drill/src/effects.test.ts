@@ -1,0 +1,24 @@
+// The ledger of effects: what is appended is read again, in order, and a broken line is refused.
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import { appendTo, type Effect, readEffects } from './effects.ts'
+
+it('gives back what several writers have appended', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'bullpen-effects-'))
+  onTestFinished(() => rmSync(dir, { recursive: true }))
+  const file = join(dir, 'effects.log')
+  const effects: Effect[] = [
+    { what: 'start', id: 'drill-1', start: 1, process: 'w1', at: 5 },
+    { what: 'start', id: 'drill-1', start: 2, process: 'w2', at: 9 },
+    { what: 'end', id: 'drill-1', start: 2, process: 'w2', at: 12 },
+  ]
+  const writers = [appendTo(file), appendTo(file)]
+  for (const [i, effect] of effects.entries()) writers[i % 2]?.(effect)
+  expect(readEffects(readFileSync(file, 'utf8'))).toEqual(effects)
+})
+
+it.each(['begin drill-1 1 w1 5', 'start drill-1 1 w1', 'start drill-1 1 w1 5 6'])('refuses the line %s', (line) => {
+  expect(() => readEffects(`${line}\n`)).toThrow(line)
+})

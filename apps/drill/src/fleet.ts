@@ -1,0 +1,78 @@
+// The worker processes of a drill: started, killed without a word, or told to end, and all gone afterwards.
+import { type ChildProcess, fork } from 'node:child_process'
+import { openSync } from 'node:fs'
+import type { WorkerConfig } from '@bullpen/worker'
+import type { Exit } from './figures.ts'
+import type { WorkerOrder } from './worker-main.ts'
+
+export interface Member {
+  readonly name: string
+  /** Resolves with its unix time in ms when the signal has been sent. */
+  kill(): Promise<number>
+  /** SIGTERM; resolves when the process has gone. */
+  end(): Promise<Exit>
+}
+
+export interface Fleet {
+  /** Those that work; neither killed nor told to end. The longest there comes first. */
+  readonly members: readonly Member[]
+  /** One more process; resolves when it fetches tasks. */
+  start(config?: WorkerConfig): Promise<Member>
+  /** Kills what is left. */
+  close(): Promise<void>
+}
+
+/** `log`: a file that takes what the processes print. */
+export function makeFleet(given: {
+  readonly ledger: string
+  readonly log: string
+  readonly config: WorkerConfig
+}): Fleet {
+  const { ledger, config } = given
+  const log = openSync(given.log, 'a')
+  const program = new URL('./worker-main.ts', import.meta.url)
+  const children = new Map<ChildProcess, Promise<number | null>>()
+  const members: Member[] = []
+  let started = 0
+
+  const leave = (member: Member): void => {
+    const at = members.indexOf(member)
+    if (at >= 0) members.splice(at, 1)
+  }
+
+  return {
+    members,
+    async start(own = {}) {
+      const name = `w${++started}`
+      const order: WorkerOrder = { name, ledger, config: { ...config, ...own } }
+      const child = fork(program, [JSON.stringify(order)], { stdio: ['ignore', log, log, 'ipc'], execArgv: [] })
+      const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
+      children.set(child, exited)
+      const member: Member = {
+        name,
+        async kill() {
+          leave(member)
+          const at = Date.now()
+          child.kill('SIGKILL')
+          await exited
+          return at
+        },
+        async end() {
+          leave(member)
+          const began = performance.now()
+          child.kill('SIGTERM')
+          return { code: await exited, tookMs: Math.round(performance.now() - began) }
+        },
+      }
+      const ready = new Promise((resolve) => child.once('message', resolve))
+      const early = await Promise.race([ready.then(() => undefined), exited.then((code) => ({ code }))])
+      if (early !== undefined) throw new Error(`worker ${name} ended before it was ready, with ${early.code}`)
+      members.push(member)
+      return member
+    },
+    async close() {
+      for (const child of children.keys()) child.kill('SIGKILL')
+      await Promise.all(children.values())
+    },
+  }
+}

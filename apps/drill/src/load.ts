@@ -1,0 +1,44 @@
+// Enqueues tasks at a steady rate, and remembers the id of each that was accepted.
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { makeTaskId } from '@bullpen/contract'
+import { type Broker, newTask } from '@bullpen/engine'
+import { work } from './catalogue.ts'
+
+export interface Load {
+  readonly tasks: number
+  readonly ratePerSecond: number
+  /** How long the n-th task works, and whether it ends when it is signalled. */
+  readonly input: (n: number) => { readonly ms: number; readonly listens: boolean }
+}
+
+const TICK_MS = 10
+
+/** Resolves with the accepted ids when each task was accepted or refused. */
+export async function enqueueSteadily(
+  broker: Broker,
+  { tasks, ratePerSecond, input }: Load,
+): Promise<readonly string[]> {
+  const accepted: string[] = []
+  const enqueue = async (n: number): Promise<void> => {
+    const enqueuedAt = Date.now()
+    const id = makeTaskId(work.queue, enqueuedAt, randomBytes(10))
+    await broker.enqueue(newTask(work, input(n), {}, { id, enqueuedAt, correlationId: undefined }))
+    accepted.push(id)
+  }
+  const began = performance.now()
+  const sent: Promise<unknown>[] = []
+  while (sent.length < tasks) {
+    const due = Math.min(tasks, Math.ceil(((performance.now() - began) / 1_000) * ratePerSecond))
+    // One that is refused is its caller's to repeat, and nothing that could be lost.
+    while (sent.length < due) sent.push(enqueue(sent.length).catch(() => {}))
+    await sleep(TICK_MS)
+  }
+  await Promise.all(sent)
+  return accepted
+}
+
+/** How long such a load goes on. */
+export function spanMs({ tasks, ratePerSecond }: Load): number {
+  return (tasks / ratePerSecond) * 1_000
+}

@@ -1,0 +1,133 @@
+// What every drill stands on: a Redis of its own, a broker, a fleet of worker processes, and the ledger outside them.
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type BullmqBroker, openBroker } from '@bullpen/bullmq'
+import { isFinal, type Log, type TaskId } from '@bullpen/contract'
+import type { WorkerConfig } from '@bullpen/worker'
+import { Redis } from 'ioredis'
+import { catalogue, work } from './catalogue.ts'
+import { type Effect, readEffects } from './effects.ts'
+import type { End } from './figures.ts'
+import { type Fleet, makeFleet } from './fleet.ts'
+import { followQueue, type HandBack } from './queue-events.ts'
+
+export interface Stage {
+  readonly redisUrl: string
+  readonly broker: BullmqBroker
+  readonly fleet: Fleet
+  /** Resolves when no task waits or runs any more; also after `withinMs`, for the judge to find what is missing. */
+  quiet(withinMs: number): Promise<void>
+  /** What was written down, and how the accepted tasks ended. */
+  records(accepted: readonly string[]): Promise<Records>
+}
+
+export interface Records {
+  readonly ends: ReadonlyMap<string, End>
+  readonly completions: ReadonlyMap<string, number>
+  readonly handBacks: readonly HandBack[]
+  readonly effects: readonly Effect[]
+}
+
+interface PrivateRedis {
+  readonly url: string
+  end(): Promise<void>
+}
+type ThrowawayRedis = (name: string, options: object) => Promise<PrivateRedis>
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error: console.error }
+const QUIET_LOOK_MS = 50
+const FINDS_AT_ONCE = 100
+
+/** Sets the stage, and clears it whatever happens on it. */
+export async function onStage<T>(config: WorkerConfig, act: (stage: Stage) => Promise<T>): Promise<T> {
+  const redis = await openRedis()
+  const dir = mkdtempSync(join(tmpdir(), 'bullpen-drill-ledger-'))
+  const [ledger, log] = [join(dir, 'effects.log'), join(dir, 'workers.log')]
+  const namespace = `drill-${randomUUID().slice(0, 8)}`
+  const broker = openBroker({
+    redisUrl: redis.url,
+    namespace,
+    queues: catalogue.queues,
+    sizeLimit: 10_000,
+    log: silent,
+  })
+  const fleet = makeFleet({
+    ledger,
+    log,
+    config: { redisUrl: redis.url, namespace, port: 0, logLevel: 'warn', ...config },
+  })
+  const events = followQueue(redis.url, `{${namespace}.${work.queue}}:${work.queue}:events`)
+  try {
+    await reachable(broker)
+    return await act({
+      redisUrl: redis.url,
+      broker,
+      fleet,
+      async quiet(withinMs) {
+        const deadline = performance.now() + withinMs
+        while (performance.now() < deadline) {
+          const busy = await broker.counts(work.queue).catch(() => undefined)
+          if (busy !== undefined && busy.waiting + busy.active + busy.scheduled === 0) return
+          await sleep(QUIET_LOOK_MS)
+        }
+      },
+      async records(accepted) {
+        await events.close()
+        return {
+          ends: await endsOf(broker, accepted),
+          completions: events.completions,
+          handBacks: events.handBacks,
+          effects: readEffects(readFileSync(ledger, 'utf8')),
+        }
+      },
+    })
+  } catch (error) {
+    console.error(readFileSync(log, 'utf8'))
+    throw error
+  } finally {
+    await fleet.close()
+    await events.close()
+    await broker.close()
+    await redis.end()
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+/** Whatever REDIS_URL names is not ours to load. */
+async function openRedis(): Promise<PrivateRedis> {
+  // The scripts are plain JavaScript without types: imported by address, so that the compiler doesn't look for any.
+  const script = new URL('../../../scripts/throwaway-redis.mjs', import.meta.url).href
+  const { throwawayRedis } = (await import(script)) as { throwawayRedis: ThrowawayRedis }
+  const redis = await throwawayRedis('drill', { env: { ...process.env, REDIS_URL: undefined } })
+  const connection = new Redis(redis.url)
+  // No drill of these ends Redis, and the disk is not what they measure.
+  await connection.config('SET', 'appendonly', 'no')
+  connection.disconnect()
+  return redis
+}
+
+/** A producer's connection refuses commands until it is there. */
+async function reachable(broker: BullmqBroker): Promise<void> {
+  for (;;) {
+    const there = await broker.ping().then(
+      () => true,
+      () => false,
+    )
+    if (there) return
+    await sleep(QUIET_LOOK_MS)
+  }
+}
+
+async function endsOf(broker: BullmqBroker, accepted: readonly string[]): Promise<ReadonlyMap<string, End>> {
+  const ends = new Map<string, End>()
+  for (let i = 0; i < accepted.length; i += FINDS_AT_ONCE) {
+    const records = await Promise.all(accepted.slice(i, i + FINDS_AT_ONCE).map((id) => broker.find(id as TaskId)))
+    for (const record of records) {
+      if (record !== undefined && isFinal(record.status)) ends.set(record.id, record)
+    }
+  }
+  return ends
+}
