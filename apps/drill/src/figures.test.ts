@@ -1,7 +1,7 @@
 // What a ledger says: each figure from a ledger that was written by hand.
 import { describe, expect, it } from 'vitest'
 import type { Effect } from './effects.ts'
-import { cutShort, type End, figuresOf, type Ledger, p99 } from './figures.ts'
+import { cutShort, type End, figuresOf, handedBack, type Ledger, p99 } from './figures.ts'
 
 const completed: End = { status: 'completed', attempts: 1 }
 const started = (id: string, start: number, process: string, at: number): Effect => ({
@@ -108,6 +108,17 @@ describe('what a death cuts short', () => {
       started('c', 1, 'w2', 300),
     ]
     expect(cutShort(effects, 'w1', 400)).toEqual([{ id: 'b', process: 'w1', at: 400 }])
+  })
+})
+
+describe('what was handed back', () => {
+  it('was with the process that had started it last before', () => {
+    const effects = [started('a', 1, 'w1', 0), started('a', 2, 'w2', 520)]
+    expect(handedBack([{ id: 'a', at: 500 }], effects)).toEqual([{ id: 'a', process: 'w1', at: 500 }])
+  })
+
+  it('is not a task that no handler had', () => {
+    expect(handedBack([{ id: 'a', at: 500 }], [])).toEqual([])
   })
 })
 

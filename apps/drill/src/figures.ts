@@ -89,6 +89,21 @@ export function cutShort(effects: readonly Effect[], process: string, at: number
   return [...open.values()]
 }
 
+/** Tasks that went back to their queue, each from the process that had started it last before. */
+export function handedBack(
+  handBacks: readonly { readonly id: string; readonly at: number }[],
+  effects: readonly Effect[],
+): readonly Interruption[] {
+  const starts = Map.groupBy(
+    effects.filter(({ what }) => what === 'start'),
+    ({ id }) => id,
+  )
+  return handBacks.flatMap(({ id, at }) => {
+    const last = starts.get(id)?.findLast((start) => start.at <= at)
+    return last === undefined ? [] : [{ id, process: last.process, at }]
+  })
+}
+
 /** By nearest rank: the smallest value that 99 % of all do not exceed. */
 export function p99(values: readonly number[]): number | undefined {
   return values.toSorted((a, b) => a - b)[Math.ceil(values.length * 0.99) - 1]
