@@ -2,7 +2,8 @@
 import { expect, it } from 'vitest'
 import { DRILLS } from './drills.ts'
 
-it.each(Object.keys(DRILLS))(
+// Together: what they do is waiting, for locks to run out above all.
+it.concurrent.each(Object.keys(DRILLS))(
   '%s loses nothing, and meets its target',
   async (name) => {
     const report = await DRILLS[name]?.('small', 1)

@@ -1,0 +1,81 @@
+// Drill `cutoff`: a worker process can't reach Redis for longer than its locks last, while the others can.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { faultProxy } from './fault-proxy.ts'
+import { cutShort, type Figures, figuresOf } from './figures.ts'
+import { enqueueSteadily, type Load } from './load.ts'
+import { momentsIn, randomFrom } from './random.ts'
+import { type Report, reportOf, type Scale } from './report.ts'
+import { onStage } from './stage.ts'
+
+/** Most tasks are short of a lock's 5 s; some outlast it, and run on in the process that was cut off. */
+const input = (n: number) => ({ ms: n % 8 === 0 ? 5_500 : 250, listens: true })
+
+const PLANS = {
+  small: { reachable: 1, concurrency: 10, cuts: 1, cutMs: 8_000, everyMs: 4_000, ratePerSecond: 20 },
+  full: { reachable: 3, concurrency: 50, cuts: 5, cutMs: 10_000, everyMs: 15_000, ratePerSecond: 150 },
+} as const
+
+const RECOVERY_MS = 10_000
+const QUIET_WITHIN_MS = 60_000
+
+export async function cutoff(scale: Scale, seed: number): Promise<Report> {
+  const { cuts, concurrency } = PLANS[scale]
+  // What ran there at each cut, and what was on its way there then.
+  const most = cuts * 2 * concurrency
+  return reportOf(
+    {
+      drill: 'cutoff',
+      scale,
+      seed,
+      target: {
+        text: `0 lost, 0 completed twice, 0 attempts used up, restarts <= cuts x 2 x concurrency (${most}), recovery p99 <= 10 s`,
+        atMost: { restarted: most, effectsRepeated: most, attemptsUsed: 0, recoveryP99Ms: RECOVERY_MS },
+      },
+      baseline: {
+        startsOfATask: 2,
+        effectsOfATask: 2,
+        duplicated: 0,
+        from: 'BullMQ 6.7 at its defaults, not run here',
+      },
+    },
+    await cutOff(PLANS[scale], seed),
+  )
+}
+
+async function cutOff(plan: (typeof PLANS)[Scale], seed: number): Promise<Figures> {
+  const { reachable, concurrency, cuts, cutMs, everyMs, ratePerSecond } = plan
+  const tasks = (cuts * everyMs * ratePerSecond) / 1_000
+  const load: Load = { tasks, ratePerSecond, input }
+  const random = randomFrom(seed)
+  return onStage({ pools: { drill: concurrency } }, async ({ redisUrl, broker, fleet, quiet, records }) => {
+    const proxy = await faultProxy(redisUrl)
+    try {
+      await Promise.all(Array.from({ length: reachable }, () => fleet.start()))
+      const victim = await fleet.start({ redisUrl: proxy.url })
+      const began = performance.now()
+      const enqueued = enqueueSteadily(broker, load)
+      const moments: number[] = []
+      for (let cut = 0; cut < cuts; cut++) {
+        const [moment = 0] = momentsIn(everyMs - (cuts > 1 ? cutMs : 0), 1, random)
+        await sleep(Math.max(0, began + cut * everyMs + moment - performance.now()))
+        moments.push(Date.now())
+        proxy.cut()
+        await sleep(cutMs)
+        proxy.mend()
+      }
+      const accepted = await enqueued
+      await quiet(QUIET_WITHIN_MS)
+      const { effects, ...rest } = await records(accepted)
+      const interruptions = moments.flatMap((at) =>
+        cutShort(
+          effects.filter((effect) => effect.at <= at),
+          victim.name,
+          at,
+        ),
+      )
+      return figuresOf({ accepted, effects, ...rest, interruptions, exits: [] })
+    } finally {
+      await proxy.close()
+    }
+  })
+}

@@ -1,0 +1,55 @@
+// The fault proxy: forwards, holds back while it is cut, and loses nothing of what it held back.
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { eventually } from '@bullpen/testkit'
+import { expect, it, onTestFinished } from 'vitest'
+import { faultProxy } from './fault-proxy.ts'
+
+async function echoThroughProxy() {
+  const heard: string[] = []
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.on('data', (chunk) => {
+      heard.push(String(chunk))
+      socket.write(chunk)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const proxy = await faultProxy(`redis://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  const client = connect(Number(new URL(proxy.url).port), '127.0.0.1')
+  const answers: string[] = []
+  client.setEncoding('utf8').on('data', (chunk: string) => answers.push(chunk))
+  onTestFinished(async () => {
+    client.destroy()
+    await proxy.close()
+    server.close()
+  })
+  return { proxy, client, answers, heard }
+}
+
+it('forwards both ways', async () => {
+  const { client, answers } = await echoThroughProxy()
+  client.write('one')
+  await eventually(() => answers.join('') === 'one')
+})
+
+it('holds everything back while it is cut, and lets it go when it is mended', async () => {
+  const { proxy, client, answers, heard } = await echoThroughProxy()
+  client.write('one')
+  await eventually(() => answers.join('') === 'one')
+  proxy.cut()
+  await new Promise<void>((resolve) => client.write('two', () => resolve()))
+  const other = connect(Number(new URL(proxy.url).port), '127.0.0.1')
+  onTestFinished(() => void other.destroy())
+  await new Promise<void>((resolve) => other.write('three', () => resolve()))
+  expect(heard).toEqual(['one'])
+  proxy.mend()
+  await eventually(() => heard.toSorted().join() === 'one,three,two')
+  await eventually(() => answers.join('') === 'onetwo')
+})
+
+it('ends a connection whose server has gone', async () => {
+  const proxy = await faultProxy('redis://127.0.0.1:1')
+  onTestFinished(() => proxy.close())
+  const client = connect(Number(new URL(proxy.url).port), '127.0.0.1')
+  await new Promise((resolve) => client.on('error', () => {}).once('close', resolve))
+})
