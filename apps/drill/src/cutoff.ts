@@ -1,10 +1,12 @@
 // Drill `cutoff`: a worker process can't reach Redis for longer than its locks last, while the others can.
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Drill } from './drill.ts'
 import { faultProxy } from './fault-proxy.ts'
 import { cutShort, type Figures, figuresOf } from './figures.ts'
+import type { Side } from './fleet.ts'
 import { enqueueSteadily, type Load } from './load.ts'
 import { momentsIn, randomFrom } from './random.ts'
-import { type Report, reportOf, type Scale } from './report.ts'
+import type { Scale } from './report.ts'
 import { onStage } from './stage.ts'
 
 /** Most tasks are short of a lock's 5 s; some outlast it, and run on in the process that was cut off. */
@@ -18,36 +20,26 @@ const PLANS = {
 const RECOVERY_MS = 10_000
 const QUIET_WITHIN_MS = 60_000
 
-export async function cutoff(scale: Scale, seed: number): Promise<Report> {
-  const { cuts, concurrency } = PLANS[scale]
-  // What ran there at each cut, and what was on its way there then.
-  const most = cuts * 2 * concurrency
-  return reportOf(
-    {
-      drill: 'cutoff',
-      scale,
-      seed,
-      target: {
-        text: `0 lost, 0 completed twice, 0 attempts used up, restarts <= cuts x 2 x concurrency (${most}), recovery p99 <= 10 s`,
-        atMost: { restarted: most, effectsRepeated: most, attemptsUsed: 0, recoveryP99Ms: RECOVERY_MS },
-      },
-      baseline: {
-        startsOfATask: 2,
-        effectsOfATask: 2,
-        duplicated: 0,
-        from: 'BullMQ 6.7 at its defaults, not run here',
-      },
-    },
-    await cutOff(PLANS[scale], seed),
-  )
+export const cutoff: Drill = {
+  name: 'cutoff',
+  target(scale) {
+    // What ran there at each cut, and what was on its way there then.
+    const most = PLANS[scale].cuts * 2 * PLANS[scale].concurrency
+    return {
+      text: `0 lost, 0 completed twice, 0 attempts used up, restarts <= cuts x 2 x concurrency (${most}), recovery p99 <= 10 s`,
+      atMost: { restarted: most, effectsRepeated: most, attemptsUsed: 0, recoveryP99Ms: RECOVERY_MS },
+    }
+  },
+  known: { startsOfATask: 2, effectsOfATask: 2, duplicated: 0 },
+  run: (scale, seed, side) => cutOff(PLANS[scale], seed, side),
 }
 
-async function cutOff(plan: (typeof PLANS)[Scale], seed: number): Promise<Figures> {
+async function cutOff(plan: (typeof PLANS)[Scale], seed: number, side: Side): Promise<Figures> {
   const { reachable, concurrency, cuts, cutMs, everyMs, ratePerSecond } = plan
   const tasks = (cuts * everyMs * ratePerSecond) / 1_000
   const load: Load = { tasks, ratePerSecond, input }
   const random = randomFrom(seed)
-  return onStage({ pools: { drill: concurrency } }, async ({ redisUrl, broker, fleet, quiet, records }) => {
+  return onStage(side, { pools: { drill: concurrency } }, async ({ redisUrl, broker, fleet, quiet, records }) => {
     const proxy = await faultProxy(redisUrl)
     try {
       await Promise.all(Array.from({ length: reachable }, () => fleet.start()))

@@ -92,8 +92,8 @@ describe('figures', () => {
 
   it('tell the slowest exit, and how many were not 0', () => {
     const exits = [
-      { code: 0, tookMs: 300 },
-      { code: null, tookMs: 900 },
+      { process: 'w1', code: 0, at: 1_000, tookMs: 300 },
+      { process: 'w2', code: null, at: 2_000, tookMs: 900 },
     ]
     expect(figuresOf(ledger({ exits }))).toMatchObject({ exitSlowestMs: 900, exitsNotZero: 1 })
   })

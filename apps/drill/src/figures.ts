@@ -17,7 +17,11 @@ export interface Interruption {
 
 /** The end of a process that was told to end. */
 export interface Exit {
+  readonly process: string
+  /** Null: it did not end in time, and was killed. */
   readonly code: number | null
+  /** Unix time in ms. */
+  readonly at: number
   /** From the signal. */
   readonly tookMs: number
 }

@@ -9,9 +9,12 @@ export interface Member {
   readonly name: string
   /** Resolves with its unix time in ms when the signal has been sent. */
   kill(): Promise<number>
-  /** SIGTERM; resolves when the process has gone. */
-  end(): Promise<Exit>
+  /** SIGTERM, and SIGKILL after so long; resolves when the process has gone. */
+  end(killAfterMs: number): Promise<Exit>
 }
+
+/** Whose workers: ours, or plain BullMQ's, which the figures stand beside. */
+export type Side = 'bullpen' | 'bullmq'
 
 export interface Fleet {
   /** Those that work; neither killed nor told to end. The longest there comes first. */
@@ -22,15 +25,18 @@ export interface Fleet {
   close(): Promise<void>
 }
 
+const PROGRAMS = { bullpen: './worker-main.ts', bullmq: './peer-main.ts' } as const
+
 /** `log`: a file that takes what the processes print. */
 export function makeFleet(given: {
   readonly ledger: string
   readonly log: string
+  readonly side: Side
   readonly config: WorkerConfig
 }): Fleet {
-  const { ledger, config } = given
+  const { ledger, side, config } = given
   const log = openSync(given.log, 'a')
-  const program = new URL('./worker-main.ts', import.meta.url)
+  const program = new URL(PROGRAMS[side], import.meta.url)
   const children = new Map<ChildProcess, Promise<number | null>>()
   const members: Member[] = []
   let started = 0
@@ -57,11 +63,14 @@ export function makeFleet(given: {
           await exited
           return at
         },
-        async end() {
+        async end(killAfterMs) {
           leave(member)
           const began = performance.now()
           child.kill('SIGTERM')
-          return { code: await exited, tookMs: Math.round(performance.now() - began) }
+          const late = setTimeout(() => child.kill('SIGKILL'), killAfterMs)
+          const code = await exited
+          clearTimeout(late)
+          return { process: name, code, at: Date.now(), tookMs: Math.round(performance.now() - began) }
         },
       }
       const ready = new Promise((resolve) => child.once('message', resolve))

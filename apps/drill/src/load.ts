@@ -7,6 +7,8 @@ import { work } from './catalogue.ts'
 
 export interface Load {
   readonly tasks: number
+  /** Asked after these tasks: whether to go on, at the same rate. Unset: no. */
+  readonly more?: () => boolean
   readonly ratePerSecond: number
   /** How long the n-th task works, and whether it ends when it is signalled. */
   readonly input: (n: number) => { readonly ms: number; readonly listens: boolean }
@@ -17,7 +19,7 @@ const TICK_MS = 10
 /** Resolves with the accepted ids when each task was accepted or refused. */
 export async function enqueueSteadily(
   broker: Broker,
-  { tasks, ratePerSecond, input }: Load,
+  { tasks, ratePerSecond, input, more = () => false }: Load,
 ): Promise<readonly string[]> {
   const accepted: string[] = []
   const enqueue = async (n: number): Promise<void> => {
@@ -28,10 +30,10 @@ export async function enqueueSteadily(
   }
   const began = performance.now()
   const sent: Promise<unknown>[] = []
-  while (sent.length < tasks) {
-    const due = Math.min(tasks, Math.ceil(((performance.now() - began) / 1_000) * ratePerSecond))
+  while (sent.length < tasks || more()) {
+    const due = Math.ceil(((performance.now() - began) / 1_000) * ratePerSecond)
     // One that is refused is its caller's to repeat, and nothing that could be lost.
-    while (sent.length < due) sent.push(enqueue(sent.length).catch(() => {}))
+    while (sent.length < due && (sent.length < tasks || more())) sent.push(enqueue(sent.length).catch(() => {}))
     await sleep(TICK_MS)
   }
   await Promise.all(sent)

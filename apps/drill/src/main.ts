@@ -1,19 +1,18 @@
-// drill NAME|all [--seed N] [--scale small|full] [--json]: runs one drill, or all, and exits with 1 when one missed its target.
+// drill NAME|all [--seed N] [--scale small|full] [--peer] [--json]: runs one drill, or all; 1 when one missed its target.
 import { parseArgs } from 'node:util'
+import { type Drill, type Order, perform } from './drill.ts'
 import { DRILLS } from './drills.ts'
-import { asJson, asText, type Scale } from './report.ts'
+import { asJson, asText } from './report.ts'
 
-const USAGE = `usage: drill NAME|all [--seed N] [--scale small|full] [--json]\nNAME is one of ${Object.keys(DRILLS).join(', ')}`
+const USAGE = `usage: drill NAME|all [--seed N] [--scale small|full] [--peer] [--json]\nNAME is one of ${[...DRILLS.keys()].join(', ')}`
 
-interface Order {
-  readonly names: readonly string[]
-  readonly seed: number
-  readonly scale: Scale
+interface Command extends Order {
+  readonly drills: readonly Drill[]
   readonly json: boolean
 }
 
-/** Undefined for what is no order. */
-function readOrder(args: readonly string[]): Order | undefined {
+/** Undefined for what is no command. */
+function readCommand(args: readonly string[]): Command | undefined {
   try {
     const { values, positionals } = parseArgs({
       args: [...args],
@@ -21,29 +20,29 @@ function readOrder(args: readonly string[]): Order | undefined {
       options: {
         seed: { type: 'string', default: '1' },
         scale: { type: 'string', default: 'small' },
+        peer: { type: 'boolean', default: false },
         json: { type: 'boolean', default: false },
       },
     })
     const [name = '', ...others] = positionals
-    const names = name === 'all' ? Object.keys(DRILLS) : [name]
-    const { scale, json } = values
-    if (others.length > 0 || !names.every((known) => Object.hasOwn(DRILLS, known))) return undefined
-    if (!/^\d{1,9}$/.test(values.seed) || (scale !== 'small' && scale !== 'full')) return undefined
-    return { names, seed: Number(values.seed), scale, json }
+    const drills = [...DRILLS.values()].filter((drill) => name === 'all' || name === drill.name)
+    const { seed, scale, peer, json } = values
+    if (others.length > 0 || drills.length === 0) return undefined
+    if (!/^\d{1,9}$/.test(seed) || (scale !== 'small' && scale !== 'full')) return undefined
+    return { drills, seed: Number(seed), scale, peer, json }
   } catch {
     return undefined
   }
 }
 
-const order = readOrder(process.argv.slice(2))
-if (order === undefined) {
+const command = readCommand(process.argv.slice(2))
+if (command === undefined) {
   console.error(USAGE)
   process.exitCode = 2
 } else {
-  for (const name of order.names) {
-    const report = await DRILLS[name]?.(order.scale, order.seed)
-    if (report === undefined) continue
-    console.log(order.json ? asJson(report) : asText(report))
+  for (const drill of command.drills) {
+    const report = await perform(drill, command)
+    console.log(command.json ? asJson(report) : asText(report))
     if (!report.ok) process.exitCode = 1
   }
 }

@@ -1,6 +1,6 @@
 // What every drill stands on: a Redis of its own, a broker, a fleet of worker processes, and the ledger outside them.
 import { randomUUID } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,13 +11,15 @@ import { Redis } from 'ioredis'
 import { catalogue, work } from './catalogue.ts'
 import { type Effect, readEffects } from './effects.ts'
 import type { End } from './figures.ts'
-import { type Fleet, makeFleet } from './fleet.ts'
+import { type Fleet, makeFleet, type Side } from './fleet.ts'
 import { followQueue, type HandBack } from './queue-events.ts'
 
 export interface Stage {
   readonly redisUrl: string
   readonly broker: BullmqBroker
   readonly fleet: Fleet
+  /** Resolves at the next start in this process; also after 5 s without one. */
+  nextStart(process: string): Promise<void>
   /** Resolves when no task waits or runs any more; also after `withinMs`, for the judge to find what is missing. */
   quiet(withinMs: number): Promise<void>
   /** What was written down, and how the accepted tasks ended. */
@@ -38,11 +40,12 @@ interface PrivateRedis {
 type ThrowawayRedis = (name: string, options: object) => Promise<PrivateRedis>
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error: console.error }
-const QUIET_LOOK_MS = 50
+const LOOK_MS = 20
+const NEXT_START_MS = 5_000
 const FINDS_AT_ONCE = 100
 
 /** Sets the stage, and clears it whatever happens on it. */
-export async function onStage<T>(config: WorkerConfig, act: (stage: Stage) => Promise<T>): Promise<T> {
+export async function onStage<T>(side: Side, config: WorkerConfig, act: (stage: Stage) => Promise<T>): Promise<T> {
   const redis = await openRedis()
   const dir = mkdtempSync(join(tmpdir(), 'bullpen-drill-ledger-'))
   const [ledger, log] = [join(dir, 'effects.log'), join(dir, 'workers.log')]
@@ -57,6 +60,7 @@ export async function onStage<T>(config: WorkerConfig, act: (stage: Stage) => Pr
   const fleet = makeFleet({
     ledger,
     log,
+    side,
     config: { redisUrl: redis.url, namespace, port: 0, logLevel: 'warn', ...config },
   })
   const events = followQueue(redis.url, `{${namespace}.${work.queue}}:${work.queue}:events`)
@@ -66,12 +70,21 @@ export async function onStage<T>(config: WorkerConfig, act: (stage: Stage) => Pr
       redisUrl: redis.url,
       broker,
       fleet,
+      async nextStart(process) {
+        const known = existsSync(ledger) ? statSync(ledger).size : 0
+        const deadline = performance.now() + NEXT_START_MS
+        const begins = new RegExp(`^start \\S+ \\d+ ${process} `, 'm')
+        while (performance.now() < deadline) {
+          if (existsSync(ledger) && begins.test(readFileSync(ledger).toString('utf8', known))) return
+          await sleep(LOOK_MS)
+        }
+      },
       async quiet(withinMs) {
         const deadline = performance.now() + withinMs
         while (performance.now() < deadline) {
           const busy = await broker.counts(work.queue).catch(() => undefined)
           if (busy !== undefined && busy.waiting + busy.active + busy.scheduled === 0) return
-          await sleep(QUIET_LOOK_MS)
+          await sleep(LOOK_MS)
         }
       },
       async records(accepted) {
@@ -117,7 +130,7 @@ async function reachable(broker: BullmqBroker): Promise<void> {
       () => false,
     )
     if (there) return
-    await sleep(QUIET_LOOK_MS)
+    await sleep(LOOK_MS)
   }
 }
 
