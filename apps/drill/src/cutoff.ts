@@ -31,6 +31,7 @@ export const cutoff: Drill = {
     }
   },
   known: { startsOfATask: 2, effectsOfATask: 2, duplicated: 0 },
+  comparable: false, // its locks last 30 s, and outlast the cut
   run: (scale, seed, side) => cutOff(PLANS[scale], seed, side),
 }
 

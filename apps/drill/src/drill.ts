@@ -8,6 +8,8 @@ export interface Drill {
   target(scale: Scale): Target
   /** What plain BullMQ did in the same scenario, as it was measured before. */
   readonly known: Baseline
+  /** Whether plain BullMQ can be put through the same. */
+  readonly comparable: boolean
   /** Does it, and reads the ledger. */
   run(scale: Scale, seed: number, side: Side): Promise<Figures>
 }
@@ -21,9 +23,10 @@ export interface Order {
 
 export async function perform(drill: Drill, { scale, seed, peer }: Order): Promise<Report> {
   const figures = await drill.run(scale, seed, 'bullpen')
-  const baseline = peer
-    ? { ...measured(await drill.run(scale, seed, 'bullmq')), from: 'BullMQ 6.7 at its defaults, in this drill' }
-    : { ...drill.known, from: 'BullMQ 6.7 at its defaults, measured before' }
+  const baseline =
+    peer && drill.comparable
+      ? { ...measured(await drill.run(scale, seed, 'bullmq')), from: 'BullMQ 6.7 at its defaults, in this drill' }
+      : { ...drill.known, from: 'BullMQ 6.7 at its defaults, measured before' }
   return reportOf({ drill: drill.name, scale, seed, target: drill.target(scale), baseline }, figures)
 }
 

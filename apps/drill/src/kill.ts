@@ -28,6 +28,7 @@ export const kill: Drill = {
     }
   },
   known: { lost: 0, restarted: 'kills x concurrency', recoveryP99Ms: 60_000 },
+  comparable: true,
   run(scale, seed, side) {
     const { processes, concurrency, kills } = PLANS[scale]
     const random = randomFrom(seed)

@@ -58,6 +58,7 @@ export const deploy: Drill = {
     atMost: { ...EXITS, restarted: 0 },
   }),
   known: { lost: 0 },
+  comparable: true,
   run: (scale, seed, side) => restartInTurn(PLANS.deploy[scale], seed, side),
 }
 
@@ -68,6 +69,7 @@ export const long: Drill = {
     atMost: { ...EXITS, recoveryP99Ms: BACK_IN_WORK_MS },
   }),
   known: { recoveryP99Ms: 57_700 },
+  comparable: true,
   run: (scale, seed, side) => restartInTurn(PLANS.long[scale], seed, side),
 }
 
