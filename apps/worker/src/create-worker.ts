@@ -25,8 +25,8 @@ import {
   makeRegistry,
   type Pool,
 } from '@bullpen/engine'
-import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
-import { keepWrappersGeneric, openIsolator } from '@bullpen/sandbox'
+import { attemptContext, keepWrappersGeneric, sha256, systemClock } from '@bullpen/engine/node'
+import { openIsolator } from '@bullpen/sandbox'
 import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry'
 import { type LoopWatch, watchLoop } from './loop-watch/index.ts'
 import { type Probes, serveProbes } from './probes.ts'
@@ -136,6 +136,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   const graceMs = milliseconds(settings.grace)
   const { namespace, redisUrl } = settings
   const keepCompletedMs = milliseconds(settings.keepCompleted)
+  const maxLoopBlockMs = settings.maxLoopBlock === 'none' ? undefined : milliseconds(settings.maxLoopBlock)
   let broker: Broker | undefined
   let pools: readonly Pool[] = []
   let resources: OpenResources<R> | undefined
@@ -154,7 +155,8 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
         maxLeftovers: settings.maxLeftovers,
         graceMs,
         parent: options.parent,
-        feed: (work, fed) => openFeed({ queue, concurrency, namespace, redisUrl, keepCompletedMs, log }, work, fed),
+        feed: (work, fed) =>
+          openFeed({ queue, concurrency, namespace, redisUrl, keepCompletedMs, maxLoopBlockMs, log }, work, fed),
         host: {
           registry,
           context,

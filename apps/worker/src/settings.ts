@@ -116,6 +116,11 @@ export const WORKER_SETTINGS = {
     schema: z.union([z.literal('none'), durationFrom('500ms')]).default('1s'),
     help: 'How long the event loop may stand still before the log names the task that blocks it.',
   },
+  maxLoopBlock: {
+    env: 'BULLPEN_WORKER_MAX_LOOP_BLOCK',
+    schema: z.union([z.literal('none'), durationFrom('1s')]).default('30s'),
+    help: 'How long the event loop may stand still before its tasks are left to other processes.',
+  },
   host: {
     env: 'BULLPEN_WORKER_HOST',
     schema: z.string().min(1).default('127.0.0.1'),

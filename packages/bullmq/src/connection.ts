@@ -2,25 +2,15 @@
 import { BullpenError, type Log } from '@bullpen/contract'
 import { Redis, type RedisOptions } from 'ioredis'
 import { quietly } from './quietly.ts'
-
-/** Longest wait between two tries to connect, in ms: a Redis that is back is in use again within this time. */
-const RECONNECT_AT_MOST_MS = 1_000
+import { RECONNECTING } from './renewal-connection.ts'
 
 /** A producer's command gives up after this many ms, so that an HTTP caller has its answer within a second. */
 export const COMMAND_TIMEOUT_MS = 800
 
-const shared = {
-  retryStrategy: (times: number) => Math.min(50 * 2 ** Math.min(times, 5), RECONNECT_AT_MOST_MS),
-  // After a failover the old master is read-only: reconnect and send the command again, or errors flood in.
-  reconnectOnError: (error: Error): 2 | false => (error.message.includes('READONLY') ? 2 : false),
-  // Pipelining what happens to be issued in one tick costs half of BullMQ's throughput.
-  enableAutoPipelining: false,
-} satisfies RedisOptions
-
 /** For producers: fails fast while Redis is away, and comes back by itself. */
 export function producerConnection(url: string, log: Log): Redis {
   return connect(url, log, {
-    ...shared,
+    ...RECONNECTING,
     // A command issued while disconnected would wait for ever in ioredis' own queue.
     enableOfflineQueue: false,
     commandTimeout: COMMAND_TIMEOUT_MS,
@@ -29,12 +19,12 @@ export function producerConnection(url: string, log: Log): Redis {
 
 /** For workers: waits for Redis as long as it takes, since the work is there when it is back. */
 export function workerConnection(url: string, log: Log): Redis {
-  return connect(url, log, { ...shared, maxRetriesPerRequest: null })
+  return connect(url, log, { ...RECONNECTING, maxRetriesPerRequest: null })
 }
 
 /** For a reader that blocks in a command of its own; never shared. */
 export function blockingConnection(url: string, log: Log): Redis {
-  return connect(url, log, { ...shared, maxRetriesPerRequest: null })
+  return connect(url, log, { ...RECONNECTING, maxRetriesPerRequest: null })
 }
 
 function connect(url: string, log: Log, options: Omit<RedisOptions, 'replyMapping'>): Redis {

@@ -7,8 +7,9 @@ import type { Redis } from 'ioredis'
 import { workerConnection } from './connection.ts'
 import { type Control, followControl } from './control.ts'
 import { DEATHS_AT_MOST } from './deaths.ts'
-import { FetchingWorker } from './fetching-worker.ts'
 import { prefixOf, queueKeys } from './keys.ts'
+import { KeepingWorker } from './locks/keeping-worker.ts'
+import { type LockKeeper, openLockKeeper } from './locks/lock-keeper.ts'
 import { obey, refuse, taken } from './processor.ts'
 import { quietly } from './quietly.ts'
 import { backoffStrategy } from './retry-seam.ts'
@@ -36,19 +37,22 @@ export interface FeedOptions {
   /** How long a completed task is kept, in ms. Dead ones are kept until somebody decides. */
   readonly keepCompletedMs: number
   readonly log: Log
+  /** How long the event loop may stand still, in ms, before its tasks are left to other processes. Default: as long as it does. */
+  readonly maxLoopBlockMs?: number | undefined
   /** Shorter ones find a dead process's tasks sooner, and take tasks from live ones that are slow. For tests. */
   readonly locks?: LockTimes
 }
 
 interface Opened {
-  readonly worker: FetchingWorker
+  readonly worker: KeepingWorker
   readonly redis: Redis
   readonly control: Control
+  readonly keeper: LockKeeper
 }
 
 /** Opens no connection until it is asked to. */
 export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed {
-  const { queue, namespace, redisUrl, keepCompletedMs, log, locks = LOCK_TIMES } = options
+  const { queue, namespace, redisUrl, keepCompletedMs, maxLoopBlockMs, log, locks = LOCK_TIMES } = options
   let workers = options.concurrency
   let opened: Opened | undefined
   let stopped = (): void => {}
@@ -69,13 +73,13 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
         // Later, and not at once: who refuses now would be given the same again.
         () => sleep(REFUSED_MS).then(() => refuse(job, token)),
       )
-    const worker = new FetchingWorker(queue, processor, {
+    const worker = new KeepingWorker(queue, processor, {
       connection: redis,
       prefix: prefixOf(namespace, queue),
       autorun: false,
       concurrency: workers,
       lockDuration: locks.lockMs,
-      lockRenewTime: locks.renewalMs,
+      skipLockRenewal: true,
       stalledInterval: locks.stallCheckMs,
       maxStalledCount: DEATHS_AT_MOST,
       removeOnComplete: { age: Math.ceil(keepCompletedMs / 1_000) },
@@ -83,14 +87,23 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
     })
     const failed = quietly((err: Error, dropped) => log.error({ err, queue, dropped }, 'the queue reported an error'))
     worker.on('error', failed)
-    worker.on('lockRenewalFailed', (ids) => {
-      for (const id of ids) pool.lockLost(id as TaskId)
+    const { base } = queueKeys(namespace, queue)
+    const keeper = openLockKeeper({
+      ...locks,
+      redisUrl,
+      base,
+      maxLoopBlockMs,
+      slots: workers,
+      log,
     })
-    return { worker, redis, control }
+    const lost = ({ id, attemptsStarted }: Job): void => pool.lockLost(id as TaskId, attemptsStarted)
+    worker.keeping = { keeper, redis, base, lockMs: locks.lockMs, lost }
+    return { worker, redis, control, keeper }
   }
 
   const close = (): void => {
     opened?.control.close()
+    opened?.keeper.close()
     opened?.redis.disconnect()
   }
 

@@ -9,6 +9,8 @@ export function prefixOf(namespace: string, queue: string): string {
 export function queueKeys(namespace: string, queue: string) {
   const base = `${prefixOf(namespace, queue)}:${queue}`
   return {
+    /** BullMQ's keys of the queue begin with it. */
+    base: `${base}:`,
     job: (id: string) => `${base}:${id}`,
     lock: (id: string) => `${base}:${id}:lock`,
     wait: `${base}:wait`,

@@ -16,7 +16,7 @@ import { eventually } from '@bullpen/testkit'
 import { inject, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { openBroker } from './broker.ts'
-import { openFeed } from './feed.ts'
+import { type LockTimes, openFeed } from './feed.ts'
 
 const schemas = { input: z.object({ n: z.int().default(0) }), output: z.object({ n: z.int() }) }
 export const short = defineTask({ name: 'rig.short', queue: 'rig', kind: 'short', ...schemas })
@@ -31,6 +31,7 @@ export interface RigOptions {
   readonly redisUrl?: string
   readonly maxLeftovers?: number
   readonly parent?: AbortSignal
+  readonly locks?: LockTimes
 }
 
 export async function rig({
@@ -39,6 +40,7 @@ export async function rig({
   redisUrl = inject('redisUrl'),
   maxLeftovers = 10,
   parent,
+  locks,
 }: RigOptions = {}) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, log: silent })
@@ -73,7 +75,19 @@ export async function rig({
         graceMs: 1_000,
         parent,
         feed: (work, fed) =>
-          openFeed({ queue: 'rig', namespace, redisUrl, concurrency, keepCompletedMs: 60_000, log: silent }, work, fed),
+          openFeed(
+            {
+              queue: 'rig',
+              namespace,
+              redisUrl,
+              concurrency,
+              keepCompletedMs: 60_000,
+              log: silent,
+              ...(locks && { locks }),
+            },
+            work,
+            fed,
+          ),
         host: {
           registry: makeRegistry(catalogue, handlers, {
             limits: { ...DEFAULT_LIMITS, timeoutMs: 10_000, graceMs: 100 },

@@ -134,9 +134,10 @@ export class Crew {
     return 'cancelling'
   }
 
-  /** Closes the context of the attempt of this task, when it runs here. */
-  close(id: TaskId, reason: CloseReason): void {
-    this.#workers.find(({ task }) => task?.id === id)?.interruption?.close(reason)
+  /** Closes the context of the attempt of this task, when it runs here: of this start, or of whichever. */
+  close(id: TaskId, reason: CloseReason, start?: number): void {
+    const worker = this.#workers.find(({ task }) => task?.id === id && (start === undefined || task.start === start))
+    worker?.interruption?.close(reason)
   }
 
   /** Closes the context of every long attempt, with at most so much grace. */

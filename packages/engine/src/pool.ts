@@ -26,8 +26,8 @@ export interface PoolOptions {
 
 /** What a feed may tell its pool. */
 export interface FedPool {
-  /** The task's lock is gone: another process may have it by now. */
-  lockLost(id: TaskId): void
+  /** The lock of this start is gone: another process may have the task by now, and this one may have started it again. */
+  lockLost(id: TaskId, start?: number): void
   /** The task is to be cancelled, when it runs here. */
   cancel(id: TaskId): LocalCancel
 }
@@ -144,7 +144,7 @@ export function makePool(options: PoolOptions): Pool {
     }
   }
   const feed = options.feed(work, {
-    lockLost: (id) => crew.close(id, 'lock_lost'),
+    lockLost: (id, start) => crew.close(id, 'lock_lost', start),
     cancel: (id) => crew.cancel(id),
   })
 

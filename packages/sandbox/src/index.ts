@@ -2,4 +2,3 @@
 export type { IsolateResourceOpener } from './inside/resources.ts'
 export type { Replaced } from './isolate-pool.ts'
 export { type IsolatorOptions, openIsolator } from './open-isolator.ts'
-export { keepWrappersGeneric } from './wasm-wrappers.ts'

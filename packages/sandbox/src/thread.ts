@@ -2,9 +2,9 @@
 //
 // On node:worker_threads itself rather than on piscina: docs/adr/0010-threads-of-our-own.md.
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
+import { keepWrappersGeneric } from '@bullpen/engine/node'
 import { built } from './built.ts'
 import type { Death, IsolateListener, StartIsolate } from './isolate.ts'
-import { keepWrappersGeneric } from './wasm-wrappers.ts'
 
 const ENTRY = built(new URL('./inside/thread-entry.ts', import.meta.url))
 

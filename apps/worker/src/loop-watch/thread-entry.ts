@@ -45,10 +45,7 @@ async function tell(): Promise<void> {
     place: seen?.place,
     blockedMs: Math.round(stillness.stillMs),
   }
-  log[told === 1 ? 'warn' : 'error'](
-    fields,
-    `the event loop is blocked${blocker()}: no timer, lock renewal or other task runs`,
-  )
+  log[told === 1 ? 'warn' : 'error'](fields, `the event loop is blocked${blocker()}: no timer and no other task runs`)
 }
 
 function blocker(): string {

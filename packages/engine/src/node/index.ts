@@ -2,3 +2,4 @@
 export { attemptContext } from './attempt-context.ts'
 export { sha256 } from './sha256.ts'
 export { systemClock } from './system-clock.ts'
+export { keepWrappersGeneric } from './wasm-wrappers.ts'

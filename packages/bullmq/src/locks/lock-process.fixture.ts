@@ -1,0 +1,95 @@
+// A process with a pool whose locks are short: one handler blocks the event loop, its neighbour waits and listens.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/contract'
+import { DEFAULT_LIMITS, makePool, makeRegistry } from '@bullpen/engine'
+import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
+import { z } from 'zod'
+import { openFeed } from '../feed.ts'
+
+const schemas = { input: z.object({ ms: z.int() }), output: z.object({ start: z.int(), pid: z.int() }) }
+/** Its first start holds the loop, and then waits a while for its signal. Others end at once. */
+export const blocker = defineTask({ name: 'lock.blocker', queue: 'lock', timeout: '1m', ...schemas })
+/** Its first start waits; others end at once. */
+export const neighbour = defineTask({ name: 'lock.neighbour', queue: 'lock', timeout: '1m', ...schemas })
+const catalogue = defineCatalogue(blocker, neighbour)
+
+export interface Said {
+  readonly said: 'ready' | 'started' | 'told' | 'warned'
+  readonly id?: string
+  readonly start?: number
+  readonly reason?: string
+}
+
+const say = (line: Said): void => console.log(JSON.stringify(line))
+
+function hold(ms: number): void {
+  const until = performance.now() + ms
+  while (performance.now() < until);
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const [redisUrl = '', namespace = '', maxLoopBlockMs] = process.argv.slice(2)
+  const { pid } = process
+  const log: Log = {
+    debug() {},
+    info() {},
+    warn: (_, message) => say({ said: 'warned', reason: message }),
+    error() {},
+  }
+  const handlers = {
+    'lock.blocker': defineHandler(blocker, import.meta.url, async ({ id, input, start, signal }) => {
+      say({ said: 'started', id, start })
+      if (start > 1) return { start, pid }
+      signal.addEventListener('abort', () => say({ said: 'told', id, reason: signal.reason.message }))
+      // The line above is out, and the neighbour has begun.
+      await sleep(300)
+      hold(input.ms)
+      await sleep(300)
+      return { start, pid }
+    }),
+    'lock.neighbour': defineHandler(neighbour, import.meta.url, async ({ id, input, start, signal }) => {
+      say({ said: 'started', id, start })
+      if (start > 1) return { start, pid }
+      signal.addEventListener('abort', () => say({ said: 'told', id, reason: signal.reason.message }))
+      await sleep(input.ms, undefined, { signal })
+      return { start, pid }
+    }),
+  }
+  const pool = makePool({
+    queue: 'lock',
+    concurrency: 2,
+    maxLeftovers: 10,
+    graceMs: 500,
+    feed: (work, fed) =>
+      openFeed(
+        {
+          queue: 'lock',
+          namespace,
+          redisUrl,
+          concurrency: 2,
+          keepCompletedMs: 60_000,
+          log,
+          maxLoopBlockMs: maxLoopBlockMs === undefined ? undefined : Number(maxLoopBlockMs),
+          locks: { lockMs: 1_000, renewalMs: 200, stallCheckMs: 300 },
+        },
+        work,
+        fed,
+      ),
+    host: {
+      registry: makeRegistry(catalogue, handlers, { limits: DEFAULT_LIMITS }),
+      context: attemptContext(),
+      clock: systemClock,
+      random: Math.random,
+      sink: () => {},
+      enqueue: () => Promise.reject(new Error('it enqueues nothing')),
+      sha256,
+      outputLimitBytes: 1_000,
+      process: `test:${pid}`,
+      resources: {},
+      logFor: () => log,
+    },
+  })
+  process.once('SIGTERM', () => void pool.drain({ drainMs: 0, graceMs: 500 }))
+  await pool.start()
+  say({ said: 'ready' })
+}
