@@ -9,14 +9,20 @@ import { inject } from 'vitest'
 import { openBroker } from './broker.ts'
 import { type LockTimes, openFeed } from './feed.ts'
 import { queueKeys } from './keys.ts'
+import { openLockKeeper } from './locks/lock-keeper.ts'
 
 /** A lock that nobody takes away holds as long as ever: a machine under load loses none. */
 const QUICK: LockTimes = { lockMs: 5_000, renewalMs: 200, stallCheckMs: 150 }
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
+/** Keeps the renewing thread from being started and ended with every pool. */
+let warm = false
+
 export const openBullmq: OpenBackend = async ({ queues, sizeLimit, onExpired, locks }) => {
   const redisUrl = inject('redisUrl')
+  if (!warm) openLockKeeper({ ...QUICK, base: 'none', maxLoopBlockMs: undefined, redisUrl, slots: 1, log: silent })
+  warm = true
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const [queue = ''] = queues
   const keys = queueKeys(namespace, queue)

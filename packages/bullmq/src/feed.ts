@@ -112,7 +112,7 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
     async open() {
       // Where only fetching had failed, tasks still run that hold their locks by this connection.
       opened ??= connect()
-      await opened.worker.waitUntilReady()
+      await Promise.all([opened.worker.waitUntilReady(), opened.keeper.ready])
     },
     run() {
       const { promise, resolve, reject } = Promise.withResolvers<void>()

@@ -18,6 +18,8 @@ export interface LockKeeperOptions extends Pick<Charge, 'base' | 'lockMs' | 'ren
 }
 
 export interface LockKeeper {
+  /** Resolves when locks are renewed. A task that is taken before may lose its own when it blocks the loop at once. */
+  readonly ready: Promise<void>
   /**
    * `ageMs`: how old the lock may be already. `lost` is called at most once: another process may have the task, or could
    * before that is known. Returns what lets go of it.
@@ -66,6 +68,7 @@ export function openLockKeeper(options: LockKeeperOptions): LockKeeper {
   }
 
   return {
+    ready: tended.ready,
     hold: (id, token, ageMs, lost) =>
       roomFor(id.length + token.length + 1).hold(id, token, (machineMs() - ageMs) | 0, lost),
     isTooOld: (ageMs) => ageMs > oldestMs,

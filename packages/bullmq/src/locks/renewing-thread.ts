@@ -16,6 +16,8 @@ const ENTRY = new URL(SOURCE.href.replace(/\.ts$/, extname(import.meta.url)))
 const RESTART = { firstMs: 500, lastMs: 30_000 }
 
 export interface Tended {
+  /** Resolves when locks are renewed, by the thread or without it, or never will be. */
+  readonly ready: Promise<void>
   add(table: SharedTable): void
   leave(): void
 }
@@ -42,6 +44,7 @@ class RenewingThread {
   #redis: Redis | undefined
   #worker: Worker | undefined
   #failures = 0
+  readonly #ready = Promise.withResolvers<void>()
   #again: NodeJS.Timeout | undefined
 
   constructor(redisUrl: string, log: Log, gone: () => void) {
@@ -57,6 +60,7 @@ class RenewingThread {
     this.#send({ kind: 'tend', charge })
     if (this.#redis !== undefined) this.#renewHere(charge)
     return {
+      ready: this.#ready.promise,
       add: (table) => {
         this.#charges.set(number, { ...charge, tables: [...(this.#charges.get(number)?.tables ?? []), table] })
         this.#send({ kind: 'table', number, table })
@@ -94,7 +98,11 @@ class RenewingThread {
       worker.on('error', (error) => {
         failure = error
       })
-      worker.on('online', () => this.#stopHere())
+      // The only message: it has reached Redis.
+      worker.on('message', () => {
+        this.#ready.resolve()
+        this.#stopHere()
+      })
       worker.on('exit', (code) => {
         if (this.#worker === worker) died(failure ?? new Error(`it exited with ${code}`))
       })
@@ -109,6 +117,7 @@ class RenewingThread {
     this.#log.warn({ err, afterMs }, 'locks are renewed in the event loop that handlers run in: their thread ended')
     this.#redis ??= renewalConnection(this.#redisUrl)
     for (const charge of this.#charges.values()) this.#renewHere(charge)
+    this.#ready.resolve()
     this.#again = setTimeout(() => this.#start(), afterMs).unref()
   }
 
@@ -126,6 +135,7 @@ class RenewingThread {
 
   #end(): void {
     this.#gone()
+    this.#ready.resolve()
     clearTimeout(this.#again)
     this.#stopHere()
     this.#send({ kind: 'end' })

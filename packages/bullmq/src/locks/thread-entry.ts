@@ -5,6 +5,7 @@ import type { Order } from './charge.ts'
 import { type Renewal, startRenewal } from './renewal.ts'
 
 const redis = renewalConnection((workerData as { readonly redisUrl: string }).redisUrl)
+redis.once('ready', () => parentPort?.postMessage('ready'))
 const renewals = new Map<number, Renewal>()
 
 parentPort?.on('message', (order: Order) => {
