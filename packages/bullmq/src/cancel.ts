@@ -1,8 +1,8 @@
 // Cancelling a task, whatever it is doing: one script decides, and what runs is told by a message.
-import type { AttemptEnd, CancelAnswer, TaskId } from '@bullpen/contract'
+import type { CancelAnswer, TaskId } from '@bullpen/contract'
+import { endWithoutStart, HISTORY_LENGTH } from '@bullpen/engine'
 import type { Redis } from 'ioredis'
 import { describeEnd } from './codec.ts'
-import { HISTORY_LENGTH } from './history-length.ts'
 import type { QueueKeys } from './keys.ts'
 
 /**
@@ -56,16 +56,7 @@ export async function requestCancel(
   keys: QueueKeys,
   { id, stoppable, now, process }: CancelRequest,
 ): Promise<CancelAnswer> {
-  const end: AttemptEnd = {
-    start: 0,
-    attempt: 1,
-    state: 'TERMINATED_STOP_SIGNAL',
-    reason: 'cancelled',
-    message: 'the task was cancelled',
-    process,
-    beganAt: now,
-    endedAt: now,
-  }
+  const end = endWithoutStart('cancelled', { attempt: 1, process, now })
   const { attempt: _, ...stored } = end
   const { wait, prioritized, delayed, completed, failed, events, expiries, cancels } = keys
   const names = [keys.job(id), wait, prioritized, delayed, completed, failed, events, expiries, cancels]

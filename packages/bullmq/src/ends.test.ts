@@ -1,9 +1,9 @@
 // Ends that nothing but a cause from outside brings, as they are stored: state and reason, and the task's status.
 import type { TaskContext, TaskId } from '@bullpen/contract'
+import { DEATHS_AT_MOST } from '@bullpen/engine'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { DEATHS_AT_MOST } from './deaths.ts'
 import { queueKeys } from './keys.ts'
 import { long, type RigOptions, rig } from './rig.fixture.ts'
 

@@ -44,6 +44,7 @@ describe('a task that is refused', () => {
 
 describe('fetching that fails', () => {
   it('begins again after a while, and its workers are told of as restarted', async () => {
+    // Protected in BullMQ's types: a fault is put where nothing from outside reaches.
     const loop = vi.spyOn(Worker.prototype as unknown as { mainLoop(): Promise<void> }, 'mainLoop')
     loop.mockRejectedValueOnce(new Error('fetching is broken'))
     const { enqueue, startPool, settled, events, drain } = await rig()

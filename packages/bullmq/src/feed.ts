@@ -1,12 +1,11 @@
 // The feed: brings a pool its tasks from a BullMQ queue, and writes down what is decided about them.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
-import type { FedPool, Feed, Work } from '@bullpen/engine'
+import { DEATHS_AT_MOST, type FedPool, type Feed, type Work } from '@bullpen/engine'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { workerConnection } from './connection.ts'
 import { type Control, followControl } from './control.ts'
-import { DEATHS_AT_MOST } from './deaths.ts'
 import { prefixOf, queueKeys } from './keys.ts'
 import { KeepingWorker } from './locks/keeping-worker.ts'
 import { type LockKeeper, openLockKeeper } from './locks/lock-keeper.ts'

@@ -1,9 +1,8 @@
 // The processor: turns a BullMQ job into a taken task, and the verdict on it into what BullMQ is to do.
 import type { StoredSuccess, TaskId } from '@bullpen/contract'
-import type { Conclusion, TakenTask } from '@bullpen/engine'
+import { type Conclusion, HISTORY_LENGTH, type TakenTask } from '@bullpen/engine'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
 import { encodeStack } from './codec.ts'
-import { HISTORY_LENGTH } from './history-length.ts'
 import { keepStacks, takeBackStart } from './job-scripts.ts'
 import { AttemptFailed } from './retry-seam.ts'
 

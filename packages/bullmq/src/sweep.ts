@@ -1,5 +1,6 @@
 // The sweep: ends tasks that have waited longer than their queue timeout and that nobody has taken.
-import type { AttemptEnd, Log, TaskId } from '@bullpen/contract'
+import type { Log, TaskId } from '@bullpen/contract'
+import { endWithoutStart } from '@bullpen/engine'
 import type { Redis } from 'ioredis'
 import { describeEnd, encodeStack } from './codec.ts'
 import type { QueueKeys } from './keys.ts'
@@ -46,17 +47,7 @@ export interface Expired {
 
 /** `now`: ms since 1970. One round trip for every twenty that are due, and one more. */
 export async function sweepExpired(redis: Redis, keys: QueueKeys, now: number, process: string): Promise<Expired[]> {
-  const message = 'it waited longer than its queue timeout, and nobody took it'
-  const end: AttemptEnd = {
-    start: 0,
-    attempt: 1,
-    state: 'TERMINATED_TIMEOUT',
-    reason: 'queue',
-    message,
-    process,
-    beganAt: now,
-    endedAt: now,
-  }
+  const end = endWithoutStart('queue', { attempt: 1, process, now })
   const names = [keys.expiries, keys.wait, keys.prioritized, keys.delayed, keys.failed, keys.events]
   const stacks = JSON.stringify([encodeStack(end, undefined)])
   const expired: Expired[] = []

@@ -10,10 +10,9 @@ import {
   type TaskRecord,
   type TaskStatus,
 } from '@bullpen/contract'
+import { DEATHS_AT_MOST, HISTORY_LENGTH, statusOfDelayed, statusOfEnded } from '@bullpen/engine'
 import type { ChainableCommander } from 'ioredis'
 import { decodeStacks, parseJson } from './codec.ts'
-import { DEATHS_AT_MOST } from './deaths.ts'
-import { HISTORY_LENGTH } from './history-length.ts'
 import type { QueueKeys } from './keys.ts'
 
 /** How many commands {@link askState} adds. */
@@ -83,11 +82,8 @@ interface Facts {
 /** Sets first, since a job is in one of them at most; then the lock, which a running attempt holds. */
 function statusOf({ locked, delayed, completed, failed, attempts, last }: Facts): TaskStatus {
   if (completed !== null) return 'completed'
-  if (failed !== null) {
-    if (last?.reason === 'cancelled') return 'cancelled'
-    return last?.reason === 'queue' ? 'expired' : 'dead'
-  }
-  if (delayed !== null) return attempts > 0 && last?.reason !== 'snoozed' ? 'retrying' : 'scheduled'
+  if (failed !== null) return statusOfEnded(last)
+  if (delayed !== null) return statusOfDelayed(attempts, last)
   return locked ? 'active' : 'waiting'
 }
 

@@ -44,6 +44,8 @@ export {
   wholeNumber,
 } from './settings.ts'
 export { Snooze } from './snooze.ts'
+// How tasks stand
+export { DEATHS_AT_MOST, endWithoutStart, HISTORY_LENGTH, statusOfDelayed, statusOfEnded } from './standing.ts'
 // State machines
 export { assertTransition, type Transitions } from './state-machine.ts'
 export { storedEnvelope } from './stored-envelope.ts'

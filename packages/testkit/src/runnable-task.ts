@@ -40,6 +40,7 @@ export function runnableTask<D extends TaskDefinition, R extends Resources>(
   }
   const handler = defineHandler<D, R>({ ...task, ...INLINE }, module, noticing)
   const alone = defineCatalogue({ ...definition, ...INLINE })
+  // One task under its own name; the type of a computed key can't say so.
   const handlers = { [definition.name]: handler } as unknown as Handlers<typeof alone, R>
   const registry = makeRegistry(alone, handlers, { middleware, limits: { ...DEFAULT_LIMITS, ...limits } })
   return {

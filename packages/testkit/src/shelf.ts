@@ -1,6 +1,6 @@
 // A shelf: the tasks of one queue in memory, in the order in which they run, and every move that they make.
 import type { AttemptEnd, CancelAnswer } from '@bullpen/contract'
-import type { Clock, Verdict } from '@bullpen/engine'
+import { type Clock, DEATHS_AT_MOST, endWithoutStart, type Verdict } from '@bullpen/engine'
 import { asJson, type Owner, type Place, recordEnd, type StoredTask } from './stored-task.ts'
 
 export interface ShelfOptions {
@@ -10,9 +10,6 @@ export interface ShelfOptions {
   /** Hears of each task that has reached its end. */
   readonly onEnded: (task: StoredTask) => void
 }
-
-/** How many deaths of its process a task survives. */
-const DEATHS_AT_MOST = 10
 
 /** Until a task that was refused is offered again, about as long as a round trip takes. */
 const REFUSED_MS = 10
@@ -149,16 +146,7 @@ export class Shelf {
     for (const task of expired) {
       const waits = this.#waiting.indexOf(task)
       if (waits >= 0) this.#waiting.splice(waits, 1)
-      recordEnd(task, {
-        start: 0,
-        attempt: 1,
-        state: 'TERMINATED_TIMEOUT',
-        reason: 'queue',
-        message: 'it waited longer than its queue timeout, and nobody took it',
-        process,
-        beganAt: now,
-        endedAt: now,
-      })
+      recordEnd(task, endWithoutStart('queue', { attempt: 1, process, now }))
       this.#end(task, 'failed')
     }
     return { expired, more: unstarted.length > expired.length }
@@ -172,16 +160,7 @@ export class Shelf {
 
   #endCancelled(task: StoredTask): void {
     const now = this.#clock.now()
-    recordEnd(task, {
-      start: 0,
-      attempt: task.attempts + 1,
-      state: 'TERMINATED_STOP_SIGNAL',
-      reason: 'cancelled',
-      message: 'the task was cancelled',
-      process: 'memory',
-      beganAt: now,
-      endedAt: now,
-    })
+    recordEnd(task, endWithoutStart('cancelled', { attempt: task.attempts + 1, process: 'memory', now }))
     this.#end(task, 'failed')
   }
 

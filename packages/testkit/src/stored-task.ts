@@ -8,7 +8,7 @@ import {
   type TaskRecord,
   type TaskStatus,
 } from '@bullpen/contract'
-import { type NewTask, storedEnvelope } from '@bullpen/engine'
+import { HISTORY_LENGTH, type NewTask, statusOfDelayed, statusOfEnded, storedEnvelope } from '@bullpen/engine'
 
 /** Where a task is. A dead, a cancelled and an expired one share a place: their last end tells them apart. */
 export type Place = 'waiting' | 'active' | 'delayed' | 'completed' | 'failed'
@@ -45,9 +45,6 @@ export interface StoredTask {
   cancelRequested: boolean
 }
 
-/** How many ends are kept with a task; older ones are dropped. */
-const HISTORY_LENGTH = 10
-
 export function storedTask(task: NewTask): StoredTask {
   const { id, queue, enqueuedAt, delayMs = 0, maxAttempts, expiresAt } = task
   return {
@@ -79,15 +76,14 @@ export function recordEnd(task: StoredTask, end: AttemptEnd): void {
 }
 
 export function statusOf({ place, owner, attempts, history }: StoredTask): TaskStatus {
-  const reason = history.at(-1)?.reason
+  const last = history.at(-1)
   switch (place) {
     case 'completed':
       return 'completed'
     case 'failed':
-      if (reason === 'cancelled') return 'cancelled'
-      return reason === 'queue' ? 'expired' : 'dead'
+      return statusOfEnded(last)
     case 'delayed':
-      return attempts > 0 && reason !== 'snoozed' ? 'retrying' : 'scheduled'
+      return statusOfDelayed(attempts, last)
     case 'active':
       return owner === undefined ? 'waiting' : 'active'
     case 'waiting':

@@ -44,6 +44,7 @@ export async function openWorld({ concurrency }: Program, open: OpenBackend, clo
       task.name,
       defineHandler(task, import.meta.url, (special[task.name] ?? act) as never),
     ]),
+    // Made from the catalogue itself, so that each task has its own; the type of a made record can't say so.
   ) as unknown as Handlers<typeof catalogue>
   const registry = makeRegistry(catalogue, handlers, { limits: { ...DEFAULT_LIMITS, graceMs: GRACE_MS } })
 
