@@ -117,6 +117,11 @@ describe('what was handed back', () => {
     expect(handedBack([{ id: 'a', at: 500 }], effects)).toEqual([{ id: 'a', process: 'w1', at: 500 }])
   })
 
+  it('is of the start before, though the next one comes in the same millisecond', () => {
+    const effects = [started('a', 1, 'w1', 100), started('a', 2, 'w2', 500)]
+    expect(handedBack([{ id: 'a', at: 500 }], effects)).toEqual([{ id: 'a', process: 'w1', at: 500 }])
+  })
+
   it('is not a task that no handler had', () => {
     expect(handedBack([{ id: 'a', at: 500 }], [])).toEqual([])
   })

@@ -103,7 +103,8 @@ export function handedBack(
     ({ id }) => id,
   )
   return handBacks.flatMap(({ id, at }) => {
-    const last = starts.get(id)?.findLast((start) => start.at <= at)
+    // One of the very same millisecond is the next: what is handed back has run for longer than that.
+    const last = starts.get(id)?.findLast((start) => start.at < at)
     return last === undefined ? [] : [{ id, process: last.process, at }]
   })
 }
