@@ -14,10 +14,14 @@ export const ERROR_CODES = [
   'forbidden',
   'task_not_found',
   'queue_not_found',
+  'process_not_found',
+  'command_not_found',
+  'command_id_reused',
   'route_not_found',
   'method_not_allowed',
   // what stands in the way on our side
   'redis_unavailable',
+  'queue_draining',
   'shutting_down',
   'internal_error',
   // what a programmer or operator wrote

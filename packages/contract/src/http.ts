@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import { attemptEndSchema } from './attempt-end.ts'
 import type { Catalogue } from './catalogue.ts'
-import { type Duration, type Limit, milliseconds } from './duration.ts'
+import type { Duration, Limit } from './duration.ts'
+import { durationText } from './duration-text.ts'
 import { BullpenError } from './errors.ts'
 import { TASK_STATUSES } from './states.ts'
 import type { TaskDefinition } from './task-definition.ts'
@@ -12,14 +13,6 @@ export const LONGEST_WAIT_S = 30
 
 /** The most tasks in one page of a listing, and how many unless the caller says. */
 export const PAGE = { most: 200, usual: 50 } as const
-
-const durationText = z.string().superRefine((text, context) => {
-  try {
-    milliseconds(text)
-  } catch (error) {
-    context.addIssue({ code: 'custom', message: error instanceof BullpenError ? error.message : String(error) })
-  }
-})
 
 const metaSchema = z
   .record(z.string().max(64), z.string().max(256))

@@ -10,6 +10,37 @@ export { ENVELOPE_VERSION, type Envelope, envelopeSchema, type StoredSuccess, su
 export { BullpenError, ERROR_CODES, type ErrorCode, type Fault } from './errors.ts'
 export type { Consequence, TaskEvent } from './events.ts'
 export type { Classifier, Failure } from './failure.ts'
+// The fleet
+export {
+  ANSWER_OUTCOMES,
+  type AnswerOutcome,
+  COMMAND_OUTCOMES,
+  type CommandAction,
+  type CommandOutcome,
+  type CommandPage,
+  type CommandRequest,
+  type CommandView,
+  commandPageSchema,
+  commandRequestSchema,
+  commandViewSchema,
+  DRAIN_MODES,
+  type DrainMode,
+  type FleetView,
+  fleetViewSchema,
+  type Order,
+  type PoolPage,
+  type PoolView,
+  type ProcessView,
+  poolPageSchema,
+  poolQuerySchema,
+  type QueueView,
+  STOP_WAYS,
+  type StopWay,
+  type WorkerPage,
+  type WorkerView,
+  workerPageSchema,
+  workerQuerySchema,
+} from './fleet.ts'
 // Handling tasks
 export {
   type ChildOptions,

@@ -9,6 +9,24 @@ export type { LocalCancel } from './crew.ts'
 // Running attempts
 export { type AsyncContext, chargeEscape, type EscapeFate } from './escapes.ts'
 export type { Feed, Work } from './feed.ts'
+// The fleet
+export {
+  BEAT_EVERY_MS,
+  type Command,
+  type CommandAnswer,
+  type CommandRecord,
+  type Fleet,
+  FORGOTTEN_AFTER_MS,
+  isAlive,
+  outcomeOf,
+  type PoolStatus,
+  type ProcessStatus,
+  type QueueSwitches,
+  type RegisteredProcess,
+  recipients,
+  SILENT_AFTER_MS,
+  type Told,
+} from './fleet.ts'
 // Isolation
 export type { IsolateCalls, IsolatedRun, IsolatedTask, Isolator } from './isolator.ts'
 export { DEFAULT_LIMITS, type Limits } from './limits.ts'

@@ -23,7 +23,15 @@ export interface WorkerStatus {
   readonly state: WorkerState
   /** Milliseconds since 1970. */
   readonly since: number
-  readonly task: { readonly id: string; readonly task: string; readonly start: number } | undefined
+  readonly task:
+    | {
+        readonly id: string
+        readonly task: string
+        readonly start: number
+        /** When its run timeout passes, in ms since 1970; undefined where it has none. */
+        readonly endsBy?: number | undefined
+      }
+    | undefined
 }
 
 /** A class, since a pool holds many and touches one twice for every task. */

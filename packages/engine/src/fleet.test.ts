@@ -1,0 +1,76 @@
+import type { Order } from '@bullpen/contract'
+import { describe, expect, it } from 'vitest'
+import { type CommandAnswer, isAlive, outcomeOf, type RegisteredProcess, recipients, SILENT_AFTER_MS } from './fleet.ts'
+
+const NOW = 1_000_000
+
+function registered(process: string, queues: readonly string[], seenAt = NOW): RegisteredProcess {
+  const pools = queues.map((queue) => ({
+    queue,
+    state: 'BG_RUNNING' as const,
+    paused: false,
+    concurrency: 2,
+    busy: 0,
+    leftovers: 0,
+    notReady: undefined,
+    workers: [],
+  }))
+  return {
+    process,
+    host: 'h',
+    pid: 1,
+    version: '1',
+    startedAt: 0,
+    draining: false,
+    skewMs: 0,
+    drainTimeoutMs: 1,
+    graceMs: 1,
+    pools,
+    seenAt,
+  }
+}
+
+const FLEET = [
+  registered('a', ['cpu']),
+  registered('b', ['cpu', 'files']),
+  registered('c', ['files']),
+  registered('silent', ['cpu'], NOW - SILENT_AFTER_MS - 1),
+]
+
+describe('a command', () => {
+  it.each<[string, Order, readonly string[]]>([
+    ['a queue: every live process with a pool on it', { action: 'pause', queue: 'cpu' }, ['a', 'b']],
+    ['a process: that one', { action: 'resume', process: 'b' }, ['b']],
+    [
+      'a pool: its process, which says so when it has no such pool',
+      { action: 'pause', queue: 'cpu', process: 'c' },
+      ['c'],
+    ],
+    ['a worker: its process', { action: 'stop', queue: 'cpu', process: 'a', worker: 1, how: 'hard' }, ['a']],
+    ['a queue that nobody works: nobody', { action: 'pause', queue: 'mail' }, []],
+    ['a silent process: nobody', { action: 'pause', process: 'silent' }, []],
+    ['what a whole fleet may do: nobody, since Redis itself obeys it', { action: 'limit', queue: 'cpu' }, []],
+  ])('is given to the processes that it concerns; of %s', (_, order, expected) => {
+    expect(recipients(order, FLEET, NOW)).toEqual(expected)
+  })
+
+  it.each<[readonly CommandAnswer['outcome'][], string]>([
+    [[], 'done'],
+    [['done', 'done'], 'done'],
+    [['done', 'pending'], 'pending'],
+    [['refused', 'pending'], 'pending'],
+    [['done', 'refused'], 'partly'],
+    [['done', 'gone'], 'partly'],
+    [['refused'], 'refused'],
+    [['gone', 'refused'], 'refused'],
+  ])('that was answered with %j is %s', (outcomes, expected) => {
+    expect(outcomeOf(outcomes.map((outcome) => ({ process: 'a', outcome })))).toBe(expected)
+  })
+})
+
+describe('a process', () => {
+  it('is alive until it has been silent for three of its signs of life', () => {
+    expect(isAlive(registered('a', [], NOW - SILENT_AFTER_MS), NOW)).toBe(true)
+    expect(isAlive(registered('a', [], NOW - SILENT_AFTER_MS - 1), NOW)).toBe(false)
+  })
+})
