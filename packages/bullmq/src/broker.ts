@@ -4,7 +4,7 @@ import { type Broker, type NewTask, storedEnvelope } from '@bullpen/engine'
 import { Queue } from 'bullmq'
 import type { ChainableCommander, Redis } from 'ioredis'
 import { repeatCancels, requestCancel } from './cancel.ts'
-import { blockingConnection, COMMAND_TIMEOUT_MS, producerConnection, unavailable } from './connection.ts'
+import { answered, blockingConnection, producerConnection } from './connection.ts'
 import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
 import { listIds } from './listing.ts'
 import { CUSTOM_BACKOFF } from './retry-seam.ts'
@@ -196,17 +196,4 @@ async function ask(
     if (error !== null) throw error
     return answer
   })
-}
-
-/** The answer, or `redis_unavailable`: no caller waits longer than a producer's command may take. */
-async function answered<T>(promise: Promise<T>): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error(`no answer within ${COMMAND_TIMEOUT_MS} ms`)), COMMAND_TIMEOUT_MS)
-  try {
-    return await Promise.race([promise, late])
-  } catch (cause) {
-    throw unavailable(cause)
-  } finally {
-    clearTimeout(timer)
-  }
 }

@@ -40,3 +40,16 @@ export function unavailable(cause: unknown): BullpenError {
   const why = cause instanceof Error ? cause.message : String(cause)
   return new BullpenError('redis_unavailable', `Redis did not answer: ${why}`, { cause })
 }
+
+/** The answer, or `redis_unavailable`: no caller waits longer than a producer's command may take. */
+export async function answered<T>(promise: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new Error(`no answer within ${COMMAND_TIMEOUT_MS} ms`)), COMMAND_TIMEOUT_MS)
+  try {
+    return await Promise.race([promise, late])
+  } catch (cause) {
+    throw unavailable(cause)
+  } finally {
+    clearTimeout(timer)
+  }
+}

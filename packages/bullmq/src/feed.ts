@@ -24,6 +24,9 @@ export interface LockTimes {
 /** Until a task that was refused goes back, in ms. */
 const REFUSED_MS = 50
 
+/** How long, in ms, a fleet's rate that was lifted or raised may still be kept here: each looks again so often. */
+const RATE_LOOK_MS = 1_000
+
 /** With these a killed process's tasks are in work again in about 6 s at the 99th percentile, without false stalls. */
 const LOCK_TIMES: LockTimes = { lockMs: 5_000, renewalMs: 1_000, stallCheckMs: 1_500 }
 
@@ -81,6 +84,7 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
       skipLockRenewal: true,
       stalledInterval: locks.stallCheckMs,
       maxStalledCount: DEATHS_AT_MOST,
+      maximumRateLimitDelay: RATE_LOOK_MS,
       removeOnComplete: { age: Math.ceil(keepCompletedMs / 1_000) },
       settings: { backoffStrategy },
     })

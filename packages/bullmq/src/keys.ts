@@ -20,6 +20,14 @@ export function queueKeys(namespace: string, queue: string) {
     completed: `${base}:completed`,
     failed: `${base}:failed`,
     events: `${base}:events`,
+    /** BullMQ's own: what holds for the whole queue, such as a pause and the limits. */
+    meta: `${base}:meta`,
+    /** BullMQ's own: wakes workers that wait for a task. */
+    marker: `${base}:marker`,
+    /** BullMQ's own: how many have started in this time of its rate limit. */
+    limiter: `${base}:limiter`,
+    /** Bullpen's own: the drain of its fleet, and which command came last for each switch. */
+    switches: `${base}:switches`,
     /** Bullpen's own: ids by when they expire unless they have been started. */
     expiries: `${base}:expiries`,
     /** Bullpen's own: ids of running tasks that are to be cancelled. */
@@ -30,3 +38,30 @@ export function queueKeys(namespace: string, queue: string) {
 }
 
 export type QueueKeys = ReturnType<typeof queueKeys>
+
+/** What is known of the fleet: one hash tag, so that one script may change all of it. */
+export function fleetKeys(namespace: string) {
+  const base = `{${namespace}}:fleet`
+  return {
+    /** Every other key of these begins with it: scripts make the names of inboxes and commands. */
+    base: `${base}:`,
+    /** Process ids by their last sign of life. */
+    beats: `${base}:beats`,
+    /** What a process tells of itself. */
+    process: (id: string) => `${base}:process:${id}`,
+    /** Ids of the commands that a process has not answered, by when they came. */
+    inbox: (id: string) => `${base}:inbox:${id}`,
+    /** One command with its answers. */
+    command: (id: string) => `${base}:command:${id}`,
+    /** Ids of all commands, by when they came. */
+    commands: `${base}:commands`,
+    /** Ids of those whose queue's switch is not known to be set yet. */
+    unset: `${base}:unset`,
+    /** A channel: whom a command or a switch concerns. */
+    wakes: `${base}:wakes`,
+    /** A channel: the id of a command that was answered. */
+    answers: `${base}:answers`,
+  }
+}
+
+export type FleetKeys = ReturnType<typeof fleetKeys>

@@ -10,13 +10,15 @@ import {
   type TaskEvent,
   type TaskId,
 } from '@bullpen/contract'
-import { DEFAULT_LIMITS, makePool, makeRegistry, type NewTask, newTask, type Pool } from '@bullpen/engine'
+import { DEFAULT_LIMITS, type Feed, makePool, makeRegistry, type NewTask, newTask, type Pool } from '@bullpen/engine'
 import { sha256, systemClock } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
+import { Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { openBroker } from './broker.ts'
 import { type LockTimes, openFeed } from './feed.ts'
+import { queueKeys } from './keys.ts'
 
 const schemas = { input: z.object({ n: z.int().default(0) }), output: z.object({ n: z.int() }) }
 export const short = defineTask({ name: 'rig.short', queue: 'rig', kind: 'short', ...schemas })
@@ -46,6 +48,7 @@ export async function rig({
   const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, log: silent })
   const events: TaskEvent[] = []
   const pools: Pool[] = []
+  const feeds: Feed[] = []
   const handlers = {
     'rig.short': defineHandler(short, import.meta.url, handle as never),
     'rig.long': defineHandler(long, import.meta.url, handle),
@@ -74,8 +77,8 @@ export async function rig({
         maxLeftovers,
         graceMs: 1_000,
         parent,
-        feed: (work, fed) =>
-          openFeed(
+        feed: (work, fed) => {
+          const feed = openFeed(
             {
               queue: 'rig',
               namespace,
@@ -87,7 +90,10 @@ export async function rig({
             },
             work,
             fed,
-          ),
+          )
+          feeds.push(feed)
+          return feed
+        },
         host: {
           registry: makeRegistry(catalogue, handlers, {
             limits: { ...DEFAULT_LIMITS, timeoutMs: 10_000, graceMs: 100 },
@@ -107,6 +113,15 @@ export async function rig({
       pools.push(pool)
       await pool.start()
       return pool
+    },
+    /** As if the process of the pool that was started so many-th, from 0, had died with these tasks in hand. */
+    async kill(pool: number, running: readonly TaskId[]): Promise<void> {
+      // A dead process has no connection that blocks, either: one would go on to take what wakes the others.
+      void feeds[pool]?.stop()
+      feeds[pool]?.close()
+      const redis = new Redis(redisUrl)
+      await redis.del(running.map(queueKeys(namespace, 'rig').lock))
+      redis.disconnect()
     },
     async enqueue(task: typeof short | typeof long, given: Partial<NewTask> = {}): Promise<TaskId> {
       const id = given.id ?? makeTaskId('rig', Date.now(), randomBytes(10))

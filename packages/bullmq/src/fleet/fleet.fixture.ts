@@ -1,0 +1,70 @@
+// A fleet in a namespace of its own on the shared Redis, and what its processes tell.
+import { randomUUID } from 'node:crypto'
+import type { Fleet, PoolStatus, ProcessStatus, WorkerStatus } from '@bullpen/engine'
+import { eventually } from '@bullpen/testkit'
+import { Redis } from 'ioredis'
+import { inject, onTestFinished } from 'vitest'
+import { fleetKeys, queueKeys } from '../keys.ts'
+import { silent } from '../rig.fixture.ts'
+import { openFleet } from './index.ts'
+
+export function pool(queue: string, workers: readonly WorkerStatus[] = []): PoolStatus {
+  return {
+    queue,
+    state: 'BG_RUNNING',
+    paused: false,
+    concurrency: 4,
+    busy: 0,
+    leftovers: 0,
+    notReady: undefined,
+    workers,
+  }
+}
+
+export function status(process: string, pools: readonly PoolStatus[] = [pool('cpu')]): ProcessStatus {
+  return {
+    process,
+    host: 'h',
+    pid: 7,
+    version: '1.2.3',
+    startedAt: 1_700_000_000_000,
+    draining: false,
+    skewMs: 0.5,
+    drainTimeoutMs: 20_000,
+    graceMs: 5_000,
+    pools,
+  }
+}
+
+/** `open` gives another member of the same fleet, as another process would have. */
+export async function fleetRig({
+  namespace = `t-${randomUUID().slice(0, 12)}`,
+  queues = ['cpu', 'io'],
+  redisUrl = inject('redisUrl'),
+}: {
+  readonly namespace?: string
+  readonly queues?: readonly string[]
+  readonly redisUrl?: string
+} = {}) {
+  const redis = new Redis(redisUrl)
+  const open = async (): Promise<Fleet> => {
+    const fleet = openFleet({ redisUrl, namespace, queues, log: silent })
+    onTestFinished(() => fleet.close())
+    await eventually(() => fleet.commands(1).then(() => true))
+    return fleet
+  }
+  onTestFinished(() => redis.disconnect())
+  const fleet = await open()
+  const keys = fleetKeys(namespace)
+  return {
+    fleet,
+    open,
+    redis,
+    redisUrl,
+    namespace,
+    keys,
+    cpu: queueKeys(namespace, 'cpu'),
+    /** As if its last sign of life had been so long ago. */
+    silence: (process: string, ms: number) => redis.zadd(keys.beats, Date.now() - ms, process),
+  }
+}

@@ -1,0 +1,157 @@
+// The fleet on Redis: the registry of processes, and the commands that steer them.
+import { BullpenError, type Log, type Order } from '@bullpen/contract'
+import type { Command, CommandRecord, Fleet, QueueSwitches } from '@bullpen/engine'
+import type { ChainableCommander } from 'ioredis'
+import { answered, producerConnection } from '../connection.ts'
+import { fleetKeys, type QueueKeys, queueKeys } from '../keys.ts'
+import { concerned, keepAnswer, keepCommand, readCommands } from './commands.ts'
+import { askBeat, leaveFleet, readBeat, readProcesses } from './registry.ts'
+import { countRemaining } from './remaining.ts'
+import { askSwitches, type KeptCommand, readSwitches, SWITCH_COMMANDS, setSwitches, switchedQueue } from './switches.ts'
+import { followWakes, toProcess, toQueue } from './wakes.ts'
+
+/** Who waits for answers also looks by itself this often, in ms: a silent process tells nobody. */
+const RECHECK_MS = 1_000
+
+export interface FleetOptions {
+  readonly redisUrl: string
+  readonly namespace: string
+  /** Those whose switches it may set and tell; a process listens for these. */
+  readonly queues: readonly string[]
+  readonly log: Log
+}
+
+/**
+ * Opens without waiting for Redis: until it is there, every call rejects with `redis_unavailable`. One connection for
+ * commands, and one more for messages from the first `listen` or `answered` on.
+ */
+export function openFleet({ redisUrl, namespace, queues, log }: FleetOptions): Fleet {
+  const redis = producerConnection(redisUrl, log)
+  const keys = fleetKeys(namespace)
+  const wakes = followWakes(redisUrl, keys, log)
+
+  function keysOf(queue: string): QueueKeys {
+    if (queues.includes(queue)) return queueKeys(namespace, queue)
+    throw new BullpenError('queue_not_found', `the fleet knows no queue '${queue}'; known are ${queues.join(', ')}`)
+  }
+
+  /** One round trip, for all of them. */
+  async function readAll(names: readonly string[], first?: (pipeline: ChainableCommander) => ChainableCommander) {
+    const pipeline = redis.pipeline()
+    first?.(pipeline)
+    for (const queue of names) askSwitches(pipeline, keysOf(queue))
+    const answers = ((await pipeline.exec()) ?? []).map(([error, answer]) => {
+      if (error !== null) throw error
+      return answer
+    })
+    const head = first === undefined ? undefined : answers.shift()
+    const switches = new Map<string, QueueSwitches>()
+    names.forEach((queue, i) => {
+      switches.set(queue, readSwitches(answers.slice(i * SWITCH_COMMANDS, (i + 1) * SWITCH_COMMANDS)))
+    })
+    return { head, switches }
+  }
+
+  /** From here on the switch is set, whoever goes away. */
+  async function carryOut(command: KeptCommand): Promise<void> {
+    const { id, order } = command
+    const queue = switchedQueue(order)
+    if (queue !== undefined) await setSwitches(redis, queueKeys(namespace, queue), command)
+    const told = redis.pipeline()
+    if (queue !== undefined) told.zrem(keys.unset, id)
+    const { process } = order.action === 'limit' ? { process: undefined } : order
+    const message = process === undefined ? toQueue(order.queue ?? '') : toProcess(process)
+    await told.publish(keys.wakes, message).exec()
+  }
+
+  async function send(asked: Omit<Command, 'at'>): Promise<CommandRecord> {
+    const { order } = asked
+    if (order.queue !== undefined) keysOf(order.queue)
+    const [known] = await readCommands(redis, keys, { id: asked.id })
+    // One that was sent before is still for those that it was for then.
+    const processes = known ? [] : concerned(asked, await readProcesses(redis, keys, '', log))
+    await carryOut(await keepCommand(redis, keys, asked, processes))
+    const [record] = await readCommands(redis, keys, { id: asked.id })
+    if (record === undefined) throw new BullpenError('internal_error', `the command '${asked.id}' was not kept`)
+    return bare(record)
+  }
+
+  const find = async (id: string): Promise<CommandRecord | undefined> => {
+    const [record] = await readCommands(redis, keys, { id })
+    return record && bare(record)
+  }
+
+  return {
+    beat: (status) =>
+      answered(
+        (async () => {
+          const names = [...new Set(status.pools.map(({ queue }) => queue))]
+          const { head, switches } = await readAll(names, (pipeline) => askBeat(pipeline, keys, status))
+          const { commands, unset } = readBeat(head)
+          if (unset.length === 0) return { commands, switches }
+          // Whoever sent these went away between two steps.
+          for (const id of unset) {
+            const [command] = await readCommands(redis, keys, { id })
+            if (command !== undefined) await carryOut(command)
+          }
+          return { commands, switches: (await readAll(names)).switches }
+        })(),
+      ),
+
+    leave: (process) => answered(leaveFleet(redis, keys, process)),
+
+    answer: (command, answer) => answered(keepAnswer(redis, keys, command, answer)),
+
+    listen(process, wake) {
+      const mine = new Set([toProcess(process), ...queues.map(toQueue)])
+      return wakes.listen(keys.wakes, (message) => {
+        if (message === undefined || mine.has(message)) wake()
+      })
+    },
+
+    processes: () => answered(readProcesses(redis, keys, 'workers', log)),
+
+    switches: (queue) => answered(readAll([queue]).then(({ switches }) => switches.get(queue) as QueueSwitches)),
+
+    remaining: (queue) => answered((async () => countRemaining(redis, keysOf(queue)))()),
+
+    send: (command) => answered(send(command)),
+
+    command: (id) => answered(find(id)),
+
+    async answered(id, signal) {
+      let changed = Promise.withResolvers<void>()
+      const wake = (): void => changed.resolve()
+      signal.addEventListener('abort', wake)
+      const recheck = setInterval(wake, RECHECK_MS)
+      const stop = wakes.listen(keys.answers, (message) => {
+        if (message === undefined || message === id) wake()
+      })
+      try {
+        for (;;) {
+          // Before the look, so that what happens during it is not missed.
+          changed = Promise.withResolvers()
+          const record = await answered(find(id))
+          const isOver = record?.answers.every(({ outcome }) => outcome !== 'pending') ?? true
+          if (isOver || signal.aborted) return record
+          await changed.promise
+        }
+      } finally {
+        signal.removeEventListener('abort', wake)
+        clearInterval(recheck)
+        stop()
+      }
+    },
+
+    commands: (limit) => answered(readCommands(redis, keys, { newest: limit }).then((records) => records.map(bare))),
+
+    async close() {
+      wakes.close()
+      redis.disconnect()
+    },
+  }
+}
+
+function bare({ id, order, by, at, answers }: CommandRecord & { readonly order: Order }): CommandRecord {
+  return { id, order, by, at, answers }
+}

@@ -1,0 +1,207 @@
+// Tests the switches of a queue on real pools: paused, drained, capped and slowed fleets.
+import type { Order } from '@bullpen/contract'
+import { eventually } from '@bullpen/testkit'
+import { describe, expect, it } from 'vitest'
+import { queueKeys } from '../keys.ts'
+import { long, rig, short } from '../rig.fixture.ts'
+import { fleetRig, status } from './fleet.fixture.ts'
+
+async function worked(options: Parameters<typeof rig>[0] = {}) {
+  const pools = await rig(options)
+  const { fleet, redis } = await fleetRig({ namespace: pools.namespace, queues: ['rig'] })
+  let sent = 0
+  return {
+    ...pools,
+    fleet,
+    redis,
+    keys: queueKeys(pools.namespace, 'rig'),
+    command: (order: Order) => fleet.send({ id: `c${++sent}`, order, by: 'me' }),
+  }
+}
+
+describe('the switches of a queue', () => {
+  it('are told as they were set, and by the beat too', async () => {
+    const { fleet } = await fleetRig()
+    const none = { paused: false, drain: undefined, concurrency: undefined, rate: undefined }
+    expect(await fleet.switches('cpu')).toEqual(none)
+    let sent = 0
+    const command = (order: Order) => fleet.send({ id: `c${++sent}`, order, by: 'me' })
+    await command({ action: 'limit', queue: 'cpu', concurrency: 3 })
+    await command({ action: 'limit', queue: 'cpu', rate: { max: 20, per: '1s' } })
+    await command({ action: 'pause', queue: 'cpu' })
+    const { at } = await command({ action: 'drain', queue: 'cpu', mode: 'soft_timeout', timeout: '9s' })
+    const all = {
+      paused: true,
+      drain: { mode: 'soft_timeout', timeoutMs: 9_000, since: at, command: 'c4' },
+      concurrency: 3,
+      rate: { max: 20, perMs: 1_000 },
+    }
+    expect(await fleet.switches('cpu')).toEqual(all)
+    expect(await fleet.switches('io')).toEqual(none)
+    expect((await fleet.beat(status('a'))).switches).toEqual(new Map([['cpu', all]]))
+    await command({ action: 'resume', queue: 'cpu' })
+    await command({ action: 'limit', queue: 'cpu', concurrency: 'none', rate: 'none' })
+    expect(await fleet.switches('cpu')).toEqual(none)
+  })
+
+  it('stay as they are when one process alone is paused, drained or resumed', async () => {
+    const { fleet } = await fleetRig()
+    await fleet.beat(status('a'))
+    await fleet.send({ id: 'q', order: { action: 'pause', queue: 'cpu' }, by: 'me' })
+    await fleet.send({ id: 'p', order: { action: 'resume', queue: 'cpu', process: 'a' }, by: 'me' })
+    await fleet.send({ id: 'd', order: { action: 'drain', mode: 'hard', process: 'a' }, by: 'me' })
+    expect(await fleet.switches('cpu')).toMatchObject({ paused: true, drain: undefined })
+  })
+})
+
+describe('a paused queue', () => {
+  it('starts nothing in any process, lets what runs go on, and its tasks are waiting', async () => {
+    const started: number[] = []
+    const gate = Promise.withResolvers<void>()
+    const handle = async ({ input }: { input: { n: number } }) => {
+      started.push(input.n)
+      if (input.n === 1) await gate.promise
+      return input
+    }
+    const { broker, enqueue, startPool, settled, command, fleet, redis, keys } = await worked({
+      handle,
+      concurrency: 2,
+    })
+    await startPool()
+    await startPool()
+    const running = await enqueue(long, { input: { n: 1 } })
+    await eventually(() => started.length === 1)
+    await command({ action: 'pause', queue: 'rig' })
+    const held = [await enqueue(short, { input: { n: 2 } }), await enqueue(short, { input: { n: 3 } })]
+    const later = await enqueue(short, { input: { n: 4 }, delayMs: 1 })
+    gate.resolve()
+    expect((await settled(running))?.status).toBe('completed')
+    // The task for later is due: it is promoted, and not started.
+    await eventually(async () => (await broker.find(later))?.status === 'waiting', 15_000)
+    for (const id of held) expect((await broker.find(id))?.status).toBe('waiting')
+    expect((await broker.list({ queue: 'rig', status: 'waiting', limit: 10, cursor: undefined })).tasks).toHaveLength(3)
+    expect((await broker.counts('rig')).waiting).toBe(3)
+    expect(started).toEqual([1])
+    expect(await broker.cancel(held[1] as never, { stoppable: false })).toBe('cancelled')
+    // Bull Board asks this.
+    expect(await broker.boardQueues[0]?.isPaused()).toBe(true)
+    expect(await redis.exists(`${keys.base}paused`)).toBe(0)
+    await command({ action: 'resume', queue: 'rig' })
+    for (const id of [held[0] as never, later]) expect((await settled(id))?.status).toBe('completed')
+    expect(started.toSorted()).toEqual([1, 2, 4])
+    await broker.boardQueues[0]?.pause()
+    expect((await fleet.switches('rig')).paused).toBe(true)
+    await broker.boardQueues[0]?.resume()
+  })
+})
+
+describe('a cap of 3 over two pools of 10', () => {
+  it('is never exceeded', async () => {
+    let running = 0
+    let most = 0
+    const handle = async ({ input }: { input: { n: number } }) => {
+      most = Math.max(most, ++running)
+      await new Promise((resolve) => setImmediate(resolve))
+      running--
+      return input
+    }
+    const { enqueue, startPool, settled, command } = await worked({ handle, concurrency: 10 })
+    await command({ action: 'limit', queue: 'rig', concurrency: 3 })
+    await startPool()
+    await startPool()
+    const ids = await Promise.all(Array.from({ length: 200 }, () => enqueue(short)))
+    for (const id of ids) expect((await settled(id))?.status).toBe('completed')
+    expect(most).toBe(3)
+  })
+
+  it('gives its places on when a task is handed back, when its process dies, and when the cap is raised', async () => {
+    const gates = new Map<number, PromiseWithResolvers<void>>()
+    const handle = async ({ input, signal }: { input: { n: number }; signal: AbortSignal }) => {
+      const gate = Promise.withResolvers<void>()
+      gates.set(input.n, gate)
+      signal.addEventListener('abort', () => gate.resolve())
+      await gate.promise
+      signal.throwIfAborted()
+      return input
+    }
+    const locks = { lockMs: 1_000, renewalMs: 200, stallCheckMs: 150 }
+    const { enqueue, startPool, settled, command, kill } = await worked({ handle, concurrency: 10, locks })
+    await command({ action: 'limit', queue: 'rig', concurrency: 1 })
+    const first = await startPool()
+    const one = await enqueue(long, { input: { n: 1 } })
+    const two = await enqueue(long, { input: { n: 2 } })
+    await eventually(() => gates.size === 1)
+    await startPool()
+    // Handed back, by a drain: another process has it, and still alone.
+    gates.clear()
+    await first.drain({ drainMs: 0, graceMs: 1_000, hurry: new AbortController().signal })
+    await eventually(() => gates.size === 1)
+    expect([...gates.keys()]).toEqual([1])
+    // A death: its lock has gone, and the stall check gives it to a process that is left.
+    gates.clear()
+    await kill(1, [one])
+    await startPool()
+    await eventually(() => gates.size === 1)
+    expect([...gates.keys()]).toEqual([1])
+    await command({ action: 'limit', queue: 'rig', concurrency: 2 })
+    await eventually(() => gates.size === 2, 1_500)
+    for (const gate of gates.values()) gate.resolve()
+    for (const id of [one, two]) expect((await settled(id))?.status).toBe('completed')
+  })
+})
+
+describe('a rate of 20 a second over two pools', () => {
+  it('is kept, whatever is waiting', async () => {
+    const starts: number[] = []
+    const handle = ({ input }: { input: { n: number } }) => {
+      starts.push(performance.now())
+      return input
+    }
+    const { enqueue, startPool, settled, command } = await worked({ handle: handle as never, concurrency: 10 })
+    await command({ action: 'limit', queue: 'rig', rate: { max: 20, per: '1s' } })
+    await startPool()
+    await startPool()
+    const ids = await Promise.all(Array.from({ length: 50 }, () => enqueue(short)))
+    for (const id of ids) expect((await settled(id))?.status).toBe('completed')
+    // Windows begin with their first start: the 21st start is in the next one, the 41st in the one after.
+    expect((starts[20] ?? 0) - (starts[0] ?? 0)).toBeGreaterThan(900)
+    expect((starts[40] ?? 0) - (starts[20] ?? 0)).toBeGreaterThan(900)
+  })
+})
+
+describe('a rate that is lifted', () => {
+  it('holds nothing back any more, a second later', async () => {
+    const { broker, enqueue, startPool, settled, command } = await worked()
+    await command({ action: 'limit', queue: 'rig', rate: { max: 1, per: '1h' } })
+    await startPool()
+    const ids = [await enqueue(short), await enqueue(short)]
+    await eventually(async () => (await broker.counts('rig')).completed === 1)
+    await command({ action: 'limit', queue: 'rig', rate: 'none' })
+    const lifted = performance.now()
+    for (const id of ids) expect((await settled(id))?.status).toBe('completed')
+    expect(performance.now() - lifted).toBeLessThan(2_500)
+  })
+})
+
+describe('what remains of a queue', () => {
+  it('is what waits, runs, or is due, and not what is for later', async () => {
+    const gate = Promise.withResolvers<void>()
+    const handle = async ({ input }: { input: { n: number } }) => {
+      await gate.promise
+      return input
+    }
+    const { enqueue, startPool, command, fleet, broker } = await worked({ handle, concurrency: 1 })
+    expect(await fleet.remaining('rig')).toBe(0)
+    await enqueue(long)
+    await enqueue(long)
+    await enqueue(long, { delayMs: 3_600_000 })
+    expect(await fleet.remaining('rig')).toBe(2)
+    await startPool()
+    await eventually(async () => (await broker.counts('rig')).active === 1)
+    await command({ action: 'pause', queue: 'rig' })
+    await enqueue(long, { delayMs: 1 })
+    await eventually(async () => (await fleet.remaining('rig')) === 3)
+    gate.resolve()
+    await eventually(async () => (await fleet.remaining('rig')) === 2)
+  })
+})
