@@ -211,6 +211,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
       log,
       queues: catalogue.queues,
       sizeLimit: settings.childLimit,
+      intake: 'open',
       onExpired: (expired) => sink({ event: 'task.expired', ...expired }),
     })
     pools = openPools(resources.values, broker)

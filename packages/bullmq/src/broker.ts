@@ -5,6 +5,7 @@ import { Queue } from 'bullmq'
 import type { ChainableCommander, Redis } from 'ioredis'
 import { repeatCancels, requestCancel } from './cancel.ts'
 import { answered, blockingConnection, producerConnection } from './connection.ts'
+import { OPEN_INTAKE, watchIntake } from './intake.ts'
 import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
 import { listIds } from './listing.ts'
 import { CUSTOM_BACKOFF } from './retry-seam.ts'
@@ -19,6 +20,11 @@ export interface BrokerOptions {
   /** The most bytes that one task's stored data may have: a second line behind the API's own limit. */
   readonly sizeLimit: number
   readonly log: Log
+  /**
+   * 'checked': `enqueue` rejects with `queue_draining` while the queue's whole fleet drains. 'open': it does not, for
+   * workers, whose handlers may enqueue what belongs to their work. Default: 'checked', with one more connection.
+   */
+  readonly intake?: 'checked' | 'open'
   /** Hears of the tasks that this broker's sweep has ended. Must neither throw nor wait. */
   readonly onExpired?: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 }
@@ -39,6 +45,8 @@ interface Shelf {
 export function openBroker(options: BrokerOptions): BullmqBroker {
   const { redisUrl, namespace, queues, sizeLimit, log, onExpired = () => {} } = options
   const redis = producerConnection(redisUrl, log)
+  const isChecked = options.intake !== 'open'
+  const intake = isChecked ? watchIntake({ redis, redisUrl, namespace, queues, log }) : OPEN_INTAKE
   const shelves = new Map(queues.map((name) => [name, openShelf(name)]))
 
   function openShelf(name: string): Shelf {
@@ -78,6 +86,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   }
 
   const sweep = async (): Promise<void> => {
+    await intake.refresh()
     for (const { name, keys } of shelves.values()) {
       for (const expired of await sweepExpired(redis, keys, Date.now(), `sweep:${process.pid}`)) {
         onExpired({ queue: name, ...expired })
@@ -100,6 +109,9 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
           `the task would take ${bytes} bytes in Redis; the limit is ${sizeLimit}`,
         )
       }
+      // Not awaited where it is known, as it nearly always is: then nothing is waited for.
+      const admitted = intake.admit(task.queue)
+      if (admitted !== undefined) await answered(admitted)
       const options = {
         jobId: task.id,
         timestamp: task.enqueuedAt,
@@ -179,6 +191,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
 
     async close() {
       stopSweeping()
+      intake.close()
       for (const { settlements } of shelves.values()) settlements.close()
       await Promise.allSettled([...shelves.values()].map(({ queue }) => queue.close()))
       redis.disconnect()

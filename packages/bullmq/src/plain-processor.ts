@@ -37,7 +37,7 @@ export interface ProcessorOptions<R extends Resources> {
   readonly isolator?: Isolator
   /** The largest output as JSON; a larger one is a panic, `invalid_output`. Default: 262,144. */
   readonly outputLimitBytes?: number
-  /** For `ctx.enqueue`, such as `openBroker(…).enqueue`. Without it, that rejects with `invalid_configuration`. */
+  /** For `ctx.enqueue`, such as `openBroker({ …, intake: 'open' }).enqueue`. Without it, that rejects with `invalid_configuration`. */
   readonly enqueue?: (task: NewTask) => Promise<void>
 }
 

@@ -118,12 +118,19 @@ export function askSwitches(pipeline: ChainableCommander, keys: QueueKeys): Chai
 /** From the answers, in the order of the questions. */
 export function readSwitches([meta, drain]: readonly unknown[]): QueueSwitches {
   const [paused, concurrency, max, duration] = meta as (string | null)[]
-  const stored = drain === null ? undefined : (JSON.parse(drain as string) as NonNullable<QueueSwitches['drain']>)
   const isLimited = max != null && max !== HOLD_MARK
   return {
     paused: paused != null,
-    drain: stored && { ...stored, timeoutMs: stored.timeoutMs },
+    drain: readDrain(drain),
     concurrency: concurrency == null ? undefined : Number(concurrency),
     rate: isLimited ? { max: Number(max), perMs: Number(duration) } : undefined,
   }
+}
+
+/** From the field as it is stored. */
+export function readDrain(stored: unknown): QueueSwitches['drain'] {
+  if (typeof stored !== 'string') return undefined
+  const drain = JSON.parse(stored) as NonNullable<QueueSwitches['drain']>
+  // JSON has no undefined: what is absent is known to be so.
+  return { ...drain, timeoutMs: drain.timeoutMs }
 }

@@ -7,6 +7,7 @@ import type { FleetKeys } from '../keys.ts'
 /** What is said on the channel of wakes. */
 export const toProcess = (process: string): string => `process ${process}`
 export const toQueue = (queue: string): string => `queue ${queue}`
+export const queueOf = (message: string): string | undefined => /^queue (.*)$/.exec(message)?.[1]
 
 export interface Wakes {
   /** Hears every message, and undefined whenever some may have been missed: at first, and after each loss of the connection. */
