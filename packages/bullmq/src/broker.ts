@@ -5,6 +5,7 @@ import { Queue } from 'bullmq'
 import type { ChainableCommander, Redis } from 'ioredis'
 import { repeatCancels, requestCancel } from './cancel.ts'
 import { answered, blockingConnection, producerConnection } from './connection.ts'
+import { releaseHold } from './hold.ts'
 import { OPEN_INTAKE, watchIntake } from './intake.ts'
 import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
 import { listIds } from './listing.ts'
@@ -91,6 +92,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       for (const expired of await sweepExpired(redis, keys, Date.now(), `sweep:${process.pid}`)) {
         onExpired({ queue: name, ...expired })
       }
+      await releaseHold(redis, keys)
       await repeatCancels(redis, keys, Date.now(), `sweep:${process.pid}`)
     }
   }

@@ -3,7 +3,7 @@ import type { StoredSuccess, TaskId } from '@bullpen/contract'
 import { type Conclusion, HISTORY_LENGTH, type TakenTask } from '@bullpen/engine'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
 import { encodeStack } from './codec.ts'
-import { keepStacks, takeBackStart } from './job-scripts.ts'
+import { holdQueue, keepStacks, takeBackStart } from './job-scripts.ts'
 import { AttemptFailed } from './retry-seam.ts'
 
 export function taken(job: Job): TakenTask {
@@ -33,7 +33,9 @@ export function obey({ verdict, end, error }: Conclusion, job: Job, token: strin
       job.opts.stackTraceLimit = HISTORY_LENGTH
       throw new AttemptFailed(end, verdict, error)
     case 'handed_back':
-      return keepEnd(end, error, job, token).then(() => putBack(job, token))
+      return (verdict.holdMs === undefined ? Promise.resolve() : holdQueue(job, verdict.holdMs))
+        .then(() => keepEnd(end, error, job, token))
+        .then(() => putBack(job, token))
     case 'snoozed': {
       const until = Date.now() + verdict.delayMs
       return keepEnd(end, error, job, token).then(async () => {

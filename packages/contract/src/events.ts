@@ -40,7 +40,7 @@ export type TaskEvent =
       readonly error: unknown
       readonly durationMs: number
       readonly verdict: Consequence
-      /** Until the next attempt; for `retrying` and `snoozed`. */
+      /** Until the next attempt; for `retrying`, `snoozed`, and what is handed back while its queue is held. */
       readonly delayMs: number | undefined
     })
   /** The handler came back after its attempt had ended; its result was dropped. */

@@ -13,7 +13,7 @@ export const ATTEMPT_END_STATES = [
   'RECOVER_ERR',
   /** A cancel of this task, or a hard stop of its worker. */
   'TERMINATED_STOP_SIGNAL',
-  /** The attempt's context was closed: a drain's deadline, a closed parent, a lost lock, or the handler's own snooze. */
+  /** The attempt's context was closed: a drain's deadline, a closed parent, a lost lock, or the handler's own wish: a snooze, a held queue. */
   'TERMINATED_CTX_CLOSED',
   /** A time limit passed; the reason says which. */
   'TERMINATED_TIMEOUT',
@@ -28,7 +28,7 @@ export type AttemptEndState = (typeof ATTEMPT_END_STATES)[number]
 export const END_REASONS = {
   RECOVER_ERR: ['unexpected_error', 'invalid_output', 'escaped_error', 'isolate_died', 'out_of_memory', 'process_lost'],
   TERMINATED_STOP_SIGNAL: ['cancelled', 'worker_stopped'],
-  TERMINATED_CTX_CLOSED: ['drain', 'parent_closed', 'lock_lost', 'snoozed'],
+  TERMINATED_CTX_CLOSED: ['drain', 'parent_closed', 'lock_lost', 'snoozed', 'rate_limited'],
   TERMINATED_TIMEOUT: ['run', 'heartbeat', 'deadline', 'queue'],
 } as const satisfies Partial<Record<AttemptEndState, readonly string[]>>
 

@@ -5,10 +5,12 @@ import {
   type EndReason,
   type Failure,
   formatDuration,
+  RateLimited,
   TaskError,
 } from '@bullpen/contract'
 import { classifyByDefault } from './classifier.ts'
 import { Snooze } from './snooze.ts'
+import type { CloseReason } from './worker.ts'
 
 /** A closed set: whatever a handler does becomes one of these. */
 export type Outcome =
@@ -21,11 +23,13 @@ export type Outcome =
   /** A time limit passed; `limitMs` is the one. */
   | { readonly kind: 'timed_out'; readonly reason: EndReason<'TERMINATED_TIMEOUT'>; readonly limitMs: number }
   /** The attempt's context was closed before it was done. */
-  | { readonly kind: 'closed'; readonly reason: Exclude<EndReason<'TERMINATED_CTX_CLOSED'>, 'snoozed'> }
+  | { readonly kind: 'closed'; readonly reason: CloseReason }
   /** The task was cancelled, or its worker stopped. */
   | { readonly kind: 'stopped'; readonly reason: EndReason<'TERMINATED_STOP_SIGNAL'> }
   /** The handler asked to be started again later. */
   | { readonly kind: 'snoozed'; readonly delayMs: number }
+  /** The handler asked that its queue be held, and this task with it. */
+  | { readonly kind: 'rate_limited'; readonly delayMs: number }
 
 /** How the attempt ended, in the words that are stored. */
 export interface Ending {
@@ -74,6 +78,10 @@ export function endingOf(outcome: Outcome): Ending {
       const message = `the handler asked to be started again in ${formatDuration(outcome.delayMs)}`
       return { state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed', code: undefined, message, error: undefined }
     }
+    case 'rate_limited': {
+      const message = `the handler asked that its queue be held for ${formatDuration(outcome.delayMs)}`
+      return { state: 'TERMINATED_CTX_CLOSED', reason: 'rate_limited', code: undefined, message, error: undefined }
+    }
   }
 }
 
@@ -90,6 +98,7 @@ export function declared(error: TaskError): Outcome {
 export function outcomeOfThrow(thrown: unknown, classify: Classifier | undefined): Outcome {
   if (thrown instanceof TaskError) return declared(thrown)
   if (thrown instanceof Snooze) return { kind: 'snoozed', delayMs: thrown.delayMs }
+  if (thrown instanceof RateLimited) return { kind: 'rate_limited', delayMs: thrown.delayMs }
   const failure = classify?.(thrown) ?? classifyByDefault(thrown)
   if (failure !== undefined && failure !== 'panic') return { kind: 'declared', failure, error: asError(thrown) }
   return { kind: 'panicked', reason: 'unexpected_error', error: asError(thrown) }

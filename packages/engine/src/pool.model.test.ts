@@ -1,5 +1,5 @@
 // Random lives of a pool on a fake feed, beside its reference model: compared after every single step.
-import { TaskError } from '@bullpen/contract'
+import { rateLimited, TaskError } from '@bullpen/contract'
 import { amount } from '@bullpen/testkit/internal'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
@@ -156,6 +156,7 @@ function leave(call: ReturnType<typeof poolRig>['calls'][number], how: Leaving):
   if (how === 'valid output') call.finish()
   else if (how === 'invalid output') call.finish({ n: 'seven' as never })
   else if (how === 'snoozes') call.snooze('1s')
+  else if (how === 'is rate limited') call.fail(rateLimited('1s'))
   else if (how === 'throws what nobody declared') call.fail(new Error('panic'))
   else call.fail(new TaskError('failed', '', { retryable: how === 'declares a retryable failure' }))
 }

@@ -7,6 +7,7 @@ export const LEAVINGS = {
   'declares a retryable failure': { state: 'DONE_ERROR', reason: undefined, follows: 'again' },
   'declares a permanent failure': { state: 'DONE_ERROR', reason: undefined, follows: 'dead' },
   'throws what nobody declared': { state: 'RECOVER_ERR', reason: 'unexpected_error', follows: 'again' },
+  'is rate limited': { state: 'TERMINATED_CTX_CLOSED', reason: 'rate_limited', follows: 'handed_back' },
   snoozes: { state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed', follows: 'snoozed' },
 } as const
 

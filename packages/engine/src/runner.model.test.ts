@@ -1,5 +1,5 @@
 // Random lives of attempts, one after the other on one worker, beside the reference model.
-import { TaskError } from '@bullpen/contract'
+import { rateLimited, TaskError } from '@bullpen/contract'
 import { amount } from '@bullpen/testkit/internal'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
@@ -236,6 +236,7 @@ async function happens(
     }
   } else if (deed.how === 'snoozes') call.snooze(`${snoozeMs}ms`)
   else if (deed.how === 'valid output' || deed.how === 'invalid output') call.finish(OUTPUT[deed.how])
+  else if (deed.how === 'is rate limited') call.fail(rateLimited(`${snoozeMs}ms`))
   else if (deed.how === 'throws what nobody declared') call.fail(new Error('panic'))
   else call.fail(new TaskError('failed', '', { retryable: deed.how === 'declares a retryable failure' }))
 }

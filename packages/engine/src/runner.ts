@@ -236,8 +236,13 @@ function announce(
     error: ending.error,
     durationMs,
     verdict: verdict.kind,
-    delayMs: verdict.kind === 'retrying' || verdict.kind === 'snoozed' ? verdict.delayMs : undefined,
+    delayMs: delayOf(verdict),
   })
+}
+
+function delayOf(verdict: Verdict): number | undefined {
+  if (verdict.kind === 'handed_back') return verdict.holdMs
+  return verdict.kind === 'retrying' || verdict.kind === 'snoozed' ? verdict.delayMs : undefined
 }
 
 /** Never negative: the clock of the machine that enqueued may be ahead of ours. */

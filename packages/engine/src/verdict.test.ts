@@ -25,6 +25,13 @@ describe('the verdict', () => {
     })
   })
 
+  it('hands back what was rate limited, and holds its queue, on the last attempt too', () => {
+    expect(decide(last, { kind: 'rate_limited', delayMs: 30_000 }, DEFAULT_RETRY, now, halfway)).toEqual({
+      kind: 'handed_back',
+      holdMs: 30_000,
+    })
+  })
+
   it.each([
     ['a panic', panic],
     ['a timeout', timeout],

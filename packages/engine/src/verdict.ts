@@ -14,8 +14,8 @@ export type Verdict =
   | { readonly kind: 'cancelled' }
   /** Waited too long; final, never started. */
   | { readonly kind: 'expired' }
-  /** Back to the head of the queue; no attempt used. */
-  | { readonly kind: 'handed_back' }
+  /** Back to the head of the queue; no attempt used. `holdMs`: for so long the queue starts nothing, in any process. */
+  | { readonly kind: 'handed_back'; readonly holdMs: number | undefined }
   /** Scheduled again; no attempt used. */
   | { readonly kind: 'snoozed'; readonly delayMs: number }
   /** Nothing: whoever owns the task now decides. */
@@ -32,7 +32,7 @@ export interface AttemptCount {
 const DEAD: Verdict = Object.freeze({ kind: 'dead' })
 const CANCELLED: Verdict = Object.freeze({ kind: 'cancelled' })
 const EXPIRED: Verdict = Object.freeze({ kind: 'expired' })
-const HANDED_BACK: Verdict = Object.freeze({ kind: 'handed_back' })
+const HANDED_BACK: Verdict = Object.freeze({ kind: 'handed_back', holdMs: undefined })
 const LOST: Verdict = Object.freeze({ kind: 'lost' })
 
 /** `now`: milliseconds since 1970. */
@@ -52,6 +52,8 @@ export function decide(
       return outcome.reason === 'cancelled' ? CANCELLED : HANDED_BACK
     case 'snoozed':
       return { kind: 'snoozed', delayMs: outcome.delayMs }
+    case 'rate_limited':
+      return { kind: 'handed_back', holdMs: outcome.delayMs }
     case 'declared':
       return outcome.failure.retryable ? again(count, policy, now, random, outcome.failure.retryAfterMs) : DEAD
     case 'timed_out':

@@ -4,7 +4,7 @@ import type { Clock, TakenTask, Timer } from './ports.ts'
 import { assertTransition } from './state-machine.ts'
 import { WORKER_TRANSITIONS } from './worker-machine.ts'
 
-export type CloseReason = Exclude<EndReason<'TERMINATED_CTX_CLOSED'>, 'snoozed'>
+export type CloseReason = Exclude<EndReason<'TERMINATED_CTX_CLOSED'>, 'snoozed' | 'rate_limited'>
 
 /** A running long attempt, as its pool sees it. Each of these, after the first one or after the end, changes nothing. */
 export interface Interruption {

@@ -1,7 +1,7 @@
 // Handlers that do all that a handler should and should not do.
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { threadId } from 'node:worker_threads'
-import { defineHandler, type TaskContext, TaskError } from '@bullpen/contract'
+import { defineHandler, rateLimited, type TaskContext, TaskError } from '@bullpen/contract'
 import * as tasks from './tasks.fixture.ts'
 
 const here = import.meta.url
@@ -147,6 +147,9 @@ export const children = defineHandler(tasks.children, here, async ({ input, enqu
   return { order }
 })
 
+export const limited = defineHandler(tasks.limited, here, () => {
+  throw rateLimited('30s')
+})
 export const snoozing = defineHandler(tasks.snoozing, here, ({ snooze }) => snooze('10m'))
 
 export const log = defineHandler(tasks.log, here, ({ log }) => {

@@ -58,6 +58,11 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
     expect(await rig.run(tasks.snoozing).outcome).toEqual({ kind: 'snoozed', delayMs: 600_000 })
   })
 
+  it('may ask that its queue be held', async () => {
+    await using rig = openRig(isolation)
+    expect(await rig.run(tasks.limited).outcome).toEqual({ kind: 'rate_limited', delayMs: 30_000 })
+  })
+
   it('reports progress, and goes on when it is stored', async () => {
     await using rig = openRig(isolation)
     const run = rig.run(tasks.progress, { fractions: [0.1, 0.9, 2] })

@@ -70,6 +70,7 @@ export const children = task(
   z.object({ order: z.array(z.string()) }),
 )
 export const snoozing = task('test.snoozing', none, none)
+export const limited = task('test.limited', none, none)
 export const log = task('test.log', none, none)
 export const context = task('test.context', z.object({ a: z.int().default(7) }), z.unknown())
 export const resource = task(

@@ -32,6 +32,7 @@ export const IS_FAILURE = {
   deadline: true,
   queue: false,
   snoozed: false,
+  rate_limited: false,
 } as const satisfies Readonly<Record<FailureReason, boolean>>
 
 /** One task's own series, with queue and task already filled in. */

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { defineCatalogue, defineHandler, defineTask, type TaskContext, TaskError } from '@bullpen/contract'
+import { defineCatalogue, defineHandler, defineTask, rateLimited, type TaskContext, TaskError } from '@bullpen/contract'
 import { describe, expect, expectTypeOf, it, vi } from 'vitest'
 import { z } from 'zod'
 import { fakeClock } from './fake-clock.ts'
@@ -155,6 +155,16 @@ describe('what a handler does meanwhile is told:', () => {
         { fraction: 0.5, note: 'half' },
       ],
     })
+  })
+
+  it('its wish that its queue be held', async () => {
+    const handler = ({ start, input }: TaskContext<typeof long>) => {
+      if (start === 1) throw rateLimited('30s')
+      return input
+    }
+    const run = await runTask(long, handler, {})
+    expect(run).toMatchObject({ status: 'completed', starts: 2, attempts: 1, elapsedMs: 30_000 })
+    expect(run.history).toMatchObject([{ reason: 'rate_limited' }, { state: 'DONE_SUCCESS' }])
   })
 
   it('what it enqueued, each once, over all attempts; none of it is run', async () => {

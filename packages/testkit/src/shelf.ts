@@ -25,6 +25,8 @@ export class Shelf {
   readonly #takers = new Set<() => void>()
   readonly #timers = new Set<() => void>()
   #offersAgain = false
+  /** Nothing is taken before. */
+  #heldUntil = Number.NEGATIVE_INFINITY
 
   constructor({ clock, stallMs, onEnded }: ShelfOptions) {
     this.#clock = clock
@@ -56,6 +58,7 @@ export class Shelf {
   }
 
   take(owner: Owner): StoredTask | undefined {
+    if (this.#clock.now() < this.#heldUntil) return undefined
     const task = this.#waiting.shift()
     if (task === undefined) return undefined
     task.place = 'active'
@@ -85,8 +88,10 @@ export class Shelf {
     recordEnd(task, end)
     const { kind } = verdict
     if (end.start > 0 && kind !== 'handed_back' && kind !== 'snoozed') task.attempts++
-    if (kind === 'handed_back') this.#wait(task, 'first')
-    else if (kind === 'snoozed') this.#schedule(task, verdict.delayMs)
+    if (kind === 'handed_back') {
+      if (verdict.holdMs !== undefined) this.#hold(verdict.holdMs)
+      this.#wait(task, 'first')
+    } else if (kind === 'snoozed') this.#schedule(task, verdict.delayMs)
     else if (kind === 'retrying') this.#schedule(task, verdict.delayMs)
     else {
       if (kind === 'completed') task.output = asJson(verdict.output)
@@ -156,6 +161,12 @@ export class Shelf {
   close(): void {
     for (const stop of this.#timers) stop()
     this.#timers.clear()
+  }
+
+  /** Several extend it, none shortens it. */
+  #hold(ms: number): void {
+    this.#heldUntil = Math.max(this.#heldUntil, this.#clock.now() + ms)
+    this.#after(ms, () => this.wake())
   }
 
   #endCancelled(task: StoredTask): void {

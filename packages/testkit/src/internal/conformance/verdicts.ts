@@ -1,6 +1,7 @@
 // Conformance: what becomes of a task by the end of its attempt.
-import { TaskError } from '@bullpen/contract'
+import { rateLimited, TaskError, type TaskId } from '@bullpen/contract'
 import { expect, it } from 'vitest'
+import { eventually } from '../../eventually.ts'
 import type { OpenBackend } from './backend.ts'
 import { child, expectAbout, gate, long, openStage, QUEUE, short } from './stage.ts'
 
@@ -86,6 +87,72 @@ export function verdicts(open: OpenBackend): void {
     const id = await enqueue(long, {})
     await start()
     expect(await reaches(id, 'scheduled')).toMatchObject({ attempts: 1, history: [{ code: 'busy' }, {}] })
+  })
+
+  it('a rate limit holds its queue in every process, uses up no attempt, and lets go within a second', async () => {
+    const startedAt = new Map<TaskId, number>()
+    const { enqueue, start, find, settled } = await openStage(open, {
+      handle: ({ id, start: number, input }) => {
+        if (input.n === 1 && number === 1) throw rateLimited('400ms')
+        startedAt.set(id, Date.now())
+        return input
+      },
+    })
+    await start('test:1')
+    await start('test:2')
+    const limited = await enqueue(short, { n: 1 })
+    const end = { start: 1, attempt: 1, state: 'TERMINATED_CTX_CLOSED', reason: 'rate_limited' }
+    const { history, ...held } = await eventually(async () => {
+      const record = await find(limited)
+      return record.status === 'waiting' && record.history.length === 1 && record
+    })
+    expect(held).toMatchObject({ starts: 1, attempts: 0 })
+    expect(history).toMatchObject([end])
+    const others = [await enqueue(long, {}), await enqueue(short, {})]
+    for (const id of [limited, ...others]) {
+      expect(await settled(id)).toMatchObject({ status: 'completed', attempts: 1 })
+      const waitedMs = (startedAt.get(id) ?? 0) - (history[0]?.endedAt ?? 0)
+      expect(waitedMs).toBeGreaterThanOrEqual(399)
+      expect(waitedMs).toBeLessThan(1_400)
+    }
+  })
+
+  it('several rate limits extend the hold, and none shortens it; what runs goes on', async () => {
+    const held = Promise.withResolvers<void>()
+    const goesOn = Promise.withResolvers<void>()
+    const startedAt: number[] = []
+    const { enqueue, start, find, settled } = await openStage(open, {
+      handle: async ({ start: number, input }) => {
+        if (input.n === 0) {
+          await goesOn.promise
+          return input
+        }
+        if (number === 1 && input.n === 1) throw rateLimited('600ms')
+        await held.promise
+        if (number === 1) throw rateLimited('50ms')
+        startedAt.push(Date.now())
+        return input
+      },
+    })
+    await start()
+    const [running, first, second] = [
+      await enqueue(long, { n: 0 }),
+      await enqueue(long, { n: 2 }),
+      await enqueue(long, { n: 1 }),
+    ]
+    const { history } = await eventually(async () => {
+      const record = await find(second)
+      return record.status === 'waiting' && record.history.length === 1 && record
+    })
+    held.resolve()
+    await eventually(async () => (await find(first)).history.length === 1)
+    // It has heard of no hold but by the queue itself.
+    await start('test:2')
+    goesOn.resolve()
+    expect(await settled(running)).toMatchObject({ status: 'completed', starts: 1 })
+    expect(startedAt).toEqual([])
+    for (const id of [first, second]) expect(await settled(id)).toMatchObject({ status: 'completed', attempts: 1 })
+    expect(Math.min(...startedAt) - (history[0]?.endedAt ?? 0)).toBeGreaterThanOrEqual(599)
   })
 
   it('a cancel ends a long task where it runs, and no short one', async () => {

@@ -1,6 +1,6 @@
 // The handler of every task of a program: at each start it does what the plan of its task says.
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type TaskContext, type TaskDefinition, TaskError, type TaskId } from '@bullpen/contract'
+import { rateLimited, type TaskContext, type TaskDefinition, TaskError, type TaskId } from '@bullpen/contract'
 import { type AsyncContext, type Clock, chargeEscape } from '@bullpen/engine'
 import type { Doing, TaskPlan } from './program.ts'
 
@@ -57,6 +57,8 @@ function perform(doing: Doing, context: Context, stagehand: Stagehand): unknown 
       return pass(doing.ms).then(() => output)
     case 'snooze':
       return context.snooze(`${doing.ms}ms`)
+    case 'rate limit':
+      throw rateLimited(`${doing.ms}ms`)
     case 'beat':
       return beating(context, pass, doing.ms).then(() => output)
     case 'leave when told':

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 /** `ms`: how long it takes, or lasts until it happens. */
 export type Doing =
   | { readonly do: 'return' | 'throw' | 'refuse' | 'panic' | 'return nonsense' | 'enqueue a child' }
-  | { readonly do: 'return later' | 'throw later' | 'escape' | 'snooze' | 'beat'; readonly ms: number }
+  | { readonly do: 'return later' | 'throw later' | 'escape' | 'snooze' | 'rate limit' | 'beat'; readonly ms: number }
   /** Until it is signalled: then it throws the reason, or returns after all. */
   | { readonly do: 'leave when told' | 'return when told' }
   /** Until the program is over. */
@@ -44,7 +44,7 @@ const doing: fc.Arbitrary<Doing> = fc.oneof(
   fc.record({
     do: fc.constantFrom('return', 'throw', 'refuse', 'panic', 'return nonsense', 'enqueue a child'),
   }) satisfies fc.Arbitrary<Doing>,
-  fc.record({ do: fc.constantFrom('return later', 'throw later', 'escape', 'snooze', 'beat'), ms }),
+  fc.record({ do: fc.constantFrom('return later', 'throw later', 'escape', 'snooze', 'rate limit', 'beat'), ms }),
   fc.record({ do: fc.constantFrom('leave when told', 'return when told', 'hang') }),
 )
 
