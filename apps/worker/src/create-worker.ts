@@ -123,10 +123,16 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   // Distinct over hosts, containers that share a host's name, and restarts that reuse a process id.
   const process_ = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
   const context = attemptContext()
-  const isolator = isolatorFor(catalogue, sizes, (most) =>
+  let pools: readonly Pool[] = []
+  /** It may have been resized; those that are to end may still be at work. */
+  const sizeOf = (queue: string): number => {
+    const pool = pools.find((each) => each.queue === queue)
+    return Math.max(sizes.get(queue) ?? 0, pool?.size() ?? 0, pool?.busy() ?? 0)
+  }
+  const isolator = isolatorFor(catalogue, sizeOf, (most) =>
     openIsolator({
-      threads: { max: most('thread') },
-      processes: { max: most('process') },
+      threads: { max: () => most('thread') },
+      processes: { max: () => most('process') },
       log,
       resources: options.isolatedResources,
       onReplaced: ({ isolation, isolate, cause }) => sink({ event: 'isolate.replaced', isolation, isolate, cause }),
@@ -138,7 +144,6 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   const keepCompletedMs = milliseconds(settings.keepCompleted)
   const maxLoopBlockMs = settings.maxLoopBlock === 'none' ? undefined : milliseconds(settings.maxLoopBlock)
   let broker: Broker | undefined
-  let pools: readonly Pool[] = []
   let resources: OpenResources<R> | undefined
   let probes: Probes | undefined
   let loopWatch: LoopWatch | undefined

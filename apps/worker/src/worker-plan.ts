@@ -26,15 +26,18 @@ export function poolSizes(catalogue: Catalogue, { pools }: WorkerSettings): Read
   return new Map(Object.entries(wanted).map(([queue, size]) => [queue, size === 0 ? availableParallelism() * 2 : size]))
 }
 
-/** Made only where a task asks for it. Of each kind, as many as its tasks can run at once: none of them waits for one. */
+/**
+ * Made only where a task asks for it. Of each kind, as many as its tasks can run at once: none of them waits for one.
+ * `sizeOf`: of a queue's pool at the moment; 0 where there is none.
+ */
 export function isolatorFor(
   { definitions }: Catalogue,
-  sizes: ReadonlyMap<string, number>,
+  sizeOf: (queue: string) => number,
   open: (most: (kind: Isolation) => number) => Isolator,
 ): Isolator | undefined {
   const most = (kind: Isolation): number => {
     const queues = new Set(definitions.filter(({ isolation }) => isolation === kind).map(({ queue }) => queue))
-    const sum = [...queues].reduce((total, queue) => total + (sizes.get(queue) ?? 0), 0)
+    const sum = [...queues].reduce((total, queue) => total + sizeOf(queue), 0)
     return Math.max(1, sum)
   }
   return definitions.every(({ isolation }) => isolation === 'inline') ? undefined : open(most)
