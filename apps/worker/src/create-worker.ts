@@ -6,6 +6,7 @@ import { openBroker, openFeed } from '@bullpen/bullmq'
 import {
   BullpenError,
   type Catalogue,
+  type DrainMode,
   type Handlers,
   type Log,
   milliseconds,
@@ -17,7 +18,8 @@ import {
   type Broker,
   chargeEscape,
   checkSettings,
-  type DrainReport,
+  type DrainLimits,
+  drainLimits,
   type EscapeFate,
   type EventSink,
   type Middleware,
@@ -28,11 +30,12 @@ import {
 import { attemptContext, keepWrappersGeneric, sha256, systemClock } from '@bullpen/engine/node'
 import { openIsolator } from '@bullpen/sandbox'
 import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry'
+import { type DrainEnd, drainEnd, tellDrainEnd } from './drain-end.ts'
 import { type LoopWatch, watchLoop } from './loop-watch/index.ts'
 import { type Probes, serveProbes } from './probes.ts'
 import { type OpenResources, openResources, type ResourceOpeners } from './resource-stack.ts'
 import { CLOSING_MS, WORKER_RULES, WORKER_SETTINGS, type WorkerConfig } from './settings.ts'
-import { byQueue, defaultLimits, isolatorFor, poolSizes } from './worker-plan.ts'
+import { byQueue, cutGraces, defaultLimits, isolatorFor, poolSizes } from './worker-plan.ts'
 
 export interface WorkerOptions<C extends Catalogue, R extends Resources> {
   readonly catalogue: C
@@ -53,16 +56,19 @@ export interface WorkerOptions<C extends Catalogue, R extends Resources> {
 }
 
 export interface DrainOptions {
+  /** Default: `soft_timeout`. */
+  readonly mode?: DrainMode
+  /** Of `soft_timeout`, in ms. Default: the setting drainTimeout. */
+  readonly timeoutMs?: number | undefined
   /** Ends the wait for running tasks at once, as a second signal does. */
   readonly hurry?: AbortSignal
   /** Nobody knows what is broken in this process: its pools end as RECOVER_ERR. */
   readonly broken?: boolean
 }
 
-export interface DrainEnd {
-  /** What still ran at the end, and will be recovered by others. */
-  readonly abandoned: DrainReport['abandoned']
-}
+/** Of CLOSING_MS: what pools may need beyond their grace, and what resources may need to close. */
+const ACKNOWLEDGING_MS = 500
+const RESOURCES_MS = 1_200
 
 /** What opening leaves at hand. */
 interface Opened {
@@ -87,7 +93,8 @@ export interface BullpenWorker {
   online(tasks: readonly TaskId[]): Promise<DrainEnd & { readonly left: readonly TaskId[] }>
   /**
    * Not ready → fetch nothing more → wait → at the deadline signal → grace → hand back → close resources and
-   * connections. Resolves within drainTimeout + grace + 2 s. Twice is one drain.
+   * connections. Resolves within the timeout + grace + 2 s; the modes `light` and `soft` wait as long as it takes. Twice is
+   * one drain, with the harshest of what was asked for.
    */
   drain(how?: DrainOptions): Promise<DrainEnd>
   /** Resolves when a drain has ended, whoever began it. */
@@ -140,6 +147,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   )
   const registry = makeRegistry(catalogue, handlers, { middleware, limits: defaultLimits(settings), isolator })
   const graceMs = milliseconds(settings.grace)
+  const drainMs = milliseconds(settings.drainTimeout)
   const { namespace, redisUrl } = settings
   const keepCompletedMs = milliseconds(settings.keepCompleted)
   const maxLoopBlockMs = settings.maxLoopBlock === 'none' ? undefined : milliseconds(settings.maxLoopBlock)
@@ -149,6 +157,8 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   let loopWatch: LoopWatch | undefined
   let opening: Promise<Opened> | undefined
   let drained: Promise<DrainEnd> | undefined
+  /** Of every drain that was asked for, as long as there may be no pools yet. */
+  const asked: DrainLimits[] = []
   let closing: Promise<void> | undefined
   const ended = Promise.withResolvers<DrainEnd>()
 
@@ -219,36 +229,42 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
       intake: 'open',
       onExpired: (expired) => sink({ event: 'task.expired', ...expired }),
     })
+    for (const why of cutGraces(catalogue, sizes, graceMs)) log.warn(why)
     pools = openPools(resources.values, broker)
     return { url: probes.url, tasks: broker }
   }
 
   /** Handlers use all this until they end, and probes tell of the drain until it is over. */
   const close = (): Promise<void> => {
-    closing ??= closeAll()
+    closing ??= Promise.race([closeAll(), sleep(CLOSING_MS - ACKNOWLEDGING_MS, undefined, { ref: false })])
     return closing
   }
   const closeAll = async (): Promise<void> => {
     await isolator?.close()
     await broker?.close()
-    await Promise.race([resources?.close(), sleep(CLOSING_MS, undefined, { ref: false })])
+    await Promise.race([resources?.close(), sleep(RESOURCES_MS, undefined, { ref: false })])
     await probes?.close()
     await loopWatch?.end()
   }
 
-  const drainOnce = async (how: DrainOptions): Promise<DrainEnd> => {
+  const drainPools = (limits: DrainLimits) => Promise.all(pools.map((pool) => pool.drain(limits)))
+  const drainOnce = async (): Promise<DrainEnd> => {
     // What is opening at this moment is closed with the rest; what hangs is left to the process's end.
     await Promise.race([opening?.catch(() => {}), sleep(CLOSING_MS, undefined, { ref: false })])
-    const limits = { drainMs: milliseconds(settings.drainTimeout), graceMs, ...how }
-    const reports = await Promise.all(pools.map((pool) => pool.drain(limits)))
+    // Each has the same reports: the pools' only drain, as the harshest says.
+    const [reports = []] = await Promise.all(asked.map(drainPools))
+    const end = drainEnd(reports)
+    tellDrainEnd(log, end)
     await close()
-    const abandoned = reports.flatMap((report) => report.abandoned)
-    for (const { id, task } of abandoned) log.error({ id, task }, 'abandoned: still running at the end of the drain')
-    return { abandoned }
+    return end
   }
-  const drain = (how: DrainOptions): Promise<DrainEnd> => {
-    drained ??= drainOnce(how)
-    drained.then(ended.resolve, () => {})
+  const drain = ({ mode = 'soft_timeout', timeoutMs = drainMs, ...how }: DrainOptions): Promise<DrainEnd> => {
+    const limits = { ...drainLimits(mode, { drainMs: timeoutMs, graceMs }), ...how }
+    asked.push(limits)
+    if (drained === undefined) {
+      drained = drainOnce()
+      drained.then(ended.resolve, () => {})
+    } else void drainPools(limits)
     return drained
   }
 
@@ -275,8 +291,8 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
       const reports = await Promise.all(
         sets.map(([queue, ids]) => pools.find((pool) => pool.queue === queue)?.online(ids, broker.settled)),
       )
-      const { abandoned } = await drain({})
-      return { left: reports.flatMap((report) => report?.left ?? []), abandoned }
+      const end = await drain({})
+      return { ...end, left: reports.flatMap((report) => report?.left ?? []) }
     },
     drain: (how = {}) => drain(how),
   }

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import {
   BullpenError,
   type Catalogue,
+  formatDuration,
   type Isolation,
   milliseconds,
   nearest,
@@ -68,4 +69,19 @@ export function byQueue(tasks: readonly TaskId[], sizes: ReadonlyMap<string, num
     found.set(queue, [...(found.get(queue) ?? []), id])
   }
   return found
+}
+
+/** At a drain nobody has more than the process's grace. Definitions that ask for more, in words for the log. */
+export function cutGraces(
+  { definitions }: Catalogue,
+  sizes: ReadonlyMap<string, number>,
+  graceMs: number,
+): readonly string[] {
+  return definitions.flatMap(({ name, queue, graceMs: own }) => {
+    if (!sizes.has(queue) || own === undefined || (own !== 'none' && own <= graceMs)) return []
+    const asked = own === 'none' ? 'has no end' : `is ${formatDuration(own)}`
+    return [
+      `the grace of ${name} ${asked}; at a drain it is ${formatDuration(graceMs)}, the process's own (BULLPEN_WORKER_GRACE)`,
+    ]
+  })
 }
