@@ -84,6 +84,7 @@ describe('a worker process', () => {
       return found?.pools.some(({ busy }) => busy === 1) && found
     })
     expect(status).toMatchObject({ pid: worker.child.pid, draining: false, drainTimeoutMs: 500, graceMs: 500 })
+    expect(Math.abs(status.skewMs)).toBeLessThan(1_000)
     expect(status.pools).toMatchObject([{ queue: 'slow', state: 'BG_RUNNING', concurrency: 4, paused: false }])
     const task = status.pools[0]?.workers.find((each) => each.task !== undefined)?.task
     expect(task).toMatchObject({ id, task: 'slow.listening', start: 1 })

@@ -43,6 +43,9 @@ export interface Steward {
 const ASK_AGAIN_MS = 100
 /** Shorter than this is no loss, but a connection that is being made. */
 const LOST_AFTER_MS = BEAT_EVERY_MS
+/** An answer that took longer says little of the clocks: the loop may have been blocked. */
+const SLOW_MS = 500
+
 /** One line for each command. */
 const AUDIT = { done: 'a command was carried out', refused: 'a command was refused' } as const
 
@@ -130,7 +133,8 @@ export function openSteward(options: StewardOptions): Steward {
   const beat = async (): Promise<void> => {
     const sentAt = clock.now()
     const told = await fleet.beat(status())
-    if (told.now !== undefined) skewMs = Math.round((sentAt + clock.now()) / 2 - told.now)
+    const heardAt = clock.now()
+    if (told.now !== undefined && heardAt - sentAt <= SLOW_MS) skewMs = Math.round((sentAt + heardAt) / 2 - told.now)
     if (lost) log.info({}, 'the fleet is reached again')
     lost = false
     failingSince = undefined
