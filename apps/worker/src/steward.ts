@@ -1,20 +1,9 @@
 // The steward: tells the fleet of this process, carries out its commands, and obeys the switches of its queues.
 import { BullpenError, type DrainMode, type Log } from '@bullpen/contract'
-import {
-  BEAT_EVERY_MS,
-  type Clock,
-  type Command,
-  type CommandAnswer,
-  type DrainLimits,
-  type Fleet,
-  type ProcessStatus,
-  type QueueSwitches,
-  type Told,
-} from '@bullpen/engine'
-import { carryOut } from './carry-out.ts'
-import { deedOf } from './deeds.ts'
-import { awaitEmpty } from './emptying.ts'
+import { BEAT_EVERY_MS, type Clock, type DrainLimits, type Fleet, type ProcessStatus, type Told } from '@bullpen/engine'
+import { openLedger } from './command-ledger.ts'
 import type { PoolKeeper } from './pool-keeper.ts'
+import { followDrains } from './queue-drains.ts'
 
 export interface StewardOptions {
   readonly fleet: Fleet
@@ -46,19 +35,9 @@ const LOST_AFTER_MS = BEAT_EVERY_MS
 /** An answer that took longer says little of the clocks: the loop may have been blocked. */
 const SLOW_MS = 500
 
-/** One line for each command. */
-const AUDIT = { done: 'a command was carried out', refused: 'a command was refused' } as const
-
-/** So many commands are known again when they come a second time. */
-const REMEMBERED = 1_000
-
 export function openSteward(options: StewardOptions): Steward {
   const { fleet, clock, log, keeper, about, limitsOf, endProcess, ending } = options
   const { process } = about
-  const answers = new Map<string, CommandAnswer>()
-  /** By queue. */
-  const switches = new Map<string, QueueSwitches>()
-  const emptying = new Map<string, { readonly command: string; readonly stop: () => void }>()
   let skewMs = 0
   let over = false
   /** On the monotonic clock. */
@@ -71,63 +50,26 @@ export function openSteward(options: StewardOptions): Steward {
 
   const status = (): ProcessStatus => ({ ...about, draining: ending(), skewMs, pools: keeper.status() })
 
-  const fleetDrains = (queue: string): boolean => {
-    const drain = switches.get(queue)?.drain
-    return drain !== undefined && drain.mode !== 'light'
-  }
+  const drains = followDrains({ fleet, clock, keeper, limitsOf })
+  const ledger = openLedger({
+    process,
+    log,
+    now: () => clock.now() - skewMs,
+    keeper,
+    limitsOf,
+    endProcess,
+    fleetDrains: drains.keepsFromWork,
+  })
 
-  const obey = ({ id, order, by }: Command): CommandAnswer => {
-    const known = answers.get(id)
-    if (known !== undefined) return known
-    const answer = (outcome: 'done' | 'refused', detail: string): CommandAnswer => {
-      log.info({ command: id, by, order, outcome, detail }, AUDIT[outcome])
-      return { process, outcome, detail, at: clock.now() - skewMs }
-    }
-    let made: CommandAnswer
-    try {
-      const means = { keeper, limitsOf, endProcess, fleetDrains }
-      made = answer('done', carryOut(deedOf(order, { process, queues: keeper.queues }), id, means))
-    } catch (error) {
-      if (!(error instanceof BullpenError)) log.error({ err: error, command: id }, 'a command failed')
-      made = answer('refused', error instanceof Error ? error.message : String(error))
-    }
-    answers.set(id, made)
-    const [oldest = ''] = answers.keys()
-    if (answers.size > REMEMBERED) answers.delete(oldest)
-    return made
-  }
-
-  const stopEmptying = (queue: string): void => {
-    emptying.get(queue)?.stop()
-    emptying.delete(queue)
-  }
-
-  const follow = (queue: string, { drain }: QueueSwitches): void => {
-    const cause = keeper.causeOf(queue)
-    if (drain?.mode !== 'light') stopEmptying(queue)
-    if (drain === undefined) {
-      if (cause?.by === 'switch') keeper.revive(queue)
-      return
-    }
-    if (cause?.command === drain.command) return
-    const { mode, timeoutMs, command } = drain
-    const end = (): void => keeper.drain(queue, limitsOf(mode, timeoutMs), { by: 'switch', command })
-    if (mode !== 'light') end()
-    else if (cause === undefined && emptying.get(queue)?.command !== command) {
-      stopEmptying(queue)
-      emptying.set(queue, { command, stop: awaitEmpty(fleet, queue, clock, end) })
-    }
-  }
-
-  const hear = async ({ commands, switches: told }: Told): Promise<void> => {
-    for (const [queue, each] of told) switches.set(queue, each)
-    const fresh = commands.filter(({ id }) => !answers.has(id))
+  const hear = async ({ commands, switches }: Told): Promise<void> => {
+    for (const [queue, each] of switches) drains.hear(queue, each)
+    const isNews = commands.some(({ id }) => !ledger.has(id))
     // One that is told again was answered, and the answer did not arrive.
-    const made = commands.map((command) => ({ id: command.id, answer: obey(command) }))
-    if (!ending()) for (const [queue, each] of told) follow(queue, each)
+    const answers = commands.map((command) => ({ command: command.id, answer: ledger.answer(command) }))
+    if (!ending()) drains.follow()
     // Whoever has heard the answer, and looks at the fleet, finds it so.
-    if (fresh.length > 0) await fleet.beat(status()).catch(() => {})
-    await Promise.allSettled(made.map(({ id, answer }) => fleet.answer(id, answer)))
+    if (isNews) await fleet.beat(status()).catch(() => {})
+    await Promise.allSettled(answers.map(({ command, answer }) => fleet.answer(command, answer)))
   }
 
   const beat = async (): Promise<void> => {
@@ -178,7 +120,7 @@ export function openSteward(options: StewardOptions): Steward {
       over = true
       stopTimer()
       stopListening()
-      for (const queue of emptying.keys()) stopEmptying(queue)
+      drains.close()
       await beating
       await fleet.leave(process).catch(() => {})
       await fleet.close()
