@@ -53,8 +53,9 @@ describe('a worker', () => {
 
   it('that is told to end before it starts does not start', async () => {
     const { start, drain, ended } = worker()
-    expect(await drain()).toEqual({ abandoned: [] })
-    expect(await ended).toEqual({ abandoned: [] })
+    const nothing = { finished: 0, handedBack: 0, failed: 0, abandoned: [], unrecorded: [], longestMs: 0 }
+    expect(await drain()).toEqual(nothing)
+    expect(await ended).toEqual(nothing)
     await expect(start()).rejects.toMatchObject(wrongState)
   })
 

@@ -2,10 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openBroker, openFeed } from '@bullpen/bullmq'
+import { openBroker, openFleet } from '@bullpen/bullmq'
 import {
   BullpenError,
   type Catalogue,
+  type DrainMode,
   type Handlers,
   type Log,
   milliseconds,
@@ -17,22 +18,26 @@ import {
   type Broker,
   chargeEscape,
   checkSettings,
-  type DrainReport,
+  type DrainLimits,
+  drainLimits,
   type EscapeFate,
   type EventSink,
   type Middleware,
-  makePool,
   makeRegistry,
-  type Pool,
+  type OnlineReport,
 } from '@bullpen/engine'
-import { attemptContext, keepWrappersGeneric, sha256, systemClock } from '@bullpen/engine/node'
+import { attemptContext, keepWrappersGeneric, systemClock } from '@bullpen/engine/node'
 import { openIsolator } from '@bullpen/sandbox'
 import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry'
+import { type DrainEnd, drainEnd, tellDrainEnd } from './drain-end.ts'
 import { type LoopWatch, watchLoop } from './loop-watch/index.ts'
+import { keepPools, type PoolKeeper } from './pool-keeper.ts'
+import { poolMaker } from './pool-maker.ts'
 import { type Probes, serveProbes } from './probes.ts'
 import { type OpenResources, openResources, type ResourceOpeners } from './resource-stack.ts'
 import { CLOSING_MS, WORKER_RULES, WORKER_SETTINGS, type WorkerConfig } from './settings.ts'
-import { byQueue, defaultLimits, isolatorFor, poolSizes } from './worker-plan.ts'
+import { openSteward, type Steward } from './steward.ts'
+import { byQueue, cutGraces, defaultLimits, isolatorFor, poolSizes } from './worker-plan.ts'
 
 export interface WorkerOptions<C extends Catalogue, R extends Resources> {
   readonly catalogue: C
@@ -53,21 +58,26 @@ export interface WorkerOptions<C extends Catalogue, R extends Resources> {
 }
 
 export interface DrainOptions {
+  /** Default: `soft_timeout`. */
+  readonly mode?: DrainMode
+  /** Of `soft_timeout`, in ms. Default: the setting drainTimeout. */
+  readonly timeoutMs?: number | undefined
   /** Ends the wait for running tasks at once, as a second signal does. */
   readonly hurry?: AbortSignal
   /** Nobody knows what is broken in this process: its pools end as RECOVER_ERR. */
   readonly broken?: boolean
 }
 
-export interface DrainEnd {
-  /** What still ran at the end, and will be recovered by others. */
-  readonly abandoned: DrainReport['abandoned']
-}
+/** Of CLOSING_MS: what pools may need beyond their grace, and what resources may need to close. */
+const ACKNOWLEDGING_MS = 500
+const RESOURCES_MS = 1_200
 
 /** What opening leaves at hand. */
 interface Opened {
   readonly url: string
   readonly tasks: Broker
+  readonly keeper: PoolKeeper
+  readonly steward: Steward
 }
 
 export interface BullpenWorker {
@@ -87,7 +97,8 @@ export interface BullpenWorker {
   online(tasks: readonly TaskId[]): Promise<DrainEnd & { readonly left: readonly TaskId[] }>
   /**
    * Not ready → fetch nothing more → wait → at the deadline signal → grace → hand back → close resources and
-   * connections. Resolves within drainTimeout + grace + 2 s. Twice is one drain.
+   * connections. Resolves within the timeout + grace + 2 s; the modes `light` and `soft` wait as long as it takes. Twice is
+   * one drain, with the harshest of what was asked for.
    */
   drain(how?: DrainOptions): Promise<DrainEnd>
   /** Resolves when a drain has ended, whoever began it. */
@@ -121,12 +132,19 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     tell(event)
   }
   // Distinct over hosts, containers that share a host's name, and restarts that reuse a process id.
-  const process_ = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
+  const { pid } = process
+  const process_ = `${hostname()}:${pid}:${randomUUID().slice(0, 8)}`
   const context = attemptContext()
-  const isolator = isolatorFor(catalogue, sizes, (most) =>
+  let keeper: PoolKeeper | undefined
+  /** It may have been resized; those that are to end may still be at work. */
+  const sizeOf = (queue: string): number => {
+    const pool = keeper?.pool(queue)
+    return Math.max(sizes.get(queue) ?? 0, pool?.size() ?? 0, pool?.busy() ?? 0)
+  }
+  const isolator = isolatorFor(catalogue, sizeOf, (most) =>
     openIsolator({
-      threads: { max: most('thread') },
-      processes: { max: most('process') },
+      threads: { max: () => most('thread') },
+      processes: { max: () => most('process') },
       log,
       resources: options.isolatedResources,
       onReplaced: ({ isolation, isolate, cause }) => sink({ event: 'isolate.replaced', isolation, isolate, cause }),
@@ -134,51 +152,24 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   )
   const registry = makeRegistry(catalogue, handlers, { middleware, limits: defaultLimits(settings), isolator })
   const graceMs = milliseconds(settings.grace)
+  const drainMs = milliseconds(settings.drainTimeout)
   const { namespace, redisUrl } = settings
-  const keepCompletedMs = milliseconds(settings.keepCompleted)
-  const maxLoopBlockMs = settings.maxLoopBlock === 'none' ? undefined : milliseconds(settings.maxLoopBlock)
+  const startedAt = Date.now()
   let broker: Broker | undefined
-  let pools: readonly Pool[] = []
+  let steward: Steward | undefined
   let resources: OpenResources<R> | undefined
   let probes: Probes | undefined
   let loopWatch: LoopWatch | undefined
   let opening: Promise<Opened> | undefined
   let drained: Promise<DrainEnd> | undefined
+  /** Of every drain that was asked for, as long as there may be no pools yet. */
+  const asked: DrainLimits[] = []
   let closing: Promise<void> | undefined
   const ended = Promise.withResolvers<DrainEnd>()
 
-  const openPools = (values: R, tasks: Broker): readonly Pool[] =>
-    [...sizes].map(([queue, concurrency]) => {
-      const pool = makePool({
-        queue,
-        concurrency,
-        maxLeftovers: settings.maxLeftovers,
-        graceMs,
-        parent: options.parent,
-        feed: (work, fed) =>
-          openFeed({ queue, concurrency, namespace, redisUrl, keepCompletedMs, maxLoopBlockMs, log }, work, fed),
-        host: {
-          registry,
-          context,
-          clock: systemClock,
-          random: Math.random,
-          sink,
-          enqueue: (task) => tasks.enqueue(task),
-          sha256,
-          outputLimitBytes: settings.outputLimit,
-          process: process_,
-          resources: values,
-          logFor: (fields) => log.child(fields),
-        },
-      })
-      telemetry.watchPool(pool)
-      return pool
-    })
-
-  const notReady = (): string | undefined => {
-    if (pools.length === 0) return 'starting'
-    return pools.map((pool) => pool.notReady()).find((why) => why !== undefined)
-  }
+  const limitsOf = (mode: DrainMode, timeoutMs = drainMs): DrainLimits =>
+    drainLimits(mode, { drainMs: timeoutMs, graceMs })
+  const notReady = (): string | undefined => (keeper === undefined ? 'starting' : keeper.notReady())
 
   /** Once. What it opened is closed again when it fails, or when a drain has come meanwhile. */
   const open = async (): Promise<Opened> => {
@@ -214,36 +205,54 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
       intake: 'open',
       onExpired: (expired) => sink({ event: 'task.expired', ...expired }),
     })
-    pools = openPools(resources.values, broker)
-    return { url: probes.url, tasks: broker }
+    for (const why of cutGraces(catalogue, sizes, graceMs)) log.warn(why)
+    const process = process_
+    const common = { settings, registry, context, sink, process, log, parent: options.parent }
+    const make = poolMaker({ ...common, resources: resources.values, tasks: broker })
+    keeper = keepPools({ sizes, make, watch: telemetry.watchPool, log })
+    steward = openSteward({
+      fleet: openFleet({ namespace, redisUrl, log, queues: [...sizes.keys()] }),
+      clock: systemClock,
+      log,
+      keeper,
+      about: { process, host: hostname(), pid, version: VERSION, startedAt, drainTimeoutMs: drainMs, graceMs },
+      limitsOf,
+      endProcess: (mode, timeoutMs) => void drain({ mode, timeoutMs }),
+      ending: () => drained !== undefined,
+    })
+    return { url: probes.url, tasks: broker, keeper, steward }
   }
 
   /** Handlers use all this until they end, and probes tell of the drain until it is over. */
   const close = (): Promise<void> => {
-    closing ??= closeAll()
+    closing ??= Promise.race([closeAll(), sleep(CLOSING_MS - ACKNOWLEDGING_MS, undefined, { ref: false })])
     return closing
   }
   const closeAll = async (): Promise<void> => {
-    await isolator?.close()
+    await Promise.all([isolator?.close(), steward?.end()])
     await broker?.close()
-    await Promise.race([resources?.close(), sleep(CLOSING_MS, undefined, { ref: false })])
+    await Promise.race([resources?.close(), sleep(RESOURCES_MS, undefined, { ref: false })])
     await probes?.close()
     await loopWatch?.end()
   }
 
-  const drainOnce = async (how: DrainOptions): Promise<DrainEnd> => {
+  const drainOnce = async (): Promise<DrainEnd> => {
     // What is opening at this moment is closed with the rest; what hangs is left to the process's end.
     await Promise.race([opening?.catch(() => {}), sleep(CLOSING_MS, undefined, { ref: false })])
-    const limits = { drainMs: milliseconds(settings.drainTimeout), graceMs, ...how }
-    const reports = await Promise.all(pools.map((pool) => pool.drain(limits)))
+    // Each has the same reports: the pools' only drain, as the harshest says.
+    const [reports] = await Promise.all(asked.map((limits) => keeper?.end(limits)))
+    const end = drainEnd(reports ?? [])
+    tellDrainEnd(log, end)
     await close()
-    const abandoned = reports.flatMap((report) => report.abandoned)
-    for (const { id, task } of abandoned) log.error({ id, task }, 'abandoned: still running at the end of the drain')
-    return { abandoned }
+    return end
   }
-  const drain = (how: DrainOptions): Promise<DrainEnd> => {
-    drained ??= drainOnce(how)
-    drained.then(ended.resolve, () => {})
+  const drain = ({ mode = 'soft_timeout', timeoutMs, ...how }: DrainOptions): Promise<DrainEnd> => {
+    const limits = { ...limitsOf(mode, timeoutMs), ...how }
+    asked.push(limits)
+    if (drained === undefined) {
+      drained = drainOnce()
+      drained.then(ended.resolve, () => {})
+    } else void keeper?.end(limits)
     return drained
   }
 
@@ -259,19 +268,23 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     ended: ended.promise,
     ending: () => drained !== undefined,
     async start() {
-      const { url } = await begin()
-      await Promise.all(pools.map((pool) => pool.start()))
+      const { url, keeper, steward } = await begin()
+      await steward.begin()
+      await keeper.start()
       return { url }
     },
     async online(tasks) {
-      const sets = [...byQueue(tasks, sizes)]
-      const { url, tasks: broker } = await begin()
+      const sets = byQueue(tasks, sizes)
+      const { url, tasks: broker, keeper, steward } = await begin()
       log.info({ url }, 'working a given set of tasks')
-      const reports = await Promise.all(
-        sets.map(([queue, ids]) => pools.find((pool) => pool.queue === queue)?.online(ids, broker.settled)),
-      )
-      const { abandoned } = await drain({})
-      return { left: reports.flatMap((report) => report?.left ?? []), abandoned }
+      const reports = new Map<string, OnlineReport>()
+      await steward.begin()
+      await keeper.start((pool) => {
+        const ids = sets.get(pool.queue)
+        return ids && pool.online(ids, broker.settled).then((report) => reports.set(pool.queue, report))
+      })
+      const end = await drain({})
+      return { ...end, left: [...sets].flatMap(([queue, ids]) => reports.get(queue)?.left ?? ids) }
     },
     drain: (how = {}) => drain(how),
   }

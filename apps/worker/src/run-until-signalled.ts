@@ -5,8 +5,8 @@ import type { BullpenWorker } from './create-worker.ts'
 /**
  * `only`: works this set of tasks and ends, as a batch job does; otherwise until a signal comes.
  *
- * Resolves with the code to exit with. 0: all ended well. 1: tasks were abandoned, which others will recover, or some of the
- * given set have not ended; the log names each, and only an exit stops them. 70: an error escaped that belongs to no attempt,
+ * Resolves with the code to exit with. 0: all ended well. 1: tasks were abandoned, which others will recover, or have ended
+ * and that could not be written down, or some of the given set have not ended; the log names each, and only an exit stops them. 70: an error escaped that belongs to no attempt,
  * so that nobody knows what is broken; the process has drained at once, for its supervisor to start it again. Rejects when
  * the worker can't start.
  */
@@ -27,6 +27,8 @@ export async function runUntilSignalled(
     if (worker.escaped(err) !== 'unattributed') return
     worker.log.error({ err }, 'an error escaped that belongs to no attempt: draining at once')
     broken = true
+    // Of a drain that is under way, too.
+    if (draining || worker.ending()) void worker.drain({ broken })
     hurry.abort()
     resolve('escaped error')
   }
@@ -44,14 +46,13 @@ export async function runUntilSignalled(
   // A worker that has its set, or whose parent has closed, ends by itself.
   const signal = await Promise.race([told, worker.ended])
   if (typeof signal === 'string') worker.log.info({ signal }, 'draining')
-  const { abandoned } = await worker.drain({ hurry: hurry.signal, broken })
+  const { abandoned, unrecorded } = await worker.drain({ hurry: hurry.signal, broken })
   if (only !== undefined) await started
-  worker.log.info({ abandoned: abandoned.length }, 'drained')
   for (const id of left) worker.log.error({ id }, 'left: this task of the given set has not ended')
   process.off('SIGTERM', onSignal).off('SIGINT', onSignal)
   process.off('uncaughtException', onEscape).off('unhandledRejection', onEscape)
   if (broken) return 70
-  return abandoned.length === 0 && left.length === 0 ? 0 : 1
+  return abandoned.length === 0 && unrecorded.length === 0 && left.length === 0 ? 0 : 1
 }
 
 async function start(worker: BullpenWorker): Promise<void> {

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import {
   BullpenError,
   type Catalogue,
+  formatDuration,
   type Isolation,
   milliseconds,
   nearest,
@@ -26,15 +27,18 @@ export function poolSizes(catalogue: Catalogue, { pools }: WorkerSettings): Read
   return new Map(Object.entries(wanted).map(([queue, size]) => [queue, size === 0 ? availableParallelism() * 2 : size]))
 }
 
-/** Made only where a task asks for it. Of each kind, as many as its tasks can run at once: none of them waits for one. */
+/**
+ * Made only where a task asks for it. Of each kind, as many as its tasks can run at once: none of them waits for one.
+ * `sizeOf`: of a queue's pool at the moment; 0 where there is none.
+ */
 export function isolatorFor(
   { definitions }: Catalogue,
-  sizes: ReadonlyMap<string, number>,
+  sizeOf: (queue: string) => number,
   open: (most: (kind: Isolation) => number) => Isolator,
 ): Isolator | undefined {
   const most = (kind: Isolation): number => {
     const queues = new Set(definitions.filter(({ isolation }) => isolation === kind).map(({ queue }) => queue))
-    const sum = [...queues].reduce((total, queue) => total + (sizes.get(queue) ?? 0), 0)
+    const sum = [...queues].reduce((total, queue) => total + sizeOf(queue), 0)
     return Math.max(1, sum)
   }
   return definitions.every(({ isolation }) => isolation === 'inline') ? undefined : open(most)
@@ -65,4 +69,19 @@ export function byQueue(tasks: readonly TaskId[], sizes: ReadonlyMap<string, num
     found.set(queue, [...(found.get(queue) ?? []), id])
   }
   return found
+}
+
+/** At a drain nobody has more than the process's grace. Definitions that ask for more, in words for the log. */
+export function cutGraces(
+  { definitions }: Catalogue,
+  sizes: ReadonlyMap<string, number>,
+  graceMs: number,
+): readonly string[] {
+  return definitions.flatMap(({ name, queue, graceMs: own }) => {
+    if (!sizes.has(queue) || own === undefined || (own !== 'none' && own <= graceMs)) return []
+    const asked = own === 'none' ? 'has no end' : `is ${formatDuration(own)}`
+    return [
+      `the grace of ${name} ${asked}; at a drain it is ${formatDuration(graceMs)}, the process's own (BULLPEN_WORKER_GRACE)`,
+    ]
+  })
 }

@@ -22,8 +22,8 @@ function run(file: string, args: readonly string[] = [], env: Readonly<Record<st
   return { child, exited, output: () => output }
 }
 
-async function slowQueue() {
-  const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
+async function slowQueue(redisUrl = inject('redisUrl')) {
+  const namespace = `t-${randomUUID().slice(0, 12)}`
   const broker = openBroker({ redisUrl, namespace, queues: slowTasks.queues, sizeLimit: 10_000, log: silent })
   onTestFinished(async () => {
     await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
@@ -50,6 +50,16 @@ async function slowQueue() {
   }
 }
 
+/** The line that a process logs when it has drained. */
+function report(worker: ReturnType<typeof run>): Record<string, unknown> {
+  const lines = worker
+    .output()
+    .split('\n')
+    .filter((line) => line.includes('"msg":"drained"'))
+  if (lines.length !== 1) throw new Error(`there are ${lines.length} reports`)
+  return JSON.parse(lines[0] ?? '')
+}
+
 describe('a worker process', () => {
   it('that is told to end finishes what it can, and exits with 0', async () => {
     const { start, enqueue, active, settled } = await slowQueue()
@@ -59,6 +69,39 @@ describe('a worker process', () => {
     worker.child.kill('SIGTERM')
     expect(await worker.exited).toBe(0)
     expect((await settled(id))?.status).toBe('completed')
+    expect(report(worker)).toMatchObject({ finished: 1, handedBack: 0, failed: 0, abandoned: 0, unrecorded: 0 })
+  })
+
+  it('tells at its end, in one line, what became of its tasks, and how long the last one ran', async () => {
+    const { start, enqueue, active } = await slowQueue()
+    const worker = await start()
+    await Promise.all([
+      enqueue('slow.deaf', 200).then(active),
+      enqueue('slow.listening', 30_000).then(active),
+      enqueue('slow.short', 30_000).then(active),
+    ])
+    worker.child.kill('SIGTERM')
+    expect(await worker.exited).toBe(1)
+    expect(report(worker)).toMatchObject({ finished: 1, handedBack: 1, failed: 0, abandoned: 1, unrecorded: 0 })
+    expect(report(worker)['longestMs']).toBeGreaterThan(1_000)
+  })
+
+  it('names an end that could not be written down, since Redis is away, and exits with 1', async () => {
+    const redis = await privateRedis()
+    await redis.start()
+    const { start, enqueue, active } = await slowQueue(redis.url)
+    const worker = await start()
+    const id = await enqueue('slow.deaf', 300)
+    await active(id)
+    worker.child.kill('SIGTERM')
+    await eventually(() => worker.output().includes('draining'))
+    await redis.crash()
+    const began = performance.now()
+    expect(await worker.exited).toBe(1)
+    expect(performance.now() - began).toBeLessThan(3_500)
+    expect(worker.output()).toMatch(new RegExp(`"id":"${id}".*unrecorded`))
+    expect(report(worker)).toMatchObject({ finished: 1, abandoned: 0, unrecorded: 1 })
+    await redis.start()
   })
 
   it('hands back what listens and can not finish: no attempt used, and another process starts it', async () => {

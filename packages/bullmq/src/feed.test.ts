@@ -1,6 +1,7 @@
 // Tests the feed: what is refused, and fetching that fails.
 import type { TakenTask, Work } from '@bullpen/engine'
 import { eventually } from '@bullpen/testkit'
+import { privateRedis } from '@bullpen/testkit/internal'
 import { Worker } from 'bullmq'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { openFeed } from './feed.ts'
@@ -53,6 +54,31 @@ describe('fetching that fails', () => {
     expect((await settled(id))?.output).toEqual({ n: 6 })
     expect(events).toContainEqual({ event: 'workers.restarted', queue: 'rig', workers: 4, afterMs: 500 })
     await eventually(() => pool.workers().every(({ state }) => state === 'IDLE'))
-    expect(await drain()).toEqual([{ queue: 'rig', abandoned: [] }])
+    expect(await drain()).toMatchObject([{ queue: 'rig', abandoned: [] }])
+  })
+})
+
+describe('an end that can not be written down', () => {
+  it('since Redis is away at the end of the drain, is named', async () => {
+    const redis = await privateRedis()
+    await redis.start()
+    const over = Promise.withResolvers<{ n: number }>()
+    const entered = Promise.withResolvers<void>()
+    const { enqueue, startPool } = await rig({
+      redisUrl: redis.url,
+      handle: () => {
+        entered.resolve()
+        return over.promise
+      },
+    })
+    const id = await enqueue(short)
+    const pool = await startPool()
+    await entered.promise
+    await redis.crash()
+    const drained = pool.drain({ drainMs: 300, graceMs: 100 })
+    over.resolve({ n: 1 })
+    expect(await drained).toMatchObject({ finished: 1, abandoned: [], unrecorded: [{ id, task: 'rig.short' }] })
+    expect(pool.state()).toBe('TERMINATE_TIMEOUT')
+    await redis.start()
   })
 })

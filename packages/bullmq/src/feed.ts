@@ -134,6 +134,8 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
       if (worker === undefined) return
       if (to === 0) void worker.pause(true)
       else {
+        // BullMQ looks at a greater one only when a task ends, unless it is woken.
+        if (to > worker.concurrency && worker.isRunning()) void worker.pause(true)
         worker.concurrency = to
         if (worker.isPaused()) void worker.resume()
       }
@@ -142,6 +144,7 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
       stopped()
       await opened?.worker.close()
     },
+    held: () => [...(opened?.worker.held ?? [])].map(({ id = '', name }) => ({ id, task: name })),
     close,
   }
 }

@@ -18,7 +18,7 @@ describe('goapp 3: a group that waits for drained tasks', () => {
     await eventually(() => entered === 1)
     const patience = new AbortController()
     const group = Promise.all(ids.map((id) => broker.settled(id, patience.signal)))
-    expect(await drain(50, 2_000)).toEqual([{ queue: 'rig', abandoned: [] }])
+    expect(await drain(50, 2_000)).toMatchObject([{ queue: 'rig', abandoned: [] }])
     expect(pool.state()).toBe('SHUTDOWN')
     patience.abort()
     const records = await group

@@ -17,6 +17,7 @@ function crewOf(size: number) {
 function interruption() {
   const told: string[] = []
   const run: Interruption = {
+    endsBy: undefined,
     close: (reason, graceMs) => told.push(`close ${reason} ${graceMs}`),
     stop: (reason) => told.push(`stop ${reason}`),
     rang: () => {},

@@ -17,23 +17,29 @@ const ENDING: readonly WorkerState[] = [
 ] satisfies readonly (Terminating | 'TERMINATED')[]
 
 export class Crew {
-  readonly #workers: readonly Worker[]
+  #workers: readonly Worker[] = []
   /** The last one to have become idle is the next to work. */
   readonly #idle: Worker[] = []
   readonly #leftovers = new Set<Interruption>()
   readonly #onLeftovers: (count: number) => void
+  readonly #clock: Clock
   #whenIdle: (() => void)[] = []
   #busy = 0
+  /** How many there have ever been. */
+  #numbered = 0
+  /** What brings tasks is there. */
+  #begun = false
 
   /** `onLeftovers` hears how many handlers go on after their attempt has ended, whenever that number changes. */
   constructor(size: number, clock: Clock, onLeftovers: (count: number) => void) {
-    this.#workers = Array.from({ length: size }, (_, i) => new Worker(i + 1, clock))
+    this.#clock = clock
     this.#onLeftovers = onLeftovers
+    this.#grow(size)
   }
 
   /** Workers that are not told to end. */
   get size(): number {
-    return this.#workers.filter(({ state }) => !ENDING.includes(state)).length
+    return this.#lasting().length
   }
 
   get busy(): number {
@@ -58,13 +64,14 @@ export class Crew {
     return this.#workers.map((worker) => worker.status())
   }
 
-  /** What runs now. */
-  tasks(): readonly TakenTask[] {
-    return this.#workers.flatMap(({ task }) => (task === undefined ? [] : [task]))
+  /** What runs now: its attempt has not ended. */
+  running(): readonly TakenTask[] {
+    return this.#workers.flatMap(({ task, concluded }) => (task === undefined || concluded ? [] : [task]))
   }
 
   /** All workers become idle: at the start, and after {@link failed}. Returns how many had failed. */
   begin(): number {
+    this.#begun = true
     const failed = this.#workers.filter(({ state }) => state === 'RECOVER_ERR').length
     for (const worker of this.#workers) {
       if (worker.state !== 'NEW' && worker.state !== 'RECOVER_ERR') continue
@@ -76,6 +83,7 @@ export class Crew {
 
   /** What brings tasks has failed: idle workers can't go on until it is there again. */
   failed(): void {
+    this.#begun = false
     for (const worker of this.#idle.splice(0)) worker.moveTo('RECOVER_ERR')
   }
 
@@ -91,6 +99,7 @@ export class Crew {
 
   release(worker: Worker): void {
     worker.task = undefined
+    worker.concluded = false
     this.#busy--
     if (worker.state === 'WORKING') {
       worker.moveTo('IDLE')
@@ -114,12 +123,30 @@ export class Crew {
     for (const worker of this.#workers) this.#end(worker, state)
   }
 
+  /** As `end`, of those that have a task: the others wait for one that is on its way. */
+  endAtWork(state: Terminating): void {
+    for (const worker of this.#workers) if (worker.task !== undefined) this.#end(worker, state)
+  }
+
+  /** So many that are not told to end. Those that are too many end, idle ones first; those that have ended are forgotten. */
+  resize(size: number): void {
+    const lasting = this.#lasting()
+    const byTurn = lasting.toSorted(
+      (a, b) => Number(a.task !== undefined) - Number(b.task !== undefined) || b.number - a.number,
+    )
+    for (const worker of byTurn.slice(0, Math.max(0, lasting.length - size))) {
+      this.#end(worker, 'TERMINATING_STOP_SIGNAL')
+    }
+    this.#workers = this.#workers.filter(({ state }) => state !== 'TERMINATED')
+    this.#grow(size - lasting.length)
+  }
+
   /**
    * Stops one worker: `wait` lets its task end first, `hard` stops it, and it is handed back. False: there is no such
    * worker, or it is ending already.
    */
   stop(number: number, how: 'wait' | 'hard'): boolean {
-    const worker = this.#workers[number - 1]
+    const worker = this.#workers.find((each) => each.number === number)
     if (worker === undefined || worker.state === 'TERMINATED') return false
     const ended = this.#end(worker, 'TERMINATING_STOP_SIGNAL')
     if (how === 'hard') worker.interruption?.stop('worker_stopped')
@@ -143,6 +170,16 @@ export class Crew {
   /** Closes the context of every long attempt, with at most so much grace. */
   closeAll(reason: CloseReason, graceMs: number): void {
     for (const { interruption } of this.#workers) interruption?.close(reason, graceMs)
+  }
+
+  #lasting(): readonly Worker[] {
+    return this.#workers.filter(({ state }) => !ENDING.includes(state))
+  }
+
+  #grow(by: number): void {
+    const more = Array.from({ length: Math.max(0, by) }, () => new Worker(++this.#numbered, this.#clock))
+    this.#workers = [...this.#workers, ...more]
+    if (this.#begun) this.begin()
   }
 
   #end(worker: Worker, state: Terminating): boolean {

@@ -1,5 +1,6 @@
 // The port to what brings a pool its tasks, and carries out what is decided about them.
 
+import type { NamedTask } from './drain-report.ts'
 import type { TakenTask } from './ports.ts'
 import type { Conclusion } from './runner.ts'
 
@@ -24,6 +25,8 @@ export interface Feed {
   missing(): string | undefined
   /** Fetches nothing more. Resolves when all that was taken has ended and is acknowledged; that may be never. */
   stop(): Promise<void>
+  /** Taken, and the store has not confirmed yet what became of them. */
+  held(): readonly NamedTask[]
   /** Lets go of the store at once. */
   close(): void
 }

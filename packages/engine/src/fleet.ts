@@ -90,6 +90,8 @@ export interface Told {
   readonly commands: readonly Command[]
   /** By queue, of its own queues. */
   readonly switches: ReadonlyMap<string, QueueSwitches>
+  /** The store's clock as it answered, in ms since 1970: the process learns from it how far its own is off. */
+  readonly now?: number | undefined
 }
 
 /**

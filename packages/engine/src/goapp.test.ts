@@ -49,7 +49,7 @@ describe('goapp 2: a drain', () => {
     const drained = pool.drain({ drainMs: 60_000, graceMs: GRACE_MS })
     const rest = [give(), give(), give()]
     calls[0]?.finish()
-    expect(await drained).toEqual({ queue: 'rig', abandoned: [] })
+    expect(await drained).toMatchObject({ queue: 'rig', abandoned: [] })
     expect(first.conclusion?.verdict.kind).toBe('completed')
     expect(rest.map(({ refused }) => refused)).toEqual([true, true, true])
     expect(poolStates(rig)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', 'SHUTDOWN'])

@@ -6,6 +6,7 @@ export { ATTEMPT_TRANSITIONS } from './attempt-machine.ts'
 export { clockFrom } from './clock.ts'
 // Pools
 export type { LocalCancel } from './crew.ts'
+export type { DrainReport, NamedTask } from './drain-report.ts'
 // Running attempts
 export { type AsyncContext, chargeEscape, type EscapeFate } from './escapes.ts'
 export type { Feed, Work } from './feed.ts'
@@ -33,16 +34,9 @@ export { DEFAULT_LIMITS, type Limits } from './limits.ts'
 export type { Middleware } from './middleware.ts'
 export { newTask, type Origin } from './new-task.ts'
 export { declared, type Outcome, outcomeOfThrow } from './outcome.ts'
-export {
-  type DrainLimits,
-  type DrainReport,
-  type FedPool,
-  makePool,
-  type OnlineReport,
-  type Pool,
-  type PoolOptions,
-} from './pool.ts'
+export { makePool } from './pool.ts'
 export { POOL_TRANSITIONS } from './pool-machine.ts'
+export type { FedPool, OnlineReport, Pool, PoolOptions } from './pool-types.ts'
 // Ports
 export type { Broker, Clock, EventSink, ListQuery, NewTask, Page, Random, TakenTask, Timer } from './ports.ts'
 export { type Reading, readTask } from './reading.ts'
@@ -67,6 +61,8 @@ export { DEATHS_AT_MOST, endWithoutStart, HISTORY_LENGTH, statusOfDelayed, statu
 // State machines
 export { assertTransition, type Transitions } from './state-machine.ts'
 export { storedEnvelope } from './stored-envelope.ts'
+// Drains
+export { type DrainLimits, drainLimits } from './urgency.ts'
 export type { Verdict } from './verdict.ts'
 export { type CloseReason, Worker, type WorkerStatus } from './worker.ts'
 export { WORKER_TRANSITIONS } from './worker-machine.ts'

@@ -1,5 +1,5 @@
 // The reference model of a pool: its workers, tasks and drain, written down a second time and without a single promise.
-import type { PoolState, WorkerState } from '@bullpen/contract'
+import type { DrainMode, PoolState, WorkerState } from '@bullpen/contract'
 import { GRACE_MS, TIMEOUT_MS } from './pool.fixture.ts'
 import {
   type ExpectedEnd,
@@ -21,35 +21,47 @@ interface ModelTask {
 }
 
 interface ModelWorker {
+  readonly number: number
   state: WorkerState
   task: ModelTask | undefined
 }
 
 const FIRST_RESTART_MS = 500
 const LAST_RESTART_MS = 30_000
+/** From the gentlest; a worker that ends so may only be told something harsher. */
+const WAYS = ['TERMINATING_TASK_CH_CLOSED', 'TERMINATING_STOP_SIGNAL', 'TERMINATING_PARENT_CTX_CLOSED']
 /** What a drain waits for its workers beyond their grace, and then for the feed. */
 const BEYOND_MS = 250
 
 export class PoolModel {
   now = 0
   state: PoolState = 'BG_RUNNING'
-  readonly workers: ModelWorker[]
+  paused = false
+  workers: ModelWorker[] = []
   /** Every task that was given, or 'refused'. */
   readonly given: (ModelTask | 'refused')[] = []
   leftovers = 0
   late = 0
-  #idle: ModelWorker[]
+  /** What its drain has done so far. */
+  readonly drained = { finished: 0, handedBack: 0, failed: 0, abandoned: 0, longestMs: 0 }
+  #idle: ModelWorker[] = []
+  #numbered = 0
   readonly #maxLeftovers: number
   #feed: { readonly upSince: number } | { readonly restartAt: number } = { upSince: 0 }
   #failures = 0
   #broken = false
   #drain:
-    | { deadlineAt: number; signalledAt: number | undefined; by: 'drain' | 'parent_closed'; readonly graceMs: number }
+    | {
+        readonly beganAt: number
+        light: boolean
+        deadlineAt: number
+        signalledAt: number | undefined
+        readonly by: 'drain' | 'parent_closed'
+      }
     | undefined
 
   constructor(size: number, maxLeftovers: number) {
-    this.workers = Array.from({ length: size }, () => ({ state: 'IDLE', task: undefined }))
-    this.#idle = [...this.workers]
+    this.#grow(size)
     this.#maxLeftovers = maxLeftovers
   }
 
@@ -77,15 +89,20 @@ export class PoolModel {
     return this.runs && !this.full && this.size > 0
   }
 
+  get #starts(): boolean {
+    return (this.runs || (this.state === 'SHUTTING_DOWN' && this.#drain?.light === true)) && !this.paused && !this.full
+  }
+
   /** `to`: the index of the worker that the pool gave it to. */
   give(kind: ModelTask['kind'], to: number): void {
     const chosen = this.#idle.find((idle) => idle === this.workers[to])
-    const takes = this.runs && !this.full && this.#idle.length > 0
+    const takes = this.#starts && this.#idle.length > 0
     if (takes && chosen === undefined) throw new Error('no idle worker took the task, and there was one')
     const worker = takes ? chosen : undefined
     this.#idle = this.#idle.filter((idle) => idle !== worker)
     if (worker === undefined) {
       this.given.push('refused')
+      if (this.state === 'SHUTTING_DOWN') this.drained.handedBack++
       return
     }
     const task = {
@@ -139,7 +156,7 @@ export class PoolModel {
 
   /** False: a typed error. */
   stopWorker(number: number, how: 'wait' | 'hard'): boolean {
-    const worker = this.workers[number - 1]
+    const worker = this.workers.find((each) => each.number === number)
     if (worker === undefined || worker.state === 'TERMINATED') return false
     const ending = worker.state.startsWith('TERMINATING')
     this.#terminate(worker, 'TERMINATING_STOP_SIGNAL')
@@ -155,14 +172,32 @@ export class PoolModel {
     for (const worker of this.#idle.splice(0)) worker.state = 'RECOVER_ERR'
   }
 
-  drain(drainMs: number, broken: boolean): void {
-    this.#begin(drainMs, 'drain', broken)
+  /** False: a typed error. */
+  pause(paused: boolean): boolean {
+    if (this.runs) this.paused = paused
+    return this.runs
+  }
+
+  /** False: a typed error. */
+  resize(size: number): boolean {
+    if (!this.runs) return false
+    const lasting = this.workers.filter(({ state }) => !state.startsWith('TERMINAT')).reverse()
+    const inTurn = [...lasting.filter(({ task }) => !task), ...lasting.filter(({ task }) => task)]
+    for (const worker of inTurn.slice(0, Math.max(0, lasting.length - size))) {
+      this.#terminate(worker, 'TERMINATING_STOP_SIGNAL')
+    }
+    this.workers = this.workers.filter(({ state }) => state !== 'TERMINATED')
+    this.#grow(size - lasting.length)
+    return true
+  }
+
+  drain(mode: DrainMode, ms: number, broken: boolean): void {
+    const drainMs = { light: Number.POSITIVE_INFINITY, soft: Number.POSITIVE_INFINITY, soft_timeout: ms, hard: 0 }[mode]
+    this.#press(mode === 'light', drainMs, 'drain', broken)
   }
 
   parentCloses(): void {
-    if (this.#drain === undefined) this.#begin(0, 'parent_closed', false)
-    else this.#drain.deadlineAt = Math.min(this.#drain.deadlineAt, this.now)
-    this.#happens()
+    this.#press(false, 0, 'parent_closed', false)
   }
 
   /** To the end of `ms`, one moment after the other. */
@@ -176,14 +211,37 @@ export class PoolModel {
     this.now = until
   }
 
-  #begin(drainMs: number, by: 'drain' | 'parent_closed', broken: boolean): void {
-    if (this.#drain !== undefined) return
-    this.state = 'SHUTTING_DOWN'
-    this.#broken = broken
-    this.#drain = { deadlineAt: this.now + drainMs, signalledAt: undefined, by, graceMs: GRACE_MS }
-    const ending = by === 'drain' ? 'TERMINATING_STOP_SIGNAL' : 'TERMINATING_PARENT_CTX_CLOSED'
-    for (const worker of this.workers) this.#terminate(worker, ending)
+  #press(light: boolean, drainMs: number, by: 'drain' | 'parent_closed', broken: boolean): void {
+    const began = this.#drain === undefined
+    this.#drain ??= {
+      beganAt: this.now,
+      light: true,
+      deadlineAt: Number.POSITIVE_INFINITY,
+      signalledAt: undefined,
+      by,
+    }
+    if (began) this.state = 'SHUTTING_DOWN'
+    if (this.state !== 'SHUTTING_DOWN') return
+    this.#broken ||= broken
+    this.#drain.light &&= light
+    this.#drain.deadlineAt = Math.min(this.#drain.deadlineAt, this.now + drainMs)
+    for (const worker of this.workers) {
+      if (!this.#drain.light) {
+        const byParent = began && by === 'parent_closed'
+        this.#terminate(worker, byParent ? 'TERMINATING_PARENT_CTX_CLOSED' : 'TERMINATING_STOP_SIGNAL')
+      } else if (began && worker.task !== undefined) this.#terminate(worker, 'TERMINATING_TASK_CH_CLOSED')
+    }
     this.#happens()
+  }
+
+  #grow(by: number): void {
+    const up = 'upSince' in this.#feed
+    const more = Array.from(
+      { length: Math.max(0, by) },
+      (): ModelWorker => ({ number: ++this.#numbered, state: up ? 'IDLE' : 'NEW', task: undefined }),
+    )
+    this.workers.push(...more)
+    if (up) this.#idle.push(...more)
   }
 
   /** The next moment at which something is due by itself. */
@@ -191,8 +249,8 @@ export class PoolModel {
     const dues = this.tasks.filter(({ end }) => end === undefined).map((task) => this.#due(task))
     if ('restartAt' in this.#feed && this.runs) dues.push(this.#feed.restartAt)
     if (this.#drain !== undefined && this.state === 'SHUTTING_DOWN') {
-      const { signalledAt, deadlineAt, graceMs } = this.#drain
-      dues.push(signalledAt === undefined ? deadlineAt : signalledAt + graceMs + 2 * BEYOND_MS)
+      const { signalledAt, deadlineAt } = this.#drain
+      dues.push(signalledAt === undefined ? deadlineAt : signalledAt + GRACE_MS + 2 * BEYOND_MS)
     }
     return Math.min(...dues.filter((at) => at > this.now), Number.POSITIVE_INFINITY)
   }
@@ -214,7 +272,7 @@ export class PoolModel {
     }
     if ('restartAt' in this.#feed && this.runs && this.#feed.restartAt <= this.now) {
       this.#feed = { upSince: this.now }
-      for (const worker of this.workers.filter(({ state }) => state === 'RECOVER_ERR')) {
+      for (const worker of this.workers.filter(({ state }) => state === 'RECOVER_ERR' || state === 'NEW')) {
         worker.state = 'IDLE'
         this.#idle.push(worker)
       }
@@ -224,18 +282,23 @@ export class PoolModel {
 
   #drainOn(): void {
     if (this.#drain === undefined || this.state !== 'SHUTTING_DOWN') return
-    const { deadlineAt, signalledAt, by, graceMs } = this.#drain
+    const { beganAt, deadlineAt, signalledAt, by } = this.#drain
     if (this.busy > 0 && signalledAt === undefined && deadlineAt <= this.now) {
       this.#drain.signalledAt = this.now
       for (const worker of this.workers) this.#terminate(worker, 'TERMINATING_PARENT_CTX_CLOSED')
-      for (const { task } of this.workers) if (task !== undefined) this.interrupt(task, by, graceMs)
+      for (const { task } of this.workers) if (task !== undefined) this.interrupt(task, by)
     }
-    const over = signalledAt !== undefined && this.now >= signalledAt + graceMs + 2 * BEYOND_MS
-    if (this.busy === 0 || over) this.state = this.#broken ? 'RECOVER_ERR' : over ? 'TERMINATE_TIMEOUT' : 'SHUTDOWN'
+    const over = signalledAt !== undefined && this.now >= signalledAt + GRACE_MS + 2 * BEYOND_MS
+    if (this.busy > 0 && !over) return
+    for (const worker of this.workers) this.#terminate(worker, 'TERMINATING_TASK_CH_CLOSED')
+    this.state = this.#broken ? 'RECOVER_ERR' : over ? 'TERMINATE_TIMEOUT' : 'SHUTDOWN'
+    this.drained.abandoned = this.busy
+    if (over) this.drained.longestMs = this.now - beganAt
   }
 
   #end(task: ModelTask, end: ExpectedEnd): void {
     task.end = end
+    if (this.#drain !== undefined && this.state === 'SHUTTING_DOWN') this.#count(end, this.now - this.#drain.beganAt)
     const { worker } = task
     worker.task = undefined
     if (worker.state === 'WORKING') {
@@ -245,9 +308,14 @@ export class PoolModel {
     this.#drainOn()
   }
 
+  #count({ verdict }: ExpectedEnd, longestMs: number): void {
+    this.drained.longestMs = longestMs
+    if (verdict === 'handed_back') this.drained.handedBack++
+    else if (verdict !== 'lost') this.drained.finished++
+  }
+
   #terminate(worker: ModelWorker, how: WorkerState): void {
-    const ways = ['TERMINATING_STOP_SIGNAL', 'TERMINATING_PARENT_CTX_CLOSED']
-    if (worker.state === 'TERMINATED' || ways.indexOf(worker.state) >= ways.indexOf(how)) return
+    if (worker.state === 'TERMINATED' || WAYS.indexOf(worker.state) >= WAYS.indexOf(how)) return
     worker.state = worker.task === undefined ? 'TERMINATED' : how
     this.#idle = this.#idle.filter((idle) => idle !== worker)
   }

@@ -16,7 +16,8 @@ import { chargeEscape, type EscapeFate } from './escapes.ts'
 import type { Feed, Work } from './feed.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
 import { sha256 } from './node/index.ts'
-import { type FedPool, makePool, type PoolOptions } from './pool.ts'
+import { makePool } from './pool.ts'
+import type { FedPool, PoolOptions } from './pool-types.ts'
 import type { NewTask, TakenTask } from './ports.ts'
 import { makeRegistry } from './registry.ts'
 import { type Conclusion, type RunnerHost, runAttempt } from './runner.ts'
@@ -176,10 +177,13 @@ export class FakeFeed implements Feed {
   opening = async (): Promise<void> => {}
   /** What stopping waits for, before the tasks. */
   stopping = async (): Promise<void> => {}
+  /** What writing an end down waits for. */
+  writing = (): void | Promise<void> => {}
   readonly work: Work
   readonly pool: FedPool
   #run = Promise.withResolvers<void>()
   readonly #given = new Set<Promise<void>>()
+  readonly #held = new Set<TakenTask>()
 
   constructor(work: Work, pool: FedPool) {
     this.work = work
@@ -214,7 +218,12 @@ export class FakeFeed implements Feed {
     this.stops++
     this.#run.resolve()
     await this.stopping()
-    await Promise.all(this.#given)
+    // A fetch that was under way may bring more.
+    while (this.#given.size > 0) await Promise.all(this.#given)
+  }
+
+  held() {
+    return [...this.#held]
   }
 
   close(): void {
@@ -228,6 +237,7 @@ export class FakeFeed implements Feed {
       (conclusion) => {
         if (given.conclusion !== undefined) throw new Error(`${task.id} ended twice`)
         given.conclusion = conclusion
+        return this.writing()
       },
       () => {
         given.refused = true
@@ -235,7 +245,11 @@ export class FakeFeed implements Feed {
     )
     const { settled } = given
     this.#given.add(settled)
-    void settled.then(() => this.#given.delete(settled))
+    this.#held.add(task)
+    void settled.then(() => {
+      this.#given.delete(settled)
+      this.#held.delete(task)
+    })
     return given
   }
 }

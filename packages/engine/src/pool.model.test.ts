@@ -1,11 +1,12 @@
 // Random lives of a pool on a fake feed, beside its reference model: compared after every single step.
-import { rateLimited, TaskError } from '@bullpen/contract'
+import { DRAIN_MODES, type DrainMode, rateLimited, TaskError } from '@bullpen/contract'
 import { amount } from '@bullpen/testkit/internal'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { type Given, GRACE_MS, poolRig, poolStates } from './pool.fixture.ts'
 import { PoolModel } from './pool-model.fixture.ts'
 import { LEAVINGS, type Leaving } from './reference.fixture.ts'
+import { drainLimits } from './urgency.ts'
 
 const SIZE = 3
 const MAX_LEFTOVERS = 1
@@ -17,7 +18,9 @@ type Step =
   | { readonly do: 'escape' | 'cancel' | 'lose lock'; readonly task: number }
   | { readonly do: 'advance'; readonly ms: number }
   | { readonly do: 'stop worker'; readonly worker: number; readonly how: 'wait' | 'hard' }
-  | { readonly do: 'drain'; readonly ms: number; readonly broken: boolean }
+  | { readonly do: 'drain'; readonly mode: DrainMode; readonly ms: number; readonly broken: boolean }
+  | { readonly do: 'resize'; readonly size: number }
+  | { readonly do: 'pause' | 'resume' }
   | { readonly do: 'close parent' | 'fail feed' }
 
 const task = fc.nat({ max: 20 })
@@ -46,13 +49,23 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       do: fc.constant('stop worker' as const),
-      worker: fc.integer({ min: 0, max: SIZE + 1 }),
+      worker: fc.integer({ min: 0, max: 2 * SIZE }),
       how: fc.constantFrom('wait', 'hard'),
     }),
   },
   {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('resize' as const), size: fc.integer({ min: 1, max: 2 * SIZE }) }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('pause' as const, 'resume' as const) }) },
+  {
     weight: 1,
-    arbitrary: fc.record({ do: fc.constant('drain' as const), ms: fc.constantFrom(0, 60, 400), broken: fc.boolean() }),
+    arbitrary: fc.record({
+      do: fc.constant('drain' as const),
+      mode: fc.constantFrom(...DRAIN_MODES),
+      ms: fc.constantFrom(0, 60, 400),
+      broken: fc.boolean(),
+    }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('close parent', 'fail feed') }) },
 )
@@ -69,6 +82,11 @@ function poolAndModel() {
     return pool.workers().findIndex(({ state }, at) => state === 'WORKING' && model.workers[at]?.state === 'IDLE')
   }
 
+  function obeys(may: boolean, act: () => void): void {
+    if (may) act()
+    else expect(act).toThrow(expect.objectContaining({ code: 'wrong_state' }))
+  }
+
   async function take(each: Step): Promise<void> {
     switch (each.do) {
       case 'give':
@@ -79,15 +97,21 @@ function poolAndModel() {
         await clock.advance(each.ms)
         model.advance(each.ms)
         return
-      case 'stop worker': {
-        const stop = () => pool.stopWorker(each.worker, each.how)
-        if (model.stopWorker(each.worker, each.how)) stop()
-        else expect(stop).toThrow(expect.objectContaining({ code: 'wrong_state' }))
+      case 'stop worker':
+        obeys(model.stopWorker(each.worker, each.how), () => pool.stopWorker(each.worker, each.how))
         return
-      }
+      case 'resize':
+        obeys(model.resize(each.size), () => pool.resize(each.size))
+        return
+      case 'pause':
+        obeys(model.pause(true), pool.pause)
+        return
+      case 'resume':
+        obeys(model.pause(false), pool.resume)
+        return
       case 'drain':
-        void pool.drain({ drainMs: each.ms, graceMs: GRACE_MS, broken: each.broken })
-        model.drain(each.ms, each.broken)
+        void pool.drain({ ...drainLimits(each.mode, { drainMs: each.ms, graceMs: GRACE_MS }), broken: each.broken })
+        model.drain(each.mode, each.ms, each.broken)
         return
       case 'close parent':
         parent.abort()
@@ -124,7 +148,10 @@ function poolAndModel() {
   function compare(): void {
     expect({
       state: pool.state(),
-      workers: pool.workers().map(({ state, task }) => `${state} ${task === undefined ? '' : 'task'}`),
+      paused: pool.status().paused,
+      workers: pool
+        .workers()
+        .map(({ worker, state, task }) => `${worker} ${state} ${task === undefined ? '' : 'task'}`),
       busy: pool.busy(),
       size: pool.size(),
       leftovers: pool.leftovers(),
@@ -136,7 +163,8 @@ function poolAndModel() {
       late: rig.named('attempt.late').length,
     }).toEqual({
       state: model.state,
-      workers: model.workers.map(({ state, task }) => `${state} ${task === undefined ? '' : 'task'}`),
+      paused: model.paused,
+      workers: model.workers.map(({ number, state, task }) => `${number} ${state} ${task === undefined ? '' : 'task'}`),
       busy: model.busy,
       size: model.size,
       leftovers: model.leftovers,
@@ -147,7 +175,7 @@ function poolAndModel() {
       }),
       late: model.late,
     })
-    if (model.runs) expect(feed.size).toBe(model.full ? 0 : model.size)
+    if (model.runs) expect(feed.size).toBe(model.full || model.paused ? 0 : model.size)
   }
   return { ...rig, given, model, take, compare }
 }
@@ -170,9 +198,11 @@ async function settles(life: ReturnType<typeof poolAndModel>): Promise<void> {
   compare()
   expect([pool.busy(), pool.leftovers()]).toEqual([0, 0])
   if (model.runs) expect(pool.workers().filter(({ state }) => state === 'IDLE')).toHaveLength(pool.size())
-  await take({ do: 'drain', ms: 0, broken: false })
+  await take({ do: 'drain', mode: 'hard', ms: 0, broken: false })
   await take({ do: 'advance', ms: 2_000 })
   compare()
+  const { abandoned, ...report } = await pool.drain({ drainMs: 0, graceMs: GRACE_MS })
+  expect({ ...report, abandoned: abandoned.length }).toEqual({ queue: 'rig', unrecorded: [], ...model.drained })
   expect(pool.workers().every(({ state }) => state === 'TERMINATED')).toBe(true)
   expect(named('attempt.started')).toHaveLength(given.filter(({ refused }) => !refused).length)
   expect(named('attempt.ended')).toHaveLength(named('attempt.started').length)

@@ -134,7 +134,7 @@ describe('a drain', () => {
     expect(calls[0]?.context.poolSignal.aborted).toBe(true)
     expect([states().sort(), feed.closed]).toEqual([['TERMINATED', 'TERMINATING_PARENT_CTX_CLOSED'], false])
     await clock.advance(GRACE_MS)
-    expect(await drained).toEqual({ queue: 'rig', abandoned: [] })
+    expect(await drained).toMatchObject({ queue: 'rig', abandoned: [] })
     expect(given.conclusion).toMatchObject({
       end: { state: 'TERMINATED_CTX_CLOSED', reason: 'drain' },
       verdict: { kind: 'handed_back' },
@@ -153,7 +153,7 @@ describe('a drain', () => {
     const [first, second] = [rig.pool.drain(AT_ONCE), rig.pool.drain(PATIENTLY)]
     expect(second).toBe(first)
     await first
-    expect(await rig.pool.drain(PATIENTLY)).toEqual({ queue: 'rig', abandoned: [] })
+    expect(await rig.pool.drain(PATIENTLY)).toMatchObject({ queue: 'rig', abandoned: [] })
     expect(poolStates(rig)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', 'SHUTDOWN'])
     expect(rig.feed.stops).toBe(1)
   })
@@ -164,7 +164,7 @@ describe('a drain', () => {
     await clock.advance(0)
     const drained = pool.drain(AT_ONCE)
     await clock.advance(2_000)
-    expect(await drained).toEqual({ queue: 'rig', abandoned: [{ id: given.task.id, task: 'rig.short' }] })
+    expect(await drained).toMatchObject({ queue: 'rig', abandoned: [{ id: given.task.id, task: 'rig.short' }] })
     calls[0]?.finish()
     await given.settled
     expect(given.conclusion?.verdict.kind).toBe('completed')
@@ -203,7 +203,7 @@ describe('a drain', () => {
     feed.stopping = () => new Promise(() => {})
     const drained = pool.drain(PATIENTLY)
     await clock.advance(1_000)
-    expect(await drained).toEqual({ queue: 'rig', abandoned: [] })
+    expect(await drained).toMatchObject({ queue: 'rig', abandoned: [] })
     expect([pool.state(), feed.closed, clock.pending()]).toEqual(['SHUTDOWN', true, 0])
   })
 
@@ -221,7 +221,7 @@ describe('a drain', () => {
 
   it('of a pool that never started is over at once', async () => {
     const { pool, feed, states } = poolRig()
-    expect(await pool.drain(PATIENTLY)).toEqual({ queue: 'rig', abandoned: [] })
+    expect(await pool.drain(PATIENTLY)).toMatchObject({ queue: 'rig', abandoned: [] })
     expect([pool.state(), states(), feed.stops]).toEqual(['SHUTDOWN', ['TERMINATED', 'TERMINATED'], 0])
     await expect(pool.start()).rejects.toMatchObject({ code: 'wrong_state' })
   })

@@ -1,113 +1,35 @@
 // A pool: the workers of one process on one queue, from the first fetch to the end of the drain.
-import { BullpenError, type PoolState, type TaskId } from '@bullpen/contract'
-import { Crew, type LocalCancel } from './crew.ts'
-import type { Feed, Work } from './feed.ts'
-import { type OnlineSet, onlineSet, type Settled } from './online-set.ts'
+import { BullpenError, type PoolState } from '@bullpen/contract'
+import { Crew } from './crew.ts'
+import { type DrainReport, DrainTally } from './drain-report.ts'
+import type { Work } from './feed.ts'
+import { fetching } from './fetching.ts'
+import { type OnlineSet, onlineSet } from './online-set.ts'
 import { POOL_TRANSITIONS } from './pool-machine.ts'
-import type { NewTask } from './ports.ts'
+import type { Pool, PoolOptions } from './pool-types.ts'
 import { type RunnerHost, runAttempt } from './runner.ts'
 import { assertTransition } from './state-machine.ts'
+import { type DrainLimits, Urgency } from './urgency.ts'
+import { ACKNOWLEDGE_MS, wind } from './winding.ts'
 import { withinMs } from './within.ts'
-import type { CloseReason, WorkerStatus } from './worker.ts'
+import type { CloseReason } from './worker.ts'
 
-export interface PoolOptions {
-  readonly queue: string
-  /** How many tasks run at once. */
-  readonly concurrency: number
-  readonly host: Omit<RunnerHost, 'queue' | 'poolSignal' | 'leftovers' | 'closedBy'>
-  readonly feed: (work: Work, pool: FedPool) => Feed
-  /** Handlers that go on after their attempt has ended: with more than these the pool takes no more tasks. */
-  readonly maxLeftovers: number
-  /** Closed: the pool drains hard, by itself; a drain that is under way waits no longer. */
-  readonly parent?: AbortSignal | undefined
-  /** For a drain by the parent's end. */
-  readonly graceMs: number
-}
-
-/** What a feed may tell its pool. */
-export interface FedPool {
-  /** The lock of this start is gone: another process may have the task by now, and this one may have started it again. */
-  lockLost(id: TaskId, start?: number): void
-  /** The task is to be cancelled, when it runs here. */
-  cancel(id: TaskId): LocalCancel
-}
-
-export interface DrainLimits {
-  readonly drainMs: number
-  readonly graceMs: number
-  /** Ends the wait for running tasks at once, as a second signal does. */
-  readonly hurry?: AbortSignal | undefined
-  /** Nobody knows what is broken in this process: the pool ends as RECOVER_ERR, whatever it leaves. */
-  readonly broken?: boolean
-}
-
-/** What a drain left behind. Empty `abandoned`: all ended well. */
-export interface DrainReport {
-  readonly queue: string
-  readonly abandoned: readonly { readonly id: string; readonly task: string }[]
-}
-
-export interface OnlineReport {
-  readonly state: PoolState
-  /**
-   * Those of the set that have not ended, or that nobody could be asked about. None when the state is ONLINE_DONE, or
-   * SHUTDOWN, when the last of them ended during a drain; some when it is INCOMPLETE_DONE.
-   */
-  readonly left: readonly TaskId[]
-}
-
-export interface Pool {
-  readonly queue: string
-  /** Workers that are not told to end. */
-  size(): number
-  busy(): number
-  /** Handlers that go on after their attempt has ended. */
-  leftovers(): number
-  state(): PoolState
-  workers(): readonly WorkerStatus[]
-  /** Undefined: it takes tasks. Otherwise why not. */
-  notReady(): string | undefined
-  /** Waits for the store as long as it takes, then begins to fetch. @throws BullpenError `wrong_state` the second time. */
-  start(): Promise<void>
-  /**
-   * Runs until these tasks have ended, here or elsewhere, and then ends itself: ONLINE_DONE. A drain, a closed parent, or a
-   * task that is not there at all, ends it before: INCOMPLETE_DONE, with what is left.
-   *
-   * @throws BullpenError `wrong_state` unless the pool is NEW.
-   */
-  online(tasks: readonly TaskId[], settled: Settled): Promise<OnlineReport>
-  /** Enqueues a task to this pool's queue. @throws BullpenError `wrong_state` unless the pool is BG_RUNNING. */
-  submit(task: NewTask): Promise<void>
-  /** As {@link Crew.stop}. @throws BullpenError `wrong_state` for a worker that is ending, or that there is not. */
-  stopWorker(worker: number, how: 'wait' | 'hard'): void
-  /** Of a task that runs in this pool. */
-  cancel(id: TaskId): LocalCancel
-  /**
-   * Fetches nothing more; running tasks may finish for `drainMs`; then long ones are signalled and have `graceMs` to end,
-   * and go back to the queue without using up an attempt. Resolves at the latest a second after both; an online pool that
-   * looks once more at what is left, two. Twice is one drain.
-   */
-  drain(limits: DrainLimits): Promise<DrainReport>
-}
-
-/** What acknowledging takes when nothing runs, and the store answers. */
-const ACKNOWLEDGE_MS = { most: 1_000, least: 250 }
-
-/** Between two starts of a feed that fails: doubled from the first to the last; anew once it has run for that long. */
-const RESTART = { firstMs: 500, lastMs: 30_000 }
+const MOST_WORKERS = 10_000
 
 /** Opens nothing until it is started. */
 export function makePool(options: PoolOptions): Pool {
   const { queue, concurrency, host, maxLeftovers, parent } = options
   const closing = new AbortController()
   const drainBegun = new AbortController()
-  const crew = new Crew(concurrency, host.clock, () => resize())
+  const crew = new Crew(concurrency, host.clock, () => tellFeed())
   let state: PoolState = 'NEW'
+  let paused = false
   let closedBy: CloseReason | undefined
   let online: OnlineSet | undefined
   let opened = false
-  let draining: Promise<DrainReport> | undefined
-  let stopRestart = (): void => {}
+  let ending:
+    | { readonly urgency: Urgency; readonly tally: DrainTally; readonly report: Promise<DrainReport> }
+    | undefined
 
   const runner: RunnerHost = {
     ...host,
@@ -125,8 +47,13 @@ export function makePool(options: PoolOptions): Pool {
   }
   const runs = (): boolean => state === 'BG_RUNNING' || state === 'ONLINE_RUNNING'
   const isFull = (): boolean => crew.leftoverCount > maxLeftovers
-  const resize = (): void => {
-    if (opened) feed.resize(runs() && !isFull() ? crew.size : 0)
+  /** A light drain lets start what was being fetched when it began. */
+  const mayStart = (): boolean =>
+    !paused &&
+    !isFull() &&
+    (runs() || (state === 'SHUTTING_DOWN' && closedBy === undefined && ending?.urgency.light === true))
+  const tellFeed = (): void => {
+    if (opened) feed.resize(runs() && !paused && !isFull() ? crew.size : 0)
   }
   const wrong = (what: string): never => {
     throw new BullpenError('wrong_state', `the pool of queue '${queue}' is ${state}; ${what}`)
@@ -134,11 +61,17 @@ export function makePool(options: PoolOptions): Pool {
 
   const work: Work = async (task, obey, refuse) => {
     // A fetch may have been under way when the drain began, or a worker was stopped. What it brings is not started.
-    const worker = runs() && !isFull() ? crew.take(task) : undefined
-    if (worker === undefined) return refuse()
+    const worker = mayStart() ? crew.take(task) : undefined
+    if (worker === undefined) {
+      ending?.tally.refused()
+      return refuse()
+    }
     try {
-      const conclusion = runAttempt(task, worker, runner)
-      return await obey(conclusion instanceof Promise ? await conclusion : conclusion)
+      const running = runAttempt(task, worker, runner)
+      const conclusion = running instanceof Promise ? await running : running
+      worker.concluded = true
+      ending?.tally.concluded(conclusion, host.clock.monotonic())
+      return await obey(conclusion)
     } finally {
       crew.release(worker)
     }
@@ -148,29 +81,18 @@ export function makePool(options: PoolOptions): Pool {
     cancel: (id) => crew.cancel(id),
   })
 
-  /** Fetches until the drain; a feed that fails is run again after a wait. Returns how many workers had failed. */
-  const fetchOn = (failures: number): number => {
-    const workers = crew.begin()
-    const since = host.clock.monotonic()
-    // A worker may have been stopped while there was no feed to tell.
-    resize()
-    feed.run().catch(() => restart(host.clock.monotonic() - since > RESTART.lastMs ? 0 : failures))
-    return workers
-  }
-
-  const restart = (failures: number): void => {
-    if (!runs()) return
-    crew.failed()
-    const afterMs = Math.min(RESTART.firstMs * 2 ** failures, RESTART.lastMs)
-    const again = (): void => {
-      if (!runs()) return
-      const workers = fetchOn(failures + 1)
-      host.sink({ event: 'workers.restarted', queue, workers, afterMs })
-    }
-    stopRestart = host.clock.after(afterMs, () => {
-      feed.open().then(again, () => restart(failures + 1))
-    })
-  }
+  const fetches = fetching(feed, {
+    clock: host.clock,
+    runs,
+    begun() {
+      const failed = crew.begin()
+      // A worker may have been stopped while there was no feed to tell.
+      tellFeed()
+      return failed
+    },
+    failed: () => crew.failed(),
+    restarted: (workers, afterMs) => host.sink({ event: 'workers.restarted', queue, workers, afterMs }),
+  })
 
   const begin = async (running: 'BG_RUNNING' | 'ONLINE_RUNNING', set?: OnlineSet): Promise<void> => {
     if (opened || state !== 'NEW') wrong('a pool starts once')
@@ -180,61 +102,72 @@ export function makePool(options: PoolOptions): Pool {
     // A drain may have come while the store did not.
     if (state !== 'NEW') return
     moveTo(running)
-    fetchOn(0)
+    fetches.begin()
   }
 
-  /** Workers end, first those that are idle; what is left of the deadline is for acknowledging. */
-  const wind = async ({ drainMs, graceMs, hurry }: DrainLimits, by: CloseReason): Promise<void> => {
-    const { clock } = host
-    const until = clock.monotonic() + drainMs + graceMs
-    // What it fails to acknowledge is recovered by others; nobody listens yet when it fails.
-    const finished = feed.stop().catch(() => {})
-    stopRestart()
-    const hurries = AbortSignal.any([hurry, parent].filter((signal) => signal !== undefined))
-    if (crew.busy > 0 && !(await withinMs(clock, crew.idle(), drainMs, hurries))) {
-      closedBy = by
-      crew.end('TERMINATING_PARENT_CTX_CLOSED')
-      closing.abort(new DOMException(`the pool ends: ${by}`, 'AbortError'))
-      crew.closeAll(by, graceMs)
-      await withinMs(clock, crew.idle(), graceMs + ACKNOWLEDGE_MS.least)
-    }
-    const leftMs = until - clock.monotonic()
-    await withinMs(clock, finished, Math.max(ACKNOWLEDGE_MS.least, Math.min(ACKNOWLEDGE_MS.most, leftMs)))
-    feed.close()
+  /** The deadline of a drain has passed. */
+  const signal = (by: CloseReason, graceMs: number): void => {
+    closedBy = by
+    crew.end('TERMINATING_PARENT_CTX_CLOSED')
+    closing.abort(new DOMException(`the pool ends: ${by}`, 'AbortError'))
+    crew.closeAll(by, graceMs)
   }
 
-  const drain = async (limits: DrainLimits, by: CloseReason): Promise<DrainReport> => {
+  const drainOnce = async (urgency: Urgency, tally: DrainTally, by: CloseReason): Promise<DrainReport> => {
     const ended = state === 'ONLINE_DONE'
+    // The store has not been reached yet: nothing was taken, and nobody need wait for it.
+    if (state === 'NEW') urgency.press({ drainMs: 0, graceMs: options.graceMs })
     if (!ended) moveTo('SHUTTING_DOWN')
     drainBegun.abort()
     if (by === 'parent_closed') closedBy = by
-    crew.end(
-      ended
-        ? 'TERMINATING_TASK_CH_CLOSED'
-        : by === 'drain'
-          ? 'TERMINATING_STOP_SIGNAL'
-          : 'TERMINATING_PARENT_CTX_CLOSED',
-    )
-    if (opened) await wind(limits, by)
+    if (ended) crew.end('TERMINATING_TASK_CH_CLOSED')
+    else if (urgency.light) crew.endAtWork('TERMINATING_TASK_CH_CLOSED')
+    else crew.end(by === 'drain' ? 'TERMINATING_STOP_SIGNAL' : 'TERMINATING_PARENT_CTX_CLOSED')
+    fetches.end()
+    const { clock } = host
+    if (opened) await wind(urgency, { clock, crew, feed, signal: (graceMs) => signal(by, graceMs) })
+    const report = tally.report(queue, crew.running(), opened ? feed.held() : [], clock.monotonic())
+    if (opened) feed.close()
     // What ran may have been the last of the set.
-    if (online !== undefined && !ended) await withinMs(host.clock, online.lookAgain(), ACKNOWLEDGE_MS.most)
+    if (online !== undefined && !ended) await withinMs(clock, online.lookAgain(), ACKNOWLEDGE_MS.most)
     parent?.removeEventListener('abort', onParent)
-    const abandoned = crew.tasks().map(({ id, task }) => ({ id, task }))
-    if (!ended) moveTo(endState(abandoned.length, limits, online !== undefined && online.left().length > 0))
-    return { queue, abandoned }
+    urgency.close()
+    if (!ended) moveTo(endState(report, urgency.broken, online !== undefined && online.left().length > 0))
+    return report
   }
 
-  const endState = (abandoned: number, { broken }: DrainLimits, incomplete: boolean): PoolState => {
+  const endState = ({ abandoned, unrecorded }: DrainReport, broken: boolean, incomplete: boolean): PoolState => {
     if (broken) return 'RECOVER_ERR'
-    if (abandoned > 0) return 'TERMINATE_TIMEOUT'
+    if (abandoned.length > 0 || unrecorded.length > 0) return 'TERMINATE_TIMEOUT'
     return incomplete ? 'INCOMPLETE_DONE' : 'SHUTDOWN'
   }
 
-  const onParent = (): void => {
-    draining ??= drain({ drainMs: 0, graceMs: options.graceMs }, 'parent_closed')
+  const drain = (limits: DrainLimits, by: CloseReason): Promise<DrainReport> => {
+    if (ending !== undefined) {
+      ending.urgency.press(limits)
+      return ending.report
+    }
+    // Idle workers that waited for what was being fetched.
+    const urgency = new Urgency(host.clock, limits, () => ending && crew.end('TERMINATING_STOP_SIGNAL'))
+    const tally = new DrainTally(host.clock.monotonic())
+    const { promise: report, resolve, reject } = Promise.withResolvers<DrainReport>()
+    ending = { urgency, tally, report }
+    drainOnce(urgency, tally, by).then(resolve, reject)
+    return report
   }
+
+  const onParent = (): void => void drain({ drainMs: 0, graceMs: options.graceMs }, 'parent_closed')
   parent?.addEventListener('abort', onParent, { once: true })
   if (parent?.aborted) onParent()
+
+  const notReady = (): string | undefined => {
+    if (!runs()) return `the pool of queue '${queue}' is ${state}`
+    if (isFull()) {
+      return `the pool of queue '${queue}' takes no tasks: ${crew.leftoverCount} handlers go on after their attempts have ended, ${maxLeftovers} are allowed`
+    }
+    if (crew.size === 0) return `the pool of queue '${queue}' takes no tasks: its workers have been stopped`
+    return feed.missing()
+  }
 
   return {
     queue,
@@ -243,14 +176,17 @@ export function makePool(options: PoolOptions): Pool {
     leftovers: () => crew.leftoverCount,
     state: () => state,
     workers: () => crew.status(),
-    notReady() {
-      if (!runs()) return `the pool of queue '${queue}' is ${state}`
-      if (isFull()) {
-        return `the pool of queue '${queue}' takes no tasks: ${crew.leftoverCount} handlers go on after their attempts have ended, ${maxLeftovers} are allowed`
-      }
-      if (crew.size === 0) return `the pool of queue '${queue}' takes no tasks: its workers have been stopped`
-      return feed.missing()
-    },
+    notReady,
+    status: () => ({
+      queue,
+      state,
+      paused,
+      concurrency: crew.size,
+      busy: crew.busy,
+      leftovers: crew.leftoverCount,
+      notReady: paused && runs() ? 'paused' : notReady(),
+      workers: crew.status(),
+    }),
     async start() {
       await begin('BG_RUNNING')
     },
@@ -260,9 +196,9 @@ export function makePool(options: PoolOptions): Pool {
       await set.ended(drainBegun.signal)
       if (state === 'ONLINE_RUNNING') {
         if (set.left().length === 0) moveTo('ONLINE_DONE')
-        draining ??= drain({ drainMs: ACKNOWLEDGE_MS.most, graceMs: options.graceMs }, 'drain')
+        if (ending === undefined) void drain({ drainMs: ACKNOWLEDGE_MS.most, graceMs: options.graceMs }, 'drain')
       }
-      await draining
+      await ending?.report
       return { state, left: set.left() }
     },
     async submit(task) {
@@ -270,14 +206,31 @@ export function makePool(options: PoolOptions): Pool {
       await host.enqueue(task)
     },
     stopWorker(worker, how) {
-      if (!crew.stop(worker, how))
-        wrong(`its worker ${worker} is ending, or there is none; it began with ${concurrency}`)
-      resize()
+      if (!crew.stop(worker, how)) wrong(`its worker ${worker} is ending, or there is none`)
+      tellFeed()
+    },
+    pause() {
+      if (!runs()) wrong('it can not be paused')
+      paused = true
+      tellFeed()
+    },
+    resume() {
+      if (!runs()) wrong('it can not be resumed')
+      paused = false
+      tellFeed()
+    },
+    resize(to) {
+      if (!Number.isInteger(to) || to < 1 || to > MOST_WORKERS) {
+        throw new BullpenError(
+          'invalid_configuration',
+          `the pool of queue '${queue}' can not have ${to} workers: it is a whole number from 1 to ${MOST_WORKERS}`,
+        )
+      }
+      if (state !== 'NEW' && !runs()) wrong('it can not be resized')
+      crew.resize(to)
+      tellFeed()
     },
     cancel: (id) => crew.cancel(id),
-    drain(limits) {
-      draining ??= drain(limits, 'drain')
-      return draining
-    },
+    drain: (limits) => drain(limits, 'drain'),
   }
 }

@@ -82,6 +82,11 @@ export class TimedRun implements Interruption {
     returned.then((outcome) => this.#returned(outcome))
   }
 
+  get endsBy(): number | undefined {
+    const { timeoutMs } = this.#limits
+    return timeoutMs === 'none' ? undefined : this.#attempt.beganAt + timeoutMs
+  }
+
   close(reason: CloseReason, graceAtMostMs = Number.POSITIVE_INFINITY): void {
     this.#interrupt({ kind: 'closed', reason }, graceAtMostMs)
   }

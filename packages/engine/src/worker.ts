@@ -14,6 +14,8 @@ export interface Interruption {
   stop(reason: EndReason<'TERMINATED_STOP_SIGNAL'>): void
   /** Its worker's timer rang. */
   rang(): void
+  /** When its run timeout passes, on the monotonic clock; undefined where it has none. */
+  readonly endsBy: number | undefined
 }
 
 /** What is told of a worker. */
@@ -39,6 +41,8 @@ export class Worker {
   readonly number: number
   /** What it runs, if anything. */
   task: TakenTask | undefined
+  /** The attempt has ended; what follows is being written down. */
+  concluded = false
   /** Of its long attempt, once that waits for something. */
   interruption: Interruption | undefined
   readonly #clock: Clock
@@ -72,11 +76,17 @@ export class Worker {
 
   status(): WorkerStatus {
     const { number, task } = this
+    const endsBy = this.interruption?.endsBy
     return {
       worker: number,
       state: this.#state,
       since: Math.round(this.#clock.at(this.#since)),
-      task: task && { id: task.id, task: task.task, start: task.start },
+      task: task && {
+        id: task.id,
+        task: task.task,
+        start: task.start,
+        ...(endsBy !== undefined && { endsBy: Math.round(this.#clock.at(endsBy)) }),
+      },
     }
   }
 

@@ -16,10 +16,12 @@ export interface Replaced {
   readonly of: StartOf | undefined
 }
 
+export type Most = number | (() => number)
+
 export interface IsolatePoolOptions {
   readonly isolation: Replaced['isolation']
   /** The most isolates at a time; those that are ending count. */
-  readonly max: number
+  readonly max: Most
   readonly startIsolate: StartIsolate
   readonly reportMemory: boolean
   readonly clock: Clock
@@ -50,13 +52,13 @@ export class IsolatePool implements Place {
 
   /** @throws BullpenError `invalid_configuration` when `max` is not a whole number from 1. */
   constructor(options: IsolatePoolOptions) {
-    if (!Number.isInteger(options.max) || options.max < 1) {
+    this.#options = options
+    if (!Number.isInteger(this.#max) || this.#max < 1) {
       throw new BullpenError(
         'invalid_configuration',
-        `isolates of kind ${options.isolation}: max is ${options.max}; it is a whole number from 1`,
+        `isolates of kind ${options.isolation}: max is ${this.#max}; it is a whole number from 1`,
       )
     }
-    this.#options = options
     this.#host = {
       ...options,
       started: () => {
@@ -69,6 +71,11 @@ export class IsolatePool implements Place {
       gone: (cell, cause, of) => this.#gone(cell, cause, of),
       mayReplaceBroken: () => this.#mayReplaceBroken(),
     }
+  }
+
+  get #max(): number {
+    const { max } = this.#options
+    return typeof max === 'number' ? max : max()
   }
 
   run(task: IsolatedTask, calls: IsolateCalls): Run {
@@ -118,7 +125,7 @@ export class IsolatePool implements Place {
   }
 
   #start({ task }: Run): Cell | undefined {
-    if (this.#cells.length >= this.#options.max) return undefined
+    if (this.#cells.length >= this.#max) return undefined
     const waitMs = this.#startAfter - this.#options.clock.monotonic()
     if (waitMs > 0) {
       this.#stopTimer ??= this.#options.clock.after(waitMs, () => {
@@ -135,7 +142,7 @@ export class IsolatePool implements Place {
   /** Whoever waits while another is idle needs one with another memory limit. */
   #makeRoom(): void {
     const ending = this.#cells.filter(({ state }) => state === 'ending').length
-    const needed = this.#cells.length < this.#options.max ? 0 : this.#waiting.length - ending
+    const needed = this.#cells.length < this.#max ? 0 : this.#waiting.length - ending
     const idle = this.#cells.filter(({ state }) => state === 'idle')
     for (const cell of idle.slice(0, Math.max(0, needed))) cell.retire('made_room')
   }

@@ -36,6 +36,21 @@ describe.each(ISOLATIONS)('an isolator, by %s,', (isolation) => {
     await Promise.all(first.map((run) => run.outcome))
   })
 
+  it('starts more for those that come, once it may have more', async () => {
+    const most = { max: 1 }
+    const max = () => most.max
+    await using rig = openRig(isolation, { threads: { max }, processes: { max } })
+    const first = rig.run(tasks.wait, { for: 'timer' })
+    const second = rig.run(tasks.wait, { for: 'timer' })
+    await first.said('waiting')
+    expect(second.lines).toEqual([])
+    most.max = 3
+    const third = rig.run(tasks.wait, { for: 'timer' })
+    await Promise.all([second.said('waiting'), third.said('waiting')])
+    for (const run of [first, second, third]) run.signal(new DOMException('enough', 'AbortError'))
+    await Promise.all([first, second, third].map((run) => run.outcome))
+  })
+
   it('ends a handler whose module can not be imported, with the cause, without losing its isolates one by one', async () => {
     await using rig = openRig(isolation)
     const module = BROKEN

@@ -3,14 +3,15 @@ import { BullpenError, type Log } from '@bullpen/contract'
 import type { Clock, Isolator, Random } from '@bullpen/engine'
 import { systemClock } from '@bullpen/engine/node'
 import { childStarter } from './child.ts'
-import { IsolatePool, type Replaced } from './isolate-pool.ts'
+import { IsolatePool, type Most, type Replaced } from './isolate-pool.ts'
 import { canReadResident, readResident } from './resident-memory.ts'
 import { startThread } from './thread.ts'
 import { awaitUndertaker } from './undertaker.ts'
 
 export interface IsolatorOptions {
-  readonly threads: { readonly max: number }
-  readonly processes: { readonly max: number }
+  /** `max`: the most at a time; a function is asked anew whenever one might be started. */
+  readonly threads: { readonly max: Most }
+  readonly processes: { readonly max: Most }
   /**
    * URL of the module whose default export is a record of resource openers (`{ open, close? }`). Opened once in each
    * thread or process, before its first task; closed in reverse when it ends, unless it has to be killed.

@@ -87,6 +87,7 @@ export function memoryFeed({ shelf, outage, concurrency }: FeedOptions, work: Wo
       end()
       if (taken.size > 0) await new Promise<void>((resolve) => (tellEmpty = resolve))
     },
+    held: () => [...taken.values()].map(({ id, task }) => ({ id, task })),
     close: letGo,
     kill: letGo,
     break() {

@@ -17,6 +17,8 @@ export interface Keeping {
 export class KeepingWorker extends FetchingWorker {
   /** Set before the first job: BullMQ's constructor fetches none. */
   keeping: Keeping | undefined
+  /** From before their handler until Redis has their end. */
+  readonly held = new Set<Job>()
 
   // BullMQ counts a job as its own only while the processor runs. The slot is held longer: between the handler's end and
   // the command that says so, another handler may block the loop.
@@ -34,9 +36,11 @@ export class KeepingWorker extends FetchingWorker {
       ageMs = performance.now() - sentAt
     }
     const release = keeper.hold(id, token, ageMs, () => tell(job))
+    this.held.add(job)
     try {
       return await super.processJob(job, token, fetchNext)
     } finally {
+      this.held.delete(job)
       release()
     }
   }

@@ -2,6 +2,7 @@
 import { describe } from 'vitest'
 import type { OpenBackend } from './backend.ts'
 import { cancels } from './cancels.ts'
+import { drains } from './drains.ts'
 import { faults } from './faults.ts'
 import { listings } from './listings.ts'
 import { pools } from './pools.ts'
@@ -14,5 +15,6 @@ export function brokerConformance(name: string, open: OpenBackend): void {
   describe(`${name}: a cancelled task`, () => cancels(open))
   describe(`${name}: a listing`, () => listings(open))
   describe(`${name}: a pool`, () => pools(open))
+  describe(`${name}: a drain`, () => drains(open))
   describe(`${name}: with faults`, () => faults(open))
 }

@@ -40,7 +40,7 @@ export function pools(open: OpenBackend): void {
     const drained = drain()
     expect(pool.state()).toBe('SHUTTING_DOWN')
     letGo()
-    expect(await drained).toEqual([{ queue: 'rig', abandoned: [] }])
+    expect(await drained).toMatchObject([{ queue: 'rig', abandoned: [] }])
     expect([pool.state(), pool.busy(), pool.size()]).toEqual(['SHUTDOWN', 0, 0])
     expect((await settled(running))?.status).toBe('completed')
     expect(await find(left)).toMatchObject({ status: 'waiting', starts: 0 })
@@ -57,7 +57,7 @@ export function pools(open: OpenBackend): void {
     const [id, next] = [await enqueue(long, {}), await enqueue(long, {})]
     await start()
     await holds(1)
-    expect(await drain({ drainMs: 30 })).toEqual([{ queue: 'rig', abandoned: [] }])
+    expect(await drain({ drainMs: 30 })).toMatchObject([{ queue: 'rig', abandoned: [] }])
     expect(await idsOf('waiting')).toEqual([id, next])
     expect(await find(id)).toMatchObject({
       starts: 1,
@@ -89,6 +89,51 @@ export function pools(open: OpenBackend): void {
     expect(await settled(id)).toMatchObject({ status: 'completed', output: { n: 2 } })
   })
 
+  it('drains lightly: finishes what was taken without a deadline, leaves the rest, and reports', async () => {
+    const { handle, holds, open: letGo } = gate()
+    const { enqueue, start, find, settled } = await openStage(open, { handle, concurrency: 2 })
+    const running = [await enqueue(long, {}), await enqueue(long, {})]
+    const left = await enqueue(long, {})
+    const pool = await start()
+    await holds(2)
+    const drained = pool.drain({ drainMs: 'none', graceMs: 100, light: true })
+    letGo()
+    expect(await drained).toMatchObject({ finished: 2, handedBack: 0, failed: 0, abandoned: [], unrecorded: [] })
+    for (const id of running) expect((await settled(id))?.status).toBe('completed')
+    expect([(await find(left)).status, pool.state()]).toEqual(['waiting', 'SHUTDOWN'])
+  })
+
+  it('takes nothing while it is paused, and goes on when it is resumed', async () => {
+    const { handle, holds, open: letGo, entered } = gate()
+    const { enqueue, start, settled, reaches } = await openStage(open, { handle, concurrency: 2 })
+    const pool = await start()
+    const running = await enqueue(long, {})
+    await holds(1)
+    pool.pause()
+    const waiting = await enqueue(long, {})
+    letGo()
+    expect((await settled(running))?.status).toBe('completed')
+    // A fetch that was under way brings it, and gives it back.
+    await reaches(waiting, 'waiting')
+    expect([entered, pool.status().paused]).toEqual([[running], true])
+    pool.resume()
+    expect(await settled(waiting)).toMatchObject({ status: 'completed', starts: 1, attempts: 1 })
+  })
+
+  it('has more workers at once when it is resized, also while all of them are busy; and then less', async () => {
+    const { handle, holds, open: letGo } = gate()
+    const { enqueue, start, settled } = await openStage(open, { handle, concurrency: 1 })
+    const ids = await Promise.all(Array.from({ length: 4 }, () => enqueue(long, {})))
+    const pool = await start()
+    await holds(1)
+    pool.resize(3)
+    await holds(3)
+    pool.resize(1)
+    expect([pool.busy(), pool.size()]).toEqual([3, 1])
+    letGo()
+    for (const id of ids) expect(await settled(id)).toMatchObject({ status: 'completed', starts: 1 })
+  })
+
   it('names what does not end, and keeps its time', async () => {
     const entered = Promise.withResolvers<void>()
     const over = Promise.withResolvers<{ n: number }>()
@@ -102,7 +147,7 @@ export function pools(open: OpenBackend): void {
     const pool = await start()
     await entered.promise
     const began = performance.now()
-    expect(await drain({ drainMs: 50, graceMs: 50 })).toEqual([
+    expect(await drain({ drainMs: 50, graceMs: 50 })).toMatchObject([
       { queue: 'rig', abandoned: [{ id, task: 'rig.short' }] },
     ])
     expect(performance.now() - began).toBeLessThan(1_500)
@@ -127,7 +172,7 @@ export function pools(open: OpenBackend): void {
     const hurry = new AbortController()
     const drained = pool.drain({ drainMs: 60_000, graceMs: 2_000, hurry: hurry.signal })
     hurry.abort()
-    expect(await drained).toEqual({ queue: 'rig', abandoned: [] })
+    expect(await drained).toMatchObject({ queue: 'rig', abandoned: [] })
   })
 
   it('drains hard, by itself, when its parent is closed', async () => {

@@ -1,0 +1,77 @@
+// Carries out a deed on the pools of this process.
+import { BullpenError, type DrainMode } from '@bullpen/contract'
+import type { DrainLimits, Pool } from '@bullpen/engine'
+import type { Deed } from './deeds.ts'
+import type { PoolKeeper } from './pool-keeper.ts'
+
+export interface Means {
+  readonly keeper: PoolKeeper
+  readonly limitsOf: (mode: DrainMode, timeoutMs: number | undefined) => DrainLimits
+  /** Begins to drain the whole process. */
+  readonly endProcess: (mode: DrainMode, timeoutMs: number | undefined) => void
+  /** Whether the whole fleet of the queue drains, in a way that lets none of its pools work. */
+  readonly fleetDrains: (queue: string) => boolean
+}
+
+/** `command`: its id. Returns what was done, for people. @throws BullpenError why it can't be. */
+export function carryOut(deed: Deed, command: string, { keeper, limitsOf, endProcess, fleetDrains }: Means): string {
+  switch (deed.do) {
+    case 'nothing':
+      return deed.detail
+    case 'refuse':
+      throw new BullpenError('wrong_state', deed.why)
+    case 'pause':
+      return each(deed.queues, 'paused', (queue) => poolOf(keeper, queue).pause())
+    case 'resume':
+      return each(deed.queues, 'resumed', (queue) => {
+        const wasDrained = keeper.causeOf(queue) !== undefined
+        if (!wasDrained) return poolOf(keeper, queue).resume()
+        if (fleetDrains(queue)) throw new BullpenError('wrong_state', `the whole fleet of queue '${queue}' drains`)
+        keeper.revive(queue)
+      })
+    case 'drain':
+      return each(deed.queues, 'draining', (queue) =>
+        keeper.drain(queue, limitsOf(deed.mode, deed.timeoutMs), { by: 'command', command }),
+      )
+    case 'end':
+      endProcess(deed.mode, deed.timeoutMs)
+      return 'the process ends'
+    case 'stop':
+      return stopWorker(poolOf(keeper, deed.queue), deed.worker, deed.how)
+    case 'resize':
+      keeper.resize(deed.queue, deed.concurrency)
+      return `its concurrency is ${deed.concurrency}`
+  }
+}
+
+function poolOf(keeper: PoolKeeper, queue: string): Pool {
+  const pool = keeper.pool(queue)
+  if (pool === undefined) throw new BullpenError('queue_not_found', `this process has no pool of queue '${queue}'`)
+  return pool
+}
+
+/** Of a process with many pools, those that can; it is refused when none can. */
+function each(queues: readonly string[], done: string, act: (queue: string) => void): string {
+  const refusals: BullpenError[] = []
+  const obeyed = queues.filter((queue) => {
+    try {
+      act(queue)
+      return true
+    } catch (error) {
+      if (!(error instanceof BullpenError)) throw error
+      refusals.push(error)
+      return false
+    }
+  })
+  const [refusal] = refusals
+  if (refusal !== undefined && obeyed.length === 0) throw refusal
+  return [`${done}: ${obeyed.join(', ')}`, ...refusals.map(({ message }) => message)].join('; ')
+}
+
+/** One that ends already has been stopped: what was asked for is so. */
+function stopWorker(pool: Pool, worker: number, how: 'wait' | 'hard'): string {
+  const state = pool.workers().find((one) => one.worker === worker)?.state
+  if (state === 'TERMINATED' || (state === 'TERMINATING_STOP_SIGNAL' && how === 'wait')) return 'it ends already'
+  pool.stopWorker(worker, how)
+  return 'it ends'
+}

@@ -1,0 +1,87 @@
+// A fleet in memory, of one process: the test sends commands, sets switches, and sees what the process tells and answers.
+import { BullpenError, type Order } from '@bullpen/contract'
+import type { Command, CommandAnswer, Fleet, ProcessStatus, QueueSwitches } from '@bullpen/engine'
+import type { FakeClock } from '@bullpen/testkit'
+
+const OFF: QueueSwitches = { paused: false, drain: undefined, concurrency: undefined, rate: undefined }
+
+export function fakeFleet(clock: FakeClock, process: string) {
+  const beats: ProcessStatus[] = []
+  const answers: (CommandAnswer & { readonly command: string })[] = []
+  const pending = new Map<string, Command>()
+  const switches = new Map<string, QueueSwitches>()
+  const remaining = new Map<string, number>()
+  const left: string[] = []
+  const wakes = new Set<() => void>()
+  /** `deaf`: answers do not arrive. `aheadMs`: of the process's clock. */
+  const faults = { away: false, broken: false, deaf: false, aheadMs: 0 }
+  let commands = 0
+
+  const reach = (): void => {
+    if (faults.away) throw new BullpenError('redis_unavailable', 'Redis did not answer')
+    if (faults.broken) throw new Error('no permission')
+  }
+  const wake = (): void => {
+    for (const each of wakes) each()
+  }
+  const unused = (): never => {
+    throw new Error('no process asks for this')
+  }
+
+  const fleet: Fleet = {
+    async beat(status) {
+      reach()
+      beats.push(status)
+      const told = new Map(status.pools.map(({ queue }) => [queue, switches.get(queue) ?? OFF]))
+      return { commands: [...pending.values()], switches: told, now: clock.now() - faults.aheadMs }
+    },
+    async leave(who) {
+      reach()
+      left.push(who)
+    },
+    async answer(command, answer) {
+      reach()
+      if (faults.deaf) throw new BullpenError('redis_unavailable', 'Redis did not answer')
+      answers.push({ ...answer, command })
+      pending.delete(command)
+    },
+    listen(who, tell) {
+      if (who !== process) throw new Error(`nobody is called ${who}`)
+      wakes.add(tell)
+      return () => wakes.delete(tell)
+    },
+    async remaining(queue) {
+      reach()
+      return remaining.get(queue) ?? 0
+    },
+    processes: unused,
+    switches: unused,
+    send: unused,
+    command: unused,
+    answered: unused,
+    commands: unused,
+    close: async () => {},
+  }
+  return {
+    fleet,
+    beats,
+    answers,
+    remaining,
+    left,
+    faults,
+    wake,
+    listeners: () => wakes.size,
+    /** Tells the process, which answers within a turn of the loop. */
+    async send(order: Order, id = `c${++commands}`) {
+      pending.set(id, { id, order, by: 'ops', at: clock.now() })
+      wake()
+      await clock.advance(0)
+      return answers.findLast(({ command }) => command === id)
+    },
+    async switchDrain(queue: string, drain: Omit<NonNullable<QueueSwitches['drain']>, 'since'> | undefined) {
+      switches.set(queue, { ...OFF, drain: drain && { ...drain, since: clock.now() } })
+      wake()
+      await clock.advance(0)
+    },
+  }
+}

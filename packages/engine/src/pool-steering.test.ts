@@ -1,0 +1,172 @@
+// A pool that is steered while it runs: paused, resumed, resized, and looked at.
+import { describe, expect, it } from 'vitest'
+import { clockFrom } from './clock.ts'
+import { GRACE_MS, poolRig, TIMEOUT_MS } from './pool.fixture.ts'
+
+const AT_ONCE = { drainMs: 0, graceMs: GRACE_MS }
+const wrongState = expect.objectContaining({ code: 'wrong_state' })
+
+async function started(options: Parameters<typeof poolRig>[0] = {}) {
+  const rig = poolRig(options)
+  await rig.pool.start()
+  return rig
+}
+
+describe('a pool that is paused', () => {
+  it('starts nothing more, lets go on what runs, and gives back what was being fetched, until it is resumed', async () => {
+    const { pool, feed, give, calls, clock } = await started()
+    const running = give()
+    await clock.advance(0)
+    pool.pause()
+    pool.pause()
+    expect([pool.state(), feed.size, pool.status().paused]).toEqual(['BG_RUNNING', 0, true])
+    const fetched = give()
+    await fetched.settled
+    expect([fetched.refused, calls[0]?.heard()]).toEqual([true, undefined])
+    calls[0]?.finish()
+    await running.settled
+    expect(running.conclusion?.verdict.kind).toBe('completed')
+    pool.resume()
+    pool.resume()
+    expect([feed.size, pool.status().paused]).toEqual([2, false])
+    give()
+    await clock.advance(0)
+    expect(pool.busy()).toBe(1)
+  })
+
+  it('is as it was told to be: ready for the probe, and told of as paused', async () => {
+    const { pool, feed } = await started()
+    pool.pause()
+    expect([pool.notReady(), pool.status().notReady]).toEqual([undefined, 'paused'])
+    feed.lack = 'Redis is not connected'
+    expect(pool.notReady()).toBe('Redis is not connected')
+  })
+
+  it('stays paused when its feed fails and runs again', async () => {
+    const { pool, feed, clock } = await started()
+    pool.pause()
+    feed.fail()
+    await clock.advance(500)
+    expect([feed.runs, feed.size]).toEqual([2, 0])
+  })
+
+  it('can only be one that runs', async () => {
+    const { pool } = poolRig()
+    for (const act of [pool.pause, pool.resume]) expect(act).toThrow(wrongState)
+    await pool.start()
+    await pool.drain(AT_ONCE)
+    for (const act of [pool.pause, pool.resume]) expect(act).toThrow(wrongState)
+    expect(pool.status()).toMatchObject({ paused: false, notReady: "the pool of queue 'rig' is SHUTDOWN" })
+  })
+})
+
+describe('a pool that is resized', () => {
+  const numbers = ({ pool }: ReturnType<typeof poolRig>) => pool.workers().map(({ worker }) => worker)
+
+  it('to more has new workers at once, whose numbers go on', async () => {
+    const rig = await started()
+    const { pool, feed, give, clock } = rig
+    pool.stopWorker(2, 'wait')
+    pool.resize(4)
+    expect([numbers(rig), pool.size(), feed.size]).toEqual([[1, 3, 4, 5], 4, 4])
+    const given = Array.from({ length: 5 }, () => give())
+    await clock.advance(0)
+    expect([pool.busy(), given.map(({ refused }) => refused)]).toEqual([4, [false, false, false, false, true]])
+  })
+
+  it('to less ends idle workers first, and others after their task; those are forgotten the next time', async () => {
+    const rig = await started({ concurrency: 4 })
+    const { pool, feed, give, calls, clock, states } = rig
+    const given = [give(), give()]
+    await clock.advance(0)
+    pool.resize(1)
+    expect([pool.size(), feed.size, pool.busy(), pool.workers().length]).toEqual([1, 1, 2, 2])
+    expect(states().sort()).toEqual(['TERMINATING_STOP_SIGNAL', 'WORKING'])
+    expect(calls.map((call) => call.heard())).toEqual([undefined, undefined])
+    for (const { finish } of calls) finish()
+    await Promise.all(given.map(({ settled }) => settled))
+    expect(given.map(({ conclusion }) => conclusion?.verdict.kind)).toEqual(['completed', 'completed'])
+    expect(states().sort()).toEqual(['IDLE', 'TERMINATED'])
+    pool.resize(1)
+    expect(states()).toEqual(['IDLE'])
+  })
+
+  it('back and forth a thousand times leaves no worker and no timer behind', async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length
+    const before = timers()
+    const clock = clockFrom({
+      now: Date.now,
+      monotonic: () => performance.now(),
+      setTimeout,
+      clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
+    })
+    const { pool, give, calls } = await started({ clock, concurrency: 1 })
+    for (let i = 0; i < 1_000; i++) {
+      pool.resize(3)
+      const given = [give('rig.long', { timeoutMs: 60_000 }), give('rig.long', { timeoutMs: 60_000 })]
+      pool.resize(1)
+      for (const { finish } of calls.splice(0)) finish()
+      await Promise.all(given.map(({ settled }) => settled))
+    }
+    pool.resize(1)
+    expect([pool.workers().length, pool.size(), pool.busy()]).toEqual([1, 1, 0])
+    expect(timers() - before).toBeLessThanOrEqual(1)
+    await pool.drain(AT_ONCE)
+    expect(timers()).toBe(before)
+  })
+
+  it('while its feed is down has the new ones begin with the others', async () => {
+    const { pool, feed, clock, states } = await started({ concurrency: 1 })
+    feed.fail()
+    await clock.advance(0)
+    pool.resize(2)
+    expect(states()).toEqual(['RECOVER_ERR', 'NEW'])
+    await clock.advance(500)
+    expect([states(), feed.size]).toEqual([['IDLE', 'IDLE'], 2])
+  })
+
+  it('before its start begins with as many', async () => {
+    const { pool, feed, states } = poolRig()
+    pool.resize(3)
+    await pool.start()
+    expect([states(), feed.size]).toEqual([['IDLE', 'IDLE', 'IDLE'], 3])
+  })
+
+  it('brings back workers where all have been stopped', async () => {
+    const { pool, feed } = await started({ concurrency: 1 })
+    pool.stopWorker(1, 'wait')
+    pool.resize(1)
+    expect([pool.notReady(), feed.size, pool.workers()]).toMatchObject([undefined, 1, [{ worker: 2, state: 'IDLE' }]])
+  })
+
+  it('to what no pool may have, or when it ends, is a typed error', async () => {
+    const { pool } = await started()
+    for (const size of [0, 1.5, 10_001, Number.NaN]) {
+      expect(() => pool.resize(size)).toThrow(expect.objectContaining({ code: 'invalid_configuration' }))
+    }
+    await pool.drain(AT_ONCE)
+    expect(() => pool.resize(2)).toThrow(wrongState)
+  })
+})
+
+describe('the status of a pool', () => {
+  it('tells what it does, and until when a long task may go on', async () => {
+    const { pool, give, clock } = await started({ concurrency: 3 })
+    const [long, short, endless] = [give('rig.long'), give('rig.short'), give('rig.long', { timeoutMs: 'none' })]
+    const began = clock.now()
+    await clock.advance(10)
+    const { workers, ...rest } = pool.status()
+    expect(rest).toEqual({
+      queue: 'rig',
+      state: 'BG_RUNNING',
+      paused: false,
+      concurrency: 3,
+      busy: 3,
+      leftovers: 0,
+      notReady: undefined,
+    })
+    const endsBy = ({ task }: { task: { id: string } }) =>
+      workers.find((each) => each.task?.id === task.id)?.task?.endsBy
+    expect([endsBy(long), endsBy(short), endsBy(endless)]).toEqual([began + TIMEOUT_MS, undefined, undefined])
+  })
+})
