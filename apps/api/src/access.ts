@@ -15,6 +15,10 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access
   }
+  interface FastifyRequest {
+    /** Which key it came with, for the audit; undefined without one. */
+    keyPrint: string | undefined
+  }
 }
 
 export const SESSION_COOKIE = 'bullpen_session'
@@ -45,7 +49,11 @@ export function guard(keyring: Keyring, now: () => number): onRequestHookHandler
   function mayEnter(request: FastifyRequest, access: Access): boolean {
     const origin = originOf(request)
     const bearer = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1]
-    if (bearer !== undefined) return keyring.find(bearer, origin) !== undefined
+    if (bearer !== undefined) {
+      const key = keyring.find(bearer, origin)
+      request.keyPrint = key?.print
+      return key !== undefined
+    }
     const cookie = request.cookies[SESSION_COOKIE]
     return access === 'browser' && cookie !== undefined && keyring.acceptsSession(cookie, origin, now())
   }

@@ -5,6 +5,7 @@ import type { InjectOptions } from 'fastify'
 import { onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { type FakeBroker, fakeBroker } from './fake-broker.fixture.ts'
+import { fakeFleet } from './fake-fleet.fixture.ts'
 import { createKeyring } from './keyring.ts'
 import { buildServer, type ServerOptions } from './server.ts'
 
@@ -44,6 +45,7 @@ export interface LogLine {
 
 export async function testApi(more: Partial<ServerOptions> = {}) {
   const broker: FakeBroker = fakeBroker()
+  const fleet = fakeFleet(() => NOW)
   const lines: LogLine[] = []
   const events: TaskEvent[] = []
   const observed: object[] = []
@@ -54,6 +56,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
   const app = await buildServer({
     catalogue,
     broker,
+    fleet,
     emit: (event) => events.push(event),
     log: { debug: writes('debug'), info: writes('info'), warn: writes('warn'), error: writes('error') },
     now: () => NOW,
@@ -74,6 +77,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
   return {
     app,
     broker,
+    fleet,
     lines,
     events,
     observed,

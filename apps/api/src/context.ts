@@ -1,10 +1,11 @@
 // What every handler is given: the catalogue, the broker, and the world's time and chance.
 import type { Catalogue, Log } from '@bullpen/contract'
-import type { Broker, EventSink } from '@bullpen/engine'
+import type { Broker, EventSink, Fleet } from '@bullpen/engine'
 
 export interface ApiContext {
   readonly catalogue: Catalogue
   readonly broker: Broker
+  readonly fleet: Fleet
   readonly emit: EventSink
   readonly log: Log
   /** Milliseconds since 1970. */

@@ -2,7 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import type { Accepted, Problem, TaskPage, TaskView } from '@bullpen/contract'
+import { openFleet } from '@bullpen/bullmq'
+import type { Accepted, CommandPage, CommandView, FleetView, Problem, TaskPage, TaskView } from '@bullpen/contract'
 import { privateRedis } from '@bullpen/testkit/internal'
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { catalogue } from './api.fixture.ts'
@@ -29,8 +30,20 @@ async function startApi(redisUrl: string, config: ApiConfig = {}) {
     metricsUrl,
     boardUrl,
     get: (path: string) => timed(`${url}${path}`, { headers: HEADERS }),
-    post: (body: object) => timed(`${url}/v1/tasks`, { method: 'POST', headers: HEADERS, body: JSON.stringify(body) }),
+    post: (body: object, path = '/v1/tasks') =>
+      timed(`${url}${path}`, { method: 'POST', headers: HEADERS, body: JSON.stringify(body) }),
   }
+}
+
+const workingProcess = {
+  ...{ process: 'pod-1:7:ab12cd34', host: 'pod-1', pid: 7, version: '1.2.3', draining: false, skewMs: 90_000 },
+  ...{ drainTimeoutMs: 20_000, graceMs: 5_000 },
+  pools: [
+    {
+      ...({ queue: 'cpu', state: 'BG_RUNNING', paused: false, concurrency: 2, busy: 1, leftovers: 0 } as const),
+      ...{ notReady: undefined, workers: [] },
+    },
+  ],
 }
 
 async function timed(url: string, init: RequestInit) {
@@ -55,6 +68,67 @@ describe('on Redis', () => {
     expect(metrics).toContain('bullpen_tasks_enqueued_total{queue="cpu",task="math.square"} 1')
     expect(metrics).toMatch(/bullpen_http_requests_total\{method="POST",route="\/v1\/tasks",status="202"\} 1/)
     expect(metrics).toContain('bullpen_redis_up 1')
+  })
+
+  test('a process is shown, commanded, and heard; the audit has it', async () => {
+    const namespace = `t-${randomUUID().slice(0, 8)}`
+    const redisUrl = inject('redisUrl')
+    const { get, post } = await startApi(redisUrl, { namespace })
+    const member = openFleet({ redisUrl, namespace, queues: catalogue.queues, log: silent })
+    onTestFinished(() => member.close())
+    const { process } = workingProcess
+    const obey = async () => {
+      const { commands } = await member.beat({ ...workingProcess, startedAt: Date.now() + workingProcess.skewMs })
+      for (const { id } of commands) await member.answer(id, { process, outcome: 'done', detail: 'paused', at: 1 })
+    }
+    await expect
+      .poll(
+        () =>
+          obey().then(
+            () => true,
+            () => false,
+          ),
+        WITHIN,
+      )
+      .toBe(true)
+    onTestFinished(member.listen(process, () => void obey()))
+
+    const fleet = (await get('/v1/fleet?queue=cpu')).body as FleetView
+    expect(fleet.processes).toMatchObject([{ process, alive: true, pools: [{ queue: 'cpu', busy: 1 }] }])
+    expect(Math.abs(Date.parse(fleet.processes[0]?.startedAt ?? '') - Date.parse(fleet.now))).toBeLessThan(10_000)
+    const sent = await post({ action: 'pause', process, by: 'ann' }, '/v1/commands?wait=10')
+    expect(sent).toMatchObject({ status: 200, body: { outcome: 'done', answers: [{ process, detail: 'paused' }] } })
+    const { id, by } = sent.body as CommandView
+    expect(by).toMatch(/^ann \(key [0-9a-f]{8}\)$/)
+    expect((await get(`/v1/commands/${id}`)).body).toEqual(sent.body)
+    expect(((await get('/v1/commands')).body as CommandPage).commands).toEqual([sent.body])
+
+    await member.leave(process)
+    expect(await post({ action: 'resume', process }, '/v1/commands')).toMatchObject({
+      status: 404,
+      body: { code: 'process_not_found' },
+    })
+  })
+
+  test("a queue whose fleet drains takes no tasks until it is resumed, and another's does", async () => {
+    const { get, post } = await startApi(inject('redisUrl'))
+    const id = `once-${randomUUID()}`
+    const drained = await post({ action: 'drain', queue: 'cpu', mode: 'light', id }, '/v1/commands')
+    expect(drained.body).toMatchObject({ outcome: 'done', answers: [] })
+    expect((await post({ action: 'drain', queue: 'cpu', mode: 'light', id }, '/v1/commands')).body).toEqual(
+      drained.body,
+    )
+    expect(await post({ action: 'drain', queue: 'cpu', id }, '/v1/commands')).toMatchObject({
+      status: 422,
+      body: { code: 'command_id_reused' },
+    })
+    await expect.poll(() => post(SQUARE), WITHIN).toMatchObject({ status: 503, body: { code: 'queue_draining' } })
+    expect(((await get('/v1/fleet?queue=cpu')).body as FleetView).queues).toMatchObject([
+      { queue: 'cpu', intake: 'closed', drain: { mode: 'light', command: id } },
+    ])
+    expect(await post({ task: 'email.welcome', input: { to: 'a@example.com' } })).toMatchObject({ status: 202 })
+    await post({ action: 'resume', queue: 'cpu' }, '/v1/commands')
+    await expect.poll(() => post(SQUARE), WITHIN).toMatchObject({ status: 202 })
   })
 
   test('a wait that nothing ends is over in its time', async () => {
@@ -112,9 +186,11 @@ describe('with Redis away', () => {
         get(`/v1/tasks/${ids[0]}`),
         get(`/v1/tasks/${ids[0]}?wait=10`),
         get('/v1/tasks?queue=cpu&status=waiting'),
+        get('/v1/fleet'),
+        post({ action: 'pause', queue: 'mail', id: 'once-1' }, '/v1/commands'),
         get('/readyz'),
       ])
-      expect(answers.map(({ status }) => status)).toEqual(Array(5).fill(503))
+      expect(answers.map(({ status }) => status)).toEqual(Array(7).fill(503))
       for (const { body, ms } of answers) {
         expect(body).toMatchObject({ code: 'redis_unavailable' })
         expect(ms).toBeLessThan(1_000)
@@ -128,6 +204,8 @@ describe('with Redis away', () => {
       await vi.waitUntil(async () => (await get('/readyz')).status === 200, WITHIN)
       const later = await post(SQUARE)
       expect(later.status).toBe(202)
+      const again = await post({ action: 'pause', queue: 'mail', id: 'once-1' }, '/v1/commands')
+      expect(again).toMatchObject({ status: 200, body: { id: 'once-1', outcome: 'done' } })
       // What was refused may be there as well: its id tells.
       const { taskId } = answers[0].body as Problem
       for (const id of [...ids, (later.body as Accepted).id]) {

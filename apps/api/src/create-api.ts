@@ -1,9 +1,9 @@
 // The API of one catalogue: opens Redis and the metrics, puts the server before them, and closes all in the right order.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openBroker } from '@bullpen/bullmq'
+import { openBroker, openFleet } from '@bullpen/bullmq'
 import { BullpenError, type Catalogue, type Log, VERSION } from '@bullpen/contract'
-import { type Broker, checkSettings } from '@bullpen/engine'
+import { type Broker, checkSettings, type Fleet } from '@bullpen/engine'
 import { createLog, createTelemetry, type Telemetry } from '@bullpen/telemetry'
 import type { FastifyInstance } from 'fastify'
 import { createKeyring } from './keyring.ts'
@@ -50,12 +50,14 @@ export async function createApi({ catalogue, config = {}, log }: ApiOptions): Pr
   const { redisUrl, namespace, bodyLimit } = settings
   const { queues } = catalogue
   const broker = openBroker({ redisUrl, namespace, queues, sizeLimit: bodyLimit + ENVELOPE_BYTES, log: logger })
+  const fleet = openFleet({ redisUrl, namespace, queues, log: logger })
   watchQueues(telemetry, broker, queues)
   const devKey = settings.environment === 'development' ? (settings.devKey ?? makeKey()) : undefined
   const closing = new AbortController()
   const app = await buildServer({
     catalogue,
     broker,
+    fleet,
     emit: telemetry.sink,
     log: logger,
     now: Date.now,
@@ -74,21 +76,21 @@ export async function createApi({ catalogue, config = {}, log }: ApiOptions): Pr
     app,
     log: logger,
     async listen() {
-      await giveRedisAMoment(broker)
+      await giveRedisAMoment(broker, fleet)
       return listen(app, metrics, settings, devKey)
     },
     close() {
-      closed ??= closeInOrder(closing, app, metrics, broker, logger)
+      closed ??= closeInOrder(closing, app, metrics, [fleet, broker], logger)
       return closed
     },
   }
 }
 
 /** The first requests should not meet a connection that is still being made. Redis may be away: then it listens all the same. */
-async function giveRedisAMoment(broker: Broker): Promise<void> {
+async function giveRedisAMoment(broker: Broker, fleet: Fleet): Promise<void> {
   const deadline = performance.now() + CONNECT_WITHIN_MS
   while (performance.now() < deadline) {
-    const answers = await broker.ping().then(
+    const answers = await Promise.all([broker.ping(), fleet.commands(1)]).then(
       () => true,
       () => false,
     )
@@ -129,7 +131,7 @@ async function closeInOrder(
   closing: AbortController,
   app: FastifyInstance,
   metrics: MetricsServer,
-  broker: Broker,
+  stores: readonly (Broker | Fleet)[],
   log: Log,
 ): Promise<void> {
   // Not ready any more, and whoever waits is answered: otherwise the server would stay for their half minute.
@@ -142,7 +144,7 @@ async function closeInOrder(
   clearTimeout(cutOff)
   // After the requests: their last numbers can still be read. Before Redis: a scrape asks it.
   await metrics.close()
-  await broker.close()
+  for (const store of stores) await store.close()
 }
 
 /** Every process reports the whole fleet's queues, so that there are numbers as long as any API is up. */

@@ -12,7 +12,7 @@ import type { Broker, NewTask } from '@bullpen/engine'
 export interface FakeBroker extends Broker {
   readonly enqueued: NewTask[]
   /** What the next calls do instead of answering. */
-  trouble: 'none' | 'down' | 'hangs' | 'breaks'
+  trouble: 'none' | 'down' | 'drains' | 'hangs' | 'breaks'
   /** How many callers wait for a task's end, and a promise for the first that does. */
   waiting: number
   readonly firstWaiter: Promise<void>
@@ -29,6 +29,7 @@ export function fakeBroker(): FakeBroker {
 
   async function answer<T>(value: () => T): Promise<T> {
     if (broker.trouble === 'down') throw new BullpenError('redis_unavailable', 'Redis did not answer: ECONNREFUSED')
+    if (broker.trouble === 'drains') throw new BullpenError('queue_draining', 'the queue drains')
     if (broker.trouble === 'breaks') throw new Error(`cannot read properties of undefined, ${SECRET}`)
     if (broker.trouble === 'hangs') await new Promise(() => {})
     return value()

@@ -11,6 +11,8 @@ export interface Origin {
 
 export interface Key {
   readonly digest: Buffer
+  /** The digest's beginning: tells keys apart, and nothing of the key itself. */
+  readonly print: string
   readonly sessionSecret: Buffer
   readonly loopbackOnly: boolean
 }
@@ -26,8 +28,10 @@ export interface Keyring {
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest()
 
 function makeKey(text: string, loopbackOnly: boolean): Key {
+  const digest = sha256(text)
   return {
-    digest: sha256(text),
+    digest,
+    print: digest.toString('hex').slice(0, 8),
     sessionSecret: Buffer.from(hkdfSync('sha256', text, '', 'bullpen browser session', 32)),
     loopbackOnly,
   }

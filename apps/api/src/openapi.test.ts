@@ -11,6 +11,7 @@ interface Document {
 }
 interface Operation {
   readonly operationId: string
+  readonly requestBody?: object
   readonly responses: Readonly<Record<string, unknown>>
 }
 
@@ -29,6 +30,12 @@ describe('the document', () => {
       'listTasks',
       'showTask',
       'cancelTask',
+      'showFleet',
+      'listPools',
+      'listWorkers',
+      'sendCommand',
+      'listCommands',
+      'showCommand',
       'logIn',
       'livez',
       'readyz',
@@ -57,6 +64,15 @@ describe('the document', () => {
       required: ['n'],
       additionalProperties: false,
     })
+  })
+
+  test('holds the body of a command as one of its kinds', async () => {
+    const { paths, components } = await document()
+    const body = paths['/v1/commands']?.['post']?.requestBody
+    expect(body).toMatchObject({
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/CommandRequest' } } },
+    })
+    expect(components.schemas['CommandRequest']?.['oneOf']).toHaveLength(6)
   })
 
   test('has a component for every reference, with a name that OpenAPI allows', async () => {

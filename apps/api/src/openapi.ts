@@ -22,7 +22,8 @@ export function openApiDocument(catalogue: Catalogue, routes: readonly Route[], 
   }
   for (const row of routes) {
     for (const option of bodyOptions(row.body)) inputs.add(option.schema, { id: option.id })
-    for (const { schema } of Object.values(row.answers)) nameAnswer(outputs, schema)
+    if (row.body !== undefined) nameItself(inputs, row.body)
+    for (const { schema } of Object.values(row.answers)) nameItself(outputs, schema)
   }
   const schemas = { ...components(inputs, 'input'), ...components(outputs, 'output'), ...tasks(catalogue) }
   return {
@@ -31,7 +32,7 @@ export function openApiDocument(catalogue: Catalogue, routes: readonly Route[], 
       title: 'Bullpen',
       version,
       description:
-        'Enqueues tasks, looks them up, waits for them. Every error is problem details (RFC 9457) with a `code`.',
+        'Enqueues tasks, looks them up, waits for them, and steers the fleet that works them. Every error is problem details (RFC 9457) with a `code`.',
     },
     security: [{ bearer: [] }],
     paths: paths(catalogue, routes, outputs),
@@ -80,10 +81,10 @@ function bodyOptions(body: z.ZodType | undefined): readonly { id: string; schema
   })
 }
 
-/** The contract names its own answers. */
-function nameAnswer(outputs: z.core.$ZodRegistry<{ id: string }>, schema: z.ZodType): void {
+/** The contract names its own answers, and bodies that are the same for every catalogue. */
+function nameItself(registry: z.core.$ZodRegistry<{ id: string }>, schema: z.ZodType): void {
   const id = z.globalRegistry.get(schema)?.id
-  if (id !== undefined) outputs.add(schema, { id })
+  if (id !== undefined) registry.add(schema, { id })
 }
 
 function paths(catalogue: Catalogue, routes: readonly Route[], outputs: z.core.$ZodRegistry<{ id: string }>): Json {
@@ -98,7 +99,6 @@ function paths(catalogue: Catalogue, routes: readonly Route[], outputs: z.core.$
 }
 
 function operation(catalogue: Catalogue, row: Route, outputs: z.core.$ZodRegistry<{ id: string }>): Json {
-  const body = bodyOptions(row.body)
   return {
     operationId: row.operationId,
     tags: [row.tag],
@@ -111,31 +111,33 @@ function operation(catalogue: Catalogue, row: Route, outputs: z.core.$ZodRegistr
       ...parametersIn('query', row.query),
       ...(row.headers ?? []).map((header) => ({ in: 'header', ...header, schema: { type: 'string' } })),
     ],
-    ...(body.length === 0
-      ? {}
-      : {
-          requestBody: {
-            required: true,
-            content: {
-              'application/json': {
-                schema: {
-                  oneOf: body.map(({ id }) => reference(id)),
-                  discriminator: {
-                    propertyName: 'task',
-                    mapping: Object.fromEntries(
-                      body.map(({ id }) => [id.replace(/\.Enqueue$/, ''), `#/components/schemas/${id}`]),
-                    ),
-                  },
-                },
-              },
-            },
-          },
-        }),
+    ...requestBody(row.body),
     responses: {
       ...Object.fromEntries(
         Object.entries(row.answers).map(([status, answer]) => [status, answerOf(catalogue, answer, outputs)]),
       ),
       ...problems(row.problems),
+    },
+  }
+}
+
+function requestBody(body: z.ZodType | undefined): Json {
+  const schema = bodySchema(body)
+  return schema === undefined ? {} : { requestBody: { required: true, content: { 'application/json': { schema } } } }
+}
+
+function bodySchema(body: z.ZodType | undefined): Json | undefined {
+  if (body === undefined) return undefined
+  const id = z.globalRegistry.get(body)?.id
+  if (id !== undefined) return reference(id)
+  const tasks = bodyOptions(body)
+  return {
+    oneOf: tasks.map((task) => reference(task.id)),
+    discriminator: {
+      propertyName: 'task',
+      mapping: Object.fromEntries(
+        tasks.map((task) => [task.id.replace(/\.Enqueue$/, ''), `#/components/schemas/${task.id}`]),
+      ),
     },
   }
 }

@@ -47,7 +47,8 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, error:
   if (problem.code === 'unauthorized') reply.header('www-authenticate', 'Bearer realm="bullpen"')
   if (problem.status === 503) reply.header('retry-after', '1')
   // The task may be stored although the answer was lost: the caller can look it up by its id.
-  const body = problem.status >= 500 && request.taskId !== undefined ? { ...problem, taskId: request.taskId } : problem
+  const mayBeStored = problem.status >= 500 && problem.code !== 'queue_draining'
+  const body = mayBeStored && request.taskId !== undefined ? { ...problem, taskId: request.taskId } : problem
   return reply
     .code(problem.status)
     .header('content-type', PROBLEM_CONTENT_TYPE)

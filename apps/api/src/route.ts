@@ -30,7 +30,7 @@ interface RouteOptions<P extends z.ZodObject, Q extends z.ZodObject> {
   readonly path: string
   readonly access: Access
   /** Under which heading the reference shows it. */
-  readonly tag: 'Tasks' | 'Browser' | 'Probes'
+  readonly tag: 'Tasks' | 'Fleet' | 'Browser' | 'Probes'
   readonly operationId: string
   readonly summary: string
   readonly description?: string

@@ -10,6 +10,7 @@ import {
 } from '@bullpen/contract'
 import { z } from 'zod'
 import type { ApiContext } from './context.ts'
+import { fleetRoutes } from './fleet-routes.ts'
 import { cancelTask } from './handlers/cancel-task.ts'
 import { enqueueTask } from './handlers/enqueue-task.ts'
 import { listTasks } from './handlers/list-tasks.ts'
@@ -55,6 +56,7 @@ export function routeTable(context: ApiContext, login: LoginOptions): readonly R
         'unsupported_media_type',
         'unknown_task',
         'invalid_input',
+        'queue_draining',
         'redis_unavailable',
       ],
       handle: enqueueTask(context),
@@ -120,6 +122,7 @@ export function routeTable(context: ApiContext, login: LoginOptions): readonly R
       problems: ['invalid_request', 'invalid_cursor', 'unauthorized', 'queue_not_found', 'redis_unavailable'],
       handle: listTasks(context),
     }),
+    ...fleetRoutes(context),
     route({
       method: 'GET',
       path: '/board/login',

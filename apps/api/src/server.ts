@@ -61,6 +61,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     clientErrorHandler: refuseBrokenHttp,
   })
   app.decorateRequest('taskId', undefined)
+  app.decorateRequest('keyPrint', undefined)
   app.setValidatorCompiler(createValidator(catalogue))
   app.setSerializerCompiler(serializerCompiler)
   acceptJsonAlone(app)

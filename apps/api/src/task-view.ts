@@ -1,6 +1,7 @@
 // How a task looks from outside: the broker's record as the API's JSON.
 import type { AttemptEnd, TaskRecord, TaskView } from '@bullpen/contract'
 import { linksOf } from './links.ts'
+import { optionalTime, timeText } from './times.ts'
 
 export function viewOf(record: TaskRecord): TaskView {
   const newest = record.history.at(-1)
@@ -47,12 +48,4 @@ function errorOf({ state, code, reason, message }: AttemptEnd): NonNullable<Task
 
 function progressOf({ fraction, note }: NonNullable<TaskRecord['progress']>): NonNullable<TaskView['progress']> {
   return { fraction, ...(note === undefined ? {} : { note }) }
-}
-
-function optionalTime<N extends string>(name: N, ms: number | undefined): { readonly [K in N]?: string } {
-  return ms === undefined ? {} : ({ [name]: timeText(ms) } as { readonly [K in N]: string })
-}
-
-function timeText(ms: number): string {
-  return new Date(ms).toISOString()
 }

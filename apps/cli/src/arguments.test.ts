@@ -20,7 +20,8 @@ test('options may stand before and after the command and its arguments', () => {
 test.each([
   [[], 'no command'],
   [['enque', 'a.b'], "there is no command 'enque'; did you mean enqueue?; the commands are enqueue, show"],
-  [['fleet'], "there is no command 'fleet'"],
+  [['redrive'], "there is no command 'redrive'"],
+  [['stop', 'p/cpu/1', '--mode', 'hard'], 'stop takes no --mode; it takes --hard'],
   [['show', 'x', '--wiat', '1s'], 'there is no option --wiat; did you mean --wait?'],
   [['list', '--statsu=dead'], 'there is no option --statsu; did you mean --status?'],
   [['list', '--jsno'], 'there is no option --jsno; did you mean --json?'],

@@ -1,7 +1,6 @@
 // Tests that colours are for terminals, and for those who want them.
-import { Writable } from 'node:stream'
-import { WriteStream } from 'node:tty'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { Capture, terminal } from './capture.fixture.ts'
 import { FAKE_KEY, fakeApi, ID, view } from './fake-api.fixture.ts'
 import { bullpen } from './program.ts'
 
@@ -13,14 +12,6 @@ beforeEach(() => {
 })
 afterEach(() => vi.unstubAllEnvs())
 
-class Capture extends Writable {
-  text = ''
-  override _write(chunk: Buffer, _: string, done: () => void) {
-    this.text += chunk
-    done()
-  }
-}
-
 async function shown(stream: Capture, ...args: string[]): Promise<string> {
   await using api = await fakeApi({ [`GET /v1/tasks/${ID}`]: [200, view()] })
   const env = { BULLPEN_API: api.url, BULLPEN_KEY: FAKE_KEY }
@@ -28,8 +19,6 @@ async function shown(stream: Capture, ...args: string[]): Promise<string> {
   await bullpen({ argv: ['show', ID, ...args], env, ...streams, now: Date.now })
   return stream.text
 }
-
-const terminal = () => Object.assign(new Capture(), { isTTY: true, getColorDepth: WriteStream.prototype.getColorDepth })
 
 test('a terminal gets colours, except for JSON', async () => {
   expect(await shown(terminal())).toContain(GREEN)

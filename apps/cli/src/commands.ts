@@ -1,13 +1,16 @@
 // The commands: what each takes, and what its help says.
-import type { OptionName } from './options.ts'
+import { FLEET_COMMANDS } from './fleet-commands.ts'
+import type { OptionName, OptionWords } from './options.ts'
 
-interface Command {
+export interface Command {
   readonly usage: string
   readonly summary: string
   readonly about: readonly string[]
   /** Arguments besides options, at least and at most. */
   readonly takes: readonly [least: number, most: number]
   readonly options: readonly OptionName[]
+  /** What an option is for here, where it is not what it is for elsewhere. */
+  readonly says?: Readonly<Partial<Record<OptionName, OptionWords>>>
   readonly examples: readonly string[]
 }
 
@@ -69,6 +72,7 @@ export const COMMANDS = {
     options: ['wait'],
     examples: ['bullpen cancel cpu-01jd3v7n8q0000000000000000 --wait 10s'],
   },
+  ...FLEET_COMMANDS,
   help: {
     usage: '[COMMAND]',
     summary: 'explains a command',

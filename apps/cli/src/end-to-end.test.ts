@@ -13,14 +13,18 @@ const count = defineTask({
   output: taskViewSchema.pick({ attempts: true }),
 })
 
-test('a task is enqueued, shown, listed, cancelled, and cancelled again', async () => {
+async function startApi() {
   const namespace = `t-${randomUUID().slice(0, 8)}`
   const config = { redisUrl: inject('redisUrl'), keys: [FAKE_KEY], port: 0, metricsPort: 0, namespace }
   const silent = { debug() {}, info() {}, warn() {}, error() {} }
   const api = await createApi({ catalogue: defineCatalogue(count), config, log: silent })
   onTestFinished(() => api.close())
   const { url } = await api.listen()
-  const run = (...args: string[]) => runBullpen({ url }, args)
+  return { run: (...args: string[]) => runBullpen({ url }, args, { env: { BULLPEN_BY: 'ann' } }) }
+}
+
+test('a task is enqueued, shown, listed, cancelled, and cancelled again', async () => {
+  const { run } = await startApi()
 
   const enqueued = await run('enqueue', 'task.count', '{"starts":1}', '--delay', '1h', '--meta', 'a=b')
   expect(enqueued).toMatchObject({ code: 0, err: '' })
@@ -44,4 +48,32 @@ test('a task is enqueued, shown, listed, cancelled, and cancelled again', async 
     code: 3,
     err: expect.stringContaining('queue_not_found'),
   })
+})
+
+test("a queue's fleet is limited, drained and resumed, also while nobody works it, and the audit has it all", async () => {
+  const { run } = await startApi()
+  expect(await run('fleet')).toMatchObject({ code: 0, out: expect.stringContaining('no process works here') })
+  expect(await run('limit', '--queue', 'cpu', '--concurrency', '4', '--rate', '10/1m')).toMatchObject({
+    code: 0,
+    err: '',
+  })
+  expect(await run('drain', '--queue', 'cpu', '--wait', '5s')).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('cpu: ended'),
+  })
+  const refused = await run('enqueue', 'task.count', '{"starts":1}')
+  expect(refused).toMatchObject({ code: 3, err: expect.stringContaining('queue_draining') })
+  expect((await run('fleet', '--queue', 'cpu')).out).toMatch(
+    /cpu +0\/0 +0 +closed: soft_timeout drain, begun \S+ ago, at most 4 at once, at most 10 starts in 1m\n/,
+  )
+  expect(await run('resume', '--queue', 'cpu')).toMatchObject({ code: 0, err: 'no process works it now\n' })
+  expect(await run('enqueue', 'task.count', '{"starts":1}')).toMatchObject({ code: 0 })
+  const audit = (await run('commands')).out
+  expect(audit).toMatch(
+    /^.* done {2}resume cpu .* ann \(key [0-9a-f]{8}\) .*\n.* drain cpu, soft_timeout .*\n.* limit cpu, 4 at once, 10 in 1m .*\n$/,
+  )
+  const [id = ''] = /\S+$/.exec(audit.trimEnd()) ?? []
+  expect(await run('commands', id, '--wait', '1s')).toMatchObject({ code: 0, out: expect.stringContaining(' done ') })
+  expect(await run('stop', 'nobody/cpu/1')).toMatchObject({ code: 3, err: expect.stringContaining('there is none') })
+  expect(await run('pause', '--queue', 'cpv')).toMatchObject({ code: 3, err: expect.stringContaining('cpu') })
 })

@@ -38,14 +38,15 @@ export interface FakeApi extends AsyncDisposable {
   readonly seen: Seen[]
 }
 
-/** Answers `'GET /v1/tasks/x?wait=30'` and the like as the table says, and everything else with a 404. */
-export async function fakeApi(answers: Readonly<Record<string, Answer>> = {}): Promise<FakeApi> {
+/** Answers `'GET /v1/tasks/x?wait=30'` and the like as the table says, or as a function of it says each time, and everything else with a 404. */
+export async function fakeApi(answers: Readonly<Record<string, Answer | (() => Answer)>> = {}): Promise<FakeApi> {
   const seen: Seen[] = []
   const server = createServer(async (incoming, response) => {
     const request = `${incoming.method} ${incoming.url}`
     seen.push({ request, body: 'content-type' in incoming.headers ? await json(incoming) : undefined })
     const known = incoming.headers.authorization === `Bearer ${FAKE_KEY}`
-    const answer = known ? (answers[request] ?? problem('task_not_found', 404)) : problem('unauthorized', 401)
+    const told = known ? (answers[request] ?? problem('task_not_found', 404)) : problem('unauthorized', 401)
+    const answer = typeof told === 'function' ? told() : told
     if (answer === 'break') incoming.socket.destroy()
     else if (answer !== 'silence') {
       const [status, body] = answer

@@ -1,12 +1,12 @@
 // The help texts, made of the tables.
 import { COMMAND_NAMES, type CommandName, commandOf } from './commands.ts'
 import { EXIT_MEANINGS } from './exit-codes.ts'
-import { COMMON, OPTIONS, type OptionName, spelling } from './options.ts'
+import { COMMON, OPTIONS, type OptionName, type OptionWords, spelling } from './options.ts'
 
 export function generalHelp(): string {
   return sections(
     ['usage: bullpen COMMAND [ARGUMENT]… [OPTION]…'],
-    ['Enqueues, shows, lists and cancels tasks over the HTTP API of Bullpen.'],
+    ['Enqueues, shows, lists and cancels tasks, and steers the fleet that works them, over the HTTP API of Bullpen.'],
     ['commands:', ...aligned(COMMAND_NAMES.map((name) => [name, commandOf(name).summary]))],
     ['options of every command:', ...optionLines(COMMON)],
     ['exit codes:', ...aligned(Object.entries(EXIT_MEANINGS))],
@@ -15,11 +15,11 @@ export function generalHelp(): string {
 }
 
 export function commandHelp(name: CommandName): string {
-  const { usage, about, options, examples } = commandOf(name)
+  const { usage, about, options, says, examples } = commandOf(name)
   return sections(
     [`usage: bullpen ${name} ${usage} [OPTION]…`],
     about,
-    options.length === 0 ? [] : ['options:', ...optionLines(options)],
+    options.length === 0 ? [] : ['options:', ...optionLines(options, says)],
     ["'bullpen help' has the options of every command and the exit codes."],
     ['examples:', ...examples.map(indented)],
   )
@@ -31,7 +31,10 @@ const sections = (...parts: readonly (readonly string[])[]): string =>
     .map((lines) => lines.join('\n'))
     .join('\n\n')}\n`
 
-const optionLines = (names: readonly OptionName[]) => aligned(names.map((name) => [spelling(name), OPTIONS[name].help]))
+function optionLines(names: readonly OptionName[], says: Partial<Record<OptionName, OptionWords>> = {}): string[] {
+  const words = (name: OptionName): OptionWords => says[name] ?? OPTIONS[name]
+  return aligned(names.map((name) => [spelling(name, words(name)), words(name).help]))
+}
 
 function aligned(rows: readonly (readonly [string, string])[]): string[] {
   const width = Math.max(...rows.map(([left]) => left.length))

@@ -45,6 +45,23 @@ export function statusIn(text: string | undefined): TaskStatus {
   )
 }
 
+/** @throws UsageError with the nearest of those that there are. */
+export function oneOf<T extends string>(option: string, text: string, known: readonly T[]): T {
+  const found = known.find((each) => each === text)
+  if (found !== undefined) return found
+  throw new UsageError(`${option} is '${text}'${meant(text, known)}; it is one of ${known.join(', ')}`)
+}
+
+/** `100/1s`, or none. */
+export function rateIn(text: string): 'none' | { readonly max: number; readonly per: Duration } {
+  if (text === 'none') return text
+  const [max, per] = text.split('/', 2)
+  if (max === undefined || per === undefined) {
+    throw new UsageError(`--rate is '${text}': it is starts in a time, such as 100/1s, or none`)
+  }
+  return { max: countIn('--rate', max), per: durationIn('--rate', per) as Duration }
+}
+
 export function countIn(option: string, text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
   throw new UsageError(`${option} is '${text}': it is a whole number from 1`)

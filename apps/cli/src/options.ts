@@ -1,12 +1,15 @@
 // Every option there is, with what help says of it.
 
-interface Option {
+/** What help says of an option: the word for its value, and what it is for. */
+export interface OptionWords {
+  readonly value?: string
+  readonly help: string
+}
+
+interface Option extends OptionWords {
   readonly type: 'string' | 'boolean'
   readonly multiple?: boolean
   readonly short?: string
-  /** The word for its value. */
-  readonly value?: string
-  readonly help: string
 }
 
 export const OPTIONS = {
@@ -20,6 +23,13 @@ export const OPTIONS = {
   status: { type: 'string', value: 'STATUS', help: 'the status; needed' },
   limit: { type: 'string', value: 'N', help: 'tasks at most; default 50' },
   all: { type: 'boolean', help: 'all of them, page by page' },
+  process: { type: 'string', value: 'PROCESS', help: 'the process, or the beginning of its name' },
+  workers: { type: 'boolean', help: 'each worker too, with what it runs' },
+  mode: { type: 'string', value: 'MODE', help: 'light, soft, soft_timeout or hard; default soft_timeout' },
+  'dry-run': { type: 'boolean', help: 'tell what would have to be interrupted, and command nothing' },
+  hard: { type: 'boolean', help: 'with its task, which is signalled and handed back' },
+  concurrency: { type: 'string', value: 'N', help: 'how many tasks a pool runs at once; needed' },
+  rate: { type: 'string', value: 'RATE', help: 'starts in a time, such as 100/1s, over all processes; or none' },
   wait: { type: 'string', value: 'DURATION', help: "wait for the task's end, at most so long" },
   api: {
     type: 'string',
@@ -38,7 +48,6 @@ export type OptionName = keyof typeof OPTIONS
 export const COMMON: readonly OptionName[] = ['api', 'key', 'json', 'help', 'version']
 
 /** As it is typed: `--delay DURATION`. */
-export function spelling(name: OptionName): string {
-  const option: Option = OPTIONS[name]
-  return option.value === undefined ? `--${name}` : `--${name} ${option.value}`
+export function spelling(name: OptionName, words: OptionWords = OPTIONS[name]): string {
+  return words.value === undefined ? `--${name}` : `--${name} ${words.value}`
 }

@@ -2,6 +2,7 @@
 import type { Writable } from 'node:stream'
 import { painter } from './paint.ts'
 import type { Look } from './task-text.ts'
+import { plain } from './words.ts'
 
 interface OutputOptions {
   readonly stdout: Writable
@@ -10,23 +11,37 @@ interface OutputOptions {
   readonly now: () => number
 }
 
+const CLEARED = '\r\u001b[2K'
+
 export interface Output {
   readonly json: boolean
   /** The answer as it is with --json, and otherwise its lines. False when the reader has gone, as `head` does. */
   answer(answer: object, lines: (look: Look) => readonly string[]): Promise<boolean>
   /** A remark for people alone. */
   remark(text: string): void
+  /** How far it is, for somebody who looks on: replaces what it said before; without a text it is gone. */
+  progress(text?: string): void
 }
 
 export function outputOn({ stdout, stderr, json, now }: OutputOptions): Output {
   const paint = painter(stdout)
+  const columns = widthOf(stdout)
   return {
     json,
-    answer: (answer, lines) => write(stdout, json ? [JSON.stringify(answer)] : lines({ now: now(), paint })),
+    answer: (answer, lines) => write(stdout, json ? [JSON.stringify(answer)] : lines({ now: now(), paint, columns })),
     remark(text) {
       if (!json) stderr.write(`${text}\n`)
     },
+    progress(text = '') {
+      const width = widthOf(stderr)
+      if (width !== undefined && !json) stderr.write(`${CLEARED}${plain(text, width - 1)}`)
+    },
   }
+}
+
+/** Undefined for what is no terminal. */
+function widthOf(stream: Writable): number | undefined {
+  return 'isTTY' in stream && stream.isTTY === true && 'columns' in stream ? Number(stream.columns) || 80 : undefined
 }
 
 async function write(stream: Writable, lines: readonly string[]): Promise<boolean> {

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { COMMAND_NAMES, commandOf } from './commands.ts'
 import { ACCEPTED, FAKE_KEY, fakeApi, ID, LINKS, problem, runBullpen, runShell, view } from './fake-api.fixture.ts'
+import { commandView, fleetOf, P1, processOf } from './fleet.fixture.ts'
 
 const ENQUEUE = 'POST /v1/tasks'
 const SHOW = `GET /v1/tasks/${ID}`
@@ -192,6 +193,19 @@ describe('cancel', () => {
   })
 })
 
+const commanded = commandView({ action: 'pause', queue: 'cpu' }, { answers: [{ process: P1, outcome: 'done' }] })
+
+/** For the examples of the fleet's commands. */
+const FLEET = {
+  'GET /v1/fleet': [200, fleetOf([processOf(P1)])],
+  'GET /v1/fleet?queue=cpu': [200, fleetOf([])],
+  'GET /v1/workers': [200, { workers: [] }],
+  [`GET /v1/workers?process=${encodeURIComponent(P1)}`]: [200, { workers: [] }],
+  'POST /v1/commands?wait=5': [200, commanded],
+  'GET /v1/commands?limit=10': [200, { commands: [commanded] }],
+  'GET /v1/commands/5d0f4c2a9be1f07733c1a2e4?wait=30': [200, commanded],
+} as const
+
 describe('help', () => {
   test('names every command, option and exit code, and explains each command', async () => {
     const { code, out, err } = await runBullpen(nowhere, ['--help'])
@@ -211,6 +225,7 @@ describe('help', () => {
         ...{ [`${CANCEL}?wait=10`]: [200, { id: ID, outcome: 'cancelled', status: 'cancelled', links: LINKS }] },
         'GET /v1/tasks?queue=cpu&status=dead&limit=10': [200, { tasks }],
         'GET /v1/tasks?queue=cpu&status=dead&limit=200': [200, { tasks }],
+        ...FLEET,
       })
       const ended = await runShell(api, line.replace('<receipt.json', '<<<"{}"'))
       expect(ended).toMatchObject({ code: 0, err: '' })
@@ -221,7 +236,7 @@ describe('help', () => {
 
 describe('what stands in the way', () => {
   test.each([
-    [['fleet'], "there is no command 'fleet'"],
+    [['redrive'], "there is no command 'redrive'"],
     [['show', ID, '--wiat', '1s'], 'there is no option --wiat; did you mean --wait?'],
   ])('%j is wrong usage, with a way on', async (args, told) => {
     const ended = await runBullpen(nowhere, args)

@@ -2,11 +2,16 @@
 import type { Readable, Writable } from 'node:stream'
 import { VERSION } from '@bullpen/contract'
 import { type CommandLine, commandNamed, readCommandLine } from './arguments.ts'
+import { authorIn } from './author.ts'
 import { cancel } from './commands/cancel.ts'
+import { commands } from './commands/commands.ts'
 import type { Desk } from './commands/desk.ts'
+import { drain } from './commands/drain.ts'
 import { enqueue } from './commands/enqueue.ts'
+import { fleet } from './commands/fleet.ts'
 import { list } from './commands/list.ts'
 import { show } from './commands/show.ts'
+import { limit, pause, resize, resume, stop } from './commands/steer.ts'
 import type { CommandName } from './commands.ts'
 import { connect, readConnection } from './connection.ts'
 import { EXIT, type ExitCode } from './exit-codes.ts'
@@ -29,6 +34,14 @@ const RUN: Readonly<Record<Exclude<CommandName, 'help'>, (desk: Desk) => Promise
   show,
   list,
   cancel,
+  fleet,
+  pause,
+  resume,
+  drain,
+  stop,
+  resize,
+  limit,
+  commands,
 }
 
 export async function bullpen(surroundings: Surroundings): Promise<ExitCode> {
@@ -68,5 +81,5 @@ async function carryOut(
   }
   const out = outputOn({ stdout, stderr, json: values.json ?? false, now })
   const client = () => connect(readConnection(values, env))
-  return await RUN[command]({ positionals, values, client, out, stdin, tell })
+  return await RUN[command]({ positionals, values, client, out, by: authorIn(env), stdin, tell })
 }

@@ -22,6 +22,8 @@ const STYLES: Readonly<Record<TaskStatus, Style>> = {
 export interface Look {
   readonly now: number
   readonly paint: Paint
+  /** How wide the terminal is; as wide as need be unless it is said. */
+  readonly columns?: number | undefined
 }
 
 const status = (of: TaskStatus, { paint }: Look): string => paint(STYLES[of], of)

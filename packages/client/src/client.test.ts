@@ -1,11 +1,9 @@
 // Tests the client against a real HTTP server that answers as each test says.
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { json } from 'node:stream/consumers'
+import { createServer } from 'node:http'
 import { defineTask, type OutputOf, type TaskView, taskViewSchema } from '@bullpen/contract'
-import { afterEach, describe, expect, expectTypeOf, test } from 'vitest'
-import { type ClientOptions, createClient, ProblemError, TaskEndedError } from './index.ts'
+import { describe, expect, expectTypeOf, test } from 'vitest'
+import { createClient, ProblemError, TaskEndedError } from './index.ts'
+import { api, problem, servers } from './server.fixture.ts'
 
 /** Made of the contract's own schemas, since the client has no zod: `{ starts, queue? }` becomes `{ attempts }`. */
 const count = defineTask({
@@ -37,46 +35,6 @@ function view(more: Partial<TaskView> = {}): TaskView {
     ...more,
   } as TaskView
 }
-
-interface Seen {
-  readonly method: string | undefined
-  readonly url: string | undefined
-  readonly headers: IncomingMessage['headers']
-  readonly body: unknown
-}
-type Answer = readonly [status: number, body: unknown, headers?: Record<string, string>] | 'break' | 'silence'
-
-const servers: ReturnType<typeof createServer>[] = []
-afterEach(() => {
-  for (const server of servers.splice(0)) {
-    server.close()
-    server.closeAllConnections()
-  }
-})
-
-/** A client of a server that gives these answers, one after the other, the last one for ever. */
-async function api(answers: readonly Answer[], options: Partial<ClientOptions> = {}) {
-  const seen: Seen[] = []
-  const answer = async (request: IncomingMessage, response: ServerResponse) => {
-    const { method, url, headers } = request
-    seen.push({ method, url, headers, body: 'content-type' in headers ? await json(request) : undefined })
-    const next = answers[Math.min(seen.length, answers.length) - 1] ?? 'break'
-    if (next === 'break') request.socket.destroy()
-    else if (next !== 'silence') {
-      const [status, body, more] = next
-      response.writeHead(status, { 'content-type': 'application/json', ...more })
-      response.end(typeof body === 'string' ? body : JSON.stringify(body))
-    }
-  }
-  const server = createServer(answer).listen(0, '127.0.0.1')
-  servers.push(server)
-  await once(server, 'listening')
-  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return { seen, baseUrl, client: createClient({ baseUrl, key: 'k', ...options }) }
-}
-
-const problem = (code: string, status: number, more: object = {}) =>
-  [status, { type: `/problems/${code}`, title: code, status, code, ...more }] as const
 
 describe('enqueue', () => {
   test('posts the task with the key, the correlation id and what the caller adds', async () => {
@@ -158,6 +116,12 @@ describe('enqueue', () => {
     const { client, seen } = await api([problem('shutting_down', 503), [202, ACCEPTED]])
     expect(await client.enqueue(count, { starts: 4 })).toEqual(ACCEPTED)
     expect(seen.length).toBe(2)
+  })
+
+  test('is not repeated while the queue drains: that lasts until somebody resumes it', async () => {
+    const { client, seen } = await api([problem('queue_draining', 503), [202, ACCEPTED]])
+    await expect(client.enqueue(count, { starts: 4 })).rejects.toMatchObject({ code: 'queue_draining' })
+    expect(seen.length).toBe(1)
   })
 
   test('is repeated while the connection is refused', async () => {

@@ -1,4 +1,4 @@
-// A typed client of the HTTP API: enqueue, look up, wait for results, list.
+// A typed client of the HTTP API: enqueue, look up, wait for results, list, and steer the fleet.
 import {
   type Accepted,
   BullpenError,
@@ -16,6 +16,7 @@ import {
   type TaskStatus,
   type TaskView,
 } from '@bullpen/contract'
+import { type FleetCalls, fleetCalls } from './fleet-calls.ts'
 import { TaskEndedError } from './task-ended-error.ts'
 import { pauseFor, send } from './transport.ts'
 
@@ -62,7 +63,7 @@ export type TaskOf<D extends TaskDefinition | undefined> = D extends TaskDefinit
   : TaskView
 
 /** Every method rejects with {@link ProblemError} when the API refuses or is not reached, and with the signal's reason. */
-export interface Client {
+export interface Client extends FleetCalls {
   /**
    * Hands a task over; resolves when it is stored. The API checks the input, not the client.
    *
@@ -120,6 +121,8 @@ export function createClient(options: ClientOptions): Client {
   }
 
   const client: Client = {
+    ...fleetCalls(transport, timeoutMs),
+
     enqueue: (definition, input, options) => client.enqueueNamed(definition.name, input, options),
 
     async enqueueNamed(task, input, { signal, ...call } = {}) {

@@ -9,10 +9,12 @@ export interface Call {
   readonly body?: unknown
   /** For one try, in ms. */
   readonly timeoutMs: number
+  /** Sent twice it is one: it names itself. */
+  readonly repeatable?: boolean
   readonly signal?: AbortSignal | undefined
 }
 
-interface Transport {
+export interface Transport {
   readonly baseUrl: URL
   readonly headers: Readonly<Record<string, string>>
   readonly fetch: typeof globalThis.fetch
@@ -97,12 +99,13 @@ function read(text: string, status: number): unknown {
 const NOT_NOW: readonly number[] = [429, 502, 503, 504]
 
 /** Looking up twice is harmless. The API makes the ids, so enqueueing twice may make two tasks. */
-function mayRepeat({ method }: Call, error: ProblemError): boolean {
+function mayRepeat({ method, repeatable = method === 'GET' }: Call, error: ProblemError): boolean {
   const { code, status, taskId } = error
-  if (method === 'GET') return code === 'unreachable' || (status !== undefined && NOT_NOW.includes(status))
+  if (repeatable) return code === 'unreachable' || (status !== undefined && NOT_NOW.includes(status))
   if (code === 'unreachable') return wasNeverSent(error)
   // An id in the answer says that the task may be stored; a 503 that is not ours says nothing.
-  return status === 503 && code !== 'unexpected_answer' && taskId === undefined
+  // Nor does a queue open again by itself.
+  return status === 503 && code !== 'unexpected_answer' && code !== 'queue_draining' && taskId === undefined
 }
 
 function wasNeverSent(error: ProblemError): boolean {

@@ -40,4 +40,9 @@ describe('a command', () => {
     expect(commandRequestSchema.safeParse({ action: 'explode', queue: 'cpu' }).success).toBe(false)
     expect(commandRequestSchema.safeParse({ action: 'pause', queue: 'cpu', worker: 1 }).success).toBe(false)
   })
+
+  it('of no kind that there is says which there are', () => {
+    const issue = commandRequestSchema.safeParse({ action: 'explode', queue: 'cpu' }).error?.issues[0]
+    expect(issue).toMatchObject({ path: ['action'], message: 'it is pause, resume, drain, stop, resize or limit' })
+  })
 })

@@ -1,7 +1,8 @@
 // The fleet over HTTP: what is told of processes, pools and workers, and the commands that steer them.
 import { z } from 'zod'
 import { durationText } from './duration-text.ts'
-import { POOL_STATES, WORKER_STATES } from './states.ts'
+import { listQuerySchema, waitSchema } from './http.ts'
+import { POOL_STATES, type PoolState, WORKER_STATES } from './states.ts'
 import { QUEUE_NAME } from './task-id.ts'
 
 /** How a pool, a process or a queue's whole fleet ends. */
@@ -23,6 +24,21 @@ export const STOP_WAYS = ['wait', 'hard'] as const
 
 export type StopWay = (typeof STOP_WAYS)[number]
 
+/** The states of a pool that takes and runs nothing any more. */
+export const ENDED_POOL_STATES = [
+  'ONLINE_DONE',
+  'INCOMPLETE_DONE',
+  'SHUTDOWN',
+  'TERMINATE_TIMEOUT',
+  'RECOVER_ERR',
+] as const satisfies readonly PoolState[]
+
+/** How many seconds the API waits for a command's answers unless it is told. */
+export const COMMAND_WAIT_S = 5
+
+/** The form of a command's id. */
+export const COMMAND_ID = /^[A-Za-z0-9_-]{1,64}$/
+
 /** The longest that a process's id may be. */
 const LONGEST_PROCESS = 300
 
@@ -33,7 +49,7 @@ const concurrency = z.int().min(1).max(10_000)
 const said = {
   id: z
     .string()
-    .regex(/^[A-Za-z0-9_-]{1,64}$/, 'it is 1 to 64 letters, digits, _ or -')
+    .regex(COMMAND_ID, 'it is 1 to 64 letters, digits, _ or -')
     .optional()
     .describe('Of the command: the same twice is one command. Made by the API unless given.'),
   by: z.string().min(1).max(100).optional().describe('Who asks, for the audit; beside the key that was used.'),
@@ -106,7 +122,10 @@ const limitSchema = z
 
 /** The body of POST /v1/commands. */
 export const commandRequestSchema = z
-  .discriminatedUnion('action', [pauseSchema, resumeSchema, drainSchema, stopSchema, resizeSchema, limitSchema])
+  .discriminatedUnion('action', [pauseSchema, resumeSchema, drainSchema, stopSchema, resizeSchema, limitSchema], {
+    error: ({ code }) =>
+      code === 'invalid_union' ? 'it is pause, resume, drain, stop, resize or limit' : 'it is a JSON object',
+  })
   .meta({ id: 'CommandRequest' })
 
 /** As a caller writes it. */
@@ -189,6 +208,7 @@ export const workerViewSchema = z
         id: z.string(),
         task: z.string(),
         start: z.int(),
+        kind: z.enum(['short', 'long']).optional().describe('Absent where the task is not of this catalogue.'),
         endsBy: time.optional().describe('When its run timeout passes; absent where it has none.'),
       })
       .optional(),
@@ -261,3 +281,14 @@ export type WorkerPage = z.infer<typeof workerPageSchema>
 
 export const poolQuerySchema = z.strictObject({ queue: queue.optional(), process: process.optional() })
 export const workerQuerySchema = poolQuerySchema.extend({ state: z.enum(WORKER_STATES).optional() })
+export const fleetQuerySchema = z.strictObject({ queue: queue.optional() })
+
+/** Of POST /v1/commands. */
+export const commandWaitSchema = z.strictObject({
+  wait: waitSchema.default(COMMAND_WAIT_S).describe("Seconds to wait for every process's answer: 0 to 30."),
+})
+/** Of GET /v1/commands/{id}. */
+export const commandQuerySchema = z.strictObject({
+  wait: waitSchema.default(0).describe("Seconds to wait for every process's answer: 0 to 30."),
+})
+export const commandsQuerySchema = z.strictObject({ limit: listQuerySchema.shape.limit })

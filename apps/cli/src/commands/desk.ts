@@ -11,6 +11,8 @@ export interface Desk {
   /** Throws where the address or the key is wrong: options are checked first. */
   readonly client: () => Client
   readonly out: Output
+  /** Who asks, for the audit. */
+  readonly by: string | undefined
   readonly stdin: Readable
   /** Tells of an error and goes on. @throws it when nobody foresaw it. */
   readonly tell: (error: unknown) => ExitCode

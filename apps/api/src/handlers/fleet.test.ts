@@ -1,0 +1,141 @@
+// Tests what is told of the fleet over HTTP.
+import type { FleetView, PoolPage, WorkerPage } from '@bullpen/contract'
+import { describe, expect, test } from 'vitest'
+import { anId, NOW, problemIn, testApi } from '../api.fixture.ts'
+import { P1 } from '../fake-fleet.fixture.ts'
+
+const at = (ms: number): string => new Date(ms).toISOString()
+const pool = { queue: 'cpu', state: 'BG_RUNNING', paused: false, concurrency: 2, busy: 1, leftovers: 0 } as const
+const idle = { worker: 2, state: 'IDLE', since: NOW - 5_000, task: undefined } as const
+
+describe('the fleet', () => {
+  test('without a process is its queues alone', async () => {
+    const { get } = await testApi()
+    const queue = { intake: 'open', paused: false, pools: 0, workers: 0, busy: 0 }
+    expect((await get('/v1/fleet')).json()).toEqual({
+      now: at(NOW),
+      queues: [
+        { queue: 'cpu', ...queue },
+        { queue: 'mail', ...queue },
+      ],
+      processes: [],
+    })
+    expect((await get('/v1/pools')).json()).toEqual({ pools: [] })
+    expect((await get('/v1/workers')).json()).toEqual({ workers: [] })
+  })
+
+  test('counts the pools of live processes that have not ended, and shows silent ones as they were', async () => {
+    const { get, fleet } = await testApi()
+    const pools = [{ ...pool, notReady: 'Redis is away', workers: [] }]
+    fleet.put({ process: 'a', pools })
+    fleet.put({ process: 'b', pools, seenAt: NOW - 6_001 })
+    fleet.put({
+      process: 'c',
+      draining: true,
+      pools: [{ ...pools[0], ...pool, state: 'SHUTDOWN', workers: [] } as never],
+    })
+    const view = (await get('/v1/fleet')).json<FleetView>()
+    expect(view.queues[0]).toMatchObject({ queue: 'cpu', pools: 1, workers: 2, busy: 1 })
+    expect(view.processes).toMatchObject([
+      {
+        process: 'a',
+        alive: true,
+        draining: false,
+        seenAt: at(NOW - 500),
+        pools: [{ ...pool, notReady: 'Redis is away' }],
+      },
+      { process: 'b', alive: false },
+      { process: 'c', alive: true, draining: true },
+    ])
+    expect(view.processes[0]?.pools[0]).not.toHaveProperty('workers')
+    const listed = (await get('/v1/pools')).json<PoolPage>()
+    expect(listed.pools.map(({ process, state }) => [process, state])).toEqual([
+      ['a', 'BG_RUNNING'],
+      ['c', 'SHUTDOWN'],
+    ])
+  })
+
+  test("tells what holds for a queue's whole fleet", async () => {
+    const { get, fleet } = await testApi()
+    const drain = { mode: 'light', timeoutMs: undefined, since: NOW - 9_000, command: 'once-1' } as const
+    fleet.switch('cpu', { paused: true, drain, concurrency: 3, rate: { max: 10, perMs: 1_000 } })
+    const { queues } = (await get('/v1/fleet?queue=cpu')).json<FleetView>()
+    expect(queues).toEqual([
+      {
+        ...{ queue: 'cpu', intake: 'closed', paused: true, concurrency: 3, rate: { max: 10, perMs: 1_000 } },
+        ...{ drain: { mode: 'light', since: at(NOW - 9_000), command: 'once-1' }, pools: 0, workers: 0, busy: 0 },
+      },
+    ])
+  })
+
+  test('of one queue has the processes that work it, with their pools of it', async () => {
+    const { get, fleet } = await testApi()
+    const both = ['cpu', 'mail'].map((queue) => ({ ...pool, queue, notReady: undefined, workers: [] }))
+    fleet.put({ process: 'both', pools: both })
+    fleet.put({ process: 'cpu alone', pools: both.slice(0, 1) })
+    const { queues, processes } = (await get('/v1/fleet?queue=mail')).json<FleetView>()
+    expect(queues.map(({ queue }) => queue)).toEqual(['mail'])
+    expect(processes.map(({ process, pools }) => [process, pools.map(({ queue }) => queue)])).toEqual([
+      ['both', ['mail']],
+    ])
+  })
+
+  test("is told in Redis's time, whatever a process's clock says", async () => {
+    const { get, fleet } = await testApi()
+    const skewMs = 90_000.5
+    const task = { id: anId, task: 'email.welcome', start: 1, endsBy: NOW + 10_000 + 90_000 }
+    const workers = [{ worker: 1, state: 'WORKING', since: NOW - 1_000 + 90_000, task } as const]
+    fleet.put({ skewMs, startedAt: NOW - 60_000 + 90_000, pools: [{ ...pool, notReady: undefined, workers }] })
+    const { processes } = (await get('/v1/fleet')).json<FleetView>()
+    expect(processes).toMatchObject([{ skewMs, startedAt: at(NOW - 60_000.5) }])
+    const listed = (await get('/v1/workers')).json<WorkerPage>()
+    expect(listed.workers).toEqual([
+      {
+        ...{ process: P1, queue: 'cpu', worker: 1, state: 'WORKING', since: at(NOW - 1_000.5) },
+        task: { id: anId, task: 'email.welcome', start: 1, kind: 'long', endsBy: at(NOW + 9_999.5) },
+      },
+    ])
+  })
+})
+
+describe('workers', () => {
+  async function two() {
+    const api = await testApi()
+    const task = { id: anId, task: 'of.others', start: 3 }
+    const workers = [{ worker: 1, state: 'WORKING', since: NOW - 1_000, task } as const, idle]
+    const strange = "über pod/1 \u001b[2J'"
+    api.fleet.put({ process: strange, pools: [{ ...pool, notReady: undefined, workers }] })
+    api.fleet.put({ process: 'other', pools: [{ ...pool, queue: 'of.others', notReady: undefined, workers: [idle] }] })
+    api.fleet.put({ process: 'silent', seenAt: 0, pools: [{ ...pool, notReady: undefined, workers: [idle] }] })
+    return { ...api, strange }
+  }
+  const names = (page: WorkerPage) => page.workers.map(({ process, worker }) => `${process}/${worker}`)
+
+  test('are those of live processes, and may be asked for by queue, process and state', async () => {
+    const { get, strange } = await two()
+    const ask = async (query: string) => names((await get(`/v1/workers${query}`)).json<WorkerPage>())
+    expect(await ask('')).toEqual([`${strange}/1`, `${strange}/2`, 'other/2'])
+    expect(await ask('?queue=cpu&state=IDLE')).toEqual([`${strange}/2`])
+    expect(await ask(`?process=${encodeURIComponent(strange)}`)).toEqual([`${strange}/1`, `${strange}/2`])
+    expect(await ask('?queue=of.others')).toEqual(['other/2'])
+    expect(await ask('?process=nobody')).toEqual([])
+  })
+
+  test("have no kind of task that the catalogue does not know, and none of an idle worker's", async () => {
+    const { get } = await two()
+    const { workers } = (await get('/v1/workers?queue=cpu')).json<WorkerPage>()
+    expect(workers.map(({ task }) => task)).toEqual([{ id: anId, task: 'of.others', start: 3 }, undefined])
+  })
+})
+
+test.each(['/v1/fleet', '/v1/pools', '/v1/workers'])('%s refuses what it does not know', async (path) => {
+  const { app, get, fleet } = await testApi()
+  expect(problemIn(await get(`${path}?queue=cpv`))).toMatchObject({
+    code: 'queue_not_found',
+    detail: expect.stringContaining("did you mean 'cpu'?"),
+  })
+  expect(problemIn(await get(`${path}?quue=cpu`))).toMatchObject({ code: 'invalid_request' })
+  expect(problemIn(await app.inject({ url: path }))).toMatchObject({ code: 'unauthorized' })
+  fleet.trouble = 'down'
+  expect(problemIn(await get(path))).toMatchObject({ status: 503, code: 'redis_unavailable' })
+})

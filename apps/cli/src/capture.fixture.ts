@@ -1,0 +1,30 @@
+// A stream that remembers what was written to it, as a pipe and as a terminal; and the program run on such streams.
+import { Readable, Writable } from 'node:stream'
+import { WriteStream } from 'node:tty'
+import { FAKE_KEY } from './fake-api.fixture.ts'
+import { bullpen } from './program.ts'
+
+export class Capture extends Writable {
+  text = ''
+  override _write(chunk: Buffer, _: string, done: () => void) {
+    this.text += chunk
+    done()
+  }
+}
+
+export const terminal = (columns = 80) =>
+  Object.assign(new Capture(), { isTTY: true, columns, getColorDepth: WriteStream.prototype.getColorDepth })
+
+interface Streams {
+  readonly stdout?: Capture
+  readonly stderr?: Capture
+  readonly env?: NodeJS.ProcessEnv
+}
+
+/** The program in this process: quicker than a process of its own. */
+export async function run(api: { readonly url: string }, args: readonly string[], streams: Streams = {}) {
+  const { stdout = new Capture(), stderr = new Capture(), env = { BULLPEN_BY: 'ann' } } = streams
+  const all = { BULLPEN_API: api.url, BULLPEN_KEY: FAKE_KEY, ...env }
+  const code = await bullpen({ argv: args, env: all, stdin: Readable.from([]), stdout, stderr, now: Date.now })
+  return { code, out: stdout.text, err: stderr.text }
+}

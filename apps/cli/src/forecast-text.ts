@@ -1,0 +1,37 @@
+// What a drain would meet, as people read it.
+import { type Cell, lines } from './columns.ts'
+import type { ProcessForecast } from './drain-forecast.ts'
+import type { Look } from './task-text.ts'
+import { lengthOf, plain } from './words.ts'
+
+/** A line for each process, and one that says what it comes to. */
+export function forecastLines(forecasts: readonly ProcessForecast[], target: string, look: Look): readonly string[] {
+  return [...lines(forecasts.map(rowOf), { ...look, indent: 0 }), verdict(forecasts, target)]
+}
+
+function rowOf(of: ProcessForecast): Cell[] {
+  const { process, running, longestMs, deadlineMs, graceMs, endInTime, maySignal, openEnded } = of
+  if (longestMs === undefined) return [plain(process), 'nothing runs', '']
+  const limit = deadlineMs === undefined ? '' : ` within ${lengthOf(deadlineMs)}`
+  const fates = [
+    endInTime === 0 ? '' : `${endInTime} end${limit}`,
+    maySignal === 0 ? '' : `${maySignal} may be signalled, and handed back ${lengthOf(graceMs)} later`,
+    openEnded === 0 ? '' : `${openEnded} without a run timeout`,
+  ]
+  return [
+    plain(process),
+    `${running} ${running === 1 ? 'runs' : 'run'}, longest ${lengthOf(longestMs)}`,
+    fates.filter(Boolean).join(', '),
+  ]
+}
+
+function verdict(forecasts: readonly ProcessForecast[], target: string): string {
+  const sum = (of: 'running' | 'maySignal' | 'openEnded') => forecasts.reduce((total, each) => total + each[of], 0)
+  const [running, maySignal, openEnded] = [sum('running'), sum('maySignal'), sum('openEnded')]
+  const what = `drain of ${plain(target)}:`
+  if (forecasts.length === 0) return `${what} no live process works it`
+  if (running === 0) return `${what} nothing runs`
+  if (maySignal > 0) return `${what} ${maySignal} of ${running} may be signalled and handed back`
+  if (openEnded > 0) return `${what} it waits for all ${running}, ${openEnded} of them without a run timeout`
+  return `${what} all ${running} that run end by themselves`
+}

@@ -1,0 +1,106 @@
+// Tests what the client asks of the fleet, against a real HTTP server that answers as each test says.
+import type { CommandView } from '@bullpen/contract'
+import { describe, expect, test } from 'vitest'
+import type { Client } from './index.ts'
+import { api, problem } from './server.fixture.ts'
+
+const PROCESS = 'pod 1/a:7:ab12cd34'
+const DONE = {
+  id: 'once-1',
+  order: { action: 'pause', queue: 'cpu' },
+  by: 'ann (key 3fa29c01)',
+  at: '2026-01-01T00:00:00.000Z',
+  outcome: 'done',
+  answers: [],
+} satisfies CommandView
+
+describe('a look at the fleet', () => {
+  test('asks for what is wanted, and gives what the API answers', async () => {
+    const fleet = { now: '', queues: [], processes: [] }
+    const { client, seen } = await api([
+      [200, fleet],
+      [200, fleet],
+      [200, { pools: [1] }],
+      [200, { workers: [2] }],
+      [200, { workers: [] }],
+    ])
+    expect(await client.fleet()).toEqual(fleet)
+    await client.fleet({ queue: 'cpu' })
+    expect(await client.pools({ process: PROCESS })).toEqual([1])
+    expect(await client.workers({ queue: 'cpu', process: PROCESS, state: 'IDLE' })).toEqual([2])
+    expect(await client.workers()).toEqual([])
+    expect(seen.map(({ url }) => url)).toEqual([
+      '/v1/fleet',
+      '/v1/fleet?queue=cpu',
+      '/v1/pools?process=pod+1%2Fa%3A7%3Aab12cd34',
+      '/v1/workers?queue=cpu&process=pod+1%2Fa%3A7%3Aab12cd34&state=IDLE',
+      '/v1/workers',
+    ])
+  })
+})
+
+describe('a command', () => {
+  test('is sent with an id, an author and a wait', async () => {
+    const { client, seen } = await api([[200, DONE]])
+    const order = { action: 'stop', process: PROCESS, queue: 'cpu', worker: 3, how: 'hard' } as const
+    expect(await client.command(order, { id: 'once-1', by: 'ann', wait: '1500ms' })).toEqual(DONE)
+    expect(seen).toMatchObject([
+      { method: 'POST', url: '/v1/commands?wait=1.5', body: { ...order, id: 'once-1', by: 'ann' } },
+    ])
+  })
+
+  test('whose answer is lost is sent again under the same id', async () => {
+    const { client, seen } = await api(['break', problem('redis_unavailable', 503), [502, '<html>'], [200, DONE]])
+    expect(await client.command({ action: 'drain', queue: 'cpu' })).toEqual(DONE)
+    expect(seen).toHaveLength(4)
+    const [first] = seen
+    expect(first).toMatchObject({ url: '/v1/commands?wait=5', body: { action: 'drain', queue: 'cpu' } })
+    expect(first?.body).toHaveProperty('id', expect.stringMatching(/^[A-Za-z0-9_-]{36}$/))
+    expect(seen.map(({ body }) => body)).toEqual(Array(4).fill(first?.body))
+  })
+
+  test('that is refused is not sent again', async () => {
+    const { client, seen } = await api([problem('process_not_found', 404)])
+    await expect(client.command({ action: 'resume', process: 'p' }, { wait: 'none' })).rejects.toMatchObject({
+      code: 'process_not_found',
+    })
+    expect(seen.map(({ url }) => url)).toEqual(['/v1/commands?wait=0'])
+  })
+
+  test.each([
+    (client: Client) => client.command({ action: 'resume', queue: 'cpu' }, { wait: '100ms' }),
+    (client: Client) => client.commandById('once-1', { wait: '100ms' }),
+  ])('is waited for as long as the API may take, and no longer: %s', async (call) => {
+    const { client } = await api(['silence'], { requestTimeout: '20ms', retryFor: '10ms' })
+    const before = performance.now()
+    await expect(call(client)).rejects.toMatchObject({ code: 'unreachable' })
+    expect(performance.now() - before).toBeGreaterThan(110)
+  })
+
+  test('is looked up, waited for, and listed with others', async () => {
+    const { client, seen } = await api([
+      [200, DONE],
+      [200, DONE],
+      [200, { commands: [DONE] }],
+      [200, { commands: [] }],
+    ])
+    expect(await client.commandById('once-1')).toEqual(DONE)
+    expect(await client.commandById('a/b', { wait: '30s' })).toEqual(DONE)
+    expect(await client.commands()).toEqual([DONE])
+    expect(await client.commands({ limit: 3 })).toEqual([])
+    expect(seen.map(({ url }) => url)).toEqual([
+      '/v1/commands/once-1',
+      '/v1/commands/a%2Fb?wait=30',
+      '/v1/commands',
+      '/v1/commands?limit=3',
+    ])
+  })
+
+  test('takes no order that there is not', async () => {
+    const { client } = await api([[200, DONE]])
+    // @ts-expect-error: a resize says to how many.
+    await client.command({ action: 'resize', queue: 'cpu' })
+    // @ts-expect-error: the id is an option of its own.
+    await client.command({ action: 'pause', queue: 'cpu', id: 'x' })
+  })
+})

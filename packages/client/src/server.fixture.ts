@@ -1,0 +1,48 @@
+// A real HTTP server that answers as each test says, and a client of it.
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
+import { afterEach } from 'vitest'
+import { type ClientOptions, createClient } from './index.ts'
+
+interface Seen {
+  readonly method: string | undefined
+  readonly url: string | undefined
+  readonly headers: IncomingMessage['headers']
+  readonly body: unknown
+}
+export type Answer = readonly [status: number, body: unknown, headers?: Record<string, string>] | 'break' | 'silence'
+
+/** Closed after each test. */
+export const servers: ReturnType<typeof createServer>[] = []
+afterEach(() => {
+  for (const server of servers.splice(0)) {
+    server.close()
+    server.closeAllConnections()
+  }
+})
+
+/** A client of a server that gives these answers, one after the other, the last one for ever. */
+export async function api(answers: readonly Answer[], options: Partial<ClientOptions> = {}) {
+  const seen: Seen[] = []
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
+    const { method, url, headers } = request
+    seen.push({ method, url, headers, body: 'content-type' in headers ? await json(request) : undefined })
+    const next = answers[Math.min(seen.length, answers.length) - 1] ?? 'break'
+    if (next === 'break') request.socket.destroy()
+    else if (next !== 'silence') {
+      const [status, body, more] = next
+      response.writeHead(status, { 'content-type': 'application/json', ...more })
+      response.end(typeof body === 'string' ? body : JSON.stringify(body))
+    }
+  }
+  const server = createServer(answer).listen(0, '127.0.0.1')
+  servers.push(server)
+  await once(server, 'listening')
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return { seen, baseUrl, client: createClient({ baseUrl, key: 'k', ...options }) }
+}
+
+export const problem = (code: string, status: number, more: object = {}) =>
+  [status, { type: `/problems/${code}`, title: code, status, code, ...more }] as const
