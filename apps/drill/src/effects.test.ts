@@ -12,6 +12,7 @@ it('gives back what several writers have appended', () => {
   const effects: Effect[] = [
     { what: 'start', id: 'drill-1', start: 1, process: 'w1', at: 5 },
     { what: 'start', id: 'drill-1', start: 2, process: 'w2', at: 9 },
+    { what: 'signal', id: 'drill-1', start: 1, process: 'w1', at: 10 },
     { what: 'end', id: 'drill-1', start: 2, process: 'w2', at: 12 },
   ]
   const writers = [appendTo(file), appendTo(file)]

@@ -1,8 +1,8 @@
-// The ledger of effects: one line for each start and each end, appended to a file that outlives whoever wrote it.
+// The ledger of effects: one line for each start, signal and end of a handler, appended to a file that outlives whoever wrote it.
 import { openSync, writeSync } from 'node:fs'
 
 export interface Effect {
-  readonly what: 'start' | 'end'
+  readonly what: 'start' | 'signal' | 'end'
   readonly id: string
   /** The number of the task's start. */
   readonly start: number
@@ -27,7 +27,7 @@ export function readEffects(text: string): readonly Effect[] {
     .filter((line) => line !== '')
     .map((line) => {
       const [what, id, start, process, at, ...more] = line.split(' ')
-      const known = what === 'start' || what === 'end'
+      const known = what === 'start' || what === 'signal' || what === 'end'
       if (!known || id === undefined || process === undefined || at === undefined || more.length > 0) {
         throw new Error(`the ledger of effects has a line that is none: ${line}`)
       }
