@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openBroker, openFeed } from '@bullpen/bullmq'
+import { openBroker, openFeed, type SkewWatch, watchSkew } from '@bullpen/bullmq'
 import {
   BullpenError,
   type Catalogue,
@@ -25,7 +25,7 @@ import {
   makeRegistry,
   type Pool,
 } from '@bullpen/engine'
-import { attemptContext, keepWrappersGeneric, sha256, systemClock } from '@bullpen/engine/node'
+import { attemptContext, clockOf, keepWrappersGeneric, sha256 } from '@bullpen/engine/node'
 import { openIsolator } from '@bullpen/sandbox'
 import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry'
 import { type LoopWatch, watchLoop } from './loop-watch/index.ts'
@@ -142,12 +142,13 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   let resources: OpenResources<R> | undefined
   let probes: Probes | undefined
   let loopWatch: LoopWatch | undefined
+  let skew: SkewWatch | undefined
   let opening: Promise<Opened> | undefined
   let drained: Promise<DrainEnd> | undefined
   let closing: Promise<void> | undefined
   const ended = Promise.withResolvers<DrainEnd>()
 
-  const openPools = (values: R, tasks: Broker): readonly Pool[] =>
+  const openPools = (values: R, tasks: Broker, skew: SkewWatch): readonly Pool[] =>
     [...sizes].map(([queue, concurrency]) => {
       const pool = makePool({
         queue,
@@ -156,11 +157,15 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
         graceMs,
         parent: options.parent,
         feed: (work, fed) =>
-          openFeed({ queue, concurrency, namespace, redisUrl, keepCompletedMs, maxLoopBlockMs, log }, work, fed),
+          openFeed(
+            { queue, concurrency, namespace, redisUrl, keepCompletedMs, maxLoopBlockMs, clock: skew, log },
+            work,
+            fed,
+          ),
         host: {
           registry,
           context,
-          clock: systemClock,
+          clock: clockOf(skew),
           random: Math.random,
           sink,
           enqueue: (task) => tasks.enqueue(task),
@@ -205,15 +210,19 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     loopWatch = watchLoop({ warnAfter: settings.loopBlockWarning, context, sink, log, logAs })
     probes = await serveProbes({ notReady, exposition: telemetry.exposition }, settings)
     if (drained !== undefined) throw wrong('it was told to end while it started')
+    const watch = watchSkew({ redisUrl, log })
+    skew = watch
+    telemetry.onScrape(() => telemetry.clockSkew(watch.skewMs()))
     broker = openBroker({
       namespace,
       redisUrl,
       log,
+      now: watch.now,
       queues: catalogue.queues,
       sizeLimit: settings.childLimit,
       onExpired: (expired) => sink({ event: 'task.expired', ...expired }),
     })
-    pools = openPools(resources.values, broker)
+    pools = openPools(resources.values, broker, watch)
     return { url: probes.url, tasks: broker }
   }
 
@@ -225,6 +234,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   const closeAll = async (): Promise<void> => {
     await isolator?.close()
     await broker?.close()
+    skew?.close()
     await Promise.race([resources?.close(), sleep(CLOSING_MS, undefined, { ref: false })])
     await probes?.close()
     await loopWatch?.end()

@@ -19,6 +19,8 @@ export interface BrokerOptions {
   /** The most bytes that one task's stored data may have: a second line behind the API's own limit. */
   readonly sizeLimit: number
   readonly log: Log
+  /** Milliseconds since 1970, by the clock that tasks are due by, as of {@link watchSkew}. Default: the machine's. */
+  readonly now?: () => number
   /** Hears of the tasks that this broker's sweep has ended. Must neither throw nor wait. */
   readonly onExpired?: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 }
@@ -37,7 +39,7 @@ interface Shelf {
 
 /** Opens without waiting for Redis: until it is there, every call rejects with `redis_unavailable`. */
 export function openBroker(options: BrokerOptions): BullmqBroker {
-  const { redisUrl, namespace, queues, sizeLimit, log, onExpired = () => {} } = options
+  const { redisUrl, namespace, queues, sizeLimit, log, now = Date.now, onExpired = () => {} } = options
   const redis = producerConnection(redisUrl, log)
   const shelves = new Map(queues.map((name) => [name, openShelf(name)]))
 
@@ -79,10 +81,10 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
 
   const sweep = async (): Promise<void> => {
     for (const { name, keys } of shelves.values()) {
-      for (const expired of await sweepExpired(redis, keys, Date.now(), `sweep:${process.pid}`)) {
+      for (const expired of await sweepExpired(redis, keys, now(), `sweep:${process.pid}`)) {
         onExpired({ queue: name, ...expired })
       }
-      await repeatCancels(redis, keys, Date.now(), `sweep:${process.pid}`)
+      await repeatCancels(redis, keys, now(), `sweep:${process.pid}`)
     }
   }
   const stopSweeping = keepSweeping(sweep, log)
@@ -140,9 +142,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     async cancel(id, { stoppable }) {
       const home = shelves.get(readTaskId(id)?.queue ?? '')
       if (home === undefined) return 'not_found'
-      return answered(
-        requestCancel(redis, home.keys, { id, stoppable, now: Date.now(), process: `cancel:${process.pid}` }),
-      )
+      return answered(requestCancel(redis, home.keys, { id, stoppable, now: now(), process: `cancel:${process.pid}` }))
     },
 
     async list(query) {
