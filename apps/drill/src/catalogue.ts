@@ -15,6 +15,8 @@ export const work = defineTask({
     listens: z.boolean(),
     /** How long it takes when it is started again; as long as before unless it is given. */
     againMs: z.int().optional(),
+    /** What its first start ends with, and how long the next one is to wait. */
+    again: z.object({ by: z.enum(['retry', 'snooze']), afterMs: z.int() }).optional(),
     /** The first that this process starts holds its event loop for so long; all others end at once. */
     blocks: z.object({ process: z.string(), ms: z.int() }).optional(),
   }),

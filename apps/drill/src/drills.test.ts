@@ -7,7 +7,7 @@ import { DRILLS } from './drills.ts'
 const isTime = (missed: string): boolean => /^\w+Ms \d+, /.test(missed)
 
 // Two at once: what they do is mostly waiting, and their processes need the machine when they start.
-describe.each([{ pair: ['kill', 'deploy'] }, { pair: ['long', 'cutoff'] }, { pair: ['block'] }])(
+describe.each([{ pair: ['kill', 'deploy'] }, { pair: ['long', 'cutoff'] }, { pair: ['block', 'clocks'] }])(
   'drills',
   ({ pair }) => {
     it.concurrent.each(pair)(
@@ -23,5 +23,5 @@ describe.each([{ pair: ['kill', 'deploy'] }, { pair: ['long', 'cutoff'] }, { pai
 )
 
 it('has every drill in its list', () => {
-  expect([...DRILLS.keys()]).toEqual(['kill', 'deploy', 'long', 'cutoff', 'block'])
+  expect([...DRILLS.keys()]).toEqual(['kill', 'deploy', 'long', 'cutoff', 'block', 'clocks'])
 })

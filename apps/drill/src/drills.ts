@@ -1,10 +1,11 @@
 // The drills by name.
 import { block } from './block.ts'
+import { clocks } from './clocks.ts'
 import { cutoff } from './cutoff.ts'
 import type { Drill } from './drill.ts'
 import { kill } from './kill.ts'
 import { deploy, long } from './rolling.ts'
 
 export const DRILLS: ReadonlyMap<string, Drill> = new Map(
-  [kill, deploy, long, cutoff, block].map((drill) => [drill.name, drill]),
+  [kill, deploy, long, cutoff, block, clocks].map((drill) => [drill.name, drill]),
 )

@@ -12,6 +12,11 @@ export interface Effect {
   readonly at: number
 }
 
+/** Unix time in ms, also where a drill has set the process's own clock. */
+export function wallMs(): number {
+  return Math.round(performance.timeOrigin + performance.now())
+}
+
 /** Each line is in the kernel's hands on return: SIGKILL does not take it back. Several processes may share a file. */
 export function appendTo(file: string): (effect: Effect) => void {
   const descriptor = openSync(file, 'a')

@@ -68,6 +68,11 @@ export interface Figures {
   readonly restartedOthers?: number
   /** Tasks whose record holds the result of a start that had lost its lock. */
   readonly resultsKept?: number
+  /** From when a task was due to its start, at the most, early or late. Undefined when nothing was due. */
+  readonly dueErrorMaxMs?: number | undefined
+  readonly startedEarly?: number
+  /** Processes whose clock was off and whose log does not say so. */
+  readonly skewsUntold?: number
   /** Handlers that held an event loop and that no line of the log names. */
   readonly blockersUnnamed?: number
 }

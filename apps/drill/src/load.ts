@@ -15,6 +15,8 @@ export interface Load {
   readonly ratePerSecond: number
   /** How long the n-th task works, and whether it ends when it is signalled. */
   readonly input: (n: number) => Input
+  /** What its caller says of each. */
+  readonly call?: CallOptions
 }
 
 const TICK_MS = 10
@@ -22,11 +24,11 @@ const TICK_MS = 10
 /** Resolves with the accepted ids when each task was accepted or refused. */
 export async function enqueueSteadily(
   broker: Broker,
-  { tasks, ratePerSecond, input, more = () => false }: Load,
+  { tasks, ratePerSecond, input, call, more = () => false }: Load,
 ): Promise<readonly string[]> {
   const accepted: string[] = []
   const enqueue = async (n: number): Promise<void> => {
-    accepted.push(await enqueueOne(broker, work, input(n)))
+    accepted.push(await enqueueOne(broker, work, input(n), call))
   }
   const began = performance.now()
   const sent: Promise<unknown>[] = []

@@ -1,10 +1,10 @@
 // A worker process under drill: writes each start, signal and end of its handlers to the ledger, and tells its parent when it works.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { defineHandler } from '@bullpen/contract'
+import { defineHandler, TaskError } from '@bullpen/contract'
 import { createWorker, runUntilSignalled, type WorkerConfig } from '@bullpen/worker'
 import { apartHandler, ORDER_VARIABLE } from './apart.ts'
 import { catalogue, work } from './catalogue.ts'
-import { appendTo, type Effect } from './effects.ts'
+import { appendTo, type Effect, wallMs } from './effects.ts'
 import { hold } from './hold.ts'
 
 /** What a fleet passes, as JSON, in the one argument. */
@@ -20,17 +20,21 @@ const { name, ledger, config } = JSON.parse(given) as WorkerOrder
 const append = appendTo(ledger)
 let hasBlocked = false
 
-const workHandler = defineHandler(work, import.meta.url, async ({ id, input, start, signal }) => {
-  const note = (what: Effect['what']): void => append({ what, id, start, process: name, at: Date.now() })
+const workHandler = defineHandler(work, import.meta.url, async ({ id, input, start, signal, snooze }) => {
+  const note = (what: Effect['what']): void => append({ what, id, start, process: name, at: wallMs() })
   note('start')
   const signalled = (): void => note('signal')
   signal.addEventListener('abort', signalled, { once: true })
-  const { ms, againMs = ms, blocks, listens } = input
+  const { ms, againMs = ms, again, blocks, listens } = input
   if (blocks?.process === name && !hasBlocked) {
     hasBlocked = true
     hold(blocks.ms)
   } else if (blocks === undefined) {
     await sleep(start === 1 ? ms : againMs, undefined, listens ? { signal } : {})
+  }
+  if (start === 1 && again?.by === 'snooze') snooze(`${again.afterMs}ms`)
+  if (start === 1 && again?.by === 'retry') {
+    throw new TaskError('again', 'as it was asked to', { retryAfter: `${again.afterMs}ms` })
   }
   note('end')
   signal.removeEventListener('abort', signalled)
