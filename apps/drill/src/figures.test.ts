@@ -1,7 +1,7 @@
 // What a ledger says: each figure from a ledger that was written by hand.
 import { describe, expect, it } from 'vitest'
 import type { Effect } from './effects.ts'
-import { cutShort, type End, figuresOf, handedBack, type Ledger, p99, signalsAfter } from './figures.ts'
+import { cutShort, type End, figuresOf, handedBack, type Ledger, p99, rank, signalsAfter } from './figures.ts'
 
 const completed: End = { status: 'completed', attempts: 1 }
 const started = (id: string, start: number, process: string, at: number): Effect => ({
@@ -155,6 +155,11 @@ describe('what was handed back', () => {
   it('is not a task that no handler had', () => {
     expect(handedBack([{ id: 'a', at: 500 }], [])).toEqual([])
   })
+})
+
+it('gives the smallest value that a part of all do not exceed', () => {
+  expect(rank([3, 1, 2, 4], 0.5)).toBe(2)
+  expect(rank([], 0.5)).toBeUndefined()
 })
 
 describe('p99', () => {

@@ -64,6 +64,9 @@ export interface Figures {
   readonly exitsNotZero: number
   /** Undefined when no attempt had to be signalled. */
   readonly signalSlowestMs?: number | undefined
+  /** From the request to the signal, at the median and the 99th percentile; infinite where there was none. */
+  readonly signalP50Ms?: number | undefined
+  readonly signalP99Ms?: number | undefined
   /** Starts beyond the first of tasks that nothing had come upon. */
   readonly restartedOthers?: number
   /** Tasks whose record holds the result of a start that had lost its lock. */
@@ -151,9 +154,13 @@ export function handedBack(
   })
 }
 
-/** By nearest rank: the smallest value that 99 % of all do not exceed. */
 export function p99(values: readonly number[]): number | undefined {
-  return values.toSorted((a, b) => a - b)[Math.ceil(values.length * 0.99) - 1]
+  return rank(values, 0.99)
+}
+
+/** By nearest rank: the smallest value that this part of all do not exceed. */
+export function rank(values: readonly number[], part: number): number | undefined {
+  return values.toSorted((a, b) => a - b)[Math.ceil(values.length * part) - 1]
 }
 
 function recoveries(interruptions: readonly Interruption[], starts: readonly Effect[]): readonly number[] {

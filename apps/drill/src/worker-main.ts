@@ -4,7 +4,7 @@ import { defineHandler, TaskError } from '@bullpen/contract'
 import { createWorker, runUntilSignalled, type WorkerConfig } from '@bullpen/worker'
 import { apartHandler, ORDER_VARIABLE } from './apart.ts'
 import { catalogue, work } from './catalogue.ts'
-import { appendTo, type Effect, wallMs } from './effects.ts'
+import { appendTo, type Effect, machineMs, wallMs } from './effects.ts'
 import { hold } from './hold.ts'
 
 /** What a fleet passes, as JSON, in the one argument. */
@@ -21,9 +21,10 @@ const append = appendTo(ledger)
 let hasBlocked = false
 
 const workHandler = defineHandler(work, import.meta.url, async ({ id, input, start, signal, snooze }) => {
-  const note = (what: Effect['what']): void => append({ what, id, start, process: name, at: wallMs() })
+  const note = (what: Effect['what'], more?: Pick<Effect, 'machineMs'>): void =>
+    append({ what, id, start, process: name, at: wallMs(), ...more })
   note('start')
-  const signalled = (): void => note('signal')
+  const signalled = (): void => note('signal', { machineMs: machineMs() })
   signal.addEventListener('abort', signalled, { once: true })
   const { ms, againMs = ms, again, blocks, listens } = input
   if (blocks?.process === name && !hasBlocked) {
