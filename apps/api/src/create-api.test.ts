@@ -78,7 +78,7 @@ describe('on Redis', () => {
     onTestFinished(() => member.close())
     const { process } = workingProcess
     const obey = async () => {
-      const { commands } = await member.beat({ ...workingProcess, startedAt: Date.now() + workingProcess.skewMs })
+      const { commands } = await member.beat({ ...workingProcess, startedAt: Date.now() })
       for (const { id } of commands) await member.answer(id, { process, outcome: 'done', detail: 'paused', at: 1 })
     }
     await expect
@@ -130,6 +130,21 @@ describe('on Redis', () => {
     await post({ action: 'resume', queue: 'cpu' }, '/v1/commands')
     await expect.poll(() => post(SQUARE), WITHIN).toMatchObject({ status: 202 })
   })
+
+  test.each([3_600_000, -3_600_000])(
+    "with a machine's clock %i ms ahead tasks are dated by Redis' own",
+    async (aheadMs) => {
+      const machineNow = Date.now
+      vi.spyOn(Date, 'now').mockImplementation(() => machineNow() + aheadMs)
+      onTestFinished(() => void vi.restoreAllMocks())
+      const { get, post, metricsUrl } = await startApi(inject('redisUrl'))
+      const { links } = (await post({ ...SQUARE, delay: '1h' })).body as Accepted
+      const { enqueuedAt } = (await get(links.self)).body as TaskView
+      expect(Math.abs(Date.parse(enqueuedAt) - machineNow())).toBeLessThan(5_000)
+      const [, skew] = /^bullpen_clock_skew_seconds (\S+)$/m.exec(await (await fetch(metricsUrl)).text()) ?? []
+      expect(Math.abs(Number(skew) - aheadMs / 1_000)).toBeLessThan(1)
+    },
+  )
 
   test('a wait that nothing ends is over in its time', async () => {
     const { get, post } = await startApi(inject('redisUrl'))

@@ -1,7 +1,7 @@
 // The API of one catalogue: opens Redis and the metrics, puts the server before them, and closes all in the right order.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openBroker, openFleet } from '@bullpen/bullmq'
+import { openBroker, openFleet, type SkewWatch, watchSkew } from '@bullpen/bullmq'
 import { BullpenError, type Catalogue, type Log, VERSION } from '@bullpen/contract'
 import { type Broker, checkSettings, type Fleet } from '@bullpen/engine'
 import { createLog, createTelemetry, type Telemetry } from '@bullpen/telemetry'
@@ -49,7 +49,10 @@ export async function createApi({ catalogue, config = {}, log }: ApiOptions): Pr
   const telemetry = createTelemetry({ role: 'api', version: VERSION })
   const { redisUrl, namespace, bodyLimit } = settings
   const { queues } = catalogue
-  const broker = openBroker({ redisUrl, namespace, queues, sizeLimit: bodyLimit + ENVELOPE_BYTES, log: logger })
+  const skew = watchSkew({ redisUrl, log: logger })
+  telemetry.onScrape(() => telemetry.clockSkew(skew.skewMs()))
+  const sizeLimit = bodyLimit + ENVELOPE_BYTES
+  const broker = openBroker({ redisUrl, namespace, queues, sizeLimit, now: skew.now, log: logger })
   const fleet = openFleet({ redisUrl, namespace, queues, log: logger })
   watchQueues(telemetry, broker, queues)
   const devKey = settings.environment === 'development' ? (settings.devKey ?? makeKey()) : undefined
@@ -60,7 +63,7 @@ export async function createApi({ catalogue, config = {}, log }: ApiOptions): Pr
     fleet,
     emit: telemetry.sink,
     log: logger,
-    now: Date.now,
+    now: skew.now,
     randomBytes,
     closing: closing.signal,
     keyring: createKeyring(settings.keys, devKey),
@@ -76,27 +79,29 @@ export async function createApi({ catalogue, config = {}, log }: ApiOptions): Pr
     app,
     log: logger,
     async listen() {
-      await giveRedisAMoment(broker, fleet)
+      await giveRedisAMoment(broker, fleet, skew)
       return listen(app, metrics, settings, devKey)
     },
     close() {
-      closed ??= closeInOrder(closing, app, metrics, [fleet, broker], logger)
+      closed ??= closeInOrder(closing, app, metrics, [fleet, broker, skew], logger)
       return closed
     },
   }
 }
 
 /** The first requests should not meet a connection that is still being made. Redis may be away: then it listens all the same. */
-async function giveRedisAMoment(broker: Broker, fleet: Fleet): Promise<void> {
+async function giveRedisAMoment(broker: Broker, fleet: Fleet, skew: SkewWatch): Promise<void> {
   const deadline = performance.now() + CONNECT_WITHIN_MS
   while (performance.now() < deadline) {
     const answers = await Promise.all([broker.ping(), fleet.commands(1)]).then(
       () => true,
       () => false,
     )
-    if (answers) return
+    if (answers) break
     await sleep(20)
   }
+  // Nothing is dated before it is known what time it is.
+  await Promise.race([skew.measured, sleep(Math.max(0, deadline - performance.now()), undefined, { ref: false })])
 }
 
 async function listen(
@@ -131,7 +136,7 @@ async function closeInOrder(
   closing: AbortController,
   app: FastifyInstance,
   metrics: MetricsServer,
-  stores: readonly (Broker | Fleet)[],
+  stores: readonly (Broker | Fleet | SkewWatch)[],
   log: Log,
 ): Promise<void> {
   // Not ready any more, and whoever waits is answered: otherwise the server would stay for their half minute.

@@ -25,7 +25,7 @@ export function processView(process: RegisteredProcess, now: number, queue?: str
     host: process.host,
     pid: process.pid,
     version: process.version,
-    startedAt: timeText(inRedisTime(process, process.startedAt)),
+    startedAt: timeText(process.startedAt),
     seenAt: timeText(process.seenAt),
     alive: isAlive(process, now),
     draining: process.draining,
@@ -53,7 +53,7 @@ export function workerView(
     queue,
     worker,
     state,
-    since: timeText(inRedisTime(process, since)),
+    since: timeText(since),
     ...(task === undefined
       ? {}
       : {
@@ -62,7 +62,7 @@ export function workerView(
             task: task.task,
             start: task.start,
             ...(catalogue.has(task.task) ? { kind: catalogue.get(task.task).kind } : {}),
-            ...optionalTime('endsBy', task.endsBy === undefined ? undefined : inRedisTime(process, task.endsBy)),
+            ...optionalTime('endsBy', task.endsBy),
           },
         }),
   }
@@ -85,11 +85,6 @@ export function queueView(queue: string, switches: QueueSwitches, live: readonly
     workers: sum(pools.map((pool) => pool.concurrency)),
     busy: sum(pools.map(({ busy }) => busy)),
   }
-}
-
-/** What a process says of a time is by its own clock. */
-function inRedisTime({ skewMs }: ProcessStatus, at: number): number {
-  return at - skewMs
 }
 
 function hasEnded(state: PoolState): boolean {

@@ -4,10 +4,15 @@ import { perform } from './drill.ts'
 import { DRILLS } from './drills.ts'
 
 /** Beside other tests a machine is no measure of time: how long is for `npm run drill` to judge, and whether at all for us. */
-const isTime = (missed: string): boolean => /^\w+Ms \d+, /.test(missed)
+const isTime = (missed: string): boolean => /^\w+Ms [\d.]+, /.test(missed)
 
 // Two at once: what they do is mostly waiting, and their processes need the machine when they start.
-describe.each([{ pair: ['kill', 'deploy'] }, { pair: ['long', 'cutoff'] }])('drills', ({ pair }) => {
+describe.each([
+  { pair: ['kill', 'deploy'] },
+  { pair: ['long', 'cutoff'] },
+  { pair: ['block', 'clocks'] },
+  { pair: ['cancel'] },
+])('drills', ({ pair }) => {
   it.concurrent.each(pair)(
     '%s, at small scale, misses no target but in time',
     async (name) => {
@@ -20,5 +25,5 @@ describe.each([{ pair: ['kill', 'deploy'] }, { pair: ['long', 'cutoff'] }])('dri
 })
 
 it('has every drill in its list', () => {
-  expect([...DRILLS.keys()]).toEqual(['kill', 'deploy', 'long', 'cutoff'])
+  expect([...DRILLS.keys()]).toEqual(['kill', 'deploy', 'long', 'cutoff', 'block', 'clocks', 'cancel'])
 })

@@ -12,6 +12,7 @@ it('gives back what several writers have appended', () => {
   const effects: Effect[] = [
     { what: 'start', id: 'drill-1', start: 1, process: 'w1', at: 5 },
     { what: 'start', id: 'drill-1', start: 2, process: 'w2', at: 9 },
+    { what: 'signal', id: 'drill-1', start: 1, process: 'w1', at: 10, machineMs: 7.25 },
     { what: 'end', id: 'drill-1', start: 2, process: 'w2', at: 12 },
   ]
   const writers = [appendTo(file), appendTo(file)]
@@ -19,6 +20,6 @@ it('gives back what several writers have appended', () => {
   expect(readEffects(readFileSync(file, 'utf8'))).toEqual(effects)
 })
 
-it.each(['begin drill-1 1 w1 5', 'start drill-1 1 w1', 'start drill-1 1 w1 5 6'])('refuses the line %s', (line) => {
+it.each(['begin drill-1 1 w1 5', 'start drill-1 1 w1', 'start drill-1 1 w1 5 6 7'])('refuses the line %s', (line) => {
   expect(() => readEffects(`${line}\n`)).toThrow(line)
 })

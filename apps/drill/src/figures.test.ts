@@ -1,7 +1,7 @@
 // What a ledger says: each figure from a ledger that was written by hand.
 import { describe, expect, it } from 'vitest'
 import type { Effect } from './effects.ts'
-import { cutShort, type End, figuresOf, handedBack, type Ledger, p99 } from './figures.ts'
+import { cutShort, type End, figuresOf, handedBack, type Ledger, p99, rank, signalsAfter } from './figures.ts'
 
 const completed: End = { status: 'completed', attempts: 1 }
 const started = (id: string, start: number, process: string, at: number): Effect => ({
@@ -111,6 +111,36 @@ describe('what a death cuts short', () => {
   })
 })
 
+describe('the signals after a cut', () => {
+  const open = started('a', 1, 'w1', 50)
+  const signalled: Effect = { what: 'signal', id: 'a', start: 1, process: 'w1', at: 4_600 }
+
+  it('are counted from the cut, of the attempts that were open then', () => {
+    const effects = [
+      open,
+      started('b', 1, 'w2', 60),
+      signalled,
+      ended('a', 1, 'w1', 9_000),
+      started('c', 1, 'w1', 9_000),
+    ]
+    expect(signalsAfter(effects, 'w1', 100, 5_000)).toEqual([4_500])
+  })
+
+  it('never came for an attempt that went on without', () => {
+    expect(signalsAfter([open, ended('a', 1, 'w1', 5_101)], 'w1', 100, 5_000)).toEqual([Number.POSITIVE_INFINITY])
+    expect(signalsAfter([open], 'w1', 100, 5_000)).toEqual([Number.POSITIVE_INFINITY])
+  })
+
+  it('were not needed where the attempt ended by itself', () => {
+    expect(signalsAfter([open, ended('a', 1, 'w1', 5_100)], 'w1', 100, 5_000)).toEqual([])
+  })
+
+  it('tell the slowest, where any was needed', () => {
+    expect(figuresOf(ledger({ signals: [3, 5, 4] })).signalSlowestMs).toBe(5)
+    expect(figuresOf(ledger({ signals: [] })).signalSlowestMs).toBeUndefined()
+  })
+})
+
 describe('what was handed back', () => {
   it('was with the process that had started it last before', () => {
     const effects = [started('a', 1, 'w1', 0), started('a', 2, 'w2', 520)]
@@ -125,6 +155,11 @@ describe('what was handed back', () => {
   it('is not a task that no handler had', () => {
     expect(handedBack([{ id: 'a', at: 500 }], [])).toEqual([])
   })
+})
+
+it('gives the smallest value that a part of all do not exceed', () => {
+  expect(rank([3, 1, 2, 4], 0.5)).toBe(2)
+  expect(rank([], 0.5)).toBeUndefined()
 })
 
 describe('p99', () => {

@@ -5,6 +5,7 @@ import type { Effect } from './effects.ts'
 export interface End {
   readonly status: string
   readonly attempts: number
+  readonly output?: unknown
 }
 
 /** A start that was cut short, and when: from then on its task waits for the next one. */
@@ -35,6 +36,8 @@ export interface Ledger {
   readonly effects: readonly Effect[]
   readonly interruptions: readonly Interruption[]
   readonly exits: readonly Exit[]
+  /** How long each attempt that should have been signalled waited for it, in ms; infinite for one that never was. */
+  readonly signals?: readonly number[]
 }
 
 export interface Figures {
@@ -59,10 +62,26 @@ export interface Figures {
   /** Undefined when no process was told to end. */
   readonly exitSlowestMs: number | undefined
   readonly exitsNotZero: number
+  /** Undefined when no attempt had to be signalled. */
+  readonly signalSlowestMs?: number | undefined
+  /** From the request to the signal, at the median and the 99th percentile; infinite where there was none. */
+  readonly signalP50Ms?: number | undefined
+  readonly signalP99Ms?: number | undefined
+  /** Starts beyond the first of tasks that nothing had come upon. */
+  readonly restartedOthers?: number
+  /** Tasks whose record holds the result of a start that had lost its lock. */
+  readonly resultsKept?: number
+  /** From when a task was due to its start, at the most, early or late. Undefined when nothing was due. */
+  readonly dueErrorMaxMs?: number | undefined
+  readonly startedEarly?: number
+  /** Processes whose clock was off and whose log does not say so. */
+  readonly skewsUntold?: number
+  /** Handlers that held an event loop and that no line of the log names. */
+  readonly blockersUnnamed?: number
 }
 
 export function figuresOf(ledger: Ledger): Figures {
-  const { accepted, ends, completions, effects, interruptions, exits } = ledger
+  const { accepted, ends, completions, effects, interruptions, exits, signals = [] } = ledger
   const starts = effects.filter(({ what }) => what === 'start')
   const timesEnded = countBy(effects.filter(({ what }) => what === 'end'))
   const completed = accepted.filter((id) => ends.get(id)?.status === 'completed')
@@ -79,16 +98,42 @@ export function figuresOf(ledger: Ledger): Figures {
     recoveryP99Ms: p99(recoveries(interruptions, starts)),
     exitSlowestMs: exits.length === 0 ? undefined : Math.max(...exits.map(({ tookMs }) => tookMs)),
     exitsNotZero: count(exits, ({ code }) => code !== 0),
+    signalSlowestMs: signals.length === 0 ? undefined : Math.max(...signals),
   }
 }
 
 /** The starts of a process that it did not end: with its death at `at` they were cut short. */
 export function cutShort(effects: readonly Effect[], process: string, at: number): readonly Interruption[] {
-  const open = new Map<string, Interruption>()
-  for (const { what, id, start, process: by } of effects) {
-    if (by !== process) continue
-    if (what === 'start') open.set(`${id} ${start}`, { id, process, at })
-    else open.delete(`${id} ${start}`)
+  return openStarts(effects, process).map(({ id }) => ({ id, process, at }))
+}
+
+/** From `at` to the signal of each start of a process that was open then, unless it came to its end within `endsMs`. */
+export function signalsAfter(
+  effects: readonly Effect[],
+  process: string,
+  at: number,
+  endsMs: number,
+): readonly number[] {
+  const open = openStarts(
+    effects.filter((effect) => effect.at <= at),
+    process,
+  )
+  return open.flatMap(({ id, start }) => {
+    const later = effects.filter((each) => each.id === id && each.start === start && each.process === process)
+    const signal = later.find(({ what }) => what === 'signal')
+    if (signal !== undefined) return [Math.max(0, signal.at - at)]
+    const end = later.find(({ what }) => what === 'end')
+    return end !== undefined && end.at - at <= endsMs ? [] : [Number.POSITIVE_INFINITY]
+  })
+}
+
+function openStarts(effects: readonly Effect[], process: string): readonly Effect[] {
+  const open = new Map<string, Effect>()
+  for (const effect of effects) {
+    if (effect.process !== process) continue
+    const key = `${effect.id} ${effect.start}`
+    if (effect.what === 'start') open.set(key, effect)
+    if (effect.what === 'end') open.delete(key)
   }
   return [...open.values()]
 }
@@ -109,9 +154,13 @@ export function handedBack(
   })
 }
 
-/** By nearest rank: the smallest value that 99 % of all do not exceed. */
 export function p99(values: readonly number[]): number | undefined {
-  return values.toSorted((a, b) => a - b)[Math.ceil(values.length * 0.99) - 1]
+  return rank(values, 0.99)
+}
+
+/** By nearest rank: the smallest value that this part of all do not exceed. */
+export function rank(values: readonly number[], part: number): number | undefined {
+  return values.toSorted((a, b) => a - b)[Math.ceil(values.length * part) - 1]
 }
 
 function recoveries(interruptions: readonly Interruption[], starts: readonly Effect[]): readonly number[] {

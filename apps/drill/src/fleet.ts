@@ -16,15 +16,21 @@ export interface Member {
 /** Whose workers: ours, or plain BullMQ's, which the figures stand beside. */
 export type Side = 'bullpen' | 'bullmq'
 
+export interface Machine {
+  /** By how much its clock is ahead, in ms; negative: behind. */
+  readonly clockOffMs?: number
+}
+
 export interface Fleet {
   /** Those that work; neither killed nor told to end. The longest there comes first. */
   readonly members: readonly Member[]
   /** One more process; resolves when it fetches tasks. */
-  start(config?: WorkerConfig): Promise<Member>
+  start(config?: WorkerConfig, machine?: Machine): Promise<Member>
   /** Kills what is left. */
   close(): Promise<void>
 }
 
+const SHIFTED_CLOCK = new URL('./shifted-clock.ts', import.meta.url).href
 const PROGRAMS = { bullpen: './worker-main.ts', bullmq: './peer-main.ts' } as const
 
 /** `log`: a file that takes what the processes print. */
@@ -48,10 +54,14 @@ export function makeFleet(given: {
 
   return {
     members,
-    async start(own = {}) {
+    async start(own = {}, { clockOffMs } = {}) {
       const name = `w${++started}`
       const order: WorkerOrder = { name, ledger, config: { ...config, ...own } }
-      const child = fork(program, [JSON.stringify(order)], { stdio: ['ignore', log, log, 'ipc'], execArgv: [] })
+      const child = fork(program, [JSON.stringify(order)], {
+        stdio: ['ignore', log, log, 'ipc'],
+        execArgv: clockOffMs === undefined ? [] : ['--import', SHIFTED_CLOCK],
+        env: { ...process.env, BULLPEN_DRILL_CLOCK_OFF_MS: String(clockOffMs ?? 0) },
+      })
       const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
       children.set(child, exited)
       const member: Member = {

@@ -1,9 +1,12 @@
 // Enqueues tasks at a steady rate, and remembers the id of each that was accepted.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { makeTaskId } from '@bullpen/contract'
+import { type CallOptions, makeTaskId, type TaskId } from '@bullpen/contract'
 import { type Broker, newTask } from '@bullpen/engine'
-import { work } from './catalogue.ts'
+import type { z } from 'zod'
+import { type apart, work } from './catalogue.ts'
+
+type Input = z.input<typeof work.input>
 
 export interface Load {
   readonly tasks: number
@@ -11,7 +14,9 @@ export interface Load {
   readonly more?: () => boolean
   readonly ratePerSecond: number
   /** How long the n-th task works, and whether it ends when it is signalled. */
-  readonly input: (n: number) => { readonly ms: number; readonly listens: boolean }
+  readonly input: (n: number) => Input
+  /** What its caller says of each. */
+  readonly call?: CallOptions
 }
 
 const TICK_MS = 10
@@ -19,14 +24,11 @@ const TICK_MS = 10
 /** Resolves with the accepted ids when each task was accepted or refused. */
 export async function enqueueSteadily(
   broker: Broker,
-  { tasks, ratePerSecond, input, more = () => false }: Load,
+  { tasks, ratePerSecond, input, call, more = () => false }: Load,
 ): Promise<readonly string[]> {
   const accepted: string[] = []
   const enqueue = async (n: number): Promise<void> => {
-    const enqueuedAt = Date.now()
-    const id = makeTaskId(work.queue, enqueuedAt, randomBytes(10))
-    await broker.enqueue(newTask(work, input(n), {}, { id, enqueuedAt, correlationId: undefined }))
-    accepted.push(id)
+    accepted.push(await enqueueOne(broker, work, input(n), call))
   }
   const began = performance.now()
   const sent: Promise<unknown>[] = []
@@ -38,6 +40,19 @@ export async function enqueueSteadily(
   }
   await Promise.all(sent)
   return accepted
+}
+
+/** Returns its id when it was accepted. */
+export async function enqueueOne<D extends typeof work | typeof apart>(
+  broker: Broker,
+  definition: D,
+  input: z.input<D['input']>,
+  call: CallOptions = {},
+): Promise<TaskId> {
+  const enqueuedAt = Date.now()
+  const id = makeTaskId(definition.queue, enqueuedAt, randomBytes(10))
+  await broker.enqueue(newTask(definition, input, call, { id, enqueuedAt, correlationId: undefined }))
+  return id
 }
 
 /** How long such a load goes on. */

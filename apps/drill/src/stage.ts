@@ -22,6 +22,10 @@ export interface Stage {
   nextStart(process: string): Promise<void>
   /** Resolves when no task waits or runs any more; also after `withinMs`, for the judge to find what is missing. */
   quiet(withinMs: number): Promise<void>
+  /** The ledger as it stands. */
+  effects(): readonly Effect[]
+  /** What the processes' logs hold by now, of all that are JSON. */
+  logLines(): readonly Readonly<Record<string, unknown>>[]
   /** What was written down, and how the accepted tasks ended. */
   records(accepted: readonly string[]): Promise<Records>
 }
@@ -87,6 +91,12 @@ export async function onStage<T>(side: Side, config: WorkerConfig, act: (stage: 
           await sleep(LOOK_MS)
         }
       },
+      effects: () => (existsSync(ledger) ? readEffects(wholeLines(ledger)) : []),
+      logLines: () =>
+        wholeLines(log)
+          .split('\n')
+          .filter((line) => line.startsWith('{'))
+          .map((line) => JSON.parse(line)),
       async records(accepted) {
         await events.close()
         return {
@@ -107,6 +117,12 @@ export async function onStage<T>(side: Side, config: WorkerConfig, act: (stage: 
     await redis.end()
     rmSync(dir, { recursive: true, force: true })
   }
+}
+
+/** A line may be on its way. */
+function wholeLines(file: string): string {
+  const text = readFileSync(file, 'utf8')
+  return text.slice(0, text.lastIndexOf('\n') + 1)
 }
 
 /** Whatever REDIS_URL names is not ours to load. */

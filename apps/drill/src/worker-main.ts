@@ -1,9 +1,11 @@
-// A worker process under drill: writes each start and end of its handler to the ledger, and tells its parent when it works.
+// A worker process under drill: writes each start, signal and end of its handlers to the ledger, and tells its parent when it works.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { defineHandler } from '@bullpen/contract'
+import { defineHandler, TaskError } from '@bullpen/contract'
 import { createWorker, runUntilSignalled, type WorkerConfig } from '@bullpen/worker'
+import { apartHandler, ORDER_VARIABLE } from './apart.ts'
 import { catalogue, work } from './catalogue.ts'
-import { appendTo } from './effects.ts'
+import { appendTo, type Effect, machineMs, wallMs } from './effects.ts'
+import { hold } from './hold.ts'
 
 /** What a fleet passes, as JSON, in the one argument. */
 export interface WorkerOrder {
@@ -12,17 +14,35 @@ export interface WorkerOrder {
   readonly config: WorkerConfig
 }
 
-const { name, ledger, config } = JSON.parse(process.argv[2] ?? '') as WorkerOrder
+const given = process.argv[2] ?? ''
+process.env[ORDER_VARIABLE] = given
+const { name, ledger, config } = JSON.parse(given) as WorkerOrder
 const append = appendTo(ledger)
+let hasBlocked = false
 
-const handler = defineHandler(work, import.meta.url, async ({ id, input, start, signal }) => {
-  append({ what: 'start', id, start, process: name, at: Date.now() })
-  await sleep(input.ms, undefined, input.listens ? { signal } : {})
-  append({ what: 'end', id, start, process: name, at: Date.now() })
+const workHandler = defineHandler(work, import.meta.url, async ({ id, input, start, signal, snooze }) => {
+  const note = (what: Effect['what'], more?: Pick<Effect, 'machineMs'>): void =>
+    append({ what, id, start, process: name, at: wallMs(), ...more })
+  note('start')
+  const signalled = (): void => note('signal', { machineMs: machineMs() })
+  signal.addEventListener('abort', signalled, { once: true })
+  const { ms, againMs = ms, again, blocks, listens } = input
+  if (blocks?.process === name && !hasBlocked) {
+    hasBlocked = true
+    hold(blocks.ms)
+  } else if (blocks === undefined) {
+    await sleep(start === 1 ? ms : againMs, undefined, listens ? { signal } : {})
+  }
+  if (start === 1 && again?.by === 'snooze') snooze(`${again.afterMs}ms`)
+  if (start === 1 && again?.by === 'retry') {
+    throw new TaskError('again', 'as it was asked to', { retryAfter: `${again.afterMs}ms` })
+  }
+  note('end')
+  signal.removeEventListener('abort', signalled)
   return { start }
 })
 
-const worker = createWorker({ catalogue, handlers: { 'drill.work': handler }, config })
+const worker = createWorker({ catalogue, handlers: { 'drill.work': workHandler, 'drill.apart': apartHandler }, config })
 // A drill that dies must not leave its fleet behind.
 process.once('disconnect', () => process.exit(3))
 const code = await runUntilSignalled({

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openBroker, openFleet } from '@bullpen/bullmq'
+import { openBroker, openFleet, type SkewWatch, watchSkew } from '@bullpen/bullmq'
 import {
   BullpenError,
   type Catalogue,
@@ -26,7 +26,7 @@ import {
   makeRegistry,
   type OnlineReport,
 } from '@bullpen/engine'
-import { attemptContext, keepWrappersGeneric, systemClock } from '@bullpen/engine/node'
+import { attemptContext, clockOf, keepWrappersGeneric } from '@bullpen/engine/node'
 import { openIsolator } from '@bullpen/sandbox'
 import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry'
 import { type DrainEnd, drainEnd, tellDrainEnd } from './drain-end.ts'
@@ -154,12 +154,13 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   const graceMs = milliseconds(settings.grace)
   const drainMs = milliseconds(settings.drainTimeout)
   const { namespace, redisUrl } = settings
-  const startedAt = Date.now()
+  const beganAt = performance.now()
   let broker: Broker | undefined
   let steward: Steward | undefined
   let resources: OpenResources<R> | undefined
   let probes: Probes | undefined
   let loopWatch: LoopWatch | undefined
+  let skew: SkewWatch | undefined
   let opening: Promise<Opened> | undefined
   let drained: Promise<DrainEnd> | undefined
   /** Of every drain that was asked for, as long as there may be no pools yet. */
@@ -196,10 +197,14 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     loopWatch = watchLoop({ warnAfter: settings.loopBlockWarning, context, sink, log, logAs })
     probes = await serveProbes({ notReady, exposition: telemetry.exposition }, settings)
     if (drained !== undefined) throw wrong('it was told to end while it started')
+    const watch = watchSkew({ redisUrl, log })
+    skew = watch
+    telemetry.onScrape(() => telemetry.clockSkew(watch.skewMs()))
     broker = openBroker({
       namespace,
       redisUrl,
       log,
+      now: watch.now,
       queues: catalogue.queues,
       sizeLimit: settings.childLimit,
       intake: 'open',
@@ -207,15 +212,17 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     })
     for (const why of cutGraces(catalogue, sizes, graceMs)) log.warn(why)
     const process = process_
-    const common = { settings, registry, context, sink, process, log, parent: options.parent }
+    const common = { settings, registry, context, clock: watch, sink, process, log, parent: options.parent }
     const make = poolMaker({ ...common, resources: resources.values, tasks: broker })
     keeper = keepPools({ sizes, make, watch: telemetry.watchPool, log })
     steward = openSteward({
       fleet: openFleet({ namespace, redisUrl, log, queues: [...sizes.keys()] }),
-      clock: systemClock,
+      clock: clockOf(watch),
+      skewMs: () => Math.round(watch.skewMs() ?? 0),
       log,
       keeper,
-      about: { process, host: hostname(), pid, version: VERSION, startedAt, drainTimeoutMs: drainMs, graceMs },
+      about: { process, host: hostname(), pid, version: VERSION, drainTimeoutMs: drainMs, graceMs },
+      beganAt,
       limitsOf,
       endProcess: (mode, timeoutMs) => void drain({ mode, timeoutMs }),
       ending: () => drained !== undefined,
@@ -231,6 +238,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   const closeAll = async (): Promise<void> => {
     await Promise.all([isolator?.close(), steward?.end()])
     await broker?.close()
+    skew?.close()
     await Promise.race([resources?.close(), sleep(RESOURCES_MS, undefined, { ref: false })])
     await probes?.close()
     await loopWatch?.end()

@@ -13,8 +13,8 @@ export function fakeFleet(clock: FakeClock, process: string) {
   const remaining = new Map<string, number>()
   const left: string[] = []
   const wakes = new Set<() => void>()
-  /** `deaf`: answers do not arrive. `aheadMs`: of the process's clock. */
-  const faults = { away: false, broken: false, deaf: false, aheadMs: 0 }
+  /** `deaf`: answers do not arrive. */
+  const faults = { away: false, broken: false, deaf: false }
   let commands = 0
 
   const reach = (): void => {
@@ -33,7 +33,7 @@ export function fakeFleet(clock: FakeClock, process: string) {
       reach()
       beats.push(status)
       const told = new Map(status.pools.map(({ queue }) => [queue, switches.get(queue) ?? OFF]))
-      return { commands: [...pending.values()], switches: told, now: clock.now() - faults.aheadMs }
+      return { commands: [...pending.values()], switches: told }
     },
     async leave(who) {
       reach()

@@ -1,14 +1,15 @@
 // Makes the pools of a process: the engine's, fed from Redis.
-import { openFeed } from '@bullpen/bullmq'
+import { openFeed, type SkewWatch } from '@bullpen/bullmq'
 import { type Log, milliseconds, type Resources } from '@bullpen/contract'
 import { type AsyncContext, type Broker, type EventSink, makePool, type Pool, type Registry } from '@bullpen/engine'
-import { sha256, systemClock } from '@bullpen/engine/node'
+import { clockOf, sha256 } from '@bullpen/engine/node'
 import type { WorkerSettings } from './settings.ts'
 
 export interface PoolMakerOptions {
   readonly settings: WorkerSettings
   readonly registry: Registry
   readonly context: AsyncContext
+  readonly clock: SkewWatch
   readonly sink: EventSink
   /** For the record: host, process id, and what tells it from others. */
   readonly process: string
@@ -19,7 +20,7 @@ export interface PoolMakerOptions {
 }
 
 export function poolMaker(options: PoolMakerOptions): (queue: string, concurrency: number) => Pool {
-  const { settings, registry, context, sink, process, resources, tasks, parent, log } = options
+  const { settings, registry, context, clock, sink, process, resources, tasks, parent, log } = options
   const { namespace, redisUrl, maxLoopBlock } = settings
   const keepCompletedMs = milliseconds(settings.keepCompleted)
   const maxLoopBlockMs = maxLoopBlock === 'none' ? undefined : milliseconds(maxLoopBlock)
@@ -31,11 +32,11 @@ export function poolMaker(options: PoolMakerOptions): (queue: string, concurrenc
       graceMs: milliseconds(settings.grace),
       parent,
       feed: (work, fed) =>
-        openFeed({ queue, concurrency, namespace, redisUrl, keepCompletedMs, maxLoopBlockMs, log }, work, fed),
+        openFeed({ queue, concurrency, namespace, redisUrl, keepCompletedMs, maxLoopBlockMs, clock, log }, work, fed),
       host: {
         registry,
         context,
-        clock: systemClock,
+        clock: clockOf(clock),
         random: Math.random,
         sink,
         enqueue: (task) => tasks.enqueue(task),

@@ -50,12 +50,15 @@ function stewardship() {
     log,
   })
   const ends: unknown[] = []
+  const skew = { ms: 0 }
   const steward = openSteward({
     fleet: fleet.fleet,
     clock,
     log,
     keeper,
-    about: { process: ME, host: 'host', pid: 1, version: '1', startedAt: 1, drainTimeoutMs: 20_000, graceMs: 100 },
+    about: { process: ME, host: 'host', pid: 1, version: '1', drainTimeoutMs: 20_000, graceMs: 100 },
+    beganAt: clock.monotonic(),
+    skewMs: () => skew.ms,
     limitsOf: (mode, timeoutMs = times.drainMs) => drainLimits(mode, { ...times, drainMs: timeoutMs }),
     endProcess: (mode, timeoutMs) => ends.push({ mode, timeoutMs }),
     ending: () => ends.length > 0,
@@ -73,7 +76,7 @@ function stewardship() {
     await keeper.start()
     await clock.advance(0)
   }
-  return { clock, broker, keeper, steward, lines, running, ends, watched, stateOf, told, begin, ...fleet }
+  return { clock, broker, keeper, steward, lines, running, ends, skew, watched, stateOf, told, begin, ...fleet }
 }
 
 async function begun() {
@@ -102,12 +105,13 @@ describe('a steward', () => {
     expect(beats).toHaveLength(before)
   })
 
-  it('learns how far its clock is off, and answers by the store’s', async () => {
-    const { beats, faults, clock, send } = await begun()
-    faults.aheadMs = 5_000
+  it('tells by how much its machine’s clock is off, and when it began by the store’s', async () => {
+    const { beats, skew, clock, send } = await begun()
+    const began = clock.now()
+    skew.ms = 5_000
     await clock.advance(2 * BEAT_EVERY_MS)
-    expect(beats.at(-1)?.skewMs).toBe(5_000)
-    expect((await send(of({ action: 'pause', process: ME })))?.at).toBe(clock.now() - 5_000)
+    expect(beats.at(-1)).toMatchObject({ skewMs: 5_000, startedAt: began })
+    expect((await send(of({ action: 'pause', process: ME })))?.at).toBe(clock.now())
   })
 
   it('goes on trying while the store is away, says so once, and disturbs no pool', async () => {

@@ -10,7 +10,11 @@ export interface StewardOptions {
   readonly clock: Clock
   readonly log: Log
   readonly keeper: PoolKeeper
-  readonly about: Omit<ProcessStatus, 'draining' | 'skewMs' | 'pools'>
+  readonly about: Omit<ProcessStatus, 'startedAt' | 'draining' | 'skewMs' | 'pools'>
+  /** When the process began, on the monotonic clock: the store's time is not known before the store is reached. */
+  readonly beganAt: number
+  /** By how much the machine's clock is ahead of the store's. */
+  readonly skewMs: () => number
   readonly limitsOf: (mode: DrainMode, timeoutMs: number | undefined) => DrainLimits
   /** Begins to drain the whole process. */
   readonly endProcess: (mode: DrainMode, timeoutMs: number | undefined) => void
@@ -32,13 +36,10 @@ export interface Steward {
 const ASK_AGAIN_MS = 100
 /** Shorter than this is no loss, but a connection that is being made. */
 const LOST_AFTER_MS = BEAT_EVERY_MS
-/** An answer that took longer says little of the clocks: the loop may have been blocked. */
-const SLOW_MS = 500
 
 export function openSteward(options: StewardOptions): Steward {
-  const { fleet, clock, log, keeper, about, limitsOf, endProcess, ending } = options
+  const { fleet, clock, log, keeper, about, beganAt, skewMs, limitsOf, endProcess, ending } = options
   const { process } = about
-  let skewMs = 0
   let over = false
   /** On the monotonic clock. */
   let failingSince: number | undefined
@@ -48,13 +49,19 @@ export function openSteward(options: StewardOptions): Steward {
   let stopTimer = (): void => {}
   let stopListening = (): void => {}
 
-  const status = (): ProcessStatus => ({ ...about, draining: ending(), skewMs, pools: keeper.status() })
+  const status = (): ProcessStatus => ({
+    ...about,
+    startedAt: Math.round(clock.at(beganAt)),
+    draining: ending(),
+    skewMs: skewMs(),
+    pools: keeper.status(),
+  })
 
   const drains = followDrains({ fleet, clock, keeper, limitsOf })
   const ledger = openLedger({
     process,
     log,
-    now: () => clock.now() - skewMs,
+    now: clock.now,
     keeper,
     limitsOf,
     endProcess,
@@ -73,10 +80,7 @@ export function openSteward(options: StewardOptions): Steward {
   }
 
   const beat = async (): Promise<void> => {
-    const sentAt = clock.now()
     const told = await fleet.beat(status())
-    const heardAt = clock.now()
-    if (told.now !== undefined && heardAt - sentAt <= SLOW_MS) skewMs = Math.round((sentAt + heardAt) / 2 - told.now)
     if (lost) log.info({}, 'the fleet is reached again')
     lost = false
     failingSince = undefined

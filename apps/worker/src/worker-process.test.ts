@@ -288,6 +288,7 @@ describe('the example worker', () => {
     expect((await fetch(`${url}/livez`, { method: 'POST' })).status).toBe(405)
     const metrics = await (await fetch(`${url}/metrics`)).text()
     expect(metrics).toContain('bullpen_pool_state{queue="cpu",state="BG_RUNNING"} 1')
+    expect(metrics).toMatch(/^bullpen_clock_skew_seconds -?0/m)
     worker.child.kill('SIGTERM')
     expect(await worker.exited).toBe(0)
   })

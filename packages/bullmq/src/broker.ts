@@ -26,6 +26,8 @@ export interface BrokerOptions {
    * workers, whose handlers may enqueue what belongs to their work. Default: 'checked', with one more connection.
    */
   readonly intake?: 'checked' | 'open'
+  /** Milliseconds since 1970, by the clock that tasks are due by, as of {@link watchSkew}. Default: the machine's. */
+  readonly now?: () => number
   /** Hears of the tasks that this broker's sweep has ended. Must neither throw nor wait. */
   readonly onExpired?: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 }
@@ -44,7 +46,7 @@ interface Shelf {
 
 /** Opens without waiting for Redis: until it is there, every call rejects with `redis_unavailable`. */
 export function openBroker(options: BrokerOptions): BullmqBroker {
-  const { redisUrl, namespace, queues, sizeLimit, log, onExpired = () => {} } = options
+  const { redisUrl, namespace, queues, sizeLimit, log, now = Date.now, onExpired = () => {} } = options
   const redis = producerConnection(redisUrl, log)
   const isChecked = options.intake !== 'open'
   const intake = isChecked ? watchIntake({ redis, redisUrl, namespace, queues, log }) : OPEN_INTAKE
@@ -89,11 +91,11 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   const sweep = async (): Promise<void> => {
     await intake.refresh()
     for (const { name, keys } of shelves.values()) {
-      for (const expired of await sweepExpired(redis, keys, Date.now(), `sweep:${process.pid}`)) {
+      for (const expired of await sweepExpired(redis, keys, now(), `sweep:${process.pid}`)) {
         onExpired({ queue: name, ...expired })
       }
       await releaseHold(redis, keys)
-      await repeatCancels(redis, keys, Date.now(), `sweep:${process.pid}`)
+      await repeatCancels(redis, keys, now(), `sweep:${process.pid}`)
     }
   }
   const stopSweeping = keepSweeping(sweep, log)
@@ -154,9 +156,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     async cancel(id, { stoppable }) {
       const home = shelves.get(readTaskId(id)?.queue ?? '')
       if (home === undefined) return 'not_found'
-      return answered(
-        requestCancel(redis, home.keys, { id, stoppable, now: Date.now(), process: `cancel:${process.pid}` }),
-      )
+      return answered(requestCancel(redis, home.keys, { id, stoppable, now: now(), process: `cancel:${process.pid}` }))
     },
 
     async list(query) {

@@ -27,6 +27,11 @@ export function blockingConnection(url: string, log: Log): Redis {
   return connect(url, log, { ...RECONNECTING, maxRetriesPerRequest: null })
 }
 
+/** For measurements: as a producer's, and its failures are for others to tell. */
+export function skewConnection(url: string): Redis {
+  return producerConnection(url, { debug() {}, info() {}, warn() {}, error() {} })
+}
+
 function connect(url: string, log: Log, options: Omit<RedisOptions, 'replyMapping'>): Redis {
   const redis = new Redis(url, options)
   const failed = quietly((error: Error, dropped) => log.warn({ err: error, dropped }, 'Redis connection failed'))

@@ -4,6 +4,7 @@ import type { Log, TaskId } from '@bullpen/contract'
 import { DEATHS_AT_MOST, type FedPool, type Feed, type Work } from '@bullpen/engine'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
+import type { SkewWatch } from './clock-skew.ts'
 import { workerConnection } from './connection.ts'
 import { type Control, followControl } from './control.ts'
 import { prefixOf, queueKeys } from './keys.ts'
@@ -12,6 +13,7 @@ import { type LockKeeper, openLockKeeper } from './locks/lock-keeper.ts'
 import { obey, refuse, taken } from './processor.ts'
 import { quietly } from './quietly.ts'
 import { backoffStrategy } from './retry-seam.ts'
+import { setClock } from './scripts-clock.ts'
 
 export interface LockTimes {
   /** How long a lock holds unless it is renewed. */
@@ -30,6 +32,8 @@ const RATE_LOOK_MS = 1_000
 /** With these a killed process's tasks are in work again in about 6 s at the 99th percentile, without false stalls. */
 const LOCK_TIMES: LockTimes = { lockMs: 5_000, renewalMs: 1_000, stallCheckMs: 1_500 }
 
+const MACHINE = { now: Date.now, measured: Promise.resolve() }
+
 export interface FeedOptions {
   readonly queue: string
   readonly namespace: string
@@ -39,6 +43,8 @@ export interface FeedOptions {
   /** How long a completed task is kept, in ms. Dead ones are kept until somebody decides. */
   readonly keepCompletedMs: number
   readonly log: Log
+  /** What tasks are due and stamped by, once it is measured. Default: the machine's clock. */
+  readonly clock?: Pick<SkewWatch, 'now' | 'measured'>
   /** How long the event loop may stand still, in ms, before its tasks are left to other processes. Default: as long as it does. */
   readonly maxLoopBlockMs?: number | undefined
   /** Shorter ones find a dead process's tasks sooner, and take tasks from live ones that are slow. For tests. */
@@ -54,7 +60,8 @@ interface Opened {
 
 /** Opens no connection until it is asked to. */
 export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed {
-  const { queue, namespace, redisUrl, keepCompletedMs, maxLoopBlockMs, log, locks = LOCK_TIMES } = options
+  const { queue, namespace, redisUrl, keepCompletedMs, maxLoopBlockMs, log } = options
+  const { locks = LOCK_TIMES, clock = MACHINE } = options
   let workers = options.concurrency
   let opened: Opened | undefined
   let stopped = (): void => {}
@@ -88,6 +95,7 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
       removeOnComplete: { age: Math.ceil(keepCompletedMs / 1_000) },
       settings: { backoffStrategy },
     })
+    setClock(worker.backend, clock.now)
     const failed = quietly((err: Error, dropped) => log.error({ err, queue, dropped }, 'the queue reported an error'))
     worker.on('error', failed)
     const { base } = queueKeys(namespace, queue)
@@ -100,7 +108,7 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
       log,
     })
     const lost = ({ id, attemptsStarted }: Job): void => pool.lockLost(id as TaskId, attemptsStarted)
-    worker.keeping = { keeper, redis, base, lockMs: locks.lockMs, lost }
+    worker.keeping = { keeper, redis, base, lockMs: locks.lockMs, now: clock.now, lost }
     return { worker, redis, control, keeper }
   }
 
@@ -115,7 +123,7 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
     async open() {
       // Where only fetching had failed, tasks still run that hold their locks by this connection.
       opened ??= connect()
-      await Promise.all([opened.worker.waitUntilReady(), opened.keeper.ready])
+      await Promise.all([opened.worker.waitUntilReady(), opened.keeper.ready, clock.measured])
     },
     run() {
       const { promise, resolve, reject } = Promise.withResolvers<void>()

@@ -2,6 +2,7 @@
 
 export { escaped } from './attempt-context.ts'
 export { type BrokerOptions, type BullmqBroker, openBroker } from './broker.ts'
+export { type SkewWatch, type SkewWatchOptions, watchSkew } from './clock-skew.ts'
 export { decodeStack } from './codec.ts'
 export { type FeedOptions, openFeed } from './feed.ts'
 export { type FleetOptions, openFleet } from './fleet/index.ts'

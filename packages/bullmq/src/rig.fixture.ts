@@ -11,7 +11,7 @@ import {
   type TaskId,
 } from '@bullpen/contract'
 import { DEFAULT_LIMITS, type Feed, makePool, makeRegistry, type NewTask, newTask, type Pool } from '@bullpen/engine'
-import { sha256, systemClock } from '@bullpen/engine/node'
+import { clockOf, sha256 } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'
@@ -34,6 +34,8 @@ export interface RigOptions {
   readonly maxLeftovers?: number
   readonly parent?: AbortSignal
   readonly locks?: LockTimes
+  /** What Redis' clock is made to be, in ms since 1970. */
+  readonly now?: () => number
 }
 
 export async function rig({
@@ -43,9 +45,10 @@ export async function rig({
   maxLeftovers = 10,
   parent,
   locks,
+  now = Date.now,
 }: RigOptions = {}) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
-  const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, log: silent })
+  const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, now, log: silent })
   const events: TaskEvent[] = []
   const pools: Pool[] = []
   const feeds: Feed[] = []
@@ -86,6 +89,7 @@ export async function rig({
               concurrency,
               keepCompletedMs: 60_000,
               log: silent,
+              clock: { now, measured: Promise.resolve() },
               ...(locks && { locks }),
             },
             work,
@@ -99,7 +103,7 @@ export async function rig({
             limits: { ...DEFAULT_LIMITS, timeoutMs: 10_000, graceMs: 100 },
           }),
           context: { run: (attempt, code) => code(attempt), current: () => undefined },
-          clock: systemClock,
+          clock: clockOf({ now, at: (moment) => now() + moment - performance.now() }),
           random: () => 0.5,
           sink: (event) => events.push(event),
           enqueue: broker.enqueue,
@@ -124,8 +128,8 @@ export async function rig({
       redis.disconnect()
     },
     async enqueue(task: typeof short | typeof long, given: Partial<NewTask> = {}): Promise<TaskId> {
-      const id = given.id ?? makeTaskId('rig', Date.now(), randomBytes(10))
-      const origin = { id, enqueuedAt: given.enqueuedAt ?? Date.now(), correlationId: undefined }
+      const id = given.id ?? makeTaskId('rig', now(), randomBytes(10))
+      const origin = { id, enqueuedAt: given.enqueuedAt ?? now(), correlationId: undefined }
       await broker.enqueue({ ...newTask(task, {}, {}, origin), maxAttempts: 3, ...given })
       return id
     },

@@ -19,11 +19,10 @@ export interface PoolStatus {
   readonly leftovers: number
   /** Undefined: it takes tasks. Otherwise why not. */
   readonly notReady: string | undefined
-  /** Times as the process's own clock says. */
   readonly workers: readonly WorkerStatus[]
 }
 
-/** What a process tells of itself. Times are milliseconds since 1970 by its own clock. */
+/** What a process tells of itself. Times are milliseconds since 1970 by the store's clock. */
 export interface ProcessStatus {
   /** Distinct over hosts, and restarts that reuse a process id. */
   readonly process: string
@@ -32,7 +31,7 @@ export interface ProcessStatus {
   readonly version: string
   readonly startedAt: number
   readonly draining: boolean
-  /** How far its clock is ahead of the store's, in ms. */
+  /** How far its machine's clock is ahead of the store's, in ms. */
   readonly skewMs: number
   readonly drainTimeoutMs: number
   readonly graceMs: number
@@ -90,8 +89,6 @@ export interface Told {
   readonly commands: readonly Command[]
   /** By queue, of its own queues. */
   readonly switches: ReadonlyMap<string, QueueSwitches>
-  /** The store's clock as it answered, in ms since 1970: the process learns from it how far its own is off. */
-  readonly now?: number | undefined
 }
 
 /**

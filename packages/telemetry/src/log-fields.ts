@@ -16,6 +16,7 @@ export const LOG_FIELDS = {
   overrunMs: "from the attempt's end to the handler's late return",
   blockedMs: 'how long the event loop has stood still',
   place: 'the function, file and line that held it',
+  skewMs: "by how much this machine's clock is ahead of Redis' own; negative when it is behind",
   from: 'the state that a pool was in',
   to: 'the state that a pool is in now',
   correlationId: 'follows one request through every line',

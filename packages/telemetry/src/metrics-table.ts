@@ -140,6 +140,12 @@ export const METRICS = {
     labels: [],
     help: '1 when Redis answered at this scrape, 0 when it did not.',
   },
+  bullpen_clock_skew_seconds: {
+    type: 'gauge',
+    unit: 'seconds',
+    labels: [],
+    help: "By how much this machine's clock is ahead of Redis' own; negative when it is behind.",
+  },
   bullpen_scrape_failures_total: {
     type: 'counter',
     unit: 'reads',

@@ -204,6 +204,7 @@ function usedTelemetry(): Telemetry {
   telemetry.onScrape(() => {
     telemetry.queueTasks('mail', { waiting: 7, dead: 1 })
     telemetry.redisUp(true)
+    telemetry.clockSkew(-1_500)
   })
   telemetry.onScrape(() => Promise.reject(new Error('one gauge that can not be read')))
   telemetry.httpObserved({ method: 'POST', route: '/v1/tasks', status: 202, seconds: 0.004 })

@@ -42,6 +42,8 @@ export interface Telemetry {
   /** From within {@link onScrape}: what was not set during a scrape is absent from it, rather than old. */
   queueTasks(queue: string, counts: Readonly<Partial<Record<TaskStatus, number>>>): void
   redisUp(up: boolean): void
+  /** From within {@link onScrape}. `ms`: how far the machine's clock is ahead of Redis'. Undefined: not known. */
+  clockSkew(ms: number | undefined): void
   httpObserved(request: AnsweredRequest): void
   /** The text for Prometheus. Scrapes at the same time share one reading. */
   exposition(): Promise<{ readonly contentType: string; readonly text: string }>
@@ -57,6 +59,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const pools = poolGauges(registry)
   const queueTasks = gauge(registry, 'bullpen_queue_tasks')
   const redisUp = gauge(registry, 'bullpen_redis_up')
+  const clockSkew = gauge(registry, 'bullpen_clock_skew_seconds')
   const scrapeFailures = counter(registry, 'bullpen_scrape_failures_total')
   const requests = counter(registry, 'bullpen_http_requests_total')
   const requestSeconds = histogram(registry, 'bullpen_http_request_duration_seconds')
@@ -65,6 +68,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const scrape = async () => {
     queueTasks.reset()
     redisUp.remove()
+    clockSkew.remove()
     const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
     scrapeFailures.inc(read.filter((each) => each.status === 'rejected').length)
     return { contentType: registry.contentType, text: await registry.metrics() }
@@ -85,6 +89,9 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     },
     redisUp(up) {
       redisUp.set(up ? 1 : 0)
+    },
+    clockSkew(ms) {
+      if (ms !== undefined) clockSkew.set(ms / 1_000)
     },
     httpObserved({ method, route, status, seconds }) {
       requests.inc({ method, route, status: String(status) })

@@ -28,13 +28,6 @@ describe('the registry', () => {
     for (const { seenAt } of processes) expect(now - seenAt).toBeLessThan(SILENT_AFTER_MS)
   })
 
-  it('tells a process the time, so that it learns how far its own clock is off', async () => {
-    const { fleet, redis } = await fleetRig()
-    const { now = 0 } = await fleet.beat(status('a'))
-    const [seconds, micros] = await redis.time()
-    expect(Math.abs(now - (Number(seconds) * 1_000 + Number(micros) / 1_000))).toBeLessThan(1_000)
-  })
-
   it('forgets who has left, and answers for it', async () => {
     const { fleet } = await fleetRig()
     await fleet.beat(status('a'))

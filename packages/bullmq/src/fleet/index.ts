@@ -87,8 +87,8 @@ export function openFleet({ redisUrl, namespace, queues, log }: FleetOptions): F
         (async () => {
           const names = [...new Set(status.pools.map(({ queue }) => queue))]
           const { head, switches } = await readAll(names, (pipeline) => askBeat(pipeline, keys, status))
-          const { commands, unset, now } = readBeat(head)
-          if (unset.length === 0) return { commands, switches, now }
+          const { commands, unset } = readBeat(head)
+          if (unset.length === 0) return { commands, switches }
           // Whoever sent these went away between two steps.
           for (const id of unset) {
             const [command] = await readCommands(redis, keys, { id })

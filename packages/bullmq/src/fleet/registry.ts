@@ -32,14 +32,13 @@ export function askBeat(pipeline: ChainableCommander, keys: FleetKeys, status: P
 export function readBeat(answer: unknown): {
   readonly commands: readonly Command[]
   readonly unset: readonly string[]
-  readonly now: number
 } {
-  const [told, unset, now] = answer as [string[], string[], string]
+  const [told, unset] = answer as [string[], string[]]
   const commands = Array.from({ length: told.length / 4 }, (_, i) => {
     const [id = '', order = '', by = '', at] = told.slice(4 * i, 4 * i + 4)
     return { id, order: JSON.parse(order) as Order, by, at: Number(at) }
   })
-  return { commands, unset, now: Number(now) }
+  return { commands, unset }
 }
 
 /** One round trip. */

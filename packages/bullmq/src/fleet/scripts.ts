@@ -29,7 +29,7 @@ end
 /**
  * KEYS: beats, the process, its inbox, unset. ARGV: base, process, about, workers, after how many ms of silence a process is
  * forgotten, how many commands at most. Returns id, order, author and time of each command in the inbox, one after the
- * other, the oldest first; the ids of commands whose switch is not known to be set; and the time.
+ * other, the oldest first; and the ids of commands whose switch is not known to be set.
  */
 export const BEAT = `${COMMON}${FORGET}
 local base, process, silence = ARGV[1], ARGV[2], tonumber(ARGV[5])
@@ -49,7 +49,7 @@ for _, id in ipairs(redis.call('ZRANGE', KEYS[3], 0, tonumber(ARGV[6]) - 1)) do
     redis.call('ZREM', KEYS[3], id)
   end
 end
-return { told, redis.call('ZRANGE', KEYS[4], 0, 9), whole(now) }
+return { told, redis.call('ZRANGE', KEYS[4], 0, 9) }
 `
 
 /** KEYS: beats. ARGV: base, process. */

@@ -34,7 +34,7 @@ async function taken() {
     slots: 1,
     log: silent,
   })
-  worker.keeping = { keeper, redis, base, lockMs, lost: () => {} }
+  worker.keeping = { keeper, redis, base, lockMs, now: Date.now, lost: () => {} }
   onTestFinished(async () => {
     keeper.close()
     await worker.close()

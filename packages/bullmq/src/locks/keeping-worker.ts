@@ -10,6 +10,8 @@ export interface Keeping {
   readonly redis: Redis
   readonly base: string
   readonly lockMs: number
+  /** Milliseconds since 1970, by the clock that jobs are stamped by. */
+  readonly now: () => number
   /** Another process may have the job, or could before that is known. */
   readonly lost: (job: Job) => void
 }
@@ -25,9 +27,9 @@ export class KeepingWorker extends FetchingWorker {
   override async processJob(job: Job, token: string, fetchNext?: () => boolean): ReturnType<Worker['processJob']> {
     const { keeping } = this
     if (keeping === undefined) return super.processJob(job, token, fetchNext)
-    const { keeper, redis, base, lockMs, lost: tell } = keeping
+    const { keeper, redis, base, lockMs, now, lost: tell } = keeping
     const id = job.id ?? ''
-    let ageMs = Math.min(Math.max(Date.now() - (job.processedOn ?? 0), 0), lockMs)
+    let ageMs = Math.min(Math.max(now() - (job.processedOn ?? 0), 0), lockMs)
     if (keeper.isTooOld(ageMs)) {
       // It came while the loop was blocked, or Redis silent: another process may have started it, so it is not started here.
       const sentAt = performance.now()

@@ -1,6 +1,7 @@
 // The engine's clock, from the machine's.
 import { performance } from 'node:perf_hooks'
 import { clockFrom } from '../clock.ts'
+import type { Clock } from '../ports.ts'
 
 export const systemClock = clockFrom({
   now: Date.now,
@@ -8,3 +9,8 @@ export const systemClock = clockFrom({
   setTimeout,
   clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
 })
+
+/** As the machine's, but for what time it is: `at` is asked for moments of `performance.now()`. */
+export function clockOf({ now, at }: Pick<Clock, 'now' | 'at'>): Clock {
+  return { ...systemClock, now, at }
+}

@@ -225,6 +225,13 @@ export const overview = dashboard({
           queries: [query(`sum by (task) (rate(bullpen_loop_blocks_total[${RATE}]))`, '{{task}}')],
         },
         {
+          title: 'Clock skew',
+          description:
+            "How far each machine's clock is ahead of Redis' own; negative behind. Tasks go by that of Redis.",
+          unit: 's',
+          queries: [query('bullpen_clock_skew_seconds', '{{instance}}')],
+        },
+        {
           title: 'Memory',
           description: 'Resident, by process.',
           unit: 'bytes',

@@ -1,0 +1,37 @@
+// Which measurement of another clock is trusted, and when its distance is told.
+import { describe, expect, it } from 'vitest'
+import { crossing, type Estimate, surer } from './clock-estimate.ts'
+
+const known: Estimate = { offsetMs: 1_000, errorMs: 1, at: 0 }
+
+describe('of two measurements', () => {
+  it('the first is better than none', () => {
+    expect(surer(undefined, known)).toBe(known)
+  })
+
+  it.each([
+    ['the surer one', { offsetMs: 1_000.5, errorMs: 0.5, at: 10 }],
+    ['a new one that is as sure as what is left of the old one', { offsetMs: 1_001, errorMs: 2.9, at: 10_000 }],
+    ['a new one that both can not be true with', { offsetMs: 5_000, errorMs: 800, at: 10 }],
+  ])('%s is kept', (_, sample) => {
+    expect(surer(known, sample)).toBe(sample)
+  })
+
+  it('a new one that is less sure, and could be wrong by what it differs, is not', () => {
+    expect(surer(known, { offsetMs: 1_700, errorMs: 800, at: 10 })).toBe(known)
+  })
+})
+
+describe('a skew', () => {
+  it.each([
+    [false, 501, 0, 'far'],
+    [false, -501, 0, 'far'],
+    [false, 600, 150, undefined],
+    [true, 3_600_000, 0, undefined],
+    [true, 300, 0, undefined],
+    [true, 240, 5, 'near'],
+    [false, 240, 5, undefined],
+  ] as const)('told as far: %s, of %i ms known to %i ms is told: %s', (wasFar, skewMs, errorMs, told) => {
+    expect(crossing(wasFar, skewMs, errorMs)).toBe(told)
+  })
+})
