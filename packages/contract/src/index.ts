@@ -50,6 +50,7 @@ export {
   handlerIn,
   type Log,
   type Resources,
+  type StepResult,
   type TaskContext,
 } from './handler.ts'
 // Over HTTP

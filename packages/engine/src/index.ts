@@ -44,7 +44,18 @@ export {
 } from './pool.ts'
 export { POOL_TRANSITIONS } from './pool-machine.ts'
 // Ports
-export type { Broker, Clock, EventSink, ListQuery, NewTask, Page, Random, TakenTask, Timer } from './ports.ts'
+export type {
+  Broker,
+  Clock,
+  EventSink,
+  KeptSteps,
+  ListQuery,
+  NewTask,
+  Page,
+  Random,
+  TakenTask,
+  Timer,
+} from './ports.ts'
 export { type Reading, readTask } from './reading.ts'
 export { makeRegistry, type Registry, type RegistryOptions } from './registry.ts'
 export { type Conclusion, type RunnerHost, runAttempt, runReading } from './runner.ts'
@@ -66,6 +77,7 @@ export { Snooze } from './snooze.ts'
 export { DEATHS_AT_MOST, endWithoutStart, HISTORY_LENGTH, statusOfDelayed, statusOfEnded } from './standing.ts'
 // State machines
 export { assertTransition, type Transitions } from './state-machine.ts'
+export { type FoundStep, type StepKeeper, Steps } from './steps.ts'
 export { storedEnvelope } from './stored-envelope.ts'
 export type { Verdict } from './verdict.ts'
 export { type CloseReason, Worker, type WorkerStatus } from './worker.ts'

@@ -20,6 +20,7 @@ import { type FedPool, makePool, type PoolOptions } from './pool.ts'
 import type { NewTask, TakenTask } from './ports.ts'
 import { makeRegistry } from './registry.ts'
 import { type Conclusion, type RunnerHost, runAttempt } from './runner.ts'
+import { stepsInMemory } from './steps.fixture.ts'
 import { type CloseReason, type Interruption, Worker } from './worker.ts'
 
 const schemas = { input: z.object({ n: z.int().default(1) }), output: z.object({ n: z.int() }) }
@@ -120,6 +121,7 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
     maxAttempts: 3,
     readyAt: clock.now(),
     progress: async (at) => void progress.push(at),
+    steps: stepsInMemory().steps,
     ...given,
   })
   const named = (name: TaskEvent['event']) => events.filter(({ event }) => event === name)

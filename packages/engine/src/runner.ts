@@ -16,8 +16,6 @@ export interface RunnerHost extends AttemptHost, TimedRunHost {
   /** Why the pool lets nothing start any more; undefined while it does. */
   readonly closedBy: () => CloseReason | undefined
   readonly queue: string
-  /** The most bytes that an output may take as JSON. */
-  readonly outputLimitBytes: number
   /** This process, for the record: host and process id. */
   readonly process: string
 }
@@ -156,11 +154,13 @@ function timed(returned: Promise<Outcome>, attempt: Attempt, worker: Worker, hos
   return run.outcome
 }
 
+const LOCK_LOST: Outcome = Object.freeze({ kind: 'closed', reason: 'lock_lost' })
+
 function conclude(attempt: Attempt, outcome: Outcome, worker: Worker, host: RunnerHost): Conclusion {
   const { taken, reading, beganAt } = attempt
   const { clock } = host
   const endedAt = clock.monotonic()
-  const inTime = withinDeadline(taken, reading, outcome, clock.at(endedAt))
+  const inTime = attempt.hasLostLock ? LOCK_LOST : withinDeadline(taken, reading, outcome, clock.at(endedAt))
   const ending = endingOf(inTime)
   attempt.moveTo(ending.state)
   const { definition } = reading.runnable
