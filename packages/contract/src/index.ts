@@ -83,6 +83,7 @@ export * from './states.ts'
 export {
   defineTask,
   type InputOf,
+  type OnInterrupt,
   type OutputOf,
   type ParsedInputOf,
   type ReturnOf,
