@@ -7,18 +7,21 @@ import { DRILLS } from './drills.ts'
 const isTime = (missed: string): boolean => /^\w+Ms \d+, /.test(missed)
 
 // Two at once: what they do is mostly waiting, and their processes need the machine when they start.
-describe.each([{ pair: ['kill', 'deploy'] }, { pair: ['long', 'cutoff'] }])('drills', ({ pair }) => {
-  it.concurrent.each(pair)(
-    '%s, at small scale, misses no target but in time',
-    async (name) => {
-      const drill = DRILLS.get(name)
-      const report = drill && (await perform(drill, { scale: 'small', seed: 1, peer: false }))
-      expect(report?.missed.filter((missed) => !isTime(missed))).toEqual([])
-    },
-    120_000,
-  )
-})
+describe.each([{ pair: ['kill', 'deploy'] }, { pair: ['long', 'cutoff'] }, { pair: ['receipts'] }])(
+  'drills',
+  ({ pair }) => {
+    it.concurrent.each(pair)(
+      '%s, at small scale, misses no target but in time',
+      async (name) => {
+        const drill = DRILLS.get(name)
+        const report = drill && (await perform(drill, { scale: 'small', seed: 1, peer: false }))
+        expect(report?.missed.filter((missed) => !isTime(missed))).toEqual([])
+      },
+      120_000,
+    )
+  },
+)
 
 it('has every drill in its list', () => {
-  expect([...DRILLS.keys()]).toEqual(['kill', 'deploy', 'long', 'cutoff'])
+  expect([...DRILLS.keys()]).toEqual(['kill', 'deploy', 'long', 'cutoff', 'receipts'])
 })
