@@ -54,6 +54,10 @@ describe('a task', () => {
     expect(shown).not.toHaveProperty('error')
   })
 
+  test('that has finished steps names them', () => {
+    expect(view({ steps: ['pay', 'mail'] })).toMatchObject({ steps: ['pay', 'mail'] })
+  })
+
   test('that waits for its next attempt says when', () => {
     expect(view({ status: 'retrying', dueAt: NOW + 1_500, history: [failed] })).toMatchObject({
       state: 'DONE_ERROR',

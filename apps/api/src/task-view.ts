@@ -19,6 +19,7 @@ export function viewOf(record: TaskRecord): TaskView {
     ...(record.status === 'completed' ? { output: record.output } : {}),
     ...(newest === undefined || newest.state === 'DONE_SUCCESS' ? {} : { error: errorOf(newest) }),
     ...(record.progress === undefined ? {} : { progress: progressOf(record.progress) }),
+    ...(record.steps === undefined ? {} : { steps: [...record.steps] }),
     meta: { ...record.meta },
     ...(record.correlationId === undefined ? {} : { correlationId: record.correlationId }),
     enqueuedAt: timeText(record.enqueuedAt),

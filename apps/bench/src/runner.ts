@@ -89,6 +89,7 @@ function taken(kind: TaskKind): TakenTask {
     maxAttempts: 5,
     readyAt: enqueuedAt,
     progress: async () => {},
+    steps: { read: async () => new Map(), keep: async (_: string, result: string) => result },
   }
 }
 

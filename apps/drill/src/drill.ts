@@ -6,8 +6,8 @@ import { type Baseline, type Report, reportOf, type Scale, type Target } from '.
 export interface Drill {
   readonly name: string
   target(scale: Scale): Target
-  /** What plain BullMQ did in the same scenario, as it was measured before. */
-  readonly known: Baseline
+  /** What plain BullMQ did in the same scenario, as it was measured before. Undefined: it can't do the like. */
+  readonly known: Baseline | undefined
   /** Whether plain BullMQ can be put through the same. */
   readonly comparable: boolean
   /** Does it, and reads the ledger. */
@@ -26,8 +26,13 @@ export async function perform(drill: Drill, { scale, seed, peer }: Order): Promi
   const baseline =
     peer && drill.comparable
       ? { ...measured(await drill.run(scale, seed, 'bullmq')), from: 'BullMQ 6.7 at its defaults, in this drill' }
-      : { ...drill.known, from: 'BullMQ 6.7 at its defaults, measured before' }
+      : knownOf(drill)
   return reportOf({ drill: drill.name, scale, seed, target: drill.target(scale), baseline }, figures)
+}
+
+function knownOf({ known }: Drill): Baseline {
+  if (known === undefined) return { from: 'nothing to measure: it can not do the like' }
+  return { ...known, from: 'BullMQ 6.7 at its defaults, measured before' }
 }
 
 function measured(figures: Figures): Baseline {

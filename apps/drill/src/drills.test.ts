@@ -11,7 +11,7 @@ describe.each([
   { pair: ['kill', 'deploy'] },
   { pair: ['long', 'cutoff'] },
   { pair: ['block', 'clocks'] },
-  { pair: ['cancel'] },
+  { pair: ['cancel', 'receipts'] },
 ])('drills', ({ pair }) => {
   it.concurrent.each(pair)(
     '%s, at small scale, misses no target but in time',
@@ -25,5 +25,5 @@ describe.each([
 })
 
 it('has every drill in its list', () => {
-  expect([...DRILLS.keys()]).toEqual(['kill', 'deploy', 'long', 'cutoff', 'block', 'clocks', 'cancel'])
+  expect([...DRILLS.keys()]).toEqual(['kill', 'deploy', 'long', 'cutoff', 'block', 'clocks', 'cancel', 'receipts'])
 })

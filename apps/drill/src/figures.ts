@@ -52,7 +52,15 @@ export interface Figures {
   readonly failed: number
   /** Tasks whose effect ended more than once. */
   readonly effectsRepeated: number
-  /** Starts beyond each task's first. */
+  /** Deliveries of what the endpoint had taken before, while processes were told to end, and while they were killed. */
+  readonly repeatedBySigterm?: number
+  readonly repeatedBySigkill?: number
+  /** Deliveries whose failures were not retried as their policy says: how often, and no sooner. */
+  readonly offPolicy?: number
+  /** The most that a retry came later than its policy's longest wait. */
+  readonly retryLateMs?: number | undefined
+  readonly cancelledDelivered?: number
+  /** Starts beyond each task's first, those that an attempt's failure asked for not counted. */
   readonly restarted: number
   /** Attempts beyond each task's first. */
   readonly attemptsUsed: number

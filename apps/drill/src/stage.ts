@@ -126,7 +126,7 @@ function wholeLines(file: string): string {
 }
 
 /** Whatever REDIS_URL names is not ours to load. */
-async function openRedis(): Promise<PrivateRedis> {
+export async function openRedis(): Promise<PrivateRedis> {
   // The scripts are plain JavaScript without types: imported by address, so that the compiler doesn't look for any.
   const script = new URL('../../../scripts/throwaway-redis.mjs', import.meta.url).href
   const { throwawayRedis } = (await import(script)) as { throwawayRedis: ThrowawayRedis }

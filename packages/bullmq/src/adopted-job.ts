@@ -15,10 +15,10 @@ export function isBullpens({ opts, data }: Job): boolean {
 }
 
 /** A job that somebody else has added: its data is the input, and what it does not say, its task's definition does. */
-export function adopted(job: Job, registry: Registry): TakenTask {
+export function adopted(job: Job, token: string, registry: Registry): TakenTask {
   const definition = registry.get(job.name)?.definition
   return {
-    ...taken(job),
+    ...taken(job, token),
     envelope: { v: ENVELOPE_VERSION, version: definition?.version ?? 1, input: job.data },
     // BullMQ stores 0 for a job that was added without.
     maxAttempts: job.opts.attempts || (definition?.retry ?? DEFAULT_RETRY).attempts,

@@ -46,6 +46,9 @@ export const openBullmq: OpenBackend = async ({ queues, sizeLimit, onExpired, lo
     async countDeaths(id, deaths) {
       await redis.hset(keys.job(id), 'stc', deaths)
     },
+    async deaths(id) {
+      return Number(await redis.hget(keys.job(id), 'stc'))
+    },
     async kill(process, running) {
       for (const { feed } of feeds.filter((each) => each.process === process)) {
         // A dead process has no connection that blocks, either: one would go on to take what wakes the others.

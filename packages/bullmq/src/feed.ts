@@ -77,7 +77,7 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
     // Two parameters: with a third, BullMQ makes a controller for each job, and cancels what the engine is to decide.
     const processor = (job: Job, token = ''): Promise<unknown> =>
       work(
-        { ...taken(job), cancelled: control.wasCancelled(job.id ?? '') },
+        { ...taken(job, token), cancelled: control.wasCancelled(job.id ?? '') },
         (conclusion) => obey(conclusion, job, token),
         // Later, and not at once: who refuses now would be given the same again.
         () => sleep(REFUSED_MS).then(() => refuse(job, token)),

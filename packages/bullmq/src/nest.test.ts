@@ -1,10 +1,13 @@
 import 'reflect-metadata'
+import { defineCatalogue, defineHandler, defineTask, TaskError } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { BullModule, Processor, WorkerHost } from '@nestjs/bullmq'
 import { type INestApplicationContext, Module, Scope } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
 import { type Job, Queue, QueueEvents, type Worker } from 'bullmq'
 import { beforeAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
+import { z } from 'zod'
+import { processor } from './plain-processor.ts'
 
 const connection = { url: inject('redisUrl') }
 
@@ -110,5 +113,45 @@ describe('the guide’s MailProcessor', () => {
     await app.close()
     expect(await queue.getJobState(id)).toBe('waiting')
     expect(await queue.getJob(id)).toMatchObject({ attemptsMade: 0 })
+  })
+})
+
+describe('a step of a handler under Nest', () => {
+  it('runs once over all attempts of its job', async () => {
+    const charge = defineTask({
+      name: 'steps.charge',
+      queue: 'steps',
+      input: z.object({}),
+      output: z.object({ key: z.string() }),
+      retry: { attempts: 3, base: '1ms', jitter: 0 },
+    })
+    const keys: string[] = []
+    const handle = defineHandler(charge, import.meta.url, async ({ once, attempt }) => {
+      const key = await once('charge', (given) => {
+        keys.push(given)
+        return given
+      })
+      if (attempt < 3) throw new TaskError('busy', 'not now')
+      return { key }
+    })
+
+    @Processor('steps')
+    class Steps extends WorkerHost {
+      private readonly run = processor(defineCatalogue(charge), { 'steps.charge': handle })
+      process(job: Job, token?: string, signal?: AbortSignal): Promise<unknown> {
+        return this.run(job, token, signal)
+      }
+    }
+    @Module({
+      imports: [BullModule.forRoot({ connection }), BullModule.registerQueue({ name: 'steps' })],
+      providers: [Steps],
+    })
+    class AppModule {}
+    await start(AppModule)
+    const events = new QueueEvents('steps', { connection })
+    onTestFinished(() => events.close())
+    const job = await openQueue('steps').add('steps.charge', {})
+    expect(await job.waitUntilFinished(events, 10_000)).toEqual({ key: keys[0] })
+    expect(keys).toHaveLength(1)
   })
 })

@@ -138,6 +138,65 @@ describe('a job that Bullpen’s broker added', () => {
   })
 })
 
+describe('a step', () => {
+  it.each([
+    ['own.eager', 3],
+    // Its retries are the default's, a second apart.
+    ['own.brief', 2],
+  ])('of %s runs once over all attempts, its result kept in the job itself', async (name, attempts) => {
+    const keys: string[] = []
+    const { openQueue, startWorker } = ownWorker(async ({ once, attempt }) => {
+      const { n } = await once('pay', (key) => ({ n: keys.push(key) }))
+      if (attempt < attempts) throw new TaskError('busy', 'not now')
+      return { n: n + attempt }
+    })
+    const { settled, errors } = startWorker()
+    const queue = openQueue()
+    const jobs = await Promise.all([0, 1].map(() => queue.add(name, {}, { attempts })))
+    const last: unknown[] = []
+    for (let i = 0; i < 2 * attempts; i++) last.push((await settled()).job.returnvalue)
+    expect(last.filter((value) => value !== null)).toHaveLength(2)
+    // Jobs of the same number, in another queue or at another time, have other keys.
+    expect([keys.length, new Set(keys).size]).toEqual([2, 2])
+    const { client } = await queue.getBackend()
+    const hash = await (await client).hgetall(queue.toKey(jobs[0]?.id ?? ''))
+    expect(hash['once:pay']).toMatch(/^\{"n":[12]\}$/)
+    expect(errors).toEqual([])
+  })
+
+  it('has the result that was kept first', async () => {
+    const { openQueue, startWorker } = ownWorker(async ({ once, id }) => {
+      const { client } = await queue.getBackend()
+      return once('pay', async () => {
+        await (await client).hset(queue.toKey(id), { 'once:pay': '{"n":1}' })
+        return { n: 2 }
+      })
+    })
+    const queue = openQueue()
+    const { settled } = startWorker()
+    await queue.add('own.slow', {})
+    expect((await settled()).job.returnvalue).toEqual({ n: 1 })
+  })
+
+  it('is not kept by a start whose lock somebody else has', async () => {
+    const codes: unknown[] = []
+    const { openQueue, startWorker } = ownWorker(async ({ once, input, id }) => {
+      const { client } = await queue.getBackend()
+      await (await client).set(`${queue.toKey(id)}:lock`, 'another token')
+      await once('pay', () => 1).catch(({ code }) => codes.push(code))
+      return input
+    })
+    const queue = openQueue()
+    const { worker } = startWorker()
+    const { id = '' } = await queue.add('own.slow', {})
+    await eventually(() => codes.length === 1)
+    await worker.close()
+    expect(codes).toEqual(['lock_lost'])
+    const { client } = await queue.getBackend()
+    expect(await (await client).hgetall(queue.toKey(id))).not.toHaveProperty('once:pay')
+  })
+})
+
 describe('a long task', () => {
   it('that does not listen gives up its slot after timeout and grace, and its late result is dropped', async () => {
     const open = Promise.withResolvers<{ n: number }>()

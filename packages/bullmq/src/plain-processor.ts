@@ -74,9 +74,10 @@ export function processor<C extends Catalogue, R extends Resources = object>(
   const idle: Worker[] = []
   let workers = 0
 
-  return async (job: Job, token: string | undefined, signal: AbortSignal | undefined) => {
+  return async (job: Job, given: string | undefined, signal: AbortSignal | undefined) => {
     const isOurs = isBullpens(job)
-    const task = isOurs ? taken(job) : adopted(job, host.registry)
+    const token = given ?? job.token ?? ''
+    const task = isOurs ? taken(job, token) : adopted(job, token, host.registry)
     const worker = idle.pop() ?? new Worker(++workers, clock)
     try {
       const running = runAttempt(task, worker, {
@@ -87,7 +88,7 @@ export function processor<C extends Catalogue, R extends Resources = object>(
       if (signal !== undefined && worker.interruption !== undefined) follow(signal, worker.interruption)
       const conclusion = running instanceof Promise ? await running : running
       if (conclusion.verdict.kind === 'completed' && !isOurs) return conclusion.verdict.output
-      return await obey(conclusion, job, token ?? job.token ?? '')
+      return await obey(conclusion, job, token)
     } catch (thrown) {
       throw thrown instanceof AttemptFailed ? forAnyWorker(thrown, job, task.maxAttempts) : thrown
     } finally {

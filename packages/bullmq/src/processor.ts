@@ -3,10 +3,10 @@ import type { StoredSuccess, TaskId } from '@bullpen/contract'
 import { type Conclusion, HISTORY_LENGTH, type TakenTask } from '@bullpen/engine'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
 import { encodeStack } from './codec.ts'
-import { holdQueue, keepStacks, takeBackStart } from './job-scripts.ts'
+import { holdQueue, keepStacks, stepsOf, takeBackStart } from './job-scripts.ts'
 import { AttemptFailed } from './retry-seam.ts'
 
-export function taken(job: Job): TakenTask {
+export function taken(job: Job, token: string): TakenTask {
   return {
     id: job.id as TaskId,
     task: job.name,
@@ -17,6 +17,7 @@ export function taken(job: Job): TakenTask {
     maxAttempts: job.opts.attempts ?? 1,
     readyAt: job.attemptsStarted === 1 ? job.timestamp + (job.opts.delay ?? 0) : undefined,
     progress: (progress) => job.updateProgress(progress),
+    steps: stepsOf(job, token),
   }
 }
 

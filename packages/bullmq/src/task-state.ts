@@ -13,6 +13,7 @@ import {
 import { DEATHS_AT_MOST, HISTORY_LENGTH, statusOfDelayed, statusOfEnded } from '@bullpen/engine'
 import type { ChainableCommander } from 'ioredis'
 import { decodeStacks, parseJson } from './codec.ts'
+import { STEP_FIELD } from './job-scripts.ts'
 import type { QueueKeys } from './keys.ts'
 
 /** How many commands {@link askState} adds. */
@@ -65,9 +66,15 @@ export function readState(id: TaskId, queue: string, answers: readonly unknown[]
     endedAt: optional(fields['finishedOn']),
     // What was last reported before the end says nothing of a task that has ended.
     progress: isFinal(status) ? undefined : readProgress(fields['progress']),
+    ...stepsIn(fields),
     output: success?.output,
     history: history.slice(-HISTORY_LENGTH),
   }
+}
+
+function stepsIn(fields: Readonly<Record<string, string>>): Pick<TaskRecord, 'steps'> {
+  const found = Object.keys(fields).filter((field) => field.startsWith(STEP_FIELD))
+  return found.length === 0 ? {} : { steps: found.map((field) => field.slice(STEP_FIELD.length)) }
 }
 
 interface Facts {

@@ -33,8 +33,10 @@ export const ERROR_CODES = [
   'illegal_transition',
   'wrong_state',
   'duplicate_key',
+  'invalid_result',
   // what a worker found in the queue
   'unreadable_envelope',
+  'lock_lost',
 ] as const
 
 export type ErrorCode = (typeof ERROR_CODES)[number]

@@ -22,6 +22,9 @@ export interface ChildOptions extends CallOptions {
   readonly key?: string
 }
 
+/** What a step may return: anything but nothing, which could not be told from a step that has not run. */
+export type StepResult = string | number | boolean | null | (object & { readonly then?: never })
+
 /** All that a handler sees of one attempt. */
 export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extends Resources = object> {
   readonly id: TaskId
@@ -73,6 +76,24 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
     input: InputOf<Child>,
     options?: ChildOptions,
   ): Promise<TaskId>
+  /**
+   * Runs a step of this task, unless one of its starts has finished it: then its result is given back, whatever became of
+   * that start. `step`: 1 to 128 characters, one name for one step. The result is kept as JSON with the task, as long as the
+   * task is; at most as large as an output may be, and given back as JSON tells it, the first time too. What `run` throws is
+   * not kept. Calls with the same name at the same time are one run.
+   *
+   * `run` is given a key, 32 characters of 0-9 and a-f: the same in every start of this task, another for every other task
+   * and step. A process can die between an effect and its record; then the step runs again. Hand the key to whoever carries
+   * out the effect, such as in an `Idempotency-Key` header, for him to tell a repetition.
+   *
+   * A sign of life. One round trip to Redis to keep the result, atomic, the first one wins; one more for each start after
+   * the first. Allowed until the attempt has ended, also within its grace; what has begun by then may be kept after.
+   *
+   * @throws BullpenError `invalid_request` for such a name, `invalid_result` for a result that is undefined, too large or
+   * no JSON, `wrong_state` after the attempt has ended, `lock_lost` when another start may have the task by now: nothing
+   * was kept.
+   */
+  once<T extends StepResult>(step: string, run: (key: string) => T | Promise<T>): Promise<T>
 }
 
 export interface Handler<D extends TaskDefinition = TaskDefinition, R extends Resources = object> {

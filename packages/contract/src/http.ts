@@ -127,6 +127,7 @@ export const taskViewSchema = z
     output: z.unknown().optional().describe('When completed.'),
     error: z.object({ code: z.string(), message: z.string() }).optional().describe("The newest failed attempt's."),
     progress: z.object({ fraction: z.number(), note: z.string().optional() }).optional(),
+    steps: z.array(z.string()).optional().describe('Its finished steps, by name.'),
     meta: z.record(z.string(), z.string()),
     correlationId: z.string().optional(),
     enqueuedAt: time,

@@ -57,6 +57,7 @@ export {
   handlerIn,
   type Log,
   type Resources,
+  type StepResult,
   type TaskContext,
 } from './handler.ts'
 // Over HTTP
@@ -90,6 +91,7 @@ export * from './states.ts'
 export {
   defineTask,
   type InputOf,
+  type OnInterrupt,
   type OutputOf,
   type ParsedInputOf,
   type ReturnOf,

@@ -32,7 +32,9 @@ export const HTTP_STATUS = {
   illegal_transition: 500,
   wrong_state: 409,
   duplicate_key: 500,
+  invalid_result: 500,
   unreadable_envelope: 500,
+  lock_lost: 500,
 } as const satisfies Record<ErrorCode, number>
 
 export const PROBLEM_CONTENT_TYPE = 'application/problem+json'

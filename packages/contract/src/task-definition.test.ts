@@ -30,6 +30,7 @@ describe('a definition', () => {
       graceMs: undefined,
       retry: DEFAULT_RETRY,
       isolation: 'inline',
+      onInterrupt: 'hand_back',
     })
   })
 
@@ -124,6 +125,7 @@ describe('refuses', () => {
   test('a kind or an isolation that there is none of', () => {
     expect(() => define({ ...minimal, kind: 'medium' })).toThrow(refusal('kind is "medium"'))
     expect(() => define({ ...minimal, isolation: 'fork' })).toThrow(refusal('isolation is "fork"'))
+    expect(() => define({ ...minimal, onInterrupt: 'retry' })).toThrow(refusal('onInterrupt is "retry"'))
   })
 
   test.each(['timeout', 'grace', 'isolation'])('%s of a short task', (setting) => {

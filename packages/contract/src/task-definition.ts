@@ -31,6 +31,8 @@ interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output e
   readonly classify?: Classifier
 }
 
+export type OnInterrupt = 'hand_back' | 'fail'
+
 interface ShortOptions {
   /** Runs in the worker itself, untimed and unstoppable, with almost no overhead. */
   readonly kind: 'short'
@@ -54,6 +56,12 @@ interface LongOptions {
    * after its grace, even in a loop; a `process`, too, and there a crash or too much memory ends this attempt alone.
    */
   readonly isolation?: Isolation
+  /**
+   * What becomes of a task whose attempt is interrupted by its worker's end: a drain, a closed parent, a hard stop. `fail`:
+   * it is dead, for tasks that nobody may start again unseen. It is never said of a lost lock, which a new owner decides, nor
+   * of a task that has not started. Default `hand_back`: back to its queue, without using up an attempt.
+   */
+  readonly onInterrupt?: OnInterrupt
   /** The most memory that one attempt may take, at least '64MiB'; only with `isolation: 'process'`. Unset: Node's own limit. */
   readonly memoryLimit?: Memory
 }
@@ -87,6 +95,7 @@ export interface TaskDefinition<
   readonly retry: RetryPolicy
   readonly classify: Classifier | undefined
   readonly isolation: Isolation
+  readonly onInterrupt: OnInterrupt
   readonly memoryLimitBytes: number | undefined
 }
 
@@ -102,6 +111,7 @@ export type OutputOf<D extends TaskDefinition> = z.output<D['output']>
 const LEAST_MEMORY = 64 * 2 ** 20
 const KINDS: readonly TaskKind[] = ['short', 'long']
 const ISOLATIONS: readonly Isolation[] = ['inline', 'thread', 'process']
+const ON_INTERRUPT: readonly OnInterrupt[] = ['hand_back', 'fail']
 const LONG_SETTINGS = [
   'timeout',
   'heartbeatTimeout',
@@ -109,6 +119,7 @@ const LONG_SETTINGS = [
   'queueTimeout',
   'grace',
   'isolation',
+  'onInterrupt',
   'memoryLimit',
 ] as const satisfies readonly Exclude<keyof LongOptions, 'kind'>[]
 const SETTINGS: readonly string[] = [
@@ -161,9 +172,12 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
   }
   const long: LongOptions = options.kind === 'short' ? {} : options
   if (options.kind === 'short') refuseLongSettings(options, wrong)
-  const { isolation = 'inline' } = long
+  const { isolation = 'inline', onInterrupt = 'hand_back' } = long
   if (!ISOLATIONS.includes(isolation)) {
     wrong(`isolation is ${JSON.stringify(isolation)}; it is 'inline', 'thread' or 'process'`)
+  }
+  if (!ON_INTERRUPT.includes(onInterrupt)) {
+    wrong(`onInterrupt is ${JSON.stringify(onInterrupt)}; it is 'hand_back' or 'fail'`)
   }
   const limits = {
     timeoutMs: limitMs(long.timeout, `timeout of ${name}`),
@@ -195,6 +209,7 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     retry: Object.freeze(retryPolicy(options.retry ?? {}, name)),
     classify: options.classify,
     isolation,
+    onInterrupt,
     memoryLimitBytes,
   })
 }

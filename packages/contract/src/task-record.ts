@@ -33,6 +33,8 @@ export interface TaskRecord {
   readonly endedAt: number | undefined
   /** As last reported, until the task ends. */
   readonly progress: Progress | undefined
+  /** The names of its finished steps, in no order that counts; left out where there are none. */
+  readonly steps?: readonly string[]
   /** Present when the task is completed. */
   readonly output: unknown
   /** The recorded ends, oldest first; the ten newest at most. */

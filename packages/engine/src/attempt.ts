@@ -16,6 +16,7 @@ import type { Reading } from './reading.ts'
 import type { Registry } from './registry.ts'
 import { Snooze } from './snooze.ts'
 import { assertTransition } from './state-machine.ts'
+import { type FoundStep, type StepKeeper, Steps, stepKey } from './steps.ts'
 
 /** Where a handler runs that can be signalled from outside, and killed. */
 interface Interruptible {
@@ -35,14 +36,18 @@ export interface AttemptHost {
   /** As the broker's. */
   readonly enqueue: (task: NewTask) => Promise<void>
   readonly sha256: Sha256
+  /** The most bytes that an output, or the result of a step, may take as JSON. */
+  readonly outputLimitBytes: number
 }
+
+const NONE_KEPT: ReadonlyMap<string, string> = new Map()
 
 /**
  * A class, where the rest are functions: what a handler may read is made by the prototype's getters when it is read, so
  * that a task pays for what it uses. They return functions of their own, so that a handler may take them out of their
  * context: `({ input, progress }) => …`.
  */
-export class Attempt implements TaskContext {
+export class Attempt implements TaskContext, StepKeeper {
   readonly taken: TakenTask
   readonly reading: Reading
   /** On the monotonic clock. */
@@ -58,6 +63,9 @@ export class Attempt implements TaskContext {
   #escapee: (Outcome & { kind: 'panicked' }) | undefined
   #isolate: Interruptible | undefined
   #children: Set<TaskId> | undefined
+  #steps: Steps | undefined
+  #kept: Promise<ReadonlyMap<string, string>> | undefined
+  #hasLostLock = false
 
   constructor(taken: TakenTask, reading: Reading, beganAt: number, host: AttemptHost) {
     this.taken = taken
@@ -244,6 +252,50 @@ export class Attempt implements TaskContext {
     }
     sink({ event: 'task.enqueued', queue: child.queue, task: child.task, id: child.id })
     return child.id
+  }
+
+  get once(): TaskContext['once'] {
+    this.#steps ??= new Steps(this)
+    return this.#steps.once
+  }
+
+  async findStep(step: string): Promise<FoundStep> {
+    if (this.#state !== 'IN_PROCESS') {
+      throw new BullpenError('wrong_state', `${this.id} began step ${step} after its attempt had ended: ${this.#state}`)
+    }
+    this.#beat()
+    // Before the first start there was none that could have finished a step.
+    this.#kept ??= this.start === 1 ? Promise.resolve(NONE_KEPT) : this.taken.steps.read()
+    try {
+      const kept = await this.#kept
+      return { key: stepKey(this.id, step, this.#host.sha256), result: kept.get(step) }
+    } catch (error) {
+      this.#kept = undefined
+      throw error
+    }
+  }
+
+  async keepStep(step: string, result: string): Promise<string> {
+    const { outputLimitBytes } = this.#host
+    if (result.length > outputLimitBytes) {
+      throw new BullpenError(
+        'invalid_result',
+        `the result of step ${step} takes ${result.length} bytes as JSON; the limit is ${outputLimitBytes}`,
+      )
+    }
+    this.#beat()
+    const kept = await this.taken.steps.keep(step, result)
+    if (kept !== undefined) return kept
+    this.#hasLostLock = true
+    throw new BullpenError(
+      'lock_lost',
+      `the result of step ${step} was not kept: ${this.id} may have another owner by now`,
+    )
+  }
+
+  /** It was told so when it kept a step, which may be sooner than its pool is. */
+  get hasLostLock(): boolean {
+    return this.#hasLostLock
   }
 
   async #report(fraction: number, note: string | undefined): Promise<void> {

@@ -38,7 +38,18 @@ export { makePool } from './pool.ts'
 export { POOL_TRANSITIONS } from './pool-machine.ts'
 export type { FedPool, OnlineReport, Pool, PoolOptions } from './pool-types.ts'
 // Ports
-export type { Broker, Clock, EventSink, ListQuery, NewTask, Page, Random, TakenTask, Timer } from './ports.ts'
+export type {
+  Broker,
+  Clock,
+  EventSink,
+  KeptSteps,
+  ListQuery,
+  NewTask,
+  Page,
+  Random,
+  TakenTask,
+  Timer,
+} from './ports.ts'
 export { type Reading, readTask } from './reading.ts'
 export { makeRegistry, type Registry, type RegistryOptions } from './registry.ts'
 export { type Conclusion, type RunnerHost, runAttempt, runReading } from './runner.ts'
@@ -60,6 +71,7 @@ export { Snooze } from './snooze.ts'
 export { DEATHS_AT_MOST, endWithoutStart, HISTORY_LENGTH, statusOfDelayed, statusOfEnded } from './standing.ts'
 // State machines
 export { assertTransition, type Transitions } from './state-machine.ts'
+export { type FoundStep, type StepKeeper, Steps } from './steps.ts'
 export { storedEnvelope } from './stored-envelope.ts'
 // Drains
 export { type DrainLimits, drainLimits } from './urgency.ts'

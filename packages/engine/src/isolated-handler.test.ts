@@ -15,6 +15,7 @@ import type { Middleware } from './middleware.ts'
 import { declared, endingOf, type Outcome } from './outcome.ts'
 import { makeRegistry } from './registry.ts'
 import { runAttempt } from './runner.ts'
+import { stepsInMemory } from './steps.fixture.ts'
 import { Worker } from './worker.ts'
 
 const isolated = defineTask({
@@ -50,6 +51,7 @@ function world(middleware: readonly Middleware[] = []) {
   const clock = fakeClock()
   const events: TaskEvent[] = []
   const progress: unknown[] = []
+  const store = stepsInMemory()
   const taken = {
     id: makeTaskId('q', 1, new Uint8Array(10)),
     task: isolated.name,
@@ -60,6 +62,7 @@ function world(middleware: readonly Middleware[] = []) {
     maxAttempts: 3,
     readyAt: undefined,
     progress: async (at: unknown) => void progress.push(at),
+    steps: store.steps,
   }
   const take = async () =>
     runAttempt(taken, new Worker(1, clock), {
@@ -86,7 +89,7 @@ function world(middleware: readonly Middleware[] = []) {
       resources: {},
       logFor: () => silent,
     })
-  return { take, end, seen, clock, events, progress }
+  return { take, end, seen, clock, events, progress, store }
 }
 
 describe('an isolated task', () => {
@@ -105,6 +108,20 @@ describe('an isolated task', () => {
       memoryLimitBytes: 64 * 2 ** 20,
     })
     expect(progress).toEqual([{ fraction: 0.5 }])
+  })
+
+  it('has its steps kept by the worker that runs it', async () => {
+    const { take, end, seen, store } = world()
+    const ended = take()
+    store.kept.set('before', '1')
+    expect(await seen.calls?.findStep('before')).toEqual({ key: '0'.repeat(32), result: '1' })
+    expect(await seen.calls?.keepStep('now', '2')).toBe('2')
+    expect([...store.kept.keys()]).toEqual(['before', 'now'])
+    await expect(seen.calls?.keepStep('large', 'x'.repeat(1_001))).rejects.toMatchObject({ code: 'invalid_result' })
+    store.loseLock()
+    await expect(seen.calls?.keepStep('late', '3')).rejects.toMatchObject({ code: 'lock_lost' })
+    end({ kind: 'returned', output: { n: 5 } })
+    expect((await ended).verdict).toEqual({ kind: 'lost' })
   })
 
   it.each<[string, Outcome]>([

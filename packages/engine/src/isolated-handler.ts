@@ -39,6 +39,8 @@ export function isolatedHandle({ task, module }: Handler, isolator: Isolator) {
       log,
       progress: ({ fraction, note }) => progress(fraction, note),
       enqueue: (child, input, options) => attempt.enqueueChild(child, input, options),
+      findStep: (step) => attempt.findStep(step),
+      keepStep: (step, result) => attempt.keepStep(step, result),
     })
     attempt.onInterrupt(run)
     const outcome = await run.outcome

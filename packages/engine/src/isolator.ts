@@ -1,6 +1,7 @@
 // The port for running handlers outside this thread, where they can be killed.
 import type { ChildOptions, Isolation, Log, Progress, TaskId } from '@bullpen/contract'
 import type { Outcome } from './outcome.ts'
+import type { StepKeeper } from './steps.ts'
 
 /** What crosses into the isolate: plain data, since it is cloned. Times are milliseconds since 1970. */
 export interface IsolatedTask {
@@ -22,7 +23,7 @@ export interface IsolatedTask {
 }
 
 /** What comes back out while the handler runs. */
-export interface IsolateCalls {
+export interface IsolateCalls extends StepKeeper {
   progress(progress: Progress): Promise<void>
   /** Any sign of life that the handler gave. */
   heartbeat(): void

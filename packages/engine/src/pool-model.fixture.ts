@@ -11,7 +11,7 @@ import {
 } from './reference.fixture.ts'
 
 interface ModelTask {
-  readonly kind: 'short' | 'long'
+  readonly kind: 'short' | 'long' | 'fragile'
   readonly beganAt: number
   readonly worker: ModelWorker
   interrupted: { readonly by: InterruptedBy; readonly at: number; readonly graceMs: number } | undefined
@@ -130,9 +130,11 @@ export class PoolModel {
       const { by } = task.interrupted
       const counts = how === 'valid output' && INTERRUPTIONS[by].outputCounts
       if (how === 'valid output' && !counts) this.late++
-      this.#end(task, counts ? endByLeaving(how, this.#about()) : endByInterruption(by, this.#about()))
+      this.#end(task, counts ? endByLeaving(how, this.#about(task)) : endByInterruption(by, this.#about(task)))
     } else {
-      const end = task.escaped ? endByInterruption('escaped_error', this.#about()) : endByLeaving(how, this.#about())
+      const end = task.escaped
+        ? endByInterruption('escaped_error', this.#about(task))
+        : endByLeaving(how, this.#about(task))
       this.#end(task, end)
     }
   }
@@ -267,7 +269,7 @@ export class PoolModel {
       if (task.interrupted === undefined) this.interrupt(task, 'run')
       else {
         this.leftovers++
-        this.#end(task, endByInterruption(task.interrupted.by, this.#about()))
+        this.#end(task, endByInterruption(task.interrupted.by, this.#about(task)))
       }
     }
     if ('restartAt' in this.#feed && this.runs && this.#feed.restartAt <= this.now) {
@@ -321,7 +323,15 @@ export class PoolModel {
   }
 
   /** Attempt 1 of 3, without a deadline: what the pool's tasks are given. */
-  #about() {
-    return { attempt: 1, maxAttempts: 3, endsAt: this.now, deadlineAt: Number.POSITIVE_INFINITY, snoozeMs: 1_000 }
+  #about({ kind }: ModelTask) {
+    const fragile = kind === 'fragile'
+    return {
+      attempt: 1,
+      maxAttempts: 3,
+      endsAt: this.now,
+      deadlineAt: Number.POSITIVE_INFINITY,
+      fragile,
+      snoozeMs: 1_000,
+    }
   }
 }

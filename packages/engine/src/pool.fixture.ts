@@ -21,6 +21,7 @@ import type { FedPool, PoolOptions } from './pool-types.ts'
 import type { NewTask, TakenTask } from './ports.ts'
 import { makeRegistry } from './registry.ts'
 import { type Conclusion, type RunnerHost, runAttempt } from './runner.ts'
+import { stepsInMemory } from './steps.fixture.ts'
 import { type CloseReason, type Interruption, Worker } from './worker.ts'
 
 const schemas = { input: z.object({ n: z.int().default(1) }), output: z.object({ n: z.int() }) }
@@ -28,10 +29,12 @@ const short = defineTask({ name: 'rig.short', queue: 'rig', kind: 'short', ...sc
 /** The pool's default timeout of 100 ms and grace of 50 ms hold for it, unless the envelope says otherwise. */
 const long = defineTask({ name: 'rig.long', queue: 'rig', ...schemas })
 const child = defineTask({ name: 'rig.child', queue: 'rig', ...schemas })
+/** Not to be started again by itself when its worker ends. */
+const fragile = defineTask({ name: 'rig.fragile', queue: 'rig', onInterrupt: 'fail', ...schemas })
 /** Its grace has no end. */
 const patient = defineTask({ name: 'rig.patient', queue: 'rig', grace: 'none', ...schemas })
 export const tasks = { short, long, child }
-const catalogue = defineCatalogue(short, long, child, patient)
+const catalogue = defineCatalogue(short, long, child, fragile, patient)
 
 export const GRACE_MS = 50
 export const TIMEOUT_MS = 100
@@ -89,6 +92,7 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
     'rig.short': defineHandler(short, import.meta.url, any),
     'rig.long': defineHandler(long, import.meta.url, any),
     'rig.child': defineHandler(child, import.meta.url, any),
+    'rig.fragile': defineHandler(fragile, import.meta.url, any),
     'rig.patient': defineHandler(patient, import.meta.url, any),
   }
   const host: PoolOptions['host'] = {
@@ -121,6 +125,7 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
     maxAttempts: 3,
     readyAt: clock.now(),
     progress: async (at) => void progress.push(at),
+    steps: stepsInMemory().steps,
     ...given,
   })
   const named = (name: TaskEvent['event']) => events.filter(({ event }) => event === name)

@@ -13,7 +13,7 @@ const MAX_LEFTOVERS = 1
 
 /** `task`: one of those that were started, counted round. */
 type Step =
-  | { readonly do: 'give'; readonly kind: 'short' | 'long' }
+  | { readonly do: 'give'; readonly kind: 'short' | 'long' | 'fragile' }
   | { readonly do: 'leave'; readonly task: number; readonly how: Leaving }
   | { readonly do: 'escape' | 'cancel' | 'lose lock'; readonly task: number }
   | { readonly do: 'advance'; readonly ms: number }
@@ -27,7 +27,10 @@ const task = fc.nat({ max: 20 })
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 8,
-    arbitrary: fc.record({ do: fc.constant('give' as const), kind: fc.constantFrom('short', 'long', 'long') }),
+    arbitrary: fc.record({
+      do: fc.constant('give' as const),
+      kind: fc.constantFrom('short', 'long', 'long', 'fragile'),
+    }),
   },
   {
     weight: 6,

@@ -106,4 +106,16 @@ export interface TakenTask {
   /** A cancel of it was heard of: it may not start. */
   readonly cancelled?: boolean
   progress(progress: Progress): Promise<void>
+  readonly steps: KeptSteps
+}
+
+/** The results of a task's finished steps, as JSON. */
+export interface KeptSteps {
+  /** By step. One round trip. */
+  read(): Promise<ReadonlyMap<string, string>>
+  /**
+   * Keeps a result where there is none for this step yet, and gives back the one that is there; undefined when this start
+   * holds the lock no more: then nothing was written. Atomic; one round trip.
+   */
+  keep(step: string, result: string): Promise<string | undefined>
 }

@@ -39,6 +39,8 @@ export interface EndOf {
   readonly maxAttempts: number
   readonly endsAt: number
   readonly deadlineAt: number
+  /** `onInterrupt: 'fail'`. */
+  readonly fragile: boolean
   /** What the handler snoozes for. */
   readonly snoozeMs: number
 }
@@ -58,5 +60,6 @@ export function endByLeaving(leaving: Leaving, task: EndOf): ExpectedEnd {
 
 export function endByInterruption(by: InterruptedBy, task: EndOf): ExpectedEnd {
   const { state, follows } = INTERRUPTIONS[by]
-  return { state, reason: by, verdict: follows === 'again' ? again(task) : follows }
+  const verdict = follows === 'handed_back' && task.fragile ? 'dead' : follows
+  return { state, reason: by, verdict: verdict === 'again' ? again(task) : verdict }
 }

@@ -28,7 +28,8 @@ type Deed =
 type Timed = Deed & { readonly at: number }
 
 interface Life {
-  readonly kind: 'short' | 'long'
+  /** `fragile`: long, and dead when it is interrupted by its worker's end. */
+  readonly kind: 'short' | 'long' | 'fragile'
   readonly attempt: number
   readonly timeoutMs: number | 'none'
   readonly heartbeatMs: number | 'none'
@@ -59,9 +60,16 @@ const orNone = (limit: number | 'none'): number => (limit === 'none' ? Number.PO
 /** How this life must end: the first interruption decides, and the handler's way of leaving where there is none. */
 function expectation(life: Life): Expected {
   const { kind, attempt, waitedMs, snoozeMs } = life
-  const long = kind === 'long'
+  const long = kind !== 'short'
   const deadlineAt = long ? orNone(life.deadlineMs) - waitedMs : Number.POSITIVE_INFINITY
-  const about = (endsAt: number): EndOf => ({ attempt, maxAttempts: MAX_ATTEMPTS, endsAt, deadlineAt, snoozeMs })
+  const about = (endsAt: number): EndOf => ({
+    attempt,
+    maxAttempts: MAX_ATTEMPTS,
+    endsAt,
+    deadlineAt,
+    fragile: kind === 'fragile',
+    snoozeMs,
+  })
   const unstarted = { started: false, endsAt: 0, late: 0, signs: 0, children: 0 }
   if (long && waitedMs >= orNone(life.queueMs)) {
     return { ...unstarted, state: 'TERMINATED_TIMEOUT', reason: 'queue', verdict: 'expired' }
@@ -133,7 +141,7 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
 const ms = (max: number) => fc.oneof(fc.constant('none' as const), fc.integer({ min: 1, max }))
 const life: fc.Arbitrary<Life> = fc
   .record({
-    kind: fc.constantFrom('long', 'long', 'long', 'short'),
+    kind: fc.constantFrom('long', 'long', 'fragile', 'short'),
     attempt: fc.integer({ min: 1, max: MAX_ATTEMPTS }),
     timeoutMs: ms(300),
     heartbeatMs: ms(150),

@@ -19,6 +19,7 @@ import { sha256 } from './node/index.ts'
 import type { NewTask, TakenTask } from './ports.ts'
 import { makeRegistry } from './registry.ts'
 import { type RunnerHost, runAttempt } from './runner.ts'
+import { stepsInMemory } from './steps.fixture.ts'
 import { type CloseReason, type Interruption, Worker } from './worker.ts'
 
 const schemas = { input: z.object({ n: z.int().default(1) }), output: z.looseObject({ n: z.int() }) }
@@ -129,6 +130,7 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
         maxAttempts: 3,
         readyAt: clock.now() - 20,
         progress: async (at) => void progress.push(at),
+        steps: stepsInMemory().steps,
         ...counts,
       },
       worker,
@@ -438,6 +440,7 @@ describe('a timeout', () => {
 })
 
 describe('a heartbeat', () => {
+  let steps = 0
   const untilAborted = ({ signal }: TaskContext) =>
     new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
 
@@ -457,6 +460,7 @@ describe('a heartbeat', () => {
     ['heartbeat()', (context: TaskContext) => context.heartbeat()],
     ['checkpoint()', (context: TaskContext) => context.checkpoint()],
     ['progress()', (context: TaskContext) => context.progress(0.5)],
+    ['once()', (context: TaskContext) => context.once(`${steps++}`, () => 1)],
   ])('is any sign of life, %s too, until the run timeout comes', async (_, live) => {
     let context: TaskContext | undefined
     const { take, clock } = world((given) => {

@@ -16,8 +16,6 @@ export interface RunnerHost extends AttemptHost, TimedRunHost {
   /** Why the pool lets nothing start any more; undefined while it does. */
   readonly closedBy: () => CloseReason | undefined
   readonly queue: string
-  /** The most bytes that an output may take as JSON. */
-  readonly outputLimitBytes: number
   /** This process, for the record: host and process id. */
   readonly process: string
 }
@@ -156,11 +154,13 @@ function timed(returned: Promise<Outcome>, attempt: Attempt, worker: Worker, hos
   return run.outcome
 }
 
+const LOCK_LOST: Outcome = Object.freeze({ kind: 'closed', reason: 'lock_lost' })
+
 function conclude(attempt: Attempt, outcome: Outcome, worker: Worker, host: RunnerHost): Conclusion {
   const { taken, reading, beganAt } = attempt
   const { clock } = host
   const endedAt = clock.monotonic()
-  const inTime = withinDeadline(taken, reading, outcome, clock.at(endedAt))
+  const inTime = attempt.hasLostLock ? LOCK_LOST : withinDeadline(taken, reading, outcome, clock.at(endedAt))
   const ending = endingOf(inTime)
   attempt.moveTo(ending.state)
   const { definition } = reading.runnable
@@ -190,7 +190,9 @@ function endUnstarted(
   const kind = definition?.kind ?? 'long'
   const policy: RetryPolicy = definition?.retry ?? DEFAULT_RETRY
   const ending = endingOf(outcome)
-  const verdict = decide(countOf(taken, reading), outcome, policy, now, host.random)
+  // Whatever its definition says: nothing of it has happened.
+  const count: AttemptCount = { ...countOf(taken, reading), onInterrupt: 'hand_back' }
+  const verdict = decide(count, outcome, policy, now, host.random)
   const correlationId = reading?.correlationId
   host.sink({ event: 'attempt.started', ...about(taken, kind, correlationId, host), waitedMs: waited(taken, now) })
   announce(taken, kind, correlationId, ending, verdict, 0, host)
@@ -209,7 +211,9 @@ function deadlineOf(taken: TakenTask, reading: Reading): number | 'none' {
 /** What could not be read has no deadline that anybody knows. */
 function countOf(taken: TakenTask, reading: Reading | undefined): AttemptCount {
   const { attempt, maxAttempts } = taken
-  return { attempt, maxAttempts, deadlineAt: reading === undefined ? 'none' : deadlineOf(taken, reading) }
+  if (reading === undefined) return { attempt, maxAttempts, deadlineAt: 'none', onInterrupt: 'hand_back' }
+  const { onInterrupt } = reading.runnable.definition
+  return { attempt, maxAttempts, deadlineAt: deadlineOf(taken, reading), onInterrupt }
 }
 
 function announce(

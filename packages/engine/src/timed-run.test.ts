@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { GRACE_MS, soloist, TIMEOUT_MS } from './pool.fixture.ts'
 
 /** A long attempt that has begun and waits for the test. */
-async function begun(envelope: object = {}, given: object = {}) {
+async function begun(envelope: object = {}, given: object = {}, task = 'rig.long') {
   const solo = soloist()
-  const ended = solo.run('rig.long', envelope, given)
+  const ended = solo.run(task, envelope, given)
   await solo.clock.advance(0)
   const [call] = solo.calls
   if (call === undefined || solo.worker.interruption === undefined) throw new Error('the handler was not called')
@@ -124,6 +124,28 @@ describe('a closed context', () => {
     expect(worker.interruption).toBeDefined()
     await clock.advance(1)
     expect(worker.interruption).toBeUndefined()
+  })
+
+  it.each(['drain', 'parent_closed', 'worker_stopped'] as const)(
+    'by %s leaves a task dead that fails when it is interrupted, and recorded so; its output within the grace counts',
+    async (reason) => {
+      for (const outputs of [false, true]) {
+        const { ended, call, clock, interruption } = await begun({}, {}, 'rig.fragile')
+        if (reason === 'worker_stopped') interruption.stop(reason)
+        else interruption.close(reason)
+        if (outputs) call.finish()
+        await clock.advance(GRACE_MS)
+        const { end, verdict } = await ended
+        expect([end.reason, verdict.kind]).toEqual(outputs ? [undefined, 'completed'] : [reason, 'dead'])
+      }
+    },
+  )
+
+  it('lets nothing start, and fails nothing that has not: it goes back, whatever its definition says', async () => {
+    const { run, closed, calls } = soloist()
+    closed.by = 'drain'
+    expect((await run('rig.fragile')).verdict).toEqual({ kind: 'handed_back' })
+    expect(calls).toEqual([])
   })
 
   it('lets nothing start: the task goes back at once', async () => {

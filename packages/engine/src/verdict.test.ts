@@ -6,8 +6,8 @@ import { decide } from './verdict.ts'
 
 const halfway = (): number => 0.5
 const now = 1_700_000_000_000
-const first = { attempt: 1, maxAttempts: 3, deadlineAt: 'none' } as const
-const last = { attempt: 3, maxAttempts: 3, deadlineAt: 'none' } as const
+const first = { attempt: 1, maxAttempts: 3, deadlineAt: 'none', onInterrupt: 'hand_back' } as const
+const last = { attempt: 3, maxAttempts: 3, deadlineAt: 'none', onInterrupt: 'hand_back' } as const
 const panic: Outcome = { kind: 'panicked', reason: 'unexpected_error', error: new Error('boom') }
 const timeout: Outcome = { kind: 'timed_out', reason: 'run', limitMs: 10 }
 
@@ -30,6 +30,18 @@ describe('the verdict', () => {
       kind: 'handed_back',
       holdMs: 30_000,
     })
+  })
+
+  it.each<[string, Outcome, string]>([
+    ['a drain', { kind: 'closed', reason: 'drain' }, 'dead'],
+    ['a closed parent', { kind: 'closed', reason: 'parent_closed' }, 'dead'],
+    ['a hard stop of its worker', { kind: 'stopped', reason: 'worker_stopped' }, 'dead'],
+    ['a lost lock', { kind: 'closed', reason: 'lock_lost' }, 'lost'],
+    ['a cancel', { kind: 'stopped', reason: 'cancelled' }, 'cancelled'],
+    ['a timeout', timeout, 'retrying'],
+    ['a panic', panic, 'retrying'],
+  ])('of a task that fails when it is interrupted, after %s', (_, outcome, kind) => {
+    expect(decide({ ...first, onInterrupt: 'fail' }, outcome, DEFAULT_RETRY, now, halfway).kind).toBe(kind)
   })
 
   it.each([
@@ -55,7 +67,7 @@ describe('the verdict', () => {
   it('never retries past the last attempt, whatever the numbers', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1_000 }), fc.integer({ min: 1, max: 1_000 }), (attempt, maxAttempts) => {
-        const { kind } = decide({ attempt, maxAttempts, deadlineAt: 'none' }, panic, DEFAULT_RETRY, now, halfway)
+        const { kind } = decide({ ...first, attempt, maxAttempts }, panic, DEFAULT_RETRY, now, halfway)
         expect(kind).toBe(attempt < maxAttempts ? 'retrying' : 'dead')
       }),
     )

@@ -1,5 +1,5 @@
 // The verdict: what follows for the task when an attempt has ended. Decided here and nowhere else.
-import type { RetryPolicy } from '@bullpen/contract'
+import type { OnInterrupt, RetryPolicy } from '@bullpen/contract'
 import { backoffMs } from './backoff.ts'
 import type { Outcome } from './outcome.ts'
 import type { Random } from './ports.ts'
@@ -21,12 +21,13 @@ export type Verdict =
   /** Nothing: whoever owns the task now decides. */
   | { readonly kind: 'lost' }
 
-/** Which attempt it was, from 1, of how many, and how long the task may live. */
+/** Which attempt it was, from 1, of how many, how long the task may live, and what its worker's end means for it. */
 export interface AttemptCount {
   readonly attempt: number
   readonly maxAttempts: number
   /** Milliseconds since 1970. */
   readonly deadlineAt: number | 'none'
+  readonly onInterrupt: OnInterrupt
 }
 
 const DEAD: Verdict = Object.freeze({ kind: 'dead' })
@@ -47,9 +48,9 @@ export function decide(
     case 'returned':
       return { kind: 'completed', output: outcome.output }
     case 'closed':
-      return outcome.reason === 'lock_lost' ? LOST : HANDED_BACK
+      return outcome.reason === 'lock_lost' ? LOST : interrupted(count)
     case 'stopped':
-      return outcome.reason === 'cancelled' ? CANCELLED : HANDED_BACK
+      return outcome.reason === 'cancelled' ? CANCELLED : interrupted(count)
     case 'snoozed':
       return { kind: 'snoozed', delayMs: outcome.delayMs }
     case 'rate_limited':
@@ -62,6 +63,10 @@ export function decide(
     case 'panicked':
       return again(count, policy, now, random)
   }
+}
+
+function interrupted({ onInterrupt }: AttemptCount): Verdict {
+  return onInterrupt === 'fail' ? DEAD : HANDED_BACK
 }
 
 function again(count: AttemptCount, policy: RetryPolicy, now: number, random: Random, atLeastMs = 0): Verdict {

@@ -1,6 +1,6 @@
 // One isolate's life in its pool: starting → idle ⇄ busy → ending → gone.
 import { BullpenError, type Log } from '@bullpen/contract'
-import type { Clock, IsolatedTask } from '@bullpen/engine'
+import type { Clock, IsolateCalls, IsolatedTask } from '@bullpen/engine'
 import type { Death, Isolate, StartIsolate } from './isolate.ts'
 import { type FromIsolate, isSameStart, type StartOf } from './messages.ts'
 import { fromPortable, type PortableError, toPortable } from './portable-error.ts'
@@ -159,9 +159,19 @@ export class Cell implements Place {
       case 'enqueue':
         void this.#answer(message.call, async () => {
           const { of, task, input, options } = message
-          const run = this.#runOf(of)
-          if (run === undefined) throw ended(of, task)
-          return run.calls.enqueue(task, input, options)
+          return this.#callsOf(of, `enqueued ${task}`).enqueue(task, input, options)
+        })
+        return
+      case 'findStep':
+        void this.#answer(message.call, async () => {
+          const { of, step } = message
+          return this.#callsOf(of, `began step ${step}`).findStep(step)
+        })
+        return
+      case 'keepStep':
+        void this.#answer(message.call, async () => {
+          const { of, step, result } = message
+          return this.#callsOf(of, `finished step ${step}`).keepStep(step, result)
         })
         return
       case 'log': {
@@ -182,6 +192,12 @@ export class Cell implements Place {
   /** The run that is meant, unless it is over. */
   #runOf(of: StartOf): Run | undefined {
     return this.#run !== undefined && isSameStart(this.#run.of, of) ? this.#run : undefined
+  }
+
+  #callsOf(of: StartOf, did: string): IsolateCalls {
+    const run = this.#runOf(of)
+    if (run !== undefined) return run.calls
+    throw new BullpenError('wrong_state', `${of.id} ${did} after its attempt had ended`)
   }
 
   #started(): void {
@@ -243,8 +259,4 @@ export class Cell implements Place {
     this.#gone.resolve()
     this.#host.gone(this, this.#cause ?? death.reason, run?.of)
   }
-}
-
-function ended({ id }: StartOf, task: string): BullpenError {
-  return new BullpenError('wrong_state', `${id} enqueued ${task} after its attempt had ended`)
 }

@@ -150,6 +150,24 @@ export const children = defineHandler(tasks.children, here, async ({ input, enqu
 export const limited = defineHandler(tasks.limited, here, () => {
   throw rateLimited('30s')
 })
+
+export const steps = defineHandler(tasks.steps, here, async ({ input, once }) => {
+  const order: unknown[] = []
+  for (const step of input.steps) {
+    await once(step, (key) => stepRuns[step]?.() ?? key).then(
+      (result) => order.push(result),
+      (error) => order.push(error.code ?? String(error)),
+    )
+  }
+  return { order }
+})
+const cyclic: { self?: unknown } = {}
+cyclic.self = cyclic
+const stepRuns: Record<string, () => never> = {
+  throws: () => fails('a step fails'),
+  cycle: () => cyclic as never,
+}
+
 export const snoozing = defineHandler(tasks.snoozing, here, ({ snooze }) => snooze('10m'))
 
 export const log = defineHandler(tasks.log, here, ({ log }) => {
@@ -164,14 +182,14 @@ export const log = defineHandler(tasks.log, here, ({ log }) => {
 
 export const context = defineHandler(tasks.context, here, (ctx) => {
   const { heartbeat, checkpoint, signal, poolSignal, enqueuedAt, startedAt, log, progress, resources, ...others } = ctx
-  const { snooze, enqueue, ...rest } = others
+  const { snooze, enqueue, once, ...rest } = others
   heartbeat()
   checkpoint()
   return {
     ...rest,
     times: [enqueuedAt.getTime(), startedAt.getTime()],
     oneSignal: signal === poolSignal && !signal.aborted,
-    types: [typeof log.info, typeof progress, typeof resources, typeof snooze, typeof enqueue],
+    types: [typeof log.info, typeof progress, typeof resources, typeof snooze, typeof enqueue, typeof once],
   }
 })
 

@@ -40,7 +40,7 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
       correlationId: 'c-1',
       times: [1_000, 2_000],
       oneSignal: true,
-      types: ['function', 'function', 'object', 'function', 'function'],
+      types: ['function', 'function', 'object', 'function', 'function', 'function'],
     })
     // heartbeat and checkpoint
     expect(run.beats()).toBe(2)
@@ -51,6 +51,26 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
     const run = rig.run(tasks.children, { keys: ['a', 'a'] })
     expect(await outputOf(run)).toEqual({ order: [expect.stringMatching(/^q-/), 'Error: that key is taken'] })
     expect(run.enqueued[0]).toEqual(['test.context', { a: 1 }, { key: 'a' }])
+  })
+
+  it('runs a step once, hands it its key, and hears of what can not be kept', async () => {
+    await using rig = openRig(isolation)
+    const run = rig.run(tasks.steps, { steps: ['new', 'done', 'throws', 'cycle', '', 'lost', 'new'] })
+    expect(await outputOf(run)).toEqual({
+      order: [
+        'key of new',
+        'before',
+        'Error: a step fails',
+        'invalid_result',
+        'invalid_request',
+        'lock_lost',
+        'key of new',
+      ],
+    })
+    expect([...run.steps]).toEqual([
+      ['done', '"before"'],
+      ['new', '"key of new"'],
+    ])
   })
 
   it('may ask to be started again later', async () => {

@@ -1,12 +1,16 @@
-// Isolated tasks that never come back, for the engine's runner to end.
-import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
+// Isolated tasks for the engine's runner: some never come back, some die after their first step.
+import { defineCatalogue, defineHandler, defineTask, type TaskContext } from '@bullpen/contract'
 import { z } from 'zod'
 
 const limits = { queue: 'q', timeout: '1s', grace: '100ms', input: z.object({}), output: z.object({}) } as const
+const steps = { queue: 'q', input: z.object({}), output: z.object({ paid: z.int(), key: z.string() }) } as const
 const inThread = defineTask({ ...limits, name: 'loop.thread', isolation: 'thread' })
 const inProcess = defineTask({ ...limits, name: 'loop.process', isolation: 'process', memoryLimit: '64MiB' })
 
-export const catalogue = defineCatalogue(inThread, inProcess)
+const stepsInThread = defineTask({ ...steps, name: 'steps.thread', isolation: 'thread' })
+const stepsInProcess = defineTask({ ...steps, name: 'steps.process', isolation: 'process' })
+
+export const catalogue = defineCatalogue(inThread, inProcess, stepsInThread, stepsInProcess)
 
 const forEver = (): never => {
   while (true) {}
@@ -14,4 +18,18 @@ const forEver = (): never => {
 // Exported one by one: isolates look among a module's exports for the handler of their task.
 export const threadLoop = defineHandler(inThread, import.meta.url, forEver)
 export const processLoop = defineHandler(inProcess, import.meta.url, forEver)
-export const handlers = { 'loop.thread': threadLoop, 'loop.process': processLoop }
+
+const dying = async ({ once, start }: TaskContext): Promise<{ paid: number; key: string }> => {
+  const paid = await once('pay', (key) => ({ paid: start, key }))
+  if (start === 1) process.exit(7)
+  return paid
+}
+export const threadSteps = defineHandler(stepsInThread, import.meta.url, dying)
+export const processSteps = defineHandler(stepsInProcess, import.meta.url, dying)
+
+export const handlers = {
+  'loop.thread': threadLoop,
+  'loop.process': processLoop,
+  'steps.thread': threadSteps,
+  'steps.process': processSteps,
+}

@@ -14,7 +14,7 @@ export type ToIsolate =
   /** `aborted`: the signal came before the task did. */
   | { readonly kind: 'run'; readonly task: IsolatedTask; readonly aborted: PortableError | undefined }
   | { readonly kind: 'signal'; readonly reason: PortableError }
-  /** Answers a `progress` or an `enqueue`, by its number. */
+  /** Answers a call, by its number. */
   | {
       readonly kind: 'answer'
       readonly call: number
@@ -40,6 +40,14 @@ export type FromIsolate =
       readonly task: string
       readonly input: unknown
       readonly options: ChildOptions | undefined
+    }
+  | { readonly kind: 'findStep'; readonly of: StartOf; readonly call: number; readonly step: string }
+  | {
+      readonly kind: 'keepStep'
+      readonly of: StartOf
+      readonly call: number
+      readonly step: string
+      readonly result: string
     }
   | {
       readonly kind: 'log'

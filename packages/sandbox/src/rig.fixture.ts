@@ -1,6 +1,6 @@
 // An isolator for a test: what it logs and replaces is kept, and tasks are run by their definitions.
 import { existsSync, readFileSync } from 'node:fs'
-import { type Log, makeTaskId, type Progress, type TaskDefinition } from '@bullpen/contract'
+import { BullpenError, type Log, makeTaskId, type Progress, type TaskDefinition } from '@bullpen/contract'
 import type { IsolatedTask, Isolator } from '@bullpen/engine'
 import type { Replaced } from './isolate-pool.ts'
 import { type IsolatorOptions, openIsolator } from './open-isolator.ts'
@@ -54,6 +54,7 @@ export function openRig(
       const said = keptLog()
       const progress: Progress[] = []
       const enqueued: unknown[] = []
+      const steps = new Map<string, string>([['done', '"before"']])
       let beats = 0
       const task: IsolatedTask = {
         isolation,
@@ -81,10 +82,16 @@ export function openRig(
           if (enqueued.length > 1) throw new Error('that key is taken')
           return makeTaskId('q', 999, new Uint8Array(10))
         },
+        findStep: async (step: string) => ({ key: `key of ${step}`, result: steps.get(step) }),
+        keepStep: async (step: string, result: string) => {
+          if (step === 'lost') throw new BullpenError('lock_lost', 'it has another owner')
+          steps.set(step, result)
+          return result
+        },
         log: said.log,
       }
       const { outcome, ...rest } = ends(isolator.run(task, calls))
-      return { ...rest, outcome, task, ...said, progress, enqueued, beats: () => beats }
+      return { ...rest, outcome, task, ...said, progress, enqueued, steps, beats: () => beats }
     },
     [Symbol.asyncDispose]: () => isolator.close(),
   }

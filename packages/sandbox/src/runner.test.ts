@@ -1,15 +1,16 @@
-// The engine's runner with real isolates: what loops for ever is ended by its time limit.
+// The engine's runner with real isolates: what loops for ever is ended, and what has been done is not done again.
 import { makeTaskId } from '@bullpen/contract'
-import { makeRegistry, type RunnerHost, runAttempt, Worker } from '@bullpen/engine'
-import { systemClock } from '@bullpen/engine/node'
+import { makeRegistry, type RunnerHost, runAttempt, type TakenTask, Worker } from '@bullpen/engine'
+import { sha256, systemClock } from '@bullpen/engine/node'
 import { expect, it } from 'vitest'
 import { catalogue, handlers } from './loops.fixture.ts'
 import { openIsolator } from './open-isolator.ts'
 import { keptLog } from './rig.fixture.ts'
 
-it.each(['loop.thread', 'loop.process'])('%s ends within timeout, grace and 250 ms', async (task) => {
+/** One task after the other, with what its starts have kept. */
+function world() {
+  const isolator = openIsolator({ threads: { max: 1 }, processes: { max: 1 }, log: keptLog().log })
   const { log } = keptLog()
-  const isolator = openIsolator({ threads: { max: 1 }, processes: { max: 1 }, log })
   const events: string[] = []
   const host: RunnerHost = {
     registry: makeRegistry(catalogue, handlers, { isolator }),
@@ -21,29 +22,50 @@ it.each(['loop.thread', 'loop.process'])('%s ends within timeout, grace and 250 
     enqueue: async () => {},
     closedBy: () => undefined,
     leftovers: new Set(),
-    sha256: () => new Uint8Array(32),
+    sha256,
     outputLimitBytes: 1_000,
     process: 'host:1',
     poolSignal: new AbortController().signal,
     resources: {},
     logFor: () => log,
   }
-  const taken = {
+  const kept = new Map<string, string>()
+  const taken = (task: string, start: number): TakenTask => ({
     id: makeTaskId('q', 1, new Uint8Array(10)),
     task,
     envelope: { v: 1, version: 1, input: {} },
     enqueuedAt: Date.now(),
-    start: 1,
-    attempt: 1,
+    start,
+    attempt: start,
     maxAttempts: 3,
     readyAt: undefined,
     progress: async () => {},
-  }
+    steps: {
+      read: async () => kept,
+      keep: async (step, result) => kept.set(step, result).get(step),
+    },
+  })
+  const run = async (task: string, start = 1) => runAttempt(taken(task, start), new Worker(1, systemClock), host)
+  return { run, events, kept, [Symbol.asyncDispose]: () => isolator.close() }
+}
+
+it.each(['loop.thread', 'loop.process'])('%s ends within timeout, grace and 250 ms', async (task) => {
+  await using isolates = world()
   const beganAt = performance.now()
-  const { end } = await runAttempt(taken, new Worker(1, systemClock), host)
+  const { end } = await isolates.run(task)
   const tookMs = performance.now() - beganAt
-  await isolator.close()
   expect(end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run' })
   expect(tookMs).toBeLessThan(1_000 + 100 + 250)
-  expect(events).toEqual(['attempt.started', 'attempt.ended'])
+  expect(isolates.events).toEqual(['attempt.started', 'attempt.ended'])
 })
+
+it.each(['steps.thread', 'steps.process'])(
+  '%s dies after its step, and is given its result in the next start',
+  async (task) => {
+    await using isolates = world()
+    expect((await isolates.run(task)).end).toMatchObject({ state: 'RECOVER_ERR', reason: 'isolate_died' })
+    const { verdict } = await isolates.run(task, 2)
+    expect(verdict).toEqual({ kind: 'completed', output: { paid: 1, key: expect.stringMatching(/^[0-9a-f]{32}$/) } })
+    expect(isolates.kept.size).toBe(1)
+  },
+)

@@ -64,6 +64,8 @@ export const progress = task(
   z.object({ fractions: z.array(z.number()) }),
   z.object({ order: z.unknown() }),
 )
+/** Each step's run returns its key; 'throws' and 'cycle' do what they say. */
+export const steps = task('test.steps', z.object({ steps: z.array(z.string()) }), z.object({ order: z.unknown() }))
 export const children = task(
   'test.children',
   z.object({ keys: z.array(z.string()) }),

@@ -46,7 +46,7 @@ export function memoryFeed({ shelf, outage, concurrency }: FeedOptions, work: Wo
       shelf.refuse(task, owner)
     }
     await work(
-      takenTask(task, outage),
+      takenTask(task, owner, outage),
       async ({ verdict, end }) => {
         await outage.over()
         shelf.obey(task, owner, verdict, end)
@@ -99,7 +99,7 @@ export function memoryFeed({ shelf, outage, concurrency }: FeedOptions, work: Wo
   }
 }
 
-function takenTask(task: StoredTask, outage: Outage): TakenTask {
+function takenTask(task: StoredTask, owner: Owner, outage: Outage): TakenTask {
   const { id, envelope, enqueuedAt, delayMs, maxAttempts, starts, attempts } = task
   return {
     id,
@@ -115,6 +115,18 @@ function takenTask(task: StoredTask, outage: Outage): TakenTask {
     async progress(progress) {
       await outage.over()
       task.progress = asJson(progress)
+    },
+    steps: {
+      async read() {
+        await outage.over()
+        return new Map(task.steps)
+      },
+      async keep(step, result) {
+        await outage.over()
+        if (task.owner !== owner) return undefined
+        if (!task.steps.has(step)) task.steps.set(step, result)
+        return task.steps.get(step)
+      },
     },
   }
 }

@@ -167,6 +167,28 @@ describe('what a handler does meanwhile is told:', () => {
     expect(run.history).toMatchObject([{ reason: 'rate_limited' }, { state: 'DONE_SUCCESS' }])
   })
 
+  it('what a step gave in an earlier start, also one whose process has died', async () => {
+    const runs: string[] = []
+    const run = await runTask(
+      long,
+      async ({ once, attempt, start, signal }) => {
+        const step = (name: string, n: number) =>
+          once(name, (key) => {
+            runs.push(key)
+            return n
+          })
+        const n = await step('first', 1)
+        if (start === 1) return untilSignalled({ signal })
+        if (attempt === 1) throw new TaskError('busy', 'not now')
+        return { n: n + (await step('second', 20)) }
+      },
+      {},
+      { crashAt: '1s' },
+    )
+    expect(run).toMatchObject({ status: 'completed', output: { n: 21 }, starts: 3, attempts: 2 })
+    expect([runs.length, new Set(runs).size]).toEqual([2, 2])
+  })
+
   it('what it enqueued, each once, over all attempts; none of it is run', async () => {
     const run = await runTask(
       long,

@@ -41,6 +41,8 @@ export interface StoredTask {
   progress: Progress | undefined
   output: unknown
   history: readonly AttemptEnd[]
+  /** The results of its finished steps, as JSON. */
+  readonly steps: Map<string, string>
   /** It ends as soon as nobody runs it any more. */
   cancelRequested: boolean
 }
@@ -67,6 +69,7 @@ export function storedTask(task: NewTask): StoredTask {
     progress: undefined,
     output: undefined,
     history: [],
+    steps: new Map(),
     cancelRequested: false,
   }
 }
@@ -111,6 +114,7 @@ export function recordOf(task: StoredTask): TaskRecord {
     startedAt,
     endedAt,
     progress: isFinal(status) ? undefined : task.progress,
+    ...(task.steps.size > 0 && { steps: [...task.steps.keys()] }),
     output: task.output,
     history: task.history,
   }

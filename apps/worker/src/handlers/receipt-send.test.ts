@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import type { TaskContext } from '@bullpen/contract'
 import { receiptSend } from '@bullpen/tasks'
 import { type RunTaskOptions, runTask } from '@bullpen/testkit'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -31,16 +32,17 @@ async function endpoint(answer: (request: IncomingMessage, response: ServerRespo
 const answering = (status: number, headers: Record<string, string> = {}) =>
   endpoint((_, response) => response.writeHead(status, headers).end('the answer'))
 
+const noFiles = { digest: () => Promise.reject(), list: () => Promise.reject() }
+
 async function send(url: string | undefined, options: RunTaskOptions<WorkerResources> = {}) {
   const receipts = await openReceiptGateway({ endpoint: url })
-  const files = { digest: () => Promise.reject(), list: () => Promise.reject() }
-  return runTask(receiptSend, receipt, input, { ...ONCE, ...options, resources: { receipts, files } })
+  return runTask(receiptSend, receipt, input, { ...ONCE, ...options, resources: { receipts, files: noFiles } })
 }
 
 const run = async (url: string | undefined) => outputOf(await send(url))
 
 test('posts the receipt as JSON, with a key that every attempt shares', async () => {
-  const seen: unknown[] = []
+  const seen: Readonly<Record<string, unknown>>[] = []
   const url = await endpoint(async (request, response) => {
     const { method, url: path, headers } = request
     seen.push({
@@ -58,10 +60,31 @@ test('posts the receipt as JSON, with a key that every attempt shares', async ()
     method: 'POST',
     path: '/receipts?token=hidden',
     type: 'application/json',
-    key: sent.id,
+    key: expect.stringMatching(/^[0-9a-f]{32}$/),
     body: JSON.stringify(input),
   }
   expect(seen).toEqual([expected, expected])
+  expect(new Set(seen.map(({ key }) => key)).size).toBe(1)
+})
+
+test('delivers once, though its process dies before that is recorded', async () => {
+  let seen = 0
+  const url = await endpoint((_, response) => {
+    seen++
+    response.writeHead(202).end()
+  })
+  const receipts = await openReceiptGateway({ endpoint: url })
+  const run = await runTask(
+    receiptSend,
+    async (context: TaskContext<typeof receiptSend, WorkerResources>) => {
+      const output = await receipt.handle(context)
+      return context.start > 1 ? output : new Promise(() => {})
+    },
+    input,
+    { clock: 'real', crashAt: '500ms', resources: { receipts, files: noFiles } },
+  )
+  expect(run).toMatchObject({ status: 'completed', starts: 2, attempts: 1, output: { status: 202 } })
+  expect(seen).toBe(1)
 })
 
 describe('a failure that may pass is retryable:', () => {

@@ -6,8 +6,9 @@ import type { WorkerResources } from '../resources/index.ts'
 export default defineHandler(
   receiptSend,
   import.meta.url,
-  async ({ id, input, resources, signal }: TaskContext<typeof receiptSend, WorkerResources>) => {
-    const status = await resources.receipts.deliver(input, id, signal)
-    return { deliveredAt: new Date().toISOString(), status }
-  },
+  ({ input, once, resources, signal }: TaskContext<typeof receiptSend, WorkerResources>) =>
+    once('deliver', async (key) => {
+      const status = await resources.receipts.deliver(input, key, signal)
+      return { deliveredAt: new Date().toISOString(), status }
+    }),
 )

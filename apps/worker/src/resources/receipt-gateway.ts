@@ -11,7 +11,7 @@ export interface Receipt {
 export interface ReceiptGateway {
   /**
    * Delivers once; resolves with the endpoint's 2xx status. `key` goes along as Idempotency-Key: the same for every
-   * attempt, so that an endpoint that knows it sends one mail.
+   * start, so that an endpoint that knows it sends one mail.
    *
    * @throws TaskError `delivery_failed` (retryable: no answer, 5xx, 408, 425, 429; Retry-After is honoured),
    * `delivery_refused` (permanent: any other status), `no_endpoint` (permanent); the signal's reason when it aborts.

@@ -7,7 +7,7 @@ import {
   type TaskId,
   taskId,
 } from '@bullpen/contract'
-import { type IsolatedTask, Snooze } from '@bullpen/engine'
+import { type FoundStep, type IsolatedTask, Snooze, type StepKeeper, Steps } from '@bullpen/engine'
 import type { StartOf } from '../messages.ts'
 import { packFields } from '../portable-fields.ts'
 import type { Answers } from './answers.ts'
@@ -19,7 +19,7 @@ export interface InnerHost {
   readonly resources: object
 }
 
-export class InnerAttempt {
+export class InnerAttempt implements StepKeeper {
   readonly of: StartOf
   readonly rawInput: unknown
   over = false
@@ -69,7 +69,18 @@ export class InnerAttempt {
         throw new Snooze(delay)
       },
       enqueue: (child, childInput, options) => this.#enqueue(child.name, childInput, options),
+      once: new Steps(this).once,
     }
+  }
+
+  async findStep(step: string): Promise<FoundStep> {
+    const { channel, answers } = this.#host
+    return (await answers.answered((call) => channel.send({ kind: 'findStep', of: this.of, call, step }))) as FoundStep
+  }
+
+  async keepStep(step: string, result: string): Promise<string> {
+    const { channel, answers } = this.#host
+    return String(await answers.answered((call) => channel.send({ kind: 'keepStep', of: this.of, call, step, result })))
   }
 
   #log(): Log {

@@ -21,6 +21,8 @@ export interface Backend {
   loseLock(id: TaskId): Promise<void>
   /** The task has had so many deaths, where that can be said; otherwise they are to be died. */
   countDeaths?(id: TaskId, deaths: number): Promise<void>
+  /** How many deaths are counted, where that can be asked. */
+  deaths?(id: TaskId): Promise<number>
   /** Nothing of this process, which has these tasks, is heard any more. */
   kill(process: string, running: readonly TaskId[]): Promise<void>
   /** Fetching fails for good, in every pool. */

@@ -34,10 +34,12 @@ const common = {
 } as const
 export const short = defineTask({ name: 'rig.short', kind: 'short', ...common })
 export const long = defineTask({ name: 'rig.long', timeout: '10s', ...common })
+/** Dead when its worker ends under it. */
+export const fragile = defineTask({ name: 'rig.fragile', timeout: '10s', onInterrupt: 'fail', ...common })
 /** Whatever it is given and returns is stored. */
 export const plain = defineTask({ ...common, name: 'rig.plain', input: z.unknown(), output: z.unknown() })
 export const child = defineTask({ name: 'rig.child', ...common })
-const catalogue = defineCatalogue(short, long, plain, child)
+const catalogue = defineCatalogue(short, long, fragile, plain, child)
 
 export type Context = TaskContext<typeof long>
 export type Handle = (context: Context) => unknown

@@ -8,11 +8,13 @@ import {
   type TaskRecord,
 } from '@bullpen/contract'
 import { ATTEMPT_TRANSITIONS, assertTransition, POOL_TRANSITIONS } from '@bullpen/engine'
+import { fragile } from './tasks.ts'
 
 type Ended = TaskEvent & { event: 'attempt.ended' }
 type Started = TaskEvent & { event: 'attempt.started' }
 
 const HISTORY_LENGTH = 10
+const WORKERS_END: readonly string[] = ['drain', 'parent_closed', 'worker_stopped']
 
 export class Chronicle {
   readonly #told: { readonly process: string; readonly event: TaskEvent }[] = []
@@ -94,6 +96,7 @@ export class Chronicle {
       rule(length === 1 || (length === 0 && mayBeMissing), `start ${start} of ${id} ended ${length} times`)
     }
     for (const end of ended) this.#checkEnd(end, starts, record)
+    if (record.task === fragile.name) this.#checkFragile(record)
     // An expired one is recorded as never started, as the sweep does it.
     const recorded = ended
       .filter(({ verdict }) => verdict !== 'lost' && verdict !== 'expired')
@@ -119,6 +122,14 @@ export class Chronicle {
     if (kept === undefined) return
     rule(end.verdict !== 'lost', `start ${end.start} of ${id} had lost its lock, and its end is recorded`)
     same([kept.state, kept.reason, kept.attempt], [end.state, end.reason, end.attempt], `start ${end.start} of ${id}`)
+  }
+
+  /** A start that its worker's end interrupted is the last. One that reached no handler has interrupted nothing. */
+  #checkFragile({ id, history }: TaskRecord): void {
+    const at = history.findIndex(
+      ({ start, reason = '' }) => WORKERS_END.includes(reason) && this.#handled.has(`${id} ${start}`),
+    )
+    rule(at < 0 || at === history.length - 1, `${id} was interrupted by its worker's end, and started again`)
   }
 
   #checkFinal(record: TaskRecord, ended: readonly Ended[], about: readonly TaskEvent[]): void {

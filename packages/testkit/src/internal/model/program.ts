@@ -11,7 +11,7 @@ export type Doing =
   | { readonly do: 'hang' }
 
 export interface TaskPlan {
-  readonly kind: 'short' | 'long'
+  readonly kind: 'short' | 'long' | 'fragile'
   readonly delayMs: number
   readonly timeoutMs: number
   readonly heartbeatMs: number | undefined
@@ -52,7 +52,7 @@ const rarely = (arbitrary: fc.Arbitrary<number>) =>
   fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary })
 
 const plan: fc.Arbitrary<TaskPlan> = fc.record({
-  kind: fc.constantFrom('short', 'long', 'long', 'long'),
+  kind: fc.constantFrom('short', 'long', 'long', 'fragile'),
   delayMs: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 20 })),
   timeoutMs: fc.integer({ min: 10, max: 50 }),
   heartbeatMs: rarely(fc.integer({ min: 5, max: 9 })),

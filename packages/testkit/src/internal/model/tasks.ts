@@ -15,16 +15,18 @@ const common = {
 } as const
 const short = defineTask({ name: 'model.short', kind: 'short', ...common })
 const long = defineTask({ name: 'model.long', timeout: '1h', ...common })
+/** Dead when its worker ends under it. */
+export const fragile = defineTask({ name: 'model.fragile', timeout: '1h', onInterrupt: 'fail', ...common })
 export const child = defineTask({ name: 'model.child', kind: 'short', ...common })
 /** Runs until as many are there as there are workers. */
 export const muster = defineTask({ name: 'model.muster', kind: 'short', ...common })
 /** Runs until it is told to end. */
 export const stay = defineTask({ name: 'model.stay', timeout: '1h', ...common })
-export const catalogue = defineCatalogue(short, long, child, muster, stay)
+export const catalogue = defineCatalogue(short, long, fragile, child, muster, stay)
 
 export function plannedTask(plan: TaskPlan, now: number): NewTask {
   const { kind, delayMs, timeoutMs, heartbeatMs, queueMs, deadlineMs, maxAttempts } = plan
-  const made = plainTask(kind === 'short' ? short : long, now, delayMs)
+  const made = plainTask({ short, long, fragile }[kind], now, delayMs)
   if (kind === 'short') return { ...made, maxAttempts }
   const expiresAt = queueMs === undefined ? undefined : now + delayMs + queueMs
   return { ...made, timeoutMs, heartbeatMs, deadlineMs, queueMs, maxAttempts, expiresAt }
