@@ -49,7 +49,14 @@ export async function createApi({ catalogue, config = {}, log }: ApiOptions): Pr
   const telemetry = createTelemetry({ role: 'api', version: VERSION })
   const { redisUrl, namespace, bodyLimit } = settings
   const { queues } = catalogue
-  const broker = openBroker({ redisUrl, namespace, queues, sizeLimit: bodyLimit + ENVELOPE_BYTES, log: logger })
+  const broker = openBroker({
+    redisUrl,
+    namespace,
+    queues,
+    sizeLimit: bodyLimit + ENVELOPE_BYTES,
+    log: logger,
+    onCancelled: (cancelled) => telemetry.sink({ event: 'task.cancelled', ...cancelled }),
+  })
   watchQueues(telemetry, broker, queues)
   const devKey = settings.environment === 'development' ? (settings.devKey ?? makeKey()) : undefined
   const closing = new AbortController()

@@ -73,11 +73,28 @@ function tasks(catalogue: Catalogue): Json {
 }
 
 function bodyOptions(body: z.ZodType | undefined): readonly { id: string; schema: z.ZodType }[] {
-  if (!(body instanceof z.ZodDiscriminatedUnion)) return []
+  if (!(body instanceof z.ZodDiscriminatedUnion)) {
+    const id = body && z.globalRegistry.get(body)?.id
+    return body === undefined || id === undefined ? [] : [{ id, schema: body }]
+  }
   return body.options.flatMap((schema) => {
     if (!(schema instanceof z.ZodObject) || !(schema.shape['task'] instanceof z.ZodLiteral)) return []
     return [{ id: `${String(schema.shape['task'].value)}.Enqueue`, schema }]
   })
+}
+
+function bodyShape(body: z.ZodType | undefined, options: ReturnType<typeof bodyOptions>): Json {
+  const [first] = options
+  if (first !== undefined && !(body instanceof z.ZodDiscriminatedUnion)) return reference(first.id)
+  return {
+    oneOf: options.map(({ id }) => reference(id)),
+    discriminator: {
+      propertyName: 'task',
+      mapping: Object.fromEntries(
+        options.map(({ id }) => [id.replace(/\.Enqueue$/, ''), `#/components/schemas/${id}`]),
+      ),
+    },
+  }
 }
 
 /** The contract names its own answers. */
@@ -117,17 +134,7 @@ function operation(catalogue: Catalogue, row: Route, outputs: z.core.$ZodRegistr
           requestBody: {
             required: true,
             content: {
-              'application/json': {
-                schema: {
-                  oneOf: body.map(({ id }) => reference(id)),
-                  discriminator: {
-                    propertyName: 'task',
-                    mapping: Object.fromEntries(
-                      body.map(({ id }) => [id.replace(/\.Enqueue$/, ''), `#/components/schemas/${id}`]),
-                    ),
-                  },
-                },
-              },
+              'application/json': { schema: bodyShape(row.body, body) },
             },
           },
         }),

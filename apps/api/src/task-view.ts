@@ -19,6 +19,7 @@ export function viewOf(record: TaskRecord): TaskView {
     ...(newest === undefined || newest.state === 'DONE_SUCCESS' ? {} : { error: errorOf(newest) }),
     ...(record.progress === undefined ? {} : { progress: progressOf(record.progress) }),
     meta: { ...record.meta },
+    tags: [...record.tags],
     ...(record.correlationId === undefined ? {} : { correlationId: record.correlationId }),
     enqueuedAt: timeText(record.enqueuedAt),
     ...optionalTime('dueAt', record.dueAt),

@@ -1,7 +1,7 @@
 // Checks requests against their schemas, and says in our own codes what is wrong.
 import { BullpenError, type Catalogue, type ErrorCode, type Fault } from '@bullpen/contract'
 import type { FastifySchemaCompiler } from 'fastify'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { faultsOf } from './faults.ts'
 
 /**
@@ -14,7 +14,7 @@ export function createValidator(catalogue: Catalogue): FastifySchemaCompiler<z.Z
       try {
         const result = schema.safeParse(data)
         if (httpPart === 'body') {
-          return result.success ? { value: data } : { error: wrongBody(catalogue, data, result.error) }
+          return result.success ? { value: data } : { error: wrongBody(schema, catalogue, data, result.error) }
         }
         return result.success ? { value: result.data } : { error: refusal('invalid_request', faultsOf(result.error)) }
       } catch (cause) {
@@ -25,11 +25,14 @@ export function createValidator(catalogue: Catalogue): FastifySchemaCompiler<z.Z
     }
 }
 
-/** The task's name comes first: without it nobody knows what the input should be. */
-function wrongBody(catalogue: Catalogue, body: unknown, error: z.core.$ZodError): BullpenError {
+/** The task's name comes first where a task is enqueued: without it nobody knows what the input should be. */
+function wrongBody(schema: z.ZodType, catalogue: Catalogue, body: unknown, error: z.core.$ZodError): BullpenError {
+  const isTask = schema instanceof z.ZodDiscriminatedUnion
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    return new BullpenError('invalid_request', 'the body is a JSON object such as {"task": "…", "input": {…}}')
+    const such = isTask ? ' such as {"task": "…", "input": {…}}' : ''
+    return new BullpenError('invalid_request', `the body is a JSON object${such}`)
   }
+  if (!isTask) return refusal('invalid_request', faultsOf(error))
   const { task } = body as { readonly task?: unknown }
   if (typeof task !== 'string') {
     const known = catalogue.definitions.map(({ name }) => name).join(', ')

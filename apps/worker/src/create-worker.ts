@@ -212,6 +212,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
       queues: catalogue.queues,
       sizeLimit: settings.childLimit,
       onExpired: (expired) => sink({ event: 'task.expired', ...expired }),
+      onCancelled: (cancelled) => sink({ event: 'task.cancelled', ...cancelled }),
     })
     pools = openPools(resources.values, broker)
     return { url: probes.url, tasks: broker }

@@ -1,10 +1,10 @@
 // A pool: the workers of one process on one queue, from the first fetch to the end of the drain.
-import { BullpenError, type PoolState, type TaskId } from '@bullpen/contract'
+import { BullpenError, type CancelReason, type PoolState, type TaskId } from '@bullpen/contract'
 import { Crew, type LocalCancel } from './crew.ts'
 import type { Feed, Work } from './feed.ts'
 import { type OnlineSet, onlineSet, type Settled } from './online-set.ts'
 import { POOL_TRANSITIONS } from './pool-machine.ts'
-import type { NewTask } from './ports.ts'
+import type { NewTask, TakenTask } from './ports.ts'
 import { type RunnerHost, runAttempt } from './runner.ts'
 import { assertTransition } from './state-machine.ts'
 import { withinMs } from './within.ts'
@@ -28,8 +28,10 @@ export interface PoolOptions {
 export interface FedPool {
   /** The lock of this start is gone: another process may have the task by now, and this one may have started it again. */
   lockLost(id: TaskId, start?: number): void
-  /** The task is to be cancelled, when it runs here. */
-  cancel(id: TaskId): LocalCancel
+  /** The task is to be cancelled, when it runs here. Default: by somebody's request. */
+  cancel(id: TaskId, reason?: CancelReason): LocalCancel
+  /** What runs here now. */
+  tasks(): readonly TakenTask[]
 }
 
 export interface DrainLimits {
@@ -145,7 +147,8 @@ export function makePool(options: PoolOptions): Pool {
   }
   const feed = options.feed(work, {
     lockLost: (id, start) => crew.close(id, 'lock_lost', start),
-    cancel: (id) => crew.cancel(id),
+    cancel: (id, reason) => crew.cancel(id, reason),
+    tasks: () => crew.tasks(),
   })
 
   /** Fetches until the drain; a feed that fails is run again after a wait. Returns how many workers had failed. */

@@ -49,7 +49,7 @@ export function decide(
     case 'closed':
       return outcome.reason === 'lock_lost' ? LOST : HANDED_BACK
     case 'stopped':
-      return outcome.reason === 'cancelled' ? CANCELLED : HANDED_BACK
+      return outcome.reason === 'worker_stopped' ? HANDED_BACK : CANCELLED
     case 'snoozed':
       return { kind: 'snoozed', delayMs: outcome.delayMs }
     case 'declared':

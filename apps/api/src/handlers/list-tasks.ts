@@ -14,7 +14,7 @@ export function listTasks({ catalogue, broker }: ApiContext) {
   }
 }
 
-function noQueue(name: string, known: readonly string[]): BullpenError {
+export function noQueue(name: string, known: readonly string[]): BullpenError {
   const near = nearest(name.slice(0, 100), known)
   const hint = near === undefined ? `known are ${known.join(', ')}` : `did you mean '${near}'?`
   return new BullpenError('queue_not_found', `no queue is named ${JSON.stringify(name.slice(0, 100))}; ${hint}`)

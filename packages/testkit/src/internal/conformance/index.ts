@@ -3,6 +3,7 @@ import { describe } from 'vitest'
 import type { OpenBackend } from './backend.ts'
 import { cancels } from './cancels.ts'
 import { faults } from './faults.ts'
+import { filteredCancels } from './filtered-cancels.ts'
 import { listings } from './listings.ts'
 import { pools } from './pools.ts'
 import { records } from './records.ts'
@@ -12,6 +13,7 @@ export function brokerConformance(name: string, open: OpenBackend): void {
   describe(`${name}: a task`, () => records(open))
   describe(`${name}: by the end of its attempt`, () => verdicts(open))
   describe(`${name}: a cancelled task`, () => cancels(open))
+  describe(`${name}: a cancel by filter`, () => filteredCancels(open))
   describe(`${name}: a listing`, () => listings(open))
   describe(`${name}: a pool`, () => pools(open))
   describe(`${name}: with faults`, () => faults(open))
