@@ -6,10 +6,11 @@ import { type AttemptEnd, envelopeSchema, successSchema } from '@bullpen/contrac
 export function dataWords(stored: unknown): unknown {
   const envelope = envelopeSchema.safeParse(stored)
   if (!envelope.success) return stored
-  const { input, meta, correlationId, timeoutMs, version } = envelope.data
+  const { input, meta, tags, correlationId, timeoutMs, version } = envelope.data
   return {
     input,
     ...(meta === undefined ? {} : { meta }),
+    ...(tags === undefined ? {} : { tags }),
     ...(correlationId === undefined ? {} : { correlationId }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     version,

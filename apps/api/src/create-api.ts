@@ -51,8 +51,15 @@ export async function createApi({ catalogue, config = {}, log }: ApiOptions): Pr
   const { queues } = catalogue
   const skew = watchSkew({ redisUrl, log: logger })
   telemetry.onScrape(() => telemetry.clockSkew(skew.skewMs()))
-  const sizeLimit = bodyLimit + ENVELOPE_BYTES
-  const broker = openBroker({ redisUrl, namespace, queues, sizeLimit, now: skew.now, log: logger })
+  const broker = openBroker({
+    redisUrl,
+    namespace,
+    queues,
+    sizeLimit: bodyLimit + ENVELOPE_BYTES,
+    now: skew.now,
+    log: logger,
+    onCancelled: (cancelled) => telemetry.sink({ event: 'task.cancelled', ...cancelled }),
+  })
   const fleet = openFleet({ redisUrl, namespace, queues, log: logger })
   watchQueues(telemetry, broker, queues)
   const devKey = settings.environment === 'development' ? (settings.devKey ?? makeKey()) : undefined

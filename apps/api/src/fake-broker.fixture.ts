@@ -3,14 +3,16 @@ import {
   type AttemptEnd,
   BullpenError,
   isFinal,
+  makeTaskId,
   type TaskId,
   type TaskRecord,
   type TaskStatus,
 } from '@bullpen/contract'
-import type { Broker, NewTask } from '@bullpen/engine'
+import type { Broker, CancelProgress, NewTask } from '@bullpen/engine'
 
 export interface FakeBroker extends Broker {
   readonly enqueued: NewTask[]
+  readonly cancels: CancelProgress[]
   /** What the next calls do instead of answering. */
   trouble: 'none' | 'down' | 'drains' | 'hangs' | 'breaks'
   /** How many callers wait for a task's end, and a promise for the first that does. */
@@ -37,6 +39,7 @@ export function fakeBroker(): FakeBroker {
 
   const broker: FakeBroker = {
     enqueued: [],
+    cancels: [],
     trouble: 'none',
     waiting: 0,
     firstWaiter: firstWaiter.promise,
@@ -86,6 +89,13 @@ export function fakeBroker(): FakeBroker {
         broker.change(id, { status: 'cancelled' })
         return 'cancelled'
       }),
+    cancelWhere: (filter) =>
+      answer(() => {
+        const rule = { ...filter, by: 'fake', id: makeTaskId(filter.queue, filter.before, new Uint8Array(10)), at: 0 }
+        broker.cancels.push({ rule, ended: 3, doneAt: undefined })
+        return rule
+      }),
+    cancelProgress: (id) => answer(() => broker.cancels.find(({ rule }) => rule.id === id)),
     list: ({ queue, status, limit, cursor = '0' }) =>
       answer(() => {
         if (!/^\d+$/.test(cursor)) throw new BullpenError('invalid_cursor', 'the cursor is not of this listing')
@@ -110,6 +120,7 @@ const blank: Omit<TaskRecord, 'id'> = {
   maxAttempts: 5,
   input: { n: 4 },
   meta: {},
+  tags: [],
   correlationId: undefined,
   enqueuedAt: 0,
   dueAt: undefined,

@@ -30,6 +30,8 @@ describe('the document', () => {
       'listTasks',
       'showTask',
       'cancelTask',
+      'cancelTasks',
+      'showCancel',
       'showFleet',
       'listPools',
       'listWorkers',
@@ -54,6 +56,14 @@ describe('the document', () => {
       expect(JSON.stringify(components.schemas[`${name}.Enqueue`])).toContain(`"#/components/schemas/${name}.Input"`)
       expect(JSON.stringify(components.schemas[`${name}.Task`])).toContain(`"#/components/schemas/${name}.Output"`)
     }
+  })
+
+  test('says what a cancel by filter takes', async () => {
+    const { paths, components } = await document()
+    expect(paths['/v1/tasks/cancel']?.['post']).toMatchObject({
+      requestBody: { content: { 'application/json': { schema: { $ref: '#/components/schemas/CancelFilter' } } } },
+    })
+    expect(components.schemas['CancelFilter']).toMatchObject({ required: ['queue'], additionalProperties: false })
   })
 
   test("says a number's limits where the contract has some", async () => {

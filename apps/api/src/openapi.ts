@@ -74,7 +74,10 @@ function tasks(catalogue: Catalogue): Json {
 }
 
 function bodyOptions(body: z.ZodType | undefined): readonly { id: string; schema: z.ZodType }[] {
-  if (!(body instanceof z.ZodDiscriminatedUnion)) return []
+  if (!(body instanceof z.ZodDiscriminatedUnion)) {
+    const id = body && z.globalRegistry.get(body)?.id
+    return body === undefined || id === undefined ? [] : [{ id, schema: body }]
+  }
   return body.options.flatMap((schema) => {
     if (!(schema instanceof z.ZodObject) || !(schema.shape['task'] instanceof z.ZodLiteral)) return []
     return [{ id: `${String(schema.shape['task'].value)}.Enqueue`, schema }]

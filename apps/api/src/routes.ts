@@ -1,6 +1,8 @@
 // The API's routes, as a table: the server registers them and the OpenAPI document describes them.
 import {
   acceptedSchema,
+  cancelFilterSchema,
+  cancellationSchema,
   cancelledSchema,
   enqueueBodySchema,
   listQuerySchema,
@@ -12,6 +14,7 @@ import { z } from 'zod'
 import type { ApiContext } from './context.ts'
 import { fleetRoutes } from './fleet-routes.ts'
 import { cancelTask } from './handlers/cancel-task.ts'
+import { cancelTasks, showCancel } from './handlers/cancel-tasks.ts'
 import { enqueueTask } from './handlers/enqueue-task.ts'
 import { listTasks } from './handlers/list-tasks.ts'
 import { type LoginOptions, logIn, loginQuerySchema } from './handlers/log-in.ts'
@@ -104,6 +107,53 @@ export function routeTable(context: ApiContext, login: LoginOptions): readonly R
       answers: { 200: { description: 'What the request came to: look at `outcome`.', schema: cancelledSchema } },
       problems: ['invalid_request', 'unauthorized', 'task_not_found', 'redis_unavailable'],
       handle: cancelTask(context),
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/tasks/cancel',
+      access: 'key',
+      tag: 'Tasks',
+      operationId: 'cancelTasks',
+      summary: 'Cancel tasks by queue, name, tag and age',
+      description:
+        'Covers the tasks of a queue that fit all that is given and were enqueued until now. When the answer comes, none of ' +
+        'them starts any more, and each is shown as `cancelled`; to move them out of where they wait takes longer. Long ' +
+        'ones that run are told to stop; short ones that run go on, and are not tried again. Tasks that are enqueued later are ' +
+        'not covered. Takes up to 2.5 s when a worker does not answer.',
+      body: cancelFilterSchema,
+      headers: REQUEST_ID_HEADERS,
+      answers: {
+        202: {
+          description: 'None that it covers starts any more.',
+          schema: cancellationSchema,
+          headers: [{ name: 'Location', description: 'Where it is told how far it is.' }],
+        },
+      },
+      problems: [
+        'malformed_json',
+        'invalid_request',
+        'unauthorized',
+        'queue_not_found',
+        'payload_too_large',
+        'unsupported_media_type',
+        'unknown_task',
+        'redis_unavailable',
+      ],
+      handle: cancelTasks(context),
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/cancels/:id',
+      access: 'browser',
+      tag: 'Tasks',
+      operationId: 'showCancel',
+      summary: 'Look up how far a cancel by filter is',
+      description: 'It is told of until a day after it was done.',
+      params: z.object({ id: z.string().describe("The cancel's id.") }),
+      headers: REQUEST_ID_HEADERS,
+      answers: { 200: { description: 'The cancel.', schema: cancellationSchema } },
+      problems: ['unauthorized', 'cancel_not_found', 'redis_unavailable'],
+      handle: showCancel(context),
     }),
     route({
       method: 'GET',

@@ -26,6 +26,7 @@ describe('a task', () => {
       maxAttempts: 5,
       input: { n: 4 },
       meta: {},
+      tags: [],
       enqueuedAt: '2026-01-02T03:04:05.000Z',
       history: [],
       links: expect.anything(),

@@ -21,6 +21,7 @@ export function viewOf(record: TaskRecord): TaskView {
     ...(record.progress === undefined ? {} : { progress: progressOf(record.progress) }),
     ...(record.steps === undefined ? {} : { steps: [...record.steps] }),
     meta: { ...record.meta },
+    tags: [...record.tags],
     ...(record.correlationId === undefined ? {} : { correlationId: record.correlationId }),
     enqueuedAt: timeText(record.enqueuedAt),
     ...optionalTime('dueAt', record.dueAt),

@@ -27,10 +27,10 @@ export const COMMANDS = {
       'With --wait the task is shown too, when it has ended or the time is up.',
     ],
     takes: [1, 2],
-    options: ['meta', 'delay', 'timeout', 'heartbeat-timeout', 'queue-timeout', 'deadline', 'wait'],
+    options: ['meta', 'tag', 'delay', 'timeout', 'heartbeat-timeout', 'queue-timeout', 'deadline', 'wait'],
     examples: [
       `bullpen enqueue math.factorial '{"n":50}' --wait 10s`,
-      'bullpen enqueue receipt.send - --delay 30s --meta order=A-1 <receipt.json',
+      'bullpen enqueue receipt.send - --delay 30s --meta order=A-1 --tag batch:7 <receipt.json',
     ],
   },
   show: {
@@ -62,15 +62,20 @@ export const COMMANDS = {
     ],
   },
   cancel: {
-    usage: 'ID…',
+    usage: 'ID… | --queue QUEUE',
     summary: 'cancels tasks',
     about: [
       'Cancels tasks, one after the other. What waits never runs; what runs is told. Without --wait a task that',
       'has been told is enough for exit code 0; with it, at most 30s, it has to have stopped.',
+      'With --queue, all tasks of a queue that were enqueued until now; with --task, --tag and --older-than, those',
+      'that fit all of these. None of them starts any more when the answer comes. --wait is for IDs.',
     ],
-    takes: [1, Number.POSITIVE_INFINITY],
-    options: ['wait'],
-    examples: ['bullpen cancel cpu-01jd3v7n8q0000000000000000 --wait 10s'],
+    takes: [0, Number.POSITIVE_INFINITY],
+    options: ['wait', 'queue', 'task', 'tag', 'older-than'],
+    examples: [
+      'bullpen cancel cpu-01jd3v7n8q0000000000000000 --wait 10s',
+      'bullpen cancel --queue email --task receipt.send --tag batch:7 --older-than 1h',
+    ],
   },
   ...FLEET_COMMANDS,
   help: {

@@ -37,6 +37,13 @@ test('a task is enqueued, shown, listed, cancelled, and cancelled again', async 
   expect(await run('cancel', id)).toMatchObject({ code: 0 })
   expect(await run('show', id, '--wait', '1s')).toMatchObject({ code: 1, out: expect.stringContaining('cancelled') })
 
+  const tagged = await run('enqueue', 'task.count', '{"starts":1}', '--delay', '1h', '--tag', 'batch:7')
+  const [taggedId = ''] = tagged.out.split(' ')
+  const many = await run('cancel', '--queue', 'cpu', '--task', 'task.count', '--tag', 'batch:7')
+  expect(many).toEqual({ code: 0, out: expect.stringMatching(/^cpu-\S+ {2}pending, covers what was /), err: '' })
+  const ended = JSON.parse((await run('show', taggedId, '--json')).out)
+  expect(ended).toMatchObject({ status: 'cancelled', tags: ['batch:7'], error: { code: 'cancelled' } })
+
   expect(await run('enqueue', 'task.conut')).toMatchObject({ code: 3, err: expect.stringContaining('task.count') })
   const misfit = await run('enqueue', 'task.count', '{"starts":"x"}')
   expect(misfit).toMatchObject({

@@ -16,7 +16,7 @@ export const MAIN = join(import.meta.dirname, 'main.ts')
 export function view(more: Partial<TaskView> = {}): TaskView {
   return {
     ...{ id: ID, task: 'math.factorial', version: 1, queue: 'cpu', status: 'completed' },
-    ...{ starts: 1, attempts: 1, maxAttempts: 5, input: { n: 5 }, output: { value: '120' }, meta: {} },
+    ...{ starts: 1, attempts: 1, maxAttempts: 5, input: { n: 5 }, output: { value: '120' }, meta: {}, tags: [] },
     ...{ enqueuedAt: '2026-01-01T00:00:00.000Z', history: [], links: LINKS },
     ...more,
   }

@@ -14,13 +14,21 @@ interface Option extends OptionWords {
 
 export const OPTIONS = {
   meta: { type: 'string', multiple: true, value: 'KEY=VALUE', help: 'a label of yours; may be repeated' },
+  tag: {
+    type: 'string',
+    multiple: true,
+    value: 'TAG',
+    help: 'a tag, which tasks can be cancelled by; to enqueue: up to 10',
+  },
   delay: { type: 'string', value: 'DURATION', help: 'earliest start, from now' },
   timeout: { type: 'string', value: 'LIMIT', help: "run timeout of each attempt, instead of the definition's" },
   'heartbeat-timeout': { type: 'string', value: 'LIMIT', help: 'the longest time between two signs of life' },
   'queue-timeout': { type: 'string', value: 'LIMIT', help: 'how long it may wait for its first start' },
   deadline: { type: 'string', value: 'LIMIT', help: "the task's whole life, over all attempts" },
-  queue: { type: 'string', value: 'QUEUE', help: 'the queue; needed' },
+  queue: { type: 'string', value: 'QUEUE', help: 'the queue' },
   status: { type: 'string', value: 'STATUS', help: 'the status; needed' },
+  task: { type: 'string', value: 'TASK', help: 'tasks of this name alone' },
+  'older-than': { type: 'string', value: 'DURATION', help: 'tasks that were enqueued at least so long ago' },
   limit: { type: 'string', value: 'N', help: 'tasks at most; default 50' },
   all: { type: 'boolean', help: 'all of them, page by page' },
   process: { type: 'string', value: 'PROCESS', help: 'the process, or the beginning of its name' },

@@ -9,6 +9,15 @@ const SHOW = `GET /v1/tasks/${ID}`
 const WAIT = `${SHOW}?wait=30`
 const CANCEL = `POST /v1/tasks/${ID}/cancel`
 const nowhere = { url: 'http://127.0.0.1:1' }
+const pending = {
+  id: 'cpu-1',
+  queue: 'cpu',
+  enqueuedUntil: '2026-01-01T00:00:00.000Z',
+  status: 'pending',
+  ended: 0,
+  requestedAt: '2026-01-01T00:00:00.000Z',
+  links: { self: '/v1/cancels/cpu-1' },
+}
 
 const jsonLines = (text: string): unknown[] =>
   text
@@ -20,11 +29,11 @@ describe('enqueue', () => {
   test('hands over what it is told, and tells the id', async () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED] })
     const limits = ['--timeout', 'none', '--heartbeat-timeout', '5s', '--queue-timeout', '1m', '--deadline', '1h']
-    const options = ['--meta', 'a=b', '--meta', 'c=d', '--delay', '30s', ...limits]
+    const options = ['--meta', 'a=b', '--meta', 'c=d', '--tag', 'x', '--tag', 'y:1', '--delay', '30s', ...limits]
     const ended = await runBullpen(api, ['enqueue', 'math.factorial', '{"n":5}', ...options])
     expect(ended).toEqual({ code: 0, out: `${ID}  waiting\n`, err: '' })
-    const body = { task: 'math.factorial', input: { n: 5 }, meta: { a: 'b', c: 'd' }, delay: '30s', timeout: 'none' }
-    const more = { heartbeatTimeout: '5s', queueTimeout: '1m', deadline: '1h' }
+    const body = { task: 'math.factorial', input: { n: 5 }, meta: { a: 'b', c: 'd' }, timeout: 'none' }
+    const more = { tags: ['x', 'y:1'], delay: '30s', heartbeatTimeout: '5s', queueTimeout: '1m', deadline: '1h' }
     expect(api.seen).toEqual([{ request: ENQUEUE, body: { ...body, ...more } }])
   })
 
@@ -206,6 +215,38 @@ const FLEET = {
   'GET /v1/commands/5d0f4c2a9be1f07733c1a2e4?wait=30': [200, commanded],
 } as const
 
+describe('cancel by filter', () => {
+  const asked = 'POST /v1/tasks/cancel'
+
+  test('asks for what it is told, and tells the id of the cancel', async () => {
+    await using api = await fakeApi({ [asked]: [202, pending] })
+    const filter = ['--queue', 'cpu', '--task', 'a.b', '--tag', 'x', '--older-than', '1h']
+    expect(await runBullpen(api, ['cancel', ...filter])).toEqual({
+      code: 0,
+      out: 'cpu-1  pending, covers what was enqueued until 2026-01-01T00:00:00.000Z\n',
+      err: '',
+    })
+    const { out } = await runBullpen(api, ['cancel', '--queue', 'cpu', '--json'])
+    expect(jsonLines(out)).toEqual([pending])
+    expect(api.seen).toEqual([
+      { request: asked, body: { queue: 'cpu', task: 'a.b', tag: 'x', olderThan: '1h' } },
+      { request: asked, body: { queue: 'cpu' } },
+    ])
+  })
+
+  test.each([
+    [[], 'cancel needs ID… | --queue QUEUE'],
+    [[ID, '--queue', 'cpu'], 'cancel takes IDs or --queue, not both'],
+    [['--tag', 'x'], '--queue QUEUE is missing'],
+    [['--queue', 'cpu', '--tag', 'x', '--tag', 'y'], 'cancel takes one --tag'],
+    [['--queue', 'cpu', '--wait', '1s'], '--wait is for IDs'],
+    [['--queue', 'cpu', '--older-than', 'long'], '--older-than'],
+  ])('%j is wrong usage', async (args, told) => {
+    const ended = await runBullpen(nowhere, ['cancel', ...args])
+    expect(ended).toMatchObject({ code: 2, err: expect.stringContaining(told) })
+  })
+})
+
 describe('help', () => {
   test('names every command, option and exit code, and explains each command', async () => {
     const { code, out, err } = await runBullpen(nowhere, ['--help'])
@@ -223,6 +264,7 @@ describe('help', () => {
       await using api = await fakeApi({
         ...{ [ENQUEUE]: [202, ACCEPTED], [SHOW]: [200, view()], [WAIT]: [200, view()] },
         ...{ [`${CANCEL}?wait=10`]: [200, { id: ID, outcome: 'cancelled', status: 'cancelled', links: LINKS }] },
+        'POST /v1/tasks/cancel': [202, pending],
         'GET /v1/tasks?queue=cpu&status=dead&limit=10': [200, { tasks }],
         'GET /v1/tasks?queue=cpu&status=dead&limit=200': [200, { tasks }],
         ...FLEET,

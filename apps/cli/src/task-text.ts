@@ -1,5 +1,5 @@
 // A task as people read it: in lines, and in one line of a list.
-import type { Accepted, Cancelled, TaskStatus, TaskView } from '@bullpen/contract'
+import type { Accepted, Cancellation, Cancelled, TaskStatus, TaskView } from '@bullpen/contract'
 import type { Paint, Style } from './paint.ts'
 import { lengthOf, plain, relative } from './words.ts'
 
@@ -36,6 +36,10 @@ export function cancelledLine({ id, outcome, status: now }: Cancelled, look: Loo
   return `${id}  ${outcome}${outcome === now ? '' : `, it is ${status(now, look)}`}`
 }
 
+export function cancellationLine({ id, status: now, enqueuedUntil }: Cancellation): string {
+  return `${id}  ${now}, covers what was enqueued until ${enqueuedUntil}`
+}
+
 /** The task in lines; what it does not have is left out. */
 export function taskLines(task: TaskView, look: Look): string[] {
   const time = (of: string | undefined) => of && `${of} (${relative(of, look.now)})`
@@ -55,6 +59,7 @@ export function taskLines(task: TaskView, look: Look): string[] {
     ['ended', time(task.endedAt)],
     ['progress', progress && plain(`${Math.floor(progress.fraction * 100)} % ${progress.note ?? ''}`)],
     ['meta', labels === '' ? undefined : plain(labels)],
+    ['tags', task.tags.length === 0 ? undefined : plain(task.tags.join(', '))],
     ['correlation', task.correlationId && plain(task.correlationId)],
     ['input', value(task.input)],
     ['output', value(task.output)],

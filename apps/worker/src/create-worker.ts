@@ -209,6 +209,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
       sizeLimit: settings.childLimit,
       intake: 'open',
       onExpired: (expired) => sink({ event: 'task.expired', ...expired }),
+      onCancelled: (cancelled) => sink({ event: 'task.cancelled', ...cancelled }),
     })
     for (const why of cutGraces(catalogue, sizes, graceMs)) log.warn(why)
     const process = process_

@@ -1,12 +1,25 @@
 // The broker on Redis: stores tasks as BullMQ jobs and tells how they stand.
-import { BullpenError, isFinal, type Log, readTaskId, type TaskId, type TaskRecord } from '@bullpen/contract'
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  BullpenError,
+  ID_RANDOM_BYTES,
+  isFinal,
+  type Log,
+  makeTaskId,
+  readTaskId,
+  type TaskId,
+  type TaskRecord,
+} from '@bullpen/contract'
 import { type Broker, type NewTask, storedEnvelope } from '@bullpen/engine'
 import { Queue } from 'bullmq'
 import type { ChainableCommander, Redis } from 'ioredis'
 import { repeatCancels, requestCancel } from './cancel.ts'
+import { readProgress, readRules, storeRule, underRules } from './cancel-rules.ts'
 import { answered, blockingConnection, producerConnection } from './connection.ts'
 import { releaseHold } from './hold.ts'
 import { OPEN_INTAKE, watchIntake } from './intake.ts'
+import { type Janitor, keepJanitor } from './janitor.ts'
 import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
 import { listIds } from './listing.ts'
 import { CUSTOM_BACKOFF } from './retry-seam.ts'
@@ -30,6 +43,8 @@ export interface BrokerOptions {
   readonly now?: () => number
   /** Hears of the tasks that this broker's sweep has ended. Must neither throw nor wait. */
   readonly onExpired?: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
+  /** Hears of the tasks that this broker's sweep has ended for a cancel. Must neither throw nor wait. */
+  readonly onCancelled?: (cancelled: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 }
 
 /** The broker, and BullMQ's own queues for Bull Board to show. */
@@ -42,11 +57,13 @@ interface Shelf {
   readonly queue: Queue
   readonly keys: QueueKeys
   readonly settlements: Settlements
+  readonly janitor: Janitor
 }
 
 /** Opens without waiting for Redis: until it is there, every call rejects with `redis_unavailable`. */
 export function openBroker(options: BrokerOptions): BullmqBroker {
-  const { redisUrl, namespace, queues, sizeLimit, log, now = Date.now, onExpired = () => {} } = options
+  const { redisUrl, namespace, queues, sizeLimit, log, now = Date.now } = options
+  const { onExpired = () => {}, onCancelled = () => {} } = options
   const redis = producerConnection(redisUrl, log)
   const isChecked = options.intake !== 'open'
   const intake = isChecked ? watchIntake({ redis, redisUrl, namespace, queues, log }) : OPEN_INTAKE
@@ -67,6 +84,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       queue,
       keys,
       settlements: followSettlements(keys.events, () => blockingConnection(redisUrl, log), log),
+      janitor: keepJanitor({ redis, keys, log, onMoved: (moved) => onCancelled({ queue: name, ...moved }) }),
     }
   }
 
@@ -84,8 +102,10 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   async function find(id: TaskId): Promise<TaskRecord | undefined> {
     const home = shelves.get(readTaskId(id)?.queue ?? '')
     if (home === undefined) return undefined
-    const answers = await ask(redis, (transaction) => askState(transaction, home.keys, id))
-    return readState(id, home.name, answers)
+    const { keys, name } = home
+    const answers = await ask(redis, (transaction) => askState(transaction, keys, id).hvals(keys.cancelRules))
+    const record = readState(id, name, answers)
+    return record && underRules(record, readRules(answers[STATE_COMMANDS]))
   }
 
   const sweep = async (): Promise<void> => {
@@ -159,13 +179,36 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       return answered(requestCancel(redis, home.keys, { id, stoppable, now: now(), process: `cancel:${process.pid}` }))
     },
 
+    async cancelWhere({ queue, task, tag, before, reason, by = `cancel:${process.pid}` }) {
+      const { keys, janitor } = shelf(queue)
+      const id = makeTaskId(queue, now(), randomBytes(ID_RANDOM_BYTES))
+      const { rule, known } = await answered(storeRule(redis, keys, { id, queue, task, tag, before, reason, by }))
+      janitor.hurry()
+      await known
+      // So that what is enqueued afterwards is enqueued later, by this clock.
+      if (now() === before) await sleep(2)
+      return rule
+    },
+
+    async cancelProgress(id) {
+      const home = shelves.get(readTaskId(id)?.queue ?? '')
+      return home && answered(readProgress(redis, home.keys, id))
+    },
+
     async list(query) {
       const { name, keys } = shelf(query.queue)
       const { ids, next } = await answered(listIds(redis, keys, query))
-      const answers = await answered(ask(redis, (all) => ids.reduce((rest, id) => askState(rest, keys, id), all)))
-      const tasks = ids.map((id, i) => readState(id, name, answers.slice(i * STATE_COMMANDS, (i + 1) * STATE_COMMANDS)))
-      // A task that has moved on since its id was read, or that shares its set with another status, is not of this page.
-      return { tasks: tasks.filter((task) => task !== undefined && task.status === query.status) as TaskRecord[], next }
+      const [texts, ...answers] = await answered(
+        ask(redis, (all) => ids.reduce((rest, id) => askState(rest, keys, id), all.hvals(keys.cancelRules))),
+      )
+      const rules = readRules(texts)
+      const tasks = ids.flatMap((id, i) => {
+        const record = readState(id, name, answers.slice(i * STATE_COMMANDS, (i + 1) * STATE_COMMANDS))
+        return record === undefined ? [] : [underRules(record, rules)]
+      })
+      // A task that has moved on since its id was read, or that shares its set with another status, is not of this page;
+      // one that is cancelled and stands where it waited is of none until the janitor has moved it.
+      return { tasks: tasks.filter(({ status }) => status === query.status), next }
     },
 
     async counts(name) {
@@ -194,7 +237,10 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     async close() {
       stopSweeping()
       intake.close()
-      for (const { settlements } of shelves.values()) settlements.close()
+      for (const { settlements, janitor } of shelves.values()) {
+        settlements.close()
+        janitor.close()
+      }
       await Promise.allSettled([...shelves.values()].map(({ queue }) => queue.close()))
       redis.disconnect()
     },

@@ -28,7 +28,7 @@ describe('a task that is refused', () => {
       return obey({ end, verdict: { kind: 'completed', output: { n: 1 } }, error: undefined })
     }
     const options = { queue: 'rig', namespace, redisUrl, concurrency: 1, keepCompletedMs: 60_000, log: silent }
-    const feed = openFeed(options, work, { lockLost: () => {}, cancel: () => 'not_found' })
+    const feed = openFeed(options, work, { lockLost: () => {}, cancel: () => 'not_found', tasks: () => [] })
     onTestFinished(() => feed.close())
     await feed.open()
     const running = feed.run()

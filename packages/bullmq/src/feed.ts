@@ -2,8 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
 import { DEATHS_AT_MOST, type FedPool, type Feed, type Work } from '@bullpen/engine'
-import type { Job } from 'bullmq'
+import { type Job, WaitingError } from 'bullmq'
 import type { Redis } from 'ioredis'
+import { countEnded } from './cancel-rules.ts'
 import type { SkewWatch } from './clock-skew.ts'
 import { workerConnection } from './connection.ts'
 import { type Control, followControl } from './control.ts'
@@ -13,6 +14,7 @@ import { type LockKeeper, openLockKeeper } from './locks/lock-keeper.ts'
 import { obey, refuse, taken } from './processor.ts'
 import { quietly } from './quietly.ts'
 import { backoffStrategy } from './retry-seam.ts'
+import { type RuleWatch, watchRules } from './rule-watch.ts'
 import { setClock } from './scripts-clock.ts'
 
 export interface LockTimes {
@@ -55,6 +57,7 @@ interface Opened {
   readonly worker: KeepingWorker
   readonly redis: Redis
   readonly control: Control
+  readonly rules: RuleWatch
   readonly keeper: LockKeeper
 }
 
@@ -68,20 +71,53 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
 
   const connect = (): Opened => {
     const redis = workerConnection(redisUrl, log)
-    const control = followControl(
-      redisUrl,
-      queueKeys(namespace, queue).control,
-      (id) => pool.cancel(id) !== 'not_found',
+    const keys = queueKeys(namespace, queue)
+    const rules = watchRules(
+      redis,
+      keys,
+      (covering) => {
+        for (const task of pool.tasks()) {
+          const rule = covering(task)
+          if (rule !== undefined) pool.cancel(task.id, rule.reason)
+        }
+      },
       log,
     )
-    // Two parameters: with a third, BullMQ makes a controller for each job, and cancels what the engine is to decide.
-    const processor = (job: Job, token = ''): Promise<unknown> =>
-      work(
-        { ...taken(job, token), cancelled: control.wasCancelled(job.id ?? '') },
-        (conclusion) => obey(conclusion, job, token),
+    const control = followControl({
+      redisUrl,
+      keys,
+      cancel: (id) => pool.cancel(id) !== 'not_found',
+      onRule: rules.hear,
+      log,
+    })
+    const carryOut = (job: Job, token: string): Promise<unknown> => {
+      const task = taken(job, token)
+      const rule = rules.covering(task)
+      const cancelled = rule?.reason ?? (control.wasCancelled(task.id) ? 'cancelled' : undefined)
+      return work(
+        { ...task, cancelled },
+        (conclusion) => {
+          if (rule !== undefined && conclusion.verdict.kind === 'cancelled') countEnded(redis, keys, rule)
+          return obey(conclusion, job, token)
+        },
         // Later, and not at once: who refuses now would be given the same again.
         () => sleep(REFUSED_MS).then(() => refuse(job, token)),
       )
+    }
+    /** Taken while nobody could say whether they may start. */
+    const held = new Map<string, { lost: boolean }>()
+    const whenFresh = async (job: Job, token: string): Promise<unknown> => {
+      const hold = { lost: false }
+      held.set(job.id ?? '', hold)
+      await rules.fresh()
+      held.delete(job.id ?? '')
+      // BullMQ leaves a job alone that says it has been moved; and so it may have been, by another owner.
+      if (hold.lost || !rules.isFresh()) throw new WaitingError()
+      return carryOut(job, token)
+    }
+    // Two parameters: with a third, BullMQ makes a controller for each job, and cancels what the engine is to decide.
+    const processor = (job: Job, token = ''): Promise<unknown> =>
+      rules.isFresh() ? carryOut(job, token) : whenFresh(job, token)
     const worker = new KeepingWorker(queue, processor, {
       connection: redis,
       prefix: prefixOf(namespace, queue),
@@ -98,7 +134,7 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
     setClock(worker.backend, clock.now)
     const failed = quietly((err: Error, dropped) => log.error({ err, queue, dropped }, 'the queue reported an error'))
     worker.on('error', failed)
-    const { base } = queueKeys(namespace, queue)
+    const { base } = keys
     const keeper = openLockKeeper({
       ...locks,
       redisUrl,
@@ -107,13 +143,18 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
       slots: workers,
       log,
     })
-    const lost = ({ id, attemptsStarted }: Job): void => pool.lockLost(id as TaskId, attemptsStarted)
+    const lost = ({ id = '', attemptsStarted }: Job): void => {
+      const hold = held.get(id)
+      if (hold !== undefined) hold.lost = true
+      pool.lockLost(id as TaskId, attemptsStarted)
+    }
     worker.keeping = { keeper, redis, base, lockMs: locks.lockMs, now: clock.now, lost }
-    return { worker, redis, control, keeper }
+    return { worker, redis, control, rules, keeper }
   }
 
   const close = (): void => {
     opened?.control.close()
+    opened?.rules.close()
     opened?.keeper.close()
     opened?.redis.disconnect()
   }
@@ -123,7 +164,8 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
     async open() {
       // Where only fetching had failed, tasks still run that hold their locks by this connection.
       opened ??= connect()
-      await Promise.all([opened.worker.waitUntilReady(), opened.keeper.ready, clock.measured])
+      const { worker, keeper, rules } = opened
+      await Promise.all([worker.waitUntilReady(), keeper.ready, rules.fresh(), clock.measured])
     },
     run() {
       const { promise, resolve, reject } = Promise.withResolvers<void>()

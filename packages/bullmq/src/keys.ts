@@ -32,6 +32,18 @@ export function queueKeys(namespace: string, queue: string) {
     expiries: `${base}:expiries`,
     /** Bullpen's own: ids of running tasks that are to be cancelled. */
     cancels: `${base}:cancels`,
+    /** Bullpen's own: a hash, the cancel rules that may cover tasks, by id. */
+    cancelRules: `${base}:cancel-rules`,
+    /** Bullpen's own: when each feed last asked for the rules. */
+    cancelFeeds: `${base}:cancel-feeds`,
+    /** Bullpen's own: which feeds know a rule; for some seconds. */
+    cancelKnown: (id: string) => `${base}:cancel-known:${id}`,
+    /** Bullpen's own: a hash, what a rule has come to; kept for a day after it is done. */
+    cancelProgress: (id: string) => `${base}:cancel-progress:${id}`,
+    /** Bullpen's own: whose janitor goes through the queue. */
+    cancelJanitor: `${base}:cancel-janitor`,
+    /** A channel: there is a new cancel rule. */
+    cancelChannel: `${base}:cancel-channel`,
     /** A channel: the id of a task that is to be cancelled. */
     control: `${base}:control`,
   }

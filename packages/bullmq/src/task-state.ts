@@ -52,13 +52,14 @@ export function readState(id: TaskId, queue: string, answers: readonly unknown[]
     version: stored?.version ?? 1,
     queue,
     status,
-    // BullMQ counts a start when a task is taken; one that was found expired then did not come to it.
-    starts: status === 'expired' ? 0 : starts,
+    // BullMQ counts a start when a task is taken; one that was found expired or cancelled then did not come to it.
+    starts: status === 'expired' ? 0 : starts - (last?.start === 0 && last.worker !== undefined ? 1 : 0),
     // One that was ended without a start has used up none by that, whatever BullMQ counted.
     attempts: last?.start === 0 ? last.attempt - 1 : attempts,
     maxAttempts: maxAttempts(fields['opts']),
     input: stored?.input,
     meta: stored?.meta ?? {},
+    tags: stored?.tags ?? [],
     correlationId: stored?.correlationId,
     enqueuedAt: count(fields['timestamp']),
     dueAt: typeof delayed === 'string' ? Math.floor(Number(delayed) / DELAYED_SCORE_STEP) : undefined,

@@ -29,6 +29,7 @@ function view(more: Partial<TaskView> = {}): TaskView {
     input: { starts: 4 },
     output: { attempts: 16 },
     meta: {},
+    tags: [],
     enqueuedAt: '2026-01-01T00:00:00.000Z',
     history: [],
     links: ACCEPTED.links,
@@ -39,14 +40,23 @@ function view(more: Partial<TaskView> = {}): TaskView {
 describe('enqueue', () => {
   test('posts the task with the key, the correlation id and what the caller adds', async () => {
     const { client, seen } = await api([[202, ACCEPTED]], { correlationId: 'order-7' })
-    const accepted = await client.enqueue(count, { starts: 4 }, { meta: { a: 'b' }, delay: '5s', timeout: 'none' })
+    const accepted = await client.enqueue(
+      count,
+      { starts: 4 },
+      {
+        meta: { a: 'b' },
+        tags: ['x'],
+        delay: '5s',
+        timeout: 'none',
+      },
+    )
     expect(accepted).toEqual(ACCEPTED)
     expect(seen).toMatchObject([
       {
         method: 'POST',
         url: '/v1/tasks',
         headers: { authorization: 'Bearer k', 'x-request-id': 'order-7', 'content-type': 'application/json' },
-        body: { task: 'task.count', input: { starts: 4 }, meta: { a: 'b' }, delay: '5s', timeout: 'none' },
+        body: { task: 'task.count', input: { starts: 4 }, meta: { a: 'b' }, tags: ['x'], delay: '5s', timeout: 'none' },
       },
     ])
   })
@@ -55,6 +65,20 @@ describe('enqueue', () => {
     const { client, seen } = await api([[202, ACCEPTED]])
     expect(await client.enqueueNamed('task.other', [1], { queueTimeout: '1m' })).toEqual(ACCEPTED)
     expect(seen[0]?.body).toEqual({ task: 'task.other', input: [1], queueTimeout: '1m' })
+  })
+
+  test('cancels tasks by filter, and looks up how far that is', async () => {
+    const pending = { id: 'cpu-1', status: 'pending' }
+    const { client, seen } = await api([
+      [202, pending],
+      [200, { ...pending, status: 'done' }],
+    ])
+    expect(await client.cancelWhere({ queue: 'cpu', tag: 'x', olderThan: '1h' })).toEqual(pending)
+    expect(await client.cancellation('cpu-1')).toEqual({ ...pending, status: 'done' })
+    expect(seen.map(({ method, url, body }) => [`${method} ${url}`, body])).toEqual([
+      ['POST /v1/tasks/cancel', { queue: 'cpu', tag: 'x', olderThan: '1h' }],
+      ['GET /v1/cancels/cpu-1', undefined],
+    ])
   })
 
   test('cancels a task, and waits for its end as long as it is told', async () => {

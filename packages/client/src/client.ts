@@ -3,7 +3,9 @@ import {
   type Accepted,
   BullpenError,
   type CallOptions,
+  type Cancellation,
   type Cancelled,
+  type CancelWanted,
   type Duration,
   type InputOf,
   isFinal,
@@ -92,6 +94,14 @@ export interface Client extends FleetCalls {
    * Twice is once.
    */
   cancel(id: string, options?: { readonly wait?: Duration; readonly signal?: AbortSignal }): Promise<Cancelled>
+  /**
+   * Cancels all tasks of a queue that fit what is given and were enqueued until now. When it resolves, none of them starts
+   * any more and each is shown as cancelled; how far they are moved says {@link cancellation}. Takes up to 2.5 s when a
+   * worker does not answer.
+   */
+  cancelWhere(wanted: CancelWanted, options?: { readonly signal?: AbortSignal }): Promise<Cancellation>
+  /** How far a cancel of many is; told until a day after it was done. */
+  cancellation(id: string, options?: { readonly signal?: AbortSignal }): Promise<Cancellation>
   /** The tasks of a queue that have a status, page by page as they are asked for. */
   list(listing: Listing): AsyncGenerator<TaskView, void, void>
 }
@@ -152,6 +162,16 @@ export function createClient(options: ClientOptions): Client {
       const query = waitMs === 0 ? '' : `?wait=${waitMs / 1_000}`
       const path = `v1/tasks/${encodeURIComponent(id)}/cancel${query}`
       return (await send(transport, { method: 'POST', path, timeoutMs: timeoutMs + waitMs, signal })) as Cancelled
+    },
+
+    async cancelWhere(wanted, { signal } = {}) {
+      const call = { method: 'POST', path: 'v1/tasks/cancel', body: wanted, timeoutMs, signal } as const
+      return (await send(transport, call)) as Cancellation
+    },
+
+    async cancellation(id, { signal } = {}) {
+      const path = `v1/cancels/${encodeURIComponent(id)}`
+      return (await send(transport, { method: 'GET', path, timeoutMs, signal })) as Cancellation
     },
 
     async result(definition, id, options) {

@@ -9,6 +9,8 @@ export const envelopeSchema = z.object({
   v: z.literal(ENVELOPE_VERSION),
   /** Of the task's contract. */
   version: z.int().positive(),
+  /** Before the input: a script in Redis finds them without reading that. */
+  tags: z.array(z.string()).optional(),
   /** As the caller sent it: the worker parses it again, so that transforms run once, where the handler runs. Absent: undefined. */
   input: z.unknown().optional(),
   meta: z.record(z.string(), z.string()).optional(),

@@ -13,6 +13,7 @@ export const ERROR_CODES = [
   'unauthorized',
   'forbidden',
   'task_not_found',
+  'cancel_not_found',
   'queue_not_found',
   'process_not_found',
   'command_not_found',

@@ -39,6 +39,7 @@ describe('the body of an enqueue', () => {
     { task: 'math.list', input: [1, 2] },
     { task: 'math.square', input: { n: 4 }, meta: labels(16, 64, 256), delay: '5s', timeout: 'none' },
     { task: 'math.square', input: { n: 4 }, meta: {}, timeout: '1.5h' },
+    { task: 'math.square', input: { n: 4 }, tags: ['A-z0.9_:/@', 'x'.repeat(64), ...'12345678'] },
   ])('%j is accepted as it stands', (given) => {
     expect(body.parse(given)).toEqual(given)
   })
@@ -57,6 +58,12 @@ describe('the body of an enqueue', () => {
       'delay: duration is "5": a duration has a unit; did you mean \'5s\'',
     ],
     [{ task: 'math.square', input: { n: 4 }, delay: 'none' }, 'delay: '],
+    [{ task: 'math.square', input: { n: 4 }, tags: 'a' }, 'tags: '],
+    [{ task: 'math.square', input: { n: 4 }, tags: ['a', ''] }, 'tags.1: a tag is 1 to 64 of'],
+    [{ task: 'math.square', input: { n: 4 }, tags: ['a b'] }, 'tags.0: a tag is 1 to 64 of'],
+    [{ task: 'math.square', input: { n: 4 }, tags: ['x'.repeat(65)] }, 'tags.0: a tag is 1 to 64 of'],
+    [{ task: 'math.square', input: { n: 4 }, tags: [...'1234567890a'] }, 'tags: at most 10 tags'],
+    [{ task: 'math.square', input: { n: 4 }, tags: ['a', 'a'] }, 'tags: no tag twice'],
     [{ task: 'math.square', input: { n: 4 }, delay: 5 }, 'delay: '],
     [{ task: 'math.square', input: { n: 4 }, timeout: '0s' }, 'timeout: '],
     [{ task: 'math.square', input: { n: 4 }, meta: labels(17) }, 'meta: at most 16 entries'],
@@ -119,7 +126,7 @@ describe('what is answered', () => {
       attempts: 1,
       maxAttempts: 5,
     },
-    ...{ input: { n: 4 }, output: 16, meta: {}, enqueuedAt: time, history: [end], links },
+    ...{ input: { n: 4 }, output: 16, meta: {}, tags: ['a'], enqueuedAt: time, history: [end], links },
   }
 
   test('is a task with its history', () => {

@@ -18,11 +18,26 @@ const metaSchema = z
   .record(z.string().max(64), z.string().max(256))
   .refine((meta) => Object.keys(meta).length <= 16, 'at most 16 entries')
 
+/** The most tags that a task has. */
+export const TAGS_AT_MOST = 10
+
+const tagSchema = z
+  .string()
+  .regex(/^[A-Za-z0-9._:/@-]{1,64}$/, 'a tag is 1 to 64 of the characters A-Z a-z 0-9 . _ : / @ -')
+
+const tagsSchema = z
+  .array(tagSchema)
+  .max(TAGS_AT_MOST, `at most ${TAGS_AT_MOST} tags`)
+  .refine((tags) => new Set(tags).size === tags.length, 'no tag twice')
+
 /** What a POST /v1/tasks may say besides the task and its input. */
 const callOptions = {
   meta: metaSchema
     .optional()
     .describe("The caller's own labels: at most 16, keys up to 64 and values up to 256 characters."),
+  tags: tagsSchema
+    .optional()
+    .describe('What it may be cancelled by, with others: at most 10, each 1 to 64 of A-Z a-z 0-9 . _ : / @ -'),
   delay: durationText.optional().describe("Earliest start, from now: '30s', '2h'."),
   timeout: z
     .union([z.literal('none'), durationText])
@@ -57,6 +72,8 @@ export function enqueueRequestSchema(definition: TaskDefinition) {
 /** What may be said of one task when it is enqueued. */
 export interface CallOptions {
   readonly meta?: Readonly<Record<string, string>>
+  /** What it may be cancelled by, with others: at most 10, each 1 to 64 of `A-Z a-z 0-9 . _ : / @ -`. */
+  readonly tags?: readonly string[]
   /** Earliest start, from now. */
   readonly delay?: Duration
   readonly timeout?: Limit
@@ -107,6 +124,44 @@ export type Cancelled = z.infer<typeof cancelledSchema>
 
 const time = z.iso.datetime()
 
+/** The body of POST /v1/tasks/cancel: which tasks of a queue. */
+export const cancelFilterSchema = z
+  .strictObject({
+    queue: z.string(),
+    task: z.string().optional().describe('Those of this definition alone.'),
+    tag: tagSchema.optional().describe('Those that have this tag alone.'),
+    olderThan: durationText.optional().describe("Those that were enqueued at least so long ago: '1h'. Default: all."),
+  })
+  .meta({ id: 'CancelFilter' })
+
+/** Which tasks of a queue a caller wants to be cancelled: all that fit each of these. */
+export interface CancelWanted {
+  readonly queue: string
+  readonly task?: string
+  readonly tag?: string
+  /** Since they were enqueued. */
+  readonly olderThan?: Duration
+}
+
+export const cancellationSchema = z
+  .object({
+    id: z.string(),
+    queue: z.string(),
+    task: z.string().optional(),
+    tag: z.string().optional(),
+    enqueuedUntil: time.describe('It covers tasks that were enqueued then or before.'),
+    status: z
+      .enum(['pending', 'done'])
+      .describe('`pending`: none that it covers starts any more; some stand among those that wait, or still run.'),
+    ended: z.int().describe('How many have been ended so far that waited, were scheduled or retrying.'),
+    requestedAt: time,
+    doneAt: time.optional(),
+    links: z.object({ self: z.string() }),
+  })
+  .meta({ id: 'Cancellation', description: 'A cancel of the tasks of a queue that a filter fits.' })
+
+export type Cancellation = z.infer<typeof cancellationSchema>
+
 /** One task, whatever its definition. Times are RFC 3339 in UTC. */
 export const taskViewSchema = z
   .object({
@@ -129,6 +184,7 @@ export const taskViewSchema = z
     progress: z.object({ fraction: z.number(), note: z.string().optional() }).optional(),
     steps: z.array(z.string()).optional().describe('Its finished steps, by name.'),
     meta: z.record(z.string(), z.string()),
+    tags: z.array(z.string()),
     correlationId: z.string().optional(),
     enqueuedAt: time,
     dueAt: time.optional(),

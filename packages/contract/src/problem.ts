@@ -14,6 +14,7 @@ export const HTTP_STATUS = {
   unauthorized: 401,
   forbidden: 403,
   task_not_found: 404,
+  cancel_not_found: 404,
   queue_not_found: 404,
   process_not_found: 404,
   command_not_found: 404,

@@ -27,12 +27,15 @@ export type AttemptEndState = (typeof ATTEMPT_END_STATES)[number]
 /** Why an attempt ended so. DONE_SUCCESS has no reason; DONE_ERROR has the declared code instead. */
 export const END_REASONS = {
   RECOVER_ERR: ['unexpected_error', 'invalid_output', 'escaped_error', 'isolate_died', 'out_of_memory', 'process_lost'],
-  TERMINATED_STOP_SIGNAL: ['cancelled', 'worker_stopped'],
+  TERMINATED_STOP_SIGNAL: ['cancelled', 'worker_stopped', 'queue_shutdown'],
   TERMINATED_CTX_CLOSED: ['drain', 'parent_closed', 'lock_lost', 'snoozed', 'rate_limited'],
   TERMINATED_TIMEOUT: ['run', 'heartbeat', 'deadline', 'queue'],
 } as const satisfies Partial<Record<AttemptEndState, readonly string[]>>
 
 export type EndReason<S extends keyof typeof END_REASONS = keyof typeof END_REASONS> = (typeof END_REASONS)[S][number]
+
+/** Why a task was cancelled: somebody asked for it, or its whole queue was shut down. */
+export type CancelReason = Exclude<EndReason<'TERMINATED_STOP_SIGNAL'>, 'worker_stopped'>
 
 /** What a task is doing, as the API shows it. */
 export const TASK_STATUSES = [

@@ -23,6 +23,7 @@ export interface TaskRecord {
   readonly maxAttempts: number
   readonly input: unknown
   readonly meta: Readonly<Record<string, string>>
+  readonly tags: readonly string[]
   readonly correlationId: string | undefined
   readonly enqueuedAt: number
   /** When it becomes ready, while it is scheduled or retrying. */

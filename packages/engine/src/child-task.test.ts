@@ -100,6 +100,7 @@ describe('a handler that enqueues', () => {
     [{ meta: 'x' }, 'meta'],
     [{ delay: 'soon' }, 'delay'],
     [{ dely: '1s' }, ''],
+    [{ tags: ['a b'] }, 'tags.0'],
   ])('is told what is wrong with %j', async (options, path) => {
     const { run, calls, clock, enqueued } = soloist()
     const ended = run('rig.long')

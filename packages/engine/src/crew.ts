@@ -1,5 +1,5 @@
 // The crew: the workers of one pool, who is idle, who runs what, and who is to end.
-import type { TaskId, WorkerState } from '@bullpen/contract'
+import type { CancelReason, TaskId, WorkerState } from '@bullpen/contract'
 import type { Clock, TakenTask } from './ports.ts'
 import { type CloseReason, type Interruption, Worker, type WorkerStatus } from './worker.ts'
 
@@ -153,11 +153,11 @@ export class Crew {
     return ended || how === 'hard'
   }
 
-  cancel(id: TaskId): LocalCancel {
+  cancel(id: TaskId, reason: CancelReason = 'cancelled'): LocalCancel {
     const worker = this.#workers.find(({ task }) => task?.id === id)
     if (worker === undefined) return 'not_found'
     if (worker.interruption === undefined) return 'not_cancellable'
-    worker.interruption.stop('cancelled')
+    worker.interruption.stop(reason)
     return 'cancelling'
   }
 

@@ -2,6 +2,15 @@
 
 export type { Attempt } from './attempt.ts'
 export { ATTEMPT_TRANSITIONS } from './attempt-machine.ts'
+// Cancelling
+export {
+  type CancelFilter,
+  type CancelProgress,
+  type CancelRule,
+  type Coverable,
+  covers,
+  tagsOf,
+} from './cancel-rule.ts'
 // Time
 export { clockFrom } from './clock.ts'
 // Pools

@@ -10,7 +10,7 @@ const origin = { id: makeTaskId('q', 1, new Uint8Array(10)), enqueuedAt: 1_000, 
 
 describe('a new task', () => {
   it('carries its definition’s name, version, queue and attempts, its origin, and its input as it was given', () => {
-    expect(newTask(short, { n: undefined }, { meta: { tenant: 'a' } }, origin)).toEqual({
+    expect(newTask(short, { n: undefined }, { meta: { tenant: 'a' }, tags: ['x'] }, origin)).toEqual({
       ...origin,
       task: 'test.short',
       version: 1,
@@ -18,6 +18,7 @@ describe('a new task', () => {
       input: { n: undefined },
       maxAttempts: 7,
       meta: { tenant: 'a' },
+      tags: ['x'],
       delayMs: undefined,
       timeoutMs: undefined,
       heartbeatMs: undefined,

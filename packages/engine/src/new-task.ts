@@ -50,6 +50,7 @@ export function newTask(definition: TaskDefinition, input: unknown, call: CallOp
     maxAttempts: definition.retry.attempts,
     enqueuedAt: origin.enqueuedAt,
     meta: call.meta,
+    tags: call.tags,
     correlationId: origin.correlationId,
     delayMs,
     ...limits,

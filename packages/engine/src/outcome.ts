@@ -24,7 +24,7 @@ export type Outcome =
   | { readonly kind: 'timed_out'; readonly reason: EndReason<'TERMINATED_TIMEOUT'>; readonly limitMs: number }
   /** The attempt's context was closed before it was done. */
   | { readonly kind: 'closed'; readonly reason: CloseReason }
-  /** The task was cancelled, or its worker stopped. */
+  /** The task was cancelled, its queue shut down, or its worker stopped. */
   | { readonly kind: 'stopped'; readonly reason: EndReason<'TERMINATED_STOP_SIGNAL'> }
   /** The handler asked to be started again later. */
   | { readonly kind: 'snoozed'; readonly delayMs: number }
@@ -50,6 +50,12 @@ const SUCCESS: Ending = Object.freeze({
   error: undefined,
 })
 
+const STOPPED = {
+  cancelled: 'the task was cancelled',
+  queue_shutdown: 'its queue was shut down',
+  worker_stopped: 'its worker was stopped',
+} as const satisfies Readonly<Record<EndReason<'TERMINATED_STOP_SIGNAL'>, string>>
+
 export function endingOf(outcome: Outcome): Ending {
   switch (outcome.kind) {
     case 'returned':
@@ -71,7 +77,7 @@ export function endingOf(outcome: Outcome): Ending {
       return { state: 'TERMINATED_CTX_CLOSED', reason: outcome.reason, code: undefined, message, error: undefined }
     }
     case 'stopped': {
-      const message = outcome.reason === 'cancelled' ? 'the task was cancelled' : 'its worker was stopped'
+      const message = STOPPED[outcome.reason]
       return { state: 'TERMINATED_STOP_SIGNAL', reason: outcome.reason, code: undefined, message, error: undefined }
     }
     case 'snoozed': {

@@ -1,11 +1,11 @@
 // What a pool is made of, what may be asked of it, and what it reports.
-import type { PoolState, TaskId } from '@bullpen/contract'
+import type { CancelReason, PoolState, TaskId } from '@bullpen/contract'
 import type { LocalCancel } from './crew.ts'
 import type { DrainReport } from './drain-report.ts'
 import type { Feed, Work } from './feed.ts'
 import type { PoolStatus } from './fleet.ts'
 import type { Settled } from './online-set.ts'
-import type { NewTask } from './ports.ts'
+import type { NewTask, TakenTask } from './ports.ts'
 import type { RunnerHost } from './runner.ts'
 import type { DrainLimits } from './urgency.ts'
 import type { WorkerStatus } from './worker.ts'
@@ -28,8 +28,10 @@ export interface PoolOptions {
 export interface FedPool {
   /** The lock of this start is gone: another process may have the task by now, and this one may have started it again. */
   lockLost(id: TaskId, start?: number): void
-  /** The task is to be cancelled, when it runs here. */
-  cancel(id: TaskId): LocalCancel
+  /** The task is to be cancelled, when it runs here. Default: by somebody's request. */
+  cancel(id: TaskId, reason?: CancelReason): LocalCancel
+  /** What runs here now. */
+  tasks(): readonly TakenTask[]
 }
 
 export interface OnlineReport {

@@ -78,7 +78,8 @@ export function makePool(options: PoolOptions): Pool {
   }
   const feed = options.feed(work, {
     lockLost: (id, start) => crew.close(id, 'lock_lost', start),
-    cancel: (id) => crew.cancel(id),
+    cancel: (id, reason) => crew.cancel(id, reason),
+    tasks: () => crew.running(),
   })
 
   const fetches = fetching(feed, {

@@ -1,5 +1,6 @@
 // What the engine asks of the world: time, chance, a place for events, and a broker that keeps tasks.
-import type { CancelAnswer, Progress, TaskEvent, TaskId, TaskRecord, TaskStatus } from '@bullpen/contract'
+import type { CancelAnswer, CancelReason, Progress, TaskEvent, TaskId, TaskRecord, TaskStatus } from '@bullpen/contract'
+import type { CancelFilter, CancelProgress, CancelRule } from './cancel-rule.ts'
 
 export interface Clock {
   /** Milliseconds since 1970. */
@@ -39,6 +40,8 @@ export interface NewTask {
   readonly maxAttempts: number
   readonly enqueuedAt: number
   readonly meta: Readonly<Record<string, string>> | undefined
+  /** Absent: none. */
+  readonly tags?: readonly string[] | undefined
   readonly correlationId: string | undefined
   readonly delayMs: number | undefined
   readonly timeoutMs: number | 'none' | undefined
@@ -81,6 +84,16 @@ export interface Broker {
    * tasks can't. Atomic; one round trip; twice is once.
    */
   cancel(id: TaskId, how: { readonly stoppable: boolean }): Promise<CancelAnswer>
+  /**
+   * Cancels all that the filter fits. Durable first. When it resolves, none of them starts any more, whatever any process
+   * has heard, and each is told as cancelled; moving them takes longer, and is told by {@link cancelProgress}. Those that
+   * run are told to stop where they can be; those that can't are not started again. Tasks that are enqueued afterwards are
+   * not covered. Takes some ms; up to 2.5 s when a process does not answer. Twice is once. When it rejects, it may have
+   * been requested. @throws BullpenError `queue_not_found`.
+   */
+  cancelWhere(filter: CancelFilter): Promise<CancelRule>
+  /** How far a cancel by filter is; undefined when there is none of this id, or a day after it was done. One round trip. */
+  cancelProgress(id: string): Promise<CancelProgress | undefined>
   /** @throws BullpenError `invalid_cursor` for a cursor of another listing. */
   list(query: ListQuery): Promise<Page>
   /** How many tasks of a queue are in each status. `retrying` ones count as scheduled: they share a set. One round trip. */
@@ -104,7 +117,7 @@ export interface TakenTask {
   /** When it became ready to run, its enqueueing plus its delay, in ms since 1970; known for the first start alone. */
   readonly readyAt: number | undefined
   /** A cancel of it was heard of: it may not start. */
-  readonly cancelled?: boolean
+  readonly cancelled?: CancelReason | undefined
   progress(progress: Progress): Promise<void>
   readonly steps: KeptSteps
 }

@@ -17,6 +17,7 @@ export const INTERRUPTIONS = {
   heartbeat: { state: 'TERMINATED_TIMEOUT', follows: 'again', outputCounts: false },
   deadline: { state: 'TERMINATED_TIMEOUT', follows: 'dead', outputCounts: false },
   cancelled: { state: 'TERMINATED_STOP_SIGNAL', follows: 'cancelled', outputCounts: false },
+  queue_shutdown: { state: 'TERMINATED_STOP_SIGNAL', follows: 'cancelled', outputCounts: false },
   worker_stopped: { state: 'TERMINATED_STOP_SIGNAL', follows: 'handed_back', outputCounts: true },
   drain: { state: 'TERMINATED_CTX_CLOSED', follows: 'handed_back', outputCounts: true },
   parent_closed: { state: 'TERMINATED_CTX_CLOSED', follows: 'handed_back', outputCounts: true },

@@ -126,7 +126,14 @@ function expectation(life: Life): Expected {
 }
 
 const leaving = fc.constantFrom(...(Object.keys(LEAVINGS) as Leaving[]))
-const outside = fc.constantFrom<Outside[]>('cancelled', 'worker_stopped', 'drain', 'parent_closed', 'lock_lost')
+const outside = fc.constantFrom<Outside[]>(
+  'cancelled',
+  'queue_shutdown',
+  'worker_stopped',
+  'drain',
+  'parent_closed',
+  'lock_lost',
+)
 const deed: fc.Arbitrary<Deed> = fc.oneof(
   { weight: 2, arbitrary: leaving.map((how) => ({ do: 'leave' as const, how })) },
   { weight: 2, arbitrary: outside.map((by) => ({ do: 'interrupt' as const, by })) },
@@ -229,7 +236,8 @@ async function happens(
   const { context } = call
   if (deed.do === 'escape') call.escape(new Error('escaped'))
   else if (deed.do === 'interrupt') {
-    if (deed.by === 'cancelled' || deed.by === 'worker_stopped') interruption?.stop(deed.by)
+    if (deed.by === 'cancelled' || deed.by === 'queue_shutdown' || deed.by === 'worker_stopped')
+      interruption?.stop(deed.by)
     else interruption?.close(deed.by)
   } else if (deed.do === 'live') {
     if (deed.how === 'heartbeat') context.heartbeat()

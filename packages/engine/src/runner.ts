@@ -63,7 +63,7 @@ export function runReading(
 function mayNotStart(taken: TakenTask, reading: Reading, at: number, host: RunnerHost): Outcome | undefined {
   const closed = host.closedBy()
   if (closed !== undefined) return { kind: 'closed', reason: closed }
-  if (taken.cancelled) return { kind: 'stopped', reason: 'cancelled' }
+  if (taken.cancelled !== undefined) return { kind: 'stopped', reason: taken.cancelled }
   const { queueMs, deadlineMs } = reading.limits
   if (queueMs === 'none' && deadlineMs === 'none') return undefined
   const now = host.clock.at(at)

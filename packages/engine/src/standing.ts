@@ -1,5 +1,5 @@
 // How a task stands between its attempts and after them: what every broker tells alike, whatever it keeps tasks in.
-import type { AttemptEnd, FinalStatus, TaskStatus } from '@bullpen/contract'
+import type { AttemptEnd, CancelReason, FinalStatus, TaskStatus } from '@bullpen/contract'
 
 /** How many deaths of its process a task survives. BullMQ's own default, 1, buries bystanders of two crashes. */
 export const DEATHS_AT_MOST = 10
@@ -9,7 +9,7 @@ export const HISTORY_LENGTH = 10
 
 /** Of a task that has ended without success, by its last end: a broker keeps all three in one place. */
 export function statusOfEnded(last: AttemptEnd | undefined): Exclude<FinalStatus, 'completed'> {
-  if (last?.reason === 'cancelled') return 'cancelled'
+  if (last?.reason === 'cancelled' || last?.reason === 'queue_shutdown') return 'cancelled'
   return last?.reason === 'queue' ? 'expired' : 'dead'
 }
 
@@ -23,8 +23,9 @@ export function statusOfDelayed(
 
 const UNSTARTED = {
   cancelled: { state: 'TERMINATED_STOP_SIGNAL', message: 'the task was cancelled' },
+  queue_shutdown: { state: 'TERMINATED_STOP_SIGNAL', message: 'its queue was shut down' },
   queue: { state: 'TERMINATED_TIMEOUT', message: 'it waited longer than its queue timeout, and nobody took it' },
-} as const
+} as const satisfies Readonly<Record<CancelReason | 'queue', { readonly state: string; readonly message: string }>>
 
 /** The end of a task that is ended while it waits: it has no start. `now`: milliseconds since 1970. */
 export function endWithoutStart(

@@ -6,6 +6,8 @@ export function storedEnvelope(task: NewTask): Envelope {
   return {
     v: ENVELOPE_VERSION,
     version: task.version,
+    // In front of the input: see envelopeSchema.
+    ...(task.tags !== undefined && task.tags.length > 0 && { tags: [...task.tags] }),
     input: task.input,
     ...(task.meta !== undefined && { meta: task.meta }),
     ...(task.correlationId !== undefined && { correlationId: task.correlationId }),

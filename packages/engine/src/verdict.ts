@@ -50,7 +50,7 @@ export function decide(
     case 'closed':
       return outcome.reason === 'lock_lost' ? LOST : interrupted(count)
     case 'stopped':
-      return outcome.reason === 'cancelled' ? CANCELLED : interrupted(count)
+      return outcome.reason === 'worker_stopped' ? interrupted(count) : CANCELLED
     case 'snoozed':
       return { kind: 'snoozed', delayMs: outcome.delayMs }
     case 'rate_limited':

@@ -24,6 +24,7 @@ export const IS_FAILURE = {
   process_lost: true,
   cancelled: false,
   worker_stopped: false,
+  queue_shutdown: false,
   drain: false,
   parent_closed: false,
   lock_lost: true,

@@ -11,7 +11,7 @@ import {
   type TaskId,
   type TaskRecord,
 } from '@bullpen/contract'
-import { type Broker, type Clock, type NewTask, newTask, type PoolOptions } from '@bullpen/engine'
+import { type Broker, type CancelRule, type Clock, type NewTask, newTask, type PoolOptions } from '@bullpen/engine'
 import { type Faults, memoryFeed } from './memory-feed.ts'
 import { listTasks } from './memory-listing.ts'
 import { Outage } from './outage.ts'
@@ -68,6 +68,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
   const shelves = new Map<string, Shelf>()
   const feeds: { readonly process: string; readonly feed: Faults }[] = []
   const waiting = new Map<TaskId, Set<() => void>>()
+  const cancels = new Map<string, { readonly rule: CancelRule; doneAt: number | undefined }>()
   let stopSweep: (() => void) | undefined
 
   const tell = ({ id }: StoredTask): void => {
@@ -158,6 +159,25 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       outage.check()
       const task = tasks.get(id)
       return task === undefined ? 'not_found' : shelf(task.queue).cancel(task, stoppable)
+    },
+
+    async cancelWhere({ by = 'memory', ...filter }) {
+      outage.check()
+      const now = clock.now()
+      const id = makeTaskId(filter.queue, now, randomBytes(ID_RANDOM_BYTES))
+      const rule = { ...filter, id, by, at: now }
+      shelf(filter.queue).cancelWhere(rule)
+      cancels.set(id, { rule, doneAt: undefined })
+      return rule
+    },
+
+    async cancelProgress(id) {
+      outage.check()
+      const found = cancels.get(id)
+      if (found === undefined) return undefined
+      const { ended, isDone } = shelf(found.rule.queue).progressOf(found.rule)
+      if (isDone) found.doneAt ??= clock.now()
+      return { rule: found.rule, ended, doneAt: found.doneAt }
     },
 
     async list(query) {

@@ -31,7 +31,7 @@ export function memoryFeed({ shelf, outage, concurrency }: FeedOptions, work: Wo
       const task = shelf.take(owner)
       if (task === undefined) return
       owner.lockLost = () => pool.lockLost(task.id)
-      owner.cancel = () => void pool.cancel(task.id)
+      owner.cancel = (reason) => void pool.cancel(task.id, reason)
       taken.set(owner, task)
       void handle(task, owner)
     }

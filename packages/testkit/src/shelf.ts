@@ -1,7 +1,7 @@
 // A shelf: the tasks of one queue in memory, in the order in which they run, and every move that they make.
-import type { AttemptEnd, CancelAnswer } from '@bullpen/contract'
-import { type Clock, DEATHS_AT_MOST, endWithoutStart, type Verdict } from '@bullpen/engine'
-import { asJson, type Owner, type Place, recordEnd, type StoredTask } from './stored-task.ts'
+import type { AttemptEnd, CancelAnswer, CancelReason } from '@bullpen/contract'
+import { type CancelRule, type Clock, covers, DEATHS_AT_MOST, endWithoutStart, type Verdict } from '@bullpen/engine'
+import { aboutOf, asJson, type Owner, type Place, recordEnd, type StoredTask } from './stored-task.ts'
 
 export interface ShelfOptions {
   readonly clock: Clock
@@ -86,6 +86,8 @@ export class Shelf {
   obey(task: StoredTask, owner: Owner, verdict: Verdict, end: AttemptEnd): void {
     if (task.owner !== owner || verdict.kind === 'lost') return
     recordEnd(task, end)
+    // It was taken, and came to no start.
+    if (end.start === 0) task.starts--
     const { kind } = verdict
     if (end.start > 0 && kind !== 'handed_back' && kind !== 'snoozed') task.attempts++
     if (kind === 'handed_back') {
@@ -130,14 +132,33 @@ export class Shelf {
     if (task.place === 'completed' || task.place === 'failed') return 'already_ended'
     if (task.place === 'active') {
       if (!stoppable) return 'not_cancellable'
-      task.cancelRequested = true
-      task.owner?.cancel()
+      task.cancelRequested = 'cancelled'
+      task.owner?.cancel('cancelled')
       return 'cancelling'
     }
-    const waits = this.#waiting.indexOf(task)
-    if (waits >= 0) this.#waiting.splice(waits, 1)
-    this.#endCancelled(task)
+    this.#endCancelled(task, 'cancelled')
     return 'cancelled'
+  }
+
+  /** Ends all that the rule covers and nobody runs, tells who runs one, and lets none of these start again. */
+  cancelWhere(rule: CancelRule): void {
+    for (const task of this.#tasks) {
+      if (task.place === 'completed' || task.place === 'failed' || !covers(rule, aboutOf(task))) continue
+      task.cancelledBy ??= rule.id
+      if (task.place === 'active') {
+        task.cancelRequested ??= rule.reason
+        task.owner?.cancel(rule.reason)
+      } else this.#endCancelled(task, rule.reason, rule.by)
+    }
+  }
+
+  /** How many were ended that nobody ran, and whether any runs yet. */
+  progressOf(rule: CancelRule): { readonly ended: number; readonly isDone: boolean } {
+    const covered = this.#tasks.filter(({ cancelledBy }) => cancelledBy === rule.id)
+    return {
+      ended: covered.filter(({ place, history }) => place === 'failed' && history.at(-1)?.start === 0).length,
+      isDone: covered.every(({ place }) => place === 'completed' || place === 'failed'),
+    }
   }
 
   /** Ends what should have been started by now and never was. Returns those, and whether any may follow. */
@@ -169,15 +190,17 @@ export class Shelf {
     this.#after(ms, () => this.wake())
   }
 
-  #endCancelled(task: StoredTask): void {
+  #endCancelled(task: StoredTask, reason: CancelReason, process = 'memory'): void {
+    const waits = this.#waiting.indexOf(task)
+    if (waits >= 0) this.#waiting.splice(waits, 1)
     const now = this.#clock.now()
-    recordEnd(task, endWithoutStart('cancelled', { attempt: task.attempts + 1, process: 'memory', now }))
+    recordEnd(task, endWithoutStart(reason, { attempt: task.attempts + 1, process, now }))
     this.#end(task, 'failed')
   }
 
   #wait(task: StoredTask, where: 'first' | 'last', quietly?: 'quietly'): void {
-    if (task.cancelRequested) {
-      this.#endCancelled(task)
+    if (task.cancelRequested !== undefined) {
+      this.#endCancelled(task, task.cancelRequested)
       return
     }
     task.place = 'waiting'
@@ -190,7 +213,7 @@ export class Shelf {
 
   /** Nothing to wait for: it is ready at once, behind the others. */
   #schedule(task: StoredTask, delayMs: number): void {
-    if (delayMs <= 0 || task.cancelRequested) {
+    if (delayMs <= 0 || task.cancelRequested !== undefined) {
       this.#wait(task, 'last')
       return
     }

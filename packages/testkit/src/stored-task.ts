@@ -1,6 +1,7 @@
 // A task as the memory broker holds it, and what is told of it.
 import {
   type AttemptEnd,
+  type CancelReason,
   type Envelope,
   isFinal,
   type Progress,
@@ -8,7 +9,15 @@ import {
   type TaskRecord,
   type TaskStatus,
 } from '@bullpen/contract'
-import { HISTORY_LENGTH, type NewTask, statusOfDelayed, statusOfEnded, storedEnvelope } from '@bullpen/engine'
+import {
+  type Coverable,
+  HISTORY_LENGTH,
+  type NewTask,
+  statusOfDelayed,
+  statusOfEnded,
+  storedEnvelope,
+  tagsOf,
+} from '@bullpen/engine'
 
 /** Where a task is. A dead, a cancelled and an expired one share a place: their last end tells them apart. */
 export type Place = 'waiting' | 'active' | 'delayed' | 'completed' | 'failed'
@@ -16,7 +25,7 @@ export type Place = 'waiting' | 'active' | 'delayed' | 'completed' | 'failed'
 /** Who has taken a task: one for each time that it is taken. */
 export interface Owner {
   lockLost(): void
-  cancel(): void
+  cancel(reason: CancelReason): void
 }
 
 export interface StoredTask {
@@ -44,7 +53,9 @@ export interface StoredTask {
   /** The results of its finished steps, as JSON. */
   readonly steps: Map<string, string>
   /** It ends as soon as nobody runs it any more. */
-  cancelRequested: boolean
+  cancelRequested: CancelReason | undefined
+  /** The cancel by filter that has asked for it. */
+  cancelledBy: string | undefined
 }
 
 export function storedTask(task: NewTask): StoredTask {
@@ -70,8 +81,14 @@ export function storedTask(task: NewTask): StoredTask {
     output: undefined,
     history: [],
     steps: new Map(),
-    cancelRequested: false,
+    cancelRequested: undefined,
+    cancelledBy: undefined,
   }
+}
+
+/** What a cancel rule looks at. */
+export function aboutOf({ task, envelope, enqueuedAt }: StoredTask): Coverable {
+  return { task, tags: tagsOf(envelope), enqueuedAt }
 }
 
 export function recordEnd(task: StoredTask, end: AttemptEnd): void {
@@ -108,6 +125,7 @@ export function recordOf(task: StoredTask): TaskRecord {
     maxAttempts,
     input: envelope.input,
     meta: envelope.meta ?? {},
+    tags: envelope.tags ?? [],
     correlationId: envelope.correlationId,
     enqueuedAt,
     dueAt,

@@ -1,12 +1,44 @@
-// bullpen cancel: cancels tasks, one after the other.
+// bullpen cancel: cancels tasks, one after the other, or all that a filter fits.
 import { type Cancelled, formatDuration, LONGEST_WAIT_S } from '@bullpen/contract'
+import { commandOf } from '../commands.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
-import { durationIn } from '../option-values.ts'
-import { cancelledLine } from '../task-text.ts'
+import { durationIn, presentIn } from '../option-values.ts'
+import { cancellationLine, cancelledLine } from '../task-text.ts'
+import { UsageError } from '../usage-error.ts'
 import type { Desk } from './desk.ts'
 
+export async function cancel(desk: Desk): Promise<ExitCode> {
+  const { positionals, values } = desk
+  const given = FILTER.filter((name) => values[name] !== undefined).map((name) => `--${name}`)
+  if (positionals.length > 0 && given.length > 0) {
+    throw new UsageError(`cancel takes IDs or ${given.join(', ')}, not both`)
+  }
+  if (given.length > 0) return await cancelWhere(desk)
+  if (positionals.length === 0) throw new UsageError(`cancel needs ${commandOf('cancel').usage}`)
+  return await cancelEach(desk)
+}
+
+const FILTER = ['queue', 'task', 'tag', 'older-than'] as const
+
+async function cancelWhere({ values, client: connect, out }: Desk): Promise<ExitCode> {
+  const { task, tag: tags = [], wait } = values
+  const queue = presentIn('--queue QUEUE', values.queue)
+  const olderThan = durationIn('--older-than', values['older-than'])
+  const [tag] = tags
+  if (tags.length > 1) throw new UsageError('cancel takes one --tag')
+  if (wait !== undefined) throw new UsageError('--wait is for IDs')
+  const cancellation = await connect().cancelWhere({
+    queue,
+    ...(task !== undefined && { task }),
+    ...(tag !== undefined && { tag }),
+    ...(olderThan !== undefined && { olderThan }),
+  })
+  await out.answer(cancellation, () => [cancellationLine(cancellation)])
+  return EXIT.done
+}
+
 /** Goes on when the API refuses one of them. The exit code is the highest of all. */
-export async function cancel({ positionals, values, client: connect, out, tell }: Desk): Promise<ExitCode> {
+async function cancelEach({ positionals, values, client: connect, out, tell }: Desk): Promise<ExitCode> {
   const wait = durationIn('--wait', values.wait, formatDuration(LONGEST_WAIT_S * 1_000))
   const client = connect()
   let worst: ExitCode = EXIT.done

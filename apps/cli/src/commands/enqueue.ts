@@ -11,6 +11,7 @@ export async function enqueue({ positionals, values, stdin, client: connect, out
   const wait = durationIn('--wait', values.wait, LONGEST_WAIT)
   const options = given({
     meta: metaIn(values.meta),
+    tags: values.tag,
     delay: durationIn('--delay', values.delay),
     timeout: limitIn('--timeout', values.timeout),
     heartbeatTimeout: limitIn('--heartbeat-timeout', values['heartbeat-timeout']),

@@ -4,6 +4,7 @@ import type { OpenBackend } from './backend.ts'
 import { cancels } from './cancels.ts'
 import { drains } from './drains.ts'
 import { faults } from './faults.ts'
+import { filteredCancels } from './filtered-cancels.ts'
 import { interruptions } from './interruptions.ts'
 import { listings } from './listings.ts'
 import { pools } from './pools.ts'
@@ -15,6 +16,7 @@ export function brokerConformance(name: string, open: OpenBackend): void {
   describe(`${name}: a task`, () => records(open))
   describe(`${name}: by the end of its attempt`, () => verdicts(open))
   describe(`${name}: a cancelled task`, () => cancels(open))
+  describe(`${name}: a cancel by filter`, () => filteredCancels(open))
   describe(`${name}: an interruption`, () => interruptions(open))
   describe(`${name}: a step`, () => steps(open))
   describe(`${name}: a listing`, () => listings(open))

@@ -23,6 +23,7 @@ export function records(open: OpenBackend): void {
       attempts: 0,
       maxAttempts: 3,
       input: { n: 5 },
+      tags: [],
       meta: { tenant: 'a' },
       correlationId: 'c-1',
       enqueuedAt: 1_700_000_000_000,
