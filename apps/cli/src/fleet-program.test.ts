@@ -70,14 +70,14 @@ describe('a command', () => {
     ],
     [['stop', 'worker-8/cpu/3'], { action: 'stop', process: P2, queue: 'cpu', worker: 3, how: 'wait' }],
     [['stop', `${P1}/cpu/10`, '--hard'], { action: 'stop', process: P1, queue: 'cpu', worker: 10, how: 'hard' }],
-    [['resize', '--queue', 'cpu', '--concurrency', '8'], { action: 'resize', queue: 'cpu', concurrency: 8 }],
     [
       ['limit', '--queue', 'cpu', '--concurrency', 'none', '--rate', '100/1s'],
       { action: 'limit', queue: 'cpu', concurrency: 'none', rate: { max: 100, per: '1s' } },
     ],
+    [['resize', '--queue', 'cpu', '--concurrency', '8'], { action: 'resize', queue: 'cpu', concurrency: 8 }],
     [['limit', '--queue', 'cpu', '--rate', 'none'], { action: 'limit', queue: 'cpu', rate: 'none' }],
   ])('%j is sent as an order', async (args, order) => {
-    await using api = await fakeApi({ [SEND]: done(), [FLEET]: ok(TWO) })
+    await using api = await fakeApi({ [SEND]: done({ answers: [{ process: P1, outcome: 'done' }] }), [FLEET]: ok(TWO) })
     expect(await run(api, args)).toMatchObject({ code: 0 })
     const { id, ...body } = lastBody(api)
     expect(body).toEqual({ ...order, by: 'ann' })
@@ -117,7 +117,9 @@ describe('a command', () => {
 
   test('for nobody says so', async () => {
     await using api = await fakeApi({ [SEND]: done() })
-    expect(await run(api, ['pause', '--queue', 'cpu'])).toMatchObject({ code: 0, err: 'no process works it now\n' })
+    const told = { err: 'no process works it now\n' }
+    expect(await run(api, ['pause', '--queue', 'cpu'])).toMatchObject({ code: 0, ...told })
+    expect(await run(api, ['resize', '--queue', 'cpu', '--concurrency', '8'])).toMatchObject({ code: 1, ...told })
   })
 
   test('that the API refuses is exit code 3', async () => {

@@ -36,7 +36,9 @@ export async function resize(desk: Desk): Promise<ExitCode> {
   const concurrency = countIn('--concurrency', presentIn('--concurrency N', values.concurrency))
   const client = desk.client()
   const target = await resolved(client, { ...targetIn(values), queue })
-  return exitCodeOf(await given(desk, client, { action: 'resize', ...target, concurrency }))
+  const command = await given(desk, client, { action: 'resize', ...target, concurrency })
+  // It sets nothing for who comes later: with nobody there, nothing is done.
+  return command.answers.length === 0 ? EXIT.otherwise : exitCodeOf(command)
 }
 
 export async function limit(desk: Desk): Promise<ExitCode> {
