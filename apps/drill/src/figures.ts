@@ -50,7 +50,7 @@ export interface Figures {
   readonly unseen: number
   /** Ended otherwise than completed. */
   readonly failed: number
-  /** Tasks whose effect ended more than once. */
+  /** Tasks whose effect ended more than once; of receipts, every repetition. */
   readonly effectsRepeated: number
   /** Deliveries of what the endpoint had taken before, while processes were told to end, and while they were killed. */
   readonly repeatedBySigterm?: number
