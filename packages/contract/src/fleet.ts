@@ -86,7 +86,7 @@ const drainSchema = z
     error: 'only soft_timeout has one',
     path: ['timeout'],
   })
-  .describe("A pool ends; so does a process whose pools it names all; a queue's fleet takes no new tasks either.")
+  .describe("A pool ends; a process too, where no queue is named; a queue's fleet takes no new tasks either.")
 const stopSchema = z
   .strictObject({
     action: z.literal('stop'),
