@@ -1,6 +1,14 @@
 // A whole API for tests, on a fake broker, with a clock that stands still and a log that can be read.
 import { randomBytes } from 'node:crypto'
-import { defineCatalogue, defineTask, type Log, makeTaskId, type Problem, type TaskEvent } from '@bullpen/contract'
+import {
+  defineCatalogue,
+  defineQueue,
+  defineTask,
+  type Log,
+  makeTaskId,
+  type Problem,
+  type TaskEvent,
+} from '@bullpen/contract'
 import type { InjectOptions } from 'fastify'
 import { onTestFinished } from 'vitest'
 import { z } from 'zod'
@@ -24,7 +32,7 @@ const square = defineTask({
 
 const welcome = defineTask({
   name: 'email.welcome',
-  queue: 'mail',
+  queue: defineQueue({ name: 'mail', onShutdown: 'cancel' }),
   input: z.object({
     to: z.email().transform((address) => address.toUpperCase()),
     lines: z.array(z.object({ text: z.string() })).default([]),

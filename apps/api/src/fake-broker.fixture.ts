@@ -91,7 +91,12 @@ export function fakeBroker(): FakeBroker {
       }),
     cancelWhere: (filter) =>
       answer(() => {
-        const rule = { ...filter, by: 'fake', id: makeTaskId(filter.queue, filter.before, new Uint8Array(10)), at: 0 }
+        const rule = {
+          ...filter,
+          by: filter.by ?? 'fake',
+          id: makeTaskId(filter.queue, filter.before, new Uint8Array(10)),
+          at: 0,
+        }
         broker.cancels.push({ rule, ended: 3, doneAt: undefined })
         return rule
       }),

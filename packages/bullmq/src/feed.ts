@@ -1,7 +1,7 @@
 // The feed: brings a pool its tasks from a BullMQ queue, and writes down what is decided about them.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
-import { DEATHS_AT_MOST, type FedPool, type Feed, type Work } from '@bullpen/engine'
+import { DEATHS_AT_MOST, type FedPool, type Feed, stopsRunning, type Work } from '@bullpen/engine'
 import { type Job, WaitingError } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { countEnded } from './cancel-rules.ts'
@@ -78,7 +78,7 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
       (covering) => {
         for (const task of pool.tasks()) {
           const rule = covering(task)
-          if (rule !== undefined) pool.cancel(task.id, rule.reason)
+          if (rule !== undefined && stopsRunning(rule)) pool.cancel(task.id, rule.reason)
         }
       },
       log,

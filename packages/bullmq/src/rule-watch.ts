@@ -1,7 +1,7 @@
 // The cancel rules as one feed knows them: asked for in time, and not trusted for longer than a canceller waits.
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
-import { type CancelRule, covers, type TakenTask, tagsOf } from '@bullpen/engine'
+import { type CancelRule, covers, stopsRunning, type TakenTask, tagsOf } from '@bullpen/engine'
 import type { Redis } from 'ioredis'
 import { ASK_EVERY_MS, NO_RULES, readRules, TRUSTED_MS } from './cancel-rules.ts'
 import type { QueueKeys } from './keys.ts'
@@ -63,7 +63,8 @@ export function watchRules(
   const askOnce = async (): Promise<void> => {
     const sentAt = performance.now()
     const answer = await redis.eval(ASK, 2, keys.cancelFeeds, keys.cancelRules, feed, FORGOTTEN_MS)
-    rules = readRules(answer)
+    // Where two cover a task, the one that stops it counts.
+    rules = readRules(answer).toSorted((one, other) => Number(stopsRunning(other)) - Number(stopsRunning(one)))
     askedAt = sentAt
     if (rules.length > 0) apply(covering)
     const fresh = rules.filter(({ id }) => !acknowledged.has(id))

@@ -4,6 +4,7 @@ import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
 import { type DefinitionsOf, defineCatalogue, type NamesOf } from './catalogue.ts'
 import { nearest } from './nearest.ts'
+import { defineQueue } from './queue.ts'
 import { defineTask } from './task-definition.ts'
 
 const task = <const Name extends `${string}.${string}`>(name: Name, queue: string) =>
@@ -30,6 +31,31 @@ describe('a catalogue', () => {
       unknown(`no task is named "image.rezise"; did you mean 'image.resize'?`),
     )
     expect(() => catalogue.get('x')).toThrow(unknown('no task is named "x"'))
+  })
+
+  test('knows what becomes of what waits when a queue shuts down', () => {
+    const mail = defineQueue({ name: 'mail', onShutdown: 'cancel' })
+    const ofQueue = (name: `${string}.${string}`, queue: string | typeof mail) =>
+      defineTask({ name, queue, input: z.object({}), output: z.object({}) })
+    const both = defineCatalogue(ofQueue('mail.send', mail), ofQueue('mail.drop', mail), resize)
+    expect(both.queues).toEqual(['mail', 'cpu'])
+    expect(['mail', 'cpu', 'unknown'].map(both.onShutdown)).toEqual(['cancel', 'keep', 'keep'])
+    expect(() => defineCatalogue(ofQueue('mail.send', mail), ofQueue('mail.drop', 'mail'))).toThrow(
+      expect.objectContaining({ code: 'invalid_definition', message: expect.stringContaining("'mail.drop'") }),
+    )
+  })
+
+  test.each([
+    [{ name: 'Mail' }, "a queue's name"],
+    [{ name: 'mail', onShutdown: 'drop' }, "it is 'keep' or 'cancel'"],
+    [{ name: 'mail', onShutDown: 'cancel' }, 'did you mean onShutdown?'],
+  ])('%j is no queue', (options, message) => {
+    expect(() => defineQueue(options as never)).toThrow(
+      expect.objectContaining({ code: 'invalid_definition', message: expect.stringContaining(message) }),
+    )
+    expect(() => defineTask({ name: 'a.b', queue: options as never, input: z.any(), output: z.any() })).toThrow(
+      expect.objectContaining({ code: 'invalid_definition', message: expect.stringContaining('queue') }),
+    )
   })
 
   test('refuses two definitions of one name, and none at all', () => {

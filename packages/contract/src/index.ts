@@ -89,6 +89,7 @@ export {
 export { contradictionIn, type LimitsMs } from './limits.ts'
 export { nearest } from './nearest.ts'
 export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, type Problem, problemSchema } from './problem.ts'
+export { defineQueue, ON_SHUTDOWN, type OnShutdown, type QueueDefinition, type QueueOptions } from './queue.ts'
 export { RateLimited, rateLimited } from './rate-limited.ts'
 export { DEFAULT_RETRY, type RetryOptions, type RetryPolicy } from './retry-policy.ts'
 export * from './states.ts'

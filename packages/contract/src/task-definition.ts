@@ -6,9 +6,9 @@ import { BullpenError } from './errors.ts'
 import type { Classifier } from './failure.ts'
 import { contradictionIn } from './limits.ts'
 import { nearest } from './nearest.ts'
+import { NAME_RULE, type OnShutdown, type QueueDefinition, queueOf } from './queue.ts'
 import { type RetryOptions, type RetryPolicy, retryPolicy } from './retry-policy.ts'
 import type { Isolation, TaskKind } from './states.ts'
-import { QUEUE_NAME } from './task-id.ts'
 
 /** A task's name: two or more lower-case words joined by dots, such as `files.digest-tree`. */
 export type TaskName = `${string}.${string}`
@@ -17,7 +17,8 @@ interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output e
   readonly name: Name
   /** Of this contract; stored with every task. Default 1. */
   readonly version?: number
-  readonly queue: string
+  /** Its name, or what {@link defineQueue} returned. */
+  readonly queue: string | QueueDefinition
   /** One line for the API reference. */
   readonly summary?: string
   /** A zod object refuses unknown fields unless it says `.loose()`; objects within it do so with `z.strictObject`. */
@@ -82,6 +83,8 @@ export interface TaskDefinition<
   readonly name: Name
   readonly version: number
   readonly queue: string
+  /** Of its queue. */
+  readonly onShutdown: OnShutdown
   readonly summary: string | undefined
   readonly kind: TaskKind
   readonly input: Input
@@ -144,7 +147,7 @@ const NAME = /^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)+$/
 export function defineTask<const Name extends TaskName, Input extends z.ZodType, Output extends z.ZodType>(
   options: TaskOptions<Name, Input, Output>,
 ): TaskDefinition<Name, Input, Output> {
-  const { name, queue, version = 1, kind = 'long' } = options
+  const { name, version = 1, kind = 'long' } = options
   const wrong = (message: string): never => {
     throw new BullpenError('invalid_definition', `task ${JSON.stringify(name)}: ${message}`)
   }
@@ -156,11 +159,7 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
   if (typeof name !== 'string' || !NAME.test(name) || name.length > 80) {
     wrong("a name is two or more lower-case words joined by dots, at most 80 characters, such as 'email.welcome'")
   }
-  if (typeof queue !== 'string' || !QUEUE_NAME.test(queue)) {
-    wrong(
-      `queue is ${JSON.stringify(queue)}; a queue's name is lower-case letters, digits, dots and underscores, at most 40`,
-    )
-  }
+  const queue = queueOf(options.queue) ?? wrong(`queue is ${JSON.stringify(options.queue)}; ${NAME_RULE}`)
   for (const side of ['input', 'output'] as const) {
     if (typeof options[side]?.safeParse !== 'function')
       wrong(`${side} is a zod schema; got ${JSON.stringify(options[side])}`)
@@ -200,7 +199,8 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
   return Object.freeze({
     name,
     version,
-    queue,
+    queue: queue.name,
+    onShutdown: queue.onShutdown,
     summary: options.summary,
     kind,
     input: refusingUnknownFields(options.input),

@@ -44,6 +44,11 @@ export function covers(rule: CancelFilter, { task, tags, enqueuedAt }: Coverable
   return rule.tag === undefined || tags.includes(rule.tag)
 }
 
+/** A queue that shuts down lets finish what runs: its drain decides on that. */
+export function stopsRunning({ reason }: CancelFilter): boolean {
+  return reason === 'cancelled'
+}
+
 /** The tags in a stored envelope, which may be anything. */
 export function tagsOf(envelope: unknown): readonly string[] {
   if (typeof envelope !== 'object' || envelope === null || !('tags' in envelope)) return NO_TAGS

@@ -9,6 +9,7 @@ export {
   type CancelRule,
   type Coverable,
   covers,
+  stopsRunning,
   tagsOf,
 } from './cancel-rule.ts'
 // Time

@@ -1,6 +1,14 @@
 // A shelf: the tasks of one queue in memory, in the order in which they run, and every move that they make.
 import type { AttemptEnd, CancelAnswer, CancelReason } from '@bullpen/contract'
-import { type CancelRule, type Clock, covers, DEATHS_AT_MOST, endWithoutStart, type Verdict } from '@bullpen/engine'
+import {
+  type CancelRule,
+  type Clock,
+  covers,
+  DEATHS_AT_MOST,
+  endWithoutStart,
+  stopsRunning,
+  type Verdict,
+} from '@bullpen/engine'
 import { aboutOf, asJson, type Owner, type Place, recordEnd, type StoredTask } from './stored-task.ts'
 
 export interface ShelfOptions {
@@ -147,7 +155,7 @@ export class Shelf {
       task.cancelledBy ??= rule.id
       if (task.place === 'active') {
         task.cancelRequested ??= rule.reason
-        task.owner?.cancel(rule.reason)
+        if (stopsRunning(rule)) task.owner?.cancel(rule.reason)
       } else this.#endCancelled(task, rule.reason, rule.by)
     }
   }

@@ -34,6 +34,34 @@ describe('a command', () => {
     expect(JSON.stringify([answer.json(), audit()])).not.toContain(KEY.slice(0, 8))
   })
 
+  test.each([
+    [{ action: 'drain', queue: 'mail' }, 1],
+    [{ action: 'drain', queue: 'mail', mode: 'soft' }, 1],
+    [{ action: 'drain', queue: 'mail', mode: 'hard' }, 1],
+    [{ action: 'drain', queue: 'mail', mode: 'light' }, 0],
+    [{ action: 'drain', queue: 'mail', process: P1 }, 0],
+    [{ action: 'drain', process: P1 }, 0],
+    [{ action: 'drain', queue: 'cpu' }, 0],
+    [{ action: 'pause', queue: 'mail' }, 0],
+  ])('%j ends what waits in the queue, where that says so: %i', async (order, times) => {
+    const { send, fleet, broker } = await commanding()
+    fleet.put({})
+    expect((await send({ ...order, by: 'ann' })).statusCode).toBe(200)
+    const rule = { queue: 'mail', before: NOW, reason: 'queue_shutdown', by: `ann ${PRINT}` }
+    expect(broker.cancels.map((each) => each.rule)).toMatchObject(Array.from({ length: times }, () => rule))
+  })
+
+  test('that ends what waits is written down, and can be given again, when Redis goes away before it has', async () => {
+    const { send, fleet, broker, audit } = await commanding()
+    fleet.put({})
+    const drain = { action: 'drain', queue: 'mail', id: 'once-1' }
+    broker.trouble = 'down'
+    expect((await send(drain)).statusCode).toBe(503)
+    broker.trouble = 'none'
+    expect((await send(drain)).statusCode).toBe(200)
+    expect([broker.cancels.length, audit().length]).toEqual([1, 2])
+  })
+
   test('has defaults, an id and an author without being told', async () => {
     const { send, fleet } = await commanding()
     fleet.put({})

@@ -1,5 +1,12 @@
 // POST /v1/commands: gives a command to the fleet, waits for the answers, and writes the audit line.
-import { type CommandView, commandRequestSchema, type commandWaitSchema, type Log } from '@bullpen/contract'
+import {
+  type Catalogue,
+  type CommandView,
+  commandRequestSchema,
+  type commandWaitSchema,
+  type Log,
+  type Order,
+} from '@bullpen/contract'
 import { type Command, type CommandRecord, outcomeOf } from '@bullpen/engine'
 import type { z } from 'zod'
 import { commandView } from '../command-view.ts'
@@ -11,7 +18,7 @@ import { untilEither } from '../wait.ts'
 const ID_BYTES = 12
 
 export function sendCommand(context: ApiContext) {
-  const { catalogue, fleet, closing, log, randomBytes } = context
+  const { catalogue, broker, fleet, closing, log, now, randomBytes } = context
   return async ({
     query,
     body,
@@ -25,6 +32,10 @@ export function sendCommand(context: ApiContext) {
     const command = { id, order, by: author(by, request.keyPrint) }
     let record = await fleet.send(command)
     try {
+      if (endsWaiting(order, catalogue)) {
+        // After the intake is closed; given again, a command whose answer was lost covers what came between.
+        await broker.cancelWhere({ queue: order.queue, before: now(), reason: 'queue_shutdown', by: command.by })
+      }
       if (outcomeOf(record.answers) === 'pending' && query.wait > 0) {
         record =
           (await untilEither(query.wait * 1_000, closing, reply.raw, (signal) => fleet.answered(id, signal))) ?? record
@@ -35,6 +46,12 @@ export function sendCommand(context: ApiContext) {
     }
     return commandView(record)
   }
+}
+
+/** A drain of a queue's whole fleet, where the queue says so. A light one works all that waits. */
+function endsWaiting(order: Order, catalogue: Catalogue): order is Order & { readonly queue: string } {
+  if (order.action !== 'drain' || order.process !== undefined || order.queue === undefined) return false
+  return order.mode !== 'light' && catalogue.onShutdown(order.queue) === 'cancel'
 }
 
 /** What the caller says can't be checked; the key has been. */

@@ -46,6 +46,29 @@ export function filteredCancels(open: OpenBackend): void {
     expect(called).toEqual([later])
   })
 
+  it('of a queue that shuts down ends what nobody runs; what runs goes on, and ends so when it is handed back', async () => {
+    const { handle, holds, open: letGo } = gate()
+    const { enqueue, start, find, settled, broker } = await openStage(open, { handle, concurrency: 2 })
+    const pool = await start()
+    const [finishes, goesBack] = [await enqueue(long, { n: 3 }), await enqueue(long, {})]
+    await holds(2)
+    const waits = await enqueue(long, {})
+    const { id } = await broker.cancelWhere(all({ reason: 'queue_shutdown' }))
+    const ended = { status: 'cancelled', history: [{ start: 0, reason: 'queue_shutdown' }] }
+    expect(await settled(waits)).toMatchObject(ended)
+    expect((await find(finishes)).status).toBe('active')
+    const worker = pool.workers().find(({ task }) => task?.id === goesBack)?.worker ?? 0
+    pool.stopWorker(worker, 'hard')
+    expect(await settled(goesBack)).toMatchObject({
+      status: 'cancelled',
+      starts: 1,
+      history: [{ reason: 'worker_stopped' }, { start: 0, reason: 'queue_shutdown' }],
+    })
+    letGo()
+    expect(await settled(finishes)).toMatchObject({ status: 'completed', output: { n: 3 } })
+    await eventually(async () => (await broker.cancelProgress(id))?.doneAt !== undefined)
+  })
+
   it('covers what all of its parts fit: name, tag and age', async () => {
     const { enqueue, start, find, settled, broker, put, made } = await openStage(open)
     const tags = ['batch:7', 'x']
@@ -94,12 +117,12 @@ export function filteredCancels(open: OpenBackend): void {
     await start('two')
     const ids = [await enqueue(long, {}), await enqueue(long, {})]
     await holds(2)
-    await broker.cancelWhere(all({ reason: 'queue_shutdown' }))
+    await broker.cancelWhere(all())
     for (const task of ids) {
       expect(await settled(task)).toMatchObject({
         status: 'cancelled',
         starts: 1,
-        history: [{ start: 1, state: 'TERMINATED_STOP_SIGNAL', reason: 'queue_shutdown' }],
+        history: [{ start: 1, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
       })
     }
   })
