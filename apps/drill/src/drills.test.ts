@@ -1,7 +1,7 @@
 // Every drill, small: nothing is lost, doubled or used up, and what was interrupted is in work again.
 import { describe, expect, it } from 'vitest'
 import { perform } from './drill.ts'
-import { DRILLS } from './drills.ts'
+import { APART, DRILLS } from './drills.ts'
 
 /** Beside other tests a machine is no measure of time: how long is for `npm run drill` to judge, and whether at all for us. */
 const isTime = (missed: string): boolean => /^\w+Ms [\d.]+, /.test(missed)
@@ -24,6 +24,7 @@ describe.each([
   )
 })
 
-it('has every drill in its list', () => {
+it('has every drill in its list, and apart what needs a Docker engine', () => {
+  expect([...APART.keys()]).toEqual(['containers'])
   expect([...DRILLS.keys()]).toEqual(['kill', 'deploy', 'long', 'cutoff', 'block', 'clocks', 'cancel', 'receipts'])
 })

@@ -1,10 +1,10 @@
 // drill NAME|all [--seed N] [--scale small|full] [--peer] [--json]: runs one drill, or all; 1 when one missed its target.
 import { parseArgs } from 'node:util'
 import { type Drill, type Order, perform } from './drill.ts'
-import { DRILLS } from './drills.ts'
+import { APART, DRILLS } from './drills.ts'
 import { asJson, asText } from './report.ts'
 
-const USAGE = `usage: drill NAME|all [--seed N] [--scale small|full] [--peer] [--json]\nNAME is one of ${[...DRILLS.keys()].join(', ')}`
+const USAGE = `usage: drill NAME|all [--seed N] [--scale small|full] [--peer] [--json]\nNAME is one of ${[...DRILLS.keys()].join(', ')}; or, with a Docker engine, ${[...APART.keys()].join(', ')}`
 
 interface Command extends Order {
   readonly drills: readonly Drill[]
@@ -25,7 +25,8 @@ function readCommand(args: readonly string[]): Command | undefined {
       },
     })
     const [name = '', ...others] = positionals
-    const drills = [...DRILLS.values()].filter((drill) => name === 'all' || name === drill.name)
+    const named = DRILLS.get(name) ?? APART.get(name)
+    const drills = name === 'all' ? [...DRILLS.values()] : named === undefined ? [] : [named]
     const { seed, scale, peer, json } = values
     if (others.length > 0 || drills.length === 0) return undefined
     if (!/^\d{1,9}$/.test(seed) || (scale !== 'small' && scale !== 'full')) return undefined

@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { receiptEndpoint } from './receipt-endpoint.ts'
 
 async function endpoint(answerMs: number, failures = 0) {
-  const opened = await receiptEndpoint(answerMs, () => failures)
+  const opened = await receiptEndpoint({ answerMs, failures: () => failures })
   onTestFinished(() => opened.close())
   const deliver = async (key: string, signal?: AbortSignal): Promise<number> => {
     const headers = { 'content-type': 'application/json', 'idempotency-key': key }

@@ -27,14 +27,21 @@ export interface ReceiptEndpoint {
   close(): Promise<void>
 }
 
+const LOOPBACK = '127.0.0.1'
 const LOOK_MS = 5
 const HOLDS_WITHIN_MS = 5_000
 
-/** Answers each request after `answerMs`; what it makes of it is decided before. `failures`: how often an order's fails first. */
-export async function receiptEndpoint(
-  answerMs: number,
-  failures: (orderId: string) => number,
-): Promise<ReceiptEndpoint> {
+export interface EndpointOptions {
+  /** What it makes of a request is decided before. */
+  readonly answerMs: number | ((orderId: string) => number)
+  /** How often an order's deliveries fail first. */
+  readonly failures: (orderId: string) => number
+  /** By which name those who deliver reach this machine; other names than its own need every address. Default: 127.0.0.1. */
+  readonly host?: string
+}
+
+export async function receiptEndpoint(options: EndpointOptions): Promise<ReceiptEndpoint> {
+  const { answerMs, failures, host = LOOPBACK } = options
   const deliveries: Delivery[] = []
   const taken = new Set<string>()
 
@@ -52,10 +59,13 @@ export async function receiptEndpoint(
     const as = judge(orderId, key)
     const delivery: Delivery = { orderId, key, by, at: Date.now(), as, cutAt: undefined, answeredAt: undefined }
     deliveries.push(delivery)
-    const timer = setTimeout(() => {
-      delivery.answeredAt = Date.now()
-      response.writeHead(as === 'failed' ? 503 : 202).end()
-    }, answerMs)
+    const timer = setTimeout(
+      () => {
+        delivery.answeredAt = Date.now()
+        response.writeHead(as === 'failed' ? 503 : 202).end()
+      },
+      typeof answerMs === 'number' ? answerMs : answerMs(orderId),
+    )
     response.once('close', () => {
       clearTimeout(timer)
       if (delivery.answeredAt === undefined) delivery.cutAt = Date.now()
@@ -64,11 +74,11 @@ export async function receiptEndpoint(
   const server = createServer((request, response) => {
     answer(request, response).catch(() => response.destroy())
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => server.listen(0, host === LOOPBACK ? LOOPBACK : '0.0.0.0', resolve))
   const { port } = server.address() as AddressInfo
   const isOpen = ({ answeredAt, cutAt }: Delivery): boolean => answeredAt === undefined && cutAt === undefined
   return {
-    url: (by) => `http://127.0.0.1:${port}/receipts?by=${by}`,
+    url: (by) => `http://${host}:${port}/receipts?by=${by}`,
     async holds(by, many) {
       const deadline = performance.now() + HOLDS_WITHIN_MS
       while (performance.now() < deadline) {

@@ -3,9 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { type Client, createClient } from '@bullpen/client'
-import type { Duration, TaskView } from '@bullpen/contract'
+import { createClient } from '@bullpen/client'
+import type { TaskView } from '@bullpen/contract'
 import { receiptSend } from '@bullpen/tasks'
 import type { Drill } from './drill.ts'
 import type { Exit, Figures } from './figures.ts'
@@ -13,18 +12,16 @@ import { runPrograms } from './programs.ts'
 import { followQueue } from './queue-events.ts'
 import { randomFrom } from './random.ts'
 import { receiptEndpoint } from './receipt-endpoint.ts'
+import { sendReceipts, settled } from './receipt-load.ts'
 import { failuresOf, RECEIPT_PLANS, type ReceiptPlan } from './receipt-plans.ts'
 import { startReceiptWorkers } from './receipt-workers.ts'
-import { type Receipt, receiptFigures, type Way } from './receipts-figures.ts'
+import { type Receipt, receiptFigures } from './receipts-figures.ts'
 import { openRedis } from './stage.ts'
 
-const CANCELLED_DELAY = '3s'
 /** The worker's defaults for drain and grace, and a second. */
 const EXIT_AT_MOST_MS = 26_000
 const RECOVERY_MS = 10_000
 const RETRY_LATE_MS = 2_000
-const SETTLED_WITHIN_MS = 90_000
-const LOOKS_AT_ONCE = 25
 
 export const receipts: Drill = {
   name: 'receipts',
@@ -56,7 +53,7 @@ async function deliver(plan: ReceiptPlan, seed: number): Promise<Figures> {
   const dir = mkdtempSync(join(tmpdir(), 'bullpen-drill-receipts-'))
   const log = join(dir, 'programs.log')
   const redis = await openRedis()
-  const endpoint = await receiptEndpoint(plan.answerMs, (orderId) => failuresOf(orderId, plan))
+  const endpoint = await receiptEndpoint({ answerMs: plan.answerMs, failures: (orderId) => failuresOf(orderId, plan) })
   const key = randomBytes(16).toString('hex')
   const programs = runPrograms({ log, env: settings(redis.url, key, plan) })
   const events = followQueue(redis.url, '{bullpen.mail}:mail:events')
@@ -71,7 +68,8 @@ async function deliver(plan: ReceiptPlan, seed: number): Promise<Figures> {
     const views = new Map<string, TaskView>()
     for (const way of ['term', 'kill'] as const) {
       let restarting = true
-      const sending = sendAll(client, way, { plan, more: () => restarting })
+      const load = { ...plan, way, more: () => restarting, failures: (orderId: string) => failuresOf(orderId, plan) }
+      const sending = sendReceipts(client, load)
       exits.push(...(await workers.restart(way, plan, random).finally(() => (restarting = false))))
       const sent = await sending
       for (const view of await settled(client, sent)) views.set(view.id, view)
@@ -102,43 +100,4 @@ function settings(redisUrl: string, key: string, { concurrency }: ReceiptPlan) {
     BULLPEN_WORKER_PORT: '0',
     BULLPEN_WORKER_POOLS: `mail=${concurrency}`,
   }
-}
-
-/** At a steady rate, and before them one that is cancelled while it waits for its time. A refused one is its caller's to repeat. */
-async function sendAll(
-  client: Client,
-  way: Way,
-  { plan, more }: { readonly plan: ReceiptPlan; readonly more: () => boolean },
-): Promise<readonly Receipt[]> {
-  const send = async (orderId: string, delay?: Duration): Promise<Receipt | undefined> => {
-    const input = { orderId, to: 'ann@example.org', total: '19.90', currency: 'EUR' }
-    const options = delay === undefined ? {} : { delay }
-    const task = await client.enqueue(receiptSend, input, options).catch(() => undefined)
-    if (task === undefined) return undefined
-    const cancelled = delay !== undefined
-    if (cancelled) await client.cancel(task.id)
-    return { id: task.id, orderId, way, failures: failuresOf(orderId, plan), cancelled }
-  }
-  const sent = [send(`${way}-cancelled`, CANCELLED_DELAY)]
-  const began = performance.now()
-  for (let n = 0; n < plan.receipts || more(); n++) {
-    await sleep(Math.max(0, began + (n / plan.ratePerSecond) * 1_000 - performance.now()))
-    sent.push(send(`${way}-${n}`))
-  }
-  return (await Promise.all(sent)).filter((receipt) => receipt !== undefined)
-}
-
-/** As the API shows them when they have ended; those that do not end in time, as they stand then. */
-async function settled(client: Client, sent: readonly Receipt[]): Promise<readonly TaskView[]> {
-  const signal = AbortSignal.timeout(SETTLED_WITHIN_MS)
-  const left = [...sent]
-  const views: TaskView[] = []
-  const look = async (): Promise<void> => {
-    for (let next = left.pop(); next !== undefined; next = left.pop()) {
-      const { id } = next
-      views.push(await client.settled(undefined, id, { signal }).catch(() => client.task(undefined, id)))
-    }
-  }
-  await Promise.all(Array.from({ length: LOOKS_AT_ONCE }, look))
-  return views
 }
