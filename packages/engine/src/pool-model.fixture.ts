@@ -310,9 +310,10 @@ export class PoolModel {
     this.#drainOn()
   }
 
-  #count({ verdict }: ExpectedEnd, longestMs: number): void {
+  #count({ verdict, reason }: ExpectedEnd, longestMs: number): void {
     this.drained.longestMs = longestMs
     if (verdict === 'handed_back') this.drained.handedBack++
+    else if (reason === 'drain' || reason === 'parent_closed') this.drained.failed++
     else if (verdict !== 'lost') this.drained.finished++
   }
 
