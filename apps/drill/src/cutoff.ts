@@ -1,7 +1,7 @@
 // Drill `cutoff`: a worker process can't reach Redis for longer than its locks last, while the others can.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { faultProxy } from '@bullpen/testkit'
 import type { Drill } from './drill.ts'
-import { faultProxy } from './fault-proxy.ts'
 import { cutShort, type Figures, figuresOf, signalsAfter } from './figures.ts'
 import type { Side } from './fleet.ts'
 import { enqueueSteadily, type Load } from './load.ts'

@@ -73,7 +73,7 @@ export async function rig({
     redisUrl,
     drain,
     /** Another pool on the queue, as another process would have. */
-    async startPool(): Promise<Pool> {
+    async startPool(through = redisUrl): Promise<Pool> {
       const pool = makePool({
         queue: 'rig',
         concurrency,
@@ -85,7 +85,7 @@ export async function rig({
             {
               queue: 'rig',
               namespace,
-              redisUrl,
+              redisUrl: through,
               concurrency,
               keepCompletedMs: 60_000,
               log: silent,

@@ -4,6 +4,8 @@
 export { eventually } from './eventually.ts'
 // Time
 export { type FakeClock, fakeClock } from './fake-clock.ts'
+// Faults
+export { type FaultProxy, faultProxy } from './fault-proxy.ts'
 // Several tasks, in memory
 export { type MemoryBroker, type MemoryBrokerOptions, type MemoryFeedOptions, memoryBroker } from './memory-broker.ts'
 // One task

@@ -1,7 +1,7 @@
 // The fault proxy: forwards, holds back while it is cut, and loses nothing of what it held back.
 import { type AddressInfo, connect, createServer } from 'node:net'
-import { eventually } from '@bullpen/testkit'
 import { expect, it, onTestFinished } from 'vitest'
+import { eventually } from './eventually.ts'
 import { faultProxy } from './fault-proxy.ts'
 
 async function echoThroughProxy() {

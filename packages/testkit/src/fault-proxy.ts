@@ -11,6 +11,7 @@ export interface FaultProxy {
   close(): Promise<void>
 }
 
+/** Listens on a free port of 127.0.0.1. `targetUrl`: of a Redis without TLS. */
 export async function faultProxy(targetUrl: string): Promise<FaultProxy> {
   const { hostname, port } = new URL(targetUrl)
   const sockets = new Set<Socket>()
