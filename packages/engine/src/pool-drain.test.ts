@@ -189,6 +189,16 @@ describe('the report of a drain', () => {
     })
   })
 
+  it('counts apart what the drain failed, as its definition says', async () => {
+    const { pool, give, clock } = await atWork({ concurrency: 3 })
+    const [failed] = [give('rig.fragile', ENDLESS), give('rig.long', ENDLESS)]
+    await clock.advance(0)
+    const drained = pool.drain(hard)
+    await clock.advance(GRACE_MS)
+    expect(await drained).toMatchObject({ finished: 0, handedBack: 2, failed: 1, abandoned: [] })
+    expect(failed?.conclusion).toMatchObject({ end: { reason: 'drain' }, verdict: { kind: 'dead' } })
+  })
+
   it('has the longest of what ended where nothing was cut off, and none of what ended before', async () => {
     const { pool, give, calls, clock, given } = await atWork({ concurrency: 3 })
     give('rig.long', ENDLESS)
