@@ -34,8 +34,8 @@ async function enqueueAll(
   tasks: readonly (readonly [typeof short | typeof long, Partial<NewTask>?])[],
 ) {
   const ids: TaskId[] = []
-  for (let at = 0; at < tasks.length; at += 500) {
-    ids.push(...(await Promise.all(tasks.slice(at, at + 500).map(([task, given]) => enqueue(task, given)))))
+  for (let at = 0; at < tasks.length; at += 100) {
+    ids.push(...(await Promise.all(tasks.slice(at, at + 100).map(([task, given]) => enqueue(task, given)))))
   }
   return ids
 }
