@@ -4,7 +4,7 @@ import type { z } from 'zod'
 import { apart, work } from './catalogue.ts'
 import type { Drill } from './drill.ts'
 import type { Effect } from './effects.ts'
-import { cutShort, type Figures, figuresOf, signalsAfter } from './figures.ts'
+import { cutShort, type Figures, figuresOf, restartsIn, signalsAfter } from './figures.ts'
 import { enqueueOne, enqueueSteadily } from './load.ts'
 import type { Scale } from './report.ts'
 import { onStage, type Stage } from './stage.ts'
@@ -129,7 +129,7 @@ async function holdLoops({ bystanders, shorter, longer, ratePerSecond }: Plan, s
       exits: [],
       signals: signalsAfter(effects, lasting.name, overAt, SIGNALLED_MS),
     }),
-    restartedOthers: effects.filter(({ what, id, start }) => what === 'start' && start > 1 && !lostIds.has(id)).length,
+    restartedOthers: restartsIn(effects.filter(({ id }) => !lostIds.has(id))),
     resultsKept: lost.filter(({ id }) => (ends.get(id)?.output as Output | undefined)?.start === 1).length,
     blockersUnnamed: [inBrief, inLasting].filter(({ id }) => !named.has(id)).length,
   }

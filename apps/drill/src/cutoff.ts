@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { faultProxy } from '@bullpen/testkit'
 import type { Drill } from './drill.ts'
-import { cutShort, type Figures, figuresOf, signalsAfter } from './figures.ts'
+import { cutShort, type Figures, figuresOf, restartsIn, runningWithin, signalsAfter } from './figures.ts'
 import type { Side } from './fleet.ts'
 import { enqueueSteadily, type Load } from './load.ts'
 import { momentsIn, randomFrom } from './random.ts'
@@ -29,13 +29,14 @@ export const cutoff: Drill = {
     // What ran there at each cut, and what was on its way there then.
     const most = PLANS[scale].cuts * 2 * PLANS[scale].concurrency
     return {
-      text: `0 lost, 0 completed twice, 0 attempts used up, restarts <= cuts x 2 x concurrency (${most}), recovery p99 <= 10 s, attempts signalled <= 5 s after the cut`,
+      text: `0 lost, 0 completed twice, 0 attempts used up, restarts <= cuts x 2 x concurrency (${most}), recovery p99 <= 10 s, attempts signalled <= 5 s after the cut, and nothing else restarted`,
       atMost: {
         restarted: most,
         effectsRepeated: most,
         attemptsUsed: 0,
         recoveryP99Ms: RECOVERY_MS,
         signalSlowestMs: LOCK_MS,
+        restartedOthers: 0,
       },
     }
   },
@@ -76,7 +77,11 @@ async function cutOff(plan: (typeof PLANS)[Scale], seed: number, side: Side): Pr
         ),
       )
       const signals = moments.flatMap((at) => signalsAfter(effects, victim.name, at, LOCK_MS))
-      return figuresOf({ accepted, effects, ...rest, interruptions, exits: [], signals })
+      const cut = new Set(moments.flatMap((at) => [...runningWithin(effects, victim.name, at, at + cutMs)]))
+      return {
+        ...figuresOf({ accepted, effects, ...rest, interruptions, exits: [], signals }),
+        restartedOthers: restartsIn(effects.filter(({ id }) => !cut.has(id))),
+      }
     } finally {
       await proxy.close()
     }

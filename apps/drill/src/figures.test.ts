@@ -1,7 +1,18 @@
 // What a ledger says: each figure from a ledger that was written by hand.
 import { describe, expect, it } from 'vitest'
 import type { Effect } from './effects.ts'
-import { cutShort, type End, figuresOf, handedBack, type Ledger, p99, rank, signalsAfter } from './figures.ts'
+import {
+  cutShort,
+  type End,
+  figuresOf,
+  handedBack,
+  type Ledger,
+  p99,
+  rank,
+  restartsIn,
+  runningWithin,
+  signalsAfter,
+} from './figures.ts'
 
 const completed: End = { status: 'completed', attempts: 1 }
 const started = (id: string, start: number, process: string, at: number): Effect => ({
@@ -99,6 +110,23 @@ describe('figures', () => {
   })
 })
 
+it('counts no restart for a task whose first start in the ledger is its second for the system', () => {
+  expect(restartsIn([started('a', 2, 'w2', 500), ended('a', 2, 'w2', 750)])).toBe(0)
+  expect(restartsIn([started('a', 1, 'w1', 0), started('a', 2, 'w2', 500)])).toBe(1)
+})
+
+it('finds what a process ran within a span: begun before or in it, and not ended before', () => {
+  const effects = [
+    started('a', 1, 'w1', 0),
+    started('b', 1, 'w1', 0),
+    ended('b', 1, 'w1', 90),
+    started('c', 1, 'w1', 150),
+    started('d', 1, 'w2', 150),
+    started('e', 1, 'w1', 250),
+  ]
+  expect([...runningWithin(effects, 'w1', 100, 200)]).toEqual(['a', 'c'])
+})
+
 describe('what a death cuts short', () => {
   it('are the starts of that process that it did not end', () => {
     const effects = [
@@ -108,6 +136,11 @@ describe('what a death cuts short', () => {
       started('c', 1, 'w2', 300),
     ]
     expect(cutShort(effects, 'w1', 400)).toEqual([{ id: 'b', process: 'w1', at: 400 }])
+  })
+
+  it('are not those that were told to end before, which leave no end behind', () => {
+    const told: Effect = { what: 'signal', id: 'a', start: 1, process: 'w1', at: 300 }
+    expect(cutShort([started('a', 1, 'w1', 0), told], 'w1', 400)).toEqual([])
   })
 })
 

@@ -100,7 +100,7 @@ export function figuresOf(ledger: Ledger): Figures {
     unseen: completed.filter((id) => !completions.has(id)).length,
     failed: count(ends.values(), ({ status }) => status !== 'completed'),
     effectsRepeated: count(timesEnded.values(), (times) => times > 1),
-    restarted: starts.length - countBy(starts).size,
+    restarted: restartsIn(starts),
     attemptsUsed: [...ends.values()].reduce((sum, { attempts }) => sum + Math.max(0, attempts - 1), 0),
     interrupted: interruptions.length,
     recoveryP99Ms: p99(recoveries(interruptions, starts)),
@@ -110,7 +110,13 @@ export function figuresOf(ledger: Ledger): Figures {
   }
 }
 
-/** The starts of a process that it did not end: with its death at `at` they were cut short. */
+/** Starts beyond each task's first that was written down: one that was taken and never begun is none. */
+export function restartsIn(effects: readonly Effect[]): number {
+  const starts = effects.filter(({ what }) => what === 'start')
+  return starts.length - countBy(starts).size
+}
+
+/** The starts of a process that it neither ended nor told to end: with its death at `at` they were cut short. */
 export function cutShort(effects: readonly Effect[], process: string, at: number): readonly Interruption[] {
   return openStarts(effects, process).map(({ id }) => ({ id, process, at }))
 }
@@ -135,13 +141,28 @@ export function signalsAfter(
   })
 }
 
+/** The tasks that a process ran at any moment of this span. */
+export function runningWithin(
+  effects: readonly Effect[],
+  process: string,
+  from: number,
+  to: number,
+): ReadonlySet<string> {
+  const open = openStarts(
+    effects.filter(({ at }) => at < from),
+    process,
+  )
+  const within = effects.filter((each) => each.process === process && each.at >= from && each.at <= to)
+  return new Set([...open, ...within].map(({ id }) => id))
+}
+
 function openStarts(effects: readonly Effect[], process: string): readonly Effect[] {
   const open = new Map<string, Effect>()
   for (const effect of effects) {
     if (effect.process !== process) continue
     const key = `${effect.id} ${effect.start}`
     if (effect.what === 'start') open.set(key, effect)
-    if (effect.what === 'end') open.delete(key)
+    else open.delete(key)
   }
   return [...open.values()]
 }

@@ -95,6 +95,8 @@ export function startRenewal(redis: Redis, charge: Charge, now: () => number = m
     if (msBetween(answeredAt, now()) > charge.lockMs) {
       answeredAt = now()
       redis.disconnect(true)
+      // What was under way is neither answered nor refused any more: ioredis forgets it when it is connected again.
+      busy = false
     }
     if (busy) return
     busy = true
