@@ -5,11 +5,6 @@ export { type AttemptEnd, attemptEndSchema } from './attempt-end.ts'
 // Defining tasks
 export type { Memory } from './bytes.ts'
 export { type Catalogue, type DefinitionsOf, defineCatalogue, type NamesOf } from './catalogue.ts'
-export { type Duration, formatDuration, type Limit, limitMs, milliseconds } from './duration.ts'
-export { ENVELOPE_VERSION, type Envelope, envelopeSchema, type StoredSuccess, successSchema } from './envelope.ts'
-export { BullpenError, ERROR_CODES, type ErrorCode, type Fault } from './errors.ts'
-export type { Consequence, TaskEvent } from './events.ts'
-export type { Classifier, Failure } from './failure.ts'
 // The fleet
 export {
   ANSWER_OUTCOMES,
@@ -30,19 +25,26 @@ export {
   commandWaitSchema,
   DRAIN_MODES,
   type DrainMode,
+  type Order,
+  STOP_WAYS,
+  type StopWay,
+} from './commands.ts'
+export { type Duration, formatDuration, type Limit, limitMs, milliseconds } from './duration.ts'
+export { ENVELOPE_VERSION, type Envelope, envelopeSchema, type StoredSuccess, successSchema } from './envelope.ts'
+export { BullpenError, ERROR_CODES, type ErrorCode, type Fault } from './errors.ts'
+export type { Consequence, TaskEvent } from './events.ts'
+export type { Classifier, Failure } from './failure.ts'
+export {
   ENDED_POOL_STATES,
   type FleetView,
   fleetQuerySchema,
   fleetViewSchema,
-  type Order,
   type PoolPage,
   type PoolView,
   type ProcessView,
   poolPageSchema,
   poolQuerySchema,
   type QueueView,
-  STOP_WAYS,
-  type StopWay,
   type WorkerPage,
   type WorkerView,
   workerPageSchema,

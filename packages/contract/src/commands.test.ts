@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { commandRequestSchema } from './fleet.ts'
+import { commandRequestSchema } from './commands.ts'
 
 describe('a command', () => {
   it.each([
