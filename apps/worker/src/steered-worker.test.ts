@@ -28,6 +28,8 @@ async function slowFleet() {
     await fleet.close()
   })
   await eventually(() => broker.ping().then(() => true))
+  // It has a connection of its own, and rejects until that is there.
+  await eventually(() => fleet.processes().then(() => true))
   const known = () => fleet.processes().then(({ processes }) => processes)
   return {
     broker,
