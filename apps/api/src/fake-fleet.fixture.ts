@@ -74,6 +74,13 @@ export function fakeFleet(now: () => number): FakeFleet {
         const answers = to.map((process) => ({ process, outcome: 'pending' as const }))
         const record = { ...command, at: now(), answers }
         records.set(command.id, record)
+        const { order, id } = command
+        if (process === undefined && order.queue !== undefined) {
+          const set = (drain: QueueSwitches['drain']): void => fleet.switch(order.queue ?? '', { drain })
+          if (order.action === 'drain') {
+            set({ mode: order.mode, timeoutMs: undefined, since: now(), command: id })
+          } else if (order.action === 'resume') set(undefined)
+        }
         return record
       }),
     command: (id) => up(() => records.get(id)),

@@ -61,11 +61,20 @@ export function workerView(
             id: task.id,
             task: task.task,
             start: task.start,
-            ...(catalogue.has(task.task) ? { kind: catalogue.get(task.task).kind } : {}),
+            ...ofCatalogue(task.task, catalogue),
             ...optionalTime('endsBy', task.endsBy),
           },
         }),
   }
+}
+
+function ofCatalogue(
+  name: string,
+  catalogue: Catalogue,
+): Pick<NonNullable<WorkerView['task']>, 'kind' | 'onInterrupt'> {
+  if (!catalogue.has(name)) return {}
+  const { kind, onInterrupt } = catalogue.get(name)
+  return kind === 'short' ? { kind } : { kind, onInterrupt }
 }
 
 /** `live`: the processes that count. */

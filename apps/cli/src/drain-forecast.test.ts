@@ -17,11 +17,11 @@ const workers = [
 ]
 const fleet = fleetOf([processOf(P1), processOf(P2, { pools: [pool({ queue: 'files' })] })])
 
-test('a task ends in time when it is short, or when its run timeout passes before the deadline', () => {
+test('a task ends in time when its run timeout passes before the deadline; a short one is waited for', () => {
   expect(forecast(fleet, workers, { process: P1 }, SOFT_TIMEOUT)).toEqual([
     {
       ...{ process: P1, running: 4, longestMs: 90_000, deadlineMs: 20_000, graceMs: 5_000 },
-      ...{ endInTime: 2, maySignal: 2, openEnded: 0 },
+      ...{ endInTime: 1, maySignal: 2, mayFail: 0, waitedFor: 1, openEnded: 0 },
     },
   ])
 })
@@ -29,11 +29,11 @@ test('a task ends in time when it is short, or when its run timeout passes befor
 test.each([
   [
     { mode: 'soft_timeout', timeoutMs: 30_000 },
-    { deadlineMs: 30_000, endInTime: 3, maySignal: 1, openEnded: 0 },
+    { deadlineMs: 30_000, endInTime: 2, maySignal: 1, waitedFor: 1, openEnded: 0 },
   ],
   [
     { mode: 'hard', timeoutMs: undefined },
-    { deadlineMs: 0, endInTime: 1, maySignal: 3, openEnded: 0 },
+    { deadlineMs: 0, endInTime: 0, maySignal: 3, waitedFor: 1, openEnded: 0 },
   ],
   [
     { mode: 'soft', timeoutMs: undefined },
@@ -62,7 +62,7 @@ test('only live processes count, and of them what the target names', () => {
 test('it is told for each process, with what it comes to at the end', () => {
   const both = fleetOf([processOf(P1), processOf(P2)])
   expect(forecastLines(forecast(both, workers, { queue: 'cpu' }, SOFT_TIMEOUT), 'cpu', look)).toEqual([
-    `${P1}  4 run, longest 1m  2 end within 20s, 2 may be signalled, and handed back 5s later`,
+    `${P1}  4 run, longest 1m  1 end within 20s, 2 may be signalled, and handed back 5s later, 1 short, waited for 25s at most`,
     `${P2}   nothing runs`,
     'drain of cpu: 2 of 4 may be signalled and handed back',
   ])
@@ -70,7 +70,13 @@ test('it is told for each process, with what it comes to at the end', () => {
 
 test.each([
   [[], SOFT_TIMEOUT, 'nothing runs'],
-  [workers.slice(0, 2), SOFT_TIMEOUT, 'all 2 that run end by themselves'],
+  [workers.slice(1, 2), SOFT_TIMEOUT, 'all 1 that run end by themselves'],
+  [workers.slice(0, 2), SOFT_TIMEOUT, 'it signals none of 2; 1 are short, and waited for'],
+  [
+    [busy(1, 1, { onInterrupt: 'fail' }), ...workers],
+    SOFT_TIMEOUT,
+    '2 of 5 may be signalled and handed back, 1 of 5 may be signalled and dead',
+  ],
   [workers, { mode: 'soft', timeoutMs: undefined } as const, 'it waits for all 4, 1 of them without a run timeout'],
 ])('its last line is clear', (running, plan, told) => {
   expect(forecastLines(forecast(fleet, running, { process: P1 }, plan), P1, look).at(-1)).toBe(

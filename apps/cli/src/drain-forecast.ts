@@ -16,10 +16,14 @@ export interface ProcessForecast {
   /** Undefined: the drain waits as long as it takes. */
   readonly deadlineMs: number | undefined
   readonly graceMs: number
-  /** Short, or with a run timeout that passes before the deadline. */
+  /** Their run timeout passes before the deadline; without one all that ends by itself. */
   readonly endInTime: number
   /** They have the grace after it, and are handed back. */
   readonly maySignal: number
+  /** As those, but their definition lets them fail for it. */
+  readonly mayFail: number
+  /** Short: they can't be interrupted. They are waited for until the grace is over, and abandoned then. */
+  readonly waitedFor: number
   /** No deadline, and no run timeout of their own: nothing ends them. */
   readonly openEnded: number
 }
@@ -55,9 +59,10 @@ function ofProcess(
   const deadlineMs = mode === 'hard' ? 0 : mode === 'soft_timeout' ? timeoutMs : undefined
   const running = workers.filter(({ task }) => task !== undefined)
   const ends = running.map(({ task }) => {
-    if (task?.kind === 'short') return 'in time'
-    if (task?.endsBy === undefined) return deadlineMs === undefined ? 'open' : 'signal'
-    return deadlineMs === undefined || Date.parse(task.endsBy) <= now + deadlineMs ? 'in time' : 'signal'
+    if (task?.kind === 'short') return deadlineMs === undefined ? 'in time' : 'wait'
+    if (deadlineMs === undefined) return task?.endsBy === undefined ? 'open' : 'in time'
+    if (task?.endsBy !== undefined && Date.parse(task.endsBy) <= now + deadlineMs) return 'in time'
+    return task?.onInterrupt === 'fail' ? 'fail' : 'signal'
   })
   const count = (of: string): number => ends.filter((end) => end === of).length
   const ages = running.map(({ since }) => now - Date.parse(since))
@@ -69,6 +74,8 @@ function ofProcess(
     graceMs,
     endInTime: count('in time'),
     maySignal: count('signal'),
+    mayFail: count('fail'),
+    waitedFor: count('wait'),
     openEnded: count('open'),
   }
 }

@@ -21,18 +21,22 @@ export function carryOut(deed: Deed, command: string, { keeper, limitsOf, endPro
     case 'refuse':
       throw new BullpenError('wrong_state', deed.why)
     case 'pause':
-      return each(deed.queues, 'paused', (queue) => poolOf(keeper, queue).pause())
+      return each(deed.queues, 'paused', (queue) => {
+        poolOf(keeper, queue).pause()
+        return queue
+      })
     case 'resume':
       return each(deed.queues, 'resumed', (queue) => {
-        const wasDrained = keeper.causeOf(queue) !== undefined
-        if (!wasDrained) return poolOf(keeper, queue).resume()
-        if (fleetDrains(queue)) throw new BullpenError('wrong_state', `the whole fleet of queue '${queue}' drains`)
-        keeper.revive(queue)
+        if (keeper.causeOf(queue) !== undefined && fleetDrains(queue)) {
+          throw new BullpenError('wrong_state', `the whole fleet of queue '${queue}' drains`)
+        }
+        return keeper.resume(queue) === 'later' ? `${queue}, when what it runs has ended` : queue
       })
     case 'drain':
-      return each(deed.queues, 'draining', (queue) =>
-        keeper.drain(queue, limitsOf(deed.mode, deed.timeoutMs), { by: 'command', command }),
-      )
+      return each(deed.queues, 'draining', (queue) => {
+        keeper.drain(queue, limitsOf(deed.mode, deed.timeoutMs), { by: 'command', command })
+        return queue
+      })
     case 'end':
       endProcess(deed.mode, deed.timeoutMs)
       return 'the process ends'
@@ -50,17 +54,16 @@ function poolOf(keeper: PoolKeeper, queue: string): Pool {
   return pool
 }
 
-/** Of a process with many pools, those that can; it is refused when none can. */
-function each(queues: readonly string[], done: string, act: (queue: string) => void): string {
+/** Of a process with many pools, those that can; it is refused when none can. `act` returns which, for people. */
+function each(queues: readonly string[], done: string, act: (queue: string) => string): string {
   const refusals: BullpenError[] = []
-  const obeyed = queues.filter((queue) => {
+  const obeyed = queues.flatMap((queue) => {
     try {
-      act(queue)
-      return true
+      return [act(queue)]
     } catch (error) {
       if (!(error instanceof BullpenError)) throw error
       refusals.push(error)
-      return false
+      return []
     }
   })
   const [refusal] = refusals

@@ -29,11 +29,12 @@ export interface PoolKeeper {
   /** A pool that has not been started is not started; any other is drained. Twice is one drain, as the harsher says. */
   drain(queue: string, limits: DrainLimits, cause: DrainCause): void
   /**
-   * Ends a drain by command: a pool starts once, so that one which ends, or has ended, is followed by another.
+   * Ends a pause, and a drain by command: a pool starts once, so that one which has ended is followed by another; `later`: one
+   * that ends yet, too, when it has. Twice is once.
    *
    * @throws BullpenError `wrong_state` when the process ends.
    */
-  revive(queue: string): void
+  resume(queue: string): 'now' | 'later'
   /** Holds for the pools that follow, too. @throws BullpenError as {@link Pool.resize}. */
   resize(queue: string, concurrency: number): void
   /** All pools end with the process. Of those that have ended by command already nothing is reported again. */
@@ -110,18 +111,27 @@ export function keepPools({ sizes, make, watch, log }: PoolKeeperOptions): PoolK
       const kept = keptOf(queue)
       kept.cause = cause
       if (kept.phase === 'new' || kept.phase === 'drained') return
+      if (ending !== undefined) {
+        void kept.pool.drain(limits)
+        return
+      }
       const report = kept.pool.drain(limits)
       if (kept.phase === 'draining') return
       kept.phase = 'draining'
       void report.then((done) => drained(kept, done))
     },
-    revive(queue) {
+    resume(queue) {
       const kept = keptOf(queue)
       if (ending !== undefined) throw new BullpenError('wrong_state', 'the process ends')
-      if (kept.cause === undefined) return
+      if (kept.cause === undefined && kept.phase !== 'draining') {
+        kept.pool.resume()
+        return 'now'
+      }
       kept.cause = undefined
+      if (kept.phase === 'draining') return 'later'
       if (kept.phase === 'drained') renew(kept)
       if (kept.phase === 'new' && started) startAgain(kept)
+      return 'now'
     },
     resize(queue, concurrency) {
       const kept = keptOf(queue)

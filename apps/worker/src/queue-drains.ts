@@ -9,6 +9,8 @@ export interface QueueDrainsOptions {
   readonly clock: Clock
   readonly keeper: PoolKeeper
   readonly limitsOf: (mode: DrainMode, timeoutMs: number | undefined) => DrainLimits
+  /** Whether the whole process drains: then nothing revives a pool, and a harsher drain of its queue still counts. */
+  readonly ending: () => boolean
 }
 
 export interface QueueDrains {
@@ -21,7 +23,7 @@ export interface QueueDrains {
   close(): void
 }
 
-export function followDrains({ fleet, clock, keeper, limitsOf }: QueueDrainsOptions): QueueDrains {
+export function followDrains({ fleet, clock, keeper, limitsOf, ending }: QueueDrainsOptions): QueueDrains {
   const drains = new Map<string, QueueSwitches['drain']>()
   const emptying = new Map<string, { readonly command: string; readonly stop: () => void }>()
 
@@ -34,14 +36,14 @@ export function followDrains({ fleet, clock, keeper, limitsOf }: QueueDrainsOpti
     const cause = keeper.causeOf(queue)
     if (drain?.mode !== 'light') stopEmptying(queue)
     if (drain === undefined) {
-      if (cause?.by === 'switch') keeper.revive(queue)
+      if (cause?.by === 'switch' && !ending()) keeper.resume(queue)
       return
     }
     const { mode, timeoutMs, command } = drain
     if (cause?.command === command) return
     const end = (): void => keeper.drain(queue, limitsOf(mode, timeoutMs), { by: 'switch', command })
     if (mode !== 'light') end()
-    else if (cause === undefined && emptying.get(queue)?.command !== command) {
+    else if (!ending() && cause === undefined && emptying.get(queue)?.command !== command) {
       stopEmptying(queue)
       emptying.set(queue, { command, stop: awaitEmpty(fleet, queue, clock, end) })
     }

@@ -201,8 +201,10 @@ describe('a command', () => {
     })
     expect(told()[0]).toEqual({ queue: 'one', state: 'SHUTTING_DOWN', paused: false, notReady: 'drained by command' })
     expect(keeper.notReady()).toBeUndefined()
-    // It ends first: a pool is one on its queue.
-    expect(await send(of({ action: 'resume', process: ME, queue: 'one' }))).toMatchObject({ outcome: 'done' })
+    // It ends first: a pool is one on its queue. Asked twice is asked once.
+    const later = { outcome: 'done', detail: 'resumed: one, when what it runs has ended' }
+    expect(await send(of({ action: 'resume', process: ME, queue: 'one' }))).toMatchObject(later)
+    expect(await send(of({ action: 'resume', process: ME, queue: 'one' }))).toMatchObject(later)
     expect([stateOf('one'), keeper.pool('one')]).toEqual(['SHUTTING_DOWN', first])
     running[0]?.finish()
     await clock.advance(0)
@@ -276,6 +278,23 @@ describe('a command', () => {
 })
 
 describe('a queue whose whole fleet drains', () => {
+  it('makes a drain of the whole process harsher, and never gentler; nothing revives its pools', async () => {
+    const { switchDrain, keeper, broker, running, clock, ends, stateOf } = await begun()
+    await broker.add(one, {})
+    await clock.advance(0)
+    ends.push('soft')
+    const ended = keeper.end(drainLimits('soft', times))
+    await switchDrain('one', { mode: 'light', timeoutMs: undefined, command: 'c-light' })
+    await clock.advance(10_000)
+    expect([stateOf('one'), running.length]).toEqual(['SHUTTING_DOWN', 1])
+    await switchDrain('one', { mode: 'hard', timeoutMs: undefined, command: 'c-hard' })
+    await clock.advance(1_000)
+    expect(await ended).toMatchObject([{ queue: 'one', handedBack: 1 }, { queue: 'two' }])
+    await switchDrain('one', undefined)
+    await clock.advance(1_000)
+    expect(stateOf('one')).toBe('SHUTDOWN')
+  })
+
   it.each(['soft', 'soft_timeout', 'hard'] as const)('by %s has its pool drained until that is over', async (mode) => {
     const { switchDrain, stateOf, told, clock, send, lines } = await begun()
     await switchDrain('one', { mode, timeoutMs: undefined, command: 'd1' })

@@ -57,7 +57,7 @@ export function openSteward(options: StewardOptions): Steward {
     pools: keeper.status(),
   })
 
-  const drains = followDrains({ fleet, clock, keeper, limitsOf })
+  const drains = followDrains({ fleet, clock, keeper, limitsOf, ending })
   const ledger = openLedger({
     process,
     log,
@@ -73,7 +73,7 @@ export function openSteward(options: StewardOptions): Steward {
     const isNews = commands.some(({ id }) => !ledger.has(id))
     // One that is told again was answered, and the answer did not arrive.
     const answers = commands.map((command) => ({ command: command.id, answer: ledger.answer(command) }))
-    if (!ending()) drains.follow()
+    drains.follow()
     // Whoever has heard the answer, and looks at the fleet, finds it so.
     if (isNews) await fleet.beat(status()).catch(() => {})
     await Promise.allSettled(answers.map(({ command, answer }) => fleet.answer(command, answer)))

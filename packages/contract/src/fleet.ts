@@ -29,6 +29,7 @@ export const workerViewSchema = z
         task: z.string(),
         start: z.int(),
         kind: z.enum(['short', 'long']).optional().describe('Absent where the task is not of this catalogue.'),
+        onInterrupt: z.enum(['hand_back', 'fail']).optional().describe('What a drain that interrupts it makes of it.'),
         endsBy: time.optional().describe('When its run timeout passes; absent where it has none.'),
       })
       .optional(),

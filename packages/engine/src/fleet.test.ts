@@ -48,6 +48,11 @@ describe('a command', () => {
     ],
     ['a worker: its process', { action: 'stop', queue: 'cpu', process: 'a', worker: 1, how: 'hard' }, ['a']],
     ['a queue that nobody works: nobody', { action: 'pause', queue: 'mail' }, []],
+    [
+      'how many each pool of a queue runs: silent processes too, which may come back',
+      { action: 'resize', queue: 'cpu', concurrency: 3 },
+      ['a', 'b', 'silent'],
+    ],
     ['a silent process: nobody', { action: 'pause', process: 'silent' }, []],
     ['what a whole fleet may do: nobody, since Redis itself obeys it', { action: 'limit', queue: 'cpu' }, []],
   ])('is given to the processes that it concerns; of %s', (_, order, expected) => {

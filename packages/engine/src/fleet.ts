@@ -128,13 +128,16 @@ export function isAlive({ seenAt }: RegisteredProcess, now: number): boolean {
   return now - seenAt <= SILENT_AFTER_MS
 }
 
-/** Those that a command is for: the one that it names, or every live one with a pool on its queue. */
+/**
+ * Those that a command is for: the one that it names, or every live one with a pool on its queue. A silent one may come back:
+ * what no switch of the queue will tell it then, it is told by the command.
+ */
 export function recipients(order: Order, processes: readonly RegisteredProcess[], now: number): readonly string[] {
   // What a queue's whole fleet may do is the queue's own: nobody needs to be told.
   if (order.action === 'limit') return []
   const { queue, process } = order
   return processes
-    .filter((each) => isAlive(each, now))
+    .filter((each) => isAlive(each, now) || (order.action === 'resize' && process === undefined))
     .filter((each) => process === undefined || each.process === process)
     .filter((each) => process !== undefined || each.pools.some((pool) => pool.queue === queue))
     .map((each) => each.process)

@@ -51,6 +51,16 @@ describe('a command', () => {
     expect(broker.cancels.map((each) => each.rule)).toMatchObject(Array.from({ length: times }, () => rule))
   })
 
+  test('that ended what waits ends nothing when it is given again after the queue was resumed', async () => {
+    const { send, fleet, broker } = await commanding()
+    fleet.put({})
+    const drain = { action: 'drain', queue: 'mail', id: 'once-1' }
+    await send(drain)
+    await send({ action: 'resume', queue: 'mail' })
+    expect((await send(drain)).statusCode).toBe(200)
+    expect(broker.cancels).toHaveLength(1)
+  })
+
   test('that ends what waits is written down, and can be given again, when Redis goes away before it has', async () => {
     const { send, fleet, broker, audit } = await commanding()
     fleet.put({})

@@ -92,7 +92,10 @@ describe('the fleet', () => {
     expect(listed.workers).toEqual([
       {
         ...{ process: P1, queue: 'cpu', worker: 1, state: 'WORKING', since: at(NOW - 1_000) },
-        task: { id: anId, task: 'email.welcome', start: 1, kind: 'long', endsBy: at(NOW + 10_000) },
+        task: {
+          ...{ id: anId, task: 'email.welcome', start: 1, kind: 'long', onInterrupt: 'hand_back' },
+          endsBy: at(NOW + 10_000),
+        },
       },
     ])
   })

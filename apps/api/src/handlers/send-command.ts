@@ -18,7 +18,7 @@ import { untilEither } from '../wait.ts'
 const ID_BYTES = 12
 
 export function sendCommand(context: ApiContext) {
-  const { catalogue, broker, fleet, closing, log, now, randomBytes } = context
+  const { catalogue, broker, fleet, closing, log, randomBytes } = context
   return async ({
     query,
     body,
@@ -33,8 +33,10 @@ export function sendCommand(context: ApiContext) {
     let record = await fleet.send(command)
     try {
       if (endsWaiting(order, catalogue)) {
-        // After the intake is closed; given again, a command whose answer was lost covers what came between.
-        await broker.cancelWhere({ queue: order.queue, before: now(), reason: 'queue_shutdown', by: command.by })
+        // Given again, it covers the same tasks, and none once the queue has been resumed.
+        const { drain } = await fleet.switches(order.queue)
+        const wanted = { queue: order.queue, before: record.at, reason: 'queue_shutdown', by: command.by } as const
+        if (drain?.command === id) await broker.cancelWhere(wanted)
       }
       if (outcomeOf(record.answers) === 'pending' && query.wait > 0) {
         record =

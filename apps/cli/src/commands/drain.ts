@@ -47,7 +47,7 @@ async function dryRun(
   const processes = forecast(fleet, workers, target, { mode, timeoutMs })
   const answer = { dryRun: { ...target, mode, processes } }
   await out.answer(answer, (look) => forecastLines(processes, targetText(target), look))
-  return processes.some(({ maySignal }) => maySignal > 0) ? EXIT.otherwise : EXIT.done
+  return processes.some(({ maySignal, mayFail }) => maySignal + mayFail > 0) ? EXIT.otherwise : EXIT.done
 }
 
 function processesIn({ answers }: CommandView): readonly string[] {
