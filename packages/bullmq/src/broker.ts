@@ -16,6 +16,7 @@ import { Queue } from 'bullmq'
 import type { ChainableCommander, Redis } from 'ioredis'
 import { repeatCancels, requestCancel } from './cancel.ts'
 import { readProgress, readRules, storeRule, underRules } from './cancel-rules.ts'
+import { wakeCapped } from './capped.ts'
 import { answered, blockingConnection, producerConnection } from './connection.ts'
 import { releaseHold } from './hold.ts'
 import { OPEN_INTAKE, watchIntake } from './intake.ts'
@@ -115,6 +116,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
         onExpired({ queue: name, ...expired })
       }
       await releaseHold(redis, keys)
+      await wakeCapped(redis, keys)
       await repeatCancels(redis, keys, now(), `sweep:${process.pid}`)
     }
   }

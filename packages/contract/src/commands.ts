@@ -6,7 +6,7 @@ import { listQuerySchema, waitSchema } from './http.ts'
 
 /** How a pool, a process or a queue's whole fleet ends. */
 export const DRAIN_MODES = [
-  /** What was taken is finished; of a queue's fleet, all that was accepted. No deadline. */
+  /** What was taken is finished; of a queue's fleet, all that is waiting, active or due. No deadline. */
   'light',
   /** What was started is finished, what was taken goes back. No deadline. */
   'soft',

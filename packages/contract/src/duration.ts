@@ -27,7 +27,7 @@ export function milliseconds(duration: string, setting = 'duration'): number {
   if (ms === 0) {
     throw new BullpenError(
       'invalid_duration',
-      `${setting} is '${duration}': zero means nothing here; leave it out to inherit the default, or say 'none'`,
+      `${setting} is '${duration}': zero means nothing here; the shortest is '1ms'`,
     )
   }
   if (ms > LONGEST_MS) {

@@ -114,6 +114,28 @@ describe('a cap of 3 over two pools of 10', () => {
     expect(most).toBe(3)
   })
 
+  it('gives on, with the next sweep, the place of a pool that takes nothing more', async () => {
+    const gates: PromiseWithResolvers<void>[] = []
+    const handle = async ({ input }: { input: { n: number } }) => {
+      const gate = Promise.withResolvers<void>()
+      gates.push(gate)
+      await gate.promise
+      return input
+    }
+    const { enqueue, startPool, settled, command } = await worked({ handle, concurrency: 10 })
+    await command({ action: 'limit', queue: 'rig', concurrency: 1 })
+    const first = await startPool()
+    const ids = [await enqueue(long), await enqueue(long)]
+    await eventually(() => gates.length === 1)
+    await startPool()
+    first.pause()
+    gates[0]?.resolve()
+    // BullMQ itself looks again after 5 s.
+    await eventually(() => gates.length === 2, 3_500)
+    gates[1]?.resolve()
+    for (const id of ids) expect((await settled(id))?.status).toBe('completed')
+  })
+
   it('gives its places on when a task is handed back, when its process dies, and when the cap is raised', async () => {
     const gates = new Map<number, PromiseWithResolvers<void>>()
     const handle = async ({ input, signal }: { input: { n: number }; signal: AbortSignal }) => {
