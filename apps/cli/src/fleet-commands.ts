@@ -44,7 +44,7 @@ export const FLEET_COMMANDS = {
     about: [
       ...TARGET,
       "Of a queue's whole fleet, new tasks are refused until it is resumed. The MODE says what becomes of tasks:",
-      "  light         finish what was taken; of a queue's fleet, all that was accepted",
+      "  light         finish what was taken; of a queue's fleet, all that waits or is due",
       '  soft          finish what was started',
       '  soft_timeout  the same until the timeout; then signal, and hand back what has not ended',
       '  hard          signal at once',
