@@ -22,6 +22,8 @@ export function carryOut(deed: Deed, command: string, { keeper, limitsOf, endPro
       throw new BullpenError('wrong_state', deed.why)
     case 'pause':
       return each(deed.queues, 'paused', (queue) => {
+        // It takes nothing as it is; resuming it ends both.
+        if (keeper.causeOf(queue) !== undefined) return `${queue}, which is drained`
         poolOf(keeper, queue).pause()
         return queue
       })

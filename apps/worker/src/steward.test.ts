@@ -201,6 +201,10 @@ describe('a command', () => {
     })
     expect(told()[0]).toEqual({ queue: 'one', state: 'SHUTTING_DOWN', paused: false, notReady: 'drained by command' })
     expect(keeper.notReady()).toBeUndefined()
+    expect(await send(of({ action: 'pause', process: ME, queue: 'one' }))).toMatchObject({
+      outcome: 'done',
+      detail: 'paused: one, which is drained',
+    })
     // It ends first: a pool is one on its queue. Asked twice is asked once.
     const later = { outcome: 'done', detail: 'resumed: one, when what it runs has ended' }
     expect(await send(of({ action: 'resume', process: ME, queue: 'one' }))).toMatchObject(later)

@@ -74,7 +74,7 @@ export function openSteward(options: StewardOptions): Steward {
     // One that is told again was answered, and the answer did not arrive.
     const answers = commands.map((command) => ({ command: command.id, answer: ledger.answer(command) }))
     drains.follow()
-    // Whoever has heard the answer, and looks at the fleet, finds it so.
+    // Whoever has heard the answer, and looks at the fleet, finds it so; but for a pool that is made anew, which takes a moment.
     if (isNews) await fleet.beat(status()).catch(() => {})
     await Promise.allSettled(answers.map(({ command, answer }) => fleet.answer(command, answer)))
   }

@@ -25,12 +25,13 @@ export async function untilPoolsEnded(
   const { left, busy, badly } = standing(fleet, target)
   const silent = silentOf(fleet, target, told)
   const lines = [
-    left === 0 ? `${nameOf(target)}: ended` : `${nameOf(target)}: not ended: ${pools(left)}, ${busy} tasks run`,
+    // Of a silent one nobody knows.
+    ...(left === 0 && silent.length > 0 ? [] : [stateOf(target, left, busy)]),
     ...silent.map((process) => `${plain(process)} has fallen silent`),
     ...badly.map((pool) => `${plain(pool)} did not end well`),
   ]
   await out.answer(fleet, () => lines)
-  return left === 0 && lines.length === 1 ? EXIT.done : EXIT.otherwise
+  return left === 0 && silent.length + badly.length === 0 ? EXIT.done : EXIT.otherwise
 }
 
 /** The fleet when none of the pools is left, or as it stands when the time is up. */
@@ -72,6 +73,10 @@ function silentOf({ processes }: FleetView, { process }: Target, told: readonly 
   return processes
     .filter((each) => !each.alive && told.includes(each.process) && (process ?? each.process) === each.process)
     .map((each) => each.process)
+}
+
+function stateOf(target: Target, left: number, busy: number): string {
+  return left === 0 ? `${nameOf(target)}: ended` : `${nameOf(target)}: not ended: ${pools(left)}, ${busy} tasks run`
 }
 
 function nameOf(target: Target): string {
