@@ -11,6 +11,8 @@ const AUDIT = { done: 'a command was carried out', refused: 'a command was refus
 
 export interface CommandLedgerOptions extends Means {
   readonly process: string
+  /** Whether the process drains. */
+  readonly ending: () => boolean
   readonly log: Log
   /** By the store's clock, in ms since 1970. */
   readonly now: () => number
@@ -27,7 +29,7 @@ export function openLedger({ process, log, now, ...means }: CommandLedgerOptions
 
   const obey = ({ id, order }: Command): Pick<CommandAnswer, 'outcome' | 'detail'> => {
     try {
-      const deed = deedOf(order, { process, queues: means.keeper.queues })
+      const deed = deedOf(order, { process, queues: means.keeper.queues, ending: means.ending() })
       return { outcome: 'done', detail: carryOut(deed, id, means) }
     } catch (error) {
       if (!(error instanceof BullpenError)) log.error({ err: error, command: id }, 'a command failed')

@@ -20,9 +20,11 @@ export type Deed =
 export interface Self {
   readonly process: string
   readonly queues: readonly string[]
+  /** Whether the process drains. */
+  readonly ending: boolean
 }
 
-export function deedOf(order: Order, { process, queues }: Self): Deed {
+export function deedOf(order: Order, { process, queues, ending }: Self): Deed {
   if (order.action === 'limit') return { do: 'nothing', detail: "it is the queue's own" }
   if (order.process !== undefined && order.process !== process) {
     return { do: 'refuse', why: `this is the process ${process}` }
@@ -30,6 +32,8 @@ export function deedOf(order: Order, { process, queues }: Self): Deed {
   if (order.queue !== undefined && !queues.includes(order.queue)) {
     return { do: 'refuse', why: `this process works ${queues.join(', ')}, and no queue '${order.queue}'` }
   }
+  // What is said to all is for those that stay.
+  if (ending && order.process === undefined) return { do: 'nothing', detail: 'the process ends' }
   const meant = order.queue === undefined ? queues : [order.queue]
   switch (order.action) {
     case 'pause':

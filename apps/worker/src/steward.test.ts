@@ -239,6 +239,18 @@ describe('a command', () => {
     expect(beats.at(-1)?.draining).toBe(true)
   })
 
+  it('for a whole fleet leaves a process alone that ends', async () => {
+    const { send, ends, told } = await begun()
+    ends.push('soft')
+    for (const order of [
+      of({ action: 'resume', queue: 'one' }),
+      of({ action: 'resize', queue: 'one', concurrency: 9 }),
+    ]) {
+      expect(await send(order)).toMatchObject({ outcome: 'done', detail: 'the process ends' })
+    }
+    expect(told()).toMatchObject([{ state: 'BG_RUNNING' }, {}])
+  })
+
   it('that is told twice is done once, and answered the same', async () => {
     const { send, answers, faults, clock, lines, keeper } = await begun()
     faults.deaf = true

@@ -65,6 +65,7 @@ export function openSteward(options: StewardOptions): Steward {
     keeper,
     limitsOf,
     endProcess,
+    ending,
     fleetDrains: drains.keepsFromWork,
   })
 

@@ -42,7 +42,7 @@ async function lastLook(out: Output, client: Client, target: Target, until: numb
       const { left, busy } = standing(fleet, target)
       const remainingMs = until - performance.now()
       if (left === 0 || remainingMs <= 0) return fleet
-      out.progress(`${nameOf(target)}: waiting for ${pools(left)}, ${busy} tasks run`)
+      out.progress(`${nameOf(target)}: waiting for ${pools(left)}, ${tasks(busy)}`)
       await sleep(Math.min(LOOK_EVERY_MS, remainingMs))
     }
   } finally {
@@ -76,11 +76,15 @@ function silentOf({ processes }: FleetView, { process }: Target, told: readonly 
 }
 
 function stateOf(target: Target, left: number, busy: number): string {
-  return left === 0 ? `${nameOf(target)}: ended` : `${nameOf(target)}: not ended: ${pools(left)}, ${busy} tasks run`
+  return left === 0 ? `${nameOf(target)}: ended` : `${nameOf(target)}: not ended: ${pools(left)}, ${tasks(busy)}`
 }
 
 function nameOf(target: Target): string {
   return plain(targetText(target))
+}
+
+function tasks(count: number): string {
+  return count === 1 ? '1 task runs' : `${count} tasks run`
 }
 
 function pools(count: number): string {
