@@ -95,7 +95,7 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
       const rule = rules.covering(task)
       const cancelled = rule?.reason ?? (control.wasCancelled(task.id) ? 'cancelled' : undefined)
       return work(
-        { ...task, cancelled },
+        cancelled === undefined ? task : { ...task, cancelled },
         (conclusion) => {
           if (rule !== undefined && conclusion.verdict.kind === 'cancelled') countEnded(redis, keys, rule)
           return obey(conclusion, job, token)
