@@ -52,7 +52,7 @@ test.each([
   [() => metaIn(['=a']), "--meta is '=a'"],
   [() => statusIn('daed'), "there is no status 'daed'; did you mean dead?; they are scheduled, "],
   [() => statusIn(undefined), '--status STATUS is missing'],
-  [() => countIn('--limit', '0'), "--limit is '0': it is a whole number from 1"],
+  [() => countIn('--limit', '0'), "--limit is '0': it is a whole number from 1 to 999999999"],
   [() => countIn('--limit', '1e3'), '--limit'],
 ])('a wrong value is told with what is right: %s', (read, message) => {
   expect(read).toThrow(wrong(message))

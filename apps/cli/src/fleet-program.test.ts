@@ -133,7 +133,10 @@ describe('a command', () => {
     [['stop', 'p/Cpu/3'], 'is no worker'],
     [['stop', 'p/cpu/0'], 'is no worker'],
     [['resize', '--queue', 'cpu'], '--concurrency N is missing'],
-    [['resize', '--queue', 'cpu', '--concurrency', 'many'], "--concurrency is 'many': it is a whole number from 1"],
+    [
+      ['resize', '--queue', 'cpu', '--concurrency', 'many'],
+      "--concurrency is 'many': it is a whole number from 1 to 999999999",
+    ],
     [['limit', '--queue', 'cpu'], 'it is not said what: --concurrency N, --rate RATE, or both'],
     [['limit', '--queue', 'cpu', '--rate', '100'], "--rate is '100': it is starts in a time, such as 100/1s"],
     [['limit', '--queue', 'cpu', '--rate', '100/1'], '--rate is "1": a duration has a unit'],

@@ -17,7 +17,7 @@ export function generalHelp(): string {
 export function commandHelp(name: CommandName): string {
   const { usage, about, options, says, examples } = commandOf(name)
   return sections(
-    [`usage: bullpen ${name} ${usage} [OPTION]…`],
+    [['usage: bullpen', name, usage, '[OPTION]…'].filter(Boolean).join(' ')],
     about,
     options.length === 0 ? [] : ['options:', ...optionLines(options, says)],
     ["'bullpen help' has the options of every command and the exit codes."],

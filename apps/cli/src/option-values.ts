@@ -64,7 +64,7 @@ export function rateIn(text: string): 'none' | { readonly max: number; readonly 
 
 export function countIn(option: string, text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
-  throw new UsageError(`${option} is '${text}': it is a whole number from 1`)
+  throw new UsageError(`${option} is '${text}': it is a whole number from 1 to 999999999`)
 }
 
 export function presentIn(option: string, text: string | undefined): string {

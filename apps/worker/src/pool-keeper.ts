@@ -135,7 +135,8 @@ export function keepPools({ sizes, make, watch, log }: PoolKeeperOptions): PoolK
     },
     resize(queue, concurrency) {
       const kept = keptOf(queue)
-      if (kept.cause === undefined || kept.phase === 'new') kept.pool.resize(concurrency)
+      // One that ends, or has ended, is followed by one of this size.
+      if (kept.phase === 'new' || kept.phase === 'started') kept.pool.resize(concurrency)
       kept.concurrency = concurrency
     },
     async end(limits) {
