@@ -68,7 +68,7 @@ export const COMMANDS = {
       'Cancels tasks, one after the other. What waits never runs; what runs is told. Without --wait a task that',
       'has been told is enough for exit code 0; with it, at most 30s, it has to have stopped.',
       'With --queue, all tasks of a queue that were enqueued until now; with --task, --tag and --older-than, those',
-      'that fit all of these. None of them starts any more when the answer comes. --wait is for IDs.',
+      'that fit all of these. None of them starts any more when the answer comes; with --wait, until all have ended.',
     ],
     takes: [0, Number.POSITIVE_INFINITY],
     options: ['wait', 'queue', 'task', 'tag', 'older-than'],

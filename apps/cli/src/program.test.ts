@@ -223,7 +223,7 @@ describe('cancel by filter', () => {
     const filter = ['--queue', 'cpu', '--task', 'a.b', '--tag', 'x', '--older-than', '1h']
     expect(await runBullpen(api, ['cancel', ...filter])).toEqual({
       code: 0,
-      out: 'cpu-1  pending, covers what was enqueued until 2026-01-01T00:00:00.000Z\n',
+      out: 'cpu-1  pending, 0 ended that nobody ran, covers what was enqueued until 2026-01-01T00:00:00.000Z\n',
       err: '',
     })
     const { out } = await runBullpen(api, ['cancel', '--queue', 'cpu', '--json'])
@@ -235,11 +235,21 @@ describe('cancel by filter', () => {
   })
 
   test.each([
+    ['done', 0],
+    ['pending', 1],
+  ])('with --wait tells what has become of it: %s', async (status, code) => {
+    const last = { ...pending, status, ended: 7 }
+    await using api = await fakeApi({ [asked]: [202, pending], 'GET /v1/cancels/cpu-1': [200, last] })
+    const ended = await runBullpen(api, ['cancel', '--queue', 'cpu', '--wait', '1ms', '--json'])
+    expect({ code: ended.code, out: jsonLines(ended.out) }).toEqual({ code, out: [pending, last] })
+  })
+
+  test.each([
     [[], 'cancel needs ID… | --queue QUEUE'],
     [[ID, '--queue', 'cpu'], 'cancel takes IDs or --queue, not both'],
     [['--tag', 'x'], '--queue QUEUE is missing'],
     [['--queue', 'cpu', '--tag', 'x', '--tag', 'y'], 'cancel takes one --tag'],
-    [['--queue', 'cpu', '--wait', '1s'], '--wait is for IDs'],
+    [['--queue', 'cpu', '--wait', 'long'], '--wait'],
     [['--queue', 'cpu', '--older-than', 'long'], '--older-than'],
   ])('%j is wrong usage', async (args, told) => {
     const ended = await runBullpen(nowhere, ['cancel', ...args])

@@ -36,8 +36,8 @@ export function cancelledLine({ id, outcome, status: now }: Cancelled, look: Loo
   return `${id}  ${outcome}${outcome === now ? '' : `, it is ${status(now, look)}`}`
 }
 
-export function cancellationLine({ id, status: now, enqueuedUntil }: Cancellation): string {
-  return `${id}  ${now}, covers what was enqueued until ${enqueuedUntil}`
+export function cancellationLine({ id, status: now, ended, enqueuedUntil }: Cancellation): string {
+  return `${id}  ${now}, ${ended} ended that nobody ran, covers what was enqueued until ${enqueuedUntil}`
 }
 
 /** The task in lines; what it does not have is left out. */

@@ -1,11 +1,14 @@
 // bullpen cancel: cancels tasks, one after the other, or all that a filter fits.
-import { type Cancelled, formatDuration, LONGEST_WAIT_S } from '@bullpen/contract'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Client } from '@bullpen/client'
+import { type Cancellation, type Cancelled, formatDuration, LONGEST_WAIT_S, milliseconds } from '@bullpen/contract'
 import { commandOf } from '../commands.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { durationIn, presentIn } from '../option-values.ts'
 import { cancellationLine, cancelledLine } from '../task-text.ts'
 import { UsageError } from '../usage-error.ts'
 import type { Desk } from './desk.ts'
+import { LONGEST_WAIT } from './until-ended.ts'
 
 export async function cancel(desk: Desk): Promise<ExitCode> {
   const { positionals, values } = desk
@@ -18,23 +21,39 @@ export async function cancel(desk: Desk): Promise<ExitCode> {
   return await cancelEach(desk)
 }
 
+const LOOK_EVERY_MS = 500
+
 const FILTER = ['queue', 'task', 'tag', 'older-than'] as const
 
 async function cancelWhere({ values, client: connect, out }: Desk): Promise<ExitCode> {
-  const { task, tag: tags = [], wait } = values
+  const { task, tag: tags = [] } = values
   const queue = presentIn('--queue QUEUE', values.queue)
   const olderThan = durationIn('--older-than', values['older-than'])
   const [tag] = tags
   if (tags.length > 1) throw new UsageError('cancel takes one --tag')
-  if (wait !== undefined) throw new UsageError('--wait is for IDs')
-  const cancellation = await connect().cancelWhere({
+  const wait = durationIn('--wait', values.wait, LONGEST_WAIT)
+  const client = connect()
+  const cancellation = await client.cancelWhere({
     queue,
     ...(task !== undefined && { task }),
     ...(tag !== undefined && { tag }),
     ...(olderThan !== undefined && { olderThan }),
   })
   await out.answer(cancellation, () => [cancellationLine(cancellation)])
-  return EXIT.done
+  if (wait === undefined) return EXIT.done
+  const last = await untilDone(client, cancellation, performance.now() + milliseconds(wait))
+  await out.answer(last, () => [cancellationLine(last)])
+  return last.status === 'done' ? EXIT.done : EXIT.otherwise
+}
+
+/** As it stands when nothing is left that it covers, or when the time is up. `until`: on the monotonic clock, in ms. */
+async function untilDone(client: Client, { id }: Cancellation, until: number): Promise<Cancellation> {
+  for (;;) {
+    const cancellation = await client.cancellation(id)
+    const leftMs = until - performance.now()
+    if (cancellation.status === 'done' || leftMs <= 0) return cancellation
+    await sleep(Math.min(LOOK_EVERY_MS, leftMs))
+  }
 }
 
 /** Goes on when the API refuses one of them. The exit code is the highest of all. */
