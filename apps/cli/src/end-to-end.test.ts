@@ -39,8 +39,14 @@ test('a task is enqueued, shown, listed, cancelled, and cancelled again', async 
 
   const tagged = await run('enqueue', 'task.count', '{"starts":1}', '--delay', '1h', '--tag', 'batch:7')
   const [taggedId = ''] = tagged.out.split(' ')
-  const many = await run('cancel', '--queue', 'cpu', '--task', 'task.count', '--tag', 'batch:7')
-  expect(many).toEqual({ code: 0, out: expect.stringMatching(/^cpu-\S+ {2}pending, covers what was /), err: '' })
+  const many = await run('cancel', '--queue', 'cpu', '--task', 'task.count', '--tag', 'batch:7', '--wait', '20s')
+  expect(many).toEqual({
+    code: 0,
+    out: expect.stringMatching(
+      /^(cpu-\S+) {2}pending, 0 ended .*\n\1 {2}done, 1 ended that nobody ran, covers what was .*\n$/,
+    ),
+    err: '',
+  })
   const ended = JSON.parse((await run('show', taggedId, '--json')).out)
   expect(ended).toMatchObject({ status: 'cancelled', tags: ['batch:7'], error: { code: 'cancelled' } })
 
