@@ -52,6 +52,7 @@ it.each(['nothing else happens', 'others add to it'])(
     const doneMs = performance.now() - since
     isOver = true
     await added
+    // ioredis types no answer of SLOWLOG: id, time, microseconds.
     const slow = (await redis.slowlog('GET', '10000')) as unknown as readonly (readonly [number, number, number])[]
     const longestMs = Math.max(0, ...slow.map(([, , us]) => us)) / 1_000
     const figures = { total, ended: total / 20, answeredMs, endedMs, doneMs, longestMs, over1ms: slow.length }

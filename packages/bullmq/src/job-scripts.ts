@@ -107,6 +107,7 @@ function clientOf(job: Job): Promise<RedisClient> | undefined {
 
 /** A Worker's own `limiter`: the same counter, and no rate of the queue may stand before it. */
 function hasOwnRate(job: Job): boolean {
+  // Its Worker is protected in BullMQ's types, as the backend is.
   const { queue } = job as unknown as { queue: { opts?: Partial<WorkerOptions> } }
   return queue.opts?.limiter !== undefined
 }

@@ -47,6 +47,7 @@ function watching() {
     },
     pipeline: () => pipeline,
     zrem: async () => 1,
+    // No more of Redis than a watch asks for.
   } as unknown as Redis
   const applied = vi.fn()
   const keys = queueKeys('t', 'q')

@@ -56,6 +56,7 @@ describe("what comes back is told by the machine's clock", () => {
     const made = {
       execCommand: async () => said.answer,
       waitForJob: async () => (said.score === undefined ? null : { member: '0', score: said.score }),
+      // No more of the backend than takes or tells the time.
     } as unknown as Worker['backend']
     setClock(made, () => machineNow + offMs)
     return made

@@ -32,7 +32,7 @@ describe('the fleet', () => {
     fleet.put({
       process: 'c',
       draining: true,
-      pools: [{ ...pools[0], ...pool, state: 'SHUTDOWN', workers: [] } as never],
+      pools: pools.map((each) => ({ ...each, state: 'SHUTDOWN' as const })),
     })
     const view = (await get('/v1/fleet')).json<FleetView>()
     expect(view.queues[0]).toMatchObject({ queue: 'cpu', pools: 1, workers: 2, busy: 1 })

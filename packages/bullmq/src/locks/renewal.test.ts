@@ -26,6 +26,7 @@ it('asks again over a new connection, though what was asked over the silent one 
     disconnect: () => {
       isSilent = false
     },
+    // No more of Redis than a renewal asks for.
   } as unknown as Redis
   const renewal = startRenewal(redis, charge, () => now)
   onTestFinished(() => renewal.end())
