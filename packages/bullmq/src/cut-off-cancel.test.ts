@@ -1,5 +1,5 @@
 // A cancel of a task whose process is cut off from Redis at that moment: kept, and heard of when either is back.
-import { eventually, faultProxy } from '@bullpen/testkit'
+import { faultProxy } from '@bullpen/testkit'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { long, rig } from './rig.fixture.ts'
 
@@ -10,8 +10,10 @@ async function cutOff() {
   const proxy = await faultProxy(inject('redisUrl'))
   onTestFinished(() => proxy.close())
   const signals: unknown[] = []
+  const begun = Promise.withResolvers<void>()
   const handle = ({ signal }: { readonly signal: AbortSignal }): Promise<{ n: number }> =>
     new Promise((_, reject) => {
+      begun.resolve()
       signal.addEventListener('abort', () => {
         signals.push(signal.reason)
         reject(signal.reason)
@@ -20,7 +22,8 @@ async function cutOff() {
   const stage = await rig({ handle, locks: LOCKS, concurrency: 1 })
   await stage.startPool(proxy.url)
   const id = await stage.enqueue(long)
-  await eventually(async () => (await stage.broker.find(id))?.status === 'active')
+  // Redis says that it is active before the pool has heard of it.
+  await begun.promise
   proxy.cut()
   return { ...stage, proxy, id, signals }
 }
@@ -44,8 +47,8 @@ describe('a cancel of a task whose process is cut off', () => {
     expect(await broker.cancel(id, { stoppable: true })).toBe('cancelling')
     await startPool()
     expect(await settled(id)).toMatchObject({ status: 'cancelled', history: [{ start: 0, reason: 'cancelled' }] })
-    // The watchdog tells the handler, although its process hears of nothing.
-    await eventually(() => signals.length === 1)
+    // The watchdog has told the handler before anybody else could have the task.
+    expect(signals).toHaveLength(1)
     expect(events.filter((event) => event.event === 'attempt.ended' && event.verdict === 'completed')).toEqual([])
   })
 })
