@@ -1,5 +1,5 @@
 // Runs every test of the repository: files in parallel, one shared Redis server, the slowest ten printed at the end.
-import type { Scale } from '@bullpen/testkit/internal'
+import type { Scale } from '@bullpen/testing'
 import { defineConfig } from 'vitest/config'
 
 declare module 'vitest' {
@@ -16,7 +16,12 @@ const scaleOf = (mode: string): Scale => (mode === 'full' ? 'full' : 'small')
 
 export default defineConfig(({ mode }) => ({
   test: {
-    include: ['{packages,apps}/*/src/**/*.test.ts', 'scripts/**/*.test.mjs', 'k8s/**/*.test.ts', 'docs/**/*.test.ts'],
+    include: [
+      '{packages,apps,tools}/*/src/**/*.test.ts',
+      'scripts/**/*.test.mjs',
+      'k8s/**/*.test.ts',
+      'docs/**/*.test.ts',
+    ],
     globalSetup: ['scripts/test-redis.mjs'],
     reporters: ['default', './scripts/reporter.mjs'],
     passWithNoTests: false,

@@ -1,9 +1,9 @@
 // cli.md quotes the program's help texts word for word, and has its exit codes.
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { COMMAND_NAMES } from '../apps/cli/src/commands.ts'
-import { EXIT_MEANINGS } from '../apps/cli/src/exit-codes.ts'
-import { commandHelp, generalHelp } from '../apps/cli/src/help.ts'
+import { COMMAND_NAMES } from '../packages/cli/src/commands/command-table.ts'
+import { EXIT_MEANINGS } from '../packages/cli/src/exit-codes.ts'
+import { commandHelp, generalHelp } from '../packages/cli/src/help.ts'
 import { rows, section } from './markdown-tables.ts'
 
 const quoted = (heading: string) => /```text\n([\s\S]*?)```/.exec(section('cli.md', heading))?.[1]

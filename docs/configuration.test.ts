@@ -1,9 +1,9 @@
 // The configuration tables say what the programs' own tables say: every setting once, and none that does not exist.
-import { flagOf, type SettingsTable } from '@bullpen/engine'
+import { flagOf, type SettingsTable } from '@bullpen/config'
 import { describe, expect, it } from 'vitest'
-import { API_SETTINGS } from '../apps/api/src/settings.ts'
 import { RESOURCE_SETTINGS } from '../apps/worker/src/resources/settings.ts'
-import { WORKER_SETTINGS } from '../apps/worker/src/settings.ts'
+import { API_SETTINGS } from '../packages/config/src/api-settings.ts'
+import { WORKER_SETTINGS } from '../packages/config/src/worker-settings.ts'
 import { rows, section } from './markdown-tables.ts'
 
 const TABLES: readonly [heading: string, settings: SettingsTable][] = [

@@ -1,9 +1,9 @@
 // The state diagrams of ARCHITECTURE.md are those of the tables that the engine obeys.
 import { describe, expect, it } from 'vitest'
-import { ATTEMPT_TRANSITIONS } from '../packages/engine/src/attempt-machine.ts'
-import { POOL_TRANSITIONS } from '../packages/engine/src/pool-machine.ts'
-import type { Transitions } from '../packages/engine/src/state-machine.ts'
-import { WORKER_TRANSITIONS } from '../packages/engine/src/worker-machine.ts'
+import { ATTEMPT_TRANSITIONS } from '../packages/engine/src/attempt/attempt-machine.ts'
+import { POOL_TRANSITIONS } from '../packages/engine/src/pool/pool-machine.ts'
+import { WORKER_TRANSITIONS } from '../packages/engine/src/pool/slot-machine.ts'
+import type { Transitions } from '../packages/engine/src/pool/state-machine.ts'
 import { section } from './markdown-tables.ts'
 
 const MACHINES: readonly [heading: string, table: Transitions<string>][] = [

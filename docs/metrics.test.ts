@@ -1,7 +1,7 @@
 // operations.md lists the metrics and log fields that the programs publish, and says what the code says of each.
 import { METRICS } from '@bullpen/telemetry'
 import { describe, expect, it } from 'vitest'
-import { LOG_FIELDS } from '../packages/telemetry/src/log-fields.ts'
+import { LOG_FIELDS } from '../packages/telemetry/src/log/log-fields.ts'
 import { rows, section } from './markdown-tables.ts'
 
 describe('docs/operations.md', () => {

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
+import { readSettings } from '@bullpen/config'
 import { milliseconds } from '@bullpen/contract'
-import { readSettings } from '@bullpen/engine'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { API_RULES, API_SETTINGS } from '../apps/api/src/settings.ts'
 import { RESOURCE_SETTINGS } from '../apps/worker/src/resources/settings.ts'
-import { WORKER_RULES, WORKER_SETTINGS } from '../apps/worker/src/settings.ts'
+import { API_RULES, API_SETTINGS } from '../packages/config/src/api-settings.ts'
+import { WORKER_RULES, WORKER_SETTINGS } from '../packages/config/src/worker-settings.ts'
 
 interface ComposeService {
   readonly image: string

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
+import { readSettings } from '@bullpen/config'
 import { LONGEST_WAIT_S, milliseconds } from '@bullpen/contract'
-import { readSettings } from '@bullpen/engine'
 import { METRICS } from '@bullpen/telemetry'
 import { DASHBOARDS, dashboardFile, metricsIn } from '@bullpen/telemetry/dashboards'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { API_RULES, API_SETTINGS } from '../apps/api/src/settings.ts'
 import { RESOURCE_SETTINGS } from '../apps/worker/src/resources/settings.ts'
-import { WORKER_RULES, WORKER_SETTINGS } from '../apps/worker/src/settings.ts'
+import { API_RULES, API_SETTINGS } from '../packages/config/src/api-settings.ts'
+import { WORKER_RULES, WORKER_SETTINGS } from '../packages/config/src/worker-settings.ts'
 import { type Container, type Deployment, KINDS, type Manifest, ofKind, type Probe, selects } from './manifest.ts'
 import {
   committed,

@@ -4,7 +4,7 @@ import { foreground } from './foreground.mjs'
 import { throwawayRedis } from './throwaway-redis.mjs'
 import { explainAndExit } from './user-error.mjs'
 
-const main = join(import.meta.dirname, '../apps/bench/src/main.ts')
+const main = join(import.meta.dirname, '../tools/bench/src/main.ts')
 const redis = await throwawayRedis('bench').catch(explainAndExit)
 const env = { ...process.env, REDIS_URL: redis.url }
 const code = await foreground(process.execPath, [main, ...process.argv.slice(2)], { env })

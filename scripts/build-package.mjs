@@ -10,22 +10,16 @@ const readJson = (...path) => JSON.parse(readFileSync(join(...path), 'utf8'))
 const compiled = (source, extension) => source.replace(/^\.\/src\//, './').replace(/\.ts$/, extension)
 
 /**
- * The manifest as it is published: no workspace matters, and every entry points at what was compiled. Some folders hold more
- * than a library, such as a worked example or what this repository's own tests need: `bullpen.unpublished` names what of
- * it stays here.
+ * The manifest as it is published: without workspace fields, and with every entry pointing at the compiled file.
  * @param {Record<string, any>} source
  */
-export function publishedManifest({ private: _, scripts, devDependencies, bullpen, exports = {}, bin, ...rest }) {
-  const { dependencies: unneeded = [], exports: closed = [] } = bullpen?.unpublished ?? {}
-  const open = Object.entries(exports).filter(([door]) => !closed.includes(door))
-  const entries = open.map(([door, file]) => [
-    door,
+export function publishedManifest({ private: _, scripts, devDependencies, exports = {}, bin, ...rest }) {
+  const entries = Object.entries(exports).map(([entry, file]) => [
+    entry,
     file.endsWith('.ts') ? { types: compiled(file, '.d.ts'), default: compiled(file, '.js') } : compiled(file, ''),
   ])
   const programs = bin && Object.fromEntries(Object.entries(bin).map(([name, file]) => [name, compiled(file, '.js')]))
-  const needed = Object.entries(rest.dependencies ?? {}).filter(([name]) => !unneeded.includes(name))
-  const dependencies = rest.dependencies && { dependencies: Object.fromEntries(needed) }
-  return { ...rest, ...dependencies, exports: Object.fromEntries(entries), ...(bin && { bin: programs }) }
+  return { ...rest, exports: Object.fromEntries(entries), ...(bin && { bin: programs }) }
 }
 
 /** The folders of the packages of this repository that `manifest` needs, directly or through others. */
@@ -40,7 +34,7 @@ function siblings({ dependencies = {} }, folders) {
  * links in node_modules to the siblings' sources, and compile those into this package.
  */
 function pathsToSiblings(home, from) {
-  const manifests = globSync('{packages,apps}/*/package.json', { cwd: root })
+  const manifests = globSync('packages/*/package.json', { cwd: root })
   const folders = new Map(manifests.map((file) => [readJson(root, file).name, join(root, dirname(file))]))
   return Object.fromEntries(
     siblings(readJson(home, 'package.json'), folders).flatMap((folder) => {
@@ -67,10 +61,7 @@ async function build(home) {
     paths: pathsToSiblings(home, cache),
   }
   const include = ['../src']
-  const { bullpen } = readJson(home, 'package.json')
-  const exclude = ['*.test.ts', '*.test-d.ts', '*.fixture.ts', ...(bullpen?.unpublished.sources ?? [])].map(
-    (sources) => (sources.startsWith('*') ? `../src/**/${sources}` : `../src/${sources}`),
-  )
+  const exclude = ['*.test.ts', '*.test-d.ts', '*.fixture.ts'].map((sources) => `../src/**/${sources}`)
   writeFileSync(config, JSON.stringify({ extends: join(root, 'tsconfig.json'), compilerOptions, include, exclude }))
   const code = await foreground(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', config])
   if (code !== 0) return code

@@ -2,5 +2,5 @@
 import { join } from 'node:path'
 import { foreground } from './foreground.mjs'
 
-const main = join(import.meta.dirname, '../apps/drill/src/main.ts')
+const main = join(import.meta.dirname, '../tools/drill/src/main.ts')
 process.exit(await foreground(process.execPath, [main, ...process.argv.slice(2)]))

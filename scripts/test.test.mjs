@@ -10,7 +10,7 @@ it.each([
   ['full', ['--full']],
 ])('runs tests at %s scale with %j', async (scale, args) => {
   const env = { ...process.env, NO_COLOR: '1', REDIS_URL: inject('redisUrl') }
-  const only = ['--reporter=verbose', 'packages/testkit/src/internal/scale.test.ts']
+  const only = ['--reporter=verbose', 'tools/testing/src/scale.test.ts']
   const { code, stdout } = await run(process.execPath, ['scripts/test.mjs', ...args, ...only], { cwd: root, env })
   expect(stdout).toContain(`gives the amount of a ${scale} run`)
   expect(code).toBe(0)

@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { overrides } from './import-walls.mjs'
 
 const root = join(import.meta.dirname, '..')
 const biome = join(root, 'node_modules/.bin/biome')
@@ -22,22 +23,27 @@ const FORBIDDEN = [
   ['packages/telemetry/src/bullmq.ts', "import { x } from '@bullpen/bullmq'"],
   ['packages/client/src/engine.ts', "import { x } from '@bullpen/engine'"],
   ['packages/testkit/src/vitest.ts', "import { x } from 'vitest'"],
-  ['packages/testkit/src/internal/bullmq.ts', "import { x } from '@bullpen/bullmq'"],
-  ['apps/api/src/ioredis.ts', "import { x } from 'ioredis'"],
-  ['apps/worker/src/bullmq.ts', "import { x } from 'bullmq'"],
-  ['apps/cli/src/engine.ts', "import { x } from '@bullpen/engine'"],
-  ['apps/cli/src/tasks.ts', "import { x } from '@bullpen/tasks'"],
+  ['tools/testing/src/bullmq.ts', "import { x } from '@bullpen/bullmq'"],
+  ['packages/api/src/ioredis.ts', "import { x } from 'ioredis'"],
+  ['packages/worker/src/bullmq.ts', "import { x } from 'bullmq'"],
+  ['packages/cli/src/engine.ts', "import { x } from '@bullpen/engine'"],
+  ['packages/cli/src/tasks.ts', "import { x } from '@bullpen/tasks'"],
+  ['packages/config/src/engine.ts', "import { x } from '@bullpen/engine'"],
+  ['packages/api/src/tasks.ts', "import { x } from '@bullpen/tasks'"],
+  ['packages/worker/src/tasks.ts', "import { x } from '@bullpen/tasks'"],
+  ['apps/api/src/fastify.ts', "import { x } from 'fastify'"],
+  ['apps/worker/src/engine.ts', "import { x } from '@bullpen/engine'"],
   ['apps/demo/src/engine.ts', "import { x } from '@bullpen/engine'"],
-  ['apps/drill/src/sandbox.ts', "import { x } from '@bullpen/sandbox'"],
-  ['apps/api/src/bullmq.test.ts', "import { x } from 'bullmq'"],
+  ['tools/drill/src/sandbox.ts', "import { x } from '@bullpen/sandbox'"],
+  ['packages/api/src/bullmq.test.ts', "import { x } from 'bullmq'"],
 ]
 
 const ALLOWED = [
-  ['packages/testkit/src/internal/allowed.ts', "import { x } from 'vitest'"],
+  ['tools/testing/src/allowed.ts', "import { x } from 'vitest'"],
   ['packages/bullmq/src/allowed.ts', "import { x } from '@bullpen/engine'"],
   ['packages/engine/src/allowed.ts', "import { x } from './other.ts'"],
   ['apps/worker/src/handlers/allowed.ts', "import { x } from '../resources/index.ts'"],
-  ['apps/drill/src/allowed.ts', "import { x } from 'ioredis'"],
+  ['tools/drill/src/allowed.ts', "import { x } from 'ioredis'"],
 ]
 
 const WALL = /noRestrictedImports|noNodejsModules|noRestrictedGlobals/
@@ -61,6 +67,10 @@ describe('the walls between rooms', () => {
     }
   })
   afterAll(() => rmSync(dir, { recursive: true }))
+
+  it('biome.json holds the rules of the table in import-walls.mjs', () => {
+    expect(JSON.parse(readFileSync(join(root, 'biome.json'), 'utf8')).overrides).toEqual(overrides())
+  })
 
   it.each(FORBIDDEN)('%s may not say: %s', (file) => {
     expect(broken.get(file)?.join(' ')).toMatch(WALL)

@@ -1,9 +1,10 @@
 // The example API: Bullpen's catalogue over HTTP.
+
 import { readFileSync } from 'node:fs'
+import { createApi, runUntilSignalled } from '@bullpen/api'
+import { API_RULES, API_SETTINGS, readSettings } from '@bullpen/config'
 import { BullpenError } from '@bullpen/contract'
-import { readSettings } from '@bullpen/engine'
 import { catalogue } from '@bullpen/tasks'
-import { API_RULES, API_SETTINGS, createApi, runUntilSignalled } from './index.ts'
 
 try {
   const config = readSettings('API', API_SETTINGS, API_RULES, {

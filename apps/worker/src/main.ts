@@ -1,10 +1,11 @@
 // The example worker: Bullpen's catalogue with its handlers and resources.
+
 import { readFileSync } from 'node:fs'
+import { readSettings, WORKER_RULES, WORKER_SETTINGS } from '@bullpen/config'
 import { BullpenError } from '@bullpen/contract'
-import { readSettings } from '@bullpen/engine'
 import { catalogue } from '@bullpen/tasks'
+import { createWorker, runUntilSignalled } from '@bullpen/worker'
 import { handlers } from './handlers/index.ts'
-import { createWorker, runUntilSignalled, WORKER_RULES, WORKER_SETTINGS } from './index.ts'
 import { RESOURCE_SETTINGS, workerResources } from './resources/index.ts'
 
 try {

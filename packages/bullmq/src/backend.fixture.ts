@@ -2,14 +2,14 @@
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
 import type { Feed } from '@bullpen/engine'
+import type { OpenBackend } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
-import type { OpenBackend } from '@bullpen/testkit/internal'
 import { Redis } from 'ioredis'
 import { inject } from 'vitest'
 import { openBroker } from './broker.ts'
-import { type LockTimes, openFeed } from './feed.ts'
+import { type LockTimes, openFeed } from './consumer.ts'
 import { queueKeys } from './keys.ts'
-import { openLockKeeper } from './locks/lock-keeper.ts'
+import { openLockKeeper } from './locks/lock-renewer.ts'
 
 /** A lock that nobody takes away holds as long as ever: a machine under load loses none. */
 const QUICK: LockTimes = { lockMs: 5_000, renewalMs: 200, stallCheckMs: 150 }

@@ -1,5 +1,5 @@
+import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
-import { privateRedis } from '@bullpen/testkit/internal'
 import { describe, expect, it } from 'vitest'
 import { long, rig, short } from './rig.fixture.ts'
 

@@ -1,4 +1,4 @@
-import { brokerConformance } from '@bullpen/testkit/internal'
+import { brokerConformance } from '@bullpen/testing'
 import { openBullmq } from './backend.fixture.ts'
 
 brokerConformance('BullMQ', openBullmq)

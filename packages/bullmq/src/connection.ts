@@ -1,8 +1,8 @@
 // Redis connections with the settings that are right for each use; the reasons are measurements.
 import { BullpenError, type Log } from '@bullpen/contract'
 import { Redis, type RedisOptions } from 'ioredis'
-import { quietly } from './quietly.ts'
-import { RECONNECTING } from './renewal-connection.ts'
+import { RECONNECTING } from './locks/renewal-connection.ts'
+import { quietly } from './throttled-log.ts'
 
 /** A producer's command gives up after this many ms, so that an HTTP caller has its answer within a second. */
 export const COMMAND_TIMEOUT_MS = 800

@@ -2,10 +2,9 @@
 
 export { escaped } from './attempt-context.ts'
 export { type BrokerOptions, type BullmqBroker, openBroker } from './broker.ts'
-export { type SkewWatch, type SkewWatchOptions, watchSkew } from './clock-skew.ts'
+export { type SkewWatch, type SkewWatchOptions, watchSkew } from './clock/clock-skew.ts'
 export { decodeStack } from './codec.ts'
-export { type FeedOptions, openFeed } from './feed.ts'
+export { type FeedOptions, openFeed } from './consumer.ts'
 export { type FleetOptions, openFleet } from './fleet/index.ts'
+export { backoffStrategy } from './internals/backoff-strategy.ts'
 export { type PlainProcessor, type ProcessorOptions, processor } from './plain-processor.ts'
-export { REDIS_SETTINGS } from './redis-settings.ts'
-export { backoffStrategy } from './retry-seam.ts'

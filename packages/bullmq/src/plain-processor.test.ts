@@ -7,8 +7,8 @@ import { type Job, UnrecoverableError } from 'bullmq'
 import { describe, expect, it } from 'vitest'
 import { escaped } from './attempt-context.ts'
 import { decodeStack } from './codec.ts'
+import { backoffStrategy } from './internals/backoff-strategy.ts'
 import { eager, listening, ownWorker, slow } from './plain-processor.fixture.ts'
-import { backoffStrategy } from './retry-seam.ts'
 
 const HOUR_MS = 3_600_000
 

@@ -17,10 +17,10 @@ import {
 } from '@bullpen/engine'
 import { sha256 } from '@bullpen/engine/node'
 import { type Job, UnrecoverableError } from 'bullmq'
-import { adopted, isBullpens, saltedBy } from './adopted-job.ts'
 import { attemptContext } from './attempt-context.ts'
+import { AttemptFailed } from './internals/backoff-strategy.ts'
+import { adopted, isBullpens, saltedBy } from './internals/foreign-job.ts'
 import { obey, taken } from './processor.ts'
-import { AttemptFailed } from './retry-seam.ts'
 
 export interface ProcessorOptions<R extends Resources> {
   /** What handlers find in `ctx.resources`. Opened and closed by you. */

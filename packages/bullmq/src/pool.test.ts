@@ -3,8 +3,8 @@ import { Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { prefixOf } from './keys.ts'
-import { quietly } from './quietly.ts'
 import { rig } from './rig.fixture.ts'
+import { quietly } from './throttled-log.ts'
 
 describe('what this package relies on in BullMQ', () => {
   async function queueOf({ redisUrl, namespace }: { redisUrl: string; namespace: string }) {

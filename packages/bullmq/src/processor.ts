@@ -3,8 +3,8 @@ import type { StoredSuccess, TaskId } from '@bullpen/contract'
 import { type Conclusion, HISTORY_LENGTH, type TakenTask } from '@bullpen/engine'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
 import { encodeStack } from './codec.ts'
-import { holdQueue, keepStacks, stepsOf, takeBackStart } from './job-scripts.ts'
-import { AttemptFailed } from './retry-seam.ts'
+import { AttemptFailed } from './internals/backoff-strategy.ts'
+import { holdQueue, keepStacks, stepsOf, takeBackStart } from './internals/job-scripts.ts'
 
 export function taken(job: Job, token: string): TakenTask {
   return {

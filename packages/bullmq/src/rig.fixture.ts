@@ -17,7 +17,7 @@ import { Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { openBroker } from './broker.ts'
-import { type LockTimes, openFeed } from './feed.ts'
+import { type LockTimes, openFeed } from './consumer.ts'
 import { queueKeys } from './keys.ts'
 
 const schemas = { input: z.object({ n: z.int().default(0) }), output: z.object({ n: z.int() }) }

@@ -1,10 +1,48 @@
 // The contract's public surface: what a producer and a worker must both know.
 
-// Stored with a task
-export { type AttemptEnd, attemptEndSchema } from './attempt-end.ts'
 // Defining tasks
-export type { Memory } from './bytes.ts'
-export { type Catalogue, type DefinitionsOf, defineCatalogue, type NamesOf } from './catalogue.ts'
+export type { Memory } from './definition/bytes.ts'
+export { type Catalogue, type DefinitionsOf, defineCatalogue, type NamesOf } from './definition/catalogue.ts'
+export { type Duration, formatDuration, type Limit, limitMs, milliseconds } from './definition/duration.ts'
+// Handling tasks
+export {
+  type ChildOptions,
+  defineHandler,
+  type Handler,
+  type Handlers,
+  handlerIn,
+  LOG_LEVELS,
+  type Log,
+  type LogLevel,
+  type Resources,
+  type StepResult,
+  type TaskContext,
+} from './definition/handler.ts'
+export { nearest } from './definition/nearest.ts'
+export {
+  defineQueue,
+  ON_SHUTDOWN,
+  type OnShutdown,
+  type QueueDefinition,
+  type QueueOptions,
+} from './definition/queue.ts'
+export { DEFAULT_RETRY, type RetryOptions, type RetryPolicy } from './definition/retry-policy.ts'
+export {
+  defineTask,
+  type InputOf,
+  type OnInterrupt,
+  type OutputOf,
+  type ParsedInputOf,
+  type ReturnOf,
+  type TaskDefinition,
+  type TaskName,
+  type TaskOptions,
+} from './definition/task-definition.ts'
+export { contradictionIn, type LimitsMs } from './definition/timeouts.ts'
+export { BullpenError, ERROR_CODES, type ErrorCode, type Fault } from './errors/errors.ts'
+export type { Classifier, Failure } from './errors/failure.ts'
+export { RateLimited, rateLimited } from './errors/rate-limited.ts'
+export { TaskError } from './errors/task-error.ts'
 // The fleet
 export {
   ANSWER_OUTCOMES,
@@ -28,12 +66,7 @@ export {
   type Order,
   STOP_WAYS,
   type StopWay,
-} from './commands.ts'
-export { type Duration, formatDuration, type Limit, limitMs, milliseconds } from './duration.ts'
-export { ENVELOPE_VERSION, type Envelope, envelopeSchema, type StoredSuccess, successSchema } from './envelope.ts'
-export { BullpenError, ERROR_CODES, type ErrorCode, type Fault } from './errors.ts'
-export type { Consequence, TaskEvent } from './events.ts'
-export type { Classifier, Failure } from './failure.ts'
+} from './fleet/commands.ts'
 export {
   ENDED_POOL_STATES,
   type FleetView,
@@ -49,19 +82,7 @@ export {
   type WorkerView,
   workerPageSchema,
   workerQuerySchema,
-} from './fleet.ts'
-// Handling tasks
-export {
-  type ChildOptions,
-  defineHandler,
-  type Handler,
-  type Handlers,
-  handlerIn,
-  type Log,
-  type Resources,
-  type StepResult,
-  type TaskContext,
-} from './handler.ts'
+} from './fleet/fleet.ts'
 // Over HTTP
 export {
   type Accepted,
@@ -87,27 +108,14 @@ export {
   taskPageSchema,
   taskViewSchema,
   waitSchema,
-} from './http.ts'
-export { contradictionIn, type LimitsMs } from './limits.ts'
-export { nearest } from './nearest.ts'
-export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, type Problem, problemSchema } from './problem.ts'
-export { defineQueue, ON_SHUTDOWN, type OnShutdown, type QueueDefinition, type QueueOptions } from './queue.ts'
-export { RateLimited, rateLimited } from './rate-limited.ts'
-export { DEFAULT_RETRY, type RetryOptions, type RetryPolicy } from './retry-policy.ts'
-export * from './states.ts'
-export {
-  defineTask,
-  type InputOf,
-  type OnInterrupt,
-  type OutputOf,
-  type ParsedInputOf,
-  type ReturnOf,
-  type TaskDefinition,
-  type TaskName,
-  type TaskOptions,
-} from './task-definition.ts'
-export { TaskError } from './task-error.ts'
-export { ID_RANDOM_BYTES, makeTaskId, QUEUE_NAME, readTaskId, type TaskId, taskId } from './task-id.ts'
-export type { Progress, TaskRecord } from './task-record.ts'
+} from './http/http.ts'
+export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, type Problem, problemSchema } from './http/problem.ts'
+// Stored with a task
+export { type AttemptEnd, attemptEndSchema } from './task/attempt-record.ts'
+export { ENVELOPE_VERSION, type Envelope, envelopeSchema, type StoredSuccess, successSchema } from './task/envelope.ts'
+export type { Consequence, TaskEvent } from './task/events.ts'
+export * from './task/states.ts'
+export { ID_RANDOM_BYTES, makeTaskId, QUEUE_NAME, readTaskId, type TaskId, taskId } from './task/task-id.ts'
+export type { Progress, TaskRecord } from './task/task-record.ts'
 // Words
 export { VERSION } from './version.ts'

@@ -2,11 +2,11 @@
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { Clock, Isolator, Random } from '@bullpen/engine'
 import { systemClock } from '@bullpen/engine/node'
-import { childStarter } from './child.ts'
-import { IsolatePool, type Most, type Replaced } from './isolate-pool.ts'
-import { canReadResident, readResident } from './resident-memory.ts'
-import { startThread } from './thread.ts'
-import { awaitUndertaker } from './undertaker.ts'
+import { childStarter } from './isolate/child-process.ts'
+import { IsolatePool, type Most, type Replaced } from './isolate/isolate-pool.ts'
+import { awaitUndertaker } from './isolate/orphan-reaper.ts'
+import { canReadResident, readResident } from './isolate/resident-memory.ts'
+import { startThread } from './isolate/thread.ts'
 
 export interface IsolatorOptions {
   /** `max`: the most at a time; a function is asked anew whenever one might be started. */

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { BullpenError, type Log, makeTaskId, type Progress, type TaskDefinition } from '@bullpen/contract'
 import type { IsolatedTask, Isolator } from '@bullpen/engine'
-import type { Replaced } from './isolate-pool.ts'
+import type { Replaced } from './isolate/isolate-pool.ts'
 import { type IsolatorOptions, openIsolator } from './open-isolator.ts'
 
 export type Line = { readonly level: keyof Log; readonly message: string } & Readonly<Record<string, unknown>>

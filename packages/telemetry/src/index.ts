@@ -1,10 +1,9 @@
 // Telemetry's public surface.
 
 // Logs
-export { logEvents } from './event-log.ts'
-export { createLog, LOG_LEVELS, type LogLevel, type LogOptions } from './log.ts'
-export { LOG_FIELDS, type LogField } from './log-fields.ts'
-export { LOG_SETTINGS } from './log-settings.ts'
+export { logEvents } from './log/event-log.ts'
+export { createLog, type LogOptions } from './log/log.ts'
+export { LOG_FIELDS, type LogField } from './log/log-fields.ts'
 // Metrics
-export { METRICS, type MetricName, type MetricRow, PROCESS_METRICS } from './metrics-table.ts'
+export { METRICS, type MetricName, type MetricRow, PROCESS_METRICS } from './metrics/metrics-table.ts'
 export { type AnsweredRequest, createTelemetry, type Telemetry, type WatchedPool } from './telemetry.ts'

@@ -1,6 +1,6 @@
 import type { TaskEvent } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
-import { METRICS, type MetricRow, MISNAMED_PROCESS_METRICS, PROCESS_METRICS } from './metrics-table.ts'
+import { METRICS, type MetricRow, MISNAMED_PROCESS_METRICS, PROCESS_METRICS } from './metrics/metrics-table.ts'
 import { createTelemetry, type Telemetry } from './telemetry.ts'
 
 const about = { queue: 'mail', task: 'receipt.send', id: 'mail-1' }

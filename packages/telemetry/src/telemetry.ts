@@ -9,9 +9,9 @@ import {
 } from '@bullpen/contract'
 import type { EventSink } from '@bullpen/engine'
 import { collectDefaultMetrics, Registry } from 'prom-client'
-import { counter, gauge, histogram } from './instruments.ts'
-import { MISNAMED_PROCESS_METRICS } from './metrics-table.ts'
-import { taskMetrics } from './task-metrics.ts'
+import { counter, gauge, histogram } from './metrics/instruments.ts'
+import { MISNAMED_PROCESS_METRICS } from './metrics/metrics-table.ts'
+import { taskMetrics } from './metrics/task-metrics.ts'
 
 /** What a pool shows of itself; read at each scrape. */
 export interface WatchedPool {

@@ -16,7 +16,7 @@ import {
   type Registry,
 } from '@bullpen/engine'
 import { attemptContext, sha256 } from '@bullpen/engine/node'
-import type { MemoryBroker } from './memory-broker.ts'
+import type { MemoryBroker } from './memory/memory-broker.ts'
 
 export interface TestPoolSettings {
   readonly clock: Clock

@@ -1,6 +1,7 @@
 // The settings of the example handlers' resources.
+
 import { isAbsolute, resolve } from 'node:path'
-import type { SettingsTable } from '@bullpen/engine'
+import type { SettingsTable } from '@bullpen/config'
 import { z } from 'zod'
 
 export const RESOURCE_SETTINGS = {

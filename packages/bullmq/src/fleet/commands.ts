@@ -3,9 +3,9 @@ import { BullpenError, type Order } from '@bullpen/contract'
 import { type Command, type CommandAnswer, type CommandRecord, recipients, SILENT_AFTER_MS } from '@bullpen/engine'
 import type { Redis } from 'ioredis'
 import type { FleetKeys } from '../keys.ts'
+import { type KeptCommand, switchedQueue } from './queue-settings.ts'
 import type { Registered } from './registry.ts'
 import { ANSWER, COMMANDS, KEEP } from './scripts.ts'
-import { type KeptCommand, switchedQueue } from './switches.ts'
 
 const KEPT_MS = 7 * 86_400_000
 const KEPT_AT_MOST = 10_000

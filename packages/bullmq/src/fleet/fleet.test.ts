@@ -1,8 +1,8 @@
 // Tests the fleet on a real Redis: who is there, who is told what, and what became of it.
 import type { Order } from '@bullpen/contract'
 import { FORGOTTEN_AFTER_MS, outcomeOf, SILENT_AFTER_MS } from '@bullpen/engine'
+import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
-import { privateRedis } from '@bullpen/testkit/internal'
 import { describe, expect, it } from 'vitest'
 import { silent } from '../rig.fixture.ts'
 import { concerned, keepCommand } from './commands.ts'

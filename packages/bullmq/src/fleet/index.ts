@@ -5,10 +5,17 @@ import type { ChainableCommander } from 'ioredis'
 import { answered, producerConnection } from '../connection.ts'
 import { fleetKeys, type QueueKeys, queueKeys } from '../keys.ts'
 import { concerned, keepAnswer, keepCommand, readCommands } from './commands.ts'
+import { followWakes, toProcess, toQueue } from './notifications.ts'
+import {
+  askSwitches,
+  type KeptCommand,
+  readSwitches,
+  SWITCH_COMMANDS,
+  setSwitches,
+  switchedQueue,
+} from './queue-settings.ts'
 import { askBeat, leaveFleet, readBeat, readProcesses } from './registry.ts'
 import { countRemaining } from './remaining.ts'
-import { askSwitches, type KeptCommand, readSwitches, SWITCH_COMMANDS, setSwitches, switchedQueue } from './switches.ts'
-import { followWakes, toProcess, toQueue } from './wakes.ts'
 
 /** Who waits for answers also looks by itself this often, in ms: a silent process tells nobody. */
 const RECHECK_MS = 1_000

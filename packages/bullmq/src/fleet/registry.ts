@@ -3,7 +3,7 @@ import type { Log, Order } from '@bullpen/contract'
 import { type Command, FORGOTTEN_AFTER_MS, type ProcessStatus, type RegisteredProcess } from '@bullpen/engine'
 import type { ChainableCommander, Redis } from 'ioredis'
 import type { FleetKeys } from '../keys.ts'
-import { quietly } from '../quietly.ts'
+import { quietly } from '../throttled-log.ts'
 import { BEAT, LEAVE, PROCESSES } from './scripts.ts'
 import { decodeStatus, encodeStatus } from './status-codec.ts'
 

@@ -4,7 +4,7 @@ import { defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/c
 import { DEFAULT_LIMITS, makePool, makeRegistry } from '@bullpen/engine'
 import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
 import { z } from 'zod'
-import { openFeed } from '../feed.ts'
+import { openFeed } from '../consumer.ts'
 
 const schemas = { input: z.object({ ms: z.int() }), output: z.object({ start: z.int(), pid: z.int() }) }
 /** Its first start holds the loop, and then waits a while for its signal. Others end at once. */

@@ -2,7 +2,7 @@
 import { eventually } from '@bullpen/testkit'
 import type { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
-import type { Charge } from './charge.ts'
+import type { Charge } from './lock-messages.ts'
 import { startRenewal } from './renewal.ts'
 
 const charge: Charge = {

@@ -1,8 +1,8 @@
 // Renews the locks of a charge, each second, for as long as the main loop shows signs of life.
 import type { Redis } from 'ioredis'
-import type { Charge } from './charge.ts'
-import { type HeldLock, HeldTable, type SharedTable } from './held-table.ts'
+import type { Charge } from './lock-messages.ts'
 import { machineMs, msBetween } from './machine-clock.ts'
+import { type HeldLock, HeldTable, type SharedTable } from './shared-lock-table.ts'
 
 /**
  * As BullMQ's own extendLocks, which also takes what was renewed off the list of those that may have lost their process.

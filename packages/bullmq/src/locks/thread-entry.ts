@@ -1,8 +1,8 @@
 // What the renewing thread runs: its own event loop, and its own connection to Redis.
 import { parentPort, workerData } from 'node:worker_threads'
-import { renewalConnection } from '../renewal-connection.ts'
-import type { Order } from './charge.ts'
+import type { Order } from './lock-messages.ts'
 import { type Renewal, startRenewal } from './renewal.ts'
+import { renewalConnection } from './renewal-connection.ts'
 
 const redis = renewalConnection((workerData as { readonly redisUrl: string }).redisUrl)
 redis.once('ready', () => parentPort?.postMessage('ready'))

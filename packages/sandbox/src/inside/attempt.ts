@@ -8,10 +8,10 @@ import {
   taskId,
 } from '@bullpen/contract'
 import { type FoundStep, type IsolatedTask, Snooze, type StepKeeper, Steps } from '@bullpen/engine'
-import type { StartOf } from '../messages.ts'
-import { packFields } from '../portable-fields.ts'
-import type { Answers } from './answers.ts'
+import type { StartOf } from '../protocol/messages.ts'
+import { packFields } from '../protocol/portable-fields.ts'
 import type { Channel } from './channel.ts'
+import type { Answers } from './pending-calls.ts'
 
 export interface InnerHost {
   readonly channel: Channel

@@ -1,6 +1,6 @@
 // Finds the metrics that a PromQL expression reads, and refuses those that nobody publishes.
 import { nearest } from '@bullpen/contract'
-import { METRICS, PROCESS_METRICS } from '../metrics-table.ts'
+import { METRICS, PROCESS_METRICS } from '../metrics/metrics-table.ts'
 
 const PUBLISHED: readonly string[] = [
   ...Object.entries(METRICS).flatMap(([name, { type }]) =>

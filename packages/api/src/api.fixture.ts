@@ -1,0 +1,120 @@
+// A whole API for tests, on a fake broker, with a clock that stands still and a log that can be read.
+import { randomBytes } from 'node:crypto'
+import {
+  defineCatalogue,
+  defineQueue,
+  defineTask,
+  type Log,
+  makeTaskId,
+  type Problem,
+  type TaskEvent,
+} from '@bullpen/contract'
+import type { InjectOptions } from 'fastify'
+import { onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { createKeyring } from './auth/keyring.ts'
+import { type FakeBroker, fakeBroker } from './fake-broker.fixture.ts'
+import { fakeFleet } from './fake-fleet.fixture.ts'
+import { buildServer, type ServerOptions } from './http/server.ts'
+
+export const KEY = 'test-key-0123456789abcdef'
+export const DEV_KEY = 'dev-key-0123456789abcdef'
+export const NOW = Date.UTC(2026, 0, 2, 3, 4, 5)
+
+const square = defineTask({
+  name: 'math.square',
+  queue: 'cpu',
+  kind: 'short',
+  summary: 'n times n.',
+  input: z.object({ n: z.int() }),
+  output: z.object({ value: z.int() }),
+})
+
+const welcome = defineTask({
+  name: 'email.welcome',
+  queue: defineQueue({ name: 'mail', onShutdown: 'cancel' }),
+  input: z.object({
+    to: z.email().transform((address) => address.toUpperCase()),
+    lines: z.array(z.object({ text: z.string() })).default([]),
+    extra: z.unknown().optional(),
+    tree: z.json().optional(),
+  }),
+  output: z.object({ sent: z.boolean() }),
+})
+
+export const catalogue = defineCatalogue(square, welcome)
+export const anId = makeTaskId('cpu', NOW, new Uint8Array(10))
+
+export interface LogLine {
+  readonly level: keyof Log
+  readonly fields: object
+  readonly message: string
+}
+
+export async function testApi(more: Partial<ServerOptions> = {}) {
+  const broker: FakeBroker = fakeBroker()
+  const fleet = fakeFleet(() => NOW)
+  const lines: LogLine[] = []
+  const events: TaskEvent[] = []
+  const observed: object[] = []
+  const closing = new AbortController()
+  const writes = (level: keyof Log) => (fields: object, message: string) => {
+    lines.push({ level, fields, message })
+  }
+  const app = await buildServer({
+    catalogue,
+    broker,
+    fleet,
+    emit: (event) => events.push(event),
+    log: { debug: writes('debug'), info: writes('info'), warn: writes('warn'), error: writes('error') },
+    now: () => NOW,
+    randomBytes,
+    closing: closing.signal,
+    keyring: createKeyring([KEY], DEV_KEY),
+    version: '1.2.3',
+    bodyLimit: 262_144,
+    secureCookie: false,
+    observe: (request) => observed.push(request),
+    boardQueues: [],
+    ...more,
+  })
+  onTestFinished(() => app.close())
+  // async: what inject returns asks only once it is awaited
+  const ask = async (options: InjectOptions) =>
+    app.inject({ ...options, headers: { authorization: `Bearer ${KEY}`, ...options.headers } })
+  return {
+    app,
+    broker,
+    fleet,
+    lines,
+    events,
+    observed,
+    closing,
+    ask,
+    get: (url: string, headers = {}) => ask({ method: 'GET', url, headers }),
+    /** A body given as text is sent as it stands. */
+    post: (body: unknown, headers = {}) =>
+      ask({
+        method: 'POST',
+        url: '/v1/tasks',
+        headers: { 'content-type': 'application/json', ...headers },
+        payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
+      }),
+  }
+}
+
+/** The answer's problem, checked for what every problem has. */
+export function problemIn(answer: {
+  readonly statusCode: number
+  readonly headers: Record<string, unknown>
+  readonly body: string
+}): Problem {
+  if (answer.headers['content-type'] !== 'application/problem+json') {
+    throw new Error(`${answer.statusCode} is not a problem: ${String(answer.headers['content-type'])} ${answer.body}`)
+  }
+  const problem = JSON.parse(answer.body) as Problem
+  if (problem.status !== answer.statusCode || problem.instance !== answer.headers['x-request-id']) {
+    throw new Error(`the problem and its answer differ: ${answer.statusCode} ${answer.body}`)
+  }
+  return problem
+}

@@ -1,0 +1,312 @@
+// Tests the whole API on a real Redis: over HTTP, and with Redis away.
+
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { openFleet } from '@bullpen/bullmq'
+import type { ApiConfig } from '@bullpen/config'
+import type { Accepted, CommandPage, CommandView, FleetView, Problem, TaskPage, TaskView } from '@bullpen/contract'
+import { privateRedis } from '@bullpen/testing'
+import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
+import { catalogue } from './api.fixture.ts'
+import { createApi } from './create-api.ts'
+
+const KEY = 'integration-key-0123456789'
+const WITHIN = { timeout: 10_000, interval: 20 }
+const HEADERS = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
+const SQUARE = { task: 'math.square', input: { n: 4 } }
+const silent = { debug() {}, info() {}, warn() {}, error() {} }
+
+async function startApi(redisUrl: string, config: ApiConfig = {}) {
+  const api = await createApi({
+    catalogue,
+    log: silent,
+    config: { redisUrl, keys: [KEY], port: 0, metricsPort: 0, namespace: `t-${randomUUID().slice(0, 8)}`, ...config },
+  })
+  onTestFinished(() => api.close())
+  const { url, metricsUrl, boardUrl } = await api.listen()
+  return {
+    api,
+    url,
+    metricsUrl,
+    boardUrl,
+    get: (path: string) => timed(`${url}${path}`, { headers: HEADERS }),
+    post: (body: object, path = '/v1/tasks') =>
+      timed(`${url}${path}`, { method: 'POST', headers: HEADERS, body: JSON.stringify(body) }),
+  }
+}
+
+const workingProcess = {
+  ...{ process: 'pod-1:7:ab12cd34', host: 'pod-1', pid: 7, version: '1.2.3', draining: false, skewMs: 90_000 },
+  ...{ drainTimeoutMs: 20_000, graceMs: 5_000 },
+  pools: [
+    {
+      ...({ queue: 'cpu', state: 'BG_RUNNING', paused: false, concurrency: 2, busy: 1, leftovers: 0 } as const),
+      ...{ notReady: undefined, workers: [] },
+    },
+  ],
+}
+
+async function timed(url: string, init: RequestInit) {
+  const began = performance.now()
+  const response = await fetch(url, init)
+  const body: unknown = await response.json()
+  return { status: response.status, body, ms: performance.now() - began }
+}
+
+describe('on Redis', () => {
+  test('a task is stored, looked up, listed, and counted', async () => {
+    const { get, post, metricsUrl } = await startApi(inject('redisUrl'))
+    const stored = await post({ ...SQUARE, meta: { tenant: 'acme' } })
+    expect(stored.status).toBe(202)
+    const { id, links } = stored.body as Accepted
+    const shown = (await get(links.self)).body as TaskView
+    expect(shown).toMatchObject({ id, status: 'waiting', input: { n: 4 }, meta: { tenant: 'acme' } })
+    const listed = (await get(links.queue)).body as TaskPage
+    expect(listed.tasks).toEqual([shown])
+    const metrics = await (await fetch(metricsUrl)).text()
+    expect(metrics).toContain('bullpen_queue_tasks{queue="cpu",status="waiting"} 1')
+    expect(metrics).toContain('bullpen_tasks_enqueued_total{queue="cpu",task="math.square"} 1')
+    expect(metrics).toMatch(/bullpen_http_requests_total\{method="POST",route="\/v1\/tasks",status="202"\} 1/)
+    expect(metrics).toContain('bullpen_redis_up 1')
+  })
+
+  test('a process is shown, commanded, and heard; the audit has it', async () => {
+    const namespace = `t-${randomUUID().slice(0, 8)}`
+    const redisUrl = inject('redisUrl')
+    const { get, post } = await startApi(redisUrl, { namespace })
+    const member = openFleet({ redisUrl, namespace, queues: catalogue.queues, log: silent })
+    onTestFinished(() => member.close())
+    const { process } = workingProcess
+    const obey = async () => {
+      const { commands } = await member.beat({ ...workingProcess, startedAt: Date.now() })
+      for (const { id } of commands) await member.answer(id, { process, outcome: 'done', detail: 'paused', at: 1 })
+    }
+    await expect
+      .poll(
+        () =>
+          obey().then(
+            () => true,
+            () => false,
+          ),
+        WITHIN,
+      )
+      .toBe(true)
+    onTestFinished(member.listen(process, () => void obey()))
+
+    const fleet = (await get('/v1/fleet?queue=cpu')).body as FleetView
+    expect(fleet.processes).toMatchObject([{ process, alive: true, pools: [{ queue: 'cpu', busy: 1 }] }])
+    expect(Math.abs(Date.parse(fleet.processes[0]?.startedAt ?? '') - Date.parse(fleet.now))).toBeLessThan(10_000)
+    const sent = await post({ action: 'pause', process, by: 'ann' }, '/v1/commands?wait=10')
+    expect(sent).toMatchObject({ status: 200, body: { outcome: 'done', answers: [{ process, detail: 'paused' }] } })
+    const { id, by } = sent.body as CommandView
+    expect(by).toMatch(/^ann \(key [0-9a-f]{8}\)$/)
+    expect((await get(`/v1/commands/${id}`)).body).toEqual(sent.body)
+    expect(((await get('/v1/commands')).body as CommandPage).commands).toEqual([sent.body])
+
+    await member.leave(process)
+    expect(await post({ action: 'resume', process }, '/v1/commands')).toMatchObject({
+      status: 404,
+      body: { code: 'process_not_found' },
+    })
+  })
+
+  test("a queue whose fleet drains takes no tasks until it is resumed, and another's does", async () => {
+    const { get, post } = await startApi(inject('redisUrl'))
+    const id = `once-${randomUUID()}`
+    const drained = await post({ action: 'drain', queue: 'cpu', mode: 'light', id }, '/v1/commands')
+    expect(drained.body).toMatchObject({ outcome: 'done', answers: [] })
+    expect((await post({ action: 'drain', queue: 'cpu', mode: 'light', id }, '/v1/commands')).body).toEqual(
+      drained.body,
+    )
+    expect(await post({ action: 'drain', queue: 'cpu', id }, '/v1/commands')).toMatchObject({
+      status: 422,
+      body: { code: 'command_id_reused' },
+    })
+    await expect.poll(() => post(SQUARE), WITHIN).toMatchObject({ status: 503, body: { code: 'queue_draining' } })
+    expect(((await get('/v1/fleet?queue=cpu')).body as FleetView).queues).toMatchObject([
+      { queue: 'cpu', intake: 'closed', drain: { mode: 'light', command: id } },
+    ])
+    expect(await post({ task: 'email.welcome', input: { to: 'a@example.com' } })).toMatchObject({ status: 202 })
+    await post({ action: 'resume', queue: 'cpu' }, '/v1/commands')
+    await expect.poll(() => post(SQUARE), WITHIN).toMatchObject({ status: 202 })
+  })
+
+  test.each([3_600_000, -3_600_000])(
+    "with a machine's clock %i ms ahead tasks are dated by Redis' own",
+    async (aheadMs) => {
+      const machineNow = Date.now
+      vi.spyOn(Date, 'now').mockImplementation(() => machineNow() + aheadMs)
+      onTestFinished(() => void vi.restoreAllMocks())
+      const { get, post, metricsUrl } = await startApi(inject('redisUrl'))
+      const { links } = (await post({ ...SQUARE, delay: '1h' })).body as Accepted
+      const { enqueuedAt } = (await get(links.self)).body as TaskView
+      expect(Math.abs(Date.parse(enqueuedAt) - machineNow())).toBeLessThan(5_000)
+      const [, skew] = /^bullpen_clock_skew_seconds (\S+)$/m.exec(await (await fetch(metricsUrl)).text()) ?? []
+      expect(Math.abs(Number(skew) - aheadMs / 1_000)).toBeLessThan(1)
+    },
+  )
+
+  test('a wait that nothing ends is over in its time', async () => {
+    const { get, post } = await startApi(inject('redisUrl'))
+    const { links } = (await post(SQUARE)).body as Accepted
+    const answer = await get(`${links.self}?wait=0.3`)
+    expect(answer.body).toMatchObject({ status: 'waiting' })
+    expect(answer.ms).toBeGreaterThan(290)
+    expect(answer.ms).toBeLessThan(1_300)
+  })
+
+  test('the board shows the queue to whoever has the login link, and changes nothing', async () => {
+    const { url, post } = await startApi(inject('redisUrl'))
+    const { id } = (await post(SQUARE)).body as Accepted
+    expect((await fetch(`${url}/board/`)).status).toBe(401)
+    const login = await fetch(`${url}/board/login?key=${KEY}`, { redirect: 'manual' })
+    const cookie = login.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+    const headers = { cookie, 'content-type': 'application/json' }
+    const page = await fetch(`${url}/board/`, { headers })
+    expect(await page.text()).not.toContain('googleapis')
+    expect(page.headers.get('content-security-policy')).toContain("script-src 'self'")
+    const queues = await (await fetch(`${url}/board/api/queues?activeQueue=cpu`, { headers })).json()
+    expect(queues).toMatchObject({
+      queues: [
+        { name: 'cpu', readOnlyMode: true, counts: { waiting: 1 }, jobs: [{ id, data: { input: { n: 4 } } }] },
+        { name: 'mail' },
+      ],
+    })
+    for (const [method, path] of [
+      ['PUT', '/board/api/queues/cpu/pause'],
+      ['PUT', '/board/api/queues/cpu/empty'],
+      ['POST', '/board/api/queues/cpu/add'],
+    ] as const) {
+      const refused = await fetch(`${url}${path}`, { method, headers: { ...headers, ...HEADERS }, body: '{}' })
+      expect(refused.status).toBe(403)
+    }
+  })
+})
+
+describe('with Redis away', () => {
+  test.each(['freeze', 'crash'] as const)(
+    'after a %s all is answered within a second, comes back by itself, and nothing is lost',
+    async (how) => {
+      const redis = await privateRedis()
+      await redis.start()
+      const { get, post, metricsUrl } = await startApi(redis.url)
+      const stored = await Promise.all(Array.from({ length: 50 }, () => post(SQUARE)))
+      expect(stored.every(({ status }) => status === 202)).toBe(true)
+      const ids = stored.map(({ body }) => (body as Accepted).id)
+      const waiting = get(`/v1/tasks/${ids[0]}?wait=30`)
+
+      await redis[how]()
+      const answers = await Promise.all([
+        post(SQUARE),
+        get(`/v1/tasks/${ids[0]}`),
+        get(`/v1/tasks/${ids[0]}?wait=10`),
+        get('/v1/tasks?queue=cpu&status=waiting'),
+        get('/v1/fleet'),
+        post({ action: 'pause', queue: 'mail', id: 'once-1' }, '/v1/commands'),
+        get('/readyz'),
+      ])
+      expect(answers.map(({ status }) => status)).toEqual(Array(7).fill(503))
+      for (const { body, ms } of answers) {
+        expect(body).toMatchObject({ code: 'redis_unavailable' })
+        expect(ms).toBeLessThan(1_000)
+      }
+      expect((await get('/livez')).status).toBe(200)
+      expect(await (await fetch(metricsUrl)).text()).toContain('bullpen_redis_up 0')
+      expect((await waiting).status).toBe(503)
+
+      if (how === 'crash') await redis.start()
+      else redis.thaw()
+      await vi.waitUntil(async () => (await get('/readyz')).status === 200, WITHIN)
+      const later = await post(SQUARE)
+      expect(later.status).toBe(202)
+      const again = await post({ action: 'pause', queue: 'mail', id: 'once-1' }, '/v1/commands')
+      expect(again).toMatchObject({ status: 200, body: { id: 'once-1', outcome: 'done' } })
+      // What was refused may be there as well: its id tells.
+      const { taskId } = answers[0].body as Problem
+      for (const id of [...ids, (later.body as Accepted).id]) {
+        expect((await get(`/v1/tasks/${id}`)).body).toMatchObject({ id, status: 'waiting' })
+      }
+      expect([200, 404]).toContain((await get(`/v1/tasks/${taskId}`)).status)
+      expect((await get(`/v1/tasks/${ids[0]}?wait=0.1`)).body).toMatchObject({ status: 'waiting' })
+    },
+  )
+
+  test('it starts all the same, and is ready once Redis is there', async () => {
+    const redis = await privateRedis()
+    const { get, post } = await startApi(redis.url)
+    expect((await get('/livez')).status).toBe(200)
+    expect((await get('/readyz')).status).toBe(503)
+    expect((await post(SQUARE)).body).toMatchObject({ code: 'redis_unavailable' })
+    await redis.start()
+    await vi.waitUntil(async () => (await get('/readyz')).status === 200, WITHIN)
+    expect((await post(SQUARE)).status).toBe(202)
+  })
+})
+
+describe('connections', () => {
+  test('that trickle their headers are ended', async () => {
+    const { url } = await startApi(inject('redisUrl'))
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    let answer = ''
+    socket.setEncoding('utf8').on('data', (text) => {
+      answer += String(text)
+    })
+    socket.write('GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: ')
+    const drip = setInterval(() => socket.write('a'), 200)
+    socket.on('error', () => {}) // a drip may meet the end
+    await once(socket, 'close')
+    clearInterval(drip)
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /)
+    expect(answer).toContain('application/problem+json')
+  })
+})
+
+describe('closing', () => {
+  test('answers whoever waits, then closes the ports', async () => {
+    const { api, get, post, url, metricsUrl } = await startApi(inject('redisUrl'))
+    const { links } = (await post(SQUARE)).body as Accepted
+    const waiting = get(`${links.self}?wait=30`)
+    await get(links.self) // by now the look-up that waits has come in
+    const began = performance.now()
+    await Promise.all([api.close(), api.close()])
+    expect((await waiting).body).toMatchObject({ status: 'waiting' })
+    expect(performance.now() - began).toBeLessThan(3_000)
+    await expect(fetch(`${url}/livez`)).rejects.toThrow()
+    await expect(fetch(metricsUrl)).rejects.toThrow()
+  })
+
+  test('cuts off who does not end its request', async () => {
+    const { api, url } = await startApi(inject('redisUrl'))
+    const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})
+    const ended = once(socket, 'close')
+    socket.write('POST /v1/tasks HTTP/1.1\r\nHost: x\r\n')
+    await (await fetch(`${url}/livez`)).text()
+    await Promise.all([api.close(), ended])
+  })
+
+  test('works without having listened', async () => {
+    const api = await createApi({ catalogue, log: silent, config: { redisUrl: inject('redisUrl'), keys: [KEY] } })
+    await api.close()
+  })
+})
+
+describe('configuration', () => {
+  test('that is wrong is told before anything is opened', async () => {
+    await expect(createApi({ catalogue, config: {} })).rejects.toMatchObject({ code: 'invalid_configuration' })
+    const misspelt = { keys: [KEY], prot: 1 } as ApiConfig
+    await expect(createApi({ catalogue, config: misspelt })).rejects.toThrow(
+      'prot is not a setting; did you mean port?',
+    )
+  })
+
+  test('in development makes a key, and puts it into the login link', async () => {
+    const { boardUrl, url } = await startApi(inject('redisUrl'), { environment: 'development', keys: [] })
+    expect(boardUrl).toMatch(/\/board\/login\?key=[\w-]{32}$/)
+    const login = await fetch(boardUrl, { redirect: 'manual' })
+    expect(login.status).toBe(303)
+    expect(login.headers.get('location')).toBe('/board/')
+    const key = new URL(boardUrl).searchParams.get('key')
+    expect((await fetch(`${url}/openapi.json`, { headers: { authorization: `Bearer ${key}` } })).status).toBe(200)
+  })
+})

@@ -1,0 +1,24 @@
+// The API reference: /openapi.json, and a page at /reference that reads it.
+import swagger from '@fastify/swagger'
+import swaggerUi from '@fastify/swagger-ui'
+import type { FastifyInstance } from 'fastify'
+import { preparePages } from '../http/page-guard.ts'
+
+type Document = Readonly<Record<string, unknown>>
+
+export async function addReference(app: FastifyInstance, document: Document): Promise<void> {
+  const text = JSON.stringify(document)
+  app.get('/openapi.json', { config: { access: 'browser' } }, async (_request, reply) =>
+    reply.type('application/json; charset=utf-8').send(text),
+  )
+  await app.register(async (scope) => {
+    preparePages(scope)
+    await scope.register(swagger, { mode: 'static', specification: { document: JSON.parse(text) } })
+    await scope.register(swaggerUi, {
+      routePrefix: '/reference',
+      theme: { title: 'Bullpen API' },
+      // Without the bar at the top, which asks for other documents' addresses.
+      uiConfig: { layout: 'BaseLayout', docExpansion: 'list', defaultModelsExpandDepth: 0 },
+    })
+  })
+}

@@ -1,0 +1,29 @@
+// POST /v1/tasks: stores a task and says where to look for it.
+import { type Accepted, type EnqueueRequest, ID_RANDOM_BYTES, makeTaskId } from '@bullpen/contract'
+import { newTask } from '@bullpen/engine'
+import type { ApiContext } from '../http/context.ts'
+import { callersId } from '../http/request-id.ts'
+import type { Call } from '../http/route.ts'
+import { linksOf } from '../views/links.ts'
+
+export function enqueueTask({ catalogue, broker, emit, now, randomBytes }: ApiContext) {
+  return async ({ body, request, reply }: Call): Promise<Accepted> => {
+    // The validator has let it through, and left it as it was sent.
+    const wanted = body as EnqueueRequest
+    const definition = catalogue.get(wanted.task)
+    const enqueuedAt = now()
+    const task = newTask(definition, wanted.input, wanted, {
+      id: makeTaskId(definition.queue, enqueuedAt, randomBytes(ID_RANDOM_BYTES)),
+      enqueuedAt,
+      correlationId: callersId(request.headers),
+    })
+    // Before Redis is asked: should the answer get lost, the problem still names the task.
+    request.taskId = task.id
+    await broker.enqueue(task)
+    emit({ event: 'task.enqueued', queue: task.queue, task: task.task, id: task.id })
+    const status = task.delayMs === undefined ? 'waiting' : 'scheduled'
+    const links = linksOf(task.id, task.queue, status)
+    reply.code(202).header('location', links.self)
+    return { id: task.id, status, links }
+  }
+}

@@ -1,0 +1,13 @@
+// GET /v1/commands: the audit, the newest command first.
+import type { CommandPage, commandsQuerySchema } from '@bullpen/contract'
+import type { z } from 'zod'
+import type { ApiContext } from '../http/context.ts'
+import type { Call } from '../http/route.ts'
+import { commandView } from '../views/command-view.ts'
+
+export function listCommands({ fleet }: ApiContext) {
+  return async ({ query }: Call<unknown, z.output<typeof commandsQuerySchema>>): Promise<CommandPage> => {
+    const commands = await fleet.commands(query.limit)
+    return { commands: commands.map(commandView) }
+  }
+}

@@ -1,0 +1,13 @@
+// GET /v1/pools: the pools of live processes.
+import type { PoolPage } from '@bullpen/contract'
+import type { ApiContext } from '../http/context.ts'
+import type { Call } from '../http/route.ts'
+import { poolView } from '../views/fleet-view.ts'
+import { livePools, type PoolQuery } from '../views/pool-list.ts'
+
+export function listPools({ catalogue, fleet }: ApiContext) {
+  return async ({ query }: Call<unknown, PoolQuery>): Promise<PoolPage> => {
+    const pools = await livePools(fleet, query, catalogue.queues)
+    return { pools: pools.map(({ process, pool }) => ({ process: process.process, ...poolView(pool) })) }
+  }
+}

@@ -1,0 +1,30 @@
+// GET /v1/commands/{id}: what has become of a command, or, for a caller who waits, what everybody made of it.
+import { BullpenError, COMMAND_ID, type CommandView, type commandQuerySchema } from '@bullpen/contract'
+import { outcomeOf } from '@bullpen/engine'
+import type { z } from 'zod'
+import type { ApiContext } from '../http/context.ts'
+import type { Call } from '../http/route.ts'
+import { untilEither } from '../http/wait.ts'
+import { commandView } from '../views/command-view.ts'
+import type { ShowParams } from './show-task.ts'
+
+export function showCommand({ fleet, closing }: ApiContext) {
+  return async ({
+    params: { id },
+    query: { wait },
+    reply,
+  }: Call<ShowParams, z.output<typeof commandQuerySchema>>): Promise<CommandView> => {
+    if (!COMMAND_ID.test(id)) throw noCommand(id)
+    const found = await fleet.command(id)
+    const record =
+      found === undefined || wait === 0 || outcomeOf(found.answers) !== 'pending'
+        ? found
+        : await untilEither(wait * 1_000, closing, reply.raw, (signal) => fleet.answered(id, signal))
+    if (record === undefined) throw noCommand(id)
+    return commandView(record)
+  }
+}
+
+function noCommand(id: string): BullpenError {
+  return new BullpenError('command_not_found', `there is no command ${JSON.stringify(id)}, or it is kept no longer`)
+}

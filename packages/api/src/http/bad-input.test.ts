@@ -1,0 +1,157 @@
+// Tests that whatever is sent, the answer is a problem with a code, and the process lives.
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { KEY, problemIn, testApi } from '../api.fixture.ts'
+
+const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
+
+describe('a body', () => {
+  test.each([
+    ['empty', '', 400, 'malformed_json'],
+    ['not JSON', '{"task":', 400, 'malformed_json'],
+    ['JSON with a comma too many', '{"task":"math.square",}', 400, 'malformed_json'],
+    ['not UTF-8', Buffer.from([0x22, 0xff, 0xfe, 0x22]), 400, 'malformed_json'],
+    ['null', 'null', 400, 'invalid_request'],
+    ['an array', '[]', 400, 'invalid_request'],
+    ['a number', '7', 400, 'invalid_request'],
+    ['with a __proto__ key', '{"task":"math.square","input":{"n":1,"__proto__":{"x":1}}}', 400, 'invalid_request'],
+    ['with an escaped __proto__ key', '{"\\u005f_proto__":{"x":1}}', 400, 'invalid_request'],
+    ['with a constructor.prototype key', '{"constructor":{"prototype":{}}}', 400, 'invalid_request'],
+    ['with an infinite number', '{"task":"email.welcome","input":{"extra":1e999}}', 400, 'invalid_request'],
+    ['nested 30,000 deep', nested(30_000), 400, 'invalid_request'],
+    ['with a task nested 30,000 deep', `{"task":"math.square","input":${nested(30_000)}}`, 400, 'invalid_request'],
+    [
+      'with free input nested 101 deep',
+      `{"task":"email.welcome","input":{"to":"a@b.co","tree":${nested(101)}}}`,
+      400,
+      'invalid_request',
+    ],
+  ])('that is %s is refused', async (_name, body, status, code) => {
+    const { post, broker } = await testApi()
+    expect(problemIn(await post(body))).toMatchObject({ status, code })
+    expect(broker.enqueued).toEqual([])
+  })
+
+  test('may be as large as the limit and no larger', async () => {
+    const { post } = await testApi()
+    const withText = (length: number) =>
+      JSON.stringify({ task: 'email.welcome', input: { to: 'a@example.com', extra: 'x'.repeat(length) } })
+    const rest = withText(0).length
+    expect((await post(withText(262_144 - rest))).statusCode).toBe(202)
+    const problem = problemIn(await post(withText(262_145 - rest)))
+    expect(problem).toMatchObject({ status: 413, code: 'payload_too_large' })
+    expect(problem.detail).toBe('the body is larger than 262144 bytes')
+  })
+
+  test.each([
+    ['text', { 'content-type': 'text/plain' }],
+    ['a form', { 'content-type': 'application/x-www-form-urlencoded' }],
+    ['nonsense', { 'content-type': 'nonsense' }],
+    ['compressed', { 'content-encoding': 'gzip' }],
+  ])('that is %s is not taken', async (_name, headers) => {
+    const { post } = await testApi()
+    expect(problemIn(await post('{"task":"math.square","input":{"n":4}}', headers))).toMatchObject({
+      status: 415,
+      code: 'unsupported_media_type',
+    })
+  })
+
+  test('that is absent altogether is refused', async () => {
+    const { ask } = await testApi()
+    const answer = await ask({ method: 'POST', url: '/v1/tasks' })
+    expect(problemIn(answer)).toMatchObject({ status: 400, code: 'invalid_request' })
+  })
+
+  test('of any JSON is never our fault', async () => {
+    const { post } = await testApi()
+    const task = fc.oneof(fc.constantFrom('math.square', 'email.welcome'), fc.string())
+    const body = fc.oneof(
+      fc.json(),
+      fc.record({ task, input: fc.jsonValue() }).map((value) => JSON.stringify(value)),
+      fc
+        .record(
+          { task, input: fc.jsonValue(), meta: fc.jsonValue(), delay: fc.jsonValue(), timeout: fc.jsonValue() },
+          { requiredKeys: [] },
+        )
+        .map((value) => JSON.stringify(value)),
+      fc.string(),
+    )
+    await fc.assert(
+      fc.asyncProperty(body, async (text) => {
+        const answer = await post(text)
+        expect(answer.statusCode).toBeLessThan(500)
+        if (answer.statusCode !== 202) problemIn(answer)
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
+
+describe('a request', () => {
+  test('to an unknown path is told so', async () => {
+    const { get } = await testApi()
+    expect(problemIn(await get('/v1/nope?key=secret'))).toMatchObject({
+      status: 404,
+      code: 'route_not_found',
+      detail: 'there is no GET /v1/nope; see /openapi.json',
+    })
+  })
+
+  test.each([
+    ['DELETE', '/v1/tasks', 'POST, GET, HEAD'],
+    ['PUT', '/v1/tasks/cpu-0', 'GET, HEAD'],
+    ['OPTIONS', '/v1/tasks', 'POST, GET, HEAD'],
+    ['POST', '/livez', 'GET, HEAD'],
+  ] as const)('%s %s is told the methods that are allowed', async (method, url, allow) => {
+    const { ask } = await testApi()
+    const answer = await ask({ method, url })
+    expect(problemIn(answer)).toMatchObject({ status: 405, code: 'method_not_allowed' })
+    expect(answer.headers.allow).toBe(allow)
+  })
+
+  test.each(['/v1/tasks/%', '/v1/tasks/%zz'])('to the broken address %s is refused', async (url) => {
+    const { get } = await testApi()
+    expect(problemIn(await get(url))).toMatchObject({ status: 400, code: 'invalid_request' })
+  })
+
+  test('of any path and query is never our fault', async () => {
+    const { get } = await testApi()
+    const part = fc.string({ unit: 'binary' }).map((text) => encodeURIComponent(text.toWellFormed()))
+    const url = fc
+      .tuple(fc.constantFrom('/v1/tasks', '/v1/tasks/', '/board/login', '/'), part, part, part)
+      .map(([path, id, name, value]) => `${path}${id}?${name}=${value}&queue=${value}&status=waiting&wait=${value}`)
+    await fc.assert(
+      fc.asyncProperty(url, async (text) => {
+        expect((await get(text)).statusCode).toBeLessThan(500)
+      }),
+      { numRuns: 300 },
+    )
+  })
+})
+
+describe('an error that nobody expected', () => {
+  test('is not shown to the caller, and logged with its stack', async () => {
+    const { post, broker, lines } = await testApi()
+    broker.trouble = 'breaks'
+    const answer = await post({ task: 'math.square', input: { n: 4 } })
+    expect(problemIn(answer)).toMatchObject({ status: 500, code: 'internal_error' })
+    expect(answer.body).not.toContain('hunter2')
+    const line = lines.find(({ level }) => level === 'error')
+    expect(line?.fields).toMatchObject({ err: { stack: expect.stringContaining('hunter2') } })
+  })
+})
+
+describe('what is logged of a request', () => {
+  test('is the route and never the query, where keys may stand', async () => {
+    const { get, lines, observed } = await testApi()
+    await get(`/board/login?key=${KEY}`)
+    await get('/v1/tasks?queue=cpu&status=waiting&secret=1')
+    await get('/nowhere?secret=1')
+    expect(JSON.stringify([lines, observed])).not.toMatch(new RegExp(`${KEY}|secret`))
+    expect(observed).toEqual([
+      { method: 'GET', route: '/board/login', status: 303, seconds: expect.any(Number) },
+      { method: 'GET', route: '/v1/tasks', status: 400, seconds: expect.any(Number) },
+      { method: 'GET', route: 'none', status: 404, seconds: expect.any(Number) },
+    ])
+  })
+})

@@ -1,0 +1,110 @@
+// Tests the intake: a queue whose fleet drains takes no new tasks, and an open one costs no question.
+import { randomBytes } from 'node:crypto'
+import { makeTaskId, type Order } from '@bullpen/contract'
+import { newTask } from '@bullpen/engine'
+import { privateRedis } from '@bullpen/testing'
+import { eventually } from '@bullpen/testkit'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { openBroker } from '../broker.ts'
+import { fleetRig } from '../fleet/fleet.fixture.ts'
+import { queueKeys } from '../keys.ts'
+import { rig, short, silent } from '../rig.fixture.ts'
+import { watchIntake } from './admission.ts'
+
+const DRAIN: Order = { action: 'drain', mode: 'light', queue: 'rig' }
+const RESUME: Order = { action: 'resume', queue: 'rig' }
+
+async function drained(redisUrl?: string) {
+  const pools = await rig({ ...(redisUrl && { redisUrl }) })
+  const members = await fleetRig({ namespace: pools.namespace, queues: ['rig'], ...(redisUrl && { redisUrl }) })
+  let sent = 0
+  const command = (order: Order) => members.fleet.send({ id: `c${++sent}`, order, by: 'me' })
+  const isRefused = () =>
+    pools.enqueue(short).then(
+      () => false,
+      (error: { code?: string }) => error.code === 'queue_draining',
+    )
+  return { ...pools, ...members, command, isRefused }
+}
+
+describe('the intake of a queue', () => {
+  it('is closed while its fleet drains: soon for a broker that was open, at once for one that comes', async () => {
+    const { command, isRefused, enqueue, namespace, redisUrl, broker } = await drained()
+    await enqueue(short)
+    await command(DRAIN)
+    await eventually(isRefused, 1_000)
+    await expect(enqueue(short)).rejects.toMatchObject({
+      code: 'queue_draining',
+      message: expect.stringMatching(
+        /^the queue 'rig' takes no tasks: its fleet drains since .* \(light\), by the command c1$/,
+      ),
+    })
+    const waiting = (await broker.counts('rig')).waiting
+    const other = await rigBroker({ redisUrl, namespace })
+    await expect(other.enqueue(aTask())).rejects.toMatchObject({ code: 'queue_draining' })
+    expect((await broker.counts('rig')).waiting).toBe(waiting)
+    await command(RESUME)
+    await eventually(async () => !(await isRefused()), 1_000)
+  })
+
+  it('is asked for by who does not know it yet', async () => {
+    const { command, namespace, redisUrl, redis } = await drained()
+    await command(DRAIN)
+    const intake = watchIntake({ redis, redisUrl, namespace, queues: ['rig'], log: silent })
+    onTestFinished(() => intake.close())
+    await expect(intake.admit('rig')).rejects.toMatchObject({ code: 'queue_draining' })
+  })
+
+  it('stays open for what a running handler enqueues', async () => {
+    const { command, namespace, redisUrl, isRefused } = await drained()
+    await command(DRAIN)
+    await eventually(isRefused)
+    const workers = await rigBroker({ redisUrl, namespace, intake: 'open' })
+    const task = aTask()
+    await workers.enqueue(task)
+    expect((await workers.find(task.id))?.status).toBe('waiting')
+  })
+
+  it('is asked for nothing while it is known', async () => {
+    const server = await privateRedis()
+    await server.start()
+    const { enqueue, redis } = await drained(server.url)
+    await enqueue(short)
+    const asked: string[] = []
+    const monitor = await redis.monitor()
+    onTestFinished(() => monitor.disconnect())
+    monitor.on('monitor', (_time: string, [name = '']: string[], source: string) => {
+      if (source !== 'lua') asked.push(name.toLowerCase())
+    })
+    for (let i = 0; i < 500; i++) await enqueue(short)
+    await redis.publish('over', '')
+    await eventually(() => asked.includes('publish'))
+    // Its sweep asks each two seconds, whatever is enqueued.
+    expect(asked.filter((name) => name === 'hget').length).toBeLessThan(10)
+  })
+
+  it('is found out by the sweep where no message came', async () => {
+    const { fleet, redis, namespace, isRefused, enqueue } = await drained()
+    await enqueue(short)
+    await redis.hset(
+      queueKeys(namespace, 'rig').switches,
+      'drain',
+      JSON.stringify({ mode: 'soft', since: Date.now(), command: 'x' }),
+    )
+    await eventually(isRefused)
+    expect((await fleet.switches('rig')).drain).toMatchObject({ mode: 'soft' })
+  })
+})
+
+function aTask() {
+  const now = Date.now()
+  const id = makeTaskId('rig', now, randomBytes(10))
+  return newTask(short, {}, {}, { id, enqueuedAt: now, correlationId: undefined })
+}
+
+async function rigBroker(options: { redisUrl: string; namespace: string; intake?: 'open' }) {
+  const broker = openBroker({ ...options, queues: ['rig'], sizeLimit: 10_000, log: silent })
+  onTestFinished(() => broker.close())
+  await eventually(() => broker.ping().then(() => true))
+  return broker
+}

@@ -1,0 +1,67 @@
+// The janitor in a long queue: it looks at a little at a time. How long that holds Redis up is printed, for a quiet machine.
+
+import { amount, privateRedis } from '@bullpen/testing'
+import { eventually } from '@bullpen/testkit'
+import { Redis } from 'ioredis'
+import { expect, it, onTestFinished } from 'vitest'
+import { openBroker } from '../broker.ts'
+import { queueKeys } from '../keys.ts'
+import { silent } from '../rig.fixture.ts'
+
+/** KEYS: wait. ARGV: the prefix of jobs, from, to. Jobs as BullMQ keeps them; one of twenty has the tag. */
+const FILL = `
+for i = tonumber(ARGV[2]), tonumber(ARGV[3]) do
+  local id = 'q-' .. string.format('%026d', i)
+  local tags = i % 20 == 0 and '"tags":["batch:7"],' or ''
+  local data = '{"v":1,"version":1,' .. tags .. '"input":{"text":"' .. string.rep('x', 200) .. '"}}'
+  redis.call('HSET', ARGV[1] .. id, 'name', 'a.b', 'data', data, 'opts', '{"attempts":3}', 'timestamp', 1000 + i,
+    'delay', 0, 'priority', 0)
+  redis.call('LPUSH', KEYS[1], id)
+end
+`
+
+it.each(['nothing else happens', 'others add to it'])(
+  'ends one in twenty of a long queue, looking at a little at a time, while %s',
+  async (how) => {
+    const total = amount({ small: 20_000, full: 200_000 })
+    const server = await privateRedis()
+    await server.start()
+    const keys = queueKeys('t', 'q')
+    const redis = new Redis(server.url)
+    const broker = openBroker({ redisUrl: server.url, namespace: 't', queues: ['q'], sizeLimit: 1_000, log: silent })
+    onTestFinished(async () => {
+      redis.disconnect()
+      await broker.close()
+    })
+    await eventually(() => broker.ping().then(() => true))
+    for (let at = 1; at <= total; at += 5_000) await redis.eval(FILL, 1, keys.wait, keys.job(''), at, at + 4_999)
+    await redis.config('SET', 'slowlog-log-slower-than', '1000')
+    await redis.config('SET', 'slowlog-max-len', '10000')
+    await redis.slowlog('RESET')
+    await redis.config('RESETSTAT')
+    let isOver = false
+    const added = (async () => {
+      for (let i = 0; how === 'others add to it' && !isOver; i++) await redis.lpush(keys.wait, `other-${i}`)
+    })()
+
+    const since = performance.now()
+    const { id } = await broker.cancelWhere({ queue: 'q', tag: 'batch:7', before: Date.now(), reason: 'cancelled' })
+    const answeredMs = performance.now() - since
+    await eventually(async () => (await broker.cancelProgress(id))?.ended === total / 20, 60_000)
+    const endedMs = performance.now() - since
+    await eventually(async () => (await broker.cancelProgress(id))?.doneAt !== undefined, 60_000)
+    const doneMs = performance.now() - since
+    isOver = true
+    await added
+    // ioredis types no answer of SLOWLOG: id, time, microseconds.
+    const slow = (await redis.slowlog('GET', '10000')) as unknown as readonly (readonly [number, number, number])[]
+    const longestMs = Math.max(0, ...slow.map(([, , us]) => us)) / 1_000
+    const figures = { total, ended: total / 20, answeredMs, endedMs, doneMs, longestMs, over1ms: slow.length }
+    console.log(JSON.stringify({ janitor: how, ...figures }))
+    expect(await redis.zcard(keys.failed)).toBe(total / 20)
+    expect(await redis.llen(keys.wait)).toBeGreaterThanOrEqual(total - total / 20)
+    const [, scripts] = /^cmdstat_eval:calls=(\d+)/m.exec(await redis.info('commandstats')) ?? []
+    expect(Number(scripts)).toBeGreaterThanOrEqual(total / 200)
+  },
+  200_000,
+)

@@ -1,0 +1,198 @@
+// Cancels by filter against live workers and a real Redis: what starts, what is left, and how it looks there.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { TaskId } from '@bullpen/contract'
+import { type CancelFilter, covers, type NewTask } from '@bullpen/engine'
+import { amount, privateRedis } from '@bullpen/testing'
+import { eventually } from '@bullpen/testkit'
+import fc from 'fast-check'
+import { Redis } from 'ioredis'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { queueKeys } from '../keys.ts'
+import { long, rig, short } from '../rig.fixture.ts'
+
+const all = (more: Partial<CancelFilter> = {}): CancelFilter => ({
+  queue: 'rig',
+  before: Date.now(),
+  reason: 'cancelled',
+  ...more,
+})
+
+type Rig = Awaited<ReturnType<typeof rig>>
+
+function store({ redisUrl, namespace }: Rig) {
+  const redis = new Redis(redisUrl)
+  onTestFinished(() => redis.disconnect())
+  return { redis, keys: queueKeys(namespace, 'rig') }
+}
+
+const isDone = ({ broker }: Rig, id: string) =>
+  eventually(async () => (await broker.cancelProgress(id))?.doneAt !== undefined, 60_000)
+
+/** In the order in which they are given, which is that in which they wait. */
+async function enqueueAll(
+  { enqueue }: Rig,
+  tasks: readonly (readonly [typeof short | typeof long, Partial<NewTask>?])[],
+) {
+  const ids: TaskId[] = []
+  for (let at = 0; at < tasks.length; at += 100) {
+    ids.push(...(await Promise.all(tasks.slice(at, at + 100).map(([task, given]) => enqueue(task, given)))))
+  }
+  return ids
+}
+
+describe('a cancel by filter', () => {
+  it.each(['that hears of it', 'whose control connections are cut'])(
+    'lets no worker %s start what it covers after the answer, and ends the rest',
+    async (how) => {
+      const server = await privateRedis()
+      await server.start()
+      const count = amount({ small: 10_000, full: 20_000 })
+      const begun: string[] = []
+      const stage = await rig({
+        redisUrl: server.url,
+        concurrency: 4,
+        handle: async ({ name, id, input }) => {
+          if (String(name) === 'rig.short') begun.push(id)
+          await sleep(5)
+          return input
+        },
+      })
+      const { broker, startPool, settled } = stage
+      const { redis, keys } = store(stage)
+      // One of seven is another task, and goes on.
+      const ids = await enqueueAll(
+        stage,
+        Array.from({ length: count }, (_, i) => [i % 7 === 6 ? long : short]),
+      )
+      const covered = ids.filter((_, i) => i % 7 !== 6)
+      await startPool()
+      await startPool()
+      await startPool()
+      await eventually(() => begun.length > 100)
+      const cut =
+        how === 'that hears of it' ? undefined : setInterval(() => redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub'), 5)
+      onTestFinished(() => clearInterval(cut))
+      const { id } = await broker.cancelWhere(all({ task: 'rig.short' }))
+      const begunByThen = begun.length
+      clearInterval(cut)
+      expect(begunByThen).toBeLessThan(covered.length)
+      const later = await stage.enqueue(short, { input: { n: 7 } })
+      await isDone(stage, id)
+      expect((await settled(later))?.output).toEqual({ n: 7 })
+      expect(begun.length - 1).toBe(begunByThen)
+      const failed = await redis.zcard(keys.failed)
+      expect(failed + begunByThen).toBe(covered.length)
+      expect(await broker.cancelProgress(id)).toMatchObject({ ended: failed })
+      for (const other of ids.filter((_, i) => i % 7 === 6).slice(-20)) {
+        expect(await settled(other)).toMatchObject({ status: 'completed' })
+      }
+      expect(await redis.exists(keys.cancelRules)).toBe(0)
+    },
+    90_000,
+  )
+
+  it('leaves each task as a single cancel does', async () => {
+    const stage = await rig()
+    const { broker } = stage
+    const { redis, keys } = store(stage)
+    const kinds = [{}, { delayMs: 3_600_000 }, { expiresAt: Date.now() + 3_600_000 }]
+    const single = await enqueueAll(
+      stage,
+      kinds.map((given) => [long, given]),
+    )
+    const filtered = await enqueueAll(
+      stage,
+      kinds.map((given) => [short, given]),
+    )
+    for (const id of single) await broker.cancel(id, { stoppable: true })
+    const { id } = await broker.cancelWhere(all({ task: 'rig.short' }))
+    await isDone(stage, id)
+    const seen = async (task: TaskId) => {
+      const job = await redis.hgetall(keys.job(task))
+      const anonymous = (text = '') => text.replaceAll(/\d{13}/g, 'TIME').replaceAll(/"process":"[^"]+"/g, '')
+      return {
+        fields: Object.keys(job).toSorted(),
+        reason: job['failedReason'],
+        stacks: anonymous(job['stacktrace']),
+        score: (await redis.zscore(keys.failed, task)) === job['finishedOn'],
+        expires: await redis.zscore(keys.expiries, task),
+        elsewhere: [await redis.lpos(keys.wait, task as string), await redis.zscore(keys.delayed, task)],
+      }
+    }
+    for (const [i, task] of filtered.entries()) expect(await seen(task)).toEqual(await seen(single[i] as TaskId))
+    const events = (await redis.xrange(keys.events, '-', '+'))
+      .map(([, fields]) => fields)
+      .filter((fields) => fields.includes('failed'))
+    expect(events).toHaveLength(6)
+    const [of1, of2] = [single, filtered].map((ids) =>
+      events
+        .filter((fields) => ids.includes(fields[fields.indexOf('jobId') + 1] as TaskId))
+        .map((fields) => fields.filter((text) => !ids.includes(text as TaskId))),
+    )
+    expect(of1).toEqual(of2)
+  })
+
+  it('ends in Redis what the engine says that it covers, whatever stands in a task, and nothing else', async () => {
+    const stage = await rig()
+    const { broker, enqueue } = stage
+    const { redis, keys } = store(stage)
+    const before = Date.now() - 10_000
+    const tag = fc.constantFrom('a', 'b', 'a.b', 'A:/@-_9', 'aa', 'x'.repeat(64))
+    const tasks = fc.sample(
+      fc.record({
+        definition: fc.constantFrom(short, long),
+        tags: fc.uniqueArray(tag, { maxLength: 3 }),
+        input: fc.constantFrom<unknown>({ n: 1 }, { tags: ['a'] }, '"tags":["a"]', undefined, [',"tags":["a"]']),
+        enqueuedAt: fc.constantFrom(before - 1, before, before + 1),
+        delayMs: fc.constantFrom(undefined, 3_600_000),
+      }),
+      300,
+    )
+    const rules = fc.sample(
+      fc.record({
+        task: fc.constantFrom(undefined, 'rig.short', 'rig.long', 'rig'),
+        tag: fc.option(tag, { nil: undefined }),
+        before: fc.constantFrom(before - 1, before),
+      }),
+      4,
+    )
+    const filters = rules.filter((rule) => rule.task !== undefined || rule.tag !== undefined).map((rule) => all(rule))
+    const ids = await Promise.all(tasks.map(({ definition, ...given }) => enqueue(definition, given)))
+    const cancels = await Promise.all(filters.map((filter) => broker.cancelWhere(filter)))
+    const expected = ids.filter((_, i) => {
+      const { definition, tags = [], enqueuedAt = 0 } = tasks[i] ?? { definition: short }
+      return filters.some((filter) => covers(filter, { task: definition.name, tags, enqueuedAt }))
+    })
+    const told = await Promise.all(ids.map((id) => broker.find(id)))
+    expect(told.flatMap((task) => (task?.status === 'cancelled' ? [task.id] : []))).toEqual(expected)
+    for (const { id } of cancels) await isDone(stage, id)
+    expect((await redis.zrange(keys.failed, '0', '-1')).toSorted()).toEqual(expected.toSorted())
+  })
+
+  it('is not passed by while others add to the list, take from it and remove from its middle', async () => {
+    const stage = await rig()
+    const { broker, enqueue } = stage
+    const { redis, keys } = store(stage)
+    const ids = await enqueueAll(
+      stage,
+      Array.from({ length: 3_000 }, (_, i) => [i % 3 === 0 ? short : long]),
+    )
+    const { id } = await broker.cancelWhere(all({ task: 'rig.short' }))
+    // Until the janitor is through: single cancels of others, wherever they stand, and new ones.
+    const others = ids.filter((_, i) => i % 3 !== 0)
+    let isOver = false
+    const disturbed = (async () => {
+      for (let i = 0; !isOver && i < others.length; i++) {
+        await broker.cancel(others[(i * 997) % others.length] as TaskId, { stoppable: true })
+        await enqueue(long)
+      }
+    })()
+    await isDone(stage, id)
+    isOver = true
+    await disturbed
+    const left = new Set(await redis.lrange(keys.wait, 0, -1))
+    expect(ids.filter((each, i) => i % 3 === 0 && left.has(each))).toEqual([])
+    expect(await broker.cancelProgress(id)).toMatchObject({ ended: 1_000 })
+    expect(left.has('bullpen:cancelled')).toBe(false)
+  })
+})

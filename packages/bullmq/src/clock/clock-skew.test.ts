@@ -1,0 +1,71 @@
+// The skew between this machine's clock and Redis', with a machine's clock that is set.
+import { type Log, VERSION } from '@bullpen/contract'
+import { eventually } from '@bullpen/testkit'
+import { Redis } from 'ioredis'
+import { afterEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
+import { silent } from '../rig.fixture.ts'
+import { watchSkew } from './clock-skew.ts'
+
+const HOUR = 3_600_000
+/** Redis is on this machine: what it says is by the same clock, some milliseconds ago at most. */
+const CLOSE_MS = 100
+
+const machineNow = Date.now
+const setMachine = (aheadMs: number): void =>
+  void vi.spyOn(Date, 'now').mockImplementation(() => machineNow() + aheadMs)
+afterEach(() => void vi.restoreAllMocks())
+
+function watch(log: Log = silent, redisUrl: string = inject('redisUrl')) {
+  const skew = watchSkew({ redisUrl, log, everyMs: 20 })
+  onTestFinished(() => skew.close())
+  return skew
+}
+
+it("is not known, and the time is the machine's, until it is measured", async () => {
+  const skew = watch(silent, 'redis://127.0.0.1:1')
+  expect(skew.skewMs()).toBeUndefined()
+  expect(Math.abs(skew.now() - machineNow())).toBeLessThan(CLOSE_MS)
+  skew.close()
+  await skew.measured
+})
+
+describe.each([HOUR, -HOUR])('a machine that is %i ms ahead', (aheadMs) => {
+  it('goes by the time of Redis, and says how far off its own is', async () => {
+    setMachine(aheadMs)
+    const skew = watch()
+    await skew.measured
+    expect(Math.abs(skew.now() - machineNow())).toBeLessThan(CLOSE_MS)
+    expect(Math.abs(skew.at(performance.now()) - machineNow())).toBeLessThan(CLOSE_MS)
+    expect(Math.abs((skew.skewMs() ?? 0) - aheadMs)).toBeLessThan(CLOSE_MS)
+  })
+
+  it('is told of when it becomes so and when it is no longer, and not in between', async () => {
+    const told: unknown[][] = []
+    const log: Log = { ...silent, warn: (...line) => told.push(line), info: (...line) => told.push(line) }
+    const skew = watch(log)
+    await skew.measured
+    setMachine(aheadMs)
+    // At once, and not with the next measurement.
+    expect(Math.abs(skew.now() - machineNow())).toBeLessThan(CLOSE_MS)
+    await eventually(() => told.length === 1)
+    expect(told).toEqual([[{ skewMs: expect.any(Number) }, expect.stringContaining("not Redis' own")]])
+    setMachine(0)
+    await eventually(() => told.length > 1)
+    expect(told).toEqual([expect.anything(), [{ skewMs: expect.any(Number) }, expect.stringContaining('near')]])
+  })
+})
+
+it('is done without where Redis refuses to tell the time: the log says so once', async () => {
+  const admin = new Redis(inject('redisUrl'))
+  onTestFinished(() => admin.disconnect())
+  const user = `no-time-${VERSION}`
+  await admin.acl('SETUSER', user, 'on', '>pass', '~*', '&*', '+@all', '-time')
+  onTestFinished(async () => void (await admin.acl('DELUSER', user)))
+  const warned: unknown[] = []
+  const url = new URL(inject('redisUrl'))
+  ;[url.username, url.password] = [user, 'pass']
+  const skew = watch({ ...silent, warn: (_, message) => warned.push(message) }, url.href)
+  await skew.measured
+  expect(skew.skewMs()).toBeUndefined()
+  expect(warned).toEqual([expect.stringContaining('does not tell the time')])
+})

@@ -1,0 +1,146 @@
+// Which time BullMQ's scripts are given: pools and a broker whose clock is an hour from this machine's, on a real Redis.
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type TaskContext, TaskError } from '@bullpen/contract'
+import { eventually } from '@bullpen/testkit'
+import type { Worker } from 'bullmq'
+import { Redis } from 'ioredis'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { queueKeys } from '../keys.ts'
+import { long, type RigOptions, rig } from '../rig.fixture.ts'
+import { setClock, TIME_AT } from './scripts-clock.ts'
+
+const HOUR = 3_600_000
+/** What a busy machine may take between two looks at the time. */
+const CLOSE_MS = 5_000
+/** BullMQ's scores: the time, and room for 4,096 jobs of the same millisecond. */
+const SCORE = 0x1000
+/** As many as any script takes. */
+const ARGUMENTS = Array(23).fill('')
+
+/** Given by file: keys are counted in its name, arguments in its comment. */
+function scriptsWithTime(): ReadonlyMap<string, number> {
+  const scripts = join(fileURLToPath(import.meta.resolve('bullmq')), '../../cjs/scripts')
+  return new Map(
+    readdirSync(scripts).flatMap((file) => {
+      const [, name = '', keys] = /^(\w+)-(\d+)\.js$/.exec(file) ?? []
+      const [, argument] = /^ +ARGV\[(\d+)\] +timestamp$/m.exec(readFileSync(join(scripts, file), 'utf8')) ?? []
+      return argument === undefined ? [] : [[name, Number(keys) + Number(argument) - 1] as const]
+    }),
+  )
+}
+
+it("every script that takes the time is given it where BullMQ's own comment says, but those that no pool runs", () => {
+  const others = [
+    'addJobScheduler',
+    'changeDelay',
+    'cleanJobsInSet',
+    'moveJobsToWait',
+    'moveToWaitingChildren',
+    'releaseParentIfNoPendingDependencies',
+    'updateJobScheduler',
+  ]
+  const theirs = [...scriptsWithTime()].filter(([name]) => !others.includes(name))
+  expect(new Map(theirs)).toEqual(TIME_AT)
+})
+
+describe("what comes back is told by the machine's clock", () => {
+  const machineNow = 1_000_000_000_000
+  const due = (offMs: number): number => machineNow + offMs + 500
+
+  /** A backend whose scripts and markers all say the same. */
+  function backend(offMs: number, said: { readonly answer?: unknown; readonly score?: number }) {
+    vi.spyOn(Date, 'now').mockReturnValue(machineNow)
+    onTestFinished(() => void vi.restoreAllMocks())
+    const made = {
+      execCommand: async () => said.answer,
+      waitForJob: async () => (said.score === undefined ? null : { member: '0', score: said.score }),
+      // No more of the backend than takes or tells the time.
+    } as unknown as Worker['backend']
+    setClock(made, () => machineNow + offMs)
+    return made
+  }
+
+  it.each([HOUR, -HOUR])('the next due job of a fetch, %i ms off', async (offMs) => {
+    const { execCommand } = backend(offMs, { answer: [0, 0, 0, due(offMs)] })
+    expect(await execCommand({} as never, 'moveToActive', ARGUMENTS)).toEqual([0, 0, 0, due(0)])
+  })
+
+  it.each([HOUR, -HOUR])('the marker of a delayed job, %i ms off', async (offMs) => {
+    const { waitForJob } = backend(offMs, { score: due(offMs) })
+    expect(await waitForJob(1)).toEqual({ member: '0', score: due(0) })
+  })
+
+  it('and where nothing is due, or it is another answer, it stays what it was', async () => {
+    const none = backend(HOUR, { answer: [0, 0, 0, 0], score: 0 })
+    expect(await none.execCommand({} as never, 'moveToActive', ARGUMENTS)).toEqual([0, 0, 0, 0])
+    expect(await none.waitForJob(1)).toEqual({ member: '0', score: 0 })
+    const other = backend(HOUR, { answer: -1 })
+    expect(await other.execCommand({} as never, 'moveToFinished', ARGUMENTS)).toBe(-1)
+    expect(await other.waitForJob(1)).toBeNull()
+  })
+})
+
+async function clockOffBy(offMs: number, options: Omit<RigOptions, 'now'> = {}) {
+  const now = (): number => Date.now() + offMs
+  const all = await rig({ ...options, now })
+  const redis = new Redis(all.redisUrl)
+  onTestFinished(() => redis.disconnect())
+  const keys = queueKeys(all.namespace, 'rig')
+  const isNow = (time: unknown): boolean => Math.abs(Number(time) - now()) < CLOSE_MS
+  return { ...all, now, redis, keys, isNow }
+}
+
+describe.each([HOUR, -HOUR])("with Redis' clock %i ms from the machine's", (offMs) => {
+  it('what is taken and completed is stamped by it', async () => {
+    const { enqueue, startPool, settled, redis, keys, isNow } = await clockOffBy(offMs)
+    await startPool()
+    const [first, second] = [await enqueue(long), await enqueue(long)]
+    for (const id of [first, second]) {
+      expect(await settled(id)).toMatchObject({ status: 'completed' })
+      const { timestamp, processedOn, finishedOn } = await redis.hgetall(keys.job(id))
+      expect([timestamp, processedOn, finishedOn].map(isNow)).toEqual([true, true, true])
+      expect(isNow(await redis.zscore(keys.completed, id))).toBe(true)
+    }
+  })
+
+  it('a delayed task starts when it is due, on a pool that waits for it', async () => {
+    const startedAt: number[] = []
+    const { enqueue, startPool, settled, now } = await clockOffBy(offMs, {
+      handle: ({ input }) => {
+        startedAt.push(now())
+        return input
+      },
+    })
+    await startPool()
+    const dueAt = now() + 700
+    const id = await enqueue(long, { delayMs: 700 })
+    expect(await settled(id)).toMatchObject({ status: 'completed' })
+    const [at = 0] = startedAt
+    expect(at).toBeGreaterThanOrEqual(dueAt)
+    expect(at).toBeLessThan(dueAt + CLOSE_MS)
+  })
+
+  it.each([
+    ['a retry', () => Promise.reject(new TaskError('again', 'later', { retryAfter: '10m' }))],
+    ['a snooze', async ({ snooze }: TaskContext<typeof long>) => snooze('10m')],
+  ])('%s is due by it', async (_, handle) => {
+    const { enqueue, startPool, redis, keys, now } = await clockOffBy(offMs, { handle })
+    await startPool()
+    const id = await enqueue(long)
+    const score = await eventually(async () => Number(await redis.zscore(keys.delayed, id)))
+    const dueIn = score / SCORE - now()
+    expect(dueIn).toBeGreaterThan(600_000 - CLOSE_MS)
+    expect(dueIn).toBeLessThanOrEqual(600_000)
+  })
+
+  it('neither queue timeout nor deadline is over before its time', async () => {
+    const { broker, enqueue, startPool, settled, now } = await clockOffBy(offMs)
+    const limits = { queueMs: 60_000, deadlineMs: 60_000, expiresAt: now() + 60_000 }
+    const id = await enqueue(long, limits)
+    await startPool()
+    expect(await settled(id)).toMatchObject({ status: 'completed' })
+    expect((await broker.counts('rig')).waiting).toBe(0)
+  })
+})

@@ -1,0 +1,164 @@
+// Locks of real processes whose event loop stands still, or whose Redis does: who keeps which task, and who is told.
+import { spawn } from 'node:child_process'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { type Log, makeTaskId, type TaskId } from '@bullpen/contract'
+import { newTask } from '@bullpen/engine'
+import { privateRedis } from '@bullpen/testing'
+import { eventually } from '@bullpen/testkit'
+import { Redis } from 'ioredis'
+import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { openBroker } from '../broker.ts'
+import { queueKeys } from '../keys.ts'
+import { long, rig } from '../rig.fixture.ts'
+import { blocker, neighbour, type Said } from './lock-process.fixture.ts'
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
+const FIXTURE = new URL('./lock-process.fixture.ts', import.meta.url).pathname
+
+async function queueOfProcesses() {
+  const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
+  const broker = openBroker({ redisUrl, namespace, queues: ['lock'], sizeLimit: 10_000, log: silent })
+  const said: Said[] = []
+  onTestFinished(async () => {
+    await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
+    await broker.close()
+  })
+  await eventually(() => broker.ping().then(() => true))
+  return {
+    said,
+    async start({ flags = [], args = [] }: { flags?: readonly string[]; args?: readonly string[] } = {}) {
+      const child = spawn(process.execPath, [...flags, FIXTURE, redisUrl, namespace, ...args], {
+        env: { PATH: process.env['PATH'] },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      onTestFinished(() => void child.kill('SIGKILL'))
+      let rest = ''
+      const mine: Said[] = []
+      child.stdout.on('data', (chunk) => {
+        const lines = `${rest}${chunk}`.split('\n')
+        rest = lines.pop() ?? ''
+        const news = lines.map((line) => JSON.parse(line) as Said)
+        mine.push(...news)
+        said.push(...news)
+      })
+      await eventually(() => mine.some((line) => line.said === 'ready'), 15_000)
+      return { child, said: mine }
+    },
+    async enqueue(task: typeof blocker | typeof neighbour, ms: number): Promise<TaskId> {
+      const id = makeTaskId('lock', Date.now(), randomBytes(10))
+      await broker.enqueue(newTask(task, { ms }, {}, { id, enqueuedAt: Date.now(), correlationId: undefined }))
+      await eventually(() => said.some((line) => line.said === 'started' && line.id === id))
+      return id
+    },
+    settled: (id: TaskId) => broker.settled(id, AbortSignal.timeout(15_000)),
+  }
+}
+
+describe('a handler that blocks the event loop', () => {
+  it('for longer than a lock lasts is started nowhere else, and neither are its neighbours', async () => {
+    const { said, start, enqueue, settled } = await queueOfProcesses()
+    const { child } = await start()
+    const innocent = await enqueue(neighbour, 3_500)
+    const id = await enqueue(blocker, 2_500)
+    await start()
+    for (const each of [id, innocent]) {
+      expect(await settled(each)).toMatchObject({
+        status: 'completed',
+        starts: 1,
+        output: { start: 1, pid: child.pid },
+      })
+    }
+    expect(said.filter((line) => line.said === 'started')).toHaveLength(2)
+    expect(said.filter((line) => line.said === 'told')).toEqual([])
+  })
+
+  it('for longer than may be loses its tasks to others: it is told as soon as it can be, and its results are refused', async () => {
+    const { start, enqueue, settled } = await queueOfProcesses()
+    const first = await start({ args: ['500'] })
+    const innocent = await enqueue(neighbour, 60_000)
+    const id = await enqueue(blocker, 4_000)
+    const { child } = await start()
+    for (const each of [id, innocent]) {
+      expect(await settled(each)).toMatchObject({
+        status: 'completed',
+        starts: 2,
+        output: { start: 2, pid: child.pid },
+      })
+    }
+    await eventually(() => first.said.filter((line) => line.said === 'told').length === 2)
+    const reason = expect.stringContaining('lock_lost')
+    for (const each of [id, innocent]) expect(first.said).toContainEqual({ said: 'told', id: each, reason })
+    first.child.kill('SIGTERM')
+    await eventually(() => first.child.exitCode !== null)
+    for (const each of [id, innocent]) {
+      expect(await settled(each)).toMatchObject({ attempts: 1, output: { start: 2 }, history: [{ start: 2 }] })
+    }
+  })
+})
+
+describe('a Redis that answers no more', () => {
+  it('has its tasks told before their locks can run out', async () => {
+    const server = await privateRedis()
+    await server.start()
+    const begun = Promise.withResolvers<AbortSignal>()
+    const { enqueue, startPool, namespace } = await rig({
+      redisUrl: server.url,
+      locks: { lockMs: 2_000, renewalMs: 200, stallCheckMs: 60_000 },
+      handle: ({ signal }) => {
+        begun.resolve(signal)
+        return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+      },
+    })
+    const id = await enqueue(long)
+    await startPool()
+    const signal = await begun.promise
+    const redis = new Redis(server.url)
+    onTestFinished(() => redis.disconnect())
+    const key = queueKeys(namespace, 'rig').lock(id)
+    let [before, renewals] = [2_000, 0]
+    await eventually(async () => {
+      const leftMs = await redis.pttl(key)
+      if (leftMs > before) renewals++
+      before = leftMs
+      return renewals > 2
+    })
+    const asked = performance.now()
+    const leftMs = await redis.pttl(key)
+    expect(leftMs).toBeGreaterThan(0)
+    server.freeze()
+    const told = new Promise<number>((tell) => signal.addEventListener('abort', () => tell(performance.now())))
+    expect((await told) - asked).toBeLessThan(leftMs)
+    expect(signal.reason.message).toContain('lock_lost')
+    server.thaw()
+  })
+})
+
+describe('the renewing thread', () => {
+  it('where there can be none is done without: the log says so', async () => {
+    const { said, start, enqueue, settled } = await queueOfProcesses()
+    await start({ flags: ['--permission', '--allow-fs-read=*'] })
+    const id = await enqueue(neighbour, 2_500)
+    await start()
+    expect(await settled(id)).toMatchObject({ status: 'completed', starts: 1 })
+    expect(said).toContainEqual({ said: 'warned', reason: expect.stringContaining('locks are renewed in') })
+  })
+
+  it('ends with the last pool, and leaves no connection', async () => {
+    const server = await privateRedis()
+    await server.start()
+    const { startPool, drain, broker } = await rig({ redisUrl: server.url })
+    const redis = new Redis(server.url)
+    onTestFinished(() => redis.disconnect())
+    const clients = async (): Promise<number> =>
+      String(await redis.client('LIST'))
+        .trim()
+        .split('\n').length
+    const before = await clients()
+    await Promise.all([startPool(), startPool()])
+    // Each pool's own, one that blocks and one that listens; and one for the locks of both.
+    await eventually(async () => (await clients()) === before + 2 * 3 + 1)
+    await drain()
+    await eventually(async () => (await clients()) === before)
+    expect((await broker.counts('rig')).active).toBe(0)
+  })
+})

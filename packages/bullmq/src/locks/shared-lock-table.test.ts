@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest'
+import { HeldTable } from './shared-lock-table.ts'
+
+/** As both threads see it. */
+function twoViews(slots: number, units?: number) {
+  const here = HeldTable.of(slots, units)
+  return { here, there: new HeldTable(here.shared) }
+}
+
+describe('a table of locks', () => {
+  it('is seen by the other side as it is written, without a message', () => {
+    const { here, there } = twoViews(2)
+    here.hold(1, 'cpu-01', 'token:1', 5)
+    expect([there.read(0), there.read(1)]).toMatchObject([undefined, { id: 'cpu-01', token: 'token:1' }])
+    here.release(1)
+    expect(there.read(1)).toBeUndefined()
+  })
+
+  it('keeps ids of any length and letters', () => {
+    const id = 'ü\n'.repeat(3_000)
+    expect(HeldTable.of(1).fits(id.length)).toBe(false)
+    const { here, there } = twoViews(1, id.length + 10)
+    here.hold(0, id, 'token:1', 0)
+    expect(there.read(0)).toMatchObject({ id, token: 'token:1' })
+  })
+
+  it('takes what is said of a slot for the lock that was read there, not for the next one', () => {
+    const { here, there } = twoViews(1)
+    here.hold(0, 'first', 'token:1', 10)
+    const first = there.read(0)
+    if (first === undefined) throw new Error('it is held')
+    there.renewed(first, 20)
+    expect(here.since(0)).toBe(20)
+    here.release(0)
+    here.hold(0, 'second', 'token:1', 30)
+    there.renewed(first, 40)
+    there.lost(first)
+    expect(here.since(0)).toBe(30)
+    expect(here.isLost(0)).toBe(false)
+  })
+})

@@ -1,0 +1,92 @@
+// Waits for the pools that a drain is for to end, and tells how far it is.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Client } from '@bullpen/client'
+import { ENDED_POOL_STATES, type FleetView, type PoolState } from '@bullpen/contract'
+import type { Target } from '../arguments/target.ts'
+import { EXIT, type ExitCode } from '../exit-codes.ts'
+import { targetText } from '../output/command-text.ts'
+import { plain } from '../output/format.ts'
+import type { Output } from '../output/output.ts'
+
+const LOOK_EVERY_MS = 500
+
+/** Those that ended, but not well: what they ran was abandoned, or something was broken. */
+const BADLY: readonly PoolState[] = ['TERMINATE_TIMEOUT', 'RECOVER_ERR']
+
+/** `told`: the processes that the command went to. `until`: on the monotonic clock, in ms. */
+export async function untilPoolsEnded(
+  out: Output,
+  client: Client,
+  target: Target,
+  told: readonly string[],
+  until: number,
+): Promise<ExitCode> {
+  const fleet = await lastLook(out, client, target, until)
+  const { left, busy, badly } = standing(fleet, target)
+  const silent = silentOf(fleet, target, told)
+  const lines = [
+    // Of a silent one nobody knows.
+    ...(left === 0 && silent.length > 0 ? [] : [stateOf(target, left, busy)]),
+    ...silent.map((process) => `${plain(process)} has fallen silent`),
+    ...badly.map((pool) => `${plain(pool)} did not end well`),
+  ]
+  await out.answer(fleet, () => lines)
+  return left === 0 && silent.length + badly.length === 0 ? EXIT.done : EXIT.otherwise
+}
+
+/** The fleet when none of the pools is left, or as it stands when the time is up. */
+async function lastLook(out: Output, client: Client, target: Target, until: number): Promise<FleetView> {
+  try {
+    for (;;) {
+      const fleet = await client.fleet(target.queue === undefined ? {} : { queue: target.queue })
+      const { left, busy } = standing(fleet, target)
+      const remainingMs = until - performance.now()
+      if (left === 0 || remainingMs <= 0) return fleet
+      out.progress(`${nameOf(target)}: waiting for ${pools(left)}, ${tasks(busy)}`)
+      await sleep(Math.min(LOOK_EVERY_MS, remainingMs))
+    }
+  } finally {
+    out.progress()
+  }
+}
+
+/**
+ * A process that has gone in an orderly way is not there any more. One that starts while the queue's fleet drains has a new
+ * pool, which waits for the end of that.
+ */
+function standing({ processes }: FleetView, { queue, process }: Target) {
+  const all = processes
+    .filter((each) => each.alive && (process === undefined || each.process === process))
+    .flatMap((each) => each.pools.map((pool) => ({ ...pool, name: `${pool.queue} of ${each.process}` })))
+    .filter((pool) => queue === undefined || pool.queue === queue)
+  const over: readonly PoolState[] = process === undefined ? ['NEW', ...ENDED_POOL_STATES] : ENDED_POOL_STATES
+  const left = all.filter(({ state }) => !over.includes(state))
+  return {
+    left: left.length,
+    busy: left.reduce((sum, { busy }) => sum + busy, 0),
+    badly: all.filter(({ state }) => BADLY.includes(state)).map((pool) => `${pool.name}: ${pool.state},`),
+  }
+}
+
+/** Of those that were told: one that was silent before is none of this drain's. */
+function silentOf({ processes }: FleetView, { process }: Target, told: readonly string[]): readonly string[] {
+  return processes
+    .filter((each) => !each.alive && told.includes(each.process) && (process ?? each.process) === each.process)
+    .map((each) => each.process)
+}
+
+function stateOf(target: Target, left: number, busy: number): string {
+  return left === 0 ? `${nameOf(target)}: ended` : `${nameOf(target)}: not ended: ${pools(left)}, ${tasks(busy)}`
+}
+
+function nameOf(target: Target): string {
+  return plain(targetText(target))
+}
+
+function tasks(count: number): string {
+  return count === 1 ? '1 task runs' : `${count} tasks run`
+}
+
+function pools(count: number): string {
+  return count === 1 ? '1 pool' : `${count} pools`
+}

@@ -1,0 +1,22 @@
+// Amounts of memory as people write them ('256MiB') and as machines count them (bytes).
+import { BullpenError } from '../errors/errors.ts'
+
+type Unit = 'MiB' | 'GiB'
+
+/** A whole number of mebibytes or gibibytes: `'256MiB'`, `'2GiB'`. */
+export type Memory = `${number}${Unit}`
+
+const BYTES: Readonly<Record<Unit, number>> = { MiB: 2 ** 20, GiB: 2 ** 30 }
+const FORM = /^([1-9]\d{0,5})(MiB|GiB)$/
+
+/** @throws BullpenError `invalid_definition` for anything but a whole number with a unit. */
+export function bytes(memory: string, setting: string): number {
+  const match = FORM.exec(memory)
+  if (match === null) {
+    throw new BullpenError(
+      'invalid_definition',
+      `${setting} is ${JSON.stringify(memory)}; it is a whole number with MiB or GiB, such as '256MiB'`,
+    )
+  }
+  return Number(match[1]) * BYTES[match[2] as Unit]
+}

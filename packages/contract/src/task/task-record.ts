@@ -1,0 +1,43 @@
+// A task as it stands now: what the broker reads and the API shows.
+import type { AttemptEnd } from './attempt-record.ts'
+import type { TaskStatus } from './states.ts'
+import type { TaskId } from './task-id.ts'
+
+export interface Progress {
+  /** From 0 to 1. */
+  readonly fraction: number
+  readonly note?: string | undefined
+}
+
+/** Times are milliseconds since 1970. */
+export interface TaskRecord {
+  readonly id: TaskId
+  readonly task: string
+  readonly version: number
+  readonly queue: string
+  readonly status: TaskStatus
+  /** Times that a handler was started. */
+  readonly starts: number
+  /** Attempts used up. */
+  readonly attempts: number
+  readonly maxAttempts: number
+  readonly input: unknown
+  readonly meta: Readonly<Record<string, string>>
+  readonly tags: readonly string[]
+  readonly correlationId: string | undefined
+  readonly enqueuedAt: number
+  /** When it becomes ready, while it is scheduled or retrying. */
+  readonly dueAt: number | undefined
+  /** Of the newest start. */
+  readonly startedAt: number | undefined
+  /** When it reached its final status. */
+  readonly endedAt: number | undefined
+  /** As last reported, until the task ends. */
+  readonly progress: Progress | undefined
+  /** The names of its finished steps, in no order that counts; left out where there are none. */
+  readonly steps?: readonly string[]
+  /** Present when the task is completed. */
+  readonly output: unknown
+  /** The recorded ends, oldest first; the ten newest at most. */
+  readonly history: readonly AttemptEnd[]
+}

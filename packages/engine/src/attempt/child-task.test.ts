@@ -1,0 +1,133 @@
+import { makeTaskId, readTaskId, type TaskId } from '@bullpen/contract'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { sha256 } from '../node/index.ts'
+import { soloist, tasks } from '../pool/pool.fixture.ts'
+import { childTask, childTaskId } from './child-task.ts'
+
+const parentId = (createdAt: number, random: Uint8Array) => makeTaskId('q', createdAt, random)
+const parent = { id: parentId(1_700_000_000_000, new Uint8Array(10)), correlationId: 'c-1' }
+
+describe('the id of a child', () => {
+  it('is the same for the same parent, definition and key; it names the child’s queue, and its parent’s time', () => {
+    const id = childTaskId(parent.id, tasks.child, 'a', sha256)
+    expect(childTaskId(parent.id, tasks.child, 'a', sha256)).toBe(id)
+    expect(readTaskId(id)).toMatchObject({ queue: 'rig', createdAt: 1_700_000_000_000 })
+  })
+
+  it('differs for every other parent, definition or key', () => {
+    const part = fc.record({
+      // Few parents and keys of few characters, so that near ones are tried.
+      parent: fc
+        .tuple(fc.integer({ min: 1, max: 3 }), fc.uint8Array({ minLength: 10, maxLength: 10, max: 1 }))
+        .map(([createdAt, random]) => parentId(createdAt, random)),
+      name: fc.constantFrom('a.b', 'a.b1', 'a1.b'),
+      key: fc.string({ unit: fc.constantFrom('1', ':', 'a'), maxLength: 4 }),
+    })
+    const idOf = ({ parent, name, key }: { parent: TaskId; name: string; key: string }) =>
+      childTaskId(parent, { name: name as 'a.b', queue: 'q' }, key, sha256)
+    fc.assert(
+      fc.property(part, part, (one, other) => {
+        const same = one.parent === other.parent && one.name === other.name && one.key === other.key
+        expect(idOf(one) === idOf(other)).toBe(same)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+})
+
+describe('a child', () => {
+  it('carries its parent’s correlation id on, and what was said of it', () => {
+    expect(childTask(parent, tasks.child, { n: 5 }, { key: 'a', delay: '1s' }, 7_000, sha256)).toMatchObject({
+      id: childTaskId(parent.id, tasks.child, 'a', sha256),
+      task: 'rig.child',
+      input: { n: 5 },
+      correlationId: 'c-1',
+      enqueuedAt: 7_000,
+      delayMs: 1_000,
+    })
+  })
+
+  it('is refused for an input that does not fit, naming the place, and for a key that is no short text', () => {
+    expect(() => childTask(parent, tasks.child, { n: 'x' }, {}, 0, sha256)).toThrow(
+      expect.objectContaining({ code: 'invalid_input', message: expect.stringContaining('input.n') }),
+    )
+    for (const key of ['x'.repeat(257), 7 as never]) {
+      expect(() => childTask(parent, tasks.child, {}, { key }, 0, sha256)).toThrow(
+        expect.objectContaining({ code: 'invalid_request', faults: [expect.objectContaining({ path: 'key' })] }),
+      )
+    }
+  })
+})
+
+describe('a handler that enqueues', () => {
+  it('stores one task under the same id in every attempt, and says so', async () => {
+    const { run, calls, enqueued, clock, named } = soloist()
+    const ids = []
+    const parent = { id: parentId(5, new Uint8Array(10)) }
+    for (const start of [1, 2]) {
+      const ended = run('rig.long', { correlationId: 'c-9' }, { ...parent, start })
+      await clock.advance(0)
+      ids.push(await calls.at(-1)?.context.enqueue(tasks.child, { n: 2 }, { key: 'step' }))
+      calls.at(-1)?.finish()
+      await ended
+    }
+    expect(ids[0]).toBe(ids[1])
+    expect(enqueued.map(({ id, correlationId }) => [id, correlationId])).toEqual([
+      [ids[0], 'c-9'],
+      [ids[0], 'c-9'],
+    ])
+    expect(named('task.enqueued')).toHaveLength(2)
+  })
+
+  it('may try again with the same key what the store did not take, and not while it is under way', async () => {
+    const { run, calls, clock, store } = soloist()
+    const ended = run('rig.long')
+    await clock.advance(0)
+    const { context, finish } = calls[0] ?? expect.fail('no handler was called')
+    store.down = true
+    const first = context.enqueue(tasks.child, {})
+    await expect(context.enqueue(tasks.child, {})).rejects.toMatchObject({ code: 'duplicate_key' })
+    await expect(first).rejects.toThrow('the store is away')
+    store.down = false
+    expect(await context.enqueue(tasks.child, {})).toMatch(/^rig-/)
+    finish()
+    await ended
+  })
+
+  it.each([
+    [{ meta: { n: 1 } }, 'meta.n'],
+    [{ meta: 'x' }, 'meta'],
+    [{ delay: 'soon' }, 'delay'],
+    [{ dely: '1s' }, ''],
+    [{ tags: ['a b'] }, 'tags.0'],
+  ])('is told what is wrong with %j', async (options, path) => {
+    const { run, calls, clock, enqueued } = soloist()
+    const ended = run('rig.long')
+    await clock.advance(0)
+    const { context, finish } = calls[0] ?? expect.fail('no handler was called')
+    await expect(context.enqueue(tasks.child, {}, options as never)).rejects.toMatchObject({
+      code: 'invalid_request',
+      faults: [{ path, message: expect.any(String) }],
+    })
+    expect(enqueued).toEqual([])
+    finish()
+    await ended
+  })
+
+  it('may not use one key twice for a definition, nor enqueue what its catalogue lacks, nor after its end', async () => {
+    const { run, calls, clock } = soloist()
+    const ended = run('rig.long')
+    await clock.advance(0)
+    const { context, finish } = calls[0] ?? expect.fail('no handler was called')
+    await context.enqueue(tasks.child, {})
+    await expect(context.enqueue(tasks.child, {})).rejects.toMatchObject({ code: 'duplicate_key' })
+    await context.enqueue(tasks.short, {})
+    await expect(context.enqueue({ ...tasks.child, name: 'no.such' }, {})).rejects.toMatchObject({
+      code: 'unknown_task',
+    })
+    finish()
+    await ended
+    await expect(context.enqueue(tasks.child, {}, { key: 'late' })).rejects.toMatchObject({ code: 'wrong_state' })
+  })
+})

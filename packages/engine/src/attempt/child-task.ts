@@ -1,0 +1,66 @@
+// A task that a handler enqueues as part of its own: its id follows from its parent's, so that a retry doubles nothing.
+import {
+  BullpenError,
+  type ChildOptions,
+  callOptionsSchema,
+  ID_RANDOM_BYTES,
+  makeTaskId,
+  readTaskId,
+  type TaskDefinition,
+  type TaskId,
+} from '@bullpen/contract'
+import type { NewTask } from '../ports/ports.ts'
+import { newTask } from '../task/new-task.ts'
+
+export interface Parent {
+  readonly id: TaskId
+  readonly correlationId: string | undefined
+}
+
+const LONGEST_KEY = 256
+
+/** SHA-256: a platform's own, handed in. */
+export type Sha256 = (text: string) => Uint8Array
+
+/** The same for the same parent, definition and key, in every attempt and on every machine. It tells the parent's time. */
+export function childTaskId(
+  parent: TaskId,
+  { name, queue }: Pick<TaskDefinition, 'name' | 'queue'>,
+  key: string,
+  sha256: Sha256,
+): TaskId {
+  // A length before each part: no two triples make the same text.
+  const text = [parent, name, key].map((part) => `${part.length}:${part}`).join('')
+  return makeTaskId(queue, readTaskId(parent)?.createdAt ?? 0, sha256(text).subarray(0, ID_RANDOM_BYTES))
+}
+
+/** @throws BullpenError `invalid_input`, `invalid_request`, `invalid_duration`. `now`: milliseconds since 1970. */
+export function childTask(
+  parent: Parent,
+  definition: TaskDefinition,
+  input: unknown,
+  options: ChildOptions,
+  now: number,
+  sha256: Sha256,
+): NewTask {
+  const { key = '', ...call } = options
+  if (typeof key !== 'string' || key.length > LONGEST_KEY) {
+    throw new BullpenError('invalid_request', `the key of a child is text of at most ${LONGEST_KEY} characters`, {
+      faults: [{ path: 'key', message: `got ${typeof key === 'string' ? `${key.length} characters` : typeof key}` }],
+    })
+  }
+  const said = callOptionsSchema.safeParse(call)
+  if (!said.success) {
+    const faults = said.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
+    const places = faults.map(({ path, message }) => `${path === '' ? '' : `${path}: `}${message}`).join('; ')
+    throw new BullpenError('invalid_request', `the options of a child ${definition.name}: ${places}`, { faults })
+  }
+  const parsed = definition.input.safeParse(input)
+  if (!parsed.success) {
+    const faults = parsed.error.issues.map(({ path, message }) => ({ path: ['input', ...path].join('.'), message }))
+    const places = faults.map(({ path, message }) => `${path}: ${message}`).join('; ')
+    throw new BullpenError('invalid_input', `the input does not fit ${definition.name}: ${places}`, { faults })
+  }
+  const id = childTaskId(parent.id, definition, key, sha256)
+  return newTask(definition, input, call, { id, enqueuedAt: now, correlationId: parent.correlationId })
+}

@@ -1,0 +1,198 @@
+import { TaskError } from '@bullpen/contract'
+import { describe, expect, it } from 'vitest'
+import { GRACE_MS, soloist, TIMEOUT_MS } from '../pool/pool.fixture.ts'
+
+/** A long attempt that has begun and waits for the test. */
+async function begun(envelope: object = {}, given: object = {}, task = 'rig.long') {
+  const solo = soloist()
+  const ended = solo.run(task, envelope, given)
+  await solo.clock.advance(0)
+  const [call] = solo.calls
+  if (call === undefined || solo.worker.interruption === undefined) throw new Error('the handler was not called')
+  return { ...solo, ended, call, interruption: solo.worker.interruption }
+}
+
+describe('a queue timeout', () => {
+  it('that has passed when the task is taken: expired, never started', async () => {
+    const { run, calls, clock, events } = soloist()
+    const readyAt = clock.now()
+    await clock.advance(200)
+    expect(await run('rig.long', { queueMs: 200 }, { readyAt })).toMatchObject({
+      end: { state: 'TERMINATED_TIMEOUT', reason: 'queue' },
+      verdict: { kind: 'expired' },
+    })
+    expect(calls).toEqual([])
+    expect(events).toMatchObject([
+      { event: 'attempt.started', waitedMs: 200 },
+      { event: 'attempt.ended', durationMs: 0 },
+    ])
+  })
+
+  it('that has not passed, or was for an earlier start, lets it begin', async () => {
+    const { run, calls, clock } = soloist()
+    const readyAt = clock.now()
+    await clock.advance(199)
+    void run('rig.long', { queueMs: 200 }, { readyAt })
+    await clock.advance(1_000)
+    void run('rig.long', { queueMs: 200 }, { readyAt: undefined, start: 2 })
+    await clock.advance(0)
+    expect(calls).toHaveLength(2)
+  })
+})
+
+describe('a deadline', () => {
+  it('that passes while the handler runs signals it, and ends the task after the grace', async () => {
+    const { ended, call, clock } = await begun({ timeoutMs: 'none', deadlineMs: 70 })
+    await clock.advance(70)
+    expect(call.heard()).toMatchObject({ name: 'TimeoutError', message: 'the deadline limit of 70 ms passed' })
+    await clock.advance(GRACE_MS)
+    expect(await ended).toMatchObject({
+      end: { state: 'TERMINATED_TIMEOUT', reason: 'deadline' },
+      verdict: { kind: 'dead' },
+    })
+  })
+})
+
+describe('a cancel of a running task', () => {
+  it('signals it, and ends it as TERMINATED_STOP_SIGNAL (cancelled): cancelled, whatever it throws', async () => {
+    const { ended, call, clock, interruption } = await begun({}, { attempt: 1 })
+    interruption.stop('cancelled')
+    expect(call.heard()).toMatchObject({ name: 'AbortError' })
+    call.fail(new TaskError('gone', 'gone', { retryable: false }))
+    expect(await ended).toMatchObject({
+      end: { state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled', message: 'the task was cancelled' },
+      verdict: { kind: 'cancelled' },
+    })
+    expect(clock.pending()).toBe(0)
+  })
+
+  it('has been decided at the signal: output that comes within the grace is a late result', async () => {
+    const { ended, call, interruption, named } = await begun()
+    interruption.stop('cancelled')
+    call.finish()
+    expect((await ended).verdict).toEqual({ kind: 'cancelled' })
+    expect(named('attempt.late')).toHaveLength(1)
+  })
+})
+
+describe('a hard stop of its worker', () => {
+  it('hands the task back as TERMINATED_STOP_SIGNAL (worker_stopped), no attempt used', async () => {
+    const { ended, clock, interruption } = await begun({}, { attempt: 3 })
+    interruption.stop('worker_stopped')
+    await clock.advance(GRACE_MS)
+    expect(await ended).toMatchObject({
+      end: { state: 'TERMINATED_STOP_SIGNAL', reason: 'worker_stopped' },
+      verdict: { kind: 'handed_back' },
+    })
+  })
+
+  it('still takes valid output within the grace', async () => {
+    const { ended, call, interruption } = await begun()
+    interruption.stop('worker_stopped')
+    call.finish({ n: 7 })
+    expect((await ended).verdict).toEqual({ kind: 'completed', output: { n: 7 } })
+  })
+})
+
+describe('a closed context', () => {
+  it.each([
+    ['drain', 'handed_back'],
+    ['parent_closed', 'handed_back'],
+    ['lock_lost', 'lost'],
+  ] as const)('by %s ends the attempt as TERMINATED_CTX_CLOSED with that reason: %s', async (reason, verdict) => {
+    const { ended, call, clock, interruption } = await begun({}, { attempt: 3 })
+    interruption.close(reason)
+    expect(call.heard()).toMatchObject({ name: 'AbortError', message: expect.stringContaining(reason) })
+    await clock.advance(GRACE_MS)
+    expect(await ended).toMatchObject({ end: { state: 'TERMINATED_CTX_CLOSED', reason }, verdict: { kind: verdict } })
+  })
+
+  it.each([
+    ['parent_closed', 'completed'],
+    ['lock_lost', 'lost'],
+  ] as const)('by %s makes of output within the grace: %s', async (reason, verdict) => {
+    const { ended, call, interruption } = await begun()
+    interruption.close(reason)
+    call.finish()
+    expect((await ended).verdict.kind).toBe(verdict)
+  })
+
+  it('frees the slot after the shorter of the task’s grace and the closer’s', async () => {
+    const { clock, interruption, worker } = await begun()
+    interruption.close('drain', 20)
+    await clock.advance(19)
+    expect(worker.interruption).toBeDefined()
+    await clock.advance(1)
+    expect(worker.interruption).toBeUndefined()
+  })
+
+  it.each(['drain', 'parent_closed', 'worker_stopped'] as const)(
+    'by %s leaves a task dead that fails when it is interrupted, and recorded so; its output within the grace counts',
+    async (reason) => {
+      for (const outputs of [false, true]) {
+        const { ended, call, clock, interruption } = await begun({}, {}, 'rig.fragile')
+        if (reason === 'worker_stopped') interruption.stop(reason)
+        else interruption.close(reason)
+        if (outputs) call.finish()
+        await clock.advance(GRACE_MS)
+        const { end, verdict } = await ended
+        expect([end.reason, verdict.kind]).toEqual(outputs ? [undefined, 'completed'] : [reason, 'dead'])
+      }
+    },
+  )
+
+  it('lets nothing start, and fails nothing that has not: it goes back, whatever its definition says', async () => {
+    const { run, closed, calls } = soloist()
+    closed.by = 'drain'
+    expect((await run('rig.fragile')).verdict).toEqual({ kind: 'handed_back' })
+    expect(calls).toEqual([])
+  })
+
+  it('lets nothing start: the task goes back at once', async () => {
+    const { run, closed, calls } = soloist()
+    closed.by = 'parent_closed'
+    expect(await run('rig.short')).toMatchObject({
+      end: { state: 'TERMINATED_CTX_CLOSED', reason: 'parent_closed' },
+      verdict: { kind: 'handed_back' },
+    })
+    expect(calls).toEqual([])
+  })
+})
+
+describe('a handler that does not end within the grace', () => {
+  it('is left over until it comes back; then it is told once, and is gone', async () => {
+    const { ended, call, clock, leftovers, named } = await begun()
+    await clock.advance(TIMEOUT_MS + GRACE_MS)
+    await ended
+    expect(leftovers.size).toBe(1)
+    await clock.advance(1_000)
+    call.fail(new Error('late'))
+    call.finish()
+    await clock.advance(0)
+    expect(leftovers.size).toBe(0)
+    expect(named('attempt.late')).toMatchObject([{ overrunMs: GRACE_MS + 1_000 }])
+    expect(named('attempt.ended')).toHaveLength(1)
+    expect(clock.pending()).toBe(0)
+  })
+
+  it('keeps its slot where its grace has no end', async () => {
+    const solo = soloist()
+    const ended = solo.run('rig.patient', { timeoutMs: 10 })
+    await solo.clock.advance(1e9)
+    expect(solo.calls[0]?.heard()).toBeDefined()
+    expect(solo.worker.interruption).toBeDefined()
+    solo.calls[0]?.fail(new Error('at last'))
+    expect((await ended).end.reason).toBe('run')
+  })
+})
+
+describe('a stack overflow', () => {
+  it.each(['rig.short', 'rig.long'])('in a handler of %s is a panic like any other', async (task) => {
+    const endless = (): number => endless() + 1
+    const { run } = soloist({ handle: async () => ({ n: endless() }) })
+    expect(await run(task)).toMatchObject({
+      end: { state: 'RECOVER_ERR', reason: 'unexpected_error', message: expect.stringContaining('RangeError') },
+      verdict: { kind: 'retrying' },
+    })
+  })
+})

@@ -1,0 +1,50 @@
+// The handler of an isolated task, as the runner calls it: a call into the thread or process where the real one runs.
+import type { Handler } from '@bullpen/contract'
+import type { Isolator } from '../ports/isolator.ts'
+import type { Attempt } from './attempt.ts'
+import type { Outcome } from './outcome.ts'
+
+/** Carries an isolate's outcome past the middleware, which sees it as what the handler threw. */
+export class IsolateEnded extends Error {
+  override readonly name = 'IsolateEnded'
+  readonly outcome: Outcome
+
+  constructor(outcome: Outcome & { readonly error?: Error }) {
+    super(outcome.error?.message ?? outcome.kind, { cause: outcome.error })
+    this.outcome = outcome
+  }
+}
+
+export function isolatedHandle({ task, module }: Handler, isolator: Isolator) {
+  const { isolation, memoryLimitBytes } = task
+  if (isolation === 'inline') throw new RangeError(`${task.name} is not isolated`)
+  return async (attempt: Attempt): Promise<unknown> => {
+    const { id, start, meta, correlationId, heartbeat, log, progress } = attempt
+    const isolated = {
+      isolation,
+      module,
+      task: task.name,
+      id,
+      start,
+      attempt: attempt.attempt,
+      input: attempt.reading.rawInput,
+      meta,
+      enqueuedAt: attempt.enqueuedAt.getTime(),
+      startedAt: attempt.startedAt.getTime(),
+      correlationId,
+      memoryLimitBytes,
+    }
+    const run = isolator.run(isolated, {
+      heartbeat,
+      log,
+      progress: ({ fraction, note }) => progress(fraction, note),
+      enqueue: (child, input, options) => attempt.enqueueChild(child, input, options),
+      findStep: (step) => attempt.findStep(step),
+      keepStep: (step, result) => attempt.keepStep(step, result),
+    })
+    attempt.onInterrupt(run)
+    const outcome = await run.outcome
+    if (outcome.kind === 'returned') return outcome.output
+    throw new IsolateEnded(outcome)
+  }
+}

@@ -1,0 +1,38 @@
+// Tests an attempt whose handler asks that its queue be held.
+import { rateLimited } from '@bullpen/contract'
+import { describe, expect, it } from 'vitest'
+import { soloist } from '../pool/pool.fixture.ts'
+
+const limited = { state: 'TERMINATED_CTX_CLOSED', reason: 'rate_limited', attempt: 3 }
+
+describe('a rate limit', () => {
+  it.each(['rig.short', 'rig.long'])(
+    'ends an attempt of %s as TERMINATED_CTX_CLOSED (rate_limited), handed back with a hold, no failure',
+    async (task) => {
+      const { run, calls, clock, named } = soloist()
+      const ended = run(task, {}, { attempt: 3 })
+      await clock.advance(0)
+      calls[0]?.fail(rateLimited('90s'))
+      expect(await ended).toMatchObject({ end: limited, verdict: { kind: 'handed_back', holdMs: 90_000 } })
+      expect(named('attempt.ended')).toMatchObject([{ verdict: 'handed_back', delayMs: 90_000, error: undefined }])
+    },
+  )
+
+  it('comes before the definition’s classifier, and before a promise is returned', async () => {
+    const { run } = soloist({
+      handle: () => {
+        throw rateLimited('1s')
+      },
+    })
+    expect((await run('rig.long', {}, { attempt: 3 })).end).toMatchObject(limited)
+  })
+
+  it('that comes after the signal changes nothing', async () => {
+    const { run, calls, clock, worker } = soloist()
+    const ended = run('rig.long')
+    await clock.advance(0)
+    worker.interruption?.stop('cancelled')
+    calls[0]?.fail(rateLimited('1s'))
+    expect((await ended).verdict).toEqual({ kind: 'cancelled' })
+  })
+})

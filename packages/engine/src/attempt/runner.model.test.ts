@@ -1,0 +1,264 @@
+// Random lives of attempts, one after the other on one worker, beside the reference model.
+import { rateLimited, TaskError } from '@bullpen/contract'
+import { amount } from '@bullpen/testing'
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { GRACE_MS, soloist, tasks } from '../pool/pool.fixture.ts'
+import {
+  type EndOf,
+  type ExpectedEnd,
+  endByInterruption,
+  endByLeaving,
+  INTERRUPTIONS,
+  type InterruptedBy,
+  LEAVINGS,
+  type Leaving,
+} from './reference.fixture.ts'
+import type { Conclusion } from './runner.ts'
+
+type Sign = 'heartbeat' | 'checkpoint' | 'progress' | 'enqueue'
+type Outside = Exclude<InterruptedBy, 'run' | 'heartbeat' | 'deadline' | 'escaped_error'>
+type Deed =
+  | { readonly do: 'leave'; readonly how: Leaving }
+  | { readonly do: 'escape' }
+  | { readonly do: 'interrupt'; readonly by: Outside }
+  | { readonly do: 'live'; readonly how: Sign }
+
+/** Something that happens to an attempt, in ms after its beginning. */
+type Timed = Deed & { readonly at: number }
+
+interface Life {
+  /** `fragile`: long, and dead when it is interrupted by its worker's end. */
+  readonly kind: 'short' | 'long' | 'fragile'
+  readonly attempt: number
+  readonly timeoutMs: number | 'none'
+  readonly heartbeatMs: number | 'none'
+  readonly deadlineMs: number | 'none'
+  readonly queueMs: number | 'none'
+  /** From its enqueueing, when it was ready, to its being taken. */
+  readonly waitedMs: number
+  readonly snoozeMs: number
+  readonly deeds: readonly Timed[]
+}
+
+interface Expected extends ExpectedEnd {
+  readonly started: boolean
+  readonly endsAt: number
+  /** How often a late result is told. */
+  readonly late: number
+  /** Progress that is stored, and children that are enqueued: while the attempt lasts. */
+  readonly signs: number
+  readonly children: number
+}
+
+const MAX_ATTEMPTS = 2
+/** Whatever happened: by then every handler has left. */
+const AT_LAST = 3_000
+
+const orNone = (limit: number | 'none'): number => (limit === 'none' ? Number.POSITIVE_INFINITY : limit)
+
+/** How this life must end: the first interruption decides, and the handler's way of leaving where there is none. */
+function expectation(life: Life): Expected {
+  const { kind, attempt, waitedMs, snoozeMs } = life
+  const long = kind !== 'short'
+  const deadlineAt = long ? orNone(life.deadlineMs) - waitedMs : Number.POSITIVE_INFINITY
+  const about = (endsAt: number): EndOf => ({
+    attempt,
+    maxAttempts: MAX_ATTEMPTS,
+    endsAt,
+    deadlineAt,
+    fragile: kind === 'fragile',
+    snoozeMs,
+  })
+  const unstarted = { started: false, endsAt: 0, late: 0, signs: 0, children: 0 }
+  if (long && waitedMs >= orNone(life.queueMs)) {
+    return { ...unstarted, state: 'TERMINATED_TIMEOUT', reason: 'queue', verdict: 'expired' }
+  }
+  if (deadlineAt <= 0) return { ...unstarted, ...endByInterruption('deadline', about(0)) }
+
+  let lastSign = 0
+  let signs = 0
+  let children = 0
+  let escapedFirst = false
+  let interrupted: { by: InterruptedBy; at: number } | undefined
+  const limit = (): { by: InterruptedBy; at: number } => {
+    const limits = [
+      { by: 'run' as const, at: orNone(life.timeoutMs) },
+      { by: 'heartbeat' as const, at: lastSign + orNone(life.heartbeatMs) },
+      { by: 'deadline' as const, at: deadlineAt },
+    ]
+    return limits.reduce((first, other) => (other.at < first.at ? other : first))
+  }
+  for (const deed of life.deeds) {
+    if (long && interrupted === undefined && limit().at <= deed.at) interrupted = limit()
+    if (interrupted !== undefined && interrupted.at + GRACE_MS <= deed.at) break
+    const interrupt = (by: InterruptedBy): void => {
+      if (long) interrupted ??= { by, at: deed.at }
+    }
+    const left = (how: Leaving | undefined): Expected => {
+      const base = { started: true, endsAt: deed.at, signs, children }
+      if (interrupted === undefined && how !== undefined) {
+        const end = escapedFirst
+          ? endByInterruption('escaped_error', about(deed.at))
+          : endByLeaving(how, about(deed.at))
+        return { ...base, ...end, late: 0 }
+      }
+      const by = interrupted?.by ?? 'escaped_error'
+      const counts = how === 'valid output' && INTERRUPTIONS[by].outputCounts
+      const end = counts ? endByLeaving('valid output', about(deed.at)) : endByInterruption(by, about(deed.at))
+      return { ...base, ...end, late: how === 'valid output' && !counts ? 1 : 0 }
+    }
+    if (deed.do === 'leave') return left(deed.how)
+    if (deed.do === 'escape') {
+      if (long) interrupt('escaped_error')
+      else escapedFirst = true
+    } else if (deed.do === 'interrupt') interrupt(deed.by)
+    else if (deed.how === 'checkpoint' && interrupted !== undefined) return left(undefined)
+    else if (deed.how === 'enqueue') children++
+    else {
+      lastSign = deed.at
+      if (deed.how === 'progress') signs++
+    }
+  }
+  if (interrupted === undefined) throw new Error('every life ends')
+  const endsAt = interrupted.at + GRACE_MS
+  return { ...endByInterruption(interrupted.by, about(endsAt)), started: true, endsAt, late: 1, signs, children }
+}
+
+const leaving = fc.constantFrom(...(Object.keys(LEAVINGS) as Leaving[]))
+const outside = fc.constantFrom<Outside[]>(
+  'cancelled',
+  'queue_shutdown',
+  'worker_stopped',
+  'drain',
+  'parent_closed',
+  'lock_lost',
+)
+const deed: fc.Arbitrary<Deed> = fc.oneof(
+  { weight: 2, arbitrary: leaving.map((how) => ({ do: 'leave' as const, how })) },
+  { weight: 2, arbitrary: outside.map((by) => ({ do: 'interrupt' as const, by })) },
+  { weight: 1, arbitrary: fc.constant({ do: 'escape' as const }) },
+  {
+    weight: 2,
+    arbitrary: fc
+      .constantFrom<Sign[]>('heartbeat', 'checkpoint', 'progress', 'enqueue')
+      .map((how) => ({ do: 'live' as const, how })),
+  },
+)
+const ms = (max: number) => fc.oneof(fc.constant('none' as const), fc.integer({ min: 1, max }))
+const life: fc.Arbitrary<Life> = fc
+  .record({
+    kind: fc.constantFrom('long', 'long', 'fragile', 'short'),
+    attempt: fc.integer({ min: 1, max: MAX_ATTEMPTS }),
+    timeoutMs: ms(300),
+    heartbeatMs: ms(150),
+    deadlineMs: ms(2_000),
+    queueMs: ms(400),
+    waitedMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 300 })),
+    snoozeMs: fc.integer({ min: 1, max: 2_000 }),
+    deeds: fc.array(
+      fc.tuple(deed, fc.integer({ min: 0, max: 300 })).map(([what, at]) => ({ ...what, at })),
+      { maxLength: 6 },
+    ),
+  })
+  .map((drawn) => ({
+    ...drawn,
+    deeds: [...drawn.deeds.toSorted((a, b) => a.at - b.at), { do: 'leave', how: 'valid output', at: AT_LAST }],
+  }))
+
+const OUTPUT = { 'valid output': { n: 1 }, 'invalid output': { n: 'seven' as never } } as const
+
+/** Lives all of them on one worker, each from the end of the one before it; late deeds fall into the later ones. */
+async function live(lives: readonly Life[]): Promise<void> {
+  const solo = soloist()
+  const { clock, calls, worker, leftovers, named, progress, enqueued } = solo
+  const expected = lives.map(expectation)
+  const begins = expected.map((_, i) => expected.slice(0, i).reduce((sum, { endsAt }) => sum + endsAt + 1, 0))
+  const zero = clock.monotonic()
+  const until = async (at: number): Promise<void> => clock.advance(zero + at - clock.monotonic())
+
+  const ends: (Conclusion | undefined)[] = lives.map(() => undefined)
+  const timeline: { readonly at: number; readonly happen: () => Promise<void> }[] = []
+  lives.forEach((life, i) => {
+    const { kind, attempt, timeoutMs, heartbeatMs, deadlineMs, queueMs, waitedMs, snoozeMs } = life
+    const [begin = 0, expectedEnd] = [begins[i], expected[i]]
+    let call: (typeof calls)[number] | undefined
+    let interruption: typeof worker.interruption
+    timeline.push({
+      at: begin,
+      happen: async () => {
+        const limits = { timeoutMs, heartbeatMs, deadlineMs, queueMs }
+        const since = clock.now() - waitedMs
+        const given = { attempt, maxAttempts: MAX_ATTEMPTS, start: i + 1, enqueuedAt: since, readyAt: since }
+        const before = calls.length
+        const conclusion = solo.run(`rig.${kind}`, limits, given)
+        interruption = worker.interruption
+        call = calls.length > before ? calls[before] : undefined
+        expect(call !== undefined).toBe(expectedEnd?.started)
+        void conclusion.then((concluded) => {
+          ends[i] = concluded
+        })
+      },
+    })
+    for (const deed of life.deeds) {
+      timeline.push({ at: begin + deed.at, happen: async () => happens(deed, call, interruption, snoozeMs) })
+    }
+  })
+  for (const { at, happen } of timeline.toSorted((a, b) => a.at - b.at)) {
+    await until(at)
+    await happen()
+    await clock.advance(0)
+  }
+  expect(
+    ends.map((concluded) => {
+      const { state, reason, beganAt, endedAt } = concluded?.end ?? { beganAt: 0, endedAt: 0 }
+      return { state, reason, verdict: concluded?.verdict.kind, endsAt: endedAt - beganAt }
+    }),
+  ).toEqual(expected.map(({ state, reason, verdict, endsAt }) => ({ state, reason, verdict, endsAt })))
+  const total = (count: (end: Expected) => number): number => expected.reduce((sum, end) => sum + count(end), 0)
+  expect(named('attempt.started')).toHaveLength(lives.length)
+  expect(named('attempt.ended')).toHaveLength(lives.length)
+  expect(named('attempt.late')).toHaveLength(total(({ late }) => late))
+  expect(progress).toHaveLength(total(({ signs }) => signs))
+  expect(enqueued).toHaveLength(total(({ children }) => children))
+  expect([leftovers.size, clock.pending(), worker.interruption]).toEqual([0, 0, undefined])
+}
+
+let keys = 0
+
+async function happens(
+  deed: Deed,
+  call: ReturnType<typeof soloist>['calls'][number] | undefined,
+  interruption: ReturnType<typeof soloist>['worker']['interruption'],
+  snoozeMs: number,
+): Promise<void> {
+  if (call === undefined) return
+  const { context } = call
+  if (deed.do === 'escape') call.escape(new Error('escaped'))
+  else if (deed.do === 'interrupt') {
+    if (deed.by === 'cancelled' || deed.by === 'queue_shutdown' || deed.by === 'worker_stopped')
+      interruption?.stop(deed.by)
+    else interruption?.close(deed.by)
+  } else if (deed.do === 'live') {
+    if (deed.how === 'heartbeat') context.heartbeat()
+    else if (deed.how === 'progress') await context.progress(0.5)
+    else if (deed.how === 'enqueue') await context.enqueue(tasks.child, {}, { key: `${keys++}` }).catch(() => {})
+    else {
+      try {
+        context.checkpoint()
+      } catch (told) {
+        call.fail(told)
+      }
+    }
+  } else if (deed.how === 'snoozes') call.snooze(`${snoozeMs}ms`)
+  else if (deed.how === 'valid output' || deed.how === 'invalid output') call.finish(OUTPUT[deed.how])
+  else if (deed.how === 'is rate limited') call.fail(rateLimited(`${snoozeMs}ms`))
+  else if (deed.how === 'throws what nobody declared') call.fail(new Error('panic'))
+  else call.fail(new TaskError('failed', '', { retryable: deed.how === 'declares a retryable failure' }))
+}
+
+it('attempts end once, as the first interruption or else their handler says, and late handlers change nothing', async () => {
+  await fc.assert(fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 3 }), live), {
+    numRuns: amount({ small: 1_000, full: 15_000 }),
+  })
+})

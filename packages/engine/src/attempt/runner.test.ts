@@ -1,0 +1,713 @@
+import {
+  defineCatalogue,
+  defineHandler,
+  defineTask,
+  type Log,
+  makeTaskId,
+  type TaskContext,
+  TaskError,
+  type TaskEvent,
+} from '@bullpen/contract'
+import { fakeClock } from '@bullpen/testkit'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { sha256 } from '../node/index.ts'
+import { type CloseReason, type Interruption, Worker } from '../pool/slot.ts'
+import type { NewTask, TakenTask } from '../ports/ports.ts'
+import type { Attempt } from './attempt.ts'
+import { chargeEscape } from './escapes.ts'
+import type { Middleware } from './middleware.ts'
+import { makeRegistry } from './registry.ts'
+import { type RunnerHost, runAttempt } from './runner.ts'
+import { stepsInMemory } from './steps.fixture.ts'
+import { DEFAULT_LIMITS } from './timeouts.ts'
+
+const schemas = { input: z.object({ n: z.int().default(1) }), output: z.looseObject({ n: z.int() }) }
+const short = defineTask({ name: 'test.short', queue: 'q', kind: 'short', ...schemas })
+const long = defineTask({ name: 'test.long', queue: 'q', timeout: '100ms', grace: '50ms', ...schemas })
+const patient = defineTask({ name: 'test.patient', queue: 'q', timeout: 'none', grace: 'none', ...schemas })
+const inheriting = defineTask({ name: 'test.inheriting', queue: 'q', ...schemas })
+const beating = defineTask({
+  name: 'test.beating',
+  queue: 'q',
+  timeout: '1s',
+  heartbeatTimeout: '100ms',
+  grace: '50ms',
+  ...schemas,
+})
+const mortal = defineTask({
+  name: 'test.mortal',
+  queue: 'q',
+  timeout: '300ms',
+  deadline: '400ms',
+  grace: '50ms',
+  ...schemas,
+})
+const throwing = defineTask({
+  name: 'test.throwing',
+  queue: 'q',
+  input: z.unknown().transform(() => {
+    throw new TypeError('no URL')
+  }),
+  output: schemas.output,
+})
+const classified = defineTask({
+  name: 'test.classified',
+  queue: 'q',
+  ...schemas,
+  classify: (error) => {
+    if (error === 'unclassifiable') throw new Error('lost')
+    if (error instanceof RangeError) return { code: 'out_of_stock', retryable: false }
+    return error instanceof Error && 'code' in error ? 'panic' : undefined
+  },
+})
+const catalogue = defineCatalogue(short, long, patient, inheriting, classified, beating, mortal, throwing)
+
+const circular: { n: number; self?: unknown } = { n: 1 }
+circular.self = circular
+
+type Handle = (context: TaskContext) => unknown
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** A world of its own for each test: every task runs the same handler. */
+function world(handle: Handle, middleware: readonly Middleware[] = []) {
+  const clock = fakeClock()
+  const events: TaskEvent[] = []
+  const leftovers = new Set<Interruption>()
+  const closed: { by: CloseReason | undefined } = { by: undefined }
+  const enqueued: NewTask[] = []
+  const worker = new Worker(1, clock)
+  const pool = new AbortController()
+  let running: Attempt | undefined
+  // Handlers misbehave here on purpose, in ways that their types refuse.
+  const any = handle as never
+  const handlers = {
+    'test.short': defineHandler(short, import.meta.url, any),
+    'test.long': defineHandler(long, import.meta.url, any),
+    'test.patient': defineHandler(patient, import.meta.url, any),
+    'test.inheriting': defineHandler(inheriting, import.meta.url, any),
+    'test.classified': defineHandler(classified, import.meta.url, any),
+    'test.beating': defineHandler(beating, import.meta.url, any),
+    'test.mortal': defineHandler(mortal, import.meta.url, any),
+    'test.throwing': defineHandler(throwing, import.meta.url, any),
+  }
+  const host: RunnerHost = {
+    registry: makeRegistry(catalogue, handlers, {
+      middleware,
+      limits: { ...DEFAULT_LIMITS, timeoutMs: 1_000, graceMs: 200 },
+    }),
+    context: {
+      run: (attempt, code) => {
+        running = attempt
+        return code(attempt)
+      },
+      current: () => running,
+    },
+    clock,
+    random: () => 0.5,
+    sink: (event) => events.push(event),
+    queue: 'q',
+    enqueue: async (task) => void enqueued.push(task),
+    closedBy: () => closed.by,
+    leftovers,
+    sha256,
+    outputLimitBytes: 1_000,
+    process: 'host:1',
+    poolSignal: pool.signal,
+    resources: { greeting: 'hello' },
+    logFor: () => silent,
+  }
+  const progress: unknown[] = []
+  const take = async (task: string, envelope: object = {}, counts: Partial<TakenTask> = {}) =>
+    runAttempt(
+      {
+        id: makeTaskId('q', 1, new Uint8Array(10)),
+        task,
+        envelope: { v: 1, version: 1, input: {}, ...envelope },
+        enqueuedAt: clock.now() - 20,
+        start: 1,
+        attempt: 1,
+        maxAttempts: 3,
+        readyAt: clock.now() - 20,
+        progress: async (at) => void progress.push(at),
+        steps: stepsInMemory().steps,
+        ...counts,
+      },
+      worker,
+      host,
+    )
+  return { clock, events, worker, leftovers, closed, enqueued, pool, take, progress, context: host.context }
+}
+
+const named = (events: readonly TaskEvent[]): string[] => events.map(({ event }) => event)
+
+describe.each(['test.short', 'test.long'])('an attempt of %s', (task) => {
+  it('ends as DONE_SUCCESS with the parsed output', async () => {
+    const { take, events } = world(({ input }) => input)
+    const { end, verdict } = await take(task, { input: { n: 7 } })
+    expect(end).toMatchObject({ state: 'DONE_SUCCESS', start: 1, attempt: 1, process: 'host:1' })
+    expect(verdict).toEqual({ kind: 'completed', output: { n: 7 } })
+    expect(events).toMatchObject([
+      { event: 'attempt.started', waitedMs: 20 },
+      { event: 'attempt.ended', state: 'DONE_SUCCESS', verdict: 'completed' },
+    ])
+  })
+
+  it('awaits what an asynchronous handler returns', async () => {
+    const { take } = world(async () => ({ n: 2 }))
+    expect((await take(task)).verdict).toEqual({ kind: 'completed', output: { n: 2 } })
+  })
+
+  it('awaits thenables that are no promises, as query builders are', async () => {
+    // biome-ignore lint/suspicious/noThenProperty: a thenable is what is tested
+    const { take } = world(() => ({ n: 0, then: (resolve: (value: object) => void) => resolve({ n: 3 }) }))
+    expect((await take(task)).verdict).toEqual({ kind: 'completed', output: { n: 3 } })
+  })
+
+  it('gives the handler its input with defaults, counts, times and resources', async () => {
+    let seen: TaskContext | undefined
+    const { take, clock, pool } = world((context) => {
+      seen = context
+      return { n: 1 }
+    })
+    await take(task, { meta: { tenant: 'a' }, correlationId: 'c-1' }, { start: 4, attempt: 2 })
+    expect(seen).toMatchObject({
+      name: task,
+      input: { n: 1 },
+      start: 4,
+      attempt: 2,
+      meta: { tenant: 'a' },
+      correlationId: 'c-1',
+    })
+    expect(seen?.enqueuedAt).toEqual(new Date(clock.now() - 20))
+    expect(seen?.startedAt).toEqual(new Date(clock.now()))
+    expect(seen?.resources).toEqual({ greeting: 'hello' })
+    expect(seen?.poolSignal).toBe(pool.signal)
+  })
+
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new TypeError('boom')
+      },
+    ],
+    [
+      'rejects',
+      async () => {
+        throw new TypeError('boom')
+      },
+    ],
+  ])('ends as RECOVER_ERR (unexpected_error) when the handler %s', async (_, handle) => {
+    const { take } = world(handle)
+    const { end, verdict, error } = await take(task)
+    expect(end).toMatchObject({ state: 'RECOVER_ERR', reason: 'unexpected_error', message: 'TypeError: boom' })
+    expect(verdict).toMatchObject({ kind: 'retrying', delayMs: 1_000 })
+    expect(error).toBeInstanceOf(TypeError)
+  })
+
+  it.each([[undefined], [null], ['text'], [Symbol('s')], [{ a: 1n }]])(
+    'survives a handler that throws %s',
+    async (thrown) => {
+      const { take } = world(() => {
+        throw thrown
+      })
+      expect((await take(task)).end).toMatchObject({ state: 'RECOVER_ERR', reason: 'unexpected_error' })
+    },
+  )
+
+  it('ends as RECOVER_ERR (invalid_output) when the contract refuses the output, naming the place', async () => {
+    const { take } = world(() => ({ n: 'seven' }))
+    const { end } = await take(task)
+    expect(end).toMatchObject({
+      state: 'RECOVER_ERR',
+      reason: 'invalid_output',
+      message: expect.stringContaining('output.n'),
+    })
+  })
+
+  it.each([
+    ['too large', () => ({ n: 1, text: 'x'.repeat(1_000) }), /takes 10\d\d bytes as JSON; the limit is 1000/],
+    ['circular', () => circular, /can't be stored as JSON: TypeError: .*circular/],
+    ['with a bigint', () => ({ n: 1, big: 1n }), /can't be stored as JSON: TypeError: .*BigInt/],
+  ])('ends as RECOVER_ERR (invalid_output) when the output is %s', async (_, handle, message) => {
+    const { take } = world(handle)
+    const { end } = await take(task)
+    expect(end).toMatchObject({
+      state: 'RECOVER_ERR',
+      reason: 'invalid_output',
+      message: expect.stringMatching(message),
+    })
+  })
+
+  it('ends as DONE_ERROR with its own code when the handler declares a failure', async () => {
+    const { take } = world(() => {
+      throw new TaskError('no_such_user', 'gone', { retryable: false })
+    })
+    const { end, verdict } = await take(task)
+    expect(end).toMatchObject({ state: 'DONE_ERROR', code: 'no_such_user', message: 'gone' })
+    expect(end.reason).toBeUndefined()
+    expect(verdict).toEqual({ kind: 'dead' })
+  })
+
+  it('is dead after its last attempt', async () => {
+    const { take } = world(() => {
+      throw new Error('boom')
+    })
+    expect((await take(task, {}, { attempt: 3 })).verdict).toEqual({ kind: 'dead' })
+  })
+})
+
+describe('a thrown error that is no TaskError', () => {
+  const enoent = Object.assign(new Error('no such file'), { code: 'ENOENT' })
+  const throwing = (error: unknown) =>
+    world(() => {
+      throw error
+    })
+
+  it('is a declared failure when the default classifier knows it', async () => {
+    expect(await throwing(enoent).take('test.short')).toMatchObject({
+      end: { state: 'DONE_ERROR', code: 'enoent', message: 'no such file' },
+      verdict: { kind: 'dead' },
+    })
+  })
+
+  it('is what the definition’s classifier says, a panic too', async () => {
+    expect((await throwing(new RangeError('sold out')).take('test.classified')).end).toMatchObject({
+      state: 'DONE_ERROR',
+      code: 'out_of_stock',
+    })
+    expect((await throwing(enoent).take('test.classified')).end).toMatchObject({
+      state: 'RECOVER_ERR',
+      reason: 'unexpected_error',
+    })
+    expect((await throwing(new Error('x', { cause: enoent })).take('test.classified')).end).toMatchObject({
+      code: 'enoent',
+    })
+  })
+
+  it('is a panic when the classifier itself throws', async () => {
+    const { end } = await throwing('unclassifiable').take('test.classified')
+    expect(end).toMatchObject({
+      state: 'RECOVER_ERR',
+      message: expect.stringContaining('classifier of test.classified threw'),
+    })
+  })
+})
+
+describe('an error that can hardly be read', () => {
+  const unreadable = (property: string) =>
+    Object.defineProperty(new Error('x'), property, {
+      get() {
+        throw new Error('no')
+      },
+    })
+  it.each([
+    ['its message throws', unreadable('message')],
+    ['its name throws', unreadable('name')],
+    ['its name is a symbol', Object.assign(new Error('x'), { name: Symbol('s') })],
+    [
+      'it is a Proxy that throws',
+      new Proxy(new Error('x'), {
+        get: () => {
+          throw new Error('no')
+        },
+      }),
+    ],
+  ])('still ends its attempt: %s', async (_, error) => {
+    const { take, events } = world(() => {
+      throw error
+    })
+    expect((await take('test.short')).end).toMatchObject({ state: 'RECOVER_ERR', reason: 'unexpected_error' })
+    expect(named(events)).toEqual(['attempt.started', 'attempt.ended'])
+  })
+
+  it('is stored with the beginning of its message', async () => {
+    const { take } = world(() => {
+      throw new Error('x'.repeat(1e6))
+    })
+    expect((await take('test.short')).end.message?.length).toBeLessThan(2_100)
+  })
+})
+
+describe('a task that can not be read', () => {
+  it('that no definition names is tried again: a newer worker may know it', async () => {
+    const { take, events } = world(() => ({ n: 1 }))
+    const { end, verdict } = await take('test.unheard')
+    expect(end).toMatchObject({ state: 'DONE_ERROR', code: 'unknown_task' })
+    expect(verdict.kind).toBe('retrying')
+    expect(named(events)).toEqual(['attempt.started', 'attempt.ended'])
+  })
+
+  it('whose input does not fit is dead at once, unless a newer contract wrote it', async () => {
+    const { take } = world(() => ({ n: 1 }))
+    expect(await take('test.short', { input: { n: 'x' } })).toMatchObject({
+      end: { state: 'DONE_ERROR', code: 'invalid_input', message: expect.stringContaining('input.n') },
+      verdict: { kind: 'dead' },
+    })
+    expect((await take('test.short', { input: { n: 'x' }, version: 2 })).verdict.kind).toBe('retrying')
+  })
+
+  it('whose schema throws is dead at once', async () => {
+    const { take } = world(() => ({ n: 1 }))
+    expect(await take('test.throwing')).toMatchObject({
+      end: { code: 'invalid_input', message: expect.stringContaining('threw: TypeError') },
+      verdict: { kind: 'dead' },
+    })
+  })
+
+  it('whose envelope is garbage is dead at once, unless a newer producer wrote it', async () => {
+    const { take } = world(() => ({ n: 1 }))
+    expect(await take('test.short', { version: 'one' })).toMatchObject({
+      end: { code: 'unreadable_envelope' },
+      verdict: { kind: 'dead' },
+    })
+    expect(await take('test.short', { v: 2 })).toMatchObject({
+      end: { code: 'unreadable_envelope' },
+      verdict: { kind: 'retrying' },
+    })
+  })
+})
+
+describe('a timeout', () => {
+  it('signals the handler, and ends the attempt as TERMINATED_TIMEOUT (run) as soon as it has ended', async () => {
+    const { take, clock, worker } = world(
+      ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+    )
+    const ended = take('test.long')
+    expect(worker.interruption).toBeDefined()
+    await clock.advance(99)
+    expect(worker.interruption).toBeDefined()
+    await clock.advance(1)
+    const { end, verdict } = await ended
+    expect(end).toMatchObject({
+      state: 'TERMINATED_TIMEOUT',
+      reason: 'run',
+      message: expect.stringContaining('100 ms'),
+    })
+    expect(verdict.kind).toBe('retrying')
+    expect(worker.interruption).toBeUndefined()
+    expect(clock.pending()).toBe(0)
+  })
+
+  it('frees the slot after the grace when the handler does not listen; its later result is dropped and counted', async () => {
+    const late = Promise.withResolvers<object>()
+    const { take, clock, events } = world(() => late.promise)
+    const ended = take('test.long')
+    await clock.advance(150)
+    expect((await ended).end).toMatchObject({ state: 'TERMINATED_TIMEOUT' })
+    await clock.advance(1_000)
+    late.resolve({ n: 1 })
+    await clock.advance(0)
+    expect(events.at(-1)).toMatchObject({ event: 'attempt.late', overrunMs: 1_050 })
+    expect(named(events).filter((name) => name === 'attempt.ended')).toHaveLength(1)
+  })
+
+  it('has been decided at the signal: output that comes within the grace is a late result', async () => {
+    const { take, clock, events } = world(
+      ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({ n: 1 }))),
+    )
+    const ended = take('test.long')
+    await clock.advance(100)
+    expect((await ended).end.state).toBe('TERMINATED_TIMEOUT')
+    expect(named(events)).toContain('attempt.late')
+  })
+
+  it('is the call’s, else the definition’s, else the pool’s', async () => {
+    const { take, clock } = world(({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', reject)))
+    const own = take('test.long', { timeoutMs: 30 })
+    await clock.advance(30)
+    expect((await own).end.message).toContain('30 ms')
+    const pools = take('test.inheriting')
+    await clock.advance(1_000)
+    expect((await pools).end.message).toContain('1000 ms')
+  })
+
+  it('never comes for a task that says none, and none for a short one', async () => {
+    const { take, clock, worker } = world(() => new Promise(() => {}))
+    void take('test.patient')
+    void take('test.short')
+    await clock.advance(1e9)
+    expect(worker.interruption).toBeDefined()
+    expect(clock.pending()).toBe(0)
+  })
+
+  it('leaves no timer behind when the handler is in time', async () => {
+    const { take, clock } = world(async () => ({ n: 1 }))
+    await take('test.long')
+    expect(clock.pending()).toBe(0)
+  })
+})
+
+describe('a heartbeat', () => {
+  let steps = 0
+  const untilAborted = ({ signal }: TaskContext) =>
+    new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+
+  it('that is missed ends the attempt as TERMINATED_TIMEOUT (heartbeat)', async () => {
+    const { take, clock } = world(untilAborted)
+    const ended = take('test.beating')
+    await clock.advance(100)
+    expect((await ended).end).toMatchObject({
+      state: 'TERMINATED_TIMEOUT',
+      reason: 'heartbeat',
+      message: expect.stringContaining('100 ms'),
+    })
+    expect(clock.pending()).toBe(0)
+  })
+
+  it.each([
+    ['heartbeat()', (context: TaskContext) => context.heartbeat()],
+    ['checkpoint()', (context: TaskContext) => context.checkpoint()],
+    ['progress()', (context: TaskContext) => context.progress(0.5)],
+    ['once()', (context: TaskContext) => context.once(`${steps++}`, () => 1)],
+  ])('is any sign of life, %s too, until the run timeout comes', async (_, live) => {
+    let context: TaskContext | undefined
+    const { take, clock } = world((given) => {
+      context = given
+      return untilAborted(given)
+    })
+    const ended = take('test.beating')
+    for (let at = 0; at < 990; at += 90) {
+      await clock.advance(90)
+      if (context !== undefined) await live(context)
+    }
+    await clock.advance(10)
+    expect((await ended).end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run' })
+  })
+})
+
+describe('a deadline', () => {
+  it('that has passed before the start lets no handler begin: dead', async () => {
+    let called = false
+    const { take, clock, events } = world(() => {
+      called = true
+      return { n: 1 }
+    })
+    await clock.advance(400)
+    const { end, verdict } = await take('test.mortal', {}, { enqueuedAt: clock.now() - 400 })
+    expect(end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'deadline' })
+    expect(verdict).toEqual({ kind: 'dead' })
+    expect(called).toBe(false)
+    expect(named(events)).toEqual(['attempt.started', 'attempt.ended'])
+  })
+
+  it('that comes before the run timeout ends the attempt, and the task with it', async () => {
+    const { take, clock } = world(() => new Promise(() => {}))
+    const ended = take('test.mortal', {}, { enqueuedAt: clock.now() - 250 })
+    await clock.advance(200)
+    const { end, verdict } = await ended
+    expect(end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'deadline' })
+    expect(verdict).toEqual({ kind: 'dead' })
+  })
+
+  it('is the call’s where it says one', async () => {
+    const { take, clock } = world(() => new Promise(() => {}))
+    const ended = take('test.patient', { deadlineMs: 100 }, { enqueuedAt: clock.now() })
+    await clock.advance(100)
+    void ended
+    expect(clock.pending()).toBe(0)
+  })
+})
+
+describe('a checkpoint', () => {
+  it('throws the reason when the attempt is to end, and is no late result', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const { take, clock, events } = world(async ({ checkpoint, signal }) => {
+      signal.addEventListener('abort', () => resolve())
+      checkpoint()
+      await promise
+      checkpoint()
+      return { n: 1 }
+    })
+    const ended = take('test.long')
+    await clock.advance(100)
+    expect((await ended).end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run' })
+    expect(named(events)).not.toContain('attempt.late')
+  })
+
+  it('of a short task throws when its pool ends', async () => {
+    const { take, pool } = world(({ checkpoint }) => {
+      checkpoint()
+      return { n: 1 }
+    })
+    expect((await take('test.short')).end.state).toBe('DONE_SUCCESS')
+    pool.abort()
+    expect((await take('test.short')).end.message).toContain('AbortError')
+  })
+})
+
+describe('an error that escapes the handler', () => {
+  it('ends a long attempt as RECOVER_ERR (escaped_error), signals its handler, and drops what it returns', async () => {
+    const { take, clock, context, events } = world(
+      ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({ n: 1 }))),
+    )
+    const ended = take('test.patient')
+    await clock.advance(0)
+    expect(chargeEscape(new TypeError('lost'), context)).toBe('charged')
+    const { end, verdict } = await ended
+    expect(end).toMatchObject({ state: 'RECOVER_ERR', reason: 'escaped_error', message: 'TypeError: lost' })
+    expect(verdict.kind).toBe('retrying')
+    expect(named(events)).toContain('attempt.late')
+  })
+
+  it('is a short attempt’s outcome when it ends, whatever it returned', async () => {
+    const { promise, resolve } = Promise.withResolvers<object>()
+    const { take, context } = world(() => promise)
+    const ended = take('test.short')
+    expect(chargeEscape('first', context)).toBe('charged')
+    expect(chargeEscape('second', context)).toBe('charged')
+    resolve({ n: 1 })
+    expect((await ended).end).toMatchObject({
+      state: 'RECOVER_ERR',
+      reason: 'escaped_error',
+      message: expect.stringContaining('first'),
+    })
+  })
+
+  it('changes nothing once its attempt has ended, and is nobody’s where no attempt is known', async () => {
+    const { take, context } = world(() => ({ n: 1 }))
+    expect(chargeEscape(new Error('x'), context)).toBe('unattributed')
+    await take('test.long')
+    expect(chargeEscape(new Error('x'), context)).toBe('late')
+  })
+})
+
+describe('a closed context', () => {
+  it('hands the task back as TERMINATED_CTX_CLOSED (drain) when the handler stops', async () => {
+    const { take, clock, worker } = world(
+      ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+    )
+    const ended = take('test.patient', {}, { attempt: 3 })
+    worker.interruption?.close('drain')
+    await clock.advance(0)
+    const { end, verdict } = await ended
+    expect(end).toMatchObject({ state: 'TERMINATED_CTX_CLOSED', reason: 'drain' })
+    expect(verdict).toEqual({ kind: 'handed_back' })
+  })
+
+  it('still takes valid output within the grace: the effect has happened', async () => {
+    const { take, worker, events } = world(
+      ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({ n: 9 }))),
+    )
+    const ended = take('test.long')
+    worker.interruption?.close('drain')
+    expect((await ended).verdict).toEqual({ kind: 'completed', output: { n: 9 } })
+    expect(named(events)).not.toContain('attempt.late')
+  })
+
+  it('closed twice, or after the timeout, is what came first', async () => {
+    const { take, clock, worker } = world(() => new Promise(() => {}))
+    const ended = take('test.long')
+    const attempt = worker.interruption
+    await clock.advance(100)
+    attempt?.close('drain')
+    attempt?.close('drain')
+    await clock.advance(50)
+    expect((await ended).end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run' })
+  })
+})
+
+describe('the context', () => {
+  it('makes the signal when it is read: read after the abort, it is born aborted', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    let signal: AbortSignal | undefined
+    const { take, clock } = world(async (context) => {
+      await promise
+      signal = context.signal
+      return { n: 1 }
+    })
+    const ended = take('test.long')
+    await clock.advance(100)
+    resolve()
+    await ended
+    expect(signal?.aborted).toBe(true)
+    expect(signal?.reason).toMatchObject({ name: 'TimeoutError' })
+  })
+
+  it('gives a short task the pool’s signal', async () => {
+    let signal: AbortSignal | undefined
+    const { take, pool } = world((context) => {
+      signal = context.signal
+      return { n: 1 }
+    })
+    await take('test.short')
+    expect(signal).toBe(pool.signal)
+  })
+
+  it('reports progress while it runs, and not after its attempt has ended', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const { take, clock, progress } = world(async (context) => {
+      await context.progress(0.5, 'half')
+      await promise
+      await context.progress(1)
+      return { n: 1 }
+    })
+    const ended = take('test.long')
+    await clock.advance(150)
+    await ended
+    resolve()
+    await clock.advance(0)
+    expect(progress).toEqual([{ fraction: 0.5, note: 'half' }])
+  })
+
+  it('refuses progress that is no fraction', async () => {
+    const { take } = world(async (context) => {
+      await context.progress(50)
+      return { n: 1 }
+    })
+    expect((await take('test.short')).end.message).toContain('fraction from 0 to 1; got 50')
+  })
+})
+
+describe('middleware', () => {
+  it('wraps every attempt, the first outermost, and may fail it', async () => {
+    const order: string[] = []
+    const around =
+      (name: string): Middleware =>
+      async (_, next) => {
+        order.push(`${name} in`)
+        const result = await next()
+        order.push(`${name} out`)
+        return result
+      }
+    const { take } = world(() => {
+      order.push('handler')
+      return { n: 1 }
+    }, [around('a'), around('b')])
+    expect((await take('test.short')).end.state).toBe('DONE_SUCCESS')
+    expect(order).toEqual(['a in', 'b in', 'handler', 'b out', 'a out'])
+
+    const failing = world(
+      () => ({ n: 1 }),
+      [
+        async () => {
+          throw new Error('no transaction')
+        },
+      ],
+    )
+    expect((await failing.take('test.long')).end).toMatchObject({
+      state: 'RECOVER_ERR',
+      message: 'Error: no transaction',
+    })
+  })
+})
+
+describe('the registry', () => {
+  const handle = () => ({ n: 1 })
+  it('refuses a missing handler, one of another task, and an isolation that is not at hand', () => {
+    const one = defineCatalogue(short)
+    expect(() => makeRegistry(one, {} as never)).toThrow(expect.objectContaining({ code: 'invalid_handler' }))
+    expect(() => makeRegistry(one, undefined as never)).toThrow(/handlers is an object/)
+    expect(() => makeRegistry(one, { 'test.short': handle } as never)).toThrow(/not what defineHandler returned/)
+    const right = defineHandler(short, import.meta.url, handle)
+    expect(() => makeRegistry(one, { 'test.short': right, 'test.shrt': right } as never)).toThrow(/no such task/)
+    const other = { 'test.short': defineHandler(long, import.meta.url, handle) } as never
+    expect(() => makeRegistry(one, other)).toThrow(/test\.short was defined for test\.long/)
+    const isolated = defineTask({ name: 'test.isolated', queue: 'q', isolation: 'thread', ...schemas })
+    const handlers = { 'test.isolated': defineHandler(isolated, import.meta.url, handle) }
+    expect(() => makeRegistry(defineCatalogue(isolated), handlers)).toThrow(
+      expect.objectContaining({ code: 'isolation_unavailable' }),
+    )
+  })
+})

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest'
+import { soloist } from '../pool/pool.fixture.ts'
+import { Snooze } from './snooze.ts'
+
+describe('a snooze', () => {
+  it('takes a duration, and nothing else', () => {
+    expect(new Snooze('2m').delayMs).toBe(120_000)
+    expect(() => new Snooze('soon' as never)).toThrow(expect.objectContaining({ code: 'invalid_duration' }))
+  })
+
+  it.each(['rig.short', 'rig.long'])(
+    'ends an attempt of %s as TERMINATED_CTX_CLOSED (snoozed), scheduled again, no attempt used, no failure',
+    async (task) => {
+      const { run, calls, clock, named } = soloist()
+      const ended = run(task, {}, { attempt: 3 })
+      await clock.advance(0)
+      calls[0]?.snooze('90s')
+      expect(await ended).toMatchObject({
+        end: { state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed', attempt: 3 },
+        verdict: { kind: 'snoozed', delayMs: 90_000 },
+      })
+      expect(named('attempt.ended')).toMatchObject([{ verdict: 'snoozed', delayMs: 90_000, error: undefined }])
+    },
+  )
+
+  it('leaves a handler that throws it before it returns a promise, too', async () => {
+    const { run } = soloist({ handle: ({ snooze }) => snooze('1s') })
+    expect((await run('rig.long')).verdict).toEqual({ kind: 'snoozed', delayMs: 1_000 })
+  })
+
+  it('of no right duration is the handler’s own mistake: RECOVER_ERR', async () => {
+    const { run } = soloist({ handle: ({ snooze }) => snooze('soon' as never) })
+    expect((await run('rig.long')).end).toMatchObject({ state: 'RECOVER_ERR', reason: 'unexpected_error' })
+  })
+
+  it.each([
+    ['before', 499, 'snoozed'],
+    ['at', 500, 'dead'],
+    ['beyond', 501, 'dead'],
+  ] as const)('that ends %s the deadline of the task (%i ms): %s', async (_, ms, verdict) => {
+    const { run, calls, clock } = soloist()
+    const ended = run('rig.long', { deadlineMs: 600 })
+    await clock.advance(50)
+    calls[0]?.snooze(`${ms + 50}ms`)
+    const conclusion = await ended
+    expect(conclusion.verdict.kind).toBe(verdict)
+    if (verdict === 'dead') {
+      expect(conclusion.end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'deadline' })
+    }
+  })
+
+  it('that comes after the signal changes nothing', async () => {
+    const { run, calls, clock, worker } = soloist()
+    const ended = run('rig.long')
+    await clock.advance(0)
+    worker.interruption?.stop('cancelled')
+    calls[0]?.snooze('1s')
+    expect((await ended).verdict).toEqual({ kind: 'cancelled' })
+  })
+})

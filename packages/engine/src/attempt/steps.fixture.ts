@@ -1,0 +1,21 @@
+// Where tests keep the results of steps: in memory, with a lock that can be lost.
+import type { KeptSteps } from '../ports/ports.ts'
+
+export function stepsInMemory() {
+  const kept = new Map<string, string>()
+  const calls: string[] = []
+  let holdsLock = true
+  const steps: KeptSteps = {
+    async read() {
+      calls.push('read')
+      return new Map(kept)
+    },
+    async keep(step, result) {
+      calls.push(`keep ${step}`)
+      if (!holdsLock) return undefined
+      if (!kept.has(step)) kept.set(step, result)
+      return kept.get(step)
+    },
+  }
+  return { steps, kept, calls, loseLock: () => (holdsLock = false) }
+}

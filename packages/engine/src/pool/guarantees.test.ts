@@ -1,0 +1,173 @@
+// Where goapp, the pool that this one descends from, was measured to fail: each failure is a test here, that it does not.
+// Numbers 3, 9 and 10 need Redis or HTTP; docs/states.md says where they stand.
+import { makeTaskId, type TaskRecord } from '@bullpen/contract'
+import { describe, expect, it } from 'vitest'
+import { newTask } from '../task/new-task.ts'
+import { GRACE_MS, poolRig, poolStates, soloist, TIMEOUT_MS, tasks } from './pool.fixture.ts'
+
+async function started(options: Parameters<typeof poolRig>[0] = {}) {
+  const rig = poolRig(options)
+  await rig.pool.start()
+  return rig
+}
+
+describe('goapp 1: a handler that comes back after its timeout or stop', () => {
+  it.each(['returns', 'throws'] as const)(
+    '%s into nothing: no crash, no second end, and its worker goes on',
+    async (how) => {
+      const { pool, give, calls, clock, named } = await started({ concurrency: 1, maxLeftovers: 5 })
+      const timedOut = give()
+      await clock.advance(TIMEOUT_MS + GRACE_MS)
+      const second = give()
+      await clock.advance(0)
+      pool.cancel(second.task.id)
+      await clock.advance(GRACE_MS)
+      expect([timedOut.conclusion?.end.state, second.conclusion?.end.state, pool.leftovers()]).toEqual([
+        'TERMINATED_TIMEOUT',
+        'TERMINATED_STOP_SIGNAL',
+        2,
+      ])
+      // An unhandled rejection would fail this run, as it would end a process.
+      for (const { finish, fail } of calls) how === 'returns' ? finish() : fail(new Error('late'))
+      await clock.advance(0)
+      expect([named('attempt.ended').length, named('attempt.late').length, pool.leftovers()]).toEqual([2, 2, 0])
+      const third = give()
+      await clock.advance(0)
+      calls[2]?.finish()
+      await third.settled
+      expect(third.conclusion?.verdict.kind).toBe('completed')
+    },
+  )
+})
+
+describe('goapp 2: a drain', () => {
+  it('finishes what was started, gives back what was not, and claims no clean shutdown for what it abandons', async () => {
+    const rig = await started({ concurrency: 1 })
+    const { pool, give, calls, clock } = rig
+    const first = give()
+    await clock.advance(0)
+    const drained = pool.drain({ drainMs: 60_000, graceMs: GRACE_MS })
+    const rest = [give(), give(), give()]
+    calls[0]?.finish()
+    expect(await drained).toMatchObject({ queue: 'rig', abandoned: [] })
+    expect(first.conclusion?.verdict.kind).toBe('completed')
+    expect(rest.map(({ refused }) => refused)).toEqual([true, true, true])
+    expect(poolStates(rig)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', 'SHUTDOWN'])
+
+    const other = await started()
+    const left = other.give('rig.short')
+    await other.clock.advance(0)
+    const given = other.pool.drain({ drainMs: 10, graceMs: GRACE_MS })
+    await other.clock.advance(2_000)
+    expect((await given).abandoned).toEqual([{ id: left.task.id, task: 'rig.short' }])
+    expect(other.pool.state()).toBe('TERMINATE_TIMEOUT')
+  })
+})
+
+describe('goapp 4: a drain with a timeout', () => {
+  it('turns hard at its deadline: the handler sees the cancellation, and its task is handed back', async () => {
+    const { pool, give, calls, clock } = await started()
+    const given = give('rig.long', { timeoutMs: 'none' })
+    await clock.advance(0)
+    const drained = pool.drain({ drainMs: 500, graceMs: GRACE_MS })
+    await clock.advance(500)
+    expect(calls[0]?.context.signal.aborted).toBe(true)
+    expect(() => calls[0]?.context.checkpoint()).toThrow(/drain/)
+    calls[0]?.fail(calls[0].heard())
+    expect((await drained).abandoned).toEqual([])
+    expect(given.conclusion?.verdict.kind).toBe('handed_back')
+  })
+})
+
+describe('goapp 5: a producer during a stop', () => {
+  it('gets a typed error', async () => {
+    const { pool, give, clock, enqueued } = await started()
+    give()
+    await clock.advance(0)
+    const drained = pool.drain({ drainMs: 0, graceMs: GRACE_MS })
+    const origin = { id: makeTaskId('rig', 1, new Uint8Array(10)), enqueuedAt: 1, correlationId: undefined }
+    const submitted = Array.from({ length: 5 }, () => pool.submit(newTask(tasks.long, {}, {}, origin)))
+    for (const { reason } of (await Promise.allSettled(submitted)) as PromiseRejectedResult[]) {
+      expect(reason).toMatchObject({ name: 'BullpenError', code: 'wrong_state' })
+    }
+    await clock.advance(GRACE_MS)
+    await drained
+    expect(enqueued).toEqual([])
+  })
+})
+
+describe('goapp 6: an online pool whose parent is cancelled', () => {
+  it('says INCOMPLETE_DONE, and which of its tasks have not ended', async () => {
+    const parent = new AbortController()
+    const { pool, clock, taken } = poolRig({ parent: parent.signal })
+    const ids = Array.from({ length: 10 }, () => taken('rig.long').id)
+    const done = new Set(ids.slice(0, 4))
+    const report = pool.online(ids, async (id, signal) => {
+      if (!done.has(id) && !signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      return { id, status: done.has(id) ? 'completed' : 'waiting' } as TaskRecord
+    })
+    await clock.advance(0)
+    parent.abort()
+    expect(await report).toEqual({ state: 'INCOMPLETE_DONE', left: ids.slice(4) })
+  })
+})
+
+describe('goapp 7: a late handler of an ended attempt', () => {
+  it('can not touch the next attempt of its worker: progress, heartbeats, children, errors and snoozes are its own', async () => {
+    const { run, calls, clock, worker, progress, enqueued, named } = soloist()
+    const limits = { timeoutMs: TIMEOUT_MS, heartbeatMs: 60 }
+    const first = run('rig.long', limits)
+    await clock.advance(60 + GRACE_MS)
+    expect((await first).end.reason).toBe('heartbeat')
+    const second = run('rig.long', limits, { start: 2, attempt: 2 })
+    await clock.advance(0)
+    const [old, current] = calls
+    if (old === undefined || current === undefined) throw new Error('two handlers were called')
+    expect(current.context).not.toBe(old.context)
+
+    await clock.advance(50)
+    old.context.heartbeat()
+    expect(() => old.context.checkpoint()).toThrow(/heartbeat/)
+    await old.context.progress(0.9)
+    await expect(old.context.enqueue(tasks.child, {})).rejects.toMatchObject({ code: 'wrong_state' })
+    expect(old.escape(new Error('late'))).toBe('late')
+    old.snooze('1s')
+    await clock.advance(0)
+    expect([progress, enqueued, current.heard(), worker.interruption !== undefined]).toEqual([[], [], undefined, true])
+
+    // The old heartbeat has not kept the new attempt alive.
+    await clock.advance(10)
+    expect(current.heard()).toMatchObject({ message: expect.stringContaining('heartbeat') })
+    await clock.advance(GRACE_MS)
+    expect((await second).end).toMatchObject({ start: 2, state: 'TERMINATED_TIMEOUT', reason: 'heartbeat' })
+    expect(named('attempt.ended')).toHaveLength(2)
+  })
+})
+
+describe('goapp 8: a panic in a long task', () => {
+  it.each(['before', 'after'] as const)('%s its first await ends as RECOVER_ERR, and is no success', async (when) => {
+    const handle = async () => {
+      if (when === 'after') await Promise.resolve()
+      throw new TypeError('n is not a function')
+    }
+    const { run } = soloist({ handle })
+    expect(await run('rig.long')).toMatchObject({
+      end: { state: 'RECOVER_ERR', reason: 'unexpected_error', message: 'TypeError: n is not a function' },
+      verdict: { kind: 'retrying' },
+    })
+  })
+})
+
+describe('goapp 11: TERMINATED_CTX_CLOSED', () => {
+  it.each(['drain', 'parent_closed', 'lock_lost'] as const)('is reached by %s, with that reason', async (reason) => {
+    const parent = new AbortController()
+    const { pool, feed, give, clock } = await started({ parent: parent.signal })
+    const given = give()
+    await clock.advance(0)
+    if (reason === 'drain') void pool.drain({ drainMs: 0, graceMs: GRACE_MS })
+    else if (reason === 'parent_closed') parent.abort()
+    else feed.pool.lockLost(given.task.id)
+    await clock.advance(GRACE_MS)
+    expect(given.conclusion?.end).toMatchObject({ state: 'TERMINATED_CTX_CLOSED', reason })
+  })
+})

@@ -1,0 +1,123 @@
+import {
+  ATTEMPT_END_STATES,
+  ATTEMPT_STATES,
+  BullpenError,
+  END_REASONS,
+  POOL_STATES,
+  WORKER_STATES,
+} from '@bullpen/contract'
+import { fakeClock } from '@bullpen/testkit'
+import { describe, expect, it } from 'vitest'
+import { ATTEMPT_TRANSITIONS } from '../attempt/attempt-machine.ts'
+import { POOL_TRANSITIONS } from './pool-machine.ts'
+import { Worker } from './slot.ts'
+import { WORKER_TRANSITIONS } from './slot-machine.ts'
+import { assertTransition, type Transitions } from './state-machine.ts'
+
+interface Machine {
+  readonly name: string
+  readonly table: Transitions<string>
+  readonly states: readonly string[]
+}
+
+const MACHINES: readonly Machine[] = [
+  { name: 'attempt', table: ATTEMPT_TRANSITIONS, states: ATTEMPT_STATES },
+  { name: 'worker', table: WORKER_TRANSITIONS, states: WORKER_STATES },
+  { name: 'pool', table: POOL_TRANSITIONS, states: POOL_STATES },
+]
+
+function reachable<S extends string>(table: Transitions<S>, from: S): Set<S> {
+  const seen = new Set<S>([from])
+  for (const state of seen) for (const next of table[state]) seen.add(next)
+  return seen
+}
+
+describe.each(MACHINES)('the machine of the $name', ({ table, states }) => {
+  it('has the states of the contract, which the metrics’ labels are made from, and no other', () => {
+    expect(Object.keys(table).sort()).toEqual([...states].sort())
+    expect(Object.values(table).flat().sort()).toEqual(expect.arrayContaining(states.filter((each) => each !== 'NEW')))
+  })
+
+  it('reaches every state from NEW, none of them leads back to it, and none follows itself', () => {
+    expect([...reachable(table, 'NEW')].sort()).toEqual([...states].sort())
+    expect(Object.values(table).flat()).not.toContain('NEW')
+    for (const [from, followers] of Object.entries(table)) {
+      expect(followers).not.toContain(from)
+      expect(new Set(followers).size).toBe(followers.length)
+    }
+  })
+
+  it('reaches an end from every state', () => {
+    for (const from of states)
+      expect([...reachable(table, from)].some((state) => table[state]?.length === 0)).toBe(true)
+  })
+
+  it('lets pass exactly what is in its table, and names both states of all else', () => {
+    for (const from of states) {
+      for (const to of states) {
+        const move = () => assertTransition('it', table, from, to)
+        if (table[from]?.includes(to)) expect(move).not.toThrow()
+        else
+          expect(move).toThrow(
+            expect.objectContaining({
+              code: 'illegal_transition',
+              message: expect.stringContaining(`it can't go from ${from} to ${to}`),
+            }),
+          )
+      }
+    }
+  })
+})
+
+describe('the machines', () => {
+  it('let nobody move an attempt on from its end', () => {
+    for (const end of ATTEMPT_END_STATES) expect(ATTEMPT_TRANSITIONS[end]).toEqual([])
+  })
+
+  it('let nobody move a worker on once it is TERMINATED, nor one that is ending back to work', () => {
+    expect(WORKER_TRANSITIONS.TERMINATED).toEqual([])
+    for (const ending of WORKER_STATES.filter((state) => state.startsWith('TERMINAT'))) {
+      expect([...reachable<string>(WORKER_TRANSITIONS, ending)]).not.toEqual(
+        expect.arrayContaining([expect.stringMatching(/IDLE|WORKING|RECOVER_ERR/)]),
+      )
+    }
+  })
+
+  it('never overwrite a shutdown that went wrong', () => {
+    expect(POOL_TRANSITIONS.TERMINATE_TIMEOUT).not.toContain('SHUTDOWN')
+    expect(POOL_TRANSITIONS.RECOVER_ERR).toEqual([])
+  })
+
+  it('never call an online pool done once it has begun to shut down', () => {
+    expect([...reachable<string>(POOL_TRANSITIONS, 'SHUTTING_DOWN')]).not.toContain('ONLINE_DONE')
+  })
+
+  it('say what may follow', () => {
+    expect(() => assertTransition('an attempt', ATTEMPT_TRANSITIONS, 'NEW', 'DONE_SUCCESS')).toThrow(
+      /NEW to DONE_SUCCESS; IN_PROCESS/,
+    )
+    expect(() => assertTransition('a pool', POOL_TRANSITIONS, 'RECOVER_ERR', 'BG_RUNNING')).toThrow(
+      /nothing may follow RECOVER_ERR/,
+    )
+  })
+
+  it('give a reason to every end but DONE_SUCCESS and DONE_ERROR', () => {
+    expect(Object.keys(END_REASONS).sort()).toEqual(
+      ATTEMPT_END_STATES.filter((state) => !state.startsWith('DONE_')).sort(),
+    )
+  })
+})
+
+describe('a worker', () => {
+  it('keeps its state, and since when, at a move that is refused', async () => {
+    const clock = fakeClock()
+    const worker = new Worker(1, clock)
+    worker.moveTo('IDLE')
+    const { since } = worker.status()
+    await clock.advance(10)
+    expect(() => worker.moveTo('TERMINATED')).toThrow(BullpenError)
+    expect(worker.status()).toEqual({ worker: 1, state: 'IDLE', since, task: undefined })
+    worker.moveTo('WORKING')
+    expect(worker.status()).toMatchObject({ state: 'WORKING', since: since + 10 })
+  })
+})

@@ -1,0 +1,229 @@
+// The modes of a drain, two of them at once, and the report at the end.
+import { describe, expect, it } from 'vitest'
+import { drainLimits } from './drain-deadline.ts'
+import { GRACE_MS, poolRig, poolStates } from './pool.fixture.ts'
+
+const ENDLESS = { timeoutMs: 'none' }
+const times = { drainMs: 1_000, graceMs: GRACE_MS }
+const light = drainLimits('light', times)
+const soft = drainLimits('soft', times)
+const softTimeout = drainLimits('soft_timeout', times)
+const hard = drainLimits('hard', times)
+const DAY_MS = 86_400_000
+
+/** A pool at work on one long task that has no timeout. */
+async function atWork(options: Parameters<typeof poolRig>[0] = {}) {
+  const rig = poolRig(options)
+  await rig.pool.start()
+  const given = rig.give('rig.long', ENDLESS)
+  await rig.clock.advance(0)
+  const call = rig.calls[0]
+  if (call === undefined) throw new Error('nothing runs')
+  return { ...rig, given, call }
+}
+
+describe('a light drain', () => {
+  it('starts and finishes what was being fetched when it began, and has no deadline', async () => {
+    const rig = await atWork()
+    const { pool, give, call, calls, clock, states, feed } = rig
+    const drained = pool.drain(light)
+    expect([pool.state(), states().sort(), feed.stops]).toEqual([
+      'SHUTTING_DOWN',
+      ['IDLE', 'TERMINATING_TASK_CH_CLOSED'],
+      1,
+    ])
+    const fetched = give('rig.long', ENDLESS)
+    await clock.advance(DAY_MS)
+    expect([fetched.refused, pool.busy(), call.heard()]).toEqual([false, 2, undefined])
+    call.finish()
+    await clock.advance(DAY_MS)
+    calls[1]?.finish()
+    expect(await drained).toMatchObject({ finished: 2, handedBack: 0, abandoned: [], longestMs: 2 * DAY_MS })
+    expect([states(), clock.pending(), feed.closed]).toEqual([['TERMINATED', 'TERMINATED'], 0, true])
+    expect(poolStates(rig)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', 'SHUTDOWN'])
+  })
+
+  it('waits for what is being fetched when nobody works', async () => {
+    const rig = poolRig()
+    const { pool, feed, give, calls, clock } = rig
+    await pool.start()
+    const fetching = Promise.withResolvers<void>()
+    feed.stopping = () => fetching.promise
+    const drained = pool.drain(light)
+    await clock.advance(DAY_MS)
+    expect(pool.state()).toBe('SHUTTING_DOWN')
+    give()
+    fetching.resolve()
+    await clock.advance(0)
+    calls[0]?.finish()
+    expect(await drained).toMatchObject({ finished: 1 })
+  })
+
+  it('of a paused pool starts nothing all the same', async () => {
+    const { pool, give, call } = await atWork()
+    pool.pause()
+    const drained = pool.drain(light)
+    const fetched = give()
+    await fetched.settled
+    expect(fetched.refused).toBe(true)
+    call.finish()
+    expect(await drained).toMatchObject({ finished: 1, handedBack: 1 })
+  })
+
+  it('of a pool that awaits the store is over at once', async () => {
+    const { pool, feed, clock } = poolRig()
+    feed.opening = () => new Promise(() => {})
+    feed.stopping = () => new Promise(() => {})
+    void pool.start()
+    const drained = pool.drain(light)
+    await clock.advance(1_000)
+    await drained
+    expect(pool.state()).toBe('SHUTDOWN')
+  })
+})
+
+describe('a soft drain', () => {
+  it('finishes what was started, gives back what was fetched, and has no deadline', async () => {
+    const { pool, give, call, clock, states } = await atWork()
+    const drained = pool.drain(soft)
+    expect(states().sort()).toEqual(['TERMINATED', 'TERMINATING_STOP_SIGNAL'])
+    const fetched = give()
+    await clock.advance(DAY_MS)
+    expect([fetched.refused, call.heard()]).toEqual([true, undefined])
+    call.finish()
+    expect(await drained).toMatchObject({ finished: 1, handedBack: 1, abandoned: [] })
+  })
+
+  it('waits for the store as well, until it is given a deadline', async () => {
+    const { pool, call, clock, feed, given } = await atWork()
+    feed.writing = () => new Promise(() => {})
+    const drained = pool.drain(soft)
+    call.finish()
+    await clock.advance(DAY_MS)
+    expect(pool.state()).toBe('SHUTTING_DOWN')
+    void pool.drain(softTimeout)
+    await clock.advance(2_000)
+    expect(await drained).toMatchObject({ finished: 1, unrecorded: [{ id: given.task.id, task: 'rig.long' }] })
+  })
+})
+
+describe('two drains', () => {
+  it.each([
+    ['light', 'soft', light, soft],
+    ['light', 'hard', light, hard],
+    ['soft', 'hard', soft, hard],
+    ['soft_timeout', 'hard', softTimeout, hard],
+  ])('%s and %s, in whichever order, are one, and as the harsher', async (_, harsher, ...both) => {
+    for (const [first, second] of [both, both.toReversed()]) {
+      if (first === undefined || second === undefined) throw new Error('there are two')
+      const { pool, give, call, clock, states, feed } = await atWork()
+      const drained = pool.drain(first)
+      await clock.advance(10)
+      expect(pool.drain(second)).toBe(drained)
+      await clock.advance(1)
+      const fetched = give()
+      await fetched.settled
+      expect([fetched.refused, feed.stops]).toEqual([true, 1])
+      expect(call.heard() !== undefined).toBe(harsher === 'hard')
+      expect(states()).toContain(harsher === 'hard' ? 'TERMINATING_PARENT_CTX_CLOSED' : 'TERMINATING_STOP_SIGNAL')
+      call.finish()
+      expect((await drained).abandoned).toEqual([])
+      expect(pool.state()).toBe('SHUTDOWN')
+    }
+  })
+
+  it('have the deadline that comes first', async () => {
+    const { pool, call, clock } = await atWork()
+    void pool.drain({ drainMs: 10_000, graceMs: GRACE_MS })
+    await clock.advance(100)
+    void pool.drain({ drainMs: 500, graceMs: GRACE_MS })
+    void pool.drain({ drainMs: 20_000, graceMs: GRACE_MS })
+    await clock.advance(499)
+    expect(call.heard()).toBeUndefined()
+    await clock.advance(1)
+    expect(call.heard()).toBeDefined()
+  })
+
+  it.each(['light', 'soft'] as const)('are hurried by a signal of either: %s', async (mode) => {
+    const { pool, call, clock } = await atWork()
+    const hurry = new AbortController()
+    void pool.drain(drainLimits(mode, times))
+    void pool.drain({ ...soft, hurry: hurry.signal })
+    await clock.advance(DAY_MS)
+    expect(call.heard()).toBeUndefined()
+    hurry.abort()
+    await clock.advance(0)
+    expect(call.heard()).toBeDefined()
+  })
+
+  it('of which the second says that something is broken end as RECOVER_ERR', async () => {
+    const { pool, call } = await atWork()
+    const drained = pool.drain(soft)
+    void pool.drain({ ...soft, broken: true })
+    call.finish()
+    await drained
+    expect(pool.state()).toBe('RECOVER_ERR')
+  })
+})
+
+describe('the report of a drain', () => {
+  it('counts what finished, what went back, what it cut off, and how long the last one went on', async () => {
+    const { pool, give, calls, clock } = await atWork({ concurrency: 4 })
+    const [, cut] = [give('rig.long', ENDLESS), give('rig.short')]
+    give('rig.long', ENDLESS)
+    await clock.advance(0)
+    const drained = pool.drain(softTimeout)
+    give()
+    await clock.advance(100)
+    calls[0]?.finish()
+    calls[1]?.fail(new Error('panic'))
+    await clock.advance(3_000)
+    expect(await drained).toEqual({
+      queue: 'rig',
+      finished: 2,
+      handedBack: 2,
+      failed: 0,
+      abandoned: [{ id: cut?.task.id, task: 'rig.short' }],
+      unrecorded: [],
+      longestMs: 1_000 + GRACE_MS + 500,
+    })
+  })
+
+  it('counts apart what the drain failed, as its definition says', async () => {
+    const { pool, give, clock } = await atWork({ concurrency: 3 })
+    const [failed] = [give('rig.fragile', ENDLESS), give('rig.long', ENDLESS)]
+    await clock.advance(0)
+    const drained = pool.drain(hard)
+    await clock.advance(GRACE_MS)
+    expect(await drained).toMatchObject({ finished: 0, handedBack: 2, failed: 1, abandoned: [] })
+    expect(failed?.conclusion).toMatchObject({ end: { reason: 'drain' }, verdict: { kind: 'dead' } })
+  })
+
+  it('has the longest of what ended where nothing was cut off, and none of what ended before', async () => {
+    const { pool, give, calls, clock, given } = await atWork({ concurrency: 3 })
+    give('rig.long', ENDLESS)
+    await clock.advance(0)
+    calls[0]?.finish()
+    await given.settled
+    const drained = pool.drain(softTimeout)
+    await clock.advance(70)
+    calls[1]?.finish()
+    expect(await drained).toMatchObject({ finished: 1, longestMs: 70 })
+    const idle = poolRig()
+    expect(await idle.pool.drain(hard)).toMatchObject({ finished: 0, longestMs: 0 })
+  })
+
+  it('names ends that could not be written down, which is no clean end', async () => {
+    const { pool, feed, call, clock, given } = await atWork()
+    feed.writing = () => new Promise(() => {})
+    const drained = pool.drain(softTimeout)
+    call.finish()
+    await clock.advance(2_000)
+    expect(await drained).toMatchObject({
+      finished: 1,
+      abandoned: [],
+      unrecorded: [{ id: given.task.id, task: 'rig.long' }],
+    })
+    expect([pool.state(), feed.closed]).toEqual(['TERMINATE_TIMEOUT', true])
+  })
+})

@@ -1,0 +1,338 @@
+// The reference model of a pool: its workers, tasks and drain, written down a second time and without a single promise.
+import type { DrainMode, PoolState, WorkerState } from '@bullpen/contract'
+import {
+  type ExpectedEnd,
+  endByInterruption,
+  endByLeaving,
+  INTERRUPTIONS,
+  type InterruptedBy,
+  type Leaving,
+} from '../attempt/reference.fixture.ts'
+import { GRACE_MS, TIMEOUT_MS } from './pool.fixture.ts'
+
+interface ModelTask {
+  readonly kind: 'short' | 'long' | 'fragile'
+  readonly beganAt: number
+  readonly worker: ModelWorker
+  interrupted: { readonly by: InterruptedBy; readonly at: number; readonly graceMs: number } | undefined
+  escaped: boolean
+  end: ExpectedEnd | undefined
+  left: boolean
+}
+
+interface ModelWorker {
+  readonly number: number
+  state: WorkerState
+  task: ModelTask | undefined
+}
+
+const FIRST_RESTART_MS = 500
+const LAST_RESTART_MS = 30_000
+/** From the gentlest; a worker that ends so may only be told something harsher. */
+const WAYS = ['TERMINATING_TASK_CH_CLOSED', 'TERMINATING_STOP_SIGNAL', 'TERMINATING_PARENT_CTX_CLOSED']
+/** What a drain waits for its workers beyond their grace, and then for the feed. */
+const BEYOND_MS = 250
+
+export class PoolModel {
+  now = 0
+  state: PoolState = 'BG_RUNNING'
+  paused = false
+  workers: ModelWorker[] = []
+  /** Every task that was given, or 'refused'. */
+  readonly given: (ModelTask | 'refused')[] = []
+  leftovers = 0
+  late = 0
+  /** What its drain has done so far. */
+  readonly drained = { finished: 0, handedBack: 0, failed: 0, abandoned: 0, longestMs: 0 }
+  #idle: ModelWorker[] = []
+  #numbered = 0
+  readonly #maxLeftovers: number
+  #feed: { readonly upSince: number } | { readonly restartAt: number } = { upSince: 0 }
+  #failures = 0
+  #broken = false
+  #drain:
+    | {
+        readonly beganAt: number
+        light: boolean
+        deadlineAt: number
+        signalledAt: number | undefined
+        readonly by: 'drain' | 'parent_closed'
+      }
+    | undefined
+
+  constructor(size: number, maxLeftovers: number) {
+    this.#grow(size)
+    this.#maxLeftovers = maxLeftovers
+  }
+
+  get tasks(): ModelTask[] {
+    return this.given.filter((task) => task !== 'refused')
+  }
+
+  get busy(): number {
+    return this.workers.filter(({ task }) => task !== undefined).length
+  }
+
+  get size(): number {
+    return this.workers.filter(({ state }) => !state.startsWith('TERMINAT')).length
+  }
+
+  get runs(): boolean {
+    return this.state === 'BG_RUNNING'
+  }
+
+  get full(): boolean {
+    return this.leftovers > this.#maxLeftovers
+  }
+
+  get takes(): boolean {
+    return this.runs && !this.full && this.size > 0
+  }
+
+  get #starts(): boolean {
+    return (this.runs || (this.state === 'SHUTTING_DOWN' && this.#drain?.light === true)) && !this.paused && !this.full
+  }
+
+  /** `to`: the index of the worker that the pool gave it to. */
+  give(kind: ModelTask['kind'], to: number): void {
+    const chosen = this.#idle.find((idle) => idle === this.workers[to])
+    const takes = this.#starts && this.#idle.length > 0
+    if (takes && chosen === undefined) throw new Error('no idle worker took the task, and there was one')
+    const worker = takes ? chosen : undefined
+    this.#idle = this.#idle.filter((idle) => idle !== worker)
+    if (worker === undefined) {
+      this.given.push('refused')
+      if (this.state === 'SHUTTING_DOWN') this.drained.handedBack++
+      return
+    }
+    const task = {
+      kind,
+      beganAt: this.now,
+      worker,
+      interrupted: undefined,
+      escaped: false,
+      end: undefined,
+      left: false,
+    }
+    worker.state = 'WORKING'
+    worker.task = task
+    this.given.push(task)
+  }
+
+  /** The handler of the task leaves; once. */
+  leave(task: ModelTask, how: Leaving): void {
+    if (task.left) return
+    task.left = true
+    if (task.end !== undefined) {
+      this.leftovers--
+      this.late++
+    } else if (task.interrupted !== undefined) {
+      const { by } = task.interrupted
+      const counts = how === 'valid output' && INTERRUPTIONS[by].outputCounts
+      if (how === 'valid output' && !counts) this.late++
+      this.#end(task, counts ? endByLeaving(how, this.#about(task)) : endByInterruption(by, this.#about(task)))
+    } else {
+      const end = task.escaped
+        ? endByInterruption('escaped_error', this.#about(task))
+        : endByLeaving(how, this.#about(task))
+      this.#end(task, end)
+    }
+  }
+
+  escape(task: ModelTask): void {
+    if (task.end !== undefined) return
+    if (task.kind === 'short') task.escaped = true
+    else this.interrupt(task, 'escaped_error')
+  }
+
+  interrupt(task: ModelTask, by: InterruptedBy, graceMs = GRACE_MS): void {
+    if (task.kind === 'short' || task.end !== undefined || task.interrupted !== undefined) return
+    task.interrupted = { by, at: this.now, graceMs: Math.min(graceMs, GRACE_MS) }
+  }
+
+  cancel(task: ModelTask): string {
+    if (task.end !== undefined) return 'not_found'
+    this.interrupt(task, 'cancelled')
+    return task.kind === 'short' ? 'not_cancellable' : 'cancelling'
+  }
+
+  /** False: a typed error. */
+  stopWorker(number: number, how: 'wait' | 'hard'): boolean {
+    const worker = this.workers.find((each) => each.number === number)
+    if (worker === undefined || worker.state === 'TERMINATED') return false
+    const ending = worker.state.startsWith('TERMINATING')
+    this.#terminate(worker, 'TERMINATING_STOP_SIGNAL')
+    if (how === 'hard' && worker.task !== undefined) this.interrupt(worker.task, 'worker_stopped')
+    return !ending || how === 'hard'
+  }
+
+  feedFails(): void {
+    if (!this.runs || 'restartAt' in this.#feed) return
+    const failures = this.now - this.#feed.upSince > LAST_RESTART_MS ? 0 : this.#failures
+    this.#failures = failures + 1
+    this.#feed = { restartAt: this.now + Math.min(FIRST_RESTART_MS * 2 ** failures, LAST_RESTART_MS) }
+    for (const worker of this.#idle.splice(0)) worker.state = 'RECOVER_ERR'
+  }
+
+  /** False: a typed error. */
+  pause(paused: boolean): boolean {
+    if (this.runs) this.paused = paused
+    return this.runs
+  }
+
+  /** False: a typed error. */
+  resize(size: number): boolean {
+    if (!this.runs) return false
+    const lasting = this.workers.filter(({ state }) => !state.startsWith('TERMINAT')).reverse()
+    const inTurn = [...lasting.filter(({ task }) => !task), ...lasting.filter(({ task }) => task)]
+    for (const worker of inTurn.slice(0, Math.max(0, lasting.length - size))) {
+      this.#terminate(worker, 'TERMINATING_STOP_SIGNAL')
+    }
+    this.workers = this.workers.filter(({ state }) => state !== 'TERMINATED')
+    this.#grow(size - lasting.length)
+    return true
+  }
+
+  drain(mode: DrainMode, ms: number, broken: boolean): void {
+    const drainMs = { light: Number.POSITIVE_INFINITY, soft: Number.POSITIVE_INFINITY, soft_timeout: ms, hard: 0 }[mode]
+    this.#press(mode === 'light', drainMs, 'drain', broken)
+  }
+
+  parentCloses(): void {
+    this.#press(false, 0, 'parent_closed', false)
+  }
+
+  /** To the end of `ms`, one moment after the other. */
+  advance(ms: number): void {
+    const until = this.now + ms
+    this.#happens()
+    for (let next = this.#next(); next <= until; next = this.#next()) {
+      this.now = next
+      this.#happens()
+    }
+    this.now = until
+  }
+
+  #press(light: boolean, drainMs: number, by: 'drain' | 'parent_closed', broken: boolean): void {
+    const began = this.#drain === undefined
+    this.#drain ??= {
+      beganAt: this.now,
+      light: true,
+      deadlineAt: Number.POSITIVE_INFINITY,
+      signalledAt: undefined,
+      by,
+    }
+    if (began) this.state = 'SHUTTING_DOWN'
+    if (this.state !== 'SHUTTING_DOWN') return
+    this.#broken ||= broken
+    this.#drain.light &&= light
+    this.#drain.deadlineAt = Math.min(this.#drain.deadlineAt, this.now + drainMs)
+    for (const worker of this.workers) {
+      if (!this.#drain.light) {
+        const byParent = began && by === 'parent_closed'
+        this.#terminate(worker, byParent ? 'TERMINATING_PARENT_CTX_CLOSED' : 'TERMINATING_STOP_SIGNAL')
+      } else if (began && worker.task !== undefined) this.#terminate(worker, 'TERMINATING_TASK_CH_CLOSED')
+    }
+    this.#happens()
+  }
+
+  #grow(by: number): void {
+    const up = 'upSince' in this.#feed
+    const more = Array.from(
+      { length: Math.max(0, by) },
+      (): ModelWorker => ({ number: ++this.#numbered, state: up ? 'IDLE' : 'NEW', task: undefined }),
+    )
+    this.workers.push(...more)
+    if (up) this.#idle.push(...more)
+  }
+
+  /** The next moment at which something is due by itself. */
+  #next(): number {
+    const dues = this.tasks.filter(({ end }) => end === undefined).map((task) => this.#due(task))
+    if ('restartAt' in this.#feed && this.runs) dues.push(this.#feed.restartAt)
+    if (this.#drain !== undefined && this.state === 'SHUTTING_DOWN') {
+      const { signalledAt, deadlineAt } = this.#drain
+      dues.push(signalledAt === undefined ? deadlineAt : signalledAt + GRACE_MS + 2 * BEYOND_MS)
+    }
+    return Math.min(...dues.filter((at) => at > this.now), Number.POSITIVE_INFINITY)
+  }
+
+  #due({ kind, beganAt, interrupted }: ModelTask): number {
+    if (kind === 'short') return Number.POSITIVE_INFINITY
+    return interrupted === undefined ? beganAt + TIMEOUT_MS : interrupted.at + interrupted.graceMs
+  }
+
+  /** All that is due by now. */
+  #happens(): void {
+    for (const task of this.tasks) {
+      if (task.end !== undefined || this.#due(task) > this.now) continue
+      if (task.interrupted === undefined) this.interrupt(task, 'run')
+      else {
+        this.leftovers++
+        this.#end(task, endByInterruption(task.interrupted.by, this.#about(task)))
+      }
+    }
+    if ('restartAt' in this.#feed && this.runs && this.#feed.restartAt <= this.now) {
+      this.#feed = { upSince: this.now }
+      for (const worker of this.workers.filter(({ state }) => state === 'RECOVER_ERR' || state === 'NEW')) {
+        worker.state = 'IDLE'
+        this.#idle.push(worker)
+      }
+    }
+    this.#drainOn()
+  }
+
+  #drainOn(): void {
+    if (this.#drain === undefined || this.state !== 'SHUTTING_DOWN') return
+    const { beganAt, deadlineAt, signalledAt, by } = this.#drain
+    if (this.busy > 0 && signalledAt === undefined && deadlineAt <= this.now) {
+      this.#drain.signalledAt = this.now
+      for (const worker of this.workers) this.#terminate(worker, 'TERMINATING_PARENT_CTX_CLOSED')
+      for (const { task } of this.workers) if (task !== undefined) this.interrupt(task, by)
+    }
+    const over = signalledAt !== undefined && this.now >= signalledAt + GRACE_MS + 2 * BEYOND_MS
+    if (this.busy > 0 && !over) return
+    for (const worker of this.workers) this.#terminate(worker, 'TERMINATING_TASK_CH_CLOSED')
+    this.state = this.#broken ? 'RECOVER_ERR' : over ? 'TERMINATE_TIMEOUT' : 'SHUTDOWN'
+    this.drained.abandoned = this.busy
+    if (over) this.drained.longestMs = this.now - beganAt
+  }
+
+  #end(task: ModelTask, end: ExpectedEnd): void {
+    task.end = end
+    if (this.#drain !== undefined && this.state === 'SHUTTING_DOWN') this.#count(end, this.now - this.#drain.beganAt)
+    const { worker } = task
+    worker.task = undefined
+    if (worker.state === 'WORKING') {
+      worker.state = 'IDLE'
+      this.#idle.push(worker)
+    } else worker.state = 'TERMINATED'
+    this.#drainOn()
+  }
+
+  #count({ verdict, reason }: ExpectedEnd, longestMs: number): void {
+    this.drained.longestMs = longestMs
+    if (verdict === 'handed_back') this.drained.handedBack++
+    else if (reason === 'drain' || reason === 'parent_closed') this.drained.failed++
+    else if (verdict !== 'lost') this.drained.finished++
+  }
+
+  #terminate(worker: ModelWorker, how: WorkerState): void {
+    if (worker.state === 'TERMINATED' || WAYS.indexOf(worker.state) >= WAYS.indexOf(how)) return
+    worker.state = worker.task === undefined ? 'TERMINATED' : how
+    this.#idle = this.#idle.filter((idle) => idle !== worker)
+  }
+
+  /** Attempt 1 of 3, without a deadline: what the pool's tasks are given. */
+  #about({ kind }: ModelTask) {
+    const fragile = kind === 'fragile'
+    return {
+      attempt: 1,
+      maxAttempts: 3,
+      endsAt: this.now,
+      deadlineAt: Number.POSITIVE_INFINITY,
+      fragile,
+      snoozeMs: 1_000,
+    }
+  }
+}

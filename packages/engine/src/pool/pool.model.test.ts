@@ -1,0 +1,231 @@
+// Random lives of a pool on a fake feed, beside its reference model: compared after every single step.
+import { DRAIN_MODES, type DrainMode, rateLimited, TaskError } from '@bullpen/contract'
+import { amount } from '@bullpen/testing'
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { LEAVINGS, type Leaving } from '../attempt/reference.fixture.ts'
+import { drainLimits } from './drain-deadline.ts'
+import { type Given, GRACE_MS, poolRig, poolStates } from './pool.fixture.ts'
+import { PoolModel } from './pool-model.fixture.ts'
+
+const SIZE = 3
+const MAX_LEFTOVERS = 1
+
+/** `task`: one of those that were started, counted round. */
+type Step =
+  | { readonly do: 'give'; readonly kind: 'short' | 'long' | 'fragile' }
+  | { readonly do: 'leave'; readonly task: number; readonly how: Leaving }
+  | { readonly do: 'escape' | 'cancel' | 'lose lock'; readonly task: number }
+  | { readonly do: 'advance'; readonly ms: number }
+  | { readonly do: 'stop worker'; readonly worker: number; readonly how: 'wait' | 'hard' }
+  | { readonly do: 'drain'; readonly mode: DrainMode; readonly ms: number; readonly broken: boolean }
+  | { readonly do: 'resize'; readonly size: number }
+  | { readonly do: 'pause' | 'resume' }
+  | { readonly do: 'close parent' | 'fail feed' }
+
+const task = fc.nat({ max: 20 })
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      do: fc.constant('give' as const),
+      kind: fc.constantFrom('short', 'long', 'long', 'fragile'),
+    }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant('leave' as const),
+      task,
+      how: fc.constantFrom(...(Object.keys(LEAVINGS) as Leaving[])),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('escape', 'cancel', 'lose lock'), task }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant('advance' as const),
+      ms: fc.oneof(fc.integer({ min: 0, max: 200 }), fc.constantFrom(50, 100, 150, 600, 40_000)),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('stop worker' as const),
+      worker: fc.integer({ min: 0, max: 2 * SIZE }),
+      how: fc.constantFrom('wait', 'hard'),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('resize' as const), size: fc.integer({ min: 1, max: 2 * SIZE }) }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('pause' as const, 'resume' as const) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('drain' as const),
+      mode: fc.constantFrom(...DRAIN_MODES),
+      ms: fc.constantFrom(0, 60, 400),
+      broken: fc.boolean(),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('close parent', 'fail feed') }) },
+)
+
+function poolAndModel() {
+  const parent = new AbortController()
+  const rig = poolRig({ concurrency: SIZE, maxLeftovers: MAX_LEFTOVERS, parent: parent.signal })
+  const model = new PoolModel(SIZE, MAX_LEFTOVERS)
+  const given: Given[] = []
+  const { pool, feed, calls, clock } = rig
+
+  /** Which idle worker takes a task is the pool's to choose; the model follows it, and says whether that one was idle. */
+  function newlyAtWork(): number {
+    return pool.workers().findIndex(({ state }, at) => state === 'WORKING' && model.workers[at]?.state === 'IDLE')
+  }
+
+  function obeys(may: boolean, act: () => void): void {
+    if (may) act()
+    else expect(act).toThrow(expect.objectContaining({ code: 'wrong_state' }))
+  }
+
+  async function take(each: Step): Promise<void> {
+    switch (each.do) {
+      case 'give':
+        given.push(rig.give(`rig.${each.kind}`))
+        model.give(each.kind, newlyAtWork())
+        return
+      case 'advance':
+        await clock.advance(each.ms)
+        model.advance(each.ms)
+        return
+      case 'stop worker':
+        obeys(model.stopWorker(each.worker, each.how), () => pool.stopWorker(each.worker, each.how))
+        return
+      case 'resize':
+        obeys(model.resize(each.size), () => pool.resize(each.size))
+        return
+      case 'pause':
+        obeys(model.pause(true), pool.pause)
+        return
+      case 'resume':
+        obeys(model.pause(false), pool.resume)
+        return
+      case 'drain':
+        void pool.drain({ ...drainLimits(each.mode, { drainMs: each.ms, graceMs: GRACE_MS }), broken: each.broken })
+        model.drain(each.mode, each.ms, each.broken)
+        return
+      case 'close parent':
+        parent.abort()
+        model.parentCloses()
+        return
+      case 'fail feed':
+        feed.fail()
+        model.feedFails()
+        return
+    }
+    const started = model.tasks
+    const at = each.task % Math.max(1, started.length)
+    const [known, call] = [started[at], calls[at]]
+    const { id } = given.filter(({ refused }) => !refused)[at]?.task ?? {}
+    if (known === undefined || call === undefined || id === undefined) return
+    switch (each.do) {
+      case 'leave':
+        leave(call, each.how)
+        model.leave(known, each.how)
+        return
+      case 'escape':
+        call.escape(new Error('escaped'))
+        model.escape(known)
+        return
+      case 'cancel':
+        expect(pool.cancel(id)).toBe(model.cancel(known))
+        return
+      case 'lose lock':
+        feed.pool.lockLost(id)
+        model.interrupt(known, 'lock_lost')
+    }
+  }
+
+  function compare(): void {
+    expect({
+      state: pool.state(),
+      paused: pool.status().paused,
+      workers: pool
+        .workers()
+        .map(({ worker, state, task }) => `${worker} ${state} ${task === undefined ? '' : 'task'}`),
+      busy: pool.busy(),
+      size: pool.size(),
+      leftovers: pool.leftovers(),
+      takes: pool.notReady() === undefined,
+      given: given.map(({ refused, conclusion }) => {
+        if (refused) return 'refused'
+        return conclusion && `${conclusion.end.state} ${conclusion.end.reason} ${conclusion.verdict.kind}`
+      }),
+      late: rig.named('attempt.late').length,
+    }).toEqual({
+      state: model.state,
+      paused: model.paused,
+      workers: model.workers.map(({ number, state, task }) => `${number} ${state} ${task === undefined ? '' : 'task'}`),
+      busy: model.busy,
+      size: model.size,
+      leftovers: model.leftovers,
+      takes: model.takes,
+      given: model.given.map((each) => {
+        if (each === 'refused') return each
+        return each.end && `${each.end.state} ${each.end.reason} ${each.end.verdict}`
+      }),
+      late: model.late,
+    })
+    if (model.runs) expect(feed.size).toBe(model.full || model.paused ? 0 : model.size)
+  }
+  return { ...rig, given, model, take, compare }
+}
+
+function leave(call: ReturnType<typeof poolRig>['calls'][number], how: Leaving): void {
+  if (how === 'valid output') call.finish()
+  else if (how === 'invalid output') call.finish({ n: 'seven' as never })
+  else if (how === 'snoozes') call.snooze('1s')
+  else if (how === 'is rate limited') call.fail(rateLimited('1s'))
+  else if (how === 'throws what nobody declared') call.fail(new Error('panic'))
+  else call.fail(new TaskError('failed', '', { retryable: how === 'declares a retryable failure' }))
+}
+
+/** Whatever has happened: once the handlers have left, no slot is lost, nothing is left over, and nothing stays behind. */
+async function settles(life: ReturnType<typeof poolAndModel>): Promise<void> {
+  const { calls, clock, pool, model, named, feed, given, take, compare } = life
+  for (const { finish } of calls) finish()
+  for (const known of model.tasks) model.leave(known, 'valid output')
+  await take({ do: 'advance', ms: 60_000 })
+  compare()
+  expect([pool.busy(), pool.leftovers()]).toEqual([0, 0])
+  if (model.runs) expect(pool.workers().filter(({ state }) => state === 'IDLE')).toHaveLength(pool.size())
+  await take({ do: 'drain', mode: 'hard', ms: 0, broken: false })
+  await take({ do: 'advance', ms: 2_000 })
+  compare()
+  const { abandoned, ...report } = await pool.drain({ drainMs: 0, graceMs: GRACE_MS })
+  expect({ ...report, abandoned: abandoned.length }).toEqual({ queue: 'rig', unrecorded: [], ...model.drained })
+  expect(pool.workers().every(({ state }) => state === 'TERMINATED')).toBe(true)
+  expect(named('attempt.started')).toHaveLength(given.filter(({ refused }) => !refused).length)
+  expect(named('attempt.ended')).toHaveLength(named('attempt.started').length)
+  expect([clock.pending(), feed.closed, feed.stops]).toEqual([0, true, 1])
+  expect(poolStates(life)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', model.state])
+}
+
+it('a pool does what its model does, and loses no slot, whatever happens to it', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 30, size: 'max' }), async (steps) => {
+      const life = poolAndModel()
+      await life.pool.start()
+      for (const each of steps) {
+        await life.take(each)
+        await life.clock.advance(0)
+        life.model.advance(0)
+        life.compare()
+      }
+      await settles(life)
+    }),
+    { numRuns: amount({ small: 1_000, full: 15_000 }) },
+  )
+})

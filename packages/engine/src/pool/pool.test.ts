@@ -1,0 +1,639 @@
+import { getEventListeners } from 'node:events'
+import { makeTaskId, type TaskId, type TaskRecord } from '@bullpen/contract'
+import { describe, expect, it } from 'vitest'
+import { newTask } from '../task/new-task.ts'
+import { clockFrom } from './clock.ts'
+import { GRACE_MS, poolRig, poolStates, tasks } from './pool.fixture.ts'
+
+const AT_ONCE = { drainMs: 0, graceMs: GRACE_MS }
+const PATIENTLY = { drainMs: 10_000, graceMs: GRACE_MS }
+
+/** A pool that has begun to fetch. */
+async function started(options: Parameters<typeof poolRig>[0] = {}) {
+  const rig = poolRig(options)
+  await rig.pool.start()
+  return rig
+}
+
+const aTask = () =>
+  newTask(tasks.long, {}, {}, { id: makeTaskId('rig', 1, new Uint8Array(10)), enqueuedAt: 1, correlationId: undefined })
+
+describe('a pool', () => {
+  it('opens nothing until it is started; then it takes tasks, and says so', async () => {
+    const rig = poolRig({ concurrency: 3 })
+    const { pool, feed, states } = rig
+    expect([pool.state(), pool.notReady(), feed.opens]).toEqual(['NEW', "the pool of queue 'rig' is NEW", 0])
+    await pool.start()
+    expect([pool.state(), pool.notReady(), feed.opens, feed.runs]).toEqual(['BG_RUNNING', undefined, 1, 1])
+    expect([pool.size(), pool.busy(), states()]).toEqual([3, 0, ['IDLE', 'IDLE', 'IDLE']])
+    expect(poolStates(rig)).toEqual(['BG_RUNNING'])
+  })
+
+  it('runs each task on a worker of its own, and says by the record which', async () => {
+    const { pool, give, calls, clock, states } = await started()
+    const given = [give(), give()]
+    await clock.advance(0)
+    expect([pool.busy(), states()]).toEqual([2, ['WORKING', 'WORKING']])
+    for (const { finish } of calls) finish()
+    await Promise.all(given.map(({ settled }) => settled))
+    expect(given.map(({ conclusion }) => conclusion?.end.worker).sort()).toEqual([1, 2])
+    expect([pool.busy(), states(), clock.pending()]).toEqual([0, ['IDLE', 'IDLE'], 0])
+  })
+
+  it('refuses what nobody is idle for: it goes back as if it had not been taken', async () => {
+    const { give, calls, clock, named } = await started({ concurrency: 1 })
+    const [first, second] = [give(), give()]
+    await second.settled
+    expect([first.refused, second.refused]).toEqual([false, true])
+    await clock.advance(0)
+    calls[0]?.finish()
+    await first.settled
+    expect(named('attempt.started')).toHaveLength(1)
+  })
+
+  it('says what its feed is missing', async () => {
+    const { pool, feed } = await started()
+    feed.lack = 'Redis is not connected'
+    expect(pool.notReady()).toBe('Redis is not connected')
+  })
+
+  it('starts once: a second start is refused, whether the first is over or not', async () => {
+    const rig = poolRig()
+    const first = rig.pool.start()
+    await expect(rig.pool.start()).rejects.toMatchObject({ code: 'wrong_state' })
+    await first
+    await expect(rig.pool.start()).rejects.toMatchObject({
+      code: 'wrong_state',
+      message: expect.stringContaining('BG_RUNNING'),
+    })
+    await expect(rig.pool.online([], async () => undefined)).rejects.toMatchObject({ code: 'wrong_state' })
+    expect(rig.feed.opens).toBe(1)
+  })
+
+  it('frees a worker whose conclusion could not be written down, too', async () => {
+    const { feed, taken, calls, clock, pool } = await started({ concurrency: 1 })
+    const failing = feed.work(
+      taken('rig.long'),
+      () => Promise.reject(new Error('no answer')),
+      () => undefined,
+    )
+    await clock.advance(0)
+    calls[0]?.finish()
+    await expect(failing).rejects.toThrow('no answer')
+    expect(pool.busy()).toBe(0)
+  })
+})
+
+describe('submitting', () => {
+  it('enqueues while the pool runs in the background', async () => {
+    const { pool, enqueued } = await started()
+    await pool.submit(aTask())
+    expect(enqueued).toHaveLength(1)
+  })
+
+  it('is refused, typed, by a pool that is NEW, ONLINE_RUNNING, SHUTTING_DOWN or ended', async () => {
+    const refused = (state: string) => ({ code: 'wrong_state', message: expect.stringContaining(`is ${state};`) })
+    const rig = poolRig()
+    await expect(rig.pool.submit(aTask())).rejects.toMatchObject(refused('NEW'))
+    void rig.pool.online([aTask().id], () => new Promise(() => {}))
+    await rig.clock.advance(0)
+    await expect(rig.pool.submit(aTask())).rejects.toMatchObject(refused('ONLINE_RUNNING'))
+
+    const other = await started()
+    other.give()
+    const drained = other.pool.drain(PATIENTLY)
+    await expect(other.pool.submit(aTask())).rejects.toMatchObject(refused('SHUTTING_DOWN'))
+    await other.clock.advance(0)
+    other.calls[0]?.finish()
+    await drained
+    await expect(other.pool.submit(aTask())).rejects.toMatchObject(refused('SHUTDOWN'))
+    expect([...rig.enqueued, ...other.enqueued]).toEqual([])
+  })
+})
+
+describe('a drain', () => {
+  it('goes by its order: no more tasks, wait, signal at the deadline, grace, hand back, let go', async () => {
+    const rig = await started()
+    const { pool, feed, give, calls, clock, states } = rig
+    const given = give('rig.long', { timeoutMs: 'none' })
+    await clock.advance(0)
+    const drained = pool.drain({ drainMs: 1_000, graceMs: GRACE_MS })
+    expect([pool.state(), pool.notReady(), feed.stops]).toEqual([
+      'SHUTTING_DOWN',
+      "the pool of queue 'rig' is SHUTTING_DOWN",
+      1,
+    ])
+    expect(states().sort()).toEqual(['TERMINATED', 'TERMINATING_STOP_SIGNAL'])
+    const late = give()
+    await late.settled
+    expect(late.refused).toBe(true)
+    await clock.advance(999)
+    expect([calls[0]?.heard(), calls[0]?.context.poolSignal.aborted]).toEqual([undefined, false])
+    await clock.advance(1)
+    expect(calls[0]?.heard()).toMatchObject({ name: 'AbortError', message: expect.stringContaining('drain') })
+    expect(calls[0]?.context.poolSignal.aborted).toBe(true)
+    expect([states().sort(), feed.closed]).toEqual([['TERMINATED', 'TERMINATING_PARENT_CTX_CLOSED'], false])
+    await clock.advance(GRACE_MS)
+    expect(await drained).toMatchObject({ queue: 'rig', abandoned: [] })
+    expect(given.conclusion).toMatchObject({
+      end: { state: 'TERMINATED_CTX_CLOSED', reason: 'drain' },
+      verdict: { kind: 'handed_back' },
+    })
+    expect([pool.state(), feed.closed, states(), clock.pending()]).toEqual([
+      'SHUTDOWN',
+      true,
+      ['TERMINATED', 'TERMINATED'],
+      0,
+    ])
+    expect(poolStates(rig)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', 'SHUTDOWN'])
+  })
+
+  it('twice is one drain', async () => {
+    const rig = await started()
+    const [first, second] = [rig.pool.drain(AT_ONCE), rig.pool.drain(PATIENTLY)]
+    expect(second).toBe(first)
+    await first
+    expect(await rig.pool.drain(PATIENTLY)).toMatchObject({ queue: 'rig', abandoned: [] })
+    expect(poolStates(rig)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', 'SHUTDOWN'])
+    expect(rig.feed.stops).toBe(1)
+  })
+
+  it('abandons, and names, a short task that outlasts the grace: TERMINATE_TIMEOUT, which stays', async () => {
+    const { pool, give, calls, clock } = await started()
+    const given = give('rig.short')
+    await clock.advance(0)
+    const drained = pool.drain(AT_ONCE)
+    await clock.advance(2_000)
+    expect(await drained).toMatchObject({ queue: 'rig', abandoned: [{ id: given.task.id, task: 'rig.short' }] })
+    calls[0]?.finish()
+    await given.settled
+    expect(given.conclusion?.verdict.kind).toBe('completed')
+    expect([pool.state(), pool.busy(), clock.pending()]).toEqual(['TERMINATE_TIMEOUT', 0, 0])
+  })
+
+  it('of a process that nobody knows what is broken in ends as RECOVER_ERR, whatever it leaves', async () => {
+    const left = await started()
+    left.give('rig.short')
+    const drained = left.pool.drain({ ...AT_ONCE, broken: true })
+    await left.clock.advance(2_000)
+    expect((await drained).abandoned).toHaveLength(1)
+    const empty = await started()
+    await empty.pool.drain({ ...AT_ONCE, broken: true })
+    expect([left.pool.state(), empty.pool.state()]).toEqual(['RECOVER_ERR', 'RECOVER_ERR'])
+  })
+
+  it('is hurried by a second signal, also one that came before it', async () => {
+    for (const early of [true, false]) {
+      const { pool, give, calls, clock } = await started()
+      give()
+      await clock.advance(0)
+      const hurry = new AbortController()
+      if (early) hurry.abort()
+      const drained = pool.drain({ ...PATIENTLY, hurry: hurry.signal })
+      hurry.abort()
+      await clock.advance(0)
+      expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('drain') })
+      await clock.advance(GRACE_MS)
+      expect((await drained).abandoned).toEqual([])
+    }
+  })
+
+  it('does not wait for a feed that can not acknowledge', async () => {
+    const { pool, feed, clock } = await started()
+    feed.stopping = () => new Promise(() => {})
+    const drained = pool.drain(PATIENTLY)
+    await clock.advance(1_000)
+    expect(await drained).toMatchObject({ queue: 'rig', abandoned: [] })
+    expect([pool.state(), feed.closed, clock.pending()]).toEqual(['SHUTDOWN', true, 0])
+  })
+
+  it('is not disturbed by a feed that fails to stop', async () => {
+    const { pool, feed, give, calls, clock } = await started()
+    give()
+    await clock.advance(0)
+    feed.stopping = () => Promise.reject(new Error('not connected'))
+    const drained = pool.drain(PATIENTLY)
+    await clock.advance(0)
+    calls[0]?.finish()
+    expect((await drained).abandoned).toEqual([])
+    expect(pool.state()).toBe('SHUTDOWN')
+  })
+
+  it('of a pool that never started is over at once', async () => {
+    const { pool, feed, states } = poolRig()
+    expect(await pool.drain(PATIENTLY)).toMatchObject({ queue: 'rig', abandoned: [] })
+    expect([pool.state(), states(), feed.stops]).toEqual(['SHUTDOWN', ['TERMINATED', 'TERMINATED'], 0])
+    await expect(pool.start()).rejects.toMatchObject({ code: 'wrong_state' })
+  })
+
+  it('that comes while the store is awaited keeps the pool from running', async () => {
+    const { pool, feed, states } = poolRig()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    feed.opening = () => promise
+    const starting = pool.start()
+    await pool.drain(PATIENTLY)
+    resolve()
+    await starting
+    expect([pool.state(), feed.runs, states()]).toEqual(['SHUTDOWN', 0, ['TERMINATED', 'TERMINATED']])
+  })
+})
+
+describe('a parent that closes', () => {
+  it('drains the pool hard, by itself', async () => {
+    const parent = new AbortController()
+    const { pool, give, calls, clock, states } = await started({ parent: parent.signal })
+    const given = give()
+    await clock.advance(0)
+    parent.abort()
+    await clock.advance(0)
+    expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('parent_closed') })
+    expect(states().sort()).toEqual(['TERMINATED', 'TERMINATING_PARENT_CTX_CLOSED'])
+    await clock.advance(GRACE_MS)
+    await given.settled
+    expect(given.conclusion).toMatchObject({
+      end: { state: 'TERMINATED_CTX_CLOSED', reason: 'parent_closed' },
+      verdict: { kind: 'handed_back' },
+    })
+    await pool.drain(PATIENTLY)
+    expect([pool.state(), clock.pending()]).toEqual(['SHUTDOWN', 0])
+  })
+
+  it('hurries a drain that is under way', async () => {
+    const parent = new AbortController()
+    const { pool, give, calls, clock } = await started({ parent: parent.signal })
+    give('rig.long', { timeoutMs: 'none' })
+    await clock.advance(0)
+    const drained = pool.drain({ drainMs: 60_000, graceMs: GRACE_MS })
+    await clock.advance(100)
+    expect(calls[0]?.heard()).toBeUndefined()
+    parent.abort()
+    await clock.advance(0)
+    expect(calls[0]?.heard()).toBeDefined()
+    await clock.advance(GRACE_MS)
+    expect((await drained).abandoned).toEqual([])
+  })
+
+  it('before the start keeps the pool from starting', async () => {
+    const { pool, states } = poolRig({ parent: AbortSignal.abort() })
+    expect([pool.state(), states()]).toEqual(['SHUTDOWN', ['TERMINATED', 'TERMINATED']])
+    await expect(pool.start()).rejects.toMatchObject({ code: 'wrong_state' })
+  })
+})
+
+describe('an online pool', () => {
+  /** What the broker would tell of a set of tasks. */
+  function records(ids: readonly TaskId[]) {
+    const ended = new Set<TaskId>()
+    let changed = Promise.withResolvers<void>()
+    const record = (id: TaskId) => ({ id, status: ended.has(id) ? 'completed' : 'waiting' }) as TaskRecord
+    return {
+      end(...which: number[]) {
+        for (const at of which) ended.add(ids[at] as TaskId)
+        changed.resolve()
+        changed = Promise.withResolvers()
+      },
+      async settled(id: TaskId, signal: AbortSignal): Promise<TaskRecord> {
+        const aborted = new Promise((resolve) => signal.addEventListener('abort', resolve))
+        while (!ended.has(id) && !signal.aborted) await Promise.race([changed.promise, aborted])
+        return record(id)
+      },
+    }
+  }
+  function online(count: number, options: Parameters<typeof poolRig>[0] = {}) {
+    const rig = poolRig(options)
+    const ids = Array.from({ length: count }, () => rig.taken('rig.long').id)
+    const set = records(ids)
+    const report = rig.pool.online(ids, set.settled)
+    return { ...rig, ids, set, report }
+  }
+
+  it('ends itself when its set has ended, here or elsewhere: ONLINE_DONE', async () => {
+    const { pool, set, report, states, clock, feed, ...rig } = online(3)
+    await clock.advance(0)
+    expect(pool.state()).toBe('ONLINE_RUNNING')
+    set.end(0, 1)
+    await clock.advance(0)
+    expect(pool.state()).toBe('ONLINE_RUNNING')
+    set.end(2)
+    expect(await report).toEqual({ state: 'ONLINE_DONE', left: [] })
+    expect(poolStates(rig)).toEqual(['ONLINE_RUNNING', 'ONLINE_DONE'])
+    expect([states(), feed.closed, clock.pending()]).toEqual([['TERMINATED', 'TERMINATED'], true, 0])
+  })
+
+  it('of no tasks is done at once', async () => {
+    expect(await online(0).report).toEqual({ state: 'ONLINE_DONE', left: [] })
+  })
+
+  it('ends its workers by TERMINATING_TASK_CH_CLOSED, and lets one finish what it has taken besides', async () => {
+    const { pool, give, calls, set, report, states, clock } = online(1)
+    await clock.advance(0)
+    const besides = give()
+    await clock.advance(0)
+    set.end(0)
+    await clock.advance(0)
+    expect(states().sort()).toEqual(['TERMINATED', 'TERMINATING_TASK_CH_CLOSED'])
+    calls[0]?.finish()
+    expect((await report).state).toBe('ONLINE_DONE')
+    expect([besides.conclusion?.verdict.kind, pool.busy()]).toEqual(['completed', 0])
+  })
+
+  it.each(['drain', 'parent'] as const)(
+    'that is ended before by its %s: INCOMPLETE_DONE, with what is left',
+    async (by) => {
+      const parent = new AbortController()
+      const { pool, set, report, ids, clock } = online(3, { parent: parent.signal })
+      await clock.advance(0)
+      set.end(1)
+      await clock.advance(0)
+      if (by === 'parent') parent.abort()
+      else void pool.drain(AT_ONCE)
+      expect(await report).toEqual({ state: 'INCOMPLETE_DONE', left: [ids[0], ids[2]] })
+      expect(pool.state()).toBe('INCOMPLETE_DONE')
+    },
+  )
+
+  it('that is drained while the store is awaited: INCOMPLETE_DONE, with everything', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const rig = poolRig()
+    rig.feed.opening = () => promise
+    const ids = [rig.taken('rig.long').id]
+    const report = rig.pool.online(ids, records(ids).settled)
+    const drained = rig.pool.drain(AT_ONCE)
+    resolve()
+    await drained
+    expect(await report).toEqual({ state: 'INCOMPLETE_DONE', left: ids })
+  })
+
+  it('counts what ends during its drain as ended', async () => {
+    const { pool, set, report, ids, clock, give, calls } = online(2)
+    await clock.advance(0)
+    give()
+    await clock.advance(0)
+    void pool.drain(PATIENTLY)
+    await clock.advance(10)
+    set.end(0)
+    calls[0]?.finish()
+    expect(await report).toEqual({ state: 'INCOMPLETE_DONE', left: [ids[1]] })
+    const other = online(1)
+    await other.clock.advance(0)
+    other.give()
+    await other.clock.advance(0)
+    void other.pool.drain(PATIENTLY)
+    await other.clock.advance(10)
+    other.set.end(0)
+    other.calls[0]?.finish()
+    expect(await other.report).toEqual({ state: 'SHUTDOWN', left: [] })
+  })
+
+  it('is not disturbed by a second start, whatever that was given', async () => {
+    const { pool, set, report, clock, ids } = online(1)
+    await clock.advance(0)
+    await expect(pool.online([], set.settled)).rejects.toMatchObject({ code: 'wrong_state' })
+    void pool.drain(AT_ONCE)
+    expect(await report).toEqual({ state: 'INCOMPLETE_DONE', left: ids })
+  })
+
+  it('with a task that is not there at all ends itself: INCOMPLETE_DONE, with that one', async () => {
+    const rig = poolRig()
+    const { id } = rig.taken('rig.long')
+    const report = rig.pool.online([id], async () => undefined)
+    expect(await report).toEqual({ state: 'INCOMPLETE_DONE', left: [id] })
+  })
+
+  it('asks again about a task while the store does not answer', async () => {
+    const rig = poolRig()
+    const { id } = rig.taken('rig.long')
+    let asked = 0
+    const report = rig.pool.online([id], async () => {
+      if (asked++ < 3) throw new Error('redis is away')
+      return { id, status: 'dead' } as TaskRecord
+    })
+    await rig.clock.advance(2_999)
+    expect([asked, rig.pool.state()]).toEqual([3, 'ONLINE_RUNNING'])
+    await rig.clock.advance(1)
+    expect(await report).toEqual({ state: 'ONLINE_DONE', left: [] })
+    expect(rig.clock.pending()).toBe(0)
+  })
+
+  it('says of a task that can not be asked about that it is left', async () => {
+    const rig = poolRig()
+    const ids = [rig.taken('rig.long').id]
+    const report = rig.pool.online(ids, () => Promise.reject(new Error('redis is away')))
+    await rig.clock.advance(0)
+    void rig.pool.drain(AT_ONCE)
+    await rig.clock.advance(0)
+    expect(await report).toEqual({ state: 'INCOMPLETE_DONE', left: ids })
+  })
+})
+
+describe('handlers that go on after their attempt', () => {
+  it('keep the pool from taking more when they are too many, until enough have come back', async () => {
+    const { pool, feed, give, calls, clock } = await started({ concurrency: 3, maxLeftovers: 1 })
+    for (let i = 0; i < 2; i++) give()
+    await clock.advance(150)
+    expect([pool.leftovers(), pool.busy(), feed.size]).toEqual([2, 0, 0])
+    expect(pool.notReady()).toContain('2 handlers go on after their attempts have ended, 1 are allowed')
+    const refused = give()
+    await refused.settled
+    expect(refused.refused).toBe(true)
+    calls[0]?.finish()
+    await clock.advance(0)
+    expect([pool.leftovers(), feed.size, pool.notReady()]).toEqual([1, 3, undefined])
+    const welcome = give()
+    await clock.advance(0)
+    expect([welcome.refused, pool.busy()]).toEqual([false, 1])
+  })
+})
+
+describe('a worker that is stopped', () => {
+  it('by wait ends after its task; the pool goes on with one less', async () => {
+    const { pool, feed, give, calls, clock, states } = await started()
+    const given = give()
+    await clock.advance(0)
+    const worker = pool.workers().find(({ state }) => state === 'WORKING')?.worker ?? 0
+    pool.stopWorker(worker, 'wait')
+    expect([pool.size(), feed.size, calls[0]?.heard()]).toEqual([1, 1, undefined])
+    calls[0]?.finish()
+    await given.settled
+    expect(given.conclusion?.verdict.kind).toBe('completed')
+    expect(states().sort()).toEqual(['IDLE', 'TERMINATED'])
+    expect(pool.notReady()).toBeUndefined()
+  })
+
+  it('by hard stops its attempt, which is handed back', async () => {
+    const { pool, give, calls, clock } = await started({ concurrency: 1 })
+    const given = give()
+    await clock.advance(0)
+    pool.stopWorker(1, 'hard')
+    expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('worker_stopped') })
+    calls[0]?.fail(calls[0].heard())
+    await given.settled
+    expect(given.conclusion).toMatchObject({
+      end: { state: 'TERMINATED_STOP_SIGNAL', reason: 'worker_stopped' },
+      verdict: { kind: 'handed_back' },
+    })
+  })
+
+  it('twice, or one that there is not, is a typed error', async () => {
+    const { pool } = await started()
+    pool.stopWorker(1, 'wait')
+    for (const [worker, how] of [
+      [1, 'wait'],
+      [1, 'hard'],
+      [9, 'wait'],
+    ] as const) {
+      expect(() => pool.stopWorker(worker, how)).toThrow(expect.objectContaining({ code: 'wrong_state' }))
+    }
+  })
+
+  it('before the start leaves its feed one less', async () => {
+    const { pool, feed, states } = poolRig()
+    pool.stopWorker(1, 'wait')
+    await pool.start()
+    expect([states(), feed.size]).toEqual([['TERMINATED', 'IDLE'], 1])
+  })
+
+  it('as the last one leaves a pool that says that it takes no tasks', async () => {
+    const { pool, feed } = await started({ concurrency: 1 })
+    pool.stopWorker(1, 'wait')
+    expect([feed.size, pool.notReady()]).toEqual([
+      0,
+      "the pool of queue 'rig' takes no tasks: its workers have been stopped",
+    ])
+  })
+})
+
+describe('a cancel', () => {
+  it('of a running long task signals it: cancelling, and then cancelled', async () => {
+    const { pool, give, calls, clock } = await started()
+    const given = give()
+    await clock.advance(0)
+    expect(pool.cancel(given.task.id)).toBe('cancelling')
+    expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('cancelled') })
+    calls[0]?.fail(new Error('stopped'))
+    await given.settled
+    expect(given.conclusion).toMatchObject({ end: { state: 'TERMINATED_STOP_SIGNAL' }, verdict: { kind: 'cancelled' } })
+  })
+
+  it('of a running short task is not_cancellable, and it goes on', async () => {
+    const { pool, give, calls, clock } = await started()
+    const given = give('rig.short')
+    await clock.advance(0)
+    expect(pool.cancel(given.task.id)).toBe('not_cancellable')
+    calls[0]?.finish()
+    await given.settled
+    expect(given.conclusion?.verdict.kind).toBe('completed')
+  })
+
+  it('of a task that does not run here is not_found', async () => {
+    const { pool, taken } = await started()
+    expect(pool.cancel(taken('rig.long').id)).toBe('not_found')
+  })
+})
+
+describe('a lock that is lost', () => {
+  it('aborts its attempt, whose end is nobody’s business any more', async () => {
+    const { feed, give, calls, clock } = await started()
+    const given = give()
+    await clock.advance(0)
+    feed.pool.lockLost(given.task.id)
+    expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('lock_lost') })
+    calls[0]?.finish()
+    await given.settled
+    expect(given.conclusion).toMatchObject({
+      end: { state: 'TERMINATED_CTX_CLOSED', reason: 'lock_lost' },
+      verdict: { kind: 'lost' },
+    })
+  })
+
+  it('of a task that does not run here changes nothing', async () => {
+    const { feed, taken, pool } = await started()
+    feed.pool.lockLost(taken('rig.long').id)
+    expect(pool.busy()).toBe(0)
+  })
+})
+
+describe('a pool that has ended', () => {
+  it('leaves no timer and no listener behind, on a real clock too', async () => {
+    const parent = new AbortController()
+    const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length
+    const before = timers()
+    const clock = clockFrom({
+      now: Date.now,
+      monotonic: () => performance.now(),
+      setTimeout,
+      clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
+    })
+    const { pool, give, calls } = await started({ clock, parent: parent.signal })
+    const [long, short] = [give(), give('rig.short')]
+    expect(timers()).toBeGreaterThan(before)
+    const drained = pool.drain(PATIENTLY)
+    for (const { finish } of calls) finish()
+    await Promise.all([long.settled, short.settled])
+    expect((await drained).abandoned).toEqual([])
+    expect(timers()).toBe(before)
+    expect(getEventListeners(parent.signal, 'abort')).toEqual([])
+  })
+})
+
+describe('a feed that fails', () => {
+  it('has its idle workers in RECOVER_ERR until it is opened and run again, after a wait, and counted', async () => {
+    const { feed, give, calls, clock, states, named } = await started()
+    const given = give()
+    await clock.advance(0)
+    feed.fail()
+    await clock.advance(0)
+    expect(states().sort()).toEqual(['RECOVER_ERR', 'WORKING'])
+    calls[0]?.finish()
+    await given.settled
+    await clock.advance(499)
+    expect(feed.runs).toBe(1)
+    await clock.advance(1)
+    expect([feed.opens, feed.runs, states()]).toEqual([2, 2, ['IDLE', 'IDLE']])
+    expect(named('workers.restarted')).toEqual([{ event: 'workers.restarted', queue: 'rig', workers: 1, afterMs: 500 }])
+  })
+
+  it('again and again waits longer each time, up to half a minute; after a long good time it begins anew', async () => {
+    const { feed, clock, named } = await started()
+    const failAgain = async () => {
+      feed.fail()
+      await clock.advance(30_000)
+    }
+    for (let i = 0; i < 8; i++) await failAgain()
+    const waits = () => named('workers.restarted').map((event) => 'afterMs' in event && event.afterMs)
+    expect(waits()).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000])
+    await clock.advance(60_000)
+    await failAgain()
+    expect(waits().at(-1)).toBe(500)
+  })
+
+  it('and can not be opened again is tried again, and fails nobody', async () => {
+    const { feed, clock, states, named } = await started()
+    feed.opening = () => Promise.reject(new Error('not connected'))
+    feed.fail()
+    await clock.advance(500)
+    expect([feed.opens, feed.runs, states()]).toEqual([2, 1, ['RECOVER_ERR', 'RECOVER_ERR']])
+    feed.opening = async () => {}
+    await clock.advance(1_000)
+    expect([feed.opens, feed.runs, states()]).toEqual([3, 2, ['IDLE', 'IDLE']])
+    expect(named('workers.restarted').length).toBeGreaterThan(0)
+  })
+
+  it('is told its size again when it begins again', async () => {
+    const { pool, feed, clock } = await started()
+    pool.stopWorker(1, 'wait')
+    feed.size = undefined
+    feed.fail()
+    await clock.advance(500)
+    expect(feed.size).toBe(1)
+  })
+
+  it('during the wait for a restart is left alone by a drain: nothing of it is left', async () => {
+    const { pool, feed, clock } = await started()
+    feed.fail()
+    await clock.advance(0)
+    await pool.drain(AT_ONCE)
+    await clock.advance(60_000)
+    expect([pool.state(), feed.opens, clock.pending()]).toEqual(['SHUTDOWN', 1, 0])
+  })
+})

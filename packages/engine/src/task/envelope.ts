@@ -1,0 +1,19 @@
+// The envelope of a new task: what every broker stores of it, and a worker reads.
+import { ENVELOPE_VERSION, type Envelope } from '@bullpen/contract'
+import type { NewTask } from '../ports/ports.ts'
+
+export function storedEnvelope(task: NewTask): Envelope {
+  return {
+    v: ENVELOPE_VERSION,
+    version: task.version,
+    // In front of the input: see envelopeSchema.
+    ...(task.tags !== undefined && task.tags.length > 0 && { tags: [...task.tags] }),
+    input: task.input,
+    ...(task.meta !== undefined && { meta: task.meta }),
+    ...(task.correlationId !== undefined && { correlationId: task.correlationId }),
+    ...(task.timeoutMs !== undefined && { timeoutMs: task.timeoutMs }),
+    ...(task.heartbeatMs !== undefined && { heartbeatMs: task.heartbeatMs }),
+    ...(task.queueMs !== undefined && { queueMs: task.queueMs }),
+    ...(task.deadlineMs !== undefined && { deadlineMs: task.deadlineMs }),
+  }
+}

@@ -1,0 +1,86 @@
+// A new task from a definition, an input and what a caller says of it: checked, and ready for the broker.
+import {
+  BullpenError,
+  type CallOptions,
+  contradictionIn,
+  limitMs,
+  milliseconds,
+  type TaskDefinition,
+  type TaskId,
+} from '@bullpen/contract'
+import type { NewTask } from '../ports/ports.ts'
+
+export interface Origin {
+  readonly id: TaskId
+  /** Milliseconds since 1970. */
+  readonly enqueuedAt: number
+  readonly correlationId: string | undefined
+}
+
+const LIMITS = [
+  'timeout',
+  'heartbeatTimeout',
+  'queueTimeout',
+  'deadline',
+] as const satisfies readonly (keyof CallOptions)[]
+
+/**
+ * The input is stored as it is given: the worker parses it. Check it before.
+ *
+ * @throws BullpenError `invalid_request` for a limit of a short task and for limits that contradict each other,
+ * `invalid_duration`.
+ */
+export function newTask(definition: TaskDefinition, input: unknown, call: CallOptions, origin: Origin): NewTask {
+  const delayMs = call.delay === undefined ? undefined : milliseconds(call.delay, 'delay')
+  const limits = callLimits(definition, call)
+  const deadlineMs = limits.deadlineMs ?? definition.deadlineMs
+  if (delayMs !== undefined && typeof deadlineMs === 'number' && delayMs >= deadlineMs) {
+    refuse(
+      'delay',
+      `delay (${delayMs} ms) is not shorter than deadline (${deadlineMs} ms), so that it could never start`,
+    )
+  }
+  const queueMs = limits.queueMs ?? definition.queueMs
+  return {
+    id: origin.id,
+    task: definition.name,
+    version: definition.version,
+    queue: definition.queue,
+    input,
+    maxAttempts: definition.retry.attempts,
+    enqueuedAt: origin.enqueuedAt,
+    meta: call.meta,
+    tags: call.tags,
+    correlationId: origin.correlationId,
+    delayMs,
+    ...limits,
+    expiresAt: typeof queueMs === 'number' ? origin.enqueuedAt + (delayMs ?? 0) + queueMs : undefined,
+  }
+}
+
+function callLimits(definition: TaskDefinition, call: CallOptions) {
+  const { name, kind } = definition
+  const said = LIMITS.filter((limit) => call[limit] !== undefined)
+  const [first] = said
+  if (kind === 'short' && first !== undefined) {
+    refuse(first, `${name} is a short task: it is not timed, so it takes no ${first}`)
+  }
+  const limits = {
+    timeoutMs: limitMs(call.timeout, 'timeout'),
+    heartbeatMs: limitMs(call.heartbeatTimeout, 'heartbeatTimeout'),
+    queueMs: limitMs(call.queueTimeout, 'queueTimeout'),
+    deadlineMs: limitMs(call.deadline, 'deadline'),
+  }
+  const contradiction = contradictionIn({
+    timeoutMs: limits.timeoutMs ?? definition.timeoutMs,
+    heartbeatMs: limits.heartbeatMs ?? definition.heartbeatMs,
+    queueMs: limits.queueMs ?? definition.queueMs,
+    deadlineMs: limits.deadlineMs ?? definition.deadlineMs,
+  })
+  if (contradiction !== undefined && first !== undefined) refuse(first, contradiction)
+  return limits
+}
+
+function refuse(path: string, message: string): never {
+  throw new BullpenError('invalid_request', message, { faults: [{ path, message }] })
+}

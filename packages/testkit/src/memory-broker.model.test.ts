@@ -1,4 +1,0 @@
-import { brokerModel } from './internal/index.ts'
-import { openMemory } from './memory-backend.fixture.ts'
-
-brokerModel('the memory broker', openMemory, { time: 'fake', seeds: { small: 1_000, full: 10_000 }, atOnce: 1 })

@@ -1,4 +1,0 @@
-import { brokerConformance } from './internal/index.ts'
-import { openMemory } from './memory-backend.fixture.ts'
-
-brokerConformance('the memory broker', openMemory)

@@ -1,0 +1,17 @@
+// The memory broker, for the suites that run against every broker.
+import type { OpenBackend } from '@bullpen/testing'
+import { memoryBroker } from './memory-broker.ts'
+
+export const openMemory: OpenBackend = async ({ queues, sizeLimit, onExpired, clock }) => {
+  const broker = memoryBroker({ clock, queues, sizeLimit, onExpired, stallMs: 50, sweepMs: 100 })
+  const [queue = ''] = queues
+  return {
+    broker,
+    feed: (options) => broker.feed({ queue, ...options }),
+    loseLock: async (id) => broker.loseLock(id),
+    kill: async (process) => broker.kill(process),
+    breakFeeds: broker.breakFeeds,
+    outage: { begin: broker.fail, end: broker.recover },
+    close: broker.close,
+  }
+}

@@ -1,0 +1,67 @@
+// Listing the memory broker's tasks of one status, page by page, with cursors that keep their place.
+import { BullpenError, type TaskStatus } from '@bullpen/contract'
+import type { ListQuery, Page } from '@bullpen/engine'
+import type { Shelf } from './memory-store.ts'
+import { type Place, recordOf, type StoredTask, statusOf } from './stored-task.ts'
+
+const PLACE_OF = {
+  waiting: 'waiting',
+  active: 'active',
+  scheduled: 'delayed',
+  retrying: 'delayed',
+  completed: 'completed',
+  dead: 'failed',
+  cancelled: 'failed',
+  expired: 'failed',
+} as const satisfies Record<TaskStatus, Place>
+
+/** The last task shown, and in an order by time its moment: it may have moved on since. */
+interface Position {
+  readonly last: string
+  readonly at: number
+}
+
+export function listTasks(shelf: Shelf, query: ListQuery): Page {
+  const place = PLACE_OF[query.status]
+  const all = shelf.in(place).filter((task) => statusOf(task) === query.status)
+  const left = query.cursor === undefined ? all : after(all, decode(query, query.cursor), place)
+  const shown = left.slice(0, query.limit)
+  const last = shown.at(-1)
+  const next = last && left.length > shown.length ? encode(query, { last: last.id, at: momentOf(last) }) : undefined
+  return { tasks: shown.map(recordOf), next }
+}
+
+/** One that has been taken since was followed by those that are first now; one that is due or ended keeps its moment. */
+function after(all: readonly StoredTask[], { last, at }: Position, place: Place): readonly StoredTask[] {
+  const index = all.findIndex(({ id }) => id === last)
+  if (index >= 0) return all.slice(index + 1)
+  return place === 'waiting' || place === 'active' ? all : all.filter((task) => momentOf(task) > at)
+}
+
+function momentOf({ dueAt, endedAt }: StoredTask): number {
+  return dueAt ?? endedAt ?? 0
+}
+
+function encode({ queue, status }: ListQuery, position: Position): string {
+  return Buffer.from(JSON.stringify({ queue, status, ...position })).toString('base64url')
+}
+
+function decode({ queue, status }: ListQuery, cursor: string): Position {
+  const { queue: ofQueue, status: ofStatus, last, at } = readJson(Buffer.from(cursor, 'base64url').toString())
+  if (ofQueue !== queue || ofStatus !== status || typeof last !== 'string' || typeof at !== 'number') {
+    throw new BullpenError(
+      'invalid_cursor',
+      `the cursor is not one that a listing of queue '${queue}', status '${status}' gave`,
+    )
+  }
+  return { last, at }
+}
+
+function readJson(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const parsed: unknown = JSON.parse(text)
+    return typeof parsed === 'object' && parsed !== null ? { ...parsed } : {}
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,88 @@
+// A worker's life: it starts once, ends once, and leaves nothing open, whenever it is told to end.
+import { randomUUID } from 'node:crypto'
+import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
+import { describe, expect, inject, it } from 'vitest'
+import { z } from 'zod'
+import { createWorker } from './create-worker.ts'
+import type { ResourceOpeners } from './resources.ts'
+import { runUntilSignalled } from './run-until-signalled.ts'
+
+const task = defineTask({ name: 'life.task', queue: 'life', input: z.object({}), output: z.object({}) })
+const handlers = { 'life.task': defineHandler(task, import.meta.url, () => ({})) }
+
+interface Resources {
+  readonly door: { readonly open: boolean }
+}
+
+function worker(parent?: AbortSignal) {
+  const opening = Promise.withResolvers<void>()
+  const seen = { opened: 0, closed: 0 }
+  const resources: ResourceOpeners<Resources> = {
+    door: {
+      async open() {
+        await opening.promise
+        seen.opened++
+        return { open: true }
+      },
+      close: () => void seen.closed++,
+    },
+  }
+  const made = createWorker<ReturnType<typeof defineCatalogue<[typeof task]>>, Resources>({
+    catalogue: defineCatalogue(task),
+    handlers,
+    resources,
+    ...(parent && { parent }),
+    config: { redisUrl: inject('redisUrl'), namespace: `t-${randomUUID().slice(0, 12)}`, port: 0, logLevel: 'silent' },
+  })
+  return { ...made, seen, letOpen: () => opening.resolve() }
+}
+
+const wrongState = { code: 'wrong_state' }
+
+describe('a worker', () => {
+  it('starts once, whichever way, and not after it has ended', async () => {
+    const { start, online, drain, letOpen, seen } = worker()
+    letOpen()
+    await start()
+    await expect(start()).rejects.toMatchObject(wrongState)
+    await expect(online([])).rejects.toMatchObject(wrongState)
+    await drain()
+    await expect(start()).rejects.toMatchObject(wrongState)
+    expect(seen).toEqual({ opened: 1, closed: 1 })
+  })
+
+  it('that is told to end before it starts does not start', async () => {
+    const { start, drain, ended } = worker()
+    const nothing = { finished: 0, handedBack: 0, failed: 0, abandoned: [], unrecorded: [], longestMs: 0 }
+    expect(await drain()).toEqual(nothing)
+    expect(await ended).toEqual(nothing)
+    await expect(start()).rejects.toMatchObject(wrongState)
+  })
+
+  it('that is told to end while its resources open closes them, and never takes a task', async () => {
+    const { start, drain, letOpen, seen } = worker()
+    const starting = expect(start()).rejects.toMatchObject(wrongState)
+    const drained = drain()
+    letOpen()
+    await starting
+    await drained
+    expect(seen).toEqual({ opened: 1, closed: 1 })
+  })
+
+  it('whose parent has closed does not start, which is no failure of the process', async () => {
+    const { letOpen, ...made } = worker(AbortSignal.abort())
+    letOpen()
+    expect(await runUntilSignalled(made)).toBe(0)
+    expect(made.seen.opened).toBe(0)
+  })
+
+  it('whose parent closes while it starts ends in order', async () => {
+    const parent = new AbortController()
+    const { letOpen, ...made } = worker(parent.signal)
+    const code = runUntilSignalled(made)
+    parent.abort()
+    letOpen()
+    expect(await code).toBe(0)
+    expect(made.seen).toEqual({ opened: 1, closed: 1 })
+  })
+})

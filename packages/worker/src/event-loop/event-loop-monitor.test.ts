@@ -1,0 +1,141 @@
+// Worker processes whose event loop is held by a handler: what their log says while nothing else of them can speak.
+
+import { spawn } from 'node:child_process'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { openBroker } from '@bullpen/bullmq'
+import { checkSettings, WORKER_SETTINGS } from '@bullpen/config'
+import { type Log, makeTaskId } from '@bullpen/contract'
+import { newTask } from '@bullpen/engine'
+import { eventually } from '@bullpen/testkit'
+import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { blockingTasks } from './blocking-worker.fixture.ts'
+
+type Line = Readonly<Record<string, unknown>>
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
+const FIXTURE = new URL('./blocking-worker.fixture.ts', import.meta.url).pathname
+
+/** `file:line` of the only line of the fixture that holds `code`. */
+function lineWith(code: string): string {
+  const at = readFileSync(FIXTURE, 'utf8')
+    .split('\n')
+    .flatMap((line, index) => (line.includes(code) ? [index + 1] : []))
+  expect(at).toHaveLength(1)
+  return `${FIXTURE}:${at[0]}`
+}
+
+async function worker(loopBlockWarning: string) {
+  const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
+  const broker = openBroker({ redisUrl, namespace, queues: blockingTasks.queues, sizeLimit: 10_000, log: silent })
+  const child = spawn(process.execPath, [FIXTURE, redisUrl, namespace, loopBlockWarning], {
+    env: { PATH: process.env['PATH'] },
+  })
+  let [output, complaints] = ['', '']
+  child.stdout.on('data', (chunk) => (output += chunk))
+  child.stderr.on('data', (chunk) => (complaints += chunk))
+  const exited = new Promise<number | null>((resolve) => child.on('exit', (code) => resolve(code)))
+  onTestFinished(async () => {
+    child.kill('SIGKILL')
+    await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
+    await broker.close()
+  })
+  const lines = (message: string): Line[] =>
+    output
+      .split('\n')
+      .filter((line) => line.endsWith('}') && line.includes(message))
+      .map((line) => JSON.parse(line) as Line)
+  const [ready] = await eventually(() => lines('worker ready').length > 0 && lines('worker ready'), 15_000)
+  return {
+    child,
+    lines,
+    complaints: () => complaints,
+    url: String(ready?.['url']),
+    async enqueue(task: string, ms: number): Promise<string> {
+      const id = makeTaskId('slow', Date.now(), randomBytes(10))
+      const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
+      await broker.enqueue(newTask(blockingTasks.get(task), { ms }, {}, origin))
+      return id
+    },
+    ended: (id: string) => eventually(() => lines('attempt ended').find((line) => line['id'] === id), 15_000),
+    async drain(): Promise<number | null> {
+      child.kill('SIGTERM')
+      return exited
+    },
+  }
+}
+
+describe('a handler that never lets the event loop turn', () => {
+  it('is named with its place in the log while it blocks, and again as that goes on', async () => {
+    const { child, enqueue, lines } = await worker('500ms')
+    const innocent = await enqueue('block.waiting', 60_000)
+    await eventually(() => lines('attempt started').some((line) => line['id'] === innocent))
+    const id = await enqueue('block.for-ever', 50)
+    const [first, second] = await eventually(() => {
+      const named = lines('event loop is blocked').filter((line) => line['id'] === id)
+      return named.length > 1 && named
+    })
+    const who = { name: 'bullpen-worker', task: 'block.for-ever', id, start: 1, attempt: 1 }
+    const place = lineWith('while (true) {}')
+    expect(first).toMatchObject({ ...who, place, pid: child.pid })
+    expect(second).toMatchObject({ ...who, place, level: 'error' })
+    expect(first?.['blockedMs']).toBeGreaterThanOrEqual(500)
+    expect(second?.['blockedMs']).toBeGreaterThanOrEqual(1_000)
+  })
+})
+
+describe('a handler that blocks the event loop for a time', () => {
+  it('is named while it does and when it is over, and counted; the worker then drains as ever', async () => {
+    const { url, enqueue, lines, ended, drain, complaints } = await worker('500ms')
+    const id = await enqueue('block.a-time', 2_000)
+    await ended(id)
+    const over = await eventually(() => lines('turns again').find((line) => line['id'] === id))
+    const who = { task: 'block.a-time', id, start: 1, attempt: 1, place: `spin (${lineWith('turns++')})` }
+    expect(over).toMatchObject({ ...who, level: 'warn' })
+    expect(over['blockedMs']).toBeGreaterThanOrEqual(1_950)
+    expect(lines('event loop is blocked')).toContainEqual(expect.objectContaining(who))
+    const metrics = await (await fetch(`${url}/metrics`)).text()
+    expect(metrics).toContain('bullpen_loop_blocks_total{task="block.a-time"} 1')
+    expect(await drain()).toBe(0)
+    // No debugger says that it is attached, or listens.
+    expect(complaints()).toBe('')
+  })
+
+  it('in native code is told while it does, and named as soon as that ends', async () => {
+    const { enqueue, lines, ended, drain } = await worker('500ms')
+    const id = await enqueue('block.native', 2_500)
+    await ended(id)
+    const over = await eventually(() => lines('turns again').find((line) => line['id'] === id))
+    expect(over).toMatchObject({ task: 'block.native', id, place: lineWith('execFileSync(') })
+    expect(lines('blocked in native code')).not.toEqual([])
+    expect(await drain()).toBe(0)
+  })
+})
+
+describe('what is not a block', () => {
+  it('is work that lets the loop turn', async () => {
+    const { enqueue, lines, ended, drain } = await worker('1.5s')
+    const id = await enqueue('block.not', 3_000)
+    await ended(id)
+    expect(lines('event loop').filter((line) => line['id'] === id)).toEqual([])
+    expect(await drain()).toBe(0)
+  })
+
+  it('is anything, where the setting says none', async () => {
+    const { enqueue, lines, ended, drain } = await worker('none')
+    await ended(await enqueue('block.a-time', 1_000))
+    expect(await drain()).toBe(0)
+    expect(lines('event loop')).toEqual([])
+  })
+})
+
+describe('the setting', () => {
+  it.each(['500ms', '1.5s', 'none'])('may be %s', (loopBlockWarning) => {
+    expect(checkSettings(WORKER_SETTINGS, [], { loopBlockWarning })).toMatchObject({ loopBlockWarning })
+  })
+
+  it('may not be shorter than the watch can see, nor without a unit', () => {
+    expect(() => checkSettings(WORKER_SETTINGS, [], { loopBlockWarning: '100ms' })).toThrow(/the shortest is '500ms'/)
+    expect(() => checkSettings(WORKER_SETTINGS, [], { loopBlockWarning: '2' })).toThrow(/a duration has a unit/)
+  })
+})

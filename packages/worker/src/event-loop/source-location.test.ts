@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest'
+import { type Frame, placeOf } from './source-location.ts'
+
+const URLS: Readonly<Record<string, string>> = {
+  handler: 'file:///app/src/handlers/digest.ts',
+  odd: 'file:///app/a%20b.ts',
+  library: 'file:///app/node_modules/slow/index.js',
+  node: 'node:child_process',
+  evaluated: '',
+}
+const at = (scriptId: string, functionName: string, lineNumber: number): Frame => ({
+  functionName,
+  location: { scriptId, lineNumber },
+})
+
+it.each<[string, Frame[], string | undefined]>([
+  ['where it is, as lines are counted in editors', [at('handler', 'spin', 6)], 'spin (/app/src/handlers/digest.ts:7)'],
+  ['without a name', [at('handler', '', 0)], '/app/src/handlers/digest.ts:1'],
+  ['as a path', [at('odd', 'spin', 0)], 'spin (/app/a b.ts:1)'],
+  [
+    'of the program that called Node and a library',
+    [at('node', 'spawnSync', 900), at('library', 'go', 3), at('handler', 'digest', 11), at('handler', 'outer', 20)],
+    'digest (/app/src/handlers/digest.ts:12)',
+  ],
+  [
+    'of a library that nobody called',
+    [at('node', 'emit', 5), at('library', 'onData', 3)],
+    'onData (/app/node_modules/slow/index.js:4)',
+  ],
+  ['nowhere, where Node itself runs', [at('node', 'processTimers', 5), at('evaluated', '', 0)], undefined],
+  ['nowhere, in a script that nobody knows', [at('unknown', 'f', 0)], undefined],
+])('the place is %s', (_, frames, place) => {
+  expect(placeOf(frames, (script) => URLS[script])).toBe(place)
+})

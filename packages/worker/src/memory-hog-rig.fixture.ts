@@ -1,0 +1,72 @@
+// One worker process for hungry and modest tasks, in a namespace of its own, and what a test does with it.
+import { spawn } from 'node:child_process'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { openBroker } from '@bullpen/bullmq'
+import { type Log, makeTaskId, type TaskId, type TaskRecord } from '@bullpen/contract'
+import { newTask } from '@bullpen/engine'
+import { amount } from '@bullpen/testing'
+import { eventually } from '@bullpen/testkit'
+import { inject } from 'vitest'
+import { hungryTasks } from './memory-hog.fixture.ts'
+import { processTree } from './process-tree.fixture.ts'
+
+export interface Wanted {
+  readonly task: string
+  readonly n: number
+  readonly ms?: number
+}
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** In ms, for all tasks of one `run`; those that have not ended by then are given as they stand. */
+export const PATIENCE = amount({ small: 60_000, full: 12 * 60_000 })
+
+export type HungryRig = Awaited<ReturnType<typeof startHungryWorker>>
+
+/** The hungry tasks may keep the machine so busy that the broker finds Redis too slow; that is not what is looked at. */
+const patiently = <T>(look: () => Promise<T>) => eventually(look, PATIENCE)
+
+/** Resolves when the worker is ready. */
+export async function startHungryWorker() {
+  const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
+  const broker = openBroker({ redisUrl, namespace, queues: hungryTasks.queues, sizeLimit: 10_000, log: silent })
+  const program = new URL('./memory-hog-worker.fixture.ts', import.meta.url).pathname
+  const worker = spawn(process.execPath, [program, redisUrl, namespace], { env: { PATH: process.env['PATH'] } })
+  const exited = new Promise<number | null>((resolve) => worker.once('exit', (code) => resolve(code)))
+  let output = ''
+  for (const stream of [worker.stdout, worker.stderr]) stream.on('data', (chunk) => (output += chunk))
+  const url = await eventually(() => /"url":"([^"]+)".*worker ready/.exec(output)?.[1])
+
+  async function enqueue({ task, ...input }: Wanted): Promise<TaskId> {
+    const id = makeTaskId('hungry', Date.now(), randomBytes(10))
+    const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
+    const wanted = newTask(hungryTasks.get(task), input, {}, origin)
+    await patiently(() => broker.enqueue(wanted).then(() => id))
+    return id
+  }
+
+  return {
+    exited,
+    output: () => output,
+    isAlive: () => worker.exitCode === null && worker.signalCode === null,
+    readiness: () => fetch(`${url}/readyz`).then(({ status }) => status),
+    resources: () => processTree(worker.pid ?? 0),
+    drain: () => void worker.kill('SIGTERM'),
+
+    /** Enqueues them in this order; resolves when all have ended. */
+    async run(tasks: readonly Wanted[]): Promise<readonly TaskRecord[]> {
+      const patience = AbortSignal.timeout(PATIENCE)
+      const ids: TaskId[] = []
+      for (const task of tasks) ids.push(await enqueue(task))
+      const records: TaskRecord[] = []
+      for (const id of ids) records.push(await patiently(() => broker.settled(id, patience)))
+      return records
+    },
+
+    async close() {
+      worker.kill('SIGKILL')
+      await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
+      await broker.close()
+    },
+  }
+}

@@ -1,0 +1,318 @@
+// Worker processes with real signals: what a drain, a crash and a wrong configuration do to their tasks.
+import { spawn } from 'node:child_process'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { openBroker } from '@bullpen/bullmq'
+import { type CallOptions, type Log, makeTaskId, type TaskId } from '@bullpen/contract'
+import { newTask } from '@bullpen/engine'
+import { freePort, privateRedis } from '@bullpen/testing'
+import { eventually } from '@bullpen/testkit'
+import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { slowTasks } from './ignores-abort-worker.fixture.ts'
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
+const program = (name: string): string => new URL(name, import.meta.url).pathname
+
+function run(file: string, args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
+  const child = spawn(process.execPath, [program(file), ...args], { env: { PATH: process.env['PATH'], ...env } })
+  let output = ''
+  child.stdout.on('data', (chunk) => (output += chunk))
+  child.stderr.on('data', (chunk) => (output += chunk))
+  const exited = new Promise<number | null>((resolve) => child.on('exit', (code) => resolve(code)))
+  onTestFinished(() => void child.kill('SIGKILL'))
+  return { child, exited, output: () => output }
+}
+
+async function slowQueue(redisUrl = inject('redisUrl')) {
+  const namespace = `t-${randomUUID().slice(0, 12)}`
+  const broker = openBroker({ redisUrl, namespace, queues: slowTasks.queues, sizeLimit: 10_000, log: silent })
+  onTestFinished(async () => {
+    await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
+    await broker.close()
+  })
+  await eventually(() => broker.ping().then(() => true))
+  return {
+    broker,
+    async start() {
+      const worker = run('ignores-abort-worker.fixture.ts', [redisUrl, namespace])
+      await eventually(() => worker.output().includes('worker ready'))
+      return worker
+    },
+    async enqueue(task: string, ms: number, call: CallOptions = {}): Promise<TaskId> {
+      const id = makeTaskId('slow', Date.now(), randomBytes(10))
+      await broker.enqueue({
+        ...newTask(slowTasks.get(task), { ms }, call, { id, enqueuedAt: Date.now(), correlationId: undefined }),
+        maxAttempts: 2,
+      })
+      return id
+    },
+    active: (id: TaskId) => eventually(async () => (await broker.find(id))?.status === 'active'),
+    settled: (id: TaskId) => broker.settled(id, AbortSignal.timeout(15_000)),
+  }
+}
+
+/** The line that a process logs when it has drained. */
+function report(worker: ReturnType<typeof run>): Record<string, unknown> {
+  const lines = worker
+    .output()
+    .split('\n')
+    .filter((line) => line.includes('"msg":"drained"'))
+  if (lines.length !== 1) throw new Error(`there are ${lines.length} reports`)
+  return JSON.parse(lines[0] ?? '')
+}
+
+describe('a worker process', () => {
+  it('that is told to end finishes what it can, and exits with 0', async () => {
+    const { start, enqueue, active, settled } = await slowQueue()
+    const worker = await start()
+    const id = await enqueue('slow.deaf', 300)
+    await active(id)
+    worker.child.kill('SIGTERM')
+    expect(await worker.exited).toBe(0)
+    expect((await settled(id))?.status).toBe('completed')
+    expect(report(worker)).toMatchObject({ finished: 1, handedBack: 0, failed: 0, abandoned: 0, unrecorded: 0 })
+  })
+
+  it('tells at its end, in one line, what became of its tasks, and how long the last one ran', async () => {
+    const { start, enqueue, active } = await slowQueue()
+    const worker = await start()
+    await Promise.all([
+      enqueue('slow.deaf', 200).then(active),
+      enqueue('slow.listening', 30_000).then(active),
+      enqueue('slow.short', 30_000).then(active),
+    ])
+    worker.child.kill('SIGTERM')
+    expect(await worker.exited).toBe(1)
+    expect(report(worker)).toMatchObject({ finished: 1, handedBack: 1, failed: 0, abandoned: 1, unrecorded: 0 })
+    expect(report(worker)['longestMs']).toBeGreaterThan(1_000)
+  })
+
+  it('names an end that could not be written down, since Redis is away, and exits with 1', async () => {
+    const redis = await privateRedis()
+    await redis.start()
+    const { start, enqueue, active } = await slowQueue(redis.url)
+    const worker = await start()
+    const id = await enqueue('slow.deaf', 300)
+    await active(id)
+    worker.child.kill('SIGTERM')
+    await eventually(() => worker.output().includes('draining'))
+    await redis.crash()
+    const began = performance.now()
+    expect(await worker.exited).toBe(1)
+    expect(performance.now() - began).toBeLessThan(3_500)
+    expect(worker.output()).toMatch(new RegExp(`"id":"${id}".*unrecorded`))
+    expect(report(worker)).toMatchObject({ finished: 1, abandoned: 0, unrecorded: 1 })
+    await redis.start()
+  })
+
+  it('hands back what listens and can not finish: no attempt used, and another process starts it', async () => {
+    const { broker, start, enqueue, active } = await slowQueue()
+    const worker = await start()
+    const id = await enqueue('slow.listening', 30_000)
+    await active(id)
+    worker.child.kill('SIGTERM')
+    expect(await worker.exited).toBe(0)
+    expect(await broker.find(id)).toMatchObject({ status: 'waiting', starts: 1, attempts: 0 })
+    await start()
+    await active(id)
+    expect((await broker.find(id))?.starts).toBe(2)
+  })
+
+  it('hands back a long task that does not listen, and exits in time with 0: no attempt used', async () => {
+    const { start, enqueue, active, settled } = await slowQueue()
+    const worker = await start()
+    const id = await enqueue('slow.deaf', 3_000)
+    await active(id)
+    const began = performance.now()
+    worker.child.kill('SIGTERM')
+    expect(await worker.exited).toBe(0)
+    expect(performance.now() - began).toBeLessThan(2_000)
+    await start()
+    expect(await settled(id)).toMatchObject({
+      status: 'completed',
+      starts: 2,
+      attempts: 1,
+      history: [
+        { state: 'TERMINATED_CTX_CLOSED', reason: 'drain' },
+        { state: 'DONE_SUCCESS', start: 2 },
+      ],
+    })
+  })
+
+  it('abandons a short task that does not end: exits in time with 1, names it in the log, and another process recovers it', async () => {
+    const { start, enqueue, active, settled } = await slowQueue()
+    const worker = await start()
+    const id = await enqueue('slow.short', 3_000)
+    await active(id)
+    const began = performance.now()
+    worker.child.kill('SIGTERM')
+    expect(await worker.exited).toBe(1)
+    expect(performance.now() - began).toBeLessThan(2_000)
+    expect(worker.output()).toMatch(new RegExp(`"id":"${id}".*abandoned`))
+    await start()
+    expect(await settled(id)).toMatchObject({ status: 'completed', starts: 2, output: { start: 2 } })
+  })
+
+  it('that is told twice does not wait for the drain’s deadline', async () => {
+    const { start, enqueue, active } = await slowQueue()
+    const worker = await start()
+    await active(await enqueue('slow.listening', 30_000))
+    worker.child.kill('SIGTERM')
+    await eventually(() => worker.output().includes('draining'))
+    const began = performance.now()
+    worker.child.kill('SIGTERM')
+    expect(await worker.exited).toBe(0)
+    expect(performance.now() - began).toBeLessThan(450)
+  })
+
+  it('that is killed loses nothing: another one has its task in work again within 10 s, no attempt used', async () => {
+    const { broker, start, enqueue, active } = await slowQueue()
+    const worker = await start()
+    const id = await enqueue('slow.listening', 60_000)
+    await active(id)
+    await start()
+    worker.child.kill('SIGKILL')
+    const began = performance.now()
+    await eventually(async () => ((await broker.find(id))?.starts ?? 0) === 2, 12_000)
+    expect(performance.now() - began).toBeLessThan(10_000)
+    expect((await broker.find(id))?.attempts).toBe(0)
+  })
+})
+
+describe('an error that escapes a handler', () => {
+  it.each(['slow.escape-timer', 'slow.escape-promise', 'slow.escape-event'])(
+    '%s ends its attempt and nothing else',
+    async (task) => {
+      const { broker, start, enqueue, active, settled } = await slowQueue()
+      const worker = await start()
+      const innocent = await enqueue('slow.deaf', 600)
+      await active(innocent)
+      const id = await enqueue(task, 60_000)
+      const record = await eventually(async () => {
+        const found = await broker.find(id)
+        return found?.status === 'retrying' && found
+      })
+      expect(record.history).toMatchObject([
+        { state: 'RECOVER_ERR', reason: 'escaped_error', message: 'Error: escaped' },
+      ])
+      expect(await settled(innocent)).toMatchObject({ status: 'completed', starts: 1 })
+      worker.child.kill('SIGTERM')
+      expect(await worker.exited).toBe(0)
+    },
+  )
+
+  it('from a listener of its signal leaves the process and its other tasks alone', async () => {
+    const { broker, start, enqueue, active, settled } = await slowQueue()
+    const worker = await start()
+    const innocent = await enqueue('slow.deaf', 600)
+    await active(innocent)
+    const id = await enqueue('slow.escape-abort', 60_000)
+    const record = await eventually(async () => {
+      const found = await broker.find(id)
+      return found?.status === 'retrying' && found
+    })
+    expect(record.history).toMatchObject([{ state: 'TERMINATED_TIMEOUT', reason: 'run' }])
+    expect(await settled(innocent)).toMatchObject({ status: 'completed', starts: 1 })
+    expect(worker.child.exitCode).toBeNull()
+  })
+
+  it('that belongs to nobody drains the process at once and ends it with 70', async () => {
+    const { broker, start, enqueue, active } = await slowQueue()
+    const worker = await start()
+    const id = await enqueue('slow.listening', 60_000)
+    await active(id)
+    worker.child.kill('SIGUSR2')
+    expect(await worker.exited).toBe(70)
+    expect(worker.output()).toContain('belongs to no attempt')
+    expect(await broker.find(id)).toMatchObject({ status: 'waiting', attempts: 0 })
+  })
+})
+
+describe('an isolated task', () => {
+  it.each(['isolated.thread', 'isolated.process'])(
+    '%s that loops for ever ends at its timeout; fifty others beside it do not notice',
+    async (task) => {
+      const { broker, start, enqueue, settled } = await slowQueue()
+      const worker = await start()
+      // Warm: what is timed is the end, and not the start of a first isolate, which a busy machine may make long.
+      expect(await settled(await enqueue(task, 0, { timeout: '10s' }))).toMatchObject({
+        status: 'completed',
+        output: { opened: 1 },
+      })
+      const looping = await enqueue(task, -1)
+      const others = await Promise.all(Array.from({ length: 50 }, () => enqueue('slow.deaf', 5)))
+      for (const id of others) expect(await settled(id)).toMatchObject({ status: 'completed', starts: 1 })
+      const ended = await settled(looping)
+      expect(ended?.status).toBe('dead')
+      expect(ended?.history[0]).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run' })
+      const [{ beganAt, endedAt } = { beganAt: 0, endedAt: Number.NaN }] = ended?.history ?? []
+      expect(endedAt - beganAt).toBeLessThan(400 + 200 + 250)
+      worker.child.kill('SIGTERM')
+      expect(await worker.exited).toBe(0)
+      expect((await broker.counts('slow')).active).toBe(0)
+    },
+  )
+})
+
+describe('a worker process without Redis', () => {
+  it('is not ready, ends with 0 on a signal, and works once Redis is there', async () => {
+    const redis = await privateRedis()
+    const start = () => run('../../../apps/worker/src/main.ts', [], { REDIS_URL: redis.url, BULLPEN_WORKER_PORT: '0' })
+    const first = start()
+    await eventually(() => first.output().includes('Redis connection failed'))
+    first.child.kill('SIGTERM')
+    expect(await first.exited).toBe(0)
+
+    const port = await freePort()
+    const second = run('../../../apps/worker/src/main.ts', [], {
+      REDIS_URL: redis.url,
+      BULLPEN_WORKER_PORT: String(port),
+    })
+    const readiness = () => fetch(`http://127.0.0.1:${port}/readyz`).then(({ status }) => status)
+    expect(await eventually(() => readiness().catch(() => undefined))).toBe(503)
+    await redis.start()
+    await eventually(async () => (await readiness()) === 200)
+    await redis.crash()
+    await eventually(async () => (await readiness()) === 503)
+    await redis.start()
+    await eventually(async () => (await readiness()) === 200)
+    second.child.kill('SIGTERM')
+    expect(await second.exited).toBe(0)
+  })
+})
+
+describe('the example worker', () => {
+  it('answers probes and metrics while it runs', async () => {
+    const redis = { REDIS_URL: inject('redisUrl'), BULLPEN_NAMESPACE: `t-${randomUUID().slice(0, 12)}` }
+    const worker = run('../../../apps/worker/src/main.ts', [], { ...redis, BULLPEN_WORKER_PORT: '0' })
+    const url = await eventually(() => /"url":"([^"]+)".*worker ready/.exec(worker.output())?.[1])
+    expect((await fetch(`${url}/livez`)).status).toBe(200)
+    expect((await fetch(`${url}/readyz`)).status).toBe(200)
+    expect((await fetch(`${url}/elsewhere`)).status).toBe(404)
+    expect((await fetch(`${url}/livez`, { method: 'POST' })).status).toBe(405)
+    const metrics = await (await fetch(`${url}/metrics`)).text()
+    expect(metrics).toContain('bullpen_pool_state{queue="cpu",state="BG_RUNNING"} 1')
+    expect(metrics).toMatch(/^bullpen_clock_skew_seconds -?0/m)
+    worker.child.kill('SIGTERM')
+    expect(await worker.exited).toBe(0)
+  })
+
+  it.each([
+    [['--concurency', '3'], {}, /--concurency is not a setting/],
+    [[], { BULLPEN_WORKER_DRAIN_TIMEOUT: '29s' }, /drainTimeout.*29s.*do not fit in terminationGrace/],
+    [[], { BULLPEN_WORKER_DRAIN_TIMEOUT: '20' }, /a duration has a unit; did you mean '20s'/],
+    [[], { BULLPEN_WORKER_POOLS: 'cpu=4,fils=2' }, /queue 'fils'.*did you mean files/],
+    [[], { BULLPEN_WORKER_POOLS: 'cpu' }, /pools \(BULLPEN_WORKER_POOLS.*written as queue=concurrency/],
+    [[], { BULLPEN_WORKER_POOLS: 'cpu=many' }, /pools \(BULLPEN_WORKER_POOLS.*whole number/],
+    [[], { BULLPEN_WORKER_POOLS: 'cpu=4,cpu=8' }, /pools \(BULLPEN_WORKER_POOLS.*whole number/],
+    [[], { BULLPEN_WORKER_PORT: ' ' }, /port \(BULLPEN_WORKER_PORT, --port\): it is a whole number from 0 to 65535/],
+    [[], { BULLPEN_WORKER_PORT: '1', BULLPEN_WORKER_HOST: '192.0.2.1' }, /can't listen on 192\.0\.2\.1:1/],
+    [[], { BULLPEN_WORKER_FILES_ROOTS: 'data' }, /a root is an absolute path/],
+    [[], { BULLPEN_WORKER_FILES_ROOTS: '/nowhere/at/all' }, /nowhere/],
+    [[], { REDIS_URL: 'localhost:6379' }, /redisUrl \(REDIS_URL, --redis-url\): it is a URL/],
+  ])('refuses to start with %j %j, and says what is right', async (args, env, message) => {
+    const worker = run('../../../apps/worker/src/main.ts', args, env)
+    expect(await worker.exited).toBe(2)
+    expect(worker.output()).toMatch(message)
+    expect(worker.output()).not.toContain('    at ')
+  })
+})

@@ -1,0 +1,162 @@
+// Which room may import what: the one table behind the linter's import rules. `node scripts/import-walls.mjs` writes them to biome.json.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const NODE = ['node:*', 'node:*/**']
+const ENGINE = ['@bullpen/contract', '@bullpen/engine', '@bullpen/engine/node']
+const TESTS = ['**/*.test.ts', '**/*.fixture.ts']
+const PORTS_ONLY = 'The engine has no clock and no randomness of its own: use the Clock and Random ports.'
+
+/**
+ * Relative imports inside a room are always allowed; another package's sources never are. `except` holds globs that the rule
+ * leaves out. `deniedGlobals` names globals that the room may not touch.
+ */
+export const ROOMS = [
+  { room: 'packages/contract', allow: ['zod'], noNode: true },
+  { room: 'packages/config', allow: ['@bullpen/contract', 'zod', ...NODE] },
+  { room: 'packages/tasks', allow: ['@bullpen/contract', 'zod', ...NODE] },
+  {
+    room: 'packages/engine/src/node',
+    allow: ['node:async_hooks', 'node:crypto', 'node:perf_hooks', 'node:v8'],
+    keepFixtures: true,
+  },
+  {
+    room: 'packages/engine',
+    allow: ['@bullpen/contract', 'zod'],
+    except: ['packages/engine/src/node/**'],
+    noNode: true,
+    deniedGlobals: ['setTimeout', 'setInterval', 'setImmediate', 'performance', 'process', 'queueMicrotask'],
+  },
+  { room: 'packages/bullmq', allow: [...ENGINE, 'bullmq', 'ioredis', 'zod', ...NODE] },
+  { room: 'packages/sandbox', allow: [...ENGINE, 'zod', ...NODE] },
+  { room: 'packages/telemetry', allow: [...ENGINE, 'prom-client', 'pino', 'zod', ...NODE] },
+  { room: 'packages/client', allow: ['@bullpen/contract', ...NODE] },
+  { room: 'packages/testkit', allow: [...ENGINE, ...NODE] },
+  {
+    room: 'packages/api',
+    allow: [
+      ...ENGINE,
+      '@bullpen/bullmq',
+      '@bullpen/config',
+      '@bullpen/telemetry',
+      'fastify',
+      'fastify-plugin',
+      'fastify-type-provider-zod',
+      '@fastify/*',
+      '@bull-board/**',
+      'zod',
+      ...NODE,
+    ],
+  },
+  {
+    room: 'packages/worker',
+    allow: [
+      ...ENGINE,
+      '@bullpen/bullmq',
+      '@bullpen/config',
+      '@bullpen/sandbox',
+      '@bullpen/telemetry',
+      '@bullpen/telemetry/log',
+      'zod',
+      ...NODE,
+    ],
+  },
+  { room: 'packages/cli', allow: ['@bullpen/contract', '@bullpen/client', ...NODE] },
+  { room: 'apps/api', allow: ['@bullpen/api', '@bullpen/config', '@bullpen/contract', '@bullpen/tasks', ...NODE] },
+  {
+    room: 'apps/worker',
+    allow: [
+      '@bullpen/config',
+      '@bullpen/contract',
+      '@bullpen/tasks',
+      '@bullpen/tasks/*',
+      '@bullpen/worker',
+      'zod',
+      ...NODE,
+    ],
+  },
+  { room: 'apps/demo', allow: ['@bullpen/contract', '@bullpen/client', '@bullpen/tasks', '@bullpen/tasks/*', ...NODE] },
+  {
+    room: 'tools/testing',
+    allow: [...ENGINE, '@bullpen/testkit', '@bullpen/testkit/internal', 'fast-check', 'vitest', 'zod', ...NODE],
+  },
+  {
+    room: 'tools/bench',
+    allow: [...ENGINE, '@bullpen/bullmq', '@bullpen/telemetry', '@bullpen/worker', 'bullmq', 'ioredis', 'zod', ...NODE],
+  },
+  {
+    room: 'tools/drill',
+    allow: [
+      ...ENGINE,
+      '@bullpen/bullmq',
+      '@bullpen/client',
+      '@bullpen/config',
+      '@bullpen/tasks',
+      '@bullpen/testkit',
+      '@bullpen/worker',
+      'bullmq',
+      'ioredis',
+      'zod',
+      ...NODE,
+    ],
+  },
+]
+
+/** @param {typeof ROOMS[number]} room */
+function override({ room, allow, except = [], noNode = false, keepFixtures = false, deniedGlobals }) {
+  const sources = room.includes('/src') ? `${room}/**` : `${room}/src/**`
+  const left = [...except, ...(keepFixtures ? ['**/*.test.ts'] : TESTS)]
+  return {
+    includes: [sources, ...left.map((glob) => `!${glob}`)],
+    linter: {
+      rules: {
+        style: {
+          noRestrictedImports: {
+            level: 'error',
+            options: {
+              patterns: [
+                {
+                  group: ['**', '!./**', '!../**', ...allow.map((name) => `!${name}`), '**/src/**'],
+                  message: `${room} may not import this: ARCHITECTURE.md says which room may import which.`,
+                },
+              ],
+            },
+          },
+          ...(deniedGlobals && {
+            noRestrictedGlobals: {
+              level: 'error',
+              options: { deniedGlobals: Object.fromEntries(deniedGlobals.map((name) => [name, PORTS_ONLY])) },
+            },
+          }),
+        },
+        ...(noNode && { correctness: { noNodejsModules: 'error' } }),
+      },
+    },
+  }
+}
+
+/** Tests may import more than what they test, but BullMQ and ioredis belong to the rooms that measure or wrap them. */
+const TESTS_WITHOUT_REDIS_CLIENTS = {
+  includes: ['{packages,apps,tools}/*/src/**/*.test.ts', '!packages/bullmq/**', '!tools/bench/**'],
+  linter: {
+    rules: {
+      style: {
+        noRestrictedImports: {
+          level: 'error',
+          options: {
+            paths: { bullmq: 'Only packages/bullmq knows BullMQ.', ioredis: 'Only packages/bullmq knows ioredis.' },
+          },
+        },
+      },
+    },
+  },
+}
+
+/** The `overrides` of biome.json. */
+export const overrides = () => [...ROOMS.map(override), TESTS_WITHOUT_REDIS_CLIENTS]
+
+if (process.argv[1] === import.meta.filename) {
+  const file = join(import.meta.dirname, '../biome.json')
+  const config = JSON.parse(readFileSync(file, 'utf8'))
+  writeFileSync(file, `${JSON.stringify({ ...config, overrides: overrides() }, null, 2)}\n`)
+}

@@ -1,0 +1,19 @@
+// The drills by name.
+
+import type { Drill } from './drill.ts'
+import { block } from './drills/block.ts'
+import { cancel } from './drills/cancel.ts'
+import { clocks } from './drills/clocks.ts'
+import { containers } from './drills/containers.ts'
+import { cutoff } from './drills/cutoff.ts'
+import { kill } from './drills/kill.ts'
+import { receipts } from './drills/receipts.ts'
+import { deploy, long } from './drills/rolling.ts'
+
+const named = (drills: readonly Drill[]): ReadonlyMap<string, Drill> =>
+  new Map(drills.map((drill) => [drill.name, drill]))
+
+export const DRILLS = named([kill, deploy, long, cutoff, block, clocks, cancel, receipts])
+
+/** They need more than this repository and a Redis: a Docker engine. `all` leaves them out. */
+export const APART = named([containers])

@@ -1,0 +1,103 @@
+// Drill `receipts`: receipts over HTTP, from the client to the endpoint, while the workers are restarted: told to end, then killed.
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createClient } from '@bullpen/client'
+import type { TaskView } from '@bullpen/contract'
+import { receiptSend } from '@bullpen/tasks'
+import type { Drill } from '../drill.ts'
+import { openRedis } from '../drill-setup.ts'
+import type { Exit, Figures } from '../ledger/figures.ts'
+import { randomFrom } from '../ledger/random.ts'
+import { runPrograms } from '../programs/programs.ts'
+import { followQueue } from '../programs/queue-events.ts'
+import { receiptEndpoint } from '../receipts/receipt-endpoint.ts'
+import { sendReceipts, settled } from '../receipts/receipt-load.ts'
+import { failuresOf, RECEIPT_PLANS, type ReceiptPlan } from '../receipts/receipt-plans.ts'
+import { startReceiptWorkers } from '../receipts/receipt-workers.ts'
+import { type Receipt, receiptFigures } from '../receipts/receipts-figures.ts'
+
+/** The worker's defaults for drain and grace, and a second. */
+const EXIT_AT_MOST_MS = 26_000
+const RECOVERY_MS = 10_000
+const RETRY_LATE_MS = 2_000
+
+export const receipts: Drill = {
+  name: 'receipts',
+  target(scale) {
+    const { restarts, concurrency } = RECEIPT_PLANS[scale]
+    const most = restarts * concurrency
+    return {
+      text: `every receipt taken exactly once, the cancelled ones never; delivered again: 0 with SIGTERM, <= kills x concurrency (${most}) with SIGKILL; failures retried as their policy says`,
+      atMost: {
+        repeatedBySigterm: 0,
+        repeatedBySigkill: most,
+        restarted: most,
+        offPolicy: 0,
+        cancelledDelivered: 0,
+        recoveryP99Ms: RECOVERY_MS,
+        retryLateMs: RETRY_LATE_MS,
+        exitSlowestMs: EXIT_AT_MOST_MS,
+        exitsNotZero: 0,
+      },
+    }
+  },
+  known: undefined,
+  comparable: false, // it has neither an API nor steps
+  run: (scale, seed) => deliver(RECEIPT_PLANS[scale], seed),
+}
+
+async function deliver(plan: ReceiptPlan, seed: number): Promise<Figures> {
+  const random = randomFrom(seed)
+  const dir = mkdtempSync(join(tmpdir(), 'bullpen-drill-receipts-'))
+  const log = join(dir, 'programs.log')
+  const redis = await openRedis()
+  const endpoint = await receiptEndpoint({ answerMs: plan.answerMs, failures: (orderId) => failuresOf(orderId, plan) })
+  const key = randomBytes(16).toString('hex')
+  const programs = runPrograms({ log, env: settings(redis.url, key, plan) })
+  const events = followQueue(redis.url, '{bullpen.mail}:mail:events')
+  try {
+    const [api, workers] = await Promise.all([
+      programs.start('api'),
+      startReceiptWorkers(programs, endpoint, { ...plan, exitAtMostMs: EXIT_AT_MOST_MS }),
+    ])
+    const client = createClient({ baseUrl: api.url, key })
+    const accepted: Receipt[] = []
+    const exits: Exit[] = []
+    const views = new Map<string, TaskView>()
+    for (const way of ['term', 'kill'] as const) {
+      let restarting = true
+      const load = { ...plan, way, more: () => restarting, failures: (orderId: string) => failuresOf(orderId, plan) }
+      const sending = sendReceipts(client, load)
+      exits.push(...(await workers.restart(way, plan, random).finally(() => (restarting = false))))
+      const sent = await sending
+      for (const view of await settled(client, sent)) views.set(view.id, view)
+      accepted.push(...sent)
+    }
+    await events.close()
+    const { completions } = events
+    const { deliveries } = endpoint
+    return receiptFigures({ receipts: accepted, views, deliveries, completions, exits, policy: receiptSend.retry })
+  } catch (error) {
+    console.error(readFileSync(log, 'utf8').slice(-20_000))
+    throw error
+  } finally {
+    await programs.close()
+    await events.close()
+    await endpoint.close()
+    await redis.end()
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+function settings(redisUrl: string, key: string, { concurrency }: ReceiptPlan) {
+  return {
+    REDIS_URL: redisUrl,
+    BULLPEN_API_KEYS: key,
+    BULLPEN_API_PORT: '0',
+    BULLPEN_API_METRICS_PORT: '0',
+    BULLPEN_WORKER_PORT: '0',
+    BULLPEN_WORKER_POOLS: `mail=${concurrency}`,
+  }
+}

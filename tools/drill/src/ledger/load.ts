@@ -1,0 +1,61 @@
+// Enqueues tasks at a steady rate, and remembers the id of each that was accepted.
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type CallOptions, makeTaskId, type TaskId } from '@bullpen/contract'
+import { type Broker, newTask } from '@bullpen/engine'
+import type { z } from 'zod'
+import { type apart, work } from '../programs/catalogue.ts'
+
+type Input = z.input<typeof work.input>
+
+export interface Load {
+  readonly tasks: number
+  /** Asked after these tasks: whether to go on, at the same rate. Unset: no. */
+  readonly more?: () => boolean
+  readonly ratePerSecond: number
+  /** How long the n-th task works, and whether it ends when it is signalled. */
+  readonly input: (n: number) => Input
+  /** What its caller says of each. */
+  readonly call?: CallOptions
+}
+
+const TICK_MS = 10
+
+/** Resolves with the accepted ids when each task was accepted or refused. */
+export async function enqueueSteadily(
+  broker: Broker,
+  { tasks, ratePerSecond, input, call, more = () => false }: Load,
+): Promise<readonly string[]> {
+  const accepted: string[] = []
+  const enqueue = async (n: number): Promise<void> => {
+    accepted.push(await enqueueOne(broker, work, input(n), call))
+  }
+  const began = performance.now()
+  const sent: Promise<unknown>[] = []
+  while (sent.length < tasks || more()) {
+    const due = Math.ceil(((performance.now() - began) / 1_000) * ratePerSecond)
+    // One that is refused is its caller's to repeat, and nothing that could be lost.
+    while (sent.length < due && (sent.length < tasks || more())) sent.push(enqueue(sent.length).catch(() => {}))
+    await sleep(TICK_MS)
+  }
+  await Promise.all(sent)
+  return accepted
+}
+
+/** Returns its id when it was accepted. */
+export async function enqueueOne<D extends typeof work | typeof apart>(
+  broker: Broker,
+  definition: D,
+  input: z.input<D['input']>,
+  call: CallOptions = {},
+): Promise<TaskId> {
+  const enqueuedAt = Date.now()
+  const id = makeTaskId(definition.queue, enqueuedAt, randomBytes(10))
+  await broker.enqueue(newTask(definition, input, call, { id, enqueuedAt, correlationId: undefined }))
+  return id
+}
+
+/** How long such a load goes on. */
+export function spanMs({ tasks, ratePerSecond }: Load): number {
+  return (tasks / ratePerSecond) * 1_000
+}

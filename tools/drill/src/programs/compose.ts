@@ -1,0 +1,142 @@
+// The system as docker-compose.yml makes it: containers that are built, started, told to end and taken away.
+import { execFile } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+export interface Compose {
+  /** Builds the images, and starts everything with so many workers. */
+  up(workers: number): Promise<void>
+  /** Ids of the workers' containers; those that are there the longest come first. */
+  workers(): Promise<readonly string[]>
+  /** One container more; resolves when its worker is ready. */
+  addWorker(): Promise<string>
+  /** As `docker stop`: SIGTERM, and SIGKILL after so long. Then it is removed. */
+  stop(container: string, killAfterS: number): Promise<{ readonly code: number; readonly tookMs: number }>
+  /** Where the API answers. */
+  apiUrl(): Promise<string>
+  /** Where Redis answers; on Linux the containers' network can be reached from outside. */
+  redisUrl(): Promise<string>
+  /** What the workers printed, those that are gone excepted. */
+  logs(): Promise<string>
+  /** Everything goes, the tasks too. */
+  down(): Promise<void>
+}
+
+export interface ComposeOptions {
+  readonly project: string
+  /** For what stands in docker-compose.yml. */
+  readonly env: Readonly<Record<string, string>>
+  /** Besides what docker-compose.yml gives the workers. */
+  readonly workerEnv: Readonly<Record<string, string>>
+  /** A folder for the file that says so. */
+  readonly dir: string
+}
+
+const ROOT = fileURLToPath(new URL('../../../../', import.meta.url))
+const READY_WITHIN_MS = 60_000
+const LOOK_MS = 250
+
+/** By which name a container reaches the machine that it runs on. */
+export const HOST = 'host.docker.internal'
+
+const run = promisify(execFile)
+
+async function output(file: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): Promise<string> {
+  const { stdout } = await run(file, [...args], { cwd: ROOT, env, maxBuffer: 64 * 2 ** 20 })
+  return stdout.trim()
+}
+
+/** The plugin where it is there, the older program otherwise. */
+async function composeCommand(): Promise<readonly [string, ...string[]]> {
+  return output('docker', ['compose', 'version']).then(
+    () => ['docker', 'compose'] as const,
+    () => ['docker-compose'] as const,
+  )
+}
+
+/** @throws Error when no Docker engine answers. */
+export async function openCompose({ project, env, workerEnv, dir }: ComposeOptions): Promise<Compose> {
+  await output('docker', ['info', '--format', '{{.ServerVersion}}'])
+  const [program, ...first] = await composeCommand()
+  const own = join(dir, 'drill.json')
+  const worker = { environment: workerEnv, extra_hosts: [`${HOST}:host-gateway`] }
+  // YAML takes JSON as it is.
+  writeFileSync(own, JSON.stringify({ services: { worker } }))
+  const base = [...first, '--project-name', project, '--project-directory', ROOT]
+  const files = ['-f', join(ROOT, 'docker-compose.yml'), '-f', own]
+  const compose = (...args: readonly string[]): Promise<string> =>
+    output(program, [...base, ...files, ...args], { ...process.env, ...env })
+  const inspect = (container: string, format: string): Promise<string> =>
+    output('docker', ['inspect', '--format', format, container])
+
+  const ids = async (service: string): Promise<readonly string[]> => {
+    const found = (await compose('ps', '-q', service)).split('\n').filter((id) => id !== '')
+    const since = await Promise.all(found.map(async (id) => ({ id, at: await inspect(id, '{{.Created}}') })))
+    return since.sort((a, b) => a.at.localeCompare(b.at)).map(({ id }) => id)
+  }
+
+  const ready = async (container: string): Promise<void> => {
+    const look = "fetch('http://127.0.0.1:9464/readyz').then((a) => process.exit(a.ok ? 0 : 1), () => process.exit(1))"
+    const deadline = performance.now() + READY_WITHIN_MS
+    for (;;) {
+      const answers = await output('docker', ['exec', container, 'node', '-e', look]).then(
+        () => true,
+        () => false,
+      )
+      if (answers) return
+      if (performance.now() > deadline) throw new Error(`the worker in ${container} was not ready in time`)
+      await sleep(LOOK_MS)
+    }
+  }
+
+  return {
+    async up(workers) {
+      // Not by compose: only so can a build use the machine's own way to the package registry.
+      for (const target of ['api', 'worker']) {
+        await output('docker', [
+          'build',
+          '--quiet',
+          '--network',
+          'host',
+          '--target',
+          target,
+          '-t',
+          `bullpen-${target}`,
+          '.',
+        ])
+      }
+      await compose('up', '-d', '--scale', `worker=${workers}`)
+      for (const container of await ids('worker')) await ready(container)
+    },
+    workers: () => ids('worker'),
+    async addWorker() {
+      const before = await ids('worker')
+      await compose('up', '-d', '--no-recreate', '--no-deps', '--scale', `worker=${before.length + 1}`, 'worker')
+      const added = (await ids('worker')).find((id) => !before.includes(id))
+      if (added === undefined) throw new Error('compose started no further worker')
+      await ready(added)
+      return added
+    },
+    async stop(container, killAfterS) {
+      const began = performance.now()
+      await output('docker', ['stop', '-t', String(killAfterS), container])
+      const tookMs = Math.round(performance.now() - began)
+      const code = Number(await inspect(container, '{{.State.ExitCode}}'))
+      await output('docker', ['rm', container])
+      return { code, tookMs }
+    },
+    apiUrl: async () => `http://${await compose('port', 'api', '8080')}`,
+    async redisUrl() {
+      const [container = ''] = await ids('redis')
+      const address = await inspect(container, '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}')
+      return `redis://${address}:6379`
+    },
+    logs: () => compose('logs', '--no-color', 'worker'),
+    async down() {
+      await compose('down', '--volumes', '--timeout', '1')
+    },
+  }
+}

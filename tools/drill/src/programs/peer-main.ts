@@ -1,0 +1,35 @@
+// The peer of worker-main: a plain BullMQ Worker at its defaults, on the same jobs, which closes on SIGTERM.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Worker } from 'bullmq'
+import { appendTo } from '../ledger/effects.ts'
+import { work } from './catalogue.ts'
+import type { WorkerOrder } from './worker-main.ts'
+
+const { name, ledger, config } = JSON.parse(process.argv[2] ?? '') as WorkerOrder
+const append = appendTo(ledger)
+const { hostname, port } = new URL(config.redisUrl ?? '')
+
+type Data = { readonly input: { readonly ms: number } }
+
+const worker = new Worker<Data>(
+  work.queue,
+  async ({ id = '', attemptsStarted: start, data }) => {
+    append({ what: 'start', id, start, process: name, at: Date.now() })
+    await sleep(data.input.ms)
+    append({ what: 'end', id, start, process: name, at: Date.now() })
+    return { output: { start }, process: name }
+  },
+  {
+    connection: { host: hostname, port: Number(port) },
+    prefix: `{${config.namespace}.${work.queue}}`,
+    concurrency: Number(Object.entries(config.pools ?? {}).find(([queue]) => queue === work.queue)?.[1]),
+  },
+)
+worker.on('error', console.error)
+process.once('disconnect', () => process.exit(3))
+process.once('SIGTERM', async () => {
+  await worker.close()
+  process.exit(0)
+})
+await worker.waitUntilReady()
+process.send?.('ready')

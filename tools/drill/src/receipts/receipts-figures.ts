@@ -1,0 +1,123 @@
+// What the endpoint's ledger and the API together say of a receipts drill.
+import { isFinal, type RetryPolicy, type TaskView } from '@bullpen/contract'
+import { type Exit, type Figures, p99 } from '../ledger/figures.ts'
+import type { Delivery } from './receipt-endpoint.ts'
+
+/** How the worker processes were ended while these were delivered. */
+export type Way = 'term' | 'kill'
+
+/** A receipt that the API accepted. */
+export interface Receipt {
+  readonly id: string
+  readonly orderId: string
+  readonly way: Way
+  /** How often its delivery was made to fail. */
+  readonly failures: number
+  readonly cancelled: boolean
+}
+
+export interface ReceiptLedger {
+  readonly receipts: readonly Receipt[]
+  /** As the API shows them at last. */
+  readonly views: ReadonlyMap<string, TaskView>
+  readonly deliveries: readonly Delivery[]
+  readonly completions: ReadonlyMap<string, number>
+  readonly exits: readonly Exit[]
+  readonly policy: RetryPolicy
+}
+
+export function receiptFigures(ledger: ReceiptLedger): Figures {
+  const { receipts, completions, exits, policy } = ledger
+  const stories = receipts.map((receipt) => storyOf(receipt, ledger))
+  const sent = stories.filter(({ receipt }) => !receipt.cancelled)
+  const count = (are: (story: Story) => boolean): number => stories.filter(are).length
+  const sum = (of: (story: Story) => number): number => stories.reduce((total, story) => total + of(story), 0)
+  const repeated = (way: Way): number => sum((story) => (story.receipt.way === way ? story.known : 0))
+  return {
+    accepted: receipts.length,
+    lost: sent.filter(({ view, taken }) => taken === 0 || view === undefined || !isFinal(view.status)).length,
+    duplicated: count(({ receipt, taken }) => taken > 1 || (completions.get(receipt.id) ?? 0) > 1),
+    unseen: count(({ view }) => view?.status === 'completed' && !completions.has(view.id)),
+    failed: count(({ view, receipt }) => isFinal(view?.status ?? 'waiting') && view?.status !== wanted(receipt)),
+    effectsRepeated: sum(({ known }) => known),
+    repeatedBySigterm: repeated('term'),
+    repeatedBySigkill: repeated('kill'),
+    restarted: sum(({ view }) => (view === undefined ? 0 : view.starts - view.attempts)),
+    attemptsUsed: sum(({ view }) => Math.max(0, (view?.attempts ?? 0) - 1)),
+    offPolicy: count((story) => !keepsTo(policy, story)),
+    retryLateMs: mostOf(sent.flatMap((story) => lateness(policy, story))),
+    cancelledDelivered: count(({ receipt, deliveries }) => receipt.cancelled && deliveries.length > 0),
+    interrupted: sum(({ deliveries }) => deliveries.filter(({ cutAt }) => cutAt !== undefined).length),
+    recoveryP99Ms: p99(stories.flatMap(({ deliveries }) => recoveries(deliveries))),
+    exitSlowestMs: mostOf(exits.map(({ tookMs }) => tookMs)),
+    exitsNotZero: exits.filter(({ code }) => code !== 0).length,
+  }
+}
+
+interface Story {
+  readonly receipt: Receipt
+  readonly view: TaskView | undefined
+  /** In order. */
+  readonly deliveries: readonly Delivery[]
+  /** How often the endpoint took it for a new one. */
+  readonly taken: number
+  /** How often it was delivered again after that. */
+  readonly known: number
+}
+
+function storyOf(receipt: Receipt, { views, deliveries: all }: ReceiptLedger): Story {
+  const deliveries = all.filter(({ orderId }) => orderId === receipt.orderId)
+  const times = (as: Delivery['as']): number => deliveries.filter((each) => each.as === as).length
+  return { receipt, view: views.get(receipt.id), deliveries, taken: times('taken'), known: times('known') }
+}
+
+const wanted = ({ cancelled }: Receipt): TaskView['status'] => (cancelled ? 'cancelled' : 'completed')
+
+/** A process that died under an attempt took it along, unrecorded: it counts as a start, and is not repeated as a failure. */
+function wasKilled({ view }: Story): boolean {
+  return view !== undefined && view.starts > view.attempts
+}
+
+/** As often as the policy allows, each failure one attempt, and none before its wait is over. */
+function keepsTo(policy: RetryPolicy, story: Story): boolean {
+  const { receipt, view, deliveries } = story
+  if (receipt.cancelled) return true
+  if (view === undefined || view.attempts > policy.attempts) return false
+  const failed = view.history.filter(({ code }) => code === 'delivery_failed').length
+  const made = deliveries.filter(({ as }) => as === 'failed').length
+  if (made !== receipt.failures || view.attempts !== failed + 1 || failed > made) return false
+  if (wasKilled(story)) return true
+  return failed === made && waits(deliveries).every((waitMs, i) => waitMs >= backoff(policy, i, -1) - CLOCKS_MS)
+}
+
+/** How much later than the policy's longest wait each retry came. Undisturbed ones alone: others also wait to be found. */
+function lateness(policy: RetryPolicy, story: Story): readonly number[] {
+  return wasKilled(story) ? [] : waits(story.deliveries).map((waitMs, i) => waitMs - backoff(policy, i, 1))
+}
+
+/** A wait is counted from its record, and in another process than ours. */
+const CLOCKS_MS = 5
+
+/** From each failure's answer to the next delivery. */
+function waits(deliveries: readonly Delivery[]): readonly number[] {
+  return deliveries.flatMap(({ as, answeredAt }, i) => {
+    const next = deliveries[i + 1]
+    return as === 'failed' && answeredAt !== undefined && next !== undefined ? [next.at - answeredAt] : []
+  })
+}
+
+/** After so many failures before; `jitter`: -1 the shortest, 1 the longest. */
+function backoff({ baseMs, maxMs, jitter }: RetryPolicy, failures: number, way: -1 | 1): number {
+  return Math.min(baseMs * 2 ** failures, maxMs) * (1 + way * jitter)
+}
+
+/** From the end of whoever delivered to the next delivery; infinite where none came. */
+function recoveries(deliveries: readonly Delivery[]): readonly number[] {
+  return deliveries.flatMap(({ cutAt }, i) =>
+    cutAt === undefined ? [] : [(deliveries[i + 1]?.at ?? Number.POSITIVE_INFINITY) - cutAt],
+  )
+}
+
+function mostOf(values: readonly number[]): number | undefined {
+  return values.length === 0 ? undefined : Math.round(Math.max(...values))
+}

@@ -1,0 +1,64 @@
+// A drill's verdict: it can fail, and says at which figure.
+import { describe, expect, it } from 'vitest'
+import type { Figures } from './ledger/figures.ts'
+import { asJson, asText, reportOf } from './report.ts'
+
+const run = {
+  drill: 'kill',
+  scale: 'small',
+  seed: 7,
+  target: { text: 'recovery p99 <= 10 s', atMost: { recoveryP99Ms: 10_000, restarted: 30 } },
+  baseline: { recoveryP99Ms: 60_000 },
+} as const
+
+const good: Figures = {
+  accepted: 400,
+  lost: 0,
+  duplicated: 0,
+  unseen: 0,
+  failed: 0,
+  effectsRepeated: 1,
+  restarted: 30,
+  attemptsUsed: 0,
+  interrupted: 29,
+  recoveryP99Ms: 10_000,
+  exitSlowestMs: undefined,
+  exitsNotZero: 0,
+}
+
+describe('a report', () => {
+  it('is ok at its limits', () => {
+    expect(reportOf(run, good)).toMatchObject({ ok: true, missed: [] })
+  })
+
+  it.each([
+    [{ lost: 1 }, 'lost 1, limit 0'],
+    [{ duplicated: 1 }, 'duplicated 1, limit 0'],
+    [{ unseen: 1 }, 'unseen 1, limit 0'],
+    [{ failed: 1 }, 'failed 1, limit 0'],
+    [{ restarted: 31 }, 'restarted 31, limit 30'],
+    [{ recoveryP99Ms: 10_001 }, 'recoveryP99Ms 10001, limit 10000'],
+    [{ recoveryP99Ms: Number.POSITIVE_INFINITY }, 'recoveryP99Ms Infinity, limit 10000'],
+    [{ recoveryP99Ms: undefined }, 'recoveryP99Ms not measured, limit 10000'],
+    [{ accepted: 0 }, 'nothing was accepted'],
+  ])('of %j has missed its target', (change, missed) => {
+    const report = reportOf(run, { ...good, ...change })
+    expect(report).toMatchObject({ ok: false, missed: [missed] })
+    expect(asText(report)).toContain(`MISSED: ${missed}`)
+  })
+
+  it('is one JSON object a line', () => {
+    const line = asJson(reportOf(run, good))
+    expect(line).not.toContain('\n')
+    expect(JSON.parse(line)).toMatchObject({
+      drill: 'kill',
+      scale: 'small',
+      seed: 7,
+      accepted: 400,
+      lost: 0,
+      ok: true,
+      target: 'recovery p99 <= 10 s',
+      baseline: { recoveryP99Ms: 60_000 },
+    })
+  })
+})

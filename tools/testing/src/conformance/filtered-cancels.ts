@@ -1,0 +1,175 @@
+// Conformance: cancelling by filter: queue, name, tag and age.
+import { TaskError } from '@bullpen/contract'
+import type { CancelFilter } from '@bullpen/engine'
+import { eventually } from '@bullpen/testkit'
+import { expect, it } from 'vitest'
+import type { OpenBackend } from './backend.ts'
+import { gate, long, openStage, QUEUE, short } from './stage.ts'
+
+const all = (more: Partial<CancelFilter> = {}): CancelFilter => ({
+  queue: QUEUE,
+  before: Date.now(),
+  reason: 'cancelled',
+  ...more,
+})
+
+const NEVER_STARTED = {
+  status: 'cancelled',
+  starts: 0,
+  attempts: 0,
+  dueAt: undefined,
+  history: [{ start: 0, attempt: 1, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
+}
+
+export function filteredCancels(open: OpenBackend): void {
+  it('ends all that waits or is scheduled, at once and for good, and nothing that is enqueued afterwards', async () => {
+    const called: string[] = []
+    const { enqueue, start, find, settled, broker, idsOf } = await openStage(open, {
+      handle: ({ id, input }) => {
+        called.push(id)
+        return input
+      },
+    })
+    const covered = [await enqueue(long, {}), await enqueue(short, {}), await enqueue(short, {}, { delay: '1h' })]
+    const { id } = await broker.cancelWhere(all())
+    for (const task of covered) expect(await find(task)).toMatchObject(NEVER_STARTED)
+    expect(await idsOf('waiting')).toEqual([])
+    expect(await idsOf('scheduled')).toEqual([])
+    const later = await enqueue(long, { n: 7 })
+    await start()
+    expect((await settled(later))?.output).toEqual({ n: 7 })
+    await eventually(async () => (await broker.cancelProgress(id))?.doneAt !== undefined)
+    expect(await broker.cancelProgress(id)).toMatchObject({ rule: { id, queue: QUEUE }, ended: 3 })
+    // The same to look at, wherever they stand now.
+    for (const task of covered) expect(await find(task)).toMatchObject(NEVER_STARTED)
+    expect((await idsOf('cancelled')).toSorted()).toEqual(covered.toSorted())
+    expect(called).toEqual([later])
+  })
+
+  it('of a queue that shuts down ends what nobody runs; what runs goes on, and ends so when it is handed back', async () => {
+    const { handle, holds, open: letGo } = gate()
+    const { enqueue, start, find, settled, broker } = await openStage(open, { handle, concurrency: 2 })
+    const pool = await start()
+    const [finishes, goesBack] = [await enqueue(long, { n: 3 }), await enqueue(long, {})]
+    await holds(2)
+    const waits = await enqueue(long, {})
+    const { id } = await broker.cancelWhere(all({ reason: 'queue_shutdown' }))
+    const ended = { status: 'cancelled', history: [{ start: 0, reason: 'queue_shutdown' }] }
+    expect(await settled(waits)).toMatchObject(ended)
+    expect((await find(finishes)).status).toBe('active')
+    const worker = pool.workers().find(({ task }) => task?.id === goesBack)?.worker ?? 0
+    pool.stopWorker(worker, 'hard')
+    expect(await settled(goesBack)).toMatchObject({
+      status: 'cancelled',
+      starts: 1,
+      history: [{ reason: 'worker_stopped' }, { start: 0, reason: 'queue_shutdown' }],
+    })
+    letGo()
+    expect(await settled(finishes)).toMatchObject({ status: 'completed', output: { n: 3 } })
+    await eventually(async () => (await broker.cancelProgress(id))?.doneAt !== undefined)
+  })
+
+  it('covers what all of its parts fit: name, tag and age', async () => {
+    const { enqueue, start, find, settled, broker, put, made } = await openStage(open)
+    const tags = ['batch:7', 'x']
+    const old = { ...made(long, {}, { tags }), enqueuedAt: Date.now() - 60_000 }
+    const hit = await put(old)
+    const others = [
+      await put({ ...made(short, { n: 1 }, { tags }), enqueuedAt: old.enqueuedAt }),
+      await put({ ...made(long, { n: 1 }, { tags: ['batch:77', 'batch'] }), enqueuedAt: old.enqueuedAt }),
+      await put({ ...made(long, { n: 1 }), enqueuedAt: old.enqueuedAt }),
+      await enqueue(long, { n: 1 }, { tags }),
+    ]
+    const { id } = await broker.cancelWhere(all({ task: 'rig.long', tag: 'batch:7', before: Date.now() - 30_000 }))
+    expect(await find(hit)).toMatchObject({ ...NEVER_STARTED, tags })
+    await start()
+    for (const other of others) expect(await settled(other)).toMatchObject({ status: 'completed' })
+    await eventually(async () => (await broker.cancelProgress(id))?.doneAt !== undefined)
+    expect(await broker.cancelProgress(id)).toMatchObject({ ended: 1 })
+    expect(await find(hit)).toMatchObject(NEVER_STARTED)
+  })
+
+  it('ends what is retrying, with the ends before it', async () => {
+    const { enqueue, start, find, reaches, broker } = await openStage(open, {
+      handle: () => {
+        throw new TaskError('busy', 'not now', { retryAfter: '1h' })
+      },
+    })
+    await start()
+    const id = await enqueue(long, {})
+    await reaches(id, 'retrying')
+    await broker.cancelWhere(all())
+    expect(await find(id)).toMatchObject({
+      status: 'cancelled',
+      starts: 1,
+      attempts: 1,
+      history: [
+        { start: 1, state: 'DONE_ERROR', code: 'busy' },
+        { start: 0, attempt: 2, reason: 'cancelled' },
+      ],
+    })
+  })
+
+  it('stops long tasks that run, wherever', async () => {
+    const { handle, holds } = gate()
+    const { enqueue, start, settled, broker } = await openStage(open, { handle, concurrency: 1 })
+    await start('one')
+    await start('two')
+    const ids = [await enqueue(long, {}), await enqueue(long, {})]
+    await holds(2)
+    await broker.cancelWhere(all())
+    for (const task of ids) {
+      expect(await settled(task)).toMatchObject({
+        status: 'cancelled',
+        starts: 1,
+        history: [{ start: 1, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
+      })
+    }
+  })
+
+  it('lets a short task that runs go on, not start again when it fails, and is not done before', async () => {
+    const fails = Promise.withResolvers<never>()
+    const calls: number[] = []
+    const handle = ({ input: { n } }: { readonly input: { readonly n: number } }) => {
+      calls.push(n)
+      return n === 0 ? fails.promise : { n }
+    }
+    const { enqueue, start, settled, broker } = await openStage(open, { handle })
+    await start()
+    const id = await enqueue(short, {})
+    await eventually(() => calls.length === 1)
+    const { id: cancel } = await broker.cancelWhere(all())
+    expect((await broker.cancelProgress(cancel))?.doneAt).toBe(undefined)
+    fails.reject(new TaskError('busy', 'not now'))
+    expect(await settled(id)).toMatchObject({
+      status: 'cancelled',
+      starts: 1,
+      attempts: 1,
+      history: [
+        { start: 1, code: 'busy' },
+        { start: 0, attempt: 2, reason: 'cancelled' },
+      ],
+    })
+    const other = await enqueue(short, { n: 1 })
+    expect(await settled(other)).toMatchObject({ status: 'completed' })
+    await eventually(async () => (await broker.cancelProgress(cancel))?.doneAt !== undefined)
+    expect(calls).toEqual([0, 1])
+  })
+
+  it('of a queue shut down says so, and is final', async () => {
+    const { enqueue, settled, broker } = await openStage(open)
+    const id = await enqueue(long, {})
+    await broker.cancelWhere(all({ reason: 'queue_shutdown', by: 'drain:7' }))
+    expect(await settled(id)).toMatchObject({
+      status: 'cancelled',
+      history: [{ state: 'TERMINATED_STOP_SIGNAL', reason: 'queue_shutdown', process: 'drain:7' }],
+    })
+  })
+
+  it('of no such queue is refused, and of no such id is unknown', async () => {
+    const { broker, made } = await openStage(open)
+    await expect(broker.cancelWhere(all({ queue: 'nowhere' }))).rejects.toMatchObject({ code: 'queue_not_found' })
+    expect(await broker.cancelProgress(made(long, {}).id)).toBe(undefined)
+    expect(await broker.cancelProgress('nowhere-1')).toBe(undefined)
+  })
+}

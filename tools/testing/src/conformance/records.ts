@@ -1,0 +1,171 @@
+// Conformance: a task as the broker tells it, from the moment that it is stored.
+import { makeTaskId, TaskError } from '@bullpen/contract'
+import { eventually } from '@bullpen/testkit'
+import { expect, it } from 'vitest'
+import type { OpenBackend } from './backend.ts'
+import { expectAbout, long, openStage, plain, QUEUE, SIZE_LIMIT, short } from './stage.ts'
+
+export function records(open: OpenBackend): void {
+  it('waits, with all that was said when it was enqueued', async () => {
+    const { made, put, find } = await openStage(open)
+    const id = await put({
+      ...made(long, { n: 5 }, { meta: { tenant: 'a' } }),
+      correlationId: 'c-1',
+      enqueuedAt: 1_700_000_000_000,
+    })
+    expect(await find(id)).toEqual({
+      id,
+      task: 'rig.long',
+      version: 1,
+      queue: QUEUE,
+      status: 'waiting',
+      starts: 0,
+      attempts: 0,
+      maxAttempts: 3,
+      input: { n: 5 },
+      tags: [],
+      meta: { tenant: 'a' },
+      correlationId: 'c-1',
+      enqueuedAt: 1_700_000_000_000,
+      dueAt: undefined,
+      startedAt: undefined,
+      endedAt: undefined,
+      progress: undefined,
+      output: undefined,
+      history: [],
+    })
+  })
+
+  it('is scheduled while its delay lasts, and due when that ends', async () => {
+    const { made, put, find } = await openStage(open)
+    const task = made(short, {}, { delay: '1m' })
+    expect(await find(await put(task))).toMatchObject({ status: 'scheduled', dueAt: task.enqueuedAt + 60_000 })
+  })
+
+  it('starts when its delay is over, and tells how long it then waited', async () => {
+    const { enqueue, start, settled, events } = await openStage(open)
+    await start()
+    const record = await settled(await enqueue(short, {}, { delay: '30ms' }))
+    expect(record?.status).toBe('completed')
+    expect((record?.startedAt ?? 0) - (record?.enqueuedAt ?? 0)).toBeGreaterThanOrEqual(29)
+    const waited = events.flatMap((event) => (event.event === 'attempt.started' ? [event.waitedMs ?? -1] : []))
+    expect(waited).toEqual([expect.closeTo(0, -4)])
+  })
+
+  it('is active while it runs, with its progress, and completed after, with its output and its end', async () => {
+    const over = Promise.withResolvers<void>()
+    const { enqueue, start, settled, reaches } = await openStage(open, {
+      handle: async ({ input, progress }) => {
+        await progress(0.25, 'a quarter')
+        await over.promise
+        return input
+      },
+    })
+    const id = await enqueue(long, { n: 3 })
+    await start()
+    const active = await eventually(async () => {
+      const record = await reaches(id, 'active')
+      return record.progress !== undefined && record
+    })
+    expect(active).toMatchObject({
+      starts: 1,
+      attempts: 0,
+      progress: { fraction: 0.25, note: 'a quarter' },
+      history: [],
+    })
+    expect(active.startedAt).toBeGreaterThan(0)
+    over.resolve()
+    expect(await settled(id)).toMatchObject({
+      status: 'completed',
+      output: { n: 3 },
+      progress: undefined,
+      starts: 1,
+      attempts: 1,
+      endedAt: expect.any(Number),
+      history: [{ state: 'DONE_SUCCESS', start: 1, attempt: 1, process: 'test:1', worker: expect.any(Number) }],
+    })
+  })
+
+  it('is retrying between its attempts, then dead, with every end', async () => {
+    const { enqueue, start, reaches, settled } = await openStage(open, {
+      handle: ({ attempt }) => {
+        throw attempt === 1 ? new TaskError('busy', 'not now', { retryAfter: '200ms' }) : new Error('broken')
+      },
+    })
+    const id = await enqueue(long, {})
+    await start()
+    const retrying = await reaches(id, 'retrying')
+    expect(retrying).toMatchObject({
+      attempts: 1,
+      history: [{ state: 'DONE_ERROR', code: 'busy', message: 'not now' }],
+    })
+    expectAbout((retrying.dueAt ?? 0) - (retrying.history[0]?.endedAt ?? 0), 200)
+    expect(await settled(id)).toMatchObject({
+      status: 'dead',
+      starts: 3,
+      attempts: 3,
+      dueAt: undefined,
+      output: undefined,
+      history: [
+        { attempt: 1, state: 'DONE_ERROR', code: 'busy' },
+        { attempt: 2, state: 'RECOVER_ERR', reason: 'unexpected_error', message: 'Error: broken' },
+        { attempt: 3, state: 'RECOVER_ERR' },
+      ],
+    })
+  })
+
+  it('keeps the ten newest ends, the last one included', async () => {
+    const { enqueue, start, settled } = await openStage(open, {
+      handle: ({ start: number, snooze, input }) => (number < 12 ? snooze('1ms') : input),
+    })
+    await start()
+    const record = await settled(await enqueue(short, {}))
+    expect(record).toMatchObject({ status: 'completed', starts: 12, attempts: 1 })
+    expect(record?.history.map(({ start: number }) => number)).toEqual([3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
+  })
+
+  it('gives what goes through it as JSON leaves it', async () => {
+    const at = new Date(0)
+    const { enqueue, start, settled } = await openStage(open, {
+      handle: ({ input }) => ({ input, at, gone: undefined, not: Number.NaN, list: [undefined] }),
+    })
+    await start()
+    const record = await settled(await enqueue(plain, { at, gone: undefined }))
+    const stored = { at: '1970-01-01T00:00:00.000Z' }
+    expect(record?.input).toEqual(stored)
+    expect(record?.output).toEqual({ input: stored, ...stored, not: null, list: [null] })
+    expect(Object.keys(record?.input as object)).toEqual(['at'])
+  })
+
+  it('may have no input and no output', async () => {
+    const { enqueue, start, settled } = await openStage(open, { handle: () => undefined })
+    await start()
+    const record = await settled(await enqueue(plain, undefined))
+    expect(record).toMatchObject({ status: 'completed', input: undefined, output: undefined })
+  })
+
+  it('is stored once for one id: a lost reply and a resend double nothing', async () => {
+    const { made, put, broker, find } = await openStage(open)
+    const task = made(short, { n: 1 })
+    await put(task)
+    await put({ ...task, input: { n: 2 } })
+    expect(await broker.counts(QUEUE)).toMatchObject({ waiting: 1 })
+    expect(await find(task.id)).toMatchObject({ input: { n: 1 } })
+  })
+
+  it('is refused when it is too large, or its queue is in no catalogue; nothing of it is stored', async () => {
+    const { enqueue, made, put, broker } = await openStage(open)
+    await expect(enqueue(plain, 'x'.repeat(SIZE_LIMIT))).rejects.toMatchObject({ code: 'payload_too_large' })
+    await expect(put({ ...made(short, {}), queue: 'gir' })).rejects.toMatchObject({ code: 'queue_not_found' })
+    expect(await broker.counts(QUEUE)).toMatchObject({ waiting: 0 })
+  })
+
+  it('is not there when nobody enqueued it, nor in a queue that nobody knows', async () => {
+    const { broker } = await openStage(open)
+    for (const queue of [QUEUE, 'elsewhere']) {
+      const id = makeTaskId(queue, 1, new Uint8Array(10))
+      expect(await broker.find(id)).toBeUndefined()
+      expect(await broker.settled(id, AbortSignal.timeout(1_000))).toBeUndefined()
+    }
+  })
+}
