@@ -2,13 +2,13 @@
 import { describe, expect, it } from 'vitest'
 import { ATTEMPT_TRANSITIONS } from '../packages/engine/src/attempt/attempt-machine.ts'
 import { POOL_TRANSITIONS } from '../packages/engine/src/pool/pool-machine.ts'
-import { WORKER_TRANSITIONS } from '../packages/engine/src/pool/slot-machine.ts'
+import { SLOT_TRANSITIONS } from '../packages/engine/src/pool/slot-machine.ts'
 import type { Transitions } from '../packages/engine/src/pool/state-machine.ts'
 import { section } from './markdown-tables.ts'
 
 const MACHINES: readonly [heading: string, table: Transitions<string>][] = [
   ['An attempt', ATTEMPT_TRANSITIONS],
-  ['A worker', WORKER_TRANSITIONS],
+  ['A worker', SLOT_TRANSITIONS],
   ['A pool', POOL_TRANSITIONS],
 ]
 

@@ -1,5 +1,5 @@
 // states.md names every state and reason, and for each row a test that is really there.
-import { ATTEMPT_END_STATES, END_REASONS, POOL_STATES, WORKER_STATES } from '@bullpen/contract'
+import { ATTEMPT_END_STATES, END_REASONS, POOL_STATES, SLOT_STATES } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
 import { rows, section } from './markdown-tables.ts'
 
@@ -17,7 +17,7 @@ describe('docs/states.md', () => {
 
   it('has a cause for every state of a worker, and of a pool', () => {
     const statesOf = (heading: string) => new Set(table(heading).map(([, state]) => state))
-    for (const state of WORKER_STATES) expect(statesOf('Workers')).toContain(state)
+    for (const state of SLOT_STATES) expect(statesOf('Workers')).toContain(state)
     for (const state of POOL_STATES) expect(statesOf('Pools')).toContain(state)
   })
 

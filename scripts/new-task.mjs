@@ -18,7 +18,7 @@ export const ${identifier} = defineTask({
   input: z.object({ to: z.string().min(1) }),
   output: z.object({ greeting: z.string() }),
   timeout: '30s',
-  retry: { attempts: 3 },
+  retry: { maxAttempts: 3 },
 })
 `
 

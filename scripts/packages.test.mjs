@@ -31,7 +31,7 @@ const PROJECT = {
       input: z.object({ to: z.string() }),
       output: z.object({ greeting: z.string() }),
       timeout: '30s',
-      retry: { attempts: 3 },
+      retry: { maxAttempts: 3 },
     })
     export const catalogue = defineCatalogue(welcome)`,
   'welcome.ts': `

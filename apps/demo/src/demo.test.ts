@@ -191,7 +191,7 @@ describe('--kill', () => {
     const held = tree.files - 3
     await using api = await fakeApi({
       process: () => `host:${busy.pid}:x`,
-      starts: (index) => (index === held ? 2 : 1),
+      fencingToken: (index) => (index === held ? 2 : 1),
       before: (_, index) => (index === held ? busy.ended : undefined),
     })
     const { code, list, told } = await run(api, '--kill', '--workers', `${idle.pid},${busy.pid}`)

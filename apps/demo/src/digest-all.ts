@@ -25,9 +25,14 @@ export async function digestAll(
   await forEachBounded(files, inFlight, async ({ shown, path }, signal) => {
     try {
       const { id } = await client.enqueue(filesDigest, { path }, { signal })
-      const task = await client.settled(filesDigest, id, { signal })
+      const task = await client.waitUntilFinished(filesDigest, id, { signal })
       if (task.output === undefined) throw new TaskEndedError(task)
-      onResult({ ...task.output, path: shown, starts: task.starts, processes: task.history.map((end) => end.process) })
+      onResult({
+        ...task.output,
+        path: shown,
+        starts: task.fencingToken,
+        processes: task.attempts.map((end) => end.worker),
+      })
     } catch (error) {
       throw new DemoError(`${JSON.stringify(shown)}: ${error instanceof Error ? error.message : error}`, {
         cause: error,

@@ -20,7 +20,7 @@ interface Behaviour {
   readonly fails?: (path: string) => { code: string; message: string } | undefined
   /** The ids that a listing of active tasks shows; all that are under way unless it is given. */
   readonly active?: () => readonly string[]
-  readonly starts?: (index: number) => number
+  readonly fencingToken?: (index: number) => number
   readonly process?: (index: number) => string
   /** The status of every answer to an enqueue, with a problem of this code. */
   readonly refuses?: Pick<Problem, 'status' | 'code'>
@@ -62,8 +62,10 @@ export async function fakeApi(behaviour: Behaviour = {}): Promise<FakeApi> {
     const view: Partial<TaskView> = {
       id,
       task: 'files.digest',
-      starts: behaviour.starts?.(index) ?? 1,
-      history: [{ start: 1, attempt: 1, state: 'DONE_SUCCESS', process, beganAt: time, endedAt: time }],
+      fencingToken: behaviour.fencingToken?.(index) ?? 1,
+      attempts: [
+        { fencingToken: 1, attempt: 1, state: 'DONE_SUCCESS', worker: process, startedAt: time, endedAt: time },
+      ],
       ...(error === undefined
         ? { status: 'completed', output: { md5, bytes: content.length } }
         : { status: 'dead', error }),

@@ -1,11 +1,11 @@
 // A whole API for tests, on a fake broker, with a clock that stands still and a log that can be read.
 import { randomBytes } from 'node:crypto'
 import {
+  createTaskId,
   defineCatalogue,
   defineQueue,
   defineTask,
   type Log,
-  makeTaskId,
   type Problem,
   type TaskEvent,
 } from '@bullpen/contract'
@@ -43,7 +43,7 @@ const welcome = defineTask({
 })
 
 export const catalogue = defineCatalogue(square, welcome)
-export const anId = makeTaskId('cpu', NOW, new Uint8Array(10))
+export const anId = createTaskId('cpu', NOW, new Uint8Array(10))
 
 export interface LogLine {
   readonly level: keyof Log

@@ -37,12 +37,12 @@ async function startApi(redisUrl: string, config: ApiConfig = {}) {
 }
 
 const workingProcess = {
-  ...{ process: 'pod-1:7:ab12cd34', host: 'pod-1', pid: 7, version: '1.2.3', draining: false, skewMs: 90_000 },
+  ...{ worker: 'pod-1:7:ab12cd34', host: 'pod-1', pid: 7, version: '1.2.3', draining: false, skewMs: 90_000 },
   ...{ drainTimeoutMs: 20_000, graceMs: 5_000 },
   pools: [
     {
-      ...({ queue: 'cpu', state: 'BG_RUNNING', paused: false, concurrency: 2, busy: 1, leftovers: 0 } as const),
-      ...{ notReady: undefined, workers: [] },
+      ...({ queue: 'cpu', state: 'BG_RUNNING', paused: false, concurrency: 2, busy: 1, stuckHandlers: 0 } as const),
+      ...{ notReady: undefined, slots: [] },
     },
   ],
 }
@@ -77,10 +77,10 @@ describe('on Redis', () => {
     const { get, post } = await startApi(redisUrl, { namespace })
     const member = openFleet({ redisUrl, namespace, queues: catalogue.queues, log: silent })
     onTestFinished(() => member.close())
-    const { process } = workingProcess
+    const { worker } = workingProcess
     const obey = async () => {
       const { commands } = await member.beat({ ...workingProcess, startedAt: Date.now() })
-      for (const { id } of commands) await member.answer(id, { process, outcome: 'done', detail: 'paused', at: 1 })
+      for (const { id } of commands) await member.answer(id, { worker, outcome: 'done', detail: 'paused', at: 1 })
     }
     await expect
       .poll(
@@ -92,22 +92,22 @@ describe('on Redis', () => {
         WITHIN,
       )
       .toBe(true)
-    onTestFinished(member.listen(process, () => void obey()))
+    onTestFinished(member.listen(worker, () => void obey()))
 
     const fleet = (await get('/v1/fleet?queue=cpu')).body as FleetView
-    expect(fleet.processes).toMatchObject([{ process, alive: true, pools: [{ queue: 'cpu', busy: 1 }] }])
-    expect(Math.abs(Date.parse(fleet.processes[0]?.startedAt ?? '') - Date.parse(fleet.now))).toBeLessThan(10_000)
-    const sent = await post({ action: 'pause', process, by: 'ann' }, '/v1/commands?wait=10')
-    expect(sent).toMatchObject({ status: 200, body: { outcome: 'done', answers: [{ process, detail: 'paused' }] } })
+    expect(fleet.workers).toMatchObject([{ worker, alive: true, pools: [{ queue: 'cpu', busy: 1 }] }])
+    expect(Math.abs(Date.parse(fleet.workers[0]?.startedAt ?? '') - Date.parse(fleet.now))).toBeLessThan(10_000)
+    const sent = await post({ action: 'pause', worker, by: 'ann' }, '/v1/commands?wait=10')
+    expect(sent).toMatchObject({ status: 200, body: { outcome: 'done', answers: [{ worker, detail: 'paused' }] } })
     const { id, by } = sent.body as CommandView
     expect(by).toMatch(/^ann \(key [0-9a-f]{8}\)$/)
     expect((await get(`/v1/commands/${id}`)).body).toEqual(sent.body)
     expect(((await get('/v1/commands')).body as CommandPage).commands).toEqual([sent.body])
 
-    await member.leave(process)
-    expect(await post({ action: 'resume', process }, '/v1/commands')).toMatchObject({
+    await member.leave(worker)
+    expect(await post({ action: 'resume', worker }, '/v1/commands')).toMatchObject({
       status: 404,
-      body: { code: 'process_not_found' },
+      body: { code: 'worker_not_found' },
     })
   })
 

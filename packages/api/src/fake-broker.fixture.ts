@@ -1,9 +1,9 @@
 // A broker in memory for tests of the API: it can be taken down, slowed, and told how tasks end.
 import {
-  type AttemptEnd,
+  type AttemptRecord,
   BullpenError,
+  createTaskId,
   isFinal,
-  makeTaskId,
   type TaskId,
   type TaskRecord,
   type TaskStatus,
@@ -62,7 +62,7 @@ export function fakeBroker(): FakeBroker {
         broker.put({ id, task: name, version, queue, status, input, enqueuedAt, correlationId, maxAttempts })
       }),
     find: (id) => answer(() => records.get(id)),
-    async settled(id, signal) {
+    async waitUntilFinished(id, signal) {
       broker.waiting++
       try {
         for (;;) {
@@ -89,12 +89,12 @@ export function fakeBroker(): FakeBroker {
         broker.change(id, { status: 'cancelled' })
         return 'cancelled'
       }),
-    cancelWhere: (filter) =>
+    cancelMany: (filter) =>
       answer(() => {
         const rule = {
           ...filter,
           by: filter.by ?? 'fake',
-          id: makeTaskId(filter.queue, filter.before, new Uint8Array(10)),
+          id: createTaskId(filter.queue, filter.before, new Uint8Array(10)),
           at: 0,
         }
         broker.cancels.push({ rule, ended: 3, doneAt: undefined })
@@ -120,8 +120,8 @@ const blank: Omit<TaskRecord, 'id'> = {
   version: 1,
   queue: 'cpu',
   status: 'waiting',
-  starts: 0,
-  attempts: 0,
+  fencingToken: 0,
+  attemptsMade: 0,
   maxAttempts: 5,
   input: { n: 4 },
   meta: {},
@@ -133,9 +133,17 @@ const blank: Omit<TaskRecord, 'id'> = {
   endedAt: undefined,
   progress: undefined,
   output: undefined,
-  history: [],
+  attempts: [],
 }
 
-export function attemptEnd(more: Partial<AttemptEnd> = {}): AttemptEnd {
-  return { start: 1, attempt: 1, state: 'DONE_SUCCESS', process: 'host-1', beganAt: 1_000, endedAt: 2_000, ...more }
+export function attemptEnd(more: Partial<AttemptRecord> = {}): AttemptRecord {
+  return {
+    fencingToken: 1,
+    attempt: 1,
+    state: 'DONE_SUCCESS',
+    worker: 'host-1',
+    startedAt: 1_000,
+    endedAt: 2_000,
+    ...more,
+  }
 }

@@ -1,4 +1,4 @@
-// A fleet in memory for tests of the API: processes that are put there, and answer when they are told to.
+// A fleet in memory for tests of the API: workers that are put there, and answer when they are told to.
 import { isDeepStrictEqual } from 'node:util'
 import { BullpenError } from '@bullpen/contract'
 import {
@@ -6,25 +6,25 @@ import {
   type CommandRecord,
   type Fleet,
   outcomeOf,
-  type ProcessStatus,
-  type QueueSwitches,
-  type RegisteredProcess,
+  type QueueSettings,
+  type RegisteredWorker,
   recipients,
+  type WorkerStatus,
 } from '@bullpen/engine'
 
 export interface FakeFleet extends Fleet {
   trouble: 'none' | 'down' | 'deaf'
   /** Resolves when somebody waits for answers. */
   readonly firstWaiter: Promise<void>
-  put(process: Partial<RegisteredProcess>): RegisteredProcess
-  switch(queue: string, switches: Partial<QueueSwitches>): void
+  put(worker: Partial<RegisteredWorker>): RegisteredWorker
+  switch(queue: string, switches: Partial<QueueSettings>): void
 }
 
-const OPEN: QueueSwitches = { paused: false, drain: undefined, concurrency: undefined, rate: undefined }
+const OPEN: QueueSettings = { paused: false, drain: undefined, concurrency: undefined, rate: undefined }
 
 export function fakeFleet(now: () => number): FakeFleet {
-  const processes = new Map<string, RegisteredProcess>()
-  const switches = new Map<string, QueueSwitches>()
+  const workers = new Map<string, RegisteredWorker>()
+  const switches = new Map<string, QueueSettings>()
   const records = new Map<string, CommandRecord>()
   const wakes = new Set<() => void>()
   const firstWaiter = Promise.withResolvers<void>()
@@ -37,7 +37,7 @@ export function fakeFleet(now: () => number): FakeFleet {
     const record = records.get(id)
     if (record === undefined) throw new Error(`no command ${id}`)
     const answers = record.answers.map((each) =>
-      each.process === answer.process && each.outcome === 'pending' ? answer : each,
+      each.worker === answer.worker && each.outcome === 'pending' ? answer : each,
     )
     records.set(id, { ...record, answers })
     for (const wake of wakes) wake()
@@ -47,39 +47,39 @@ export function fakeFleet(now: () => number): FakeFleet {
     trouble: 'none',
     firstWaiter: firstWaiter.promise,
     put(given) {
-      const process = { ...blank, startedAt: now() - 60_000, seenAt: now() - 500, ...given }
-      processes.set(process.process, process)
-      return process
+      const worker = { ...blank, startedAt: now() - 60_000, seenAt: now() - 500, ...given }
+      workers.set(worker.worker, worker)
+      return worker
     },
     switch: (queue, some) => void switches.set(queue, { ...OPEN, ...some }),
-    beat: () => Promise.reject(new Error('no process of these tests beats')),
-    leave: async (process) => void processes.delete(process),
+    beat: () => Promise.reject(new Error('no worker of these tests beats')),
+    leave: async (worker) => void workers.delete(worker),
     answer: (command, answer) => up(() => settle(command, answer)),
     listen: () => () => {},
-    processes: () => up(() => ({ now: now(), processes: [...processes.values()] })),
+    workers: () => up(() => ({ now: now(), workers: [...workers.values()] })),
     switches: (queue) => up(() => switches.get(queue) ?? OPEN),
     remaining: () => up(() => 0),
     send: (command) =>
       up(() => {
         const before = records.get(command.id)
         if (before !== undefined) {
-          if (isDeepStrictEqual(before.order, command.order)) return before
+          if (isDeepStrictEqual(before.spec, command.spec)) return before
           throw new BullpenError('command_id_reused', `${command.id} is another command`)
         }
-        const to = recipients(command.order, [...processes.values()], now())
-        const process = 'process' in command.order ? command.order.process : undefined
-        if (process !== undefined && to.length === 0) {
-          throw new BullpenError('process_not_found', `no live process is ${process}`)
+        const to = recipients(command.spec, [...workers.values()], now())
+        const worker = 'worker' in command.spec ? command.spec.worker : undefined
+        if (worker !== undefined && to.length === 0) {
+          throw new BullpenError('worker_not_found', `no live worker is ${worker}`)
         }
-        const answers = to.map((process) => ({ process, outcome: 'pending' as const }))
+        const answers = to.map((worker) => ({ worker, outcome: 'pending' as const }))
         const record = { ...command, at: now(), answers }
         records.set(command.id, record)
-        const { order, id } = command
-        if (process === undefined && order.queue !== undefined) {
-          const set = (drain: QueueSwitches['drain']): void => fleet.switch(order.queue ?? '', { drain })
-          if (order.action === 'drain') {
-            set({ mode: order.mode, timeoutMs: undefined, since: now(), command: id })
-          } else if (order.action === 'resume') set(undefined)
+        const { spec, id } = command
+        if (worker === undefined && spec.queue !== undefined) {
+          const set = (drain: QueueSettings['drain']): void => fleet.switch(spec.queue ?? '', { drain })
+          if (spec.action === 'drain') {
+            set({ mode: spec.mode, timeoutMs: undefined, since: now(), command: id })
+          } else if (spec.action === 'resume') set(undefined)
         }
         return record
       }),
@@ -105,8 +105,8 @@ export function fakeFleet(now: () => number): FakeFleet {
 
 export const P1 = 'pod-1:7:ab12cd34'
 
-const blank: Omit<ProcessStatus, 'startedAt'> = {
-  process: P1,
+const blank: Omit<WorkerStatus, 'startedAt'> = {
+  worker: P1,
   host: 'pod-1',
   pid: 7,
   version: '1.2.3',
@@ -121,9 +121,9 @@ const blank: Omit<ProcessStatus, 'startedAt'> = {
       paused: false,
       concurrency: 2,
       busy: 0,
-      leftovers: 0,
+      stuckHandlers: 0,
       notReady: undefined,
-      workers: [],
+      slots: [],
     },
   ],
 }

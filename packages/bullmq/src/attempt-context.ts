@@ -1,6 +1,6 @@
 // Which attempt of this process the running code belongs to, for errors that escape a handler's promise.
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type AsyncContext, type Attempt, chargeEscape, type EscapeFate } from '@bullpen/engine'
+import { type AsyncContext, type Attempt, attributeUncaught, type UncaughtFate } from '@bullpen/engine'
 
 const storage = new AsyncLocalStorage<Attempt>()
 
@@ -17,6 +17,6 @@ export const attemptContext: AsyncContext = {
  * Charges an error that escaped a handler to its attempt, whichever processor runs it. Call it from `uncaughtException`
  * and `unhandledRejection`. `unattributed`: the error is no handler's, so close your Workers and exit.
  */
-export function escaped(error: unknown): EscapeFate {
-  return chargeEscape(error, attemptContext)
+export function escaped(error: unknown): UncaughtFate {
+  return attributeUncaught(error, attemptContext)
 }

@@ -1,15 +1,15 @@
 // BullMQ on the run's shared Redis, in a namespace of its own, for the suites that run against every broker.
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
-import type { Feed } from '@bullpen/engine'
+import type { Consumer } from '@bullpen/engine'
 import type { OpenBackend } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { inject } from 'vitest'
 import { openBroker } from './broker.ts'
-import { type LockTimes, openFeed } from './consumer.ts'
+import { type LockTimes, openConsumer } from './consumer.ts'
 import { queueKeys } from './keys.ts'
-import { openLockKeeper } from './locks/lock-renewer.ts'
+import { openLockRenewer } from './locks/lock-renewer.ts'
 
 /** A lock that nobody takes away holds as long as ever: a machine under load loses none. */
 const QUICK: LockTimes = { lockMs: 5_000, renewalMs: 200, stallCheckMs: 150 }
@@ -21,22 +21,23 @@ let warm = false
 
 export const openBullmq: OpenBackend = async ({ queues, sizeLimit, onExpired, locks }) => {
   const redisUrl = inject('redisUrl')
-  if (!warm) openLockKeeper({ ...QUICK, base: 'none', maxLoopBlockMs: undefined, redisUrl, slots: 1, log: silent })
+  if (!warm)
+    openLockRenewer({ ...QUICK, base: 'none', eventLoopStallLimitMs: undefined, redisUrl, slots: 1, log: silent })
   warm = true
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const [queue = ''] = queues
   const keys = queueKeys(namespace, queue)
   const redis = new Redis(redisUrl)
   const broker = openBroker({ redisUrl, namespace, queues, sizeLimit, log: silent, onExpired })
-  const feeds: { readonly process: string; readonly feed: Feed }[] = []
+  const feeds: { readonly process: string; readonly feed: Consumer }[] = []
   await eventually(() => broker.ping().then(() => true))
   return {
     broker,
     feed:
       ({ concurrency, process }) =>
       (work, pool) => {
-        const common = { queue, namespace, redisUrl, concurrency, keepCompletedMs: 60_000, log: silent }
-        const feed = openFeed({ ...common, ...(locks === 'quick' && { locks: QUICK }) }, work, pool)
+        const common = { queue, namespace, redisUrl, concurrency, completedRetentionMs: 60_000, log: silent }
+        const feed = openConsumer({ ...common, ...(locks === 'quick' && { locks: QUICK }) }, work, pool)
         feeds.push({ process, feed })
         return feed
       },

@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   BullpenError,
+  createTaskId,
   ID_RANDOM_BYTES,
   isFinal,
   type Log,
-  makeTaskId,
   readTaskId,
   type TaskId,
   type TaskRecord,
@@ -14,19 +14,19 @@ import {
 import { type Broker, type NewTask, storedEnvelope } from '@bullpen/engine'
 import { Queue } from 'bullmq'
 import type { ChainableCommander, Redis } from 'ioredis'
-import { OPEN_INTAKE, watchIntake } from './admission/admission.ts'
-import { type Janitor, keepJanitor } from './cancel/bulk-canceller.ts'
+import { OPEN_ADMISSION, openAdmission } from './admission/admission.ts'
+import { type BulkCanceller, openBulkCanceller } from './cancel/bulk-canceller.ts'
 import { repeatCancels, requestCancel } from './cancel/cancel.ts'
 import { readProgress, readRules, storeRule, underRules } from './cancel/cancel-rules.ts'
-import { answered, blockingConnection, producerConnection } from './connection.ts'
-import { CUSTOM_BACKOFF } from './internals/backoff-strategy.ts'
+import { blockingConnection, producerConnection, withCommandTimeout } from './connection.ts'
+import { BACKOFF_TYPE } from './internals/backoff-strategy.ts'
 import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
-import { keepSweeping, sweepExpired } from './maintenance/expirer.ts'
-import { wakeCapped } from './maintenance/global-concurrency.ts'
-import { releaseHold } from './maintenance/throttle.ts'
+import { expireTasks, keepSweeping } from './maintenance/expirer.ts'
+import { wakeIdleConsumers } from './maintenance/global-concurrency.ts'
+import { releaseThrottle } from './maintenance/throttle.ts'
 import { listIds } from './queries/listing.ts'
 import { askState, readState, STATE_COMMANDS } from './queries/task-state.ts'
-import { followSettlements, type Settlements } from './waiting/completion-listener.ts'
+import { type CompletionListener, openCompletionListener } from './waiting/completion-listener.ts'
 
 export interface BrokerOptions {
   readonly redisUrl: string
@@ -39,7 +39,7 @@ export interface BrokerOptions {
    * 'checked': `enqueue` rejects with `queue_draining` while the queue's whole fleet drains. 'open': it does not, for
    * workers, whose handlers may enqueue what belongs to their work. Default: 'checked', with one more connection.
    */
-  readonly intake?: 'checked' | 'open'
+  readonly admission?: 'checked' | 'open'
   /** Milliseconds since 1970, by the clock that tasks are due by, as of {@link watchSkew}. Default: the machine's. */
   readonly now?: () => number
   /** Hears of the tasks that this broker's sweep has ended. Must neither throw nor wait. */
@@ -53,12 +53,12 @@ export interface BullmqBroker extends Broker {
   readonly boardQueues: readonly Queue[]
 }
 
-interface Shelf {
+interface QueueHandles {
   readonly name: string
   readonly queue: Queue
   readonly keys: QueueKeys
-  readonly settlements: Settlements
-  readonly janitor: Janitor
+  readonly settlements: CompletionListener
+  readonly janitor: BulkCanceller
 }
 
 /** Opens without waiting for Redis: until it is there, every call rejects with `redis_unavailable`. */
@@ -66,11 +66,11 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   const { redisUrl, namespace, queues, sizeLimit, log, now = Date.now } = options
   const { onExpired = () => {}, onCancelled = () => {} } = options
   const redis = producerConnection(redisUrl, log)
-  const isChecked = options.intake !== 'open'
-  const intake = isChecked ? watchIntake({ redis, redisUrl, namespace, queues, log }) : OPEN_INTAKE
-  const shelves = new Map(queues.map((name) => [name, openShelf(name)]))
+  const isChecked = options.admission !== 'open'
+  const intake = isChecked ? openAdmission({ redis, redisUrl, namespace, queues, log }) : OPEN_ADMISSION
+  const shelves = new Map(queues.map((name) => [name, openQueueHandles(name)]))
 
-  function openShelf(name: string): Shelf {
+  function openQueueHandles(name: string): QueueHandles {
     const keys = queueKeys(namespace, name)
     const queue = new Queue(name, {
       connection: redis,
@@ -84,12 +84,12 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       name,
       queue,
       keys,
-      settlements: followSettlements(keys.events, () => blockingConnection(redisUrl, log), log),
-      janitor: keepJanitor({ redis, keys, log, onMoved: (moved) => onCancelled({ queue: name, ...moved }) }),
+      settlements: openCompletionListener(keys.events, () => blockingConnection(redisUrl, log), log),
+      janitor: openBulkCanceller({ redis, keys, log, onMoved: (moved) => onCancelled({ queue: name, ...moved }) }),
     }
   }
 
-  function shelf(name: string): Shelf {
+  function shelf(name: string): QueueHandles {
     const found = shelves.get(name)
     if (found === undefined) {
       throw new BullpenError(
@@ -112,11 +112,11 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   const sweep = async (): Promise<void> => {
     await intake.refresh()
     for (const { name, keys } of shelves.values()) {
-      for (const expired of await sweepExpired(redis, keys, now(), `sweep:${process.pid}`)) {
+      for (const expired of await expireTasks(redis, keys, now(), `sweep:${process.pid}`)) {
         onExpired({ queue: name, ...expired })
       }
-      await releaseHold(redis, keys)
-      await wakeCapped(redis, keys)
+      await releaseThrottle(redis, keys)
+      await wakeIdleConsumers(redis, keys)
       await repeatCancels(redis, keys, now(), `sweep:${process.pid}`)
     }
   }
@@ -137,23 +137,23 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       }
       // Not awaited where it is known, as it nearly always is: then nothing is waited for.
       const admitted = intake.admit(task.queue)
-      if (admitted !== undefined) await answered(admitted)
+      if (admitted !== undefined) await withCommandTimeout(admitted)
       const options = {
         jobId: task.id,
         timestamp: task.enqueuedAt,
         attempts: task.maxAttempts,
-        backoff: { type: CUSTOM_BACKOFF },
+        backoff: { type: BACKOFF_TYPE },
         ...(task.delayMs !== undefined && { delay: task.delayMs }),
       }
       const kept = [queue.add(task.task, envelope, options)]
       // Sent first, and both in one round trip: an entry without its task is forgotten by the sweep.
       if (task.expiresAt !== undefined) kept.unshift(redis.zadd(keys.expiries, task.expiresAt, task.id) as never)
-      await answered(Promise.all(kept))
+      await withCommandTimeout(Promise.all(kept))
     },
 
-    find: (id) => answered(find(id)),
+    find: (id) => withCommandTimeout(find(id)),
 
-    async settled(id, signal) {
+    async waitUntilFinished(id, signal) {
       const home = shelves.get(readTaskId(id)?.queue ?? '')
       if (home === undefined) return undefined
       let changed = Promise.withResolvers<void>()
@@ -161,11 +161,11 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       signal.addEventListener('abort', wake)
       const watching = home.settlements.watch(id, wake)
       try {
-        await answered(watching.followed)
+        await withCommandTimeout(watching.followed)
         for (;;) {
           // Before the look, so that what happens during it is not missed.
           changed = Promise.withResolvers()
-          const record = await answered(find(id))
+          const record = await withCommandTimeout(find(id))
           if (record === undefined || isFinal(record.status) || signal.aborted) return record
           await changed.promise
         }
@@ -178,13 +178,17 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     async cancel(id, { stoppable }) {
       const home = shelves.get(readTaskId(id)?.queue ?? '')
       if (home === undefined) return 'not_found'
-      return answered(requestCancel(redis, home.keys, { id, stoppable, now: now(), process: `cancel:${process.pid}` }))
+      return withCommandTimeout(
+        requestCancel(redis, home.keys, { id, stoppable, now: now(), process: `cancel:${process.pid}` }),
+      )
     },
 
-    async cancelWhere({ queue, task, tag, before, reason, by = `cancel:${process.pid}` }) {
+    async cancelMany({ queue, task, tag, before, reason, by = `cancel:${process.pid}` }) {
       const { keys, janitor } = shelf(queue)
-      const id = makeTaskId(queue, now(), randomBytes(ID_RANDOM_BYTES))
-      const { rule, known } = await answered(storeRule(redis, keys, { id, queue, task, tag, before, reason, by }))
+      const id = createTaskId(queue, now(), randomBytes(ID_RANDOM_BYTES))
+      const { rule, known } = await withCommandTimeout(
+        storeRule(redis, keys, { id, queue, task, tag, before, reason, by }),
+      )
       janitor.hurry()
       await known
       // So that what is enqueued afterwards is enqueued later, by this clock.
@@ -194,13 +198,13 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
 
     async cancelProgress(id) {
       const home = shelves.get(readTaskId(id)?.queue ?? '')
-      return home && answered(readProgress(redis, home.keys, id))
+      return home && withCommandTimeout(readProgress(redis, home.keys, id))
     },
 
     async list(query) {
       const { name, keys } = shelf(query.queue)
-      const { ids, next } = await answered(listIds(redis, keys, query))
-      const [texts, ...answers] = await answered(
+      const { ids, next } = await withCommandTimeout(listIds(redis, keys, query))
+      const [texts, ...answers] = await withCommandTimeout(
         ask(redis, (all) => ids.reduce((rest, id) => askState(rest, keys, id), all.hvals(keys.cancelRules))),
       )
       const rules = readRules(texts)
@@ -215,7 +219,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
 
     async counts(name) {
       const { keys } = shelf(name)
-      const [waiting, active, scheduled, completed, dead] = await answered(
+      const [waiting, active, scheduled, completed, dead] = await withCommandTimeout(
         ask(redis, (transaction) =>
           transaction.llen(keys.wait).llen(keys.active).zcard(keys.delayed).zcard(keys.completed).zcard(keys.failed),
         ),
@@ -233,7 +237,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     },
 
     async ping() {
-      await answered(redis.ping())
+      await withCommandTimeout(redis.ping())
     },
 
     async close() {

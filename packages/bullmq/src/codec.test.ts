@@ -1,21 +1,21 @@
-import { ATTEMPT_END_STATES, type AttemptEnd, END_REASONS } from '@bullpen/contract'
+import { ATTEMPT_END_STATES, type AttemptRecord, END_REASONS } from '@bullpen/contract'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeStacks, describeEnd, encodeStack } from './codec.ts'
 
-const ends: fc.Arbitrary<AttemptEnd> = fc.record(
+const ends: fc.Arbitrary<AttemptRecord> = fc.record(
   {
-    start: fc.integer({ min: 1, max: 1e6 }),
+    fencingToken: fc.integer({ min: 1, max: 1e6 }),
     attempt: fc.integer({ min: 1, max: 1e3 }),
     state: fc.constantFrom(...ATTEMPT_END_STATES),
     reason: fc.constantFrom(...Object.values(END_REASONS).flat()),
     code: fc.string(),
     message: fc.string({ unit: 'binary' }),
-    process: fc.string(),
-    beganAt: fc.nat(),
+    worker: fc.string(),
+    startedAt: fc.nat(),
     endedAt: fc.nat(),
   },
-  { requiredKeys: ['start', 'attempt', 'state', 'process', 'beganAt', 'endedAt'] },
+  { requiredKeys: ['fencingToken', 'attempt', 'state', 'worker', 'startedAt', 'endedAt'] },
 )
 
 describe('the codec', () => {
@@ -38,14 +38,14 @@ describe('the codec', () => {
   })
 
   it('says an end in words', () => {
-    const end: AttemptEnd = {
-      start: 1,
+    const end: AttemptRecord = {
+      fencingToken: 1,
       attempt: 1,
       state: 'RECOVER_ERR',
       reason: 'invalid_output',
       message: 'no',
-      process: 'p',
-      beganAt: 0,
+      worker: 'p',
+      startedAt: 0,
       endedAt: 0,
     }
     expect(describeEnd(end)).toBe('RECOVER_ERR (invalid_output): no')

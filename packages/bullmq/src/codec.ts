@@ -1,8 +1,8 @@
 // The codec: how outputs and ends are written into a BullMQ job and read back.
-import { type AttemptEnd, attemptEndSchema } from '@bullpen/contract'
+import { type AttemptRecord, attemptRecordSchema } from '@bullpen/contract'
 
 /** What an operator reads as the failure's reason: `RECOVER_ERR (unexpected_error): TypeError: …`. */
-export function describeEnd({ state, reason, code, message }: AttemptEnd): string {
+export function describeEnd({ state, reason, code, message }: AttemptRecord): string {
   const why = reason ?? code
   return `${state}${why === undefined ? '' : ` (${why})`}${message === undefined ? '' : `: ${message}`}`
 }
@@ -11,7 +11,7 @@ export function describeEnd({ state, reason, code, message }: AttemptEnd): strin
  * BullMQ writes the stack of a thrown error together with the transition that it causes, in one script. The end travels
  * as that stack's first line, so that no crash can come between a failure and its record.
  */
-export function encodeStack(end: AttemptEnd, error: unknown): string {
+export function encodeStack(end: AttemptRecord, error: unknown): string {
   return `${JSON.stringify(end)}\n${stackOf(error).slice(0, LONGEST_STACK) || describeEnd(end)}`
 }
 
@@ -27,13 +27,13 @@ function stackOf(error: unknown): string {
 }
 
 /** The end that a stored stack begins with; undefined when the stack is not ours but of a failure of BullMQ's own. */
-export function decodeStack(stack: unknown): AttemptEnd | undefined {
+export function decodeStack(stack: unknown): AttemptRecord | undefined {
   if (typeof stack !== 'string') return undefined
-  return attemptEndSchema.safeParse(parseJson(stack.split('\n', 1)[0])).data
+  return attemptRecordSchema.safeParse(parseJson(stack.split('\n', 1)[0])).data
 }
 
 /** The ends among a job's stored stacks, oldest first. */
-export function decodeStacks(stacktrace: string | undefined): AttemptEnd[] {
+export function decodeStacks(stacktrace: string | undefined): AttemptRecord[] {
   const stacks = parseJson(stacktrace)
   if (!Array.isArray(stacks)) return []
   return stacks.map(decodeStack).filter((end) => end !== undefined)

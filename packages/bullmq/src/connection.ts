@@ -2,7 +2,7 @@
 import { BullpenError, type Log } from '@bullpen/contract'
 import { Redis, type RedisOptions } from 'ioredis'
 import { RECONNECTING } from './locks/renewal-connection.ts'
-import { quietly } from './throttled-log.ts'
+import { throttledLog } from './throttled-log.ts'
 
 /** A producer's command gives up after this many ms, so that an HTTP caller has its answer within a second. */
 export const COMMAND_TIMEOUT_MS = 800
@@ -34,7 +34,7 @@ export function skewConnection(url: string): Redis {
 
 function connect(url: string, log: Log, options: Omit<RedisOptions, 'replyMapping'>): Redis {
   const redis = new Redis(url, options)
-  const failed = quietly((error: Error, dropped) => log.warn({ err: error, dropped }, 'Redis connection failed'))
+  const failed = throttledLog((error: Error, dropped) => log.warn({ err: error, dropped }, 'Redis connection failed'))
   redis.on('error', failed)
   return redis
 }
@@ -47,7 +47,7 @@ export function unavailable(cause: unknown): BullpenError {
 }
 
 /** The answer, or `redis_unavailable`: no caller waits longer than a producer's command may take. */
-export async function answered<T>(promise: Promise<T>): Promise<T> {
+export async function withCommandTimeout<T>(promise: Promise<T>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(new Error(`no answer within ${COMMAND_TIMEOUT_MS} ms`)), COMMAND_TIMEOUT_MS)
   try {

@@ -1,10 +1,10 @@
 // Tests the feed: what is refused, and fetching that fails.
-import type { TakenTask, Work } from '@bullpen/engine'
+import type { FetchedTask, RunTask } from '@bullpen/engine'
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Worker } from 'bullmq'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { openFeed } from './consumer.ts'
+import { openConsumer } from './consumer.ts'
 import { rig, short, silent } from './rig.fixture.ts'
 
 afterEach(() => vi.restoreAllMocks())
@@ -13,31 +13,33 @@ describe('a task that is refused', () => {
   it('goes back as if it had not been taken: its next start is still its first', async () => {
     const { enqueue, redisUrl, namespace, broker } = await rig()
     const id = await enqueue(short)
-    const offered: TakenTask[] = []
-    const work: Work = async (task, obey, refuse) => {
+    const offered: FetchedTask[] = []
+    const work: RunTask = async (task, obey, refuse) => {
       offered.push(task)
       if (offered.length === 1) return refuse()
       const end = {
-        start: task.start,
+        fencingToken: task.fencingToken,
         attempt: task.attempt,
         state: 'DONE_SUCCESS' as const,
-        process: 'p',
-        beganAt: 1,
+        worker: 'p',
+        startedAt: 1,
         endedAt: 2,
       }
-      return obey({ end, verdict: { kind: 'completed', output: { n: 1 } }, error: undefined })
+      return obey({ record: end, verdict: { kind: 'completed', output: { n: 1 } }, error: undefined })
     }
-    const options = { queue: 'rig', namespace, redisUrl, concurrency: 1, keepCompletedMs: 60_000, log: silent }
-    const feed = openFeed(options, work, { lockLost: () => {}, cancel: () => 'not_found', tasks: () => [] })
+    const options = { queue: 'rig', namespace, redisUrl, concurrency: 1, completedRetentionMs: 60_000, log: silent }
+    const feed = openConsumer(options, work, { lockLost: () => {}, cancel: () => 'not_found', tasks: () => [] })
     onTestFinished(() => feed.close())
     await feed.open()
     const running = feed.run()
     await eventually(async () => (await broker.find(id))?.status === 'completed')
-    expect(offered.map(({ start, attempt, readyAt }) => [start, attempt, readyAt !== undefined])).toEqual([
-      [1, 1, true],
-      [1, 1, true],
-    ])
-    expect(await broker.find(id)).toMatchObject({ starts: 1, attempts: 1 })
+    expect(offered.map(({ fencingToken, attempt, readyAt }) => [fencingToken, attempt, readyAt !== undefined])).toEqual(
+      [
+        [1, 1, true],
+        [1, 1, true],
+      ],
+    )
+    expect(await broker.find(id)).toMatchObject({ fencingToken: 1, attemptsMade: 1 })
     await feed.stop()
     await running
   })
@@ -52,8 +54,8 @@ describe('fetching that fails', () => {
     const id = await enqueue(short, { input: { n: 6 } })
     const pool = await startPool()
     expect((await settled(id))?.output).toEqual({ n: 6 })
-    expect(events).toContainEqual({ event: 'workers.restarted', queue: 'rig', workers: 4, afterMs: 500 })
-    await eventually(() => pool.workers().every(({ state }) => state === 'IDLE'))
+    expect(events).toContainEqual({ event: 'slots.restarted', queue: 'rig', workers: 4, afterMs: 500 })
+    await eventually(() => pool.slots().every(({ state }) => state === 'IDLE'))
     expect(await drain()).toMatchObject([{ queue: 'rig', abandoned: [] }])
   })
 })
@@ -77,7 +79,7 @@ describe('an end that can not be written down', () => {
     await redis.crash()
     const drained = pool.drain({ drainMs: 300, graceMs: 100 })
     over.resolve({ n: 1 })
-    expect(await drained).toMatchObject({ finished: 1, abandoned: [], unrecorded: [{ id, task: 'rig.short' }] })
+    expect(await drained).toMatchObject({ finished: 1, abandoned: [], unconfirmed: [{ id, task: 'rig.short' }] })
     expect(pool.state()).toBe('TERMINATE_TIMEOUT')
     await redis.start()
   })

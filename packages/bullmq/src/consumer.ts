@@ -1,21 +1,21 @@
 // The feed: brings a pool its tasks from a BullMQ queue, and writes down what is decided about them.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
-import { DEATHS_AT_MOST, type FedPool, type Feed, stopsRunning, type Work } from '@bullpen/engine'
+import { type Consumer, type ConsumerHost, MAX_DEATHS, type RunTask, stopsRunning } from '@bullpen/engine'
 import { type Job, WaitingError } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { countEnded } from './cancel/cancel-rules.ts'
-import { type Control, followControl } from './cancel/cancel-subscriber.ts'
-import { type RuleWatch, watchRules } from './cancel/rule-cache.ts'
+import { type CancelSubscriber, openCancelSubscriber } from './cancel/cancel-subscriber.ts'
+import { openRuleCache, type RuleCache } from './cancel/rule-cache.ts'
 import type { SkewWatch } from './clock/clock-skew.ts'
 import { workerConnection } from './connection.ts'
 import { backoffStrategy } from './internals/backoff-strategy.ts'
-import { KeepingWorker } from './internals/locked-worker.ts'
+import { LockedWorker } from './internals/locked-worker.ts'
 import { setClock } from './internals/scripts-clock.ts'
 import { prefixOf, queueKeys } from './keys.ts'
-import { type LockKeeper, openLockKeeper } from './locks/lock-renewer.ts'
+import { type LockRenewer, openLockRenewer } from './locks/lock-renewer.ts'
 import { obey, refuse, taken } from './processor.ts'
-import { quietly } from './throttled-log.ts'
+import { throttledLog } from './throttled-log.ts'
 
 export interface LockTimes {
   /** How long a lock holds unless it is renewed. */
@@ -26,7 +26,7 @@ export interface LockTimes {
 }
 
 /** Until a task that was refused goes back, in ms. */
-const REFUSED_MS = 50
+const RELEASE_DELAY_MS = 50
 
 /** How long, in ms, a fleet's rate that was lifted or raised may still be kept here: each looks again so often. */
 const RATE_LOOK_MS = 1_000
@@ -36,34 +36,34 @@ const LOCK_TIMES: LockTimes = { lockMs: 5_000, renewalMs: 1_000, stallCheckMs: 1
 
 const MACHINE = { now: Date.now, measured: Promise.resolve() }
 
-export interface FeedOptions {
+export interface ConsumerOptions {
   readonly queue: string
   readonly namespace: string
   readonly redisUrl: string
   /** How many tasks are taken at once, until it is resized. */
   readonly concurrency: number
   /** How long a completed task is kept, in ms. Dead ones are kept until somebody decides. */
-  readonly keepCompletedMs: number
+  readonly completedRetentionMs: number
   readonly log: Log
   /** What tasks are due and stamped by, once it is measured. Default: the machine's clock. */
   readonly clock?: Pick<SkewWatch, 'now' | 'measured'>
   /** How long the event loop may stand still, in ms, before its tasks are left to other processes. Default: as long as it does. */
-  readonly maxLoopBlockMs?: number | undefined
+  readonly eventLoopStallLimitMs?: number | undefined
   /** Shorter ones find a dead process's tasks sooner, and take tasks from live ones that are slow. For tests. */
   readonly locks?: LockTimes
 }
 
 interface Opened {
-  readonly worker: KeepingWorker
+  readonly worker: LockedWorker
   readonly redis: Redis
-  readonly control: Control
-  readonly rules: RuleWatch
-  readonly keeper: LockKeeper
+  readonly control: CancelSubscriber
+  readonly rules: RuleCache
+  readonly keeper: LockRenewer
 }
 
 /** Opens no connection until it is asked to. */
-export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed {
-  const { queue, namespace, redisUrl, keepCompletedMs, maxLoopBlockMs, log } = options
+export function openConsumer(options: ConsumerOptions, work: RunTask, pool: ConsumerHost): Consumer {
+  const { queue, namespace, redisUrl, completedRetentionMs, eventLoopStallLimitMs, log } = options
   const { locks = LOCK_TIMES, clock = MACHINE } = options
   let workers = options.concurrency
   let opened: Opened | undefined
@@ -72,7 +72,7 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
   const connect = (): Opened => {
     const redis = workerConnection(redisUrl, log)
     const keys = queueKeys(namespace, queue)
-    const rules = watchRules(
+    const rules = openRuleCache(
       redis,
       keys,
       (covering) => {
@@ -83,7 +83,7 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
       },
       log,
     )
-    const control = followControl({
+    const control = openCancelSubscriber({
       redisUrl,
       keys,
       cancel: (id) => pool.cancel(id) !== 'not_found',
@@ -101,7 +101,7 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
           return obey(conclusion, job, token)
         },
         // Later, and not at once: who refuses now would be given the same again.
-        () => sleep(REFUSED_MS).then(() => refuse(job, token)),
+        () => sleep(RELEASE_DELAY_MS).then(() => refuse(job, token)),
       )
     }
     /** Taken while nobody could say whether they may start. */
@@ -118,7 +118,7 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
     // Two parameters: with a third, BullMQ makes a controller for each job, and cancels what the engine is to decide.
     const processor = (job: Job, token = ''): Promise<unknown> =>
       rules.isFresh() ? carryOut(job, token) : whenFresh(job, token)
-    const worker = new KeepingWorker(queue, processor, {
+    const worker = new LockedWorker(queue, processor, {
       connection: redis,
       prefix: prefixOf(namespace, queue),
       autorun: false,
@@ -126,20 +126,22 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
       lockDuration: locks.lockMs,
       skipLockRenewal: true,
       stalledInterval: locks.stallCheckMs,
-      maxStalledCount: DEATHS_AT_MOST,
+      maxStalledCount: MAX_DEATHS,
       maximumRateLimitDelay: RATE_LOOK_MS,
-      removeOnComplete: { age: Math.ceil(keepCompletedMs / 1_000) },
+      removeOnComplete: { age: Math.ceil(completedRetentionMs / 1_000) },
       settings: { backoffStrategy },
     })
     setClock(worker.backend, clock.now)
-    const failed = quietly((err: Error, dropped) => log.error({ err, queue, dropped }, 'the queue reported an error'))
+    const failed = throttledLog((err: Error, dropped) =>
+      log.error({ err, queue, dropped }, 'the queue reported an error'),
+    )
     worker.on('error', failed)
     const { base } = keys
-    const keeper = openLockKeeper({
+    const keeper = openLockRenewer({
       ...locks,
       redisUrl,
       base,
-      maxLoopBlockMs,
+      eventLoopStallLimitMs,
       slots: workers,
       log,
     })
@@ -160,7 +162,7 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
   }
 
   return {
-    missing: () => (opened?.redis.status === 'ready' ? undefined : 'Redis is not connected'),
+    notReady: () => (opened?.redis.status === 'ready' ? undefined : 'Redis is not connected'),
     async open() {
       // Where only fetching had failed, tasks still run that hold their locks by this connection.
       opened ??= connect()
@@ -194,7 +196,7 @@ export function openFeed(options: FeedOptions, work: Work, pool: FedPool): Feed 
       stopped()
       await opened?.worker.close()
     },
-    held: () => [...(opened?.worker.held ?? [])].map(({ id = '', name }) => ({ id, task: name })),
+    unconfirmed: () => [...(opened?.worker.held ?? [])].map(({ id = '', name }) => ({ id, task: name })),
     close,
   }
 }

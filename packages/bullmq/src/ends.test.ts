@@ -1,6 +1,6 @@
 // Ends that nothing but a cause from outside brings, as they are stored: state and reason, and the task's status.
 import type { TaskContext, TaskId } from '@bullpen/contract'
-import { DEATHS_AT_MOST } from '@bullpen/engine'
+import { MAX_DEATHS } from '@bullpen/engine'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -35,7 +35,7 @@ function store({ redisUrl, namespace }: { readonly redisUrl: string; readonly na
   return { redis, keys: queueKeys(namespace, 'rig') }
 }
 
-const waiting = { status: 'waiting', starts: 1, attempts: 0 }
+const waiting = { status: 'waiting', fencingToken: 1, attemptsMade: 0 }
 
 describe('an end is stored', () => {
   it('of a queue timeout that has passed when the task is taken: TERMINATED_TIMEOUT (queue), expired', async () => {
@@ -51,8 +51,8 @@ describe('an end is stored', () => {
     await startPool()
     expect(await settled(id)).toMatchObject({
       status: 'expired',
-      starts: 0,
-      history: [{ state: 'TERMINATED_TIMEOUT', reason: 'queue', start: 0 }],
+      fencingToken: 0,
+      attempts: [{ state: 'TERMINATED_TIMEOUT', reason: 'queue_timeout', fencingToken: 0 }],
     })
     expect(called).toBe(0)
   })
@@ -63,8 +63,8 @@ describe('an end is stored', () => {
     const id = await enqueue(long, { enqueuedAt: now, queueMs: 300, expiresAt: now + 300 })
     expect(await settled(id)).toMatchObject({
       status: 'expired',
-      starts: 0,
-      history: [{ state: 'TERMINATED_TIMEOUT', reason: 'queue', start: 0 }],
+      fencingToken: 0,
+      attempts: [{ state: 'TERMINATED_TIMEOUT', reason: 'queue_timeout', fencingToken: 0 }],
     })
   })
 
@@ -73,20 +73,20 @@ describe('an end is stored', () => {
     expect(pool.cancel(id)).toBe('cancelling')
     expect(await settled(id)).toMatchObject({
       status: 'cancelled',
-      history: [{ state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
+      attempts: [{ state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
     })
   })
 
-  it('of a hard stop of its worker: TERMINATED_STOP_SIGNAL (worker_stopped), waiting again', async () => {
+  it('of a hard stop of its worker: TERMINATED_STOP_SIGNAL (slot_stopped), waiting again', async () => {
     const { pool, id, broker } = await running()
-    pool.stopWorker(1, 'hard')
+    pool.stopSlot(1, 'hard')
     const record = await eventually(async () => {
       const found = await broker.find(id)
       return found?.status === 'waiting' && found
     })
     expect(record).toMatchObject({
       ...waiting,
-      history: [{ state: 'TERMINATED_STOP_SIGNAL', reason: 'worker_stopped', worker: 1 }],
+      attempts: [{ state: 'TERMINATED_STOP_SIGNAL', reason: 'slot_stopped', worker: 1 }],
     })
   })
 
@@ -97,7 +97,7 @@ describe('an end is stored', () => {
     await eventually(() => pool.state() === 'SHUTDOWN')
     expect(await broker.find(id)).toMatchObject({
       ...waiting,
-      history: [{ state: 'TERMINATED_CTX_CLOSED', reason: 'parent_closed' }],
+      attempts: [{ state: 'TERMINATED_CTX_CLOSED', reason: 'parent_closed' }],
     })
   })
 
@@ -109,20 +109,20 @@ describe('an end is stored', () => {
     await startPool()
     const record = await eventually(async () => {
       const found = await broker.find(id)
-      return found?.status === 'scheduled' && found.starts === 1 && found
+      return found?.status === 'scheduled' && found.fencingToken === 1 && found
     })
-    expect(record).toMatchObject({ attempts: 0, history: [{ state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed' }] })
+    expect(record).toMatchObject({ attemptsMade: 0, attempts: [{ state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed' }] })
     expect(record.dueAt).toBeGreaterThan(record.enqueuedAt + 600)
-    expect(await settled(id)).toMatchObject({ status: 'completed', starts: 2, attempts: 1 })
+    expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 2, attemptsMade: 1 })
   })
 
   it('of a deadline that passes while the task runs: TERMINATED_TIMEOUT (deadline), dead', async () => {
     const { enqueue, startPool, settled } = await rig({ handle: untilTold })
-    const id = await enqueue(long, { deadlineMs: 400, timeoutMs: 'none' })
+    const id = await enqueue(long, { totalMs: 400, timeoutMs: 'none' })
     await startPool()
     expect(await settled(id)).toMatchObject({
       status: 'dead',
-      history: [{ state: 'TERMINATED_TIMEOUT', reason: 'deadline' }],
+      attempts: [{ state: 'TERMINATED_TIMEOUT', reason: 'total_timeout' }],
     })
   })
 
@@ -133,7 +133,7 @@ describe('an end is stored', () => {
     expect(await told).toMatchObject({ name: 'AbortError', message: expect.stringContaining('lock_lost') })
     await eventually(() => all.events.some(({ event }) => event === 'attempt.ended'))
     expect(all.events.at(-1)).toMatchObject({ state: 'TERMINATED_CTX_CLOSED', reason: 'lock_lost', verdict: 'lost' })
-    expect(await broker.find(id)).toMatchObject({ status: 'active', starts: 1, attempts: 0, history: [] })
+    expect(await broker.find(id)).toMatchObject({ status: 'active', fencingToken: 1, attemptsMade: 0, attempts: [] })
     expect(await redis.get(keys.lock(id))).toBe('another owner')
   })
 
@@ -143,12 +143,12 @@ describe('an end is stored', () => {
     const id: TaskId = await enqueue(long)
     // As its last process left it: taken, its lock run out, and dead as often as it may be.
     await redis.lmove(keys.wait, keys.active, 'RIGHT', 'LEFT')
-    await redis.hset(keys.job(id), { ats: DEATHS_AT_MOST + 1, stc: DEATHS_AT_MOST, processedOn: Date.now() })
+    await redis.hset(keys.job(id), { ats: MAX_DEATHS + 1, stc: MAX_DEATHS, processedOn: Date.now() })
     await startPool()
     expect(await settled(id)).toMatchObject({
       status: 'dead',
-      starts: DEATHS_AT_MOST + 1,
-      history: [{ state: 'RECOVER_ERR', reason: 'process_lost', start: DEATHS_AT_MOST + 1 }],
+      fencingToken: MAX_DEATHS + 1,
+      attempts: [{ state: 'RECOVER_ERR', reason: 'process_lost', start: MAX_DEATHS + 1 }],
     })
   })
 })

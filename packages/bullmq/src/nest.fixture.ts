@@ -12,7 +12,7 @@ export const welcome = defineTask({
   input: z.object({ to: z.string() }),
   output: z.object({ sent: z.string() }),
   timeout: '30s',
-  retry: { attempts: 3, base: '1s' },
+  retry: { maxAttempts: 3, backoff: { initialDelay: '1s' } },
 })
 
 /** Whatever your handlers need: a service like any other. */

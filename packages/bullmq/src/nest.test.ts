@@ -123,7 +123,7 @@ describe('a step of a handler under Nest', () => {
       queue: 'steps',
       input: z.object({}),
       output: z.object({ key: z.string() }),
-      retry: { attempts: 3, base: '1ms', jitter: 0 },
+      retry: { maxAttempts: 3, backoff: { initialDelay: '1ms', jitter: 0 } },
     })
     const keys: string[] = []
     const handle = defineHandler(charge, import.meta.url, async ({ once, attempt }) => {

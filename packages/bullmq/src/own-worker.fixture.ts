@@ -11,7 +11,7 @@ const welcome = defineTask({
   input: z.object({ to: z.string(), name: z.string().default('you') }),
   output: z.object({ greeting: z.string() }),
   timeout: '30s',
-  retry: { attempts: 3, base: '1s' },
+  retry: { maxAttempts: 3, backoff: { initialDelay: '1s' } },
 })
 const catalogue = defineCatalogue(welcome)
 

@@ -15,7 +15,7 @@ export const slow = defineTask({
   name: 'own.slow',
   queue: 'own',
   timeout: '10s',
-  retry: { attempts: 2, base: '1h', max: '1h', jitter: 0 },
+  retry: { maxAttempts: 2, backoff: { initialDelay: '1h', maxDelay: '1h', jitter: 0 } },
   ...schemas,
 })
 /** Retried twice, at once. */
@@ -23,7 +23,7 @@ export const eager = defineTask({
   name: 'own.eager',
   queue: 'own',
   timeout: '50ms',
-  retry: { attempts: 3, base: '1ms', jitter: 0 },
+  retry: { maxAttempts: 3, backoff: { initialDelay: '1ms', jitter: 0 } },
   ...schemas,
 })
 const brief = defineTask({ name: 'own.brief', queue: 'own', kind: 'short', ...schemas })

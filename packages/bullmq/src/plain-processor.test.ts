@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { makeTaskId, TaskError } from '@bullpen/contract'
+import { createTaskId, TaskError } from '@bullpen/contract'
 import { type NewTask, newTask } from '@bullpen/engine'
 import { createTelemetry } from '@bullpen/telemetry'
 import { eventually } from '@bullpen/testkit'
@@ -13,7 +13,7 @@ import { eager, listening, ownWorker, slow } from './plain-processor.fixture.ts'
 const HOUR_MS = 3_600_000
 
 function bullpensOwn(): NewTask {
-  const id = makeTaskId('own', Date.now(), randomBytes(10))
+  const id = createTaskId('own', Date.now(), randomBytes(10))
   return newTask(slow, { n: 3 }, {}, { id, enqueuedAt: Date.now(), correlationId: 'c-1' })
 }
 
@@ -251,11 +251,9 @@ describe('a long task', () => {
     worker.cancelAllJobs('drain')
     await closed
     expect(await queue.getJobState(id)).toBe('waiting')
-    const handedBack = await queue.getJob(id)
-    expect(handedBack).toMatchObject({ attemptsMade: 0, attemptsStarted: 1 })
-    expect(handedBack?.stacktrace?.map(decodeStack)).toMatchObject([
-      { state: 'TERMINATED_CTX_CLOSED', reason: 'drain' },
-    ])
+    const requeued = await queue.getJob(id)
+    expect(requeued).toMatchObject({ attemptsMade: 0, attemptsStarted: 1 })
+    expect(requeued?.stacktrace?.map(decodeStack)).toMatchObject([{ state: 'TERMINATED_CTX_CLOSED', reason: 'drain' }])
     const { settled } = startWorker()
     expect((await settled()).job).toMatchObject({ returnvalue: { n: 5 }, attemptsStarted: 2, attemptsMade: 1 })
   })

@@ -4,22 +4,22 @@ import { hostname } from 'node:os'
 import { BullpenError, type Catalogue, type Handlers, type Log, type Resources } from '@bullpen/contract'
 import {
   clockFrom,
-  DEFAULT_LIMITS,
+  createRegistry,
+  DEFAULT_TIMEOUTS,
   type EventSink,
   type Isolator,
-  type Limits,
   type Middleware,
-  makeRegistry,
   type NewTask,
   type RunnerHost,
   runAttempt,
-  Worker,
+  Slot,
+  type Timeouts,
 } from '@bullpen/engine'
 import { sha256 } from '@bullpen/engine/node'
 import { type Job, UnrecoverableError } from 'bullmq'
 import { attemptContext } from './attempt-context.ts'
 import { AttemptFailed } from './internals/backoff-strategy.ts'
-import { adopted, isBullpens, saltedBy } from './internals/foreign-job.ts'
+import { fetchedForeignJob, isOwnJob, saltedBy } from './internals/foreign-job.ts'
 import { obey, taken } from './processor.ts'
 
 export interface ProcessorOptions<R extends Resources> {
@@ -28,7 +28,7 @@ export interface ProcessorOptions<R extends Resources> {
   /** Around every attempt; the first is the outermost. */
   readonly middleware?: readonly Middleware<R>[]
   /** In ms, or 'none'; for long tasks whose definition says nothing of them. Default: 5 min to run, 5 s of grace. */
-  readonly limits?: Partial<Limits>
+  readonly limits?: Partial<Timeouts>
   /** Where `ctx.log` writes, each line with the task's fields. Default: nowhere. */
   readonly log?: Log
   /** Hears of every attempt, such as `createTelemetry(…).sink`. Must neither throw nor wait. */
@@ -36,7 +36,7 @@ export interface ProcessorOptions<R extends Resources> {
   /** For tasks that ask for isolation. Opened and closed by you. */
   readonly isolator?: Isolator
   /** The largest output as JSON; a larger one is a panic, `invalid_output`. Default: 262,144. */
-  readonly outputLimitBytes?: number
+  readonly maxOutputBytes?: number
   /** For `ctx.enqueue`, such as `openBroker({ …, intake: 'open' }).enqueue`. Without it, that rejects with `invalid_configuration`. */
   readonly enqueue?: (task: NewTask) => Promise<void>
 }
@@ -71,14 +71,14 @@ export function processor<C extends Catalogue, R extends Resources = object>(
   options: ProcessorOptions<R> = {},
 ): PlainProcessor {
   const host = hostOf(catalogue, handlers, options)
-  const idle: Worker[] = []
+  const idle: Slot[] = []
   let workers = 0
 
   return async (job: Job, given: string | undefined, signal: AbortSignal | undefined) => {
-    const isOurs = isBullpens(job)
+    const isOurs = isOwnJob(job)
     const token = given ?? job.token ?? ''
-    const task = isOurs ? taken(job, token) : adopted(job, token, host.registry)
-    const worker = idle.pop() ?? new Worker(++workers, clock)
+    const task = isOurs ? taken(job, token) : fetchedForeignJob(job, token, host.registry)
+    const worker = idle.pop() ?? new Slot(++workers, clock)
     try {
       const running = runAttempt(task, worker, {
         ...host,
@@ -104,9 +104,9 @@ function hostOf<C extends Catalogue, R extends Resources>(
 ): Omit<RunnerHost, 'queue'> {
   const { middleware = [], isolator, log, sink = () => {}, enqueue = refuseChild } = options
   return {
-    registry: makeRegistry(catalogue, handlers, {
+    registry: createRegistry(catalogue, handlers, {
       middleware,
-      limits: { ...DEFAULT_LIMITS, ...options.limits },
+      limits: { ...DEFAULT_TIMEOUTS, ...options.limits },
       isolator,
     }),
     context: attemptContext,
@@ -115,19 +115,19 @@ function hostOf<C extends Catalogue, R extends Resources>(
     sink,
     enqueue,
     sha256,
-    outputLimitBytes: options.outputLimitBytes ?? OUTPUT_LIMIT_BYTES,
-    process: PROCESS,
+    maxOutputBytes: options.maxOutputBytes ?? OUTPUT_LIMIT_BYTES,
+    worker: PROCESS,
     resources: options.resources ?? {},
     logFor: (fields) => logWith(fields, log),
     // What these are for needs a pool: docs/own-worker.md says what that is.
     poolSignal: NEVER,
     closedBy: () => undefined,
-    leftovers: { add() {}, delete() {} },
+    stuckHandlers: { add() {}, delete() {} },
   }
 }
 
 /** What is known of the attempt at this moment, for its signal; later the worker may have another. */
-function follow(signal: AbortSignal, attempt: NonNullable<Worker['interruption']>): void {
+function follow(signal: AbortSignal, attempt: NonNullable<Slot['interruption']>): void {
   const end = (): void => {
     const { reason } = signal
     if (reason === 'drain' || reason === 'lock_lost') attempt.close(reason)

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { prefixOf } from './keys.ts'
 import { rig } from './rig.fixture.ts'
-import { quietly } from './throttled-log.ts'
+import { throttledLog } from './throttled-log.ts'
 
 describe('what this package relies on in BullMQ', () => {
   async function queueOf({ redisUrl, namespace }: { redisUrl: string; namespace: string }) {
@@ -57,7 +57,7 @@ describe('quietly', () => {
   it('says a thing once a second, and how often it was left unsaid', () => {
     let now = 0
     const said: [string, number][] = []
-    const say = quietly(
+    const say = throttledLog(
       (what: string, dropped) => said.push([what, dropped]),
       () => now,
     )

@@ -1,23 +1,31 @@
 // A broker and a pool on the shared Redis, in a namespace of their own, with one handler for every task.
 import { randomBytes, randomUUID } from 'node:crypto'
 import {
+  createTaskId,
   defineCatalogue,
   defineHandler,
   defineTask,
   type Log,
-  makeTaskId,
   type TaskContext,
   type TaskEvent,
   type TaskId,
 } from '@bullpen/contract'
-import { DEFAULT_LIMITS, type Feed, makePool, makeRegistry, type NewTask, newTask, type Pool } from '@bullpen/engine'
+import {
+  type Consumer,
+  createPool,
+  createRegistry,
+  DEFAULT_TIMEOUTS,
+  type NewTask,
+  newTask,
+  type Pool,
+} from '@bullpen/engine'
 import { clockOf, sha256 } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { openBroker } from './broker.ts'
-import { type LockTimes, openFeed } from './consumer.ts'
+import { type LockTimes, openConsumer } from './consumer.ts'
 import { queueKeys } from './keys.ts'
 
 const schemas = { input: z.object({ n: z.int().default(0) }), output: z.object({ n: z.int() }) }
@@ -31,7 +39,7 @@ export interface RigOptions {
   readonly handle?: (context: TaskContext<typeof long>) => { n: number } | Promise<{ n: number }>
   readonly concurrency?: number
   readonly redisUrl?: string
-  readonly maxLeftovers?: number
+  readonly maxStuckHandlers?: number
   readonly parent?: AbortSignal
   readonly locks?: LockTimes
   /** What Redis' clock is made to be, in ms since 1970. */
@@ -42,7 +50,7 @@ export async function rig({
   handle = ({ input }) => input,
   concurrency = 4,
   redisUrl = inject('redisUrl'),
-  maxLeftovers = 10,
+  maxStuckHandlers = 10,
   parent,
   locks,
   now = Date.now,
@@ -51,7 +59,7 @@ export async function rig({
   const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, now, log: silent })
   const events: TaskEvent[] = []
   const pools: Pool[] = []
-  const feeds: Feed[] = []
+  const feeds: Consumer[] = []
   const handlers = {
     'rig.short': defineHandler(short, import.meta.url, handle as never),
     'rig.long': defineHandler(long, import.meta.url, handle),
@@ -74,20 +82,20 @@ export async function rig({
     drain,
     /** Another pool on the queue, as another process would have. */
     async startPool(through = redisUrl): Promise<Pool> {
-      const pool = makePool({
+      const pool = createPool({
         queue: 'rig',
         concurrency,
-        maxLeftovers,
+        maxStuckHandlers,
         graceMs: 1_000,
         parent,
-        feed: (work, fed) => {
-          const feed = openFeed(
+        consumer: (work, fed) => {
+          const feed = openConsumer(
             {
               queue: 'rig',
               namespace,
               redisUrl: through,
               concurrency,
-              keepCompletedMs: 60_000,
+              completedRetentionMs: 60_000,
               log: silent,
               clock: { now, measured: Promise.resolve() },
               ...(locks && { locks }),
@@ -99,8 +107,8 @@ export async function rig({
           return feed
         },
         host: {
-          registry: makeRegistry(catalogue, handlers, {
-            limits: { ...DEFAULT_LIMITS, timeoutMs: 10_000, graceMs: 100 },
+          registry: createRegistry(catalogue, handlers, {
+            limits: { ...DEFAULT_TIMEOUTS, timeoutMs: 10_000, graceMs: 100 },
           }),
           context: { run: (attempt, code) => code(attempt), current: () => undefined },
           clock: clockOf({ now, at: (moment) => now() + moment - performance.now() }),
@@ -108,8 +116,8 @@ export async function rig({
           sink: (event) => events.push(event),
           enqueue: broker.enqueue,
           sha256,
-          outputLimitBytes: 1_000,
-          process: `test:${pools.length}`,
+          maxOutputBytes: 1_000,
+          worker: `test:${pools.length}`,
           resources: {},
           logFor: () => silent,
         },
@@ -128,11 +136,11 @@ export async function rig({
       redis.disconnect()
     },
     async enqueue(task: typeof short | typeof long, given: Partial<NewTask> = {}): Promise<TaskId> {
-      const id = given.id ?? makeTaskId('rig', now(), randomBytes(10))
+      const id = given.id ?? createTaskId('rig', now(), randomBytes(10))
       const origin = { id, enqueuedAt: given.enqueuedAt ?? now(), correlationId: undefined }
       await broker.enqueue({ ...newTask(task, {}, {}, origin), maxAttempts: 3, ...given })
       return id
     },
-    settled: (id: TaskId) => broker.settled(id, AbortSignal.timeout(15_000)),
+    settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(15_000)),
   }
 }

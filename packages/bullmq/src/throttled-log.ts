@@ -2,7 +2,10 @@
 
 const INTERVAL_MS = 1_000
 
-export function quietly<T>(say: (what: T, dropped: number) => void, now: () => number = Date.now): (what: T) => void {
+export function throttledLog<T>(
+  say: (what: T, dropped: number) => void,
+  now: () => number = Date.now,
+): (what: T) => void {
   let next = 0
   let dropped = 0
   return (what) => {

@@ -21,7 +21,7 @@ interface Streams {
   readonly env?: NodeJS.ProcessEnv
 }
 
-/** The program in this process: quicker than a process of its own. */
+/** The program in this worker: quicker than a worker of its own. */
 export async function run(api: { readonly url: string }, args: readonly string[], streams: Streams = {}) {
   const { stdout = new Capture(), stderr = new Capture(), env = { BULLPEN_BY: 'ann' } } = streams
   const all = { BULLPEN_API: api.url, BULLPEN_KEY: FAKE_KEY, ...env }

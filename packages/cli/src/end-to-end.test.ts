@@ -9,7 +9,7 @@ import { FAKE_KEY, runBullpen } from './fake-api.fixture.ts'
 const count = defineTask({
   name: 'task.count',
   queue: 'cpu',
-  input: taskViewSchema.pick({ starts: true }),
+  input: taskViewSchema.pick({ fencingToken: true }),
   output: taskViewSchema.pick({ attempts: true }),
 })
 
@@ -30,7 +30,7 @@ test('a task is enqueued, shown, listed, cancelled, and cancelled again', async 
   expect(enqueued).toMatchObject({ code: 0, err: '' })
   const [id = ''] = enqueued.out.split(' ')
   const shown = JSON.parse((await run('show', id, '--json')).out)
-  expect(shown).toMatchObject({ id, status: 'scheduled', input: { starts: 1 }, meta: { a: 'b' } })
+  expect(shown).toMatchObject({ id, status: 'scheduled', input: { fencingToken: 1 }, meta: { a: 'b' } })
   const listed = await run('list', '--queue', 'cpu', '--status', 'scheduled', '--json')
   expect(JSON.parse(listed.out)).toEqual(shown)
   expect(await run('cancel', id, '--wait', '1.5s')).toEqual({ code: 0, out: `${id}  cancelled\n`, err: '' })
@@ -55,7 +55,7 @@ test('a task is enqueued, shown, listed, cancelled, and cancelled again', async 
   expect(misfit).toMatchObject({
     code: 3,
     out: '',
-    err: expect.stringMatching(/^bullpen: invalid_input: .*input\.starts/),
+    err: expect.stringMatching(/^bullpen: invalid_input: .*input\.fencingToken/),
   })
   expect(await run('list', '--queue', 'nope', '--status', 'dead')).toMatchObject({
     code: 3,
@@ -65,7 +65,7 @@ test('a task is enqueued, shown, listed, cancelled, and cancelled again', async 
 
 test("a queue's fleet is limited, drained and resumed, also while nobody works it, and the audit has it all", async () => {
   const { run } = await startApi()
-  expect(await run('fleet')).toMatchObject({ code: 0, out: expect.stringContaining('no process works here') })
+  expect(await run('fleet')).toMatchObject({ code: 0, out: expect.stringContaining('no worker works here') })
   expect(await run('limit', '--queue', 'cpu', '--concurrency', '4', '--rate', '10/1m')).toMatchObject({
     code: 0,
     err: '',
@@ -79,7 +79,7 @@ test("a queue's fleet is limited, drained and resumed, also while nobody works i
   expect((await run('fleet', '--queue', 'cpu')).out).toMatch(
     /cpu +0\/0 +0 +closed: soft_timeout drain, begun \S+ ago, at most 4 at once, at most 10 starts in 1m\n/,
   )
-  expect(await run('resume', '--queue', 'cpu')).toMatchObject({ code: 0, err: 'no process works it now\n' })
+  expect(await run('resume', '--queue', 'cpu')).toMatchObject({ code: 0, err: 'no worker works it now\n' })
   expect(await run('enqueue', 'task.count', '{"starts":1}')).toMatchObject({ code: 0 })
   const audit = (await run('commands')).out
   expect(audit).toMatch(

@@ -1,4 +1,4 @@
-// A small HTTP API that answers as each test says, and the program run against it as a process.
+// A small HTTP API that answers as each test says, and the program run against it as a worker.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -16,8 +16,16 @@ export const MAIN = join(import.meta.dirname, 'main.ts')
 export function view(more: Partial<TaskView> = {}): TaskView {
   return {
     ...{ id: ID, task: 'math.factorial', version: 1, queue: 'cpu', status: 'completed' },
-    ...{ starts: 1, attempts: 1, maxAttempts: 5, input: { n: 5 }, output: { value: '120' }, meta: {}, tags: [] },
-    ...{ enqueuedAt: '2026-01-01T00:00:00.000Z', history: [], links: LINKS },
+    ...{
+      fencingToken: 1,
+      attemptsMade: 1,
+      maxAttempts: 5,
+      input: { n: 5 },
+      output: { value: '120' },
+      meta: {},
+      tags: [],
+    },
+    ...{ enqueuedAt: '2026-01-01T00:00:00.000Z', attempts: [], links: LINKS },
     ...more,
   }
 }
@@ -76,7 +84,7 @@ interface Run {
   readonly stdin?: string | Uint8Array
 }
 
-/** The program as a process of its own, with nothing of this one's environment but the API and its key. */
+/** The program as a worker of its own, with nothing of this one's environment but the API and its key. */
 export function runBullpen(api: { readonly url: string }, args: readonly string[], run: Run = {}): Promise<Ended> {
   return runProcess(process.execPath, [MAIN, ...args], api, run)
 }

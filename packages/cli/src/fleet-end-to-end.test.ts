@@ -1,4 +1,4 @@
-// Tests the fleet's commands on real worker processes, through the real API on a real Redis.
+// Tests the fleet's commands on real workers, through the real API on a real Redis.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -24,24 +24,24 @@ async function startFleet() {
   const bullpen = (...args: string[]) => run({ url }, args)
   const asJson = async <T>(...args: string[]) =>
     JSON.parse((await bullpen(...args, '--json')).out.split('\n')[0] ?? '') as T
-  const workers: ChildProcess[] = []
+  const slots: ChildProcess[] = []
   for (let i = 0; i < 2; i++) {
     const child = spawn(process.execPath, [WORKER, redisUrl, namespace], { stdio: 'ignore' })
     onTestFinished(() => void child.kill('SIGKILL'))
-    workers.push(child)
+    slots.push(child)
   }
-  const running = ({ processes }: FleetView) => processes.filter(({ pools }) => pools[0]?.state === 'BG_RUNNING')
+  const running = ({ workers }: FleetView) => workers.filter(({ pools }) => pools[0]?.state === 'BG_RUNNING')
   await eventually(async () => running(await asJson<FleetView>('fleet')).length === 2)
-  const { processes } = await asJson<FleetView>('fleet')
-  const nameOf = (child: ChildProcess) => processes.find(({ pid }) => pid === child.pid)?.process ?? ''
-  return { bullpen, asJson, lines, workers, names: workers.map(nameOf) }
+  const { workers } = await asJson<FleetView>('fleet')
+  const nameOf = (child: ChildProcess) => workers.find(({ pid }) => pid === child.pid)?.worker ?? ''
+  return { bullpen, asJson, lines, slots, names: slots.map(nameOf) }
 }
 
-test('workers are shown with their tasks, paused, resized, stopped and drained, and nothing is lost', async () => {
-  const { bullpen, asJson, lines, workers, names } = await startFleet()
+test('slots are shown with their tasks, paused, resized, stopped and drained, and nothing is lost', async () => {
+  const { bullpen, asJson, lines, slots, names } = await startFleet()
   const [first = '', second = ''] = names
 
-  // One process alone works; so it is known which has the task.
+  // One worker alone works; so it is known which has the task.
   expect(await bullpen('pause', '--process', second.slice(0, -4))).toMatchObject({
     code: 0,
     out: expect.stringContaining(`${second}  done  paused: slow\n`),
@@ -64,13 +64,13 @@ test('workers are shown with their tasks, paused, resized, stopped and drained, 
   expect(await bullpen('stop', `${second}/slow/1`)).toMatchObject({ code: 0 })
   expect(await bullpen('stop', `${second}/slow/99`)).toMatchObject({ code: 1, out: expect.stringContaining('refused') })
   const sizeOf = async (name: string) => {
-    const { processes } = await asJson<FleetView>('fleet')
-    return processes.find(({ process }) => process === name)?.pools[0]?.concurrency
+    const { workers } = await asJson<FleetView>('fleet')
+    return workers.find(({ worker }) => worker === name)?.pools[0]?.concurrency
   }
   await eventually(async () => (await sizeOf(second)) === 1)
   expect(await bullpen('resume', '--process', second)).toMatchObject({ code: 0 })
 
-  const exited = once(workers[0] as ChildProcess, 'exit')
+  const exited = once(slots[0] as ChildProcess, 'exit')
   expect(await bullpen('drain', '--process', first, '--wait', '20s')).toMatchObject({
     code: 0,
     out: expect.stringContaining(`${first}: ended\n`),
@@ -79,21 +79,21 @@ test('workers are shown with their tasks, paused, resized, stopped and drained, 
   await eventually(async () =>
     new RegExp(`${second}/slow/\\d +WORKING`).test((await bullpen('fleet', '--workers')).out),
   )
-  expect(await asJson<TaskView>('show', id)).toMatchObject({ status: 'active', starts: 2, attempts: 0 })
+  expect(await asJson<TaskView>('show', id)).toMatchObject({ status: 'active', fencingToken: 2, attemptsMade: 0 })
 
   expect(await bullpen('drain', '--queue', 'slow', '--mode', 'hard', '--wait', '20s')).toMatchObject({ code: 0 })
   expect(await bullpen('enqueue', 'slow.listening', '{"ms":1}')).toMatchObject({
     code: 3,
     err: expect.stringContaining('queue_draining'),
   })
-  expect(await asJson<TaskView>('show', id)).toMatchObject({ status: 'waiting', starts: 2, attempts: 0 })
+  expect(await asJson<TaskView>('show', id)).toMatchObject({ status: 'waiting', fencingToken: 2, attemptsMade: 0 })
   expect(await bullpen('resume', '--queue', 'slow')).toMatchObject({ code: 0 })
   const { id: next } = await asJson<TaskView>('enqueue', 'slow.short', '{"ms":1}')
   await bullpen('cancel', id)
   expect(await bullpen('show', next, '--wait', '20s')).toMatchObject({ code: 0 })
 
   const { commands } = await asJson<{ commands: CommandView[] }>('commands')
-  expect(commands.map(({ order, outcome }) => `${order.action} ${outcome}`)).toEqual([
+  expect(commands.map(({ spec, outcome }) => `${spec.action} ${outcome}`)).toEqual([
     'resume done',
     'drain done',
     'drain done',

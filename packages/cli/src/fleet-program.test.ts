@@ -15,7 +15,7 @@ const nowhere = { url: 'http://127.0.0.1:1' }
 const ok = (body: unknown): Answer => [200, body]
 const done = (more: Partial<CommandView> = {}) => ok(commandView({ action: 'pause', queue: 'cpu' }, more))
 const lastBody = (api: { seen: { body: unknown }[] }) =>
-  (api.seen.at(-1)?.body ?? {}) as { id?: string; process?: string }
+  (api.seen.at(-1)?.body ?? {}) as { id?: string; worker?: string }
 const jsonLines = (text: string): unknown[] =>
   text
     .trimEnd()
@@ -23,8 +23,8 @@ const jsonLines = (text: string): unknown[] =>
     .map((line) => JSON.parse(line))
 
 describe('fleet', () => {
-  test('shows the fleet, and the workers when asked for them', async () => {
-    await using api = await fakeApi({ [FLEET]: ok(TWO), 'GET /v1/workers': ok({ workers: [busy(1, 30), idle(2)] }) })
+  test('shows the fleet, and the slots when asked for them', async () => {
+    await using api = await fakeApi({ [FLEET]: ok(TWO), 'GET /v1/workers': ok({ slots: [busy(1, 30), idle(2)] }) })
     const { code, out, err } = await runBullpen(api, ['fleet', '--workers'])
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(out).toMatch(/^queue {2}busy {2}pools {2}state\ncpu /)
@@ -34,11 +34,11 @@ describe('fleet', () => {
   })
 
   test('with --json is what the API answered', async () => {
-    const workers = { workers: [busy(1, 30)] }
+    const slots = { slots: [busy(1, 30)] }
     const one = fleetOf([processOf(P1)])
-    await using api = await fakeApi({ 'GET /v1/fleet?queue=cpu': ok(one), 'GET /v1/workers?queue=cpu': ok(workers) })
+    await using api = await fakeApi({ 'GET /v1/fleet?queue=cpu': ok(one), 'GET /v1/workers?queue=cpu': ok(slots) })
     const { out } = await run(api, ['fleet', '--queue', 'cpu', '--workers', '--json'])
-    expect(jsonLines(out)).toEqual([one, workers])
+    expect(jsonLines(out)).toEqual([one, slots])
   })
 
   test('that is empty is no error, and a queue that there is not is one', async () => {
@@ -46,12 +46,12 @@ describe('fleet', () => {
       [FLEET]: ok(fleetOf([], [])),
       'GET /v1/fleet?queue=cpv': problem('queue_not_found', 404, { detail: "did you mean 'cpu'?" }),
     })
-    expect(await run(api, ['fleet'])).toMatchObject({ code: 0, out: expect.stringContaining('no process works here') })
+    expect(await run(api, ['fleet'])).toMatchObject({ code: 0, out: expect.stringContaining('no worker works here') })
     expect(await run(api, ['fleet', '--queue', 'cpv'])).toMatchObject({ code: 3, err: expect.stringContaining('cpu') })
   })
 
   test('fits a terminal of 80 columns', async () => {
-    await using api = await fakeApi({ [FLEET]: ok(TWO), 'GET /v1/workers': ok({ workers: [busy(1, 30), idle(2)] }) })
+    await using api = await fakeApi({ [FLEET]: ok(TWO), 'GET /v1/workers': ok({ slots: [busy(1, 30), idle(2)] }) })
     const { out } = await run(api, ['fleet', '--workers'], { stdout: terminal(80) })
     const seen = stripVTControlCharacters(out).split('\n')
     expect(Math.max(...seen.map((line) => line.length))).toBeLessThanOrEqual(80)
@@ -61,15 +61,15 @@ describe('fleet', () => {
 describe('a command', () => {
   test.each([
     [['pause', '--queue', 'cpu'], { action: 'pause', queue: 'cpu' }],
-    [['resume', '--process', P1], { action: 'resume', process: P1 }],
-    [['pause', '--queue', 'cpu', '--process', 'worker-7'], { action: 'pause', queue: 'cpu', process: P1 }],
+    [['resume', '--process', P1], { action: 'resume', worker: P1 }],
+    [['pause', '--queue', 'cpu', '--process', 'worker-7'], { action: 'pause', queue: 'cpu', worker: P1 }],
     [['drain', '--queue', 'cpu'], { action: 'drain', queue: 'cpu', mode: 'soft_timeout' }],
     [
       ['drain', '--process', P2, '--mode', 'soft_timeout', '--timeout', '30s'],
-      { action: 'drain', process: P2, mode: 'soft_timeout', timeout: '30s' },
+      { action: 'drain', worker: P2, mode: 'soft_timeout', timeout: '30s' },
     ],
-    [['stop', 'worker-8/cpu/3'], { action: 'stop', process: P2, queue: 'cpu', worker: 3, how: 'wait' }],
-    [['stop', `${P1}/cpu/10`, '--hard'], { action: 'stop', process: P1, queue: 'cpu', worker: 10, how: 'hard' }],
+    [['stop', 'worker-8/cpu/3'], { action: 'stop', worker: P2, queue: 'cpu', slot: 3, how: 'wait' }],
+    [['stop', `${P1}/cpu/10`, '--hard'], { action: 'stop', worker: P1, queue: 'cpu', slot: 10, how: 'hard' }],
     [
       ['limit', '--queue', 'cpu', '--concurrency', 'none', '--rate', '100/1s'],
       { action: 'limit', queue: 'cpu', concurrency: 'none', rate: { max: 100, per: '1s' } },
@@ -77,7 +77,7 @@ describe('a command', () => {
     [['resize', '--queue', 'cpu', '--concurrency', '8'], { action: 'resize', queue: 'cpu', concurrency: 8 }],
     [['limit', '--queue', 'cpu', '--rate', 'none'], { action: 'limit', queue: 'cpu', rate: 'none' }],
   ])('%j is sent as an order', async (args, order) => {
-    await using api = await fakeApi({ [SEND]: done({ answers: [{ process: P1, outcome: 'done' }] }), [FLEET]: ok(TWO) })
+    await using api = await fakeApi({ [SEND]: done({ answers: [{ worker: P1, outcome: 'done' }] }), [FLEET]: ok(TWO) })
     expect(await run(api, args)).toMatchObject({ code: 0 })
     const { id, ...body } = lastBody(api)
     expect(body).toEqual({ ...order, by: 'ann' })
@@ -93,8 +93,8 @@ describe('a command', () => {
   })
 
   const answers = [
-    { process: P1, outcome: 'done', detail: 'paused' },
-    { process: 'b\u001b[2J', outcome: 'refused', detail: 'no\nsuch pool' },
+    { worker: P1, outcome: 'done', detail: 'paused' },
+    { worker: 'b\u001b[2J', outcome: 'refused', detail: 'no\nsuch pool' },
   ] as const
 
   test.each([
@@ -117,7 +117,7 @@ describe('a command', () => {
 
   test('for nobody says so', async () => {
     await using api = await fakeApi({ [SEND]: done() })
-    const told = { err: 'no process works it now\n' }
+    const told = { err: 'no worker works it now\n' }
     expect(await run(api, ['pause', '--queue', 'cpu'])).toMatchObject({ code: 0, ...told })
     expect(await run(api, ['resize', '--queue', 'cpu', '--concurrency', '8'])).toMatchObject({ code: 1, ...told })
   })
@@ -129,9 +129,9 @@ describe('a command', () => {
 
   test.each([
     [['pause'], 'it is not said for whom: --queue QUEUE, --process PROCESS, or both'],
-    [['stop', 'cpu/3'], "'cpu/3' is no worker: it is PROCESS/QUEUE/NUMBER"],
-    [['stop', 'p/Cpu/3'], 'is no worker'],
-    [['stop', 'p/cpu/0'], 'is no worker'],
+    [['stop', 'cpu/3'], "'cpu/3' is no slot: it is PROCESS/QUEUE/NUMBER"],
+    [['stop', 'p/Cpu/3'], 'is no slot'],
+    [['stop', 'p/cpu/0'], 'is no slot'],
     [['resize', '--queue', 'cpu'], '--concurrency N is missing'],
     [
       ['resize', '--queue', 'cpu', '--concurrency', 'many'],
@@ -150,13 +150,13 @@ describe('a command', () => {
   })
 })
 
-describe('a process', () => {
+describe('a worker', () => {
   const odd = 'über pod/1\u001b[2J:7:x'
   const answers = {
     [SEND]: done(),
     [FLEET]: ok(fleetOf([processOf(P1), processOf(`${P1}0`), processOf(P2), processOf(odd)])),
   }
-  const named = (api: { seen: { body: unknown }[] }) => lastBody(api).process
+  const named = (api: { seen: { body: unknown }[] }) => lastBody(api).worker
 
   test('may be named by the beginning of its name, and by a whole name that is the beginning of another', async () => {
     await using api = await fakeApi(answers)
@@ -169,7 +169,7 @@ describe('a process', () => {
   test('with a strange name is meant by the name as it is shown', async () => {
     await using api = await fakeApi(answers)
     await run(api, ['stop', 'über pod/1 [2J:7:x/cpu/2'])
-    expect(api.seen.at(-1)?.body).toMatchObject({ process: odd, queue: 'cpu', worker: 2 })
+    expect(api.seen.at(-1)?.body).toMatchObject({ worker: odd, queue: 'cpu', slot: 2 })
     await run(api, ['pause', '--process', 'über pod/1 ['])
     expect(named(api)).toBe(odd)
   })
@@ -193,7 +193,7 @@ describe('a process', () => {
     const { code, err } = await run(api, ['drain', '--process', 'nobody', '--json'])
     expect({ code, error: jsonLines(err) }).toMatchObject({
       code: 3,
-      error: [{ error: { code: 'process_not_found', detail: expect.stringContaining(P2) } }],
+      error: [{ error: { code: 'worker_not_found', detail: expect.stringContaining(P2) } }],
     })
   })
 })
@@ -205,7 +205,7 @@ describe('drain --wait', () => {
     ok(
       commandView(
         { action: 'drain', queue: 'cpu', mode: 'soft_timeout' },
-        { answers: [{ process: P1, outcome: 'done' }], ...more },
+        { answers: [{ worker: P1, outcome: 'done' }], ...more },
       ),
     )
   const inTurn = (...views: readonly FleetView[]) => {
@@ -214,7 +214,7 @@ describe('drain --wait', () => {
   }
   const running = fleetOf([processOf(P1, { pools: [pool({ state: 'SHUTTING_DOWN', busy: 2 })] })])
 
-  test('is over when the pools have ended or their processes have gone, and tells how far it is on a terminal', async () => {
+  test('is over when the pools have ended or their workers have gone, and tells how far it is on a terminal', async () => {
     const ended = fleetOf([
       processOf(P2, { pools: [pool({ state: 'SHUTDOWN' }), pool({ queue: 'files' })] }),
       processOf('started since', { pools: [pool({ state: 'NEW', notReady: "its queue's fleet drains" })] }),
@@ -231,7 +231,7 @@ describe('drain --wait', () => {
     await using api = await fakeApi({ [SEND]: drained(), [ONE]: inTurn(running, fleetOf([])) })
     const { code, out, err } = await run(api, [...drain, '--json'], { stderr: new Capture() })
     expect({ code, err }).toEqual({ code: 0, err: '' })
-    expect(jsonLines(out)).toMatchObject([{ id: 'c1', outcome: 'done' }, { processes: [] }])
+    expect(jsonLines(out)).toMatchObject([{ id: 'c1', outcome: 'done' }, { workers: [] }])
   })
 
   test('that is not over in time is exit code 1, with what is left', async () => {
@@ -243,7 +243,7 @@ describe('drain --wait', () => {
     })
   })
 
-  test('a process that fell silent, or a pool that ended badly, is exit code 1', async () => {
+  test('a worker that fell silent, or a pool that ended badly, is exit code 1', async () => {
     const bad = fleetOf([
       processOf(P1, { alive: false }),
       processOf(P2, { pools: [pool({ state: 'TERMINATE_TIMEOUT' })] }),
@@ -261,7 +261,7 @@ describe('drain --wait', () => {
     expect(api.seen).toHaveLength(1)
   })
 
-  test('of a process waits for its pools alone', async () => {
+  test('of a worker waits for its pools alone', async () => {
     const other = fleetOf([processOf(P2)])
     await using api = await fakeApi({ [SEND]: drained(), [FLEET]: inTurn(TWO, TWO, other) })
     expect(await run(api, ['drain', '--process', P1, '--wait', '10s'])).toMatchObject({
@@ -273,7 +273,7 @@ describe('drain --wait', () => {
 
 describe('drain --dry-run', () => {
   const WORKERS = 'GET /v1/workers?queue=cpu'
-  const answers = (workers: readonly object[]) => ({ 'GET /v1/fleet?queue=cpu': ok(TWO), [WORKERS]: ok({ workers }) })
+  const answers = (slots: readonly object[]) => ({ 'GET /v1/fleet?queue=cpu': ok(TWO), [WORKERS]: ok({ slots }) })
 
   test('commands nothing, tells what would be interrupted, and is exit code 1', async () => {
     await using api = await fakeApi(answers([busy(1, 12, { kind: 'short' }), busy(2, 90), idle(3)]))
@@ -285,26 +285,26 @@ describe('drain --dry-run', () => {
     expect(api.seen.map(({ request }) => request)).toEqual(['GET /v1/fleet?queue=cpu', WORKERS])
     const asJson = await run(api, ['drain', '--queue', 'cpu', '--dry-run', '--json'])
     expect(jsonLines(asJson.out)).toMatchObject([
-      { dryRun: { queue: 'cpu', mode: 'soft_timeout', processes: [{ process: P1, maySignal: 1 }, { process: P2 }] } },
+      { dryRun: { queue: 'cpu', mode: 'soft_timeout', workers: [{ worker: P1, maySignal: 1 }, { worker: P2 }] } },
     ])
   })
 
-  test('is exit code 0 when all ends in time, or when no process is there', async () => {
+  test('is exit code 0 when all ends in time, or when no worker is there', async () => {
     await using api = await fakeApi(answers([busy(1, 12, { kind: 'short' })]))
     expect(await run(api, ['drain', '--queue', 'cpu', '--dry-run'])).toMatchObject({ code: 0 })
     await using empty = await fakeApi({
       'GET /v1/fleet?queue=cpu': ok(fleetOf([], [queueOf('cpu', { pools: 0 })])),
-      [WORKERS]: ok({ workers: [] }),
+      [WORKERS]: ok({ slots: [] }),
     })
     expect(await run(empty, ['drain', '--queue', 'cpu', '--dry-run'])).toMatchObject({
       code: 0,
-      out: 'drain of cpu: no live process works it\n',
+      out: 'drain of cpu: no live worker works it\n',
     })
   })
 })
 
 describe('commands', () => {
-  const order = { action: 'stop', process: P1, queue: 'cpu', worker: 3, how: 'hard' } as const
+  const order = { action: 'stop', worker: P1, queue: 'cpu', slot: 3, how: 'hard' } as const
   const commands = [
     commandView(order),
     commandView({ action: 'limit', queue: 'cpu', rate: { max: 10, per: '1s' } }, { by: 'b\u001b' }),
@@ -324,7 +324,7 @@ describe('commands', () => {
   })
 
   test('shows one, and with --wait says by its exit code what has come of it', async () => {
-    const partly = commandView(order, { outcome: 'partly', answers: [{ process: P1, outcome: 'gone' }] })
+    const partly = commandView(order, { outcome: 'partly', answers: [{ worker: P1, outcome: 'gone' }] })
     await using api = await fakeApi({ 'GET /v1/commands/c1': ok(partly), 'GET /v1/commands/c1?wait=30': ok(partly) })
     expect(await run(api, ['commands', 'c1'])).toEqual({
       code: 0,

@@ -1,5 +1,5 @@
 // A fleet as the API tells of it, for tests.
-import type { CommandView, FleetView, ProcessView, QueueView, WorkerView } from '@bullpen/contract'
+import type { CommandView, FleetView, QueueView, SlotView, WorkerView } from '@bullpen/contract'
 
 export const P1 = 'worker-7d9f:12:a3f84945'
 export const P2 = 'worker-8e0a:1:0badcafe'
@@ -7,39 +7,44 @@ export const NOW = '2026-01-01T00:10:00.000Z'
 
 const ago = (seconds: number): string => new Date(Date.parse(NOW) - seconds * 1_000).toISOString()
 
-type Pool = ProcessView['pools'][number]
+type Pool = WorkerView['pools'][number]
 
 export function pool(more: Partial<Pool> = {}): Pool {
-  return { queue: 'cpu', state: 'BG_RUNNING', paused: false, concurrency: 4, busy: 1, leftovers: 0, ...more }
+  return { queue: 'cpu', state: 'BG_RUNNING', paused: false, concurrency: 4, busy: 1, stuckHandlers: 0, ...more }
 }
 
-export function processOf(process: string, more: Partial<ProcessView> = {}): ProcessView {
+export function processOf(worker: string, more: Partial<WorkerView> = {}): WorkerView {
   return {
-    ...{ process, host: process.split(':')[0] ?? '', pid: 12, version: '0.1.0', startedAt: ago(600), seenAt: ago(1) },
+    ...{ worker, host: worker.split(':')[0] ?? '', pid: 12, version: '0.1.0', startedAt: ago(600), seenAt: ago(1) },
     ...{ alive: true, draining: false, skewMs: 0, drainTimeoutMs: 20_000, graceMs: 5_000, pools: [pool()] },
     ...more,
   }
 }
 
 export function queueOf(queue: string, more: Partial<QueueView> = {}): QueueView {
-  return { queue, intake: 'open', paused: false, pools: 1, workers: 4, busy: 1, ...more }
+  return { queue, admission: 'open', paused: false, pools: 1, slots: 4, busy: 1, ...more }
 }
 
-export function fleetOf(processes: readonly ProcessView[], queues: readonly QueueView[] = [queueOf('cpu')]): FleetView {
-  return { now: NOW, queues: [...queues], processes: [...processes] }
+export function fleetOf(workers: readonly WorkerView[], queues: readonly QueueView[] = [queueOf('cpu')]): FleetView {
+  return { now: NOW, queues: [...queues], workers: [...workers] }
 }
 
-export const TASK = { id: 'cpu-01jd3v7n8q0000000000000000', task: 'math.factorial', start: 1, kind: 'long' } as const
+export const TASK = {
+  id: 'cpu-01jd3v7n8q0000000000000000',
+  task: 'math.factorial',
+  fencingToken: 1,
+  kind: 'long',
+} as const
 
 /** One that has been busy with its task for so many seconds. */
-export function busy(worker: number, seconds: number, task: Partial<WorkerView['task']> = {}): WorkerView {
-  return { process: P1, queue: 'cpu', worker, state: 'WORKING', since: ago(seconds), task: { ...TASK, ...task } }
+export function busy(slot: number, seconds: number, task: Partial<SlotView['task']> = {}): SlotView {
+  return { worker: P1, queue: 'cpu', slot, state: 'WORKING', since: ago(seconds), task: { ...TASK, ...task } }
 }
 
-export function idle(worker: number): WorkerView {
-  return { process: P1, queue: 'cpu', worker, state: 'IDLE', since: ago(60) }
+export function idle(slot: number): SlotView {
+  return { worker: P1, queue: 'cpu', slot, state: 'IDLE', since: ago(60) }
 }
 
-export function commandView(order: CommandView['order'], more: Partial<CommandView> = {}): CommandView {
-  return { id: 'c1', order, by: 'ann (key 3fa29c01)', at: NOW, outcome: 'done', answers: [], ...more }
+export function commandView(order: CommandView['spec'], more: Partial<CommandView> = {}): CommandView {
+  return { id: 'c1', spec: order, by: 'ann (key 3fa29c01)', at: NOW, outcome: 'done', answers: [], ...more }
 }

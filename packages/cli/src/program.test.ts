@@ -1,4 +1,4 @@
-// Tests the program as a process of its own against a fake API: every command, what is told, and the exit codes.
+// Tests the program as a worker of its own against a fake API: every command, what is told, and the exit codes.
 import { describe, expect, test } from 'vitest'
 import { COMMAND_NAMES, commandOf } from './commands/command-table.ts'
 import { ACCEPTED, FAKE_KEY, fakeApi, ID, LINKS, problem, runBullpen, runShell, view } from './fake-api.fixture.ts'
@@ -28,7 +28,7 @@ const jsonLines = (text: string): unknown[] =>
 describe('enqueue', () => {
   test('hands over what it is told, and tells the id', async () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED] })
-    const limits = ['--timeout', 'none', '--heartbeat-timeout', '5s', '--queue-timeout', '1m', '--deadline', '1h']
+    const limits = ['--timeout', 'none', '--heartbeat-timeout', '5s', '--queue-timeout', '1m', '--total-timeout', '1h']
     const options = ['--meta', 'a=b', '--meta', 'c=d', '--tag', 'x', '--tag', 'y:1', '--delay', '30s', ...limits]
     const ended = await runBullpen(api, ['enqueue', 'math.factorial', '{"n":5}', ...options])
     expect(ended).toEqual({ code: 0, out: `${ID}  waiting\n`, err: '' })
@@ -68,13 +68,13 @@ describe('enqueue', () => {
   })
 
   test('tells each place that the API refuses', async () => {
-    const faults = [{ path: 'input.n', message: 'too big' }]
-    await using api = await fakeApi({ [ENQUEUE]: problem('invalid_input', 422, { detail: 'it does not fit', faults }) })
+    const errors = [{ path: 'input.n', message: 'too big' }]
+    await using api = await fakeApi({ [ENQUEUE]: problem('invalid_input', 422, { detail: 'it does not fit', errors }) })
     const ended = await runBullpen(api, ['enqueue', 'a.b'])
     expect(ended).toEqual({ code: 3, out: '', err: 'bullpen: invalid_input: it does not fit\n  input.n: too big\n' })
     const { code, out, err } = await runBullpen(api, ['enqueue', 'a.b', '--json'])
     expect({ code, out }).toEqual({ code: 3, out: '' })
-    const error = { code: 'invalid_input', status: 422, detail: 'it does not fit', faults }
+    const error = { code: 'invalid_input', status: 422, detail: 'it does not fit', errors }
     expect(jsonLines(err)).toEqual([{ error }])
   })
 
@@ -202,14 +202,14 @@ describe('cancel', () => {
   })
 })
 
-const commanded = commandView({ action: 'pause', queue: 'cpu' }, { answers: [{ process: P1, outcome: 'done' }] })
+const commanded = commandView({ action: 'pause', queue: 'cpu' }, { answers: [{ worker: P1, outcome: 'done' }] })
 
 /** For the examples of the fleet's commands. */
 const FLEET = {
   'GET /v1/fleet': [200, fleetOf([processOf(P1)])],
   'GET /v1/fleet?queue=cpu': [200, fleetOf([])],
-  'GET /v1/workers': [200, { workers: [] }],
-  [`GET /v1/workers?process=${encodeURIComponent(P1)}`]: [200, { workers: [] }],
+  'GET /v1/workers': [200, { slots: [] }],
+  [`GET /v1/workers?worker=${encodeURIComponent(P1)}`]: [200, { slots: [] }],
   'POST /v1/commands?wait=5': [200, commanded],
   'GET /v1/commands?limit=10': [200, { commands: [commanded] }],
   'GET /v1/commands/5d0f4c2a9be1f07733c1a2e4?wait=30': [200, commanded],

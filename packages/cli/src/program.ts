@@ -4,7 +4,7 @@ import { VERSION } from '@bullpen/contract'
 import { type CommandLine, commandNamed, readCommandLine } from './arguments/arguments.ts'
 import { commands } from './commands/audit.ts'
 import { cancel } from './commands/cancel.ts'
-import type { Desk } from './commands/command-context.ts'
+import type { CommandContext } from './commands/command-context.ts'
 import type { CommandName } from './commands/command-table.ts'
 import { drain } from './commands/drain.ts'
 import { enqueue } from './commands/enqueue.ts'
@@ -29,7 +29,7 @@ export interface Surroundings {
   readonly now: () => number
 }
 
-const RUN: Readonly<Record<Exclude<CommandName, 'help'>, (desk: Desk) => Promise<ExitCode>>> = {
+const RUN: Readonly<Record<Exclude<CommandName, 'help'>, (desk: CommandContext) => Promise<ExitCode>>> = {
   enqueue,
   show,
   list,
@@ -68,7 +68,7 @@ export async function bullpen(surroundings: Surroundings): Promise<ExitCode> {
 async function carryOut(
   { command, positionals, values }: CommandLine,
   { env, stdin, stdout, stderr, now }: Surroundings,
-  tell: Desk['tell'],
+  tell: CommandContext['tell'],
 ): Promise<ExitCode> {
   if (values.version) {
     stdout.write(`${VERSION}\n`)

@@ -9,8 +9,8 @@ import { api, problem, servers } from './server.fixture.ts'
 const count = defineTask({
   name: 'task.count',
   queue: 'cpu',
-  input: taskViewSchema.pick({ starts: true, queue: true }).partial({ queue: true }),
-  output: taskViewSchema.pick({ attempts: true }),
+  input: taskViewSchema.pick({ fencingToken: true, queue: true }).partial({ queue: true }),
+  output: taskViewSchema.pick({ attemptsMade: true }),
 })
 
 const ID = 'cpu-01jd3v7n8q0000000000000000'
@@ -23,15 +23,15 @@ function view(more: Partial<TaskView> = {}): TaskView {
     version: 1,
     queue: 'cpu',
     status: 'completed',
-    starts: 1,
-    attempts: 1,
+    fencingToken: 1,
+    attemptsMade: 1,
     maxAttempts: 5,
-    input: { starts: 4 },
-    output: { attempts: 16 },
+    input: { fencingToken: 4 },
+    output: { attemptsMade: 16 },
     meta: {},
     tags: [],
     enqueuedAt: '2026-01-01T00:00:00.000Z',
-    history: [],
+    attempts: [],
     links: ACCEPTED.links,
     ...more,
   } as TaskView
@@ -42,7 +42,7 @@ describe('enqueue', () => {
     const { client, seen } = await api([[202, ACCEPTED]], { correlationId: 'order-7' })
     const accepted = await client.enqueue(
       count,
-      { starts: 4 },
+      { fencingToken: 4 },
       {
         meta: { a: 'b' },
         tags: ['x'],
@@ -56,7 +56,14 @@ describe('enqueue', () => {
         method: 'POST',
         url: '/v1/tasks',
         headers: { authorization: 'Bearer k', 'x-request-id': 'order-7', 'content-type': 'application/json' },
-        body: { task: 'task.count', input: { starts: 4 }, meta: { a: 'b' }, tags: ['x'], delay: '5s', timeout: 'none' },
+        body: {
+          task: 'task.count',
+          input: { fencingToken: 4 },
+          meta: { a: 'b' },
+          tags: ['x'],
+          delay: '5s',
+          timeout: 'none',
+        },
       },
     ])
   })
@@ -73,7 +80,7 @@ describe('enqueue', () => {
       [202, pending],
       [200, { ...pending, status: 'done' }],
     ])
-    expect(await client.cancelWhere({ queue: 'cpu', tag: 'x', olderThan: '1h' })).toEqual(pending)
+    expect(await client.cancelMany({ queue: 'cpu', tag: 'x', olderThan: '1h' })).toEqual(pending)
     expect(await client.cancellation('cpu-1')).toEqual({ ...pending, status: 'done' })
     expect(seen.map(({ method, url, body }) => [`${method} ${url}`, body])).toEqual([
       ['POST /v1/tasks/cancel', { queue: 'cpu', tag: 'x', olderThan: '1h' }],
@@ -97,33 +104,36 @@ describe('enqueue', () => {
 
   test('keeps a path in front of the API', async () => {
     const { baseUrl, seen } = await api([[202, ACCEPTED]])
-    await createClient({ baseUrl: `${baseUrl}/bullpen`, key: 'k' }).enqueue(count, { starts: 4 })
+    await createClient({ baseUrl: `${baseUrl}/bullpen`, key: 'k' }).enqueue(count, { fencingToken: 4 })
     expect(seen[0]?.url).toBe('/bullpen/v1/tasks')
   })
 
   test('tells what the API refused, and where', async () => {
-    const faults = [{ path: 'input.starts', message: 'too big' }]
-    const { client } = await api([problem('invalid_input', 422, { detail: 'task.count refuses it', faults })])
-    await expect(client.enqueue(count, { starts: 4 })).rejects.toMatchObject({
+    const errors = [{ path: 'input.fencingToken', message: 'too big' }]
+    const { client } = await api([problem('invalid_input', 422, { detail: 'task.count refuses it', errors })])
+    await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({
       name: 'ProblemError',
       code: 'invalid_input',
       status: 422,
       detail: 'task.count refuses it',
-      faults,
-      message: 'invalid_input: task.count refuses it: input.starts: too big',
+      errors,
+      message: 'invalid_input: task.count refuses it: input.fencingToken: too big',
     })
   })
 
   test('is not repeated when the answer is lost: the task may be stored', async () => {
     const { client, seen } = await api(['break', [202, ACCEPTED]])
-    const error = await client.enqueue(count, { starts: 4 }).catch((caught) => caught)
+    const error = await client.enqueue(count, { fencingToken: 4 }).catch((caught) => caught)
     expect(error).toMatchObject({ code: 'unreachable', status: undefined, cause: expect.any(TypeError) })
     expect(seen.length).toBe(1)
   })
 
   test('is not repeated after a 503 that names the task, and tells its id', async () => {
     const { client, seen } = await api([problem('redis_unavailable', 503, { taskId: ID }), [202, ACCEPTED]])
-    await expect(client.enqueue(count, { starts: 4 })).rejects.toMatchObject({ code: 'redis_unavailable', taskId: ID })
+    await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({
+      code: 'redis_unavailable',
+      taskId: ID,
+    })
     expect(seen.length).toBe(1)
   })
 
@@ -132,19 +142,22 @@ describe('enqueue', () => {
       [503, '<html>'],
       [202, ACCEPTED],
     ])
-    await expect(client.enqueue(count, { starts: 4 })).rejects.toMatchObject({ code: 'unexpected_answer', status: 503 })
+    await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({
+      code: 'unexpected_answer',
+      status: 503,
+    })
     expect(seen.length).toBe(1)
   })
 
   test('is repeated after a 503 that names no task: nothing was accepted', async () => {
     const { client, seen } = await api([problem('shutting_down', 503), [202, ACCEPTED]])
-    expect(await client.enqueue(count, { starts: 4 })).toEqual(ACCEPTED)
+    expect(await client.enqueue(count, { fencingToken: 4 })).toEqual(ACCEPTED)
     expect(seen.length).toBe(2)
   })
 
   test('is not repeated while the queue drains: that lasts until somebody resumes it', async () => {
     const { client, seen } = await api([problem('queue_draining', 503), [202, ACCEPTED]])
-    await expect(client.enqueue(count, { starts: 4 })).rejects.toMatchObject({ code: 'queue_draining' })
+    await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({ code: 'queue_draining' })
     expect(seen.length).toBe(1)
   })
 
@@ -152,7 +165,7 @@ describe('enqueue', () => {
     const { baseUrl } = await api([])
     const port = Number(new URL(baseUrl).port)
     servers[0]?.close()
-    const accepted = createClient({ baseUrl, key: 'k' }).enqueue(count, { starts: 4 })
+    const accepted = createClient({ baseUrl, key: 'k' }).enqueue(count, { fencingToken: 4 })
     setTimeout(() => {
       servers.push(createServer((_, response) => response.writeHead(202).end(JSON.stringify(ACCEPTED))).listen(port))
     }, 150)
@@ -163,7 +176,7 @@ describe('enqueue', () => {
     const { baseUrl } = await api([])
     servers[0]?.close()
     const { enqueue } = createClient({ baseUrl, key: 'k', retryFor: '200ms' })
-    await expect(enqueue(count, { starts: 4 })).rejects.toMatchObject({
+    await expect(enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({
       code: 'unreachable',
       message: expect.stringContaining('ECONNREFUSED'),
     })
@@ -171,7 +184,7 @@ describe('enqueue', () => {
 
   test('gives up on an API that is silent', async () => {
     const { client, seen } = await api(['silence'], { requestTimeout: '50ms' })
-    await expect(client.enqueue(count, { starts: 4 })).rejects.toMatchObject({ code: 'unreachable' })
+    await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({ code: 'unreachable' })
     expect(seen.length).toBe(1)
   })
 })
@@ -210,13 +223,13 @@ describe('task', () => {
     const { client } = await api([[200, view()]])
     const task = await client.task(count, ID)
     expectTypeOf(task.task).toEqualTypeOf<'task.count'>()
-    expectTypeOf(task.input).toEqualTypeOf<{ starts: number; queue?: string | undefined }>()
-    expectTypeOf(task.output).toEqualTypeOf<{ attempts: number } | undefined>()
+    expectTypeOf(task.input).toEqualTypeOf<{ fencingToken: number; queue?: string | undefined }>()
+    expectTypeOf(task.output).toEqualTypeOf<{ attemptsMade: number } | undefined>()
     expectTypeOf(await client.task(undefined, ID)).toEqualTypeOf<TaskView>()
     // @ts-expect-error: the input is the definition's.
-    await client.enqueue(count, { starts: '4' })
+    await client.enqueue(count, { fencingToken: '4' })
     // @ts-expect-error: a duration has a unit.
-    await client.enqueue(count, { starts: 4 }, { delay: '5' }).catch(() => undefined)
+    await client.enqueue(count, { fencingToken: 4 }, { delay: '5' }).catch(() => undefined)
   })
 })
 
@@ -229,7 +242,7 @@ describe('result', () => {
     ])
     const output = await client.result(count, ID)
     expectTypeOf(output).toEqualTypeOf<OutputOf<typeof count>>()
-    expect(output).toEqual({ attempts: 16 })
+    expect(output).toEqual({ attemptsMade: 16 })
     expect(seen.map(({ url }) => url)).toEqual(Array(3).fill(`/v1/tasks/${ID}?wait=30`))
   })
 

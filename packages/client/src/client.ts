@@ -5,12 +5,12 @@ import {
   type CallOptions,
   type Cancellation,
   type Cancelled,
-  type CancelWanted,
+  type CancelRequest,
   type Duration,
   type InputOf,
   isFinal,
   type Limit,
-  LONGEST_WAIT_S,
+  MAX_WAIT_S,
   milliseconds,
   type OutputOf,
   type TaskDefinition,
@@ -86,8 +86,12 @@ export interface Client extends FleetCalls {
    *
    * @throws DOMException TimeoutError when `timeout` has passed; the task goes on.
    */
-  settled<D extends TaskDefinition | undefined>(definition: D, id: string, options?: Waiting): Promise<TaskOf<D>>
-  /** As {@link settled}, the output alone. @throws TaskEndedError when the task ended without one. */
+  waitUntilFinished<D extends TaskDefinition | undefined>(
+    definition: D,
+    id: string,
+    options?: Waiting,
+  ): Promise<TaskOf<D>>
+  /** As {@link waitUntilFinished}, the output alone. @throws TaskEndedError when the task ended without one. */
   result<D extends TaskDefinition>(definition: D, id: string, options?: Waiting): Promise<OutputOf<D>>
   /**
    * Cancels a task. What waits ends at once; what runs is told, and `wait` (at most '30s', default none) waits for its end.
@@ -99,7 +103,7 @@ export interface Client extends FleetCalls {
    * any more and each is shown as cancelled; how far they are moved says {@link cancellation}. Takes up to 2.5 s when a
    * worker does not answer.
    */
-  cancelWhere(wanted: CancelWanted, options?: { readonly signal?: AbortSignal }): Promise<Cancellation>
+  cancelMany(wanted: CancelRequest, options?: { readonly signal?: AbortSignal }): Promise<Cancellation>
   /** How far a cancel of many is; told until a day after it was done. */
   cancellation(id: string, options?: { readonly signal?: AbortSignal }): Promise<Cancellation>
   /** The tasks of a queue that have a status, page by page as they are asked for. */
@@ -144,14 +148,14 @@ export function createClient(options: ClientOptions): Client {
       return typed(definition, await lookUp(id, 0, signal))
     },
 
-    async settled(definition, id, { timeout = 'none', signal: outer } = {}) {
+    async waitUntilFinished(definition, id, { timeout = 'none', signal: outer } = {}) {
       const signals = [
         ...(outer === undefined ? [] : [outer]),
         ...(timeout === 'none' ? [] : [AbortSignal.timeout(milliseconds(timeout, 'timeout'))]),
       ]
       const signal = signals.length < 2 ? signals[0] : AbortSignal.any(signals)
       for (;;) {
-        const view = await lookUp(id, LONGEST_WAIT_S, signal)
+        const view = await lookUp(id, MAX_WAIT_S, signal)
         if (isFinal(view.status)) return typed(definition, view)
         await pauseFor(BETWEEN_WAITS_MS, signal)
       }
@@ -164,7 +168,7 @@ export function createClient(options: ClientOptions): Client {
       return (await send(transport, { method: 'POST', path, timeoutMs: timeoutMs + waitMs, signal })) as Cancelled
     },
 
-    async cancelWhere(wanted, { signal } = {}) {
+    async cancelMany(wanted, { signal } = {}) {
       const call = { method: 'POST', path: 'v1/tasks/cancel', body: wanted, timeoutMs, signal } as const
       return (await send(transport, call)) as Cancellation
     },
@@ -175,7 +179,7 @@ export function createClient(options: ClientOptions): Client {
     },
 
     async result(definition, id, options) {
-      const view: TaskView = await client.settled(undefined, id, options)
+      const view: TaskView = await client.waitUntilFinished(undefined, id, options)
       if (view.status !== 'completed') throw new TaskEndedError(view)
       return typed(definition, view).output as OutputOf<typeof definition>
     },

@@ -7,7 +7,7 @@ import { api, problem } from './server.fixture.ts'
 const PROCESS = 'pod 1/a:7:ab12cd34'
 const DONE = {
   id: 'once-1',
-  order: { action: 'pause', queue: 'cpu' },
+  spec: { action: 'pause', queue: 'cpu' },
   by: 'ann (key 3fa29c01)',
   at: '2026-01-01T00:00:00.000Z',
   outcome: 'done',
@@ -16,24 +16,24 @@ const DONE = {
 
 describe('a look at the fleet', () => {
   test('asks for what is wanted, and gives what the API answers', async () => {
-    const fleet = { now: '', queues: [], processes: [] }
+    const fleet = { now: '', queues: [], workers: [] }
     const { client, seen } = await api([
       [200, fleet],
       [200, fleet],
       [200, { pools: [1] }],
-      [200, { workers: [2] }],
-      [200, { workers: [] }],
+      [200, { slots: [2] }],
+      [200, { slots: [] }],
     ])
     expect(await client.fleet()).toEqual(fleet)
     await client.fleet({ queue: 'cpu' })
-    expect(await client.pools({ process: PROCESS })).toEqual([1])
-    expect(await client.workers({ queue: 'cpu', process: PROCESS, state: 'IDLE' })).toEqual([2])
-    expect(await client.workers()).toEqual([])
+    expect(await client.pools({ worker: PROCESS })).toEqual([1])
+    expect(await client.slots({ queue: 'cpu', worker: PROCESS, state: 'IDLE' })).toEqual([2])
+    expect(await client.slots()).toEqual([])
     expect(seen.map(({ url }) => url)).toEqual([
       '/v1/fleet',
       '/v1/fleet?queue=cpu',
-      '/v1/pools?process=pod+1%2Fa%3A7%3Aab12cd34',
-      '/v1/workers?queue=cpu&process=pod+1%2Fa%3A7%3Aab12cd34&state=IDLE',
+      '/v1/pools?worker=pod+1%2Fa%3A7%3Aab12cd34',
+      '/v1/workers?queue=cpu&worker=pod+1%2Fa%3A7%3Aab12cd34&state=IDLE',
       '/v1/workers',
     ])
   })
@@ -42,7 +42,7 @@ describe('a look at the fleet', () => {
 describe('a command', () => {
   test('is sent with an id, an author and a wait', async () => {
     const { client, seen } = await api([[200, DONE]])
-    const order = { action: 'stop', process: PROCESS, queue: 'cpu', worker: 3, how: 'hard' } as const
+    const order = { action: 'stop', worker: PROCESS, queue: 'cpu', slot: 3, how: 'hard' } as const
     expect(await client.command(order, { id: 'once-1', by: 'ann', wait: '1500ms' })).toEqual(DONE)
     expect(seen).toMatchObject([
       { method: 'POST', url: '/v1/commands?wait=1.5', body: { ...order, id: 'once-1', by: 'ann' } },
@@ -60,9 +60,9 @@ describe('a command', () => {
   })
 
   test('that is refused is not sent again', async () => {
-    const { client, seen } = await api([problem('process_not_found', 404)])
-    await expect(client.command({ action: 'resume', process: 'p' }, { wait: 'none' })).rejects.toMatchObject({
-      code: 'process_not_found',
+    const { client, seen } = await api([problem('worker_not_found', 404)])
+    await expect(client.command({ action: 'resume', worker: 'p' }, { wait: 'none' })).rejects.toMatchObject({
+      code: 'worker_not_found',
     })
     expect(seen.map(({ url }) => url)).toEqual(['/v1/commands?wait=0'])
   })

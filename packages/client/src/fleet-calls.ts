@@ -9,9 +9,9 @@ import {
   milliseconds,
   type PoolPage,
   type PoolView,
-  type WorkerPage,
-  type WorkerState,
-  type WorkerView,
+  type SlotPage,
+  type SlotState,
+  type SlotView,
 } from '@bullpen/contract'
 import { send, type Transport } from './transport.ts'
 
@@ -23,7 +23,7 @@ export type FleetOrder = CommandRequest extends infer One
   : never
 
 interface CommandOptions {
-  /** How long the API waits for every process's answer, at most '30s'. Default '5s'. */
+  /** How long the API waits for every worker's answer, at most '30s'. Default '5s'. */
   readonly wait?: Duration | 'none'
   /** Of the command: the same twice is one. Default: one made here, so that a lost answer can be asked for again. */
   readonly id?: string
@@ -38,23 +38,23 @@ interface Calling {
 
 interface Pools extends Calling {
   readonly queue?: string
-  readonly process?: string
+  readonly worker?: string
 }
 
 export interface FleetCalls {
-  /** The queues, and every process with its pools; or one queue, and those that work it. Times are Redis's. */
+  /** The queues, and every worker with its pools; or one queue, and those that work it. Times are Redis's. */
   fleet(options?: Calling & { readonly queue?: string }): Promise<FleetView>
-  /** The pools of live processes. */
+  /** The pools of live workers. */
   pools(options?: Pools): Promise<readonly PoolView[]>
-  /** The workers of live processes, each with what it runs. */
-  workers(options?: Pools & { readonly state?: WorkerState }): Promise<readonly WorkerView[]>
+  /** The slots of live workers, each with what it runs. */
+  slots(options?: Pools & { readonly state?: SlotState }): Promise<readonly SlotView[]>
   /**
-   * Gives the fleet a command; resolves when every process has answered, or when the wait is over: look at `outcome`.
+   * Gives the fleet a command; resolves when every worker has answered, or when the wait is over: look at `outcome`.
    *
    * Safe to repeat, and repeated like a look-up: its id is made before it is sent.
    */
   command(order: FleetOrder, options?: CommandOptions): Promise<CommandView>
-  /** The command as it stands, or when every process has answered (`wait`: at most '30s', default none). */
+  /** The command as it stands, or when every worker has answered (`wait`: at most '30s', default none). */
   commandById(id: string, options?: Pick<CommandOptions, 'wait' | 'signal'>): Promise<CommandView>
   /** The newest commands first, 1 to 200 of them; the API's default is 50. */
   commands(options?: Calling & { readonly limit?: number }): Promise<readonly CommandView[]>
@@ -72,8 +72,8 @@ export function fleetCalls(transport: Transport, timeoutMs: number): FleetCalls 
     async pools({ signal, ...query } = {}) {
       return ((await get(`v1/pools${queryText(query)}`, signal)) as PoolPage).pools
     },
-    async workers({ signal, ...query } = {}) {
-      return ((await get(`v1/workers${queryText(query)}`, signal)) as WorkerPage).workers
+    async slots({ signal, ...query } = {}) {
+      return ((await get(`v1/workers${queryText(query)}`, signal)) as SlotPage).slots
     },
     async command(order, { wait, id = crypto.randomUUID(), by, signal } = {}) {
       const waitMs = wait === undefined ? COMMAND_WAIT_S * 1_000 : waitIn(wait)

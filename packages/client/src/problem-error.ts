@@ -1,5 +1,5 @@
 // The error for every request that the API refused or that got no usable answer.
-import { ERROR_CODES, type ErrorCode, type Fault, type Problem } from '@bullpen/contract'
+import { ERROR_CODES, type ErrorCode, type FieldError, type Problem } from '@bullpen/contract'
 
 /** `unreachable`: no answer came; the cause says why. `unexpected_answer`: what came was not from a Bullpen API. */
 export type ClientErrorCode = ErrorCode | 'unreachable' | 'unexpected_answer'
@@ -9,7 +9,7 @@ interface Details {
   /** Of the HTTP answer; undefined when none came. */
   readonly status?: number
   readonly detail?: string
-  readonly faults?: readonly Fault[]
+  readonly errors?: readonly FieldError[]
   readonly taskId?: string
   readonly retryAfterMs?: number | undefined
   readonly cause?: unknown
@@ -20,22 +20,22 @@ export class ProblemError extends Error {
   override readonly name = 'ProblemError'
   readonly code: ClientErrorCode
   readonly status: number | undefined
-  /** What is wrong, in a sentence; the faults are told beside it. */
+  /** What is wrong, in a sentence; the errors are told beside it. */
   readonly detail: string | undefined
   /** Each place in the input that is wrong. */
-  readonly faults: readonly Fault[]
+  readonly errors: readonly FieldError[]
   /** With a 5xx on enqueue: the task may have been accepted; look it up by this id before sending it again. */
   readonly taskId: string | undefined
   /** How long the API asks to wait, in ms. */
   readonly retryAfterMs: number | undefined
 
-  constructor({ code, status, detail, faults = [], taskId, retryAfterMs, cause }: Details) {
-    const where = faults.map(({ path, message }) => `${path}: ${message}`).join('; ')
+  constructor({ code, status, detail, errors = [], taskId, retryAfterMs, cause }: Details) {
+    const where = errors.map(({ path, message }) => `${path}: ${message}`).join('; ')
     super([code, detail, where].filter(Boolean).join(': '), cause === undefined ? undefined : { cause })
     this.code = code
     this.status = status
     this.detail = detail
-    this.faults = faults
+    this.errors = errors
     this.taskId = taskId
     this.retryAfterMs = retryAfterMs
   }
@@ -51,13 +51,13 @@ export function problemIn(response: Response, body: string): ProblemError {
     const detail = `HTTP ${status} without problem details; is this the address of a Bullpen API?`
     return new ProblemError({ code: 'unexpected_answer', status, detail, retryAfterMs })
   }
-  const { code, detail, faults, taskId } = problem
+  const { code, detail, errors, taskId } = problem
   return new ProblemError({
     code,
     status,
     retryAfterMs,
     ...(detail === undefined ? {} : { detail }),
-    ...(faults === undefined ? {} : { faults }),
+    ...(errors === undefined ? {} : { errors }),
     ...(taskId === undefined ? {} : { taskId }),
   })
 }

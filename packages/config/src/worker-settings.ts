@@ -71,18 +71,18 @@ export const WORKER_SETTINGS = {
     schema: z.union([z.literal('none'), durationSchema]).default('none'),
     help: 'How long a long task that says nothing of it may wait for its first start; looked at when it is taken.',
   },
-  deadline: {
-    env: 'BULLPEN_WORKER_DEADLINE',
+  totalTimeout: {
+    env: 'BULLPEN_WORKER_TOTAL_TIMEOUT',
     schema: z.union([z.literal('none'), durationSchema]).default('none'),
     help: 'The whole life, over all attempts, of a long task that says none of its own.',
   },
-  maxLeftovers: {
-    env: 'BULLPEN_WORKER_MAX_LEFTOVERS',
+  maxStuckHandlers: {
+    env: 'BULLPEN_WORKER_MAX_STUCK_HANDLERS',
     schema: wholeNumber(0, 10_000).default(10),
     help: 'Of one pool: handlers that go on after their attempt has ended. With more than these the pool takes no tasks and is not ready.',
   },
-  childLimit: {
-    env: 'BULLPEN_WORKER_CHILD_LIMIT',
+  maxChildBytes: {
+    env: 'BULLPEN_WORKER_MAX_CHILD_BYTES',
     schema: wholeNumber(1_024, 16_777_216).default(262_144),
     help: 'The most bytes that a task which a handler enqueues may take in Redis.',
   },
@@ -101,23 +101,23 @@ export const WORKER_SETTINGS = {
     schema: durationSchema.default('30s'),
     help: "When the platform kills the process: Kubernetes' terminationGracePeriodSeconds.",
   },
-  keepCompleted: {
-    env: 'BULLPEN_WORKER_KEEP_COMPLETED',
+  completedRetention: {
+    env: 'BULLPEN_WORKER_COMPLETED_RETENTION',
     schema: durationSchema.default('24h'),
     help: 'How long a completed task can be looked up. Dead ones are kept.',
   },
-  outputLimit: {
-    env: 'BULLPEN_WORKER_OUTPUT_LIMIT',
+  maxOutputBytes: {
+    env: 'BULLPEN_WORKER_MAX_OUTPUT_BYTES',
     schema: wholeNumber(1_024, 16_777_216).default(262_144),
     help: 'The largest output of a task as JSON, in bytes; a larger one is a panic, invalid_output.',
   },
-  loopBlockWarning: {
-    env: 'BULLPEN_WORKER_LOOP_BLOCK_WARNING',
+  eventLoopStallWarning: {
+    env: 'BULLPEN_WORKER_EVENT_LOOP_STALL_WARNING',
     schema: z.union([z.literal('none'), durationFrom('500ms')]).default('1s'),
     help: 'How long the event loop may stand still before the log names the task that blocks it.',
   },
-  maxLoopBlock: {
-    env: 'BULLPEN_WORKER_MAX_LOOP_BLOCK',
+  eventLoopStallLimit: {
+    env: 'BULLPEN_WORKER_EVENT_LOOP_STALL_LIMIT',
     schema: z.union([z.literal('none'), durationFrom('1s')]).default('30s'),
     help: 'How long the event loop may stand still before its tasks are left to other processes.',
   },
@@ -141,13 +141,13 @@ export type WorkerConfig = PartialSettings<typeof WORKER_SETTINGS>
 export const CLOSING_MS = 2_000
 
 export const WORKER_RULES: readonly SettingsRule<typeof WORKER_SETTINGS>[] = [
-  ({ taskTimeout, heartbeatTimeout, queueTimeout, deadline }) => {
+  ({ taskTimeout, heartbeatTimeout, queueTimeout, totalTimeout }) => {
     const ms = (limit: string): number | 'none' => (limit === 'none' ? limit : milliseconds(limit))
     return contradictionIn({
       timeoutMs: ms(taskTimeout),
       heartbeatMs: ms(heartbeatTimeout),
       queueMs: ms(queueTimeout),
-      deadlineMs: ms(deadline),
+      totalMs: ms(totalTimeout),
     })?.replace(/^timeout|(?<= )timeout/g, 'taskTimeout')
   },
   ({ drainTimeout, grace, terminationGrace }) => {

@@ -26,7 +26,13 @@ export {
   type QueueDefinition,
   type QueueOptions,
 } from './definition/queue.ts'
-export { DEFAULT_RETRY, type RetryOptions, type RetryPolicy } from './definition/retry-policy.ts'
+export {
+  type Backoff,
+  type BackoffOptions,
+  DEFAULT_RETRY,
+  type RetryOptions,
+  type RetryPolicy,
+} from './definition/retry-policy.ts'
 export {
   defineTask,
   type InputOf,
@@ -38,8 +44,8 @@ export {
   type TaskName,
   type TaskOptions,
 } from './definition/task-definition.ts'
-export { contradictionIn, type LimitsMs } from './definition/timeouts.ts'
-export { BullpenError, ERROR_CODES, type ErrorCode, type Fault } from './errors/errors.ts'
+export { contradictionIn, type TimeoutsMs } from './definition/timeouts.ts'
+export { BullpenError, ERROR_CODES, type ErrorCode, type FieldError } from './errors/errors.ts'
 export type { Classifier, Failure } from './errors/failure.ts'
 export { RateLimited, rateLimited } from './errors/rate-limited.ts'
 export { TaskError } from './errors/task-error.ts'
@@ -54,6 +60,7 @@ export {
   type CommandOutcome,
   type CommandPage,
   type CommandRequest,
+  type CommandSpec,
   type CommandView,
   commandPageSchema,
   commandQuerySchema,
@@ -63,9 +70,8 @@ export {
   commandWaitSchema,
   DRAIN_MODES,
   type DrainMode,
-  type Order,
-  STOP_WAYS,
-  type StopWay,
+  STOP_MODES,
+  type StopMode,
 } from './fleet/commands.ts'
 export {
   ENDED_POOL_STATES,
@@ -74,14 +80,14 @@ export {
   fleetViewSchema,
   type PoolPage,
   type PoolView,
-  type ProcessView,
   poolPageSchema,
   poolQuerySchema,
   type QueueView,
-  type WorkerPage,
+  type SlotPage,
+  type SlotView,
+  slotPageSchema,
+  slotQuerySchema,
   type WorkerView,
-  workerPageSchema,
-  workerQuerySchema,
 } from './fleet/fleet.ts'
 // Over HTTP
 export {
@@ -93,15 +99,15 @@ export {
   type Cancellation,
   type Cancelled,
   type CancelOutcome,
-  type CancelWanted,
+  type CancelRequest,
   callOptionsSchema,
   cancelFilterSchema,
   cancellationSchema,
   cancelledSchema,
   type EnqueueRequest,
   enqueueBodySchema,
-  LONGEST_WAIT_S,
   listQuerySchema,
+  MAX_WAIT_S,
   PAGE,
   type TaskPage,
   type TaskView,
@@ -111,11 +117,11 @@ export {
 } from './http/http.ts'
 export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, type Problem, problemSchema } from './http/problem.ts'
 // Stored with a task
-export { type AttemptEnd, attemptEndSchema } from './task/attempt-record.ts'
+export { type AttemptRecord, attemptRecordSchema } from './task/attempt-record.ts'
 export { ENVELOPE_VERSION, type Envelope, envelopeSchema, type StoredSuccess, successSchema } from './task/envelope.ts'
-export type { Consequence, TaskEvent } from './task/events.ts'
+export type { TaskEvent, VerdictKind } from './task/events.ts'
 export * from './task/states.ts'
-export { ID_RANDOM_BYTES, makeTaskId, QUEUE_NAME, readTaskId, type TaskId, taskId } from './task/task-id.ts'
+export { createTaskId, ID_RANDOM_BYTES, QUEUE_NAME, readTaskId, type TaskId, taskId } from './task/task-id.ts'
 export type { Progress, TaskRecord } from './task/task-record.ts'
 // Words
 export { VERSION } from './version.ts'

@@ -2,50 +2,51 @@
 
 export type { Attempt } from './attempt/attempt.ts'
 export { ATTEMPT_TRANSITIONS } from './attempt/attempt-machine.ts'
-export { type Reading, readTask } from './attempt/decode.ts'
 // Running attempts
-export { type AsyncContext, chargeEscape, type EscapeFate } from './attempt/escapes.ts'
+export { backoffMs } from './attempt/backoff.ts'
+export { type DecodedTask, decodeTask } from './attempt/decode.ts'
+export { type AsyncContext, attributeUncaught, type UncaughtFate } from './attempt/escapes.ts'
 export type { Middleware } from './attempt/middleware.ts'
-export { declared, type Outcome, outcomeOfThrow } from './attempt/outcome.ts'
-export { makeRegistry, type Registry, type RegistryOptions } from './attempt/registry.ts'
-export { type Conclusion, type RunnerHost, runAttempt, runReading } from './attempt/runner.ts'
+export { declaredFailure, type Outcome, outcomeOfThrow } from './attempt/outcome.ts'
+export { createRegistry, type Registry, type RegistryOptions } from './attempt/registry.ts'
+export { type AttemptResult, type RunnerHost, runAttempt, runDecoded } from './attempt/runner.ts'
 export { Snooze } from './attempt/snooze.ts'
-export { type FoundStep, type StepKeeper, Steps } from './attempt/steps.ts'
-export { DEFAULT_LIMITS, type Limits } from './attempt/timeouts.ts'
+export { type StepLookup, type StepStore, Steps } from './attempt/steps.ts'
+export { DEFAULT_TIMEOUTS, type Timeouts } from './attempt/timeouts.ts'
 export type { Verdict } from './attempt/verdict.ts'
 // The fleet
 export {
-  BEAT_EVERY_MS,
   type Command,
   type CommandAnswer,
   type CommandRecord,
   type Fleet,
   FORGOTTEN_AFTER_MS,
+  HEARTBEAT_INTERVAL_MS,
+  type HeartbeatReply,
   isAlive,
   outcomeOf,
   type PoolStatus,
-  type ProcessStatus,
-  type QueueSwitches,
-  type RegisteredProcess,
+  type QueueSettings,
+  type RegisteredWorker,
   recipients,
   SILENT_AFTER_MS,
-  type Told,
+  type WorkerStatus,
 } from './fleet/fleet.ts'
 // Time
 export { clockFrom } from './pool/clock.ts'
 // Drains
 export { type DrainLimits, drainLimits } from './pool/drain-deadline.ts'
 export type { DrainReport, NamedTask } from './pool/drain-report.ts'
-export { makePool } from './pool/pool.ts'
+export { createPool } from './pool/pool.ts'
 export { POOL_TRANSITIONS } from './pool/pool-machine.ts'
-export type { FedPool, OnlineReport, Pool, PoolOptions } from './pool/pool-types.ts'
-export { type CloseReason, Worker, type WorkerStatus } from './pool/slot.ts'
-export { WORKER_TRANSITIONS } from './pool/slot-machine.ts'
+export type { ConsumerHost, OnlineReport, Pool, PoolOptions } from './pool/pool-types.ts'
+export { type CloseReason, Slot, type SlotStatus } from './pool/slot.ts'
+export { SLOT_TRANSITIONS } from './pool/slot-machine.ts'
 // Pools
 export type { LocalCancel } from './pool/slots.ts'
 // State machines
 export { assertTransition, type Transitions } from './pool/state-machine.ts'
-export type { Feed, Work } from './ports/consumer.ts'
+export type { Consumer, RunTask } from './ports/consumer.ts'
 // Isolation
 export type { IsolateCalls, IsolatedRun, IsolatedTask, Isolator } from './ports/isolator.ts'
 // Ports
@@ -53,25 +54,25 @@ export type {
   Broker,
   Clock,
   EventSink,
+  FetchedTask,
   KeptSteps,
   ListQuery,
   NewTask,
   Page,
   Random,
-  TakenTask,
   Timer,
 } from './ports/ports.ts'
 // Cancelling
 export {
+  type CancelCandidate,
   type CancelFilter,
   type CancelProgress,
   type CancelRule,
-  type Coverable,
-  covers,
+  matches,
   stopsRunning,
   tagsOf,
 } from './task/cancel-filter.ts'
 export { storedEnvelope } from './task/envelope.ts'
 export { newTask, type Origin } from './task/new-task.ts'
 // How tasks stand
-export { DEATHS_AT_MOST, endWithoutStart, HISTORY_LENGTH, statusOfDelayed, statusOfEnded } from './task/task-status.ts'
+export { endWithoutStart, MAX_ATTEMPT_RECORDS, MAX_DEATHS, statusOfDelayed, statusOfEnded } from './task/task-status.ts'

@@ -28,7 +28,7 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
   it('sees its whole context, and may take it apart', async () => {
     await using rig = openRig(isolation)
     const meta = { tenant: 'x' }
-    const run = rig.run(tasks.context, {}, { start: 3, attempt: 2, meta, correlationId: 'c-1' })
+    const run = rig.run(tasks.context, {}, { fencingToken: 3, attempt: 2, meta, correlationId: 'c-1' })
     expect(await outputOf(run)).toEqual({
       id: run.task.id,
       name: 'test.context',
@@ -261,7 +261,7 @@ describe.each(ISOLATIONS)('what a task leaves behind in a %s', (isolation) => {
     await outputOf(guilty)
     const next = await outputOf<Place>(rig.run(tasks.trigger))
     const { err, ...line } = await rig.own.said('an error escaped a task that had ended')
-    expect(line).toMatchObject({ level: 'error', id: guilty.task.id, task: 'test.leave', start: 1 })
+    expect(line).toMatchObject({ level: 'error', id: guilty.task.id, task: 'test.leave', fencingToken: 1 })
     expect(String(err)).toMatch(what === 'exit' ? /process.exit\(9\)/ : /left behind/)
     const third = await outputOf<Place>(rig.run(tasks.where))
     expect([third.pid, third.thread]).not.toEqual([next.pid, next.thread])

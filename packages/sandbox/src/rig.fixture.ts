@@ -1,6 +1,6 @@
 // An isolator for a test: what it logs and replaces is kept, and tasks are run by their definitions.
 import { existsSync, readFileSync } from 'node:fs'
-import { BullpenError, type Log, makeTaskId, type Progress, type TaskDefinition } from '@bullpen/contract'
+import { BullpenError, createTaskId, type Log, type Progress, type TaskDefinition } from '@bullpen/contract'
 import type { IsolatedTask, Isolator } from '@bullpen/engine'
 import type { Replaced } from './isolate/isolate-pool.ts'
 import { type IsolatorOptions, openIsolator } from './open-isolator.ts'
@@ -60,8 +60,8 @@ export function openRig(
         isolation,
         module: new URL('./handlers.fixture.ts', import.meta.url).href,
         task: definition.name,
-        id: makeTaskId('q', tasks++, new Uint8Array(10)),
-        start: 1,
+        id: createTaskId('q', tasks++, new Uint8Array(10)),
+        fencingToken: 1,
         attempt: 1,
         input,
         meta: {},
@@ -80,10 +80,10 @@ export function openRig(
         enqueue: async (child: string, childInput: unknown, options: unknown) => {
           enqueued.push([child, childInput, options])
           if (enqueued.length > 1) throw new Error('that key is taken')
-          return makeTaskId('q', 999, new Uint8Array(10))
+          return createTaskId('q', 999, new Uint8Array(10))
         },
         findStep: async (step: string) => ({ key: `key of ${step}`, result: steps.get(step) }),
-        keepStep: async (step: string, result: string) => {
+        storeStep: async (step: string, result: string) => {
           if (step === 'lost') throw new BullpenError('lock_lost', 'it has another owner')
           steps.set(step, result)
           return result

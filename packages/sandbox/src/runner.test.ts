@@ -1,6 +1,6 @@
 // The engine's runner with real isolates: what loops for ever is ended, and what has been done is not done again.
-import { makeTaskId } from '@bullpen/contract'
-import { makeRegistry, type RunnerHost, runAttempt, type TakenTask, Worker } from '@bullpen/engine'
+import { createTaskId } from '@bullpen/contract'
+import { createRegistry, type FetchedTask, type RunnerHost, runAttempt, Slot } from '@bullpen/engine'
 import { sha256, systemClock } from '@bullpen/engine/node'
 import { expect, it } from 'vitest'
 import { catalogue, handlers } from './loops.fixture.ts'
@@ -13,7 +13,7 @@ function world() {
   const { log } = keptLog()
   const events: string[] = []
   const host: RunnerHost = {
-    registry: makeRegistry(catalogue, handlers, { isolator }),
+    registry: createRegistry(catalogue, handlers, { isolator }),
     context: { run: (attempt, code) => code(attempt), current: () => undefined },
     clock: systemClock,
     random: () => 0.5,
@@ -21,21 +21,21 @@ function world() {
     queue: 'q',
     enqueue: async () => {},
     closedBy: () => undefined,
-    leftovers: new Set(),
+    stuckHandlers: new Set(),
     sha256,
-    outputLimitBytes: 1_000,
-    process: 'host:1',
+    maxOutputBytes: 1_000,
+    worker: 'host:1',
     poolSignal: new AbortController().signal,
     resources: {},
     logFor: () => log,
   }
   const kept = new Map<string, string>()
-  const taken = (task: string, start: number): TakenTask => ({
-    id: makeTaskId('q', 1, new Uint8Array(10)),
+  const taken = (task: string, start: number): FetchedTask => ({
+    id: createTaskId('q', 1, new Uint8Array(10)),
     task,
     envelope: { v: 1, version: 1, input: {} },
     enqueuedAt: Date.now(),
-    start,
+    fencingToken: start,
     attempt: start,
     maxAttempts: 3,
     readyAt: undefined,
@@ -45,16 +45,16 @@ function world() {
       keep: async (step, result) => kept.set(step, result).get(step),
     },
   })
-  const run = async (task: string, start = 1) => runAttempt(taken(task, start), new Worker(1, systemClock), host)
+  const run = async (task: string, start = 1) => runAttempt(taken(task, start), new Slot(1, systemClock), host)
   return { run, events, kept, [Symbol.asyncDispose]: () => isolator.close() }
 }
 
 it.each(['loop.thread', 'loop.process'])('%s ends within timeout, grace and 250 ms', async (task) => {
   await using isolates = world()
-  const beganAt = performance.now()
-  const { end } = await isolates.run(task)
-  const tookMs = performance.now() - beganAt
-  expect(end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run' })
+  const startedAt = performance.now()
+  const { record } = await isolates.run(task)
+  const tookMs = performance.now() - startedAt
+  expect(record).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run_timeout' })
   expect(tookMs).toBeLessThan(1_000 + 100 + 250)
   expect(isolates.events).toEqual(['attempt.started', 'attempt.ended'])
 })
@@ -63,7 +63,7 @@ it.each(['steps.thread', 'steps.process'])(
   '%s dies after its step, and is given its result in the next start',
   async (task) => {
     await using isolates = world()
-    expect((await isolates.run(task)).end).toMatchObject({ state: 'RECOVER_ERR', reason: 'isolate_died' })
+    expect((await isolates.run(task)).record).toMatchObject({ state: 'RECOVER_ERR', reason: 'isolate_died' })
     const { verdict } = await isolates.run(task, 2)
     expect(verdict).toEqual({ kind: 'completed', output: { paid: 1, key: expect.stringMatching(/^[0-9a-f]{32}$/) } })
     expect(isolates.kept.size).toBe(1)

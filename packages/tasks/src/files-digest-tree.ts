@@ -15,5 +15,5 @@ export const filesDigestTree = defineTask({
     md5: md5.describe('As `find DIR -type f -print0 | LC_ALL=C sort -z | xargs -r0 md5sum | md5sum` prints it.'),
   }),
   timeout: '2h',
-  retry: { attempts: 2, base: '1s', max: '10s' },
+  retry: { maxAttempts: 2, backoff: { initialDelay: '1s', maxDelay: '10s' } },
 })

@@ -12,5 +12,5 @@ export const filesDigest = defineTask({
   output: z.object({ md5, bytes: z.int().nonnegative() }),
   // At 20 MB/s, a slow network disk, this is a file of 36 GB.
   timeout: '30m',
-  retry: { attempts: 3, base: '500ms', max: '10s' },
+  retry: { maxAttempts: 3, backoff: { initialDelay: '500ms', maxDelay: '10s' } },
 })

@@ -10,5 +10,5 @@ export const mathFactorial = defineTask({
   input: z.object({ n: z.int().min(0).max(1_000) }),
   // 23! no longer fits a double, so JSON can't carry it as a number.
   output: z.object({ value: z.string().regex(/^[1-9]\d*$/) }),
-  retry: { attempts: 1 },
+  retry: { maxAttempts: 1 },
 })

@@ -16,5 +16,5 @@ export const receiptSend = defineTask({
   }),
   output: z.object({ deliveredAt: z.iso.datetime(), status: z.int().min(200).max(299) }),
   timeout: '30s',
-  retry: { attempts: 5, base: '1s', max: '30s' },
+  retry: { maxAttempts: 5, backoff: { initialDelay: '1s', maxDelay: '30s' } },
 })

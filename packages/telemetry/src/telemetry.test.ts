@@ -4,7 +4,7 @@ import { METRICS, type MetricRow, MISNAMED_PROCESS_METRICS, PROCESS_METRICS } fr
 import { createTelemetry, type Telemetry } from './telemetry.ts'
 
 const about = { queue: 'mail', task: 'receipt.send', id: 'mail-1' }
-const attempt = { ...about, kind: 'long', start: 1, attempt: 1, correlationId: undefined } as const
+const attempt = { ...about, kind: 'long', fencingToken: 1, attempt: 1, correlationId: undefined } as const
 const ended = {
   ...attempt,
   event: 'attempt.ended',
@@ -17,7 +17,14 @@ const ended = {
   delayMs: undefined,
 } as const satisfies TaskEvent
 
-const block = { task: 'receipt.send', id: 'mail-1', start: 1, attempt: 1, place: 'spin (/spin.ts:7)', blockedMs: 1_500 }
+const block = {
+  task: 'receipt.send',
+  id: 'mail-1',
+  fencingToken: 1,
+  attempt: 1,
+  location: 'spin (/spin.ts:7)',
+  stalledMs: 1_500,
+}
 
 const EVENTS: readonly TaskEvent[] = [
   { ...about, event: 'task.enqueued' },
@@ -30,9 +37,9 @@ const EVENTS: readonly TaskEvent[] = [
   { event: 'isolate.replaced', isolation: 'process', isolate: 'process 7', cause: 'killed' },
   { ...about, event: 'task.cancelled' },
   { ...about, event: 'task.expired' },
-  { event: 'workers.restarted', queue: 'mail', workers: 4, afterMs: 500 },
-  { ...block, event: 'loop.blocked' },
-  { ...block, event: 'loop.blocked', task: undefined },
+  { event: 'slots.restarted', queue: 'mail', slots: 4, afterMs: 500 },
+  { ...block, event: 'event_loop.stalled' },
+  { ...block, event: 'event_loop.stalled', task: undefined },
   { event: 'pool.state', queue: 'mail', from: 'NEW', to: 'BG_RUNNING' },
 ]
 
@@ -90,8 +97,8 @@ describe('telemetry', () => {
     expect(text).toContain(of('RECOVER_ERR', 'dead'))
     expect(text).toContain(of('TERMINATED_STOP_SIGNAL', 'cancelled'))
     expect(text).toContain('bullpen_isolates_replaced_total{isolation="process"} 1')
-    expect(text).toContain('bullpen_loop_blocks_total{task="receipt.send"} 1')
-    expect(text).toContain('bullpen_loop_blocks_total{task=""} 1')
+    expect(text).toContain('bullpen_event_loop_stalls_total{task="receipt.send"} 1')
+    expect(text).toContain('bullpen_event_loop_stalls_total{task=""} 1')
     expect(text).toContain('bullpen_late_results_total{queue="mail",task="receipt.send"} 1')
   })
 
@@ -144,22 +151,22 @@ describe('telemetry', () => {
       queue: 'mail',
       size: () => 4,
       busy: () => busy,
-      leftovers: () => 2,
+      stuckHandlers: () => 2,
       state: () => 'BG_RUNNING',
-      workers: () => [{ state: 'IDLE' }, { state: 'WORKING' }, { state: 'WORKING' }],
+      slots: () => [{ state: 'IDLE' }, { state: 'WORKING' }, { state: 'WORKING' }],
     })
-    expect(await textOf(telemetry)).toContain('bullpen_pool_workers_busy{queue="mail"} 1')
+    expect(await textOf(telemetry)).toContain('bullpen_pool_slots_busy{queue="mail"} 1')
     busy = 3
     const text = await textOf(telemetry)
-    expect(text).toContain('bullpen_pool_workers{queue="mail"} 4')
-    expect(text).toContain('bullpen_pool_leftovers{queue="mail"} 2')
-    expect(text).toContain('bullpen_worker_state{queue="mail",state="WORKING"} 2')
-    expect(text).toContain('bullpen_worker_state{queue="mail",state="TERMINATED"} 0')
-    expect(text).toContain('bullpen_pool_workers_busy{queue="mail"} 3')
+    expect(text).toContain('bullpen_pool_slots{queue="mail"} 4')
+    expect(text).toContain('bullpen_stuck_handlers{queue="mail"} 2')
+    expect(text).toContain('bullpen_slot_state{queue="mail",state="WORKING"} 2')
+    expect(text).toContain('bullpen_slot_state{queue="mail",state="TERMINATED"} 0')
+    expect(text).toContain('bullpen_pool_slots_busy{queue="mail"} 3')
     expect(text).toContain('bullpen_pool_state{queue="mail",state="BG_RUNNING"} 1')
     expect(text).toContain('bullpen_pool_state{queue="mail",state="SHUTTING_DOWN"} 0')
     unwatch()
-    expect(await textOf(telemetry)).not.toContain('bullpen_pool_workers_busy{')
+    expect(await textOf(telemetry)).not.toContain('bullpen_pool_slots_busy{')
   })
 
   it('leaves out, rather than repeats, what could not be read', async () => {
@@ -197,9 +204,9 @@ function usedTelemetry(): Telemetry {
     queue: 'mail',
     size: () => 4,
     busy: () => 1,
-    leftovers: () => 2,
+    stuckHandlers: () => 2,
     state: () => 'BG_RUNNING',
-    workers: () => [{ state: 'IDLE' }, { state: 'WORKING' }, { state: 'WORKING' }],
+    slots: () => [{ state: 'IDLE' }, { state: 'WORKING' }, { state: 'WORKING' }],
   })
   telemetry.onScrape(() => {
     telemetry.queueTasks('mail', { waiting: 7, dead: 1 })

@@ -2,10 +2,10 @@
 import {
   POOL_STATES,
   type PoolState,
+  SLOT_STATES,
+  type SlotState,
   TASK_STATUSES,
   type TaskStatus,
-  WORKER_STATES,
-  type WorkerState,
 } from '@bullpen/contract'
 import type { EventSink } from '@bullpen/engine'
 import { collectDefaultMetrics, Registry } from 'prom-client'
@@ -19,9 +19,9 @@ export interface WatchedPool {
   size(): number
   busy(): number
   /** Handlers that go on after their attempt has ended. */
-  leftovers(): number
+  stuckHandlers(): number
   state(): PoolState
-  workers(): readonly { readonly state: WorkerState }[]
+  slots(): readonly { readonly state: SlotState }[]
 }
 
 export interface AnsweredRequest {
@@ -107,11 +107,11 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
 }
 
 function poolGauges(registry: Registry) {
-  const workers = gauge(registry, 'bullpen_pool_workers')
-  const busy = gauge(registry, 'bullpen_pool_workers_busy')
+  const size = gauge(registry, 'bullpen_pool_slots')
+  const busy = gauge(registry, 'bullpen_pool_slots_busy')
   const states = gauge(registry, 'bullpen_pool_state')
-  const leftovers = gauge(registry, 'bullpen_pool_leftovers')
-  const workerStates = gauge(registry, 'bullpen_worker_state')
+  const stuckHandlers = gauge(registry, 'bullpen_stuck_handlers')
+  const slotStates = gauge(registry, 'bullpen_slot_state')
   const watched = new Set<WatchedPool>()
   return {
     watch(pool: WatchedPool): () => void {
@@ -119,16 +119,16 @@ function poolGauges(registry: Registry) {
       return () => watched.delete(pool)
     },
     read(): void {
-      for (const each of [workers, busy, states, leftovers, workerStates]) each.reset()
+      for (const each of [size, busy, states, stuckHandlers, slotStates]) each.reset()
       for (const pool of watched) {
         const { queue } = pool
         const now = pool.state()
-        workers.set({ queue }, pool.size())
+        size.set({ queue }, pool.size())
         busy.set({ queue }, pool.busy())
-        leftovers.set({ queue }, pool.leftovers())
-        const crew = pool.workers()
-        for (const state of WORKER_STATES) {
-          workerStates.set({ queue, state }, crew.filter((worker) => worker.state === state).length)
+        stuckHandlers.set({ queue }, pool.stuckHandlers())
+        const slots = pool.slots()
+        for (const state of SLOT_STATES) {
+          slotStates.set({ queue, state }, slots.filter((worker) => worker.state === state).length)
         }
         for (const state of POOL_STATES) states.set({ queue, state }, state === now ? 1 : 0)
       }

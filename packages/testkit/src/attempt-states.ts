@@ -10,13 +10,13 @@ import { ATTEMPT_TRANSITIONS, assertTransition } from '@bullpen/engine'
  */
 export function statesOf(events: readonly TaskEvent[], handled: ReadonlySet<number>): readonly AttemptState[] {
   return events.flatMap((event): readonly AttemptState[] => {
-    if (event.event === 'attempt.started') return handled.has(event.start) ? ['NEW', 'IN_PROCESS'] : ['NEW']
+    if (event.event === 'attempt.started') return handled.has(event.fencingToken) ? ['NEW', 'IN_PROCESS'] : ['NEW']
     if (event.event !== 'attempt.ended') return []
-    const skipped = !handled.has(event.start) && !endsUnstarted(event.state)
+    const skipped = !handled.has(event.fencingToken) && !endsUnstarted(event.state)
     assertTransition(
       'an attempt',
       ATTEMPT_TRANSITIONS,
-      handled.has(event.start) || skipped ? 'IN_PROCESS' : 'NEW',
+      handled.has(event.fencingToken) || skipped ? 'IN_PROCESS' : 'NEW',
       event.state,
     )
     return skipped ? ['IN_PROCESS', event.state] : [event.state]

@@ -5,15 +5,15 @@ import {
   type AsyncContext,
   type Broker,
   type Clock,
-  DEFAULT_LIMITS,
-  type Limits,
+  createPool,
+  createRegistry,
+  DEFAULT_TIMEOUTS,
   type Middleware,
-  makePool,
-  makeRegistry,
   type Pool,
   type PoolOptions,
   type Random,
   type Registry,
+  type Timeouts,
 } from '@bullpen/engine'
 import { attemptContext, sha256 } from '@bullpen/engine/node'
 import type { MemoryBroker } from './memory/memory-broker.ts'
@@ -27,7 +27,7 @@ export interface TestPoolSettings {
   readonly process?: string
   readonly resources?: Resources
   /** Handlers that may go on after their attempt has ended, before the pool takes no more tasks. Default 100. */
-  readonly maxLeftovers?: number
+  readonly maxStuckHandlers?: number
   readonly parent?: AbortSignal | undefined
   /** For a drain by the parent's end, in ms. Default 5,000. */
   readonly graceMs?: number
@@ -37,7 +37,7 @@ export interface TestPoolSettings {
   readonly sink?: (event: TaskEvent) => void
   readonly logFor?: (fields: object) => Log
   /** The most bytes that an output may take as JSON. Default 1 MiB. */
-  readonly outputLimitBytes?: number
+  readonly maxOutputBytes?: number
   /** For errors that escape handlers; `chargeEscape` finds their attempts through it. */
   readonly context?: AsyncContext
 }
@@ -49,7 +49,7 @@ export interface MemoryPoolOptions<C extends Catalogue, R extends Resources>
   readonly resources?: R
   readonly middleware?: readonly Middleware<R>[]
   /** For what a definition leaves out; what is left out here: the worker's own defaults. */
-  readonly limits?: Partial<Limits>
+  readonly limits?: Partial<Timeouts>
 }
 
 /** A pool that takes its tasks from a memory broker; start it, and move the clock. */
@@ -57,7 +57,7 @@ export function memoryPool<C extends Catalogue, R extends Resources>(
   broker: MemoryBroker,
   { catalogue, handlers, middleware = [], limits, ...settings }: MemoryPoolOptions<C, R>,
 ): Pool {
-  const registry = makeRegistry(catalogue, handlers, { middleware, limits: { ...DEFAULT_LIMITS, ...limits } })
+  const registry = createRegistry(catalogue, handlers, { middleware, limits: { ...DEFAULT_TIMEOUTS, ...limits } })
   const { queue, concurrency = 1, process = 'memory' } = settings
   return testPool(broker, registry, broker.feed({ queue, concurrency, process }), settings)
 }
@@ -67,17 +67,17 @@ const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 export function testPool(
   broker: Pick<Broker, 'enqueue'>,
   registry: Registry,
-  feed: PoolOptions['feed'],
+  feed: PoolOptions['consumer'],
   settings: TestPoolSettings,
 ): Pool {
-  const { queue, concurrency = 1, process = 'memory', maxLeftovers = 100, parent, graceMs = 5_000 } = settings
-  return makePool({
+  const { queue, concurrency = 1, process = 'memory', maxStuckHandlers = 100, parent, graceMs = 5_000 } = settings
+  return createPool({
     queue,
     concurrency,
-    maxLeftovers,
+    maxStuckHandlers,
     graceMs,
     parent,
-    feed,
+    consumer: feed,
     host: {
       registry,
       context: settings.context ?? attemptContext(),
@@ -86,8 +86,8 @@ export function testPool(
       sink: settings.sink ?? (() => {}),
       enqueue: broker.enqueue,
       sha256,
-      outputLimitBytes: settings.outputLimitBytes ?? 2 ** 20,
-      process,
+      maxOutputBytes: settings.maxOutputBytes ?? 2 ** 20,
+      worker: process,
       resources: settings.resources ?? {},
       logFor: settings.logFor ?? (() => silent),
     },

@@ -53,7 +53,7 @@ describe('a worker', () => {
 
   it('that is told to end before it starts does not start', async () => {
     const { start, drain, ended } = worker()
-    const nothing = { finished: 0, handedBack: 0, failed: 0, abandoned: [], unrecorded: [], longestMs: 0 }
+    const nothing = { finished: 0, requeued: 0, failed: 0, abandoned: [], unconfirmed: [], slowestTaskMs: 0 }
     expect(await drain()).toEqual(nothing)
     expect(await ended).toEqual(nothing)
     await expect(start()).rejects.toMatchObject(wrongState)

@@ -17,26 +17,26 @@ import {
   VERSION,
 } from '@bullpen/contract'
 import {
+  attributeUncaught,
   type Broker,
-  chargeEscape,
+  createRegistry,
   type DrainLimits,
   drainLimits,
-  type EscapeFate,
   type EventSink,
   type Middleware,
-  makeRegistry,
   type OnlineReport,
+  type UncaughtFate,
 } from '@bullpen/engine'
 import { attemptContext, clockOf, keepWrappersGeneric } from '@bullpen/engine/node'
 import { openIsolator } from '@bullpen/sandbox'
 import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry'
-import { type DrainEnd, drainEnd, tellDrainEnd } from './drain-summary.ts'
-import { type LoopWatch, watchLoop } from './event-loop/event-loop-monitor.ts'
-import { openSteward, type Steward } from './fleet-agent/fleet-agent.ts'
-import { poolMaker } from './pools/create-pool.ts'
-import { keepPools, type PoolKeeper } from './pools/pool-supervisor.ts'
+import { type DrainSummary, logDrainSummary, summarizeDrain } from './drain-summary.ts'
+import { type EventLoopMonitor, openEventLoopMonitor } from './event-loop/event-loop-monitor.ts'
+import { type FleetAgent, openFleetAgent } from './fleet-agent/fleet-agent.ts'
+import { poolFactory } from './pools/create-pool.ts'
+import { createPoolSupervisor, type PoolSupervisor } from './pools/pool-supervisor.ts'
 import { type Probes, serveProbes } from './probes.ts'
-import { byQueue, cutGraces, defaultLimits, isolatorFor, poolSizes } from './resolve-config.ts'
+import { byQueue, defaultTimeouts, graceWarnings, isolatorFor, poolSizes } from './resolve-config.ts'
 import { type OpenResources, openResources, type ResourceOpeners } from './resources.ts'
 
 export interface WorkerOptions<C extends Catalogue, R extends Resources> {
@@ -76,8 +76,8 @@ const RESOURCES_MS = 1_200
 interface Opened {
   readonly url: string
   readonly tasks: Broker
-  readonly keeper: PoolKeeper
-  readonly steward: Steward
+  readonly keeper: PoolSupervisor
+  readonly steward: FleetAgent
 }
 
 export interface BullpenWorker {
@@ -94,22 +94,22 @@ export interface BullpenWorker {
    *
    * @throws BullpenError `queue_not_found` for a task of a queue that this process does not work, `wrong_state` as `start`.
    */
-  online(tasks: readonly TaskId[]): Promise<DrainEnd & { readonly left: readonly TaskId[] }>
+  online(tasks: readonly TaskId[]): Promise<DrainSummary & { readonly left: readonly TaskId[] }>
   /**
    * Not ready → fetch nothing more → wait → at the deadline signal → grace → hand back → close resources and
    * connections. Resolves within the timeout + grace + 2 s; the modes `light` and `soft` wait as long as it takes. Twice is
    * one drain, with the harshest of what was asked for.
    */
-  drain(how?: DrainOptions): Promise<DrainEnd>
+  drain(how?: DrainOptions): Promise<DrainSummary>
   /** Resolves when a drain has ended, whoever began it. */
-  readonly ended: Promise<DrainEnd>
+  readonly ended: Promise<DrainSummary>
   /** Whether a drain has begun. */
   ending(): boolean
   /**
    * Charges an error that escaped a handler to its attempt. Called by {@link runUntilSignalled}; a program with a life of
    * its own calls it from its uncaughtException and unhandledRejection, and drains and exits on `unattributed`.
    */
-  escaped(error: unknown): EscapeFate
+  escaped(error: unknown): UncaughtFate
   readonly log: Log
 }
 
@@ -135,7 +135,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   const { pid } = process
   const process_ = `${hostname()}:${pid}:${randomUUID().slice(0, 8)}`
   const context = attemptContext()
-  let keeper: PoolKeeper | undefined
+  let keeper: PoolSupervisor | undefined
   /** It may have been resized; those that are to end may still be at work. */
   const sizeOf = (queue: string): number => {
     const pool = keeper?.pool(queue)
@@ -150,23 +150,23 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
       onReplaced: ({ isolation, isolate, cause }) => sink({ event: 'isolate.replaced', isolation, isolate, cause }),
     }),
   )
-  const registry = makeRegistry(catalogue, handlers, { middleware, limits: defaultLimits(settings), isolator })
+  const registry = createRegistry(catalogue, handlers, { middleware, limits: defaultTimeouts(settings), isolator })
   const graceMs = milliseconds(settings.grace)
   const drainMs = milliseconds(settings.drainTimeout)
   const { namespace, redisUrl } = settings
-  const beganAt = performance.now()
+  const startedAt = performance.now()
   let broker: Broker | undefined
-  let steward: Steward | undefined
+  let steward: FleetAgent | undefined
   let resources: OpenResources<R> | undefined
   let probes: Probes | undefined
-  let loopWatch: LoopWatch | undefined
+  let loopWatch: EventLoopMonitor | undefined
   let skew: SkewWatch | undefined
   let opening: Promise<Opened> | undefined
-  let drained: Promise<DrainEnd> | undefined
+  let drained: Promise<DrainSummary> | undefined
   /** Of every drain that was asked for, as long as there may be no pools yet. */
   const asked: DrainLimits[] = []
   let closing: Promise<void> | undefined
-  const ended = Promise.withResolvers<DrainEnd>()
+  const ended = Promise.withResolvers<DrainSummary>()
 
   const limitsOf = (mode: DrainMode, timeoutMs = drainMs): DrainLimits =>
     drainLimits(mode, { drainMs: timeoutMs, graceMs })
@@ -194,7 +194,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     if (drained !== undefined) throw wrong('it was told to end while its resources opened')
     // The watch is a thread too, and one more that may end beside the isolated handlers'.
     keepWrappersGeneric()
-    loopWatch = watchLoop({ warnAfter: settings.loopBlockWarning, context, sink, log, logAs })
+    loopWatch = openEventLoopMonitor({ warnAfter: settings.eventLoopStallWarning, context, sink, log, logAs })
     probes = await serveProbes({ notReady, exposition: telemetry.exposition }, settings)
     if (drained !== undefined) throw wrong('it was told to end while it started')
     const watch = watchSkew({ redisUrl, log })
@@ -206,24 +206,24 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
       log,
       now: watch.now,
       queues: catalogue.queues,
-      sizeLimit: settings.childLimit,
-      intake: 'open',
+      sizeLimit: settings.maxChildBytes,
+      admission: 'open',
       onExpired: (expired) => sink({ event: 'task.expired', ...expired }),
       onCancelled: (cancelled) => sink({ event: 'task.cancelled', ...cancelled }),
     })
-    for (const why of cutGraces(catalogue, sizes, graceMs)) log.warn(why)
+    for (const why of graceWarnings(catalogue, sizes, graceMs)) log.warn(why)
     const process = process_
     const common = { settings, registry, context, clock: watch, sink, process, log, parent: options.parent }
-    const make = poolMaker({ ...common, resources: resources.values, tasks: broker })
-    keeper = keepPools({ sizes, make, watch: telemetry.watchPool, log })
-    steward = openSteward({
+    const make = poolFactory({ ...common, resources: resources.values, tasks: broker })
+    keeper = createPoolSupervisor({ sizes, make, watch: telemetry.watchPool, log })
+    steward = openFleetAgent({
       fleet: openFleet({ namespace, redisUrl, log, queues: [...sizes.keys()] }),
       clock: clockOf(watch),
       skewMs: () => Math.round(watch.skewMs() ?? 0),
       log,
       keeper,
-      about: { process, host: hostname(), pid, version: VERSION, drainTimeoutMs: drainMs, graceMs },
-      beganAt,
+      about: { worker: process, host: hostname(), pid, version: VERSION, drainTimeoutMs: drainMs, graceMs },
+      startedAt,
       limitsOf,
       endProcess: (mode, timeoutMs) => void drain({ mode, timeoutMs }),
       ending: () => drained !== undefined,
@@ -245,17 +245,17 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     await loopWatch?.end()
   }
 
-  const drainOnce = async (): Promise<DrainEnd> => {
+  const drainOnce = async (): Promise<DrainSummary> => {
     // What is opening at this moment is closed with the rest; what hangs is left to the process's end.
     await Promise.race([opening?.catch(() => {}), sleep(CLOSING_MS, undefined, { ref: false })])
     // Each has the same reports: the pools' only drain, as the harshest says.
     const [reports] = await Promise.all(asked.map((limits) => keeper?.end(limits)))
-    const end = drainEnd(reports ?? [])
-    tellDrainEnd(log, end)
+    const end = summarizeDrain(reports ?? [])
+    logDrainSummary(log, end)
     await close()
     return end
   }
-  const drain = ({ mode = 'soft_timeout', timeoutMs, ...how }: DrainOptions): Promise<DrainEnd> => {
+  const drain = ({ mode = 'soft_timeout', timeoutMs, ...how }: DrainOptions): Promise<DrainSummary> => {
     const limits = { ...limitsOf(mode, timeoutMs), ...how }
     asked.push(limits)
     if (drained === undefined) {
@@ -270,7 +270,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   return {
     log,
     escaped(err) {
-      const fate = chargeEscape(err, context)
+      const fate = attributeUncaught(err, context)
       if (fate === 'late') log.warn({ err }, 'an error escaped a handler after its attempt had ended')
       return fate
     },
@@ -290,10 +290,10 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
       await steward.begin()
       await keeper.start((pool) => {
         const ids = sets.get(pool.queue)
-        return ids && pool.online(ids, broker.settled).then((report) => reports.set(pool.queue, report))
+        return ids && pool.online(ids, broker.waitUntilFinished).then((report) => reports.set(pool.queue, report))
       })
       const end = await drain({})
-      return { ...end, left: [...sets].flatMap(([queue, ids]) => reports.get(queue)?.left ?? ids) }
+      return { ...end, left: [...sets].flatMap(([queue, ids]) => reports.get(queue)?.unfinished ?? ids) }
     },
     drain: (how = {}) => drain(how),
   }

@@ -4,7 +4,7 @@ import { defineHandler, defineTask, type TaskContext } from '@bullpen/contract'
 import { z } from 'zod'
 
 const schemas = { input: z.object({ ms: z.int().default(0) }), output: z.object({ pid: z.int(), opened: z.int() }) }
-const limits = { queue: 'slow', timeout: '400ms', grace: '200ms', retry: { attempts: 1 }, ...schemas } as const
+const limits = { queue: 'slow', timeout: '400ms', grace: '200ms', retry: { maxAttempts: 1 }, ...schemas } as const
 
 export const inThread = defineTask({ name: 'isolated.thread', isolation: 'thread', ...limits })
 export const inProcess = defineTask({ name: 'isolated.process', isolation: 'process', memoryLimit: '64MiB', ...limits })

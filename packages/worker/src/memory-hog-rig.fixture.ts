@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
-import { type Log, makeTaskId, type TaskId, type TaskRecord } from '@bullpen/contract'
+import { createTaskId, type Log, type TaskId, type TaskRecord } from '@bullpen/contract'
 import { newTask } from '@bullpen/engine'
 import { amount } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
@@ -38,7 +38,7 @@ export async function startHungryWorker() {
   const url = await eventually(() => /"url":"([^"]+)".*worker ready/.exec(output)?.[1])
 
   async function enqueue({ task, ...input }: Wanted): Promise<TaskId> {
-    const id = makeTaskId('hungry', Date.now(), randomBytes(10))
+    const id = createTaskId('hungry', Date.now(), randomBytes(10))
     const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
     const wanted = newTask(hungryTasks.get(task), input, {}, origin)
     await patiently(() => broker.enqueue(wanted).then(() => id))
@@ -59,7 +59,7 @@ export async function startHungryWorker() {
       const ids: TaskId[] = []
       for (const task of tasks) ids.push(await enqueue(task))
       const records: TaskRecord[] = []
-      for (const id of ids) records.push(await patiently(() => broker.settled(id, patience)))
+      for (const id of ids) records.push(await patiently(() => broker.waitUntilFinished(id, patience)))
       return records
     },
 

@@ -54,16 +54,21 @@ describe('a worker whose isolated tasks use up their memory', () => {
   }, 2 * PATIENCE)
 
   it.each(KINDS)('ends every attempt that uses it up by %s as RECOVER_ERR (out_of_memory)', (kind) => {
-    const ends = of(`hungry.${kind}`).map(({ status, history }) => ({ status, history }))
+    const ends = of(`hungry.${kind}`).map(({ status, attempts: history }) => ({ status, history }))
     const outOfMemory = expect.objectContaining({ state: 'RECOVER_ERR', reason: 'out_of_memory' })
-    expect(ends).toEqual(Array(HUNGRY_TASKS / KINDS.length).fill({ status: 'dead', history: [outOfMemory] }))
+    expect(ends).toEqual(Array(HUNGRY_TASKS / KINDS.length).fill({ status: 'dead', attempts: [outOfMemory] }))
   })
 
   it.each(MODEST)('completes every %s beside them, at its first start and with its own output', (name) => {
-    const ends = of(name).map(({ status, starts, input, output }) => ({ status, starts, input, output }))
+    const ends = of(name).map(({ status, fencingToken, input, output }) => ({
+      status,
+      fencingToken: fencingToken,
+      input,
+      output,
+    }))
     const numbers = range(HUNGRY_TASKS * MODEST_TO_EACH).filter((n) => turn(MODEST, n % MODEST_TO_EACH) === name)
     expect(ends).toEqual(
-      numbers.map((n) => ({ status: 'completed', starts: 1, input: { n }, output: { twice: 2 * n } })),
+      numbers.map((n) => ({ status: 'completed', fencingToken: 1, input: { n }, output: { twice: 2 * n } })),
     )
   })
 
@@ -92,9 +97,9 @@ describe('a worker whose task overflows the stack', () => {
     ])
     expect(overflown).toMatchObject({
       status: 'dead',
-      history: [{ state: 'RECOVER_ERR', reason: 'unexpected_error', message: expect.stringContaining('call stack') }],
+      attempts: [{ state: 'RECOVER_ERR', reason: 'unexpected_error', message: expect.stringContaining('call stack') }],
     })
-    expect(next).toMatchObject({ status: 'completed', starts: 1, output: { twice: 4 } })
+    expect(next).toMatchObject({ status: 'completed', fencingToken: 1, output: { twice: 4 } })
   })
 })
 

@@ -5,7 +5,7 @@ import { z } from 'zod'
 
 const here = import.meta.url
 const schemas = { input: z.object({ n: z.int(), ms: z.int().default(0) }), output: z.object({ twice: z.int() }) }
-const inline = { queue: 'hungry', timeout: '1m', retry: { attempts: 1 }, ...schemas } as const
+const inline = { queue: 'hungry', timeout: '1m', retry: { maxAttempts: 1 }, ...schemas } as const
 const isolated = { ...inline, isolation: 'process', memoryLimit: '64MiB' } as const
 
 const objects = defineTask({ name: 'hungry.objects', ...isolated })

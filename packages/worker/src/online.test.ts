@@ -1,7 +1,7 @@
 // A worker that is given a set of tasks: it ends when they have, and never says that all went well with some left.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
-import { defineCatalogue, defineHandler, defineTask, type Log, makeTaskId, type TaskId } from '@bullpen/contract'
+import { createTaskId, defineCatalogue, defineHandler, defineTask, type Log, type TaskId } from '@bullpen/contract'
 import { newTask } from '@bullpen/engine'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
@@ -14,7 +14,7 @@ const page = defineTask({
   name: 'batch.page',
   queue: 'batch',
   timeout: '1m',
-  retry: { attempts: 1 },
+  retry: { maxAttempts: 1 },
   input: z.object({ n: z.int() }),
   output: z.object({ n: z.int() }),
 })
@@ -40,7 +40,7 @@ async function batch(handle: (n: number, signal: AbortSignal) => Promise<void>, 
     config: { redisUrl, namespace, pools: { batch: 2 }, port: 0, logLevel: 'silent', grace: '200ms' },
   })
   const enqueue = async (n: number): Promise<TaskId> => {
-    const id = makeTaskId('batch', Date.now(), randomBytes(10))
+    const id = createTaskId('batch', Date.now(), randomBytes(10))
     await broker.enqueue(newTask(page, { n }, {}, { id, enqueuedAt: Date.now(), correlationId: undefined }))
     return id
   }
@@ -78,7 +78,7 @@ describe('a worker with a given set of tasks', () => {
 
   it('refuses a task of a queue that it does not work', async () => {
     const { worker } = await batch(async () => {})
-    const id = makeTaskId('elsewhere', 1, new Uint8Array(10))
+    const id = createTaskId('elsewhere', 1, new Uint8Array(10))
     await expect(worker.online([id])).rejects.toMatchObject({ code: 'queue_not_found' })
   })
 

@@ -2,7 +2,7 @@
 import { defineCatalogue, defineTask } from '@bullpen/contract'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
-import { cutGraces } from './resolve-config.ts'
+import { graceWarnings } from './resolve-config.ts'
 
 const schemas = { input: z.object({}), output: z.object({}) }
 
@@ -14,7 +14,7 @@ it('tells of each grace that a drain would cut, and of no other', () => {
     defineTask({ name: 'plan.endless', queue: 'plan', grace: 'none', ...schemas }),
     defineTask({ name: 'plan.elsewhere', queue: 'elsewhere', grace: '30s', ...schemas }),
   )
-  expect(cutGraces(catalogue, new Map([['plan', 1]]), 5_000)).toEqual([
+  expect(graceWarnings(catalogue, new Map([['plan', 1]]), 5_000)).toEqual([
     "the grace of plan.longer is 30s; at a drain it is 5s, the process's own (BULLPEN_WORKER_GRACE)",
     "the grace of plan.endless has no end; at a drain it is 5s, the process's own (BULLPEN_WORKER_GRACE)",
   ])

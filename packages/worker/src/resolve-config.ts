@@ -12,7 +12,7 @@ import {
   readTaskId,
   type TaskId,
 } from '@bullpen/contract'
-import type { Isolator, Limits } from '@bullpen/engine'
+import type { Isolator, Timeouts } from '@bullpen/engine'
 
 /** Every queue of the catalogue unless the settings name some; 0 is cores x 2 (row P11 of the seeds). */
 export function poolSizes(catalogue: Catalogue, { pools }: WorkerSettings): ReadonlyMap<string, number> {
@@ -45,13 +45,13 @@ export function isolatorFor(
   return definitions.every(({ isolation }) => isolation === 'inline') ? undefined : open(most)
 }
 
-export function defaultLimits(settings: WorkerSettings): Limits {
+export function defaultTimeouts(settings: WorkerSettings): Timeouts {
   const ms = (limit: string): number | 'none' => (limit === 'none' ? limit : milliseconds(limit))
   return {
     timeoutMs: ms(settings.taskTimeout),
     heartbeatMs: ms(settings.heartbeatTimeout),
     queueMs: ms(settings.queueTimeout),
-    deadlineMs: ms(settings.deadline),
+    totalMs: ms(settings.totalTimeout),
     graceMs: milliseconds(settings.grace),
   }
 }
@@ -73,7 +73,7 @@ export function byQueue(tasks: readonly TaskId[], sizes: ReadonlyMap<string, num
 }
 
 /** At a drain nobody has more than the process's grace. Definitions that ask for more, in words for the log. */
-export function cutGraces(
+export function graceWarnings(
   { definitions }: Catalogue,
   sizes: ReadonlyMap<string, number>,
   graceMs: number,

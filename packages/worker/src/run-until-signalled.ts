@@ -46,13 +46,13 @@ export async function runUntilSignalled(
   // A worker that has its set, or whose parent has closed, ends by itself.
   const signal = await Promise.race([told, worker.ended])
   if (typeof signal === 'string') worker.log.info({ signal }, 'draining')
-  const { abandoned, unrecorded } = await worker.drain({ hurry: hurry.signal, broken })
+  const { abandoned, unconfirmed } = await worker.drain({ hurry: hurry.signal, broken })
   if (only !== undefined) await started
   for (const id of left) worker.log.error({ id }, 'left: this task of the given set has not ended')
   process.off('SIGTERM', onSignal).off('SIGINT', onSignal)
   process.off('uncaughtException', onEscape).off('unhandledRejection', onEscape)
   if (broken) return 70
-  return abandoned.length === 0 && unrecorded.length === 0 && left.length === 0 ? 0 : 1
+  return abandoned.length === 0 && unconfirmed.length === 0 && left.length === 0 ? 0 : 1
 }
 
 async function start(worker: BullpenWorker): Promise<void> {

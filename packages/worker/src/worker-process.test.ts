@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
-import { type CallOptions, type Log, makeTaskId, type TaskId } from '@bullpen/contract'
+import { type CallOptions, createTaskId, type Log, type TaskId } from '@bullpen/contract'
 import { newTask } from '@bullpen/engine'
 import { freePort, privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
@@ -38,7 +38,7 @@ async function slowQueue(redisUrl = inject('redisUrl')) {
       return worker
     },
     async enqueue(task: string, ms: number, call: CallOptions = {}): Promise<TaskId> {
-      const id = makeTaskId('slow', Date.now(), randomBytes(10))
+      const id = createTaskId('slow', Date.now(), randomBytes(10))
       await broker.enqueue({
         ...newTask(slowTasks.get(task), { ms }, call, { id, enqueuedAt: Date.now(), correlationId: undefined }),
         maxAttempts: 2,
@@ -46,7 +46,7 @@ async function slowQueue(redisUrl = inject('redisUrl')) {
       return id
     },
     active: (id: TaskId) => eventually(async () => (await broker.find(id))?.status === 'active'),
-    settled: (id: TaskId) => broker.settled(id, AbortSignal.timeout(15_000)),
+    settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(15_000)),
   }
 }
 
@@ -69,7 +69,7 @@ describe('a worker process', () => {
     worker.child.kill('SIGTERM')
     expect(await worker.exited).toBe(0)
     expect((await settled(id))?.status).toBe('completed')
-    expect(report(worker)).toMatchObject({ finished: 1, handedBack: 0, failed: 0, abandoned: 0, unrecorded: 0 })
+    expect(report(worker)).toMatchObject({ finished: 1, requeued: 0, failed: 0, abandoned: 0, unconfirmed: 0 })
   })
 
   it('tells at its end, in one line, what became of its tasks, and how long the last one ran', async () => {
@@ -82,8 +82,8 @@ describe('a worker process', () => {
     ])
     worker.child.kill('SIGTERM')
     expect(await worker.exited).toBe(1)
-    expect(report(worker)).toMatchObject({ finished: 1, handedBack: 1, failed: 0, abandoned: 1, unrecorded: 0 })
-    expect(report(worker)['longestMs']).toBeGreaterThan(1_000)
+    expect(report(worker)).toMatchObject({ finished: 1, requeued: 1, failed: 0, abandoned: 1, unconfirmed: 0 })
+    expect(report(worker)['slowestTaskMs']).toBeGreaterThan(1_000)
   })
 
   it('names an end that could not be written down, since Redis is away, and exits with 1', async () => {
@@ -99,8 +99,8 @@ describe('a worker process', () => {
     const began = performance.now()
     expect(await worker.exited).toBe(1)
     expect(performance.now() - began).toBeLessThan(3_500)
-    expect(worker.output()).toMatch(new RegExp(`"id":"${id}".*unrecorded`))
-    expect(report(worker)).toMatchObject({ finished: 1, abandoned: 0, unrecorded: 1 })
+    expect(worker.output()).toMatch(new RegExp(`"id":"${id}".*unconfirmed`))
+    expect(report(worker)).toMatchObject({ finished: 1, abandoned: 0, unconfirmed: 1 })
     await redis.start()
   })
 
@@ -111,10 +111,10 @@ describe('a worker process', () => {
     await active(id)
     worker.child.kill('SIGTERM')
     expect(await worker.exited).toBe(0)
-    expect(await broker.find(id)).toMatchObject({ status: 'waiting', starts: 1, attempts: 0 })
+    expect(await broker.find(id)).toMatchObject({ status: 'waiting', fencingToken: 1, attemptsMade: 0 })
     await start()
     await active(id)
-    expect((await broker.find(id))?.starts).toBe(2)
+    expect((await broker.find(id))?.fencingToken).toBe(2)
   })
 
   it('hands back a long task that does not listen, and exits in time with 0: no attempt used', async () => {
@@ -129,11 +129,11 @@ describe('a worker process', () => {
     await start()
     expect(await settled(id)).toMatchObject({
       status: 'completed',
-      starts: 2,
-      attempts: 1,
-      history: [
+      fencingToken: 2,
+      attemptsMade: 1,
+      attempts: [
         { state: 'TERMINATED_CTX_CLOSED', reason: 'drain' },
-        { state: 'DONE_SUCCESS', start: 2 },
+        { state: 'DONE_SUCCESS', fencingToken: 2 },
       ],
     })
   })
@@ -149,7 +149,7 @@ describe('a worker process', () => {
     expect(performance.now() - began).toBeLessThan(2_000)
     expect(worker.output()).toMatch(new RegExp(`"id":"${id}".*abandoned`))
     await start()
-    expect(await settled(id)).toMatchObject({ status: 'completed', starts: 2, output: { start: 2 } })
+    expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 2, output: { fencingToken: 2 } })
   })
 
   it('that is told twice does not wait for the drain’s deadline', async () => {
@@ -172,9 +172,9 @@ describe('a worker process', () => {
     await start()
     worker.child.kill('SIGKILL')
     const began = performance.now()
-    await eventually(async () => ((await broker.find(id))?.starts ?? 0) === 2, 12_000)
+    await eventually(async () => ((await broker.find(id))?.fencingToken ?? 0) === 2, 12_000)
     expect(performance.now() - began).toBeLessThan(10_000)
-    expect((await broker.find(id))?.attempts).toBe(0)
+    expect((await broker.find(id))?.attemptsMade).toBe(0)
   })
 })
 
@@ -191,10 +191,10 @@ describe('an error that escapes a handler', () => {
         const found = await broker.find(id)
         return found?.status === 'retrying' && found
       })
-      expect(record.history).toMatchObject([
+      expect(record.attempts).toMatchObject([
         { state: 'RECOVER_ERR', reason: 'escaped_error', message: 'Error: escaped' },
       ])
-      expect(await settled(innocent)).toMatchObject({ status: 'completed', starts: 1 })
+      expect(await settled(innocent)).toMatchObject({ status: 'completed', fencingToken: 1 })
       worker.child.kill('SIGTERM')
       expect(await worker.exited).toBe(0)
     },
@@ -210,8 +210,8 @@ describe('an error that escapes a handler', () => {
       const found = await broker.find(id)
       return found?.status === 'retrying' && found
     })
-    expect(record.history).toMatchObject([{ state: 'TERMINATED_TIMEOUT', reason: 'run' }])
-    expect(await settled(innocent)).toMatchObject({ status: 'completed', starts: 1 })
+    expect(record.attempts).toMatchObject([{ state: 'TERMINATED_TIMEOUT', reason: 'run_timeout' }])
+    expect(await settled(innocent)).toMatchObject({ status: 'completed', fencingToken: 1 })
     expect(worker.child.exitCode).toBeNull()
   })
 
@@ -223,7 +223,7 @@ describe('an error that escapes a handler', () => {
     worker.child.kill('SIGUSR2')
     expect(await worker.exited).toBe(70)
     expect(worker.output()).toContain('belongs to no attempt')
-    expect(await broker.find(id)).toMatchObject({ status: 'waiting', attempts: 0 })
+    expect(await broker.find(id)).toMatchObject({ status: 'waiting', attemptsMade: 0 })
   })
 })
 
@@ -240,12 +240,12 @@ describe('an isolated task', () => {
       })
       const looping = await enqueue(task, -1)
       const others = await Promise.all(Array.from({ length: 50 }, () => enqueue('slow.deaf', 5)))
-      for (const id of others) expect(await settled(id)).toMatchObject({ status: 'completed', starts: 1 })
+      for (const id of others) expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 1 })
       const ended = await settled(looping)
       expect(ended?.status).toBe('dead')
-      expect(ended?.history[0]).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run' })
-      const [{ beganAt, endedAt } = { beganAt: 0, endedAt: Number.NaN }] = ended?.history ?? []
-      expect(endedAt - beganAt).toBeLessThan(400 + 200 + 250)
+      expect(ended?.attempts[0]).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run_timeout' })
+      const [{ startedAt, endedAt } = { startedAt: 0, endedAt: Number.NaN }] = ended?.attempts ?? []
+      expect(endedAt - startedAt).toBeLessThan(400 + 200 + 250)
       worker.child.kill('SIGTERM')
       expect(await worker.exited).toBe(0)
       expect((await broker.counts('slow')).active).toBe(0)

@@ -2,15 +2,15 @@
 import { performance } from 'node:perf_hooks'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { defineCatalogue, defineHandler, defineTask, type Log, makeTaskId, type TaskKind } from '@bullpen/contract'
+import { createTaskId, defineCatalogue, defineHandler, defineTask, type Log, type TaskKind } from '@bullpen/contract'
 import {
-  makeRegistry,
+  createRegistry,
+  decodeTask,
+  type FetchedTask,
   type RunnerHost,
-  readTask,
   runAttempt,
-  runReading,
-  type TakenTask,
-  Worker,
+  runDecoded,
+  Slot,
 } from '@bullpen/engine'
 import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
 import { createTelemetry } from '@bullpen/telemetry'
@@ -59,7 +59,7 @@ function host(handle: Handle): RunnerHost {
     'bench.long': defineHandler(definitions.long, import.meta.url, handle),
   }
   return {
-    registry: makeRegistry(catalogue, handlers),
+    registry: createRegistry(catalogue, handlers),
     context: attemptContext(),
     clock: systemClock,
     random: Math.random,
@@ -67,24 +67,24 @@ function host(handle: Handle): RunnerHost {
     queue: 'bench',
     enqueue: async () => {},
     closedBy: () => undefined,
-    leftovers: new Set(),
+    stuckHandlers: new Set(),
     sha256,
-    outputLimitBytes: 1_000,
-    process: 'bench',
+    maxOutputBytes: 1_000,
+    worker: 'bench',
     poolSignal: new AbortController().signal,
     resources: {},
     logFor: () => silent,
   }
 }
 
-function taken(kind: TaskKind): TakenTask {
+function taken(kind: TaskKind): FetchedTask {
   const enqueuedAt = Date.now()
   return {
-    id: makeTaskId('bench', enqueuedAt, new Uint8Array(10)),
+    id: createTaskId('bench', enqueuedAt, new Uint8Array(10)),
     task: definitions[kind].name,
     envelope: { v: 1, version: 1, input: { n: 50 } },
     enqueuedAt,
-    start: 1,
+    fencingToken: 1,
     attempt: 1,
     maxAttempts: 5,
     readyAt: enqueuedAt,
@@ -94,9 +94,9 @@ function taken(kind: TaskKind): TakenTask {
 }
 
 /** Runs one task on this worker; a promise only where there is something to wait for, as a pool sees it. */
-type Run = (worker: Worker) => unknown
+type Run = (worker: Slot) => unknown
 
-const MODES: Readonly<Record<string, (tasks: number, run: Run, workers: readonly Worker[]) => Promise<void>>> = {
+const MODES: Readonly<Record<string, (tasks: number, run: Run, workers: readonly Slot[]) => Promise<void>>> = {
   async batch(tasks, run, workers) {
     for (let i = 0; i < tasks; i += BATCH) {
       const waiting: Promise<unknown>[] = []
@@ -117,7 +117,7 @@ const MODES: Readonly<Record<string, (tasks: number, run: Run, workers: readonly
 }
 
 /** Bytes that a task leaves for the collector, from one batch that the young generation can hold. */
-async function bytes(run: Run, workers: readonly Worker[]): Promise<number> {
+async function bytes(run: Run, workers: readonly Slot[]): Promise<number> {
   setFlagsFromString('--expose-gc')
   const collect: () => void = runInNewContext('gc')
   collect()
@@ -132,10 +132,10 @@ export async function* benchRunner(): AsyncGenerator<Result> {
     for (const kind of ['short', 'long'] as const) {
       const world = host(handle)
       const task = taken(kind)
-      const reading = readTask(task, world.registry)
+      const reading = decodeTask(task, world.registry)
       if (reading instanceof Error) throw reading
-      const workers = Array.from({ length: BATCH }, (_, i) => new Worker(i + 1, world.clock))
-      const ours: Run = (worker) => runReading(task, reading, worker, world)
+      const workers = Array.from({ length: BATCH }, (_, i) => new Slot(i + 1, world.clock))
+      const ours: Run = (worker) => runDecoded(task, reading, worker, world)
       const withReading: Run = (worker) => runAttempt(task, worker, world)
       const input = { input: { n: 50 } }
       const bare: Run = async () => {

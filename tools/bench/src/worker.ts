@@ -1,7 +1,7 @@
 // Worker throughput: a Bullpen pool against a raw BullMQ Worker: same jobs, same options, same Redis, no-op tasks.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
-import { defineCatalogue, defineHandler, defineTask, type Log, makeTaskId } from '@bullpen/contract'
+import { createTaskId, defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/contract'
 import { type NewTask, newTask } from '@bullpen/engine'
 import { createWorker } from '@bullpen/worker'
 import { Worker } from 'bullmq'
@@ -85,7 +85,7 @@ async function withTasks(
 
 function taskOf(kind: Kind, n: number): NewTask {
   const enqueuedAt = Date.now()
-  const id = makeTaskId(kind.queue, enqueuedAt, randomBytes(10))
+  const id = createTaskId(kind.queue, enqueuedAt, randomBytes(10))
   return newTask(kind, { n }, {}, { id, enqueuedAt, correlationId: undefined })
 }
 

@@ -83,7 +83,7 @@ test('delivers once, though its process dies before that is recorded', async () 
     input,
     { clock: 'real', crashAt: '500ms', resources: { receipts, files: noFiles } },
   )
-  expect(run).toMatchObject({ status: 'completed', starts: 2, attempts: 1, output: { status: 202 } })
+  expect(run).toMatchObject({ status: 'completed', fencingToken: 2, attempts: 1, output: { status: 202 } })
   expect(seen).toBe(1)
 })
 

@@ -1,6 +1,6 @@
 // Stored things in our words, for the board: inputs, outputs, and each task's newest state.
 import { decodeStack } from '@bullpen/bullmq'
-import { type AttemptEnd, envelopeSchema, successSchema } from '@bullpen/contract'
+import { type AttemptRecord, envelopeSchema, successSchema } from '@bullpen/contract'
 
 /** What came with the task. Text that is not ours is shown as it is. */
 export function dataWords(stored: unknown): unknown {
@@ -20,7 +20,7 @@ export function dataWords(stored: unknown): unknown {
 export function returnValueWords(stored: unknown): unknown {
   const success = successSchema.safeParse(stored)
   if (!success.success) return stored
-  return { output: success.data.output, state: 'DONE_SUCCESS', process: success.data.process }
+  return { output: success.data.output, state: 'DONE_SUCCESS', process: success.data.worker }
 }
 
 /** What the board shows of one stored job: its name with its newest state, and each failed attempt in a readable line. */
@@ -47,11 +47,11 @@ export interface StoredJob {
 function stackWords(stack: unknown): unknown {
   const end = decodeStack(stack)
   if (end === undefined || typeof stack !== 'string') return stack
-  const line = `${stateOf(end)} in attempt ${end.attempt} (start ${end.start}), after ${end.endedAt - end.beganAt} ms on ${end.process}`
+  const line = `${stateOf(end)} in attempt ${end.attempt} (start ${end.fencingToken}), after ${end.endedAt - end.startedAt} ms on ${end.worker}`
   return [line, ...stack.split('\n').slice(1)].join('\n')
 }
 
-function stateOf({ state, reason, code }: AttemptEnd): string {
+function stateOf({ state, reason, code }: AttemptRecord): string {
   const why = reason ?? code
   return `${state}${why === undefined ? '' : ` (${why})`}`
 }

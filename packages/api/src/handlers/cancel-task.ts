@@ -21,7 +21,7 @@ export function cancelTask(context: ApiContext) {
     const seconds = query.wait ?? 0
     const record =
       answer === 'cancelling' && seconds > 0
-        ? await untilEither(seconds * 1_000, closing, reply.raw, (signal) => broker.settled(id, signal))
+        ? await untilEither(seconds * 1_000, closing, reply.raw, (signal) => broker.waitUntilFinished(id, signal))
         : await broker.find(id)
     const { status } = record ?? found
     return { id, outcome: outcomeOf(answer, record), status, links: linksOf(id, found.queue, status) }

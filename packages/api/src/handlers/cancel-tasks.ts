@@ -1,5 +1,5 @@
 // POST /v1/tasks/cancel: ends all tasks of a queue that a filter fits; and GET /v1/cancels/{id}: how far that is.
-import { BullpenError, type Cancellation, type CancelWanted, milliseconds } from '@bullpen/contract'
+import { BullpenError, type Cancellation, type CancelRequest, milliseconds } from '@bullpen/contract'
 import type { CancelProgress } from '@bullpen/engine'
 import type { ApiContext } from '../http/context.ts'
 import { noQueue } from '../http/queue-not-found.ts'
@@ -8,11 +8,11 @@ import type { Call } from '../http/route.ts'
 export function cancelTasks({ catalogue, broker, now }: ApiContext) {
   return async ({ body, reply }: Call): Promise<Cancellation> => {
     // The validator has let it through, and left it as it was sent.
-    const { queue, task, tag, olderThan } = body as CancelWanted
+    const { queue, task, tag, olderThan } = body as CancelRequest
     if (!catalogue.queues.includes(queue)) throw noQueue(queue, catalogue.queues)
     if (task !== undefined) checkTask(task, catalogue.get(task).queue, queue)
     const before = now() - (olderThan === undefined ? 0 : milliseconds(olderThan, 'olderThan'))
-    const rule = await broker.cancelWhere({ queue, task, tag, before, reason: 'cancelled' })
+    const rule = await broker.cancelMany({ queue, task, tag, before, reason: 'cancelled' })
     const view = viewOf({ rule, ended: 0, doneAt: undefined })
     reply.code(202).header('location', view.links.self)
     return view
@@ -34,7 +34,7 @@ export function showCancel({ broker }: ApiContext) {
 function checkTask(task: string, itsQueue: string, queue: string): void {
   if (itsQueue === queue) return
   const message = `${task} runs in the queue '${itsQueue}', not in '${queue}'`
-  throw new BullpenError('invalid_request', `task: ${message}`, { faults: [{ path: 'task', message }] })
+  throw new BullpenError('invalid_request', `task: ${message}`, { errors: [{ path: 'task', message }] })
 }
 
 function viewOf({ rule, ended, doneAt }: CancelProgress): Cancellation {

@@ -15,18 +15,18 @@ async function commanding() {
 }
 
 describe('a command', () => {
-  test('is given to the processes that it is for, and answered when they have answered', async () => {
+  test('is given to the workers that it is for, and answered when they have answered', async () => {
     const { send, fleet, audit } = await commanding()
     fleet.put({})
     const sent = send({ ...PAUSE, id: 'once-1', by: 'ann' }, '')
     await fleet.firstWaiter
     expect(audit()).toEqual([])
-    await fleet.answer('once-1', { process: P1, outcome: 'done', detail: 'paused', at: NOW + 7 })
+    await fleet.answer('once-1', { worker: P1, outcome: 'done', detail: 'paused', at: NOW + 7 })
     const answer = await sent
     expect(answer.statusCode).toBe(200)
     expect(answer.json()).toEqual({
       ...{ id: 'once-1', order: PAUSE, by: `ann ${PRINT}`, at: new Date(NOW).toISOString(), outcome: 'done' },
-      answers: [{ process: P1, outcome: 'done', detail: 'paused', at: new Date(NOW + 7).toISOString() }],
+      answers: [{ worker: P1, outcome: 'done', detail: 'paused', at: new Date(NOW + 7).toISOString() }],
     })
     const requestId = answer.headers['x-request-id']
     const fields = { command: 'once-1', order: PAUSE, by: `ann ${PRINT}`, outcome: 'done', requestId }
@@ -39,8 +39,8 @@ describe('a command', () => {
     [{ action: 'drain', queue: 'mail', mode: 'soft' }, 1],
     [{ action: 'drain', queue: 'mail', mode: 'hard' }, 1],
     [{ action: 'drain', queue: 'mail', mode: 'light' }, 0],
-    [{ action: 'drain', queue: 'mail', process: P1 }, 0],
-    [{ action: 'drain', process: P1 }, 0],
+    [{ action: 'drain', queue: 'mail', worker: P1 }, 0],
+    [{ action: 'drain', worker: P1 }, 0],
     [{ action: 'drain', queue: 'cpu' }, 0],
     [{ action: 'pause', queue: 'mail' }, 0],
   ])('%j ends what waits in the queue, where that says so: %i', async (order, times) => {
@@ -75,9 +75,9 @@ describe('a command', () => {
   test('has defaults, an id and an author without being told', async () => {
     const { send, fleet } = await commanding()
     fleet.put({})
-    const { id, order, by } = (await send({ action: 'drain', process: P1 })).json<CommandView>()
-    expect({ order, by }).toEqual({
-      order: { action: 'drain', mode: 'soft_timeout', process: P1 },
+    const { id, spec, by } = (await send({ action: 'drain', worker: P1 })).json<CommandView>()
+    expect({ order: spec, by }).toEqual({
+      order: { action: 'drain', mode: 'soft_timeout', worker: P1 },
       by: PRINT.slice(1, -1),
     })
     expect(id).toMatch(/^[0-9a-f]{24}$/)
@@ -87,12 +87,12 @@ describe('a command', () => {
     const { send, get, fleet, audit } = await commanding()
     fleet.put({})
     const sent = (await send({ ...PAUSE, id: 'once-1' }, '?wait=0.01')).json<CommandView>()
-    expect(sent).toMatchObject({ outcome: 'pending', answers: [{ process: P1, outcome: 'pending' }] })
+    expect(sent).toMatchObject({ outcome: 'pending', answers: [{ worker: P1, outcome: 'pending' }] })
     expect(audit()).toMatchObject([{ fields: { outcome: 'pending' } }])
     expect((await get('/v1/commands/once-1')).json()).toEqual(sent)
     const waiting = get('/v1/commands/once-1?wait=5')
     await fleet.firstWaiter
-    await fleet.answer('once-1', { process: P1, outcome: 'refused', detail: 'no such pool', at: NOW })
+    await fleet.answer('once-1', { worker: P1, outcome: 'refused', detail: 'no such pool', at: NOW })
     expect((await waiting).json()).toMatchObject({ outcome: 'refused', answers: [{ detail: 'no such pool' }] })
   })
 
@@ -123,15 +123,15 @@ describe('a command', () => {
 
   test.each([
     ['to a queue that there is not', { action: 'pause', queue: 'cpv' }, 'queue_not_found', "did you mean 'cpu'?"],
-    ['to a process that there is not', { action: 'drain', process: 'p' }, 'process_not_found', 'p'],
-    ['to a silent process', { action: 'drain', process: 'silent' }, 'process_not_found', 'silent'],
+    ['to a worker that there is not', { action: 'drain', worker: 'p' }, 'worker_not_found', 'p'],
+    ['to a silent worker', { action: 'drain', worker: 'silent' }, 'worker_not_found', 'silent'],
     ['of no kind', { action: 'explode', queue: 'cpu' }, 'invalid_request', 'action: it is pause, resume, drain'],
-    ['to nobody', { action: 'pause' }, 'invalid_request', 'queue: name a queue, a process, or both'],
-    ['with a field too much', { ...PAUSE, worker: 1 }, 'invalid_request', 'worker: unknown field'],
+    ['to nobody', { action: 'pause' }, 'invalid_request', 'queue: name a queue, a worker, or both'],
+    ['with a field too much', { ...PAUSE, slot: 1 }, 'invalid_request', 'slot: unknown field'],
     ['that is a list', [PAUSE], 'invalid_request', 'the body is a JSON object'],
   ])('%s is refused, and not written down', async (_name, body, code, told) => {
     const { send, fleet, audit } = await commanding()
-    fleet.put({ process: 'silent', seenAt: NOW - 60_000 })
+    fleet.put({ worker: 'silent', seenAt: NOW - 60_000 })
     expect(problemIn(await send(body))).toMatchObject({ code, detail: expect.stringContaining(told) })
     expect(await fleet.commands(10)).toEqual([])
     expect(audit()).toEqual([])

@@ -27,7 +27,7 @@ describe('an accepted task', () => {
         version: 1,
         queue: 'cpu',
         input: { n: 4 },
-        maxAttempts: catalogue.get('math.square').retry.attempts,
+        maxAttempts: catalogue.get('math.square').retry.maxAttempts,
         enqueuedAt: NOW,
         meta: undefined,
         correlationId: undefined,
@@ -38,7 +38,7 @@ describe('an accepted task', () => {
     expect(events).toEqual([{ event: 'task.enqueued', queue: 'cpu', task: 'math.square', id }])
   })
 
-  test('keeps its input as it was sent: the worker applies defaults and transforms', async () => {
+  test('keeps its input as it was sent: the slot applies defaults and transforms', async () => {
     const { post, broker } = await testApi()
     expect((await post(WELCOME)).statusCode).toBe(202)
     expect(broker.enqueued[0]?.input).toEqual({ to: 'a@example.com' })
@@ -93,8 +93,8 @@ describe('a refused task', () => {
     const input = { to: 'nobody', lines: [{ text: 'ok' }, { text: 7 }], colour: 'red' }
     const problem = problemIn(await post({ task: 'email.welcome', input }))
     expect(problem).toMatchObject({ status: 422, code: 'invalid_input' })
-    expect(problem.faults?.map(({ path }) => path).sort()).toEqual(['input.colour', 'input.lines[1].text', 'input.to'])
-    expect(problem.faults).toContainEqual({ path: 'input.colour', message: 'unknown field' })
+    expect(problem.errors?.map(({ path }) => path).sort()).toEqual(['input.colour', 'input.lines[1].text', 'input.to'])
+    expect(problem.errors).toContainEqual({ path: 'input.colour', message: 'unknown field' })
   })
 
   test.each([
@@ -115,7 +115,7 @@ describe('a refused task', () => {
     const { post, broker } = await testApi()
     const problem = problemIn(await post(body))
     expect(problem).toMatchObject({ status: 400, code: 'invalid_request' })
-    expect(problem.faults).toEqual([{ path, message: expect.any(String) }])
+    expect(problem.errors).toEqual([{ path, message: expect.any(String) }])
     expect(broker.enqueued).toEqual([])
   })
 

@@ -1,5 +1,5 @@
 // POST /v1/tasks: stores a task and says where to look for it.
-import { type Accepted, type EnqueueRequest, ID_RANDOM_BYTES, makeTaskId } from '@bullpen/contract'
+import { type Accepted, createTaskId, type EnqueueRequest, ID_RANDOM_BYTES } from '@bullpen/contract'
 import { newTask } from '@bullpen/engine'
 import type { ApiContext } from '../http/context.ts'
 import { callersId } from '../http/request-id.ts'
@@ -13,7 +13,7 @@ export function enqueueTask({ catalogue, broker, emit, now, randomBytes }: ApiCo
     const definition = catalogue.get(wanted.task)
     const enqueuedAt = now()
     const task = newTask(definition, wanted.input, wanted, {
-      id: makeTaskId(definition.queue, enqueuedAt, randomBytes(ID_RANDOM_BYTES)),
+      id: createTaskId(definition.queue, enqueuedAt, randomBytes(ID_RANDOM_BYTES)),
       enqueuedAt,
       correlationId: callersId(request.headers),
     })

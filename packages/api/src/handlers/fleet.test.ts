@@ -1,55 +1,55 @@
 // Tests what is told of the fleet over HTTP.
-import type { FleetView, PoolPage, WorkerPage } from '@bullpen/contract'
+import type { FleetView, PoolPage, SlotPage } from '@bullpen/contract'
 import { describe, expect, test } from 'vitest'
 import { anId, NOW, problemIn, testApi } from '../api.fixture.ts'
 import { P1 } from '../fake-fleet.fixture.ts'
 
 const at = (ms: number): string => new Date(ms).toISOString()
-const pool = { queue: 'cpu', state: 'BG_RUNNING', paused: false, concurrency: 2, busy: 1, leftovers: 0 } as const
-const idle = { worker: 2, state: 'IDLE', since: NOW - 5_000, task: undefined } as const
+const pool = { queue: 'cpu', state: 'BG_RUNNING', paused: false, concurrency: 2, busy: 1, stuckHandlers: 0 } as const
+const idle = { slot: 2, state: 'IDLE', since: NOW - 5_000, task: undefined } as const
 
 describe('the fleet', () => {
-  test('without a process is its queues alone', async () => {
+  test('without a worker is its queues alone', async () => {
     const { get } = await testApi()
-    const queue = { intake: 'open', paused: false, pools: 0, workers: 0, busy: 0 }
+    const queue = { intake: 'open', paused: false, pools: 0, slots: 0, busy: 0 }
     expect((await get('/v1/fleet')).json()).toEqual({
       now: at(NOW),
       queues: [
         { queue: 'cpu', ...queue },
         { queue: 'mail', ...queue },
       ],
-      processes: [],
+      slots: [],
     })
     expect((await get('/v1/pools')).json()).toEqual({ pools: [] })
-    expect((await get('/v1/workers')).json()).toEqual({ workers: [] })
+    expect((await get('/v1/workers')).json()).toEqual({ slots: [] })
   })
 
-  test('counts the pools of live processes that have not ended, and shows silent ones as they were', async () => {
+  test('counts the pools of live workers that have not ended, and shows silent ones as they were', async () => {
     const { get, fleet } = await testApi()
-    const pools = [{ ...pool, notReady: 'Redis is away', workers: [] }]
-    fleet.put({ process: 'a', pools })
-    fleet.put({ process: 'b', pools, seenAt: NOW - 6_001 })
+    const pools = [{ ...pool, notReady: 'Redis is away', slots: [] }]
+    fleet.put({ worker: 'a', pools })
+    fleet.put({ worker: 'b', pools, seenAt: NOW - 6_001 })
     fleet.put({
-      process: 'c',
+      worker: 'c',
       draining: true,
       pools: pools.map((each) => ({ ...each, state: 'SHUTDOWN' as const })),
     })
     const view = (await get('/v1/fleet')).json<FleetView>()
-    expect(view.queues[0]).toMatchObject({ queue: 'cpu', pools: 1, workers: 2, busy: 1 })
-    expect(view.processes).toMatchObject([
+    expect(view.queues[0]).toMatchObject({ queue: 'cpu', pools: 1, slots: 2, busy: 1 })
+    expect(view.workers).toMatchObject([
       {
-        process: 'a',
+        worker: 'a',
         alive: true,
         draining: false,
         seenAt: at(NOW - 500),
         pools: [{ ...pool, notReady: 'Redis is away' }],
       },
-      { process: 'b', alive: false },
-      { process: 'c', alive: true, draining: true },
+      { worker: 'b', alive: false },
+      { worker: 'c', alive: true, draining: true },
     ])
-    expect(view.processes[0]?.pools[0]).not.toHaveProperty('workers')
+    expect(view.workers[0]?.pools[0]).not.toHaveProperty('slots')
     const listed = (await get('/v1/pools')).json<PoolPage>()
-    expect(listed.pools.map(({ process, state }) => [process, state])).toEqual([
+    expect(listed.pools.map(({ worker, state }) => [worker, state])).toEqual([
       ['a', 'BG_RUNNING'],
       ['c', 'SHUTDOWN'],
     ])
@@ -63,71 +63,69 @@ describe('the fleet', () => {
     expect(queues).toEqual([
       {
         ...{ queue: 'cpu', intake: 'closed', paused: true, concurrency: 3, rate: { max: 10, perMs: 1_000 } },
-        ...{ drain: { mode: 'light', since: at(NOW - 9_000), command: 'once-1' }, pools: 0, workers: 0, busy: 0 },
+        ...{ drain: { mode: 'light', since: at(NOW - 9_000), command: 'once-1' }, pools: 0, slots: 0, busy: 0 },
       },
     ])
   })
 
-  test('of one queue has the processes that work it, with their pools of it', async () => {
+  test('of one queue has the workers that work it, with their pools of it', async () => {
     const { get, fleet } = await testApi()
-    const both = ['cpu', 'mail'].map((queue) => ({ ...pool, queue, notReady: undefined, workers: [] }))
-    fleet.put({ process: 'both', pools: both })
-    fleet.put({ process: 'cpu alone', pools: both.slice(0, 1) })
-    const { queues, processes } = (await get('/v1/fleet?queue=mail')).json<FleetView>()
+    const both = ['cpu', 'mail'].map((queue) => ({ ...pool, queue, notReady: undefined, slots: [] }))
+    fleet.put({ worker: 'both', pools: both })
+    fleet.put({ worker: 'cpu alone', pools: both.slice(0, 1) })
+    const { queues, workers } = (await get('/v1/fleet?queue=mail')).json<FleetView>()
     expect(queues.map(({ queue }) => queue)).toEqual(['mail'])
-    expect(processes.map(({ process, pools }) => [process, pools.map(({ queue }) => queue)])).toEqual([
-      ['both', ['mail']],
-    ])
+    expect(workers.map(({ worker, pools }) => [worker, pools.map(({ queue }) => queue)])).toEqual([['both', ['mail']]])
   })
 
-  test("tells how far a process's clock is off; all times are Redis's already", async () => {
+  test("tells how far a worker's clock is off; all times are Redis's already", async () => {
     const { get, fleet } = await testApi()
     const skewMs = 90_000.5
-    const task = { id: anId, task: 'email.welcome', start: 1, endsBy: NOW + 10_000 }
-    const workers = [{ worker: 1, state: 'WORKING', since: NOW - 1_000, task } as const]
-    fleet.put({ skewMs, startedAt: NOW - 60_000, pools: [{ ...pool, notReady: undefined, workers }] })
-    const { processes } = (await get('/v1/fleet')).json<FleetView>()
-    expect(processes).toMatchObject([{ skewMs, startedAt: at(NOW - 60_000) }])
-    const listed = (await get('/v1/workers')).json<WorkerPage>()
-    expect(listed.workers).toEqual([
+    const task = { id: anId, task: 'email.welcome', fencingToken: 1, timeoutAt: NOW + 10_000 }
+    const slots = [{ slot: 1, state: 'WORKING', since: NOW - 1_000, task } as const]
+    fleet.put({ skewMs, startedAt: NOW - 60_000, pools: [{ ...pool, notReady: undefined, slots }] })
+    const { workers } = (await get('/v1/fleet')).json<FleetView>()
+    expect(workers).toMatchObject([{ skewMs, startedAt: at(NOW - 60_000) }])
+    const listed = (await get('/v1/workers')).json<SlotPage>()
+    expect(listed.slots).toEqual([
       {
-        ...{ process: P1, queue: 'cpu', worker: 1, state: 'WORKING', since: at(NOW - 1_000) },
+        ...{ worker: P1, queue: 'cpu', slot: 1, state: 'WORKING', since: at(NOW - 1_000) },
         task: {
-          ...{ id: anId, task: 'email.welcome', start: 1, kind: 'long', onInterrupt: 'hand_back' },
-          endsBy: at(NOW + 10_000),
+          ...{ id: anId, task: 'email.welcome', fencingToken: 1, kind: 'long', onInterrupt: 'requeue' },
+          timeoutAt: at(NOW + 10_000),
         },
       },
     ])
   })
 })
 
-describe('workers', () => {
+describe('slots', () => {
   async function two() {
     const api = await testApi()
-    const task = { id: anId, task: 'of.others', start: 3 }
-    const workers = [{ worker: 1, state: 'WORKING', since: NOW - 1_000, task } as const, idle]
+    const task = { id: anId, task: 'of.others', fencingToken: 3 }
+    const slots = [{ slot: 1, state: 'WORKING', since: NOW - 1_000, task } as const, idle]
     const strange = "über pod/1 \u001b[2J'"
-    api.fleet.put({ process: strange, pools: [{ ...pool, notReady: undefined, workers }] })
-    api.fleet.put({ process: 'other', pools: [{ ...pool, queue: 'of.others', notReady: undefined, workers: [idle] }] })
-    api.fleet.put({ process: 'silent', seenAt: 0, pools: [{ ...pool, notReady: undefined, workers: [idle] }] })
+    api.fleet.put({ worker: strange, pools: [{ ...pool, notReady: undefined, slots }] })
+    api.fleet.put({ worker: 'other', pools: [{ ...pool, queue: 'of.others', notReady: undefined, slots: [idle] }] })
+    api.fleet.put({ worker: 'silent', seenAt: 0, pools: [{ ...pool, notReady: undefined, slots: [idle] }] })
     return { ...api, strange }
   }
-  const names = (page: WorkerPage) => page.workers.map(({ process, worker }) => `${process}/${worker}`)
+  const names = (page: SlotPage) => page.slots.map(({ worker, slot }) => `${worker}/${slot}`)
 
-  test('are those of live processes, and may be asked for by queue, process and state', async () => {
+  test('are those of live workers, and may be asked for by queue, worker and state', async () => {
     const { get, strange } = await two()
-    const ask = async (query: string) => names((await get(`/v1/workers${query}`)).json<WorkerPage>())
+    const ask = async (query: string) => names((await get(`/v1/workers${query}`)).json<SlotPage>())
     expect(await ask('')).toEqual([`${strange}/1`, `${strange}/2`, 'other/2'])
     expect(await ask('?queue=cpu&state=IDLE')).toEqual([`${strange}/2`])
-    expect(await ask(`?process=${encodeURIComponent(strange)}`)).toEqual([`${strange}/1`, `${strange}/2`])
+    expect(await ask(`?worker=${encodeURIComponent(strange)}`)).toEqual([`${strange}/1`, `${strange}/2`])
     expect(await ask('?queue=of.others')).toEqual(['other/2'])
-    expect(await ask('?process=nobody')).toEqual([])
+    expect(await ask('?worker=nobody')).toEqual([])
   })
 
-  test("have no kind of task that the catalogue does not know, and none of an idle worker's", async () => {
+  test("have no kind of task that the catalogue does not know, and none of an idle slot's", async () => {
     const { get } = await two()
-    const { workers } = (await get('/v1/workers?queue=cpu')).json<WorkerPage>()
-    expect(workers.map(({ task }) => task)).toEqual([{ id: anId, task: 'of.others', start: 3 }, undefined])
+    const { slots } = (await get('/v1/workers?queue=cpu')).json<SlotPage>()
+    expect(slots.map(({ task }) => task)).toEqual([{ id: anId, task: 'of.others', fencingToken: 3 }, undefined])
   })
 })
 

@@ -1,4 +1,4 @@
-// GET /v1/pools: the pools of live processes.
+// GET /v1/pools: the pools of live workers.
 import type { PoolPage } from '@bullpen/contract'
 import type { ApiContext } from '../http/context.ts'
 import type { Call } from '../http/route.ts'
@@ -8,6 +8,6 @@ import { livePools, type PoolQuery } from '../views/pool-list.ts'
 export function listPools({ catalogue, fleet }: ApiContext) {
   return async ({ query }: Call<unknown, PoolQuery>): Promise<PoolPage> => {
     const pools = await livePools(fleet, query, catalogue.queues)
-    return { pools: pools.map(({ process, pool }) => ({ process: process.process, ...poolView(pool) })) }
+    return { pools: pools.map(({ worker, pool }) => ({ worker: worker.worker, ...poolView(pool) })) }
   }
 }

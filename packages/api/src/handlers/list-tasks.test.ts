@@ -1,9 +1,9 @@
 // Tests listing tasks, page by page.
-import { makeTaskId, type TaskPage } from '@bullpen/contract'
+import { createTaskId, type TaskPage } from '@bullpen/contract'
 import { describe, expect, test } from 'vitest'
 import { NOW, problemIn, testApi } from '../api.fixture.ts'
 
-const id = (n: number) => makeTaskId('cpu', NOW + n, new Uint8Array(10))
+const id = (n: number) => createTaskId('cpu', NOW + n, new Uint8Array(10))
 
 describe('a listing', () => {
   test('goes on by its cursor until there is no next page', async () => {
@@ -46,7 +46,7 @@ describe('a listing', () => {
     const { get } = await testApi()
     const problem = problemIn(await get(`/v1/tasks?${query}`))
     expect(problem).toMatchObject({ status: 400, code: 'invalid_request' })
-    expect(problem.faults).toEqual([{ path, message: expect.any(String) }])
+    expect(problem.errors).toEqual([{ path, message: expect.any(String) }])
   })
 
   test('with a cursor of something else is refused', async () => {

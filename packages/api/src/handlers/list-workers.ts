@@ -1,5 +1,5 @@
-// GET /v1/workers: the workers of live processes, and what each of them runs.
-import type { WorkerPage, workerQuerySchema } from '@bullpen/contract'
+// GET /v1/workers: the slots of live workers, and what each of them runs.
+import type { SlotPage, slotQuerySchema } from '@bullpen/contract'
 import type { z } from 'zod'
 import type { ApiContext } from '../http/context.ts'
 import type { Call } from '../http/route.ts'
@@ -7,14 +7,14 @@ import { workerView } from '../views/fleet-view.ts'
 import { livePools } from '../views/pool-list.ts'
 
 export function listWorkers({ catalogue, fleet }: ApiContext) {
-  return async ({ query }: Call<unknown, z.output<typeof workerQuerySchema>>): Promise<WorkerPage> => {
+  return async ({ query }: Call<unknown, z.output<typeof slotQuerySchema>>): Promise<SlotPage> => {
     const { state, ...which } = query
     const pools = await livePools(fleet, which, catalogue.queues)
     return {
-      workers: pools.flatMap(({ process, pool }) =>
-        pool.workers
-          .filter((worker) => state === undefined || worker.state === state)
-          .map((worker) => workerView(process, pool, worker, catalogue)),
+      slots: pools.flatMap(({ worker, pool }) =>
+        pool.slots
+          .filter((slot) => state === undefined || slot.state === state)
+          .map((slot) => workerView(worker, pool, slot, catalogue)),
       ),
     }
   }

@@ -1,11 +1,11 @@
 // POST /v1/commands: gives a command to the fleet, waits for the answers, and writes the audit line.
 import {
   type Catalogue,
+  type CommandSpec,
   type CommandView,
   commandRequestSchema,
   type commandWaitSchema,
   type Log,
-  type Order,
 } from '@bullpen/contract'
 import { type Command, type CommandRecord, outcomeOf } from '@bullpen/engine'
 import type { z } from 'zod'
@@ -26,17 +26,17 @@ export function sendCommand(context: ApiContext) {
     reply,
   }: Call<unknown, z.output<typeof commandWaitSchema>>): Promise<CommandView> => {
     // The validator has let it through, and left it as it was sent.
-    const { id = Buffer.from(randomBytes(ID_BYTES)).toString('hex'), by, ...order } = commandRequestSchema.parse(body)
-    const { queue } = order
+    const { id = Buffer.from(randomBytes(ID_BYTES)).toString('hex'), by, ...spec } = commandRequestSchema.parse(body)
+    const { queue } = spec
     if (queue !== undefined && !catalogue.queues.includes(queue)) throw noQueue(queue, catalogue.queues)
-    const command = { id, order, by: author(by, request.keyPrint) }
+    const command = { id, spec, by: author(by, request.keyPrint) }
     let record = await fleet.send(command)
     try {
-      if (endsWaiting(order, catalogue)) {
+      if (endsWaiting(spec, catalogue)) {
         // Given again, it covers the same tasks, and none once the queue has been resumed.
-        const { drain } = await fleet.switches(order.queue)
-        const wanted = { queue: order.queue, before: record.at, reason: 'queue_shutdown', by: command.by } as const
-        if (drain?.command === id) await broker.cancelWhere(wanted)
+        const { drain } = await fleet.switches(spec.queue)
+        const wanted = { queue: spec.queue, before: record.at, reason: 'queue_shutdown', by: command.by } as const
+        if (drain?.command === id) await broker.cancelMany(wanted)
       }
       if (outcomeOf(record.answers) === 'pending' && query.wait > 0) {
         record =
@@ -51,9 +51,9 @@ export function sendCommand(context: ApiContext) {
 }
 
 /** A drain of a queue's whole fleet, where the queue says so. A light one works all that waits. */
-function endsWaiting(order: Order, catalogue: Catalogue): order is Order & { readonly queue: string } {
-  if (order.action !== 'drain' || order.process !== undefined || order.queue === undefined) return false
-  return order.mode !== 'light' && catalogue.onShutdown(order.queue) === 'cancel'
+function endsWaiting(spec: CommandSpec, catalogue: Catalogue): spec is CommandSpec & { readonly queue: string } {
+  if (spec.action !== 'drain' || spec.worker !== undefined || spec.queue === undefined) return false
+  return spec.mode !== 'light' && catalogue.onShutdown(spec.queue) === 'cancel'
 }
 
 /** What the caller says can't be checked; the key has been. */
@@ -62,6 +62,6 @@ function author(said: string | undefined, keyPrint: string | undefined): string 
   return said === undefined ? key : `${said} (${key})`
 }
 
-function audit(log: Log, { id, order, by }: Omit<Command, 'at'>, { answers }: CommandRecord, requestId: string): void {
-  log.info({ command: id, order, by, outcome: outcomeOf(answers), requestId }, 'command to the fleet')
+function audit(log: Log, { id, spec, by }: Omit<Command, 'at'>, { answers }: CommandRecord, requestId: string): void {
+  log.info({ command: id, order: spec, by, outcome: outcomeOf(answers), requestId }, 'command to the fleet')
 }

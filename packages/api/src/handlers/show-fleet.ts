@@ -1,4 +1,4 @@
-// GET /v1/fleet: the queues, and every process with its pools.
+// GET /v1/fleet: the queues, and every worker with its pools.
 import type { FleetView, fleetQuerySchema } from '@bullpen/contract'
 import { isAlive } from '@bullpen/engine'
 import type { z } from 'zod'
@@ -13,17 +13,17 @@ export function showFleet({ catalogue, fleet }: ApiContext) {
     const { queue } = query
     if (queue !== undefined && !catalogue.queues.includes(queue)) throw noQueue(queue, catalogue.queues)
     const queues = queue === undefined ? catalogue.queues : [queue]
-    const [{ now, processes }, ...switches] = await Promise.all([
-      fleet.processes(),
+    const [{ now, workers }, ...switches] = await Promise.all([
+      fleet.workers(),
       ...queues.map(async (name) => ({ name, switches: await fleet.switches(name) })),
     ])
-    const live = processes.filter((process) => isAlive(process, now))
+    const live = workers.filter((worker) => isAlive(worker, now))
     return {
       now: timeText(now),
       queues: switches.map((each) => queueView(each.name, each.switches, live)),
-      processes: processes
+      workers: workers
         .filter(({ pools }) => queue === undefined || pools.some((pool) => pool.queue === queue))
-        .map((process) => processView(process, now, queue)),
+        .map((worker) => processView(worker, now, queue)),
     }
   }
 }

@@ -93,12 +93,12 @@ describe('waiting', () => {
     const { get } = await testApi()
     const problem = problemIn(await get(`${url}?wait=${wait}`))
     expect(problem).toMatchObject({ status: 400, code: 'invalid_request' })
-    expect(problem.faults).toEqual([{ path: 'wait', message: expect.any(String) }])
+    expect(problem.errors).toEqual([{ path: 'wait', message: expect.any(String) }])
   })
 
   test('with a misspelt parameter is refused', async () => {
     const { get } = await testApi()
-    expect(problemIn(await get(`${url}?wiat=3`)).faults).toEqual([{ path: 'wiat', message: 'unknown field' }])
+    expect(problemIn(await get(`${url}?wiat=3`)).errors).toEqual([{ path: 'wiat', message: 'unknown field' }])
   })
 })
 

@@ -1,13 +1,5 @@
 // GET /v1/tasks/{id}: one task as it stands, or, for a caller who waits, as soon as it has ended.
-import {
-  BullpenError,
-  isFinal,
-  LONGEST_WAIT_S,
-  readTaskId,
-  type TaskId,
-  type TaskView,
-  taskId,
-} from '@bullpen/contract'
+import { BullpenError, isFinal, MAX_WAIT_S, readTaskId, type TaskId, type TaskView, taskId } from '@bullpen/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ApiContext } from '../http/context.ts'
 import { preferredWait } from '../http/prefer.ts'
@@ -33,7 +25,7 @@ export function showTask(context: ApiContext) {
     const record =
       found === undefined || seconds === 0 || isFinal(found.status)
         ? found
-        : await untilEither(seconds * 1_000, closing, reply.raw, (signal) => broker.settled(id, signal))
+        : await untilEither(seconds * 1_000, closing, reply.raw, (signal) => broker.waitUntilFinished(id, signal))
     if (record === undefined) throw notFound(id)
     return viewOf(record)
   }
@@ -43,7 +35,7 @@ export function showTask(context: ApiContext) {
 function applyPreference(request: FastifyRequest, reply: FastifyReply): number {
   const wished = preferredWait(request.headers['prefer'])
   if (wished === undefined) return 0
-  const seconds = Math.min(wished, LONGEST_WAIT_S)
+  const seconds = Math.min(wished, MAX_WAIT_S)
   reply.header('preference-applied', `wait=${seconds}`)
   return seconds
 }

@@ -1,5 +1,5 @@
 // What a schema finds wrong, as a list of places and plain sentences.
-import type { Fault } from '@bullpen/contract'
+import type { FieldError } from '@bullpen/contract'
 import type { z } from 'zod'
 
 type Issue = z.core.$ZodIssue
@@ -8,13 +8,13 @@ type Issue = z.core.$ZodIssue
 const FAULTS_AT_MOST = 20
 
 /** The places that are wrong, each once, twenty at most; unknown fields are places of their own. */
-export function faultsOf(error: z.core.$ZodError): readonly Fault[] {
-  const faults = error.issues.flatMap((issue) => faultsOfIssue(issue))
-  const more = faults.length - FAULTS_AT_MOST
-  return more <= 0 ? faults : [...faults.slice(0, FAULTS_AT_MOST), { path: '', message: `and ${more} more` }]
+export function faultsOf(error: z.core.$ZodError): readonly FieldError[] {
+  const errors = error.issues.flatMap((issue) => faultsOfIssue(issue))
+  const more = errors.length - FAULTS_AT_MOST
+  return more <= 0 ? errors : [...errors.slice(0, FAULTS_AT_MOST), { path: '', message: `and ${more} more` }]
 }
 
-function faultsOfIssue(issue: Issue): Fault[] {
+function faultsOfIssue(issue: Issue): FieldError[] {
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({ path: pathOf([...issue.path, key]), message: 'unknown field' }))
   }

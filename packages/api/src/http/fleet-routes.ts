@@ -10,8 +10,8 @@ import {
   fleetViewSchema,
   poolPageSchema,
   poolQuerySchema,
-  workerPageSchema,
-  workerQuerySchema,
+  slotPageSchema,
+  slotQuerySchema,
 } from '@bullpen/contract'
 import { z } from 'zod'
 import { listCommands } from '../handlers/list-commands.ts'
@@ -35,9 +35,9 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       operationId: 'showFleet',
       summary: 'Show the fleet',
       description:
-        'The queues of the catalogue, and every process with its pools. A process that has been silent for three signs of ' +
+        'The queues of the catalogue, and every worker with its pools. A worker that has been silent for three signs of ' +
         'life is not `alive`; it is shown for a minute as it was. All times are in the time of Redis, whatever the ' +
-        "process's own clock says. With `queue`: this queue, and the processes that work it.",
+        "worker's own clock says. With `queue`: this queue, and the workers that work it.",
       query: fleetQuerySchema,
       answers: { 200: { description: 'The fleet.', schema: fleetViewSchema } },
       problems: LOOKED_UP,
@@ -49,7 +49,7 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       access: 'browser',
       tag: 'Fleet',
       operationId: 'listPools',
-      summary: 'List the pools of live processes',
+      summary: 'List the pools of live workers',
       query: poolQuerySchema,
       answers: { 200: { description: 'All of them.', schema: poolPageSchema } },
       problems: LOOKED_UP,
@@ -61,10 +61,10 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       access: 'browser',
       tag: 'Fleet',
       operationId: 'listWorkers',
-      summary: 'List the workers of live processes',
-      description: 'Each with its state, since when, and its task; as of the last sign of life of its process.',
-      query: workerQuerySchema,
-      answers: { 200: { description: 'All of them.', schema: workerPageSchema } },
+      summary: 'List the slots of live workers',
+      description: 'Each with its state, since when, and its task; as of the last sign of life of its worker.',
+      query: slotQuerySchema,
+      answers: { 200: { description: 'All of them.', schema: slotPageSchema } },
       problems: LOOKED_UP,
       handle: listWorkers(context),
     }),
@@ -76,8 +76,8 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       operationId: 'sendCommand',
       summary: 'Command the fleet',
       description:
-        'Pauses, resumes or drains a queue, a process or one pool; stops a worker; changes how much a pool or a whole queue ' +
-        'runs at once. The command is kept before any process is told. When the wait is over and answers are missing, the ' +
+        'Pauses, resumes or drains a queue, a worker or one pool; stops a slot; changes how much a pool or a whole queue ' +
+        'runs at once. The command is kept before any worker is told. When the wait is over and answers are missing, the ' +
         '`outcome` is `pending`: GET /v1/commands/{id}. With an `id` of its own a request may be sent again: the same id and ' +
         'order twice is one command.',
       query: commandWaitSchema,
@@ -90,7 +90,7 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
         'invalid_request',
         'unauthorized',
         'queue_not_found',
-        'process_not_found',
+        'worker_not_found',
         'payload_too_large',
         'unsupported_media_type',
         'command_id_reused',

@@ -24,7 +24,7 @@ export function problemOf(error: BullpenError, instance: string): Problem {
     ...(status === 500 ? {} : { detail: error.message }),
     instance,
     code: error.code,
-    ...(error.faults.length === 0 ? {} : { faults: [...error.faults] }),
+    ...(error.errors.length === 0 ? {} : { errors: [...error.errors] }),
   }
 }
 

@@ -1,5 +1,5 @@
 // Checks requests against their schemas, and says in our own codes what is wrong.
-import { BullpenError, type Catalogue, type ErrorCode, type Fault } from '@bullpen/contract'
+import { BullpenError, type Catalogue, type ErrorCode, type FieldError } from '@bullpen/contract'
 import type { FastifySchemaCompiler } from 'fastify'
 import { z } from 'zod'
 import { faultsOf } from './error-details.ts'
@@ -41,8 +41,8 @@ function wrongTask(catalogue: Catalogue, body: object, error: z.core.$ZodError):
     return refusal('invalid_request', [{ path: 'task', message: `the task's name is needed; known are ${known}` }])
   }
   if (!catalogue.has(task)) return unknownTask(catalogue, task)
-  const faults = faultsOf(error)
-  return refusal(faults.every(({ path }) => /^input([.[]|$)/.test(path)) ? 'invalid_input' : 'invalid_request', faults)
+  const errors = faultsOf(error)
+  return refusal(errors.every(({ path }) => /^input([.[]|$)/.test(path)) ? 'invalid_input' : 'invalid_request', errors)
 }
 
 function unknownTask(catalogue: Catalogue, name: string): BullpenError {
@@ -54,9 +54,9 @@ function unknownTask(catalogue: Catalogue, name: string): BullpenError {
   return new BullpenError('unknown_task', 'no task has this name')
 }
 
-function refusal(code: ErrorCode, faults: readonly Fault[]): BullpenError {
-  const [first] = faults
-  const more = faults.length > 1 ? ` (and ${faults.length - 1} more)` : ''
+function refusal(code: ErrorCode, errors: readonly FieldError[]): BullpenError {
+  const [first] = errors
+  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : ''
   const detail = first === undefined ? 'the request is not right' : `${first.path}: ${first.message}${more}`
-  return new BullpenError(code, detail, { faults })
+  return new BullpenError(code, detail, { errors })
 }

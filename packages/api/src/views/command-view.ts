@@ -3,15 +3,15 @@ import type { CommandView } from '@bullpen/contract'
 import { type CommandRecord, outcomeOf } from '@bullpen/engine'
 import { optionalTime, timeText } from './times.ts'
 
-export function commandView({ id, order, by, at, answers }: CommandRecord): CommandView {
+export function commandView({ id, spec, by, at, answers }: CommandRecord): CommandView {
   return {
     id,
-    order,
+    spec,
     by,
     at: timeText(at),
     outcome: outcomeOf(answers),
-    answers: answers.map(({ process, outcome, detail, at: answeredAt }) => ({
-      process,
+    answers: answers.map(({ worker, outcome, detail, at: answeredAt }) => ({
+      worker,
       outcome,
       ...(detail === undefined ? {} : { detail }),
       ...optionalTime('at', answeredAt),

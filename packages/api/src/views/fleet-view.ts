@@ -1,57 +1,57 @@
-// How the fleet looks from outside: what processes tell of themselves as the API's JSON, in Redis's time.
+// How the fleet looks from outside: what workers tell of themselves as the API's JSON, in Redis's time.
 import {
   type Catalogue,
   ENDED_POOL_STATES,
   type PoolState,
   type PoolView,
-  type ProcessView,
   type QueueView,
+  type SlotView,
   type WorkerView,
 } from '@bullpen/contract'
 import {
   isAlive,
   type PoolStatus,
-  type ProcessStatus,
-  type QueueSwitches,
-  type RegisteredProcess,
+  type QueueSettings,
+  type RegisteredWorker,
+  type SlotStatus,
   type WorkerStatus,
 } from '@bullpen/engine'
 import { optionalTime, timeText } from './times.ts'
 
 /** `now`: by Redis's clock. `queue`: of its pools this queue's alone. */
-export function processView(process: RegisteredProcess, now: number, queue?: string): ProcessView {
+export function processView(worker: RegisteredWorker, now: number, queue?: string): WorkerView {
   return {
-    process: process.process,
-    host: process.host,
+    worker: worker.worker,
+    host: worker.host,
     pid: process.pid,
     version: process.version,
-    startedAt: timeText(process.startedAt),
-    seenAt: timeText(process.seenAt),
-    alive: isAlive(process, now),
-    draining: process.draining,
-    skewMs: process.skewMs,
-    drainTimeoutMs: process.drainTimeoutMs,
-    graceMs: process.graceMs,
-    pools: process.pools.filter((pool) => queue === undefined || pool.queue === queue).map(poolView),
+    startedAt: timeText(worker.startedAt),
+    seenAt: timeText(worker.seenAt),
+    alive: isAlive(worker, now),
+    draining: worker.draining,
+    skewMs: worker.skewMs,
+    drainTimeoutMs: worker.drainTimeoutMs,
+    graceMs: worker.graceMs,
+    pools: worker.pools.filter((pool) => queue === undefined || pool.queue === queue).map(poolView),
   }
 }
 
-export function poolView(pool: PoolStatus): Omit<PoolView, 'process'> {
-  const { queue, state, paused, concurrency, busy, leftovers, notReady } = pool
-  return { queue, state, paused, concurrency, busy, leftovers, ...(notReady === undefined ? {} : { notReady }) }
+export function poolView(pool: PoolStatus): Omit<PoolView, 'worker'> {
+  const { queue, state, paused, concurrency, busy, stuckHandlers, notReady } = pool
+  return { queue, state, paused, concurrency, busy, stuckHandlers, ...(notReady === undefined ? {} : { notReady }) }
 }
 
 /** The registry knows no kinds: they are the catalogue's. */
 export function workerView(
-  process: ProcessStatus,
+  worker: WorkerStatus,
   { queue }: PoolStatus,
-  { worker, state, since, task }: WorkerStatus,
+  { slot, state, since, task }: SlotStatus,
   catalogue: Catalogue,
-): WorkerView {
+): SlotView {
   return {
-    process: process.process,
+    worker: worker.worker,
     queue,
-    worker,
+    slot,
     state,
     since: timeText(since),
     ...(task === undefined
@@ -60,30 +60,27 @@ export function workerView(
           task: {
             id: task.id,
             task: task.task,
-            start: task.start,
+            fencingToken: task.fencingToken,
             ...ofCatalogue(task.task, catalogue),
-            ...optionalTime('endsBy', task.endsBy),
+            ...optionalTime('timeoutAt', task.timeoutAt),
           },
         }),
   }
 }
 
-function ofCatalogue(
-  name: string,
-  catalogue: Catalogue,
-): Pick<NonNullable<WorkerView['task']>, 'kind' | 'onInterrupt'> {
+function ofCatalogue(name: string, catalogue: Catalogue): Pick<NonNullable<SlotView['task']>, 'kind' | 'onInterrupt'> {
   if (!catalogue.has(name)) return {}
   const { kind, onInterrupt } = catalogue.get(name)
   return kind === 'short' ? { kind } : { kind, onInterrupt }
 }
 
-/** `live`: the processes that count. */
-export function queueView(queue: string, switches: QueueSwitches, live: readonly ProcessStatus[]): QueueView {
+/** `live`: the workers that count. */
+export function queueView(queue: string, switches: QueueSettings, live: readonly WorkerStatus[]): QueueView {
   const { paused, drain, concurrency, rate } = switches
-  const pools = live.flatMap((process) => process.pools).filter((pool) => pool.queue === queue && !hasEnded(pool.state))
+  const pools = live.flatMap((worker) => worker.pools).filter((pool) => pool.queue === queue && !hasEnded(pool.state))
   return {
     queue,
-    intake: drain === undefined ? 'open' : 'closed',
+    admission: drain === undefined ? 'open' : 'closed',
     paused,
     ...(drain === undefined
       ? {}
@@ -91,7 +88,7 @@ export function queueView(queue: string, switches: QueueSwitches, live: readonly
     ...(concurrency === undefined ? {} : { concurrency }),
     ...(rate === undefined ? {} : { rate: { max: rate.max, perMs: rate.perMs } }),
     pools: pools.length,
-    workers: sum(pools.map((pool) => pool.concurrency)),
+    slots: sum(pools.map((pool) => pool.concurrency)),
     busy: sum(pools.map(({ busy }) => busy)),
   }
 }

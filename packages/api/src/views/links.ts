@@ -1,5 +1,5 @@
 // Where things are: the addresses that answers and the board link to.
-import { LONGEST_WAIT_S, type TaskStatus } from '@bullpen/contract'
+import { MAX_WAIT_S, type TaskStatus } from '@bullpen/contract'
 
 export function taskPath(id: string): string {
   return `/v1/tasks/${id}`
@@ -8,7 +8,7 @@ export function taskPath(id: string): string {
 export function linksOf(id: string, queue: string, status: TaskStatus) {
   return {
     self: taskPath(id),
-    wait: `${taskPath(id)}?wait=${LONGEST_WAIT_S}`,
+    wait: `${taskPath(id)}?wait=${MAX_WAIT_S}`,
     queue: `/v1/tasks?queue=${queue}&status=${status}`,
   }
 }

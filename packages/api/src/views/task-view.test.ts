@@ -21,20 +21,20 @@ describe('a task', () => {
       version: 1,
       queue: 'cpu',
       status: 'waiting',
-      starts: 0,
-      attempts: 0,
+      fencingToken: 0,
+      attemptsMade: 0,
       maxAttempts: 5,
       input: { n: 4 },
       meta: {},
       tags: [],
       enqueuedAt: '2026-01-02T03:04:05.000Z',
-      history: [],
+      attempts: [],
       links: expect.anything(),
     })
   })
 
   test('that runs is IN_PROCESS, and still shows what failed before', () => {
-    const shown = view({ status: 'active', history: [failed], startedAt: NOW + 5 })
+    const shown = view({ status: 'active', attempts: [failed], startedAt: NOW + 5 })
     expect(shown).toMatchObject({ state: 'IN_PROCESS', startedAt: '2026-01-02T03:04:05.005Z' })
     expect(shown.error).toEqual({ code: 'card_declined', message: 'the bank said no' })
     expect(shown).not.toHaveProperty('reason')
@@ -42,7 +42,7 @@ describe('a task', () => {
 
   test('that failed as nobody expected shows the reason', () => {
     const end = attemptEnd({ state: 'RECOVER_ERR', reason: 'unexpected_error', message: 'TypeError: x' })
-    expect(view({ status: 'dead', history: [failed, end] })).toMatchObject({
+    expect(view({ status: 'dead', attempts: [failed, end] })).toMatchObject({
       state: 'RECOVER_ERR',
       reason: 'unexpected_error',
       error: { code: 'unexpected_error', message: 'TypeError: x' },
@@ -50,7 +50,7 @@ describe('a task', () => {
   })
 
   test('that is completed shows its output, even null, and no error', () => {
-    const shown = view({ status: 'completed', output: null, history: [failed, attemptEnd({ start: 2 })] })
+    const shown = view({ status: 'completed', output: null, attempts: [failed, attemptEnd({ fencingToken: 2 })] })
     expect(shown).toMatchObject({ state: 'DONE_SUCCESS', output: null })
     expect(shown).not.toHaveProperty('error')
   })
@@ -60,10 +60,10 @@ describe('a task', () => {
   })
 
   test('that waits for its next attempt says when', () => {
-    expect(view({ status: 'retrying', dueAt: NOW + 1_500, history: [failed] })).toMatchObject({
+    expect(view({ status: 'retrying', dueAt: NOW + 1_500, attempts: [failed] })).toMatchObject({
       state: 'DONE_ERROR',
       dueAt: '2026-01-02T03:04:06.500Z',
-      history: [{ beganAt: '1970-01-01T00:00:01.000Z', endedAt: '1970-01-01T00:00:02.000Z' }],
+      attempts: [{ startedAt: '1970-01-01T00:00:01.000Z', endedAt: '1970-01-01T00:00:02.000Z' }],
     })
   })
 })

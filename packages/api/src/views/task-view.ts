@@ -1,10 +1,10 @@
 // How a task looks from outside: the broker's record as the API's JSON.
-import type { AttemptEnd, TaskRecord, TaskView } from '@bullpen/contract'
+import type { AttemptRecord, TaskRecord, TaskView } from '@bullpen/contract'
 import { linksOf } from './links.ts'
 import { optionalTime, timeText } from './times.ts'
 
 export function viewOf(record: TaskRecord): TaskView {
-  const newest = record.history.at(-1)
+  const newest = record.attempts.at(-1)
   return {
     id: record.id,
     task: record.task,
@@ -12,8 +12,8 @@ export function viewOf(record: TaskRecord): TaskView {
     queue: record.queue,
     status: record.status,
     ...newestAttempt(record, newest),
-    starts: record.starts,
-    attempts: record.attempts,
+    fencingToken: record.fencingToken,
+    attemptsMade: record.attemptsMade,
     maxAttempts: record.maxAttempts,
     input: record.input,
     ...(record.status === 'completed' ? { output: record.output } : {}),
@@ -27,9 +27,9 @@ export function viewOf(record: TaskRecord): TaskView {
     ...optionalTime('dueAt', record.dueAt),
     ...optionalTime('startedAt', record.startedAt),
     ...optionalTime('endedAt', record.endedAt),
-    history: record.history.map((end) => ({
+    attempts: record.attempts.map((end) => ({
       ...end,
-      beganAt: timeText(end.beganAt),
+      startedAt: timeText(end.startedAt),
       endedAt: timeText(end.endedAt),
     })),
     links: linksOf(record.id, record.queue, record.status),
@@ -37,14 +37,14 @@ export function viewOf(record: TaskRecord): TaskView {
 }
 
 /** The attempt that runs has no end yet, so the history's newest is the one before it. */
-function newestAttempt({ status }: TaskRecord, newest: AttemptEnd | undefined): Pick<TaskView, 'state' | 'reason'> {
+function newestAttempt({ status }: TaskRecord, newest: AttemptRecord | undefined): Pick<TaskView, 'state' | 'reason'> {
   if (status === 'active') return { state: 'IN_PROCESS' }
   if (newest === undefined) return {}
   return { state: newest.state, ...(newest.reason === undefined ? {} : { reason: newest.reason }) }
 }
 
 /** A declared failure has its own code; every other end has a reason. */
-function errorOf({ state, code, reason, message }: AttemptEnd): NonNullable<TaskView['error']> {
+function errorOf({ state, code, reason, message }: AttemptRecord): NonNullable<TaskView['error']> {
   return { code: code ?? reason ?? state.toLowerCase(), message: message ?? '' }
 }
 

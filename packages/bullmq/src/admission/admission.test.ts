@@ -1,6 +1,6 @@
 // Tests the intake: a queue whose fleet drains takes no new tasks, and an open one costs no question.
 import { randomBytes } from 'node:crypto'
-import { makeTaskId, type Order } from '@bullpen/contract'
+import { type CommandSpec, createTaskId } from '@bullpen/contract'
 import { newTask } from '@bullpen/engine'
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
@@ -9,16 +9,16 @@ import { openBroker } from '../broker.ts'
 import { fleetRig } from '../fleet/fleet.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { rig, short, silent } from '../rig.fixture.ts'
-import { watchIntake } from './admission.ts'
+import { openAdmission } from './admission.ts'
 
-const DRAIN: Order = { action: 'drain', mode: 'light', queue: 'rig' }
-const RESUME: Order = { action: 'resume', queue: 'rig' }
+const DRAIN: CommandSpec = { action: 'drain', mode: 'light', queue: 'rig' }
+const RESUME: CommandSpec = { action: 'resume', queue: 'rig' }
 
 async function drained(redisUrl?: string) {
   const pools = await rig({ ...(redisUrl && { redisUrl }) })
   const members = await fleetRig({ namespace: pools.namespace, queues: ['rig'], ...(redisUrl && { redisUrl }) })
   let sent = 0
-  const command = (order: Order) => members.fleet.send({ id: `c${++sent}`, order, by: 'me' })
+  const command = (order: CommandSpec) => members.fleet.send({ id: `c${++sent}`, spec: order, by: 'me' })
   const isRefused = () =>
     pools.enqueue(short).then(
       () => false,
@@ -50,7 +50,7 @@ describe('the intake of a queue', () => {
   it('is asked for by who does not know it yet', async () => {
     const { command, namespace, redisUrl, redis } = await drained()
     await command(DRAIN)
-    const intake = watchIntake({ redis, redisUrl, namespace, queues: ['rig'], log: silent })
+    const intake = openAdmission({ redis, redisUrl, namespace, queues: ['rig'], log: silent })
     onTestFinished(() => intake.close())
     await expect(intake.admit('rig')).rejects.toMatchObject({ code: 'queue_draining' })
   })
@@ -98,7 +98,7 @@ describe('the intake of a queue', () => {
 
 function aTask() {
   const now = Date.now()
-  const id = makeTaskId('rig', now, randomBytes(10))
+  const id = createTaskId('rig', now, randomBytes(10))
   return newTask(short, {}, {}, { id, enqueuedAt: now, correlationId: undefined })
 }
 

@@ -1,14 +1,14 @@
 // Intake: whether a queue takes new tasks, kept in memory, so that a task costs no question of its own.
 import { BullpenError, type Log } from '@bullpen/contract'
-import type { QueueSwitches } from '@bullpen/engine'
+import type { QueueSettings } from '@bullpen/engine'
 import type { Redis } from 'ioredis'
 import { followWakes, queueOf } from '../fleet/notifications.ts'
 import { readDrain } from '../fleet/queue-settings.ts'
 import { fleetKeys, queueKeys } from '../keys.ts'
 
-type Drain = QueueSwitches['drain']
+type Drain = QueueSettings['drain']
 
-export interface Intake {
+export interface Admission {
   /**
    * Undefined, or a promise to wait for: what is not known is asked. One round trip then, and none otherwise.
    *
@@ -20,7 +20,7 @@ export interface Intake {
   close(): void
 }
 
-export const OPEN_INTAKE: Intake = { admit: () => undefined, refresh: async () => {}, close: () => {} }
+export const OPEN_ADMISSION: Admission = { admit: () => undefined, refresh: async () => {}, close: () => {} }
 
 interface IntakeOptions {
   readonly redis: Redis
@@ -30,7 +30,7 @@ interface IntakeOptions {
   readonly log: Log
 }
 
-export function watchIntake({ redis, redisUrl, namespace, queues, log }: IntakeOptions): Intake {
+export function openAdmission({ redis, redisUrl, namespace, queues, log }: IntakeOptions): Admission {
   /** What is not in it is not known. */
   const known = new Map<string, Drain>()
   /** How often something was told of a queue: an answer to an older question is not believed. */

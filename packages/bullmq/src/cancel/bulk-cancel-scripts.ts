@@ -60,7 +60,7 @@ local function finish(id, i, name)
   if last then at = math.max(at, tonumber(last)) end
   at = string.format('%.0f', at)
   local attempt = tonumber(known[1] or '0') + 1
-  local times = ',"beganAt":' .. at .. ',"endedAt":' .. at .. '}\\n'
+  local times = ',"startedAt":' .. at .. ',"endedAt":' .. at .. '}\\n'
   stacks[#stacks + 1] = '{"attempt":' .. attempt .. ',' .. rule['end'] .. times .. rule.reason
   redis.call('HSET', job, 'finishedOn', at, 'failedReason', rule.reason, 'stacktrace', cjson.encode(stacks))
   redis.call('ZADD', KEYS[6], at, id)

@@ -2,11 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
-import { type CancelRule, endWithoutStart, HISTORY_LENGTH } from '@bullpen/engine'
+import { type CancelRule, endWithoutStart, MAX_ATTEMPT_RECORDS } from '@bullpen/engine'
 import type { Redis } from 'ioredis'
 import { describeEnd } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
-import { quietly } from '../throttled-log.ts'
+import { throttledLog } from '../throttled-log.ts'
 import { BEGIN, FINISH, LEASE_MS, LOOK } from './bulk-cancel-scripts.ts'
 import { KNOWN_TO_ALL_MS, readRules } from './cancel-rules.ts'
 
@@ -41,15 +41,15 @@ interface JanitorOptions {
   readonly log: Log
 }
 
-export interface Janitor {
+export interface BulkCanceller {
   /** There is a new rule: it begins at once. */
   hurry(): void
   close(): void
 }
 
 /** Looks every two seconds whether there is something to do, and does it until it is done. Keeps no process alive. */
-export function keepJanitor({ redis, keys, onMoved, log }: JanitorOptions): Janitor {
-  const failed = quietly((err: unknown, dropped) => log.debug({ err, dropped }, 'the janitor of cancels failed'))
+export function openBulkCanceller({ redis, keys, onMoved, log }: JanitorOptions): BulkCanceller {
+  const failed = throttledLog((err: unknown, dropped) => log.debug({ err, dropped }, 'the janitor of cancels failed'))
   const janitor = randomUUID()
   let timer: NodeJS.Timeout | undefined
   let working = false
@@ -125,7 +125,7 @@ async function goThrough(
     let [from, before] = ['', '']
     do {
       const sentAt = performance.now()
-      const args = [...fixed, place, from, before, AT_ONCE, HISTORY_LENGTH]
+      const args = [...fixed, place, from, before, AT_ONCE, MAX_ATTEMPT_RECORDS]
       const looked = (await redis.eval(LOOK, names.length, ...names, ...args)) as Looked
       if (looked === null) return undefined
       const ended = looked[3]
@@ -147,6 +147,6 @@ async function goThrough(
 
 function forScript({ id, task, tag, before, at, reason, by }: CancelRule): object {
   const end = endWithoutStart(reason, { attempt: 1, process: by, now: at })
-  const { attempt: _, beganAt: _began, endedAt: _ended, ...stored } = end
+  const { attempt: _, startedAt: _began, endedAt: _ended, ...stored } = end
   return { id, task, tag, before, at, reason: describeEnd(end), end: JSON.stringify(stored).slice(1, -1) }
 }

@@ -2,10 +2,10 @@
 import { writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/contract'
-import { DEFAULT_LIMITS, makePool, makeRegistry } from '@bullpen/engine'
+import { createPool, createRegistry, DEFAULT_TIMEOUTS } from '@bullpen/engine'
 import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
 import { z } from 'zod'
-import { openFeed } from '../consumer.ts'
+import { openConsumer } from '../consumer.ts'
 
 const schemas = { queue: 'swarm', kind: 'short', input: z.object({}), output: z.unknown() } as const
 export const hit = defineTask({ name: 'swarm.hit', ...schemas })
@@ -19,21 +19,25 @@ if (process.argv[1] === import.meta.filename) {
     writeSync(1, `${name} ${id}\n`)
     await sleep(5)
   }
-  const pool = makePool({
+  const pool = createPool({
     queue: 'swarm',
     concurrency: 4,
-    maxLeftovers: 10,
+    maxStuckHandlers: 10,
     graceMs: 500,
-    feed: (work, fed) =>
-      openFeed({ queue: 'swarm', namespace, redisUrl, concurrency: 4, keepCompletedMs: 60_000, log }, work, fed),
+    consumer: (work, fed) =>
+      openConsumer(
+        { queue: 'swarm', namespace, redisUrl, concurrency: 4, completedRetentionMs: 60_000, log },
+        work,
+        fed,
+      ),
     host: {
-      registry: makeRegistry(
+      registry: createRegistry(
         defineCatalogue(hit, other),
         {
           'swarm.hit': defineHandler(hit, import.meta.url, begin),
           'swarm.other': defineHandler(other, import.meta.url, begin),
         },
-        { limits: DEFAULT_LIMITS },
+        { limits: DEFAULT_TIMEOUTS },
       ),
       context: attemptContext(),
       clock: systemClock,
@@ -41,8 +45,8 @@ if (process.argv[1] === import.meta.filename) {
       sink: () => {},
       enqueue: () => Promise.reject(new Error('it enqueues nothing')),
       sha256,
-      outputLimitBytes: 1_000,
-      process: `test:${process.pid}`,
+      maxOutputBytes: 1_000,
+      worker: `test:${process.pid}`,
       resources: {},
       logFor: () => log,
     },

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline'
-import { makeTaskId, type TaskId } from '@bullpen/contract'
+import { createTaskId, type TaskId } from '@bullpen/contract'
 import { newTask } from '@bullpen/engine'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
@@ -25,7 +25,7 @@ it('starts nothing that it covers in any process after the answer, nor in one th
   })
   await eventually(() => broker.ping().then(() => true))
   const enqueue = async (definition: typeof hit | typeof other): Promise<TaskId> => {
-    const id = makeTaskId('swarm', Date.now(), randomBytes(10))
+    const id = createTaskId('swarm', Date.now(), randomBytes(10))
     await broker.enqueue(newTask(definition, {}, {}, { id, enqueuedAt: Date.now(), correlationId: undefined }))
     return id
   }
@@ -52,13 +52,13 @@ it('starts nothing that it covers in any process after the answer, nor in one th
   const { cancelJanitor } = queueKeys(namespace, 'swarm')
   await redis.set(cancelJanitor, 'the test')
   stands.kill('SIGSTOP')
-  const { id } = await broker.cancelWhere({ queue: 'swarm', task: hit.name, before: Date.now(), reason: 'cancelled' })
+  const { id } = await broker.cancelMany({ queue: 'swarm', task: hit.name, before: Date.now(), reason: 'cancelled' })
   // What one process had begun it said before it was stopped; the other has known of the cancel for two seconds.
   const begun = [...works.begun, ...stands.begun].length
   const later = [await enqueue(hit), await enqueue(other)]
   stands.kill('SIGCONT')
   for (const each of later) {
-    expect(await broker.settled(each, AbortSignal.timeout(30_000))).toMatchObject({ status: 'completed' })
+    expect(await broker.waitUntilFinished(each, AbortSignal.timeout(30_000))).toMatchObject({ status: 'completed' })
   }
   expect([...works.begun, ...stands.begun].length).toBe(begun + later.length)
   await redis.del(cancelJanitor)

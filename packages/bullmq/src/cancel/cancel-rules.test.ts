@@ -1,7 +1,7 @@
 // Cancels by filter against live workers and a real Redis: what starts, what is left, and how it looks there.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskId } from '@bullpen/contract'
-import { type CancelFilter, covers, type NewTask } from '@bullpen/engine'
+import { type CancelFilter, matches, type NewTask } from '@bullpen/engine'
 import { amount, privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import fc from 'fast-check'
@@ -72,7 +72,7 @@ describe('a cancel by filter', () => {
       const cut =
         how === 'that hears of it' ? undefined : setInterval(() => redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub'), 5)
       onTestFinished(() => clearInterval(cut))
-      const { id } = await broker.cancelWhere(all({ task: 'rig.short' }))
+      const { id } = await broker.cancelMany(all({ task: 'rig.short' }))
       const begunByThen = begun.length
       clearInterval(cut)
       expect(begunByThen).toBeLessThan(covered.length)
@@ -105,7 +105,7 @@ describe('a cancel by filter', () => {
       kinds.map((given) => [short, given]),
     )
     for (const id of single) await broker.cancel(id, { stoppable: true })
-    const { id } = await broker.cancelWhere(all({ task: 'rig.short' }))
+    const { id } = await broker.cancelMany(all({ task: 'rig.short' }))
     await isDone(stage, id)
     const seen = async (task: TaskId) => {
       const job = await redis.hgetall(keys.job(task))
@@ -158,10 +158,10 @@ describe('a cancel by filter', () => {
     )
     const filters = rules.filter((rule) => rule.task !== undefined || rule.tag !== undefined).map((rule) => all(rule))
     const ids = await Promise.all(tasks.map(({ definition, ...given }) => enqueue(definition, given)))
-    const cancels = await Promise.all(filters.map((filter) => broker.cancelWhere(filter)))
+    const cancels = await Promise.all(filters.map((filter) => broker.cancelMany(filter)))
     const expected = ids.filter((_, i) => {
       const { definition, tags = [], enqueuedAt = 0 } = tasks[i] ?? { definition: short }
-      return filters.some((filter) => covers(filter, { task: definition.name, tags, enqueuedAt }))
+      return filters.some((filter) => matches(filter, { task: definition.name, tags, enqueuedAt }))
     })
     const told = await Promise.all(ids.map((id) => broker.find(id)))
     expect(told.flatMap((task) => (task?.status === 'cancelled' ? [task.id] : []))).toEqual(expected)
@@ -177,7 +177,7 @@ describe('a cancel by filter', () => {
       stage,
       Array.from({ length: 3_000 }, (_, i) => [i % 3 === 0 ? short : long]),
     )
-    const { id } = await broker.cancelWhere(all({ task: 'rig.short' }))
+    const { id } = await broker.cancelMany(all({ task: 'rig.short' }))
     // Until the janitor is through: single cancels of others, wherever they stand, and new ones.
     const others = ids.filter((_, i) => i % 3 !== 0)
     let isOver = false

@@ -1,7 +1,7 @@
 // Cancel rules in Redis: how one is stored so that nothing that it covers starts any more, and read by everybody else.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type AttemptEnd, isFinal, type TaskRecord } from '@bullpen/contract'
-import { type CancelProgress, type CancelRule, covers, endWithoutStart, HISTORY_LENGTH } from '@bullpen/engine'
+import { type AttemptRecord, isFinal, type TaskRecord } from '@bullpen/contract'
+import { type CancelProgress, type CancelRule, endWithoutStart, MAX_ATTEMPT_RECORDS, matches } from '@bullpen/engine'
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import { parseJson } from '../codec.ts'
@@ -85,16 +85,27 @@ export function countEnded(redis: Redis, keys: QueueKeys, { id }: CancelRule): v
 }
 
 /** What ends a task that nobody runs by a rule: at the request, or at the end of the attempt that it came too late for. */
-export function endByRule({ reason, by, at }: CancelRule, attempts: number, last: AttemptEnd | undefined): AttemptEnd {
+export function endByRule(
+  { reason, by, at }: CancelRule,
+  attempts: number,
+  last: AttemptRecord | undefined,
+): AttemptRecord {
   return endWithoutStart(reason, { attempt: attempts + 1, process: by, now: Math.max(at, last?.endedAt ?? 0) })
 }
 
 /** The task as it is told: one that a rule covers and nobody runs is cancelled, wherever it stands in Redis. */
 export function underRules(task: TaskRecord, rules: readonly CancelRule[]): TaskRecord {
   if (rules.length === 0 || task.status === 'active' || isFinal(task.status)) return task
-  const rule = rules.find((each) => covers(each, task))
+  const rule = rules.find((each) => matches(each, task))
   if (rule === undefined) return task
-  const end = endByRule(rule, task.attempts, task.history.at(-1))
-  const history = [...task.history, end].slice(-HISTORY_LENGTH)
-  return { ...task, status: 'cancelled', dueAt: undefined, endedAt: end.endedAt, progress: undefined, history }
+  const end = endByRule(rule, task.attemptsMade, task.attempts.at(-1))
+  const history = [...task.attempts, end].slice(-MAX_ATTEMPT_RECORDS)
+  return {
+    ...task,
+    status: 'cancelled',
+    dueAt: undefined,
+    endedAt: end.endedAt,
+    progress: undefined,
+    attempts: history,
+  }
 }

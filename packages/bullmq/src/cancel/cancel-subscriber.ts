@@ -7,7 +7,7 @@ import type { QueueKeys } from '../keys.ts'
 /** Requests that nobody here could follow, for a task that may be on its way here: so many of the newest. */
 const REMEMBERED = 1_000
 
-export interface Control {
+export interface CancelSubscriber {
   /** Whether a cancel of this task was heard of, which was not running here then. */
   wasCancelled(id: string): boolean
   close(): void
@@ -23,7 +23,7 @@ export interface ControlOptions {
   readonly log: Log
 }
 
-export function followControl({ redisUrl, keys, cancel, onRule, log }: ControlOptions): Control {
+export function openCancelSubscriber({ redisUrl, keys, cancel, onRule, log }: ControlOptions): CancelSubscriber {
   const elsewhere = new Set<string>()
   const redis: Redis = blockingConnection(redisUrl, log)
   redis.on('message', (channel: string, id: string) => {

@@ -1,6 +1,6 @@
 // Cancelling a task, whatever it is doing: one script decides, and what runs is told by a message.
 import type { CancelAnswer, TaskId } from '@bullpen/contract'
-import { endWithoutStart, HISTORY_LENGTH } from '@bullpen/engine'
+import { endWithoutStart, MAX_ATTEMPT_RECORDS } from '@bullpen/engine'
 import type { Redis } from 'ioredis'
 import { describeEnd } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
@@ -70,7 +70,7 @@ export async function requestCancel(
     describeEnd(end),
     JSON.stringify(stored).slice(1, -1),
     keys.control,
-    HISTORY_LENGTH,
+    MAX_ATTEMPT_RECORDS,
   )
   return answer as CancelAnswer
 }

@@ -36,8 +36,8 @@ describe('a cancel of a task whose process is cut off', () => {
     proxy.mend()
     expect(await settled(id)).toMatchObject({
       status: 'cancelled',
-      starts: 1,
-      history: [{ start: 1, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
+      fencingToken: 1,
+      attempts: [{ fencingToken: 1, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
     })
     expect(signals).toHaveLength(1)
   })
@@ -46,7 +46,10 @@ describe('a cancel of a task whose process is cut off', () => {
     const { broker, id, signals, settled, startPool, events } = await cutOff()
     expect(await broker.cancel(id, { stoppable: true })).toBe('cancelling')
     await startPool()
-    expect(await settled(id)).toMatchObject({ status: 'cancelled', history: [{ start: 0, reason: 'cancelled' }] })
+    expect(await settled(id)).toMatchObject({
+      status: 'cancelled',
+      attempts: [{ fencingToken: 0, reason: 'cancelled' }],
+    })
     // The watchdog has told the handler before anybody else could have the task.
     expect(signals).toHaveLength(1)
     expect(events.filter((event) => event.event === 'attempt.ended' && event.verdict === 'completed')).toEqual([])

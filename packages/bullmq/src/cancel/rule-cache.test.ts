@@ -1,22 +1,22 @@
 // What a feed knows of cancel rules is trusted for less time than a canceller waits, whatever becomes of Redis.
 import type { TaskId } from '@bullpen/contract'
-import type { TakenTask } from '@bullpen/engine'
+import type { FetchedTask } from '@bullpen/engine'
 import type { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { queueKeys } from '../keys.ts'
 import { silent } from '../rig.fixture.ts'
 import { ASK_EVERY_MS, KNOWN_TO_ALL_MS, TRUSTED_MS } from './cancel-rules.ts'
-import { watchRules } from './rule-cache.ts'
+import { openRuleCache } from './rule-cache.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] }))
 afterEach(() => void vi.useRealTimers())
 
-const task: TakenTask = {
+const task: FetchedTask = {
   id: 'q-1' as TaskId,
   task: 'rig.long',
   envelope: { v: 1, version: 1 },
   enqueuedAt: 1_000,
-  start: 1,
+  fencingToken: 1,
   attempt: 1,
   maxAttempts: 1,
   readyAt: undefined,
@@ -51,7 +51,7 @@ function watching() {
   } as unknown as Redis
   const applied = vi.fn()
   const keys = queueKeys('t', 'q')
-  const watch = watchRules(redis, keys, applied, silent)
+  const watch = openRuleCache(redis, keys, applied, silent)
   return {
     watch,
     applied,

@@ -1,10 +1,10 @@
 // The cancel rules as one feed knows them: asked for in time, and not trusted for longer than a canceller waits.
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
-import { type CancelRule, covers, stopsRunning, type TakenTask, tagsOf } from '@bullpen/engine'
+import { type CancelRule, type FetchedTask, matches, stopsRunning, tagsOf } from '@bullpen/engine'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../keys.ts'
-import { quietly } from '../throttled-log.ts'
+import { throttledLog } from '../throttled-log.ts'
 import { ASK_EVERY_MS, NO_RULES, readRules, TRUSTED_MS } from './cancel-rules.ts'
 
 /** A feed that has not asked for so long is gone, in ms. */
@@ -23,27 +23,29 @@ redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
 return redis.call('HVALS', KEYS[2])
 `
 
-export interface RuleWatch {
+export interface RuleCache {
   /** Whether {@link covering} may be believed now. */
   isFresh(): boolean
   /** Resolves when it is fresh, as long as that takes; or when it is closed. */
   fresh(): Promise<void>
   /** The rule that covers a task, so that it may not start. */
-  covering(task: TakenTask): CancelRule | undefined
+  covering(task: FetchedTask): CancelRule | undefined
   /** There may be a new rule. */
   hear(): void
   close(): void
 }
 
 /** `apply` is called with the rules, when there are any, each time that they have been asked for; then they are known. */
-export function watchRules(
+export function openRuleCache(
   redis: Redis,
   keys: QueueKeys,
-  apply: (covering: RuleWatch['covering']) => void,
+  apply: (covering: RuleCache['covering']) => void,
   log: Log,
-): RuleWatch {
+): RuleCache {
   const feed = randomUUID()
-  const failed = quietly((err: unknown, dropped) => log.warn({ err, dropped }, 'cancel rules could not be asked for'))
+  const failed = throttledLog((err: unknown, dropped) =>
+    log.warn({ err, dropped }, 'cancel rules could not be asked for'),
+  )
   let rules = NO_RULES
   let acknowledged = new Set<string>()
   /** On the monotonic clock: when the question was sent whose answer is known. */
@@ -54,10 +56,10 @@ export function watchRules(
   let timer: NodeJS.Timeout | undefined
 
   const isFresh = (): boolean => performance.now() - askedAt < TRUSTED_MS
-  const covering = (task: TakenTask): CancelRule | undefined => {
+  const covering = (task: FetchedTask): CancelRule | undefined => {
     if (rules.length === 0) return undefined
     const about = { task: task.task, tags: tagsOf(task.envelope), enqueuedAt: task.enqueuedAt }
-    return rules.find((rule) => covers(rule, about))
+    return rules.find((rule) => matches(rule, about))
   }
 
   const askOnce = async (): Promise<void> => {

@@ -1,5 +1,5 @@
-// Commands: kept with what each process makes of them, for as long as somebody may ask who did what.
-import { BullpenError, type Order } from '@bullpen/contract'
+// Commands: kept with what each worker makes of them, for as long as somebody may ask who did what.
+import { BullpenError, type CommandSpec } from '@bullpen/contract'
 import { type Command, type CommandAnswer, type CommandRecord, recipients, SILENT_AFTER_MS } from '@bullpen/engine'
 import type { Redis } from 'ioredis'
 import type { FleetKeys } from '../keys.ts'
@@ -12,25 +12,25 @@ const KEPT_AT_MOST = 10_000
 
 type Asked = Omit<Command, 'at'>
 
-/** @throws BullpenError `process_not_found` when the order names one that is not there, or is silent. */
-export function concerned({ order }: Asked, { processes, now }: Registered): readonly string[] {
-  const found = recipients(order, processes, now)
-  if (found.length === 0 && order.action !== 'limit' && order.process !== undefined) {
-    throw new BullpenError('process_not_found', `no live process is called '${order.process}'`)
+/** @throws BullpenError `worker_not_found` when the spec names one that is not there, or is silent. */
+export function concerned({ spec }: Asked, { workers, now }: Registered): readonly string[] {
+  const found = recipients(spec, workers, now)
+  if (found.length === 0 && spec.action !== 'limit' && spec.worker !== undefined) {
+    throw new BullpenError('worker_not_found', `no live worker is called '${spec.worker}'`)
   }
   return found
 }
 
-/** Atomic; one round trip. The same id and order twice is one command. @throws BullpenError `command_id_reused`. */
+/** Atomic; one round trip. The same id and spec twice is one command. @throws BullpenError `command_id_reused`. */
 export async function keepCommand(
   redis: Redis,
   keys: FleetKeys,
-  { id, order, by }: Asked,
-  processes: readonly string[],
+  { id, spec, by }: Asked,
+  workers: readonly string[],
 ): Promise<KeptCommand> {
   const names = [keys.command(id), keys.commands, keys.unset]
-  const hasSwitch = switchedQueue(order) === undefined ? '' : '1'
-  const text = JSON.stringify(sorted(order))
+  const hasSwitch = switchedQueue(spec) === undefined ? '' : '1'
+  const text = JSON.stringify(sorted(spec))
   const answer = await redis.eval(
     KEEP,
     names.length,
@@ -42,25 +42,25 @@ export async function keepCommand(
     hasSwitch,
     KEPT_MS,
     KEPT_AT_MOST,
-    ...processes,
+    ...workers,
   )
   if (answer === null) {
     throw new BullpenError('command_id_reused', `the id '${id}' was used for another command; take a new one`)
   }
   const [sequence = '', at] = answer as string[]
-  return { id, order, sequence, at: Number(at) }
+  return { id, spec, sequence, at: Number(at) }
 }
 
-/** One round trip. The first answer of a process counts. */
+/** One round trip. The first answer of a worker counts. */
 export async function keepAnswer(
   redis: Redis,
   keys: FleetKeys,
   command: string,
-  { process, outcome, detail }: CommandAnswer,
+  { worker, outcome, detail }: CommandAnswer,
 ): Promise<void> {
-  const names = [keys.command(command), keys.inbox(process)]
+  const names = [keys.command(command), keys.inbox(worker)]
   const text = JSON.stringify({ outcome, detail }).slice(0, -1)
-  await redis.eval(ANSWER, names.length, ...names, keys.base, command, process, text)
+  await redis.eval(ANSWER, names.length, ...names, keys.base, command, worker, text)
 }
 
 /** One round trip; the newest first. */
@@ -84,10 +84,10 @@ function readCommand(
   const answers = [...fields]
     .filter(([name]) => name.startsWith('answer:'))
     .map(([name, stored]) => readAnswer(name.slice('answer:'.length), stored, seen, now))
-    .sort((one, other) => (one.process < other.process ? -1 : 1))
+    .sort((one, other) => (one.worker < other.worker ? -1 : 1))
   return {
     id,
-    order: JSON.parse(fields.get('order') ?? '') as Order,
+    spec: JSON.parse(fields.get('order') ?? '') as CommandSpec,
     by: fields.get('by') ?? '',
     at: Number(fields.get('at')),
     sequence: fields.get('sequence') ?? '',
@@ -95,18 +95,18 @@ function readCommand(
   }
 }
 
-/** A process that is silent may come back and answer after all: until it is forgotten that is not decided. */
-function readAnswer(process: string, stored: string, seen: ReadonlyMap<string, string>, now: number): CommandAnswer {
-  if (stored !== 'pending') return { process, ...(JSON.parse(stored) as Omit<CommandAnswer, 'process'>) }
-  const silentAt = Number(seen.get(process) ?? 0) + SILENT_AFTER_MS
-  return silentAt < now ? { process, outcome: 'gone', at: silentAt } : { process, outcome: 'pending' }
+/** A worker that is silent may come back and answer after all: until it is forgotten that is not decided. */
+function readAnswer(worker: string, stored: string, seen: ReadonlyMap<string, string>, now: number): CommandAnswer {
+  if (stored !== 'pending') return { worker, ...(JSON.parse(stored) as Omit<CommandAnswer, 'worker'>) }
+  const silentAt = Number(seen.get(worker) ?? 0) + SILENT_AFTER_MS
+  return silentAt < now ? { worker, outcome: 'gone', at: silentAt } : { worker, outcome: 'pending' }
 }
 
 function pairs(flat: readonly string[]): Map<string, string> {
   return new Map(Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i] ?? '', flat[2 * i + 1] ?? '']))
 }
 
-/** The same order is the same text, in whatever order its fields were written. */
+/** The same spec is the same text, in whatever spec its fields were written. */
 function sorted(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   const entries = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1))

@@ -1,6 +1,6 @@
-// A fleet in a namespace of its own on the shared Redis, and what its processes tell.
+// A fleet in a namespace of its own on the shared Redis, and what its workers tell.
 import { randomUUID } from 'node:crypto'
-import type { Fleet, PoolStatus, ProcessStatus, WorkerStatus } from '@bullpen/engine'
+import type { Fleet, PoolStatus, SlotStatus, WorkerStatus } from '@bullpen/engine'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'
@@ -8,22 +8,22 @@ import { fleetKeys, queueKeys } from '../keys.ts'
 import { silent } from '../rig.fixture.ts'
 import { openFleet } from './index.ts'
 
-export function pool(queue: string, workers: readonly WorkerStatus[] = []): PoolStatus {
+export function pool(queue: string, slots: readonly SlotStatus[] = []): PoolStatus {
   return {
     queue,
     state: 'BG_RUNNING',
     paused: false,
     concurrency: 4,
     busy: 0,
-    leftovers: 0,
+    stuckHandlers: 0,
     notReady: undefined,
-    workers,
+    slots,
   }
 }
 
-export function status(process: string, pools: readonly PoolStatus[] = [pool('cpu')]): ProcessStatus {
+export function status(worker: string, pools: readonly PoolStatus[] = [pool('cpu')]): WorkerStatus {
   return {
-    process,
+    worker,
     host: 'h',
     pid: 7,
     version: '1.2.3',
@@ -36,7 +36,7 @@ export function status(process: string, pools: readonly PoolStatus[] = [pool('cp
   }
 }
 
-/** `open` gives another member of the same fleet, as another process would have. */
+/** `open` gives another member of the same fleet, as another worker would have. */
 export async function fleetRig({
   namespace = `t-${randomUUID().slice(0, 12)}`,
   queues = ['cpu', 'io'],
@@ -65,6 +65,6 @@ export async function fleetRig({
     keys,
     cpu: queueKeys(namespace, 'cpu'),
     /** As if its last sign of life had been so long ago. */
-    silence: (process: string, ms: number) => redis.zadd(keys.beats, Date.now() - ms, process),
+    silence: (worker: string, ms: number) => redis.zadd(keys.beats, Date.now() - ms, worker),
   }
 }

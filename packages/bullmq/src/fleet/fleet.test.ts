@@ -1,5 +1,5 @@
 // Tests the fleet on a real Redis: who is there, who is told what, and what became of it.
-import type { Order } from '@bullpen/contract'
+import type { CommandSpec } from '@bullpen/contract'
 import { FORGOTTEN_AFTER_MS, outcomeOf, SILENT_AFTER_MS } from '@bullpen/engine'
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
@@ -9,52 +9,52 @@ import { concerned, keepCommand } from './commands.ts'
 import { fleetRig, pool, status } from './fleet.fixture.ts'
 import { readProcesses } from './registry.ts'
 
-const PAUSE: Order = { action: 'pause', queue: 'cpu' }
-const stop = (process: string): Order => ({ action: 'stop', process, queue: 'cpu', worker: 1, how: 'wait' })
+const PAUSE: CommandSpec = { action: 'pause', queue: 'cpu' }
+const stop = (worker: string): CommandSpec => ({ action: 'stop', worker, queue: 'cpu', slot: 1, how: 'wait' })
 
 describe('the registry', () => {
-  it('tells of every process what it told last, and when by Redis’s clock', async () => {
+  it('tells of every worker what it told last, and when by Redis’s clock', async () => {
     const { fleet, open, redis } = await fleetRig()
-    const workers = [{ worker: 1, state: 'IDLE' as const, since: 1_700_000_000_100, task: undefined }]
+    const slots = [{ slot: 1, state: 'IDLE' as const, since: 1_700_000_000_100, task: undefined }]
     await fleet.beat(status('a'))
-    await (await open()).beat(status('b', [pool('cpu', workers), pool('io')]))
+    await (await open()).beat(status('b', [pool('cpu', slots), pool('io')]))
     await fleet.beat({ ...status('a'), draining: true })
-    const { now, processes } = await fleet.processes()
-    expect(processes.map(({ seenAt: _, ...told }) => told)).toEqual(
-      expect.arrayContaining([{ ...status('a'), draining: true }, status('b', [pool('cpu', workers), pool('io')])]),
+    const { now, workers } = await fleet.workers()
+    expect(workers.map(({ seenAt: _, ...told }) => told)).toEqual(
+      expect.arrayContaining([{ ...status('a'), draining: true }, status('b', [pool('cpu', slots), pool('io')])]),
     )
     const [seconds] = await redis.time()
     expect(Math.abs(now - Number(seconds) * 1_000)).toBeLessThan(2_000)
-    for (const { seenAt } of processes) expect(now - seenAt).toBeLessThan(SILENT_AFTER_MS)
+    for (const { seenAt } of workers) expect(now - seenAt).toBeLessThan(SILENT_AFTER_MS)
   })
 
   it('forgets who has left, and answers for it', async () => {
     const { fleet } = await fleetRig()
     await fleet.beat(status('a'))
-    await fleet.send({ id: 'c', order: stop('a'), by: 'me' })
+    await fleet.send({ id: 'c', spec: stop('a'), by: 'me' })
     await fleet.leave('a')
-    expect((await fleet.processes()).processes).toEqual([])
-    expect((await fleet.command('c'))?.answers).toMatchObject([{ process: 'a', outcome: 'gone' }])
+    expect((await fleet.workers()).workers).toEqual([])
+    expect((await fleet.command('c'))?.answers).toMatchObject([{ worker: 'a', outcome: 'gone' }])
   })
 
-  it('tells of silent processes until they are forgotten; what they have not answered is gone', async () => {
+  it('tells of silent workers until they are forgotten; what they have not answered is gone', async () => {
     const { fleet, redis, keys, silence } = await fleetRig()
     await fleet.beat(status('quiet'))
     await fleet.beat(status('loud'))
-    await fleet.send({ id: 'c', order: PAUSE, by: 'me' })
+    await fleet.send({ id: 'c', spec: PAUSE, by: 'me' })
     await silence('quiet', SILENT_AFTER_MS + 1_000)
-    expect((await fleet.processes()).processes.map(({ process }) => process).sort()).toEqual(['loud', 'quiet'])
+    expect((await fleet.workers()).workers.map(({ worker }) => worker).sort()).toEqual(['loud', 'quiet'])
     expect((await fleet.command('c'))?.answers).toMatchObject([
-      { process: 'loud', outcome: 'pending' },
-      { process: 'quiet', outcome: 'gone' },
+      { worker: 'loud', outcome: 'pending' },
+      { worker: 'quiet', outcome: 'gone' },
     ])
     // It was only slow.
     await fleet.beat(status('quiet'))
-    expect((await fleet.command('c'))?.answers[1]).toEqual({ process: 'quiet', outcome: 'pending' })
+    expect((await fleet.command('c'))?.answers[1]).toEqual({ worker: 'quiet', outcome: 'pending' })
     await silence('quiet', FORGOTTEN_AFTER_MS + 1_000)
-    expect((await fleet.processes()).processes).toHaveLength(1)
+    expect((await fleet.workers()).workers).toHaveLength(1)
     await fleet.beat(status('loud'))
-    expect(await redis.exists(keys.process('quiet'), keys.inbox('quiet'))).toBe(0)
+    expect(await redis.exists(keys.worker('quiet'), keys.inbox('quiet'))).toBe(0)
     await fleet.beat(status('quiet'))
     expect((await fleet.command('c'))?.answers[1]).toMatchObject({ outcome: 'gone' })
   })
@@ -65,51 +65,51 @@ describe('a command', () => {
     const { fleet } = await fleetRig()
     for (const name of ['a', 'b']) await fleet.beat(status(name))
     await fleet.beat(status('other', [pool('io')]))
-    const sent = await fleet.send({ id: 'c', order: PAUSE, by: 'me' })
-    expect(sent).toMatchObject({ id: 'c', order: PAUSE, by: 'me' })
+    const sent = await fleet.send({ id: 'c', spec: PAUSE, by: 'me' })
+    expect(sent).toMatchObject({ id: 'c', spec: PAUSE, by: 'me' })
     expect(sent.answers).toEqual([
-      { process: 'a', outcome: 'pending' },
-      { process: 'b', outcome: 'pending' },
+      { worker: 'a', outcome: 'pending' },
+      { worker: 'b', outcome: 'pending' },
     ])
     const [told, untold] = [await fleet.beat(status('a')), await fleet.beat(status('other', [pool('io')]))]
-    expect(told.commands).toEqual([{ id: 'c', order: PAUSE, by: 'me', at: sent.at }])
+    expect(told.commands).toEqual([{ id: 'c', spec: PAUSE, by: 'me', at: sent.at }])
     expect(untold.commands).toEqual([])
-    await fleet.answer('c', { process: 'a', outcome: 'done', detail: 'paused' })
-    await fleet.answer('c', { process: 'a', outcome: 'refused' })
-    await fleet.answer('c', { process: 'other', outcome: 'done' })
+    await fleet.answer('c', { worker: 'a', outcome: 'done', detail: 'paused' })
+    await fleet.answer('c', { worker: 'a', outcome: 'refused' })
+    await fleet.answer('c', { worker: 'other', outcome: 'done' })
     expect((await fleet.beat(status('a'))).commands).toEqual([])
     const record = await fleet.command('c')
     expect(record?.answers).toMatchObject([
-      { process: 'a', outcome: 'done', detail: 'paused' },
-      { process: 'b', outcome: 'pending' },
+      { worker: 'a', outcome: 'done', detail: 'paused' },
+      { worker: 'b', outcome: 'pending' },
     ])
     expect(record?.answers[0]?.at).toBeGreaterThanOrEqual(sent.at)
   })
 
-  it('is one command however often it is sent, also all at once; another order needs another id', async () => {
+  it('is one command however often it is sent, also all at once; another spec needs another id', async () => {
     const { fleet, open } = await fleetRig()
     await fleet.beat(status('a'))
-    const order: Order = { action: 'drain', mode: 'soft', queue: 'cpu' }
-    const same: Order = { queue: 'cpu', mode: 'soft', action: 'drain' }
+    const spec: CommandSpec = { action: 'drain', mode: 'soft', queue: 'cpu' }
+    const same: CommandSpec = { queue: 'cpu', mode: 'soft', action: 'drain' }
     const members = [fleet, await open(), await open()]
     const records = await Promise.all(
-      members.flatMap((member) => [order, same].map((each) => member.send({ id: 'c', order: each, by: 'me' }))),
+      members.flatMap((member) => [spec, same].map((each) => member.send({ id: 'c', spec: each, by: 'me' }))),
     )
     for (const record of records) expect(record).toEqual(records[0])
     await fleet.beat(status('late'))
-    await fleet.answer('c', { process: 'a', outcome: 'done' })
-    expect((await fleet.send({ id: 'c', order, by: 'me' })).answers).toMatchObject([{ process: 'a', outcome: 'done' }])
+    await fleet.answer('c', { worker: 'a', outcome: 'done' })
+    expect((await fleet.send({ id: 'c', spec, by: 'me' })).answers).toMatchObject([{ worker: 'a', outcome: 'done' }])
     expect(await fleet.commands(10)).toHaveLength(1)
-    await expect(fleet.send({ id: 'c', order: PAUSE, by: 'me' })).rejects.toMatchObject({ code: 'command_id_reused' })
+    await expect(fleet.send({ id: 'c', spec: PAUSE, by: 'me' })).rejects.toMatchObject({ code: 'command_id_reused' })
   })
 
-  it('for a process that is not there is refused, and not kept', async () => {
+  it('for a worker that is not there is refused, and not kept', async () => {
     const { fleet, silence } = await fleetRig()
     await fleet.beat(status('a'))
     await silence('a', SILENT_AFTER_MS + 1_000)
     for (const name of ['a', 'never']) {
-      await expect(fleet.send({ id: name, order: stop(name), by: 'me' })).rejects.toMatchObject({
-        code: 'process_not_found',
+      await expect(fleet.send({ id: name, spec: stop(name), by: 'me' })).rejects.toMatchObject({
+        code: 'worker_not_found',
       })
     }
     expect(await fleet.commands(10)).toEqual([])
@@ -117,14 +117,14 @@ describe('a command', () => {
 
   it('for a queue that nobody has named is refused', async () => {
     const { fleet } = await fleetRig()
-    const order: Order = { action: 'pause', queue: 'never' }
-    await expect(fleet.send({ id: 'c', order, by: 'me' })).rejects.toMatchObject({ code: 'queue_not_found' })
+    const spec: CommandSpec = { action: 'pause', queue: 'never' }
+    await expect(fleet.send({ id: 'c', spec, by: 'me' })).rejects.toMatchObject({ code: 'queue_not_found' })
     await expect(fleet.switches('never')).rejects.toMatchObject({ code: 'queue_not_found' })
   })
 
   it('for nobody is done: what it sets for its queue is set', async () => {
     const { fleet } = await fleetRig()
-    const { answers } = await fleet.send({ id: 'c', order: PAUSE, by: 'me' })
+    const { answers } = await fleet.send({ id: 'c', spec: PAUSE, by: 'me' })
     expect([answers, outcomeOf(answers)]).toEqual([[], 'done'])
     expect(await fleet.answered('c', new AbortController().signal)).toMatchObject({ id: 'c' })
   })
@@ -132,7 +132,7 @@ describe('a command', () => {
   it('whose sender died before it could tell anybody is heard of at the next beat, and its switch set', async () => {
     const { fleet, redis, keys } = await fleetRig()
     await fleet.beat(status('a'))
-    const asked = { id: 'c', order: PAUSE, by: 'me' }
+    const asked = { id: 'c', spec: PAUSE, by: 'me' }
     await keepCommand(redis, keys, asked, concerned(asked, await readProcesses(redis, keys, '', silent)))
     expect((await fleet.switches('cpu')).paused).toBe(false)
     const { commands, switches } = await fleet.beat(status('a'))
@@ -143,9 +143,9 @@ describe('a command', () => {
 
   it('that comes late undoes nothing that was said after it', async () => {
     const { fleet, redis, keys } = await fleetRig()
-    const asked = { id: 'c', order: PAUSE, by: 'me' }
+    const asked = { id: 'c', spec: PAUSE, by: 'me' }
     await keepCommand(redis, keys, asked, [])
-    await fleet.send({ id: 'd', order: { action: 'resume', queue: 'cpu' }, by: 'me' })
+    await fleet.send({ id: 'd', spec: { action: 'resume', queue: 'cpu' }, by: 'me' })
     await fleet.beat(status('a'))
     expect((await fleet.switches('cpu')).paused).toBe(false)
     await fleet.send(asked)
@@ -154,7 +154,7 @@ describe('a command', () => {
 
   it('is listed, the newest first, for seven days and among 10,000', async () => {
     const { fleet, redis, keys } = await fleetRig()
-    for (const id of ['x', 'y', 'z']) await fleet.send({ id, order: PAUSE, by: 'me' })
+    for (const id of ['x', 'y', 'z']) await fleet.send({ id, spec: PAUSE, by: 'me' })
     expect((await fleet.commands(2)).map(({ id }) => id)).toEqual(['z', 'y'])
     const days = (await redis.pttl(keys.command('x'))) / 86_400_000
     expect(days).toBeGreaterThan(6.9)
@@ -163,7 +163,7 @@ describe('a command', () => {
     await redis.zadd(keys.commands, ...(many as string[]))
     await redis.zadd(keys.commands, 1, 'ancient')
     await redis.hset(keys.command('ancient'), 'order', '{}')
-    await fleet.send({ id: 'last', order: PAUSE, by: 'me' })
+    await fleet.send({ id: 'last', spec: PAUSE, by: 'me' })
     expect(await redis.zcard(keys.commands)).toBe(10_000)
     expect(await redis.exists(keys.command('ancient'))).toBe(0)
     expect((await fleet.commands(5)).map(({ id }) => id)).toEqual(['last', 'z', 'y', 'x'])
@@ -171,39 +171,39 @@ describe('a command', () => {
 })
 
 describe('who waits for answers', () => {
-  it('has them when the last process has answered', async () => {
+  it('has them when the last worker has answered', async () => {
     const { fleet, open } = await fleetRig()
     for (const name of ['a', 'b']) await fleet.beat(status(name))
-    await fleet.send({ id: 'c', order: PAUSE, by: 'me' })
+    await fleet.send({ id: 'c', spec: PAUSE, by: 'me' })
     const waiting = await open()
     const record = waiting.answered('c', AbortSignal.timeout(10_000))
-    await fleet.answer('c', { process: 'a', outcome: 'done' })
-    await fleet.answer('c', { process: 'b', outcome: 'refused', detail: 'no' })
+    await fleet.answer('c', { worker: 'a', outcome: 'done' })
+    await fleet.answer('c', { worker: 'b', outcome: 'refused', detail: 'no' })
     expect((await record)?.answers.map(({ outcome }) => outcome)).toEqual(['done', 'refused'])
   })
 
   it('has them as they stand when the time is up, and nothing of a command that nobody sent', async () => {
     const { fleet } = await fleetRig()
     await fleet.beat(status('a'))
-    await fleet.send({ id: 'c', order: stop('a'), by: 'me' })
+    await fleet.send({ id: 'c', spec: stop('a'), by: 'me' })
     const over = new AbortController()
     const record = fleet.answered('c', over.signal)
     over.abort()
-    expect((await record)?.answers).toEqual([{ process: 'a', outcome: 'pending' }])
+    expect((await record)?.answers).toEqual([{ worker: 'a', outcome: 'pending' }])
     expect(await fleet.answered('never', new AbortController().signal)).toBeUndefined()
   })
 
-  it('does not wait for a process that falls silent', async () => {
+  it('does not wait for a worker that falls silent', async () => {
     const { fleet, silence } = await fleetRig()
     await fleet.beat(status('a'))
-    await fleet.send({ id: 'c', order: stop('a'), by: 'me' })
+    await fleet.send({ id: 'c', spec: stop('a'), by: 'me' })
     const record = fleet.answered('c', AbortSignal.timeout(10_000))
     await silence('a', SILENT_AFTER_MS + 1_000)
-    expect((await record)?.answers).toMatchObject([{ process: 'a', outcome: 'gone' }])
+    expect((await record)?.answers).toMatchObject([{ worker: 'a', outcome: 'gone' }])
   })
 })
 
-describe('a process that listens', () => {
+describe('a worker that listens', () => {
   it('is woken by what concerns it, by its queue’s switches, and after a loss of the connection', async () => {
     // Of its own: no other test's connections are to be cut.
     const server = await privateRedis()
@@ -215,14 +215,14 @@ describe('a process that listens', () => {
     const listener = await open()
     const stopListening = listener.listen('a', () => woken.push(woken.length))
     await eventually(() => woken.length === 1)
-    await fleet.send({ id: 'b', order: stop('b'), by: 'me' })
-    await fleet.send({ id: 'a', order: stop('a'), by: 'me' })
+    await fleet.send({ id: 'b', spec: stop('b'), by: 'me' })
+    await fleet.send({ id: 'a', spec: stop('a'), by: 'me' })
     await eventually(() => woken.length === 2)
-    await fleet.send({ id: 'q', order: PAUSE, by: 'me' })
+    await fleet.send({ id: 'q', spec: PAUSE, by: 'me' })
     await eventually(() => woken.length === 3)
     await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
     await eventually(() => woken.length === 4)
-    await fleet.send({ id: 'a2', order: stop('a'), by: 'me' })
+    await fleet.send({ id: 'a2', spec: stop('a'), by: 'me' })
     await eventually(() => woken.length === 5)
     stopListening()
   })

@@ -1,8 +1,8 @@
-// The fleet on Redis: the registry of processes, and the commands that steer them.
-import { BullpenError, type Log, type Order } from '@bullpen/contract'
-import type { Command, CommandRecord, Fleet, QueueSwitches } from '@bullpen/engine'
+// The fleet on Redis: the registry of workers, and the commands that steer them.
+import { BullpenError, type CommandSpec, type Log } from '@bullpen/contract'
+import type { Command, CommandRecord, Fleet, QueueSettings } from '@bullpen/engine'
 import type { ChainableCommander } from 'ioredis'
-import { answered, producerConnection } from '../connection.ts'
+import { producerConnection, withCommandTimeout } from '../connection.ts'
 import { fleetKeys, type QueueKeys, queueKeys } from '../keys.ts'
 import { concerned, keepAnswer, keepCommand, readCommands } from './commands.ts'
 import { followWakes, toProcess, toQueue } from './notifications.ts'
@@ -17,13 +17,13 @@ import {
 import { askBeat, leaveFleet, readBeat, readProcesses } from './registry.ts'
 import { countRemaining } from './remaining.ts'
 
-/** Who waits for answers also looks by itself this often, in ms: a silent process tells nobody. */
+/** Who waits for answers also looks by itself this often, in ms: a silent worker tells nobody. */
 const RECHECK_MS = 1_000
 
 export interface FleetOptions {
   readonly redisUrl: string
   readonly namespace: string
-  /** Those whose switches it may set and tell; a process listens for these. */
+  /** Those whose switches it may set and tell; a worker listens for these. */
   readonly queues: readonly string[]
   readonly log: Log
 }
@@ -52,7 +52,7 @@ export function openFleet({ redisUrl, namespace, queues, log }: FleetOptions): F
       return answer
     })
     const head = first === undefined ? undefined : answers.shift()
-    const switches = new Map<string, QueueSwitches>()
+    const switches = new Map<string, QueueSettings>()
     names.forEach((queue, i) => {
       switches.set(queue, readSwitches(answers.slice(i * SWITCH_COMMANDS, (i + 1) * SWITCH_COMMANDS)))
     })
@@ -61,23 +61,23 @@ export function openFleet({ redisUrl, namespace, queues, log }: FleetOptions): F
 
   /** From here on the switch is set, whoever goes away. */
   async function carryOut(command: KeptCommand): Promise<void> {
-    const { id, order } = command
-    const queue = switchedQueue(order)
+    const { id, spec } = command
+    const queue = switchedQueue(spec)
     if (queue !== undefined) await setSwitches(redis, queueKeys(namespace, queue), command)
     const told = redis.pipeline()
     if (queue !== undefined) told.zrem(keys.unset, id)
-    const { process } = order.action === 'limit' ? { process: undefined } : order
-    const message = process === undefined ? toQueue(order.queue ?? '') : toProcess(process)
+    const { worker } = spec.action === 'limit' ? { worker: undefined } : spec
+    const message = worker === undefined ? toQueue(spec.queue ?? '') : toProcess(worker)
     await told.publish(keys.wakes, message).exec()
   }
 
   async function send(asked: Omit<Command, 'at'>): Promise<CommandRecord> {
-    const { order } = asked
-    if (order.queue !== undefined) keysOf(order.queue)
+    const { spec } = asked
+    if (spec.queue !== undefined) keysOf(spec.queue)
     const [known] = await readCommands(redis, keys, { id: asked.id })
     // One that was sent before is still for those that it was for then.
-    const processes = known ? [] : concerned(asked, await readProcesses(redis, keys, '', log))
-    await carryOut(await keepCommand(redis, keys, asked, processes))
+    const workers = known ? [] : concerned(asked, await readProcesses(redis, keys, '', log))
+    await carryOut(await keepCommand(redis, keys, asked, workers))
     const [record] = await readCommands(redis, keys, { id: asked.id })
     if (record === undefined) throw new BullpenError('internal_error', `the command '${asked.id}' was not kept`)
     return bare(record)
@@ -90,7 +90,7 @@ export function openFleet({ redisUrl, namespace, queues, log }: FleetOptions): F
 
   return {
     beat: (status) =>
-      answered(
+      withCommandTimeout(
         (async () => {
           const names = [...new Set(status.pools.map(({ queue }) => queue))]
           const { head, switches } = await readAll(names, (pipeline) => askBeat(pipeline, keys, status))
@@ -105,26 +105,27 @@ export function openFleet({ redisUrl, namespace, queues, log }: FleetOptions): F
         })(),
       ),
 
-    leave: (process) => answered(leaveFleet(redis, keys, process)),
+    leave: (worker) => withCommandTimeout(leaveFleet(redis, keys, worker)),
 
-    answer: (command, answer) => answered(keepAnswer(redis, keys, command, answer)),
+    answer: (command, answer) => withCommandTimeout(keepAnswer(redis, keys, command, answer)),
 
-    listen(process, wake) {
-      const mine = new Set([toProcess(process), ...queues.map(toQueue)])
+    listen(worker, wake) {
+      const mine = new Set([toProcess(worker), ...queues.map(toQueue)])
       return wakes.listen(keys.wakes, (message) => {
         if (message === undefined || mine.has(message)) wake()
       })
     },
 
-    processes: () => answered(readProcesses(redis, keys, 'workers', log)),
+    workers: () => withCommandTimeout(readProcesses(redis, keys, 'slots', log)),
 
-    switches: (queue) => answered(readAll([queue]).then(({ switches }) => switches.get(queue) as QueueSwitches)),
+    switches: (queue) =>
+      withCommandTimeout(readAll([queue]).then(({ switches }) => switches.get(queue) as QueueSettings)),
 
-    remaining: (queue) => answered((async () => countRemaining(redis, keysOf(queue)))()),
+    remaining: (queue) => withCommandTimeout((async () => countRemaining(redis, keysOf(queue)))()),
 
-    send: (command) => answered(send(command)),
+    send: (command) => withCommandTimeout(send(command)),
 
-    command: (id) => answered(find(id)),
+    command: (id) => withCommandTimeout(find(id)),
 
     async answered(id, signal) {
       let changed = Promise.withResolvers<void>()
@@ -138,7 +139,7 @@ export function openFleet({ redisUrl, namespace, queues, log }: FleetOptions): F
         for (;;) {
           // Before the look, so that what happens during it is not missed.
           changed = Promise.withResolvers()
-          const record = await answered(find(id))
+          const record = await withCommandTimeout(find(id))
           const isOver = record?.answers.every(({ outcome }) => outcome !== 'pending') ?? true
           if (isOver || signal.aborted) return record
           await changed.promise
@@ -150,7 +151,8 @@ export function openFleet({ redisUrl, namespace, queues, log }: FleetOptions): F
       }
     },
 
-    commands: (limit) => answered(readCommands(redis, keys, { newest: limit }).then((records) => records.map(bare))),
+    commands: (limit) =>
+      withCommandTimeout(readCommands(redis, keys, { newest: limit }).then((records) => records.map(bare))),
 
     async close() {
       wakes.close()
@@ -159,6 +161,6 @@ export function openFleet({ redisUrl, namespace, queues, log }: FleetOptions): F
   }
 }
 
-function bare({ id, order, by, at, answers }: CommandRecord & { readonly order: Order }): CommandRecord {
-  return { id, order, by, at, answers }
+function bare({ id, spec, by, at, answers }: CommandRecord & { readonly spec: CommandSpec }): CommandRecord {
+  return { id, spec, by, at, answers }
 }

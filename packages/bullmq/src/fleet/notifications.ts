@@ -5,7 +5,7 @@ import { blockingConnection } from '../connection.ts'
 import type { FleetKeys } from '../keys.ts'
 
 /** What is said on the channel of wakes. */
-export const toProcess = (process: string): string => `process ${process}`
+export const toProcess = (worker: string): string => `worker ${worker}`
 export const toQueue = (queue: string): string => `queue ${queue}`
 export const queueOf = (message: string): string | undefined => /^queue (.*)$/.exec(message)?.[1]
 

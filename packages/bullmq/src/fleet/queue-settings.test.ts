@@ -1,5 +1,5 @@
 // Tests the switches of a queue on real pools: paused, drained, capped and slowed fleets.
-import type { Order } from '@bullpen/contract'
+import type { CommandSpec } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { queueKeys } from '../keys.ts'
@@ -15,7 +15,7 @@ async function worked(options: Parameters<typeof rig>[0] = {}) {
     fleet,
     redis,
     keys: queueKeys(pools.namespace, 'rig'),
-    command: (order: Order) => fleet.send({ id: `c${++sent}`, order, by: 'me' }),
+    command: (order: CommandSpec) => fleet.send({ id: `c${++sent}`, spec: order, by: 'me' }),
   }
 }
 
@@ -25,7 +25,7 @@ describe('the switches of a queue', () => {
     const none = { paused: false, drain: undefined, concurrency: undefined, rate: undefined }
     expect(await fleet.switches('cpu')).toEqual(none)
     let sent = 0
-    const command = (order: Order) => fleet.send({ id: `c${++sent}`, order, by: 'me' })
+    const command = (order: CommandSpec) => fleet.send({ id: `c${++sent}`, spec: order, by: 'me' })
     await command({ action: 'limit', queue: 'cpu', concurrency: 3 })
     await command({ action: 'limit', queue: 'cpu', rate: { max: 20, per: '1s' } })
     await command({ action: 'pause', queue: 'cpu' })
@@ -44,18 +44,18 @@ describe('the switches of a queue', () => {
     expect(await fleet.switches('cpu')).toEqual(none)
   })
 
-  it('stay as they are when one process alone is paused, drained or resumed', async () => {
+  it('stay as they are when one worker alone is paused, drained or resumed', async () => {
     const { fleet } = await fleetRig()
     await fleet.beat(status('a'))
-    await fleet.send({ id: 'q', order: { action: 'pause', queue: 'cpu' }, by: 'me' })
-    await fleet.send({ id: 'p', order: { action: 'resume', queue: 'cpu', process: 'a' }, by: 'me' })
-    await fleet.send({ id: 'd', order: { action: 'drain', mode: 'hard', process: 'a' }, by: 'me' })
+    await fleet.send({ id: 'q', spec: { action: 'pause', queue: 'cpu' }, by: 'me' })
+    await fleet.send({ id: 'p', spec: { action: 'resume', queue: 'cpu', worker: 'a' }, by: 'me' })
+    await fleet.send({ id: 'd', spec: { action: 'drain', mode: 'hard', worker: 'a' }, by: 'me' })
     expect(await fleet.switches('cpu')).toMatchObject({ paused: true, drain: undefined })
   })
 })
 
 describe('a paused queue', () => {
-  it('starts nothing in any process, lets what runs go on, and its tasks are waiting', async () => {
+  it('starts nothing in any worker, lets what runs go on, and its tasks are waiting', async () => {
     const started: number[] = []
     const gate = Promise.withResolvers<void>()
     const handle = async ({ input }: { input: { n: number } }) => {
@@ -136,7 +136,7 @@ describe('a cap of 3 over two pools of 10', () => {
     for (const id of ids) expect((await settled(id))?.status).toBe('completed')
   })
 
-  it('gives its places on when a task is handed back, when its process dies, and when the cap is raised', async () => {
+  it('gives its places on when a task is handed back, when its worker dies, and when the cap is raised', async () => {
     const gates = new Map<number, PromiseWithResolvers<void>>()
     const handle = async ({ input, signal }: { input: { n: number }; signal: AbortSignal }) => {
       const gate = Promise.withResolvers<void>()
@@ -154,12 +154,12 @@ describe('a cap of 3 over two pools of 10', () => {
     const two = await enqueue(long, { input: { n: 2 } })
     await eventually(() => gates.size === 1)
     await startPool()
-    // Handed back, by a drain: another process has it, and still alone.
+    // Handed back, by a drain: another worker has it, and still alone.
     gates.clear()
     await first.drain({ drainMs: 0, graceMs: 1_000, hurry: new AbortController().signal })
     await eventually(() => gates.size === 1)
     expect([...gates.keys()]).toEqual([1])
-    // A death: its lock has gone, and the stall check gives it to a process that is left.
+    // A death: its lock has gone, and the stall check gives it to a worker that is left.
     gates.clear()
     await kill(1, [one])
     await startPool()

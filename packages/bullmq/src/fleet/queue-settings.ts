@@ -1,17 +1,17 @@
 // The switches of a queue: what holds for its whole fleet. Pause and limits are BullMQ's own, so that its scripts obey them.
-import { milliseconds, type Order } from '@bullpen/contract'
-import type { QueueSwitches } from '@bullpen/engine'
+import { type CommandSpec, milliseconds } from '@bullpen/contract'
+import type { QueueSettings } from '@bullpen/engine'
 import type { ChainableCommander, Redis } from 'ioredis'
 import type { QueueKeys } from '../keys.ts'
-import { HOLD_MARK } from '../maintenance/throttle.ts'
+import { THROTTLE_MARK } from '../maintenance/throttle.ts'
 
 /** How many commands {@link askSwitches} adds. */
 export const SWITCH_COMMANDS = 2
 
 /**
- * KEYS: switches, meta, marker, wait, prioritized, delayed, events, limiter. ARGV: the command's place in the order of all,
+ * KEYS: switches, meta, marker, wait, prioritized, delayed, events, limiter. ARGV: the command's place in the spec of all,
  * the mark of a hold, and then what to set, name and value one after the other; '' lifts. An older command never undoes a
- * newer one, whoever comes late. Pause and resume do what BullMQ's own do. What may let tasks start again wakes a worker:
+ * newer one, whoever comes late. Pause and resume do what BullMQ's own do. What may let tasks start again wakes a slot:
  * those that were refused one wait for a marker.
  */
 const SET = `
@@ -66,40 +66,40 @@ end
 
 export interface KeptCommand {
   readonly id: string
-  readonly order: Order
+  readonly spec: CommandSpec
   readonly sequence: string
   /** Milliseconds since 1970 by Redis's clock. */
   readonly at: number
 }
 
-/** The queue whose switches an order sets: of its whole fleet. Undefined: none. */
-export function switchedQueue(order: Order): string | undefined {
-  if (order.action === 'limit') return order.queue
-  const ofFleet = order.action === 'pause' || order.action === 'resume' || order.action === 'drain'
-  return ofFleet && order.process === undefined ? order.queue : undefined
+/** The queue whose switches an spec sets: of its whole fleet. Undefined: none. */
+export function switchedQueue(spec: CommandSpec): string | undefined {
+  if (spec.action === 'limit') return spec.queue
+  const ofFleet = spec.action === 'pause' || spec.action === 'resume' || spec.action === 'drain'
+  return ofFleet && spec.worker === undefined ? spec.queue : undefined
 }
 
-/** Atomic; twice is once. One round trip, and none for an order that sets nothing. */
+/** Atomic; twice is once. One round trip, and none for an spec that sets nothing. */
 export async function setSwitches(redis: Redis, keys: QueueKeys, command: KeptCommand): Promise<void> {
   const { switches, meta, marker, wait, prioritized, delayed, events, limiter } = keys
   const names = [switches, meta, marker, wait, prioritized, delayed, events, limiter]
-  await redis.eval(SET, names.length, ...names, command.sequence, HOLD_MARK, ...settingsOf(command))
+  await redis.eval(SET, names.length, ...names, command.sequence, THROTTLE_MARK, ...settingsOf(command))
 }
 
 /** Names and values. */
-function settingsOf({ id, order, at }: KeptCommand): string[] {
-  switch (order.action) {
+function settingsOf({ id, spec, at }: KeptCommand): string[] {
+  switch (spec.action) {
     case 'pause':
       return ['paused', '1']
     case 'resume':
       return ['paused', '', 'drain', '']
     case 'drain': {
-      const { mode, timeout } = order
+      const { mode, timeout } = spec
       const timeoutMs = timeout === undefined ? undefined : milliseconds(timeout)
       return ['drain', JSON.stringify({ mode, timeoutMs, since: at, command: id })]
     }
     case 'limit': {
-      const { concurrency, rate } = order
+      const { concurrency, rate } = spec
       const settings: string[] = []
       if (concurrency !== undefined) settings.push('concurrency', concurrency === 'none' ? '' : `${concurrency}`)
       if (rate !== undefined) settings.push('rate', rate === 'none' ? '' : `${rate.max}/${milliseconds(rate.per)}`)
@@ -115,10 +115,10 @@ export function askSwitches(pipeline: ChainableCommander, keys: QueueKeys): Chai
   return pipeline.hmget(keys.meta, 'paused', 'concurrency', 'max', 'duration').hget(keys.switches, 'drain')
 }
 
-/** From the answers, in the order of the questions. */
-export function readSwitches([meta, drain]: readonly unknown[]): QueueSwitches {
+/** From the answers, in the spec of the questions. */
+export function readSwitches([meta, drain]: readonly unknown[]): QueueSettings {
   const [paused, concurrency, max, duration] = meta as (string | null)[]
-  const isLimited = max != null && max !== HOLD_MARK
+  const isLimited = max != null && max !== THROTTLE_MARK
   return {
     paused: paused != null,
     drain: readDrain(drain),
@@ -128,9 +128,9 @@ export function readSwitches([meta, drain]: readonly unknown[]): QueueSwitches {
 }
 
 /** From the field as it is stored. */
-export function readDrain(stored: unknown): QueueSwitches['drain'] {
+export function readDrain(stored: unknown): QueueSettings['drain'] {
   if (typeof stored !== 'string') return undefined
-  const drain = JSON.parse(stored) as NonNullable<QueueSwitches['drain']>
+  const drain = JSON.parse(stored) as NonNullable<QueueSettings['drain']>
   // JSON has no undefined: what is absent is known to be so.
   return { ...drain, timeoutMs: drain.timeoutMs }
 }

@@ -10,33 +10,33 @@ end
 local function millis() return math.floor(micros() / 1000) end
 `
 
-/** Of a process that is not there any more: what it has not answered is answered for it. */
+/** Of a worker that is not there any more: what it has not answered is answered for it. */
 const FORGET = `
-local function forget(base, process, now)
-  local inbox = base .. 'inbox:' .. process
+local function forget(base, worker, now)
+  local inbox = base .. 'inbox:' .. worker
   for _, id in ipairs(redis.call('ZRANGE', inbox, 0, -1)) do
     local command = base .. 'command:' .. id
-    if redis.call('HGET', command, 'answer:' .. process) == 'pending' then
-      redis.call('HSET', command, 'answer:' .. process, '{"outcome":"gone","at":' .. whole(now) .. '}')
+    if redis.call('HGET', command, 'answer:' .. worker) == 'pending' then
+      redis.call('HSET', command, 'answer:' .. worker, '{"outcome":"gone","at":' .. whole(now) .. '}')
       redis.call('PUBLISH', base .. 'answers', id)
     end
   end
-  redis.call('DEL', inbox, base .. 'process:' .. process)
-  redis.call('ZREM', base .. 'beats', process)
+  redis.call('DEL', inbox, base .. 'worker:' .. worker)
+  redis.call('ZREM', base .. 'beats', worker)
 end
 `
 
 /**
- * KEYS: beats, the process, its inbox, unset. ARGV: base, process, about, workers, after how many ms of silence a process is
+ * KEYS: beats, the worker, its inbox, unset. ARGV: base, worker, about, slots, after how many ms of silence a worker is
  * forgotten, how many commands at most. Returns id, order, author and time of each command in the inbox, one after the
  * other, the oldest first; and the ids of commands whose switch is not known to be set.
  */
 export const BEAT = `${COMMON}${FORGET}
-local base, process, silence = ARGV[1], ARGV[2], tonumber(ARGV[5])
+local base, worker, silence = ARGV[1], ARGV[2], tonumber(ARGV[5])
 local now = millis()
-redis.call('HSET', KEYS[2], 'about', ARGV[3], 'workers', ARGV[4])
+redis.call('HSET', KEYS[2], 'about', ARGV[3], 'slots', ARGV[4])
 redis.call('PEXPIRE', KEYS[2], silence)
-redis.call('ZADD', KEYS[1], whole(now), process)
+redis.call('ZADD', KEYS[1], whole(now), worker)
 for _, silent in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', whole(now - silence), 'LIMIT', 0, 20)) do
   forget(base, silent, now)
 end
@@ -52,21 +52,21 @@ end
 return { told, redis.call('ZRANGE', KEYS[4], 0, 9) }
 `
 
-/** KEYS: beats. ARGV: base, process. */
+/** KEYS: beats. ARGV: base, worker. */
 export const LEAVE = `${COMMON}${FORGET}
 forget(ARGV[1], ARGV[2], millis())
 `
 
 /**
- * KEYS: beats. ARGV: base, after how many ms of silence a process is forgotten, 'workers' or ''. Returns the time, and of
- * each process its last sign of life, about, and workers where they are asked for.
+ * KEYS: beats. ARGV: base, after how many ms of silence a worker is forgotten, 'slots' or ''. Returns the time, and of
+ * each worker its last sign of life, about, and slots where they are asked for.
  */
 export const PROCESSES = `${COMMON}
 local now = millis()
 local found = { whole(now) }
 local beats = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. whole(now - tonumber(ARGV[2])), '+inf', 'WITHSCORES')
 for i = 1, #beats, 2 do
-  local status = redis.call('HMGET', ARGV[1] .. 'process:' .. beats[i], 'about', ARGV[3])
+  local status = redis.call('HMGET', ARGV[1] .. 'worker:' .. beats[i], 'about', ARGV[3])
   if status[1] then
     found[#found + 1] = beats[i + 1]
     found[#found + 1] = status[1]
@@ -78,7 +78,7 @@ return found
 
 /**
  * KEYS: command, commands, unset. ARGV: base, id, order, author, 1 when a switch of a queue follows from it, for how many
- * ms it is kept, how many are kept, and the processes that it concerns. Returns its place in the order of all commands
+ * ms it is kept, how many are kept, and the workers that it concerns. Returns its place in the order of all commands
  * and its time; nothing when the id was used for another order.
  */
 export const KEEP = `${COMMON}
@@ -115,7 +115,7 @@ end
 return { whole(sequence), at }
 `
 
-/** KEYS: command, inbox. ARGV: base, id, process, outcome and detail as JSON without its closing brace. The first one counts. */
+/** KEYS: command, inbox. ARGV: base, id, worker, outcome and detail as JSON without its closing brace. The first one counts. */
 export const ANSWER = `${COMMON}
 redis.call('ZREM', KEYS[2], ARGV[2])
 if redis.call('HGET', KEYS[1], 'answer:' .. ARGV[3]) ~= 'pending' then return end
@@ -125,7 +125,7 @@ redis.call('PUBLISH', ARGV[1] .. 'answers', ARGV[2])
 
 /**
  * KEYS: commands, beats. ARGV: base, and either an id or '' and how many of the newest. Returns the time, and of each its
- * id, its fields, and the last sign of life of each process that it waits for, one after the other.
+ * id, its fields, and the last sign of life of each worker that it waits for, one after the other.
  */
 export const COMMANDS = `${COMMON}
 local ids = { ARGV[2] }
@@ -137,10 +137,10 @@ for _, id in ipairs(ids) do
     local seen = {}
     for i = 1, #fields, 2 do
       if fields[i + 1] == 'pending' then
-        local process = string.match(fields[i], '^answer:(.*)$')
-        if process then
-          seen[#seen + 1] = process
-          seen[#seen + 1] = redis.call('ZSCORE', KEYS[2], process) or '0'
+        local worker = string.match(fields[i], '^answer:(.*)$')
+        if worker then
+          seen[#seen + 1] = worker
+          seen[#seen + 1] = redis.call('ZSCORE', KEYS[2], worker) or '0'
         end
       end
     end

@@ -1,23 +1,23 @@
 // Tests the stored form of a status: nothing is lost, and it is small.
-import type { WorkerStatus } from '@bullpen/engine'
+import type { SlotStatus } from '@bullpen/engine'
 import { describe, expect, it } from 'vitest'
 import { pool, status } from './fleet.fixture.ts'
 import { decodeStatus, encodeStatus } from './status-codec.ts'
 
 const STARTED_AT = 1_700_000_000_000
 
-function idle(worker: number): WorkerStatus {
-  return { worker, state: 'IDLE', since: STARTED_AT + 86_400_000 + worker, task: undefined }
+function idle(slot: number): SlotStatus {
+  return { slot, state: 'IDLE', since: STARTED_AT + 86_400_000 + slot, task: undefined }
 }
 
-function working(worker: number): WorkerStatus {
+function working(slot: number): SlotStatus {
   const task = {
-    id: `cpu-01m7wp3gsny144pgm984ev${worker}`,
+    id: `cpu-01m7wp3gsny144pgm984ev${slot}`,
     task: 'cpu.hash',
-    start: 2,
-    endsBy: STARTED_AT + 90_000_000,
+    fencingToken: 2,
+    timeoutAt: STARTED_AT + 90_000_000,
   }
-  return { ...idle(worker), state: 'WORKING', task: worker % 2 === 0 ? task : { ...task, endsBy: undefined } }
+  return { ...idle(slot), state: 'WORKING', task: slot % 2 === 0 ? task : { ...task, timeoutAt: undefined } }
 }
 
 describe('the stored form of a status', () => {
@@ -27,21 +27,21 @@ describe('the stored form of a status', () => {
   ])
 
   it('gives back what was told', () => {
-    const { about, workers } = encodeStatus(full)
-    expect(decodeStatus(about, workers)).toEqual(full)
+    const { about, slots } = encodeStatus(full)
+    expect(decodeStatus(about, slots)).toEqual(full)
   })
 
-  it('gives pools without their workers where those are not asked for', () => {
+  it('gives pools without their slots where those are not asked for', () => {
     expect(decodeStatus(encodeStatus(full).about)).toEqual({
       ...full,
-      pools: full.pools.map((each) => ({ ...each, workers: [] })),
+      pools: full.pools.map((each) => ({ ...each, slots: [] })),
     })
   })
 
-  it('takes less than 20 bytes for an idle worker, and less than 70 for one that works', () => {
-    const bytes = (make: (worker: number) => WorkerStatus): number => {
-      const workers = Array.from({ length: 10_000 }, (_, i) => make(i + 1))
-      return encodeStatus(status('p', [pool('cpu', workers)])).workers.length
+  it('takes less than 20 bytes for an idle slot, and less than 70 for one that works', () => {
+    const bytes = (make: (slot: number) => SlotStatus): number => {
+      const slots = Array.from({ length: 10_000 }, (_, i) => make(i + 1))
+      return encodeStatus(status('p', [pool('cpu', slots)])).slots.length
     }
     expect(bytes(idle)).toBeLessThan(200_000)
     expect(bytes(working)).toBeLessThan(700_000)

@@ -1,10 +1,10 @@
 // The retry seam: the engine's verdict on a failed attempt, carried to BullMQ by the error that is thrown.
-import type { AttemptEnd } from '@bullpen/contract'
+import type { AttemptRecord } from '@bullpen/contract'
 import type { Verdict } from '@bullpen/engine'
 import { describeEnd, encodeStack } from '../codec.ts'
 
 /** The name of the backoff that each job asks for: without one, BullMQ retries at once and asks nobody. */
-export const CUSTOM_BACKOFF = 'bullpen'
+export const BACKOFF_TYPE = 'bullpen'
 
 /** What BullMQ's backoff strategy returns to say that there is no further attempt. */
 const FINAL = -1
@@ -18,7 +18,7 @@ export class AttemptFailed extends Error {
   readonly delayMs: number
 
   constructor(
-    end: AttemptEnd,
+    end: AttemptRecord,
     verdict: Verdict & { kind: 'retrying' | 'dead' | 'cancelled' | 'expired' },
     error: unknown,
   ) {

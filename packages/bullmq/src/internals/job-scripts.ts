@@ -2,7 +2,7 @@
 import { BullpenError } from '@bullpen/contract'
 import type { KeptSteps } from '@bullpen/engine'
 import type { Job, RedisClient, WorkerOptions } from 'bullmq'
-import { HOLD, HOLD_MARK, RELEASE } from '../maintenance/throttle.ts'
+import { THROTTLE, THROTTLE_MARK, UNTHROTTLE } from '../maintenance/throttle.ts'
 
 /** Of a step's name, as a field of the job's own hash: what it holds is the result as JSON. */
 export const STEP_FIELD = 'once:'
@@ -31,8 +31,8 @@ for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
   end
 end
 return found`,
-  bullpenHold: HOLD,
-  bullpenRelease: RELEASE,
+  bullpenHold: THROTTLE,
+  bullpenRelease: UNTHROTTLE,
 }
 
 /** After the end of a hold, in ms, what it left behind is removed. */
@@ -71,10 +71,10 @@ export function stepsOf(job: Job, token: string): KeptSteps {
 /** From its answer on nothing of the job's queue is started for so long. Several extend it, none shortens it. */
 export async function holdQueue(job: Job, ms: number): Promise<void> {
   const keys = [`${job.queueQualifiedName}:limiter`, `${job.queueQualifiedName}:meta`]
-  await run('bullpenHold', job, [...keys, `${ms}`, HOLD_MARK, hasOwnRate(job) ? '1' : ''])
+  await run('bullpenHold', job, [...keys, `${ms}`, THROTTLE_MARK, hasOwnRate(job) ? '1' : ''])
   const release = (): void => {
     // A worker that has closed meanwhile leaves it to the sweep.
-    run('bullpenRelease', job, [...keys, HOLD_MARK]).catch(() => {})
+    run('bullpenRelease', job, [...keys, THROTTLE_MARK]).catch(() => {})
   }
   setTimeout(release, Math.min(ms + RELEASED_AFTER_MS, LONGEST_TIMER_MS)).unref()
 }

@@ -4,9 +4,9 @@ import { type Job, Queue } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { prefixOf, queueKeys } from '../keys.ts'
-import { openLockKeeper } from '../locks/lock-renewer.ts'
+import { openLockRenewer } from '../locks/lock-renewer.ts'
 import { silent } from '../rig.fixture.ts'
-import { KeepingWorker } from './locked-worker.ts'
+import { LockedWorker } from './locked-worker.ts'
 
 const lockMs = 5_000
 
@@ -18,18 +18,18 @@ async function taken() {
   const queue = new Queue('kept', common)
   const processed: (string | undefined)[] = []
   const processor = async ({ id }: Job): Promise<void> => void processed.push(id)
-  const worker = new KeepingWorker('kept', processor, {
+  const worker = new LockedWorker('kept', processor, {
     ...common,
     autorun: false,
     lockDuration: lockMs,
     skipLockRenewal: true,
   })
   const { base, lock } = queueKeys(namespace, 'kept')
-  const keeper = openLockKeeper({
+  const keeper = openLockRenewer({
     base,
     lockMs,
     renewalMs: 1_000,
-    maxLoopBlockMs: undefined,
+    eventLoopStallLimitMs: undefined,
     redisUrl,
     slots: 1,
     log: silent,

@@ -1,12 +1,12 @@
 // The feed's worker, whose locks are kept by a lock keeper from before a job's handler until Redis has its end.
 import type { Job, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
-import type { LockKeeper } from '../locks/lock-renewer.ts'
+import type { LockRenewer } from '../locks/lock-renewer.ts'
 import { renewLocks } from '../locks/renewal.ts'
 import { FetchingWorker } from './fetching-worker.ts'
 
-export interface Keeping {
-  readonly keeper: LockKeeper
+export interface LockedWorkerHost {
+  readonly keeper: LockRenewer
   readonly redis: Redis
   readonly base: string
   readonly lockMs: number
@@ -16,9 +16,9 @@ export interface Keeping {
   readonly lost: (job: Job) => void
 }
 
-export class KeepingWorker extends FetchingWorker {
+export class LockedWorker extends FetchingWorker {
   /** Set before the first job: BullMQ's constructor fetches none. */
-  keeping: Keeping | undefined
+  keeping: LockedWorkerHost | undefined
   /** From before their handler until Redis has their end. */
   readonly held = new Set<Job>()
 

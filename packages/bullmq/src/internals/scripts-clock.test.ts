@@ -137,7 +137,7 @@ describe.each([HOUR, -HOUR])("with Redis' clock %i ms from the machine's", (offM
 
   it('neither queue timeout nor deadline is over before its time', async () => {
     const { broker, enqueue, startPool, settled, now } = await clockOffBy(offMs)
-    const limits = { queueMs: 60_000, deadlineMs: 60_000, expiresAt: now() + 60_000 }
+    const limits = { queueMs: 60_000, totalMs: 60_000, expiresAt: now() + 60_000 }
     const id = await enqueue(long, limits)
     await startPool()
     expect(await settled(id)).toMatchObject({ status: 'completed' })

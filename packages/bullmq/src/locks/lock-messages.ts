@@ -9,7 +9,7 @@ export interface Charge {
   readonly lockMs: number
   readonly renewalMs: number
   /** A main loop that has not beaten for longer has lost its locks. Undefined: there is no such limit. */
-  readonly maxLoopBlockMs: number | undefined
+  readonly eventLoopStallLimitMs: number | undefined
   /** One 32-bit number: when the main loop last turned, by the machine's clock. */
   readonly beat: SharedArrayBuffer
   /** Grows; every one stays in use. */

@@ -1,10 +1,10 @@
 // A process with a pool whose locks are short: one handler blocks the event loop, its neighbour waits and listens.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/contract'
-import { DEFAULT_LIMITS, makePool, makeRegistry } from '@bullpen/engine'
+import { createPool, createRegistry, DEFAULT_TIMEOUTS } from '@bullpen/engine'
 import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
 import { z } from 'zod'
-import { openFeed } from '../consumer.ts'
+import { openConsumer } from '../consumer.ts'
 
 const schemas = { input: z.object({ ms: z.int() }), output: z.object({ start: z.int(), pid: z.int() }) }
 /** Its first start holds the loop, and then waits a while for its signal. Others end at once. */
@@ -28,7 +28,7 @@ function hold(ms: number): void {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const [redisUrl = '', namespace = '', maxLoopBlockMs] = process.argv.slice(2)
+  const [redisUrl = '', namespace = '', eventLoopStallLimitMs] = process.argv.slice(2)
   const { pid } = process
   const log: Log = {
     debug() {},
@@ -55,36 +55,36 @@ if (process.argv[1] === import.meta.filename) {
       return { start, pid }
     }),
   }
-  const pool = makePool({
+  const pool = createPool({
     queue: 'lock',
     concurrency: 2,
-    maxLeftovers: 10,
+    maxStuckHandlers: 10,
     graceMs: 500,
-    feed: (work, fed) =>
-      openFeed(
+    consumer: (work, fed) =>
+      openConsumer(
         {
           queue: 'lock',
           namespace,
           redisUrl,
           concurrency: 2,
-          keepCompletedMs: 60_000,
+          completedRetentionMs: 60_000,
           log,
-          maxLoopBlockMs: maxLoopBlockMs === undefined ? undefined : Number(maxLoopBlockMs),
+          eventLoopStallLimitMs: eventLoopStallLimitMs === undefined ? undefined : Number(eventLoopStallLimitMs),
           locks: { lockMs: 1_000, renewalMs: 200, stallCheckMs: 300 },
         },
         work,
         fed,
       ),
     host: {
-      registry: makeRegistry(catalogue, handlers, { limits: DEFAULT_LIMITS }),
+      registry: createRegistry(catalogue, handlers, { limits: DEFAULT_TIMEOUTS }),
       context: attemptContext(),
       clock: systemClock,
       random: Math.random,
       sink: () => {},
       enqueue: () => Promise.reject(new Error('it enqueues nothing')),
       sha256,
-      outputLimitBytes: 1_000,
-      process: `test:${pid}`,
+      maxOutputBytes: 1_000,
+      worker: `test:${pid}`,
       resources: {},
       logFor: () => log,
     },

@@ -1,7 +1,7 @@
 // Locks of real processes whose event loop stands still, or whose Redis does: who keeps which task, and who is told.
 import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
-import { type Log, makeTaskId, type TaskId } from '@bullpen/contract'
+import { createTaskId, type Log, type TaskId } from '@bullpen/contract'
 import { newTask } from '@bullpen/engine'
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
@@ -45,12 +45,12 @@ async function queueOfProcesses() {
       return { child, said: mine }
     },
     async enqueue(task: typeof blocker | typeof neighbour, ms: number): Promise<TaskId> {
-      const id = makeTaskId('lock', Date.now(), randomBytes(10))
+      const id = createTaskId('lock', Date.now(), randomBytes(10))
       await broker.enqueue(newTask(task, { ms }, {}, { id, enqueuedAt: Date.now(), correlationId: undefined }))
       await eventually(() => said.some((line) => line.said === 'started' && line.id === id))
       return id
     },
-    settled: (id: TaskId) => broker.settled(id, AbortSignal.timeout(15_000)),
+    settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(15_000)),
   }
 }
 
@@ -64,8 +64,8 @@ describe('a handler that blocks the event loop', () => {
     for (const each of [id, innocent]) {
       expect(await settled(each)).toMatchObject({
         status: 'completed',
-        starts: 1,
-        output: { start: 1, pid: child.pid },
+        fencingToken: 1,
+        output: { fencingToken: 1, pid: child.pid },
       })
     }
     expect(said.filter((line) => line.said === 'started')).toHaveLength(2)
@@ -81,8 +81,8 @@ describe('a handler that blocks the event loop', () => {
     for (const each of [id, innocent]) {
       expect(await settled(each)).toMatchObject({
         status: 'completed',
-        starts: 2,
-        output: { start: 2, pid: child.pid },
+        fencingToken: 2,
+        output: { fencingToken: 2, pid: child.pid },
       })
     }
     await eventually(() => first.said.filter((line) => line.said === 'told').length === 2)
@@ -91,7 +91,11 @@ describe('a handler that blocks the event loop', () => {
     first.child.kill('SIGTERM')
     await eventually(() => first.child.exitCode !== null)
     for (const each of [id, innocent]) {
-      expect(await settled(each)).toMatchObject({ attempts: 1, output: { start: 2 }, history: [{ start: 2 }] })
+      expect(await settled(each)).toMatchObject({
+        attemptsMade: 1,
+        output: { fencingToken: 2 },
+        attempts: [{ fencingToken: 2 }],
+      })
     }
   })
 })
@@ -139,7 +143,7 @@ describe('the renewing thread', () => {
     await start({ flags: ['--permission', '--allow-fs-read=*'] })
     const id = await enqueue(neighbour, 2_500)
     await start()
-    expect(await settled(id)).toMatchObject({ status: 'completed', starts: 1 })
+    expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 1 })
     expect(said).toContainEqual({ said: 'warned', reason: expect.stringContaining('locks are renewed in') })
   })
 

@@ -3,21 +3,21 @@ import type { Log } from '@bullpen/contract'
 import type { Charge } from './lock-messages.ts'
 import { machineMs, msBetween } from './machine-clock.ts'
 import { type Tended, tend } from './renewal-thread.ts'
-import { HeldTable } from './shared-lock-table.ts'
+import { SharedLockTable } from './shared-lock-table.ts'
 
 /** Of the lock's duration: so long before it can run out its task is told. */
 const MARGIN = 1 / 10
 /** In one renewal interval: how often this loop beats and looks. */
 const LOOKS = 4
 
-export interface LockKeeperOptions extends Pick<Charge, 'base' | 'lockMs' | 'renewalMs' | 'maxLoopBlockMs'> {
+export interface LockKeeperOptions extends Pick<Charge, 'base' | 'lockMs' | 'renewalMs' | 'eventLoopStallLimitMs'> {
   readonly redisUrl: string
   /** So many at once are usual. */
   readonly slots: number
   readonly log: Log
 }
 
-export interface LockKeeper {
+export interface LockRenewer {
   /** Resolves when locks are renewed. A task that is taken before may lose its own when it blocks the loop at once. */
   readonly ready: Promise<void>
   /**
@@ -33,9 +33,9 @@ export interface LockKeeper {
 
 let charges = 0
 
-export function openLockKeeper(options: LockKeeperOptions): LockKeeper {
-  const { redisUrl, slots, log, base, lockMs, renewalMs, maxLoopBlockMs } = options
-  const first = new Slots(HeldTable.of(slots))
+export function openLockRenewer(options: LockKeeperOptions): LockRenewer {
+  const { redisUrl, slots, log, base, lockMs, renewalMs, eventLoopStallLimitMs } = options
+  const first = new Slots(SharedLockTable.of(slots))
   const all: Slots[] = [first]
   const beat = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   Atomics.store(beat, 0, machineMs())
@@ -44,7 +44,7 @@ export function openLockKeeper(options: LockKeeperOptions): LockKeeper {
     base,
     lockMs,
     renewalMs,
-    maxLoopBlockMs,
+    eventLoopStallLimitMs,
     beat: beat.buffer as SharedArrayBuffer,
     tables: [first.table.shared],
   }
@@ -61,7 +61,7 @@ export function openLockKeeper(options: LockKeeperOptions): LockKeeper {
   const roomFor = (units: number): Slots => {
     const found = all.find((each) => each.isFree && each.table.fits(units))
     if (found !== undefined) return found
-    const more = new Slots(HeldTable.of(slots, units))
+    const more = new Slots(SharedLockTable.of(slots, units))
     all.push(more)
     tended.add(more.table.shared)
     return more
@@ -81,12 +81,12 @@ export function openLockKeeper(options: LockKeeperOptions): LockKeeper {
 
 /** Which slots of a table are free, and who is told when one is lost. */
 class Slots {
-  readonly table: HeldTable
+  readonly table: SharedLockTable
   readonly #free: number[]
   /** Undefined when it was told, or its slot is free. */
   readonly #tell: ((() => void) | undefined)[]
 
-  constructor(table: HeldTable) {
+  constructor(table: SharedLockTable) {
     this.table = table
     this.#free = Array.from({ length: table.slots }, (_, slot) => table.slots - 1 - slot)
     this.#tell = Array.from({ length: table.slots }, () => undefined)

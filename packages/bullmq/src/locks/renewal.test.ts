@@ -10,7 +10,7 @@ const charge: Charge = {
   base: 'test:',
   lockMs: 1_000,
   renewalMs: 5,
-  maxLoopBlockMs: undefined,
+  eventLoopStallLimitMs: undefined,
   beat: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT),
   tables: [],
 }

@@ -2,7 +2,7 @@
 import type { Redis } from 'ioredis'
 import type { Charge } from './lock-messages.ts'
 import { machineMs, msBetween } from './machine-clock.ts'
-import { type HeldLock, HeldTable, type SharedTable } from './shared-lock-table.ts'
+import { type HeldLock, SharedLockTable, type SharedTable } from './shared-lock-table.ts'
 
 /**
  * As BullMQ's own extendLocks, which also takes what was renewed off the list of those that may have lost their process.
@@ -54,13 +54,13 @@ export interface Renewal {
 /** Over a connection that refuses what it can't send now: a renewal that comes late is none. */
 export function startRenewal(redis: Redis, charge: Charge, now: () => number = machineMs): Renewal {
   const beat = new Int32Array(charge.beat)
-  const tables = charge.tables.map((table) => new HeldTable(table))
+  const tables = charge.tables.map((table) => new SharedLockTable(table))
   /** Taken or renewed less than this ago, it is left to the next round: most tasks have ended by then. */
   const youngMs = charge.renewalMs / 4
   let answeredAt = now()
   let busy = false
 
-  const held = (table: HeldTable): HeldLock[] => {
+  const held = (table: SharedLockTable): HeldLock[] => {
     const found: HeldLock[] = []
     for (let slot = 0; slot < table.slots; slot++) {
       if (!table.isHeld(slot) || msBetween(table.since(slot), now()) < youngMs) continue
@@ -69,7 +69,7 @@ export function startRenewal(redis: Redis, charge: Charge, now: () => number = m
     }
     return found
   }
-  const renew = async (table: HeldTable, locks: readonly HeldLock[]): Promise<void> => {
+  const renew = async (table: SharedLockTable, locks: readonly HeldLock[]): Promise<void> => {
     const sentAt = now()
     const lost = new Set(await renewLocks(redis, charge, locks))
     for (const lock of locks) {
@@ -90,7 +90,11 @@ export function startRenewal(redis: Redis, charge: Charge, now: () => number = m
     answeredAt = now()
   }
   const turn = (): void => {
-    if (charge.maxLoopBlockMs !== undefined && msBetween(Atomics.load(beat, 0), now()) > charge.maxLoopBlockMs) return
+    if (
+      charge.eventLoopStallLimitMs !== undefined &&
+      msBetween(Atomics.load(beat, 0), now()) > charge.eventLoopStallLimitMs
+    )
+      return
     // A cut connection may take minutes to fail by itself; a new one is there as soon as the network is.
     if (msBetween(answeredAt, now()) > charge.lockMs) {
       answeredAt = now()
@@ -108,5 +112,5 @@ export function startRenewal(redis: Redis, charge: Charge, now: () => number = m
       })
   }
   const timer = setInterval(turn, charge.renewalMs)
-  return { add: (table) => tables.push(new HeldTable(table)), end: () => clearInterval(timer) }
+  return { add: (table) => tables.push(new SharedLockTable(table)), end: () => clearInterval(timer) }
 }

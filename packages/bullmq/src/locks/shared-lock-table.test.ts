@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { HeldTable } from './shared-lock-table.ts'
+import { SharedLockTable } from './shared-lock-table.ts'
 
 /** As both threads see it. */
 function twoViews(slots: number, units?: number) {
-  const here = HeldTable.of(slots, units)
-  return { here, there: new HeldTable(here.shared) }
+  const here = SharedLockTable.of(slots, units)
+  return { here, there: new SharedLockTable(here.shared) }
 }
 
 describe('a table of locks', () => {
@@ -18,7 +18,7 @@ describe('a table of locks', () => {
 
   it('keeps ids of any length and letters', () => {
     const id = 'ü\n'.repeat(3_000)
-    expect(HeldTable.of(1).fits(id.length)).toBe(false)
+    expect(SharedLockTable.of(1).fits(id.length)).toBe(false)
     const { here, there } = twoViews(1, id.length + 10)
     here.hold(0, id, 'token:1', 0)
     expect(there.read(0)).toMatchObject({ id, token: 'token:1' })

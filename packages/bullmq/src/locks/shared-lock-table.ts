@@ -25,7 +25,7 @@ export interface HeldLock {
   readonly token: string
 }
 
-export class HeldTable {
+export class SharedLockTable {
   readonly shared: SharedTable
   readonly slots: number
   readonly #words: Int32Array
@@ -41,10 +41,10 @@ export class HeldTable {
   }
 
   /** With room in each slot for an id and token of this many UTF-16 units, and for those of usual length. */
-  static of(slots: number, units = 0): HeldTable {
+  static of(slots: number, units = 0): SharedLockTable {
     const text = Math.max(USUAL_TEXT_BYTES, Math.ceil((units * MOST_BYTES_A_UNIT) / HEAD_BYTES) * HEAD_BYTES)
     const slotBytes = HEAD_BYTES + text
-    return new HeldTable({ memory: new SharedArrayBuffer(slots * slotBytes), slotBytes })
+    return new SharedLockTable({ memory: new SharedArrayBuffer(slots * slotBytes), slotBytes })
   }
 
   fits(units: number): boolean {

@@ -4,7 +4,7 @@ import { endWithoutStart } from '@bullpen/engine'
 import type { Redis } from 'ioredis'
 import { describeEnd, encodeStack } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
-import { quietly } from '../throttled-log.ts'
+import { throttledLog } from '../throttled-log.ts'
 
 /** Half of what an expired task may wait at most until it is seen, with room for a slow sweep. */
 export const SWEEP_EVERY_MS = 2_000
@@ -46,8 +46,8 @@ export interface Expired {
 }
 
 /** `now`: ms since 1970. One round trip for every twenty that are due, and one more. */
-export async function sweepExpired(redis: Redis, keys: QueueKeys, now: number, process: string): Promise<Expired[]> {
-  const end = endWithoutStart('queue', { attempt: 1, process, now })
+export async function expireTasks(redis: Redis, keys: QueueKeys, now: number, process: string): Promise<Expired[]> {
+  const end = endWithoutStart('queue_timeout', { attempt: 1, process, now })
   const names = [keys.expiries, keys.wait, keys.prioritized, keys.delayed, keys.failed, keys.events]
   const stacks = JSON.stringify([encodeStack(end, undefined)])
   const expired: Expired[] = []
@@ -61,7 +61,9 @@ export async function sweepExpired(redis: Redis, keys: QueueKeys, now: number, p
 
 /** Sweeps again and again, until the returned function is called. Keeps no process alive. */
 export function keepSweeping(sweep: () => Promise<void>, log: Log): () => void {
-  const failed = quietly((err: unknown, dropped) => log.debug({ err, dropped }, 'the sweep for expired tasks failed'))
+  const failed = throttledLog((err: unknown, dropped) =>
+    log.debug({ err, dropped }, 'the sweep for expired tasks failed'),
+  )
   let sweeping = false
   const timer = setInterval(() => {
     if (sweeping) return

@@ -14,6 +14,9 @@ if redis.call('LLEN', KEYS[3]) + redis.call('ZCARD', KEYS[4]) > 0 then redis.cal
 `
 
 /** One round trip. */
-export async function wakeCapped(redis: Redis, { meta, active, wait, prioritized, marker }: QueueKeys): Promise<void> {
+export async function wakeIdleConsumers(
+  redis: Redis,
+  { meta, active, wait, prioritized, marker }: QueueKeys,
+): Promise<void> {
   await redis.eval(WAKE, 5, meta, active, wait, prioritized, marker)
 }

@@ -6,7 +6,7 @@ import { fleetRig } from '../fleet/fleet.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { ownWorker } from '../plain-processor.fixture.ts'
 import { rig, short } from '../rig.fixture.ts'
-import { HOLD_MARK } from './throttle.ts'
+import { THROTTLE_MARK } from './throttle.ts'
 
 async function limited(delay: '300ms' | '1h' = '300ms') {
   const pools = await rig({
@@ -18,7 +18,7 @@ async function limited(delay: '300ms' | '1h' = '300ms') {
   const { fleet, redis } = await fleetRig({ namespace: pools.namespace, queues: ['rig'] })
   const keys = queueKeys(pools.namespace, 'rig')
   const meta = () => redis.hmget(keys.meta, 'max', 'duration')
-  const held = async () => (await redis.get(keys.limiter)) === HOLD_MARK
+  const held = async () => (await redis.get(keys.limiter)) === THROTTLE_MARK
   return { ...pools, fleet, redis, keys, meta, held }
 }
 
@@ -28,7 +28,7 @@ describe('a hold', () => {
     const id = await enqueue(short, { input: { n: 1 } })
     await startPool()
     await eventually(held)
-    expect(await meta()).toEqual([HOLD_MARK, '1'])
+    expect(await meta()).toEqual([THROTTLE_MARK, '1'])
     expect((await fleet.switches('rig')).rate).toBeUndefined()
     expect((await settled(id))?.status).toBe('completed')
     await eventually(async () => (await meta())[0] === null)
@@ -36,20 +36,20 @@ describe('a hold', () => {
 
   it('whose process has ended is cleared away by the sweep of any other', async () => {
     const { redis, keys, meta } = await limited()
-    await redis.hset(keys.meta, 'max', HOLD_MARK, 'duration', 1)
+    await redis.hset(keys.meta, 'max', THROTTLE_MARK, 'duration', 1)
     await eventually(async () => (await meta())[0] === null)
   })
 
   it('holds beside a rate, which is kept; and outlasts the end of that rate', async () => {
     const { enqueue, startPool, broker, fleet, meta, held, redis, keys } = await limited('1h')
     const rate = { max: 1_000, per: '1s' } as const
-    await fleet.send({ id: 'a', order: { action: 'limit', queue: 'rig', rate }, by: 'me' })
+    await fleet.send({ id: 'a', spec: { action: 'limit', queue: 'rig', rate }, by: 'me' })
     await startPool()
     const id = await enqueue(short, { input: { n: 1 } })
     await eventually(held)
     expect((await fleet.switches('rig')).rate).toEqual({ max: 1_000, perMs: 1_000 })
-    await fleet.send({ id: 'b', order: { action: 'limit', queue: 'rig', rate: 'none' }, by: 'me' })
-    expect(await meta()).toEqual([HOLD_MARK, '1'])
+    await fleet.send({ id: 'b', spec: { action: 'limit', queue: 'rig', rate: 'none' }, by: 'me' })
+    expect(await meta()).toEqual([THROTTLE_MARK, '1'])
     expect((await fleet.switches('rig')).rate).toBeUndefined()
     await eventually(async () => (await broker.find(id))?.status === 'waiting')
     // As if its time were up.
@@ -72,7 +72,7 @@ describe('a hold that a team’s own Worker asks for', () => {
     const { id = '' } = await queue.add('own.slow', { n: 5 })
     expect((await settled()).job).toMatchObject({ returnvalue: { n: 5 }, attemptsStarted: 2, attemptsMade: 1 })
     expect(performance.now() - before).toBeGreaterThan(299)
-    expect(ended()[0]).toMatchObject({ reason: 'rate_limited', verdict: 'handed_back', delayMs: 300 })
+    expect(ended()[0]).toMatchObject({ reason: 'rate_limited', verdict: 'requeued', delayMs: 300 })
     const client = await queue.getBackend().client
     await eventually(async () => Object.keys(await client.hgetall(queue.toKey('meta'))).every((name) => name !== 'max'))
     expect(await queue.getJobState(id)).toBe('completed')
@@ -84,7 +84,7 @@ describe('a hold that a team’s own Worker asks for', () => {
     const { settled } = startWorker({ limiter: { max: 1_000, duration: 1_000 } })
     await queue.add('own.slow', { n: 5 })
     const client = await queue.getBackend().client
-    await eventually(async () => (await client.get(queue.toKey('limiter'))) === HOLD_MARK)
+    await eventually(async () => (await client.get(queue.toKey('limiter'))) === THROTTLE_MARK)
     expect(await client.hgetall(queue.toKey('meta'))).not.toHaveProperty('max')
     expect((await settled()).job).toMatchObject({ attemptsStarted: 2, attemptsMade: 1 })
   })

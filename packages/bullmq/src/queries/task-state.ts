@@ -1,6 +1,6 @@
 // A task as its job's own fields and sets tell it: never by scanning a list, whatever the queue's length.
 import {
-  type AttemptEnd,
+  type AttemptRecord,
   envelopeSchema,
   isFinal,
   type Progress,
@@ -10,7 +10,7 @@ import {
   type TaskRecord,
   type TaskStatus,
 } from '@bullpen/contract'
-import { DEATHS_AT_MOST, HISTORY_LENGTH, statusOfDelayed, statusOfEnded } from '@bullpen/engine'
+import { MAX_ATTEMPT_RECORDS, MAX_DEATHS, statusOfDelayed, statusOfEnded } from '@bullpen/engine'
 import type { ChainableCommander } from 'ioredis'
 import { decodeStacks, parseJson } from '../codec.ts'
 import { STEP_FIELD } from '../internals/job-scripts.ts'
@@ -53,9 +53,9 @@ export function readState(id: TaskId, queue: string, answers: readonly unknown[]
     queue,
     status,
     // BullMQ counts a start when a task is taken; one that was found expired or cancelled then did not come to it.
-    starts: status === 'expired' ? 0 : starts - (last?.start === 0 && last.worker !== undefined ? 1 : 0),
+    fencingToken: status === 'expired' ? 0 : starts - (last?.fencingToken === 0 && last.slot !== undefined ? 1 : 0),
     // One that was ended without a start has used up none by that, whatever BullMQ counted.
-    attempts: last?.start === 0 ? last.attempt - 1 : attempts,
+    attemptsMade: last?.fencingToken === 0 ? last.attempt - 1 : attempts,
     maxAttempts: maxAttempts(fields['opts']),
     input: stored?.input,
     meta: stored?.meta ?? {},
@@ -69,7 +69,7 @@ export function readState(id: TaskId, queue: string, answers: readonly unknown[]
     progress: isFinal(status) ? undefined : readProgress(fields['progress']),
     ...stepsIn(fields),
     output: success?.output,
-    history: history.slice(-HISTORY_LENGTH),
+    attempts: history.slice(-MAX_ATTEMPT_RECORDS),
   }
 }
 
@@ -84,7 +84,7 @@ interface Facts {
   readonly completed: unknown
   readonly failed: unknown
   readonly attempts: number
-  readonly last: AttemptEnd | undefined
+  readonly last: AttemptRecord | undefined
 }
 
 /** Sets first, since a job is in one of them at most; then the lock, which a running attempt holds. */
@@ -101,10 +101,18 @@ function successOf(
   start: number,
   attempt: number,
   success: StoredSuccess | undefined,
-): AttemptEnd {
-  const [beganAt, endedAt] = [count(fields['processedOn']), count(fields['finishedOn'])]
-  const { process = 'unknown', worker } = success ?? {}
-  return { start, attempt, state: 'DONE_SUCCESS', process, ...(worker !== undefined && { worker }), beganAt, endedAt }
+): AttemptRecord {
+  const [startedAt, endedAt] = [count(fields['processedOn']), count(fields['finishedOn'])]
+  const { worker = 'unknown', slot } = success ?? {}
+  return {
+    fencingToken: start,
+    attempt,
+    state: 'DONE_SUCCESS',
+    worker,
+    ...(slot !== undefined && { slot }),
+    startedAt,
+    endedAt,
+  }
 }
 
 /** BullMQ itself fails a job whose process died too often, and calls nobody: that start has no record of its own. */
@@ -112,23 +120,24 @@ function unrecordedDeath(
   fields: Readonly<Record<string, string>>,
   start: number,
   attempts: number,
-  recorded: readonly AttemptEnd[],
-): AttemptEnd[] {
+  recorded: readonly AttemptRecord[],
+): AttemptRecord[] {
   // One that was ended while it waited has its own record, without a start.
-  if (start === 0 || recorded.at(-1)?.start === 0 || recorded.some((end) => end.start === start)) return []
-  const [beganAt, endedAt] = [count(fields['processedOn']), count(fields['finishedOn'])]
+  if (start === 0 || recorded.at(-1)?.fencingToken === 0 || recorded.some((end) => end.fencingToken === start))
+    return []
+  const [startedAt, endedAt] = [count(fields['processedOn']), count(fields['finishedOn'])]
   const message = fields['failedReason'] ?? 'the process that ran it died'
   return [
     {
-      start,
+      fencingToken: start,
       // BullMQ has counted it.
       attempt: Math.max(1, attempts),
       state: 'RECOVER_ERR',
       // More deaths than a task may have, or something that went wrong between us and BullMQ.
       reason: diedTooOften(fields) ? 'process_lost' : 'unexpected_error',
       message,
-      process: 'unknown',
-      beganAt,
+      worker: 'unknown',
+      startedAt,
       endedAt,
     },
   ]
@@ -136,7 +145,7 @@ function unrecordedDeath(
 
 /** BullMQ takes such a job once more, to fail it: that is no start. */
 function diedTooOften(fields: Readonly<Record<string, string>>): boolean {
-  return count(fields['stc']) > DEATHS_AT_MOST
+  return count(fields['stc']) > MAX_DEATHS
 }
 
 function maxAttempts(opts: string | undefined): number {

@@ -17,14 +17,14 @@ export interface Watching {
   stop(): void
 }
 
-export interface Settlements {
+export interface CompletionListener {
   /** Calls `wake` whenever the task may have ended: on its event, and each second; until `stop` is called. */
   watch(id: string, wake: Wake): Watching
   close(): void
 }
 
 /** `connect` opens a connection that may block; it is closed when nobody waits any more. */
-export function followSettlements(events: string, connect: () => Redis, log: Log): Settlements {
+export function openCompletionListener(events: string, connect: () => Redis, log: Log): CompletionListener {
   const waiting = new Map<string, Set<Wake>>()
   let following: { readonly redis: Redis; readonly ready: Promise<void> } | undefined
 

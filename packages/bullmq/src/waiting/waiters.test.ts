@@ -17,13 +17,13 @@ describe('goapp 3: a group that waits for drained tasks', () => {
     const pool = await startPool()
     await eventually(() => entered === 1)
     const patience = new AbortController()
-    const group = Promise.all(ids.map((id) => broker.settled(id, patience.signal)))
+    const group = Promise.all(ids.map((id) => broker.waitUntilFinished(id, patience.signal)))
     expect(await drain(50, 2_000)).toMatchObject([{ queue: 'rig', abandoned: [] }])
     expect(pool.state()).toBe('SHUTDOWN')
     patience.abort()
     const records = await group
     expect(records.map((record) => record?.status)).toEqual(['waiting', 'waiting', 'waiting'])
-    expect(records.map((record) => record?.history.map(({ state, reason }) => [state, reason]))).toEqual([
+    expect(records.map((record) => record?.attempts.map(({ state, reason }) => [state, reason]))).toEqual([
       [['TERMINATED_CTX_CLOSED', 'drain']],
       [],
       [],
@@ -48,6 +48,6 @@ describe('goapp 3: a group that waits for drained tasks', () => {
     await drain(0, 2_000)
     open = true
     await startPool()
-    for (const record of await group) expect(record).toMatchObject({ status: 'completed', attempts: 1 })
+    for (const record of await group) expect(record).toMatchObject({ status: 'completed', attemptsMade: 1 })
   })
 })

@@ -1,4 +1,4 @@
-// What a command is for: a queue, a process, a pool or a worker, as the command line names it.
+// What a command is for: a queue, a worker, a pool or a slot, as the command line names it.
 import { type Client, ProblemError } from '@bullpen/client'
 import { QUEUE_NAME } from '@bullpen/contract'
 import { plain } from '../output/format.ts'
@@ -6,33 +6,33 @@ import { UsageError } from './usage-error.ts'
 
 export interface Target {
   readonly queue?: string
-  readonly process?: string
+  readonly worker?: string
 }
 
 /** @throws UsageError when it names nobody. */
-export function targetIn({ queue, process }: { readonly queue?: string; readonly process?: string }): Target {
-  if (!queue && !process) throw new UsageError('it is not said for whom: --queue QUEUE, --process PROCESS, or both')
-  return { ...(queue ? { queue } : {}), ...(process ? { process } : {}) }
+export function targetIn({ queue, worker }: { readonly queue?: string; readonly worker?: string }): Target {
+  if (!queue && !worker) throw new UsageError('it is not said for whom: --queue QUEUE, --process PROCESS, or both')
+  return { ...(queue ? { queue } : {}), ...(worker ? { worker } : {}) }
 }
 
-/** `PROCESS/QUEUE/NUMBER`, read from its end: a process's name may hold anything. */
-export function workerIn(text: string): Required<Target> & { readonly worker: number } {
-  const [, process, queue, worker] = /^(.+)\/([^/]+)\/([1-9]\d{0,5})$/s.exec(text) ?? []
-  if (process === undefined || queue === undefined || !QUEUE_NAME.test(queue)) {
-    throw new UsageError(`'${text}' is no worker: it is PROCESS/QUEUE/NUMBER, as 'bullpen fleet --workers' shows it`)
+/** `PROCESS/QUEUE/NUMBER`, read from its end: a worker's name may hold anything. */
+export function workerIn(text: string): Required<Target> & { readonly slot: number } {
+  const [, worker, queue, slot] = /^(.+)\/([^/]+)\/([1-9]\d{0,5})$/s.exec(text) ?? []
+  if (worker === undefined || queue === undefined || !QUEUE_NAME.test(queue)) {
+    throw new UsageError(`'${text}' is no slot: it is PROCESS/QUEUE/NUMBER, as 'bullpen fleet --workers' shows it`)
   }
-  return { process, queue, worker: Number(worker) }
+  return { worker, queue, slot: Number(slot) }
 }
 
-/** With the whole name of its process. Asks the API where one is named. */
+/** With the whole name of its worker. Asks the API where one is named. */
 export async function resolved<T extends Target>(client: Client, target: T): Promise<T> {
-  return target.process === undefined ? target : { ...target, process: await processNamed(client, target.process) }
+  return target.worker === undefined ? target : { ...target, worker: await processNamed(client, target.worker) }
 }
 
-/** @throws ProblemError `process_not_found`; UsageError when several begin so. */
+/** @throws ProblemError `worker_not_found`; UsageError when several begin so. */
 async function processNamed(client: Client, given: string): Promise<string> {
-  const { processes } = await client.fleet()
-  const names = processes.map(({ process }) => process)
+  const { workers } = await client.fleet()
+  const names = workers.map(({ worker }) => worker)
   if (names.includes(given)) return given
   // As they are shown, too: what a terminal would obey is not.
   const shown = names.filter((name) => plain(name) === given)
@@ -44,8 +44,8 @@ async function processNamed(client: Client, given: string): Promise<string> {
   if (only !== undefined) return only
   const known = names.length === 0 ? 'there is none' : `there are ${names.map((name) => plain(name)).join(', ')}`
   throw new ProblemError({
-    code: 'process_not_found',
+    code: 'worker_not_found',
     status: 404,
-    detail: `no process is named ${plain(given)}; ${known}`,
+    detail: `no worker is named ${plain(given)}; ${known}`,
   })
 }

@@ -1,16 +1,16 @@
 // bullpen cancel: cancels tasks, one after the other, or all that a filter fits.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@bullpen/client'
-import { type Cancellation, type Cancelled, formatDuration, LONGEST_WAIT_S, milliseconds } from '@bullpen/contract'
+import { type Cancellation, type Cancelled, formatDuration, MAX_WAIT_S, milliseconds } from '@bullpen/contract'
 import { durationIn, presentIn } from '../arguments/option-values.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { cancellationLine, cancelledLine } from '../output/task-text.ts'
-import type { Desk } from './command-context.ts'
+import type { CommandContext } from './command-context.ts'
 import { commandOf } from './command-table.ts'
 import { LONGEST_WAIT } from './until-ended.ts'
 
-export async function cancel(desk: Desk): Promise<ExitCode> {
+export async function cancel(desk: CommandContext): Promise<ExitCode> {
   const { positionals, values } = desk
   const given = FILTER.filter((name) => values[name] !== undefined).map((name) => `--${name}`)
   if (positionals.length > 0 && given.length > 0) {
@@ -25,7 +25,7 @@ const LOOK_EVERY_MS = 500
 
 const FILTER = ['queue', 'task', 'tag', 'older-than'] as const
 
-async function cancelWhere({ values, client: connect, out }: Desk): Promise<ExitCode> {
+async function cancelWhere({ values, client: connect, out }: CommandContext): Promise<ExitCode> {
   const { task, tag: tags = [] } = values
   const queue = presentIn('--queue QUEUE', values.queue)
   const olderThan = durationIn('--older-than', values['older-than'])
@@ -33,7 +33,7 @@ async function cancelWhere({ values, client: connect, out }: Desk): Promise<Exit
   if (tags.length > 1) throw new UsageError('cancel takes one --tag')
   const wait = durationIn('--wait', values.wait, LONGEST_WAIT)
   const client = connect()
-  const cancellation = await client.cancelWhere({
+  const cancellation = await client.cancelMany({
     queue,
     ...(task !== undefined && { task }),
     ...(tag !== undefined && { tag }),
@@ -57,8 +57,8 @@ async function untilDone(client: Client, { id }: Cancellation, until: number): P
 }
 
 /** Goes on when the API refuses one of them. The exit code is the highest of all. */
-async function cancelEach({ positionals, values, client: connect, out, tell }: Desk): Promise<ExitCode> {
-  const wait = durationIn('--wait', values.wait, formatDuration(LONGEST_WAIT_S * 1_000))
+async function cancelEach({ positionals, values, client: connect, out, tell }: CommandContext): Promise<ExitCode> {
+  const wait = durationIn('--wait', values.wait, formatDuration(MAX_WAIT_S * 1_000))
   const client = connect()
   let worst: ExitCode = EXIT.done
   for (const id of positionals) {

@@ -5,7 +5,7 @@ import type { CommandLine } from '../arguments/arguments.ts'
 import type { ExitCode } from '../exit-codes.ts'
 import type { Output } from '../output/output.ts'
 
-export interface Desk {
+export interface CommandContext {
   readonly positionals: CommandLine['positionals']
   readonly values: CommandLine['values']
   /** Throws where the address or the key is wrong: options are checked first. */

@@ -28,7 +28,7 @@ export const COMMANDS = {
       'With --wait the task is shown too, when it has ended or the time is up.',
     ],
     takes: [1, 2],
-    options: ['meta', 'tag', 'delay', 'timeout', 'heartbeat-timeout', 'queue-timeout', 'deadline', 'wait'],
+    options: ['meta', 'tag', 'delay', 'timeout', 'heartbeat-timeout', 'queue-timeout', 'total-timeout', 'wait'],
     examples: [
       `bullpen enqueue math.factorial '{"n":50}' --wait 10s`,
       'bullpen enqueue receipt.send - --delay 30s --meta order=A-1 --tag batch:7 <receipt.json',
@@ -39,7 +39,7 @@ export const COMMANDS = {
     summary: 'shows a task, with the ends of its attempts',
     about: [
       'Shows a task as it stands; with --wait when it has ended or the time is up.',
-      'Each attempt has a line: start, state, reason, message, duration, process.',
+      'Each attempt has a line: start, state, reason, message, duration, worker.',
     ],
     takes: [1, 1],
     options: ['wait'],

@@ -1,20 +1,20 @@
 // What a drain would meet now: which of the tasks that run would end by themselves before its deadline.
-import type { DrainMode, FleetView, ProcessView, WorkerView } from '@bullpen/contract'
+import type { DrainMode, FleetView, SlotView, WorkerView } from '@bullpen/contract'
 import type { Target } from '../arguments/target.ts'
 
 export interface DrainPlan {
   readonly mode: DrainMode
-  /** Of soft_timeout, instead of each process's own. */
+  /** Of soft_timeout, instead of each worker's own. */
   readonly timeoutMs: number | undefined
 }
 
 export interface ProcessForecast {
-  readonly process: string
+  readonly worker: string
   readonly running: number
   /** Of the task that has run longest; undefined when none runs. */
-  readonly longestMs: number | undefined
+  readonly slowestTaskMs: number | undefined
   /** Undefined: the drain waits as long as it takes. */
-  readonly deadlineMs: number | undefined
+  readonly totalMs: number | undefined
   readonly graceMs: number
   /** Their run timeout passes before the deadline; without one all that ends by itself. */
   readonly endInTime: number
@@ -28,22 +28,22 @@ export interface ProcessForecast {
   readonly openEnded: number
 }
 
-/** Of the live processes that the target names. */
+/** Of the live workers that the target names. */
 export function forecast(
-  { now, processes }: FleetView,
-  workers: readonly WorkerView[],
-  { queue, process }: Target,
+  { now, workers }: FleetView,
+  slots: readonly SlotView[],
+  { queue, worker }: Target,
   plan: DrainPlan,
 ): readonly ProcessForecast[] {
   const at = Date.parse(now)
-  return processes
-    .filter((each) => each.alive && (process === undefined || each.process === process))
+  return workers
+    .filter((each) => each.alive && (worker === undefined || each.worker === worker))
     .filter((each) => queue === undefined || each.pools.some((pool) => pool.queue === queue))
     .map((each) => {
-      const mine = workers.filter((worker) => worker.process === each.process)
+      const mine = slots.filter((slot) => slot.worker === each.worker)
       return ofProcess(
         each,
-        mine.filter((worker) => queue === undefined || worker.queue === queue),
+        mine.filter((slot) => queue === undefined || slot.queue === queue),
         at,
         plan,
       )
@@ -51,26 +51,26 @@ export function forecast(
 }
 
 function ofProcess(
-  { process, graceMs, drainTimeoutMs }: ProcessView,
-  workers: readonly WorkerView[],
+  { worker, graceMs, drainTimeoutMs }: WorkerView,
+  slots: readonly SlotView[],
   now: number,
   { mode, timeoutMs = drainTimeoutMs }: DrainPlan,
 ): ProcessForecast {
-  const deadlineMs = mode === 'hard' ? 0 : mode === 'soft_timeout' ? timeoutMs : undefined
-  const running = workers.filter(({ task }) => task !== undefined)
+  const totalMs = mode === 'hard' ? 0 : mode === 'soft_timeout' ? timeoutMs : undefined
+  const running = slots.filter(({ task }) => task !== undefined)
   const ends = running.map(({ task }) => {
-    if (task?.kind === 'short') return deadlineMs === undefined ? 'in time' : 'wait'
-    if (deadlineMs === undefined) return task?.endsBy === undefined ? 'open' : 'in time'
-    if (task?.endsBy !== undefined && Date.parse(task.endsBy) <= now + deadlineMs) return 'in time'
+    if (task?.kind === 'short') return totalMs === undefined ? 'in time' : 'wait'
+    if (totalMs === undefined) return task?.timeoutAt === undefined ? 'open' : 'in time'
+    if (task?.timeoutAt !== undefined && Date.parse(task.timeoutAt) <= now + totalMs) return 'in time'
     return task?.onInterrupt === 'fail' ? 'fail' : 'signal'
   })
   const count = (of: string): number => ends.filter((end) => end === of).length
   const ages = running.map(({ since }) => now - Date.parse(since))
   return {
-    process,
+    worker,
     running: running.length,
-    longestMs: ages.length === 0 ? undefined : Math.max(0, ...ages),
-    deadlineMs,
+    slowestTaskMs: ages.length === 0 ? undefined : Math.max(0, ...ages),
+    totalMs,
     graceMs,
     endInTime: count('in time'),
     maySignal: count('signal'),

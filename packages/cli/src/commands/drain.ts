@@ -7,13 +7,13 @@ import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { targetText } from '../output/command-text.ts'
 import { forecastLines } from '../output/forecast-text.ts'
-import type { Desk } from './command-context.ts'
+import type { CommandContext } from './command-context.ts'
 import { forecast } from './drain-forecast.ts'
 import { exitCodeOf, given } from './fleet-control.ts'
 import { LONGEST_WAIT } from './until-ended.ts'
 import { untilPoolsEnded } from './until-pools-ended.ts'
 
-export async function drain(desk: Desk): Promise<ExitCode> {
+export async function drain(desk: CommandContext): Promise<ExitCode> {
   const { values } = desk
   const target = targetIn(values)
   const mode = values.mode === undefined ? 'soft_timeout' : oneOf('--mode', values.mode, DRAIN_MODES)
@@ -36,20 +36,20 @@ export async function drain(desk: Desk): Promise<ExitCode> {
 }
 
 async function dryRun(
-  { out }: Desk,
+  { out }: CommandContext,
   client: Client,
   target: Target,
   { mode, timeout }: { readonly mode: (typeof DRAIN_MODES)[number]; readonly timeout: Duration | undefined },
 ): Promise<ExitCode> {
   const fleet = await client.fleet(target.queue === undefined ? {} : { queue: target.queue })
-  const workers = await client.workers(target)
+  const slots = await client.slots(target)
   const timeoutMs = timeout === undefined ? undefined : milliseconds(timeout)
-  const processes = forecast(fleet, workers, target, { mode, timeoutMs })
-  const answer = { dryRun: { ...target, mode, processes } }
-  await out.answer(answer, (look) => forecastLines(processes, targetText(target), look))
-  return processes.some(({ maySignal, mayFail }) => maySignal + mayFail > 0) ? EXIT.otherwise : EXIT.done
+  const workers = forecast(fleet, slots, target, { mode, timeoutMs })
+  const answer = { dryRun: { ...target, mode, workers } }
+  await out.answer(answer, (look) => forecastLines(workers, targetText(target), look))
+  return workers.some(({ maySignal, mayFail }) => maySignal + mayFail > 0) ? EXIT.otherwise : EXIT.done
 }
 
 function processesIn({ answers }: CommandView): readonly string[] {
-  return answers.map(({ process }) => process)
+  return answers.map(({ worker }) => worker)
 }

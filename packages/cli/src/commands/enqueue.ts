@@ -4,10 +4,10 @@ import { readInput } from '../arguments/json-input.ts'
 import { durationIn, limitIn, metaIn } from '../arguments/option-values.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { acceptedLine } from '../output/task-text.ts'
-import type { Desk } from './command-context.ts'
+import type { CommandContext } from './command-context.ts'
 import { LONGEST_WAIT, untilEnded } from './until-ended.ts'
 
-export async function enqueue({ positionals, values, stdin, client: connect, out }: Desk): Promise<ExitCode> {
+export async function enqueue({ positionals, values, stdin, client: connect, out }: CommandContext): Promise<ExitCode> {
   const [task = '', text] = positionals
   const wait = durationIn('--wait', values.wait, LONGEST_WAIT)
   const options = given({
@@ -17,7 +17,7 @@ export async function enqueue({ positionals, values, stdin, client: connect, out
     timeout: limitIn('--timeout', values.timeout),
     heartbeatTimeout: limitIn('--heartbeat-timeout', values['heartbeat-timeout']),
     queueTimeout: limitIn('--queue-timeout', values['queue-timeout']),
-    deadline: limitIn('--deadline', values.deadline),
+    totalTimeout: limitIn('--total-timeout', values['total-timeout']),
   })
   const client = connect()
   const accepted = await client.enqueueNamed(task, await readInput(text, stdin), options)

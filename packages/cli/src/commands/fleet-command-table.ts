@@ -2,7 +2,7 @@
 import type { Command } from './command-table.ts'
 
 const TARGET = [
-  "--queue alone is the queue's whole fleet, --process alone all pools of a process, both the one pool.",
+  "--queue alone is the queue's whole fleet, --process alone all pools of a worker, both the one pool.",
 ] as const
 const POOL = { queue: { value: 'QUEUE', help: 'its whole fleet, also what starts later; with --process its pool' } }
 const PROCESS = 'worker-7d9f:12:a3f84945'
@@ -10,22 +10,22 @@ const PROCESS = 'worker-7d9f:12:a3f84945'
 export const FLEET_COMMANDS = {
   fleet: {
     usage: '',
-    summary: 'shows queues, processes and their pools',
+    summary: 'shows queues, workers and their pools',
     about: [
-      'Shows the queues, and every process with its pools: state, how many of its workers are busy, what is odd.',
-      'With --workers each worker: its name, state, since when, task. A process that is silent is shown for a minute.',
+      'Shows the queues, and every worker with its pools: state, how many of its slots are busy, what is odd.',
+      'With --workers each slot: its name, state, since when, task. A worker that is silent is shown for a minute.',
     ],
     takes: [0, 0],
-    options: ['queue', 'workers'],
+    options: ['queue', 'slots'],
     says: { queue: { value: 'QUEUE', help: 'this queue alone, and those who work it' } },
     examples: ['bullpen fleet --workers', 'bullpen fleet --queue cpu --json'],
   },
   pause: {
     usage: '[--queue QUEUE] [--process PROCESS]',
-    summary: 'starts nothing more on a queue, in a process or a pool',
+    summary: 'starts nothing more on a queue, in a worker or a pool',
     about: ['Starts nothing more; what runs goes on, and new tasks wait.', ...TARGET],
     takes: [0, 0],
-    options: ['queue', 'process'],
+    options: ['queue', 'worker'],
     says: POOL,
     examples: ['bullpen pause --queue cpu', 'bullpen pause --queue cpu --process worker-7d9f'],
   },
@@ -34,13 +34,13 @@ export const FLEET_COMMANDS = {
     summary: 'ends a pause, or a drain by command',
     about: ['Ends a pause, and a drain by command: tasks are taken again.', ...TARGET],
     takes: [0, 0],
-    options: ['queue', 'process'],
+    options: ['queue', 'worker'],
     says: POOL,
     examples: ['bullpen resume --queue cpu'],
   },
   drain: {
     usage: '[--queue QUEUE] [--process PROCESS]',
-    summary: 'ends the pools of a queue, a process, or one pool',
+    summary: 'ends the pools of a queue, a worker, or one pool',
     about: [
       ...TARGET,
       "Of a queue's whole fleet, new tasks are refused until it is resumed. The MODE says what becomes of tasks:",
@@ -52,10 +52,10 @@ export const FLEET_COMMANDS = {
       'are held against the timeout; the exit code is 0 when none would be signalled, and 1 when some may be.',
     ],
     takes: [0, 0],
-    options: ['queue', 'process', 'mode', 'timeout', 'wait', 'dry-run'],
+    options: ['queue', 'worker', 'mode', 'timeout', 'wait', 'dry-run'],
     says: {
       ...POOL,
-      timeout: { value: 'DURATION', help: "of soft_timeout, instead of each process's own" },
+      timeout: { value: 'DURATION', help: "of soft_timeout, instead of each worker's own" },
       wait: { value: 'DURATION', help: 'wait for the pools to end, at most so long' },
     },
     examples: [
@@ -66,9 +66,9 @@ export const FLEET_COMMANDS = {
   },
   stop: {
     usage: 'WORKER',
-    summary: 'ends one worker',
+    summary: 'ends one slot',
     about: [
-      'Ends one worker after its task; its pool goes on with one less. WORKER is PROCESS/QUEUE/NUMBER, as',
+      'Ends one slot after its task; its pool goes on with one less. WORKER is PROCESS/QUEUE/NUMBER, as',
       "'bullpen fleet --workers' shows it; PROCESS may be the beginning of its name.",
     ],
     takes: [1, 1],
@@ -79,29 +79,29 @@ export const FLEET_COMMANDS = {
     usage: '--queue QUEUE --concurrency N',
     summary: 'changes how many tasks a pool runs at once',
     about: [
-      "Changes how many tasks each pool of a queue runs at once, or a process's pool alone, until its process ends.",
+      "Changes how many tasks each pool of a queue runs at once, or a worker's pool alone, until its worker ends.",
     ],
     takes: [0, 0],
-    options: ['queue', 'process', 'concurrency'],
+    options: ['queue', 'worker', 'concurrency'],
     examples: ['bullpen resize --queue cpu --process worker-7d9f --concurrency 8'],
   },
   limit: {
     usage: '--queue QUEUE',
     summary: "limits a queue's whole fleet",
     about: [
-      'Limits what all processes together run of a queue: how many tasks at once, how many starts in a time, or both.',
+      'Limits what all workers together run of a queue: how many tasks at once, how many starts in a time, or both.',
       'What is not said stays as it is; none is no limit.',
     ],
     takes: [0, 0],
     options: ['queue', 'concurrency', 'rate'],
-    says: { concurrency: { value: 'N', help: 'tasks at once, over all processes; or none' } },
+    says: { concurrency: { value: 'N', help: 'tasks at once, over all workers; or none' } },
     examples: ['bullpen limit --queue cpu --concurrency 20 --rate 100/1s', 'bullpen limit --queue cpu --rate none'],
   },
   commands: {
     usage: '[ID]',
     summary: 'shows the newest commands to the fleet, or one',
     about: [
-      'Shows the newest commands first: when, outcome, what, by whom, id. With an ID what each process made of it,',
+      'Shows the newest commands first: when, outcome, what, by whom, id. With an ID what each worker made of it,',
       'and with --wait once all have answered.',
     ],
     takes: [0, 1],

@@ -3,10 +3,15 @@
 import { durationIn } from '../arguments/option-values.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { taskLines } from '../output/task-text.ts'
-import type { Desk } from './command-context.ts'
+import type { CommandContext } from './command-context.ts'
 import { LONGEST_WAIT, untilEnded } from './until-ended.ts'
 
-export async function show({ positionals: [id = ''], values, client: connect, out }: Desk): Promise<ExitCode> {
+export async function show({
+  positionals: [id = ''],
+  values,
+  client: connect,
+  out,
+}: CommandContext): Promise<ExitCode> {
   const wait = durationIn('--wait', values.wait, LONGEST_WAIT)
   const client = connect()
   if (wait !== undefined) return await untilEnded(client, id, wait, out)

@@ -17,7 +17,7 @@ export async function untilEnded(client: Client, id: string, wait: Duration, out
 
 async function asItStands(client: Client, id: string, timeout: Duration): Promise<TaskView> {
   try {
-    return await client.settled(undefined, id, { timeout })
+    return await client.waitUntilFinished(undefined, id, { timeout })
   } catch (error) {
     if (!(error instanceof DOMException && error.name === 'TimeoutError')) throw error
     return await client.task(undefined, id)

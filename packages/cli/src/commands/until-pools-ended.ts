@@ -13,7 +13,7 @@ const LOOK_EVERY_MS = 500
 /** Those that ended, but not well: what they ran was abandoned, or something was broken. */
 const BADLY: readonly PoolState[] = ['TERMINATE_TIMEOUT', 'RECOVER_ERR']
 
-/** `told`: the processes that the command went to. `until`: on the monotonic clock, in ms. */
+/** `told`: the workers that the command went to. `until`: on the monotonic clock, in ms. */
 export async function untilPoolsEnded(
   out: Output,
   client: Client,
@@ -27,7 +27,7 @@ export async function untilPoolsEnded(
   const lines = [
     // Of a silent one nobody knows.
     ...(left === 0 && silent.length > 0 ? [] : [stateOf(target, left, busy)]),
-    ...silent.map((process) => `${plain(process)} has fallen silent`),
+    ...silent.map((worker) => `${plain(worker)} has fallen silent`),
     ...badly.map((pool) => `${plain(pool)} did not end well`),
   ]
   await out.answer(fleet, () => lines)
@@ -51,15 +51,15 @@ async function lastLook(out: Output, client: Client, target: Target, until: numb
 }
 
 /**
- * A process that has gone in an orderly way is not there any more. One that starts while the queue's fleet drains has a new
+ * A worker that has gone in an orderly way is not there any more. One that starts while the queue's fleet drains has a new
  * pool, which waits for the end of that.
  */
-function standing({ processes }: FleetView, { queue, process }: Target) {
-  const all = processes
-    .filter((each) => each.alive && (process === undefined || each.process === process))
-    .flatMap((each) => each.pools.map((pool) => ({ ...pool, name: `${pool.queue} of ${each.process}` })))
+function standing({ workers }: FleetView, { queue, worker }: Target) {
+  const all = workers
+    .filter((each) => each.alive && (worker === undefined || each.worker === worker))
+    .flatMap((each) => each.pools.map((pool) => ({ ...pool, name: `${pool.queue} of ${each.worker}` })))
     .filter((pool) => queue === undefined || pool.queue === queue)
-  const over: readonly PoolState[] = process === undefined ? ['NEW', ...ENDED_POOL_STATES] : ENDED_POOL_STATES
+  const over: readonly PoolState[] = worker === undefined ? ['NEW', ...ENDED_POOL_STATES] : ENDED_POOL_STATES
   const left = all.filter(({ state }) => !over.includes(state))
   return {
     left: left.length,
@@ -69,10 +69,10 @@ function standing({ processes }: FleetView, { queue, process }: Target) {
 }
 
 /** Of those that were told: one that was silent before is none of this drain's. */
-function silentOf({ processes }: FleetView, { process }: Target, told: readonly string[]): readonly string[] {
-  return processes
-    .filter((each) => !each.alive && told.includes(each.process) && (process ?? each.process) === each.process)
-    .map((each) => each.process)
+function silentOf({ workers }: FleetView, { worker }: Target, told: readonly string[]): readonly string[] {
+  return workers
+    .filter((each) => !each.alive && told.includes(each.worker) && (worker ?? each.worker) === each.worker)
+    .map((each) => each.worker)
 }
 
 function stateOf(target: Target, left: number, busy: number): string {

@@ -13,7 +13,7 @@ const STYLES: Readonly<Record<CommandOutcome | 'gone', Style>> = {
   gone: 'yellow',
 }
 
-type Order = CommandView['order']
+type Order = CommandView['spec']
 
 /** 'drain cpu, soft_timeout 30s'. */
 export function orderText(order: Order): string {
@@ -37,33 +37,33 @@ export function orderText(order: Order): string {
 export function targetText({
   action,
   queue,
-  process,
   worker,
-}: Pick<Order, 'queue' | 'process' | 'worker'> & { action?: string }): string {
-  if (action === 'stop') return `${process}/${queue}/${worker}`
-  if (queue !== undefined && process !== undefined) return `${queue} of ${process}`
-  return queue ?? process ?? ''
+  slot,
+}: Pick<Order, 'queue' | 'worker' | 'slot'> & { action?: string }): string {
+  if (action === 'stop') return `${worker}/${queue}/${slot}`
+  if (queue !== undefined && worker !== undefined) return `${queue} of ${worker}`
+  return queue ?? worker ?? ''
 }
 
-/** The command, and each process's answer. */
-export function commandLines({ id, order, outcome, answers }: CommandView, look: Look): readonly string[] {
-  const rows = answers.map(({ process, outcome: made, detail }): Cell[] => [
-    plain(process),
+/** The command, and each worker's answer. */
+export function commandLines({ id, spec, outcome, answers }: CommandView, look: Look): readonly string[] {
+  const rows = answers.map(({ worker, outcome: made, detail }): Cell[] => [
+    plain(worker),
     [STYLES[made], made],
     plain(detail ?? ''),
   ])
   return [
-    ...lines([[orderText(order), [STYLES[outcome], outcome], plain(id)]], { ...look, indent: 0 }),
+    ...lines([[orderText(spec), [STYLES[outcome], outcome], plain(id)]], { ...look, indent: 0 }),
     ...lines(rows, { ...look, indent: 2 }),
   ]
 }
 
 /** Each command on a line of its own: when, outcome, what, by whom, id. */
 export function auditLines(commands: readonly CommandView[], look: Look): readonly string[] {
-  const rows = commands.map(({ at, outcome, order, by, id }): Cell[] => [
+  const rows = commands.map(({ at, outcome, spec, by, id }): Cell[] => [
     at.replace(/\.\d+Z$/, 'Z'),
     [STYLES[outcome], outcome],
-    orderText(order),
+    orderText(spec),
     plain(by),
     plain(id),
   ])

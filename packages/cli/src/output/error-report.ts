@@ -19,10 +19,10 @@ export function refusalOf(error: unknown): Refusal | undefined {
     return { exitCode: EXIT.usage, lines: [plain(detail)], error: { code: 'usage', detail } }
   }
   if (!(error instanceof ProblemError)) return undefined
-  const { code, status, detail, faults, taskId } = error
+  const { code, status, detail, errors, taskId } = error
   const nobody = code === 'unreachable' || code === 'unexpected_answer'
-  // The API's detail often is its faults, joined.
-  const places = faults.map(({ path, message }) => `${path}: ${message}`).filter((place) => !detail?.includes(place))
+  // The API's detail often is its errors, joined.
+  const places = errors.map(({ path, message }) => `${path}: ${message}`).filter((place) => !detail?.includes(place))
   return {
     exitCode: nobody ? EXIT.unreachable : EXIT.refused,
     lines: [
@@ -30,6 +30,6 @@ export function refusalOf(error: unknown): Refusal | undefined {
       ...places.map((place) => `  ${plain(place)}`),
       ...(taskId === undefined ? [] : [`it may be stored all the same: bullpen show ${plain(taskId)}`]),
     ],
-    error: { code, status, detail, ...(faults.length === 0 ? {} : { faults }), taskId },
+    error: { code, status, detail, ...(errors.length === 0 ? {} : { errors }), taskId },
   }
 }

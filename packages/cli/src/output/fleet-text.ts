@@ -1,5 +1,5 @@
-// The fleet as people read it: queues, processes with their pools, and workers.
-import type { FleetView, PoolState, ProcessView, QueueView, WorkerView } from '@bullpen/contract'
+// The fleet as people read it: queues, workers with their pools, and slots.
+import type { FleetView, PoolState, QueueView, SlotView, WorkerView } from '@bullpen/contract'
 import { type Cell, lines, rowsOf } from './columns.ts'
 import { lengthOf, plain, relative } from './format.ts'
 import type { Look } from './task-text.ts'
@@ -8,27 +8,23 @@ import type { Look } from './task-text.ts'
 const SKEW_TOLD_MS = 100
 
 /** As `bullpen stop` takes it. */
-export function workerName({ process, queue, worker }: Pick<WorkerView, 'process' | 'queue' | 'worker'>): string {
-  return `${plain(process)}/${plain(queue)}/${worker}`
+export function workerName({ worker, queue, slot }: Pick<SlotView, 'worker' | 'queue' | 'slot'>): string {
+  return `${plain(worker)}/${plain(queue)}/${slot}`
 }
 
 /** Times are told from the fleet's own now: this machine's clock may be off. */
-export function fleetLines(
-  fleet: FleetView,
-  workers: readonly WorkerView[] | undefined,
-  look: Look,
-): readonly string[] {
+export function fleetLines(fleet: FleetView, slots: readonly SlotView[] | undefined, look: Look): readonly string[] {
   const at = { ...look, now: Date.parse(fleet.now) }
   const head = ['queue', 'busy', 'pools', 'state']
   return [
     ...lines([head, ...fleet.queues.map((queue) => queueRow(queue, at.now))], { ...at, indent: 0 }),
     '',
-    ...(fleet.processes.length === 0 ? ['no process works here'] : []),
-    ...fleet.processes.flatMap((process) => processLines(process, workers, at)),
+    ...(fleet.workers.length === 0 ? ['no worker works here'] : []),
+    ...fleet.workers.flatMap((worker) => processLines(worker, slots, at)),
   ]
 }
 
-function queueRow({ queue, busy, workers, pools, paused, drain, concurrency, rate }: QueueView, now: number): Cell[] {
+function queueRow({ queue, busy, slots, pools, paused, drain, concurrency, rate }: QueueView, now: number): Cell[] {
   const odd = [
     ...(drain === undefined ? [] : [`closed: ${drain.mode} drain, begun ${relative(drain.since, now)}`]),
     ...(paused ? ['paused'] : []),
@@ -38,30 +34,27 @@ function queueRow({ queue, busy, workers, pools, paused, drain, concurrency, rat
     ...(rate === undefined ? [] : [`at most ${rate.max} starts in ${lengthOf(rate.perMs)}`]),
   ]
   const state = [...(odd.length === 0 ? ['open'] : odd), ...limits].join(', ')
-  return [plain(queue), `${busy}/${workers}`, String(pools), odd.length === 0 ? state : ['yellow', state]]
+  return [plain(queue), `${busy}/${slots}`, String(pools), odd.length === 0 ? state : ['yellow', state]]
 }
 
-function processLines(process: ProcessView, workers: readonly WorkerView[] | undefined, look: Look): readonly string[] {
-  const name = plain(process.process)
-  const pools = rowsOf(process.pools.map(poolRow), { ...look, indent: 2 })
+function processLines(worker: WorkerView, slots: readonly SlotView[] | undefined, look: Look): readonly string[] {
+  const name = plain(worker.worker)
+  const pools = rowsOf(worker.pools.map(poolRow), { ...look, indent: 2 })
   return [
-    ...lines([[process.alive ? name : ['red', name], about(process, look.now)]], { ...look, indent: 0 }),
-    ...process.pools.flatMap(({ queue }, i) => [
+    ...lines([[worker.alive ? name : ['red', name], about(worker, look.now)]], { ...look, indent: 0 }),
+    ...worker.pools.flatMap(({ queue }, i) => [
       ...(pools[i] ?? []),
-      ...workerLines(workers?.filter((each) => each.process === process.process && each.queue === queue) ?? [], look),
+      ...workerLines(slots?.filter((each) => each.worker === worker.worker && each.queue === queue) ?? [], look),
     ]),
   ]
 }
 
-function about(
-  { process, host, alive, seenAt, startedAt, version, draining, skewMs }: ProcessView,
-  now: number,
-): string {
+function about({ worker, host, alive, seenAt, startedAt, version, draining, skewMs }: WorkerView, now: number): string {
   const up = lengthOf(now - Date.parse(startedAt))
   return [
     alive ? (draining ? 'draining' : '') : `silent for ${lengthOf(now - Date.parse(seenAt))}`,
     alive ? `up ${up}` : '',
-    process.startsWith(host) ? '' : `on ${plain(host)}`,
+    worker.startsWith(host) ? '' : `on ${plain(host)}`,
     `version ${plain(version)}`,
     Math.abs(skewMs) < SKEW_TOLD_MS ? '' : `clock ${lengthOf(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead' : 'behind'}`,
   ]
@@ -69,12 +62,12 @@ function about(
     .join(', ')
 }
 
-type Pool = ProcessView['pools'][number]
+type Pool = WorkerView['pools'][number]
 
-function poolRow({ queue, state, busy, concurrency, paused, leftovers, notReady }: Pool): Cell[] {
+function poolRow({ queue, state, busy, concurrency, paused, stuckHandlers, notReady }: Pool): Cell[] {
   const odd = [
     paused ? 'paused' : '',
-    leftovers === 0 ? '' : `${leftovers} go on after their end`,
+    stuckHandlers === 0 ? '' : `${stuckHandlers} go on after their end`,
     notReady === undefined ? '' : `takes none: ${plain(notReady)}`,
   ]
   return [
@@ -89,13 +82,13 @@ function runs(state: PoolState): boolean {
   return state === 'BG_RUNNING' || state === 'ONLINE_RUNNING'
 }
 
-function workerLines(workers: readonly WorkerView[], look: Look): readonly string[] {
-  const rows = workers.map((worker): Cell[] => {
-    const { state, since, task } = worker
+function workerLines(slots: readonly SlotView[], look: Look): readonly string[] {
+  const rows = slots.map((slot): Cell[] => {
+    const { state, since, task } = slot
     const shown: Cell =
       state === 'WORKING' ? ['cyan', state] : state === 'IDLE' || state === 'NEW' ? state : ['yellow', state]
     const time = lengthOf(look.now - Date.parse(since))
-    return [workerName(worker), shown, time, plain(task?.task ?? ''), plain(task?.id ?? '')]
+    return [workerName(slot), shown, time, plain(task?.task ?? ''), plain(task?.id ?? '')]
   })
   return lines(rows, { ...look, indent: 4 })
 }

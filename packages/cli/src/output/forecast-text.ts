@@ -5,25 +5,25 @@ import { type Cell, lines } from './columns.ts'
 import { lengthOf, plain } from './format.ts'
 import type { Look } from './task-text.ts'
 
-/** A line for each process, and one that says what it comes to. */
+/** A line for each worker, and one that says what it comes to. */
 export function forecastLines(forecasts: readonly ProcessForecast[], target: string, look: Look): readonly string[] {
   return [...lines(forecasts.map(rowOf), { ...look, indent: 0 }), verdict(forecasts, target)]
 }
 
 function rowOf(of: ProcessForecast): Cell[] {
-  const { process, running, longestMs, deadlineMs, graceMs, endInTime, maySignal, mayFail, waitedFor, openEnded } = of
-  if (longestMs === undefined) return [plain(process), 'nothing runs', '']
-  const limit = deadlineMs === undefined ? '' : ` within ${lengthOf(deadlineMs)}`
+  const { worker, running, slowestTaskMs, totalMs, graceMs, endInTime, maySignal, mayFail, waitedFor, openEnded } = of
+  if (slowestTaskMs === undefined) return [plain(worker), 'nothing runs', '']
+  const limit = totalMs === undefined ? '' : ` within ${lengthOf(totalMs)}`
   const fates = [
     endInTime === 0 ? '' : `${endInTime} end${limit}`,
     maySignal === 0 ? '' : `${maySignal} may be signalled, and handed back ${lengthOf(graceMs)} later`,
     mayFail === 0 ? '' : `${mayFail} may be signalled, and dead ${lengthOf(graceMs)} later`,
-    waitedFor === 0 ? '' : `${waitedFor} short, waited for ${lengthOf((deadlineMs ?? 0) + graceMs)} at most`,
+    waitedFor === 0 ? '' : `${waitedFor} short, waited for ${lengthOf((totalMs ?? 0) + graceMs)} at most`,
     openEnded === 0 ? '' : `${openEnded} without a run timeout`,
   ]
   return [
-    plain(process),
-    `${running} ${running === 1 ? 'runs' : 'run'}, longest ${lengthOf(longestMs)}`,
+    plain(worker),
+    `${running} ${running === 1 ? 'runs' : 'run'}, longest ${lengthOf(slowestTaskMs)}`,
     fates.filter(Boolean).join(', '),
   ]
 }
@@ -33,7 +33,7 @@ function verdict(forecasts: readonly ProcessForecast[], target: string): string 
     forecasts.reduce((total, each) => total + each[of], 0)
   const [running, maySignal, mayFail, openEnded] = [sum('running'), sum('maySignal'), sum('mayFail'), sum('openEnded')]
   const what = `drain of ${plain(target)}:`
-  if (forecasts.length === 0) return `${what} no live process works it`
+  if (forecasts.length === 0) return `${what} no live worker works it`
   if (running === 0) return `${what} nothing runs`
   const fates = [
     maySignal === 0 ? '' : `${maySignal} of ${running} may be signalled and handed back`,

@@ -5,16 +5,28 @@ import { acceptedLine, cancelledLine, listLine, taskLines } from './task-text.ts
 
 const look = { now: Date.UTC(2026, 0, 1, 0, 1), paint: (style: string, text: string) => `<${style} ${text}>` }
 const ENDS = [
-  { start: 1, attempt: 1, state: 'DONE_ERROR', code: 'smtp_421', message: 'try\nlater', process: 'a:1:x' },
-  { start: 12, attempt: 2, state: 'TERMINATED_TIMEOUT', reason: 'run', process: 'b:2:y' },
+  { fencingToken: 1, attempt: 1, state: 'DONE_ERROR', code: 'smtp_421', message: 'try\nlater', worker: 'a:1:x' },
+  { fencingToken: 12, attempt: 2, state: 'TERMINATED_TIMEOUT', reason: 'run_timeout', worker: 'b:2:y' },
 ] as const
-const TIMES = { beganAt: '2026-01-01T00:00:01.000Z', endedAt: '2026-01-01T00:00:02.500Z' }
+const TIMES = { startedAt: '2026-01-01T00:00:01.000Z', endedAt: '2026-01-01T00:00:02.500Z' }
 const history = ENDS.map((end) => ({ ...end, ...TIMES }))
 
 test('a task is aligned lines, with an attempt on each line of its history', () => {
   const task = view({
-    ...{ status: 'retrying', state: 'TERMINATED_TIMEOUT', reason: 'run', starts: 12, attempts: 2, output: undefined },
-    ...{ dueAt: '2026-01-01T00:01:30.000Z', startedAt: '2026-01-01T00:00:01.000Z', correlationId: 'order-7', history },
+    ...{
+      status: 'retrying',
+      state: 'TERMINATED_TIMEOUT',
+      reason: 'run_timeout',
+      fencingToken: 12,
+      attemptsMade: 2,
+      output: undefined,
+    },
+    ...{
+      dueAt: '2026-01-01T00:01:30.000Z',
+      startedAt: '2026-01-01T00:00:01.000Z',
+      correlationId: 'order-7',
+      attempts: history,
+    },
     ...{ meta: { order: 'A-1', by: 'ann' }, progress: { fraction: 0.456, note: 'half' } },
     ...{ error: { code: 'smtp_421', message: 'try\nlater' } },
   })
@@ -40,7 +52,7 @@ test('a task is aligned lines, with an attempt on each line of its history', () 
 
 test('what a task does not have is left out, down to empty columns', () => {
   const [, end] = history
-  const lines = taskLines(view({ history: end === undefined ? [] : [end] }), look)
+  const lines = taskLines(view({ attempts: end === undefined ? [] : [end] }), look)
   expect(lines.at(-1)).toBe('  12  TERMINATED_TIMEOUT  run  1.5s  b:2:y')
   expect(taskLines(view(), look).join('\n')).not.toMatch(/history|error|meta|due|progress|state/)
 })

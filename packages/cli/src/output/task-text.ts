@@ -52,7 +52,7 @@ export function taskLines(task: TaskView, look: Look): string[] {
     ['task', `${plain(task.task)}, version ${task.version}`],
     ['queue', task.queue],
     ['state', state && [state, reason].filter(Boolean).join(', ')],
-    ['attempts', `${task.attempts} of ${task.maxAttempts}, starts ${task.starts}`],
+    ['attempts', `${task.attemptsMade} of ${task.maxAttempts}, starts ${task.fencingToken}`],
     ['enqueued', time(task.enqueuedAt)],
     ['due', time(task.dueAt)],
     ['started', time(task.startedAt)],
@@ -66,18 +66,18 @@ export function taskLines(task: TaskView, look: Look): string[] {
     ['error', error && plain(`${error.code}: ${error.message}`)],
   ]
   const there = rows.flatMap(([name, text]) => (text === undefined ? [] : [`${name.padEnd(11)}  ${text}`]))
-  return [`${task.id}  ${status(task.status, look)}`, ...there, ...historyLines(task.history)]
+  return [`${task.id}  ${status(task.status, look)}`, ...there, ...historyLines(task.attempts)]
 }
 
-/** Each attempt's end on a line: start, state, reason, message, duration, process. */
-function historyLines(history: TaskView['history']): string[] {
+/** Each attempt's end on a line: start, state, reason, message, duration, worker. */
+function historyLines(history: TaskView['attempts']): string[] {
   const cells = history.map((end) => [
-    String(end.start),
+    String(end.fencingToken),
     end.state,
     plain(end.reason ?? end.code ?? ''),
     plain(end.message ?? '', LONGEST_MESSAGE),
-    lengthOf(Date.parse(end.endedAt) - Date.parse(end.beganAt)),
-    plain(end.process),
+    lengthOf(Date.parse(end.endedAt) - Date.parse(end.startedAt)),
+    plain(end.worker),
   ])
   return cells.length === 0 ? [] : ['history', ...table(cells)]
 }
@@ -92,7 +92,7 @@ function table(rows: readonly (readonly string[])[]): string[] {
 
 /** Columns of fixed width first: lines are written as they come, page by page. */
 export function listLine(task: TaskView, { now }: Look): string {
-  const attempts = `${task.attempts}/${task.maxAttempts}`.padStart(5)
+  const attempts = `${task.attemptsMade}/${task.maxAttempts}`.padStart(5)
   const error = task.error === undefined ? '' : `  ${plain(task.error.code)}`
   return `${task.id}  ${attempts}  ${telling(task, now).padEnd(19)}  ${plain(task.task)}${error}`
 }

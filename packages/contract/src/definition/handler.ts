@@ -51,7 +51,7 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
   readonly log: Log
   readonly resources: R
   /** Grows with every start of this task: a later start's writes can be told from an earlier one's. The same as `start`. */
-  readonly fencing: number
+  readonly fencingToken: number
   /** A sign of life: the heartbeat timeout counts from here. Costs nothing; a short task needs none. */
   heartbeat(): void
   /** A safe point: throws the signal's reason when this attempt is to end, and is a sign of life otherwise. */

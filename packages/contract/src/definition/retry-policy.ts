@@ -1,57 +1,164 @@
-// How often a task is tried again, and how long it waits between.
+// The retry policy of a task: how many attempts it gets, and how long it waits between them.
 
 import { BullpenError } from '../errors/errors.ts'
 import { type Duration, milliseconds } from './duration.ts'
 import { nearest } from './nearest.ts'
 
-/** What a definition says of retries. What is left out is taken from {@link DEFAULT_RETRY}. */
-export interface RetryOptions {
-  /** Attempts in all, the first included; 1 never retries. 1 to 1,000; default 5. */
-  readonly attempts?: number
-  /** The wait before the second attempt; it doubles with each further one. Default '1s'. */
-  readonly base?: Duration
+/** The wait grows by `factor` with each attempt, from `initialDelay` up to `maxDelay`. The default. */
+interface ExponentialOptions {
+  readonly type?: 'exponential'
+  /** The wait before the second attempt. Default '1s'. */
+  readonly initialDelay?: Duration
   /** The longest wait. Default '5m'. */
-  readonly max?: Duration
-  /** The part of the wait that is random, up and down: 0.2 is plus or minus 20 %. 0 to 1; default 0.2. */
+  readonly maxDelay?: Duration
+  /** What the wait is multiplied by with each further attempt: 1 to 100. Default 2. */
+  readonly factor?: number
+}
+
+/** The wait grows by `initialDelay` with each attempt: 1, 2, 3 times as long, up to `maxDelay`. */
+interface LinearOptions {
+  readonly type: 'linear'
+  /** Default '1s'. */
+  readonly initialDelay?: Duration
+  /** Default '5m'. */
+  readonly maxDelay?: Duration
+}
+
+/** Every wait is equally long. */
+interface FixedOptions {
+  readonly type: 'fixed'
+  /** Default '1s'. */
+  readonly initialDelay?: Duration
+}
+
+/** One wait for each retry; the last one is used again if there are more retries than entries. */
+interface ListOptions {
+  readonly type: 'list'
+  /** 1 to 1,000 entries. */
+  readonly delays: readonly Duration[]
+}
+
+export type BackoffOptions = (ExponentialOptions | LinearOptions | FixedOptions | ListOptions) & {
+  /** The random share of the wait, up and down: 0.2 is ±20 %. 0 to 1; default 0.2. */
   readonly jitter?: number
 }
 
-export interface RetryPolicy {
-  readonly attempts: number
-  readonly baseMs: number
-  readonly maxMs: number
-  readonly jitter: number
+/** What a definition says about retries. Whatever it leaves out comes from {@link DEFAULT_RETRY}. */
+export interface RetryOptions {
+  /** Attempts in total, including the first; 1 never retries. 1 to 1,000; default 5. */
+  readonly maxAttempts?: number
+  readonly backoff?: BackoffOptions
 }
 
-export const DEFAULT_RETRY: RetryPolicy = { attempts: 5, baseMs: 1_000, maxMs: 300_000, jitter: 0.2 }
+/** A backoff with every default filled in. All delays are milliseconds. */
+export type Backoff =
+  | {
+      readonly type: 'exponential'
+      readonly initialMs: number
+      readonly maxMs: number
+      readonly factor: number
+      readonly jitter: number
+    }
+  | { readonly type: 'linear'; readonly initialMs: number; readonly maxMs: number; readonly jitter: number }
+  | { readonly type: 'fixed'; readonly initialMs: number; readonly jitter: number }
+  | { readonly type: 'list'; readonly delaysMs: readonly number[]; readonly jitter: number }
 
-const SETTINGS: readonly string[] = ['attempts', 'base', 'max', 'jitter'] satisfies readonly (keyof RetryOptions)[]
+export interface RetryPolicy {
+  readonly maxAttempts: number
+  readonly backoff: Backoff
+}
 
-/** @throws BullpenError `invalid_definition` or `invalid_duration` naming the task and the setting. */
+export const DEFAULT_RETRY: RetryPolicy = {
+  maxAttempts: 5,
+  backoff: { type: 'exponential', initialMs: 1_000, maxMs: 300_000, factor: 2, jitter: 0.2 },
+}
+
+const DEFAULT_BACKOFF = { initialMs: 1_000, maxMs: 300_000, factor: 2, jitter: 0.2 } as const
+const MAX_ATTEMPTS = 1_000
+const MAX_FACTOR = 100
+
+const RETRY_SETTINGS = ['maxAttempts', 'backoff'] as const satisfies readonly (keyof RetryOptions)[]
+/** Which settings each type of backoff takes, besides `type` and `jitter`. */
+const BACKOFF_SETTINGS = {
+  exponential: ['initialDelay', 'maxDelay', 'factor'],
+  linear: ['initialDelay', 'maxDelay'],
+  fixed: ['initialDelay'],
+  list: ['delays'],
+} as const satisfies Record<Backoff['type'], readonly string[]>
+const BACKOFF_TYPES = Object.keys(BACKOFF_SETTINGS) as readonly Backoff['type'][]
+
+/** @throws BullpenError `invalid_definition` or `invalid_duration`, naming the task and the setting. */
 export function retryPolicy(options: RetryOptions, task: string): RetryPolicy {
   const wrong = (message: string): never => {
     throw new BullpenError('invalid_definition', `task ${task}: ${message}`)
   }
-  // Types refuse these; plain JavaScript comes by here.
-  if (typeof options !== 'object' || options === null)
-    wrong(`retry is ${JSON.stringify(options)}; it is an object such as { attempts: 3 }`)
-  const unknown = Object.keys(options).find((setting) => !SETTINGS.includes(setting))
-  if (unknown !== undefined)
-    wrong(
-      `retry.${unknown} is not a setting; did you mean retry.${nearest(unknown, SETTINGS) ?? SETTINGS.join(' or retry.')}?`,
-    )
-  const policy = {
-    attempts: options.attempts ?? DEFAULT_RETRY.attempts,
-    baseMs: options.base === undefined ? DEFAULT_RETRY.baseMs : milliseconds(options.base, `retry.base of ${task}`),
-    maxMs: options.max === undefined ? DEFAULT_RETRY.maxMs : milliseconds(options.max, `retry.max of ${task}`),
-    jitter: options.jitter ?? DEFAULT_RETRY.jitter,
+  // The compiler rejects these; plain JavaScript gets here.
+  if (!isRecord(options)) wrong(`retry is ${JSON.stringify(options)}; expected an object such as { maxAttempts: 3 }`)
+  refuseUnknown(options, RETRY_SETTINGS, 'retry', wrong)
+  const maxAttempts = options.maxAttempts ?? DEFAULT_RETRY.maxAttempts
+  if (!Number.isInteger(maxAttempts) || maxAttempts < 1 || maxAttempts > MAX_ATTEMPTS) {
+    wrong(`retry.maxAttempts is ${maxAttempts}; expected a whole number from 1 to ${MAX_ATTEMPTS}`)
   }
-  if (!Number.isInteger(policy.attempts) || policy.attempts < 1 || policy.attempts > 1_000) {
-    wrong(`retry.attempts is ${policy.attempts}; it is a whole number from 1 to 1000`)
+  return { maxAttempts, backoff: Object.freeze(backoffOf(options.backoff ?? {}, task, wrong)) }
+}
+
+type Wrong = (message: string) => never
+
+function backoffOf(options: BackoffOptions, task: string, wrong: Wrong): Backoff {
+  if (!isRecord(options)) {
+    wrong(`retry.backoff is ${JSON.stringify(options)}; expected an object such as { initialDelay: '1s' }`)
   }
-  if (typeof policy.jitter !== 'number' || !(policy.jitter >= 0 && policy.jitter <= 1))
-    wrong(`retry.jitter is ${policy.jitter}; it is from 0 to 1`)
-  if (policy.maxMs < policy.baseMs)
-    wrong(`retry.max (${policy.maxMs} ms) is shorter than retry.base (${policy.baseMs} ms)`)
-  return policy
+  const { type = 'exponential', jitter = DEFAULT_BACKOFF.jitter } = options
+  if (!BACKOFF_TYPES.includes(type)) {
+    wrong(`retry.backoff.type is ${JSON.stringify(type)}; expected ${BACKOFF_TYPES.join(', ')}`)
+  }
+  refuseUnknown(options, ['type', 'jitter', ...BACKOFF_SETTINGS[type]], 'retry.backoff', wrong)
+  if (typeof jitter !== 'number' || !(jitter >= 0 && jitter <= 1)) {
+    wrong(`retry.backoff.jitter is ${jitter}; expected a number from 0 to 1`)
+  }
+  const delay = (setting: 'initialDelay' | 'maxDelay', byDefault: number): number => {
+    const given = (options as ExponentialOptions)[setting]
+    return given === undefined ? byDefault : milliseconds(given, `retry.backoff.${setting} of ${task}`)
+  }
+  const growing = () => {
+    const initialMs = delay('initialDelay', DEFAULT_BACKOFF.initialMs)
+    const maxMs = delay('maxDelay', Math.max(DEFAULT_BACKOFF.maxMs, initialMs))
+    if (maxMs < initialMs) {
+      wrong(`retry.backoff.maxDelay (${maxMs} ms) is shorter than retry.backoff.initialDelay (${initialMs} ms)`)
+    }
+    return { initialMs, maxMs, jitter }
+  }
+  switch (options.type) {
+    case 'linear':
+      return { type: 'linear', ...growing() }
+    case 'fixed':
+      return { type: 'fixed', initialMs: delay('initialDelay', DEFAULT_BACKOFF.initialMs), jitter }
+    case 'list': {
+      const { delays } = options
+      if (!Array.isArray(delays) || delays.length < 1 || delays.length > MAX_ATTEMPTS) {
+        wrong(`retry.backoff.delays is ${JSON.stringify(delays)}; expected 1 to ${MAX_ATTEMPTS} durations`)
+      }
+      const delaysMs = delays.map((given) => milliseconds(given, `retry.backoff.delays of ${task}`))
+      return { type: 'list', delaysMs: Object.freeze(delaysMs), jitter }
+    }
+    default: {
+      const { factor = DEFAULT_BACKOFF.factor } = options
+      if (typeof factor !== 'number' || !(factor >= 1 && factor <= MAX_FACTOR)) {
+        wrong(`retry.backoff.factor is ${factor}; expected a number from 1 to ${MAX_FACTOR}`)
+      }
+      return { type: 'exponential', ...growing(), factor }
+    }
+  }
+}
+
+function isRecord(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function refuseUnknown(options: object, known: readonly string[], path: string, wrong: Wrong): void {
+  const unknown = Object.keys(options).find((setting) => !known.includes(setting))
+  if (unknown === undefined) return
+  const near = nearest(unknown, known)
+  const accepted = near === undefined ? `expected ${known.join(', ')}` : `did you mean ${path}.${near}?`
+  wrong(`${path}.${unknown} is not a setting; ${accepted}`)
 }

@@ -30,17 +30,20 @@ describe('a definition', () => {
       graceMs: undefined,
       retry: DEFAULT_RETRY,
       isolation: 'inline',
-      onInterrupt: 'hand_back',
+      onInterrupt: 'requeue',
     })
   })
 
   test('counts its durations in milliseconds, and knows limits that are absent', () => {
-    const retry = { attempts: 3, base: '2s', max: '1m', jitter: 0 } as const
+    const retry = { maxAttempts: 3, backoff: { initialDelay: '2s', maxDelay: '1m', jitter: 0 } } as const
     expect(defineTask({ ...minimal, timeout: '5m', grace: 'none', retry, isolation: 'process' })).toMatchObject({
       timeoutMs: 300_000,
       graceMs: 'none',
       isolation: 'process',
-      retry: { attempts: 3, baseMs: 2_000, maxMs: 60_000, jitter: 0 },
+      retry: {
+        maxAttempts: 3,
+        backoff: { type: 'exponential', initialMs: 2_000, maxMs: 60_000, factor: 2, jitter: 0 },
+      },
     })
   })
 
@@ -52,7 +55,7 @@ describe('a definition', () => {
   test('can not be changed', () => {
     const task = defineTask(minimal)
     expect(() => Object.assign(task, { queue: 'other' })).toThrow(TypeError)
-    expect(() => Object.assign(task.retry, { attempts: 9 })).toThrow(TypeError)
+    expect(() => Object.assign(task.retry, { maxAttempts: 9 })).toThrow(TypeError)
   })
 })
 
@@ -81,7 +84,7 @@ describe('refuses', () => {
     [{ output: { type: 'object' } }, /output is a zod schema/],
     [{ retry: 5 }, /retry is 5; it is an object/],
     [{ retry: { retries: 9 } }, /retry\.retries is not a setting; did you mean/],
-    [{ retry: { jitter: '0.5' } }, /retry\.jitter is 0\.5/],
+    [{ retry: { backoff: { jitter: '0.5' } } }, /retry\.backoff\.jitter is 0\.5/],
   ])('what types would refuse, from plain JavaScript: %j', (wrong, message) => {
     expect(() => define({ ...minimal, ...wrong })).toThrow(refusal(message))
   })
@@ -135,21 +138,35 @@ describe('refuses', () => {
   })
 
   test.each([
-    [{ attempts: 0 }, 'retry.attempts is 0'],
-    [{ attempts: 1_001 }, 'retry.attempts is 1001'],
-    [{ attempts: 1.5 }, 'retry.attempts is 1.5'],
-    [{ attempts: Number.NaN }, 'retry.attempts is NaN'],
-    [{ jitter: -0.1 }, 'retry.jitter is -0.1'],
-    [{ jitter: 1.1 }, 'retry.jitter is 1.1'],
-    [{ jitter: Number.NaN }, 'retry.jitter is NaN'],
-    [{ base: '10s', max: '5s' }, String.raw`retry.max \(5000 ms\) is shorter than retry.base \(10000 ms\)`],
+    [{ maxAttempts: 0 }, 'retry.maxAttempts is 0'],
+    [{ maxAttempts: 1_001 }, 'retry.maxAttempts is 1001'],
+    [{ maxAttempts: 1.5 }, 'retry.maxAttempts is 1.5'],
+    [{ maxAttempts: Number.NaN }, 'retry.maxAttempts is NaN'],
+    [{ attemptsMade: 3 }, 'retry.attempts is not a setting; did you mean retry.maxAttempts'],
+    [{ backoff: 'slow' }, 'retry.backoff is "slow"; expected an object'],
+    [{ backoff: { type: 'slow' } }, 'retry.backoff.type is "slow"; expected exponential, linear, fixed, list'],
+    [{ backoff: { base: '1s' } }, 'retry.backoff.base is not a setting'],
+    [{ backoff: { type: 'fixed', maxDelay: '1m' } }, 'retry.backoff.maxDelay is not a setting'],
+    [{ backoff: { factor: 0.5 } }, 'retry.backoff.factor is 0.5; expected a number from 1 to 100'],
+    [{ backoff: { type: 'list', delays: [] } }, String.raw`retry.backoff.delays is \[\]; expected 1 to 1000 durations`],
+    [{ backoff: { jitter: -0.1 } }, 'retry.backoff.jitter is -0.1'],
+    [{ backoff: { jitter: 1.1 } }, 'retry.backoff.jitter is 1.1'],
+    [{ backoff: { jitter: Number.NaN } }, 'retry.backoff.jitter is NaN'],
+    [
+      { backoff: { initialDelay: '10s', maxDelay: '5s' } },
+      String.raw`retry.backoff.maxDelay \(5000 ms\) is shorter than retry.backoff.initialDelay \(10000 ms\)`,
+    ],
   ])('the retry policy %j', (retry, message) => {
     expect(() => define({ ...minimal, retry })).toThrow(refusal(message))
   })
 
-  test.each(['base', 'max'])('nonsense as retry.%s', (setting) => {
-    expect(() => define({ ...minimal, retry: { [setting]: 'soon' } })).toThrow(
-      refusal(`retry.${setting} of email.welcome`, 'invalid_duration'),
+  test.each([
+    ['initialDelay', { initialDelay: 'soon' }],
+    ['maxDelay', { maxDelay: 'soon' }],
+    ['delays', { type: 'list', delays: ['1s', 'soon'] }],
+  ])('a retry.backoff.%s that is not a duration', (setting, backoff) => {
+    expect(() => define({ ...minimal, retry: { backoff } })).toThrow(
+      refusal(`retry.backoff.${setting} of email.welcome`, 'invalid_duration'),
     )
   })
 })

@@ -32,7 +32,7 @@ interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output e
   readonly classify?: Classifier
 }
 
-export type OnInterrupt = 'hand_back' | 'fail'
+export type OnInterrupt = 'requeue' | 'fail'
 
 interface ShortOptions {
   /** Runs in the worker itself, untimed and unstoppable, with almost no overhead. */
@@ -47,7 +47,7 @@ interface LongOptions {
   /** The longest time between two signs of life (`ctx.heartbeat()`, progress, checkpoint). Unset: the pool's default. */
   readonly heartbeatTimeout?: Limit
   /** The task's whole life, from its enqueueing over all attempts. Unset: the pool's default. */
-  readonly deadline?: Limit
+  readonly totalTimeout?: Limit
   /** From ready to run to the first start; a task that waits longer expires without starting. Unset: the pool's default. */
   readonly queueTimeout?: Limit
   /** From the signal to the freed slot. Unset: the pool's default. */
@@ -60,7 +60,7 @@ interface LongOptions {
   /**
    * What becomes of a task whose attempt is interrupted by its worker's end: a drain, a closed parent, a hard stop. `fail`:
    * it is dead, for tasks that nobody may start again unseen. It is never said of a lost lock, which a new owner decides, nor
-   * of a task that has not started. Default `hand_back`: back to its queue, without using up an attempt.
+   * of a task that has not started. Default `requeue`: back to its queue, without using up an attempt.
    */
   readonly onInterrupt?: OnInterrupt
   /** The most memory that one attempt may take, at least '64MiB'; only with `isolation: 'process'`. Unset: Node's own limit. */
@@ -93,7 +93,7 @@ export interface TaskDefinition<
   readonly timeoutMs: number | 'none' | undefined
   readonly heartbeatMs: number | 'none' | undefined
   readonly queueMs: number | 'none' | undefined
-  readonly deadlineMs: number | 'none' | undefined
+  readonly totalMs: number | 'none' | undefined
   readonly graceMs: number | 'none' | undefined
   readonly retry: RetryPolicy
   readonly classify: Classifier | undefined
@@ -114,11 +114,11 @@ export type OutputOf<D extends TaskDefinition> = z.output<D['output']>
 const LEAST_MEMORY = 64 * 2 ** 20
 const KINDS: readonly TaskKind[] = ['short', 'long']
 const ISOLATIONS: readonly Isolation[] = ['inline', 'thread', 'process']
-const ON_INTERRUPT: readonly OnInterrupt[] = ['hand_back', 'fail']
+const ON_INTERRUPT: readonly OnInterrupt[] = ['requeue', 'fail']
 const LONG_SETTINGS = [
   'timeout',
   'heartbeatTimeout',
-  'deadline',
+  'totalTimeout',
   'queueTimeout',
   'grace',
   'isolation',
@@ -171,18 +171,18 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
   }
   const long: LongOptions = options.kind === 'short' ? {} : options
   if (options.kind === 'short') refuseLongSettings(options, wrong)
-  const { isolation = 'inline', onInterrupt = 'hand_back' } = long
+  const { isolation = 'inline', onInterrupt = 'requeue' } = long
   if (!ISOLATIONS.includes(isolation)) {
     wrong(`isolation is ${JSON.stringify(isolation)}; it is 'inline', 'thread' or 'process'`)
   }
   if (!ON_INTERRUPT.includes(onInterrupt)) {
-    wrong(`onInterrupt is ${JSON.stringify(onInterrupt)}; it is 'hand_back' or 'fail'`)
+    wrong(`onInterrupt is ${JSON.stringify(onInterrupt)}; it is 'requeue' or 'fail'`)
   }
   const limits = {
     timeoutMs: limitMs(long.timeout, `timeout of ${name}`),
     heartbeatMs: limitMs(long.heartbeatTimeout, `heartbeatTimeout of ${name}`),
     queueMs: limitMs(long.queueTimeout, `queueTimeout of ${name}`),
-    deadlineMs: limitMs(long.deadline, `deadline of ${name}`),
+    totalMs: limitMs(long.totalTimeout, `deadline of ${name}`),
     graceMs: limitMs(long.grace, `grace of ${name}`),
   }
   const contradiction = contradictionIn(limits)

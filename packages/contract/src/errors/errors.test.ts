@@ -33,16 +33,16 @@ describe('the list of codes', () => {
 })
 
 describe('an error of ours', () => {
-  test('keeps code, faults and cause', () => {
+  test('keeps code, errors and cause', () => {
     const cause = new Error('why')
-    const faults = [{ path: 'input.n', message: 'too big' }]
-    expect(new BullpenError('invalid_input', 'no', { cause, faults })).toMatchObject({
+    const errors = [{ path: 'input.n', message: 'too big' }]
+    expect(new BullpenError('invalid_input', 'no', { cause, errors })).toMatchObject({
       code: 'invalid_input',
-      faults,
+      errors,
       cause,
       name: 'BullpenError',
     })
-    expect(new BullpenError('invalid_input', 'no')).toMatchObject({ faults: [], message: 'no' })
+    expect(new BullpenError('invalid_input', 'no')).toMatchObject({ errors: [], message: 'no' })
     expect(new BullpenError('invalid_input', 'no')).not.toHaveProperty('cause')
   })
 

@@ -15,7 +15,7 @@ export const ERROR_CODES = [
   'task_not_found',
   'cancel_not_found',
   'queue_not_found',
-  'process_not_found',
+  'worker_not_found',
   'command_not_found',
   'command_id_reused',
   'route_not_found',
@@ -43,25 +43,25 @@ export const ERROR_CODES = [
 export type ErrorCode = (typeof ERROR_CODES)[number]
 
 /** One place in the input that is wrong: a JSON path such as `input.n`, and what is wrong there. */
-export interface Fault {
+export interface FieldError {
   readonly path: string
   readonly message: string
 }
 
 interface BullpenErrorOptions {
   readonly cause?: unknown
-  readonly faults?: readonly Fault[]
+  readonly errors?: readonly FieldError[]
 }
 
 /** An error of Bullpen's own; `code` says which, the message gives the numbers, `cause` what led to it. */
 export class BullpenError extends Error {
   override readonly name = 'BullpenError'
   readonly code: ErrorCode
-  readonly faults: readonly Fault[]
+  readonly errors: readonly FieldError[]
 
   constructor(code: ErrorCode, message: string, options: BullpenErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
-    this.faults = options.faults ?? []
+    this.errors = options.errors ?? []
   }
 }

@@ -4,30 +4,30 @@ import { commandRequestSchema } from './commands.ts'
 describe('a command', () => {
   it.each([
     [{ action: 'pause', queue: 'cpu' }],
-    [{ action: 'resume', process: 'pod-1:7:ab12cd34' }],
-    [{ action: 'drain', queue: 'cpu', process: 'pod-1:7:ab12cd34', mode: 'soft_timeout', timeout: '30s' }],
-    [{ action: 'stop', process: 'p', queue: 'cpu', worker: 3, how: 'hard', by: 'ann', id: 'once-1' }],
+    [{ action: 'resume', worker: 'pod-1:7:ab12cd34' }],
+    [{ action: 'drain', queue: 'cpu', worker: 'pod-1:7:ab12cd34', mode: 'soft_timeout', timeout: '30s' }],
+    [{ action: 'stop', worker: 'p', queue: 'cpu', slot: 3, how: 'hard', by: 'ann', id: 'once-1' }],
     [{ action: 'resize', queue: 'cpu', concurrency: 20 }],
     [{ action: 'limit', queue: 'cpu', concurrency: 'none', rate: { max: 10, per: '1s' } }],
   ])('may be %j', (body) => {
     expect(commandRequestSchema.safeParse(body)).toMatchObject({ success: true })
   })
 
-  it('drains soft, with the timeout of each process, and stops by waiting, unless it says otherwise', () => {
+  it('drains soft, with the timeout of each worker, and stops by waiting, unless it says otherwise', () => {
     expect(commandRequestSchema.parse({ action: 'drain', queue: 'cpu' })).toMatchObject({ mode: 'soft_timeout' })
-    expect(commandRequestSchema.parse({ action: 'stop', queue: 'cpu', process: 'p', worker: 1 })).toMatchObject({
+    expect(commandRequestSchema.parse({ action: 'stop', queue: 'cpu', worker: 'p', slot: 1 })).toMatchObject({
       how: 'wait',
     })
   })
 
   it.each([
-    [{ action: 'pause' }, 'queue', 'name a queue, a process, or both for one pool'],
+    [{ action: 'pause' }, 'queue', 'name a queue, a worker, or both for one pool'],
     [{ action: 'drain', queue: 'cpu', mode: 'hard', timeout: '1s' }, 'timeout', 'only soft_timeout has one'],
     [{ action: 'drain', queue: 'cpu', timeout: 'soon' }, 'timeout', 'soon'],
     [{ action: 'drain', queue: 'Cpu' }, 'queue', 'it is the name of a queue'],
     [{ action: 'limit', queue: 'cpu' }, 'concurrency', 'say concurrency, rate, or both'],
     [{ action: 'resize', queue: 'cpu', concurrency: 0 }, 'concurrency', '1'],
-    [{ action: 'stop', process: 'p', queue: 'cpu', worker: 0 }, 'worker', '1'],
+    [{ action: 'stop', worker: 'p', queue: 'cpu', slot: 0 }, 'slot', '1'],
     [{ action: 'pause', queue: 'cpu', id: 'a b' }, 'id', 'letters'],
   ])('is not %j: at %s', (body, path, message) => {
     const issues = commandRequestSchema.safeParse(body).error?.issues ?? []
@@ -38,7 +38,7 @@ describe('a command', () => {
 
   it('of another kind is refused, and so is a field that it does not have', () => {
     expect(commandRequestSchema.safeParse({ action: 'explode', queue: 'cpu' }).success).toBe(false)
-    expect(commandRequestSchema.safeParse({ action: 'pause', queue: 'cpu', worker: 1 }).success).toBe(false)
+    expect(commandRequestSchema.safeParse({ action: 'pause', queue: 'cpu', slot: 1 }).success).toBe(false)
   })
 
   it('of no kind that there is says which there are', () => {

@@ -2,9 +2,9 @@
 import { z } from 'zod'
 import { durationText } from '../definition/duration-text.ts'
 import { listQuerySchema, waitSchema } from '../http/http.ts'
-import { processText, queueText } from './fleet-names.ts'
+import { queueText, workerText } from './fleet-names.ts'
 
-/** How a pool, a process or a queue's whole fleet ends. */
+/** How a pool, a worker or a queue's whole fleet ends. */
 export const DRAIN_MODES = [
   /** What was taken is finished; of a queue's fleet, all that is waiting, active or due. No deadline. */
   'light',
@@ -18,10 +18,10 @@ export const DRAIN_MODES = [
 
 export type DrainMode = (typeof DRAIN_MODES)[number]
 
-/** How one worker is stopped: after its task, or with it. */
-export const STOP_WAYS = ['wait', 'hard'] as const
+/** How one slot is stopped: after its task, or with it. */
+export const STOP_MODES = ['wait', 'hard'] as const
 
-export type StopWay = (typeof STOP_WAYS)[number]
+export type StopMode = (typeof STOP_MODES)[number]
 
 /** How many seconds the API waits for a command's answers unless it is told. */
 export const COMMAND_WAIT_S = 5
@@ -29,10 +29,10 @@ export const COMMAND_WAIT_S = 5
 /** The form of a command's id. */
 export const COMMAND_ID = /^[A-Za-z0-9_-]{1,64}$/
 
-const [queue, process] = [queueText, processText]
+const [queue, worker] = [queueText, workerText]
 const concurrency = z.int().min(1).max(10_000)
 
-const said = {
+const commandFields = {
   id: z
     .string()
     .regex(COMMAND_ID, 'it is 1 to 64 letters, digits, _ or -')
@@ -41,51 +41,51 @@ const said = {
   by: z.string().min(1).max(100).optional().describe('Who asks, for the audit; beside the key that was used.'),
 }
 
-/** A queue: its fleet. A process: all its pools. Both: the one pool. */
-const some = {
+/** A queue: its fleet. A worker: all its pools. Both: the one pool. */
+const target = {
   queue: queue.optional(),
-  process: process.optional(),
+  worker: worker.optional(),
 }
 
-const named = ({ queue, process }: { queue?: string | undefined; process?: string | undefined }): boolean =>
-  queue !== undefined || process !== undefined
-const NAME_ONE = { error: 'name a queue, a process, or both for one pool', path: ['queue'] }
+const hasTarget = ({ queue, worker }: { queue?: string | undefined; worker?: string | undefined }): boolean =>
+  queue !== undefined || worker !== undefined
+const TARGET_REQUIRED = { error: 'name a queue, a worker, or both for one pool', path: ['queue'] }
 
 const pauseSchema = z
-  .strictObject({ action: z.literal('pause'), ...some, ...said })
-  .refine(named, NAME_ONE)
+  .strictObject({ action: z.literal('pause'), ...target, ...commandFields })
+  .refine(hasTarget, TARGET_REQUIRED)
   .describe('Nothing more is started; what runs goes on.')
 const resumeSchema = z
-  .strictObject({ action: z.literal('resume'), ...some, ...said })
-  .refine(named, NAME_ONE)
+  .strictObject({ action: z.literal('resume'), ...target, ...commandFields })
+  .refine(hasTarget, TARGET_REQUIRED)
   .describe('Ends a pause, and a drain by command: tasks are taken again.')
 const drainSchema = z
   .strictObject({
     action: z.literal('drain'),
     mode: z.enum(DRAIN_MODES).default('soft_timeout'),
-    timeout: durationText.optional().describe("Of soft_timeout: instead of each process's own drain timeout."),
-    ...some,
-    ...said,
+    timeout: durationText.optional().describe("Of soft_timeout: instead of each worker's own drain timeout."),
+    ...target,
+    ...commandFields,
   })
-  .refine(named, NAME_ONE)
+  .refine(hasTarget, TARGET_REQUIRED)
   .refine(({ mode, timeout }) => timeout === undefined || mode === 'soft_timeout', {
     error: 'only soft_timeout has one',
     path: ['timeout'],
   })
-  .describe("A pool ends; a process too, where no queue is named; a queue's fleet takes no new tasks either.")
+  .describe("A pool ends; a worker too, where no queue is named; a queue's fleet takes no new tasks either.")
 const stopSchema = z
   .strictObject({
     action: z.literal('stop'),
-    process,
+    worker,
     queue,
-    worker: z.int().min(1).describe('Its number in the pool, from 1.'),
-    how: z.enum(STOP_WAYS).default('wait'),
-    ...said,
+    slot: z.int().min(1).describe('Its number in the pool, from 1.'),
+    how: z.enum(STOP_MODES).default('wait'),
+    ...commandFields,
   })
-  .describe('One worker ends, and its pool goes on with one less.')
+  .describe('One slot ends, and its pool goes on with one less.')
 const resizeSchema = z
-  .strictObject({ action: z.literal('resize'), queue, process: process.optional(), concurrency, ...said })
-  .describe('How many tasks a pool runs at once, until its process ends. Without a process: each pool of the queue.')
+  .strictObject({ action: z.literal('resize'), queue, worker: worker.optional(), concurrency, ...commandFields })
+  .describe('How many tasks a pool runs at once, until its worker ends. Without a worker: each pool of the queue.')
 const limitSchema = z
   .strictObject({
     action: z.literal('limit'),
@@ -93,12 +93,12 @@ const limitSchema = z
     concurrency: z
       .union([z.literal('none'), concurrency])
       .optional()
-      .describe('Over all processes.'),
+      .describe('Over all workers.'),
     rate: z
       .union([z.literal('none'), z.strictObject({ max: z.int().min(1).max(1_000_000_000), per: durationText })])
       .optional()
-      .describe('Starts in each such time, over all processes.'),
-    ...said,
+      .describe('Starts in each such time, over all workers.'),
+    ...commandFields,
   })
   .refine(({ concurrency, rate }) => concurrency !== undefined || rate !== undefined, {
     error: 'say concurrency, rate, or both',
@@ -118,10 +118,10 @@ export const commandRequestSchema = z
 export type CommandRequest = z.input<typeof commandRequestSchema>
 type Parsed = z.output<typeof commandRequestSchema>
 /** What is to be done, to what, and how: a command without its id and author. */
-export type Order = Parsed extends infer One ? (One extends Parsed ? Omit<One, 'id' | 'by'> : never) : never
+export type CommandSpec = Parsed extends infer One ? (One extends Parsed ? Omit<One, 'id' | 'by'> : never) : never
 export type CommandAction = Parsed['action']
 
-/** What one process made of a command. */
+/** What one worker made of a command. */
 export const ANSWER_OUTCOMES = [
   /** Carried out; of a drain: begun. Twice is once. */
   'done',
@@ -129,28 +129,28 @@ export const ANSWER_OUTCOMES = [
   'refused',
   /** Not heard of yet. */
   'pending',
-  /** The process ended, or fell silent, before it answered. */
+  /** The worker ended, or fell silent, before it answered. */
   'gone',
 ] as const
 
 export type AnswerOutcome = (typeof ANSWER_OUTCOMES)[number]
 
-/** What a command came to, over all processes. */
+/** What a command came to, over all workers. */
 export const COMMAND_OUTCOMES = ['done', 'partly', 'refused', 'pending'] as const
 
 export type CommandOutcome = (typeof COMMAND_OUTCOMES)[number]
 
 const time = z.iso.datetime()
 
-const orderSchema = z
+const commandSpecSchema = z
   .object({
     action: z.enum(['pause', 'resume', 'drain', 'stop', 'resize', 'limit'] satisfies CommandAction[]),
     queue: z.string().optional(),
-    process: z.string().optional(),
-    worker: z.int().optional(),
+    worker: z.string().optional(),
+    slot: z.int().optional(),
     mode: z.enum(DRAIN_MODES).optional(),
     timeout: z.string().optional(),
-    how: z.enum(STOP_WAYS).optional(),
+    how: z.enum(STOP_MODES).optional(),
     concurrency: z.union([z.literal('none'), z.int()]).optional(),
     rate: z.union([z.literal('none'), z.object({ max: z.int(), per: z.string() })]).optional(),
   })
@@ -160,13 +160,13 @@ const orderSchema = z
 export const commandViewSchema = z
   .object({
     id: z.string(),
-    order: orderSchema,
+    spec: commandSpecSchema,
     by: z.string().describe('Who asked: what the caller said, and the fingerprint of the key.'),
     at: time,
     outcome: z.enum(COMMAND_OUTCOMES),
     answers: z.array(
       z.object({
-        process: z.string(),
+        worker: z.string(),
         outcome: z.enum(ANSWER_OUTCOMES),
         detail: z.string().optional(),
         at: time.optional(),
@@ -183,10 +183,10 @@ export type CommandPage = z.infer<typeof commandPageSchema>
 
 /** Of POST /v1/commands. */
 export const commandWaitSchema = z.strictObject({
-  wait: waitSchema.default(COMMAND_WAIT_S).describe("Seconds to wait for every process's answer: 0 to 30."),
+  wait: waitSchema.default(COMMAND_WAIT_S).describe("Seconds to wait for every worker's answer: 0 to 30."),
 })
 /** Of GET /v1/commands/{id}. */
 export const commandQuerySchema = z.strictObject({
-  wait: waitSchema.default(0).describe("Seconds to wait for every process's answer: 0 to 30."),
+  wait: waitSchema.default(0).describe("Seconds to wait for every worker's answer: 0 to 30."),
 })
 export const commandsQuerySchema = z.strictObject({ limit: listQuerySchema.shape.limit })

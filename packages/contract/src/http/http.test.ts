@@ -7,8 +7,8 @@ import { TASK_STATUSES } from '../task/states.ts'
 import {
   acceptedSchema,
   enqueueBodySchema,
-  LONGEST_WAIT_S,
   listQuerySchema,
+  MAX_WAIT_S,
   PAGE,
   taskPageSchema,
   taskViewSchema,
@@ -86,7 +86,7 @@ describe('the query of a listing', () => {
     expect(listQuerySchema.parse({ queue: 'cpu', status: 'dead' })).toEqual({
       queue: 'cpu',
       status: 'dead',
-      limit: PAGE.usual,
+      limit: PAGE.default,
     })
     expect(listQuerySchema.parse({ queue: 'cpu', status: 'dead', limit: '200', cursor: 'c' })).toMatchObject({
       limit: 200,
@@ -107,14 +107,14 @@ describe('the query of a listing', () => {
 })
 
 test('a wait is from 0 to 30 seconds', () => {
-  expect(['0', '0.5', '30'].map((text) => waitSchema.parse(text))).toEqual([0, 0.5, LONGEST_WAIT_S])
+  expect(['0', '0.5', '30'].map((text) => waitSchema.parse(text))).toEqual([0, 0.5, MAX_WAIT_S])
   for (const text of ['31', '-1', 'long', 'Infinity']) expect(waitSchema.safeParse(text).success).toBe(false)
 })
 
 describe('what is answered', () => {
   const links = { self: '/v1/tasks/x', wait: '/v1/tasks/x?wait=30', queue: '/v1/tasks?queue=cpu' }
   const time = '2026-01-01T00:00:00.000Z'
-  const end = { start: 1, attempt: 1, state: 'DONE_SUCCESS', process: 'host:1', beganAt: time, endedAt: time }
+  const end = { fencingToken: 1, attempt: 1, state: 'DONE_SUCCESS', process: 'host:1', startedAt: time, endedAt: time }
   const view = {
     ...{
       id: 'x',
@@ -122,11 +122,11 @@ describe('what is answered', () => {
       version: 1,
       queue: 'cpu',
       status: 'completed',
-      starts: 1,
-      attempts: 1,
+      fencingToken: 1,
+      attemptsMade: 1,
       maxAttempts: 5,
     },
-    ...{ input: { n: 4 }, output: 16, meta: {}, tags: ['a'], enqueuedAt: time, history: [end], links },
+    ...{ input: { n: 4 }, output: 16, meta: {}, tags: ['a'], enqueuedAt: time, attempts: [end], links },
   }
 
   test('is a task with its history', () => {
@@ -142,9 +142,9 @@ describe('what is answered', () => {
     { status: 'failed' },
     { state: 'DONE' },
     { enqueuedAt: 1 },
-    { history: [{ ...end, state: 'IN_PROCESS' }] },
-    { history: [{ ...end, start: -1 }] },
-    { history: [{ ...end, beganAt: 1 }] },
+    { attempts: [{ ...end, state: 'IN_PROCESS' }] },
+    { attempts: [{ ...end, start: -1 }] },
+    { attempts: [{ ...end, startedAt: 1 }] },
   ])('is no task with %j', (wrong) => {
     expect(taskViewSchema.safeParse({ ...view, ...wrong }).success).toBe(false)
   })

@@ -5,21 +5,21 @@ import type { Duration, Limit } from '../definition/duration.ts'
 import { durationText } from '../definition/duration-text.ts'
 import type { TaskDefinition } from '../definition/task-definition.ts'
 import { BullpenError } from '../errors/errors.ts'
-import { attemptEndSchema } from '../task/attempt-record.ts'
+import { attemptRecordSchema } from '../task/attempt-record.ts'
 import { TASK_STATUSES } from '../task/states.ts'
 
 /** The longest time, in seconds, that a look-up may wait for a task's end. */
-export const LONGEST_WAIT_S = 30
+export const MAX_WAIT_S = 30
 
 /** The most tasks in one page of a listing, and how many unless the caller says. */
-export const PAGE = { most: 200, usual: 50 } as const
+export const PAGE = { max: 200, default: 50 } as const
 
 const metaSchema = z
   .record(z.string().max(64), z.string().max(256))
   .refine((meta) => Object.keys(meta).length <= 16, 'at most 16 entries')
 
 /** The most tags that a task has. */
-export const TAGS_AT_MOST = 10
+export const MAX_TAGS = 10
 
 const tagSchema = z
   .string()
@@ -27,7 +27,7 @@ const tagSchema = z
 
 const tagsSchema = z
   .array(tagSchema)
-  .max(TAGS_AT_MOST, `at most ${TAGS_AT_MOST} tags`)
+  .max(MAX_TAGS, `at most ${MAX_TAGS} tags`)
   .refine((tags) => new Set(tags).size === tags.length, 'no tag twice')
 
 /** What a POST /v1/tasks may say besides the task and its input. */
@@ -53,7 +53,7 @@ const callOptions = {
     .describe(
       "How long a long task may wait for its first start; replaces the definition's. After it, the task is expired.",
     ),
-  deadline: z
+  totalTimeout: z
     .union([z.literal('none'), durationText])
     .optional()
     .describe("A long task's whole life, over all attempts; replaces the definition's. 'none' for no limit."),
@@ -79,7 +79,7 @@ export interface CallOptions {
   readonly timeout?: Limit
   readonly heartbeatTimeout?: Limit
   readonly queueTimeout?: Limit
-  readonly deadline?: Limit
+  readonly totalTimeout?: Limit
 }
 
 /** What stands in a valid body, whatever the task. */
@@ -135,7 +135,7 @@ export const cancelFilterSchema = z
   .meta({ id: 'CancelFilter' })
 
 /** Which tasks of a queue a caller wants to be cancelled: all that fit each of these. */
-export interface CancelWanted {
+export interface CancelRequest {
   readonly queue: string
   readonly task?: string
   readonly tag?: string
@@ -171,12 +171,12 @@ export const taskViewSchema = z
     queue: z.string(),
     status: z.enum(TASK_STATUSES),
     state: z
-      .enum([...attemptEndSchema.shape.state.options, 'NEW', 'IN_PROCESS'])
+      .enum([...attemptRecordSchema.shape.state.options, 'NEW', 'IN_PROCESS'])
       .optional()
       .describe("The newest attempt's state."),
     reason: z.string().optional(),
-    starts: z.int().describe('How often a handler was started.'),
-    attempts: z.int().describe('Attempts used up.'),
+    fencingToken: z.int().describe('How often a handler was started.'),
+    attemptsMade: z.int().describe('Attempts used up.'),
     maxAttempts: z.int(),
     input: z.unknown(),
     output: z.unknown().optional().describe('When completed.'),
@@ -190,7 +190,9 @@ export const taskViewSchema = z
     dueAt: time.optional(),
     startedAt: time.optional(),
     endedAt: time.optional(),
-    history: z.array(attemptEndSchema.omit({ beganAt: true, endedAt: true }).extend({ beganAt: time, endedAt: time })),
+    attempts: z.array(
+      attemptRecordSchema.omit({ startedAt: true, endedAt: true }).extend({ startedAt: time, endedAt: time }),
+    ),
     links: linksSchema,
   })
   .meta({ id: 'Task' })
@@ -201,14 +203,14 @@ export type Accepted = z.infer<typeof acceptedSchema>
 /** Of a query: digits, with a fraction where one makes sense; '0x10' and ' ' are no numbers. */
 const numberText = (form: RegExp) => z.string().regex(form, 'it is a number').transform(Number)
 
-export const waitSchema = numberText(/^\d{1,3}(\.\d{1,3})?$/).pipe(z.number().min(0).max(LONGEST_WAIT_S))
+export const waitSchema = numberText(/^\d{1,3}(\.\d{1,3})?$/).pipe(z.number().min(0).max(MAX_WAIT_S))
 
 export const listQuerySchema = z.strictObject({
   queue: z.string(),
   status: z.enum(TASK_STATUSES),
   limit: numberText(/^\d{1,6}$/)
-    .pipe(z.number().int().min(1).max(PAGE.most))
-    .default(PAGE.usual),
+    .pipe(z.number().int().min(1).max(PAGE.max))
+    .default(PAGE.default),
   cursor: z.string().max(256).optional(),
 })
 

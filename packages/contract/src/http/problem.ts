@@ -16,7 +16,7 @@ export const HTTP_STATUS = {
   task_not_found: 404,
   cancel_not_found: 404,
   queue_not_found: 404,
-  process_not_found: 404,
+  worker_not_found: 404,
   command_not_found: 404,
   command_id_reused: 422,
   route_not_found: 404,
@@ -48,7 +48,7 @@ export const problemSchema = z
     detail: z.string().optional(),
     instance: z.string().optional().describe('The request, by its id.'),
     code: z.enum(ERROR_CODES).describe('What programs decide by.'),
-    faults: z
+    errors: z
       .array(z.object({ path: z.string(), message: z.string() }))
       .optional()
       .describe('Each place in the input that is wrong.'),

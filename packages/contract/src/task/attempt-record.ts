@@ -5,9 +5,9 @@ import { ATTEMPT_END_STATES, END_REASONS } from './states.ts'
 const reasons = Object.values(END_REASONS).flat()
 
 /** Times are milliseconds since 1970. */
-export const attemptEndSchema = z.object({
+export const attemptRecordSchema = z.object({
   /** 0: it never started; an expired task that nobody took. */
-  start: z.int().nonnegative(),
+  fencingToken: z.int().nonnegative(),
   attempt: z.int().positive(),
   state: z.enum(ATTEMPT_END_STATES),
   /** For every end but DONE_SUCCESS and DONE_ERROR. */
@@ -16,11 +16,11 @@ export const attemptEndSchema = z.object({
   code: z.string().optional(),
   message: z.string().optional(),
   /** The worker process that ran it: host and process id. */
-  process: z.string(),
+  worker: z.string(),
   /** Which of the pool's workers, from 1. */
-  worker: z.int().positive().optional(),
-  beganAt: z.int(),
+  slot: z.int().positive().optional(),
+  startedAt: z.int(),
   endedAt: z.int(),
 })
 
-export type AttemptEnd = z.infer<typeof attemptEndSchema>
+export type AttemptRecord = z.infer<typeof attemptRecordSchema>

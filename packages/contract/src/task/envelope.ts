@@ -22,7 +22,7 @@ export const envelopeSchema = z.object({
   /** The caller's own queue timeout, in ms from when it is ready to run. */
   queueMs: z.union([z.int().positive(), z.literal('none')]).optional(),
   /** The caller's own deadline, in ms from the enqueueing. */
-  deadlineMs: z.union([z.int().positive(), z.literal('none')]).optional(),
+  totalMs: z.union([z.int().positive(), z.literal('none')]).optional(),
 })
 
 export type Envelope = z.infer<typeof envelopeSchema>
@@ -32,9 +32,9 @@ export const successSchema = z.object({
   /** Absent when the task's output is undefined. */
   output: z.unknown().optional(),
   /** The worker process that ran it. */
-  process: z.string(),
+  worker: z.string(),
   /** Which of the pool's workers, from 1. */
-  worker: z.int().positive().optional(),
+  slot: z.int().positive().optional(),
 })
 
 export type StoredSuccess = z.infer<typeof successSchema>

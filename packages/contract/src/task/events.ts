@@ -1,25 +1,25 @@
 // What happens to tasks, attempts and pools, as telemetry, results and webhooks hear of it.
 import type { AttemptEndState, EndReason, FinalStatus, Isolation, PoolState, TaskKind } from './states.ts'
 
-interface AboutTask {
+interface TaskFields {
   readonly queue: string
   readonly task: string
   readonly id: string
 }
 
-interface AboutAttempt extends AboutTask {
+interface AttemptFields extends TaskFields {
   readonly kind: TaskKind
-  readonly start: number
+  readonly fencingToken: number
   readonly attempt: number
   readonly correlationId: string | undefined
 }
 
 /** What follows for the task when an attempt has ended. */
-export type Consequence =
+export type VerdictKind =
   | FinalStatus
   | 'retrying'
   /** To the head of its queue, no attempt used. */
-  | 'handed_back'
+  | 'requeued'
   /** Scheduled again at the handler's own wish, no attempt used. */
   | 'snoozed'
   /** Another process owns it by now, and decides. */
@@ -27,24 +27,24 @@ export type Consequence =
 
 /** A closed union: consumers switch over `event` exhaustively. Durations are milliseconds. */
 export type TaskEvent =
-  | (AboutTask & { readonly event: 'task.enqueued' })
-  | (AboutAttempt & {
+  | (TaskFields & { readonly event: 'task.enqueued' })
+  | (AttemptFields & {
       readonly event: 'attempt.started' /** Ready, but not taken; known for the first start alone. */
       readonly waitedMs: number | undefined
     })
-  | (AboutAttempt & {
+  | (AttemptFields & {
       readonly event: 'attempt.ended'
       readonly state: AttemptEndState
       readonly reason: EndReason | undefined
       readonly code: string | undefined
       readonly error: unknown
       readonly durationMs: number
-      readonly verdict: Consequence
+      readonly verdict: VerdictKind
       /** Until the next attempt; for `retrying`, `snoozed`, and what is handed back while its queue is held. */
       readonly delayMs: number | undefined
     })
   /** The handler came back after its attempt had ended; its result was dropped. */
-  | (AboutAttempt & { readonly event: 'attempt.late'; readonly overrunMs: number })
+  | (AttemptFields & { readonly event: 'attempt.late'; readonly overrunMs: number })
   /** A thread or child process ended for another reason than having nothing to do; another takes its place. */
   | {
       readonly event: 'isolate.replaced'
@@ -53,20 +53,20 @@ export type TaskEvent =
       readonly cause: string
     }
   /** A task was cancelled that nobody ran. */
-  | (AboutTask & { readonly event: 'task.cancelled' })
+  | (TaskFields & { readonly event: 'task.cancelled' })
   /** A task waited longer than its queue timeout and nobody took it; found by the sweep. */
-  | (AboutTask & { readonly event: 'task.expired' })
+  | (TaskFields & { readonly event: 'task.expired' })
   /** A pool's fetching failed and begins again; its workers were RECOVER_ERR for so long. */
-  | { readonly event: 'workers.restarted'; readonly queue: string; readonly workers: number; readonly afterMs: number }
+  | { readonly event: 'slots.restarted'; readonly queue: string; readonly slots: number; readonly afterMs: number }
   /** The event loop turns again after a block that was told of; the rest says which attempt held it, where that is known. */
   | {
-      readonly event: 'loop.blocked'
+      readonly event: 'event_loop.stalled'
       readonly task: string | undefined
       readonly id: string | undefined
-      readonly start: number | undefined
+      readonly fencingToken: number | undefined
       readonly attempt: number | undefined
       /** Function, file and line. */
-      readonly place: string | undefined
-      readonly blockedMs: number
+      readonly location: string | undefined
+      readonly stalledMs: number
     }
   | { readonly event: 'pool.state'; readonly queue: string; readonly from: PoolState; readonly to: PoolState }

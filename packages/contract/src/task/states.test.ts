@@ -1,6 +1,6 @@
 // Tests the words: states, statuses, reasons, and the records that hold them.
 import { describe, expect, test } from 'vitest'
-import { attemptEndSchema } from './attempt-record.ts'
+import { attemptRecordSchema } from './attempt-record.ts'
 import { ENVELOPE_VERSION, envelopeSchema } from './envelope.ts'
 import {
   ATTEMPT_END_STATES,
@@ -28,10 +28,10 @@ test('a reason belongs to one state; success and declared failures have none', (
 })
 
 describe('the end of an attempt', () => {
-  const end = { start: 1, attempt: 1, state: 'DONE_SUCCESS', process: 'host:1', beganAt: 0, endedAt: 1 }
+  const end = { fencingToken: 1, attempt: 1, state: 'DONE_SUCCESS', process: 'host:1', startedAt: 0, endedAt: 1 }
 
   test.each(ATTEMPT_END_STATES)('is stored as %s', (state) => {
-    expect(attemptEndSchema.parse({ ...end, state })).toEqual({ ...end, state })
+    expect(attemptRecordSchema.parse({ ...end, state })).toEqual({ ...end, state })
   })
 
   test.each([
@@ -39,10 +39,10 @@ describe('the end of an attempt', () => {
     { reason: 'tired' },
     { start: -1 },
     { attempt: 0 },
-    { beganAt: 0.5 },
+    { startedAt: 0.5 },
     { process: undefined },
   ])('is not stored with %j', (wrong) => {
-    expect(attemptEndSchema.safeParse({ ...end, ...wrong }).success).toBe(false)
+    expect(attemptRecordSchema.safeParse({ ...end, ...wrong }).success).toBe(false)
   })
 })
 

@@ -27,15 +27,15 @@ export type AttemptEndState = (typeof ATTEMPT_END_STATES)[number]
 /** Why an attempt ended so. DONE_SUCCESS has no reason; DONE_ERROR has the declared code instead. */
 export const END_REASONS = {
   RECOVER_ERR: ['unexpected_error', 'invalid_output', 'escaped_error', 'isolate_died', 'out_of_memory', 'process_lost'],
-  TERMINATED_STOP_SIGNAL: ['cancelled', 'worker_stopped', 'queue_shutdown'],
+  TERMINATED_STOP_SIGNAL: ['cancelled', 'slot_stopped', 'queue_shutdown'],
   TERMINATED_CTX_CLOSED: ['drain', 'parent_closed', 'lock_lost', 'snoozed', 'rate_limited'],
-  TERMINATED_TIMEOUT: ['run', 'heartbeat', 'deadline', 'queue'],
+  TERMINATED_TIMEOUT: ['run_timeout', 'heartbeat_timeout', 'total_timeout', 'queue_timeout'],
 } as const satisfies Partial<Record<AttemptEndState, readonly string[]>>
 
 export type EndReason<S extends keyof typeof END_REASONS = keyof typeof END_REASONS> = (typeof END_REASONS)[S][number]
 
 /** Why a task was cancelled: somebody asked for it, or its whole queue was shut down. */
-export type CancelReason = Exclude<EndReason<'TERMINATED_STOP_SIGNAL'>, 'worker_stopped'>
+export type CancelReason = Exclude<EndReason<'TERMINATED_STOP_SIGNAL'>, 'slot_stopped'>
 
 /** What a task is doing, as the API shows it. */
 export const TASK_STATUSES = [
@@ -84,7 +84,7 @@ export const POOL_STATES = [
 export type PoolState = (typeof POOL_STATES)[number]
 
 /** A worker is one slot of a pool: it runs one attempt at a time. */
-export const WORKER_STATES = [
+export const SLOT_STATES = [
   'NEW',
   'IDLE',
   'WORKING',
@@ -99,7 +99,7 @@ export const WORKER_STATES = [
   'RECOVER_ERR',
 ] as const
 
-export type WorkerState = (typeof WORKER_STATES)[number]
+export type SlotState = (typeof SLOT_STATES)[number]
 
 /** `short` tasks run with next to no overhead and can't be timed or stopped; `long` ones can. */
 export type TaskKind = 'short' | 'long'

@@ -1,7 +1,7 @@
 // Tests task ids: what they tell, their order, and that BullMQ and Redis can hold them.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ID_RANDOM_BYTES, makeTaskId, QUEUE_NAME, readTaskId, taskId } from './task-id.ts'
+import { createTaskId, ID_RANDOM_BYTES, QUEUE_NAME, readTaskId, taskId } from './task-id.ts'
 
 const LAST_MS = 2 ** 48 - 1
 const queue = fc.stringMatching(/^[a-z][a-z0-9._]{0,39}$/)
@@ -12,7 +12,7 @@ describe('an id', () => {
   test('tells its queue and its time', () => {
     fc.assert(
       fc.property(queue, time, random, (name, now, bytes) => {
-        const id = makeTaskId(name, now, bytes)
+        const id = createTaskId(name, now, bytes)
         expect(readTaskId(id)).toEqual({ id, queue: name, createdAt: now })
         expect(taskId(id)).toBe(id)
       }),
@@ -23,7 +23,7 @@ describe('an id', () => {
     fc.assert(
       fc.property(queue, time, time, random, random, (name, one, other, bytes, more) => {
         fc.pre(one !== other)
-        expect(makeTaskId(name, one, bytes) < makeTaskId(name, other, more)).toBe(one < other)
+        expect(createTaskId(name, one, bytes) < createTaskId(name, other, more)).toBe(one < other)
       }),
     )
   })
@@ -31,7 +31,7 @@ describe('an id', () => {
   test('is no integer and has no colon, which BullMQ refuses', () => {
     fc.assert(
       fc.property(queue, time, random, (name, now, bytes) => {
-        const id = makeTaskId(name, now, bytes)
+        const id = createTaskId(name, now, bytes)
         expect(id).toMatch(/^[a-z][a-z0-9._]*-[0-9a-z]{26}$/)
         expect(Number(id)).toBeNaN()
         expect(id).not.toContain(':')
@@ -44,7 +44,7 @@ describe('an id', () => {
       fc.property(random, fc.integer({ min: 0, max: ID_RANDOM_BYTES * 8 - 1 }), (bytes, bit) => {
         const other = Uint8Array.from(bytes)
         other[bit >> 3] = (other[bit >> 3] ?? 0) ^ (1 << (bit & 7))
-        expect(makeTaskId('q', 1, bytes)).not.toBe(makeTaskId('q', 1, other))
+        expect(createTaskId('q', 1, bytes)).not.toBe(createTaskId('q', 1, other))
       }),
     )
   })
@@ -52,12 +52,12 @@ describe('an id', () => {
   test('is a ULID in lower case', () => {
     // The time of the specification's example, 01ARZ3NDEKTSV4RRFFQ69G5FAV.
     const random80 = Uint8Array.from([0xd6, 0x76, 0x4c, 0x61, 0xef, 0xb9, 0x93, 0x02, 0xbd, 0x5b])
-    expect(makeTaskId('q', 1_469_922_850_259, random80)).toBe('q-01arz3ndektsv4rrffq69g5fav')
+    expect(createTaskId('q', 1_469_922_850_259, random80)).toBe('q-01arz3ndektsv4rrffq69g5fav')
   })
 })
 
 describe('what is not an id', () => {
-  const good = makeTaskId('short', Date.UTC(2026, 0), new Uint8Array(10))
+  const good = createTaskId('short', Date.UTC(2026, 0), new Uint8Array(10))
   test.each([
     '',
     '-',

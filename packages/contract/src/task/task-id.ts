@@ -17,7 +17,7 @@ const TIME_DIGITS = 10
 export const ID_RANDOM_BYTES = 10
 
 /** A new id. `now` is in milliseconds since 1970, `random` holds at least {@link ID_RANDOM_BYTES} random bytes. */
-export function makeTaskId(queue: string, now: number, random: Uint8Array): TaskId {
+export function createTaskId(queue: string, now: number, random: Uint8Array): TaskId {
   let time = ''
   for (let rest = now, digit = 0; digit < TIME_DIGITS; digit++, rest = Math.floor(rest / 32)) {
     time = ALPHABET.charAt(rest % 32) + time

@@ -1,5 +1,5 @@
 // A task as it stands now: what the broker reads and the API shows.
-import type { AttemptEnd } from './attempt-record.ts'
+import type { AttemptRecord } from './attempt-record.ts'
 import type { TaskStatus } from './states.ts'
 import type { TaskId } from './task-id.ts'
 
@@ -17,9 +17,9 @@ export interface TaskRecord {
   readonly queue: string
   readonly status: TaskStatus
   /** Times that a handler was started. */
-  readonly starts: number
+  readonly fencingToken: number
   /** Attempts used up. */
-  readonly attempts: number
+  readonly attemptsMade: number
   readonly maxAttempts: number
   readonly input: unknown
   readonly meta: Readonly<Record<string, string>>
@@ -39,5 +39,5 @@ export interface TaskRecord {
   /** Present when the task is completed. */
   readonly output: unknown
   /** The recorded ends, oldest first; the ten newest at most. */
-  readonly history: readonly AttemptEnd[]
+  readonly attempts: readonly AttemptRecord[]
 }

@@ -9,14 +9,14 @@ import {
   type TaskId,
 } from '@bullpen/contract'
 import { assertTransition } from '../pool/state-machine.ts'
-import type { Clock, EventSink, NewTask, TakenTask } from '../ports/ports.ts'
+import type { Clock, EventSink, FetchedTask, NewTask } from '../ports/ports.ts'
 import { ATTEMPT_TRANSITIONS } from './attempt-machine.ts'
 import { childTask, type Sha256 } from './child-task.ts'
-import type { Reading } from './decode.ts'
-import { escaped, type Outcome } from './outcome.ts'
+import type { DecodedTask } from './decode.ts'
+import { type Outcome, uncaughtOutcome } from './outcome.ts'
 import type { Registry } from './registry.ts'
 import { Snooze } from './snooze.ts'
-import { type FoundStep, type StepKeeper, Steps, stepKey } from './steps.ts'
+import { type StepLookup, type StepStore, Steps, stepKey } from './steps.ts'
 
 /** Where a handler runs that can be signalled from outside, and killed. */
 interface Interruptible {
@@ -37,23 +37,23 @@ export interface AttemptHost {
   readonly enqueue: (task: NewTask) => Promise<void>
   readonly sha256: Sha256
   /** The most bytes that an output, or the result of a step, may take as JSON. */
-  readonly outputLimitBytes: number
+  readonly maxOutputBytes: number
 }
 
-const NONE_KEPT: ReadonlyMap<string, string> = new Map()
+const NO_STEPS: ReadonlyMap<string, string> = new Map()
 
 /**
  * A class, where the rest are functions: what a handler may read is made by the prototype's getters when it is read, so
  * that a task pays for what it uses. They return functions of their own, so that a handler may take them out of their
  * context: `({ input, progress }) => …`.
  */
-export class Attempt implements TaskContext, StepKeeper {
-  readonly taken: TakenTask
-  readonly reading: Reading
+export class Attempt implements TaskContext, StepStore {
+  readonly fetched: FetchedTask
+  readonly decoded: DecodedTask
   /** On the monotonic clock. */
-  readonly beganAt: number
+  readonly startedAtMonotonic: number
   /** The last sign of life, on the monotonic clock; the beginning is one. */
-  lastBeat: number
+  lastHeartbeatAt: number
   readonly #host: AttemptHost
   #state: AttemptState = 'NEW'
   #controller: AbortController | undefined
@@ -64,14 +64,14 @@ export class Attempt implements TaskContext, StepKeeper {
   #isolate: Interruptible | undefined
   #children: Set<TaskId> | undefined
   #steps: Steps | undefined
-  #kept: Promise<ReadonlyMap<string, string>> | undefined
+  #storedSteps: Promise<ReadonlyMap<string, string>> | undefined
   #hasLostLock = false
 
-  constructor(taken: TakenTask, reading: Reading, beganAt: number, host: AttemptHost) {
-    this.taken = taken
-    this.reading = reading
-    this.beganAt = beganAt
-    this.lastBeat = beganAt
+  constructor(fetched: FetchedTask, decoded: DecodedTask, startedAtMonotonic: number, host: AttemptHost) {
+    this.fetched = fetched
+    this.decoded = decoded
+    this.startedAtMonotonic = startedAtMonotonic
+    this.lastHeartbeatAt = startedAtMonotonic
     this.#host = host
   }
 
@@ -86,35 +86,35 @@ export class Attempt implements TaskContext, StepKeeper {
   }
 
   get id(): TaskId {
-    return this.taken.id
+    return this.fetched.id
   }
 
   get name(): TaskContext['name'] {
-    return this.reading.runnable.definition.name
+    return this.decoded.runnable.definition.name
   }
 
   get start(): number {
-    return this.taken.start
+    return this.fetched.fencingToken
   }
 
-  get fencing(): number {
-    return this.taken.start
+  get fencingToken(): number {
+    return this.fetched.fencingToken
   }
 
   get attempt(): number {
-    return this.taken.attempt
+    return this.fetched.attempt
   }
 
   get input(): unknown {
-    return this.reading.input
+    return this.decoded.input
   }
 
   get meta(): Readonly<Record<string, string>> {
-    return this.reading.meta
+    return this.decoded.meta
   }
 
   get correlationId(): string | undefined {
-    return this.reading.correlationId
+    return this.decoded.correlationId
   }
 
   get resources(): object {
@@ -126,15 +126,15 @@ export class Attempt implements TaskContext, StepKeeper {
   }
 
   get enqueuedAt(): Date {
-    return new Date(this.taken.enqueuedAt)
+    return new Date(this.fetched.enqueuedAt)
   }
 
   get startedAt(): Date {
-    return new Date(this.#host.clock.at(this.beganAt))
+    return new Date(this.#host.clock.at(this.startedAtMonotonic))
   }
 
   get signal(): AbortSignal {
-    if (this.reading.runnable.definition.kind === 'short') return this.poolSignal
+    if (this.decoded.runnable.definition.kind === 'short') return this.poolSignal
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
       if (this.#abortReason !== undefined) this.#controller.abort(this.#abortReason)
@@ -173,37 +173,37 @@ export class Attempt implements TaskContext, StepKeeper {
   }
 
   /** What the first error that escaped the handler makes of this attempt. */
-  get escapee(): Outcome | undefined {
+  get uncaught(): Outcome | undefined {
     return this.#escapee
   }
 
   /** Who hears at once that an error has escaped the handler. */
-  onEscape(listener: (outcome: Outcome & { kind: 'panicked' }) => void): void {
+  onUncaught(listener: (outcome: Outcome & { kind: 'panicked' }) => void): void {
     this.#onEscape = listener
   }
 
   /** False when the attempt has ended already: then the error changes nothing. */
-  escape(error: unknown): boolean {
+  attributeUncaught(error: unknown): boolean {
     if (this.#state !== 'IN_PROCESS') return false
-    const outcome = this.#escapee ?? escaped(error)
+    const outcome = this.#escapee ?? uncaughtOutcome(error)
     this.#escapee = outcome
     this.#onEscape?.(outcome)
     return true
   }
 
-  #beat(): void {
-    this.lastBeat = this.#host.clock.monotonic()
+  #recordHeartbeat(): void {
+    this.lastHeartbeatAt = this.#host.clock.monotonic()
   }
 
   get heartbeat(): TaskContext['heartbeat'] {
-    return () => this.#beat()
+    return () => this.#recordHeartbeat()
   }
 
   get checkpoint(): TaskContext['checkpoint'] {
     return () => {
       if (this.#abortReason !== undefined) throw this.#abortReason
-      if (this.reading.runnable.definition.kind === 'short') this.poolSignal.throwIfAborted()
-      this.#beat()
+      if (this.decoded.runnable.definition.kind === 'short') this.poolSignal.throwIfAborted()
+      this.#recordHeartbeat()
     }
   }
 
@@ -231,7 +231,7 @@ export class Attempt implements TaskContext, StepKeeper {
     if (definition === undefined) {
       throw new BullpenError(
         'unknown_task',
-        `the catalogue of this worker has no task ${name}, so nothing can enqueue it`,
+        `the catalogue of this slot has no task ${name}, so nothing can enqueue it`,
       )
     }
     const child = childTask(this, definition, input, options, clock.now(), sha256)
@@ -259,32 +259,32 @@ export class Attempt implements TaskContext, StepKeeper {
     return this.#steps.once
   }
 
-  async findStep(step: string): Promise<FoundStep> {
+  async findStep(step: string): Promise<StepLookup> {
     if (this.#state !== 'IN_PROCESS') {
       throw new BullpenError('wrong_state', `${this.id} began step ${step} after its attempt had ended: ${this.#state}`)
     }
-    this.#beat()
+    this.#recordHeartbeat()
     // Before the first start there was none that could have finished a step.
-    this.#kept ??= this.start === 1 ? Promise.resolve(NONE_KEPT) : this.taken.steps.read()
+    this.#storedSteps ??= this.start === 1 ? Promise.resolve(NO_STEPS) : this.fetched.steps.read()
     try {
-      const kept = await this.#kept
+      const kept = await this.#storedSteps
       return { key: stepKey(this.id, step, this.#host.sha256), result: kept.get(step) }
     } catch (error) {
-      this.#kept = undefined
+      this.#storedSteps = undefined
       throw error
     }
   }
 
-  async keepStep(step: string, result: string): Promise<string> {
-    const { outputLimitBytes } = this.#host
-    if (result.length > outputLimitBytes) {
+  async storeStep(step: string, result: string): Promise<string> {
+    const { maxOutputBytes } = this.#host
+    if (result.length > maxOutputBytes) {
       throw new BullpenError(
         'invalid_result',
-        `the result of step ${step} takes ${result.length} bytes as JSON; the limit is ${outputLimitBytes}`,
+        `the result of step ${step} takes ${result.length} bytes as JSON; the limit is ${maxOutputBytes}`,
       )
     }
-    this.#beat()
-    const kept = await this.taken.steps.keep(step, result)
+    this.#recordHeartbeat()
+    const kept = await this.fetched.steps.keep(step, result)
     if (kept !== undefined) return kept
     this.#hasLostLock = true
     throw new BullpenError(
@@ -303,8 +303,8 @@ export class Attempt implements TaskContext, StepKeeper {
       throw new RangeError(`progress is a fraction from 0 to 1; got ${fraction}`)
     }
     const progress: Progress = note === undefined ? { fraction } : { fraction, note }
-    this.#beat()
+    this.#recordHeartbeat()
     // An attempt that has ended owns the task no more: another start may be reporting by now.
-    if (this.#state === 'IN_PROCESS') await this.taken.progress(progress)
+    if (this.#state === 'IN_PROCESS') await this.fetched.progress(progress)
   }
 }

@@ -1,12 +1,24 @@
-// How long a failed task waits: exponential, capped, with jitter (row J3 of the seeds).
-import type { RetryPolicy } from '@bullpen/contract'
+// How long a failed task waits before its next attempt: its policy's delay, with jitter.
+import type { Backoff } from '@bullpen/contract'
 import type { Random } from '../ports/ports.ts'
 
 /**
- * Milliseconds before the attempt after `attempt` (from 1): min(base × 2^(attempt-1), max), plus or minus the jitter.
- * Never negative; above `maxMs` only by the jitter.
+ * Milliseconds before the attempt that follows `attempt` (from 1): the policy's delay, plus or minus the jitter. Never
+ * negative, and never above the policy's longest delay by more than the jitter.
  */
-export function backoffMs(attempt: number, policy: RetryPolicy, random: Random): number {
-  const plain = Math.min(policy.baseMs * 2 ** (attempt - 1), policy.maxMs)
-  return Math.round(plain * (1 + policy.jitter * (2 * random() - 1)))
+export function backoffMs(attempt: number, backoff: Backoff, random: Random): number {
+  return Math.round(delayMs(attempt, backoff) * (1 + backoff.jitter * (2 * random() - 1)))
+}
+
+function delayMs(attempt: number, backoff: Backoff): number {
+  switch (backoff.type) {
+    case 'exponential':
+      return Math.min(backoff.initialMs * backoff.factor ** (attempt - 1), backoff.maxMs)
+    case 'linear':
+      return Math.min(backoff.initialMs * attempt, backoff.maxMs)
+    case 'fixed':
+      return backoff.initialMs
+    case 'list':
+      return backoff.delaysMs[Math.min(attempt, backoff.delaysMs.length) - 1] ?? 0
+  }
 }

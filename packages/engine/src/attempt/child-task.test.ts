@@ -1,11 +1,11 @@
-import { makeTaskId, readTaskId, type TaskId } from '@bullpen/contract'
+import { createTaskId, readTaskId, type TaskId } from '@bullpen/contract'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { sha256 } from '../node/index.ts'
 import { soloist, tasks } from '../pool/pool.fixture.ts'
 import { childTask, childTaskId } from './child-task.ts'
 
-const parentId = (createdAt: number, random: Uint8Array) => makeTaskId('q', createdAt, random)
+const parentId = (createdAt: number, random: Uint8Array) => createTaskId('q', createdAt, random)
 const parent = { id: parentId(1_700_000_000_000, new Uint8Array(10)), correlationId: 'c-1' }
 
 describe('the id of a child', () => {
@@ -54,7 +54,7 @@ describe('a child', () => {
     )
     for (const key of ['x'.repeat(257), 7 as never]) {
       expect(() => childTask(parent, tasks.child, {}, { key }, 0, sha256)).toThrow(
-        expect.objectContaining({ code: 'invalid_request', faults: [expect.objectContaining({ path: 'key' })] }),
+        expect.objectContaining({ code: 'invalid_request', errors: [expect.objectContaining({ path: 'key' })] }),
       )
     }
   })
@@ -66,7 +66,7 @@ describe('a handler that enqueues', () => {
     const ids = []
     const parent = { id: parentId(5, new Uint8Array(10)) }
     for (const start of [1, 2]) {
-      const ended = run('rig.long', { correlationId: 'c-9' }, { ...parent, start })
+      const ended = run('rig.long', { correlationId: 'c-9' }, { ...parent, fencingToken: start })
       await clock.advance(0)
       ids.push(await calls.at(-1)?.context.enqueue(tasks.child, { n: 2 }, { key: 'step' }))
       calls.at(-1)?.finish()
@@ -108,7 +108,7 @@ describe('a handler that enqueues', () => {
     const { context, finish } = calls[0] ?? expect.fail('no handler was called')
     await expect(context.enqueue(tasks.child, {}, options as never)).rejects.toMatchObject({
       code: 'invalid_request',
-      faults: [{ path, message: expect.any(String) }],
+      errors: [{ path, message: expect.any(String) }],
     })
     expect(enqueued).toEqual([])
     finish()

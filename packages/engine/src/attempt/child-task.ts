@@ -3,8 +3,8 @@ import {
   BullpenError,
   type ChildOptions,
   callOptionsSchema,
+  createTaskId,
   ID_RANDOM_BYTES,
-  makeTaskId,
   readTaskId,
   type TaskDefinition,
   type TaskId,
@@ -17,7 +17,7 @@ export interface Parent {
   readonly correlationId: string | undefined
 }
 
-const LONGEST_KEY = 256
+const MAX_KEY_LENGTH = 256
 
 /** SHA-256: a platform's own, handed in. */
 export type Sha256 = (text: string) => Uint8Array
@@ -31,7 +31,7 @@ export function childTaskId(
 ): TaskId {
   // A length before each part: no two triples make the same text.
   const text = [parent, name, key].map((part) => `${part.length}:${part}`).join('')
-  return makeTaskId(queue, readTaskId(parent)?.createdAt ?? 0, sha256(text).subarray(0, ID_RANDOM_BYTES))
+  return createTaskId(queue, readTaskId(parent)?.createdAt ?? 0, sha256(text).subarray(0, ID_RANDOM_BYTES))
 }
 
 /** @throws BullpenError `invalid_input`, `invalid_request`, `invalid_duration`. `now`: milliseconds since 1970. */
@@ -44,22 +44,22 @@ export function childTask(
   sha256: Sha256,
 ): NewTask {
   const { key = '', ...call } = options
-  if (typeof key !== 'string' || key.length > LONGEST_KEY) {
-    throw new BullpenError('invalid_request', `the key of a child is text of at most ${LONGEST_KEY} characters`, {
-      faults: [{ path: 'key', message: `got ${typeof key === 'string' ? `${key.length} characters` : typeof key}` }],
+  if (typeof key !== 'string' || key.length > MAX_KEY_LENGTH) {
+    throw new BullpenError('invalid_request', `the key of a child is text of at most ${MAX_KEY_LENGTH} characters`, {
+      errors: [{ path: 'key', message: `got ${typeof key === 'string' ? `${key.length} characters` : typeof key}` }],
     })
   }
   const said = callOptionsSchema.safeParse(call)
   if (!said.success) {
-    const faults = said.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
-    const places = faults.map(({ path, message }) => `${path === '' ? '' : `${path}: `}${message}`).join('; ')
-    throw new BullpenError('invalid_request', `the options of a child ${definition.name}: ${places}`, { faults })
+    const errors = said.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
+    const places = errors.map(({ path, message }) => `${path === '' ? '' : `${path}: `}${message}`).join('; ')
+    throw new BullpenError('invalid_request', `the options of a child ${definition.name}: ${places}`, { errors })
   }
   const parsed = definition.input.safeParse(input)
   if (!parsed.success) {
-    const faults = parsed.error.issues.map(({ path, message }) => ({ path: ['input', ...path].join('.'), message }))
-    const places = faults.map(({ path, message }) => `${path}: ${message}`).join('; ')
-    throw new BullpenError('invalid_input', `the input does not fit ${definition.name}: ${places}`, { faults })
+    const errors = parsed.error.issues.map(({ path, message }) => ({ path: ['input', ...path].join('.'), message }))
+    const places = errors.map(({ path, message }) => `${path}: ${message}`).join('; ')
+    throw new BullpenError('invalid_input', `the input does not fit ${definition.name}: ${places}`, { errors })
   }
   const id = childTaskId(parent.id, definition, key, sha256)
   return newTask(definition, input, call, { id, enqueuedAt: now, correlationId: parent.correlationId })

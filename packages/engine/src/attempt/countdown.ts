@@ -1,40 +1,41 @@
 // Which limit of a running attempt passes next, and which has passed: decided from the time, without a timer.
 import type { EndReason } from '@bullpen/contract'
-import type { Limits } from './timeouts.ts'
+import type { Timeouts } from './timeouts.ts'
 
 /** Which limit passed, and how long it was. */
-export interface PassedLimit {
+export interface PassedTimeout {
   readonly reason: EndReason<'TERMINATED_TIMEOUT'>
   readonly limitMs: number
 }
 
 /** All times on one clock, in milliseconds. */
-export interface Countdown {
-  readonly beganAt: number
+export interface TimeoutState {
+  readonly startedAt: number
   /** The last sign of life; the beginning is one. */
-  readonly lastBeat: number
+  readonly lastHeartbeatAt: number
   readonly deadlineAt: number | 'none'
-  readonly limits: Limits
+  readonly timeouts: Timeouts
 }
 
 /** When to look again; Infinity: never. */
-export function nextLimitAt({ beganAt, lastBeat, deadlineAt, limits }: Countdown): number {
+export function nextTimeoutAt({ startedAt, lastHeartbeatAt, deadlineAt, timeouts }: TimeoutState): number {
   return Math.min(
-    after(beganAt, limits.timeoutMs),
-    after(lastBeat, limits.heartbeatMs),
+    after(startedAt, timeouts.timeoutMs),
+    after(lastHeartbeatAt, timeouts.heartbeatMs),
     deadlineAt === 'none' ? Number.POSITIVE_INFINITY : deadlineAt,
   )
 }
 
 /** The first limit that has passed by now. */
-export function passedLimit(countdown: Countdown, now: number): PassedLimit | undefined {
-  const at = nextLimitAt(countdown)
+export function passedTimeout(countdown: TimeoutState, now: number): PassedTimeout | undefined {
+  const at = nextTimeoutAt(countdown)
   if (now < at) return undefined
-  const { beganAt, lastBeat, deadlineAt, limits } = countdown
-  const { timeoutMs, heartbeatMs } = limits
-  if (timeoutMs !== 'none' && beganAt + timeoutMs === at) return { reason: 'run', limitMs: timeoutMs }
-  if (heartbeatMs !== 'none' && lastBeat + heartbeatMs === at) return { reason: 'heartbeat', limitMs: heartbeatMs }
-  return deadlineAt === 'none' ? undefined : { reason: 'deadline', limitMs: Number(limits.deadlineMs) }
+  const { startedAt, lastHeartbeatAt, deadlineAt, timeouts } = countdown
+  const { timeoutMs, heartbeatMs } = timeouts
+  if (timeoutMs !== 'none' && startedAt + timeoutMs === at) return { reason: 'run_timeout', limitMs: timeoutMs }
+  if (heartbeatMs !== 'none' && lastHeartbeatAt + heartbeatMs === at)
+    return { reason: 'heartbeat_timeout', limitMs: heartbeatMs }
+  return deadlineAt === 'none' ? undefined : { reason: 'total_timeout', limitMs: Number(timeouts.totalMs) }
 }
 
 function after(from: number, limitMs: number | 'none'): number {

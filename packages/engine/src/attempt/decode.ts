@@ -1,33 +1,33 @@
 // Reading a taken task: from what Redis holds to a definition, its handler and a parsed input.
 import { ENVELOPE_VERSION, type Envelope, envelopeSchema, TaskError } from '@bullpen/contract'
 import type { z } from 'zod'
-import type { TakenTask } from '../ports/ports.ts'
+import type { FetchedTask } from '../ports/ports.ts'
 import type { Registry, Runnable } from './registry.ts'
-import type { CallLimits, Limits } from './timeouts.ts'
+import type { CallTimeouts, Timeouts } from './timeouts.ts'
 
 /** What could be read of a task that is ready to run. */
-export interface Reading {
+export interface DecodedTask {
   readonly runnable: Runnable
   /** Parsed by the definition's schema. */
   readonly input: unknown
   readonly rawInput: unknown
   readonly meta: Readonly<Record<string, string>>
   readonly correlationId: string | undefined
-  readonly limits: Limits
+  readonly timeouts: Timeouts
 }
 
 const NO_META: Readonly<Record<string, string>> = Object.freeze({})
 
 /**
  * The reading, or the declared failure that stands in its way. What a newer deploy may have written is retryable, since
- * another worker may be able to read it; what nobody can read is permanent.
+ * another slot may be able to read it; what nobody can read is permanent.
  */
-export function readTask(taken: TakenTask, registry: Registry): Reading | TaskError {
+export function decodeTask(taken: FetchedTask, registry: Registry): DecodedTask | TaskError {
   const runnable = registry.get(taken.task)
   if (runnable === undefined) {
     return new TaskError(
       'unknown_task',
-      `this worker's catalogue has no task ${taken.task}; is the worker older than its producer?`,
+      `this slot's catalogue has no task ${taken.task}; is the slot older than its producer?`,
     )
   }
   const envelope = readEnvelope(taken.envelope)
@@ -40,14 +40,14 @@ export function readTask(taken: TakenTask, registry: Registry): Reading | TaskEr
     rawInput: envelope.input,
     meta: envelope.meta ?? NO_META,
     correlationId: envelope.correlationId,
-    limits: runnable.limits(callLimits(envelope)),
+    timeouts: runnable.limits(callTimeouts(envelope)),
   }
 }
 
 /** Undefined when the caller said none, as is usual: then the definition's and the pool's are known already. */
-function callLimits({ timeoutMs, heartbeatMs, queueMs, deadlineMs }: Envelope): CallLimits | undefined {
-  const said = timeoutMs ?? heartbeatMs ?? queueMs ?? deadlineMs
-  return said === undefined ? undefined : { timeoutMs, heartbeatMs, queueMs, deadlineMs }
+function callTimeouts({ timeoutMs, heartbeatMs, queueMs, totalMs }: Envelope): CallTimeouts | undefined {
+  const said = timeoutMs ?? heartbeatMs ?? queueMs ?? totalMs
+  return said === undefined ? undefined : { timeoutMs, heartbeatMs, queueMs, totalMs }
 }
 
 function readEnvelope(stored: unknown): Envelope | TaskError {
@@ -56,7 +56,7 @@ function readEnvelope(stored: unknown): Envelope | TaskError {
   const version = typeof stored === 'object' && stored !== null && 'v' in stored ? stored.v : undefined
   const newer = typeof version === 'number' && version > ENVELOPE_VERSION
   const why = newer
-    ? `it is of version ${version}, and this worker reads ${ENVELOPE_VERSION}`
+    ? `it is of version ${version}, and this slot reads ${ENVELOPE_VERSION}`
     : parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ')
   return new TaskError('unreadable_envelope', `the stored task can't be read: ${why}`, { retryable: newer })
 }

@@ -10,13 +10,13 @@ export interface AsyncContext {
 
 /**
  * `charged`: the attempt ends as RECOVER_ERR (escaped_error). `late`: it had ended already, and nothing changes.
- * `unattributed`: nobody knows whose it is, so nobody knows what is broken: the process is to drain hard and end.
+ * `unattributed`: nobody knows whose it is, so nobody knows what is broken: the worker is to drain hard and end.
  */
-export type EscapeFate = 'charged' | 'late' | 'unattributed'
+export type UncaughtFate = 'charged' | 'late' | 'unattributed'
 
-/** Call it from the process's uncaughtException and unhandledRejection, where the async context is still the thrower's. */
-export function chargeEscape(error: unknown, context: AsyncContext): EscapeFate {
+/** Call it from the worker's uncaughtException and unhandledRejection, where the async context is still the thrower's. */
+export function attributeUncaught(error: unknown, context: AsyncContext): UncaughtFate {
   const attempt = context.current()
   if (attempt === undefined) return 'unattributed'
-  return attempt.escape(error) ? 'charged' : 'late'
+  return attempt.attributeUncaught(error) ? 'charged' : 'late'
 }

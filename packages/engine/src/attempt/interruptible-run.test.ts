@@ -8,8 +8,8 @@ async function begun(envelope: object = {}, given: object = {}, task = 'rig.long
   const ended = solo.run(task, envelope, given)
   await solo.clock.advance(0)
   const [call] = solo.calls
-  if (call === undefined || solo.worker.interruption === undefined) throw new Error('the handler was not called')
-  return { ...solo, ended, call, interruption: solo.worker.interruption }
+  if (call === undefined || solo.slot.interruption === undefined) throw new Error('the handler was not called')
+  return { ...solo, ended, call, interruption: solo.slot.interruption }
 }
 
 describe('a queue timeout', () => {
@@ -18,7 +18,7 @@ describe('a queue timeout', () => {
     const readyAt = clock.now()
     await clock.advance(200)
     expect(await run('rig.long', { queueMs: 200 }, { readyAt })).toMatchObject({
-      end: { state: 'TERMINATED_TIMEOUT', reason: 'queue' },
+      end: { state: 'TERMINATED_TIMEOUT', reason: 'queue_timeout' },
       verdict: { kind: 'expired' },
     })
     expect(calls).toEqual([])
@@ -34,7 +34,7 @@ describe('a queue timeout', () => {
     await clock.advance(199)
     void run('rig.long', { queueMs: 200 }, { readyAt })
     await clock.advance(1_000)
-    void run('rig.long', { queueMs: 200 }, { readyAt: undefined, start: 2 })
+    void run('rig.long', { queueMs: 200 }, { readyAt: undefined, fencingToken: 2 })
     await clock.advance(0)
     expect(calls).toHaveLength(2)
   })
@@ -42,12 +42,12 @@ describe('a queue timeout', () => {
 
 describe('a deadline', () => {
   it('that passes while the handler runs signals it, and ends the task after the grace', async () => {
-    const { ended, call, clock } = await begun({ timeoutMs: 'none', deadlineMs: 70 })
+    const { ended, call, clock } = await begun({ timeoutMs: 'none', totalMs: 70 })
     await clock.advance(70)
     expect(call.heard()).toMatchObject({ name: 'TimeoutError', message: 'the deadline limit of 70 ms passed' })
     await clock.advance(GRACE_MS)
     expect(await ended).toMatchObject({
-      end: { state: 'TERMINATED_TIMEOUT', reason: 'deadline' },
+      end: { state: 'TERMINATED_TIMEOUT', reason: 'total_timeout' },
       verdict: { kind: 'dead' },
     })
   })
@@ -75,20 +75,20 @@ describe('a cancel of a running task', () => {
   })
 })
 
-describe('a hard stop of its worker', () => {
-  it('hands the task back as TERMINATED_STOP_SIGNAL (worker_stopped), no attempt used', async () => {
+describe('a hard stop of its slot', () => {
+  it('hands the task back as TERMINATED_STOP_SIGNAL (slot_stopped), no attempt used', async () => {
     const { ended, clock, interruption } = await begun({}, { attempt: 3 })
-    interruption.stop('worker_stopped')
+    interruption.stop('slot_stopped')
     await clock.advance(GRACE_MS)
     expect(await ended).toMatchObject({
-      end: { state: 'TERMINATED_STOP_SIGNAL', reason: 'worker_stopped' },
-      verdict: { kind: 'handed_back' },
+      end: { state: 'TERMINATED_STOP_SIGNAL', reason: 'slot_stopped' },
+      verdict: { kind: 'requeued' },
     })
   })
 
   it('still takes valid output within the grace', async () => {
     const { ended, call, interruption } = await begun()
-    interruption.stop('worker_stopped')
+    interruption.stop('slot_stopped')
     call.finish({ n: 7 })
     expect((await ended).verdict).toEqual({ kind: 'completed', output: { n: 7 } })
   })
@@ -96,8 +96,8 @@ describe('a hard stop of its worker', () => {
 
 describe('a closed context', () => {
   it.each([
-    ['drain', 'handed_back'],
-    ['parent_closed', 'handed_back'],
+    ['drain', 'requeued'],
+    ['parent_closed', 'requeued'],
     ['lock_lost', 'lost'],
   ] as const)('by %s ends the attempt as TERMINATED_CTX_CLOSED with that reason: %s', async (reason, verdict) => {
     const { ended, call, clock, interruption } = await begun({}, { attempt: 3 })
@@ -118,25 +118,25 @@ describe('a closed context', () => {
   })
 
   it('frees the slot after the shorter of the task’s grace and the closer’s', async () => {
-    const { clock, interruption, worker } = await begun()
+    const { clock, interruption, slot } = await begun()
     interruption.close('drain', 20)
     await clock.advance(19)
-    expect(worker.interruption).toBeDefined()
+    expect(slot.interruption).toBeDefined()
     await clock.advance(1)
-    expect(worker.interruption).toBeUndefined()
+    expect(slot.interruption).toBeUndefined()
   })
 
-  it.each(['drain', 'parent_closed', 'worker_stopped'] as const)(
+  it.each(['drain', 'parent_closed', 'slot_stopped'] as const)(
     'by %s leaves a task dead that fails when it is interrupted, and recorded so; its output within the grace counts',
     async (reason) => {
       for (const outputs of [false, true]) {
         const { ended, call, clock, interruption } = await begun({}, {}, 'rig.fragile')
-        if (reason === 'worker_stopped') interruption.stop(reason)
+        if (reason === 'slot_stopped') interruption.stop(reason)
         else interruption.close(reason)
         if (outputs) call.finish()
         await clock.advance(GRACE_MS)
-        const { end, verdict } = await ended
-        expect([end.reason, verdict.kind]).toEqual(outputs ? [undefined, 'completed'] : [reason, 'dead'])
+        const { record, verdict } = await ended
+        expect([record.reason, verdict.kind]).toEqual(outputs ? [undefined, 'completed'] : [reason, 'dead'])
       }
     },
   )
@@ -144,7 +144,7 @@ describe('a closed context', () => {
   it('lets nothing start, and fails nothing that has not: it goes back, whatever its definition says', async () => {
     const { run, closed, calls } = soloist()
     closed.by = 'drain'
-    expect((await run('rig.fragile')).verdict).toEqual({ kind: 'handed_back' })
+    expect((await run('rig.fragile')).verdict).toEqual({ kind: 'requeued' })
     expect(calls).toEqual([])
   })
 
@@ -153,7 +153,7 @@ describe('a closed context', () => {
     closed.by = 'parent_closed'
     expect(await run('rig.short')).toMatchObject({
       end: { state: 'TERMINATED_CTX_CLOSED', reason: 'parent_closed' },
-      verdict: { kind: 'handed_back' },
+      verdict: { kind: 'requeued' },
     })
     expect(calls).toEqual([])
   })
@@ -161,15 +161,15 @@ describe('a closed context', () => {
 
 describe('a handler that does not end within the grace', () => {
   it('is left over until it comes back; then it is told once, and is gone', async () => {
-    const { ended, call, clock, leftovers, named } = await begun()
+    const { ended, call, clock, stuckHandlers, named } = await begun()
     await clock.advance(TIMEOUT_MS + GRACE_MS)
     await ended
-    expect(leftovers.size).toBe(1)
+    expect(stuckHandlers.size).toBe(1)
     await clock.advance(1_000)
     call.fail(new Error('late'))
     call.finish()
     await clock.advance(0)
-    expect(leftovers.size).toBe(0)
+    expect(stuckHandlers.size).toBe(0)
     expect(named('attempt.late')).toMatchObject([{ overrunMs: GRACE_MS + 1_000 }])
     expect(named('attempt.ended')).toHaveLength(1)
     expect(clock.pending()).toBe(0)
@@ -180,9 +180,9 @@ describe('a handler that does not end within the grace', () => {
     const ended = solo.run('rig.patient', { timeoutMs: 10 })
     await solo.clock.advance(1e9)
     expect(solo.calls[0]?.heard()).toBeDefined()
-    expect(solo.worker.interruption).toBeDefined()
+    expect(solo.slot.interruption).toBeDefined()
     solo.calls[0]?.fail(new Error('at last'))
-    expect((await ended).end.reason).toBe('run')
+    expect((await ended).record.reason).toBe('run_timeout')
   })
 })
 

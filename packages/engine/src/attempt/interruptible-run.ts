@@ -1,18 +1,18 @@
 // A long handler that waits for something, and may be interrupted meanwhile: signal, grace, freed slot, late result.
 import type { EndReason } from '@bullpen/contract'
-import type { CloseReason, Interruption, Worker } from '../pool/slot.ts'
+import type { CloseReason, Interruption, Slot } from '../pool/slot.ts'
 import type { Clock } from '../ports/ports.ts'
 import type { Attempt } from './attempt.ts'
-import { nextLimitAt, passedLimit } from './countdown.ts'
+import { nextTimeoutAt, passedTimeout } from './countdown.ts'
 import type { AsyncContext } from './escapes.ts'
 import type { Outcome } from './outcome.ts'
-import type { Limits } from './timeouts.ts'
+import type { Timeouts } from './timeouts.ts'
 
-export interface TimedRunHost {
+export interface InterruptibleRunHost {
   readonly clock: Clock
   readonly context: AsyncContext
   /** Handlers that go on although their attempt has ended and their slot is free. */
-  readonly leftovers: { add(run: Interruption): void; delete(run: Interruption): void }
+  readonly stuckHandlers: { add(run: Interruption): void; delete(run: Interruption): void }
 }
 
 type Interrupted = Outcome & { kind: 'timed_out' | 'closed' | 'stopped' | 'panicked' }
@@ -37,22 +37,22 @@ function reasonFor(outcome: Interrupted): Error {
  */
 function stillCounts(interrupted: Interrupted): boolean {
   if (interrupted.kind === 'closed') return interrupted.reason !== 'lock_lost'
-  return interrupted.kind === 'stopped' && interrupted.reason === 'worker_stopped'
+  return interrupted.kind === 'stopped' && interrupted.reason === 'slot_stopped'
 }
 
 /**
  * `outcome` is the handler's, or the interruption's: it resolves when the handler ends, or `grace` after the signal,
  * whichever is first. A class, since one is made for every long attempt that waits.
  */
-export class TimedRun implements Interruption {
+export class InterruptibleRun implements Interruption {
   readonly outcome: Promise<Outcome>
   /** Calls back with how long after its attempt's end, in ms, the handler came back; its result is dropped. */
   onLate: ((overrunMs: number) => void) | undefined
   readonly #attempt: Attempt
-  readonly #worker: Worker
-  readonly #limits: Limits
+  readonly #slot: Slot
+  readonly #limits: Timeouts
   readonly #deadlineAt: number | 'none'
-  readonly #host: TimedRunHost
+  readonly #host: InterruptibleRunHost
   #resolve: (outcome: Outcome) => void = () => {}
   #interrupted: Interrupted | undefined
   #interruptedAt = 0
@@ -63,28 +63,28 @@ export class TimedRun implements Interruption {
   constructor(
     returned: Promise<Outcome>,
     attempt: Attempt,
-    worker: Worker,
-    limits: Limits,
+    slot: Slot,
+    limits: Timeouts,
     deadlineAt: number | 'none',
-    host: TimedRunHost,
+    host: InterruptibleRunHost,
   ) {
     this.#attempt = attempt
-    this.#worker = worker
+    this.#slot = slot
     this.#limits = limits
     this.#deadlineAt = deadlineAt
     this.#host = host
     this.outcome = new Promise((resolve) => {
       this.#resolve = resolve
     })
-    worker.interruption = this
-    attempt.onEscape((outcome) => this.#interrupt(outcome))
+    slot.interruption = this
+    attempt.onUncaught((outcome) => this.#interrupt(outcome))
     this.#wait()
     returned.then((outcome) => this.#returned(outcome))
   }
 
-  get endsBy(): number | undefined {
+  get timeoutAt(): number | undefined {
     const { timeoutMs } = this.#limits
-    return timeoutMs === 'none' ? undefined : this.#attempt.beganAt + timeoutMs
+    return timeoutMs === 'none' ? undefined : this.#attempt.startedAtMonotonic + timeoutMs
   }
 
   close(reason: CloseReason, graceAtMostMs = Number.POSITIVE_INFINITY): void {
@@ -95,28 +95,28 @@ export class TimedRun implements Interruption {
     this.#interrupt({ kind: 'stopped', reason })
   }
 
-  rang(): void {
+  onTimer(): void {
     if (this.#over) return
     if (this.#interrupted !== undefined) {
       this.#graceOver(this.#interrupted)
       return
     }
-    const limit = passedLimit(this.#countdown(), this.#host.clock.monotonic())
+    const limit = passedTimeout(this.#countdown(), this.#host.clock.monotonic())
     if (limit === undefined) this.#wait()
     else this.#interrupt({ kind: 'timed_out', ...limit })
   }
 
   #countdown() {
-    const { beganAt, lastBeat } = this.#attempt
-    return { beganAt, lastBeat, deadlineAt: this.#deadlineAt, limits: this.#limits }
+    const { startedAtMonotonic: startedAt, lastHeartbeatAt } = this.#attempt
+    return { startedAt, lastHeartbeatAt, deadlineAt: this.#deadlineAt, timeouts: this.#limits }
   }
 
   /** Signs of life move no timer: they are looked at when it rings, and it is set again. */
   #wait(): void {
-    const next = nextLimitAt(this.#countdown())
+    const next = nextTimeoutAt(this.#countdown())
     if (next === Number.POSITIVE_INFINITY) return
     // Rounded up: a timer that rings a fraction early would only be set again.
-    this.#worker.timer.set(Math.max(0, Math.ceil(next - this.#host.clock.monotonic())))
+    this.#slot.timer.set(Math.max(0, Math.ceil(next - this.#host.clock.monotonic())))
   }
 
   #interrupt(outcome: Interrupted, graceAtMostMs = Number.POSITIVE_INFINITY): void {
@@ -125,15 +125,15 @@ export class TimedRun implements Interruption {
     this.#interruptedAt = this.#host.clock.monotonic()
     const { graceMs } = this.#limits
     const untilKillMs = Math.min(graceMs === 'none' ? Number.POSITIVE_INFINITY : graceMs, graceAtMostMs)
-    if (untilKillMs === Number.POSITIVE_INFINITY) this.#worker.timer.clear()
-    else this.#worker.timer.set(untilKillMs)
-    // In the attempt's own context: what a listener throws is charged to this attempt and not to the process.
+    if (untilKillMs === Number.POSITIVE_INFINITY) this.#slot.timer.clear()
+    else this.#slot.timer.set(untilKillMs)
+    // In the attempt's own context: what a listener throws is charged to this attempt and not to the worker.
     this.#host.context.run(this.#attempt, () => this.#attempt.abort(reasonFor(outcome)))
   }
 
   #graceOver(outcome: Interrupted): void {
     this.#killed = this.#attempt.kill()
-    if (!this.#killed) this.#host.leftovers.add(this)
+    if (!this.#killed) this.#host.stuckHandlers.add(this)
     this.#end(outcome)
   }
 
@@ -147,14 +147,14 @@ export class TimedRun implements Interruption {
     // A handler that throws because it was told to end has done as it was told.
     const dropped = this.#over ? !this.#killed : outcome.kind === 'returned' && !counts
     if (dropped) this.onLate?.(this.#host.clock.monotonic() - this.#interruptedAt)
-    this.#host.leftovers.delete(this)
+    this.#host.stuckHandlers.delete(this)
     if (!this.#over) this.#end(counts ? outcome : interrupted)
   }
 
   #end(outcome: Outcome): void {
     this.#over = true
-    this.#worker.timer.clear()
-    this.#worker.interruption = undefined
+    this.#slot.timer.clear()
+    this.#slot.interruption = undefined
     this.#resolve(outcome)
   }
 }

@@ -1,20 +1,20 @@
 import {
+  createTaskId,
   defineCatalogue,
   defineHandler,
   defineTask,
   type Log,
-  makeTaskId,
   TaskError,
   type TaskEvent,
 } from '@bullpen/contract'
 import { fakeClock } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { Worker } from '../pool/slot.ts'
+import { Slot } from '../pool/slot.ts'
 import type { IsolateCalls, IsolatedTask, Isolator } from '../ports/isolator.ts'
 import type { Middleware } from './middleware.ts'
-import { declared, endingOf, type Outcome } from './outcome.ts'
-import { makeRegistry } from './registry.ts'
+import { declaredFailure, describeOutcome, type Outcome } from './outcome.ts'
+import { createRegistry } from './registry.ts'
 import { runAttempt } from './runner.ts'
 import { stepsInMemory } from './steps.fixture.ts'
 
@@ -53,11 +53,11 @@ function world(middleware: readonly Middleware[] = []) {
   const progress: unknown[] = []
   const store = stepsInMemory()
   const taken = {
-    id: makeTaskId('q', 1, new Uint8Array(10)),
+    id: createTaskId('q', 1, new Uint8Array(10)),
     task: isolated.name,
     envelope: { v: 1, version: 1, input: {}, meta: { a: 'b' } },
     enqueuedAt: clock.now(),
-    start: 3,
+    fencingToken: 3,
     attempt: 1,
     maxAttempts: 3,
     readyAt: undefined,
@@ -65,8 +65,8 @@ function world(middleware: readonly Middleware[] = []) {
     steps: store.steps,
   }
   const take = async () =>
-    runAttempt(taken, new Worker(1, clock), {
-      registry: makeRegistry(
+    runAttempt(taken, new Slot(1, clock), {
+      registry: createRegistry(
         defineCatalogue(isolated),
         { 'test.isolated': handler },
         {
@@ -81,10 +81,10 @@ function world(middleware: readonly Middleware[] = []) {
       queue: 'q',
       enqueue: async () => {},
       closedBy: () => undefined,
-      leftovers: new Set(),
+      stuckHandlers: new Set(),
       sha256: () => new Uint8Array(32),
-      outputLimitBytes: 1_000,
-      process: 'host:1',
+      maxOutputBytes: 1_000,
+      worker: 'host:1',
       poolSignal: new AbortController().signal,
       resources: {},
       logFor: () => silent,
@@ -103,23 +103,23 @@ describe('an isolated task', () => {
       isolation: 'process',
       module: import.meta.url,
       input: {},
-      start: 3,
+      fencingToken: 3,
       meta: { a: 'b' },
       memoryLimitBytes: 64 * 2 ** 20,
     })
     expect(progress).toEqual([{ fraction: 0.5 }])
   })
 
-  it('has its steps kept by the worker that runs it', async () => {
+  it('has its steps kept by the slot that runs it', async () => {
     const { take, end, seen, store } = world()
     const ended = take()
     store.kept.set('before', '1')
     expect(await seen.calls?.findStep('before')).toEqual({ key: '0'.repeat(32), result: '1' })
-    expect(await seen.calls?.keepStep('now', '2')).toBe('2')
+    expect(await seen.calls?.storeStep('now', '2')).toBe('2')
     expect([...store.kept.keys()]).toEqual(['before', 'now'])
-    await expect(seen.calls?.keepStep('large', 'x'.repeat(1_001))).rejects.toMatchObject({ code: 'invalid_result' })
+    await expect(seen.calls?.storeStep('large', 'x'.repeat(1_001))).rejects.toMatchObject({ code: 'invalid_result' })
     store.loseLock()
-    await expect(seen.calls?.keepStep('late', '3')).rejects.toMatchObject({ code: 'lock_lost' })
+    await expect(seen.calls?.storeStep('late', '3')).rejects.toMatchObject({ code: 'lock_lost' })
     end({ kind: 'returned', output: { n: 5 } })
     expect((await ended).verdict).toEqual({ kind: 'lost' })
   })
@@ -127,7 +127,7 @@ describe('an isolated task', () => {
   it.each<[string, Outcome]>([
     ['out of memory', { kind: 'panicked', reason: 'out_of_memory', error: new Error('heap') }],
     ['its isolate died', { kind: 'panicked', reason: 'isolate_died', error: new Error('exit 7') }],
-    ['a declared failure', declared(new TaskError('busy', 'later', { retryable: false }))],
+    ['a declared failure', declaredFailure(new TaskError('busy', 'later', { retryable: false }))],
   ])('ends as its isolate says, through middleware too: %s', async (_, outcome) => {
     const seen: unknown[] = []
     const reporter: Middleware = async (_, next) => {
@@ -141,8 +141,8 @@ describe('an isolated task', () => {
     const { take, end } = world([reporter])
     const ended = take()
     end(outcome)
-    const { state, reason, code } = endingOf(outcome)
-    const { end: recorded } = await ended
+    const { state, reason, code } = describeOutcome(outcome)
+    const { record: recorded } = await ended
     expect([recorded.state, recorded.reason, recorded.code]).toEqual([state, reason, code])
     expect(seen).toMatchObject([{ name: 'IsolateEnded' }])
   })
@@ -154,7 +154,7 @@ describe('an isolated task', () => {
     expect(seen).toMatchObject({ signals: ['TimeoutError'], killed: 0 })
     await clock.advance(50)
     expect(seen.killed).toBe(1)
-    expect((await ended).end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run' })
+    expect((await ended).record).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run_timeout' })
     end({ kind: 'panicked', reason: 'isolate_died', error: new Error('killed') })
     await clock.advance(0)
     expect(events.map(({ event }) => event)).toEqual(['attempt.started', 'attempt.ended'])
@@ -166,6 +166,6 @@ describe('an isolated task', () => {
     await clock.advance(90)
     seen.calls?.heartbeat()
     end({ kind: 'returned', output: { n: 1 } })
-    expect((await ended).end.state).toBe('DONE_SUCCESS')
+    expect((await ended).record.state).toBe('DONE_SUCCESS')
   })
 })

@@ -1,4 +1,4 @@
-// The handler of an isolated task, as the runner calls it: a call into the thread or process where the real one runs.
+// The handler of an isolated task, as the runner calls it: a call into the thread or worker where the real one runs.
 import type { Handler } from '@bullpen/contract'
 import type { Isolator } from '../ports/isolator.ts'
 import type { Attempt } from './attempt.ts'
@@ -19,15 +19,15 @@ export function isolatedHandle({ task, module }: Handler, isolator: Isolator) {
   const { isolation, memoryLimitBytes } = task
   if (isolation === 'inline') throw new RangeError(`${task.name} is not isolated`)
   return async (attempt: Attempt): Promise<unknown> => {
-    const { id, start, meta, correlationId, heartbeat, log, progress } = attempt
+    const { id, fencingToken, meta, correlationId, heartbeat, log, progress } = attempt
     const isolated = {
       isolation,
       module,
       task: task.name,
       id,
-      start,
+      fencingToken,
       attempt: attempt.attempt,
-      input: attempt.reading.rawInput,
+      input: attempt.decoded.rawInput,
       meta,
       enqueuedAt: attempt.enqueuedAt.getTime(),
       startedAt: attempt.startedAt.getTime(),
@@ -40,7 +40,7 @@ export function isolatedHandle({ task, module }: Handler, isolator: Isolator) {
       progress: ({ fraction, note }) => progress(fraction, note),
       enqueue: (child, input, options) => attempt.enqueueChild(child, input, options),
       findStep: (step) => attempt.findStep(step),
-      keepStep: (step, result) => attempt.keepStep(step, result),
+      storeStep: (step, result) => attempt.storeStep(step, result),
     })
     attempt.onInterrupt(run)
     const outcome = await run.outcome

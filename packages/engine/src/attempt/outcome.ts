@@ -24,7 +24,7 @@ export type Outcome =
   | { readonly kind: 'timed_out'; readonly reason: EndReason<'TERMINATED_TIMEOUT'>; readonly limitMs: number }
   /** The attempt's context was closed before it was done. */
   | { readonly kind: 'closed'; readonly reason: CloseReason }
-  /** The task was cancelled, its queue shut down, or its worker stopped. */
+  /** The task was cancelled, its queue shut down, or its slot stopped. */
   | { readonly kind: 'stopped'; readonly reason: EndReason<'TERMINATED_STOP_SIGNAL'> }
   /** The handler asked to be started again later. */
   | { readonly kind: 'snoozed'; readonly delayMs: number }
@@ -32,7 +32,7 @@ export type Outcome =
   | { readonly kind: 'rate_limited'; readonly delayMs: number }
 
 /** How the attempt ended, in the words that are stored. */
-export interface Ending {
+export interface OutcomeDetails {
   readonly state: AttemptEndState
   readonly reason: EndReason | undefined
   /** The declared failure's own code. */
@@ -42,7 +42,7 @@ export interface Ending {
   readonly error: unknown
 }
 
-const SUCCESS: Ending = Object.freeze({
+const SUCCESS: OutcomeDetails = Object.freeze({
   state: 'DONE_SUCCESS',
   reason: undefined,
   code: undefined,
@@ -53,10 +53,10 @@ const SUCCESS: Ending = Object.freeze({
 const STOPPED = {
   cancelled: 'the task was cancelled',
   queue_shutdown: 'its queue was shut down',
-  worker_stopped: 'its worker was stopped',
+  slot_stopped: 'its slot was stopped',
 } as const satisfies Readonly<Record<EndReason<'TERMINATED_STOP_SIGNAL'>, string>>
 
-export function endingOf(outcome: Outcome): Ending {
+export function describeOutcome(outcome: Outcome): OutcomeDetails {
   switch (outcome.kind) {
     case 'returned':
       return SUCCESS
@@ -92,7 +92,7 @@ export function endingOf(outcome: Outcome): Ending {
 }
 
 /** A failure that was declared by throwing it. */
-export function declared(error: TaskError): Outcome {
+export function declaredFailure(error: TaskError): Outcome {
   const { code, retryable, retryAfterMs } = error
   return { kind: 'declared', failure: { code, retryable, retryAfterMs }, error }
 }
@@ -102,7 +102,7 @@ export function declared(error: TaskError): Outcome {
  * or a panic. Throwing something that is no Error is a panic too.
  */
 export function outcomeOfThrow(thrown: unknown, classify: Classifier | undefined): Outcome {
-  if (thrown instanceof TaskError) return declared(thrown)
+  if (thrown instanceof TaskError) return declaredFailure(thrown)
   if (thrown instanceof Snooze) return { kind: 'snoozed', delayMs: thrown.delayMs }
   if (thrown instanceof RateLimited) return { kind: 'rate_limited', delayMs: thrown.delayMs }
   const failure = classify?.(thrown) ?? classifyByDefault(thrown)
@@ -111,7 +111,7 @@ export function outcomeOfThrow(thrown: unknown, classify: Classifier | undefined
 }
 
 /** What escaped the handler's promise, by a timer, an event or a promise that nobody awaited. */
-export function escaped(thrown: unknown): Outcome & { kind: 'panicked' } {
+export function uncaughtOutcome(thrown: unknown): Outcome & { kind: 'panicked' } {
   return { kind: 'panicked', reason: 'escaped_error', error: asError(thrown) }
 }
 
@@ -128,15 +128,15 @@ function describe(value: unknown): string {
 }
 
 /** What is stored of an error's message: the rest of a long one says little, and stands in Redis ten times. */
-const LONGEST_MESSAGE = 2_000
+const MAX_MESSAGE_LENGTH = 2_000
 
 /** An error may be anything, a Proxy or one whose getters throw: reading it must not fail the runner. */
 function messageOf(error: Error, name?: 'with its name'): string {
   try {
     const message = name === undefined ? `${error.message}` : `${error.name}: ${error.message}`
-    return message.length <= LONGEST_MESSAGE
+    return message.length <= MAX_MESSAGE_LENGTH
       ? message
-      : `${message.slice(0, LONGEST_MESSAGE)}… (${message.length} characters)`
+      : `${message.slice(0, MAX_MESSAGE_LENGTH)}… (${message.length} characters)`
   } catch (cause) {
     return `an error that can't be read: ${cause instanceof Error ? 'its own getters throw' : typeof cause}`
   }

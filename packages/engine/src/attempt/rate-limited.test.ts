@@ -13,8 +13,8 @@ describe('a rate limit', () => {
       const ended = run(task, {}, { attempt: 3 })
       await clock.advance(0)
       calls[0]?.fail(rateLimited('90s'))
-      expect(await ended).toMatchObject({ end: limited, verdict: { kind: 'handed_back', holdMs: 90_000 } })
-      expect(named('attempt.ended')).toMatchObject([{ verdict: 'handed_back', delayMs: 90_000, error: undefined }])
+      expect(await ended).toMatchObject({ end: limited, verdict: { kind: 'requeued', holdMs: 90_000 } })
+      expect(named('attempt.ended')).toMatchObject([{ verdict: 'requeued', delayMs: 90_000, error: undefined }])
     },
   )
 
@@ -24,14 +24,14 @@ describe('a rate limit', () => {
         throw rateLimited('1s')
       },
     })
-    expect((await run('rig.long', {}, { attempt: 3 })).end).toMatchObject(limited)
+    expect((await run('rig.long', {}, { attempt: 3 })).record).toMatchObject(limited)
   })
 
   it('that comes after the signal changes nothing', async () => {
-    const { run, calls, clock, worker } = soloist()
+    const { run, calls, clock, slot } = soloist()
     const ended = run('rig.long')
     await clock.advance(0)
-    worker.interruption?.stop('cancelled')
+    slot.interruption?.stop('cancelled')
     calls[0]?.fail(rateLimited('1s'))
     expect((await ended).verdict).toEqual({ kind: 'cancelled' })
   })

@@ -7,20 +7,20 @@ export const LEAVINGS = {
   'declares a retryable failure': { state: 'DONE_ERROR', reason: undefined, follows: 'again' },
   'declares a permanent failure': { state: 'DONE_ERROR', reason: undefined, follows: 'dead' },
   'throws what nobody declared': { state: 'RECOVER_ERR', reason: 'unexpected_error', follows: 'again' },
-  'is rate limited': { state: 'TERMINATED_CTX_CLOSED', reason: 'rate_limited', follows: 'handed_back' },
+  'is rate limited': { state: 'TERMINATED_CTX_CLOSED', reason: 'rate_limited', follows: 'requeued' },
   snoozes: { state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed', follows: 'snoozed' },
 } as const
 
 /** What may interrupt a long attempt. Valid output that comes within the grace counts, or is too late already. */
 export const INTERRUPTIONS = {
-  run: { state: 'TERMINATED_TIMEOUT', follows: 'again', outputCounts: false },
-  heartbeat: { state: 'TERMINATED_TIMEOUT', follows: 'again', outputCounts: false },
-  deadline: { state: 'TERMINATED_TIMEOUT', follows: 'dead', outputCounts: false },
+  run_timeout: { state: 'TERMINATED_TIMEOUT', follows: 'again', outputCounts: false },
+  heartbeat_timeout: { state: 'TERMINATED_TIMEOUT', follows: 'again', outputCounts: false },
+  total_timeout: { state: 'TERMINATED_TIMEOUT', follows: 'dead', outputCounts: false },
   cancelled: { state: 'TERMINATED_STOP_SIGNAL', follows: 'cancelled', outputCounts: false },
   queue_shutdown: { state: 'TERMINATED_STOP_SIGNAL', follows: 'cancelled', outputCounts: false },
-  worker_stopped: { state: 'TERMINATED_STOP_SIGNAL', follows: 'handed_back', outputCounts: true },
-  drain: { state: 'TERMINATED_CTX_CLOSED', follows: 'handed_back', outputCounts: true },
-  parent_closed: { state: 'TERMINATED_CTX_CLOSED', follows: 'handed_back', outputCounts: true },
+  slot_stopped: { state: 'TERMINATED_STOP_SIGNAL', follows: 'requeued', outputCounts: true },
+  drain: { state: 'TERMINATED_CTX_CLOSED', follows: 'requeued', outputCounts: true },
+  parent_closed: { state: 'TERMINATED_CTX_CLOSED', follows: 'requeued', outputCounts: true },
   lock_lost: { state: 'TERMINATED_CTX_CLOSED', follows: 'lost', outputCounts: false },
   escaped_error: { state: 'RECOVER_ERR', follows: 'again', outputCounts: false },
 } as const
@@ -54,13 +54,13 @@ function again({ attempt, maxAttempts, endsAt, deadlineAt }: EndOf): 'retrying' 
 
 export function endByLeaving(leaving: Leaving, task: EndOf): ExpectedEnd {
   if (leaving === 'snoozes' && task.endsAt + task.snoozeMs >= task.deadlineAt)
-    return endByInterruption('deadline', task)
+    return endByInterruption('total_timeout', task)
   const { state, reason, follows } = LEAVINGS[leaving]
   return { state, reason, verdict: follows === 'again' ? again(task) : follows }
 }
 
 export function endByInterruption(by: InterruptedBy, task: EndOf): ExpectedEnd {
   const { state, follows } = INTERRUPTIONS[by]
-  const verdict = follows === 'handed_back' && task.fragile ? 'dead' : follows
+  const verdict = follows === 'requeued' && task.fragile ? 'dead' : follows
   return { state, reason: by, verdict: verdict === 'again' ? again(task) : verdict }
 }

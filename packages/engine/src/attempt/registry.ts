@@ -11,14 +11,14 @@ import type { Isolator } from '../ports/isolator.ts'
 import type { Attempt } from './attempt.ts'
 import { isolatedHandle } from './isolated-handler.ts'
 import { type Middleware, wrap } from './middleware.ts'
-import { type CallLimits, DEFAULT_LIMITS, type Limits, limitsOf } from './timeouts.ts'
+import { type CallTimeouts, DEFAULT_TIMEOUTS, resolveTimeouts, type Timeouts } from './timeouts.ts'
 
 /** Of a short task: it is not timed. */
-const NO_LIMITS: Limits = Object.freeze({
+const NO_LIMITS: Timeouts = Object.freeze({
   timeoutMs: 'none',
   heartbeatMs: 'none',
   queueMs: 'none',
-  deadlineMs: 'none',
+  totalMs: 'none',
   graceMs: 'none',
 })
 
@@ -27,19 +27,19 @@ export interface Runnable {
   readonly definition: TaskDefinition
   readonly handle: (attempt: Attempt) => unknown
   /** What holds for one attempt, by what its caller said. */
-  readonly limits: (call: CallLimits | undefined) => Limits
+  readonly limits: (call: CallTimeouts | undefined) => Timeouts
 }
 
 export interface Registry {
-  /** Undefined for a task that this worker's catalogue does not hold. */
+  /** Undefined for a task that this slot's catalogue does not hold. */
   get(task: string): Runnable | undefined
 }
 
 export interface RegistryOptions<R extends Resources> {
   /** Around every attempt; the first is the outermost. */
   readonly middleware?: readonly Middleware<R>[]
-  /** The pool's default limits for long tasks. Default: {@link DEFAULT_LIMITS}. */
-  readonly limits?: Limits
+  /** The pool's default limits for long tasks. Default: {@link DEFAULT_TIMEOUTS}. */
+  readonly limits?: Timeouts
   readonly isolator?: Isolator | undefined
 }
 
@@ -47,10 +47,10 @@ export interface RegistryOptions<R extends Resources> {
  * @throws BullpenError `invalid_handler` for a handler of another task or none at all (types refuse both, plain
  * JavaScript does not), `isolation_unavailable` for a definition that asks for an isolation that is not at hand.
  */
-export function makeRegistry<C extends Catalogue, R extends Resources>(
+export function createRegistry<C extends Catalogue, R extends Resources>(
   catalogue: C,
   handlers: Handlers<C, R>,
-  { middleware = [], limits: pool = DEFAULT_LIMITS, isolator }: RegistryOptions<R> = {},
+  { middleware = [], limits: pool = DEFAULT_TIMEOUTS, isolator }: RegistryOptions<R> = {},
 ): Registry {
   const runnables = new Map<string, Runnable>()
   // Which context type a handler takes is checked by Handlers<C, R>; from here on all are called the same way.
@@ -80,11 +80,12 @@ export function makeRegistry<C extends Catalogue, R extends Resources>(
       )
     }
     const handle = innermost(handler, isolator)
-    const usual = definition.kind === 'short' ? NO_LIMITS : limitsOf(definition, pool, undefined)
+    const usual = definition.kind === 'short' ? NO_LIMITS : resolveTimeouts(definition, pool, undefined)
     runnables.set(definition.name, {
       definition,
       handle: wrap(handle, middleware as readonly Middleware[]),
-      limits: (call) => (call === undefined || definition.kind === 'short' ? usual : limitsOf(definition, pool, call)),
+      limits: (call) =>
+        call === undefined || definition.kind === 'short' ? usual : resolveTimeouts(definition, pool, call),
     })
   }
   return { get: (task) => runnables.get(task) }
@@ -96,6 +97,6 @@ function innermost(handler: Handler, isolator: Isolator | undefined): (attempt: 
   if (isolator?.isolations.includes(isolation)) return isolatedHandle(handler, isolator)
   throw new BullpenError(
     'isolation_unavailable',
-    `task ${name} asks for isolation '${isolation}'; this worker offers ${['inline', ...(isolator?.isolations ?? [])].join(' and ')}`,
+    `task ${name} asks for isolation '${isolation}'; this slot offers ${['inline', ...(isolator?.isolations ?? [])].join(' and ')}`,
   )
 }

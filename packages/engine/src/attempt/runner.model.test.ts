@@ -1,4 +1,4 @@
-// Random lives of attempts, one after the other on one worker, beside the reference model.
+// Random lives of attempts, one after the other on one slot, beside the reference model.
 import { rateLimited, TaskError } from '@bullpen/contract'
 import { amount } from '@bullpen/testing'
 import fc from 'fast-check'
@@ -14,10 +14,10 @@ import {
   LEAVINGS,
   type Leaving,
 } from './reference.fixture.ts'
-import type { Conclusion } from './runner.ts'
+import type { AttemptResult } from './runner.ts'
 
 type Sign = 'heartbeat' | 'checkpoint' | 'progress' | 'enqueue'
-type Outside = Exclude<InterruptedBy, 'run' | 'heartbeat' | 'deadline' | 'escaped_error'>
+type Outside = Exclude<InterruptedBy, 'run_timeout' | 'heartbeat_timeout' | 'total_timeout' | 'escaped_error'>
 type Deed =
   | { readonly do: 'leave'; readonly how: Leaving }
   | { readonly do: 'escape' }
@@ -28,12 +28,12 @@ type Deed =
 type Timed = Deed & { readonly at: number }
 
 interface Life {
-  /** `fragile`: long, and dead when it is interrupted by its worker's end. */
+  /** `fragile`: long, and dead when it is interrupted by its slot's end. */
   readonly kind: 'short' | 'long' | 'fragile'
   readonly attempt: number
   readonly timeoutMs: number | 'none'
   readonly heartbeatMs: number | 'none'
-  readonly deadlineMs: number | 'none'
+  readonly totalMs: number | 'none'
   readonly queueMs: number | 'none'
   /** From its enqueueing, when it was ready, to its being taken. */
   readonly waitedMs: number
@@ -61,7 +61,7 @@ const orNone = (limit: number | 'none'): number => (limit === 'none' ? Number.PO
 function expectation(life: Life): Expected {
   const { kind, attempt, waitedMs, snoozeMs } = life
   const long = kind !== 'short'
-  const deadlineAt = long ? orNone(life.deadlineMs) - waitedMs : Number.POSITIVE_INFINITY
+  const deadlineAt = long ? orNone(life.totalMs) - waitedMs : Number.POSITIVE_INFINITY
   const about = (endsAt: number): EndOf => ({
     attempt,
     maxAttempts: MAX_ATTEMPTS,
@@ -72,9 +72,9 @@ function expectation(life: Life): Expected {
   })
   const unstarted = { started: false, endsAt: 0, late: 0, signs: 0, children: 0 }
   if (long && waitedMs >= orNone(life.queueMs)) {
-    return { ...unstarted, state: 'TERMINATED_TIMEOUT', reason: 'queue', verdict: 'expired' }
+    return { ...unstarted, state: 'TERMINATED_TIMEOUT', reason: 'queue_timeout', verdict: 'expired' }
   }
-  if (deadlineAt <= 0) return { ...unstarted, ...endByInterruption('deadline', about(0)) }
+  if (deadlineAt <= 0) return { ...unstarted, ...endByInterruption('total_timeout', about(0)) }
 
   let lastSign = 0
   let signs = 0
@@ -83,9 +83,9 @@ function expectation(life: Life): Expected {
   let interrupted: { by: InterruptedBy; at: number } | undefined
   const limit = (): { by: InterruptedBy; at: number } => {
     const limits = [
-      { by: 'run' as const, at: orNone(life.timeoutMs) },
-      { by: 'heartbeat' as const, at: lastSign + orNone(life.heartbeatMs) },
-      { by: 'deadline' as const, at: deadlineAt },
+      { by: 'run_timeout' as const, at: orNone(life.timeoutMs) },
+      { by: 'heartbeat_timeout' as const, at: lastSign + orNone(life.heartbeatMs) },
+      { by: 'total_timeout' as const, at: deadlineAt },
     ]
     return limits.reduce((first, other) => (other.at < first.at ? other : first))
   }
@@ -129,7 +129,7 @@ const leaving = fc.constantFrom(...(Object.keys(LEAVINGS) as Leaving[]))
 const outside = fc.constantFrom<Outside[]>(
   'cancelled',
   'queue_shutdown',
-  'worker_stopped',
+  'slot_stopped',
   'drain',
   'parent_closed',
   'lock_lost',
@@ -152,7 +152,7 @@ const life: fc.Arbitrary<Life> = fc
     attempt: fc.integer({ min: 1, max: MAX_ATTEMPTS }),
     timeoutMs: ms(300),
     heartbeatMs: ms(150),
-    deadlineMs: ms(2_000),
+    totalMs: ms(2_000),
     queueMs: ms(400),
     waitedMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 300 })),
     snoozeMs: fc.integer({ min: 1, max: 2_000 }),
@@ -168,31 +168,31 @@ const life: fc.Arbitrary<Life> = fc
 
 const OUTPUT = { 'valid output': { n: 1 }, 'invalid output': { n: 'seven' as never } } as const
 
-/** Lives all of them on one worker, each from the end of the one before it; late deeds fall into the later ones. */
+/** Lives all of them on one slot, each from the end of the one before it; late deeds fall into the later ones. */
 async function live(lives: readonly Life[]): Promise<void> {
   const solo = soloist()
-  const { clock, calls, worker, leftovers, named, progress, enqueued } = solo
+  const { clock, calls, slot, stuckHandlers, named, progress, enqueued } = solo
   const expected = lives.map(expectation)
   const begins = expected.map((_, i) => expected.slice(0, i).reduce((sum, { endsAt }) => sum + endsAt + 1, 0))
   const zero = clock.monotonic()
   const until = async (at: number): Promise<void> => clock.advance(zero + at - clock.monotonic())
 
-  const ends: (Conclusion | undefined)[] = lives.map(() => undefined)
+  const ends: (AttemptResult | undefined)[] = lives.map(() => undefined)
   const timeline: { readonly at: number; readonly happen: () => Promise<void> }[] = []
   lives.forEach((life, i) => {
-    const { kind, attempt, timeoutMs, heartbeatMs, deadlineMs, queueMs, waitedMs, snoozeMs } = life
+    const { kind, attempt, timeoutMs, heartbeatMs, totalMs, queueMs, waitedMs, snoozeMs } = life
     const [begin = 0, expectedEnd] = [begins[i], expected[i]]
     let call: (typeof calls)[number] | undefined
-    let interruption: typeof worker.interruption
+    let interruption: typeof slot.interruption
     timeline.push({
       at: begin,
       happen: async () => {
-        const limits = { timeoutMs, heartbeatMs, deadlineMs, queueMs }
+        const limits = { timeoutMs, heartbeatMs, totalMs, queueMs }
         const since = clock.now() - waitedMs
         const given = { attempt, maxAttempts: MAX_ATTEMPTS, start: i + 1, enqueuedAt: since, readyAt: since }
         const before = calls.length
         const conclusion = solo.run(`rig.${kind}`, limits, given)
-        interruption = worker.interruption
+        interruption = slot.interruption
         call = calls.length > before ? calls[before] : undefined
         expect(call !== undefined).toBe(expectedEnd?.started)
         void conclusion.then((concluded) => {
@@ -211,8 +211,8 @@ async function live(lives: readonly Life[]): Promise<void> {
   }
   expect(
     ends.map((concluded) => {
-      const { state, reason, beganAt, endedAt } = concluded?.end ?? { beganAt: 0, endedAt: 0 }
-      return { state, reason, verdict: concluded?.verdict.kind, endsAt: endedAt - beganAt }
+      const { state, reason, startedAt, endedAt } = concluded?.record ?? { startedAt: 0, endedAt: 0 }
+      return { state, reason, verdict: concluded?.verdict.kind, endsAt: endedAt - startedAt }
     }),
   ).toEqual(expected.map(({ state, reason, verdict, endsAt }) => ({ state, reason, verdict, endsAt })))
   const total = (count: (end: Expected) => number): number => expected.reduce((sum, end) => sum + count(end), 0)
@@ -221,7 +221,7 @@ async function live(lives: readonly Life[]): Promise<void> {
   expect(named('attempt.late')).toHaveLength(total(({ late }) => late))
   expect(progress).toHaveLength(total(({ signs }) => signs))
   expect(enqueued).toHaveLength(total(({ children }) => children))
-  expect([leftovers.size, clock.pending(), worker.interruption]).toEqual([0, 0, undefined])
+  expect([stuckHandlers.size, clock.pending(), slot.interruption]).toEqual([0, 0, undefined])
 }
 
 let keys = 0
@@ -229,14 +229,14 @@ let keys = 0
 async function happens(
   deed: Deed,
   call: ReturnType<typeof soloist>['calls'][number] | undefined,
-  interruption: ReturnType<typeof soloist>['worker']['interruption'],
+  interruption: ReturnType<typeof soloist>['slot']['interruption'],
   snoozeMs: number,
 ): Promise<void> {
   if (call === undefined) return
   const { context } = call
   if (deed.do === 'escape') call.escape(new Error('escaped'))
   else if (deed.do === 'interrupt') {
-    if (deed.by === 'cancelled' || deed.by === 'queue_shutdown' || deed.by === 'worker_stopped')
+    if (deed.by === 'cancelled' || deed.by === 'queue_shutdown' || deed.by === 'slot_stopped')
       interruption?.stop(deed.by)
     else interruption?.close(deed.by)
   } else if (deed.do === 'live') {

@@ -1,9 +1,9 @@
 import {
+  createTaskId,
   defineCatalogue,
   defineHandler,
   defineTask,
   type Log,
-  makeTaskId,
   type TaskContext,
   TaskError,
   type TaskEvent,
@@ -12,15 +12,15 @@ import { fakeClock } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { sha256 } from '../node/index.ts'
-import { type CloseReason, type Interruption, Worker } from '../pool/slot.ts'
-import type { NewTask, TakenTask } from '../ports/ports.ts'
+import { type CloseReason, type Interruption, Slot } from '../pool/slot.ts'
+import type { FetchedTask, NewTask } from '../ports/ports.ts'
 import type { Attempt } from './attempt.ts'
-import { chargeEscape } from './escapes.ts'
+import { attributeUncaught } from './escapes.ts'
 import type { Middleware } from './middleware.ts'
-import { makeRegistry } from './registry.ts'
+import { createRegistry } from './registry.ts'
 import { type RunnerHost, runAttempt } from './runner.ts'
 import { stepsInMemory } from './steps.fixture.ts'
-import { DEFAULT_LIMITS } from './timeouts.ts'
+import { DEFAULT_TIMEOUTS } from './timeouts.ts'
 
 const schemas = { input: z.object({ n: z.int().default(1) }), output: z.looseObject({ n: z.int() }) }
 const short = defineTask({ name: 'test.short', queue: 'q', kind: 'short', ...schemas })
@@ -39,7 +39,7 @@ const mortal = defineTask({
   name: 'test.mortal',
   queue: 'q',
   timeout: '300ms',
-  deadline: '400ms',
+  totalTimeout: '400ms',
   grace: '50ms',
   ...schemas,
 })
@@ -73,10 +73,10 @@ const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 function world(handle: Handle, middleware: readonly Middleware[] = []) {
   const clock = fakeClock()
   const events: TaskEvent[] = []
-  const leftovers = new Set<Interruption>()
+  const stuckHandlers = new Set<Interruption>()
   const closed: { by: CloseReason | undefined } = { by: undefined }
   const enqueued: NewTask[] = []
-  const worker = new Worker(1, clock)
+  const slot = new Slot(1, clock)
   const pool = new AbortController()
   let running: Attempt | undefined
   // Handlers misbehave here on purpose, in ways that their types refuse.
@@ -92,9 +92,9 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
     'test.throwing': defineHandler(throwing, import.meta.url, any),
   }
   const host: RunnerHost = {
-    registry: makeRegistry(catalogue, handlers, {
+    registry: createRegistry(catalogue, handlers, {
       middleware,
-      limits: { ...DEFAULT_LIMITS, timeoutMs: 1_000, graceMs: 200 },
+      limits: { ...DEFAULT_TIMEOUTS, timeoutMs: 1_000, graceMs: 200 },
     }),
     context: {
       run: (attempt, code) => {
@@ -109,23 +109,23 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
     queue: 'q',
     enqueue: async (task) => void enqueued.push(task),
     closedBy: () => closed.by,
-    leftovers,
+    stuckHandlers,
     sha256,
-    outputLimitBytes: 1_000,
-    process: 'host:1',
+    maxOutputBytes: 1_000,
+    worker: 'host:1',
     poolSignal: pool.signal,
     resources: { greeting: 'hello' },
     logFor: () => silent,
   }
   const progress: unknown[] = []
-  const take = async (task: string, envelope: object = {}, counts: Partial<TakenTask> = {}) =>
+  const take = async (task: string, envelope: object = {}, counts: Partial<FetchedTask> = {}) =>
     runAttempt(
       {
-        id: makeTaskId('q', 1, new Uint8Array(10)),
+        id: createTaskId('q', 1, new Uint8Array(10)),
         task,
         envelope: { v: 1, version: 1, input: {}, ...envelope },
         enqueuedAt: clock.now() - 20,
-        start: 1,
+        fencingToken: 1,
         attempt: 1,
         maxAttempts: 3,
         readyAt: clock.now() - 20,
@@ -133,10 +133,10 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
         steps: stepsInMemory().steps,
         ...counts,
       },
-      worker,
+      slot,
       host,
     )
-  return { clock, events, worker, leftovers, closed, enqueued, pool, take, progress, context: host.context }
+  return { clock, events, slot, stuckHandlers, closed, enqueued, pool, take, progress, context: host.context }
 }
 
 const named = (events: readonly TaskEvent[]): string[] => events.map(({ event }) => event)
@@ -144,8 +144,8 @@ const named = (events: readonly TaskEvent[]): string[] => events.map(({ event })
 describe.each(['test.short', 'test.long'])('an attempt of %s', (task) => {
   it('ends as DONE_SUCCESS with the parsed output', async () => {
     const { take, events } = world(({ input }) => input)
-    const { end, verdict } = await take(task, { input: { n: 7 } })
-    expect(end).toMatchObject({ state: 'DONE_SUCCESS', start: 1, attempt: 1, process: 'host:1' })
+    const { record, verdict } = await take(task, { input: { n: 7 } })
+    expect(record).toMatchObject({ state: 'DONE_SUCCESS', fencingToken: 1, attempt: 1, worker: 'host:1' })
     expect(verdict).toEqual({ kind: 'completed', output: { n: 7 } })
     expect(events).toMatchObject([
       { event: 'attempt.started', waitedMs: 20 },
@@ -170,7 +170,7 @@ describe.each(['test.short', 'test.long'])('an attempt of %s', (task) => {
       seen = context
       return { n: 1 }
     })
-    await take(task, { meta: { tenant: 'a' }, correlationId: 'c-1' }, { start: 4, attempt: 2 })
+    await take(task, { meta: { tenant: 'a' }, correlationId: 'c-1' }, { fencingToken: 4, attempt: 2 })
     expect(seen).toMatchObject({
       name: task,
       input: { n: 1 },
@@ -200,8 +200,8 @@ describe.each(['test.short', 'test.long'])('an attempt of %s', (task) => {
     ],
   ])('ends as RECOVER_ERR (unexpected_error) when the handler %s', async (_, handle) => {
     const { take } = world(handle)
-    const { end, verdict, error } = await take(task)
-    expect(end).toMatchObject({ state: 'RECOVER_ERR', reason: 'unexpected_error', message: 'TypeError: boom' })
+    const { record, verdict, error } = await take(task)
+    expect(record).toMatchObject({ state: 'RECOVER_ERR', reason: 'unexpected_error', message: 'TypeError: boom' })
     expect(verdict).toMatchObject({ kind: 'retrying', delayMs: 1_000 })
     expect(error).toBeInstanceOf(TypeError)
   })
@@ -212,14 +212,14 @@ describe.each(['test.short', 'test.long'])('an attempt of %s', (task) => {
       const { take } = world(() => {
         throw thrown
       })
-      expect((await take(task)).end).toMatchObject({ state: 'RECOVER_ERR', reason: 'unexpected_error' })
+      expect((await take(task)).record).toMatchObject({ state: 'RECOVER_ERR', reason: 'unexpected_error' })
     },
   )
 
   it('ends as RECOVER_ERR (invalid_output) when the contract refuses the output, naming the place', async () => {
     const { take } = world(() => ({ n: 'seven' }))
-    const { end } = await take(task)
-    expect(end).toMatchObject({
+    const { record } = await take(task)
+    expect(record).toMatchObject({
       state: 'RECOVER_ERR',
       reason: 'invalid_output',
       message: expect.stringContaining('output.n'),
@@ -232,8 +232,8 @@ describe.each(['test.short', 'test.long'])('an attempt of %s', (task) => {
     ['with a bigint', () => ({ n: 1, big: 1n }), /can't be stored as JSON: TypeError: .*BigInt/],
   ])('ends as RECOVER_ERR (invalid_output) when the output is %s', async (_, handle, message) => {
     const { take } = world(handle)
-    const { end } = await take(task)
-    expect(end).toMatchObject({
+    const { record } = await take(task)
+    expect(record).toMatchObject({
       state: 'RECOVER_ERR',
       reason: 'invalid_output',
       message: expect.stringMatching(message),
@@ -244,9 +244,9 @@ describe.each(['test.short', 'test.long'])('an attempt of %s', (task) => {
     const { take } = world(() => {
       throw new TaskError('no_such_user', 'gone', { retryable: false })
     })
-    const { end, verdict } = await take(task)
-    expect(end).toMatchObject({ state: 'DONE_ERROR', code: 'no_such_user', message: 'gone' })
-    expect(end.reason).toBeUndefined()
+    const { record, verdict } = await take(task)
+    expect(record).toMatchObject({ state: 'DONE_ERROR', code: 'no_such_user', message: 'gone' })
+    expect(record.reason).toBeUndefined()
     expect(verdict).toEqual({ kind: 'dead' })
   })
 
@@ -273,22 +273,22 @@ describe('a thrown error that is no TaskError', () => {
   })
 
   it('is what the definition’s classifier says, a panic too', async () => {
-    expect((await throwing(new RangeError('sold out')).take('test.classified')).end).toMatchObject({
+    expect((await throwing(new RangeError('sold out')).take('test.classified')).record).toMatchObject({
       state: 'DONE_ERROR',
       code: 'out_of_stock',
     })
-    expect((await throwing(enoent).take('test.classified')).end).toMatchObject({
+    expect((await throwing(enoent).take('test.classified')).record).toMatchObject({
       state: 'RECOVER_ERR',
       reason: 'unexpected_error',
     })
-    expect((await throwing(new Error('x', { cause: enoent })).take('test.classified')).end).toMatchObject({
+    expect((await throwing(new Error('x', { cause: enoent })).take('test.classified')).record).toMatchObject({
       code: 'enoent',
     })
   })
 
   it('is a panic when the classifier itself throws', async () => {
-    const { end } = await throwing('unclassifiable').take('test.classified')
-    expect(end).toMatchObject({
+    const { record } = await throwing('unclassifiable').take('test.classified')
+    expect(record).toMatchObject({
       state: 'RECOVER_ERR',
       message: expect.stringContaining('classifier of test.classified threw'),
     })
@@ -318,7 +318,7 @@ describe('an error that can hardly be read', () => {
     const { take, events } = world(() => {
       throw error
     })
-    expect((await take('test.short')).end).toMatchObject({ state: 'RECOVER_ERR', reason: 'unexpected_error' })
+    expect((await take('test.short')).record).toMatchObject({ state: 'RECOVER_ERR', reason: 'unexpected_error' })
     expect(named(events)).toEqual(['attempt.started', 'attempt.ended'])
   })
 
@@ -326,15 +326,15 @@ describe('an error that can hardly be read', () => {
     const { take } = world(() => {
       throw new Error('x'.repeat(1e6))
     })
-    expect((await take('test.short')).end.message?.length).toBeLessThan(2_100)
+    expect((await take('test.short')).record.message?.length).toBeLessThan(2_100)
   })
 })
 
 describe('a task that can not be read', () => {
-  it('that no definition names is tried again: a newer worker may know it', async () => {
+  it('that no definition names is tried again: a newer slot may know it', async () => {
     const { take, events } = world(() => ({ n: 1 }))
-    const { end, verdict } = await take('test.unheard')
-    expect(end).toMatchObject({ state: 'DONE_ERROR', code: 'unknown_task' })
+    const { record, verdict } = await take('test.unheard')
+    expect(record).toMatchObject({ state: 'DONE_ERROR', code: 'unknown_task' })
     expect(verdict.kind).toBe('retrying')
     expect(named(events)).toEqual(['attempt.started', 'attempt.ended'])
   })
@@ -371,22 +371,22 @@ describe('a task that can not be read', () => {
 
 describe('a timeout', () => {
   it('signals the handler, and ends the attempt as TERMINATED_TIMEOUT (run) as soon as it has ended', async () => {
-    const { take, clock, worker } = world(
+    const { take, clock, slot } = world(
       ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
     )
     const ended = take('test.long')
-    expect(worker.interruption).toBeDefined()
+    expect(slot.interruption).toBeDefined()
     await clock.advance(99)
-    expect(worker.interruption).toBeDefined()
+    expect(slot.interruption).toBeDefined()
     await clock.advance(1)
-    const { end, verdict } = await ended
-    expect(end).toMatchObject({
+    const { record, verdict } = await ended
+    expect(record).toMatchObject({
       state: 'TERMINATED_TIMEOUT',
-      reason: 'run',
+      reason: 'run_timeout',
       message: expect.stringContaining('100 ms'),
     })
     expect(verdict.kind).toBe('retrying')
-    expect(worker.interruption).toBeUndefined()
+    expect(slot.interruption).toBeUndefined()
     expect(clock.pending()).toBe(0)
   })
 
@@ -395,7 +395,7 @@ describe('a timeout', () => {
     const { take, clock, events } = world(() => late.promise)
     const ended = take('test.long')
     await clock.advance(150)
-    expect((await ended).end).toMatchObject({ state: 'TERMINATED_TIMEOUT' })
+    expect((await ended).record).toMatchObject({ state: 'TERMINATED_TIMEOUT' })
     await clock.advance(1_000)
     late.resolve({ n: 1 })
     await clock.advance(0)
@@ -409,7 +409,7 @@ describe('a timeout', () => {
     )
     const ended = take('test.long')
     await clock.advance(100)
-    expect((await ended).end.state).toBe('TERMINATED_TIMEOUT')
+    expect((await ended).record.state).toBe('TERMINATED_TIMEOUT')
     expect(named(events)).toContain('attempt.late')
   })
 
@@ -417,18 +417,18 @@ describe('a timeout', () => {
     const { take, clock } = world(({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', reject)))
     const own = take('test.long', { timeoutMs: 30 })
     await clock.advance(30)
-    expect((await own).end.message).toContain('30 ms')
+    expect((await own).record.message).toContain('30 ms')
     const pools = take('test.inheriting')
     await clock.advance(1_000)
-    expect((await pools).end.message).toContain('1000 ms')
+    expect((await pools).record.message).toContain('1000 ms')
   })
 
   it('never comes for a task that says none, and none for a short one', async () => {
-    const { take, clock, worker } = world(() => new Promise(() => {}))
+    const { take, clock, slot } = world(() => new Promise(() => {}))
     void take('test.patient')
     void take('test.short')
     await clock.advance(1e9)
-    expect(worker.interruption).toBeDefined()
+    expect(slot.interruption).toBeDefined()
     expect(clock.pending()).toBe(0)
   })
 
@@ -448,9 +448,9 @@ describe('a heartbeat', () => {
     const { take, clock } = world(untilAborted)
     const ended = take('test.beating')
     await clock.advance(100)
-    expect((await ended).end).toMatchObject({
+    expect((await ended).record).toMatchObject({
       state: 'TERMINATED_TIMEOUT',
-      reason: 'heartbeat',
+      reason: 'heartbeat_timeout',
       message: expect.stringContaining('100 ms'),
     })
     expect(clock.pending()).toBe(0)
@@ -473,7 +473,7 @@ describe('a heartbeat', () => {
       if (context !== undefined) await live(context)
     }
     await clock.advance(10)
-    expect((await ended).end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run' })
+    expect((await ended).record).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run_timeout' })
   })
 })
 
@@ -485,8 +485,8 @@ describe('a deadline', () => {
       return { n: 1 }
     })
     await clock.advance(400)
-    const { end, verdict } = await take('test.mortal', {}, { enqueuedAt: clock.now() - 400 })
-    expect(end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'deadline' })
+    const { record, verdict } = await take('test.mortal', {}, { enqueuedAt: clock.now() - 400 })
+    expect(record).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'total_timeout' })
     expect(verdict).toEqual({ kind: 'dead' })
     expect(called).toBe(false)
     expect(named(events)).toEqual(['attempt.started', 'attempt.ended'])
@@ -496,14 +496,14 @@ describe('a deadline', () => {
     const { take, clock } = world(() => new Promise(() => {}))
     const ended = take('test.mortal', {}, { enqueuedAt: clock.now() - 250 })
     await clock.advance(200)
-    const { end, verdict } = await ended
-    expect(end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'deadline' })
+    const { record, verdict } = await ended
+    expect(record).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'total_timeout' })
     expect(verdict).toEqual({ kind: 'dead' })
   })
 
   it('is the call’s where it says one', async () => {
     const { take, clock } = world(() => new Promise(() => {}))
-    const ended = take('test.patient', { deadlineMs: 100 }, { enqueuedAt: clock.now() })
+    const ended = take('test.patient', { totalMs: 100 }, { enqueuedAt: clock.now() })
     await clock.advance(100)
     void ended
     expect(clock.pending()).toBe(0)
@@ -522,7 +522,7 @@ describe('a checkpoint', () => {
     })
     const ended = take('test.long')
     await clock.advance(100)
-    expect((await ended).end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run' })
+    expect((await ended).record).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run_timeout' })
     expect(named(events)).not.toContain('attempt.late')
   })
 
@@ -531,9 +531,9 @@ describe('a checkpoint', () => {
       checkpoint()
       return { n: 1 }
     })
-    expect((await take('test.short')).end.state).toBe('DONE_SUCCESS')
+    expect((await take('test.short')).record.state).toBe('DONE_SUCCESS')
     pool.abort()
-    expect((await take('test.short')).end.message).toContain('AbortError')
+    expect((await take('test.short')).record.message).toContain('AbortError')
   })
 })
 
@@ -544,9 +544,9 @@ describe('an error that escapes the handler', () => {
     )
     const ended = take('test.patient')
     await clock.advance(0)
-    expect(chargeEscape(new TypeError('lost'), context)).toBe('charged')
-    const { end, verdict } = await ended
-    expect(end).toMatchObject({ state: 'RECOVER_ERR', reason: 'escaped_error', message: 'TypeError: lost' })
+    expect(attributeUncaught(new TypeError('lost'), context)).toBe('charged')
+    const { record, verdict } = await ended
+    expect(record).toMatchObject({ state: 'RECOVER_ERR', reason: 'escaped_error', message: 'TypeError: lost' })
     expect(verdict.kind).toBe('retrying')
     expect(named(events)).toContain('attempt.late')
   })
@@ -555,10 +555,10 @@ describe('an error that escapes the handler', () => {
     const { promise, resolve } = Promise.withResolvers<object>()
     const { take, context } = world(() => promise)
     const ended = take('test.short')
-    expect(chargeEscape('first', context)).toBe('charged')
-    expect(chargeEscape('second', context)).toBe('charged')
+    expect(attributeUncaught('first', context)).toBe('charged')
+    expect(attributeUncaught('second', context)).toBe('charged')
     resolve({ n: 1 })
-    expect((await ended).end).toMatchObject({
+    expect((await ended).record).toMatchObject({
       state: 'RECOVER_ERR',
       reason: 'escaped_error',
       message: expect.stringContaining('first'),
@@ -567,44 +567,44 @@ describe('an error that escapes the handler', () => {
 
   it('changes nothing once its attempt has ended, and is nobody’s where no attempt is known', async () => {
     const { take, context } = world(() => ({ n: 1 }))
-    expect(chargeEscape(new Error('x'), context)).toBe('unattributed')
+    expect(attributeUncaught(new Error('x'), context)).toBe('unattributed')
     await take('test.long')
-    expect(chargeEscape(new Error('x'), context)).toBe('late')
+    expect(attributeUncaught(new Error('x'), context)).toBe('late')
   })
 })
 
 describe('a closed context', () => {
   it('hands the task back as TERMINATED_CTX_CLOSED (drain) when the handler stops', async () => {
-    const { take, clock, worker } = world(
+    const { take, clock, slot } = world(
       ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
     )
     const ended = take('test.patient', {}, { attempt: 3 })
-    worker.interruption?.close('drain')
+    slot.interruption?.close('drain')
     await clock.advance(0)
-    const { end, verdict } = await ended
-    expect(end).toMatchObject({ state: 'TERMINATED_CTX_CLOSED', reason: 'drain' })
-    expect(verdict).toEqual({ kind: 'handed_back' })
+    const { record, verdict } = await ended
+    expect(record).toMatchObject({ state: 'TERMINATED_CTX_CLOSED', reason: 'drain' })
+    expect(verdict).toEqual({ kind: 'requeued' })
   })
 
   it('still takes valid output within the grace: the effect has happened', async () => {
-    const { take, worker, events } = world(
+    const { take, slot, events } = world(
       ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({ n: 9 }))),
     )
     const ended = take('test.long')
-    worker.interruption?.close('drain')
+    slot.interruption?.close('drain')
     expect((await ended).verdict).toEqual({ kind: 'completed', output: { n: 9 } })
     expect(named(events)).not.toContain('attempt.late')
   })
 
   it('closed twice, or after the timeout, is what came first', async () => {
-    const { take, clock, worker } = world(() => new Promise(() => {}))
+    const { take, clock, slot } = world(() => new Promise(() => {}))
     const ended = take('test.long')
-    const attempt = worker.interruption
+    const attempt = slot.interruption
     await clock.advance(100)
     attempt?.close('drain')
     attempt?.close('drain')
     await clock.advance(50)
-    expect((await ended).end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run' })
+    expect((await ended).record).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run_timeout' })
   })
 })
 
@@ -656,7 +656,7 @@ describe('the context', () => {
       await context.progress(50)
       return { n: 1 }
     })
-    expect((await take('test.short')).end.message).toContain('fraction from 0 to 1; got 50')
+    expect((await take('test.short')).record.message).toContain('fraction from 0 to 1; got 50')
   })
 })
 
@@ -675,7 +675,7 @@ describe('middleware', () => {
       order.push('handler')
       return { n: 1 }
     }, [around('a'), around('b')])
-    expect((await take('test.short')).end.state).toBe('DONE_SUCCESS')
+    expect((await take('test.short')).record.state).toBe('DONE_SUCCESS')
     expect(order).toEqual(['a in', 'b in', 'handler', 'b out', 'a out'])
 
     const failing = world(
@@ -686,7 +686,7 @@ describe('middleware', () => {
         },
       ],
     )
-    expect((await failing.take('test.long')).end).toMatchObject({
+    expect((await failing.take('test.long')).record).toMatchObject({
       state: 'RECOVER_ERR',
       message: 'Error: no transaction',
     })
@@ -697,16 +697,16 @@ describe('the registry', () => {
   const handle = () => ({ n: 1 })
   it('refuses a missing handler, one of another task, and an isolation that is not at hand', () => {
     const one = defineCatalogue(short)
-    expect(() => makeRegistry(one, {} as never)).toThrow(expect.objectContaining({ code: 'invalid_handler' }))
-    expect(() => makeRegistry(one, undefined as never)).toThrow(/handlers is an object/)
-    expect(() => makeRegistry(one, { 'test.short': handle } as never)).toThrow(/not what defineHandler returned/)
+    expect(() => createRegistry(one, {} as never)).toThrow(expect.objectContaining({ code: 'invalid_handler' }))
+    expect(() => createRegistry(one, undefined as never)).toThrow(/handlers is an object/)
+    expect(() => createRegistry(one, { 'test.short': handle } as never)).toThrow(/not what defineHandler returned/)
     const right = defineHandler(short, import.meta.url, handle)
-    expect(() => makeRegistry(one, { 'test.short': right, 'test.shrt': right } as never)).toThrow(/no such task/)
+    expect(() => createRegistry(one, { 'test.short': right, 'test.shrt': right } as never)).toThrow(/no such task/)
     const other = { 'test.short': defineHandler(long, import.meta.url, handle) } as never
-    expect(() => makeRegistry(one, other)).toThrow(/test\.short was defined for test\.long/)
+    expect(() => createRegistry(one, other)).toThrow(/test\.short was defined for test\.long/)
     const isolated = defineTask({ name: 'test.isolated', queue: 'q', isolation: 'thread', ...schemas })
     const handlers = { 'test.isolated': defineHandler(isolated, import.meta.url, handle) }
-    expect(() => makeRegistry(defineCatalogue(isolated), handlers)).toThrow(
+    expect(() => createRegistry(defineCatalogue(isolated), handlers)).toThrow(
       expect.objectContaining({ code: 'isolation_unavailable' }),
     )
   })

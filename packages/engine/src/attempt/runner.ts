@@ -1,27 +1,27 @@
 // The runner: one attempt as a pipeline of named steps, from a taken task to an ending and a verdict.
-import { type AttemptEnd, DEFAULT_RETRY, type RetryPolicy, TaskError, type TaskKind } from '@bullpen/contract'
-import type { CloseReason, Worker } from '../pool/slot.ts'
-import type { Random, TakenTask } from '../ports/ports.ts'
+import { type AttemptRecord, DEFAULT_RETRY, type RetryPolicy, TaskError, type TaskKind } from '@bullpen/contract'
+import type { CloseReason, Slot } from '../pool/slot.ts'
+import type { FetchedTask, Random } from '../ports/ports.ts'
 import { Attempt, type AttemptHost } from './attempt.ts'
-import { type Reading, readTask } from './decode.ts'
-import { TimedRun, type TimedRunHost } from './interruptible-run.ts'
+import { type DecodedTask, decodeTask } from './decode.ts'
+import { InterruptibleRun, type InterruptibleRunHost } from './interruptible-run.ts'
 import { IsolateEnded } from './isolated-handler.ts'
-import { declared, type Ending, endingOf, type Outcome, outcomeOfThrow } from './outcome.ts'
+import { declaredFailure, describeOutcome, type Outcome, type OutcomeDetails, outcomeOfThrow } from './outcome.ts'
 import { checkOutput } from './output.ts'
-import { type AttemptCount, decide, type Verdict } from './verdict.ts'
+import { decide, type RetryContext, type Verdict } from './verdict.ts'
 
 /** What a pool gives to every attempt that it runs. */
-export interface RunnerHost extends AttemptHost, TimedRunHost {
+export interface RunnerHost extends AttemptHost, InterruptibleRunHost {
   readonly random: Random
   /** Why the pool lets nothing start any more; undefined while it does. */
   readonly closedBy: () => CloseReason | undefined
   readonly queue: string
-  /** This process, for the record: host and process id. */
-  readonly process: string
+  /** This worker, for the record: host and worker id. */
+  readonly worker: string
 }
 
-export interface Conclusion {
-  readonly end: AttemptEnd
+export interface AttemptResult {
+  readonly record: AttemptRecord
   readonly verdict: Verdict
   /** What was thrown, for logs; its stack is kept with the task. */
   readonly error: unknown
@@ -35,92 +35,92 @@ export interface Conclusion {
  * Steps: read → look whether it may start → begin → call (a long handler that waits: timed, interruptible) → check the
  * output → conclude.
  */
-export function runAttempt(taken: TakenTask, worker: Worker, host: RunnerHost): Conclusion | Promise<Conclusion> {
-  const reading = readTask(taken, host.registry)
+export function runAttempt(taken: FetchedTask, slot: Slot, host: RunnerHost): AttemptResult | Promise<AttemptResult> {
+  const reading = decodeTask(taken, host.registry)
   return reading instanceof TaskError
-    ? endUnstarted(taken, undefined, declared(reading), worker, host)
-    : runReading(taken, reading, worker, host)
+    ? rejectBeforeStart(taken, undefined, declaredFailure(reading), slot, host)
+    : runDecoded(taken, reading, slot, host)
 }
 
 /** As {@link runAttempt}, of a task that has been read. */
-export function runReading(
-  taken: TakenTask,
-  reading: Reading,
-  worker: Worker,
+export function runDecoded(
+  taken: FetchedTask,
+  reading: DecodedTask,
+  slot: Slot,
   host: RunnerHost,
-): Conclusion | Promise<Conclusion> {
+): AttemptResult | Promise<AttemptResult> {
   const beganAt = host.clock.monotonic()
-  const tooLate = mayNotStart(taken, reading, beganAt, host)
-  if (tooLate !== undefined) return endUnstarted(taken, reading, tooLate, worker, host)
+  const tooLate = startBlocker(taken, reading, beganAt, host)
+  if (tooLate !== undefined) return rejectBeforeStart(taken, reading, tooLate, slot, host)
   const attempt = begin(taken, reading, beganAt, host)
-  const outcome = call(attempt, worker, host)
+  const outcome = call(attempt, slot, host)
   return outcome instanceof Promise
-    ? outcome.then((late) => conclude(attempt, late, worker, host))
-    : conclude(attempt, outcome, worker, host)
+    ? outcome.then((late) => finish(attempt, late, slot, host))
+    : finish(attempt, outcome, slot, host)
 }
 
 /** What stands in the way of a start: a closed pool, a queue timeout or a deadline that has passed. */
-function mayNotStart(taken: TakenTask, reading: Reading, at: number, host: RunnerHost): Outcome | undefined {
+function startBlocker(taken: FetchedTask, reading: DecodedTask, at: number, host: RunnerHost): Outcome | undefined {
   const closed = host.closedBy()
   if (closed !== undefined) return { kind: 'closed', reason: closed }
   if (taken.cancelled !== undefined) return { kind: 'stopped', reason: taken.cancelled }
-  const { queueMs, deadlineMs } = reading.limits
-  if (queueMs === 'none' && deadlineMs === 'none') return undefined
+  const { queueMs, totalMs } = reading.timeouts
+  if (queueMs === 'none' && totalMs === 'none') return undefined
   const now = host.clock.at(at)
   if (queueMs !== 'none' && taken.readyAt !== undefined && now >= taken.readyAt + queueMs) {
-    return { kind: 'timed_out', reason: 'queue', limitMs: queueMs }
+    return { kind: 'timed_out', reason: 'queue_timeout', limitMs: queueMs }
   }
-  if (deadlineMs !== 'none' && now >= taken.enqueuedAt + deadlineMs) {
-    return { kind: 'timed_out', reason: 'deadline', limitMs: deadlineMs }
+  if (totalMs !== 'none' && now >= taken.enqueuedAt + totalMs) {
+    return { kind: 'timed_out', reason: 'total_timeout', limitMs: totalMs }
   }
   return undefined
 }
 
-function begin(taken: TakenTask, reading: Reading, beganAt: number, host: RunnerHost): Attempt {
+function begin(taken: FetchedTask, reading: DecodedTask, beganAt: number, host: RunnerHost): Attempt {
   const attempt = new Attempt(taken, reading, beganAt, host)
   attempt.moveTo('IN_PROCESS')
   const { queue, sink, clock } = host
-  const { task, id, start, attempt: number } = taken
+  const { task, id, fencingToken, attempt: number } = taken
   sink({
     event: 'attempt.started',
     queue,
     task,
     id,
     kind: reading.runnable.definition.kind,
-    start,
+    fencingToken,
     attempt: number,
     correlationId: reading.correlationId,
-    waitedMs: waited(taken, clock.at(beganAt)),
+    waitedMs: waitedMs(taken, clock.at(beganAt)),
   })
   return attempt
 }
 
 /** Calls the handler. Neither throws nor rejects; a promise only where the handler gave one. */
-function call(attempt: Attempt, worker: Worker, host: RunnerHost): Outcome | Promise<Outcome> {
-  const { reading } = attempt
+function call(attempt: Attempt, slot: Slot, host: RunnerHost): Outcome | Promise<Outcome> {
+  const { decoded } = attempt
   try {
-    const returned = host.context.run(attempt, reading.runnable.handle)
-    if (!isThenable(returned)) return checkOutput(returned, reading.runnable.definition, host.outputLimitBytes)
-    const outcome = settle(returned, reading, host)
-    return reading.runnable.definition.kind === 'short'
+    const returned = host.context.run(attempt, decoded.runnable.handle)
+    if (!isThenable(returned)) return checkOutput(returned, decoded.runnable.definition, host.maxOutputBytes)
+    const outcome = settle(returned, decoded, host)
+    return decoded.runnable.definition.kind === 'short'
       ? // It can't be interrupted: what escaped it is its outcome when it ends, whatever it returned.
-        outcome.then((late) => attempt.escapee ?? late)
-      : timed(outcome, attempt, worker, host)
+        outcome.then((late) => attempt.uncaught ?? late)
+      : timed(outcome, attempt, slot, host)
   } catch (thrown) {
-    return failed(thrown, reading)
+    return failed(thrown, decoded)
   }
 }
 
-async function settle(returned: PromiseLike<unknown>, reading: Reading, host: RunnerHost): Promise<Outcome> {
+async function settle(returned: PromiseLike<unknown>, reading: DecodedTask, host: RunnerHost): Promise<Outcome> {
   try {
-    return checkOutput(await returned, reading.runnable.definition, host.outputLimitBytes)
+    return checkOutput(await returned, reading.runnable.definition, host.maxOutputBytes)
   } catch (thrown) {
     return failed(thrown, reading)
   }
 }
 
 /** A classifier that itself throws has found nothing: its own error is what an engineer should look at. */
-function failed(thrown: unknown, { runnable }: Reading): Outcome {
+function failed(thrown: unknown, { runnable }: DecodedTask): Outcome {
   if (thrown instanceof IsolateEnded) return thrown.outcome
   try {
     return outcomeOfThrow(thrown, runnable.definition.classify)
@@ -135,92 +135,96 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }
 
-function timed(returned: Promise<Outcome>, attempt: Attempt, worker: Worker, host: RunnerHost): Promise<Outcome> {
-  const { taken, reading } = attempt
-  const deadlineAt = deadlineOf(taken, reading)
+function timed(returned: Promise<Outcome>, attempt: Attempt, slot: Slot, host: RunnerHost): Promise<Outcome> {
+  const { fetched, decoded } = attempt
+  const deadlineAt = deadlineOf(fetched, decoded)
   const { clock } = host
-  const run = new TimedRun(
+  const run = new InterruptibleRun(
     returned,
     attempt,
-    worker,
-    reading.limits,
-    deadlineAt === 'none' ? 'none' : attempt.beganAt + (deadlineAt - clock.at(attempt.beganAt)),
+    slot,
+    decoded.timeouts,
+    deadlineAt === 'none' ? 'none' : attempt.startedAtMonotonic + (deadlineAt - clock.at(attempt.startedAtMonotonic)),
     host,
   )
   run.onLate = (overrunMs) => {
-    const { kind } = reading.runnable.definition
-    host.sink({ event: 'attempt.late', ...about(taken, kind, reading.correlationId, host), overrunMs })
+    const { kind } = decoded.runnable.definition
+    host.sink({ event: 'attempt.late', ...eventFields(fetched, kind, decoded.correlationId, host), overrunMs })
   }
   return run.outcome
 }
 
 const LOCK_LOST: Outcome = Object.freeze({ kind: 'closed', reason: 'lock_lost' })
 
-function conclude(attempt: Attempt, outcome: Outcome, worker: Worker, host: RunnerHost): Conclusion {
-  const { taken, reading, beganAt } = attempt
+function finish(attempt: Attempt, outcome: Outcome, slot: Slot, host: RunnerHost): AttemptResult {
+  const { fetched, decoded, startedAtMonotonic } = attempt
   const { clock } = host
   const endedAt = clock.monotonic()
-  const inTime = attempt.hasLostLock ? LOCK_LOST : withinDeadline(taken, reading, outcome, clock.at(endedAt))
-  const ending = endingOf(inTime)
+  const inTime = attempt.hasLostLock ? LOCK_LOST : capSnooze(fetched, decoded, outcome, clock.at(endedAt))
+  const ending = describeOutcome(inTime)
   attempt.moveTo(ending.state)
-  const { definition } = reading.runnable
-  const verdict = decide(countOf(taken, reading), inTime, definition.retry, clock.at(endedAt), host.random)
-  announce(taken, definition.kind, reading.correlationId, ending, verdict, endedAt - beganAt, host)
-  return { end: record(taken, ending, beganAt, endedAt, worker, host), verdict, error: ending.error }
+  const { definition } = decoded.runnable
+  const verdict = decide(retryContext(fetched, decoded), inTime, definition.retry, clock.at(endedAt), host.random)
+  emitEnded(fetched, definition.kind, decoded.correlationId, ending, verdict, endedAt - startedAtMonotonic, host)
+  return { record: toRecord(fetched, ending, startedAtMonotonic, endedAt, slot, host), verdict, error: ending.error }
 }
 
 /** A snooze beyond the end of the task's life is that end. */
-function withinDeadline(taken: TakenTask, reading: Reading, outcome: Outcome, now: number): Outcome {
+function capSnooze(taken: FetchedTask, reading: DecodedTask, outcome: Outcome, now: number): Outcome {
   const deadlineAt = deadlineOf(taken, reading)
   if (outcome.kind !== 'snoozed' || deadlineAt === 'none' || now + outcome.delayMs < deadlineAt) return outcome
-  return { kind: 'timed_out', reason: 'deadline', limitMs: deadlineAt - taken.enqueuedAt }
+  return { kind: 'timed_out', reason: 'total_timeout', limitMs: deadlineAt - taken.enqueuedAt }
 }
 
 /** A task that can't be read, or may not start, reaches no handler; but its attempt begins and ends, and is told. */
-function endUnstarted(
-  taken: TakenTask,
-  reading: Reading | undefined,
+function rejectBeforeStart(
+  taken: FetchedTask,
+  reading: DecodedTask | undefined,
   outcome: Outcome,
-  worker: Worker,
+  slot: Slot,
   host: RunnerHost,
-): Conclusion {
+): AttemptResult {
   const at = host.clock.monotonic()
   const now = host.clock.at(at)
   const definition = host.registry.get(taken.task)?.definition
   const kind = definition?.kind ?? 'long'
   const policy: RetryPolicy = definition?.retry ?? DEFAULT_RETRY
-  const ending = endingOf(outcome)
+  const ending = describeOutcome(outcome)
   // Whatever its definition says: nothing of it has happened.
-  const count: AttemptCount = { ...countOf(taken, reading), onInterrupt: 'hand_back' }
+  const count: RetryContext = { ...retryContext(taken, reading), onInterrupt: 'requeue' }
   const verdict = decide(count, outcome, policy, now, host.random)
   const correlationId = reading?.correlationId
-  host.sink({ event: 'attempt.started', ...about(taken, kind, correlationId, host), waitedMs: waited(taken, now) })
-  announce(taken, kind, correlationId, ending, verdict, 0, host)
+  host.sink({
+    event: 'attempt.started',
+    ...eventFields(taken, kind, correlationId, host),
+    waitedMs: waitedMs(taken, now),
+  })
+  emitEnded(taken, kind, correlationId, ending, verdict, 0, host)
   // A task that never starts any more has an end without a start, as one that is ended while it waits.
   const never = verdict.kind === 'expired' || verdict.kind === 'cancelled'
-  const end = record(never ? { ...taken, start: 0 } : taken, ending, at, at, worker, host)
-  return { end, verdict, error: ending.error }
+  const end = toRecord(never ? { ...taken, fencingToken: 0 } : taken, ending, at, at, slot, host)
+  return { record: end, verdict, error: ending.error }
 }
 
 /** Milliseconds since 1970. */
-function deadlineOf(taken: TakenTask, reading: Reading): number | 'none' {
-  const { deadlineMs } = reading.limits
-  return deadlineMs === 'none' ? 'none' : taken.enqueuedAt + deadlineMs
+function deadlineOf(taken: FetchedTask, reading: DecodedTask): number | 'none' {
+  const { totalMs } = reading.timeouts
+  return totalMs === 'none' ? 'none' : taken.enqueuedAt + totalMs
 }
 
 /** What could not be read has no deadline that anybody knows. */
-function countOf(taken: TakenTask, reading: Reading | undefined): AttemptCount {
+function retryContext(taken: FetchedTask, reading: DecodedTask | undefined): RetryContext {
   const { attempt, maxAttempts } = taken
-  if (reading === undefined) return { attempt, maxAttempts, deadlineAt: 'none', onInterrupt: 'hand_back' }
+  if (reading === undefined) return { attempt, maxAttempts, deadlineAt: 'none', onInterrupt: 'requeue' }
   const { onInterrupt } = reading.runnable.definition
   return { attempt, maxAttempts, deadlineAt: deadlineOf(taken, reading), onInterrupt }
 }
 
-function announce(
-  taken: TakenTask,
+function emitEnded(
+  taken: FetchedTask,
   kind: TaskKind,
   correlationId: string | undefined,
-  ending: Ending,
+  ending: OutcomeDetails,
   verdict: Verdict,
   durationMs: number,
   host: RunnerHost,
@@ -231,7 +235,7 @@ function announce(
     task: taken.task,
     id: taken.id,
     kind,
-    start: taken.start,
+    fencingToken: taken.fencingToken,
     attempt: taken.attempt,
     correlationId,
     state: ending.state,
@@ -245,35 +249,35 @@ function announce(
 }
 
 function delayOf(verdict: Verdict): number | undefined {
-  if (verdict.kind === 'handed_back') return verdict.holdMs
+  if (verdict.kind === 'requeued') return verdict.throttleMs
   return verdict.kind === 'retrying' || verdict.kind === 'snoozed' ? verdict.delayMs : undefined
 }
 
 /** Never negative: the clock of the machine that enqueued may be ahead of ours. */
-function waited({ readyAt }: TakenTask, now: number): number | undefined {
+function waitedMs({ readyAt }: FetchedTask, now: number): number | undefined {
   return readyAt === undefined ? undefined : Math.max(0, now - readyAt)
 }
 
-function about(taken: TakenTask, kind: TaskKind, correlationId: string | undefined, host: RunnerHost) {
-  const { task, id, start, attempt } = taken
-  return { queue: host.queue, task, id, kind, start, attempt, correlationId }
+function eventFields(taken: FetchedTask, kind: TaskKind, correlationId: string | undefined, host: RunnerHost) {
+  const { task, id, fencingToken, attempt } = taken
+  return { queue: host.queue, task, id, kind, fencingToken, attempt, correlationId }
 }
 
-function record(
-  { start, attempt }: TakenTask,
-  { state, reason, code, message }: Ending,
+function toRecord(
+  { fencingToken, attempt }: FetchedTask,
+  { state, reason, code, message }: OutcomeDetails,
   beganAt: number,
   endedAt: number,
-  worker: Worker,
-  { clock, process }: RunnerHost,
-): AttemptEnd {
+  slot: Slot,
+  { clock, worker }: RunnerHost,
+): AttemptRecord {
   const end = {
-    start,
+    fencingToken,
     attempt,
     state,
-    process,
-    worker: worker.number,
-    beganAt: Math.round(clock.at(beganAt)),
+    worker,
+    slot: slot.number,
+    startedAt: Math.round(clock.at(beganAt)),
     endedAt: Math.round(clock.at(endedAt)),
   }
   if (state === 'DONE_SUCCESS') return end

@@ -30,7 +30,7 @@ describe('a snooze', () => {
 
   it('of no right duration is the handler’s own mistake: RECOVER_ERR', async () => {
     const { run } = soloist({ handle: ({ snooze }) => snooze('soon' as never) })
-    expect((await run('rig.long')).end).toMatchObject({ state: 'RECOVER_ERR', reason: 'unexpected_error' })
+    expect((await run('rig.long')).record).toMatchObject({ state: 'RECOVER_ERR', reason: 'unexpected_error' })
   })
 
   it.each([
@@ -39,21 +39,21 @@ describe('a snooze', () => {
     ['beyond', 501, 'dead'],
   ] as const)('that ends %s the deadline of the task (%i ms): %s', async (_, ms, verdict) => {
     const { run, calls, clock } = soloist()
-    const ended = run('rig.long', { deadlineMs: 600 })
+    const ended = run('rig.long', { totalMs: 600 })
     await clock.advance(50)
     calls[0]?.snooze(`${ms + 50}ms`)
     const conclusion = await ended
     expect(conclusion.verdict.kind).toBe(verdict)
     if (verdict === 'dead') {
-      expect(conclusion.end).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'deadline' })
+      expect(conclusion.record).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'total_timeout' })
     }
   })
 
   it('that comes after the signal changes nothing', async () => {
-    const { run, calls, clock, worker } = soloist()
+    const { run, calls, clock, slot } = soloist()
     const ended = run('rig.long')
     await clock.advance(0)
-    worker.interruption?.stop('cancelled')
+    slot.interruption?.stop('cancelled')
     calls[0]?.snooze('1s')
     expect((await ended).verdict).toEqual({ kind: 'cancelled' })
   })

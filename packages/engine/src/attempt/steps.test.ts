@@ -2,7 +2,7 @@ import type { TaskContext } from '@bullpen/contract'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { sha256 } from '../node/index.ts'
 import { type Handle, soloist } from '../pool/pool.fixture.ts'
-import type { TakenTask } from '../ports/ports.ts'
+import type { FetchedTask } from '../ports/ports.ts'
 import { stepsInMemory } from './steps.fixture.ts'
 import { stepKey } from './steps.ts'
 
@@ -12,8 +12,8 @@ function world(handle: Handle) {
   const solo = soloist({ handle })
   const { id } = solo.taken('rig.long')
   let start = 0
-  const run = (kind: 'short' | 'long' = 'long', given: Partial<TakenTask> = {}) =>
-    solo.run(`rig.${kind}`, {}, { id, start: ++start, steps: store.steps, ...given })
+  const run = (kind: 'short' | 'long' = 'long', given: Partial<FetchedTask> = {}) =>
+    solo.run(`rig.${kind}`, {}, { id, fencingToken: ++start, steps: store.steps, ...given })
   return { ...solo, store, id, begin: run }
 }
 
@@ -64,7 +64,7 @@ describe('a step', () => {
       await once('pay', step).catch(() => {})
       return { n: await once('pay', step) }
     })
-    expect((await begin()).end.state).toBe('RECOVER_ERR')
+    expect((await begin()).record.state).toBe('RECOVER_ERR')
     expect((await begin()).verdict).toEqual({ kind: 'completed', output: { n: 2 } })
     expect(runs).toEqual([1, 1, 2])
     expect([...store.kept]).toEqual([['pay', '2']])
@@ -92,7 +92,7 @@ describe('a step', () => {
     let runs = 0
     const store = stepsInMemory()
     let away = true
-    const keep: TakenTask['steps']['keep'] = async (...given) => {
+    const keep: FetchedTask['steps']['keep'] = async (...given) => {
       if (away) throw new Error('the store is away')
       return store.steps.keep(...given)
     }
@@ -110,7 +110,7 @@ describe('a step', () => {
   it('is looked for again after a read that failed', async () => {
     const { steps } = stepsInMemory()
     let reads = 0
-    const read: TakenTask['steps']['read'] = async () => {
+    const read: FetchedTask['steps']['read'] = async () => {
       if (++reads === 1) throw new Error('the store is away')
       return new Map([['pay', '5']])
     }
@@ -118,7 +118,9 @@ describe('a step', () => {
       await once('pay', () => 1).catch(() => {})
       return { n: await once('pay', () => 2) }
     })
-    expect((await begin('long', { start: 2, steps: { ...steps, read } })).verdict).toMatchObject({ output: { n: 5 } })
+    expect((await begin('long', { fencingToken: 2, steps: { ...steps, read } })).verdict).toMatchObject({
+      output: { n: 5 },
+    })
   })
 
   it.each([
@@ -133,16 +135,16 @@ describe('a step', () => {
       expect([error.name, codeOf(error)]).toEqual(['BullpenError', 'invalid_result'])
       return { n: 1 }
     })
-    expect((await begin()).end.state).toBe('DONE_SUCCESS')
+    expect((await begin()).record.state).toBe('DONE_SUCCESS')
     expect(store.kept.size).toBe(0)
   })
 
   it.each(['', 'x'.repeat(129), 7 as never])('has no name such as %j', async (step) => {
     const { begin } = world(async ({ once }) => {
-      await expect(once(step, () => 1)).rejects.toMatchObject({ code: 'invalid_request', faults: [{ path: 'step' }] })
+      await expect(once(step, () => 1)).rejects.toMatchObject({ code: 'invalid_request', errors: [{ path: 'step' }] })
       return { n: await once('x'.repeat(128), () => 1) }
     })
-    expect((await begin()).end.state).toBe('DONE_SUCCESS')
+    expect((await begin()).record.state).toBe('DONE_SUCCESS')
   })
 
   it('is typed by its run, which may not return nothing', () => {
@@ -156,12 +158,12 @@ describe('a step', () => {
 
 describe('a step and the end of its attempt:', () => {
   it('may still be done and kept within the grace of an interruption', async () => {
-    const { begin, worker, store } = world(async ({ once, signal }) => {
+    const { begin, slot, store } = world(async ({ once, signal }) => {
       await new Promise((resolve) => signal.addEventListener('abort', resolve))
       return { n: await once('undo', () => 3) }
     })
     const ended = begin()
-    worker.interruption?.stop('cancelled')
+    slot.interruption?.stop('cancelled')
     expect((await ended).verdict.kind).toBe('cancelled')
     expect([...store.kept]).toEqual([['undo', '3']])
   })
@@ -176,7 +178,7 @@ describe('a step and the end of its attempt:', () => {
     })
     const ended = begin()
     await clock.advance(150)
-    expect((await ended).end.reason).toBe('run')
+    expect((await ended).record.reason).toBe('run_timeout')
     paid.resolve(4)
     await clock.advance(0)
     expect(said).toEqual([4, 'wrong_state'])

@@ -2,7 +2,7 @@
 import { BullpenError, type TaskContext, type TaskId } from '@bullpen/contract'
 import type { Sha256 } from './child-task.ts'
 
-export interface FoundStep {
+export interface StepLookup {
   /** The same in every start of the task. */
   readonly key: string
   /** The result as JSON; undefined when no start has finished this step. */
@@ -10,13 +10,13 @@ export interface FoundStep {
 }
 
 /** Keeps results with the task, as JSON. */
-export interface StepKeeper {
-  findStep(step: string): Promise<FoundStep>
+export interface StepStore {
+  findStep(step: string): Promise<StepLookup>
   /** Gives back what is kept: another start's result, where that one was first. */
-  keepStep(step: string, result: string): Promise<string>
+  storeStep(step: string, result: string): Promise<string>
 }
 
-const LONGEST_STEP = 128
+const MAX_STEP_NAME_LENGTH = 128
 /** Enough that no two steps share a key, and short enough for any header. */
 const KEY_BYTES = 16
 
@@ -28,21 +28,25 @@ export function stepKey(id: TaskId, step: string, sha256: Sha256): string {
 }
 
 export class Steps {
-  readonly #keeper: StepKeeper
+  readonly #keeper: StepStore
   readonly #running = new Map<string, Promise<string>>()
   /** What has been done is not done again because it could not be kept. */
   readonly #done = new Map<string, string>()
 
-  constructor(keeper: StepKeeper) {
+  constructor(keeper: StepStore) {
     this.#keeper = keeper
   }
 
   readonly once: TaskContext['once'] = async (step, run) => {
-    if (typeof step !== 'string' || step.length < 1 || step.length > LONGEST_STEP) {
+    if (typeof step !== 'string' || step.length < 1 || step.length > MAX_STEP_NAME_LENGTH) {
       const message = `got ${typeof step === 'string' ? `${step.length} characters` : typeof step}`
-      throw new BullpenError('invalid_request', `the name of a step is text of 1 to ${LONGEST_STEP} characters`, {
-        faults: [{ path: 'step', message }],
-      })
+      throw new BullpenError(
+        'invalid_request',
+        `the name of a step is text of 1 to ${MAX_STEP_NAME_LENGTH} characters`,
+        {
+          errors: [{ path: 'step', message }],
+        },
+      )
     }
     // Parsed for each caller: what one does to it is not seen by another, and it is what a later start will get.
     return JSON.parse(await (this.#running.get(step) ?? this.#begin(step, run)))
@@ -60,7 +64,7 @@ export class Steps {
     if (result !== undefined) return result
     const done = this.#done.get(step) ?? asJson(await run(key), step)
     this.#done.set(step, done)
-    return this.#keeper.keepStep(step, done)
+    return this.#keeper.storeStep(step, done)
   }
 }
 

@@ -1,15 +1,15 @@
 import { DEFAULT_RETRY, TaskError } from '@bullpen/contract'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { declared, type Outcome } from './outcome.ts'
+import { declaredFailure, type Outcome } from './outcome.ts'
 import { decide } from './verdict.ts'
 
 const halfway = (): number => 0.5
 const now = 1_700_000_000_000
-const first = { attempt: 1, maxAttempts: 3, deadlineAt: 'none', onInterrupt: 'hand_back' } as const
-const last = { attempt: 3, maxAttempts: 3, deadlineAt: 'none', onInterrupt: 'hand_back' } as const
+const first = { attempt: 1, maxAttempts: 3, deadlineAt: 'none', onInterrupt: 'requeue' } as const
+const last = { attempt: 3, maxAttempts: 3, deadlineAt: 'none', onInterrupt: 'requeue' } as const
 const panic: Outcome = { kind: 'panicked', reason: 'unexpected_error', error: new Error('boom') }
-const timeout: Outcome = { kind: 'timed_out', reason: 'run', limitMs: 10 }
+const timeout: Outcome = { kind: 'timed_out', reason: 'run_timeout', limitMs: 10 }
 
 describe('the verdict', () => {
   it('completes what returned, with its output', () => {
@@ -21,13 +21,13 @@ describe('the verdict', () => {
 
   it('hands back what a drain closed, on the last attempt too', () => {
     expect(decide(last, { kind: 'closed', reason: 'drain' }, DEFAULT_RETRY, now, halfway)).toEqual({
-      kind: 'handed_back',
+      kind: 'requeued',
     })
   })
 
   it('hands back what was rate limited, and holds its queue, on the last attempt too', () => {
     expect(decide(last, { kind: 'rate_limited', delayMs: 30_000 }, DEFAULT_RETRY, now, halfway)).toEqual({
-      kind: 'handed_back',
+      kind: 'requeued',
       holdMs: 30_000,
     })
   })
@@ -35,7 +35,7 @@ describe('the verdict', () => {
   it.each<[string, Outcome, string]>([
     ['a drain', { kind: 'closed', reason: 'drain' }, 'dead'],
     ['a closed parent', { kind: 'closed', reason: 'parent_closed' }, 'dead'],
-    ['a hard stop of its worker', { kind: 'stopped', reason: 'worker_stopped' }, 'dead'],
+    ['a hard stop of its slot', { kind: 'stopped', reason: 'slot_stopped' }, 'dead'],
     ['a lost lock', { kind: 'closed', reason: 'lock_lost' }, 'lost'],
     ['a cancel', { kind: 'stopped', reason: 'cancelled' }, 'cancelled'],
     ['a timeout', timeout, 'retrying'],
@@ -47,7 +47,7 @@ describe('the verdict', () => {
   it.each([
     ['a panic', panic],
     ['a timeout', timeout],
-    ['a retryable declared failure', declared(new TaskError('busy', 'try later'))],
+    ['a retryable declared failure', declaredFailure(new TaskError('busy', 'try later'))],
   ])('retries %s while attempts are left, and buries it after', (_, outcome) => {
     expect(decide(first, outcome, DEFAULT_RETRY, now, halfway)).toEqual({ kind: 'retrying', delayMs: 1_000 })
     expect(decide(last, outcome, DEFAULT_RETRY, now, halfway)).toEqual({ kind: 'dead' })
@@ -55,11 +55,11 @@ describe('the verdict', () => {
 
   it('buries a permanent failure at once', () => {
     const error = new TaskError('no_such_user', 'gone', { retryable: false })
-    expect(decide(first, declared(error), DEFAULT_RETRY, now, halfway)).toEqual({ kind: 'dead' })
+    expect(decide(first, declaredFailure(error), DEFAULT_RETRY, now, halfway)).toEqual({ kind: 'dead' })
   })
 
   it('waits at least as long as the failure asks, and never shorter than the backoff', () => {
-    const after = (retryAfter: '1ms' | '1m'): Outcome => declared(new TaskError('busy', '', { retryAfter }))
+    const after = (retryAfter: '1ms' | '1m'): Outcome => declaredFailure(new TaskError('busy', '', { retryAfter }))
     expect(decide(first, after('1m'), DEFAULT_RETRY, now, halfway)).toEqual({ kind: 'retrying', delayMs: 60_000 })
     expect(decide(first, after('1ms'), DEFAULT_RETRY, now, halfway)).toEqual({ kind: 'retrying', delayMs: 1_000 })
   })

@@ -6,7 +6,7 @@ import type { Outcome } from './outcome.ts'
 
 export type Verdict =
   | { readonly kind: 'completed'; readonly output: unknown }
-  /** Waits its backoff in Redis and holds no worker. */
+  /** Waits its backoff in Redis and holds no slot. */
   | { readonly kind: 'retrying'; readonly delayMs: number }
   /** To the dead-letter list, with its last error. */
   | { readonly kind: 'dead' }
@@ -14,15 +14,15 @@ export type Verdict =
   | { readonly kind: 'cancelled' }
   /** Waited too long; final, never started. */
   | { readonly kind: 'expired' }
-  /** Back to the head of the queue; no attempt used. `holdMs`: for so long the queue starts nothing, in any process. */
-  | { readonly kind: 'handed_back'; readonly holdMs: number | undefined }
+  /** Back to the head of the queue; no attempt used. `holdMs`: for so long the queue starts nothing, in any worker. */
+  | { readonly kind: 'requeued'; readonly throttleMs: number | undefined }
   /** Scheduled again; no attempt used. */
   | { readonly kind: 'snoozed'; readonly delayMs: number }
   /** Nothing: whoever owns the task now decides. */
   | { readonly kind: 'lost' }
 
-/** Which attempt it was, from 1, of how many, how long the task may live, and what its worker's end means for it. */
-export interface AttemptCount {
+/** Which attempt it was, from 1, of how many, how long the task may live, and what its slot's end means for it. */
+export interface RetryContext {
   readonly attempt: number
   readonly maxAttempts: number
   /** Milliseconds since 1970. */
@@ -33,12 +33,12 @@ export interface AttemptCount {
 const DEAD: Verdict = Object.freeze({ kind: 'dead' })
 const CANCELLED: Verdict = Object.freeze({ kind: 'cancelled' })
 const EXPIRED: Verdict = Object.freeze({ kind: 'expired' })
-const HANDED_BACK: Verdict = Object.freeze({ kind: 'handed_back', holdMs: undefined })
+const HANDED_BACK: Verdict = Object.freeze({ kind: 'requeued', throttleMs: undefined })
 const LOST: Verdict = Object.freeze({ kind: 'lost' })
 
 /** `now`: milliseconds since 1970. */
 export function decide(
-  count: AttemptCount,
+  count: RetryContext,
   outcome: Outcome,
   policy: RetryPolicy,
   now: number,
@@ -50,28 +50,28 @@ export function decide(
     case 'closed':
       return outcome.reason === 'lock_lost' ? LOST : interrupted(count)
     case 'stopped':
-      return outcome.reason === 'worker_stopped' ? interrupted(count) : CANCELLED
+      return outcome.reason === 'slot_stopped' ? interrupted(count) : CANCELLED
     case 'snoozed':
       return { kind: 'snoozed', delayMs: outcome.delayMs }
     case 'rate_limited':
-      return { kind: 'handed_back', holdMs: outcome.delayMs }
+      return { kind: 'requeued', throttleMs: outcome.delayMs }
     case 'declared':
       return outcome.failure.retryable ? again(count, policy, now, random, outcome.failure.retryAfterMs) : DEAD
     case 'timed_out':
-      if (outcome.reason === 'queue') return EXPIRED
-      return outcome.reason === 'deadline' ? DEAD : again(count, policy, now, random)
+      if (outcome.reason === 'queue_timeout') return EXPIRED
+      return outcome.reason === 'total_timeout' ? DEAD : again(count, policy, now, random)
     case 'panicked':
       return again(count, policy, now, random)
   }
 }
 
-function interrupted({ onInterrupt }: AttemptCount): Verdict {
+function interrupted({ onInterrupt }: RetryContext): Verdict {
   return onInterrupt === 'fail' ? DEAD : HANDED_BACK
 }
 
-function again(count: AttemptCount, policy: RetryPolicy, now: number, random: Random, atLeastMs = 0): Verdict {
+function again(count: RetryContext, policy: RetryPolicy, now: number, random: Random, atLeastMs = 0): Verdict {
   if (count.attempt >= count.maxAttempts) return DEAD
-  const delayMs = Math.max(backoffMs(count.attempt, policy, random), atLeastMs)
+  const delayMs = Math.max(backoffMs(count.attempt, policy.backoff, random), atLeastMs)
   // A task whose life ends before its next attempt begins is dead now, not after an idle wait.
   if (count.deadlineAt !== 'none' && now + delayMs >= count.deadlineAt) return DEAD
   return { kind: 'retrying', delayMs }

@@ -1,22 +1,22 @@
-import type { Order } from '@bullpen/contract'
+import type { CommandSpec } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
-import { type CommandAnswer, isAlive, outcomeOf, type RegisteredProcess, recipients, SILENT_AFTER_MS } from './fleet.ts'
+import { type CommandAnswer, isAlive, outcomeOf, type RegisteredWorker, recipients, SILENT_AFTER_MS } from './fleet.ts'
 
 const NOW = 1_000_000
 
-function registered(process: string, queues: readonly string[], seenAt = NOW): RegisteredProcess {
+function registered(worker: string, queues: readonly string[], seenAt = NOW): RegisteredWorker {
   const pools = queues.map((queue) => ({
     queue,
     state: 'BG_RUNNING' as const,
     paused: false,
     concurrency: 2,
     busy: 0,
-    leftovers: 0,
+    stuckHandlers: 0,
     notReady: undefined,
-    workers: [],
+    slots: [],
   }))
   return {
-    process,
+    worker,
     host: 'h',
     pid: 1,
     version: '1',
@@ -38,24 +38,24 @@ const FLEET = [
 ]
 
 describe('a command', () => {
-  it.each<[string, Order, readonly string[]]>([
-    ['a queue: every live process with a pool on it', { action: 'pause', queue: 'cpu' }, ['a', 'b']],
-    ['a process: that one', { action: 'resume', process: 'b' }, ['b']],
+  it.each<[string, CommandSpec, readonly string[]]>([
+    ['a queue: every live worker with a pool on it', { action: 'pause', queue: 'cpu' }, ['a', 'b']],
+    ['a worker: that one', { action: 'resume', worker: 'b' }, ['b']],
     [
-      'a pool: its process, which says so when it has no such pool',
-      { action: 'pause', queue: 'cpu', process: 'c' },
+      'a pool: its worker, which says so when it has no such pool',
+      { action: 'pause', queue: 'cpu', worker: 'c' },
       ['c'],
     ],
-    ['a worker: its process', { action: 'stop', queue: 'cpu', process: 'a', worker: 1, how: 'hard' }, ['a']],
+    ['a slot: its worker', { action: 'stop', queue: 'cpu', worker: 'a', slot: 1, how: 'hard' }, ['a']],
     ['a queue that nobody works: nobody', { action: 'pause', queue: 'mail' }, []],
     [
-      'how many each pool of a queue runs: silent processes too, which may come back',
+      'how many each pool of a queue runs: silent workers too, which may come back',
       { action: 'resize', queue: 'cpu', concurrency: 3 },
       ['a', 'b', 'silent'],
     ],
-    ['a silent process: nobody', { action: 'pause', process: 'silent' }, []],
+    ['a silent worker: nobody', { action: 'pause', worker: 'silent' }, []],
     ['what a whole fleet may do: nobody, since Redis itself obeys it', { action: 'limit', queue: 'cpu' }, []],
-  ])('is given to the processes that it concerns; of %s', (_, order, expected) => {
+  ])('is given to the workers that it concerns; of %s', (_, order, expected) => {
     expect(recipients(order, FLEET, NOW)).toEqual(expected)
   })
 
@@ -69,11 +69,11 @@ describe('a command', () => {
     [['refused'], 'refused'],
     [['gone', 'refused'], 'refused'],
   ])('that was answered with %j is %s', (outcomes, expected) => {
-    expect(outcomeOf(outcomes.map((outcome) => ({ process: 'a', outcome })))).toBe(expected)
+    expect(outcomeOf(outcomes.map((outcome) => ({ worker: 'a', outcome })))).toBe(expected)
   })
 })
 
-describe('a process', () => {
+describe('a worker', () => {
   it('is alive until it has been silent for three of its signs of life', () => {
     expect(isAlive(registered('a', [], NOW - SILENT_AFTER_MS), NOW)).toBe(true)
     expect(isAlive(registered('a', [], NOW - SILENT_AFTER_MS - 1), NOW)).toBe(false)

@@ -11,7 +11,7 @@ export interface DrainLimits {
   readonly light?: boolean | undefined
   /** Ends the wait for running tasks at once, as a second signal does. */
   readonly hurry?: AbortSignal | undefined
-  /** Nobody knows what is broken in this process: the pool ends as RECOVER_ERR, whatever it leaves. */
+  /** Nobody knows what is broken in this worker: the pool ends as RECOVER_ERR, whatever it leaves. */
   readonly broken?: boolean | undefined
 }
 
@@ -33,7 +33,7 @@ export function drainLimits(
 }
 
 /** Nothing makes a drain gentler again. A class, since it is pressed while it is waited for. */
-export class Urgency {
+export class DrainDeadline {
   readonly #clock: Clock
   readonly #onSoft: () => void
   readonly #over = new AbortController()
@@ -49,7 +49,7 @@ export class Urgency {
   constructor(clock: Clock, limits: DrainLimits, onSoft: () => void) {
     this.#clock = clock
     this.#onSoft = onSoft
-    this.press(limits)
+    this.tighten(limits)
   }
 
   get light(): boolean {
@@ -79,7 +79,7 @@ export class Urgency {
     return this.#deadlineAt + this.#graceMs - this.#clock.monotonic()
   }
 
-  press({ drainMs, graceMs, light = false, hurry, broken = false }: DrainLimits): void {
+  tighten({ drainMs, graceMs, light = false, hurry, broken = false }: DrainLimits): void {
     if (this.#over.signal.aborted) return
     this.#broken ||= broken
     this.#graceMs = Math.min(this.#graceMs, graceMs)

@@ -1,7 +1,7 @@
 // What a drain did: counted while it goes on, and reported at its end.
 
-import type { Conclusion } from '../attempt/runner.ts'
-import type { TakenTask } from '../ports/ports.ts'
+import type { AttemptResult } from '../attempt/runner.ts'
+import type { FetchedTask } from '../ports/ports.ts'
 
 /** A task, as a report names it. */
 export interface NamedTask {
@@ -9,60 +9,60 @@ export interface NamedTask {
   readonly task: string
 }
 
-/** Empty `abandoned` and `unrecorded`: all ended well. */
+/** Empty `abandoned` and `unconfirmed`: all ended well. */
 export interface DrainReport {
   readonly queue: string
   /** Attempts that ended by themselves meanwhile, whatever came of them. */
   readonly finished: number
   /** Back in their queue, no attempt used: interrupted by the drain, or taken and not started. */
-  readonly handedBack: number
+  readonly requeued: number
   /** Interrupted by the drain, and failed by that. */
   readonly failed: number
   /** Still running at the end; others recover them when their lock has run out. */
   readonly abandoned: readonly NamedTask[]
   /** They have ended, but the store has not confirmed that it is written down: they may be started again. */
-  readonly unrecorded: readonly NamedTask[]
+  readonly unconfirmed: readonly NamedTask[]
   /** How long into the drain the last one ran; up to its end for what is abandoned. */
-  readonly longestMs: number
+  readonly slowestTaskMs: number
 }
 
 export class DrainTally {
-  readonly #beganAt: number
+  readonly #startedAt: number
   #finished = 0
-  #handedBack = 0
+  #requeued = 0
   #failed = 0
-  #longestMs = 0
+  #slowestTaskMs = 0
 
   /** All times are of the monotonic clock. */
-  constructor(beganAt: number) {
-    this.#beganAt = beganAt
+  constructor(startedAt: number) {
+    this.#startedAt = startedAt
   }
 
-  concluded({ end, verdict }: Conclusion, at: number): void {
-    this.#longestMs = at - this.#beganAt
-    // Of a lost one another owner decides; it is nothing that this process did.
+  concluded({ record, verdict }: AttemptResult, at: number): void {
+    this.#slowestTaskMs = at - this.#startedAt
+    // Of a lost one another owner decides; it is nothing that this worker did.
     if (verdict.kind === 'lost') return
-    if (verdict.kind === 'handed_back') this.#handedBack++
-    else if (end.reason === 'drain' || end.reason === 'parent_closed') this.#failed++
+    if (verdict.kind === 'requeued') this.#requeued++
+    else if (record.reason === 'drain' || record.reason === 'parent_closed') this.#failed++
     else this.#finished++
   }
 
   refused(): void {
-    this.#handedBack++
+    this.#requeued++
   }
 
   /** `held`: taken, and not confirmed; those that run may be among them. */
-  report(queue: string, running: readonly TakenTask[], held: readonly NamedTask[], at: number): DrainReport {
+  report(queue: string, running: readonly FetchedTask[], held: readonly NamedTask[], at: number): DrainReport {
     const named = ({ id, task }: NamedTask): NamedTask => ({ id, task })
     const runs = new Set<string>(running.map(({ id }) => id))
     return {
       queue,
       finished: this.#finished,
-      handedBack: this.#handedBack,
+      requeued: this.#requeued,
       failed: this.#failed,
       abandoned: running.map(named),
-      unrecorded: held.filter(({ id }) => !runs.has(id)).map(named),
-      longestMs: Math.round(running.length > 0 ? at - this.#beganAt : this.#longestMs),
+      unconfirmed: held.filter(({ id }) => !runs.has(id)).map(named),
+      slowestTaskMs: Math.round(running.length > 0 ? at - this.#startedAt : this.#slowestTaskMs),
     }
   }
 }

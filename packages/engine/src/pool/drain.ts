@@ -1,23 +1,23 @@
 // Winding a pool up: what runs may end, then is signalled; then what has ended is acknowledged.
 
-import type { Feed } from '../ports/consumer.ts'
+import type { Consumer } from '../ports/consumer.ts'
 import type { Clock } from '../ports/ports.ts'
-import type { Urgency } from './drain-deadline.ts'
-import type { Crew } from './slots.ts'
+import type { DrainDeadline } from './drain-deadline.ts'
+import type { Slots } from './slots.ts'
 
 /** What acknowledging takes when nothing runs, and the store answers. */
 export const ACKNOWLEDGE_MS = { most: 1_000, least: 250 }
 
 export interface WindingHost {
   readonly clock: Clock
-  readonly crew: Crew
-  readonly feed: Feed
+  readonly crew: Slots
+  readonly feed: Consumer
   /** The deadline has passed: every running attempt is to be signalled. */
   readonly signal: (graceMs: number) => void
 }
 
 /** Workers end, first those that are idle; what is left of the deadline is for acknowledging. The feed is not closed yet. */
-export async function wind(urgency: Urgency, { clock, crew, feed, signal }: WindingHost): Promise<void> {
+export async function runDrain(urgency: DrainDeadline, { clock, crew, feed, signal }: WindingHost): Promise<void> {
   // What it fails to acknowledge is recovered by others; nobody listens yet when it fails.
   const stopped = feed.stop().catch(() => {})
   if (!(await urgency.within(ended(urgency, crew, stopped), () => urgency.leftMs))) {
@@ -31,7 +31,7 @@ export async function wind(urgency: Urgency, { clock, crew, feed, signal }: Wind
 }
 
 /** Lightly: all that was taken, also what is still on its way. */
-async function ended(urgency: Urgency, crew: Crew, stopped: Promise<void>): Promise<void> {
+async function ended(urgency: DrainDeadline, crew: Slots, stopped: Promise<void>): Promise<void> {
   if (urgency.light) await Promise.race([stopped, urgency.soft])
   await crew.idle()
 }
@@ -43,7 +43,7 @@ function graceOver(clock: Clock, graceMs: number): () => number {
 }
 
 /** Without a deadline it has all the time that the store may take to come back. */
-function acknowledging(urgency: Urgency, clock: Clock): () => number {
+function acknowledging(urgency: DrainDeadline, clock: Clock): () => number {
   let at = Number.POSITIVE_INFINITY
   return () => {
     const { most, least } = ACKNOWLEDGE_MS

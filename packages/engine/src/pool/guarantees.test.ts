@@ -1,6 +1,6 @@
 // Where goapp, the pool that this one descends from, was measured to fail: each failure is a test here, that it does not.
 // Numbers 3, 9 and 10 need Redis or HTTP; docs/states.md says where they stand.
-import { makeTaskId, type TaskRecord } from '@bullpen/contract'
+import { createTaskId, type TaskRecord } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
 import { newTask } from '../task/new-task.ts'
 import { GRACE_MS, poolRig, poolStates, soloist, TIMEOUT_MS, tasks } from './pool.fixture.ts'
@@ -13,24 +13,24 @@ async function started(options: Parameters<typeof poolRig>[0] = {}) {
 
 describe('goapp 1: a handler that comes back after its timeout or stop', () => {
   it.each(['returns', 'throws'] as const)(
-    '%s into nothing: no crash, no second end, and its worker goes on',
+    '%s into nothing: no crash, no second end, and its slot goes on',
     async (how) => {
-      const { pool, give, calls, clock, named } = await started({ concurrency: 1, maxLeftovers: 5 })
+      const { pool, give, calls, clock, named } = await started({ concurrency: 1, maxStuckHandlers: 5 })
       const timedOut = give()
       await clock.advance(TIMEOUT_MS + GRACE_MS)
       const second = give()
       await clock.advance(0)
       pool.cancel(second.task.id)
       await clock.advance(GRACE_MS)
-      expect([timedOut.conclusion?.end.state, second.conclusion?.end.state, pool.leftovers()]).toEqual([
+      expect([timedOut.conclusion?.record.state, second.conclusion?.record.state, pool.stuckHandlers()]).toEqual([
         'TERMINATED_TIMEOUT',
         'TERMINATED_STOP_SIGNAL',
         2,
       ])
-      // An unhandled rejection would fail this run, as it would end a process.
+      // An unhandled rejection would fail this run, as it would end a worker.
       for (const { finish, fail } of calls) how === 'returns' ? finish() : fail(new Error('late'))
       await clock.advance(0)
-      expect([named('attempt.ended').length, named('attempt.late').length, pool.leftovers()]).toEqual([2, 2, 0])
+      expect([named('attempt.ended').length, named('attempt.late').length, pool.stuckHandlers()]).toEqual([2, 2, 0])
       const third = give()
       await clock.advance(0)
       calls[2]?.finish()
@@ -75,7 +75,7 @@ describe('goapp 4: a drain with a timeout', () => {
     expect(() => calls[0]?.context.checkpoint()).toThrow(/drain/)
     calls[0]?.fail(calls[0].heard())
     expect((await drained).abandoned).toEqual([])
-    expect(given.conclusion?.verdict.kind).toBe('handed_back')
+    expect(given.conclusion?.verdict.kind).toBe('requeued')
   })
 })
 
@@ -85,7 +85,7 @@ describe('goapp 5: a producer during a stop', () => {
     give()
     await clock.advance(0)
     const drained = pool.drain({ drainMs: 0, graceMs: GRACE_MS })
-    const origin = { id: makeTaskId('rig', 1, new Uint8Array(10)), enqueuedAt: 1, correlationId: undefined }
+    const origin = { id: createTaskId('rig', 1, new Uint8Array(10)), enqueuedAt: 1, correlationId: undefined }
     const submitted = Array.from({ length: 5 }, () => pool.submit(newTask(tasks.long, {}, {}, origin)))
     for (const { reason } of (await Promise.allSettled(submitted)) as PromiseRejectedResult[]) {
       expect(reason).toMatchObject({ name: 'BullpenError', code: 'wrong_state' })
@@ -113,13 +113,13 @@ describe('goapp 6: an online pool whose parent is cancelled', () => {
 })
 
 describe('goapp 7: a late handler of an ended attempt', () => {
-  it('can not touch the next attempt of its worker: progress, heartbeats, children, errors and snoozes are its own', async () => {
-    const { run, calls, clock, worker, progress, enqueued, named } = soloist()
+  it('can not touch the next attempt of its slot: progress, heartbeats, children, errors and snoozes are its own', async () => {
+    const { run, calls, clock, slot, progress, enqueued, named } = soloist()
     const limits = { timeoutMs: TIMEOUT_MS, heartbeatMs: 60 }
     const first = run('rig.long', limits)
     await clock.advance(60 + GRACE_MS)
-    expect((await first).end.reason).toBe('heartbeat')
-    const second = run('rig.long', limits, { start: 2, attempt: 2 })
+    expect((await first).record.reason).toBe('heartbeat_timeout')
+    const second = run('rig.long', limits, { fencingToken: 2, attempt: 2 })
     await clock.advance(0)
     const [old, current] = calls
     if (old === undefined || current === undefined) throw new Error('two handlers were called')
@@ -133,13 +133,17 @@ describe('goapp 7: a late handler of an ended attempt', () => {
     expect(old.escape(new Error('late'))).toBe('late')
     old.snooze('1s')
     await clock.advance(0)
-    expect([progress, enqueued, current.heard(), worker.interruption !== undefined]).toEqual([[], [], undefined, true])
+    expect([progress, enqueued, current.heard(), slot.interruption !== undefined]).toEqual([[], [], undefined, true])
 
     // The old heartbeat has not kept the new attempt alive.
     await clock.advance(10)
     expect(current.heard()).toMatchObject({ message: expect.stringContaining('heartbeat') })
     await clock.advance(GRACE_MS)
-    expect((await second).end).toMatchObject({ start: 2, state: 'TERMINATED_TIMEOUT', reason: 'heartbeat' })
+    expect((await second).record).toMatchObject({
+      fencingToken: 2,
+      state: 'TERMINATED_TIMEOUT',
+      reason: 'heartbeat_timeout',
+    })
     expect(named('attempt.ended')).toHaveLength(2)
   })
 })
@@ -168,6 +172,6 @@ describe('goapp 11: TERMINATED_CTX_CLOSED', () => {
     else if (reason === 'parent_closed') parent.abort()
     else feed.pool.lockLost(given.task.id)
     await clock.advance(GRACE_MS)
-    expect(given.conclusion?.end).toMatchObject({ state: 'TERMINATED_CTX_CLOSED', reason })
+    expect(given.conclusion?.record).toMatchObject({ state: 'TERMINATED_CTX_CLOSED', reason })
   })
 })

@@ -4,18 +4,18 @@ import {
   type AttemptState,
   POOL_STATES,
   type PoolState,
-  WORKER_STATES,
-  type WorkerState,
+  SLOT_STATES,
+  type SlotState,
 } from '@bullpen/contract'
 import { amount } from '@bullpen/testing'
 import { fakeClock } from '@bullpen/testkit'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Attempt } from '../attempt/attempt.ts'
-import { readTask } from '../attempt/decode.ts'
+import { decodeTask } from '../attempt/decode.ts'
 import { stage } from './pool.fixture.ts'
 import { POOL_TRANSITIONS } from './pool-machine.ts'
-import { Worker } from './slot.ts'
+import { Slot } from './slot.ts'
 import { assertTransition } from './state-machine.ts'
 
 const isEnd = (state: AttemptState): boolean => state !== 'NEW' && state !== 'IN_PROCESS'
@@ -26,13 +26,13 @@ function attemptMay(from: AttemptState, to: AttemptState): boolean {
 }
 
 /** From the softest to the hardest way of ending. */
-const WAYS: readonly WorkerState[] = [
+const WAYS: readonly SlotState[] = [
   'TERMINATING_TASK_CH_CLOSED',
   'TERMINATING_STOP_SIGNAL',
   'TERMINATING_PARENT_CTX_CLOSED',
 ]
 
-function workerMay(from: WorkerState, to: WorkerState): boolean {
+function workerMay(from: SlotState, to: SlotState): boolean {
   if (from === 'TERMINATED') return false
   if (WAYS.includes(from)) return to === 'TERMINATED' || WAYS.indexOf(to) > WAYS.indexOf(from)
   if (WAYS.includes(to)) return true
@@ -86,14 +86,14 @@ function walks<S extends string>(states: readonly S[], may: (from: S, to: S) => 
 it('an attempt moves as its rules say, whatever it is told', () => {
   const { host, taken } = stage()
   const task = taken('rig.long')
-  const reading = readTask(task, host.registry)
+  const reading = decodeTask(task, host.registry)
   if (reading instanceof Error) throw reading
   const poolSignal = new AbortController().signal
   walks(ATTEMPT_STATES, attemptMay, () => new Attempt(task, reading, 0, { ...host, poolSignal }))
 })
 
-it('a worker moves as its rules say, whatever it is told', () => {
-  walks(WORKER_STATES, workerMay, () => new Worker(1, fakeClock()))
+it('a slot moves as its rules say, whatever it is told', () => {
+  walks(SLOT_STATES, workerMay, () => new Slot(1, fakeClock()))
 })
 
 it('a pool moves as its rules say, whatever it is told', () => {

@@ -4,14 +4,14 @@ import {
   BullpenError,
   END_REASONS,
   POOL_STATES,
-  WORKER_STATES,
+  SLOT_STATES,
 } from '@bullpen/contract'
 import { fakeClock } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { ATTEMPT_TRANSITIONS } from '../attempt/attempt-machine.ts'
 import { POOL_TRANSITIONS } from './pool-machine.ts'
-import { Worker } from './slot.ts'
-import { WORKER_TRANSITIONS } from './slot-machine.ts'
+import { Slot } from './slot.ts'
+import { SLOT_TRANSITIONS } from './slot-machine.ts'
 import { assertTransition, type Transitions } from './state-machine.ts'
 
 interface Machine {
@@ -22,7 +22,7 @@ interface Machine {
 
 const MACHINES: readonly Machine[] = [
   { name: 'attempt', table: ATTEMPT_TRANSITIONS, states: ATTEMPT_STATES },
-  { name: 'worker', table: WORKER_TRANSITIONS, states: WORKER_STATES },
+  { name: 'slot', table: SLOT_TRANSITIONS, states: SLOT_STATES },
   { name: 'pool', table: POOL_TRANSITIONS, states: POOL_STATES },
 ]
 
@@ -74,10 +74,10 @@ describe('the machines', () => {
     for (const end of ATTEMPT_END_STATES) expect(ATTEMPT_TRANSITIONS[end]).toEqual([])
   })
 
-  it('let nobody move a worker on once it is TERMINATED, nor one that is ending back to work', () => {
-    expect(WORKER_TRANSITIONS.TERMINATED).toEqual([])
-    for (const ending of WORKER_STATES.filter((state) => state.startsWith('TERMINAT'))) {
-      expect([...reachable<string>(WORKER_TRANSITIONS, ending)]).not.toEqual(
+  it('let nobody move a slot on once it is TERMINATED, nor one that is ending back to work', () => {
+    expect(SLOT_TRANSITIONS.TERMINATED).toEqual([])
+    for (const ending of SLOT_STATES.filter((state) => state.startsWith('TERMINAT'))) {
+      expect([...reachable<string>(SLOT_TRANSITIONS, ending)]).not.toEqual(
         expect.arrayContaining([expect.stringMatching(/IDLE|WORKING|RECOVER_ERR/)]),
       )
     }
@@ -108,16 +108,16 @@ describe('the machines', () => {
   })
 })
 
-describe('a worker', () => {
+describe('a slot', () => {
   it('keeps its state, and since when, at a move that is refused', async () => {
     const clock = fakeClock()
-    const worker = new Worker(1, clock)
-    worker.moveTo('IDLE')
-    const { since } = worker.status()
+    const slot = new Slot(1, clock)
+    slot.moveTo('IDLE')
+    const { since } = slot.status()
     await clock.advance(10)
-    expect(() => worker.moveTo('TERMINATED')).toThrow(BullpenError)
-    expect(worker.status()).toEqual({ worker: 1, state: 'IDLE', since, task: undefined })
-    worker.moveTo('WORKING')
-    expect(worker.status()).toMatchObject({ state: 'WORKING', since: since + 10 })
+    expect(() => slot.moveTo('TERMINATED')).toThrow(BullpenError)
+    expect(slot.status()).toEqual({ slot: 1, state: 'IDLE', since, task: undefined })
+    slot.moveTo('WORKING')
+    expect(slot.status()).toMatchObject({ state: 'WORKING', since: since + 10 })
   })
 })

@@ -38,7 +38,7 @@ describe('a light drain', () => {
     call.finish()
     await clock.advance(DAY_MS)
     calls[1]?.finish()
-    expect(await drained).toMatchObject({ finished: 2, handedBack: 0, abandoned: [], longestMs: 2 * DAY_MS })
+    expect(await drained).toMatchObject({ finished: 2, requeued: 0, abandoned: [], slowestTaskMs: 2 * DAY_MS })
     expect([states(), clock.pending(), feed.closed]).toEqual([['TERMINATED', 'TERMINATED'], 0, true])
     expect(poolStates(rig)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', 'SHUTDOWN'])
   })
@@ -67,7 +67,7 @@ describe('a light drain', () => {
     await fetched.settled
     expect(fetched.refused).toBe(true)
     call.finish()
-    expect(await drained).toMatchObject({ finished: 1, handedBack: 1 })
+    expect(await drained).toMatchObject({ finished: 1, requeued: 1 })
   })
 
   it('of a pool that awaits the store is over at once', async () => {
@@ -91,7 +91,7 @@ describe('a soft drain', () => {
     await clock.advance(DAY_MS)
     expect([fetched.refused, call.heard()]).toEqual([true, undefined])
     call.finish()
-    expect(await drained).toMatchObject({ finished: 1, handedBack: 1, abandoned: [] })
+    expect(await drained).toMatchObject({ finished: 1, requeued: 1, abandoned: [] })
   })
 
   it('waits for the store as well, until it is given a deadline', async () => {
@@ -103,7 +103,7 @@ describe('a soft drain', () => {
     expect(pool.state()).toBe('SHUTTING_DOWN')
     void pool.drain(softTimeout)
     await clock.advance(2_000)
-    expect(await drained).toMatchObject({ finished: 1, unrecorded: [{ id: given.task.id, task: 'rig.long' }] })
+    expect(await drained).toMatchObject({ finished: 1, unconfirmed: [{ id: given.task.id, task: 'rig.long' }] })
   })
 })
 
@@ -181,11 +181,11 @@ describe('the report of a drain', () => {
     expect(await drained).toEqual({
       queue: 'rig',
       finished: 2,
-      handedBack: 2,
+      requeued: 2,
       failed: 0,
       abandoned: [{ id: cut?.task.id, task: 'rig.short' }],
-      unrecorded: [],
-      longestMs: 1_000 + GRACE_MS + 500,
+      unconfirmed: [],
+      slowestTaskMs: 1_000 + GRACE_MS + 500,
     })
   })
 
@@ -195,7 +195,7 @@ describe('the report of a drain', () => {
     await clock.advance(0)
     const drained = pool.drain(hard)
     await clock.advance(GRACE_MS)
-    expect(await drained).toMatchObject({ finished: 0, handedBack: 2, failed: 1, abandoned: [] })
+    expect(await drained).toMatchObject({ finished: 0, requeued: 2, failed: 1, abandoned: [] })
     expect(failed?.conclusion).toMatchObject({ end: { reason: 'drain' }, verdict: { kind: 'dead' } })
   })
 
@@ -208,9 +208,9 @@ describe('the report of a drain', () => {
     const drained = pool.drain(softTimeout)
     await clock.advance(70)
     calls[1]?.finish()
-    expect(await drained).toMatchObject({ finished: 1, longestMs: 70 })
+    expect(await drained).toMatchObject({ finished: 1, slowestTaskMs: 70 })
     const idle = poolRig()
-    expect(await idle.pool.drain(hard)).toMatchObject({ finished: 0, longestMs: 0 })
+    expect(await idle.pool.drain(hard)).toMatchObject({ finished: 0, slowestTaskMs: 0 })
   })
 
   it('names ends that could not be written down, which is no clean end', async () => {
@@ -222,7 +222,7 @@ describe('the report of a drain', () => {
     expect(await drained).toMatchObject({
       finished: 1,
       abandoned: [],
-      unrecorded: [{ id: given.task.id, task: 'rig.long' }],
+      unconfirmed: [{ id: given.task.id, task: 'rig.long' }],
     })
     expect([pool.state(), feed.closed]).toEqual(['TERMINATE_TIMEOUT', true])
   })

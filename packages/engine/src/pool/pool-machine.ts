@@ -1,4 +1,4 @@
-// The pool's machine: one process's workers on one queue, from start to shutdown.
+// The pool's machine: one worker's slots on one queue, from start to shutdown.
 import type { PoolState } from '@bullpen/contract'
 import type { Transitions } from './state-machine.ts'
 

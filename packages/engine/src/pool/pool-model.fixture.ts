@@ -1,5 +1,5 @@
-// The reference model of a pool: its workers, tasks and drain, written down a second time and without a single promise.
-import type { DrainMode, PoolState, WorkerState } from '@bullpen/contract'
+// The reference model of a pool: its slots, tasks and drain, written down a second time and without a single promise.
+import type { DrainMode, PoolState, SlotState } from '@bullpen/contract'
 import {
   type ExpectedEnd,
   endByInterruption,
@@ -12,8 +12,8 @@ import { GRACE_MS, TIMEOUT_MS } from './pool.fixture.ts'
 
 interface ModelTask {
   readonly kind: 'short' | 'long' | 'fragile'
-  readonly beganAt: number
-  readonly worker: ModelWorker
+  readonly startedAt: number
+  readonly slot: ModelWorker
   interrupted: { readonly by: InterruptedBy; readonly at: number; readonly graceMs: number } | undefined
   escaped: boolean
   end: ExpectedEnd | undefined
@@ -22,37 +22,37 @@ interface ModelTask {
 
 interface ModelWorker {
   readonly number: number
-  state: WorkerState
+  state: SlotState
   task: ModelTask | undefined
 }
 
 const FIRST_RESTART_MS = 500
 const LAST_RESTART_MS = 30_000
-/** From the gentlest; a worker that ends so may only be told something harsher. */
+/** From the gentlest; a slot that ends so may only be told something harsher. */
 const WAYS = ['TERMINATING_TASK_CH_CLOSED', 'TERMINATING_STOP_SIGNAL', 'TERMINATING_PARENT_CTX_CLOSED']
-/** What a drain waits for its workers beyond their grace, and then for the feed. */
+/** What a drain waits for its slots beyond their grace, and then for the feed. */
 const BEYOND_MS = 250
 
 export class PoolModel {
   now = 0
   state: PoolState = 'BG_RUNNING'
   paused = false
-  workers: ModelWorker[] = []
+  slots: ModelWorker[] = []
   /** Every task that was given, or 'refused'. */
   readonly given: (ModelTask | 'refused')[] = []
-  leftovers = 0
+  stuckHandlers = 0
   late = 0
   /** What its drain has done so far. */
-  readonly drained = { finished: 0, handedBack: 0, failed: 0, abandoned: 0, longestMs: 0 }
+  readonly drained = { finished: 0, requeued: 0, failed: 0, abandoned: 0, slowestTaskMs: 0 }
   #idle: ModelWorker[] = []
   #numbered = 0
-  readonly #maxLeftovers: number
+  readonly #maxStuckHandlers: number
   #feed: { readonly upSince: number } | { readonly restartAt: number } = { upSince: 0 }
   #failures = 0
   #broken = false
   #drain:
     | {
-        readonly beganAt: number
+        readonly startedAt: number
         light: boolean
         deadlineAt: number
         signalledAt: number | undefined
@@ -60,9 +60,9 @@ export class PoolModel {
       }
     | undefined
 
-  constructor(size: number, maxLeftovers: number) {
+  constructor(size: number, maxStuckHandlers: number) {
     this.#grow(size)
-    this.#maxLeftovers = maxLeftovers
+    this.#maxStuckHandlers = maxStuckHandlers
   }
 
   get tasks(): ModelTask[] {
@@ -70,11 +70,11 @@ export class PoolModel {
   }
 
   get busy(): number {
-    return this.workers.filter(({ task }) => task !== undefined).length
+    return this.slots.filter(({ task }) => task !== undefined).length
   }
 
   get size(): number {
-    return this.workers.filter(({ state }) => !state.startsWith('TERMINAT')).length
+    return this.slots.filter(({ state }) => !state.startsWith('TERMINAT')).length
   }
 
   get runs(): boolean {
@@ -82,7 +82,7 @@ export class PoolModel {
   }
 
   get full(): boolean {
-    return this.leftovers > this.#maxLeftovers
+    return this.stuckHandlers > this.#maxStuckHandlers
   }
 
   get takes(): boolean {
@@ -93,29 +93,29 @@ export class PoolModel {
     return (this.runs || (this.state === 'SHUTTING_DOWN' && this.#drain?.light === true)) && !this.paused && !this.full
   }
 
-  /** `to`: the index of the worker that the pool gave it to. */
+  /** `to`: the index of the slot that the pool gave it to. */
   give(kind: ModelTask['kind'], to: number): void {
-    const chosen = this.#idle.find((idle) => idle === this.workers[to])
+    const chosen = this.#idle.find((idle) => idle === this.slots[to])
     const takes = this.#starts && this.#idle.length > 0
-    if (takes && chosen === undefined) throw new Error('no idle worker took the task, and there was one')
-    const worker = takes ? chosen : undefined
-    this.#idle = this.#idle.filter((idle) => idle !== worker)
-    if (worker === undefined) {
+    if (takes && chosen === undefined) throw new Error('no idle slot took the task, and there was one')
+    const slot = takes ? chosen : undefined
+    this.#idle = this.#idle.filter((idle) => idle !== slot)
+    if (slot === undefined) {
       this.given.push('refused')
-      if (this.state === 'SHUTTING_DOWN') this.drained.handedBack++
+      if (this.state === 'SHUTTING_DOWN') this.drained.requeued++
       return
     }
     const task = {
       kind,
-      beganAt: this.now,
-      worker,
+      startedAt: this.now,
+      slot,
       interrupted: undefined,
       escaped: false,
       end: undefined,
       left: false,
     }
-    worker.state = 'WORKING'
-    worker.task = task
+    slot.state = 'WORKING'
+    slot.task = task
     this.given.push(task)
   }
 
@@ -124,7 +124,7 @@ export class PoolModel {
     if (task.left) return
     task.left = true
     if (task.end !== undefined) {
-      this.leftovers--
+      this.stuckHandlers--
       this.late++
     } else if (task.interrupted !== undefined) {
       const { by } = task.interrupted
@@ -158,11 +158,11 @@ export class PoolModel {
 
   /** False: a typed error. */
   stopWorker(number: number, how: 'wait' | 'hard'): boolean {
-    const worker = this.workers.find((each) => each.number === number)
-    if (worker === undefined || worker.state === 'TERMINATED') return false
-    const ending = worker.state.startsWith('TERMINATING')
-    this.#terminate(worker, 'TERMINATING_STOP_SIGNAL')
-    if (how === 'hard' && worker.task !== undefined) this.interrupt(worker.task, 'worker_stopped')
+    const slot = this.slots.find((each) => each.number === number)
+    if (slot === undefined || slot.state === 'TERMINATED') return false
+    const ending = slot.state.startsWith('TERMINATING')
+    this.#terminate(slot, 'TERMINATING_STOP_SIGNAL')
+    if (how === 'hard' && slot.task !== undefined) this.interrupt(slot.task, 'slot_stopped')
     return !ending || how === 'hard'
   }
 
@@ -171,7 +171,7 @@ export class PoolModel {
     const failures = this.now - this.#feed.upSince > LAST_RESTART_MS ? 0 : this.#failures
     this.#failures = failures + 1
     this.#feed = { restartAt: this.now + Math.min(FIRST_RESTART_MS * 2 ** failures, LAST_RESTART_MS) }
-    for (const worker of this.#idle.splice(0)) worker.state = 'RECOVER_ERR'
+    for (const slot of this.#idle.splice(0)) slot.state = 'RECOVER_ERR'
   }
 
   /** False: a typed error. */
@@ -183,12 +183,12 @@ export class PoolModel {
   /** False: a typed error. */
   resize(size: number): boolean {
     if (!this.runs) return false
-    const lasting = this.workers.filter(({ state }) => !state.startsWith('TERMINAT')).reverse()
+    const lasting = this.slots.filter(({ state }) => !state.startsWith('TERMINAT')).reverse()
     const inTurn = [...lasting.filter(({ task }) => !task), ...lasting.filter(({ task }) => task)]
-    for (const worker of inTurn.slice(0, Math.max(0, lasting.length - size))) {
-      this.#terminate(worker, 'TERMINATING_STOP_SIGNAL')
+    for (const slot of inTurn.slice(0, Math.max(0, lasting.length - size))) {
+      this.#terminate(slot, 'TERMINATING_STOP_SIGNAL')
     }
-    this.workers = this.workers.filter(({ state }) => state !== 'TERMINATED')
+    this.slots = this.slots.filter(({ state }) => state !== 'TERMINATED')
     this.#grow(size - lasting.length)
     return true
   }
@@ -216,7 +216,7 @@ export class PoolModel {
   #press(light: boolean, drainMs: number, by: 'drain' | 'parent_closed', broken: boolean): void {
     const began = this.#drain === undefined
     this.#drain ??= {
-      beganAt: this.now,
+      startedAt: this.now,
       light: true,
       deadlineAt: Number.POSITIVE_INFINITY,
       signalledAt: undefined,
@@ -227,11 +227,11 @@ export class PoolModel {
     this.#broken ||= broken
     this.#drain.light &&= light
     this.#drain.deadlineAt = Math.min(this.#drain.deadlineAt, this.now + drainMs)
-    for (const worker of this.workers) {
+    for (const slot of this.slots) {
       if (!this.#drain.light) {
         const byParent = began && by === 'parent_closed'
-        this.#terminate(worker, byParent ? 'TERMINATING_PARENT_CTX_CLOSED' : 'TERMINATING_STOP_SIGNAL')
-      } else if (began && worker.task !== undefined) this.#terminate(worker, 'TERMINATING_TASK_CH_CLOSED')
+        this.#terminate(slot, byParent ? 'TERMINATING_PARENT_CTX_CLOSED' : 'TERMINATING_STOP_SIGNAL')
+      } else if (began && slot.task !== undefined) this.#terminate(slot, 'TERMINATING_TASK_CH_CLOSED')
     }
     this.#happens()
   }
@@ -242,7 +242,7 @@ export class PoolModel {
       { length: Math.max(0, by) },
       (): ModelWorker => ({ number: ++this.#numbered, state: up ? 'IDLE' : 'NEW', task: undefined }),
     )
-    this.workers.push(...more)
+    this.slots.push(...more)
     if (up) this.#idle.push(...more)
   }
 
@@ -257,26 +257,26 @@ export class PoolModel {
     return Math.min(...dues.filter((at) => at > this.now), Number.POSITIVE_INFINITY)
   }
 
-  #due({ kind, beganAt, interrupted }: ModelTask): number {
+  #due({ kind, startedAt, interrupted }: ModelTask): number {
     if (kind === 'short') return Number.POSITIVE_INFINITY
-    return interrupted === undefined ? beganAt + TIMEOUT_MS : interrupted.at + interrupted.graceMs
+    return interrupted === undefined ? startedAt + TIMEOUT_MS : interrupted.at + interrupted.graceMs
   }
 
   /** All that is due by now. */
   #happens(): void {
     for (const task of this.tasks) {
       if (task.end !== undefined || this.#due(task) > this.now) continue
-      if (task.interrupted === undefined) this.interrupt(task, 'run')
+      if (task.interrupted === undefined) this.interrupt(task, 'run_timeout')
       else {
-        this.leftovers++
+        this.stuckHandlers++
         this.#end(task, endByInterruption(task.interrupted.by, this.#about(task)))
       }
     }
     if ('restartAt' in this.#feed && this.runs && this.#feed.restartAt <= this.now) {
       this.#feed = { upSince: this.now }
-      for (const worker of this.workers.filter(({ state }) => state === 'RECOVER_ERR' || state === 'NEW')) {
-        worker.state = 'IDLE'
-        this.#idle.push(worker)
+      for (const slot of this.slots.filter(({ state }) => state === 'RECOVER_ERR' || state === 'NEW')) {
+        slot.state = 'IDLE'
+        this.#idle.push(slot)
       }
     }
     this.#drainOn()
@@ -284,43 +284,43 @@ export class PoolModel {
 
   #drainOn(): void {
     if (this.#drain === undefined || this.state !== 'SHUTTING_DOWN') return
-    const { beganAt, deadlineAt, signalledAt, by } = this.#drain
+    const { startedAt, deadlineAt, signalledAt, by } = this.#drain
     if (this.busy > 0 && signalledAt === undefined && deadlineAt <= this.now) {
       this.#drain.signalledAt = this.now
-      for (const worker of this.workers) this.#terminate(worker, 'TERMINATING_PARENT_CTX_CLOSED')
-      for (const { task } of this.workers) if (task !== undefined) this.interrupt(task, by)
+      for (const slot of this.slots) this.#terminate(slot, 'TERMINATING_PARENT_CTX_CLOSED')
+      for (const { task } of this.slots) if (task !== undefined) this.interrupt(task, by)
     }
     const over = signalledAt !== undefined && this.now >= signalledAt + GRACE_MS + 2 * BEYOND_MS
     if (this.busy > 0 && !over) return
-    for (const worker of this.workers) this.#terminate(worker, 'TERMINATING_TASK_CH_CLOSED')
+    for (const slot of this.slots) this.#terminate(slot, 'TERMINATING_TASK_CH_CLOSED')
     this.state = this.#broken ? 'RECOVER_ERR' : over ? 'TERMINATE_TIMEOUT' : 'SHUTDOWN'
     this.drained.abandoned = this.busy
-    if (over) this.drained.longestMs = this.now - beganAt
+    if (over) this.drained.slowestTaskMs = this.now - startedAt
   }
 
   #end(task: ModelTask, end: ExpectedEnd): void {
     task.end = end
-    if (this.#drain !== undefined && this.state === 'SHUTTING_DOWN') this.#count(end, this.now - this.#drain.beganAt)
-    const { worker } = task
-    worker.task = undefined
-    if (worker.state === 'WORKING') {
-      worker.state = 'IDLE'
-      this.#idle.push(worker)
-    } else worker.state = 'TERMINATED'
+    if (this.#drain !== undefined && this.state === 'SHUTTING_DOWN') this.#count(end, this.now - this.#drain.startedAt)
+    const { slot } = task
+    slot.task = undefined
+    if (slot.state === 'WORKING') {
+      slot.state = 'IDLE'
+      this.#idle.push(slot)
+    } else slot.state = 'TERMINATED'
     this.#drainOn()
   }
 
-  #count({ verdict, reason }: ExpectedEnd, longestMs: number): void {
-    this.drained.longestMs = longestMs
-    if (verdict === 'handed_back') this.drained.handedBack++
+  #count({ verdict, reason }: ExpectedEnd, slowestTaskMs: number): void {
+    this.drained.slowestTaskMs = slowestTaskMs
+    if (verdict === 'requeued') this.drained.requeued++
     else if (reason === 'drain' || reason === 'parent_closed') this.drained.failed++
     else if (verdict !== 'lost') this.drained.finished++
   }
 
-  #terminate(worker: ModelWorker, how: WorkerState): void {
-    if (worker.state === 'TERMINATED' || WAYS.indexOf(worker.state) >= WAYS.indexOf(how)) return
-    worker.state = worker.task === undefined ? 'TERMINATED' : how
-    this.#idle = this.#idle.filter((idle) => idle !== worker)
+  #terminate(slot: ModelWorker, how: SlotState): void {
+    if (slot.state === 'TERMINATED' || WAYS.indexOf(slot.state) >= WAYS.indexOf(how)) return
+    slot.state = slot.task === undefined ? 'TERMINATED' : how
+    this.#idle = this.#idle.filter((idle) => idle !== slot)
   }
 
   /** Attempt 1 of 3, without a deadline: what the pool's tasks are given. */

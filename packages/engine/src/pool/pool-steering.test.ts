@@ -61,12 +61,12 @@ describe('a pool that is paused', () => {
 })
 
 describe('a pool that is resized', () => {
-  const numbers = ({ pool }: ReturnType<typeof poolRig>) => pool.workers().map(({ worker }) => worker)
+  const numbers = ({ pool }: ReturnType<typeof poolRig>) => pool.slots().map(({ slot }) => slot)
 
-  it('to more has new workers at once, whose numbers go on', async () => {
+  it('to more has new slots at once, whose numbers go on', async () => {
     const rig = await started()
     const { pool, feed, give, clock } = rig
-    pool.stopWorker(2, 'wait')
+    pool.stopSlot(2, 'wait')
     pool.resize(4)
     expect([numbers(rig), pool.size(), feed.size]).toEqual([[1, 3, 4, 5], 4, 4])
     const given = Array.from({ length: 5 }, () => give())
@@ -74,13 +74,13 @@ describe('a pool that is resized', () => {
     expect([pool.busy(), given.map(({ refused }) => refused)]).toEqual([4, [false, false, false, false, true]])
   })
 
-  it('to less ends idle workers first, and others after their task; those are forgotten the next time', async () => {
+  it('to less ends idle slots first, and others after their task; those are forgotten the next time', async () => {
     const rig = await started({ concurrency: 4 })
     const { pool, feed, give, calls, clock, states } = rig
     const given = [give(), give()]
     await clock.advance(0)
     pool.resize(1)
-    expect([pool.size(), feed.size, pool.busy(), pool.workers().length]).toEqual([1, 1, 2, 2])
+    expect([pool.size(), feed.size, pool.busy(), pool.slots().length]).toEqual([1, 1, 2, 2])
     expect(states().sort()).toEqual(['TERMINATING_STOP_SIGNAL', 'WORKING'])
     expect(calls.map((call) => call.heard())).toEqual([undefined, undefined])
     for (const { finish } of calls) finish()
@@ -91,7 +91,7 @@ describe('a pool that is resized', () => {
     expect(states()).toEqual(['IDLE'])
   })
 
-  it('back and forth a thousand times leaves no worker and no timer behind', async () => {
+  it('back and forth a thousand times leaves no slot and no timer behind', async () => {
     const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length
     const before = timers()
     const clock = clockFrom({
@@ -109,7 +109,7 @@ describe('a pool that is resized', () => {
       await Promise.all(given.map(({ settled }) => settled))
     }
     pool.resize(1)
-    expect([pool.workers().length, pool.size(), pool.busy()]).toEqual([1, 1, 0])
+    expect([pool.slots().length, pool.size(), pool.busy()]).toEqual([1, 1, 0])
     expect(timers() - before).toBeLessThanOrEqual(1)
     await pool.drain(AT_ONCE)
     expect(timers()).toBe(before)
@@ -132,11 +132,11 @@ describe('a pool that is resized', () => {
     expect([states(), feed.size]).toEqual([['IDLE', 'IDLE', 'IDLE'], 3])
   })
 
-  it('brings back workers where all have been stopped', async () => {
+  it('brings back slots where all have been stopped', async () => {
     const { pool, feed } = await started({ concurrency: 1 })
-    pool.stopWorker(1, 'wait')
+    pool.stopSlot(1, 'wait')
     pool.resize(1)
-    expect([pool.notReady(), feed.size, pool.workers()]).toMatchObject([undefined, 1, [{ worker: 2, state: 'IDLE' }]])
+    expect([pool.notReady(), feed.size, pool.slots()]).toMatchObject([undefined, 1, [{ slot: 2, state: 'IDLE' }]])
   })
 
   it('to what no pool may have, or when it ends, is a typed error', async () => {
@@ -155,18 +155,18 @@ describe('the status of a pool', () => {
     const [long, short, endless] = [give('rig.long'), give('rig.short'), give('rig.long', { timeoutMs: 'none' })]
     const began = clock.now()
     await clock.advance(10)
-    const { workers, ...rest } = pool.status()
+    const { slots, ...rest } = pool.status()
     expect(rest).toEqual({
       queue: 'rig',
       state: 'BG_RUNNING',
       paused: false,
       concurrency: 3,
       busy: 3,
-      leftovers: 0,
+      stuckHandlers: 0,
       notReady: undefined,
     })
-    const endsBy = ({ task }: { task: { id: string } }) =>
-      workers.find((each) => each.task?.id === task.id)?.task?.endsBy
-    expect([endsBy(long), endsBy(short), endsBy(endless)]).toEqual([began + TIMEOUT_MS, undefined, undefined])
+    const timeoutAt = ({ task }: { task: { id: string } }) =>
+      slots.find((each) => each.task?.id === task.id)?.task?.timeoutAt
+    expect([timeoutAt(long), timeoutAt(short), timeoutAt(endless)]).toEqual([began + TIMEOUT_MS, undefined, undefined])
   })
 })

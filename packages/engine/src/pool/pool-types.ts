@@ -2,22 +2,22 @@
 import type { CancelReason, PoolState, TaskId } from '@bullpen/contract'
 import type { RunnerHost } from '../attempt/runner.ts'
 import type { PoolStatus } from '../fleet/fleet.ts'
-import type { Feed, Work } from '../ports/consumer.ts'
-import type { NewTask, TakenTask } from '../ports/ports.ts'
+import type { Consumer, RunTask } from '../ports/consumer.ts'
+import type { FetchedTask, NewTask } from '../ports/ports.ts'
 import type { DrainLimits } from './drain-deadline.ts'
 import type { DrainReport } from './drain-report.ts'
-import type { Settled } from './online-set.ts'
-import type { WorkerStatus } from './slot.ts'
+import type { WaitUntilFinished } from './online-set.ts'
+import type { SlotStatus } from './slot.ts'
 import type { LocalCancel } from './slots.ts'
 
 export interface PoolOptions {
   readonly queue: string
   /** How many tasks run at once. */
   readonly concurrency: number
-  readonly host: Omit<RunnerHost, 'queue' | 'poolSignal' | 'leftovers' | 'closedBy'>
-  readonly feed: (work: Work, pool: FedPool) => Feed
+  readonly host: Omit<RunnerHost, 'queue' | 'poolSignal' | 'stuckHandlers' | 'closedBy'>
+  readonly consumer: (work: RunTask, pool: ConsumerHost) => Consumer
   /** Handlers that go on after their attempt has ended: with more than these the pool takes no more tasks. */
-  readonly maxLeftovers: number
+  readonly maxStuckHandlers: number
   /** Closed: the pool drains hard, by itself; a drain that is under way waits no longer. */
   readonly parent?: AbortSignal | undefined
   /** For a drain by the parent's end. */
@@ -25,13 +25,13 @@ export interface PoolOptions {
 }
 
 /** What a feed may tell its pool. */
-export interface FedPool {
-  /** The lock of this start is gone: another process may have the task by now, and this one may have started it again. */
+export interface ConsumerHost {
+  /** The lock of this start is gone: another worker may have the task by now, and this one may have started it again. */
   lockLost(id: TaskId, start?: number): void
   /** The task is to be cancelled, when it runs here. Default: by somebody's request. */
   cancel(id: TaskId, reason?: CancelReason): LocalCancel
   /** What runs here now. */
-  tasks(): readonly TakenTask[]
+  tasks(): readonly FetchedTask[]
 }
 
 export interface OnlineReport {
@@ -40,7 +40,7 @@ export interface OnlineReport {
    * Those of the set that have not ended, or that nobody could be asked about. None when the state is ONLINE_DONE, or
    * SHUTDOWN, when the last of them ended during a drain; some when it is INCOMPLETE_DONE.
    */
-  readonly left: readonly TaskId[]
+  readonly unfinished: readonly TaskId[]
 }
 
 export interface Pool {
@@ -49,9 +49,9 @@ export interface Pool {
   size(): number
   busy(): number
   /** Handlers that go on after their attempt has ended. */
-  leftovers(): number
+  stuckHandlers(): number
   state(): PoolState
-  workers(): readonly WorkerStatus[]
+  slots(): readonly SlotStatus[]
   /** Undefined: it takes tasks, or is paused, as somebody wished. Otherwise why not. */
   notReady(): string | undefined
   status(): PoolStatus
@@ -63,11 +63,11 @@ export interface Pool {
    *
    * @throws BullpenError `wrong_state` unless the pool is NEW.
    */
-  online(tasks: readonly TaskId[], settled: Settled): Promise<OnlineReport>
+  online(tasks: readonly TaskId[], settled: WaitUntilFinished): Promise<OnlineReport>
   /** Enqueues a task to this pool's queue. @throws BullpenError `wrong_state` unless the pool is BG_RUNNING. */
   submit(task: NewTask): Promise<void>
-  /** As {@link Crew.stop}. @throws BullpenError `wrong_state` for a worker that is ending, or that there is not. */
-  stopWorker(worker: number, how: 'wait' | 'hard'): void
+  /** As {@link Crew.stop}. @throws BullpenError `wrong_state` for a slot that is ending, or that there is not. */
+  stopSlot(slot: number, how: 'wait' | 'hard'): void
   /**
    * Starts nothing more until it is resumed; what runs goes on, what is being fetched goes back. Twice is once.
    *
@@ -77,7 +77,7 @@ export interface Pool {
   /** @throws BullpenError `wrong_state` unless the pool runs. */
   resume(): void
   /**
-   * So many workers from now on, 1 to 10,000: new ones at once; those that are too many end, idle ones first, the others
+   * So many slots from now on, 1 to 10,000: new ones at once; those that are too many end, idle ones first, the others
    * after their task. Numbers are not given twice, and those that have ended are told of no longer.
    *
    * @throws BullpenError `wrong_state` when the pool ends, or has ended; `invalid_configuration` for another number.

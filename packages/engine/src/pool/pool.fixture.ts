@@ -1,35 +1,35 @@
 // A pool without Redis: a feed that the test feeds, handlers that end when they are told to, and a clock that stands still.
 import {
+  createTaskId,
   type Duration,
   defineCatalogue,
   defineHandler,
   defineTask,
   type Log,
-  makeTaskId,
   type TaskContext,
   type TaskEvent,
 } from '@bullpen/contract'
 import { type FakeClock, fakeClock } from '@bullpen/testkit'
 import { z } from 'zod'
 import type { Attempt } from '../attempt/attempt.ts'
-import { chargeEscape, type EscapeFate } from '../attempt/escapes.ts'
-import { makeRegistry } from '../attempt/registry.ts'
-import { type Conclusion, type RunnerHost, runAttempt } from '../attempt/runner.ts'
+import { attributeUncaught, type UncaughtFate } from '../attempt/escapes.ts'
+import { createRegistry } from '../attempt/registry.ts'
+import { type AttemptResult, type RunnerHost, runAttempt } from '../attempt/runner.ts'
 import { stepsInMemory } from '../attempt/steps.fixture.ts'
-import { DEFAULT_LIMITS } from '../attempt/timeouts.ts'
+import { DEFAULT_TIMEOUTS } from '../attempt/timeouts.ts'
 import { sha256 } from '../node/index.ts'
-import type { Feed, Work } from '../ports/consumer.ts'
-import type { NewTask, TakenTask } from '../ports/ports.ts'
-import { makePool } from './pool.ts'
-import type { FedPool, PoolOptions } from './pool-types.ts'
-import { type CloseReason, type Interruption, Worker } from './slot.ts'
+import type { Consumer, RunTask } from '../ports/consumer.ts'
+import type { FetchedTask, NewTask } from '../ports/ports.ts'
+import { createPool } from './pool.ts'
+import type { ConsumerHost, PoolOptions } from './pool-types.ts'
+import { type CloseReason, type Interruption, Slot } from './slot.ts'
 
 const schemas = { input: z.object({ n: z.int().default(1) }), output: z.object({ n: z.int() }) }
 const short = defineTask({ name: 'rig.short', queue: 'rig', kind: 'short', ...schemas })
 /** The pool's default timeout of 100 ms and grace of 50 ms hold for it, unless the envelope says otherwise. */
 const long = defineTask({ name: 'rig.long', queue: 'rig', ...schemas })
 const child = defineTask({ name: 'rig.child', queue: 'rig', ...schemas })
-/** Not to be started again by itself when its worker ends. */
+/** Not to be started again by itself when its slot ends. */
 const fragile = defineTask({ name: 'rig.fragile', queue: 'rig', onInterrupt: 'fail', ...schemas })
 /** Its grace has no end. */
 const patient = defineTask({ name: 'rig.patient', queue: 'rig', grace: 'none', ...schemas })
@@ -49,7 +49,7 @@ export interface Call {
   finish(output?: { n: number }): void
   fail(error: unknown): void
   /** An error leaves it by another way than its promise. */
-  escape(error: unknown): EscapeFate
+  escape(error: unknown): UncaughtFate
   snooze(delay: Duration): void
 }
 
@@ -76,7 +76,7 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
       finish: (output = { n: 1 }) => resolve(output),
       fail: reject,
       // The fixture's context is always the attempt.
-      escape: (error) => chargeEscape(error, { run: (a, code) => code(a), current: () => context as Attempt }),
+      escape: (error) => attributeUncaught(error, { run: (a, code) => code(a), current: () => context as Attempt }),
       snooze(delay) {
         try {
           context.snooze(delay)
@@ -96,8 +96,8 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
     'rig.patient': defineHandler(patient, import.meta.url, any),
   }
   const host: PoolOptions['host'] = {
-    registry: makeRegistry(catalogue, handlers, {
-      limits: { ...DEFAULT_LIMITS, timeoutMs: TIMEOUT_MS, graceMs: GRACE_MS },
+    registry: createRegistry(catalogue, handlers, {
+      limits: { ...DEFAULT_TIMEOUTS, timeoutMs: TIMEOUT_MS, graceMs: GRACE_MS },
     }),
     context: { run: (attempt, code) => code(attempt), current: () => undefined },
     clock,
@@ -108,19 +108,19 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
       enqueued.push(task)
     },
     sha256,
-    outputLimitBytes: 1_000,
-    process: 'host:1',
+    maxOutputBytes: 1_000,
+    worker: 'host:1',
     resources: {},
     logFor: () => silent,
   }
   let made = 0
   /** A task of its own, as a feed would have taken it. */
-  const taken = (task: string, envelope: object = {}, given: Partial<TakenTask> = {}): TakenTask => ({
-    id: makeTaskId('rig', 1, new Uint8Array([0, 0, 0, 0, 0, 0, 0, 0, made >> 8, made++ & 255])),
+  const taken = (task: string, envelope: object = {}, given: Partial<FetchedTask> = {}): FetchedTask => ({
+    id: createTaskId('rig', 1, new Uint8Array([0, 0, 0, 0, 0, 0, 0, 0, made >> 8, made++ & 255])),
     task,
     envelope: { v: 1, version: 1, input: {}, ...envelope },
     enqueuedAt: clock.now(),
-    start: 1,
+    fencingToken: 1,
     attempt: 1,
     maxAttempts: 3,
     readyAt: clock.now(),
@@ -132,36 +132,36 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
   return { clock, events, named, enqueued, store, progress, calls, host, taken }
 }
 
-/** One worker on a stage: attempts one after the other, each until its end. */
+/** One slot on a stage: attempts one after the other, each until its end. */
 export function soloist(options: { readonly handle?: Handle } = {}) {
   const scene = stage(options)
   const { clock, host, taken } = scene
-  const worker = new Worker(1, clock)
-  const leftovers = new Set<Interruption>()
+  const slot = new Slot(1, clock)
+  const stuckHandlers = new Set<Interruption>()
   const closed: { by: CloseReason | undefined } = { by: undefined }
   const runner: RunnerHost = {
     ...host,
     queue: 'rig',
     poolSignal: new AbortController().signal,
-    leftovers,
+    stuckHandlers,
     closedBy: () => closed.by,
   }
   return {
     ...scene,
-    worker,
-    leftovers,
+    slot,
+    stuckHandlers,
     closed,
     /** Async, so that a handler that returned at once looks like the others. */
-    run: async (task: string, envelope: object = {}, given: Partial<TakenTask> = {}): Promise<Conclusion> =>
-      runAttempt(taken(task, envelope, given), worker, runner),
+    run: async (task: string, envelope: object = {}, given: Partial<FetchedTask> = {}): Promise<AttemptResult> =>
+      runAttempt(taken(task, envelope, given), slot, runner),
   }
 }
 
 /** A task that was given to the pool, and what became of it. */
 export interface Given {
-  readonly task: TakenTask
+  readonly task: FetchedTask
   /** How its attempt ended, once the pool has said so. */
-  readonly conclusion: Conclusion | undefined
+  readonly conclusion: AttemptResult | undefined
   /** It went back as if it had not been taken. */
   readonly refused: boolean
   readonly settled: Promise<void>
@@ -170,7 +170,7 @@ export interface Given {
 type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
 /** A feed that holds what the pool told it, and takes the tasks that the test gives it. */
-export class FakeFeed implements Feed {
+export class FakeFeed implements Consumer {
   opens = 0
   runs = 0
   size: number | undefined
@@ -184,13 +184,13 @@ export class FakeFeed implements Feed {
   stopping = async (): Promise<void> => {}
   /** What writing an end down waits for. */
   writing = (): void | Promise<void> => {}
-  readonly work: Work
-  readonly pool: FedPool
+  readonly work: RunTask
+  readonly pool: ConsumerHost
   #run = Promise.withResolvers<void>()
   readonly #given = new Set<Promise<void>>()
-  readonly #held = new Set<TakenTask>()
+  readonly #held = new Set<FetchedTask>()
 
-  constructor(work: Work, pool: FedPool) {
+  constructor(work: RunTask, pool: ConsumerHost) {
     this.work = work
     this.pool = pool
   }
@@ -211,11 +211,11 @@ export class FakeFeed implements Feed {
     this.#run.reject(new Error('the store is gone'))
   }
 
-  resize(workers: number): void {
-    this.size = workers
+  resize(slots: number): void {
+    this.size = slots
   }
 
-  missing(): string | undefined {
+  notReady(): string | undefined {
     return this.lack
   }
 
@@ -227,7 +227,7 @@ export class FakeFeed implements Feed {
     while (this.#given.size > 0) await Promise.all(this.#given)
   }
 
-  held() {
+  unconfirmed() {
     return [...this.#held]
   }
 
@@ -235,7 +235,7 @@ export class FakeFeed implements Feed {
     this.closed = true
   }
 
-  give(task: TakenTask): Given {
+  give(task: FetchedTask): Given {
     const given = { task, conclusion: undefined, refused: false, settled: Promise.resolve() } as Writable<Given>
     given.settled = this.work(
       task,
@@ -262,30 +262,30 @@ export class FakeFeed implements Feed {
 export interface PoolRigOptions {
   readonly handle?: Handle
   readonly concurrency?: number
-  readonly maxLeftovers?: number
+  readonly maxStuckHandlers?: number
   readonly parent?: AbortSignal
   readonly clock?: PoolOptions['host']['clock']
 }
 
 /** A pool on a fake feed. */
-export function poolRig({ handle, concurrency = 2, maxLeftovers = 1, parent, clock }: PoolRigOptions = {}) {
+export function poolRig({ handle, concurrency = 2, maxStuckHandlers = 1, parent, clock }: PoolRigOptions = {}) {
   const scene = stage(handle === undefined ? {} : { handle })
   let feed: FakeFeed | undefined
-  const pool = makePool({
+  const pool = createPool({
     queue: 'rig',
     concurrency,
-    maxLeftovers,
+    maxStuckHandlers,
     parent,
     graceMs: GRACE_MS,
     host: clock === undefined ? scene.host : { ...scene.host, clock },
-    feed: (work, fed) => {
+    consumer: (work, fed) => {
       feed = new FakeFeed(work, fed)
       return feed
     },
   })
   if (feed === undefined) throw new Error('the pool has asked for no feed')
-  const states = () => pool.workers().map(({ state }) => state)
-  const give = (task = 'rig.long', envelope: object = {}, given: Partial<TakenTask> = {}): Given =>
+  const states = () => pool.slots().map(({ state }) => state)
+  const give = (task = 'rig.long', envelope: object = {}, given: Partial<FetchedTask> = {}): Given =>
     (feed as FakeFeed).give(scene.taken(task, envelope, given))
   return { ...scene, pool, feed, states, give }
 }

@@ -17,7 +17,7 @@ type Step =
   | { readonly do: 'leave'; readonly task: number; readonly how: Leaving }
   | { readonly do: 'escape' | 'cancel' | 'lose lock'; readonly task: number }
   | { readonly do: 'advance'; readonly ms: number }
-  | { readonly do: 'stop worker'; readonly worker: number; readonly how: 'wait' | 'hard' }
+  | { readonly do: 'stop slot'; readonly slot: number; readonly how: 'wait' | 'hard' }
   | { readonly do: 'drain'; readonly mode: DrainMode; readonly ms: number; readonly broken: boolean }
   | { readonly do: 'resize'; readonly size: number }
   | { readonly do: 'pause' | 'resume' }
@@ -51,8 +51,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 2,
     arbitrary: fc.record({
-      do: fc.constant('stop worker' as const),
-      worker: fc.integer({ min: 0, max: 2 * SIZE }),
+      do: fc.constant('stop slot' as const),
+      slot: fc.integer({ min: 0, max: 2 * SIZE }),
       how: fc.constantFrom('wait', 'hard'),
     }),
   },
@@ -75,14 +75,14 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 function poolAndModel() {
   const parent = new AbortController()
-  const rig = poolRig({ concurrency: SIZE, maxLeftovers: MAX_LEFTOVERS, parent: parent.signal })
+  const rig = poolRig({ concurrency: SIZE, maxStuckHandlers: MAX_LEFTOVERS, parent: parent.signal })
   const model = new PoolModel(SIZE, MAX_LEFTOVERS)
   const given: Given[] = []
   const { pool, feed, calls, clock } = rig
 
-  /** Which idle worker takes a task is the pool's to choose; the model follows it, and says whether that one was idle. */
+  /** Which idle slot takes a task is the pool's to choose; the model follows it, and says whether that one was idle. */
   function newlyAtWork(): number {
-    return pool.workers().findIndex(({ state }, at) => state === 'WORKING' && model.workers[at]?.state === 'IDLE')
+    return pool.slots().findIndex(({ state }, at) => state === 'WORKING' && model.slots[at]?.state === 'IDLE')
   }
 
   function obeys(may: boolean, act: () => void): void {
@@ -100,8 +100,8 @@ function poolAndModel() {
         await clock.advance(each.ms)
         model.advance(each.ms)
         return
-      case 'stop worker':
-        obeys(model.stopWorker(each.worker, each.how), () => pool.stopWorker(each.worker, each.how))
+      case 'stop slot':
+        obeys(model.stopWorker(each.slot, each.how), () => pool.stopSlot(each.slot, each.how))
         return
       case 'resize':
         obeys(model.resize(each.size), () => pool.resize(each.size))
@@ -152,25 +152,23 @@ function poolAndModel() {
     expect({
       state: pool.state(),
       paused: pool.status().paused,
-      workers: pool
-        .workers()
-        .map(({ worker, state, task }) => `${worker} ${state} ${task === undefined ? '' : 'task'}`),
+      slots: pool.slots().map(({ slot, state, task }) => `${slot} ${state} ${task === undefined ? '' : 'task'}`),
       busy: pool.busy(),
       size: pool.size(),
-      leftovers: pool.leftovers(),
+      stuckHandlers: pool.stuckHandlers(),
       takes: pool.notReady() === undefined,
       given: given.map(({ refused, conclusion }) => {
         if (refused) return 'refused'
-        return conclusion && `${conclusion.end.state} ${conclusion.end.reason} ${conclusion.verdict.kind}`
+        return conclusion && `${conclusion.record.state} ${conclusion.record.reason} ${conclusion.verdict.kind}`
       }),
       late: rig.named('attempt.late').length,
     }).toEqual({
       state: model.state,
       paused: model.paused,
-      workers: model.workers.map(({ number, state, task }) => `${number} ${state} ${task === undefined ? '' : 'task'}`),
+      slots: model.slots.map(({ number, state, task }) => `${number} ${state} ${task === undefined ? '' : 'task'}`),
       busy: model.busy,
       size: model.size,
-      leftovers: model.leftovers,
+      stuckHandlers: model.stuckHandlers,
       takes: model.takes,
       given: model.given.map((each) => {
         if (each === 'refused') return each
@@ -199,14 +197,14 @@ async function settles(life: ReturnType<typeof poolAndModel>): Promise<void> {
   for (const known of model.tasks) model.leave(known, 'valid output')
   await take({ do: 'advance', ms: 60_000 })
   compare()
-  expect([pool.busy(), pool.leftovers()]).toEqual([0, 0])
-  if (model.runs) expect(pool.workers().filter(({ state }) => state === 'IDLE')).toHaveLength(pool.size())
+  expect([pool.busy(), pool.stuckHandlers()]).toEqual([0, 0])
+  if (model.runs) expect(pool.slots().filter(({ state }) => state === 'IDLE')).toHaveLength(pool.size())
   await take({ do: 'drain', mode: 'hard', ms: 0, broken: false })
   await take({ do: 'advance', ms: 2_000 })
   compare()
   const { abandoned, ...report } = await pool.drain({ drainMs: 0, graceMs: GRACE_MS })
-  expect({ ...report, abandoned: abandoned.length }).toEqual({ queue: 'rig', unrecorded: [], ...model.drained })
-  expect(pool.workers().every(({ state }) => state === 'TERMINATED')).toBe(true)
+  expect({ ...report, abandoned: abandoned.length }).toEqual({ queue: 'rig', unconfirmed: [], ...model.drained })
+  expect(pool.slots().every(({ state }) => state === 'TERMINATED')).toBe(true)
   expect(named('attempt.started')).toHaveLength(given.filter(({ refused }) => !refused).length)
   expect(named('attempt.ended')).toHaveLength(named('attempt.started').length)
   expect([clock.pending(), feed.closed, feed.stops]).toEqual([0, true, 1])

@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events'
-import { makeTaskId, type TaskId, type TaskRecord } from '@bullpen/contract'
+import { createTaskId, type TaskId, type TaskRecord } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
 import { newTask } from '../task/new-task.ts'
 import { clockFrom } from './clock.ts'
@@ -16,7 +16,12 @@ async function started(options: Parameters<typeof poolRig>[0] = {}) {
 }
 
 const aTask = () =>
-  newTask(tasks.long, {}, {}, { id: makeTaskId('rig', 1, new Uint8Array(10)), enqueuedAt: 1, correlationId: undefined })
+  newTask(
+    tasks.long,
+    {},
+    {},
+    { id: createTaskId('rig', 1, new Uint8Array(10)), enqueuedAt: 1, correlationId: undefined },
+  )
 
 describe('a pool', () => {
   it('opens nothing until it is started; then it takes tasks, and says so', async () => {
@@ -29,14 +34,14 @@ describe('a pool', () => {
     expect(poolStates(rig)).toEqual(['BG_RUNNING'])
   })
 
-  it('runs each task on a worker of its own, and says by the record which', async () => {
+  it('runs each task on a slot of its own, and says by the record which', async () => {
     const { pool, give, calls, clock, states } = await started()
     const given = [give(), give()]
     await clock.advance(0)
     expect([pool.busy(), states()]).toEqual([2, ['WORKING', 'WORKING']])
     for (const { finish } of calls) finish()
     await Promise.all(given.map(({ settled }) => settled))
-    expect(given.map(({ conclusion }) => conclusion?.end.worker).sort()).toEqual([1, 2])
+    expect(given.map(({ conclusion }) => conclusion?.record.slot).sort()).toEqual([1, 2])
     expect([pool.busy(), states(), clock.pending()]).toEqual([0, ['IDLE', 'IDLE'], 0])
   })
 
@@ -70,7 +75,7 @@ describe('a pool', () => {
     expect(rig.feed.opens).toBe(1)
   })
 
-  it('frees a worker whose conclusion could not be written down, too', async () => {
+  it('frees a slot whose conclusion could not be written down, too', async () => {
     const { feed, taken, calls, clock, pool } = await started({ concurrency: 1 })
     const failing = feed.work(
       taken('rig.long'),
@@ -137,7 +142,7 @@ describe('a drain', () => {
     expect(await drained).toMatchObject({ queue: 'rig', abandoned: [] })
     expect(given.conclusion).toMatchObject({
       end: { state: 'TERMINATED_CTX_CLOSED', reason: 'drain' },
-      verdict: { kind: 'handed_back' },
+      verdict: { kind: 'requeued' },
     })
     expect([pool.state(), feed.closed, states(), clock.pending()]).toEqual([
       'SHUTDOWN',
@@ -171,7 +176,7 @@ describe('a drain', () => {
     expect([pool.state(), pool.busy(), clock.pending()]).toEqual(['TERMINATE_TIMEOUT', 0, 0])
   })
 
-  it('of a process that nobody knows what is broken in ends as RECOVER_ERR, whatever it leaves', async () => {
+  it('of a worker that nobody knows what is broken in ends as RECOVER_ERR, whatever it leaves', async () => {
     const left = await started()
     left.give('rig.short')
     const drained = left.pool.drain({ ...AT_ONCE, broken: true })
@@ -252,7 +257,7 @@ describe('a parent that closes', () => {
     await given.settled
     expect(given.conclusion).toMatchObject({
       end: { state: 'TERMINATED_CTX_CLOSED', reason: 'parent_closed' },
-      verdict: { kind: 'handed_back' },
+      verdict: { kind: 'requeued' },
     })
     await pool.drain(PATIENTLY)
     expect([pool.state(), clock.pending()]).toEqual(['SHUTDOWN', 0])
@@ -324,7 +329,7 @@ describe('an online pool', () => {
     expect(await online(0).report).toEqual({ state: 'ONLINE_DONE', left: [] })
   })
 
-  it('ends its workers by TERMINATING_TASK_CH_CLOSED, and lets one finish what it has taken besides', async () => {
+  it('ends its slots by TERMINATING_TASK_CH_CLOSED, and lets one finish what it has taken besides', async () => {
     const { pool, give, calls, set, report, states, clock } = online(1)
     await clock.advance(0)
     const besides = give()
@@ -428,30 +433,30 @@ describe('an online pool', () => {
 
 describe('handlers that go on after their attempt', () => {
   it('keep the pool from taking more when they are too many, until enough have come back', async () => {
-    const { pool, feed, give, calls, clock } = await started({ concurrency: 3, maxLeftovers: 1 })
+    const { pool, feed, give, calls, clock } = await started({ concurrency: 3, maxStuckHandlers: 1 })
     for (let i = 0; i < 2; i++) give()
     await clock.advance(150)
-    expect([pool.leftovers(), pool.busy(), feed.size]).toEqual([2, 0, 0])
+    expect([pool.stuckHandlers(), pool.busy(), feed.size]).toEqual([2, 0, 0])
     expect(pool.notReady()).toContain('2 handlers go on after their attempts have ended, 1 are allowed')
     const refused = give()
     await refused.settled
     expect(refused.refused).toBe(true)
     calls[0]?.finish()
     await clock.advance(0)
-    expect([pool.leftovers(), feed.size, pool.notReady()]).toEqual([1, 3, undefined])
+    expect([pool.stuckHandlers(), feed.size, pool.notReady()]).toEqual([1, 3, undefined])
     const welcome = give()
     await clock.advance(0)
     expect([welcome.refused, pool.busy()]).toEqual([false, 1])
   })
 })
 
-describe('a worker that is stopped', () => {
+describe('a slot that is stopped', () => {
   it('by wait ends after its task; the pool goes on with one less', async () => {
     const { pool, feed, give, calls, clock, states } = await started()
     const given = give()
     await clock.advance(0)
-    const worker = pool.workers().find(({ state }) => state === 'WORKING')?.worker ?? 0
-    pool.stopWorker(worker, 'wait')
+    const slot = pool.slots().find(({ state }) => state === 'WORKING')?.slot ?? 0
+    pool.stopSlot(slot, 'wait')
     expect([pool.size(), feed.size, calls[0]?.heard()]).toEqual([1, 1, undefined])
     calls[0]?.finish()
     await given.settled
@@ -464,41 +469,41 @@ describe('a worker that is stopped', () => {
     const { pool, give, calls, clock } = await started({ concurrency: 1 })
     const given = give()
     await clock.advance(0)
-    pool.stopWorker(1, 'hard')
-    expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('worker_stopped') })
+    pool.stopSlot(1, 'hard')
+    expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('slot_stopped') })
     calls[0]?.fail(calls[0].heard())
     await given.settled
     expect(given.conclusion).toMatchObject({
-      end: { state: 'TERMINATED_STOP_SIGNAL', reason: 'worker_stopped' },
-      verdict: { kind: 'handed_back' },
+      end: { state: 'TERMINATED_STOP_SIGNAL', reason: 'slot_stopped' },
+      verdict: { kind: 'requeued' },
     })
   })
 
   it('twice, or one that there is not, is a typed error', async () => {
     const { pool } = await started()
-    pool.stopWorker(1, 'wait')
-    for (const [worker, how] of [
+    pool.stopSlot(1, 'wait')
+    for (const [slot, how] of [
       [1, 'wait'],
       [1, 'hard'],
       [9, 'wait'],
     ] as const) {
-      expect(() => pool.stopWorker(worker, how)).toThrow(expect.objectContaining({ code: 'wrong_state' }))
+      expect(() => pool.stopSlot(slot, how)).toThrow(expect.objectContaining({ code: 'wrong_state' }))
     }
   })
 
   it('before the start leaves its feed one less', async () => {
     const { pool, feed, states } = poolRig()
-    pool.stopWorker(1, 'wait')
+    pool.stopSlot(1, 'wait')
     await pool.start()
     expect([states(), feed.size]).toEqual([['TERMINATED', 'IDLE'], 1])
   })
 
   it('as the last one leaves a pool that says that it takes no tasks', async () => {
     const { pool, feed } = await started({ concurrency: 1 })
-    pool.stopWorker(1, 'wait')
+    pool.stopSlot(1, 'wait')
     expect([feed.size, pool.notReady()]).toEqual([
       0,
-      "the pool of queue 'rig' takes no tasks: its workers have been stopped",
+      "the pool of queue 'rig' takes no tasks: its slots have been stopped",
     ])
   })
 })
@@ -577,7 +582,7 @@ describe('a pool that has ended', () => {
 })
 
 describe('a feed that fails', () => {
-  it('has its idle workers in RECOVER_ERR until it is opened and run again, after a wait, and counted', async () => {
+  it('has its idle slots in RECOVER_ERR until it is opened and run again, after a wait, and counted', async () => {
     const { feed, give, calls, clock, states, named } = await started()
     const given = give()
     await clock.advance(0)
@@ -590,7 +595,7 @@ describe('a feed that fails', () => {
     expect(feed.runs).toBe(1)
     await clock.advance(1)
     expect([feed.opens, feed.runs, states()]).toEqual([2, 2, ['IDLE', 'IDLE']])
-    expect(named('workers.restarted')).toEqual([{ event: 'workers.restarted', queue: 'rig', workers: 1, afterMs: 500 }])
+    expect(named('slots.restarted')).toEqual([{ event: 'slots.restarted', queue: 'rig', slots: 1, afterMs: 500 }])
   })
 
   it('again and again waits longer each time, up to half a minute; after a long good time it begins anew', async () => {
@@ -600,7 +605,7 @@ describe('a feed that fails', () => {
       await clock.advance(30_000)
     }
     for (let i = 0; i < 8; i++) await failAgain()
-    const waits = () => named('workers.restarted').map((event) => 'afterMs' in event && event.afterMs)
+    const waits = () => named('slots.restarted').map((event) => 'afterMs' in event && event.afterMs)
     expect(waits()).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000])
     await clock.advance(60_000)
     await failAgain()
@@ -616,12 +621,12 @@ describe('a feed that fails', () => {
     feed.opening = async () => {}
     await clock.advance(1_000)
     expect([feed.opens, feed.runs, states()]).toEqual([3, 2, ['IDLE', 'IDLE']])
-    expect(named('workers.restarted').length).toBeGreaterThan(0)
+    expect(named('slots.restarted').length).toBeGreaterThan(0)
   })
 
   it('is told its size again when it begins again', async () => {
     const { pool, feed, clock } = await started()
-    pool.stopWorker(1, 'wait')
+    pool.stopSlot(1, 'wait')
     feed.size = undefined
     feed.fail()
     await clock.advance(500)

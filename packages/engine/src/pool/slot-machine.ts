@@ -1,15 +1,15 @@
-// The worker's machine: one slot of a pool, from its first task to the end of its pool.
-import type { WorkerState } from '@bullpen/contract'
+// The slot's machine: one slot of a pool, from its first task to the end of its pool.
+import type { SlotState } from '@bullpen/contract'
 import type { Transitions } from './state-machine.ts'
 
 const TERMINATING = [
   'TERMINATING_STOP_SIGNAL',
   'TERMINATING_PARENT_CTX_CLOSED',
   'TERMINATING_TASK_CH_CLOSED',
-] as const satisfies readonly WorkerState[]
+] as const satisfies readonly SlotState[]
 
 /** The pool moves it in and out of WORKING; a stop, a drain or a closed parent tells it to end, once its task has. */
-export const WORKER_TRANSITIONS = {
+export const SLOT_TRANSITIONS = {
   NEW: ['IDLE', ...TERMINATING],
   IDLE: ['WORKING', 'RECOVER_ERR', ...TERMINATING],
   WORKING: ['IDLE', 'RECOVER_ERR', ...TERMINATING],
@@ -19,4 +19,4 @@ export const WORKER_TRANSITIONS = {
   TERMINATING_PARENT_CTX_CLOSED: ['TERMINATED'],
   TERMINATED: [],
   RECOVER_ERR: ['IDLE', ...TERMINATING],
-} as const satisfies Transitions<WorkerState>
+} as const satisfies Transitions<SlotState>

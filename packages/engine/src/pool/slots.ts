@@ -1,26 +1,26 @@
-// The crew: the workers of one pool, who is idle, who runs what, and who is to end.
-import type { CancelReason, TaskId, WorkerState } from '@bullpen/contract'
-import type { Clock, TakenTask } from '../ports/ports.ts'
-import { type CloseReason, type Interruption, Worker, type WorkerStatus } from './slot.ts'
+// The crew: the slots of one pool, who is idle, who runs what, and who is to end.
+import type { CancelReason, SlotState, TaskId } from '@bullpen/contract'
+import type { Clock, FetchedTask } from '../ports/ports.ts'
+import { type CloseReason, type Interruption, Slot, type SlotStatus } from './slot.ts'
 
-export type Terminating = Extract<WorkerState, `TERMINATING_${string}`>
+export type Terminating = Extract<SlotState, `TERMINATING_${string}`>
 
 /** `cancelling`: it has been signalled; the verdict follows. `not_cancellable`: a short task, which can't be stopped. */
 export type LocalCancel = 'cancelling' | 'not_cancellable' | 'not_found'
 
-/** A worker that takes no more tasks. */
-const ENDING: readonly WorkerState[] = [
+/** A slot that takes no more tasks. */
+const ENDING: readonly SlotState[] = [
   'TERMINATING_STOP_SIGNAL',
   'TERMINATING_PARENT_CTX_CLOSED',
   'TERMINATING_TASK_CH_CLOSED',
   'TERMINATED',
 ] satisfies readonly (Terminating | 'TERMINATED')[]
 
-export class Crew {
-  #workers: readonly Worker[] = []
+export class Slots {
+  #slots: readonly Slot[] = []
   /** The last one to have become idle is the next to work. */
-  readonly #idle: Worker[] = []
-  readonly #leftovers = new Set<Interruption>()
+  readonly #idle: Slot[] = []
+  readonly #stuckHandlers = new Set<Interruption>()
   readonly #onLeftovers: (count: number) => void
   readonly #clock: Clock
   #whenIdle: (() => void)[] = []
@@ -46,86 +46,86 @@ export class Crew {
     return this.#busy
   }
 
-  get leftoverCount(): number {
-    return this.#leftovers.size
+  get stuckHandlerCount(): number {
+    return this.#stuckHandlers.size
   }
 
-  readonly leftovers = {
+  readonly stuckHandlers = {
     add: (run: Interruption): void => {
-      this.#leftovers.add(run)
-      this.#onLeftovers(this.#leftovers.size)
+      this.#stuckHandlers.add(run)
+      this.#onLeftovers(this.#stuckHandlers.size)
     },
     delete: (run: Interruption): void => {
-      if (this.#leftovers.delete(run)) this.#onLeftovers(this.#leftovers.size)
+      if (this.#stuckHandlers.delete(run)) this.#onLeftovers(this.#stuckHandlers.size)
     },
   }
 
-  status(): readonly WorkerStatus[] {
-    return this.#workers.map((worker) => worker.status())
+  status(): readonly SlotStatus[] {
+    return this.#slots.map((slot) => slot.status())
   }
 
   /** What runs now: its attempt has not ended. */
-  running(): readonly TakenTask[] {
-    return this.#workers.flatMap(({ task, concluded }) => (task === undefined || concluded ? [] : [task]))
+  running(): readonly FetchedTask[] {
+    return this.#slots.flatMap(({ task, concluded }) => (task === undefined || concluded ? [] : [task]))
   }
 
-  /** All workers become idle: at the start, and after {@link failed}. Returns how many had failed. */
+  /** All slots become idle: at the start, and after {@link failed}. Returns how many had failed. */
   begin(): number {
     this.#begun = true
-    const failed = this.#workers.filter(({ state }) => state === 'RECOVER_ERR').length
-    for (const worker of this.#workers) {
-      if (worker.state !== 'NEW' && worker.state !== 'RECOVER_ERR') continue
-      worker.moveTo('IDLE')
-      this.#idle.push(worker)
+    const failed = this.#slots.filter(({ state }) => state === 'RECOVER_ERR').length
+    for (const slot of this.#slots) {
+      if (slot.state !== 'NEW' && slot.state !== 'RECOVER_ERR') continue
+      slot.moveTo('IDLE')
+      this.#idle.push(slot)
     }
     return failed
   }
 
-  /** What brings tasks has failed: idle workers can't go on until it is there again. */
+  /** What brings tasks has failed: idle slots can't go on until it is there again. */
   failed(): void {
     this.#begun = false
-    for (const worker of this.#idle.splice(0)) worker.moveTo('RECOVER_ERR')
+    for (const slot of this.#idle.splice(0)) slot.moveTo('RECOVER_ERR')
   }
 
-  /** An idle worker for this task, or undefined when there is none. */
-  take(task: TakenTask): Worker | undefined {
-    const worker = this.#idle.pop()
-    if (worker === undefined) return undefined
-    worker.moveTo('WORKING')
-    worker.task = task
+  /** An idle slot for this task, or undefined when there is none. */
+  take(task: FetchedTask): Slot | undefined {
+    const slot = this.#idle.pop()
+    if (slot === undefined) return undefined
+    slot.moveTo('WORKING')
+    slot.task = task
     this.#busy++
-    return worker
+    return slot
   }
 
-  release(worker: Worker): void {
-    worker.task = undefined
-    worker.concluded = false
+  release(slot: Slot): void {
+    slot.task = undefined
+    slot.concluded = false
     this.#busy--
-    if (worker.state === 'WORKING') {
-      worker.moveTo('IDLE')
-      this.#idle.push(worker)
+    if (slot.state === 'WORKING') {
+      slot.moveTo('IDLE')
+      this.#idle.push(slot)
     } else {
-      worker.moveTo('TERMINATED')
-      worker.close()
+      slot.moveTo('TERMINATED')
+      slot.close()
     }
     if (this.#busy > 0) return
     for (const tell of this.#whenIdle) tell()
     this.#whenIdle = []
   }
 
-  /** Resolves when no worker runs a task. */
+  /** Resolves when no slot runs a task. */
   idle(): Promise<void> {
     return this.#busy === 0 ? Promise.resolve() : new Promise((resolve) => this.#whenIdle.push(resolve))
   }
 
   /** Told to end: idle ones do so at once, the others when their task has ended. Twice is once. */
   end(state: Terminating): void {
-    for (const worker of this.#workers) this.#end(worker, state)
+    for (const slot of this.#slots) this.#end(slot, state)
   }
 
   /** As `end`, of those that have a task: the others wait for one that is on its way. */
   endAtWork(state: Terminating): void {
-    for (const worker of this.#workers) if (worker.task !== undefined) this.#end(worker, state)
+    for (const slot of this.#slots) if (slot.task !== undefined) this.#end(slot, state)
   }
 
   /** So many that are not told to end. Those that are too many end, idle ones first; those that have ended are forgotten. */
@@ -134,66 +134,66 @@ export class Crew {
     const byTurn = lasting.toSorted(
       (a, b) => Number(a.task !== undefined) - Number(b.task !== undefined) || b.number - a.number,
     )
-    for (const worker of byTurn.slice(0, Math.max(0, lasting.length - size))) {
-      this.#end(worker, 'TERMINATING_STOP_SIGNAL')
+    for (const slot of byTurn.slice(0, Math.max(0, lasting.length - size))) {
+      this.#end(slot, 'TERMINATING_STOP_SIGNAL')
     }
-    this.#workers = this.#workers.filter(({ state }) => state !== 'TERMINATED')
+    this.#slots = this.#slots.filter(({ state }) => state !== 'TERMINATED')
     this.#grow(size - lasting.length)
   }
 
   /**
-   * Stops one worker: `wait` lets its task end first, `hard` stops it, and it is handed back. False: there is no such
-   * worker, or it is ending already.
+   * Stops one slot: `wait` lets its task end first, `hard` stops it, and it is handed back. False: there is no such
+   * slot, or it is ending already.
    */
   stop(number: number, how: 'wait' | 'hard'): boolean {
-    const worker = this.#workers.find((each) => each.number === number)
-    if (worker === undefined || worker.state === 'TERMINATED') return false
-    const ended = this.#end(worker, 'TERMINATING_STOP_SIGNAL')
-    if (how === 'hard') worker.interruption?.stop('worker_stopped')
+    const slot = this.#slots.find((each) => each.number === number)
+    if (slot === undefined || slot.state === 'TERMINATED') return false
+    const ended = this.#end(slot, 'TERMINATING_STOP_SIGNAL')
+    if (how === 'hard') slot.interruption?.stop('slot_stopped')
     return ended || how === 'hard'
   }
 
   cancel(id: TaskId, reason: CancelReason = 'cancelled'): LocalCancel {
-    const worker = this.#workers.find(({ task }) => task?.id === id)
-    if (worker === undefined) return 'not_found'
-    if (worker.interruption === undefined) return 'not_cancellable'
-    worker.interruption.stop(reason)
+    const slot = this.#slots.find(({ task }) => task?.id === id)
+    if (slot === undefined) return 'not_found'
+    if (slot.interruption === undefined) return 'not_cancellable'
+    slot.interruption.stop(reason)
     return 'cancelling'
   }
 
   /** Closes the context of the attempt of this task, when it runs here: of this start, or of whichever. */
   close(id: TaskId, reason: CloseReason, start?: number): void {
-    const worker = this.#workers.find(({ task }) => task?.id === id && (start === undefined || task.start === start))
-    worker?.interruption?.close(reason)
+    const slot = this.#slots.find(({ task }) => task?.id === id && (start === undefined || task.fencingToken === start))
+    slot?.interruption?.close(reason)
   }
 
   /** Closes the context of every long attempt, with at most so much grace. */
   closeAll(reason: CloseReason, graceMs: number): void {
-    for (const { interruption } of this.#workers) interruption?.close(reason, graceMs)
+    for (const { interruption } of this.#slots) interruption?.close(reason, graceMs)
   }
 
-  #lasting(): readonly Worker[] {
-    return this.#workers.filter(({ state }) => !ENDING.includes(state))
+  #lasting(): readonly Slot[] {
+    return this.#slots.filter(({ state }) => !ENDING.includes(state))
   }
 
   #grow(by: number): void {
-    const more = Array.from({ length: Math.max(0, by) }, () => new Worker(++this.#numbered, this.#clock))
-    this.#workers = [...this.#workers, ...more]
+    const more = Array.from({ length: Math.max(0, by) }, () => new Slot(++this.#numbered, this.#clock))
+    this.#slots = [...this.#slots, ...more]
     if (this.#begun) this.begin()
   }
 
-  #end(worker: Worker, state: Terminating): boolean {
-    if (worker.state === 'TERMINATED' || worker.state === state || worker.state === 'TERMINATING_PARENT_CTX_CLOSED') {
+  #end(slot: Slot, state: Terminating): boolean {
+    if (slot.state === 'TERMINATED' || slot.state === state || slot.state === 'TERMINATING_PARENT_CTX_CLOSED') {
       return false
     }
-    if (worker.state === 'TERMINATING_STOP_SIGNAL' && state === 'TERMINATING_TASK_CH_CLOSED') return false
-    const ending = ENDING.includes(worker.state)
-    worker.moveTo(state)
-    if (worker.task !== undefined) return !ending
-    const at = this.#idle.indexOf(worker)
+    if (slot.state === 'TERMINATING_STOP_SIGNAL' && state === 'TERMINATING_TASK_CH_CLOSED') return false
+    const ending = ENDING.includes(slot.state)
+    slot.moveTo(state)
+    if (slot.task !== undefined) return !ending
+    const at = this.#idle.indexOf(slot)
     if (at >= 0) this.#idle.splice(at, 1)
-    worker.moveTo('TERMINATED')
-    worker.close()
+    slot.moveTo('TERMINATED')
+    slot.close()
     return !ending
   }
 }

@@ -2,7 +2,7 @@
 import type { Clock } from '../ports/ports.ts'
 
 /** Whether the promise settled within the time, and before it was hurried. Neither timer nor listener outlives the question. */
-export async function withinMs(
+export async function settlesWithin(
   clock: Clock,
   promise: Promise<unknown>,
   ms: number,

@@ -1,7 +1,7 @@
 // The port for running handlers outside this thread, where they can be killed.
 import type { ChildOptions, Isolation, Log, Progress, TaskId } from '@bullpen/contract'
 import type { Outcome } from '../attempt/outcome.ts'
-import type { StepKeeper } from '../attempt/steps.ts'
+import type { StepStore } from '../attempt/steps.ts'
 
 /** What crosses into the isolate: plain data, since it is cloned. Times are milliseconds since 1970. */
 export interface IsolatedTask {
@@ -10,7 +10,7 @@ export interface IsolatedTask {
   readonly module: string
   readonly task: string
   readonly id: TaskId
-  readonly start: number
+  readonly fencingToken: number
   readonly attempt: number
   /** As stored: the isolate parses it again, since what a schema makes of it need not be cloneable. */
   readonly input: unknown
@@ -18,12 +18,12 @@ export interface IsolatedTask {
   readonly enqueuedAt: number
   readonly startedAt: number
   readonly correlationId: string | undefined
-  /** Of the child's heap and buffers, in bytes; for `process` alone. */
+  /** Of the child's heap and buffers, in bytes; for `worker` alone. */
   readonly memoryLimitBytes: number | undefined
 }
 
 /** What comes back out while the handler runs. */
-export interface IsolateCalls extends StepKeeper {
+export interface IsolateCalls extends StepStore {
   progress(progress: Progress): Promise<void>
   /** Any sign of life that the handler gave. */
   heartbeat(): void
@@ -41,15 +41,15 @@ export interface IsolatedRun {
   readonly outcome: Promise<Outcome>
   /** Aborts the handler's signal, with an error of this name and message. */
   signal(reason: Error): void
-  /** Ends the thread or process at once, whatever it does; the outcome follows within moments. Twice is once. */
+  /** Ends the thread or worker at once, whatever it does; the outcome follows within moments. Twice is once. */
   kill(): void
 }
 
-/** Keeps warm threads and processes, replaces those that died, with backoff. */
+/** Keeps warm threads and workers, replaces those that died, with backoff. */
 export interface Isolator {
-  /** What it offers; a definition that asks for another is refused when the worker is made. */
+  /** What it offers; a definition that asks for another is refused when the slot is made. */
   readonly isolations: readonly IsolatedTask['isolation'][]
   run(task: IsolatedTask, calls: IsolateCalls): IsolatedRun
-  /** Ends every thread and process; nothing is left behind. */
+  /** Ends every thread and worker; nothing is left behind. */
   close(): Promise<void>
 }

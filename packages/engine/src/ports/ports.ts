@@ -46,10 +46,10 @@ export interface NewTask {
   readonly delayMs: number | undefined
   readonly timeoutMs: number | 'none' | undefined
   readonly heartbeatMs: number | 'none' | undefined
-  /** From when it is ready, which is its enqueueing and its delay. The caller's own, for the worker that takes it. */
+  /** From when it is ready, which is its enqueueing and its delay. The caller's own, for the slot that takes it. */
   readonly queueMs: number | 'none' | undefined
   /** From the enqueueing. */
-  readonly deadlineMs: number | 'none' | undefined
+  readonly totalMs: number | 'none' | undefined
   /** When it expires unless it has been started, in ms since 1970: for the sweep. */
   readonly expiresAt: number | undefined
 }
@@ -78,20 +78,20 @@ export interface Broker {
   /** The task as it stands, or undefined. One round trip, whatever the queue's length. */
   find(id: TaskId): Promise<TaskRecord | undefined>
   /** The task once its status is final, or as it stands when the signal aborts; undefined when there is none. */
-  settled(id: TaskId, signal: AbortSignal): Promise<TaskRecord | undefined>
+  waitUntilFinished(id: TaskId, signal: AbortSignal): Promise<TaskRecord | undefined>
   /**
    * Ends what waits, at once; asks whoever runs it to stop, durably. `stoppable`: whether a running one can be, which short
    * tasks can't. Atomic; one round trip; twice is once.
    */
   cancel(id: TaskId, how: { readonly stoppable: boolean }): Promise<CancelAnswer>
   /**
-   * Cancels all that the filter fits. Durable first. When it resolves, none of them starts any more, whatever any process
+   * Cancels all that the filter fits. Durable first. When it resolves, none of them starts any more, whatever any worker
    * has heard, and each is told as cancelled; moving them takes longer, and is told by {@link cancelProgress}. Those that
    * run are told to stop where they can be; those that can't are not started again. Tasks that are enqueued afterwards are
-   * not covered. Takes some ms; up to 2.5 s when a process does not answer. Twice is once. When it rejects, it may have
+   * not covered. Takes some ms; up to 2.5 s when a worker does not answer. Twice is once. When it rejects, it may have
    * been requested. @throws BullpenError `queue_not_found`.
    */
-  cancelWhere(filter: CancelFilter): Promise<CancelRule>
+  cancelMany(filter: CancelFilter): Promise<CancelRule>
   /** How far a cancel by filter is; undefined when there is none of this id, or a day after it was done. One round trip. */
   cancelProgress(id: string): Promise<CancelProgress | undefined>
   /** @throws BullpenError `invalid_cursor` for a cursor of another listing. */
@@ -104,14 +104,14 @@ export interface Broker {
 }
 
 /** A task that a pool has taken: it holds the lock. */
-export interface TakenTask {
+export interface FetchedTask {
   readonly id: TaskId
   readonly task: string
   /** As stored; unread. */
   readonly envelope: unknown
   /** Milliseconds since 1970. */
   readonly enqueuedAt: number
-  readonly start: number
+  readonly fencingToken: number
   readonly attempt: number
   readonly maxAttempts: number
   /** When it became ready to run, its enqueueing plus its delay, in ms since 1970; known for the first start alone. */

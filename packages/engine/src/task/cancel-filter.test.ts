@@ -1,8 +1,8 @@
 // Tests which tasks a cancel rule covers, and where tags are found in what is stored.
-import { defineTask, makeTaskId } from '@bullpen/contract'
+import { createTaskId, defineTask } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { type CancelFilter, covers, tagsOf } from './cancel-filter.ts'
+import { type CancelFilter, matches, tagsOf } from './cancel-filter.ts'
 import { storedEnvelope } from './envelope.ts'
 import { newTask } from './new-task.ts'
 
@@ -23,13 +23,13 @@ describe('a cancel rule', () => {
     [{ task: 'a.c', tag: 'x' }, {}, false],
     [{ task: 'a.b', tag: 'x' }, { enqueuedAt: 1_001 }, false],
   ])('%j covers a task that is %j: %s', (more, is, covered) => {
-    expect(covers({ ...rule, ...more }, { ...task, ...is })).toBe(covered)
+    expect(matches({ ...rule, ...more }, { ...task, ...is })).toBe(covered)
   })
 })
 
 describe('tags', () => {
   const definition = defineTask({ name: 'a.b', queue: 'q', input: z.unknown(), output: z.unknown() })
-  const origin = { id: makeTaskId('q', 1, new Uint8Array(10)), enqueuedAt: 1, correlationId: undefined }
+  const origin = { id: createTaskId('q', 1, new Uint8Array(10)), enqueuedAt: 1, correlationId: undefined }
   const envelope = (tags?: string[]) =>
     storedEnvelope(newTask(definition, {}, tags === undefined ? {} : { tags }, origin))
 

@@ -31,14 +31,14 @@ export interface CancelProgress {
 }
 
 /** What a rule looks at. */
-export interface Coverable {
+export interface CancelCandidate {
   readonly task: string
   readonly tags: readonly string[]
   readonly enqueuedAt: number
 }
 
 /** Of a task of the rule's queue. */
-export function covers(rule: CancelFilter, { task, tags, enqueuedAt }: Coverable): boolean {
+export function matches(rule: CancelFilter, { task, tags, enqueuedAt }: CancelCandidate): boolean {
   if (enqueuedAt > rule.before) return false
   if (rule.task !== undefined && rule.task !== task) return false
   return rule.tag === undefined || tags.includes(rule.tag)

@@ -14,6 +14,6 @@ export function storedEnvelope(task: NewTask): Envelope {
     ...(task.timeoutMs !== undefined && { timeoutMs: task.timeoutMs }),
     ...(task.heartbeatMs !== undefined && { heartbeatMs: task.heartbeatMs }),
     ...(task.queueMs !== undefined && { queueMs: task.queueMs }),
-    ...(task.deadlineMs !== undefined && { deadlineMs: task.deadlineMs }),
+    ...(task.totalMs !== undefined && { totalMs: task.totalMs }),
   }
 }

@@ -1,12 +1,12 @@
-import { defineTask, makeTaskId } from '@bullpen/contract'
+import { createTaskId, defineTask } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { newTask } from './new-task.ts'
 
 const schemas = { input: z.object({ n: z.int().default(1) }), output: z.unknown() }
 const long = defineTask({ name: 'test.long', queue: 'q', version: 3, timeout: '1m', queueTimeout: '10s', ...schemas })
-const short = defineTask({ name: 'test.short', queue: 'q', kind: 'short', retry: { attempts: 7 }, ...schemas })
-const origin = { id: makeTaskId('q', 1, new Uint8Array(10)), enqueuedAt: 1_000, correlationId: 'c-1' }
+const short = defineTask({ name: 'test.short', queue: 'q', kind: 'short', retry: { maxAttempts: 7 }, ...schemas })
+const origin = { id: createTaskId('q', 1, new Uint8Array(10)), enqueuedAt: 1_000, correlationId: 'c-1' }
 
 describe('a new task', () => {
   it('carries its definition’s name, version, queue and attempts, its origin, and its input as it was given', () => {
@@ -23,27 +23,27 @@ describe('a new task', () => {
       timeoutMs: undefined,
       heartbeatMs: undefined,
       queueMs: undefined,
-      deadlineMs: undefined,
+      totalMs: undefined,
       expiresAt: undefined,
     })
   })
 
   it('carries the limits that its caller said, and not those of its definition', () => {
-    const call = { timeout: '2s', heartbeatTimeout: '1s', queueTimeout: 'none', deadline: '1h' } as const
+    const call = { timeout: '2s', heartbeatTimeout: '1s', queueTimeout: 'none', totalTimeout: '1h' } as const
     expect(newTask(long, {}, call, origin)).toMatchObject({
       timeoutMs: 2_000,
       heartbeatMs: 1_000,
       queueMs: 'none',
-      deadlineMs: 3_600_000,
+      totalMs: 3_600_000,
     })
     expect(newTask(long, {}, {}, origin)).toMatchObject({ timeoutMs: undefined, queueMs: undefined })
   })
 
   it('may not be delayed beyond its deadline', () => {
     expect(() =>
-      newTask(long, {}, { delay: '10m', timeout: '1s', queueTimeout: '1s', deadline: '5m' }, origin),
+      newTask(long, {}, { delay: '10m', timeout: '1s', queueTimeout: '1s', totalTimeout: '5m' }, origin),
     ).toThrow(
-      expect.objectContaining({ code: 'invalid_request', faults: [expect.objectContaining({ path: 'delay' })] }),
+      expect.objectContaining({ code: 'invalid_request', errors: [expect.objectContaining({ path: 'delay' })] }),
     )
   })
 
@@ -54,14 +54,14 @@ describe('a new task', () => {
     expect(expires({ queueTimeout: 'none' })).toBeUndefined()
   })
 
-  it.each(['timeout', 'heartbeatTimeout', 'queueTimeout', 'deadline'] as const)(
+  it.each(['timeout', 'heartbeatTimeout', 'queueTimeout', 'totalTimeout'] as const)(
     'of a short definition takes no %s, and says why',
     (limit) => {
       expect(() => newTask(short, {}, { [limit]: '1s' }, origin)).toThrow(
         expect.objectContaining({
           code: 'invalid_request',
           message: expect.stringContaining('test.short is a short task'),
-          faults: [expect.objectContaining({ path: limit })],
+          errors: [expect.objectContaining({ path: limit })],
         }),
       )
     },
@@ -70,8 +70,8 @@ describe('a new task', () => {
   it.each([
     [{ timeout: '5s', heartbeatTimeout: '5s' }, /heartbeatTimeout \(5000 ms\) is not shorter than timeout/],
     [{ heartbeatTimeout: '2m' }, /not shorter than timeout \(60000 ms\)/],
-    [{ deadline: '5s' }, /timeout \(60000 ms\) is longer than deadline/],
-    [{ timeout: '1s', deadline: '10s' }, /queueTimeout \(10000 ms\) is not shorter than deadline/],
+    [{ totalTimeout: '5s' }, /timeout \(60000 ms\) is longer than totalTimeout/],
+    [{ timeout: '1s', totalTimeout: '10s' }, /queueTimeout \(10000 ms\) is not shorter than totalTimeout/],
   ] as const)('refuses limits that contradict each other or the definition: %j', (call, message) => {
     expect(() => newTask(long, {}, call, origin)).toThrow(
       expect.objectContaining({ code: 'invalid_request', message: expect.stringMatching(message) }),

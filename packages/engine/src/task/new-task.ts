@@ -21,7 +21,7 @@ const LIMITS = [
   'timeout',
   'heartbeatTimeout',
   'queueTimeout',
-  'deadline',
+  'totalTimeout',
 ] as const satisfies readonly (keyof CallOptions)[]
 
 /**
@@ -32,13 +32,10 @@ const LIMITS = [
  */
 export function newTask(definition: TaskDefinition, input: unknown, call: CallOptions, origin: Origin): NewTask {
   const delayMs = call.delay === undefined ? undefined : milliseconds(call.delay, 'delay')
-  const limits = callLimits(definition, call)
-  const deadlineMs = limits.deadlineMs ?? definition.deadlineMs
-  if (delayMs !== undefined && typeof deadlineMs === 'number' && delayMs >= deadlineMs) {
-    refuse(
-      'delay',
-      `delay (${delayMs} ms) is not shorter than deadline (${deadlineMs} ms), so that it could never start`,
-    )
+  const limits = callTimeouts(definition, call)
+  const totalMs = limits.totalMs ?? definition.totalMs
+  if (delayMs !== undefined && typeof totalMs === 'number' && delayMs >= totalMs) {
+    refuse('delay', `delay (${delayMs} ms) is not shorter than deadline (${totalMs} ms), so that it could never start`)
   }
   const queueMs = limits.queueMs ?? definition.queueMs
   return {
@@ -47,7 +44,7 @@ export function newTask(definition: TaskDefinition, input: unknown, call: CallOp
     version: definition.version,
     queue: definition.queue,
     input,
-    maxAttempts: definition.retry.attempts,
+    maxAttempts: definition.retry.maxAttempts,
     enqueuedAt: origin.enqueuedAt,
     meta: call.meta,
     tags: call.tags,
@@ -58,7 +55,7 @@ export function newTask(definition: TaskDefinition, input: unknown, call: CallOp
   }
 }
 
-function callLimits(definition: TaskDefinition, call: CallOptions) {
+function callTimeouts(definition: TaskDefinition, call: CallOptions) {
   const { name, kind } = definition
   const said = LIMITS.filter((limit) => call[limit] !== undefined)
   const [first] = said
@@ -69,18 +66,18 @@ function callLimits(definition: TaskDefinition, call: CallOptions) {
     timeoutMs: limitMs(call.timeout, 'timeout'),
     heartbeatMs: limitMs(call.heartbeatTimeout, 'heartbeatTimeout'),
     queueMs: limitMs(call.queueTimeout, 'queueTimeout'),
-    deadlineMs: limitMs(call.deadline, 'deadline'),
+    totalMs: limitMs(call.totalTimeout, 'totalTimeout'),
   }
   const contradiction = contradictionIn({
     timeoutMs: limits.timeoutMs ?? definition.timeoutMs,
     heartbeatMs: limits.heartbeatMs ?? definition.heartbeatMs,
     queueMs: limits.queueMs ?? definition.queueMs,
-    deadlineMs: limits.deadlineMs ?? definition.deadlineMs,
+    totalMs: limits.totalMs ?? definition.totalMs,
   })
   if (contradiction !== undefined && first !== undefined) refuse(first, contradiction)
   return limits
 }
 
 function refuse(path: string, message: string): never {
-  throw new BullpenError('invalid_request', message, { faults: [{ path, message }] })
+  throw new BullpenError('invalid_request', message, { errors: [{ path, message }] })
 }

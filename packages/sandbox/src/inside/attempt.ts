@@ -7,7 +7,7 @@ import {
   type TaskId,
   taskId,
 } from '@bullpen/contract'
-import { type FoundStep, type IsolatedTask, Snooze, type StepKeeper, Steps } from '@bullpen/engine'
+import { type IsolatedTask, Snooze, type StepLookup, type StepStore, Steps } from '@bullpen/engine'
 import type { StartOf } from '../protocol/messages.ts'
 import { packFields } from '../protocol/portable-fields.ts'
 import type { Channel } from './channel.ts'
@@ -19,7 +19,7 @@ export interface InnerHost {
   readonly resources: object
 }
 
-export class InnerAttempt implements StepKeeper {
+export class InnerAttempt implements StepStore {
   readonly of: StartOf
   readonly rawInput: unknown
   over = false
@@ -28,8 +28,8 @@ export class InnerAttempt implements StepKeeper {
   readonly #controller = new AbortController()
 
   constructor(task: IsolatedTask, host: InnerHost) {
-    const { id, start, attempt } = task
-    this.of = { id, task: task.task, start, attempt }
+    const { id, fencingToken, attempt } = task
+    this.of = { id, task: task.task, fencingToken, attempt }
     this.rawInput = task.input
     this.#task = task
     this.#host = host
@@ -41,15 +41,15 @@ export class InnerAttempt implements StepKeeper {
 
   /** A plain object of values and arrow functions: a handler may take any of them out of it. */
   contextFor(definition: TaskDefinition, input: unknown): TaskContext {
-    const { id, start, attempt, meta, correlationId, enqueuedAt, startedAt } = this.#task
+    const { id, fencingToken, attempt, meta, correlationId, enqueuedAt, startedAt } = this.#task
     const { signal } = this.#controller
     return {
       id,
       name: definition.name,
       input,
-      start,
+      start: fencingToken,
       attempt,
-      fencing: start,
+      fencingToken,
       meta,
       enqueuedAt: new Date(enqueuedAt),
       startedAt: new Date(startedAt),
@@ -73,12 +73,12 @@ export class InnerAttempt implements StepKeeper {
     }
   }
 
-  async findStep(step: string): Promise<FoundStep> {
+  async findStep(step: string): Promise<StepLookup> {
     const { channel, answers } = this.#host
-    return (await answers.answered((call) => channel.send({ kind: 'findStep', of: this.of, call, step }))) as FoundStep
+    return (await answers.answered((call) => channel.send({ kind: 'findStep', of: this.of, call, step }))) as StepLookup
   }
 
-  async keepStep(step: string, result: string): Promise<string> {
+  async storeStep(step: string, result: string): Promise<string> {
     const { channel, answers } = this.#host
     return String(await answers.answered((call) => channel.send({ kind: 'keepStep', of: this.of, call, step, result })))
   }

@@ -1,6 +1,6 @@
 // Calls a handler in its isolate, from raw input to an outcome that can be sent back.
 import { type Handler, handlerIn, TaskError } from '@bullpen/contract'
-import { declared, type IsolatedTask, type Outcome, outcomeOfThrow } from '@bullpen/engine'
+import { declaredFailure, type IsolatedTask, type Outcome, outcomeOfThrow } from '@bullpen/engine'
 import type { z } from 'zod'
 import type { InnerAttempt } from './attempt.ts'
 import { namingRefusedMemory } from './refused-memory.ts'
@@ -17,7 +17,7 @@ export async function callHandler(handler: Handler, attempt: InnerAttempt): Prom
     const parsed = input.safeParse(attempt.rawInput)
     if (!parsed.success) {
       const message = `the input does not fit ${name}: ${placesOf(parsed.error, 'input')}`
-      return declared(new TaskError('invalid_input', message, { retryable: false }))
+      return declaredFailure(new TaskError('invalid_input', message, { retryable: false }))
     }
     const returned = output.safeParse(await handler.handle(attempt.contextFor(handler.task, parsed.data)))
     if (returned.success) return storable(returned.data, name)

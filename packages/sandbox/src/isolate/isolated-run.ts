@@ -23,7 +23,7 @@ export class Run implements IsolatedRun {
     this.task = task
     this.calls = calls
     this.place = place
-    this.of = { id: task.id, task: task.task, start: task.start, attempt: task.attempt }
+    this.of = { id: task.id, task: task.task, fencingToken: task.fencingToken, attempt: task.attempt }
     const { promise, resolve } = Promise.withResolvers<Outcome>()
     this.outcome = promise
     this.#resolve = resolve

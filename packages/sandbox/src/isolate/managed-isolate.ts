@@ -171,7 +171,7 @@ export class Cell implements Place {
       case 'keepStep':
         void this.#answer(message.call, async () => {
           const { of, step, result } = message
-          return this.#callsOf(of, `finished step ${step}`).keepStep(step, result)
+          return this.#callsOf(of, `finished step ${step}`).storeStep(step, result)
         })
         return
       case 'log': {

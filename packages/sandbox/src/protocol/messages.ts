@@ -6,7 +6,7 @@ import type { PortableFields } from './portable-fields.ts'
 import type { PortableOutcome } from './portable-outcome.ts'
 
 /** One start of a task, in the words that log lines use. */
-export type StartOf = Pick<IsolatedTask, 'id' | 'task' | 'start' | 'attempt'>
+export type StartOf = Pick<IsolatedTask, 'id' | 'task' | 'fencingToken' | 'attempt'>
 
 export type ToIsolate =
   /** The first: opens the resources of this module. */
@@ -65,5 +65,5 @@ export type FromIsolate =
   | { readonly kind: 'memory'; readonly residentBytes: number }
 
 export function isSameStart(one: StartOf, other: StartOf): boolean {
-  return one.id === other.id && one.start === other.start
+  return one.id === other.id && one.fencingToken === other.fencingToken
 }

@@ -128,8 +128,8 @@ export const overview = dashboard({
           description: 'Over all pools of the queue, beside how many there are.',
           unit: 'short',
           queries: [
-            query(`sum by (queue) (bullpen_pool_workers_busy{${OF_QUEUE}})`, '{{queue}} busy'),
-            query(`sum by (queue) (bullpen_pool_workers{${OF_QUEUE}})`, '{{queue}} all'),
+            query(`sum by (queue) (bullpen_pool_slots_busy{${OF_QUEUE}})`, '{{queue}} busy'),
+            query(`sum by (queue) (bullpen_pool_slots{${OF_QUEUE}})`, '{{queue}} all'),
           ],
         },
         {
@@ -144,7 +144,7 @@ export const overview = dashboard({
           ],
           queries: [
             query(
-              `sum by (queue) (bullpen_pool_workers_busy{${OF_QUEUE}}) / sum by (queue) (bullpen_pool_workers{${OF_QUEUE}})`,
+              `sum by (queue) (bullpen_pool_slots_busy{${OF_QUEUE}}) / sum by (queue) (bullpen_pool_slots{${OF_QUEUE}})`,
               '{{queue}}',
             ),
           ],
@@ -220,9 +220,9 @@ export const overview = dashboard({
         {
           title: 'Event loop blocked',
           description:
-            'Times per second that it stood still for longer than loopBlockWarning, by task; the log has the line.',
+            'Times per second that it stood still for longer than eventLoopStallWarning, by task; the log has the line.',
           unit: 'ops',
-          queries: [query(`sum by (task) (rate(bullpen_loop_blocks_total[${RATE}]))`, '{{task}}')],
+          queries: [query(`sum by (task) (rate(bullpen_event_loop_stalls_total[${RATE}]))`, '{{task}}')],
         },
         {
           title: 'Clock skew',

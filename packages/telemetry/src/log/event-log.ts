@@ -36,8 +36,8 @@ function levelOf(event: TaskEvent): Level {
     case 'attempt.late':
     case 'isolate.replaced':
     case 'task.expired':
-    case 'workers.restarted':
-    case 'loop.blocked':
+    case 'slots.restarted':
+    case 'event_loop.stalled':
       return 'warn'
     case 'pool.state':
       return event.to === 'RECOVER_ERR' || event.to === 'TERMINATE_TIMEOUT' ? 'error' : 'info'
@@ -56,8 +56,8 @@ function fieldsOf(event: TaskEvent): Fields {
     case 'task.cancelled':
     case 'task.expired':
       return { task: event.task, id: event.id, queue: event.queue }
-    case 'workers.restarted':
-      return { queue: event.queue, workers: event.workers, afterMs: event.afterMs }
+    case 'slots.restarted':
+      return { queue: event.queue, workers: event.slots, afterMs: event.afterMs }
     case 'attempt.started':
       return { ...aboutAttempt(event), waitedMs: event.waitedMs }
     case 'attempt.ended':
@@ -76,26 +76,33 @@ function fieldsOf(event: TaskEvent): Fields {
       return { ...aboutAttempt(event), overrunMs: event.overrunMs }
     case 'isolate.replaced':
       return { isolation: event.isolation, isolate: event.isolate, cause: event.cause }
-    case 'loop.blocked':
+    case 'event_loop.stalled':
       return fieldsOfBlock(event)
     case 'pool.state':
       return { queue: event.queue, from: event.from, to: event.to }
   }
 }
 
-function fieldsOfBlock({ task, id, start, attempt, place, blockedMs }: EventOf<'loop.blocked'>): Fields {
-  return { task, id, start, attempt, place, blockedMs: Math.round(blockedMs) }
+function fieldsOfBlock({
+  task,
+  id,
+  fencingToken,
+  attempt,
+  location,
+  stalledMs,
+}: EventOf<'event_loop.stalled'>): Fields {
+  return { task, id, start: fencingToken, attempt, place: location, stalledMs: Math.round(stalledMs) }
 }
 
 function aboutAttempt({
   task,
   id,
   queue,
-  start,
+  fencingToken,
   attempt,
   correlationId,
 }: EventOf<'attempt.started' | 'attempt.ended' | 'attempt.late'>): Fields {
-  return { task, id, queue, start, attempt, correlationId }
+  return { task, id, queue, start: fencingToken, attempt, correlationId }
 }
 
 function messageOf(event: TaskEvent): string {
@@ -114,9 +121,9 @@ function messageOf(event: TaskEvent): string {
       return 'an isolate is replaced'
     case 'task.expired':
       return 'a task expired: it waited longer than its queue timeout'
-    case 'workers.restarted':
+    case 'slots.restarted':
       return 'workers go on after fetching had failed'
-    case 'loop.blocked':
+    case 'event_loop.stalled':
       return 'the event loop was blocked, and turns again'
     case 'pool.state':
       return `pool is ${event.to}`

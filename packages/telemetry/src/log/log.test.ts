@@ -7,7 +7,7 @@ import { LOG_FIELDS } from './log-fields.ts'
 type Line = Readonly<Record<string, unknown>>
 
 const about = { queue: 'mail', task: 'receipt.send', id: 'mail-1' }
-const long = { ...about, kind: 'long', start: 2, attempt: 1, correlationId: 'req-7' } as const
+const long = { ...about, kind: 'long', fencingToken: 2, attempt: 1, correlationId: 'req-7' } as const
 const short = { ...long, kind: 'short' } as const
 const started = (attempt: typeof long | typeof short): TaskEvent => ({
   ...attempt,
@@ -52,7 +52,14 @@ describe('event lines', () => {
     ],
     [
       'a blocked event loop',
-      { event: 'loop.blocked', ...about, start: 2, attempt: 1, place: 'spin (/spin.ts:7)', blockedMs: 1_500 },
+      {
+        event: 'event_loop.stalled',
+        ...about,
+        fencingToken: 2,
+        attempt: 1,
+        location: 'spin (/spin.ts:7)',
+        stalledMs: 1_500,
+      },
       'warn',
     ],
     ['a late result', { ...long, event: 'attempt.late', overrunMs: 9 }, 'warn'],
@@ -74,7 +81,8 @@ describe('event lines', () => {
     const sink = logEvents(log)
     sink(started(long))
     sink({ ...long, ...declined, verdict: 'retrying', delayMs: 2_000 })
-    for (const line of lines()) expect(line).toMatchObject({ ...about, start: 2, attempt: 1, correlationId: 'req-7' })
+    for (const line of lines())
+      expect(line).toMatchObject({ ...about, fencingToken: 2, attempt: 1, correlationId: 'req-7' })
     expect(lines()[1]).toMatchObject({
       state: 'DONE_ERROR',
       code: 'card_declined',

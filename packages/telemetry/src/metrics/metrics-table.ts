@@ -86,37 +86,37 @@ export const METRICS = {
     labels: ['queue', 'task'],
     help: 'Tasks that waited longer than their queue timeout and never started.',
   },
-  bullpen_workers_restarted_total: {
+  bullpen_slots_restarted_total: {
     type: 'counter',
     unit: 'workers',
     labels: ['queue'],
     help: 'Workers that went on after what brings them tasks had failed.',
   },
-  bullpen_worker_state: {
+  bullpen_slot_state: {
     type: 'gauge',
     unit: 'workers',
     labels: ['queue', 'state'],
     help: 'Workers of this process in each state.',
   },
-  bullpen_pool_leftovers: {
+  bullpen_stuck_handlers: {
     type: 'gauge',
     unit: 'attempts',
     labels: ['queue'],
     help: 'Handlers that go on although their attempt has ended and their slot is free.',
   },
-  bullpen_loop_blocks_total: {
+  bullpen_event_loop_stalls_total: {
     type: 'counter',
     unit: 'blocks',
     labels: ['task'],
-    help: 'Times that the event loop stood still for longer than loopBlockWarning, by the task that held it; empty where none did.',
+    help: 'Times that the event loop stood still for longer than eventLoopStallWarning, by the task that held it; empty where none did.',
   },
-  bullpen_pool_workers: {
+  bullpen_pool_slots: {
     type: 'gauge',
     unit: 'workers',
     labels: ['queue'],
     help: "Workers of this process's pool: the most attempts that it runs at once.",
   },
-  bullpen_pool_workers_busy: {
+  bullpen_pool_slots_busy: {
     type: 'gauge',
     unit: 'workers',
     labels: ['queue'],

@@ -1,5 +1,5 @@
 // Counts and times what happens to tasks. Two events a task pass here, so labels are resolved once for each task's name.
-import type { AttemptEndState, Consequence, EndReason, TaskEvent } from '@bullpen/contract'
+import type { AttemptEndState, EndReason, TaskEvent, VerdictKind } from '@bullpen/contract'
 import type { EventSink } from '@bullpen/engine'
 import type { Registry } from 'prom-client'
 import type { Count, Distribution } from './fast-metrics.ts'
@@ -23,15 +23,15 @@ export const IS_FAILURE = {
   out_of_memory: true,
   process_lost: true,
   cancelled: false,
-  worker_stopped: false,
+  slot_stopped: false,
   queue_shutdown: false,
   drain: false,
   parent_closed: false,
   lock_lost: true,
-  run: true,
-  heartbeat: true,
-  deadline: true,
-  queue: false,
+  run_timeout: true,
+  heartbeat_timeout: true,
+  total_timeout: true,
+  queue_timeout: false,
   snoozed: false,
   rate_limited: false,
 } as const satisfies Readonly<Record<FailureReason, boolean>>
@@ -47,18 +47,18 @@ interface TaskSeries {
   readonly cancelled: Count
   /** The usual end, of {@link ended}. */
   readonly completed: Count
-  readonly ended: (state: AttemptEndState) => (verdict: Consequence) => Count
+  readonly ended: (state: AttemptEndState) => (verdict: VerdictKind) => Count
   readonly failed: (reason: FailureReason) => Count
 }
 
 /** Costs about 0.15 µs for a start and an end together; a task's first event costs some more. */
 export function taskMetrics(registry: Registry): EventSink {
   const seriesOf = taskSeries(registry)
-  const restarts = tallyCounter(registry, 'bullpen_workers_restarted_total')
+  const restarts = tallyCounter(registry, 'bullpen_slots_restarted_total')
   const restarted = remembered((queue: string) => restarts.series({ queue }))
   const replacements = tallyCounter(registry, 'bullpen_isolates_replaced_total')
   const replaced = remembered((isolation: string) => replacements.series({ isolation }))
-  const blocks = tallyCounter(registry, 'bullpen_loop_blocks_total')
+  const blocks = tallyCounter(registry, 'bullpen_event_loop_stalls_total')
   const blocked = remembered((task: string) => blocks.series({ task }))
   return (event: TaskEvent) => {
     switch (event.event) {
@@ -93,13 +93,13 @@ export function taskMetrics(registry: Registry): EventSink {
       case 'task.expired':
         seriesOf(event.queue, event.task).expired.count++
         return
-      case 'workers.restarted':
-        restarted(event.queue).count += event.workers
+      case 'slots.restarted':
+        restarted(event.queue).count += event.slots
         return
       case 'isolate.replaced':
         replaced(event.isolation).count++
         return
-      case 'loop.blocked':
+      case 'event_loop.stalled':
         // Attempts run only for tasks of the catalogue, so that its names bound the series.
         blocked(event.task ?? NO_TASK).count++
         return

@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto'
 import {
   BullpenError,
   type CallOptions,
+  createTaskId,
   ID_RANDOM_BYTES,
   type InputOf,
   isFinal,
-  makeTaskId,
   type TaskDefinition,
   type TaskId,
   type TaskRecord,
@@ -14,7 +14,7 @@ import {
 import { type Broker, type CancelRule, type Clock, type NewTask, newTask, type PoolOptions } from '@bullpen/engine'
 import { type Faults, memoryFeed } from './memory-consumer.ts'
 import { listTasks } from './memory-listing.ts'
-import { Shelf } from './memory-store.ts'
+import { MemoryStore } from './memory-store.ts'
 import { Outage } from './outage.ts'
 import { recordOf, type StoredTask, storedTask } from './stored-task.ts'
 
@@ -45,7 +45,7 @@ export interface MemoryBroker extends Broker {
   /** Enqueues a task as a caller would, and gives its id. @throws BullpenError for a call that contradicts itself. */
   add<D extends TaskDefinition>(definition: D, input: InputOf<D>, call?: CallOptions): Promise<TaskId>
   /** What brings a pool its tasks: `makePool`'s option. */
-  feed(options: MemoryFeedOptions): PoolOptions['feed']
+  feed(options: MemoryFeedOptions): PoolOptions['consumer']
   /** The store can't be reached: every method rejects with `redis_unavailable`, pools take nothing and wait. */
   fail(): void
   /** It can be reached again. */
@@ -65,7 +65,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
   const { clock, queues, sizeLimit = Number.POSITIVE_INFINITY, stallMs = STALL_MS, sweepMs = SWEEP_MS } = options
   const outage = new Outage()
   const tasks = new Map<TaskId, StoredTask>()
-  const shelves = new Map<string, Shelf>()
+  const shelves = new Map<string, MemoryStore>()
   const feeds: { readonly process: string; readonly feed: Faults }[] = []
   const waiting = new Map<TaskId, Set<() => void>>()
   const cancels = new Map<string, { readonly rule: CancelRule; doneAt: number | undefined }>()
@@ -75,14 +75,14 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     for (const wake of waiting.get(id) ?? []) wake()
   }
 
-  const shelf = (queue: string): Shelf => {
+  const shelf = (queue: string): MemoryStore => {
     if (queues !== undefined && !queues.includes(queue)) {
       throw new BullpenError(
         'queue_not_found',
         `no task of the catalogue uses the queue '${queue}'; known are ${queues.join(', ')}`,
       )
     }
-    const found = shelves.get(queue) ?? new Shelf({ clock, stallMs, onEnded: tell })
+    const found = shelves.get(queue) ?? new MemoryStore({ clock, stallMs, onEnded: tell })
     shelves.set(queue, found)
     return found
   }
@@ -128,14 +128,14 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
 
     async add(definition, input, call = {}) {
       const now = clock.now()
-      const id = makeTaskId(definition.queue, now, randomBytes(ID_RANDOM_BYTES))
+      const id = createTaskId(definition.queue, now, randomBytes(ID_RANDOM_BYTES))
       await enqueue(newTask(definition, input, call, { id, enqueuedAt: now, correlationId: undefined }))
       return id
     },
 
     find: async (id) => find(id),
 
-    async settled(id, signal) {
+    async waitUntilFinished(id, signal) {
       let changed = Promise.withResolvers<void>()
       const wake = (): void => changed.resolve()
       const wakes = waiting.get(id) ?? new Set()
@@ -161,10 +161,10 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       return task === undefined ? 'not_found' : shelf(task.queue).cancel(task, stoppable)
     },
 
-    async cancelWhere({ by = 'memory', ...filter }) {
+    async cancelMany({ by = 'memory', ...filter }) {
       outage.check()
       const now = clock.now()
-      const id = makeTaskId(filter.queue, now, randomBytes(ID_RANDOM_BYTES))
+      const id = createTaskId(filter.queue, now, randomBytes(ID_RANDOM_BYTES))
       const rule = { ...filter, id, by, at: now }
       shelf(filter.queue).cancelWhere(rule)
       cancels.set(id, { rule, doneAt: undefined })

@@ -1,11 +1,11 @@
 // The memory broker's feed: brings a pool its tasks from a shelf, and writes down what is decided about them.
-import type { FedPool, Feed, TakenTask, Work } from '@bullpen/engine'
-import type { Shelf } from './memory-store.ts'
+import type { Consumer, ConsumerHost, FetchedTask, RunTask } from '@bullpen/engine'
+import type { MemoryStore } from './memory-store.ts'
 import type { Outage } from './outage.ts'
 import { asJson, type Owner, type StoredTask } from './stored-task.ts'
 
 interface FeedOptions {
-  readonly shelf: Shelf
+  readonly shelf: MemoryStore
   readonly outage: Outage
   readonly concurrency: number
 }
@@ -18,7 +18,11 @@ export interface Faults {
   break(): void
 }
 
-export function memoryFeed({ shelf, outage, concurrency }: FeedOptions, work: Work, pool: FedPool): Feed & Faults {
+export function memoryFeed(
+  { shelf, outage, concurrency }: FeedOptions,
+  work: RunTask,
+  pool: ConsumerHost,
+): Consumer & Faults {
   const taken = new Map<Owner, StoredTask>()
   let limit = concurrency
   let running: PromiseWithResolvers<void> | undefined
@@ -47,9 +51,9 @@ export function memoryFeed({ shelf, outage, concurrency }: FeedOptions, work: Wo
     }
     await work(
       takenTask(task, owner, outage),
-      async ({ verdict, end }) => {
+      async ({ verdict, record }) => {
         await outage.over()
-        shelf.obey(task, owner, verdict, end)
+        shelf.obey(task, owner, verdict, record)
       },
       refuse,
     )
@@ -70,7 +74,7 @@ export function memoryFeed({ shelf, outage, concurrency }: FeedOptions, work: Wo
   }
 
   return {
-    missing: () => (outage.lasts ? 'Redis is not connected' : undefined),
+    notReady: () => (outage.lasts ? 'Redis is not connected' : undefined),
     open: () => outage.over(),
     run() {
       running = Promise.withResolvers()
@@ -87,7 +91,7 @@ export function memoryFeed({ shelf, outage, concurrency }: FeedOptions, work: Wo
       end()
       if (taken.size > 0) await new Promise<void>((resolve) => (tellEmpty = resolve))
     },
-    held: () => [...taken.values()].map(({ id, task }) => ({ id, task })),
+    unconfirmed: () => [...taken.values()].map(({ id, task }) => ({ id, task })),
     close: letGo,
     kill: letGo,
     break() {
@@ -99,18 +103,18 @@ export function memoryFeed({ shelf, outage, concurrency }: FeedOptions, work: Wo
   }
 }
 
-function takenTask(task: StoredTask, owner: Owner, outage: Outage): TakenTask {
-  const { id, envelope, enqueuedAt, delayMs, maxAttempts, starts, attempts } = task
+function takenTask(task: StoredTask, owner: Owner, outage: Outage): FetchedTask {
+  const { id, envelope, enqueuedAt, delayMs, maxAttempts, fencingToken, attemptsMade } = task
   return {
     id,
     task: task.task,
     // As it would be read: what a handler does to its input changes nothing here.
     envelope: asJson(envelope),
     enqueuedAt,
-    start: starts,
-    attempt: attempts + 1,
+    fencingToken: fencingToken,
+    attempt: attemptsMade + 1,
     maxAttempts,
-    readyAt: starts === 1 ? enqueuedAt + delayMs : undefined,
+    readyAt: fencingToken === 1 ? enqueuedAt + delayMs : undefined,
     cancelled: task.cancelRequested,
     async progress(progress) {
       await outage.over()

@@ -26,7 +26,7 @@ describe('a memory broker that is told to fail', () => {
     broker.fail()
     await expect(broker.add(echo, 1)).rejects.toMatchObject(unavailable)
     await expect(broker.find(id)).rejects.toMatchObject(unavailable)
-    await expect(broker.settled(id, AbortSignal.timeout(1))).rejects.toMatchObject(unavailable)
+    await expect(broker.waitUntilFinished(id, AbortSignal.timeout(1))).rejects.toMatchObject(unavailable)
     await expect(broker.list({ queue: 'q', status: 'waiting', limit: 1, cursor: undefined })).rejects.toMatchObject(
       unavailable,
     )
@@ -75,11 +75,11 @@ describe('a memory broker that is told to fail', () => {
     broker.breakFeeds()
     const id = await broker.add(echo, 1)
     await clock.advance(499)
-    expect(pool.workers()).toMatchObject([{ state: 'RECOVER_ERR' }])
+    expect(pool.slots()).toMatchObject([{ state: 'RECOVER_ERR' }])
     expect((await broker.find(id))?.status).toBe('waiting')
     await clock.advance(1)
     expect((await broker.find(id))?.status).toBe('completed')
-    expect(events).toContainEqual({ event: 'workers.restarted', queue: 'q', workers: 1, afterMs: 500 })
+    expect(events).toContainEqual({ event: 'slots.restarted', queue: 'q', workers: 1, afterMs: 500 })
   })
 })
 

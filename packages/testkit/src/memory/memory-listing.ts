@@ -1,7 +1,7 @@
 // Listing the memory broker's tasks of one status, page by page, with cursors that keep their place.
 import { BullpenError, type TaskStatus } from '@bullpen/contract'
 import type { ListQuery, Page } from '@bullpen/engine'
-import type { Shelf } from './memory-store.ts'
+import type { MemoryStore } from './memory-store.ts'
 import { type Place, recordOf, type StoredTask, statusOf } from './stored-task.ts'
 
 const PLACE_OF = {
@@ -21,7 +21,7 @@ interface Position {
   readonly at: number
 }
 
-export function listTasks(shelf: Shelf, query: ListQuery): Page {
+export function listTasks(shelf: MemoryStore, query: ListQuery): Page {
   const place = PLACE_OF[query.status]
   const all = shelf.in(place).filter((task) => statusOf(task) === query.status)
   const left = query.cursor === undefined ? all : after(all, decode(query, query.cursor), place)

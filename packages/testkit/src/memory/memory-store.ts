@@ -1,11 +1,11 @@
 // A shelf: the tasks of one queue in memory, in the order in which they run, and every move that they make.
-import type { AttemptEnd, CancelAnswer, CancelReason } from '@bullpen/contract'
+import type { AttemptRecord, CancelAnswer, CancelReason } from '@bullpen/contract'
 import {
   type CancelRule,
   type Clock,
-  covers,
-  DEATHS_AT_MOST,
   endWithoutStart,
+  MAX_DEATHS,
+  matches,
   stopsRunning,
   type Verdict,
 } from '@bullpen/engine'
@@ -22,7 +22,7 @@ export interface ShelfOptions {
 /** Until a task that was refused is offered again, about as long as a round trip takes. */
 const REFUSED_MS = 10
 
-export class Shelf {
+export class MemoryStore {
   readonly #clock: Clock
   readonly #stallMs: number
   readonly #onEnded: (task: StoredTask) => void
@@ -71,7 +71,7 @@ export class Shelf {
     if (task === undefined) return undefined
     task.place = 'active'
     task.owner = owner
-    task.starts++
+    task.fencingToken++
     task.startedAt = this.#clock.now()
     return task
   }
@@ -79,7 +79,7 @@ export class Shelf {
   /** As if it had not been taken. */
   refuse(task: StoredTask, owner: Owner): void {
     if (task.owner !== owner) return
-    task.starts--
+    task.fencingToken--
     this.#wait(task, 'first', 'quietly')
     // Later, and not at once: who refuses now would refuse again.
     if (this.#offersAgain) return
@@ -91,15 +91,15 @@ export class Shelf {
   }
 
   /** Obeys the verdict on a start, unless somebody else has the task by now. */
-  obey(task: StoredTask, owner: Owner, verdict: Verdict, end: AttemptEnd): void {
+  obey(task: StoredTask, owner: Owner, verdict: Verdict, end: AttemptRecord): void {
     if (task.owner !== owner || verdict.kind === 'lost') return
     recordEnd(task, end)
     // It was taken, and came to no start.
-    if (end.start === 0) task.starts--
+    if (end.fencingToken === 0) task.fencingToken--
     const { kind } = verdict
-    if (end.start > 0 && kind !== 'handed_back' && kind !== 'snoozed') task.attempts++
-    if (kind === 'handed_back') {
-      if (verdict.holdMs !== undefined) this.#hold(verdict.holdMs)
+    if (end.fencingToken > 0 && kind !== 'requeued' && kind !== 'snoozed') task.attemptsMade++
+    if (kind === 'requeued') {
+      if (verdict.throttleMs !== undefined) this.#hold(verdict.throttleMs)
       this.#wait(task, 'first')
     } else if (kind === 'snoozed') this.#schedule(task, verdict.delayMs)
     else if (kind === 'retrying') this.#schedule(task, verdict.delayMs)
@@ -115,20 +115,20 @@ export class Shelf {
     task.owner = undefined
     this.#after(this.#stallMs, () => {
       task.deaths++
-      if (task.deaths <= DEATHS_AT_MOST) {
+      if (task.deaths <= MAX_DEATHS) {
         this.#wait(task, 'first')
         return
       }
       const now = this.#clock.now()
-      task.attempts++
+      task.attemptsMade++
       recordEnd(task, {
-        start: task.starts,
-        attempt: task.attempts,
+        fencingToken: task.fencingToken,
+        attempt: task.attemptsMade,
         state: 'RECOVER_ERR',
         reason: 'process_lost',
         message: 'the processes that ran it died too often',
-        process: 'unknown',
-        beganAt: task.startedAt ?? now,
+        worker: 'unknown',
+        startedAt: task.startedAt ?? now,
         endedAt: now,
       })
       this.#end(task, 'failed')
@@ -151,7 +151,7 @@ export class Shelf {
   /** Ends all that the rule covers and nobody runs, tells who runs one, and lets none of these start again. */
   cancelWhere(rule: CancelRule): void {
     for (const task of this.#tasks) {
-      if (task.place === 'completed' || task.place === 'failed' || !covers(rule, aboutOf(task))) continue
+      if (task.place === 'completed' || task.place === 'failed' || !matches(rule, aboutOf(task))) continue
       task.cancelledBy ??= rule.id
       if (task.place === 'active') {
         task.cancelRequested ??= rule.reason
@@ -164,7 +164,7 @@ export class Shelf {
   progressOf(rule: CancelRule): { readonly ended: number; readonly isDone: boolean } {
     const covered = this.#tasks.filter(({ cancelledBy }) => cancelledBy === rule.id)
     return {
-      ended: covered.filter(({ place, history }) => place === 'failed' && history.at(-1)?.start === 0).length,
+      ended: covered.filter(({ place, attempts }) => place === 'failed' && attempts.at(-1)?.fencingToken === 0).length,
       isDone: covered.every(({ place }) => place === 'completed' || place === 'failed'),
     }
   }
@@ -173,14 +173,14 @@ export class Shelf {
   expire(process: string): { readonly expired: readonly StoredTask[]; readonly more: boolean } {
     const now = this.#clock.now()
     const unstarted = this.#tasks.filter(
-      ({ place, starts, expiresAt }) =>
-        (place === 'waiting' || place === 'delayed') && starts === 0 && expiresAt !== undefined,
+      ({ place, fencingToken, expiresAt }) =>
+        (place === 'waiting' || place === 'delayed') && fencingToken === 0 && expiresAt !== undefined,
     )
     const expired = unstarted.filter(({ expiresAt = now }) => expiresAt <= now)
     for (const task of expired) {
       const waits = this.#waiting.indexOf(task)
       if (waits >= 0) this.#waiting.splice(waits, 1)
-      recordEnd(task, endWithoutStart('queue', { attempt: 1, process, now }))
+      recordEnd(task, endWithoutStart('queue_timeout', { attempt: 1, process, now }))
       this.#end(task, 'failed')
     }
     return { expired, more: unstarted.length > expired.length }
@@ -202,7 +202,7 @@ export class Shelf {
     const waits = this.#waiting.indexOf(task)
     if (waits >= 0) this.#waiting.splice(waits, 1)
     const now = this.#clock.now()
-    recordEnd(task, endWithoutStart(reason, { attempt: task.attempts + 1, process, now }))
+    recordEnd(task, endWithoutStart(reason, { attempt: task.attemptsMade + 1, process, now }))
     this.#end(task, 'failed')
   }
 

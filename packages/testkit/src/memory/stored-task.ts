@@ -1,6 +1,6 @@
 // A task as the memory broker holds it, and what is told of it.
 import {
-  type AttemptEnd,
+  type AttemptRecord,
   type CancelReason,
   type Envelope,
   isFinal,
@@ -10,8 +10,8 @@ import {
   type TaskStatus,
 } from '@bullpen/contract'
 import {
-  type Coverable,
-  HISTORY_LENGTH,
+  type CancelCandidate,
+  MAX_ATTEMPT_RECORDS,
   type NewTask,
   statusOfDelayed,
   statusOfEnded,
@@ -40,8 +40,8 @@ export interface StoredTask {
   place: Place
   /** Undefined while it is active: its owner has lost it, and nobody has found it yet. */
   owner: Owner | undefined
-  starts: number
-  attempts: number
+  fencingToken: number
+  attemptsMade: number
   /** How often the process that had it was lost. */
   deaths: number
   dueAt: number | undefined
@@ -49,7 +49,7 @@ export interface StoredTask {
   endedAt: number | undefined
   progress: Progress | undefined
   output: unknown
-  history: readonly AttemptEnd[]
+  attempts: readonly AttemptRecord[]
   /** The results of its finished steps, as JSON. */
   readonly steps: Map<string, string>
   /** It ends as soon as nobody runs it any more. */
@@ -71,15 +71,15 @@ export function storedTask(task: NewTask): StoredTask {
     expiresAt,
     place: 'waiting',
     owner: undefined,
-    starts: 0,
-    attempts: 0,
+    fencingToken: 0,
+    attemptsMade: 0,
     deaths: 0,
     dueAt: undefined,
     startedAt: undefined,
     endedAt: undefined,
     progress: undefined,
     output: undefined,
-    history: [],
+    attempts: [],
     steps: new Map(),
     cancelRequested: undefined,
     cancelledBy: undefined,
@@ -87,23 +87,23 @@ export function storedTask(task: NewTask): StoredTask {
 }
 
 /** What a cancel rule looks at. */
-export function aboutOf({ task, envelope, enqueuedAt }: StoredTask): Coverable {
+export function aboutOf({ task, envelope, enqueuedAt }: StoredTask): CancelCandidate {
   return { task, tags: tagsOf(envelope), enqueuedAt }
 }
 
-export function recordEnd(task: StoredTask, end: AttemptEnd): void {
-  task.history = [...task.history, asJson(end)].slice(-HISTORY_LENGTH)
+export function recordEnd(task: StoredTask, end: AttemptRecord): void {
+  task.attempts = [...task.attempts, asJson(end)].slice(-MAX_ATTEMPT_RECORDS)
 }
 
-export function statusOf({ place, owner, attempts, history }: StoredTask): TaskStatus {
-  const last = history.at(-1)
+export function statusOf({ place, owner, attemptsMade, attempts }: StoredTask): TaskStatus {
+  const last = attempts.at(-1)
   switch (place) {
     case 'completed':
       return 'completed'
     case 'failed':
       return statusOfEnded(last)
     case 'delayed':
-      return statusOfDelayed(attempts, last)
+      return statusOfDelayed(attemptsMade, last)
     case 'active':
       return owner === undefined ? 'waiting' : 'active'
     case 'waiting':
@@ -112,7 +112,7 @@ export function statusOf({ place, owner, attempts, history }: StoredTask): TaskS
 }
 
 export function recordOf(task: StoredTask): TaskRecord {
-  const { id, queue, envelope, starts, attempts, maxAttempts, enqueuedAt, dueAt, startedAt, endedAt } = task
+  const { id, queue, envelope, fencingToken, attemptsMade, maxAttempts, enqueuedAt, dueAt, startedAt, endedAt } = task
   const status = statusOf(task)
   return {
     id,
@@ -120,8 +120,8 @@ export function recordOf(task: StoredTask): TaskRecord {
     version: envelope.version,
     queue,
     status,
-    starts: status === 'expired' ? 0 : starts,
-    attempts,
+    fencingToken: status === 'expired' ? 0 : fencingToken,
+    attemptsMade,
     maxAttempts,
     input: envelope.input,
     meta: envelope.meta ?? {},
@@ -134,7 +134,7 @@ export function recordOf(task: StoredTask): TaskRecord {
     progress: isFinal(status) ? undefined : task.progress,
     ...(task.steps.size > 0 && { steps: [...task.steps.keys()] }),
     output: task.output,
-    history: task.history,
+    attempts: task.attempts,
   }
 }
 

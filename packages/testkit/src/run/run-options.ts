@@ -1,6 +1,6 @@
 // What may be said of the run of one task.
 import type { CallOptions, Catalogue, Duration, Resources } from '@bullpen/contract'
-import type { AsyncContext, Limits, Middleware, Random } from '@bullpen/engine'
+import type { AsyncContext, Middleware, Random, Timeouts } from '@bullpen/engine'
 import type { FakeClock } from '../fake-clock.ts'
 
 /** All `…At` are counted from the enqueueing. */
@@ -36,7 +36,7 @@ export interface RunTaskOptions<R extends Resources = object> {
   readonly workers?: number
   readonly middleware?: readonly Middleware<R>[]
   /** The worker's, for what the definition leaves out. Default: the worker's own defaults. */
-  readonly limits?: Partial<Limits>
+  readonly limits?: Partial<Timeouts>
   /** The worker's: a child that is not in it is refused. Default: whatever the handler enqueues is in it. */
   readonly catalogue?: Catalogue
   /** For the jitter of waits, from 0 to 1. Default: always 0.5, which is none. */

@@ -23,10 +23,10 @@ describe('a run', () => {
       states: ['NEW', 'IN_PROCESS', 'DONE_SUCCESS'],
       status: 'completed',
       output: { n: 7 },
-      history: [{ start: 1, attempt: 1, state: 'DONE_SUCCESS' }],
+      attempts: [{ fencingToken: 1, attempt: 1, state: 'DONE_SUCCESS' }],
       errors: [],
-      starts: 1,
-      attempts: 1,
+      fencingToken: 1,
+      attemptsMade: 1,
       elapsedMs: 0,
     })
   })
@@ -80,7 +80,7 @@ describe('a run', () => {
     const run = await runTask(long, untilSignalled, {}, { attempts: 1 })
     expect(run).toMatchObject({
       states: ['NEW', 'IN_PROCESS', 'TERMINATED_TIMEOUT'],
-      history: [{ reason: 'run' }],
+      attempts: [{ reason: 'run_timeout' }],
       elapsedMs: 300_000,
     })
   })
@@ -98,7 +98,12 @@ describe('a run', () => {
   it('expires unstarted, when nobody takes it within its queue timeout', async () => {
     const call = { delay: '2s', queueTimeout: '1s' } as const
     const run = await runTask(long, untilSignalled, {}, { call, drainAt: '1s' })
-    expect(run).toMatchObject({ states: [], status: 'expired', starts: 0, history: [{ start: 0, reason: 'queue' }] })
+    expect(run).toMatchObject({
+      states: [],
+      status: 'expired',
+      fencingToken: 0,
+      attempts: [{ fencingToken: 0, reason: 'queue_timeout' }],
+    })
     expect(run.elapsedMs).toBeLessThanOrEqual(5_000)
   })
 
@@ -107,7 +112,7 @@ describe('a run', () => {
     expect(await runTask(long, untilSignalled, wrong)).toMatchObject({
       states: ['NEW', 'IN_PROCESS', 'DONE_ERROR'],
       status: 'dead',
-      history: [{ code: 'invalid_input' }],
+      attempts: [{ code: 'invalid_input' }],
     })
   })
 
@@ -143,8 +148,8 @@ describe('what a handler does meanwhile is told:', () => {
     )
     expect(run).toMatchObject({
       status: 'completed',
-      starts: 2,
-      attempts: 1,
+      fencingToken: 2,
+      attemptsMade: 1,
       elapsedMs: 3_600_000,
       logs: [
         { level: 'info', message: 'begun', fields: { start: 1, task: 'test.long', correlationId: 'c-1' } },
@@ -163,8 +168,8 @@ describe('what a handler does meanwhile is told:', () => {
       return input
     }
     const run = await runTask(long, handler, {})
-    expect(run).toMatchObject({ status: 'completed', starts: 2, attempts: 1, elapsedMs: 30_000 })
-    expect(run.history).toMatchObject([{ reason: 'rate_limited' }, { state: 'DONE_SUCCESS' }])
+    expect(run).toMatchObject({ status: 'completed', fencingToken: 2, attempts: 1, elapsedMs: 30_000 })
+    expect(run.attempts).toMatchObject([{ reason: 'rate_limited' }, { state: 'DONE_SUCCESS' }])
   })
 
   it('what a step gave in an earlier start, also one whose process has died', async () => {
@@ -185,7 +190,7 @@ describe('what a handler does meanwhile is told:', () => {
       {},
       { crashAt: '1s' },
     )
-    expect(run).toMatchObject({ status: 'completed', output: { n: 21 }, starts: 3, attempts: 2 })
+    expect(run).toMatchObject({ status: 'completed', output: { n: 21 }, fencingToken: 3, attempts: 2 })
     expect([runs.length, new Set(runs).size]).toEqual([2, 2])
   })
 
@@ -202,7 +207,7 @@ describe('what a handler does meanwhile is told:', () => {
     )
     expect(run.status).toBe('completed')
     expect(run.children).toMatchObject([
-      { task: 'test.child', status: 'scheduled', input: { n: 1 }, correlationId: 'c-1', starts: 0 },
+      { task: 'test.child', status: 'scheduled', input: { n: 1 }, correlationId: 'c-1', fencingToken: 0 },
       { task: 'test.child', status: 'scheduled' },
     ])
   })
@@ -240,13 +245,13 @@ describe('from outside, a run can be', () => {
 
   it('stopped with its worker, and taken by another where there is one', async () => {
     const stopped = await runTask(long, untilSignalled, {}, { stopAt: '2s' })
-    expect(stopped).toMatchObject({ status: 'waiting', attempts: 0, history: [{ reason: 'worker_stopped' }] })
+    expect(stopped).toMatchObject({ status: 'waiting', attemptsMade: 0, attempts: [{ reason: 'slot_stopped' }] })
     const handler = ({ start, signal, input }: TaskContext<typeof long>) =>
       start === 1 ? untilSignalled({ signal }) : input
     expect(await runTask(long, handler, {}, { stopAt: '2s', workers: 2 })).toMatchObject({
       status: 'completed',
-      starts: 2,
-      attempts: 1,
+      fencingToken: 2,
+      attemptsMade: 1,
     })
   })
 
@@ -254,8 +259,8 @@ describe('from outside, a run can be', () => {
     expect(await runTask(long, untilSignalled, {}, { drainAt: '2s', drainTimeout: '5s' })).toMatchObject({
       states: ['NEW', 'IN_PROCESS', 'TERMINATED_CTX_CLOSED'],
       status: 'waiting',
-      attempts: 0,
-      history: [{ reason: 'drain' }],
+      attemptsMade: 0,
+      attempts: [{ reason: 'drain' }],
     })
   })
 
@@ -263,7 +268,12 @@ describe('from outside, a run can be', () => {
     const handler = ({ start, signal }: TaskContext<typeof long>) =>
       start === 1 ? untilSignalled({ signal }) : { n: start }
     const run = await runTask(long, handler, {}, { lockLostAt: '1s' })
-    expect(run).toMatchObject({ status: 'completed', output: { n: 2 }, starts: 2, history: [{ start: 2 }] })
+    expect(run).toMatchObject({
+      status: 'completed',
+      output: { n: 2 },
+      fencingToken: 2,
+      attempts: [{ fencingToken: 2 }],
+    })
     expect(run.states).toEqual(['NEW', 'IN_PROCESS', 'TERMINATED_CTX_CLOSED', 'NEW', 'IN_PROCESS', 'DONE_SUCCESS'])
   })
 
@@ -273,7 +283,7 @@ describe('from outside, a run can be', () => {
     expect(await runTask(long, handler, {}, { crashAt: '1s' })).toMatchObject({
       states: ['NEW', 'IN_PROCESS', 'NEW', 'IN_PROCESS', 'DONE_SUCCESS'],
       status: 'completed',
-      history: [{ start: 2, process: 'memory:2' }],
+      attempts: [{ fencingToken: 2, process: 'memory:2' }],
       elapsedMs: 7_000,
     })
   })
@@ -288,7 +298,7 @@ describe('from outside, a run can be', () => {
     })
     const handler = ({ snooze }: TaskContext<typeof forever>) => snooze('1h')
     const run = await runTask(forever, handler, {}, { limit: '90m' })
-    expect(run).toMatchObject({ status: 'scheduled', starts: 2, elapsedMs: 3_600_000 })
+    expect(run).toMatchObject({ status: 'scheduled', fencingToken: 2, elapsedMs: 3_600_000 })
   })
 })
 
@@ -305,7 +315,7 @@ describe('a handler that waits for something real', () => {
     const call = { timeout: '30ms' } as const
     const quick = defineTask({ name: 'test.quick', queue: 'q', timeout: '30ms', grace: '10ms', ...schemas })
     const run = await runTask(quick, handler, {}, { clock: 'real', attempts: 2, call })
-    expect(run.history.map(({ reason }) => reason)).toEqual(['run', 'run'])
+    expect(run.attempts.map(({ reason }) => reason)).toEqual(['run_timeout', 'run_timeout'])
     expect(run.elapsedMs).toBeGreaterThan(1_000)
     expect(performance.now() - began).toBeLessThan(900)
   })

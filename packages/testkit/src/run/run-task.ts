@@ -1,10 +1,10 @@
 // Runs one task as a worker would, from its enqueueing over all attempts to its end, without Redis.
 import {
+  createTaskId,
   type Duration,
   type Handler,
   ID_RANDOM_BYTES,
   type InputOf,
-  makeTaskId,
   milliseconds,
   type Progress,
   type Resources,
@@ -13,14 +13,14 @@ import {
   type TaskId,
   type TaskRecord,
 } from '@bullpen/contract'
-import { DEFAULT_LIMITS, type LocalCancel, type NewTask, newTask, type Pool } from '@bullpen/engine'
+import { DEFAULT_TIMEOUTS, type LocalCancel, type NewTask, newTask, type Pool } from '@bullpen/engine'
 import { fakeClock } from '../fake-clock.ts'
 import { memoryBroker } from '../memory/memory-broker.ts'
 import { asJson } from '../memory/stored-task.ts'
 import { recordingLog } from '../recording-log.ts'
 import { testPool } from '../test-pool.ts'
 import type { RunTaskOptions } from './run-options.ts'
-import { drive } from './run-until-idle.ts'
+import { runUntilIdle } from './run-until-idle.ts'
 import { runnableTask } from './runnable-task.ts'
 import { type TaskRun, taskRun } from './task-run.ts'
 
@@ -92,7 +92,7 @@ export async function runTask<D extends TaskDefinition, R extends Resources = ob
   let opened = open('memory:1')
   await opened.start()
   let final = false
-  void broker.settled(task.id, new AbortController().signal).then(() => {
+  void broker.waitUntilFinished(task.id, new AbortController().signal).then(() => {
     final = true
   })
 
@@ -105,10 +105,10 @@ export async function runTask<D extends TaskDefinition, R extends Resources = ob
     cancelAt: () => {
       cancel = opened.cancel(task.id)
     },
-    stopAt: () => opened.stopWorker(busyWorker(opened), 'hard'),
+    stopAt: () => opened.stopSlot(busyWorker(opened), 'hard'),
     drainAt: () => {
       const drainMs = milliseconds(options.drainTimeout ?? DRAIN_TIMEOUT, 'drainTimeout')
-      const { graceMs } = { ...DEFAULT_LIMITS, ...options.limits }
+      const { graceMs } = { ...DEFAULT_TIMEOUTS, ...options.limits }
       void opened.drain({ drainMs, graceMs: graceMs === 'none' ? drainMs : graceMs })
     },
     lockLostAt: () => broker.loseLock(task.id),
@@ -123,12 +123,12 @@ export async function runTask<D extends TaskDefinition, R extends Resources = ob
   const until = began + milliseconds(options.limit ?? (real ? LIMIT.real : LIMIT.fake), 'limit')
   try {
     const isRunning = (): boolean => opened.busy() > 0
-    await drive({ clock, real, until, patienceMs: PATIENCE_MS, isRunning, isOver: () => final })
+    await runUntilIdle({ clock, real, until, patienceMs: PATIENCE_MS, isRunning, isOver: () => final })
     const elapsedMs = clock.monotonic() - began
     const record = await found(broker.find(task.id))
     // A handler that came to no end by then may do so later; in real time, nobody waits for it.
-    const isOver = (): boolean => real || opened.leftovers() === 0
-    await drive({ clock, real, until, patienceMs: PATIENCE_MS, isRunning: () => false, isOver })
+    const isOver = (): boolean => real || opened.stuckHandlers() === 0
+    await runUntilIdle({ clock, real, until, patienceMs: PATIENCE_MS, isRunning: () => false, isOver })
     const born = await Promise.all(children.map((id) => found(nursery.find(id))))
     return taskRun({ record, events, handled, logs, progress, children: born, cancel, elapsedMs })
   } finally {
@@ -141,7 +141,7 @@ type Caller = Pick<RunTaskOptions, 'attempts' | 'call' | 'correlationId'>
 
 function newTaskFor(definition: TaskDefinition, input: unknown, options: Caller, now: number): NewTask {
   const task = newTask(definition, input, options.call ?? {}, {
-    id: makeTaskId(definition.queue, now, new Uint8Array(ID_RANDOM_BYTES)),
+    id: createTaskId(definition.queue, now, new Uint8Array(ID_RANDOM_BYTES)),
     enqueuedAt: now,
     correlationId: options.correlationId,
   })
@@ -149,7 +149,7 @@ function newTaskFor(definition: TaskDefinition, input: unknown, options: Caller,
 }
 
 function busyWorker(pool: Pool): number {
-  return pool.workers().find(({ task }) => task !== undefined)?.worker ?? 1
+  return pool.slots().find(({ task }) => task !== undefined)?.slot ?? 1
 }
 
 async function found(record: Promise<TaskRecord | undefined>): Promise<TaskRecord> {

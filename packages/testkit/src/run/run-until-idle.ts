@@ -18,7 +18,7 @@ export interface Drive {
 const LOOK_EVERY_MS = 1
 
 /** @throws Error for a handler that still runs, where no time would end it, after the patience. */
-export async function drive({ clock, real, until, patienceMs, isOver, isRunning }: Drive): Promise<void> {
+export async function runUntilIdle({ clock, real, until, patienceMs, isOver, isRunning }: Drive): Promise<void> {
   let waitedMs = 0
   for (;;) {
     await clock.advance(0)

@@ -9,11 +9,11 @@ import {
   type TaskContext,
   type TaskDefinition,
 } from '@bullpen/contract'
-import { DEFAULT_LIMITS, type Limits, type Middleware, makeRegistry, type Registry } from '@bullpen/engine'
+import { createRegistry, DEFAULT_TIMEOUTS, type Middleware, type Registry, type Timeouts } from '@bullpen/engine'
 
 interface RunnableOptions<R extends Resources> {
   readonly middleware?: readonly Middleware<R>[]
-  readonly limits?: Partial<Limits>
+  readonly limits?: Partial<Timeouts>
   readonly catalogue?: Catalogue
 }
 
@@ -42,13 +42,13 @@ export function runnableTask<D extends TaskDefinition, R extends Resources>(
   const alone = defineCatalogue({ ...definition, ...INLINE })
   // One task under its own name; the type of a computed key can't say so.
   const handlers = { [definition.name]: handler } as unknown as Handlers<typeof alone, R>
-  const registry = makeRegistry(alone, handlers, { middleware, limits: { ...DEFAULT_LIMITS, ...limits } })
+  const registry = createRegistry(alone, handlers, { middleware, limits: { ...DEFAULT_TIMEOUTS, ...limits } })
   return {
     handled,
     registry: {
       get(name) {
         const child = children.get(name)
-        return registry.get(name) ?? (child && { definition: child, handle: notRun, limits: () => DEFAULT_LIMITS })
+        return registry.get(name) ?? (child && { definition: child, handle: notRun, limits: () => DEFAULT_TIMEOUTS })
       },
     },
   }

@@ -1,6 +1,6 @@
 // What is told of the run of one task.
 import type {
-  AttemptEnd,
+  AttemptRecord,
   AttemptState,
   OutputOf,
   Progress,
@@ -22,7 +22,7 @@ export interface TaskRun<D extends TaskDefinition = TaskDefinition> {
   /** As a caller gets it: through JSON. Undefined unless the task is completed. */
   readonly output: OutputOf<D> | undefined
   /** The recorded ends, oldest first; the ten newest at most. */
-  readonly history: readonly AttemptEnd[]
+  readonly attempts: readonly AttemptRecord[]
   /** What the handler threw or the runner made of it, one for each attempt that failed with one. */
   readonly errors: readonly unknown[]
   readonly logs: readonly LogLine[]
@@ -33,8 +33,8 @@ export interface TaskRun<D extends TaskDefinition = TaskDefinition> {
   readonly late: readonly { readonly start: number; readonly overrunMs: number }[]
   /** What came of `cancelAt`. */
   readonly cancel: LocalCancel | undefined
-  readonly starts: number
-  readonly attempts: number
+  readonly fencingToken: number
+  readonly attemptsMade: number
   /** From the enqueueing to the end of the run, in ms of its clock. */
   readonly elapsedMs: number
   /** The task as the API would show it. */
@@ -57,22 +57,22 @@ export interface Witnessed {
 
 export function taskRun<D extends TaskDefinition>({ handled, ...witnessed }: Witnessed): TaskRun<D> {
   const { record, events } = witnessed
-  const { id, status, output, history, starts, attempts } = record
+  const { id, status, output, attempts: history, fencingToken, attemptsMade: attempts } = record
   return {
     ...witnessed,
     id,
     status,
     // What the definition's own schema made, through JSON: as any caller of the task gets it.
     output: output as OutputOf<D> | undefined,
-    history,
-    starts,
-    attempts,
+    attempts: history,
+    fencingToken: fencingToken,
+    attemptsMade: attempts,
     states: statesOf(events, handled),
     errors: events.flatMap((event) =>
       event.event === 'attempt.ended' && event.error !== undefined ? [event.error] : [],
     ),
     late: events.flatMap((event) =>
-      event.event === 'attempt.late' ? [{ start: event.start, overrunMs: event.overrunMs }] : [],
+      event.event === 'attempt.late' ? [{ start: event.fencingToken, overrunMs: event.overrunMs }] : [],
     ),
   }
 }

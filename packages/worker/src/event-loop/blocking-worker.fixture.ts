@@ -51,11 +51,11 @@ if (process.argv[1] === import.meta.filename) {
       return { start }
     }),
   }
-  const [redisUrl, namespace, loopBlockWarning] = process.argv.slice(2)
+  const [redisUrl, namespace, eventLoopStallWarning] = process.argv.slice(2)
   const config = { redisUrl, namespace, port: 0, drainTimeout: '500ms', grace: '500ms', pools: { slow: 4 } } as const
   process.exit(
     await runUntilSignalled(
-      createWorker({ catalogue: blockingTasks, handlers, config: { ...config, loopBlockWarning } }),
+      createWorker({ catalogue: blockingTasks, handlers, config: { ...config, eventLoopStallWarning } }),
     ),
   )
 }

@@ -5,7 +5,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { openBroker } from '@bullpen/bullmq'
 import { checkSettings, WORKER_SETTINGS } from '@bullpen/config'
-import { type Log, makeTaskId } from '@bullpen/contract'
+import { createTaskId, type Log } from '@bullpen/contract'
 import { newTask } from '@bullpen/engine'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
@@ -25,10 +25,10 @@ function lineWith(code: string): string {
   return `${FIXTURE}:${at[0]}`
 }
 
-async function worker(loopBlockWarning: string) {
+async function worker(eventLoopStallWarning: string) {
   const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
   const broker = openBroker({ redisUrl, namespace, queues: blockingTasks.queues, sizeLimit: 10_000, log: silent })
-  const child = spawn(process.execPath, [FIXTURE, redisUrl, namespace, loopBlockWarning], {
+  const child = spawn(process.execPath, [FIXTURE, redisUrl, namespace, eventLoopStallWarning], {
     env: { PATH: process.env['PATH'] },
   })
   let [output, complaints] = ['', '']
@@ -52,7 +52,7 @@ async function worker(loopBlockWarning: string) {
     complaints: () => complaints,
     url: String(ready?.['url']),
     async enqueue(task: string, ms: number): Promise<string> {
-      const id = makeTaskId('slow', Date.now(), randomBytes(10))
+      const id = createTaskId('slow', Date.now(), randomBytes(10))
       const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
       await broker.enqueue(newTask(blockingTasks.get(task), { ms }, {}, origin))
       return id
@@ -75,12 +75,12 @@ describe('a handler that never lets the event loop turn', () => {
       const named = lines('event loop is blocked').filter((line) => line['id'] === id)
       return named.length > 1 && named
     })
-    const who = { name: 'bullpen-worker', task: 'block.for-ever', id, start: 1, attempt: 1 }
+    const who = { name: 'bullpen-worker', task: 'block.for-ever', id, fencingToken: 1, attempt: 1 }
     const place = lineWith('while (true) {}')
     expect(first).toMatchObject({ ...who, place, pid: child.pid })
     expect(second).toMatchObject({ ...who, place, level: 'error' })
-    expect(first?.['blockedMs']).toBeGreaterThanOrEqual(500)
-    expect(second?.['blockedMs']).toBeGreaterThanOrEqual(1_000)
+    expect(first?.['stalledMs']).toBeGreaterThanOrEqual(500)
+    expect(second?.['stalledMs']).toBeGreaterThanOrEqual(1_000)
   })
 })
 
@@ -90,12 +90,12 @@ describe('a handler that blocks the event loop for a time', () => {
     const id = await enqueue('block.a-time', 2_000)
     await ended(id)
     const over = await eventually(() => lines('turns again').find((line) => line['id'] === id))
-    const who = { task: 'block.a-time', id, start: 1, attempt: 1, place: `spin (${lineWith('turns++')})` }
+    const who = { task: 'block.a-time', id, fencingToken: 1, attempt: 1, place: `spin (${lineWith('turns++')})` }
     expect(over).toMatchObject({ ...who, level: 'warn' })
-    expect(over['blockedMs']).toBeGreaterThanOrEqual(1_950)
+    expect(over['stalledMs']).toBeGreaterThanOrEqual(1_950)
     expect(lines('event loop is blocked')).toContainEqual(expect.objectContaining(who))
     const metrics = await (await fetch(`${url}/metrics`)).text()
-    expect(metrics).toContain('bullpen_loop_blocks_total{task="block.a-time"} 1')
+    expect(metrics).toContain('bullpen_event_loop_stalls_total{task="block.a-time"} 1')
     expect(await drain()).toBe(0)
     // No debugger says that it is attached, or listens.
     expect(complaints()).toBe('')
@@ -130,12 +130,14 @@ describe('what is not a block', () => {
 })
 
 describe('the setting', () => {
-  it.each(['500ms', '1.5s', 'none'])('may be %s', (loopBlockWarning) => {
-    expect(checkSettings(WORKER_SETTINGS, [], { loopBlockWarning })).toMatchObject({ loopBlockWarning })
+  it.each(['500ms', '1.5s', 'none'])('may be %s', (eventLoopStallWarning) => {
+    expect(checkSettings(WORKER_SETTINGS, [], { eventLoopStallWarning })).toMatchObject({ eventLoopStallWarning })
   })
 
   it('may not be shorter than the watch can see, nor without a unit', () => {
-    expect(() => checkSettings(WORKER_SETTINGS, [], { loopBlockWarning: '100ms' })).toThrow(/the shortest is '500ms'/)
-    expect(() => checkSettings(WORKER_SETTINGS, [], { loopBlockWarning: '2' })).toThrow(/a duration has a unit/)
+    expect(() => checkSettings(WORKER_SETTINGS, [], { eventLoopStallWarning: '100ms' })).toThrow(
+      /the shortest is '500ms'/,
+    )
+    expect(() => checkSettings(WORKER_SETTINGS, [], { eventLoopStallWarning: '2' })).toThrow(/a duration has a unit/)
   })
 })

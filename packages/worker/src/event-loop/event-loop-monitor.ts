@@ -16,7 +16,7 @@ const ENDING_MS = 500
 
 let watches = 0
 
-export interface LoopWatch {
+export interface EventLoopMonitor {
   /** Leaves nothing behind: neither thread, timer nor global. */
   end(): Promise<void>
 }
@@ -25,14 +25,14 @@ export interface LoopWatchOptions {
   /** A duration, or `none` for no watch. */
   readonly warnAfter: string
   readonly context: AsyncContext
-  /** Hears `loop.blocked` when a block is over; while it lasts, the thread writes to the log's own place. */
+  /** Hears `event_loop.stalled` when a block is over; while it lasts, the thread writes to the log's own place. */
   readonly sink: EventSink
   readonly log: Log
   readonly logAs: { readonly level: LogLevel; readonly name: string }
 }
 
 /** Where there can be no watch, the log says so once and the worker goes on without. */
-export function watchLoop({ warnAfter, context, sink, log, logAs }: LoopWatchOptions): LoopWatch {
+export function openEventLoopMonitor({ warnAfter, context, sink, log, logAs }: LoopWatchOptions): EventLoopMonitor {
   if (warnAfter === 'none') return { end: async () => {} }
   const unwatched = (err: unknown): void =>
     log.warn({ err }, 'the event loop is not watched: who blocks it goes unsaid')
@@ -57,10 +57,10 @@ export function watchLoop({ warnAfter, context, sink, log, logAs }: LoopWatchOpt
   const beats = new Int32Array(shared)
   let last = performance.now()
   /** Between two beats, since a block was last told. */
-  let longestMs = 0
+  let slowestTaskMs = 0
   const beat = setInterval(() => {
     const now = performance.now()
-    longestMs = Math.max(longestMs, now - last)
+    slowestTaskMs = Math.max(slowestTaskMs, now - last)
     last = now
     Atomics.add(beats, 0, 1)
   }, BEAT_MS).unref()
@@ -70,8 +70,16 @@ export function watchLoop({ warnAfter, context, sink, log, logAs }: LoopWatchOpt
   })
   thread.on('message', ({ attempt, place }: BlockOver) => {
     const { task, id, start, attempt: number } = attempt ?? {}
-    sink({ event: 'loop.blocked', task, id, start, attempt: number, place, blockedMs: longestMs })
-    longestMs = 0
+    sink({
+      event: 'event_loop.stalled',
+      task,
+      id,
+      fencingToken: start,
+      attempt: number,
+      location: place,
+      stalledMs: slowestTaskMs,
+    })
+    slowestTaskMs = 0
   })
   Object.defineProperty(globalThis, Symbol.for(hook), { value: () => answer(context), configurable: true })
 

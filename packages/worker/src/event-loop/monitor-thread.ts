@@ -43,7 +43,7 @@ async function tell(): Promise<void> {
   const fields: Partial<Record<LogField, unknown>> = {
     ...seen?.attempt,
     place: seen?.place,
-    blockedMs: Math.round(stillness.stillMs),
+    stalledMs: Math.round(stillness.stillMs),
   }
   log[told === 1 ? 'warn' : 'error'](fields, `the event loop is blocked${blocker()}: no timer and no other task runs`)
 }

@@ -1,20 +1,24 @@
-// Carries out a deed on the pools of this process.
+// Carries out a deed on the pools of this worker.
 import { BullpenError, type DrainMode } from '@bullpen/contract'
 import type { DrainLimits, Pool } from '@bullpen/engine'
-import type { PoolKeeper } from '../pools/pool-supervisor.ts'
-import type { Deed } from './plan-command.ts'
+import type { PoolSupervisor } from '../pools/pool-supervisor.ts'
+import type { CommandPlan } from './plan-command.ts'
 
-export interface Means {
-  readonly keeper: PoolKeeper
+export interface CommandDependencies {
+  readonly keeper: PoolSupervisor
   readonly limitsOf: (mode: DrainMode, timeoutMs: number | undefined) => DrainLimits
-  /** Begins to drain the whole process. */
+  /** Begins to drain the whole worker. */
   readonly endProcess: (mode: DrainMode, timeoutMs: number | undefined) => void
   /** Whether the whole fleet of the queue drains, in a way that lets none of its pools work. */
   readonly fleetDrains: (queue: string) => boolean
 }
 
 /** `command`: its id. Returns what was done, for people. @throws BullpenError why it can't be. */
-export function carryOut(deed: Deed, command: string, { keeper, limitsOf, endProcess, fleetDrains }: Means): string {
+export function executeCommand(
+  deed: CommandPlan,
+  command: string,
+  { keeper, limitsOf, endProcess, fleetDrains }: CommandDependencies,
+): string {
   switch (deed.do) {
     case 'nothing':
       return deed.detail
@@ -41,22 +45,22 @@ export function carryOut(deed: Deed, command: string, { keeper, limitsOf, endPro
       })
     case 'end':
       endProcess(deed.mode, deed.timeoutMs)
-      return 'the process ends'
+      return 'the worker ends'
     case 'stop':
-      return stopWorker(poolOf(keeper, deed.queue), deed.worker, deed.how)
+      return stopWorker(poolOf(keeper, deed.queue), deed.slot, deed.how)
     case 'resize':
       keeper.resize(deed.queue, deed.concurrency)
       return `its concurrency is ${deed.concurrency}`
   }
 }
 
-function poolOf(keeper: PoolKeeper, queue: string): Pool {
+function poolOf(keeper: PoolSupervisor, queue: string): Pool {
   const pool = keeper.pool(queue)
-  if (pool === undefined) throw new BullpenError('queue_not_found', `this process has no pool of queue '${queue}'`)
+  if (pool === undefined) throw new BullpenError('queue_not_found', `this worker has no pool of queue '${queue}'`)
   return pool
 }
 
-/** Of a process with many pools, those that can; it is refused when none can. `act` returns which, for people. */
+/** Of a worker with many pools, those that can; it is refused when none can. `act` returns which, for people. */
 function each(queues: readonly string[], done: string, act: (queue: string) => string): string {
   const refusals: BullpenError[] = []
   const obeyed = queues.flatMap((queue) => {
@@ -74,9 +78,9 @@ function each(queues: readonly string[], done: string, act: (queue: string) => s
 }
 
 /** One that ends already has been stopped: what was asked for is so. */
-function stopWorker(pool: Pool, worker: number, how: 'wait' | 'hard'): string {
-  const state = pool.workers().find((one) => one.worker === worker)?.state
+function stopWorker(pool: Pool, slot: number, how: 'wait' | 'hard'): string {
+  const state = pool.slots().find((one) => one.slot === slot)?.state
   if (state === 'TERMINATED' || (state === 'TERMINATING_STOP_SIGNAL' && how === 'wait')) return 'it ends already'
-  pool.stopWorker(worker, how)
+  pool.stopSlot(slot, how)
   return 'it ends'
 }

@@ -1,15 +1,15 @@
-// A fleet in memory, of one process: the test sends commands, sets switches, and sees what the process tells and answers.
-import { BullpenError, type Order } from '@bullpen/contract'
-import type { Command, CommandAnswer, Fleet, ProcessStatus, QueueSwitches } from '@bullpen/engine'
+// A fleet in memory, of one worker: the test sends commands, sets switches, and sees what the worker tells and answers.
+import { BullpenError, type CommandSpec } from '@bullpen/contract'
+import type { Command, CommandAnswer, Fleet, QueueSettings, WorkerStatus } from '@bullpen/engine'
 import type { FakeClock } from '@bullpen/testkit'
 
-const OFF: QueueSwitches = { paused: false, drain: undefined, concurrency: undefined, rate: undefined }
+const OFF: QueueSettings = { paused: false, drain: undefined, concurrency: undefined, rate: undefined }
 
-export function fakeFleet(clock: FakeClock, process: string) {
-  const beats: ProcessStatus[] = []
+export function fakeFleet(clock: FakeClock, worker: string) {
+  const beats: WorkerStatus[] = []
   const answers: (CommandAnswer & { readonly command: string })[] = []
   const pending = new Map<string, Command>()
-  const switches = new Map<string, QueueSwitches>()
+  const switches = new Map<string, QueueSettings>()
   const remaining = new Map<string, number>()
   const left: string[] = []
   const wakes = new Set<() => void>()
@@ -25,7 +25,7 @@ export function fakeFleet(clock: FakeClock, process: string) {
     for (const each of wakes) each()
   }
   const unused = (): never => {
-    throw new Error('no process asks for this')
+    throw new Error('no worker asks for this')
   }
 
   const fleet: Fleet = {
@@ -46,7 +46,7 @@ export function fakeFleet(clock: FakeClock, process: string) {
       pending.delete(command)
     },
     listen(who, tell) {
-      if (who !== process) throw new Error(`nobody is called ${who}`)
+      if (who !== worker) throw new Error(`nobody is called ${who}`)
       wakes.add(tell)
       return () => wakes.delete(tell)
     },
@@ -54,7 +54,7 @@ export function fakeFleet(clock: FakeClock, process: string) {
       reach()
       return remaining.get(queue) ?? 0
     },
-    processes: unused,
+    workers: unused,
     switches: unused,
     send: unused,
     command: unused,
@@ -71,14 +71,14 @@ export function fakeFleet(clock: FakeClock, process: string) {
     faults,
     wake,
     listeners: () => wakes.size,
-    /** Tells the process, which answers within a turn of the loop. */
-    async send(order: Order, id = `c${++commands}`) {
-      pending.set(id, { id, order, by: 'ops', at: clock.now() })
+    /** Tells the worker, which answers within a turn of the loop. */
+    async send(order: CommandSpec, id = `c${++commands}`) {
+      pending.set(id, { id, spec: order, by: 'ops', at: clock.now() })
       wake()
       await clock.advance(0)
       return answers.findLast(({ command }) => command === id)
     },
-    async switchDrain(queue: string, drain: Omit<NonNullable<QueueSwitches['drain']>, 'since'> | undefined) {
+    async switchDrain(queue: string, drain: Omit<NonNullable<QueueSettings['drain']>, 'since'> | undefined) {
       switches.set(queue, { ...OFF, drain: drain && { ...drain, since: clock.now() } })
       wake()
       await clock.advance(0)

@@ -1,12 +1,12 @@
 // A steward between a fleet in memory and real pools, on a clock that stands still.
-import { defineCatalogue, defineHandler, defineTask, type Order } from '@bullpen/contract'
-import { BEAT_EVERY_MS, drainLimits } from '@bullpen/engine'
+import { type CommandSpec, defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
+import { drainLimits, HEARTBEAT_INTERVAL_MS } from '@bullpen/engine'
 import { fakeClock, memoryBroker, memoryPool } from '@bullpen/testkit'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { keepPools } from '../pools/pool-supervisor.ts'
+import { createPoolSupervisor } from '../pools/pool-supervisor.ts'
 import { fakeFleet } from './fake-fleet.fixture.ts'
-import { openSteward } from './fleet-agent.ts'
+import { openFleetAgent } from './fleet-agent.ts'
 
 const ME = 'host:1:abc'
 const schemas = { input: z.object({}), output: z.object({}) }
@@ -37,7 +37,7 @@ function stewardship() {
     'st.two': defineHandler(two, import.meta.url, handle('two')),
   }
   const watched = new Set<unknown>()
-  const keeper = keepPools({
+  const keeper = createPoolSupervisor({
     sizes: new Map([
       ['one', 2],
       ['two', 1],
@@ -51,13 +51,13 @@ function stewardship() {
   })
   const ends: unknown[] = []
   const skew = { ms: 0 }
-  const steward = openSteward({
+  const steward = openFleetAgent({
     fleet: fleet.fleet,
     clock,
     log,
     keeper,
-    about: { process: ME, host: 'host', pid: 1, version: '1', drainTimeoutMs: 20_000, graceMs: 100 },
-    beganAt: clock.monotonic(),
+    about: { worker: ME, host: 'host', pid: 1, version: '1', drainTimeoutMs: 20_000, graceMs: 100 },
+    startedAt: clock.monotonic(),
     skewMs: () => skew.ms,
     limitsOf: (mode, timeoutMs = times.drainMs) => drainLimits(mode, { ...times, drainMs: timeoutMs }),
     endProcess: (mode, timeoutMs) => ends.push({ mode, timeoutMs }),
@@ -85,15 +85,15 @@ async function begun() {
   return all
 }
 
-const of = (order: Order): Order => order
+const of = (order: CommandSpec): CommandSpec => order
 
 describe('a steward', () => {
-  it('tells the fleet of its process every two seconds, and at once when it is woken', async () => {
+  it('tells the fleet of its worker every two seconds, and at once when it is woken', async () => {
     const { beats, clock, wake } = await begun()
-    expect(beats).toMatchObject([{ process: ME, draining: false, pools: [{ queue: 'one', state: 'NEW' }, {}] }])
-    await clock.advance(BEAT_EVERY_MS)
+    expect(beats).toMatchObject([{ worker: ME, draining: false, pools: [{ queue: 'one', state: 'NEW' }, {}] }])
+    await clock.advance(HEARTBEAT_INTERVAL_MS)
     expect(beats[1]?.pools).toMatchObject([
-      { queue: 'one', state: 'BG_RUNNING', concurrency: 2, workers: [{ worker: 1 }, { worker: 2 }] },
+      { queue: 'one', state: 'BG_RUNNING', concurrency: 2, slots: [{ slot: 1 }, { slot: 2 }] },
       { queue: 'two', state: 'BG_RUNNING', concurrency: 1 },
     ])
     wake()
@@ -101,7 +101,7 @@ describe('a steward', () => {
     await clock.advance(0)
     expect(beats.length).toBeLessThanOrEqual(4)
     const before = beats.length
-    await clock.advance(BEAT_EVERY_MS - 1)
+    await clock.advance(HEARTBEAT_INTERVAL_MS - 1)
     expect(beats).toHaveLength(before)
   })
 
@@ -109,25 +109,25 @@ describe('a steward', () => {
     const { beats, skew, clock, send } = await begun()
     const began = clock.now()
     skew.ms = 5_000
-    await clock.advance(2 * BEAT_EVERY_MS)
+    await clock.advance(2 * HEARTBEAT_INTERVAL_MS)
     expect(beats.at(-1)).toMatchObject({ skewMs: 5_000, startedAt: began })
-    expect((await send(of({ action: 'pause', process: ME })))?.at).toBe(clock.now())
+    expect((await send(of({ action: 'pause', worker: ME })))?.at).toBe(clock.now())
   })
 
   it('goes on trying while the store is away, says so once, and disturbs no pool', async () => {
     const { faults, clock, lines, stateOf, beats, send } = await begun()
     faults.away = true
-    await clock.advance(10 * BEAT_EVERY_MS)
+    await clock.advance(10 * HEARTBEAT_INTERVAL_MS)
     expect(lines.map(({ message }) => message)).toEqual([
       'the fleet is not reached: no commands come, and the pools go on',
     ])
     expect(stateOf('one')).toBe('BG_RUNNING')
     faults.away = false
     const before = beats.length
-    await clock.advance(BEAT_EVERY_MS)
+    await clock.advance(HEARTBEAT_INTERVAL_MS)
     expect(beats.length).toBeGreaterThan(before)
     expect(lines.at(-1)?.['message']).toBe('the fleet is reached again')
-    expect(await send(of({ action: 'pause', process: ME }))).toMatchObject({ outcome: 'done' })
+    expect(await send(of({ action: 'pause', worker: ME }))).toMatchObject({ outcome: 'done' })
   })
 
   it('lets pools start only when it knows what holds for them, and all the same when that can never be', async () => {
@@ -137,7 +137,7 @@ describe('a steward', () => {
     await clock.advance(60_000)
     expect(stateOf('one')).toBe('NEW')
     faults.away = false
-    await clock.advance(BEAT_EVERY_MS)
+    await clock.advance(HEARTBEAT_INTERVAL_MS)
     await starting
     expect(stateOf('one')).toBe('BG_RUNNING')
 
@@ -159,26 +159,26 @@ describe('a steward', () => {
 })
 
 describe('a command', () => {
-  it('pauses and resumes a pool, or all of a process', async () => {
+  it('pauses and resumes a pool, or all of a worker', async () => {
     const { send, told } = await begun()
-    expect(await send(of({ action: 'pause', process: ME, queue: 'one' }))).toMatchObject({
-      process: ME,
+    expect(await send(of({ action: 'pause', worker: ME, queue: 'one' }))).toMatchObject({
+      worker: ME,
       outcome: 'done',
       detail: 'paused: one',
     })
     expect(told()).toMatchObject([{ paused: true, notReady: 'paused' }, { paused: false }])
-    expect(await send(of({ action: 'pause', process: ME }))).toMatchObject({ detail: 'paused: one, two' })
-    expect(await send(of({ action: 'resume', process: ME }))).toMatchObject({ detail: 'resumed: one, two' })
+    expect(await send(of({ action: 'pause', worker: ME }))).toMatchObject({ detail: 'paused: one, two' })
+    expect(await send(of({ action: 'resume', worker: ME }))).toMatchObject({ detail: 'resumed: one, two' })
     expect(told()).toMatchObject([{ paused: false }, { paused: false }])
   })
 
-  it('stops a worker; one that ends already has been stopped, and one that there is not is refused', async () => {
+  it('stops a slot; one that ends already has been stopped, and one that there is not is refused', async () => {
     const { send, keeper } = await begun()
-    const stop = (worker: number) => of({ action: 'stop', process: ME, queue: 'one', worker, how: 'wait' })
+    const stop = (slot: number) => of({ action: 'stop', worker: ME, queue: 'one', slot, how: 'wait' })
     expect(await send(stop(2))).toMatchObject({ outcome: 'done' })
     expect(keeper.pool('one')?.size()).toBe(1)
     expect(await send(stop(2))).toMatchObject({ outcome: 'done', detail: 'it ends already' })
-    expect(await send(stop(9))).toMatchObject({ outcome: 'refused', detail: expect.stringContaining('worker 9') })
+    expect(await send(stop(9))).toMatchObject({ outcome: 'refused', detail: expect.stringContaining('slot 9') })
   })
 
   it('changes how many tasks a pool runs at once', async () => {
@@ -195,20 +195,20 @@ describe('a command', () => {
     await broker.add(one, {})
     await clock.advance(0)
     const first = keeper.pool('one')
-    expect(await send(of({ action: 'drain', process: ME, queue: 'one', mode: 'soft' }))).toMatchObject({
+    expect(await send(of({ action: 'drain', worker: ME, queue: 'one', mode: 'soft' }))).toMatchObject({
       outcome: 'done',
       detail: 'draining: one',
     })
     expect(told()[0]).toEqual({ queue: 'one', state: 'SHUTTING_DOWN', paused: false, notReady: 'drained by command' })
     expect(keeper.notReady()).toBeUndefined()
-    expect(await send(of({ action: 'pause', process: ME, queue: 'one' }))).toMatchObject({
+    expect(await send(of({ action: 'pause', worker: ME, queue: 'one' }))).toMatchObject({
       outcome: 'done',
       detail: 'paused: one, which is drained',
     })
     // It ends first: a pool is one on its queue. Asked twice is asked once.
     const later = { outcome: 'done', detail: 'resumed: one, when what it runs has ended' }
-    expect(await send(of({ action: 'resume', process: ME, queue: 'one' }))).toMatchObject(later)
-    expect(await send(of({ action: 'resume', process: ME, queue: 'one' }))).toMatchObject(later)
+    expect(await send(of({ action: 'resume', worker: ME, queue: 'one' }))).toMatchObject(later)
+    expect(await send(of({ action: 'resume', worker: ME, queue: 'one' }))).toMatchObject(later)
     expect([stateOf('one'), keeper.pool('one')]).toEqual(['SHUTTING_DOWN', first])
     expect(await send(of({ action: 'resize', queue: 'one', concurrency: 4 }))).toMatchObject({ outcome: 'done' })
     running[0]?.finish()
@@ -224,30 +224,30 @@ describe('a command', () => {
     const { send, broker, running, clock, stateOf, lines } = await begun()
     await broker.add(one, {})
     await clock.advance(0)
-    await send(of({ action: 'drain', process: ME, queue: 'one', mode: 'soft_timeout', timeout: '1s' }))
+    await send(of({ action: 'drain', worker: ME, queue: 'one', mode: 'soft_timeout', timeout: '1s' }))
     await clock.advance(999)
     expect(stateOf('one')).toBe('SHUTTING_DOWN')
     await clock.advance(1_000)
     expect([stateOf('one'), running.length]).toEqual(['SHUTDOWN', 1])
-    expect(lines.at(-1)).toMatchObject({ message: 'drained', queue: 'one', handedBack: 1, longestMs: 1_000 })
+    expect(lines.at(-1)).toMatchObject({ message: 'drained', queue: 'one', requeued: 1, slowestTaskMs: 1_000 })
   })
 
-  it('ends the whole process, with its mode', async () => {
+  it('ends the whole worker, with its mode', async () => {
     const { send, ends, beats } = await begun()
-    const order = of({ action: 'drain', process: ME, mode: 'soft_timeout', timeout: '90s' })
-    expect(await send(order)).toMatchObject({ outcome: 'done', detail: 'the process ends' })
+    const order = of({ action: 'drain', worker: ME, mode: 'soft_timeout', timeout: '90s' })
+    expect(await send(order)).toMatchObject({ outcome: 'done', detail: 'the worker ends' })
     expect(ends).toEqual([{ mode: 'soft_timeout', timeoutMs: 90_000 }])
     expect(beats.at(-1)?.draining).toBe(true)
   })
 
-  it('for a whole fleet leaves a process alone that ends', async () => {
+  it('for a whole fleet leaves a worker alone that ends', async () => {
     const { send, ends, told } = await begun()
     ends.push('soft')
     for (const order of [
       of({ action: 'resume', queue: 'one' }),
       of({ action: 'resize', queue: 'one', concurrency: 9 }),
     ]) {
-      expect(await send(order)).toMatchObject({ outcome: 'done', detail: 'the process ends' })
+      expect(await send(order)).toMatchObject({ outcome: 'done', detail: 'the worker ends' })
     }
     expect(told()).toMatchObject([{ state: 'BG_RUNNING' }, {}])
   })
@@ -255,20 +255,20 @@ describe('a command', () => {
   it('that is told twice is done once, and answered the same', async () => {
     const { send, answers, faults, clock, lines, keeper } = await begun()
     faults.deaf = true
-    await send(of({ action: 'stop', process: ME, queue: 'one', worker: 2, how: 'wait' }), 'same')
-    await clock.advance(3 * BEAT_EVERY_MS)
+    await send(of({ action: 'stop', worker: ME, queue: 'one', slot: 2, how: 'wait' }), 'same')
+    await clock.advance(3 * HEARTBEAT_INTERVAL_MS)
     expect([answers, keeper.pool('one')?.size()]).toEqual([[], 1])
     faults.deaf = false
-    await clock.advance(BEAT_EVERY_MS)
+    await clock.advance(HEARTBEAT_INTERVAL_MS)
     expect(answers).toMatchObject([{ command: 'same', outcome: 'done', detail: 'it ends' }])
-    await send(of({ action: 'stop', process: ME, queue: 'one', worker: 1, how: 'wait' }), 'same')
+    await send(of({ action: 'stop', worker: ME, queue: 'one', slot: 1, how: 'wait' }), 'same')
     expect([answers.length, keeper.pool('one')?.size()]).toEqual([2, 1])
     expect(lines.filter(({ command }) => command === 'same')).toHaveLength(1)
   })
 
   it('leaves one line: who, what, and what came of it', async () => {
     const { send, lines } = await begun()
-    const order = of({ action: 'resize', process: ME, queue: 'elsewhere', concurrency: 2 })
+    const order = of({ action: 'resize', worker: ME, queue: 'elsewhere', concurrency: 2 })
     await send(order)
     expect(lines).toEqual([
       {
@@ -277,14 +277,14 @@ describe('a command', () => {
         by: 'ops',
         order,
         outcome: 'refused',
-        detail: "this process works one, two, and no queue 'elsewhere'",
+        detail: "this worker works one, two, and no queue 'elsewhere'",
       },
     ])
   })
 
   it('for the whole fleet of a queue changes nothing by itself, but that resuming it ends what pools were told', async () => {
     const { send, told } = await begun()
-    await send(of({ action: 'pause', process: ME, queue: 'one' }))
+    await send(of({ action: 'pause', worker: ME, queue: 'one' }))
     expect(await send(of({ action: 'pause', queue: 'two' }))).toMatchObject({ outcome: 'done' })
     expect(await send(of({ action: 'limit', queue: 'two', concurrency: 1 }))).toMatchObject({ outcome: 'done' })
     expect(await send(of({ action: 'drain', queue: 'two', mode: 'hard' }))).toMatchObject({ outcome: 'done' })
@@ -295,7 +295,7 @@ describe('a command', () => {
 })
 
 describe('a queue whose whole fleet drains', () => {
-  it('makes a drain of the whole process harsher, and never gentler; nothing revives its pools', async () => {
+  it('makes a drain of the whole worker harsher, and never gentler; nothing revives its pools', async () => {
     const { switchDrain, keeper, broker, running, clock, ends, stateOf } = await begun()
     await broker.add(one, {})
     await clock.advance(0)
@@ -306,7 +306,7 @@ describe('a queue whose whole fleet drains', () => {
     expect([stateOf('one'), running.length]).toEqual(['SHUTTING_DOWN', 1])
     await switchDrain('one', { mode: 'hard', timeoutMs: undefined, command: 'c-hard' })
     await clock.advance(1_000)
-    expect(await ended).toMatchObject([{ queue: 'one', handedBack: 1 }, { queue: 'two' }])
+    expect(await ended).toMatchObject([{ queue: 'one', requeued: 1 }, { queue: 'two' }])
     await switchDrain('one', undefined)
     await clock.advance(1_000)
     expect(stateOf('one')).toBe('SHUTDOWN')
@@ -318,17 +318,17 @@ describe('a queue whose whole fleet drains', () => {
     await clock.advance(0)
     expect([stateOf('one'), stateOf('two')]).toEqual(['SHUTDOWN', 'BG_RUNNING'])
     expect(told()[0]?.notReady).toBe("its queue's fleet drains")
-    expect(await send(of({ action: 'resume', process: ME, queue: 'one' }))).toMatchObject({
+    expect(await send(of({ action: 'resume', worker: ME, queue: 'one' }))).toMatchObject({
       outcome: 'refused',
       detail: "the whole fleet of queue 'one' drains",
     })
-    await clock.advance(3 * BEAT_EVERY_MS)
+    await clock.advance(3 * HEARTBEAT_INTERVAL_MS)
     expect(lines.filter(({ message }) => message === 'drained')).toHaveLength(1)
     await switchDrain('one', undefined)
     expect(stateOf('one')).toBe('BG_RUNNING')
   })
 
-  it('has the pool of a process that starts meanwhile start when that is over', async () => {
+  it('has the pool of a worker that starts meanwhile start when that is over', async () => {
     const { switchDrain, begin, stateOf, told, keeper } = stewardship()
     await switchDrain('one', { mode: 'soft', timeoutMs: undefined, command: 'd1' })
     await begin()
@@ -338,7 +338,7 @@ describe('a queue whose whole fleet drains', () => {
     expect(stateOf('one')).toBe('BG_RUNNING')
   })
 
-  it('lightly is worked until nothing remains, and no API takes in more; also by a process that starts meanwhile', async () => {
+  it('lightly is worked until nothing remains, and no API takes in more; also by a worker that starts meanwhile', async () => {
     const { switchDrain, begin, stateOf, clock, remaining } = stewardship()
     remaining.set('one', 7)
     await switchDrain('one', { mode: 'light', timeoutMs: undefined, command: 'd1' })

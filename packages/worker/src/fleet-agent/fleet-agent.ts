@@ -1,45 +1,52 @@
-// The steward: tells the fleet of this process, carries out its commands, and obeys the switches of its queues.
+// The steward: tells the fleet of this worker, carries out its commands, and obeys the switches of its queues.
 import { BullpenError, type DrainMode, type Log } from '@bullpen/contract'
-import { BEAT_EVERY_MS, type Clock, type DrainLimits, type Fleet, type ProcessStatus, type Told } from '@bullpen/engine'
-import type { PoolKeeper } from '../pools/pool-supervisor.ts'
-import { openLedger } from './command-log.ts'
+import {
+  type Clock,
+  type DrainLimits,
+  type Fleet,
+  HEARTBEAT_INTERVAL_MS,
+  type HeartbeatReply,
+  type WorkerStatus,
+} from '@bullpen/engine'
+import type { PoolSupervisor } from '../pools/pool-supervisor.ts'
+import { createCommandLog } from './command-log.ts'
 import { followDrains } from './queue-drains.ts'
 
 export interface StewardOptions {
   readonly fleet: Fleet
   readonly clock: Clock
   readonly log: Log
-  readonly keeper: PoolKeeper
-  readonly about: Omit<ProcessStatus, 'startedAt' | 'draining' | 'skewMs' | 'pools'>
-  /** When the process began, on the monotonic clock: the store's time is not known before the store is reached. */
-  readonly beganAt: number
+  readonly keeper: PoolSupervisor
+  readonly about: Omit<WorkerStatus, 'startedAt' | 'draining' | 'skewMs' | 'pools'>
+  /** When the worker began, on the monotonic clock: the store's time is not known before the store is reached. */
+  readonly startedAt: number
   /** By how much the machine's clock is ahead of the store's. */
   readonly skewMs: () => number
   readonly limitsOf: (mode: DrainMode, timeoutMs: number | undefined) => DrainLimits
-  /** Begins to drain the whole process. */
+  /** Begins to drain the whole worker. */
   readonly endProcess: (mode: DrainMode, timeoutMs: number | undefined) => void
   /** Whether that has begun. */
   readonly ending: () => boolean
 }
 
-export interface Steward {
+export interface FleetAgent {
   /**
    * Resolves when it is known what holds for the queues: only then pools may start. It waits for the store as long as it
    * takes; what else goes wrong is logged, and keeps no pool from its work.
    */
   begin(): Promise<void>
-  /** The process leaves the fleet. Never rejects. */
+  /** The worker leaves the fleet. Never rejects. */
   end(): Promise<void>
 }
 
 /** While the store is away at the start: nothing else tells of its return. */
 const ASK_AGAIN_MS = 100
 /** Shorter than this is no loss, but a connection that is being made. */
-const LOST_AFTER_MS = BEAT_EVERY_MS
+const LOST_AFTER_MS = HEARTBEAT_INTERVAL_MS
 
-export function openSteward(options: StewardOptions): Steward {
-  const { fleet, clock, log, keeper, about, beganAt, skewMs, limitsOf, endProcess, ending } = options
-  const { process } = about
+export function openFleetAgent(options: StewardOptions): FleetAgent {
+  const { fleet, clock, log, keeper, about, startedAt, skewMs, limitsOf, endProcess, ending } = options
+  const { worker } = about
   let over = false
   /** On the monotonic clock. */
   let failingSince: number | undefined
@@ -49,17 +56,17 @@ export function openSteward(options: StewardOptions): Steward {
   let stopTimer = (): void => {}
   let stopListening = (): void => {}
 
-  const status = (): ProcessStatus => ({
+  const status = (): WorkerStatus => ({
     ...about,
-    startedAt: Math.round(clock.at(beganAt)),
+    startedAt: Math.round(clock.at(startedAt)),
     draining: ending(),
     skewMs: skewMs(),
     pools: keeper.status(),
   })
 
   const drains = followDrains({ fleet, clock, keeper, limitsOf, ending })
-  const ledger = openLedger({
-    process,
+  const ledger = createCommandLog({
+    worker,
     log,
     now: clock.now,
     keeper,
@@ -69,7 +76,7 @@ export function openSteward(options: StewardOptions): Steward {
     fleetDrains: drains.keepsFromWork,
   })
 
-  const hear = async ({ commands, switches }: Told): Promise<void> => {
+  const hear = async ({ commands, switches }: HeartbeatReply): Promise<void> => {
     for (const [queue, each] of switches) drains.hear(queue, each)
     const isNews = commands.some(({ id }) => !ledger.has(id))
     // One that is told again was answered, and the answer did not arrive.
@@ -99,7 +106,7 @@ export function openSteward(options: StewardOptions): Steward {
         failure = await beat().then(() => undefined, failed)
       } while (again && !over)
       beating = undefined
-      if (!over) stopTimer = clock.after(BEAT_EVERY_MS, () => void turn())
+      if (!over) stopTimer = clock.after(HEARTBEAT_INTERVAL_MS, () => void turn())
       return failure
     })()
     return beating
@@ -116,7 +123,7 @@ export function openSteward(options: StewardOptions): Steward {
 
   return {
     async begin() {
-      stopListening = fleet.listen(process, () => void (over || turn()))
+      stopListening = fleet.listen(worker, () => void (over || turn()))
       for (let failure = await turn(); isAway(failure) && !over; failure = await turn()) {
         await new Promise<void>((resolve) => clock.after(ASK_AGAIN_MS, resolve))
       }
@@ -127,7 +134,7 @@ export function openSteward(options: StewardOptions): Steward {
       stopListening()
       drains.close()
       await beating
-      await fleet.leave(process).catch(() => {})
+      await fleet.leave(worker).catch(() => {})
       await fleet.close()
     },
   }

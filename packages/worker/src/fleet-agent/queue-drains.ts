@@ -1,21 +1,21 @@
-// Follows the drains of whole queues: ends this process's pools by their mode, lightly once the queue is empty, and lifts that.
+// Follows the drains of whole queues: ends this worker's pools by their mode, lightly once the queue is empty, and lifts that.
 import type { DrainMode } from '@bullpen/contract'
-import type { Clock, DrainLimits, Fleet, QueueSwitches } from '@bullpen/engine'
-import type { PoolKeeper } from '../pools/pool-supervisor.ts'
-import { awaitEmpty } from './wait-until-empty.ts'
+import type { Clock, DrainLimits, Fleet, QueueSettings } from '@bullpen/engine'
+import type { PoolSupervisor } from '../pools/pool-supervisor.ts'
+import { waitUntilEmpty } from './wait-until-empty.ts'
 
 export interface QueueDrainsOptions {
   readonly fleet: Fleet
   readonly clock: Clock
-  readonly keeper: PoolKeeper
+  readonly keeper: PoolSupervisor
   readonly limitsOf: (mode: DrainMode, timeoutMs: number | undefined) => DrainLimits
-  /** Whether the whole process drains: then nothing revives a pool, and a harsher drain of its queue still counts. */
+  /** Whether the whole worker drains: then nothing revives a pool, and a harsher drain of its queue still counts. */
   readonly ending: () => boolean
 }
 
 export interface QueueDrains {
   /** What holds for this queue now. */
-  hear(queue: string, switches: QueueSwitches): void
+  hear(queue: string, switches: QueueSettings): void
   /** Does what is heard to be wanted; twice is once. */
   follow(): void
   /** Whether the whole fleet of the queue drains, in a way that lets none of its pools work. */
@@ -24,7 +24,7 @@ export interface QueueDrains {
 }
 
 export function followDrains({ fleet, clock, keeper, limitsOf, ending }: QueueDrainsOptions): QueueDrains {
-  const drains = new Map<string, QueueSwitches['drain']>()
+  const drains = new Map<string, QueueSettings['drain']>()
   const emptying = new Map<string, { readonly command: string; readonly stop: () => void }>()
 
   const stopEmptying = (queue: string): void => {
@@ -32,7 +32,7 @@ export function followDrains({ fleet, clock, keeper, limitsOf, ending }: QueueDr
     emptying.delete(queue)
   }
 
-  const followOne = (queue: string, drain: QueueSwitches['drain']): void => {
+  const followOne = (queue: string, drain: QueueSettings['drain']): void => {
     const cause = keeper.causeOf(queue)
     if (drain?.mode !== 'light') stopEmptying(queue)
     if (drain === undefined) {
@@ -45,7 +45,7 @@ export function followDrains({ fleet, clock, keeper, limitsOf, ending }: QueueDr
     if (mode !== 'light') end()
     else if (!ending() && cause === undefined && emptying.get(queue)?.command !== command) {
       stopEmptying(queue)
-      emptying.set(queue, { command, stop: awaitEmpty(fleet, queue, clock, end) })
+      emptying.set(queue, { command, stop: waitUntilEmpty(fleet, queue, clock, end) })
     }
   }
 

@@ -2,11 +2,11 @@
 import type { Clock, Fleet } from '@bullpen/engine'
 
 const LOOK_EVERY_MS = 250
-/** An API process may hear this long after the others that no task is taken in any more. */
+/** An API worker may hear this long after the others that no task is taken in any more. */
 const INTAKE_CLOSED_AFTER_MS = 3_000
 
 /** Calls back once, when nothing of it remains that could be worked now. Returns what ends the wait. */
-export function awaitEmpty(fleet: Fleet, queue: string, clock: Clock, empty: () => void): () => void {
+export function waitUntilEmpty(fleet: Fleet, queue: string, clock: Clock, empty: () => void): () => void {
   const since = clock.monotonic()
   let over = false
   let stopTimer = (): void => {}

@@ -1,12 +1,12 @@
 // Makes the pools of a process: the engine's, fed from Redis.
 
-import { openFeed, type SkewWatch } from '@bullpen/bullmq'
+import { openConsumer, type SkewWatch } from '@bullpen/bullmq'
 import type { WorkerSettings } from '@bullpen/config'
 import { type Log, milliseconds, type Resources } from '@bullpen/contract'
-import { type AsyncContext, type Broker, type EventSink, makePool, type Pool, type Registry } from '@bullpen/engine'
+import { type AsyncContext, type Broker, createPool, type EventSink, type Pool, type Registry } from '@bullpen/engine'
 import { clockOf, sha256 } from '@bullpen/engine/node'
 
-export interface PoolMakerOptions {
+export interface PoolFactoryOptions {
   readonly settings: WorkerSettings
   readonly registry: Registry
   readonly context: AsyncContext
@@ -20,20 +20,24 @@ export interface PoolMakerOptions {
   readonly log: Log & { child(fields: object): Log }
 }
 
-export function poolMaker(options: PoolMakerOptions): (queue: string, concurrency: number) => Pool {
+export function poolFactory(options: PoolFactoryOptions): (queue: string, concurrency: number) => Pool {
   const { settings, registry, context, clock, sink, process, resources, tasks, parent, log } = options
-  const { namespace, redisUrl, maxLoopBlock } = settings
-  const keepCompletedMs = milliseconds(settings.keepCompleted)
-  const maxLoopBlockMs = maxLoopBlock === 'none' ? undefined : milliseconds(maxLoopBlock)
+  const { namespace, redisUrl, eventLoopStallLimit } = settings
+  const completedRetentionMs = milliseconds(settings.completedRetention)
+  const eventLoopStallLimitMs = eventLoopStallLimit === 'none' ? undefined : milliseconds(eventLoopStallLimit)
   return (queue, concurrency) =>
-    makePool({
+    createPool({
       queue,
       concurrency,
-      maxLeftovers: settings.maxLeftovers,
+      maxStuckHandlers: settings.maxStuckHandlers,
       graceMs: milliseconds(settings.grace),
       parent,
-      feed: (work, fed) =>
-        openFeed({ queue, concurrency, namespace, redisUrl, keepCompletedMs, maxLoopBlockMs, clock, log }, work, fed),
+      consumer: (work, fed) =>
+        openConsumer(
+          { queue, concurrency, namespace, redisUrl, completedRetentionMs, eventLoopStallLimitMs, clock, log },
+          work,
+          fed,
+        ),
       host: {
         registry,
         context,
@@ -42,8 +46,8 @@ export function poolMaker(options: PoolMakerOptions): (queue: string, concurrenc
         sink,
         enqueue: (task) => tasks.enqueue(task),
         sha256,
-        outputLimitBytes: settings.outputLimit,
-        process,
+        maxOutputBytes: settings.maxOutputBytes,
+        worker: process,
         resources,
         logFor: (fields) => log.child(fields),
       },

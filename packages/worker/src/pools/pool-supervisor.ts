@@ -1,7 +1,7 @@
 // Keeps the pools of a process, one for each queue: started, drained by command, and made anew when they are to work again.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { DrainLimits, DrainReport, Pool, PoolStatus } from '@bullpen/engine'
-import { drainEnd, tellDrainEnd } from '../drain-summary.ts'
+import { logDrainSummary, summarizeDrain } from '../drain-summary.ts'
 
 /** Why a pool is not to work: it was told so itself, or its queue's whole fleet was. */
 export interface DrainCause {
@@ -19,7 +19,7 @@ export interface PoolKeeperOptions {
   readonly log: Log
 }
 
-export interface PoolKeeper {
+export interface PoolSupervisor {
   readonly queues: readonly string[]
   pool(queue: string): Pool | undefined
   /** Undefined: it is to work. */
@@ -54,7 +54,7 @@ interface Kept {
   unwatch: () => void
 }
 
-export function keepPools({ sizes, make, watch, log }: PoolKeeperOptions): PoolKeeper {
+export function createPoolSupervisor({ sizes, make, watch, log }: PoolKeeperOptions): PoolSupervisor {
   const all = new Map<string, Kept>()
   for (const [queue, concurrency] of sizes) {
     const pool = make(queue, concurrency)
@@ -87,7 +87,7 @@ export function keepPools({ sizes, make, watch, log }: PoolKeeperOptions): PoolK
   const drained = (kept: Kept, report: DrainReport): void => {
     kept.phase = 'drained'
     if (ending !== undefined) return
-    tellDrainEnd(log, drainEnd([report]), { queue: kept.queue })
+    logDrainSummary(log, summarizeDrain([report]), { queue: kept.queue })
     // It was told to work again meanwhile.
     if (kept.cause === undefined) renew(kept)
   }

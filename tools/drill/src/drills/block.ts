@@ -1,4 +1,4 @@
-// Drill `block`: handlers hold the event loops of two processes, of one for less than maxLoopBlock and of one for longer.
+// Drill `block`: handlers hold the event loops of two processes, of one for less than eventLoopStallLimit and of one for longer.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { z } from 'zod'
 import type { Drill } from '../drill.ts'
@@ -18,7 +18,7 @@ interface Begun extends Effect {
 
 interface Block {
   readonly ms: number
-  readonly maxLoopBlockMs: number
+  readonly eventLoopStallLimitMs: number
 }
 
 interface Plan {
@@ -26,7 +26,7 @@ interface Plan {
   readonly bystanders: number
   /** Longer than a lock lasts, 5 s: without the renewing thread its tasks would be started elsewhere. */
   readonly shorter: Block
-  /** Its locks run out 5 s after maxLoopBlock, and within 3 s more that is noticed. */
+  /** Its locks run out 5 s after eventLoopStallLimit, and within 3 s more that is noticed. */
   readonly longer: Block
   readonly ratePerSecond: number
 }
@@ -35,15 +35,15 @@ const PLANS: Readonly<Record<Scale, Plan>> = {
   small: {
     concurrency: 10,
     bystanders: 1,
-    shorter: { ms: 6_500, maxLoopBlockMs: 30_000 },
-    longer: { ms: 8_500, maxLoopBlockMs: 1_000 },
+    shorter: { ms: 6_500, eventLoopStallLimitMs: 30_000 },
+    longer: { ms: 8_500, eventLoopStallLimitMs: 1_000 },
     ratePerSecond: 20,
   },
   full: {
     concurrency: 50,
     bystanders: 2,
-    shorter: { ms: 8_000, maxLoopBlockMs: 30_000 },
-    longer: { ms: 40_000, maxLoopBlockMs: 30_000 },
+    shorter: { ms: 8_000, eventLoopStallLimitMs: 30_000 },
+    longer: { ms: 40_000, eventLoopStallLimitMs: 30_000 },
     ratePerSecond: 100,
   },
 }
@@ -61,7 +61,7 @@ export const block: Drill = {
   target(scale) {
     const { concurrency, shorter, longer } = PLANS[scale]
     return {
-      text: `a block of ${shorter.ms / 1_000} s: nothing started twice; of ${longer.ms / 1_000} s (maxLoopBlock ${longer.maxLoopBlockMs / 1_000} s): recovery <= 10 s from then, attempts aborted <= 1 s after the loop runs, results refused; isolated tasks elsewhere started once; both blockers named`,
+      text: `a block of ${shorter.ms / 1_000} s: nothing started twice; of ${longer.ms / 1_000} s (eventLoopStallLimit ${longer.eventLoopStallLimitMs / 1_000} s): recovery <= 10 s from then, attempts aborted <= 1 s after the loop runs, results refused; isolated tasks elsewhere started once; both blockers named`,
       atMost: {
         restarted: concurrency,
         effectsRepeated: concurrency,
@@ -82,7 +82,7 @@ export const block: Drill = {
 
 async function holdLoops({ bystanders, shorter, longer, ratePerSecond }: Plan, stage: Stage): Promise<Figures> {
   const { broker, fleet, quiet, records, logLines } = stage
-  const start = ({ maxLoopBlockMs }: Block) => fleet.start({ maxLoopBlock: `${maxLoopBlockMs}ms` })
+  const start = ({ eventLoopStallLimitMs }: Block) => fleet.start({ eventLoopStallLimit: `${eventLoopStallLimitMs}ms` })
   const others = Array.from({ length: bystanders }, () => fleet.start())
   const [brief, lasting] = await Promise.all([start(shorter), start(longer), ...others])
   // In whichever process: it holds its own thread's loop for as long as the others hold theirs.
@@ -115,10 +115,10 @@ async function holdLoops({ bystanders, shorter, longer, ratePerSecond }: Plan, s
   const lost = cutShort(
     effects.filter(({ what, at }) => at <= (what === 'start' ? overAt : inLasting.at)),
     lasting.name,
-    inLasting.at + longer.maxLoopBlockMs,
+    inLasting.at + longer.eventLoopStallLimitMs,
   )
   const lostIds = new Set(lost.map(({ id }) => id))
-  const named = new Set(logLines().flatMap(({ id, blockedMs }) => (blockedMs === undefined ? [] : [id])))
+  const named = new Set(logLines().flatMap(({ id, stalledMs }) => (stalledMs === undefined ? [] : [id])))
   return {
     ...figuresOf({
       accepted,

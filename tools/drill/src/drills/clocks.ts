@@ -37,7 +37,7 @@ async function keepTime({ clocks: off, concurrency, ...plan }: (typeof PLANS)[Sc
     ...plan,
     // Every third each: done at its first start, tried again, and snoozed.
     input: (n) => ({ ms: 0, listens: false, again: AGAIN[n % AGAIN.length] }),
-    call: { delay: `${DUE_MS}ms`, queueTimeout: '10m', deadline: '15m' },
+    call: { delay: `${DUE_MS}ms`, queueTimeout: '10m', totalTimeout: '15m' },
   }
   return onStage(side, { pools: { drill: concurrency } }, async ({ broker, fleet, quiet, logLines, records }) => {
     await Promise.all(off.map((clockOffMs) => fleet.start({}, { clockOffMs })))

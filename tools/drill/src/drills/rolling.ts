@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Drill } from '../drill.ts'
 import { onStage } from '../drill-setup.ts'
-import { cutShort, type Exit, type Figures, figuresOf, handedBack } from '../ledger/figures.ts'
+import { cutShort, type Exit, type Figures, figuresOf, requeued } from '../ledger/figures.ts'
 import { enqueueSteadily, type Load, spanMs } from '../ledger/load.ts'
 import { momentsIn, randomFrom } from '../ledger/random.ts'
 import type { Side } from '../programs/fleet.ts'
@@ -109,7 +109,7 @@ async function restartInTurn(
     const killed = exits.filter(({ code }) => code === null)
     const interruptions =
       killed.length === 0
-        ? handedBack(handBacks, effects)
+        ? requeued(handBacks, effects)
         : killed.flatMap(({ process, at }) => cutShort(effects, process, at))
     return figuresOf({ accepted, effects, ...rest, interruptions, exits })
   })

@@ -5,16 +5,16 @@ import {
   cutShort,
   type End,
   figuresOf,
-  handedBack,
   type Ledger,
   p99,
   rank,
+  requeued,
   restartsIn,
   runningWithin,
   signalsAfter,
 } from './figures.ts'
 
-const completed: End = { status: 'completed', attempts: 1 }
+const completed: End = { status: 'completed', attemptsMade: 1 }
 const started = (id: string, start: number, process: string, at: number): Effect => ({
   what: 'start',
   id,
@@ -75,7 +75,7 @@ describe('figures', () => {
   it('count as failed what ended otherwise', () => {
     const ends = new Map([
       ['a', completed],
-      ['b', { status: 'dead', attempts: 5 }],
+      ['b', { status: 'dead', attemptsMade: 5 }],
     ])
     expect(figuresOf(ledger({ ends }))).toMatchObject({ failed: 1, lost: 0, attemptsUsed: 4 })
   })
@@ -177,16 +177,16 @@ describe('the signals after a cut', () => {
 describe('what was handed back', () => {
   it('was with the process that had started it last before', () => {
     const effects = [started('a', 1, 'w1', 0), started('a', 2, 'w2', 520)]
-    expect(handedBack([{ id: 'a', at: 500 }], effects)).toEqual([{ id: 'a', process: 'w1', at: 500 }])
+    expect(requeued([{ id: 'a', at: 500 }], effects)).toEqual([{ id: 'a', process: 'w1', at: 500 }])
   })
 
   it('is of the start before, though the next one comes in the same millisecond', () => {
     const effects = [started('a', 1, 'w1', 100), started('a', 2, 'w2', 500)]
-    expect(handedBack([{ id: 'a', at: 500 }], effects)).toEqual([{ id: 'a', process: 'w1', at: 500 }])
+    expect(requeued([{ id: 'a', at: 500 }], effects)).toEqual([{ id: 'a', process: 'w1', at: 500 }])
   })
 
   it('is not a task that no handler had', () => {
-    expect(handedBack([{ id: 'a', at: 500 }], [])).toEqual([])
+    expect(requeued([{ id: 'a', at: 500 }], [])).toEqual([])
   })
 })
 

@@ -4,7 +4,7 @@ import type { Effect } from './effects.ts'
 /** How the system says that a task ended. */
 export interface End {
   readonly status: string
-  readonly attempts: number
+  readonly attemptsMade: number
   readonly output?: unknown
 }
 
@@ -101,7 +101,7 @@ export function figuresOf(ledger: Ledger): Figures {
     failed: count(ends.values(), ({ status }) => status !== 'completed'),
     effectsRepeated: count(timesEnded.values(), (times) => times > 1),
     restarted: restartsIn(starts),
-    attemptsUsed: [...ends.values()].reduce((sum, { attempts }) => sum + Math.max(0, attempts - 1), 0),
+    attemptsUsed: [...ends.values()].reduce((sum, { attemptsMade }) => sum + Math.max(0, attemptsMade - 1), 0),
     interrupted: interruptions.length,
     recoveryP99Ms: p99(recoveries(interruptions, starts)),
     exitSlowestMs: exits.length === 0 ? undefined : Math.max(...exits.map(({ tookMs }) => tookMs)),
@@ -168,7 +168,7 @@ function openStarts(effects: readonly Effect[], process: string): readonly Effec
 }
 
 /** Tasks that went back to their queue, each from the process that had started it last before. */
-export function handedBack(
+export function requeued(
   handBacks: readonly { readonly id: string; readonly at: number }[],
   effects: readonly Effect[],
 ): readonly Interruption[] {

@@ -1,7 +1,7 @@
 // Enqueues tasks at a steady rate, and remembers the id of each that was accepted.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type CallOptions, makeTaskId, type TaskId } from '@bullpen/contract'
+import { type CallOptions, createTaskId, type TaskId } from '@bullpen/contract'
 import { type Broker, newTask } from '@bullpen/engine'
 import type { z } from 'zod'
 import { type apart, work } from '../programs/catalogue.ts'
@@ -50,7 +50,7 @@ export async function enqueueOne<D extends typeof work | typeof apart>(
   call: CallOptions = {},
 ): Promise<TaskId> {
   const enqueuedAt = Date.now()
-  const id = makeTaskId(definition.queue, enqueuedAt, randomBytes(10))
+  const id = createTaskId(definition.queue, enqueuedAt, randomBytes(10))
   await broker.enqueue(newTask(definition, input, call, { id, enqueuedAt, correlationId: undefined }))
   return id
 }

@@ -1,10 +1,13 @@
 // What is said of a receipts drill: each figure from a ledger that was written by hand.
-import type { TaskView } from '@bullpen/contract'
+import type { RetryPolicy, TaskView } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
 import type { Delivery } from './receipt-endpoint.ts'
 import { type Receipt, type ReceiptLedger, receiptFigures } from './receipts-figures.ts'
 
-const POLICY = { attempts: 3, baseMs: 1_000, maxMs: 30_000, jitter: 0.2 }
+const POLICY: RetryPolicy = {
+  maxAttempts: 3,
+  backoff: { type: 'exponential', initialMs: 1_000, maxMs: 30_000, factor: 2, jitter: 0.2 },
+}
 
 const receipt = (orderId: string, more: Partial<Receipt> = {}): Receipt => ({
   id: `id-${orderId}`,
@@ -30,9 +33,9 @@ const view = (orderId: string, failures = 0, more: Partial<TaskView> = {}): Task
   ({
     id: `id-${orderId}`,
     status: 'completed',
-    starts: failures + 1,
-    attempts: failures + 1,
-    history: Array.from({ length: failures }, () => failed),
+    fencingToken: failures + 1,
+    attemptsMade: failures + 1,
+    attempts: Array.from({ length: failures }, () => failed),
     ...more,
   }) as TaskView
 
@@ -97,7 +100,7 @@ describe('the figures of receipts', () => {
       delivery('b', 'failed', 0),
       delivery('b', 'taken', 1_300),
     ]
-    const views = [view('a', 0, { starts: 2 }), view('b', 1)]
+    const views = [view('a', 0, { fencingToken: 2 }), view('b', 1)]
     expect(figures({ receipts, deliveries, views })).toMatchObject({
       lost: 0,
       duplicated: 0,
@@ -124,21 +127,24 @@ describe('the figures of receipts', () => {
 
   it.each([
     ['failed less often than it was made to', { failures: 2 }, view('b', 1)],
-    ['used an attempt for no failure', { failures: 1 }, view('b', 1, { attempts: 3, starts: 3 })],
+    ['used an attempt for no failure', { failures: 1 }, view('b', 1, { attemptsMade: 3, fencingToken: 3 })],
     ['lost the record of a failure', { failures: 1 }, view('b', 0)],
-    ['had more attempts than there are', { failures: 1 }, view('b', 1, { attempts: 4, starts: 4 })],
+    ['had more attempts than there are', { failures: 1 }, view('b', 1, { attemptsMade: 4, fencingToken: 4 })],
   ])('are off policy where a delivery %s', (_, more, seen) => {
     const receipts = [receipt('a'), receipt('b', more)]
     expect(figures({ receipts, views: [view('a'), seen] })).toMatchObject({ offPolicy: 1 })
   })
 
   it('forgive a killed start the failure that it took along', () => {
-    expect(figures({ views: [view('a'), view('b', 0, { starts: 2 })] })).toMatchObject({ offPolicy: 0, restarted: 1 })
+    expect(figures({ views: [view('a'), view('b', 0, { fencingToken: 2 })] })).toMatchObject({
+      offPolicy: 0,
+      restarted: 1,
+    })
   })
 
   it('want of a cancelled one that it is cancelled, and not delivered', () => {
     const receipts = [receipt('a', { cancelled: true })]
-    const cancelled = view('a', 0, { status: 'cancelled', starts: 0, attempts: 0 })
+    const cancelled = view('a', 0, { status: 'cancelled', fencingToken: 0, attemptsMade: 0 })
     expect(figures({ receipts, views: [cancelled], deliveries: [] })).toMatchObject({
       lost: 0,
       failed: 0,

@@ -1,5 +1,7 @@
 // What the endpoint's ledger and the API together say of a receipts drill.
+
 import { isFinal, type RetryPolicy, type TaskView } from '@bullpen/contract'
+import { backoffMs } from '@bullpen/engine'
 import { type Exit, type Figures, p99 } from '../ledger/figures.ts'
 import type { Delivery } from './receipt-endpoint.ts'
 
@@ -42,8 +44,8 @@ export function receiptFigures(ledger: ReceiptLedger): Figures {
     effectsRepeated: sum(({ known }) => known),
     repeatedBySigterm: repeated('term'),
     repeatedBySigkill: repeated('kill'),
-    restarted: sum(({ view }) => (view === undefined ? 0 : view.starts - view.attempts)),
-    attemptsUsed: sum(({ view }) => Math.max(0, (view?.attempts ?? 0) - 1)),
+    restarted: sum(({ view }) => (view === undefined ? 0 : view.fencingToken - view.attemptsMade)),
+    attemptsUsed: sum(({ view }) => Math.max(0, (view?.attemptsMade ?? 0) - 1)),
     offPolicy: count((story) => !keepsTo(policy, story)),
     retryLateMs: mostOf(sent.flatMap((story) => lateness(policy, story))),
     cancelledDelivered: count(({ receipt, deliveries }) => receipt.cancelled && deliveries.length > 0),
@@ -73,19 +75,19 @@ function storyOf(receipt: Receipt, { views, deliveries: all }: ReceiptLedger): S
 
 const wanted = ({ cancelled }: Receipt): TaskView['status'] => (cancelled ? 'cancelled' : 'completed')
 
-/** A process that died under an attempt took it along, unrecorded: it counts as a start, and is not repeated as a failure. */
+/** A process that died under an attempt took it along, unconfirmed: it counts as a start, and is not repeated as a failure. */
 function wasKilled({ view }: Story): boolean {
-  return view !== undefined && view.starts > view.attempts
+  return view !== undefined && view.fencingToken > view.attemptsMade
 }
 
 /** As often as the policy allows, each failure one attempt, and none before its wait is over. */
 function keepsTo(policy: RetryPolicy, story: Story): boolean {
   const { receipt, view, deliveries } = story
   if (receipt.cancelled) return true
-  if (view === undefined || view.attempts > policy.attempts) return false
-  const failed = view.history.filter(({ code }) => code === 'delivery_failed').length
+  if (view === undefined || view.attemptsMade > policy.maxAttempts) return false
+  const failed = view.attempts.filter(({ code }) => code === 'delivery_failed').length
   const made = deliveries.filter(({ as }) => as === 'failed').length
-  if (made !== receipt.failures || view.attempts !== failed + 1 || failed > made) return false
+  if (made !== receipt.failures || view.attemptsMade !== failed + 1 || failed > made) return false
   if (wasKilled(story)) return true
   return failed === made && waits(deliveries).every((waitMs, i) => waitMs >= backoff(policy, i, -1) - CLOCKS_MS)
 }
@@ -107,8 +109,8 @@ function waits(deliveries: readonly Delivery[]): readonly number[] {
 }
 
 /** After so many failures before; `jitter`: -1 the shortest, 1 the longest. */
-function backoff({ baseMs, maxMs, jitter }: RetryPolicy, failures: number, way: -1 | 1): number {
-  return Math.min(baseMs * 2 ** failures, maxMs) * (1 + way * jitter)
+function backoff({ backoff }: RetryPolicy, failures: number, way: -1 | 1): number {
+  return backoffMs(failures + 1, backoff, () => (way + 1) / 2)
 }
 
 /** From the end of whoever delivered to the next delivery; infinite where none came. */

@@ -16,7 +16,7 @@ export interface BackendOptions {
 export interface Backend {
   readonly broker: Broker
   /** For a pool of the first queue, in a process of this name. */
-  feed(options: { readonly concurrency: number; readonly process: string }): PoolOptions['feed']
+  feed(options: { readonly concurrency: number; readonly process: string }): PoolOptions['consumer']
   /** The lock of a running task is gone; its pool hears of it. */
   loseLock(id: TaskId): Promise<void>
   /** The task has had so many deaths, where that can be said; otherwise they are to be died. */

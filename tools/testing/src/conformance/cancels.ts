@@ -20,8 +20,8 @@ export function cancels(open: OpenBackend): void {
     for (const id of [waits, later]) {
       expect(await settled(id)).toMatchObject({
         status: 'cancelled',
-        starts: 0,
-        history: [{ start: 0, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
+        fencingToken: 0,
+        attempts: [{ fencingToken: 0, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
       })
     }
     await start()
@@ -44,9 +44,9 @@ export function cancels(open: OpenBackend): void {
     expect(await broker.cancel(id, LONG)).toBe('cancelled')
     expect(await settled(id)).toMatchObject({
       status: 'cancelled',
-      history: [
-        { start: 1, state: 'DONE_ERROR', code: 'busy' },
-        { start: 0, attempt: 2, reason: 'cancelled' },
+      attempts: [
+        { fencingToken: 1, state: 'DONE_ERROR', code: 'busy' },
+        { fencingToken: 0, attempt: 2, reason: 'cancelled' },
       ],
     })
   })
@@ -62,8 +62,8 @@ export function cancels(open: OpenBackend): void {
     for (const id of ids) {
       expect(await settled(id)).toMatchObject({
         status: 'cancelled',
-        starts: 1,
-        history: [{ start: 1, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
+        fencingToken: 1,
+        attempts: [{ fencingToken: 1, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
       })
       expect(await broker.cancel(id, LONG)).toBe('already_ended')
     }
@@ -89,7 +89,10 @@ export function cancels(open: OpenBackend): void {
     await backend.kill('gone', [id])
     expect(await broker.cancel(id, LONG)).toBe('cancelling')
     await start('other')
-    expect(await settled(id)).toMatchObject({ status: 'cancelled', starts: expect.toSatisfy((starts) => starts <= 2) })
+    expect(await settled(id)).toMatchObject({
+      status: 'cancelled',
+      fencingToken: expect.toSatisfy((starts) => starts <= 2),
+    })
     expect(events.filter((event) => event.event === 'attempt.ended' && event.verdict === 'completed')).toEqual([])
   })
 

@@ -60,16 +60,16 @@ async function manyTasks(open: OpenBackend) {
 type Scene = Awaited<ReturnType<typeof manyTasks>>
 
 async function expectUnstarted({ ids, find }: Scene): Promise<void> {
-  expect(await find(ids.waiting)).toMatchObject({ status: 'waiting', starts: 0 })
-  expect(await find(ids.scheduled)).toMatchObject({ status: 'scheduled', starts: 0 })
-  expect(await find(ids.retrying)).toMatchObject({ status: 'retrying', starts: 1, attempts: 1 })
+  expect(await find(ids.waiting)).toMatchObject({ status: 'waiting', fencingToken: 0 })
+  expect(await find(ids.scheduled)).toMatchObject({ status: 'scheduled', fencingToken: 0 })
+  expect(await find(ids.retrying)).toMatchObject({ status: 'retrying', fencingToken: 1, attemptsMade: 1 })
 }
 
 /** What ran has finished, and nothing else has begun. */
 async function expectFinished(scene: Scene): Promise<void> {
   const { ids, find } = scene
   for (const id of [ids.short, ids.listens, ids.deaf]) {
-    expect(await find(id)).toMatchObject({ status: 'completed', starts: 1, attempts: 1 })
+    expect(await find(id)).toMatchObject({ status: 'completed', fencingToken: 1, attemptsMade: 1 })
   }
   await expectUnstarted(scene)
 }
@@ -79,9 +79,9 @@ async function expectHandedBack(scene: Scene): Promise<void> {
   const { ids, find, letGo } = scene
   for (const id of [ids.listens, ids.deaf]) {
     const end = { state: 'TERMINATED_CTX_CLOSED', reason: 'drain' }
-    expect(await find(id)).toMatchObject({ status: 'waiting', starts: 1, attempts: 0, history: [end] })
+    expect(await find(id)).toMatchObject({ status: 'waiting', fencingToken: 1, attemptsMade: 0, attempts: [end] })
   }
-  expect(await find(ids.short)).toMatchObject({ history: [] })
+  expect(await find(ids.short)).toMatchObject({ attempts: [] })
   await expectUnstarted(scene)
   letGo()
 }
@@ -93,7 +93,7 @@ export function drains(open: OpenBackend): void {
       const scene = await manyTasks(open)
       const drained = scene.drain(drainLimits(mode, TIMES))
       scene.letGo()
-      expect(await drained).toMatchObject({ finished: 3, handedBack: 0, abandoned: [], unrecorded: [] })
+      expect(await drained).toMatchObject({ finished: 3, requeued: 0, abandoned: [], unconfirmed: [] })
       await expectFinished(scene)
     },
   )
@@ -102,7 +102,7 @@ export function drains(open: OpenBackend): void {
     const scene = await manyTasks(open)
     const drained = scene.drain(drainLimits('soft_timeout', { ...TIMES, drainMs: 5_000 }))
     scene.letGo()
-    expect(await drained).toMatchObject({ finished: 3, handedBack: 0, abandoned: [], unrecorded: [] })
+    expect(await drained).toMatchObject({ finished: 3, requeued: 0, abandoned: [], unconfirmed: [] })
     await expectFinished(scene)
   })
 
@@ -112,9 +112,9 @@ export function drains(open: OpenBackend): void {
       const scene = await manyTasks(open)
       expect(await scene.drain(drainLimits(mode, TIMES))).toMatchObject({
         finished: 0,
-        handedBack: 2,
+        requeued: 2,
         abandoned: [{ id: scene.ids.short }],
-        unrecorded: [],
+        unconfirmed: [],
       })
       await expectHandedBack(scene)
     },
@@ -125,11 +125,11 @@ export function drains(open: OpenBackend): void {
     const { ids, settled, find, letGo } = scene
     await scene.crash()
     for (const id of [ids.short, ids.listens, ids.deaf]) {
-      expect(await settled(id)).toMatchObject({ status: 'completed', starts: 2, attempts: 1 })
+      expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 2, attemptsMade: 1 })
     }
-    expect(await settled(ids.waiting)).toMatchObject({ status: 'completed', starts: 1 })
-    expect(await find(ids.scheduled)).toMatchObject({ status: 'scheduled', starts: 0 })
-    expect(await find(ids.retrying)).toMatchObject({ status: 'retrying', starts: 1, attempts: 1 })
+    expect(await settled(ids.waiting)).toMatchObject({ status: 'completed', fencingToken: 1 })
+    expect(await find(ids.scheduled)).toMatchObject({ status: 'scheduled', fencingToken: 0 })
+    expect(await find(ids.retrying)).toMatchObject({ status: 'retrying', fencingToken: 1, attemptsMade: 1 })
     letGo()
   })
 }

@@ -26,18 +26,18 @@ export function faults(open: OpenBackend): void {
     expect(await settled(id)).toMatchObject({
       status: 'completed',
       output: { n: 2 },
-      starts: 2,
-      history: [{ start: 2 }],
+      fencingToken: 2,
+      attempts: [{ fencingToken: 2 }],
     })
     // Whoever has it now may be done before the first one is told.
     const ends = await eventually(() => {
       const found = events.filter((event) => event.event === 'attempt.ended')
-      return found.length === 2 && found.sort((one, other) => one.start - other.start)
+      return found.length === 2 && found.sort((one, other) => one.fencingToken - other.fencingToken)
     })
     expect(reasons).toEqual([expect.stringContaining('lock_lost')])
     expect(ends).toMatchObject([
-      { start: 1, verdict: 'lost' },
-      { start: 2, verdict: 'completed' },
+      { fencingToken: 1, verdict: 'lost' },
+      { fencingToken: 2, verdict: 'completed' },
     ])
   })
 
@@ -58,8 +58,8 @@ export function faults(open: OpenBackend): void {
     over.resolve()
     await eventually(() => pool.busy() === 0)
     const ends = events.filter(({ event }) => event === 'attempt.ended')
-    expect(ends).toMatchObject([{ start: 2 }, { start: 1, verdict: 'completed' }])
-    expect(await settled(id)).toMatchObject({ status: 'completed', output: { n: 2 }, history: [{ start: 2 }] })
+    expect(ends).toMatchObject([{ fencingToken: 2 }, { fencingToken: 1, verdict: 'completed' }])
+    expect(await settled(id)).toMatchObject({ status: 'completed', output: { n: 2 }, attempts: [{ fencingToken: 2 }] })
   })
 
   it('gives the tasks of a process that died to another, and counts the start', async () => {
@@ -75,9 +75,9 @@ export function faults(open: OpenBackend): void {
     await start('test:2')
     expect(await settled(id)).toMatchObject({
       status: 'completed',
-      starts: 2,
-      attempts: 1,
-      history: [{ start: 2, attempt: 1, process: 'test:2' }],
+      fencingToken: 2,
+      attemptsMade: 1,
+      attempts: [{ fencingToken: 2, attempt: 1, process: 'test:2' }],
     })
   })
 
@@ -97,13 +97,13 @@ export function faults(open: OpenBackend): void {
     await eventually(() => starts.length === 1)
     await backend.countDeaths?.(id, DEATHS_AT_MOST)
     for (let died = backend.countDeaths === undefined ? 0 : DEATHS_AT_MOST; died <= DEATHS_AT_MOST; died++) {
-      const { starts: before } = await find(id)
+      const { fencingToken: before } = await find(id)
       await backend.loseLock(id)
-      if (died < DEATHS_AT_MOST) await eventually(async () => (await find(id)).starts > before)
+      if (died < DEATHS_AT_MOST) await eventually(async () => (await find(id)).fencingToken > before)
     }
     const record = await settled(id)
     const last = starts.at(-1)
-    expect(record).toMatchObject({ status: 'dead', starts: last })
-    expect(record?.history).toMatchObject([{ state: 'RECOVER_ERR', reason: 'process_lost', start: last, attempt: 1 }])
+    expect(record).toMatchObject({ status: 'dead', fencingToken: last })
+    expect(record?.attempts).toMatchObject([{ state: 'RECOVER_ERR', reason: 'process_lost', start: last, attempt: 1 }])
   })
 }

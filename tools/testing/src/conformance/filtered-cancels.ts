@@ -15,10 +15,10 @@ const all = (more: Partial<CancelFilter> = {}): CancelFilter => ({
 
 const NEVER_STARTED = {
   status: 'cancelled',
-  starts: 0,
-  attempts: 0,
+  fencingToken: 0,
+  attemptsMade: 0,
   dueAt: undefined,
-  history: [{ start: 0, attempt: 1, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
+  attempts: [{ fencingToken: 0, attempt: 1, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
 }
 
 export function filteredCancels(open: OpenBackend): void {
@@ -31,7 +31,7 @@ export function filteredCancels(open: OpenBackend): void {
       },
     })
     const covered = [await enqueue(long, {}), await enqueue(short, {}), await enqueue(short, {}, { delay: '1h' })]
-    const { id } = await broker.cancelWhere(all())
+    const { id } = await broker.cancelMany(all())
     for (const task of covered) expect(await find(task)).toMatchObject(NEVER_STARTED)
     expect(await idsOf('waiting')).toEqual([])
     expect(await idsOf('scheduled')).toEqual([])
@@ -53,16 +53,16 @@ export function filteredCancels(open: OpenBackend): void {
     const [finishes, goesBack] = [await enqueue(long, { n: 3 }), await enqueue(long, {})]
     await holds(2)
     const waits = await enqueue(long, {})
-    const { id } = await broker.cancelWhere(all({ reason: 'queue_shutdown' }))
-    const ended = { status: 'cancelled', history: [{ start: 0, reason: 'queue_shutdown' }] }
+    const { id } = await broker.cancelMany(all({ reason: 'queue_shutdown' }))
+    const ended = { status: 'cancelled', attempts: [{ fencingToken: 0, reason: 'queue_shutdown' }] }
     expect(await settled(waits)).toMatchObject(ended)
     expect((await find(finishes)).status).toBe('active')
-    const worker = pool.workers().find(({ task }) => task?.id === goesBack)?.worker ?? 0
-    pool.stopWorker(worker, 'hard')
+    const worker = pool.slots().find(({ task }) => task?.id === goesBack)?.slot ?? 0
+    pool.stopSlot(worker, 'hard')
     expect(await settled(goesBack)).toMatchObject({
       status: 'cancelled',
-      starts: 1,
-      history: [{ reason: 'worker_stopped' }, { start: 0, reason: 'queue_shutdown' }],
+      fencingToken: 1,
+      attempts: [{ reason: 'slot_stopped' }, { fencingToken: 0, reason: 'queue_shutdown' }],
     })
     letGo()
     expect(await settled(finishes)).toMatchObject({ status: 'completed', output: { n: 3 } })
@@ -80,7 +80,7 @@ export function filteredCancels(open: OpenBackend): void {
       await put({ ...made(long, { n: 1 }), enqueuedAt: old.enqueuedAt }),
       await enqueue(long, { n: 1 }, { tags }),
     ]
-    const { id } = await broker.cancelWhere(all({ task: 'rig.long', tag: 'batch:7', before: Date.now() - 30_000 }))
+    const { id } = await broker.cancelMany(all({ task: 'rig.long', tag: 'batch:7', before: Date.now() - 30_000 }))
     expect(await find(hit)).toMatchObject({ ...NEVER_STARTED, tags })
     await start()
     for (const other of others) expect(await settled(other)).toMatchObject({ status: 'completed' })
@@ -98,14 +98,14 @@ export function filteredCancels(open: OpenBackend): void {
     await start()
     const id = await enqueue(long, {})
     await reaches(id, 'retrying')
-    await broker.cancelWhere(all())
+    await broker.cancelMany(all())
     expect(await find(id)).toMatchObject({
       status: 'cancelled',
-      starts: 1,
-      attempts: 1,
-      history: [
-        { start: 1, state: 'DONE_ERROR', code: 'busy' },
-        { start: 0, attempt: 2, reason: 'cancelled' },
+      fencingToken: 1,
+      attemptsMade: 1,
+      attempts: [
+        { fencingToken: 1, state: 'DONE_ERROR', code: 'busy' },
+        { fencingToken: 0, attempt: 2, reason: 'cancelled' },
       ],
     })
   })
@@ -117,12 +117,12 @@ export function filteredCancels(open: OpenBackend): void {
     await start('two')
     const ids = [await enqueue(long, {}), await enqueue(long, {})]
     await holds(2)
-    await broker.cancelWhere(all())
+    await broker.cancelMany(all())
     for (const task of ids) {
       expect(await settled(task)).toMatchObject({
         status: 'cancelled',
-        starts: 1,
-        history: [{ start: 1, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
+        fencingToken: 1,
+        attempts: [{ fencingToken: 1, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
       })
     }
   })
@@ -138,16 +138,16 @@ export function filteredCancels(open: OpenBackend): void {
     await start()
     const id = await enqueue(short, {})
     await eventually(() => calls.length === 1)
-    const { id: cancel } = await broker.cancelWhere(all())
+    const { id: cancel } = await broker.cancelMany(all())
     expect((await broker.cancelProgress(cancel))?.doneAt).toBe(undefined)
     fails.reject(new TaskError('busy', 'not now'))
     expect(await settled(id)).toMatchObject({
       status: 'cancelled',
-      starts: 1,
-      attempts: 1,
-      history: [
-        { start: 1, code: 'busy' },
-        { start: 0, attempt: 2, reason: 'cancelled' },
+      fencingToken: 1,
+      attemptsMade: 1,
+      attempts: [
+        { fencingToken: 1, code: 'busy' },
+        { fencingToken: 0, attempt: 2, reason: 'cancelled' },
       ],
     })
     const other = await enqueue(short, { n: 1 })
@@ -159,16 +159,16 @@ export function filteredCancels(open: OpenBackend): void {
   it('of a queue shut down says so, and is final', async () => {
     const { enqueue, settled, broker } = await openStage(open)
     const id = await enqueue(long, {})
-    await broker.cancelWhere(all({ reason: 'queue_shutdown', by: 'drain:7' }))
+    await broker.cancelMany(all({ reason: 'queue_shutdown', by: 'drain:7' }))
     expect(await settled(id)).toMatchObject({
       status: 'cancelled',
-      history: [{ state: 'TERMINATED_STOP_SIGNAL', reason: 'queue_shutdown', process: 'drain:7' }],
+      attempts: [{ state: 'TERMINATED_STOP_SIGNAL', reason: 'queue_shutdown', process: 'drain:7' }],
     })
   })
 
   it('of no such queue is refused, and of no such id is unknown', async () => {
     const { broker, made } = await openStage(open)
-    await expect(broker.cancelWhere(all({ queue: 'nowhere' }))).rejects.toMatchObject({ code: 'queue_not_found' })
+    await expect(broker.cancelMany(all({ queue: 'nowhere' }))).rejects.toMatchObject({ code: 'queue_not_found' })
     expect(await broker.cancelProgress(made(long, {}).id)).toBe(undefined)
     expect(await broker.cancelProgress('nowhere-1')).toBe(undefined)
   })

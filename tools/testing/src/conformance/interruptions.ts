@@ -12,7 +12,7 @@ export function interruptions(open: OpenBackend): void {
   it.each([
     ['drain', 'TERMINATED_CTX_CLOSED'],
     ['parent_closed', 'TERMINATED_CTX_CLOSED'],
-    ['worker_stopped', 'TERMINATED_STOP_SIGNAL'],
+    ['slot_stopped', 'TERMINATED_STOP_SIGNAL'],
   ] as const)(
     'by %s is dead where its definition says so, with its end, and nobody starts it again',
     async (reason, state) => {
@@ -23,17 +23,17 @@ export function interruptions(open: OpenBackend): void {
       const [id, behind] = [await enqueue(fragile, {}), await enqueue(fragile, {})]
       const pool = await start()
       await holds(1)
-      if (reason === 'worker_stopped') pool.stopWorker(1, 'hard')
+      if (reason === 'slot_stopped') pool.stopSlot(1, 'hard')
       else if (reason === 'parent_closed') parent.abort()
       else await drain({ drainMs: 0 })
       expect(await settled(id)).toMatchObject({
         status: 'dead',
-        starts: 1,
-        attempts: 1,
-        history: [{ state, reason, start: 1, process: 'test:1' }],
+        fencingToken: 1,
+        attemptsMade: 1,
+        attempts: [{ state, reason, fencingToken: 1, process: 'test:1' }],
       })
       // What has not started has nothing to fail for.
-      expect(await find(behind)).toMatchObject({ status: 'waiting', starts: 0, attempts: 0, history: [] })
+      expect(await find(behind)).toMatchObject({ status: 'waiting', fencingToken: 0, attemptsMade: 0, attempts: [] })
       expect(entered).toEqual([id])
     },
   )
@@ -73,12 +73,12 @@ export function interruptions(open: OpenBackend): void {
       await eventually(() => entered.length === n)
       await pool.drain({ drainMs: 0, graceMs: 1_000 })
     }
-    expect(await find(id)).toMatchObject({ status: 'waiting', starts: HAND_BACKS, attempts: 0 })
+    expect(await find(id)).toMatchObject({ status: 'waiting', fencingToken: HAND_BACKS, attemptsMade: 0 })
     expect((await backend.deaths?.(id)) ?? 0).toBe(0)
     await start('test:dies')
     await eventually(() => entered.length === HAND_BACKS + 1)
     await backend.kill('test:dies', [id])
     await start('test:last')
-    expect(await settled(id)).toMatchObject({ status: 'completed', starts: HAND_BACKS + 2, attempts: 1 })
+    expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: HAND_BACKS + 2, attemptsMade: 1 })
   })
 }

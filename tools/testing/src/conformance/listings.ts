@@ -130,8 +130,8 @@ export function listings(open: OpenBackend): void {
   it('gives the task as it stands to who waits no longer', async () => {
     const { enqueue, broker } = await openStage(open)
     const id = await enqueue(short, {})
-    expect((await broker.settled(id, AbortSignal.timeout(30)))?.status).toBe('waiting')
-    expect((await broker.settled(id, AbortSignal.abort()))?.status).toBe('waiting')
+    expect((await broker.waitUntilFinished(id, AbortSignal.timeout(30)))?.status).toBe('waiting')
+    expect((await broker.waitUntilFinished(id, AbortSignal.abort()))?.status).toBe('waiting')
   })
 
   it('answers a ping', async () => {

@@ -16,7 +16,7 @@ export function pools(open: OpenBackend): void {
     letGo()
     for (const id of ids) expect((await settled(id))?.status).toBe('completed')
     await eventually(() => pool.busy() === 0)
-    expect(pool.workers().map(({ state }) => state)).toEqual(['IDLE', 'IDLE', 'IDLE'])
+    expect(pool.slots().map(({ state }) => state)).toEqual(['IDLE', 'IDLE', 'IDLE'])
   })
 
   it('starts once, and takes a task from its own process while it runs', async () => {
@@ -44,7 +44,7 @@ export function pools(open: OpenBackend): void {
     expect(await drained).toMatchObject([{ queue: 'rig', abandoned: [] }])
     expect([pool.state(), pool.busy(), pool.size()]).toEqual(['SHUTDOWN', 0, 0])
     expect((await settled(running))?.status).toBe('completed')
-    expect(await find(left)).toMatchObject({ status: 'waiting', starts: 0 })
+    expect(await find(left)).toMatchObject({ status: 'waiting', fencingToken: 0 })
     expect(events.filter(({ event }) => event === 'pool.state')).toMatchObject([
       { from: 'NEW', to: 'BG_RUNNING' },
       { from: 'BG_RUNNING', to: 'SHUTTING_DOWN' },
@@ -61,17 +61,17 @@ export function pools(open: OpenBackend): void {
     expect(await drain({ drainMs: 30 })).toMatchObject([{ queue: 'rig', abandoned: [] }])
     expect(await idsOf('waiting')).toEqual([id, next])
     expect(await find(id)).toMatchObject({
-      starts: 1,
-      attempts: 0,
-      history: [{ state: 'TERMINATED_CTX_CLOSED', reason: 'drain', start: 1 }],
+      fencingToken: 1,
+      attemptsMade: 0,
+      attempts: [{ state: 'TERMINATED_CTX_CLOSED', reason: 'drain', fencingToken: 1 }],
     })
     letGo()
     await start('test:2')
     expect(await settled(id)).toMatchObject({
       status: 'completed',
-      starts: 2,
-      attempts: 1,
-      history: [{ reason: 'drain' }, { state: 'DONE_SUCCESS', start: 2, attempt: 1, process: 'test:2' }],
+      fencingToken: 2,
+      attemptsMade: 1,
+      attempts: [{ reason: 'drain' }, { state: 'DONE_SUCCESS', fencingToken: 2, attempt: 1, process: 'test:2' }],
     })
   })
 
@@ -99,7 +99,7 @@ export function pools(open: OpenBackend): void {
     await holds(2)
     const drained = pool.drain({ drainMs: 'none', graceMs: 100, light: true })
     letGo()
-    expect(await drained).toMatchObject({ finished: 2, handedBack: 0, failed: 0, abandoned: [], unrecorded: [] })
+    expect(await drained).toMatchObject({ finished: 2, requeued: 0, failed: 0, abandoned: [], unconfirmed: [] })
     for (const id of running) expect((await settled(id))?.status).toBe('completed')
     expect([(await find(left)).status, pool.state()]).toEqual(['waiting', 'SHUTDOWN'])
   })
@@ -118,7 +118,7 @@ export function pools(open: OpenBackend): void {
     await reaches(waiting, 'waiting')
     expect([entered, pool.status().paused]).toEqual([[running], true])
     pool.resume()
-    expect(await settled(waiting)).toMatchObject({ status: 'completed', starts: 1, attempts: 1 })
+    expect(await settled(waiting)).toMatchObject({ status: 'completed', fencingToken: 1, attemptsMade: 1 })
   })
 
   it('has more workers at once when it is resized, also while all of them are busy; and then less', async () => {
@@ -132,7 +132,7 @@ export function pools(open: OpenBackend): void {
     pool.resize(1)
     expect([pool.busy(), pool.size()]).toEqual([3, 1])
     letGo()
-    for (const id of ids) expect(await settled(id)).toMatchObject({ status: 'completed', starts: 1 })
+    for (const id of ids) expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 1 })
   })
 
   it('names what does not end, and keeps its time', async () => {
@@ -186,7 +186,7 @@ export function pools(open: OpenBackend): void {
     parent.abort()
     await eventually(() => pool.state() === 'SHUTDOWN')
     const end = { state: 'TERMINATED_CTX_CLOSED', reason: 'parent_closed' }
-    expect(await reaches(id, 'waiting')).toMatchObject({ attempts: 0, history: [end] })
+    expect(await reaches(id, 'waiting')).toMatchObject({ attemptsMade: 0, attempts: [end] })
   })
 
   it('lets a worker that is stopped finish its task, and goes on with the others', async () => {
@@ -195,14 +195,14 @@ export function pools(open: OpenBackend): void {
     const ids = [await enqueue(long, {}), await enqueue(long, {}), await enqueue(long, {})]
     const pool = await start()
     await holds(2)
-    const busy = pool.workers().find(({ task }) => task?.id === entered[0])?.worker ?? 0
-    pool.stopWorker(busy, 'wait')
+    const busy = pool.slots().find(({ task }) => task?.id === entered[0])?.slot ?? 0
+    pool.stopSlot(busy, 'wait')
     expect(pool.size()).toBe(1)
-    expect(() => pool.stopWorker(busy, 'wait')).toThrow(expect.objectContaining({ code: 'wrong_state' }))
+    expect(() => pool.stopSlot(busy, 'wait')).toThrow(expect.objectContaining({ code: 'wrong_state' }))
     letGo()
     const records = await Promise.all(ids.map(settled))
     expect(records.map((record) => record?.status)).toEqual(['completed', 'completed', 'completed'])
-    expect(records[2]?.history[0]?.worker).not.toBe(busy)
+    expect(records[2]?.attempts[0]?.slot).not.toBe(busy)
   })
 
   it('hands back the task of a worker that is stopped hard; another takes it', async () => {
@@ -214,12 +214,12 @@ export function pools(open: OpenBackend): void {
     const id = await enqueue(long, {})
     const pool = await start()
     await holds(1)
-    pool.stopWorker(pool.workers().find(({ task }) => task?.id === entered[0])?.worker ?? 0, 'hard')
+    pool.stopSlot(pool.slots().find(({ task }) => task?.id === entered[0])?.slot ?? 0, 'hard')
     expect(await settled(id)).toMatchObject({
       status: 'completed',
-      starts: 2,
-      attempts: 1,
-      history: [{ state: 'TERMINATED_STOP_SIGNAL', reason: 'worker_stopped' }, { state: 'DONE_SUCCESS' }],
+      fencingToken: 2,
+      attemptsMade: 1,
+      attempts: [{ state: 'TERMINATED_STOP_SIGNAL', reason: 'slot_stopped' }, { state: 'DONE_SUCCESS' }],
     })
   })
 
@@ -228,27 +228,27 @@ export function pools(open: OpenBackend): void {
     const { enqueue, start, settled, find, events } = await openStage(open, {
       handle: ({ input }) => (input.n === 1 ? over.promise : input),
       concurrency: 1,
-      maxLeftovers: 0,
+      maxStuckHandlers: 0,
     })
     const pool = await start()
     const stuck = await enqueue(long, { n: 1 }, { timeout: '30ms' })
-    await eventually(() => pool.leftovers() === 1)
+    await eventually(() => pool.stuckHandlers() === 1)
     const next = await enqueue(long, {})
     expect(pool.notReady()).toContain('takes no tasks')
     expect((await find(next)).status).toBe('waiting')
     over.resolve({ n: 1 })
     expect((await settled(next))?.status).toBe('completed')
     expect(pool.notReady()).toBeUndefined()
-    expect(events).toContainEqual(expect.objectContaining({ event: 'attempt.late', id: stuck, start: 1 }))
+    expect(events).toContainEqual(expect.objectContaining({ event: 'attempt.late', id: stuck, fencingToken: 1 }))
   })
 
   it('ends by itself when the tasks that it is online for have ended', async () => {
     const { enqueue, pool: make, broker, settled } = await openStage(open)
     const ids = await Promise.all([enqueue(short, { n: 1 }), enqueue(long, { n: 2 })])
     const pool = make()
-    expect(await pool.online(ids, broker.settled)).toEqual({ state: 'ONLINE_DONE', left: [] })
+    expect(await pool.online(ids, broker.waitUntilFinished)).toEqual({ state: 'ONLINE_DONE', left: [] })
     for (const id of ids) expect((await settled(id))?.status).toBe('completed')
-    expect(pool.workers().map(({ state }) => state)).toEqual(Array.from({ length: 4 }, () => 'TERMINATED'))
+    expect(pool.slots().map(({ state }) => state)).toEqual(Array.from({ length: 4 }, () => 'TERMINATED'))
   })
 
   it('says what is left of those tasks when it is drained before', async () => {
@@ -264,7 +264,7 @@ export function pools(open: OpenBackend): void {
     })
     const [done, stuck] = await Promise.all([enqueue(long, { n: 1 }), enqueue(long, {})])
     const pool = make()
-    const online = pool.online([done, stuck], broker.settled)
+    const online = pool.online([done, stuck], broker.waitUntilFinished)
     await holds(1)
     await settled(done)
     await drain({ drainMs: 10 })

@@ -1,5 +1,5 @@
 // Conformance: a task as the broker tells it, from the moment that it is stored.
-import { makeTaskId, TaskError } from '@bullpen/contract'
+import { createTaskId, TaskError } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
@@ -19,8 +19,8 @@ export function records(open: OpenBackend): void {
       version: 1,
       queue: QUEUE,
       status: 'waiting',
-      starts: 0,
-      attempts: 0,
+      fencingToken: 0,
+      attemptsMade: 0,
       maxAttempts: 3,
       input: { n: 5 },
       tags: [],
@@ -32,7 +32,7 @@ export function records(open: OpenBackend): void {
       endedAt: undefined,
       progress: undefined,
       output: undefined,
-      history: [],
+      attempts: [],
     })
   })
 
@@ -68,10 +68,10 @@ export function records(open: OpenBackend): void {
       return record.progress !== undefined && record
     })
     expect(active).toMatchObject({
-      starts: 1,
-      attempts: 0,
+      fencingToken: 1,
+      attemptsMade: 0,
       progress: { fraction: 0.25, note: 'a quarter' },
-      history: [],
+      attempts: [],
     })
     expect(active.startedAt).toBeGreaterThan(0)
     over.resolve()
@@ -79,10 +79,10 @@ export function records(open: OpenBackend): void {
       status: 'completed',
       output: { n: 3 },
       progress: undefined,
-      starts: 1,
-      attempts: 1,
+      fencingToken: 1,
+      attemptsMade: 1,
       endedAt: expect.any(Number),
-      history: [{ state: 'DONE_SUCCESS', start: 1, attempt: 1, process: 'test:1', worker: expect.any(Number) }],
+      attempts: [{ state: 'DONE_SUCCESS', fencingToken: 1, attempt: 1, process: 'test:1', worker: expect.any(Number) }],
     })
   })
 
@@ -96,17 +96,17 @@ export function records(open: OpenBackend): void {
     await start()
     const retrying = await reaches(id, 'retrying')
     expect(retrying).toMatchObject({
-      attempts: 1,
-      history: [{ state: 'DONE_ERROR', code: 'busy', message: 'not now' }],
+      attemptsMade: 1,
+      attempts: [{ state: 'DONE_ERROR', code: 'busy', message: 'not now' }],
     })
-    expectAbout((retrying.dueAt ?? 0) - (retrying.history[0]?.endedAt ?? 0), 200)
+    expectAbout((retrying.dueAt ?? 0) - (retrying.attempts[0]?.endedAt ?? 0), 200)
     expect(await settled(id)).toMatchObject({
       status: 'dead',
-      starts: 3,
-      attempts: 3,
+      fencingToken: 3,
+      attemptsMade: 3,
       dueAt: undefined,
       output: undefined,
-      history: [
+      attempts: [
         { attempt: 1, state: 'DONE_ERROR', code: 'busy' },
         { attempt: 2, state: 'RECOVER_ERR', reason: 'unexpected_error', message: 'Error: broken' },
         { attempt: 3, state: 'RECOVER_ERR' },
@@ -120,8 +120,8 @@ export function records(open: OpenBackend): void {
     })
     await start()
     const record = await settled(await enqueue(short, {}))
-    expect(record).toMatchObject({ status: 'completed', starts: 12, attempts: 1 })
-    expect(record?.history.map(({ start: number }) => number)).toEqual([3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
+    expect(record).toMatchObject({ status: 'completed', fencingToken: 12, attemptsMade: 1 })
+    expect(record?.attempts.map(({ fencingToken: number }) => number)).toEqual([3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
   })
 
   it('gives what goes through it as JSON leaves it', async () => {
@@ -163,9 +163,9 @@ export function records(open: OpenBackend): void {
   it('is not there when nobody enqueued it, nor in a queue that nobody knows', async () => {
     const { broker } = await openStage(open)
     for (const queue of [QUEUE, 'elsewhere']) {
-      const id = makeTaskId(queue, 1, new Uint8Array(10))
+      const id = createTaskId(queue, 1, new Uint8Array(10))
       expect(await broker.find(id)).toBeUndefined()
-      expect(await broker.settled(id, AbortSignal.timeout(1_000))).toBeUndefined()
+      expect(await broker.waitUntilFinished(id, AbortSignal.timeout(1_000))).toBeUndefined()
     }
   })
 }

@@ -2,13 +2,13 @@
 import { randomBytes } from 'node:crypto'
 import {
   type CallOptions,
+  createTaskId,
   defineCatalogue,
   defineHandler,
   defineTask,
   type Handlers,
   ID_RANDOM_BYTES,
   type InputOf,
-  makeTaskId,
   type TaskContext,
   type TaskDefinition,
   type TaskEvent,
@@ -16,7 +16,7 @@ import {
   type TaskRecord,
   type TaskStatus,
 } from '@bullpen/contract'
-import { DEFAULT_LIMITS, makeRegistry, type NewTask, newTask, type Pool } from '@bullpen/engine'
+import { createRegistry, DEFAULT_TIMEOUTS, type NewTask, newTask, type Pool } from '@bullpen/engine'
 import { systemClock } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
 import { testPool } from '@bullpen/testkit/internal'
@@ -30,7 +30,7 @@ const common = {
   queue: QUEUE,
   input: z.object({ n: z.int().default(0) }),
   output: z.object({ n: z.int() }),
-  retry: { attempts: 3, base: '20ms', jitter: 0 },
+  retry: { maxAttempts: 3, backoff: { initialDelay: '20ms', jitter: 0 } },
 } as const
 export const short = defineTask({ name: 'rig.short', kind: 'short', ...common })
 export const long = defineTask({ name: 'rig.long', timeout: '10s', ...common })
@@ -49,7 +49,7 @@ export interface StageOptions {
   readonly handle?: Handle
   /** Of each pool. Default 4. */
   readonly concurrency?: number
-  readonly maxLeftovers?: number
+  readonly maxStuckHandlers?: number
   readonly parent?: AbortSignal
   readonly locks?: 'quick' | 'usual'
 }
@@ -60,7 +60,7 @@ export const SIZE_LIMIT = 10_000
 const DRAIN = { drainMs: 5_000, graceMs: 1_000 }
 
 export async function openStage(open: OpenBackend, options: StageOptions = {}) {
-  const { handle = ({ input }) => input, concurrency = 4, maxLeftovers = 10, parent, locks = 'usual' } = options
+  const { handle = ({ input }) => input, concurrency = 4, maxStuckHandlers = 10, parent, locks = 'usual' } = options
   const clock = systemClock
   const expired: TaskId[] = []
   const onExpired = ({ id }: { id: TaskId }) => expired.push(id)
@@ -77,7 +77,9 @@ export async function openStage(open: OpenBackend, options: StageOptions = {}) {
   const handlers = Object.fromEntries(
     catalogue.definitions.map((task) => [task.name, defineHandler(task, import.meta.url, handle as never)]),
   ) as unknown as Handlers<typeof catalogue>
-  const registry = makeRegistry(catalogue, handlers, { limits: { ...DEFAULT_LIMITS, timeoutMs: 10_000, graceMs: 100 } })
+  const registry = createRegistry(catalogue, handlers, {
+    limits: { ...DEFAULT_TIMEOUTS, timeoutMs: 10_000, graceMs: 100 },
+  })
 
   const put = async (task: NewTask): Promise<TaskId> => {
     await broker.enqueue(task)
@@ -85,7 +87,7 @@ export async function openStage(open: OpenBackend, options: StageOptions = {}) {
   }
   const made = <D extends TaskDefinition>(definition: D, input: InputOf<D>, call: CallOptions = {}): NewTask => {
     const now = Date.now()
-    const id = makeTaskId(QUEUE, now, randomBytes(ID_RANDOM_BYTES))
+    const id = createTaskId(QUEUE, now, randomBytes(ID_RANDOM_BYTES))
     return newTask(definition, input, call, { id, enqueuedAt: now, correlationId: undefined })
   }
   const find = async (id: TaskId): Promise<TaskRecord> => {
@@ -97,8 +99,8 @@ export async function openStage(open: OpenBackend, options: StageOptions = {}) {
   const make = (process = 'test:1'): Pool => {
     const feed = backend.feed({ concurrency, process })
     const sink = (event: TaskEvent) => events.push(event)
-    const settings = { clock, queue: QUEUE, concurrency, process, maxLeftovers, parent, graceMs: 1_000 }
-    const pool = testPool(broker, registry, feed, { ...settings, sink, outputLimitBytes: 1_000 })
+    const settings = { clock, queue: QUEUE, concurrency, process, maxStuckHandlers, parent, graceMs: 1_000 }
+    const pool = testPool(broker, registry, feed, { ...settings, sink, maxOutputBytes: 1_000 })
     pools.push(pool)
     return pool
   }
@@ -123,7 +125,7 @@ export async function openStage(open: OpenBackend, options: StageOptions = {}) {
     },
     drain: (limits: { readonly drainMs?: number; readonly graceMs?: number } = {}) =>
       Promise.all(pools.map((pool) => pool.drain({ ...DRAIN, ...limits }))),
-    settled: (id: TaskId) => broker.settled(id, AbortSignal.timeout(15_000)),
+    settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(15_000)),
     reaches: (id: TaskId, status: TaskStatus) =>
       eventually(async () => {
         const record = await find(id)

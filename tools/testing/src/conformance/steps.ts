@@ -24,7 +24,7 @@ export function steps(open: OpenBackend): void {
         },
       })
       await start()
-      expect(await settled(await enqueue(definition, {}))).toMatchObject({ status: 'completed', attempts: 3 })
+      expect(await settled(await enqueue(definition, {}))).toMatchObject({ status: 'completed', attemptsMade: 3 })
       const paid = { paid: 1, of: [null, 1.5, {}, []] }
       expect(results).toEqual([paid, paid, paid, null])
       expect(keys).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/)])
@@ -52,9 +52,9 @@ export function steps(open: OpenBackend): void {
     await holds(1)
     await first.drain({ drainMs: 0, graceMs: 1_000 })
     const { steps: kept, ...waiting } = await find(id)
-    expect([waiting, kept?.toSorted()]).toMatchObject([{ status: 'waiting', attempts: 0 }, ['before', 'within']])
+    expect([waiting, kept?.toSorted()]).toMatchObject([{ status: 'waiting', attemptsMade: 0 }, ['before', 'within']])
     await start('test:2')
-    expect(await settled(id)).toMatchObject({ status: 'completed', output: { n: 2 }, starts: 2, attempts: 1 })
+    expect(await settled(id)).toMatchObject({ status: 'completed', output: { n: 2 }, fencingToken: 2, attemptsMade: 1 })
     expect(runs).toEqual(['before 1', 'within 1'])
   })
 
@@ -73,7 +73,7 @@ export function steps(open: OpenBackend): void {
     await holds(1)
     await backend.kill('test:1', [id])
     await start('test:2')
-    expect(await settled(id)).toMatchObject({ status: 'completed', output: { n: 7 }, starts: 2 })
+    expect(await settled(id)).toMatchObject({ status: 'completed', output: { n: 7 }, fencingToken: 2 })
     expect(runs).toEqual([1])
   })
 
@@ -103,8 +103,8 @@ export function steps(open: OpenBackend): void {
     expect(await settled(id)).toMatchObject({
       status: 'completed',
       output: { n: 2 },
-      starts: 2,
-      history: [{ start: 2 }],
+      fencingToken: 2,
+      attempts: [{ fencingToken: 2 }],
     })
     expect(codes).toEqual(['lock_lost'])
   })

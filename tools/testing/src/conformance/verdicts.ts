@@ -13,7 +13,7 @@ export function verdicts(open: OpenBackend): void {
       },
     })
     await start()
-    expect(await settled(await enqueue(long, {}))).toMatchObject({ status: 'dead', starts: 1, attempts: 1 })
+    expect(await settled(await enqueue(long, {}))).toMatchObject({ status: 'dead', fencingToken: 1, attemptsMade: 1 })
   })
 
   it('output that the contract refuses is a panic', async () => {
@@ -21,7 +21,7 @@ export function verdicts(open: OpenBackend): void {
     await start()
     expect(await settled(await enqueue(short, {}))).toMatchObject({
       status: 'dead',
-      history: [{ reason: 'invalid_output' }, {}, {}],
+      attempts: [{ reason: 'invalid_output' }, {}, {}],
     })
   })
 
@@ -29,7 +29,7 @@ export function verdicts(open: OpenBackend): void {
     const { made, put, start, settled } = await openStage(open)
     await start()
     const id = await put({ ...made(long, {}), input: { n: 'one' } })
-    expect(await settled(id)).toMatchObject({ status: 'dead', starts: 1, history: [{ code: 'invalid_input' }] })
+    expect(await settled(id)).toMatchObject({ status: 'dead', fencingToken: 1, attempts: [{ code: 'invalid_input' }] })
   })
 
   it('an attempt that runs too long, or shows no sign of life, times out and is tried again', async () => {
@@ -40,23 +40,23 @@ export function verdicts(open: OpenBackend): void {
       enqueue(long, {}, { heartbeatTimeout: '30ms' }),
     ])
     for (const [id, reason] of [
-      [slow, 'run'],
-      [still, 'heartbeat'],
+      [slow, 'run_timeout'],
+      [still, 'heartbeat_timeout'],
     ] as const) {
       const end = { state: 'TERMINATED_TIMEOUT', reason }
-      expect(await settled(id)).toMatchObject({ status: 'dead', attempts: 3, history: [end, end, end] })
+      expect(await settled(id)).toMatchObject({ status: 'dead', attemptsMade: 3, attempts: [end, end, end] })
     }
   })
 
   it('a task whose deadline has passed is dead without another attempt', async () => {
     const { made, put, enqueue, start, settled } = await openStage(open, { handle: gate().handle })
     await start()
-    const late = made(long, {}, { timeout: 'none', deadline: '1m' })
+    const late = made(long, {}, { timeout: 'none', totalTimeout: '1m' })
     const unstarted = await put({ ...late, enqueuedAt: late.enqueuedAt - 60_001 })
-    const started = await enqueue(long, {}, { timeout: 'none', deadline: '60ms' })
+    const started = await enqueue(long, {}, { timeout: 'none', totalTimeout: '60ms' })
     for (const id of [unstarted, started]) {
       const record = await settled(id)
-      expect(record).toMatchObject({ status: 'dead', starts: 1, history: [{ reason: 'deadline' }] })
+      expect(record).toMatchObject({ status: 'dead', fencingToken: 1, attempts: [{ reason: 'total_timeout' }] })
     }
   })
 
@@ -68,13 +68,13 @@ export function verdicts(open: OpenBackend): void {
     await start()
     const snoozed = await reaches(id, 'scheduled')
     expect(snoozed).toMatchObject({
-      starts: 1,
-      attempts: 0,
-      history: [{ state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed' }],
+      fencingToken: 1,
+      attemptsMade: 0,
+      attempts: [{ state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed' }],
     })
-    expectAbout((snoozed.dueAt ?? 0) - (snoozed.history[0]?.endedAt ?? 0), 150)
+    expectAbout((snoozed.dueAt ?? 0) - (snoozed.attempts[0]?.endedAt ?? 0), 150)
     expect((await settled(id))?.status).toBe('completed')
-    expect(await find(id)).toMatchObject({ starts: 2, attempts: 1 })
+    expect(await find(id)).toMatchObject({ fencingToken: 2, attemptsMade: 1 })
   })
 
   it('a snooze after a failed attempt is scheduled, not retrying', async () => {
@@ -86,7 +86,7 @@ export function verdicts(open: OpenBackend): void {
     })
     const id = await enqueue(long, {})
     await start()
-    expect(await reaches(id, 'scheduled')).toMatchObject({ attempts: 1, history: [{ code: 'busy' }, {}] })
+    expect(await reaches(id, 'scheduled')).toMatchObject({ attemptsMade: 1, attempts: [{ code: 'busy' }, {}] })
   })
 
   it('a rate limit holds its queue in every process, uses up no attempt, and lets go within a second', async () => {
@@ -101,16 +101,16 @@ export function verdicts(open: OpenBackend): void {
     await start('test:1')
     await start('test:2')
     const limited = await enqueue(short, { n: 1 })
-    const end = { start: 1, attempt: 1, state: 'TERMINATED_CTX_CLOSED', reason: 'rate_limited' }
-    const { history, ...held } = await eventually(async () => {
+    const end = { fencingToken: 1, attempt: 1, state: 'TERMINATED_CTX_CLOSED', reason: 'rate_limited' }
+    const { attempts: history, ...held } = await eventually(async () => {
       const record = await find(limited)
-      return record.status === 'waiting' && record.history.length === 1 && record
+      return record.status === 'waiting' && record.attempts.length === 1 && record
     })
-    expect(held).toMatchObject({ starts: 1, attempts: 0 })
+    expect(held).toMatchObject({ fencingToken: 1, attemptsMade: 0 })
     expect(history).toMatchObject([end])
     const others = [await enqueue(long, {}), await enqueue(short, {})]
     for (const id of [limited, ...others]) {
-      expect(await settled(id)).toMatchObject({ status: 'completed', attempts: 1 })
+      expect(await settled(id)).toMatchObject({ status: 'completed', attemptsMade: 1 })
       const waitedMs = (startedAt.get(id) ?? 0) - (history[0]?.endedAt ?? 0)
       expect(waitedMs).toBeGreaterThanOrEqual(399)
       expect(waitedMs).toBeLessThan(1_400)
@@ -140,18 +140,18 @@ export function verdicts(open: OpenBackend): void {
       await enqueue(long, { n: 2 }),
       await enqueue(long, { n: 1 }),
     ]
-    const { history } = await eventually(async () => {
+    const { attempts: history } = await eventually(async () => {
       const record = await find(second)
-      return record.status === 'waiting' && record.history.length === 1 && record
+      return record.status === 'waiting' && record.attempts.length === 1 && record
     })
     held.resolve()
-    await eventually(async () => (await find(first)).history.length === 1)
+    await eventually(async () => (await find(first)).attempts.length === 1)
     // It has heard of no hold but by the queue itself.
     await start('test:2')
     goesOn.resolve()
-    expect(await settled(running)).toMatchObject({ status: 'completed', starts: 1 })
+    expect(await settled(running)).toMatchObject({ status: 'completed', fencingToken: 1 })
     expect(startedAt).toEqual([])
-    for (const id of [first, second]) expect(await settled(id)).toMatchObject({ status: 'completed', attempts: 1 })
+    for (const id of [first, second]) expect(await settled(id)).toMatchObject({ status: 'completed', attemptsMade: 1 })
     expect(Math.min(...startedAt) - (history[0]?.endedAt ?? 0)).toBeGreaterThanOrEqual(599)
   })
 
@@ -165,9 +165,9 @@ export function verdicts(open: OpenBackend): void {
     expect(pool.cancel(brief)).toBe('not_cancellable')
     expect(await settled(id)).toMatchObject({
       status: 'cancelled',
-      starts: 1,
-      attempts: 1,
-      history: [{ state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
+      fencingToken: 1,
+      attemptsMade: 1,
+      attempts: [{ state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
     })
     expect(pool.cancel(id)).toBe('not_found')
     letGo()
@@ -182,9 +182,9 @@ export function verdicts(open: OpenBackend): void {
     await start()
     expect(await settled(id)).toMatchObject({
       status: 'expired',
-      starts: 0,
-      attempts: 0,
-      history: [{ state: 'TERMINATED_TIMEOUT', reason: 'queue', start: 0, attempt: 1 }],
+      fencingToken: 0,
+      attemptsMade: 0,
+      attempts: [{ state: 'TERMINATED_TIMEOUT', reason: 'queue_timeout', fencingToken: 0, attempt: 1 }],
     })
     expect(events).toContainEqual(expect.objectContaining({ event: 'attempt.ended', verdict: 'expired' }))
   })
@@ -211,8 +211,8 @@ export function verdicts(open: OpenBackend): void {
     expect(performance.now() - began).toBeLessThan(5_000)
     expect(record).toMatchObject({
       status: 'expired',
-      starts: 0,
-      history: [{ start: 0, state: 'TERMINATED_TIMEOUT', reason: 'queue' }],
+      fencingToken: 0,
+      attempts: [{ fencingToken: 0, state: 'TERMINATED_TIMEOUT', reason: 'queue_timeout' }],
     })
     expect(expired).toEqual([id])
     expect((await find(scheduled)).status).toBe('scheduled')
@@ -232,7 +232,7 @@ export function verdicts(open: OpenBackend): void {
       },
     })
     await start()
-    expect(await settled(await enqueue(long, {}))).toMatchObject({ status: 'completed', attempts: 2 })
+    expect(await settled(await enqueue(long, {}))).toMatchObject({ status: 'completed', attemptsMade: 2 })
     await settled(ran[0] as never)
     await expect.poll(() => ran.length).toBe(2)
     await expect.poll(() => broker.counts(QUEUE)).toMatchObject({ completed: 3, waiting: 0, active: 0 })

@@ -1,7 +1,7 @@
 // The handler of every task of a program: at each start it does what the plan of its task says.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { rateLimited, type TaskContext, type TaskDefinition, TaskError, type TaskId } from '@bullpen/contract'
-import { type AsyncContext, type Clock, chargeEscape } from '@bullpen/engine'
+import { type AsyncContext, attributeUncaught, type Clock } from '@bullpen/engine'
 import type { Doing, TaskPlan } from './program.ts'
 
 export interface Stagehand {
@@ -52,7 +52,7 @@ function perform(doing: Doing, context: Context, stagehand: Stagehand): unknown 
     case 'escape':
       clock.after(
         Math.ceil(doing.ms / 8),
-        AsyncLocalStorage.bind(() => void chargeEscape(new Error('escaped'), stagehand.context)),
+        AsyncLocalStorage.bind(() => void attributeUncaught(new Error('escaped'), stagehand.context)),
       )
       return pass(doing.ms).then(() => output)
     case 'snooze':

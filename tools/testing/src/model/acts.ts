@@ -72,14 +72,14 @@ export function actsOn({ backend, chronicle, drain, living, openProcess, planned
 
 function stopWorker({ pool }: Process, worker: number, how: 'wait' | 'hard'): void {
   try {
-    pool.stopWorker(worker, how)
+    pool.stopSlot(worker, how)
   } catch (error) {
     rule(error instanceof Error && 'code' in error && error.code === 'wrong_state', String(error))
   }
 }
 
 function running(processes: readonly Pick<Process, 'pool'>[]): readonly TaskId[] {
-  return processes.flatMap(({ pool }) => pool.workers().flatMap(({ task }) => (task ? [task.id as TaskId] : [])))
+  return processes.flatMap(({ pool }) => pool.slots().flatMap(({ task }) => (task ? [task.id as TaskId] : [])))
 }
 
 /** Counted round; undefined of none. */

@@ -14,7 +14,7 @@ type Ended = TaskEvent & { event: 'attempt.ended' }
 type Started = TaskEvent & { event: 'attempt.started' }
 
 const HISTORY_LENGTH = 10
-const WORKERS_END: readonly string[] = ['drain', 'parent_closed', 'worker_stopped']
+const WORKERS_END: readonly string[] = ['drain', 'parent_closed', 'slot_stopped']
 
 export class Chronicle {
   readonly #told: { readonly process: string; readonly event: TaskEvent }[] = []
@@ -54,14 +54,14 @@ export class Chronicle {
     const before = this.#finals.get(record.id)
     if (before !== undefined) same(record, before, `${record.id} has ended, and is told otherwise later`)
     if (isFinal(record.status)) this.#finals.set(record.id, record)
-    const starts = record.history.map(({ start }) => start)
+    const starts = record.attempts.map(({ fencingToken }) => fencingToken)
     rule(strictlyGrows(starts), `${record.id} has an end recorded twice, or out of order: ${starts.join(', ')}`)
     rule(starts.length <= HISTORY_LENGTH, `${record.id} has ${starts.length} ends`)
     rule(
-      record.attempts <= record.maxAttempts,
-      `${record.id} used ${record.attempts} of ${record.maxAttempts} attempts`,
+      record.attemptsMade <= record.maxAttempts,
+      `${record.id} used ${record.attemptsMade} of ${record.maxAttempts} attempts`,
     )
-    rule((starts.at(-1) ?? 0) <= record.starts, `${record.id} has an end of a start that is not counted`)
+    rule((starts.at(-1) ?? 0) <= record.fencingToken, `${record.id} has an end of a start that is not counted`)
   }
 
   /** At the end of a program. */
@@ -84,24 +84,26 @@ export class Chronicle {
   }
 
   #checkTask(record: TaskRecord): void {
-    const { id, history } = record
+    const { id, attempts: history } = record
     const about = this.#told.filter(({ event }) => 'id' in event && event.id === id)
     const started = about.flatMap(({ event, process }) => (isStarted(event) ? [{ ...event, process }] : []))
     const ended = about.flatMap(({ event }) => (isEnded(event) ? [event] : []))
-    const starts = started.map(({ start }) => start)
+    const starts = started.map(({ fencingToken }) => fencingToken)
     rule(strictlyGrows(starts), `${id} was started as ${starts.join(', ')}`)
-    for (const { start, process } of started) {
-      const { length } = ended.filter((end) => end.start === start)
+    for (const { fencingToken, process } of started) {
+      const { length } = ended.filter((end) => end.fencingToken === fencingToken)
       const mayBeMissing = this.#dead.has(process) || this.#isOpen(process)
-      rule(length === 1 || (length === 0 && mayBeMissing), `start ${start} of ${id} ended ${length} times`)
+      rule(length === 1 || (length === 0 && mayBeMissing), `start ${fencingToken} of ${id} ended ${length} times`)
     }
     for (const end of ended) this.#checkEnd(end, starts, record)
     if (record.task === fragile.name) this.#checkFragile(record)
     // An expired one is recorded as never started, as the sweep does it.
     const recorded = ended
       .filter(({ verdict }) => verdict !== 'lost' && verdict !== 'expired')
-      .map(({ start }) => start)
-    const kept = history.filter(({ start, reason }) => start > 0 && reason !== 'process_lost').map(({ start }) => start)
+      .map(({ fencingToken }) => fencingToken)
+    const kept = history
+      .filter(({ fencingToken, reason }) => fencingToken > 0 && reason !== 'process_lost')
+      .map(({ fencingToken }) => fencingToken)
     const strange = kept.filter((start) => !recorded.includes(start))
     rule(strange.length === 0, `${id} has ends that nobody told of: ${strange.join(', ')}`)
     if (!this.#taken.has(id)) same(kept, recorded.slice(-HISTORY_LENGTH).slice(-kept.length), `${id} has lost an end`)
@@ -113,38 +115,43 @@ export class Chronicle {
     )
   }
 
-  #checkEnd(end: Ended, starts: readonly number[], { id, history }: TaskRecord): void {
-    rule(starts.includes(end.start), `${id} ended as start ${end.start}, which never began`)
-    const wasHandled = this.#handled.has(`${id} ${end.start}`)
+  #checkEnd(end: Ended, starts: readonly number[], { id, attempts: history }: TaskRecord): void {
+    rule(starts.includes(end.fencingToken), `${id} ended as start ${end.fencingToken}, which never began`)
+    const wasHandled = this.#handled.has(`${id} ${end.fencingToken}`)
     const early = (ATTEMPT_TRANSITIONS.NEW as readonly AttemptState[]).includes(end.state)
     assertTransition('an attempt', ATTEMPT_TRANSITIONS, wasHandled || !early ? 'IN_PROCESS' : 'NEW', end.state)
-    const kept = history.find(({ start }) => start === end.start)
+    const kept = history.find(({ fencingToken }) => fencingToken === end.fencingToken)
     if (kept === undefined) return
-    rule(end.verdict !== 'lost', `start ${end.start} of ${id} had lost its lock, and its end is recorded`)
-    same([kept.state, kept.reason, kept.attempt], [end.state, end.reason, end.attempt], `start ${end.start} of ${id}`)
+    rule(end.verdict !== 'lost', `start ${end.fencingToken} of ${id} had lost its lock, and its end is recorded`)
+    same(
+      [kept.state, kept.reason, kept.attempt],
+      [end.state, end.reason, end.attempt],
+      `start ${end.fencingToken} of ${id}`,
+    )
   }
 
   /** A start that its worker's end interrupted is the last. One that reached no handler has interrupted nothing. */
-  #checkFragile({ id, history }: TaskRecord): void {
+  #checkFragile({ id, attempts: history }: TaskRecord): void {
     const at = history.findIndex(
-      ({ start, reason = '' }) => WORKERS_END.includes(reason) && this.#handled.has(`${id} ${start}`),
+      ({ fencingToken, reason = '' }) => WORKERS_END.includes(reason) && this.#handled.has(`${id} ${fencingToken}`),
     )
     rule(at < 0 || at === history.length - 1, `${id} was interrupted by its worker's end, and started again`)
   }
 
   #checkFinal(record: TaskRecord, ended: readonly Ended[], about: readonly TaskEvent[]): void {
-    const { id, status, output, history } = record
+    const { id, status, output, attempts: history } = record
     rule(isFinal(status), `${id} is ${status} at the end`)
     const last = history.at(-1)
     const finals = ended.filter(
-      ({ verdict, start }) => isFinalVerdict(verdict) && history.some((end) => end.start === start),
+      ({ verdict, fencingToken }) =>
+        isFinalVerdict(verdict) && history.some((end) => end.fencingToken === fencingToken),
     )
     rule(finals.length <= 1, `${id} came to an end ${finals.length} times`)
     if (status !== 'completed') return
     rule(last?.state === 'DONE_SUCCESS', `${id} is completed, and its last end is ${last?.state}`)
-    same(output, { n: last?.start }, `${id} tells the output of another start`)
-    const late = about.flatMap((event) => (event.event === 'attempt.late' ? [event.start] : []))
-    rule(!late.includes(last?.start ?? 0), `${id} tells what came too late`)
+    same(output, { n: last?.fencingToken }, `${id} tells the output of another start`)
+    const late = about.flatMap((event) => (event.event === 'attempt.late' ? [event.fencingToken] : []))
+    rule(!late.includes(last?.fencingToken ?? 0), `${id} tells what came too late`)
   }
 
   /** Abandoned by its drain: what it runs has no end yet. */

@@ -47,7 +47,7 @@ async function allEnd(
   await time.until(() => !isDraining(), 'every drain ends')
   const alive = processes.filter(({ name }) => !chronicle.isDead(name))
   await time.until(() => alive.every(({ pool }) => pool.busy() === 0), 'every worker is free')
-  await time.until(() => alive.every(({ pool }) => pool.leftovers() === 0), 'every handler comes back')
+  await time.until(() => alive.every(({ pool }) => pool.stuckHandlers() === 0), 'every handler comes back')
 }
 
 /** All of them work at once. */
@@ -72,12 +72,12 @@ async function drainLeavesNothingOpen(world: World, time: Time): Promise<void> {
   await time.until(() => !isDraining(), 'the last pools end')
   for (const [n, { id }] of tasks.entries()) {
     const record = await backend.broker.find(id)
-    const is = `${record?.status} after ${record?.attempts} attempts`
+    const is = `${record?.status} after ${record?.attemptsMade} attempts`
     rule(is === `${n === 0 ? 'scheduled' : 'waiting'} after 0 attempts`, `after a drain ${id} is ${is}`)
   }
   for (const { pool, name } of last) rule(pool.state() === 'SHUTDOWN', `the pool of ${name} is ${pool.state()}`)
   for (const { pool, name } of processes.filter((process) => !chronicle.isDead(process.name))) {
-    const left = pool.workers().filter(({ state }) => state !== 'TERMINATED')
+    const left = pool.slots().filter(({ state }) => state !== 'TERMINATED')
     rule(left.length === 0, `${left.length} workers of ${name} have not ended`)
   }
 }

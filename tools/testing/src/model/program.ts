@@ -16,7 +16,7 @@ export interface TaskPlan {
   readonly timeoutMs: number
   readonly heartbeatMs: number | undefined
   readonly queueMs: number | undefined
-  readonly deadlineMs: number | undefined
+  readonly totalMs: number | undefined
   readonly maxAttempts: number
   /** At the first start, the second, and so on; after these it returns. */
   readonly doings: readonly Doing[]
@@ -57,7 +57,7 @@ const plan: fc.Arbitrary<TaskPlan> = fc.record({
   timeoutMs: fc.integer({ min: 10, max: 50 }),
   heartbeatMs: rarely(fc.integer({ min: 5, max: 9 })),
   queueMs: rarely(fc.integer({ min: 10, max: 40 })),
-  deadlineMs: rarely(fc.integer({ min: 60, max: 200 })),
+  totalMs: rarely(fc.integer({ min: 60, max: 200 })),
   maxAttempts: fc.integer({ min: 1, max: 3 }),
   doings: fc.array(doing, { maxLength: 4 }),
 })

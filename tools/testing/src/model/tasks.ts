@@ -1,6 +1,6 @@
 // The tasks of every program, and how one is made of its plan.
 import { randomBytes } from 'node:crypto'
-import { defineCatalogue, defineTask, ID_RANDOM_BYTES, makeTaskId, type TaskDefinition } from '@bullpen/contract'
+import { createTaskId, defineCatalogue, defineTask, ID_RANDOM_BYTES, type TaskDefinition } from '@bullpen/contract'
 import { type NewTask, newTask } from '@bullpen/engine'
 import { z } from 'zod'
 import type { TaskPlan } from './program.ts'
@@ -11,7 +11,7 @@ const common = {
   queue: QUEUE,
   input: z.object({ n: z.int() }),
   output: z.object({ n: z.int() }),
-  retry: { base: '2ms', max: '10ms', jitter: 0 },
+  retry: { backoff: { initialDelay: '2ms', maxDelay: '10ms', jitter: 0 } },
 } as const
 const short = defineTask({ name: 'model.short', kind: 'short', ...common })
 const long = defineTask({ name: 'model.long', timeout: '1h', ...common })
@@ -25,15 +25,15 @@ export const stay = defineTask({ name: 'model.stay', timeout: '1h', ...common })
 export const catalogue = defineCatalogue(short, long, fragile, child, muster, stay)
 
 export function plannedTask(plan: TaskPlan, now: number): NewTask {
-  const { kind, delayMs, timeoutMs, heartbeatMs, queueMs, deadlineMs, maxAttempts } = plan
+  const { kind, delayMs, timeoutMs, heartbeatMs, queueMs, totalMs, maxAttempts } = plan
   const made = plainTask({ short, long, fragile }[kind], now, delayMs)
   if (kind === 'short') return { ...made, maxAttempts }
   const expiresAt = queueMs === undefined ? undefined : now + delayMs + queueMs
-  return { ...made, timeoutMs, heartbeatMs, deadlineMs, queueMs, maxAttempts, expiresAt }
+  return { ...made, timeoutMs, heartbeatMs, totalMs, queueMs, maxAttempts, expiresAt }
 }
 
 export function plainTask(definition: TaskDefinition, now: number, delayMs = 0): NewTask {
-  const id = makeTaskId(QUEUE, now, randomBytes(ID_RANDOM_BYTES))
+  const id = createTaskId(QUEUE, now, randomBytes(ID_RANDOM_BYTES))
   const origin = { id, enqueuedAt: now, correlationId: undefined }
   return newTask(definition, { n: 0 }, delayMs > 0 ? { delay: `${delayMs}ms` } : {}, origin)
 }

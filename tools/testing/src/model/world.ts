@@ -1,6 +1,6 @@
 // The world of one program: a broker, processes with a pool each, and a chronicle of what is told there.
 import { defineHandler, type Handlers, type TaskId, type TaskRecord } from '@bullpen/contract'
-import { type Clock, DEFAULT_LIMITS, makeRegistry, type NewTask, type Pool } from '@bullpen/engine'
+import { type Clock, createRegistry, DEFAULT_TIMEOUTS, type NewTask, type Pool } from '@bullpen/engine'
 import { attemptContext } from '@bullpen/engine/node'
 import { testPool } from '@bullpen/testkit/internal'
 import type { OpenBackend } from '../conformance/backend.ts'
@@ -46,7 +46,7 @@ export async function openWorld({ concurrency }: Program, open: OpenBackend, clo
     ]),
     // Made from the catalogue itself, so that each task has its own; the type of a made record can't say so.
   ) as unknown as Handlers<typeof catalogue>
-  const registry = makeRegistry(catalogue, handlers, { limits: { ...DEFAULT_LIMITS, graceMs: GRACE_MS } })
+  const registry = createRegistry(catalogue, handlers, { limits: { ...DEFAULT_TIMEOUTS, graceMs: GRACE_MS } })
 
   const drain = ({ pool }: Process, drainMs: number): void => {
     draining++
@@ -80,7 +80,7 @@ export async function openWorld({ concurrency }: Program, open: OpenBackend, clo
         concurrency,
         context,
         process: name,
-        maxLeftovers: MAX_LEFTOVERS,
+        maxStuckHandlers: MAX_LEFTOVERS,
         parent: parent.signal,
         graceMs: GRACE_MS,
         sink: (event) => chronicle.hear(name, event),
