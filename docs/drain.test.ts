@@ -1,5 +1,5 @@
 // drain.md has a row for every mode and every kind of task, each with a test that is really there.
-import { DRAIN_MODES } from '@bullpen/contract'
+import { DRAIN_MODES } from '@bullpen/contract/internal'
 import { expect, it } from 'vitest'
 import { rows, section } from './markdown-tables.ts'
 

@@ -1,5 +1,5 @@
 // api.md lists the problems that the API answers with, each with the status that the contract gives it.
-import { HTTP_STATUS } from '@bullpen/contract'
+import { HTTP_STATUS } from '@bullpen/contract/internal'
 import { expect, it } from 'vitest'
 import { rows, section } from './markdown-tables.ts'
 

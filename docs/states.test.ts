@@ -1,5 +1,5 @@
 // states.md names every state and reason, and for each row a test that is really there.
-import { ATTEMPT_END_STATES, END_REASONS, POOL_STATES, SLOT_STATES } from '@bullpen/contract'
+import { ATTEMPT_END_STATES, END_REASONS, POOL_STATES, SLOT_STATES } from '@bullpen/contract/internal'
 import { describe, expect, it } from 'vitest'
 import { rows, section } from './markdown-tables.ts'
 

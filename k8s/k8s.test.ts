@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { readSettings } from '@bullpen/config'
-import { MAX_WAIT_S, milliseconds } from '@bullpen/contract'
+import { milliseconds } from '@bullpen/contract'
+import { MAX_WAIT_S } from '@bullpen/contract/internal'
 import { METRICS } from '@bullpen/telemetry'
 import { DASHBOARDS, dashboardFile, metricsIn } from '@bullpen/telemetry/dashboards'
 import { describe, expect, it } from 'vitest'

@@ -3,7 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const NODE = ['node:*', 'node:*/**']
-const ENGINE = ['@bullpen/contract', '@bullpen/engine', '@bullpen/engine/node']
+const CONTRACT = ['@bullpen/contract', '@bullpen/contract/internal']
+const ENGINE = [...CONTRACT, '@bullpen/engine', '@bullpen/engine/internal', '@bullpen/engine/node']
 const TESTS = ['**/*.test.ts', '**/*.fixture.ts']
 const PORTS_ONLY = 'The engine has no clock and no randomness of its own: use the Clock and Random ports.'
 
@@ -13,7 +14,7 @@ const PORTS_ONLY = 'The engine has no clock and no randomness of its own: use th
  */
 export const ROOMS = [
   { room: 'packages/contract', allow: ['zod'], noNode: true },
-  { room: 'packages/config', allow: ['@bullpen/contract', 'zod', ...NODE] },
+  { room: 'packages/config', allow: [...CONTRACT, 'zod', ...NODE] },
   { room: 'packages/tasks', allow: ['@bullpen/contract', 'zod', ...NODE] },
   {
     room: 'packages/engine/src/node',
@@ -22,7 +23,7 @@ export const ROOMS = [
   },
   {
     room: 'packages/engine',
-    allow: ['@bullpen/contract', 'zod'],
+    allow: [...CONTRACT, 'zod'],
     except: ['packages/engine/src/node/**'],
     noNode: true,
     deniedGlobals: ['setTimeout', 'setInterval', 'setImmediate', 'performance', 'process', 'queueMicrotask'],
@@ -30,15 +31,17 @@ export const ROOMS = [
   { room: 'packages/bullmq', allow: [...ENGINE, 'bullmq', 'ioredis', 'zod', ...NODE] },
   { room: 'packages/sandbox', allow: [...ENGINE, 'zod', ...NODE] },
   { room: 'packages/telemetry', allow: [...ENGINE, 'prom-client', 'pino', 'zod', ...NODE] },
-  { room: 'packages/client', allow: ['@bullpen/contract', ...NODE] },
+  { room: 'packages/client', allow: [...CONTRACT, ...NODE] },
   { room: 'packages/testkit', allow: [...ENGINE, ...NODE] },
   {
     room: 'packages/api',
     allow: [
       ...ENGINE,
       '@bullpen/bullmq',
+      '@bullpen/bullmq/internal',
       '@bullpen/config',
       '@bullpen/telemetry',
+      '@bullpen/telemetry/internal',
       'fastify',
       'fastify-plugin',
       'fastify-type-provider-zod',
@@ -53,15 +56,17 @@ export const ROOMS = [
     allow: [
       ...ENGINE,
       '@bullpen/bullmq',
+      '@bullpen/bullmq/internal',
       '@bullpen/config',
-      '@bullpen/sandbox',
+      '@bullpen/sandbox/internal',
       '@bullpen/telemetry',
+      '@bullpen/telemetry/internal',
       '@bullpen/telemetry/log',
       'zod',
       ...NODE,
     ],
   },
-  { room: 'packages/cli', allow: ['@bullpen/contract', '@bullpen/client', ...NODE] },
+  { room: 'packages/cli', allow: [...CONTRACT, '@bullpen/client', ...NODE] },
   { room: 'apps/api', allow: ['@bullpen/api', '@bullpen/config', '@bullpen/contract', '@bullpen/tasks', ...NODE] },
   {
     room: 'apps/worker',
@@ -82,13 +87,25 @@ export const ROOMS = [
   },
   {
     room: 'tools/bench',
-    allow: [...ENGINE, '@bullpen/bullmq', '@bullpen/telemetry', '@bullpen/worker', 'bullmq', 'ioredis', 'zod', ...NODE],
+    allow: [
+      ...ENGINE,
+      '@bullpen/bullmq',
+      '@bullpen/bullmq/internal',
+      '@bullpen/telemetry',
+      '@bullpen/telemetry/internal',
+      '@bullpen/worker',
+      'bullmq',
+      'ioredis',
+      'zod',
+      ...NODE,
+    ],
   },
   {
     room: 'tools/drill',
     allow: [
       ...ENGINE,
       '@bullpen/bullmq',
+      '@bullpen/bullmq/internal',
       '@bullpen/client',
       '@bullpen/config',
       '@bullpen/tasks',

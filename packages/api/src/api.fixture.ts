@@ -1,14 +1,7 @@
 // A whole API for tests, on a fake broker, with a clock that stands still and a log that can be read.
 import { randomBytes } from 'node:crypto'
-import {
-  createTaskId,
-  defineCatalogue,
-  defineQueue,
-  defineTask,
-  type Log,
-  type Problem,
-  type TaskEvent,
-} from '@bullpen/contract'
+import { defineCatalogue, defineQueue, defineTask, type Log, type Problem, type TaskEvent } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
 import type { InjectOptions } from 'fastify'
 import { onTestFinished } from 'vitest'
 import { z } from 'zod'

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { openFleet } from '@bullpen/bullmq'
+import { openFleet } from '@bullpen/bullmq/internal'
 import type { ApiConfig } from '@bullpen/config'
 import type { Accepted, CommandPage, CommandView, FleetView, Problem, TaskPage, TaskView } from '@bullpen/contract'
 import { privateRedis } from '@bullpen/testing'
@@ -125,7 +125,7 @@ describe('on Redis', () => {
     })
     await expect.poll(() => post(SQUARE), WITHIN).toMatchObject({ status: 503, body: { code: 'queue_draining' } })
     expect(((await get('/v1/fleet?queue=cpu')).body as FleetView).queues).toMatchObject([
-      { queue: 'cpu', intake: 'closed', drain: { mode: 'light', command: id } },
+      { queue: 'cpu', admission: 'closed', drain: { mode: 'light', command: id } },
     ])
     expect(await post({ task: 'email.welcome', input: { to: 'a@example.com' } })).toMatchObject({ status: 202 })
     await post({ action: 'resume', queue: 'cpu' }, '/v1/commands')

@@ -2,13 +2,14 @@
 import {
   type AttemptRecord,
   BullpenError,
-  createTaskId,
   isFinal,
   type TaskId,
   type TaskRecord,
   type TaskStatus,
 } from '@bullpen/contract'
-import type { Broker, CancelProgress, NewTask } from '@bullpen/engine'
+import { createTaskId } from '@bullpen/contract/internal'
+import type { Broker, NewTask } from '@bullpen/engine'
+import type { CancelProgress } from '@bullpen/engine/internal'
 
 export interface FakeBroker extends Broker {
   readonly enqueued: NewTask[]

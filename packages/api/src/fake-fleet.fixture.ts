@@ -10,7 +10,7 @@ import {
   type RegisteredWorker,
   recipients,
   type WorkerStatus,
-} from '@bullpen/engine'
+} from '@bullpen/engine/internal'
 
 export interface FakeFleet extends Fleet {
   trouble: 'none' | 'down' | 'deaf'

@@ -1,6 +1,6 @@
 // Which attempt of this process the running code belongs to, for errors that escape a handler's promise.
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type AsyncContext, type Attempt, attributeUncaught, type UncaughtFate } from '@bullpen/engine'
+import { type AsyncContext, type Attempt, attributeUncaught, type UncaughtFate } from '@bullpen/engine/internal'
 
 const storage = new AsyncLocalStorage<Attempt>()
 

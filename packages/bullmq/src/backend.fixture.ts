@@ -1,7 +1,7 @@
 // BullMQ on the run's shared Redis, in a namespace of its own, for the suites that run against every broker.
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
-import type { Consumer } from '@bullpen/engine'
+import type { Consumer } from '@bullpen/engine/internal'
 import type { OpenBackend } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'

@@ -1,17 +1,10 @@
 // The broker on Redis: stores tasks as BullMQ jobs and tells how they stand.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  BullpenError,
-  createTaskId,
-  ID_RANDOM_BYTES,
-  isFinal,
-  type Log,
-  readTaskId,
-  type TaskId,
-  type TaskRecord,
-} from '@bullpen/contract'
-import { type Broker, type NewTask, storedEnvelope } from '@bullpen/engine'
+import { BullpenError, isFinal, type Log, type TaskId, type TaskRecord } from '@bullpen/contract'
+import { createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
+import type { Broker, NewTask } from '@bullpen/engine'
+import { storedEnvelope } from '@bullpen/engine/internal'
 import { Queue } from 'bullmq'
 import type { ChainableCommander, Redis } from 'ioredis'
 import { OPEN_ADMISSION, openAdmission } from './admission/admission.ts'
@@ -67,7 +60,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   const { onExpired = () => {}, onCancelled = () => {} } = options
   const redis = producerConnection(redisUrl, log)
   const isChecked = options.admission !== 'open'
-  const intake = isChecked ? openAdmission({ redis, redisUrl, namespace, queues, log }) : OPEN_ADMISSION
+  const admission = isChecked ? openAdmission({ redis, redisUrl, namespace, queues, log }) : OPEN_ADMISSION
   const shelves = new Map(queues.map((name) => [name, openQueueHandles(name)]))
 
   function openQueueHandles(name: string): QueueHandles {
@@ -110,7 +103,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   }
 
   const sweep = async (): Promise<void> => {
-    await intake.refresh()
+    await admission.refresh()
     for (const { name, keys } of shelves.values()) {
       for (const expired of await expireTasks(redis, keys, now(), `sweep:${process.pid}`)) {
         onExpired({ queue: name, ...expired })
@@ -136,7 +129,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
         )
       }
       // Not awaited where it is known, as it nearly always is: then nothing is waited for.
-      const admitted = intake.admit(task.queue)
+      const admitted = admission.admit(task.queue)
       if (admitted !== undefined) await withCommandTimeout(admitted)
       const options = {
         jobId: task.id,
@@ -242,7 +235,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
 
     async close() {
       stopSweeping()
-      intake.close()
+      admission.close()
       for (const { settlements, janitor } of shelves.values()) {
         settlements.close()
         janitor.close()

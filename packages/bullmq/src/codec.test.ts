@@ -1,4 +1,5 @@
-import { ATTEMPT_END_STATES, type AttemptRecord, END_REASONS } from '@bullpen/contract'
+import type { AttemptRecord } from '@bullpen/contract'
+import { ATTEMPT_END_STATES, END_REASONS } from '@bullpen/contract/internal'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeStacks, describeEnd, encodeStack } from './codec.ts'

@@ -1,5 +1,6 @@
 // The codec: how outputs and ends are written into a BullMQ job and read back.
-import { type AttemptRecord, attemptRecordSchema } from '@bullpen/contract'
+import type { AttemptRecord } from '@bullpen/contract'
+import { attemptRecordSchema } from '@bullpen/contract/internal'
 
 /** What an operator reads as the failure's reason: `RECOVER_ERR (unexpected_error): TypeError: …`. */
 export function describeEnd({ state, reason, code, message }: AttemptRecord): string {

@@ -34,7 +34,9 @@ export function skewConnection(url: string): Redis {
 
 function connect(url: string, log: Log, options: Omit<RedisOptions, 'replyMapping'>): Redis {
   const redis = new Redis(url, options)
-  const failed = throttledLog((error: Error, dropped) => log.warn({ err: error, dropped }, 'Redis connection failed'))
+  const failed = throttledLog((error: Error, suppressed) =>
+    log.warn({ err: error, suppressed }, 'Redis connection failed'),
+  )
   redis.on('error', failed)
   return redis
 }

@@ -1,5 +1,5 @@
 // Tests the feed: what is refused, and fetching that fails.
-import type { FetchedTask, RunTask } from '@bullpen/engine'
+import type { FetchedTask, RunTask } from '@bullpen/engine/internal'
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Worker } from 'bullmq'
@@ -54,7 +54,7 @@ describe('fetching that fails', () => {
     const id = await enqueue(short, { input: { n: 6 } })
     const pool = await startPool()
     expect((await settled(id))?.output).toEqual({ n: 6 })
-    expect(events).toContainEqual({ event: 'slots.restarted', queue: 'rig', workers: 4, afterMs: 500 })
+    expect(events).toContainEqual({ event: 'slots.restarted', queue: 'rig', slots: 4, afterMs: 500 })
     await eventually(() => pool.slots().every(({ state }) => state === 'IDLE'))
     expect(await drain()).toMatchObject([{ queue: 'rig', abandoned: [] }])
   })

@@ -1,7 +1,7 @@
 // The feed: brings a pool its tasks from a BullMQ queue, and writes down what is decided about them.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
-import { type Consumer, type ConsumerHost, MAX_DEATHS, type RunTask, stopsRunning } from '@bullpen/engine'
+import { type Consumer, type ConsumerHost, MAX_DEATHS, type RunTask, stopsRunning } from '@bullpen/engine/internal'
 import { type Job, WaitingError } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { countEnded } from './cancel/cancel-rules.ts'
@@ -132,8 +132,8 @@ export function openConsumer(options: ConsumerOptions, work: RunTask, pool: Cons
       settings: { backoffStrategy },
     })
     setClock(worker.backend, clock.now)
-    const failed = throttledLog((err: Error, dropped) =>
-      log.error({ err, queue, dropped }, 'the queue reported an error'),
+    const failed = throttledLog((err: Error, suppressed) =>
+      log.error({ err, queue, suppressed }, 'the queue reported an error'),
     )
     worker.on('error', failed)
     const { base } = keys

@@ -1,6 +1,6 @@
 // Ends that nothing but a cause from outside brings, as they are stored: state and reason, and the task's status.
 import type { TaskContext, TaskId } from '@bullpen/contract'
-import { MAX_DEATHS } from '@bullpen/engine'
+import { MAX_DEATHS } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -86,7 +86,7 @@ describe('an end is stored', () => {
     })
     expect(record).toMatchObject({
       ...waiting,
-      attempts: [{ state: 'TERMINATED_STOP_SIGNAL', reason: 'slot_stopped', worker: 1 }],
+      attempts: [{ state: 'TERMINATED_STOP_SIGNAL', reason: 'slot_stopped', slot: 1 }],
     })
   })
 

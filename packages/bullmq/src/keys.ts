@@ -60,7 +60,7 @@ export function fleetKeys(namespace: string) {
     /** Process ids by their last sign of life. */
     beats: `${base}:beats`,
     /** What a process tells of itself. */
-    worker: (id: string) => `${base}:process:${id}`,
+    worker: (id: string) => `${base}:worker:${id}`,
     /** Ids of the commands that a process has not answered, by when they came. */
     inbox: (id: string) => `${base}:inbox:${id}`,
     /** One command with its answers. */

@@ -1,7 +1,7 @@
 // The example of docs/own-worker.md: the guide quotes what follows this line, and own-worker.test.ts runs it.
 import { escaped, processor } from '@bullpen/bullmq'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
-import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry'
+import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry/internal'
 import { type Job, Worker } from 'bullmq'
 import { z } from 'zod'
 

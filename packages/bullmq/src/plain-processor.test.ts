@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { createTaskId, TaskError } from '@bullpen/contract'
-import { type NewTask, newTask } from '@bullpen/engine'
-import { createTelemetry } from '@bullpen/telemetry'
+import { TaskError } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
+import type { NewTask } from '@bullpen/engine'
+import { newTask } from '@bullpen/engine/internal'
+import { createTelemetry } from '@bullpen/telemetry/internal'
 import { eventually } from '@bullpen/testkit'
 import { type Job, UnrecoverableError } from 'bullmq'
 import { describe, expect, it } from 'vitest'
@@ -120,7 +122,7 @@ describe('a job that Bullpen’s broker added', () => {
     expect(await broker.find(task.id)).toMatchObject({
       status: 'completed',
       output: { n: 3 },
-      history: [{ state: 'DONE_SUCCESS', worker: 1 }],
+      attempts: [{ state: 'DONE_SUCCESS', slot: 1 }],
     })
   })
 
@@ -133,7 +135,7 @@ describe('a job that Bullpen’s broker added', () => {
     const task = bullpensOwn()
     await eventually(() => broker.enqueue(task).then(() => true))
     expect((await settled()).job.delay).toBe(HOUR_MS)
-    expect(await broker.find(task.id)).toMatchObject({ status: 'retrying', attempts: 1 })
+    expect(await broker.find(task.id)).toMatchObject({ status: 'retrying', attemptsMade: 1 })
     expect(errors).toEqual([])
   })
 })
@@ -204,7 +206,7 @@ describe('a long task', () => {
     const { settled } = startWorker()
     await openQueue().add('own.eager', {})
     const first = await settled()
-    expect(first.error?.message).toBe('TERMINATED_TIMEOUT (run): the run limit of 50 ms passed')
+    expect(first.error?.message).toBe('TERMINATED_TIMEOUT (run_timeout): the run limit of 50 ms passed')
     expect((await settled()).job.returnvalue).toEqual({ n: 2 })
     open.resolve({ n: 1 })
     await eventually(() => events.some(({ event }) => event === 'attempt.late'))

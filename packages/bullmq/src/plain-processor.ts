@@ -2,19 +2,17 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { BullpenError, type Catalogue, type Handlers, type Log, type Resources } from '@bullpen/contract'
+import type { EventSink, Middleware, NewTask } from '@bullpen/engine'
 import {
   clockFrom,
   createRegistry,
   DEFAULT_TIMEOUTS,
-  type EventSink,
   type Isolator,
-  type Middleware,
-  type NewTask,
   type RunnerHost,
   runAttempt,
   Slot,
   type Timeouts,
-} from '@bullpen/engine'
+} from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { type Job, UnrecoverableError } from 'bullmq'
 import { attemptContext } from './attempt-context.ts'
@@ -37,7 +35,7 @@ export interface ProcessorOptions<R extends Resources> {
   readonly isolator?: Isolator
   /** The largest output as JSON; a larger one is a panic, `invalid_output`. Default: 262,144. */
   readonly maxOutputBytes?: number
-  /** For `ctx.enqueue`, such as `openBroker({ …, intake: 'open' }).enqueue`. Without it, that rejects with `invalid_configuration`. */
+  /** For `ctx.enqueue`, such as `openBroker({ …, admission: 'open' }).enqueue`. Without it, that rejects with `invalid_configuration`. */
   readonly enqueue?: (task: NewTask) => Promise<void>
 }
 

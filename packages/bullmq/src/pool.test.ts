@@ -58,7 +58,7 @@ describe('quietly', () => {
     let now = 0
     const said: [string, number][] = []
     const say = throttledLog(
-      (what: string, dropped) => said.push([what, dropped]),
+      (what: string, suppressed) => said.push([what, suppressed]),
       () => now,
     )
     for (now = 0; now < 2_500; now += 100) say(`at ${now}`)

@@ -1,6 +1,7 @@
 // The processor: turns a BullMQ job into a taken task, and the verdict on it into what BullMQ is to do.
-import type { StoredSuccess, TaskId } from '@bullpen/contract'
-import { type AttemptResult, type FetchedTask, MAX_ATTEMPT_RECORDS } from '@bullpen/engine'
+import type { TaskId } from '@bullpen/contract'
+import type { StoredSuccess } from '@bullpen/contract/internal'
+import { type AttemptResult, type FetchedTask, MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
 import { encodeStack } from './codec.ts'
 import { AttemptFailed } from './internals/backoff-strategy.ts'

@@ -1,7 +1,6 @@
 // A broker and a pool on the shared Redis, in a namespace of their own, with one handler for every task.
 import { randomBytes, randomUUID } from 'node:crypto'
 import {
-  createTaskId,
   defineCatalogue,
   defineHandler,
   defineTask,
@@ -10,15 +9,16 @@ import {
   type TaskEvent,
   type TaskId,
 } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
+import type { NewTask } from '@bullpen/engine'
 import {
   type Consumer,
   createPool,
   createRegistry,
   DEFAULT_TIMEOUTS,
-  type NewTask,
   newTask,
   type Pool,
-} from '@bullpen/engine'
+} from '@bullpen/engine/internal'
 import { clockOf, sha256 } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'

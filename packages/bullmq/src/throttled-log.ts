@@ -3,18 +3,18 @@
 const INTERVAL_MS = 1_000
 
 export function throttledLog<T>(
-  say: (what: T, dropped: number) => void,
+  say: (what: T, suppressed: number) => void,
   now: () => number = Date.now,
 ): (what: T) => void {
   let next = 0
-  let dropped = 0
+  let suppressed = 0
   return (what) => {
     if (now() < next) {
-      dropped++
+      suppressed++
       return
     }
     next = now() + INTERVAL_MS
-    say(what, dropped)
-    dropped = 0
+    say(what, suppressed)
+    suppressed = 0
   }
 }

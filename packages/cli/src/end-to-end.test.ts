@@ -1,7 +1,8 @@
 // Tests the program against the real API on a real Redis.
 import { randomUUID } from 'node:crypto'
 import { createApi } from '@bullpen/api'
-import { defineCatalogue, defineTask, taskViewSchema } from '@bullpen/contract'
+import { defineCatalogue, defineTask } from '@bullpen/contract'
+import { taskViewSchema } from '@bullpen/contract/internal'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { FAKE_KEY, runBullpen } from './fake-api.fixture.ts'
 

@@ -1,6 +1,7 @@
 // Tests the client against a real HTTP server that answers as each test says.
 import { createServer } from 'node:http'
-import { defineTask, type OutputOf, type TaskView, taskViewSchema } from '@bullpen/contract'
+import { defineTask, type OutputOf, type TaskView } from '@bullpen/contract'
+import { taskViewSchema } from '@bullpen/contract/internal'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { createClient, ProblemError, TaskEndedError } from './index.ts'
 import { api, problem, servers } from './server.fixture.ts'

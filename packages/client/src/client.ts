@@ -10,7 +10,6 @@ import {
   type InputOf,
   isFinal,
   type Limit,
-  MAX_WAIT_S,
   milliseconds,
   type OutputOf,
   type TaskDefinition,
@@ -18,6 +17,7 @@ import {
   type TaskStatus,
   type TaskView,
 } from '@bullpen/contract'
+import { MAX_WAIT_S } from '@bullpen/contract/internal'
 import { type FleetCalls, fleetCalls } from './fleet-calls.ts'
 import { TaskEndedError } from './task-ended-error.ts'
 import { pauseFor, send } from './transport.ts'

@@ -1,6 +1,5 @@
 // The part of the client that looks at the fleet and commands it.
 import {
-  COMMAND_WAIT_S,
   type CommandPage,
   type CommandRequest,
   type CommandView,
@@ -13,6 +12,7 @@ import {
   type SlotState,
   type SlotView,
 } from '@bullpen/contract'
+import { COMMAND_WAIT_S } from '@bullpen/contract/internal'
 import { send, type Transport } from './transport.ts'
 
 /** What is to be done, to what, and how; what has a default may be left out. */

@@ -1,5 +1,6 @@
 // The error for every request that the API refused or that got no usable answer.
-import { ERROR_CODES, type ErrorCode, type FieldError, type Problem } from '@bullpen/contract'
+import type { ErrorCode, FieldError, Problem } from '@bullpen/contract'
+import { ERROR_CODES } from '@bullpen/contract/internal'
 
 /** `unreachable`: no answer came; the cause says why. `unexpected_answer`: what came was not from a Bullpen API. */
 export type ClientErrorCode = ErrorCode | 'unreachable' | 'unexpected_answer'

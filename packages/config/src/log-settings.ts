@@ -1,6 +1,6 @@
 // The setting that every process with a log has.
 
-import { LOG_LEVELS } from '@bullpen/contract'
+import { LOG_LEVELS } from '@bullpen/contract/internal'
 import { z } from 'zod'
 import type { SettingsTable } from './settings.ts'
 

@@ -1,5 +1,6 @@
 // Configuration: one table of settings, read from the command line, the environment and a file, in that order.
-import { BullpenError, nearest } from '@bullpen/contract'
+import { BullpenError } from '@bullpen/contract'
+import { nearest } from '@bullpen/contract/internal'
 import { z } from 'zod'
 
 export interface Setting<S extends z.ZodType = z.ZodType> {

@@ -1,6 +1,7 @@
 // The worker's settings: what each is called, what it may be, and which of them contradict each other.
 
-import { contradictionIn, type Duration, milliseconds, QUEUE_NAME } from '@bullpen/contract'
+import { type Duration, milliseconds } from '@bullpen/contract'
+import { contradictionIn, QUEUE_NAME } from '@bullpen/contract/internal'
 import { z } from 'zod'
 import { LOG_SETTINGS } from './log-settings.ts'
 import { REDIS_SETTINGS } from './redis-settings.ts'

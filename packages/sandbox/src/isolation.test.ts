@@ -1,7 +1,7 @@
 // What a handler sees and can do in an isolate, and how its attempt ends: the same in a thread and in a process.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { IsolatedTask } from '@bullpen/engine'
+import type { IsolatedTask } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { openRig, outputOf } from './rig.fixture.ts'
@@ -33,8 +33,7 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
       id: run.task.id,
       name: 'test.context',
       input: { a: 7 },
-      start: 3,
-      fencing: 3,
+      fencingToken: 3,
       attempt: 2,
       meta,
       correlationId: 'c-1',

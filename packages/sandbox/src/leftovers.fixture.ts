@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { getActiveResourcesInfo } from 'node:process'
 import { setImmediate } from 'node:timers/promises'
-import type { IsolatedTask } from '@bullpen/engine'
+import type { IsolatedTask } from '@bullpen/engine/internal'
 import { openRig } from './rig.fixture.ts'
 import * as tasks from './tasks.fixture.ts'
 

@@ -1,6 +1,6 @@
 // The isolator: a pool of threads and a pool of child processes behind the engine's port.
 import { BullpenError, type Log } from '@bullpen/contract'
-import type { Clock, Isolator, Random } from '@bullpen/engine'
+import type { Clock, Isolator, Random } from '@bullpen/engine/internal'
 import { systemClock } from '@bullpen/engine/node'
 import { childStarter } from './isolate/child-process.ts'
 import { IsolatePool, type Most, type Replaced } from './isolate/isolate-pool.ts'

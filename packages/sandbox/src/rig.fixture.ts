@@ -1,7 +1,8 @@
 // An isolator for a test: what it logs and replaces is kept, and tasks are run by their definitions.
 import { existsSync, readFileSync } from 'node:fs'
-import { BullpenError, createTaskId, type Log, type Progress, type TaskDefinition } from '@bullpen/contract'
-import type { IsolatedTask, Isolator } from '@bullpen/engine'
+import { BullpenError, type Log, type Progress, type TaskDefinition } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
+import type { IsolatedTask, Isolator } from '@bullpen/engine/internal'
 import type { Replaced } from './isolate/isolate-pool.ts'
 import { type IsolatorOptions, openIsolator } from './open-isolator.ts'
 

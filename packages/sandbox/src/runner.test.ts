@@ -1,6 +1,6 @@
 // The engine's runner with real isolates: what loops for ever is ended, and what has been done is not done again.
-import { createTaskId } from '@bullpen/contract'
-import { createRegistry, type FetchedTask, type RunnerHost, runAttempt, Slot } from '@bullpen/engine'
+import { createTaskId } from '@bullpen/contract/internal'
+import { createRegistry, type FetchedTask, type RunnerHost, runAttempt, Slot } from '@bullpen/engine/internal'
 import { sha256, systemClock } from '@bullpen/engine/node'
 import { expect, it } from 'vitest'
 import { catalogue, handlers } from './loops.fixture.ts'

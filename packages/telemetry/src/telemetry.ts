@@ -1,12 +1,6 @@
 // A process's metrics: hears of events, reads gauges at scrape, and writes it all down for Prometheus.
-import {
-  POOL_STATES,
-  type PoolState,
-  SLOT_STATES,
-  type SlotState,
-  TASK_STATUSES,
-  type TaskStatus,
-} from '@bullpen/contract'
+import type { PoolState, SlotState, TaskStatus } from '@bullpen/contract'
+import { POOL_STATES, SLOT_STATES, TASK_STATUSES } from '@bullpen/contract/internal'
 import type { EventSink } from '@bullpen/engine'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { counter, gauge, histogram } from './metrics/instruments.ts'

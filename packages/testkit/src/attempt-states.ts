@@ -1,6 +1,6 @@
 // The states that a task's attempts went through, as its events tell them.
 import type { AttemptEndState, AttemptState, TaskEvent } from '@bullpen/contract'
-import { ATTEMPT_TRANSITIONS, assertTransition } from '@bullpen/engine'
+import { ATTEMPT_TRANSITIONS, assertTransition } from '@bullpen/engine/internal'
 
 /**
  * Attempt after attempt, each from NEW. What can't end without having been in process has been: a task that can't be read

@@ -1,5 +1,5 @@
 // A clock that stands still until a test moves it, and calls timers back in their order when it does.
-import type { Clock } from '@bullpen/engine'
+import type { Clock } from '@bullpen/engine/internal'
 
 export interface FakeClock extends Clock {
   /** Moves time on, firing what is due at its own moment, and lets promises settle in between. */

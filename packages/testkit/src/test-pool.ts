@@ -1,20 +1,19 @@
 // A pool for tests: the engine's own, with something sensible for all that a test does not say.
 
 import type { Catalogue, Handlers, Log, Resources, TaskEvent } from '@bullpen/contract'
+import type { Broker, Middleware } from '@bullpen/engine'
 import {
   type AsyncContext,
-  type Broker,
   type Clock,
   createPool,
   createRegistry,
   DEFAULT_TIMEOUTS,
-  type Middleware,
   type Pool,
   type PoolOptions,
   type Random,
   type Registry,
   type Timeouts,
-} from '@bullpen/engine'
+} from '@bullpen/engine/internal'
 import { attemptContext, sha256 } from '@bullpen/engine/node'
 import type { MemoryBroker } from './memory/memory-broker.ts'
 

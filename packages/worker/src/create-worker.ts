@@ -3,7 +3,8 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openBroker, openFleet, type SkewWatch, watchSkew } from '@bullpen/bullmq'
+import { openBroker } from '@bullpen/bullmq'
+import { openFleet, type SkewWatch, watchSkew } from '@bullpen/bullmq/internal'
 import { CLOSING_MS, checkSettings, WORKER_RULES, WORKER_SETTINGS, type WorkerConfig } from '@bullpen/config'
 import {
   BullpenError,
@@ -16,20 +17,18 @@ import {
   type TaskId,
   VERSION,
 } from '@bullpen/contract'
+import type { Broker, EventSink, Middleware } from '@bullpen/engine'
 import {
   attributeUncaught,
-  type Broker,
   createRegistry,
   type DrainLimits,
   drainLimits,
-  type EventSink,
-  type Middleware,
   type OnlineReport,
   type UncaughtFate,
-} from '@bullpen/engine'
+} from '@bullpen/engine/internal'
 import { attemptContext, clockOf, keepWrappersGeneric } from '@bullpen/engine/node'
-import { openIsolator } from '@bullpen/sandbox'
-import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry'
+import { openIsolator } from '@bullpen/sandbox/internal'
+import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry/internal'
 import { type DrainSummary, logDrainSummary, summarizeDrain } from './drain-summary.ts'
 import { type EventLoopMonitor, openEventLoopMonitor } from './event-loop/event-loop-monitor.ts'
 import { type FleetAgent, openFleetAgent } from './fleet-agent/fleet-agent.ts'

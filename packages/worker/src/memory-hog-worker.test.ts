@@ -54,7 +54,7 @@ describe('a worker whose isolated tasks use up their memory', () => {
   }, 2 * PATIENCE)
 
   it.each(KINDS)('ends every attempt that uses it up by %s as RECOVER_ERR (out_of_memory)', (kind) => {
-    const ends = of(`hungry.${kind}`).map(({ status, attempts: history }) => ({ status, history }))
+    const ends = of(`hungry.${kind}`).map(({ status, attempts }) => ({ status, attempts }))
     const outOfMemory = expect.objectContaining({ state: 'RECOVER_ERR', reason: 'out_of_memory' })
     expect(ends).toEqual(Array(HUNGRY_TASKS / KINDS.length).fill({ status: 'dead', attempts: [outOfMemory] }))
   })

@@ -1,8 +1,9 @@
 // A worker that is given a set of tasks: it ends when they have, and never says that all went well with some left.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
-import { createTaskId, defineCatalogue, defineHandler, defineTask, type Log, type TaskId } from '@bullpen/contract'
-import { newTask } from '@bullpen/engine'
+import { defineCatalogue, defineHandler, defineTask, type Log, type TaskId } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
+import { newTask } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
@@ -84,6 +85,6 @@ describe('a worker with a given set of tasks', () => {
 
   it('has nothing to do with an empty set', async () => {
     const { worker } = await batch(async () => {})
-    expect(await worker.online([])).toMatchObject({ left: [], abandoned: [] })
+    expect(await worker.online([])).toMatchObject({ unfinished: [], abandoned: [] })
   })
 })

@@ -8,11 +8,10 @@ import {
   formatDuration,
   type Isolation,
   milliseconds,
-  nearest,
-  readTaskId,
   type TaskId,
 } from '@bullpen/contract'
-import type { Isolator, Timeouts } from '@bullpen/engine'
+import { nearest, readTaskId } from '@bullpen/contract/internal'
+import type { Isolator, Timeouts } from '@bullpen/engine/internal'
 
 /** Every queue of the catalogue unless the settings name some; 0 is cores x 2 (row P11 of the seeds). */
 export function poolSizes(catalogue: Catalogue, { pools }: WorkerSettings): ReadonlyMap<string, number> {

@@ -2,7 +2,8 @@
 import { performance } from 'node:perf_hooks'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { createTaskId, defineCatalogue, defineHandler, defineTask, type Log, type TaskKind } from '@bullpen/contract'
+import { defineCatalogue, defineHandler, defineTask, type Log, type TaskKind } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
 import {
   createRegistry,
   decodeTask,
@@ -11,9 +12,9 @@ import {
   runAttempt,
   runDecoded,
   Slot,
-} from '@bullpen/engine'
+} from '@bullpen/engine/internal'
 import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
-import { createTelemetry } from '@bullpen/telemetry'
+import { createTelemetry } from '@bullpen/telemetry/internal'
 import { z } from 'zod'
 import { measurePairs } from './pairs.ts'
 import { type Result, resultOf } from './report.ts'

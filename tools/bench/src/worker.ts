@@ -1,8 +1,10 @@
 // Worker throughput: a Bullpen pool against a raw BullMQ Worker: same jobs, same options, same Redis, no-op tasks.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
-import { createTaskId, defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/contract'
-import { type NewTask, newTask } from '@bullpen/engine'
+import { defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
+import type { NewTask } from '@bullpen/engine'
+import { newTask } from '@bullpen/engine/internal'
 import { createWorker } from '@bullpen/worker'
 import { Worker } from 'bullmq'
 import { Redis } from 'ioredis'

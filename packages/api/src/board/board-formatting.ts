@@ -1,6 +1,7 @@
 // Stored things in our words, for the board: inputs, outputs, and each task's newest state.
-import { decodeStack } from '@bullpen/bullmq'
-import { type AttemptRecord, envelopeSchema, successSchema } from '@bullpen/contract'
+import { decodeStack } from '@bullpen/bullmq/internal'
+import type { AttemptRecord } from '@bullpen/contract'
+import { envelopeSchema, successSchema } from '@bullpen/contract/internal'
 
 /** What came with the task. Text that is not ours is shown as it is. */
 export function dataWords(stored: unknown): unknown {

@@ -1,5 +1,6 @@
 // Tests the OpenAPI document: whole, true to the routes, and holding every task's contract.
-import { defineCatalogue, defineTask, HTTP_STATUS, type Problem } from '@bullpen/contract'
+import { defineCatalogue, defineTask, type Problem } from '@bullpen/contract'
+import { HTTP_STATUS } from '@bullpen/contract/internal'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { catalogue, testApi } from '../api.fixture.ts'

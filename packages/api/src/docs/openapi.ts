@@ -1,12 +1,6 @@
 // The OpenAPI 3.1 document, made from the route table and the catalogue's contracts.
-import {
-  BullpenError,
-  type Catalogue,
-  type ErrorCode,
-  HTTP_STATUS,
-  PROBLEM_CONTENT_TYPE,
-  problemSchema,
-} from '@bullpen/contract'
+import { BullpenError, type Catalogue, type ErrorCode } from '@bullpen/contract'
+import { HTTP_STATUS, PROBLEM_CONTENT_TYPE, problemSchema } from '@bullpen/contract/internal'
 import { z } from 'zod'
 import { problemOf } from '../http/problems.ts'
 import type { Answer, Route } from '../http/route.ts'

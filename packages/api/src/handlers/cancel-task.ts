@@ -1,5 +1,6 @@
 // POST /v1/tasks/{id}/cancel: ends a task that waits, and asks one that runs to stop.
-import { type Cancelled, type CancelOutcome, isFinal, readTaskId, type TaskRecord, taskId } from '@bullpen/contract'
+import { type Cancelled, type CancelOutcome, isFinal, type TaskRecord } from '@bullpen/contract'
+import { readTaskId, taskId } from '@bullpen/contract/internal'
 import type { ApiContext } from '../http/context.ts'
 import type { Call } from '../http/route.ts'
 import { untilEither } from '../http/wait.ts'

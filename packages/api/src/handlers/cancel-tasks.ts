@@ -1,6 +1,6 @@
 // POST /v1/tasks/cancel: ends all tasks of a queue that a filter fits; and GET /v1/cancels/{id}: how far that is.
 import { BullpenError, type Cancellation, type CancelRequest, milliseconds } from '@bullpen/contract'
-import type { CancelProgress } from '@bullpen/engine'
+import type { CancelProgress } from '@bullpen/engine/internal'
 import type { ApiContext } from '../http/context.ts'
 import { noQueue } from '../http/queue-not-found.ts'
 import type { Call } from '../http/route.ts'

@@ -25,11 +25,11 @@ describe('a command', () => {
     const answer = await sent
     expect(answer.statusCode).toBe(200)
     expect(answer.json()).toEqual({
-      ...{ id: 'once-1', order: PAUSE, by: `ann ${PRINT}`, at: new Date(NOW).toISOString(), outcome: 'done' },
+      ...{ id: 'once-1', spec: PAUSE, by: `ann ${PRINT}`, at: new Date(NOW).toISOString(), outcome: 'done' },
       answers: [{ worker: P1, outcome: 'done', detail: 'paused', at: new Date(NOW + 7).toISOString() }],
     })
     const requestId = answer.headers['x-request-id']
-    const fields = { command: 'once-1', order: PAUSE, by: `ann ${PRINT}`, outcome: 'done', requestId }
+    const fields = { command: 'once-1', spec: PAUSE, by: `ann ${PRINT}`, outcome: 'done', requestId }
     expect(audit()).toEqual([{ level: 'info', fields, message: 'command to the fleet' }])
     expect(JSON.stringify([answer.json(), audit()])).not.toContain(KEY.slice(0, 8))
   })
@@ -76,8 +76,8 @@ describe('a command', () => {
     const { send, fleet } = await commanding()
     fleet.put({})
     const { id, spec, by } = (await send({ action: 'drain', worker: P1 })).json<CommandView>()
-    expect({ order: spec, by }).toEqual({
-      order: { action: 'drain', mode: 'soft_timeout', worker: P1 },
+    expect({ spec: spec, by }).toEqual({
+      spec: { action: 'drain', mode: 'soft_timeout', worker: P1 },
       by: PRINT.slice(1, -1),
     })
     expect(id).toMatch(/^[0-9a-f]{24}$/)
@@ -100,7 +100,7 @@ describe('a command', () => {
     const { send, fleet } = await commanding()
     fleet.put({})
     const limit = { action: 'limit', queue: 'cpu', concurrency: 'none', rate: { max: 10, per: '1s' } }
-    expect((await send(limit)).json()).toMatchObject({ order: limit, outcome: 'done', answers: [] })
+    expect((await send(limit)).json()).toMatchObject({ spec: limit, outcome: 'done', answers: [] })
     expect((await send({ action: 'drain', queue: 'mail' })).json()).toMatchObject({ outcome: 'done', answers: [] })
   })
 

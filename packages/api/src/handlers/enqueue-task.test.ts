@@ -1,5 +1,6 @@
 // Tests what POST /v1/tasks stores and answers.
-import { readTaskId, type TaskId } from '@bullpen/contract'
+import type { TaskId } from '@bullpen/contract'
+import { readTaskId } from '@bullpen/contract/internal'
 import { describe, expect, test } from 'vitest'
 import { catalogue, NOW, problemIn, testApi } from '../api.fixture.ts'
 

@@ -1,6 +1,7 @@
 // POST /v1/tasks: stores a task and says where to look for it.
-import { type Accepted, createTaskId, type EnqueueRequest, ID_RANDOM_BYTES } from '@bullpen/contract'
-import { newTask } from '@bullpen/engine'
+import type { Accepted, EnqueueRequest } from '@bullpen/contract'
+import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
+import { newTask } from '@bullpen/engine/internal'
 import type { ApiContext } from '../http/context.ts'
 import { callersId } from '../http/request-id.ts'
 import type { Call } from '../http/route.ts'

@@ -11,7 +11,7 @@ const idle = { slot: 2, state: 'IDLE', since: NOW - 5_000, task: undefined } as 
 describe('the fleet', () => {
   test('without a worker is its queues alone', async () => {
     const { get } = await testApi()
-    const queue = { intake: 'open', paused: false, pools: 0, slots: 0, busy: 0 }
+    const queue = { admission: 'open', paused: false, pools: 0, slots: 0, busy: 0 }
     expect((await get('/v1/fleet')).json()).toEqual({
       now: at(NOW),
       queues: [
@@ -62,7 +62,7 @@ describe('the fleet', () => {
     const { queues } = (await get('/v1/fleet?queue=cpu')).json<FleetView>()
     expect(queues).toEqual([
       {
-        ...{ queue: 'cpu', intake: 'closed', paused: true, concurrency: 3, rate: { max: 10, perMs: 1_000 } },
+        ...{ queue: 'cpu', admission: 'closed', paused: true, concurrency: 3, rate: { max: 10, perMs: 1_000 } },
         ...{ drain: { mode: 'light', since: at(NOW - 9_000), command: 'once-1' }, pools: 0, slots: 0, busy: 0 },
       },
     ])

@@ -1,5 +1,6 @@
 // GET /v1/commands: the audit, the newest command first.
-import type { CommandPage, commandsQuerySchema } from '@bullpen/contract'
+import type { CommandPage } from '@bullpen/contract'
+import type { commandsQuerySchema } from '@bullpen/contract/internal'
 import type { z } from 'zod'
 import type { ApiContext } from '../http/context.ts'
 import type { Call } from '../http/route.ts'

@@ -1,5 +1,6 @@
 // Tests listing tasks, page by page.
-import { createTaskId, type TaskPage } from '@bullpen/contract'
+import type { TaskPage } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
 import { describe, expect, test } from 'vitest'
 import { NOW, problemIn, testApi } from '../api.fixture.ts'
 

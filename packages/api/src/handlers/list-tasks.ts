@@ -1,5 +1,6 @@
 // GET /v1/tasks: the tasks of one queue in one status, page by page.
-import type { listQuerySchema, TaskPage } from '@bullpen/contract'
+import type { TaskPage } from '@bullpen/contract'
+import type { listQuerySchema } from '@bullpen/contract/internal'
 import type { z } from 'zod'
 import type { ApiContext } from '../http/context.ts'
 import { noQueue } from '../http/queue-not-found.ts'

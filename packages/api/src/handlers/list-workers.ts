@@ -1,5 +1,6 @@
 // GET /v1/workers: the slots of live workers, and what each of them runs.
-import type { SlotPage, slotQuerySchema } from '@bullpen/contract'
+import type { SlotPage } from '@bullpen/contract'
+import type { slotQuerySchema } from '@bullpen/contract/internal'
 import type { z } from 'zod'
 import type { ApiContext } from '../http/context.ts'
 import type { Call } from '../http/route.ts'

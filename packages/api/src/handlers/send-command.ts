@@ -1,13 +1,7 @@
 // POST /v1/commands: gives a command to the fleet, waits for the answers, and writes the audit line.
-import {
-  type Catalogue,
-  type CommandSpec,
-  type CommandView,
-  commandRequestSchema,
-  type commandWaitSchema,
-  type Log,
-} from '@bullpen/contract'
-import { type Command, type CommandRecord, outcomeOf } from '@bullpen/engine'
+import type { Catalogue, CommandView, Log } from '@bullpen/contract'
+import { type CommandSpec, commandRequestSchema, type commandWaitSchema } from '@bullpen/contract/internal'
+import { type Command, type CommandRecord, outcomeOf } from '@bullpen/engine/internal'
 import type { z } from 'zod'
 import type { ApiContext } from '../http/context.ts'
 import { noQueue } from '../http/queue-not-found.ts'

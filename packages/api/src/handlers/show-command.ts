@@ -1,6 +1,7 @@
 // GET /v1/commands/{id}: what has become of a command, or, for a caller who waits, what everybody made of it.
-import { BullpenError, COMMAND_ID, type CommandView, type commandQuerySchema } from '@bullpen/contract'
-import { outcomeOf } from '@bullpen/engine'
+import { BullpenError, type CommandView } from '@bullpen/contract'
+import { COMMAND_ID, type commandQuerySchema } from '@bullpen/contract/internal'
+import { outcomeOf } from '@bullpen/engine/internal'
 import type { z } from 'zod'
 import type { ApiContext } from '../http/context.ts'
 import type { Call } from '../http/route.ts'

@@ -1,6 +1,7 @@
 // GET /v1/fleet: the queues, and every worker with its pools.
-import type { FleetView, fleetQuerySchema } from '@bullpen/contract'
-import { isAlive } from '@bullpen/engine'
+import type { FleetView } from '@bullpen/contract'
+import type { fleetQuerySchema } from '@bullpen/contract/internal'
+import { isAlive } from '@bullpen/engine/internal'
 import type { z } from 'zod'
 import type { ApiContext } from '../http/context.ts'
 import { noQueue } from '../http/queue-not-found.ts'

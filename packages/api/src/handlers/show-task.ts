@@ -1,5 +1,6 @@
 // GET /v1/tasks/{id}: one task as it stands, or, for a caller who waits, as soon as it has ended.
-import { BullpenError, isFinal, MAX_WAIT_S, readTaskId, type TaskId, type TaskView, taskId } from '@bullpen/contract'
+import { BullpenError, isFinal, type TaskId, type TaskView } from '@bullpen/contract'
+import { MAX_WAIT_S, readTaskId, taskId } from '@bullpen/contract/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ApiContext } from '../http/context.ts'
 import { preferredWait } from '../http/prefer.ts'

@@ -1,6 +1,7 @@
 // What every handler is given: the catalogue, the broker, and the world's time and chance.
 import type { Catalogue, Log } from '@bullpen/contract'
-import type { Broker, EventSink, Fleet } from '@bullpen/engine'
+import type { Broker, EventSink } from '@bullpen/engine'
+import type { Fleet } from '@bullpen/engine/internal'
 
 export interface ApiContext {
   readonly catalogue: Catalogue

@@ -1,6 +1,7 @@
 // What is refused before any handler is asked, and how errors are answered.
 import type { Socket } from 'node:net'
-import { BullpenError, HTTP_STATUS, type Log } from '@bullpen/contract'
+import { BullpenError, type Log } from '@bullpen/contract'
+import { HTTP_STATUS } from '@bullpen/contract/internal'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Access } from '../auth/access.ts'
 import { routeOf } from './access-log.ts'

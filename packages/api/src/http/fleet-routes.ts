@@ -12,7 +12,7 @@ import {
   poolQuerySchema,
   slotPageSchema,
   slotQuerySchema,
-} from '@bullpen/contract'
+} from '@bullpen/contract/internal'
 import { z } from 'zod'
 import { listCommands } from '../handlers/list-commands.ts'
 import { listPools } from '../handlers/list-pools.ts'

@@ -1,5 +1,6 @@
 // Errors as the caller sees them: problem details (RFC 9457) whose code is from the closed list.
-import { BullpenError, type ErrorCode, HTTP_STATUS, PROBLEM_CONTENT_TYPE, type Problem } from '@bullpen/contract'
+import { BullpenError, type ErrorCode, type Problem } from '@bullpen/contract'
+import { HTTP_STATUS, PROBLEM_CONTENT_TYPE } from '@bullpen/contract/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** What fastify and its plugins refuse with a status alone. */

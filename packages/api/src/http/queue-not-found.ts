@@ -1,5 +1,6 @@
 // What is said of a queue that there is not, with the nearest name.
-import { BullpenError, nearest } from '@bullpen/contract'
+import { BullpenError } from '@bullpen/contract'
+import { nearest } from '@bullpen/contract/internal'
 
 export function noQueue(name: string, known: readonly string[]): BullpenError {
   const near = nearest(name.slice(0, 100), known)

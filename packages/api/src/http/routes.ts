@@ -9,7 +9,7 @@ import {
   taskPageSchema,
   taskViewSchema,
   waitSchema,
-} from '@bullpen/contract'
+} from '@bullpen/contract/internal'
 import { z } from 'zod'
 import { cancelTask } from '../handlers/cancel-task.ts'
 import { cancelTasks, showCancel } from '../handlers/cancel-tasks.ts'

@@ -1,6 +1,6 @@
 // How a command looks from outside: the fleet's record as the API's JSON.
 import type { CommandView } from '@bullpen/contract'
-import { type CommandRecord, outcomeOf } from '@bullpen/engine'
+import { type CommandRecord, outcomeOf } from '@bullpen/engine/internal'
 import { optionalTime, timeText } from './times.ts'
 
 export function commandView({ id, spec, by, at, answers }: CommandRecord): CommandView {

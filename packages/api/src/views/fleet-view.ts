@@ -1,21 +1,8 @@
 // How the fleet looks from outside: what workers tell of themselves as the API's JSON, in Redis's time.
-import {
-  type Catalogue,
-  ENDED_POOL_STATES,
-  type PoolState,
-  type PoolView,
-  type QueueView,
-  type SlotView,
-  type WorkerView,
-} from '@bullpen/contract'
-import {
-  isAlive,
-  type PoolStatus,
-  type QueueSettings,
-  type RegisteredWorker,
-  type SlotStatus,
-  type WorkerStatus,
-} from '@bullpen/engine'
+import type { Catalogue, PoolState, PoolView, QueueView, SlotView, WorkerView } from '@bullpen/contract'
+import { ENDED_POOL_STATES } from '@bullpen/contract/internal'
+import type { PoolStatus, SlotStatus } from '@bullpen/engine'
+import { isAlive, type QueueSettings, type RegisteredWorker, type WorkerStatus } from '@bullpen/engine/internal'
 import { optionalTime, timeText } from './times.ts'
 
 /** `now`: by Redis's clock. `queue`: of its pools this queue's alone. */

@@ -1,5 +1,6 @@
 // Where things are: the addresses that answers and the board link to.
-import { MAX_WAIT_S, type TaskStatus } from '@bullpen/contract'
+import type { TaskStatus } from '@bullpen/contract'
+import { MAX_WAIT_S } from '@bullpen/contract/internal'
 
 export function taskPath(id: string): string {
   return `/v1/tasks/${id}`

@@ -1,6 +1,7 @@
 // The pools of live workers, as far as a query asks for them.
-import type { Fleet, PoolStatus, WorkerStatus } from '@bullpen/engine'
-import { isAlive } from '@bullpen/engine'
+import type { PoolStatus } from '@bullpen/engine'
+import type { Fleet, WorkerStatus } from '@bullpen/engine/internal'
+import { isAlive } from '@bullpen/engine/internal'
 import { noQueue } from '../http/queue-not-found.ts'
 
 export interface PoolQuery {

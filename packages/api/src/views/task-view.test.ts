@@ -1,5 +1,6 @@
 // Tests how a record reads as the API's JSON.
-import { type TaskRecord, taskViewSchema } from '@bullpen/contract'
+import type { TaskRecord } from '@bullpen/contract'
+import { taskViewSchema } from '@bullpen/contract/internal'
 import { describe, expect, test } from 'vitest'
 import { anId, NOW } from '../api.fixture.ts'
 import { attemptEnd, fakeBroker } from '../fake-broker.fixture.ts'

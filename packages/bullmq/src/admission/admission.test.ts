@@ -1,7 +1,7 @@
 // Tests the intake: a queue whose fleet drains takes no new tasks, and an open one costs no question.
 import { randomBytes } from 'node:crypto'
-import { type CommandSpec, createTaskId } from '@bullpen/contract'
-import { newTask } from '@bullpen/engine'
+import { type CommandSpec, createTaskId } from '@bullpen/contract/internal'
+import { newTask } from '@bullpen/engine/internal'
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -27,7 +27,7 @@ async function drained(redisUrl?: string) {
   return { ...pools, ...members, command, isRefused }
 }
 
-describe('the intake of a queue', () => {
+describe('the admission of a queue', () => {
   it('is closed while its fleet drains: soon for a broker that was open, at once for one that comes', async () => {
     const { command, isRefused, enqueue, namespace, redisUrl, broker } = await drained()
     await enqueue(short)
@@ -50,16 +50,16 @@ describe('the intake of a queue', () => {
   it('is asked for by who does not know it yet', async () => {
     const { command, namespace, redisUrl, redis } = await drained()
     await command(DRAIN)
-    const intake = openAdmission({ redis, redisUrl, namespace, queues: ['rig'], log: silent })
-    onTestFinished(() => intake.close())
-    await expect(intake.admit('rig')).rejects.toMatchObject({ code: 'queue_draining' })
+    const admission = openAdmission({ redis, redisUrl, namespace, queues: ['rig'], log: silent })
+    onTestFinished(() => admission.close())
+    await expect(admission.admit('rig')).rejects.toMatchObject({ code: 'queue_draining' })
   })
 
   it('stays open for what a running handler enqueues', async () => {
     const { command, namespace, redisUrl, isRefused } = await drained()
     await command(DRAIN)
     await eventually(isRefused)
-    const workers = await rigBroker({ redisUrl, namespace, intake: 'open' })
+    const workers = await rigBroker({ redisUrl, namespace, admission: 'open' })
     const task = aTask()
     await workers.enqueue(task)
     expect((await workers.find(task.id))?.status).toBe('waiting')
@@ -102,7 +102,7 @@ function aTask() {
   return newTask(short, {}, {}, { id, enqueuedAt: now, correlationId: undefined })
 }
 
-async function rigBroker(options: { redisUrl: string; namespace: string; intake?: 'open' }) {
+async function rigBroker(options: { redisUrl: string; namespace: string; admission?: 'open' }) {
   const broker = openBroker({ ...options, queues: ['rig'], sizeLimit: 10_000, log: silent })
   onTestFinished(() => broker.close())
   await eventually(() => broker.ping().then(() => true))

@@ -1,6 +1,6 @@
 // Intake: whether a queue takes new tasks, kept in memory, so that a task costs no question of its own.
 import { BullpenError, type Log } from '@bullpen/contract'
-import type { QueueSettings } from '@bullpen/engine'
+import type { QueueSettings } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import { followWakes, queueOf } from '../fleet/notifications.ts'
 import { readDrain } from '../fleet/queue-settings.ts'

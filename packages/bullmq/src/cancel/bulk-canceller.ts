@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
-import { type CancelRule, endWithoutStart, MAX_ATTEMPT_RECORDS } from '@bullpen/engine'
+import { type CancelRule, endWithoutStart, MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import { describeEnd } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
@@ -49,7 +49,9 @@ export interface BulkCanceller {
 
 /** Looks every two seconds whether there is something to do, and does it until it is done. Keeps no process alive. */
 export function openBulkCanceller({ redis, keys, onMoved, log }: JanitorOptions): BulkCanceller {
-  const failed = throttledLog((err: unknown, dropped) => log.debug({ err, dropped }, 'the janitor of cancels failed'))
+  const failed = throttledLog((err: unknown, suppressed) =>
+    log.debug({ err, suppressed }, 'the janitor of cancels failed'),
+  )
   const janitor = randomUUID()
   let timer: NodeJS.Timeout | undefined
   let working = false

@@ -1,7 +1,8 @@
 // Cancels by filter against live workers and a real Redis: what starts, what is left, and how it looks there.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskId } from '@bullpen/contract'
-import { type CancelFilter, matches, type NewTask } from '@bullpen/engine'
+import type { NewTask } from '@bullpen/engine'
+import { type CancelFilter, matches } from '@bullpen/engine/internal'
 import { amount, privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import fc from 'fast-check'

@@ -1,7 +1,13 @@
 // Cancel rules in Redis: how one is stored so that nothing that it covers starts any more, and read by everybody else.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type AttemptRecord, isFinal, type TaskRecord } from '@bullpen/contract'
-import { type CancelProgress, type CancelRule, endWithoutStart, MAX_ATTEMPT_RECORDS, matches } from '@bullpen/engine'
+import {
+  type CancelProgress,
+  type CancelRule,
+  endWithoutStart,
+  MAX_ATTEMPT_RECORDS,
+  matches,
+} from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import { parseJson } from '../codec.ts'

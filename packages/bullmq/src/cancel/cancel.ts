@@ -1,6 +1,7 @@
 // Cancelling a task, whatever it is doing: one script decides, and what runs is told by a message.
-import type { CancelAnswer, TaskId } from '@bullpen/contract'
-import { endWithoutStart, MAX_ATTEMPT_RECORDS } from '@bullpen/engine'
+import type { TaskId } from '@bullpen/contract'
+import type { CancelAnswer } from '@bullpen/contract/internal'
+import { endWithoutStart, MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import { describeEnd } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'

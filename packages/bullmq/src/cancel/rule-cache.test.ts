@@ -1,6 +1,6 @@
 // What a feed knows of cancel rules is trusted for less time than a canceller waits, whatever becomes of Redis.
 import type { TaskId } from '@bullpen/contract'
-import type { FetchedTask } from '@bullpen/engine'
+import type { FetchedTask } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { queueKeys } from '../keys.ts'

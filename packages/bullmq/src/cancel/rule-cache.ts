@@ -1,7 +1,7 @@
 // The cancel rules as one feed knows them: asked for in time, and not trusted for longer than a canceller waits.
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
-import { type CancelRule, type FetchedTask, matches, stopsRunning, tagsOf } from '@bullpen/engine'
+import { type CancelRule, type FetchedTask, matches, stopsRunning, tagsOf } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../keys.ts'
 import { throttledLog } from '../throttled-log.ts'
@@ -43,8 +43,8 @@ export function openRuleCache(
   log: Log,
 ): RuleCache {
   const feed = randomUUID()
-  const failed = throttledLog((err: unknown, dropped) =>
-    log.warn({ err, dropped }, 'cancel rules could not be asked for'),
+  const failed = throttledLog((err: unknown, suppressed) =>
+    log.warn({ err, suppressed }, 'cancel rules could not be asked for'),
   )
   let rules = NO_RULES
   let acknowledged = new Set<string>()

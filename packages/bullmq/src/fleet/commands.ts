@@ -1,6 +1,13 @@
 // Commands: kept with what each worker makes of them, for as long as somebody may ask who did what.
-import { BullpenError, type CommandSpec } from '@bullpen/contract'
-import { type Command, type CommandAnswer, type CommandRecord, recipients, SILENT_AFTER_MS } from '@bullpen/engine'
+import { BullpenError } from '@bullpen/contract'
+import type { CommandSpec } from '@bullpen/contract/internal'
+import {
+  type Command,
+  type CommandAnswer,
+  type CommandRecord,
+  recipients,
+  SILENT_AFTER_MS,
+} from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import type { FleetKeys } from '../keys.ts'
 import { type KeptCommand, switchedQueue } from './queue-settings.ts'
@@ -87,7 +94,7 @@ function readCommand(
     .sort((one, other) => (one.worker < other.worker ? -1 : 1))
   return {
     id,
-    spec: JSON.parse(fields.get('order') ?? '') as CommandSpec,
+    spec: JSON.parse(fields.get('spec') ?? '') as CommandSpec,
     by: fields.get('by') ?? '',
     at: Number(fields.get('at')),
     sequence: fields.get('sequence') ?? '',

@@ -1,6 +1,7 @@
 // A fleet in a namespace of its own on the shared Redis, and what its workers tell.
 import { randomUUID } from 'node:crypto'
-import type { Fleet, PoolStatus, SlotStatus, WorkerStatus } from '@bullpen/engine'
+import type { PoolStatus, SlotStatus } from '@bullpen/engine'
+import type { Fleet, WorkerStatus } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'

@@ -1,6 +1,6 @@
 // Tests the fleet on a real Redis: who is there, who is told what, and what became of it.
-import type { CommandSpec } from '@bullpen/contract'
-import { FORGOTTEN_AFTER_MS, outcomeOf, SILENT_AFTER_MS } from '@bullpen/engine'
+import type { CommandSpec } from '@bullpen/contract/internal'
+import { FORGOTTEN_AFTER_MS, outcomeOf, SILENT_AFTER_MS } from '@bullpen/engine/internal'
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'

@@ -1,6 +1,7 @@
 // The fleet on Redis: the registry of workers, and the commands that steer them.
-import { BullpenError, type CommandSpec, type Log } from '@bullpen/contract'
-import type { Command, CommandRecord, Fleet, QueueSettings } from '@bullpen/engine'
+import { BullpenError, type Log } from '@bullpen/contract'
+import type { CommandSpec } from '@bullpen/contract/internal'
+import type { Command, CommandRecord, Fleet, QueueSettings } from '@bullpen/engine/internal'
 import type { ChainableCommander } from 'ioredis'
 import { producerConnection, withCommandTimeout } from '../connection.ts'
 import { fleetKeys, type QueueKeys, queueKeys } from '../keys.ts'

@@ -1,5 +1,5 @@
 // Tests the switches of a queue on real pools: paused, drained, capped and slowed fleets.
-import type { CommandSpec } from '@bullpen/contract'
+import type { CommandSpec } from '@bullpen/contract/internal'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { queueKeys } from '../keys.ts'

@@ -1,6 +1,7 @@
 // The switches of a queue: what holds for its whole fleet. Pause and limits are BullMQ's own, so that its scripts obey them.
-import { type CommandSpec, milliseconds } from '@bullpen/contract'
-import type { QueueSettings } from '@bullpen/engine'
+import { milliseconds } from '@bullpen/contract'
+import type { CommandSpec } from '@bullpen/contract/internal'
+import type { QueueSettings } from '@bullpen/engine/internal'
 import type { ChainableCommander, Redis } from 'ioredis'
 import type { QueueKeys } from '../keys.ts'
 import { THROTTLE_MARK } from '../maintenance/throttle.ts'

@@ -1,6 +1,7 @@
 // The registry: which workers there are, what each has told of itself last, and what it is told in turn.
-import type { CommandSpec, Log } from '@bullpen/contract'
-import { type Command, FORGOTTEN_AFTER_MS, type RegisteredWorker, type WorkerStatus } from '@bullpen/engine'
+import type { Log } from '@bullpen/contract'
+import type { CommandSpec } from '@bullpen/contract/internal'
+import { type Command, FORGOTTEN_AFTER_MS, type RegisteredWorker, type WorkerStatus } from '@bullpen/engine/internal'
 import type { ChainableCommander, Redis } from 'ioredis'
 import type { FleetKeys } from '../keys.ts'
 import { throttledLog } from '../throttled-log.ts'

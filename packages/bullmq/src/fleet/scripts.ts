@@ -42,7 +42,7 @@ for _, silent in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', whole(now -
 end
 local told = {}
 for _, id in ipairs(redis.call('ZRANGE', KEYS[3], 0, tonumber(ARGV[6]) - 1)) do
-  local command = redis.call('HMGET', base .. 'command:' .. id, 'order', 'by', 'at')
+  local command = redis.call('HMGET', base .. 'command:' .. id, 'spec', 'by', 'at')
   if command[1] then
     for _, value in ipairs({ id, command[1], command[2], command[3] }) do told[#told + 1] = value end
   else
@@ -83,7 +83,7 @@ return found
  */
 export const KEEP = `${COMMON}
 local base, id, keepMs, keep = ARGV[1], ARGV[2], tonumber(ARGV[6]), tonumber(ARGV[7])
-local known = redis.call('HMGET', KEYS[1], 'order', 'sequence', 'at')
+local known = redis.call('HMGET', KEYS[1], 'spec', 'sequence', 'at')
 if known[1] then
   if known[1] ~= ARGV[3] then return false end
   return { known[2], known[3] }
@@ -92,7 +92,7 @@ local now = micros()
 local newest = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
 local sequence = math.max(now, tonumber(newest[2] or '0') + 1)
 local at = whole(math.floor(now / 1000))
-redis.call('HSET', KEYS[1], 'order', ARGV[3], 'by', ARGV[4], 'at', at, 'sequence', whole(sequence))
+redis.call('HSET', KEYS[1], 'spec', ARGV[3], 'by', ARGV[4], 'at', at, 'sequence', whole(sequence))
 for i = 8, #ARGV do
   local inbox = base .. 'inbox:' .. ARGV[i]
   redis.call('HSET', KEYS[1], 'answer:' .. ARGV[i], 'pending')

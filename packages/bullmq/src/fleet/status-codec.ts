@@ -1,5 +1,6 @@
 // The stored form of a worker's status: small, since each worker writes it every two seconds for thousands of slots.
-import type { PoolStatus, SlotStatus, WorkerStatus } from '@bullpen/engine'
+import type { PoolStatus, SlotStatus } from '@bullpen/engine'
+import type { WorkerStatus } from '@bullpen/engine/internal'
 
 /** Of a slot: number, state, since; with a task its id, name, start; and its end where it has one. */
 type Row = [number, number, number] | [number, number, number, string, number, number, number?]

@@ -1,6 +1,6 @@
 // The retry seam: the engine's verdict on a failed attempt, carried to BullMQ by the error that is thrown.
 import type { AttemptRecord } from '@bullpen/contract'
-import type { Verdict } from '@bullpen/engine'
+import type { Verdict } from '@bullpen/engine/internal'
 import { describeEnd, encodeStack } from '../codec.ts'
 
 /** The name of the backoff that each job asks for: without one, BullMQ retries at once and asks nobody. */

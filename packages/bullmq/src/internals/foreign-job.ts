@@ -1,7 +1,8 @@
 // Jobs that somebody else than Bullpen has added: how they are told apart, and read as tasks.
 
-import { DEFAULT_RETRY, ENVELOPE_VERSION } from '@bullpen/contract'
-import type { FetchedTask, Registry, RunnerHost } from '@bullpen/engine'
+import { DEFAULT_RETRY } from '@bullpen/contract'
+import { ENVELOPE_VERSION } from '@bullpen/contract/internal'
+import type { FetchedTask, Registry, RunnerHost } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import type { Job } from 'bullmq'
 import { taken } from '../processor.ts'

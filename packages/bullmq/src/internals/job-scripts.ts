@@ -1,6 +1,6 @@
 // Writes to a job, and to its queue, what no transition of BullMQ's writes, over the connection that the job was taken by.
 import { BullpenError } from '@bullpen/contract'
-import type { KeptSteps } from '@bullpen/engine'
+import type { KeptSteps } from '@bullpen/engine/internal'
 import type { Job, RedisClient, WorkerOptions } from 'bullmq'
 import { THROTTLE, THROTTLE_MARK, UNTHROTTLE } from '../maintenance/throttle.ts'
 

@@ -1,7 +1,7 @@
 // A process with a pool whose locks are short: one handler blocks the event loop, its neighbour waits and listens.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/contract'
-import { createPool, createRegistry, DEFAULT_TIMEOUTS } from '@bullpen/engine'
+import { createPool, createRegistry, DEFAULT_TIMEOUTS } from '@bullpen/engine/internal'
 import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
 import { z } from 'zod'
 import { openConsumer } from '../consumer.ts'

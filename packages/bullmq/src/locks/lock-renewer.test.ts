@@ -1,8 +1,9 @@
 // Locks of real processes whose event loop stands still, or whose Redis does: who keeps which task, and who is told.
 import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
-import { createTaskId, type Log, type TaskId } from '@bullpen/contract'
-import { newTask } from '@bullpen/engine'
+import type { Log, TaskId } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
+import { newTask } from '@bullpen/engine/internal'
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'

@@ -1,6 +1,6 @@
 // The sweep: ends tasks that have waited longer than their queue timeout and that nobody has taken.
 import type { Log, TaskId } from '@bullpen/contract'
-import { endWithoutStart } from '@bullpen/engine'
+import { endWithoutStart } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import { describeEnd, encodeStack } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
@@ -61,8 +61,8 @@ export async function expireTasks(redis: Redis, keys: QueueKeys, now: number, pr
 
 /** Sweeps again and again, until the returned function is called. Keeps no process alive. */
 export function keepSweeping(sweep: () => Promise<void>, log: Log): () => void {
-  const failed = throttledLog((err: unknown, dropped) =>
-    log.debug({ err, dropped }, 'the sweep for expired tasks failed'),
+  const failed = throttledLog((err: unknown, suppressed) =>
+    log.debug({ err, suppressed }, 'the sweep for expired tasks failed'),
   )
   let sweeping = false
   const timer = setInterval(() => {

@@ -1,16 +1,14 @@
 // A task as its job's own fields and sets tell it: never by scanning a list, whatever the queue's length.
 import {
   type AttemptRecord,
-  envelopeSchema,
   isFinal,
   type Progress,
-  type StoredSuccess,
-  successSchema,
   type TaskId,
   type TaskRecord,
   type TaskStatus,
 } from '@bullpen/contract'
-import { MAX_ATTEMPT_RECORDS, MAX_DEATHS, statusOfDelayed, statusOfEnded } from '@bullpen/engine'
+import { envelopeSchema, type StoredSuccess, successSchema } from '@bullpen/contract/internal'
+import { MAX_ATTEMPT_RECORDS, MAX_DEATHS, statusOfDelayed, statusOfEnded } from '@bullpen/engine/internal'
 import type { ChainableCommander } from 'ioredis'
 import { decodeStacks, parseJson } from '../codec.ts'
 import { STEP_FIELD } from '../internals/job-scripts.ts'

@@ -1,6 +1,6 @@
 // Reads the command line: which command, with which arguments and options.
 import { parseArgs } from 'node:util'
-import { nearest } from '@bullpen/contract'
+import { nearest } from '@bullpen/contract/internal'
 import { COMMAND_NAMES, type CommandName, commandOf } from '../commands/command-table.ts'
 import { COMMON, OPTIONS, type OptionName, spelling } from './options.ts'
 import { UsageError } from './usage-error.ts'

@@ -1,13 +1,6 @@
 // Checks the values of options before anything is asked of the API.
-import {
-  BullpenError,
-  type Duration,
-  type Limit,
-  limitMs,
-  milliseconds,
-  TASK_STATUSES,
-  type TaskStatus,
-} from '@bullpen/contract'
+import { BullpenError, type Duration, type Limit, milliseconds, type TaskStatus } from '@bullpen/contract'
+import { limitMs, TASK_STATUSES } from '@bullpen/contract/internal'
 import { meant } from './arguments.ts'
 import { UsageError } from './usage-error.ts'
 

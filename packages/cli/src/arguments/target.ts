@@ -1,6 +1,6 @@
 // What a command is for: a queue, a worker, a pool or a slot, as the command line names it.
 import { type Client, ProblemError } from '@bullpen/client'
-import { QUEUE_NAME } from '@bullpen/contract'
+import { QUEUE_NAME } from '@bullpen/contract/internal'
 import { plain } from '../output/format.ts'
 import { UsageError } from './usage-error.ts'
 

@@ -1,5 +1,6 @@
 // bullpen commands: the audit of commands to the fleet, or one of them.
-import { formatDuration, MAX_WAIT_S } from '@bullpen/contract'
+import { formatDuration } from '@bullpen/contract'
+import { MAX_WAIT_S } from '@bullpen/contract/internal'
 import { countIn, durationIn } from '../arguments/option-values.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'

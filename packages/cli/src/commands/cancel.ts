@@ -1,7 +1,8 @@
 // bullpen cancel: cancels tasks, one after the other, or all that a filter fits.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@bullpen/client'
-import { type Cancellation, type Cancelled, formatDuration, MAX_WAIT_S, milliseconds } from '@bullpen/contract'
+import { type Cancellation, type Cancelled, formatDuration, milliseconds } from '@bullpen/contract'
+import { MAX_WAIT_S } from '@bullpen/contract/internal'
 import { durationIn, presentIn } from '../arguments/option-values.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'

@@ -1,6 +1,7 @@
 // bullpen drain: ends pools, and waits for it when told to; or tells beforehand what that would interrupt.
 import type { Client } from '@bullpen/client'
-import { type CommandView, DRAIN_MODES, type Duration, milliseconds } from '@bullpen/contract'
+import { type CommandView, type Duration, milliseconds } from '@bullpen/contract'
+import { DRAIN_MODES } from '@bullpen/contract/internal'
 import { durationIn, oneOf } from '../arguments/option-values.ts'
 import { resolved, type Target, targetIn } from '../arguments/target.ts'
 import { UsageError } from '../arguments/usage-error.ts'

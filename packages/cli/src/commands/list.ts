@@ -1,5 +1,5 @@
 // bullpen list: the tasks of a queue in one status, written as they come.
-import { PAGE } from '@bullpen/contract'
+import { PAGE } from '@bullpen/contract/internal'
 import { countIn, presentIn, statusIn } from '../arguments/option-values.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'

@@ -1,7 +1,8 @@
 // Waits for the pools that a drain is for to end, and tells how far it is.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@bullpen/client'
-import { ENDED_POOL_STATES, type FleetView, type PoolState } from '@bullpen/contract'
+import type { FleetView, PoolState } from '@bullpen/contract'
+import { ENDED_POOL_STATES } from '@bullpen/contract/internal'
 import type { Target } from '../arguments/target.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { targetText } from '../output/command-text.ts'

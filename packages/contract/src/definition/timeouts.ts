@@ -14,13 +14,13 @@ export function contradictionIn({ timeoutMs, heartbeatMs, totalMs, queueMs }: Ti
     return `heartbeatTimeout (${heartbeatMs} ms) is not shorter than timeout (${timeoutMs} ms), which would always come first`
   }
   if (isNumber(timeoutMs) && isNumber(totalMs) && timeoutMs > totalMs) {
-    return `timeout (${timeoutMs} ms) is longer than deadline (${totalMs} ms), which would always come first`
+    return `timeout (${timeoutMs} ms) is longer than totalTimeout (${totalMs} ms), which would always come first`
   }
   if (isNumber(heartbeatMs) && isNumber(totalMs) && heartbeatMs >= totalMs) {
-    return `heartbeatTimeout (${heartbeatMs} ms) is not shorter than deadline (${totalMs} ms), which would always come first`
+    return `heartbeatTimeout (${heartbeatMs} ms) is not shorter than totalTimeout (${totalMs} ms), which would always come first`
   }
   if (isNumber(queueMs) && isNumber(totalMs) && queueMs >= totalMs) {
-    return `queueTimeout (${queueMs} ms) is not shorter than deadline (${totalMs} ms), which would always come first`
+    return `queueTimeout (${queueMs} ms) is not shorter than totalTimeout (${totalMs} ms), which would always come first`
   }
   return undefined
 }

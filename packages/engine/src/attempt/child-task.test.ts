@@ -1,4 +1,5 @@
-import { createTaskId, readTaskId, type TaskId } from '@bullpen/contract'
+import type { TaskId } from '@bullpen/contract'
+import { createTaskId, readTaskId } from '@bullpen/contract/internal'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { sha256 } from '../node/index.ts'

@@ -1,5 +1,6 @@
 // Reading a taken task: from what Redis holds to a definition, its handler and a parsed input.
-import { ENVELOPE_VERSION, type Envelope, envelopeSchema, TaskError } from '@bullpen/contract'
+import { TaskError } from '@bullpen/contract'
+import { ENVELOPE_VERSION, type Envelope, envelopeSchema } from '@bullpen/contract/internal'
 import type { z } from 'zod'
 import type { FetchedTask } from '../ports/ports.ts'
 import type { Registry, Runnable } from './registry.ts'

@@ -18,7 +18,7 @@ describe('a queue timeout', () => {
     const readyAt = clock.now()
     await clock.advance(200)
     expect(await run('rig.long', { queueMs: 200 }, { readyAt })).toMatchObject({
-      end: { state: 'TERMINATED_TIMEOUT', reason: 'queue_timeout' },
+      record: { state: 'TERMINATED_TIMEOUT', reason: 'queue_timeout' },
       verdict: { kind: 'expired' },
     })
     expect(calls).toEqual([])
@@ -47,7 +47,7 @@ describe('a deadline', () => {
     expect(call.heard()).toMatchObject({ name: 'TimeoutError', message: 'the deadline limit of 70 ms passed' })
     await clock.advance(GRACE_MS)
     expect(await ended).toMatchObject({
-      end: { state: 'TERMINATED_TIMEOUT', reason: 'total_timeout' },
+      record: { state: 'TERMINATED_TIMEOUT', reason: 'total_timeout' },
       verdict: { kind: 'dead' },
     })
   })
@@ -60,7 +60,7 @@ describe('a cancel of a running task', () => {
     expect(call.heard()).toMatchObject({ name: 'AbortError' })
     call.fail(new TaskError('gone', 'gone', { retryable: false }))
     expect(await ended).toMatchObject({
-      end: { state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled', message: 'the task was cancelled' },
+      record: { state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled', message: 'the task was cancelled' },
       verdict: { kind: 'cancelled' },
     })
     expect(clock.pending()).toBe(0)
@@ -81,7 +81,7 @@ describe('a hard stop of its slot', () => {
     interruption.stop('slot_stopped')
     await clock.advance(GRACE_MS)
     expect(await ended).toMatchObject({
-      end: { state: 'TERMINATED_STOP_SIGNAL', reason: 'slot_stopped' },
+      record: { state: 'TERMINATED_STOP_SIGNAL', reason: 'slot_stopped' },
       verdict: { kind: 'requeued' },
     })
   })
@@ -104,7 +104,10 @@ describe('a closed context', () => {
     interruption.close(reason)
     expect(call.heard()).toMatchObject({ name: 'AbortError', message: expect.stringContaining(reason) })
     await clock.advance(GRACE_MS)
-    expect(await ended).toMatchObject({ end: { state: 'TERMINATED_CTX_CLOSED', reason }, verdict: { kind: verdict } })
+    expect(await ended).toMatchObject({
+      record: { state: 'TERMINATED_CTX_CLOSED', reason },
+      verdict: { kind: verdict },
+    })
   })
 
   it.each([
@@ -152,7 +155,7 @@ describe('a closed context', () => {
     const { run, closed, calls } = soloist()
     closed.by = 'parent_closed'
     expect(await run('rig.short')).toMatchObject({
-      end: { state: 'TERMINATED_CTX_CLOSED', reason: 'parent_closed' },
+      record: { state: 'TERMINATED_CTX_CLOSED', reason: 'parent_closed' },
       verdict: { kind: 'requeued' },
     })
     expect(calls).toEqual([])
@@ -191,7 +194,7 @@ describe('a stack overflow', () => {
     const endless = (): number => endless() + 1
     const { run } = soloist({ handle: async () => ({ n: endless() }) })
     expect(await run(task)).toMatchObject({
-      end: { state: 'RECOVER_ERR', reason: 'unexpected_error', message: expect.stringContaining('RangeError') },
+      record: { state: 'RECOVER_ERR', reason: 'unexpected_error', message: expect.stringContaining('RangeError') },
       verdict: { kind: 'retrying' },
     })
   })

@@ -1,12 +1,5 @@
-import {
-  createTaskId,
-  defineCatalogue,
-  defineHandler,
-  defineTask,
-  type Log,
-  TaskError,
-  type TaskEvent,
-} from '@bullpen/contract'
+import { defineCatalogue, defineHandler, defineTask, type Log, TaskError, type TaskEvent } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
 import { fakeClock } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'

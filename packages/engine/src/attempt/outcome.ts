@@ -5,9 +5,9 @@ import {
   type EndReason,
   type Failure,
   formatDuration,
-  RateLimited,
   TaskError,
 } from '@bullpen/contract'
+import { RateLimited } from '@bullpen/contract/internal'
 import type { CloseReason } from '../pool/slot.ts'
 import { classifyByDefault } from './classifier.ts'
 import { Snooze } from './snooze.ts'

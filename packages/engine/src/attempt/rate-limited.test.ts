@@ -13,7 +13,7 @@ describe('a rate limit', () => {
       const ended = run(task, {}, { attempt: 3 })
       await clock.advance(0)
       calls[0]?.fail(rateLimited('90s'))
-      expect(await ended).toMatchObject({ end: limited, verdict: { kind: 'requeued', holdMs: 90_000 } })
+      expect(await ended).toMatchObject({ record: limited, verdict: { kind: 'requeued', throttleMs: 90_000 } })
       expect(named('attempt.ended')).toMatchObject([{ verdict: 'requeued', delayMs: 90_000, error: undefined }])
     },
   )

@@ -1,5 +1,4 @@
 import {
-  createTaskId,
   defineCatalogue,
   defineHandler,
   defineTask,
@@ -8,6 +7,7 @@ import {
   TaskError,
   type TaskEvent,
 } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
 import { fakeClock } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -174,7 +174,7 @@ describe.each(['test.short', 'test.long'])('an attempt of %s', (task) => {
     expect(seen).toMatchObject({
       name: task,
       input: { n: 1 },
-      start: 4,
+      fencingToken: 4,
       attempt: 2,
       meta: { tenant: 'a' },
       correlationId: 'c-1',
@@ -267,7 +267,7 @@ describe('a thrown error that is no TaskError', () => {
 
   it('is a declared failure when the default classifier knows it', async () => {
     expect(await throwing(enoent).take('test.short')).toMatchObject({
-      end: { state: 'DONE_ERROR', code: 'enoent', message: 'no such file' },
+      record: { state: 'DONE_ERROR', code: 'enoent', message: 'no such file' },
       verdict: { kind: 'dead' },
     })
   })
@@ -342,7 +342,7 @@ describe('a task that can not be read', () => {
   it('whose input does not fit is dead at once, unless a newer contract wrote it', async () => {
     const { take } = world(() => ({ n: 1 }))
     expect(await take('test.short', { input: { n: 'x' } })).toMatchObject({
-      end: { state: 'DONE_ERROR', code: 'invalid_input', message: expect.stringContaining('input.n') },
+      record: { state: 'DONE_ERROR', code: 'invalid_input', message: expect.stringContaining('input.n') },
       verdict: { kind: 'dead' },
     })
     expect((await take('test.short', { input: { n: 'x' }, version: 2 })).verdict.kind).toBe('retrying')
@@ -351,7 +351,7 @@ describe('a task that can not be read', () => {
   it('whose schema throws is dead at once', async () => {
     const { take } = world(() => ({ n: 1 }))
     expect(await take('test.throwing')).toMatchObject({
-      end: { code: 'invalid_input', message: expect.stringContaining('threw: TypeError') },
+      record: { code: 'invalid_input', message: expect.stringContaining('threw: TypeError') },
       verdict: { kind: 'dead' },
     })
   })
@@ -359,11 +359,11 @@ describe('a task that can not be read', () => {
   it('whose envelope is garbage is dead at once, unless a newer producer wrote it', async () => {
     const { take } = world(() => ({ n: 1 }))
     expect(await take('test.short', { version: 'one' })).toMatchObject({
-      end: { code: 'unreadable_envelope' },
+      record: { code: 'unreadable_envelope' },
       verdict: { kind: 'dead' },
     })
     expect(await take('test.short', { v: 2 })).toMatchObject({
-      end: { code: 'unreadable_envelope' },
+      record: { code: 'unreadable_envelope' },
       verdict: { kind: 'retrying' },
     })
   })

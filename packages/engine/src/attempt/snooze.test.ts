@@ -16,7 +16,7 @@ describe('a snooze', () => {
       await clock.advance(0)
       calls[0]?.snooze('90s')
       expect(await ended).toMatchObject({
-        end: { state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed', attempt: 3 },
+        record: { state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed', attempt: 3 },
         verdict: { kind: 'snoozed', delayMs: 90_000 },
       })
       expect(named('attempt.ended')).toMatchObject([{ verdict: 'snoozed', delayMs: 90_000, error: undefined }])

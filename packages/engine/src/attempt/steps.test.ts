@@ -192,7 +192,7 @@ describe('a step and the end of its attempt:', () => {
       return { n: 1 }
     })
     expect(await begin()).toMatchObject({
-      end: { state: 'TERMINATED_CTX_CLOSED', reason: 'lock_lost' },
+      record: { state: 'TERMINATED_CTX_CLOSED', reason: 'lock_lost' },
       verdict: { kind: 'lost' },
     })
     expect(store.kept.size).toBe(0)

@@ -1,4 +1,5 @@
-import { contradictionIn, defineTask } from '@bullpen/contract'
+import { defineTask } from '@bullpen/contract'
+import { contradictionIn } from '@bullpen/contract/internal'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'

@@ -1,5 +1,6 @@
 // The time limits of one attempt: the caller's, else the definition's, else the pool's.
-import { contradictionIn, type TaskDefinition } from '@bullpen/contract'
+import type { TaskDefinition } from '@bullpen/contract'
+import { contradictionIn } from '@bullpen/contract/internal'
 
 type Ms = number | 'none'
 

@@ -28,7 +28,7 @@ describe('the verdict', () => {
   it('hands back what was rate limited, and holds its queue, on the last attempt too', () => {
     expect(decide(last, { kind: 'rate_limited', delayMs: 30_000 }, DEFAULT_RETRY, now, halfway)).toEqual({
       kind: 'requeued',
-      holdMs: 30_000,
+      throttleMs: 30_000,
     })
   })
 

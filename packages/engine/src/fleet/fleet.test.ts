@@ -1,4 +1,4 @@
-import type { CommandSpec } from '@bullpen/contract'
+import type { CommandSpec } from '@bullpen/contract/internal'
 import { describe, expect, it } from 'vitest'
 import { type CommandAnswer, isAlive, outcomeOf, type RegisteredWorker, recipients, SILENT_AFTER_MS } from './fleet.ts'
 

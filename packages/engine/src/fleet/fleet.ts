@@ -1,5 +1,6 @@
 // The fleet: what workers tell of themselves, what they are told, and what follows from both.
-import type { AnswerOutcome, CommandOutcome, CommandSpec, DrainMode, PoolState } from '@bullpen/contract'
+import type { CommandOutcome, DrainMode, PoolState } from '@bullpen/contract'
+import type { AnswerOutcome, CommandSpec } from '@bullpen/contract/internal'
 import type { SlotStatus } from '../pool/slot.ts'
 
 /** How often a worker tells of itself; it is taken for silent after three of these. */

@@ -1,6 +1,7 @@
 // Where goapp, the pool that this one descends from, was measured to fail: each failure is a test here, that it does not.
 // Numbers 3, 9 and 10 need Redis or HTTP; docs/states.md says where they stand.
-import { createTaskId, type TaskRecord } from '@bullpen/contract'
+import type { TaskRecord } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
 import { describe, expect, it } from 'vitest'
 import { newTask } from '../task/new-task.ts'
 import { GRACE_MS, poolRig, poolStates, soloist, TIMEOUT_MS, tasks } from './pool.fixture.ts'
@@ -108,7 +109,7 @@ describe('goapp 6: an online pool whose parent is cancelled', () => {
     })
     await clock.advance(0)
     parent.abort()
-    expect(await report).toEqual({ state: 'INCOMPLETE_DONE', left: ids.slice(4) })
+    expect(await report).toEqual({ state: 'INCOMPLETE_DONE', unfinished: ids.slice(4) })
   })
 })
 
@@ -156,7 +157,7 @@ describe('goapp 8: a panic in a long task', () => {
     }
     const { run } = soloist({ handle })
     expect(await run('rig.long')).toMatchObject({
-      end: { state: 'RECOVER_ERR', reason: 'unexpected_error', message: 'TypeError: n is not a function' },
+      record: { state: 'RECOVER_ERR', reason: 'unexpected_error', message: 'TypeError: n is not a function' },
       verdict: { kind: 'retrying' },
     })
   })

@@ -1,12 +1,6 @@
 // Random walks over the three machines, beside their rules in words.
-import {
-  ATTEMPT_STATES,
-  type AttemptState,
-  POOL_STATES,
-  type PoolState,
-  SLOT_STATES,
-  type SlotState,
-} from '@bullpen/contract'
+import type { AttemptState, PoolState, SlotState } from '@bullpen/contract'
+import { ATTEMPT_STATES, POOL_STATES, SLOT_STATES } from '@bullpen/contract/internal'
 import { amount } from '@bullpen/testing'
 import { fakeClock } from '@bullpen/testkit'
 import fc from 'fast-check'

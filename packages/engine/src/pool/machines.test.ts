@@ -1,11 +1,5 @@
-import {
-  ATTEMPT_END_STATES,
-  ATTEMPT_STATES,
-  BullpenError,
-  END_REASONS,
-  POOL_STATES,
-  SLOT_STATES,
-} from '@bullpen/contract'
+import { BullpenError } from '@bullpen/contract'
+import { ATTEMPT_END_STATES, ATTEMPT_STATES, END_REASONS, POOL_STATES, SLOT_STATES } from '@bullpen/contract/internal'
 import { fakeClock } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { ATTEMPT_TRANSITIONS } from '../attempt/attempt-machine.ts'

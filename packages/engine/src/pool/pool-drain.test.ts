@@ -196,7 +196,7 @@ describe('the report of a drain', () => {
     const drained = pool.drain(hard)
     await clock.advance(GRACE_MS)
     expect(await drained).toMatchObject({ finished: 0, requeued: 2, failed: 1, abandoned: [] })
-    expect(failed?.conclusion).toMatchObject({ end: { reason: 'drain' }, verdict: { kind: 'dead' } })
+    expect(failed?.conclusion).toMatchObject({ record: { reason: 'drain' }, verdict: { kind: 'dead' } })
   })
 
   it('has the longest of what ended where nothing was cut off, and none of what ended before', async () => {

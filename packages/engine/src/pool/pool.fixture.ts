@@ -1,6 +1,5 @@
 // A pool without Redis: a feed that the test feeds, handlers that end when they are told to, and a clock that stands still.
 import {
-  createTaskId,
   type Duration,
   defineCatalogue,
   defineHandler,
@@ -9,6 +8,7 @@ import {
   type TaskContext,
   type TaskEvent,
 } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
 import { type FakeClock, fakeClock } from '@bullpen/testkit'
 import { z } from 'zod'
 import type { Attempt } from '../attempt/attempt.ts'

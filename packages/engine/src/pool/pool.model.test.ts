@@ -1,5 +1,6 @@
 // Random lives of a pool on a fake feed, beside its reference model: compared after every single step.
-import { DRAIN_MODES, type DrainMode, rateLimited, TaskError } from '@bullpen/contract'
+import { type DrainMode, rateLimited, TaskError } from '@bullpen/contract'
+import { DRAIN_MODES } from '@bullpen/contract/internal'
 import { amount } from '@bullpen/testing'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'

@@ -1,5 +1,6 @@
 import { getEventListeners } from 'node:events'
-import { createTaskId, type TaskId, type TaskRecord } from '@bullpen/contract'
+import type { TaskId, TaskRecord } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
 import { describe, expect, it } from 'vitest'
 import { newTask } from '../task/new-task.ts'
 import { clockFrom } from './clock.ts'
@@ -141,7 +142,7 @@ describe('a drain', () => {
     await clock.advance(GRACE_MS)
     expect(await drained).toMatchObject({ queue: 'rig', abandoned: [] })
     expect(given.conclusion).toMatchObject({
-      end: { state: 'TERMINATED_CTX_CLOSED', reason: 'drain' },
+      record: { state: 'TERMINATED_CTX_CLOSED', reason: 'drain' },
       verdict: { kind: 'requeued' },
     })
     expect([pool.state(), feed.closed, states(), clock.pending()]).toEqual([
@@ -256,7 +257,7 @@ describe('a parent that closes', () => {
     await clock.advance(GRACE_MS)
     await given.settled
     expect(given.conclusion).toMatchObject({
-      end: { state: 'TERMINATED_CTX_CLOSED', reason: 'parent_closed' },
+      record: { state: 'TERMINATED_CTX_CLOSED', reason: 'parent_closed' },
       verdict: { kind: 'requeued' },
     })
     await pool.drain(PATIENTLY)
@@ -320,13 +321,13 @@ describe('an online pool', () => {
     await clock.advance(0)
     expect(pool.state()).toBe('ONLINE_RUNNING')
     set.end(2)
-    expect(await report).toEqual({ state: 'ONLINE_DONE', left: [] })
+    expect(await report).toEqual({ state: 'ONLINE_DONE', unfinished: [] })
     expect(poolStates(rig)).toEqual(['ONLINE_RUNNING', 'ONLINE_DONE'])
     expect([states(), feed.closed, clock.pending()]).toEqual([['TERMINATED', 'TERMINATED'], true, 0])
   })
 
   it('of no tasks is done at once', async () => {
-    expect(await online(0).report).toEqual({ state: 'ONLINE_DONE', left: [] })
+    expect(await online(0).report).toEqual({ state: 'ONLINE_DONE', unfinished: [] })
   })
 
   it('ends its slots by TERMINATING_TASK_CH_CLOSED, and lets one finish what it has taken besides', async () => {
@@ -352,7 +353,7 @@ describe('an online pool', () => {
       await clock.advance(0)
       if (by === 'parent') parent.abort()
       else void pool.drain(AT_ONCE)
-      expect(await report).toEqual({ state: 'INCOMPLETE_DONE', left: [ids[0], ids[2]] })
+      expect(await report).toEqual({ state: 'INCOMPLETE_DONE', unfinished: [ids[0], ids[2]] })
       expect(pool.state()).toBe('INCOMPLETE_DONE')
     },
   )
@@ -366,7 +367,7 @@ describe('an online pool', () => {
     const drained = rig.pool.drain(AT_ONCE)
     resolve()
     await drained
-    expect(await report).toEqual({ state: 'INCOMPLETE_DONE', left: ids })
+    expect(await report).toEqual({ state: 'INCOMPLETE_DONE', unfinished: ids })
   })
 
   it('counts what ends during its drain as ended', async () => {
@@ -378,7 +379,7 @@ describe('an online pool', () => {
     await clock.advance(10)
     set.end(0)
     calls[0]?.finish()
-    expect(await report).toEqual({ state: 'INCOMPLETE_DONE', left: [ids[1]] })
+    expect(await report).toEqual({ state: 'INCOMPLETE_DONE', unfinished: [ids[1]] })
     const other = online(1)
     await other.clock.advance(0)
     other.give()
@@ -387,7 +388,7 @@ describe('an online pool', () => {
     await other.clock.advance(10)
     other.set.end(0)
     other.calls[0]?.finish()
-    expect(await other.report).toEqual({ state: 'SHUTDOWN', left: [] })
+    expect(await other.report).toEqual({ state: 'SHUTDOWN', unfinished: [] })
   })
 
   it('is not disturbed by a second start, whatever that was given', async () => {
@@ -395,14 +396,14 @@ describe('an online pool', () => {
     await clock.advance(0)
     await expect(pool.online([], set.settled)).rejects.toMatchObject({ code: 'wrong_state' })
     void pool.drain(AT_ONCE)
-    expect(await report).toEqual({ state: 'INCOMPLETE_DONE', left: ids })
+    expect(await report).toEqual({ state: 'INCOMPLETE_DONE', unfinished: ids })
   })
 
   it('with a task that is not there at all ends itself: INCOMPLETE_DONE, with that one', async () => {
     const rig = poolRig()
     const { id } = rig.taken('rig.long')
     const report = rig.pool.online([id], async () => undefined)
-    expect(await report).toEqual({ state: 'INCOMPLETE_DONE', left: [id] })
+    expect(await report).toEqual({ state: 'INCOMPLETE_DONE', unfinished: [id] })
   })
 
   it('asks again about a task while the store does not answer', async () => {
@@ -416,7 +417,7 @@ describe('an online pool', () => {
     await rig.clock.advance(2_999)
     expect([asked, rig.pool.state()]).toEqual([3, 'ONLINE_RUNNING'])
     await rig.clock.advance(1)
-    expect(await report).toEqual({ state: 'ONLINE_DONE', left: [] })
+    expect(await report).toEqual({ state: 'ONLINE_DONE', unfinished: [] })
     expect(rig.clock.pending()).toBe(0)
   })
 
@@ -427,7 +428,7 @@ describe('an online pool', () => {
     await rig.clock.advance(0)
     void rig.pool.drain(AT_ONCE)
     await rig.clock.advance(0)
-    expect(await report).toEqual({ state: 'INCOMPLETE_DONE', left: ids })
+    expect(await report).toEqual({ state: 'INCOMPLETE_DONE', unfinished: ids })
   })
 })
 
@@ -474,7 +475,7 @@ describe('a slot that is stopped', () => {
     calls[0]?.fail(calls[0].heard())
     await given.settled
     expect(given.conclusion).toMatchObject({
-      end: { state: 'TERMINATED_STOP_SIGNAL', reason: 'slot_stopped' },
+      record: { state: 'TERMINATED_STOP_SIGNAL', reason: 'slot_stopped' },
       verdict: { kind: 'requeued' },
     })
   })
@@ -517,7 +518,10 @@ describe('a cancel', () => {
     expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('cancelled') })
     calls[0]?.fail(new Error('stopped'))
     await given.settled
-    expect(given.conclusion).toMatchObject({ end: { state: 'TERMINATED_STOP_SIGNAL' }, verdict: { kind: 'cancelled' } })
+    expect(given.conclusion).toMatchObject({
+      record: { state: 'TERMINATED_STOP_SIGNAL' },
+      verdict: { kind: 'cancelled' },
+    })
   })
 
   it('of a running short task is not_cancellable, and it goes on', async () => {
@@ -546,7 +550,7 @@ describe('a lock that is lost', () => {
     calls[0]?.finish()
     await given.settled
     expect(given.conclusion).toMatchObject({
-      end: { state: 'TERMINATED_CTX_CLOSED', reason: 'lock_lost' },
+      record: { state: 'TERMINATED_CTX_CLOSED', reason: 'lock_lost' },
       verdict: { kind: 'lost' },
     })
   })

@@ -1,5 +1,6 @@
 // What the engine asks of the world: time, chance, a place for events, and a broker that keeps tasks.
-import type { CancelAnswer, CancelReason, Progress, TaskEvent, TaskId, TaskRecord, TaskStatus } from '@bullpen/contract'
+import type { CancelReason, Progress, TaskEvent, TaskId, TaskRecord, TaskStatus } from '@bullpen/contract'
+import type { CancelAnswer } from '@bullpen/contract/internal'
 import type { CancelFilter, CancelProgress, CancelRule } from '../task/cancel-filter.ts'
 
 export interface Clock {

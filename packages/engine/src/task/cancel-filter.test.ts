@@ -1,5 +1,6 @@
 // Tests which tasks a cancel rule covers, and where tags are found in what is stored.
-import { createTaskId, defineTask } from '@bullpen/contract'
+import { defineTask } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { type CancelFilter, matches, tagsOf } from './cancel-filter.ts'

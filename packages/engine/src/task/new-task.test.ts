@@ -1,4 +1,5 @@
-import { createTaskId, defineTask } from '@bullpen/contract'
+import { defineTask } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { newTask } from './new-task.ts'

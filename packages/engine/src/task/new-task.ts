@@ -1,13 +1,6 @@
 // A new task from a definition, an input and what a caller says of it: checked, and ready for the broker.
-import {
-  BullpenError,
-  type CallOptions,
-  contradictionIn,
-  limitMs,
-  milliseconds,
-  type TaskDefinition,
-  type TaskId,
-} from '@bullpen/contract'
+import { BullpenError, type CallOptions, milliseconds, type TaskDefinition, type TaskId } from '@bullpen/contract'
+import { contradictionIn, limitMs } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/ports.ts'
 
 export interface Origin {

@@ -1,13 +1,7 @@
 // One attempt as its isolate sees it: the context that the handler gets, and whether it is over.
-import {
-  type ChildOptions,
-  type Log,
-  type TaskContext,
-  type TaskDefinition,
-  type TaskId,
-  taskId,
-} from '@bullpen/contract'
-import { type IsolatedTask, Snooze, type StepLookup, type StepStore, Steps } from '@bullpen/engine'
+import type { ChildOptions, Log, TaskContext, TaskDefinition, TaskId } from '@bullpen/contract'
+import { taskId } from '@bullpen/contract/internal'
+import { type IsolatedTask, Snooze, type StepLookup, type StepStore, Steps } from '@bullpen/engine/internal'
 import type { StartOf } from '../protocol/messages.ts'
 import { packFields } from '../protocol/portable-fields.ts'
 import type { Channel } from './channel.ts'

@@ -1,6 +1,7 @@
 // Calls a handler in its isolate, from raw input to an outcome that can be sent back.
-import { type Handler, handlerIn, TaskError } from '@bullpen/contract'
-import { declaredFailure, type IsolatedTask, type Outcome, outcomeOfThrow } from '@bullpen/engine'
+import { type Handler, TaskError } from '@bullpen/contract'
+import { handlerIn } from '@bullpen/contract/internal'
+import { declaredFailure, type IsolatedTask, type Outcome, outcomeOfThrow } from '@bullpen/engine/internal'
 import type { z } from 'zod'
 import type { InnerAttempt } from './attempt.ts'
 import { namingRefusedMemory } from './refused-memory.ts'

@@ -1,5 +1,5 @@
 // Memory that the machine refuses at once, as it does to one very large buffer: to the handler an error like any other.
-import type { Outcome } from '@bullpen/engine'
+import type { Outcome } from '@bullpen/engine/internal'
 
 /** V8's words; it gives no code with them. */
 const WORDS_OF_V8 = 'Array buffer allocation failed'

@@ -1,6 +1,6 @@
 // Keeps warm isolates of one kind: gives each task one that is idle or new, and replaces those that end.
 import { BullpenError, type Isolation, type Log } from '@bullpen/contract'
-import type { Clock, IsolateCalls, IsolatedTask, Random } from '@bullpen/engine'
+import type { Clock, IsolateCalls, IsolatedTask, Random } from '@bullpen/engine/internal'
 import type { StartOf } from '../protocol/messages.ts'
 import type { StartIsolate } from './isolate.ts'
 import { type Place, Run } from './isolated-run.ts'

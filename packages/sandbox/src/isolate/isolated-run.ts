@@ -1,5 +1,5 @@
 // One task on its way through an isolate: waiting for one, at work in it, or over.
-import type { IsolateCalls, IsolatedRun, IsolatedTask, Outcome } from '@bullpen/engine'
+import type { IsolateCalls, IsolatedRun, IsolatedTask, Outcome } from '@bullpen/engine/internal'
 import type { StartOf } from '../protocol/messages.ts'
 
 /** What a run asks of the place where it is: of the pool while it waits, of its isolate from then on. */

@@ -1,6 +1,6 @@
 // One isolate's life in its pool: starting → idle ⇄ busy → ending → gone.
 import { BullpenError, type Log } from '@bullpen/contract'
-import type { Clock, IsolateCalls, IsolatedTask } from '@bullpen/engine'
+import type { Clock, IsolateCalls, IsolatedTask } from '@bullpen/engine/internal'
 import { type FromIsolate, isSameStart, type StartOf } from '../protocol/messages.ts'
 import { fromPortable, type PortableError, toPortable } from '../protocol/portable-error.ts'
 import { unpackFields } from '../protocol/portable-fields.ts'

@@ -1,6 +1,6 @@
 // What a pool and its isolates say to each other. An isolate has one task at a time; `of` says which one is meant.
 import type { ChildOptions, Log, Progress } from '@bullpen/contract'
-import type { IsolatedTask } from '@bullpen/engine'
+import type { IsolatedTask } from '@bullpen/engine/internal'
 import type { PortableError } from './portable-error.ts'
 import type { PortableFields } from './portable-fields.ts'
 import type { PortableOutcome } from './portable-outcome.ts'

@@ -1,5 +1,5 @@
 // An outcome as plain data: its error crosses a thread's or a process's border by name, message, stack and cause.
-import type { Outcome } from '@bullpen/engine'
+import type { Outcome } from '@bullpen/engine/internal'
 import { fromPortable, type PortableError, toPortable } from './portable-error.ts'
 
 type WithError = Extract<Outcome, { readonly error: Error }>

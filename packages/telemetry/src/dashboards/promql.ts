@@ -1,5 +1,5 @@
 // Finds the metrics that a PromQL expression reads, and refuses those that nobody publishes.
-import { nearest } from '@bullpen/contract'
+import { nearest } from '@bullpen/contract/internal'
 import { METRICS, PROCESS_METRICS } from '../metrics/metrics-table.ts'
 
 const PUBLISHED: readonly string[] = [

@@ -57,7 +57,7 @@ function fieldsOf(event: TaskEvent): Fields {
     case 'task.expired':
       return { task: event.task, id: event.id, queue: event.queue }
     case 'slots.restarted':
-      return { queue: event.queue, workers: event.slots, afterMs: event.afterMs }
+      return { queue: event.queue, slots: event.slots, afterMs: event.afterMs }
     case 'attempt.started':
       return { ...aboutAttempt(event), waitedMs: event.waitedMs }
     case 'attempt.ended':
@@ -91,7 +91,7 @@ function fieldsOfBlock({
   location,
   stalledMs,
 }: EventOf<'event_loop.stalled'>): Fields {
-  return { task, id, start: fencingToken, attempt, place: location, stalledMs: Math.round(stalledMs) }
+  return { task, id, fencingToken, attempt, location, stalledMs: Math.round(stalledMs) }
 }
 
 function aboutAttempt({
@@ -102,7 +102,7 @@ function aboutAttempt({
   attempt,
   correlationId,
 }: EventOf<'attempt.started' | 'attempt.ended' | 'attempt.late'>): Fields {
-  return { task, id, queue, start: fencingToken, attempt, correlationId }
+  return { task, id, queue, fencingToken, attempt, correlationId }
 }
 
 function messageOf(event: TaskEvent): string {

@@ -3,15 +3,15 @@ import { randomBytes } from 'node:crypto'
 import {
   BullpenError,
   type CallOptions,
-  createTaskId,
-  ID_RANDOM_BYTES,
   type InputOf,
   isFinal,
   type TaskDefinition,
   type TaskId,
   type TaskRecord,
 } from '@bullpen/contract'
-import { type Broker, type CancelRule, type Clock, type NewTask, newTask, type PoolOptions } from '@bullpen/engine'
+import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
+import type { Broker, NewTask } from '@bullpen/engine'
+import { type CancelRule, type Clock, newTask, type PoolOptions } from '@bullpen/engine/internal'
 import { type Faults, memoryFeed } from './memory-consumer.ts'
 import { listTasks } from './memory-listing.ts'
 import { MemoryStore } from './memory-store.ts'

@@ -1,5 +1,5 @@
 // The memory broker's feed: brings a pool its tasks from a shelf, and writes down what is decided about them.
-import type { Consumer, ConsumerHost, FetchedTask, RunTask } from '@bullpen/engine'
+import type { Consumer, ConsumerHost, FetchedTask, RunTask } from '@bullpen/engine/internal'
 import type { MemoryStore } from './memory-store.ts'
 import type { Outage } from './outage.ts'
 import { asJson, type Owner, type StoredTask } from './stored-task.ts'

@@ -79,7 +79,7 @@ describe('a memory broker that is told to fail', () => {
     expect((await broker.find(id))?.status).toBe('waiting')
     await clock.advance(1)
     expect((await broker.find(id))?.status).toBe('completed')
-    expect(events).toContainEqual({ event: 'slots.restarted', queue: 'q', workers: 1, afterMs: 500 })
+    expect(events).toContainEqual({ event: 'slots.restarted', queue: 'q', slots: 1, afterMs: 500 })
   })
 })
 

@@ -1,5 +1,6 @@
 // A shelf: the tasks of one queue in memory, in the order in which they run, and every move that they make.
-import type { AttemptRecord, CancelAnswer, CancelReason } from '@bullpen/contract'
+import type { AttemptRecord, CancelReason } from '@bullpen/contract'
+import type { CancelAnswer } from '@bullpen/contract/internal'
 import {
   type CancelRule,
   type Clock,
@@ -8,7 +9,7 @@ import {
   matches,
   stopsRunning,
   type Verdict,
-} from '@bullpen/engine'
+} from '@bullpen/engine/internal'
 import { aboutOf, asJson, type Owner, type Place, recordEnd, type StoredTask } from './stored-task.ts'
 
 export interface ShelfOptions {

@@ -2,22 +2,22 @@
 import {
   type AttemptRecord,
   type CancelReason,
-  type Envelope,
   isFinal,
   type Progress,
   type TaskId,
   type TaskRecord,
   type TaskStatus,
 } from '@bullpen/contract'
+import type { Envelope } from '@bullpen/contract/internal'
+import type { NewTask } from '@bullpen/engine'
 import {
   type CancelCandidate,
   MAX_ATTEMPT_RECORDS,
-  type NewTask,
   statusOfDelayed,
   statusOfEnded,
   storedEnvelope,
   tagsOf,
-} from '@bullpen/engine'
+} from '@bullpen/engine/internal'
 
 /** Where a task is. A dead, a cancelled and an expired one share a place: their last end tells them apart. */
 export type Place = 'waiting' | 'active' | 'delayed' | 'completed' | 'failed'

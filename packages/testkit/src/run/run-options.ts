@@ -1,6 +1,7 @@
 // What may be said of the run of one task.
 import type { CallOptions, Catalogue, Duration, Resources } from '@bullpen/contract'
-import type { AsyncContext, Middleware, Random, Timeouts } from '@bullpen/engine'
+import type { Middleware } from '@bullpen/engine'
+import type { AsyncContext, Random, Timeouts } from '@bullpen/engine/internal'
 import type { FakeClock } from '../fake-clock.ts'
 
 /** All `…At` are counted from the enqueueing. */

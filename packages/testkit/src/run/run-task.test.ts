@@ -283,7 +283,7 @@ describe('from outside, a run can be', () => {
     expect(await runTask(long, handler, {}, { crashAt: '1s' })).toMatchObject({
       states: ['NEW', 'IN_PROCESS', 'NEW', 'IN_PROCESS', 'DONE_SUCCESS'],
       status: 'completed',
-      attempts: [{ fencingToken: 2, process: 'memory:2' }],
+      attempts: [{ fencingToken: 2, worker: 'memory:2' }],
       elapsedMs: 7_000,
     })
   })

@@ -1,9 +1,7 @@
 // Runs one task as a worker would, from its enqueueing over all attempts to its end, without Redis.
 import {
-  createTaskId,
   type Duration,
   type Handler,
-  ID_RANDOM_BYTES,
   type InputOf,
   milliseconds,
   type Progress,
@@ -13,7 +11,9 @@ import {
   type TaskId,
   type TaskRecord,
 } from '@bullpen/contract'
-import { DEFAULT_TIMEOUTS, type LocalCancel, type NewTask, newTask, type Pool } from '@bullpen/engine'
+import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
+import type { NewTask } from '@bullpen/engine'
+import { DEFAULT_TIMEOUTS, type LocalCancel, newTask, type Pool } from '@bullpen/engine/internal'
 import { fakeClock } from '../fake-clock.ts'
 import { memoryBroker } from '../memory/memory-broker.ts'
 import { asJson } from '../memory/stored-task.ts'

@@ -9,7 +9,8 @@ import {
   type TaskContext,
   type TaskDefinition,
 } from '@bullpen/contract'
-import { createRegistry, DEFAULT_TIMEOUTS, type Middleware, type Registry, type Timeouts } from '@bullpen/engine'
+import type { Middleware } from '@bullpen/engine'
+import { createRegistry, DEFAULT_TIMEOUTS, type Registry, type Timeouts } from '@bullpen/engine/internal'
 
 interface RunnableOptions<R extends Resources> {
   readonly middleware?: readonly Middleware<R>[]

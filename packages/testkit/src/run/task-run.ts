@@ -10,7 +10,7 @@ import type {
   TaskRecord,
   TaskStatus,
 } from '@bullpen/contract'
-import type { LocalCancel } from '@bullpen/engine'
+import type { LocalCancel } from '@bullpen/engine/internal'
 import { statesOf } from '../attempt-states.ts'
 import type { LogLine } from '../recording-log.ts'
 

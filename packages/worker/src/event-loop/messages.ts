@@ -1,7 +1,7 @@
 // What the main thread and the thread that watches it say to each other.
 
 import type { LogLevel } from '@bullpen/contract'
-import type { Attempt } from '@bullpen/engine'
+import type { Attempt } from '@bullpen/engine/internal'
 
 /** What is told of the attempt that runs in the loop. */
 export type AttemptInLoop = Readonly<Pick<Attempt, 'id' | 'start' | 'attempt'> & { task: string }>

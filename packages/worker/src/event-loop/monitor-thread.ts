@@ -42,7 +42,7 @@ async function tell(): Promise<void> {
   if (beat() !== newest) return
   const fields: Partial<Record<LogField, unknown>> = {
     ...seen?.attempt,
-    place: seen?.place,
+    location: seen?.place,
     stalledMs: Math.round(stillness.stillMs),
   }
   log[told === 1 ? 'warn' : 'error'](fields, `the event loop is blocked${blocker()}: no timer and no other task runs`)

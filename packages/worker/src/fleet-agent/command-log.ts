@@ -1,6 +1,6 @@
 // The ledger of commands: each is carried out once, answered the same whenever it is told again, and leaves a line in the log.
 import { BullpenError, type Log } from '@bullpen/contract'
-import type { Command, CommandAnswer } from '@bullpen/engine'
+import type { Command, CommandAnswer } from '@bullpen/engine/internal'
 import { type CommandDependencies, executeCommand } from './execute-command.ts'
 import { planCommand } from './plan-command.ts'
 

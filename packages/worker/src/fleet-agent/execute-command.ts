@@ -1,6 +1,6 @@
 // Carries out a deed on the pools of this worker.
 import { BullpenError, type DrainMode } from '@bullpen/contract'
-import type { DrainLimits, Pool } from '@bullpen/engine'
+import type { DrainLimits, Pool } from '@bullpen/engine/internal'
 import type { PoolSupervisor } from '../pools/pool-supervisor.ts'
 import type { CommandPlan } from './plan-command.ts'
 

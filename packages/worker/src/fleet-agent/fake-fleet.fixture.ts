@@ -1,6 +1,7 @@
 // A fleet in memory, of one worker: the test sends commands, sets switches, and sees what the worker tells and answers.
-import { BullpenError, type CommandSpec } from '@bullpen/contract'
-import type { Command, CommandAnswer, Fleet, QueueSettings, WorkerStatus } from '@bullpen/engine'
+import { BullpenError } from '@bullpen/contract'
+import type { CommandSpec } from '@bullpen/contract/internal'
+import type { Command, CommandAnswer, Fleet, QueueSettings, WorkerStatus } from '@bullpen/engine/internal'
 import type { FakeClock } from '@bullpen/testkit'
 
 const OFF: QueueSettings = { paused: false, drain: undefined, concurrency: undefined, rate: undefined }

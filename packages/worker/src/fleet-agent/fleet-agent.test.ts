@@ -1,6 +1,7 @@
 // A steward between a fleet in memory and real pools, on a clock that stands still.
-import { type CommandSpec, defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
-import { drainLimits, HEARTBEAT_INTERVAL_MS } from '@bullpen/engine'
+import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
+import type { CommandSpec } from '@bullpen/contract/internal'
+import { drainLimits, HEARTBEAT_INTERVAL_MS } from '@bullpen/engine/internal'
 import { fakeClock, memoryBroker, memoryPool } from '@bullpen/testkit'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'

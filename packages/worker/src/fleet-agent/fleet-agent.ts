@@ -7,7 +7,7 @@ import {
   HEARTBEAT_INTERVAL_MS,
   type HeartbeatReply,
   type WorkerStatus,
-} from '@bullpen/engine'
+} from '@bullpen/engine/internal'
 import type { PoolSupervisor } from '../pools/pool-supervisor.ts'
 import { createCommandLog } from './command-log.ts'
 import { followDrains } from './queue-drains.ts'

@@ -1,5 +1,6 @@
 // What a command means for this worker: decided here, and carried out elsewhere.
-import { type CommandSpec, type DrainMode, milliseconds, type StopMode } from '@bullpen/contract'
+import { type DrainMode, milliseconds, type StopMode } from '@bullpen/contract'
+import type { CommandSpec } from '@bullpen/contract/internal'
 
 export type CommandPlan =
   /** It holds for the whole fleet, and is seen to by the queue's switches. */

@@ -1,6 +1,6 @@
 // Follows the drains of whole queues: ends this worker's pools by their mode, lightly once the queue is empty, and lifts that.
 import type { DrainMode } from '@bullpen/contract'
-import type { Clock, DrainLimits, Fleet, QueueSettings } from '@bullpen/engine'
+import type { Clock, DrainLimits, Fleet, QueueSettings } from '@bullpen/engine/internal'
 import type { PoolSupervisor } from '../pools/pool-supervisor.ts'
 import { waitUntilEmpty } from './wait-until-empty.ts'
 

@@ -1,5 +1,5 @@
 // Waits until a queue is empty, while its whole fleet drains lightly.
-import type { Clock, Fleet } from '@bullpen/engine'
+import type { Clock, Fleet } from '@bullpen/engine/internal'
 
 const LOOK_EVERY_MS = 250
 /** An API worker may hear this long after the others that no task is taken in any more. */

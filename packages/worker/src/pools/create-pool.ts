@@ -1,9 +1,10 @@
 // Makes the pools of a process: the engine's, fed from Redis.
 
-import { openConsumer, type SkewWatch } from '@bullpen/bullmq'
+import { openConsumer, type SkewWatch } from '@bullpen/bullmq/internal'
 import type { WorkerSettings } from '@bullpen/config'
 import { type Log, milliseconds, type Resources } from '@bullpen/contract'
-import { type AsyncContext, type Broker, createPool, type EventSink, type Pool, type Registry } from '@bullpen/engine'
+import type { Broker, EventSink } from '@bullpen/engine'
+import { type AsyncContext, createPool, type Pool, type Registry } from '@bullpen/engine/internal'
 import { clockOf, sha256 } from '@bullpen/engine/node'
 
 export interface PoolFactoryOptions {

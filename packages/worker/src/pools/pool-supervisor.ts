@@ -1,6 +1,7 @@
 // Keeps the pools of a process, one for each queue: started, drained by command, and made anew when they are to work again.
 import { BullpenError, type Log } from '@bullpen/contract'
-import type { DrainLimits, DrainReport, Pool, PoolStatus } from '@bullpen/engine'
+import type { DrainReport, PoolStatus } from '@bullpen/engine'
+import type { DrainLimits, Pool } from '@bullpen/engine/internal'
 import { logDrainSummary, summarizeDrain } from '../drain-summary.ts'
 
 /** Why a pool is not to work: it was told so itself, or its queue's whole fleet was. */

@@ -1,5 +1,5 @@
 // Drill `clocks`: worker processes whose clocks are off by an hour, and tasks that are due at a certain time.
-import { readTaskId } from '@bullpen/contract'
+import { readTaskId } from '@bullpen/contract/internal'
 import type { Drill } from '../drill.ts'
 import { onStage } from '../drill-setup.ts'
 import type { Effect } from '../ledger/effects.ts'

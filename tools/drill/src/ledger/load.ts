@@ -1,8 +1,10 @@
 // Enqueues tasks at a steady rate, and remembers the id of each that was accepted.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type CallOptions, createTaskId, type TaskId } from '@bullpen/contract'
-import { type Broker, newTask } from '@bullpen/engine'
+import type { CallOptions, TaskId } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
+import type { Broker } from '@bullpen/engine'
+import { newTask } from '@bullpen/engine/internal'
 import type { z } from 'zod'
 import { type apart, work } from '../programs/catalogue.ts'
 

@@ -1,7 +1,7 @@
 // What the endpoint's ledger and the API together say of a receipts drill.
 
 import { isFinal, type RetryPolicy, type TaskView } from '@bullpen/contract'
-import { backoffMs } from '@bullpen/engine'
+import { backoffMs } from '@bullpen/engine/internal'
 import { type Exit, type Figures, p99 } from '../ledger/figures.ts'
 import type { Delivery } from './receipt-endpoint.ts'
 

@@ -1,6 +1,7 @@
 // What the suite needs of a broker: the broker itself, a feed for pools, and ways to do it harm.
 import type { TaskId } from '@bullpen/contract'
-import type { Broker, Clock, PoolOptions } from '@bullpen/engine'
+import type { Broker } from '@bullpen/engine'
+import type { Clock, PoolOptions } from '@bullpen/engine/internal'
 
 export interface BackendOptions {
   readonly queues: readonly string[]

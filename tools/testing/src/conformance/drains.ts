@@ -1,6 +1,6 @@
 // Conformance: what each mode of a drain, and a crash, makes of every task there is then.
 import { TaskError } from '@bullpen/contract'
-import { type DrainLimits, drainLimits } from '@bullpen/engine'
+import { type DrainLimits, drainLimits } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'

@@ -77,7 +77,7 @@ export function faults(open: OpenBackend): void {
       status: 'completed',
       fencingToken: 2,
       attemptsMade: 1,
-      attempts: [{ fencingToken: 2, attempt: 1, process: 'test:2' }],
+      attempts: [{ fencingToken: 2, attempt: 1, worker: 'test:2' }],
     })
   })
 

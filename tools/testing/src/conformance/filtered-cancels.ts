@@ -1,6 +1,6 @@
 // Conformance: cancelling by filter: queue, name, tag and age.
 import { TaskError } from '@bullpen/contract'
-import type { CancelFilter } from '@bullpen/engine'
+import type { CancelFilter } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
@@ -162,7 +162,7 @@ export function filteredCancels(open: OpenBackend): void {
     await broker.cancelMany(all({ reason: 'queue_shutdown', by: 'drain:7' }))
     expect(await settled(id)).toMatchObject({
       status: 'cancelled',
-      attempts: [{ state: 'TERMINATED_STOP_SIGNAL', reason: 'queue_shutdown', process: 'drain:7' }],
+      attempts: [{ state: 'TERMINATED_STOP_SIGNAL', reason: 'queue_shutdown', worker: 'drain:7' }],
     })
   })
 

@@ -1,5 +1,6 @@
 // Conformance: listing, counting, and waiting for the end.
-import { TASK_STATUSES, TaskError } from '@bullpen/contract'
+import { TaskError } from '@bullpen/contract'
+import { TASK_STATUSES } from '@bullpen/contract/internal'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
 import { gate, long, openStage, QUEUE, short } from './stage.ts'

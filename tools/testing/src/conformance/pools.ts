@@ -71,7 +71,7 @@ export function pools(open: OpenBackend): void {
       status: 'completed',
       fencingToken: 2,
       attemptsMade: 1,
-      attempts: [{ reason: 'drain' }, { state: 'DONE_SUCCESS', fencingToken: 2, attempt: 1, process: 'test:2' }],
+      attempts: [{ reason: 'drain' }, { state: 'DONE_SUCCESS', fencingToken: 2, attempt: 1, worker: 'test:2' }],
     })
   })
 
@@ -246,7 +246,7 @@ export function pools(open: OpenBackend): void {
     const { enqueue, pool: make, broker, settled } = await openStage(open)
     const ids = await Promise.all([enqueue(short, { n: 1 }), enqueue(long, { n: 2 })])
     const pool = make()
-    expect(await pool.online(ids, broker.waitUntilFinished)).toEqual({ state: 'ONLINE_DONE', left: [] })
+    expect(await pool.online(ids, broker.waitUntilFinished)).toEqual({ state: 'ONLINE_DONE', unfinished: [] })
     for (const id of ids) expect((await settled(id))?.status).toBe('completed')
     expect(pool.slots().map(({ state }) => state)).toEqual(Array.from({ length: 4 }, () => 'TERMINATED'))
   })
@@ -268,6 +268,6 @@ export function pools(open: OpenBackend): void {
     await holds(1)
     await settled(done)
     await drain({ drainMs: 10 })
-    expect(await online).toEqual({ state: 'INCOMPLETE_DONE', left: [stuck] })
+    expect(await online).toEqual({ state: 'INCOMPLETE_DONE', unfinished: [stuck] })
   })
 }

@@ -1,5 +1,6 @@
 // Conformance: a task as the broker tells it, from the moment that it is stored.
-import { createTaskId, TaskError } from '@bullpen/contract'
+import { TaskError } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
@@ -82,7 +83,7 @@ export function records(open: OpenBackend): void {
       fencingToken: 1,
       attemptsMade: 1,
       endedAt: expect.any(Number),
-      attempts: [{ state: 'DONE_SUCCESS', fencingToken: 1, attempt: 1, process: 'test:1', worker: expect.any(Number) }],
+      attempts: [{ state: 'DONE_SUCCESS', fencingToken: 1, attempt: 1, worker: 'test:1', slot: expect.any(Number) }],
     })
   })
 

@@ -2,12 +2,10 @@
 import { randomBytes } from 'node:crypto'
 import {
   type CallOptions,
-  createTaskId,
   defineCatalogue,
   defineHandler,
   defineTask,
   type Handlers,
-  ID_RANDOM_BYTES,
   type InputOf,
   type TaskContext,
   type TaskDefinition,
@@ -16,7 +14,9 @@ import {
   type TaskRecord,
   type TaskStatus,
 } from '@bullpen/contract'
-import { createRegistry, DEFAULT_TIMEOUTS, type NewTask, newTask, type Pool } from '@bullpen/engine'
+import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
+import type { NewTask } from '@bullpen/engine'
+import { createRegistry, DEFAULT_TIMEOUTS, newTask, type Pool } from '@bullpen/engine/internal'
 import { systemClock } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
 import { testPool } from '@bullpen/testkit/internal'

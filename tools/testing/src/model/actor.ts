@@ -1,7 +1,7 @@
 // The handler of every task of a program: at each start it does what the plan of its task says.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { rateLimited, type TaskContext, type TaskDefinition, TaskError, type TaskId } from '@bullpen/contract'
-import { type AsyncContext, attributeUncaught, type Clock } from '@bullpen/engine'
+import { type AsyncContext, attributeUncaught, type Clock } from '@bullpen/engine/internal'
 import type { Doing, TaskPlan } from './program.ts'
 
 export interface Stagehand {

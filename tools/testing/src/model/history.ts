@@ -7,7 +7,7 @@ import {
   type TaskId,
   type TaskRecord,
 } from '@bullpen/contract'
-import { ATTEMPT_TRANSITIONS, assertTransition, POOL_TRANSITIONS } from '@bullpen/engine'
+import { ATTEMPT_TRANSITIONS, assertTransition, POOL_TRANSITIONS } from '@bullpen/engine/internal'
 import { fragile } from './tasks.ts'
 
 type Ended = TaskEvent & { event: 'attempt.ended' }

@@ -1,6 +1,6 @@
 // Performs a program on a broker, and checks that nothing is lost, doubled or against the tables.
 import { isFinal } from '@bullpen/contract'
-import type { Clock } from '@bullpen/engine'
+import type { Clock } from '@bullpen/engine/internal'
 import type { OpenBackend } from '../conformance/backend.ts'
 import { actsOn } from './acts.ts'
 import { rule } from './history.ts'

@@ -1,7 +1,9 @@
 // The tasks of every program, and how one is made of its plan.
 import { randomBytes } from 'node:crypto'
-import { createTaskId, defineCatalogue, defineTask, ID_RANDOM_BYTES, type TaskDefinition } from '@bullpen/contract'
-import { type NewTask, newTask } from '@bullpen/engine'
+import { defineCatalogue, defineTask, type TaskDefinition } from '@bullpen/contract'
+import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
+import type { NewTask } from '@bullpen/engine'
+import { newTask } from '@bullpen/engine/internal'
 import { z } from 'zod'
 import type { TaskPlan } from './program.ts'
 

@@ -1,6 +1,7 @@
 // The world of one program: a broker, processes with a pool each, and a chronicle of what is told there.
 import { defineHandler, type Handlers, type TaskId, type TaskRecord } from '@bullpen/contract'
-import { type Clock, createRegistry, DEFAULT_TIMEOUTS, type NewTask, type Pool } from '@bullpen/engine'
+import type { NewTask } from '@bullpen/engine'
+import { type Clock, createRegistry, DEFAULT_TIMEOUTS, type Pool } from '@bullpen/engine/internal'
 import { attemptContext } from '@bullpen/engine/node'
 import { testPool } from '@bullpen/testkit/internal'
 import type { OpenBackend } from '../conformance/backend.ts'

@@ -1,4 +1,5 @@
-// The sandbox's public surface.
+// For Bullpen's own packages: may change with any version.
+
 export type { IsolateResourceOpener } from './inside/resources.ts'
 export type { Replaced } from './isolate/isolate-pool.ts'
 export { type IsolatorOptions, openIsolator } from './open-isolator.ts'

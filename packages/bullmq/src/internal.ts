@@ -1,0 +1,6 @@
+// For Bullpen's own packages: may change with any version.
+
+export { type SkewWatch, type SkewWatchOptions, watchSkew } from './clock/clock-skew.ts'
+export { decodeStack } from './codec.ts'
+export { type ConsumerOptions, openConsumer } from './consumer.ts'
+export { type FleetOptions, openFleet } from './fleet/index.ts'

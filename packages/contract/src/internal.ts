@@ -1,0 +1,65 @@
+// For Bullpen's own packages: may change with any version.
+
+export { limitMs } from './definition/duration.ts'
+export { handlerIn, LOG_LEVELS } from './definition/handler.ts'
+export { nearest } from './definition/nearest.ts'
+export { ON_SHUTDOWN } from './definition/queue.ts'
+export { contradictionIn, type TimeoutsMs } from './definition/timeouts.ts'
+export { ERROR_CODES } from './errors/errors.ts'
+export { RateLimited } from './errors/rate-limited.ts'
+export {
+  ANSWER_OUTCOMES,
+  type AnswerOutcome,
+  COMMAND_ID,
+  COMMAND_OUTCOMES,
+  COMMAND_WAIT_S,
+  type CommandAction,
+  type CommandSpec,
+  commandPageSchema,
+  commandQuerySchema,
+  commandRequestSchema,
+  commandsQuerySchema,
+  commandViewSchema,
+  commandWaitSchema,
+  DRAIN_MODES,
+  STOP_MODES,
+} from './fleet/commands.ts'
+export {
+  ENDED_POOL_STATES,
+  fleetQuerySchema,
+  fleetViewSchema,
+  poolPageSchema,
+  poolQuerySchema,
+  slotPageSchema,
+  slotQuerySchema,
+} from './fleet/fleet.ts'
+export {
+  acceptedSchema,
+  CANCEL_OUTCOMES,
+  type CancelAnswer,
+  callOptionsSchema,
+  cancelFilterSchema,
+  cancellationSchema,
+  cancelledSchema,
+  enqueueBodySchema,
+  listQuerySchema,
+  MAX_WAIT_S,
+  PAGE,
+  taskPageSchema,
+  taskViewSchema,
+  waitSchema,
+} from './http/http.ts'
+export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, problemSchema } from './http/problem.ts'
+export { attemptRecordSchema } from './task/attempt-record.ts'
+export { ENVELOPE_VERSION, type Envelope, envelopeSchema, type StoredSuccess, successSchema } from './task/envelope.ts'
+export {
+  ATTEMPT_END_STATES,
+  ATTEMPT_STATES,
+  END_REASONS,
+  FINAL_STATUSES,
+  OPEN_ATTEMPT_STATES,
+  POOL_STATES,
+  SLOT_STATES,
+  TASK_STATUSES,
+} from './task/states.ts'
+export { createTaskId, ID_RANDOM_BYTES, QUEUE_NAME, readTaskId, taskId } from './task/task-id.ts'
