@@ -103,7 +103,7 @@ describe('an end is stored', () => {
 
   it('of a snooze: TERMINATED_CTX_CLOSED (snoozed), scheduled, and started again then', async () => {
     const { enqueue, startPool, broker, settled } = await rig({
-      handle: ({ snooze, start, input }) => (start === 1 ? snooze('700ms') : input),
+      handle: ({ snooze, fencingToken, input }) => (fencingToken === 1 ? snooze('700ms') : input),
     })
     const id = await enqueue(long)
     await startPool()
@@ -148,7 +148,7 @@ describe('an end is stored', () => {
     expect(await settled(id)).toMatchObject({
       status: 'dead',
       fencingToken: MAX_DEATHS + 1,
-      attempts: [{ state: 'RECOVER_ERR', reason: 'process_lost', start: MAX_DEATHS + 1 }],
+      attempts: [{ state: 'RECOVER_ERR', reason: 'process_lost', fencingToken: MAX_DEATHS + 1 }],
     })
   })
 })

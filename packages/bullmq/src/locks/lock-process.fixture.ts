@@ -1,4 +1,5 @@
 // A process with a pool whose locks are short: one handler blocks the event loop, its neighbour waits and listens.
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/contract'
 import { createPool, createRegistry, DEFAULT_TIMEOUTS } from '@bullpen/engine/internal'
@@ -6,7 +7,7 @@ import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
 import { z } from 'zod'
 import { openConsumer } from '../consumer.ts'
 
-const schemas = { input: z.object({ ms: z.int() }), output: z.object({ start: z.int(), pid: z.int() }) }
+const schemas = { input: z.object({ ms: z.int() }), output: z.object({ fencingToken: z.int(), pid: z.int() }) }
 /** Its first start holds the loop, and then waits a while for its signal. Others end at once. */
 export const blocker = defineTask({ name: 'lock.blocker', queue: 'lock', timeout: '1m', ...schemas })
 /** Its first start waits; others end at once. */
@@ -14,9 +15,9 @@ export const neighbour = defineTask({ name: 'lock.neighbour', queue: 'lock', tim
 const catalogue = defineCatalogue(blocker, neighbour)
 
 export interface Said {
-  readonly said: 'ready' | 'started' | 'told' | 'warned'
+  readonly said: 'loaded' | 'ready' | 'started' | 'told' | 'warned'
   readonly id?: string
-  readonly start?: number
+  readonly fencingToken?: number
   readonly reason?: string
 }
 
@@ -28,7 +29,7 @@ function hold(ms: number): void {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const [redisUrl = '', namespace = '', eventLoopStallLimitMs] = process.argv.slice(2)
+  const [redisUrl = '', namespace = '', eventLoopStallLimitMs = ''] = process.argv.slice(2)
   const { pid } = process
   const log: Log = {
     debug() {},
@@ -37,22 +38,22 @@ if (process.argv[1] === import.meta.filename) {
     error() {},
   }
   const handlers = {
-    'lock.blocker': defineHandler(blocker, import.meta.url, async ({ id, input, start, signal }) => {
-      say({ said: 'started', id, start })
-      if (start > 1) return { start, pid }
+    'lock.blocker': defineHandler(blocker, import.meta.url, async ({ id, input, fencingToken, signal }) => {
+      say({ said: 'started', id, fencingToken })
+      if (fencingToken > 1) return { fencingToken, pid }
       signal.addEventListener('abort', () => say({ said: 'told', id, reason: signal.reason.message }))
       // The line above is out, and the neighbour has begun.
       await sleep(300)
       hold(input.ms)
       await sleep(300)
-      return { start, pid }
+      return { fencingToken, pid }
     }),
-    'lock.neighbour': defineHandler(neighbour, import.meta.url, async ({ id, input, start, signal }) => {
-      say({ said: 'started', id, start })
-      if (start > 1) return { start, pid }
+    'lock.neighbour': defineHandler(neighbour, import.meta.url, async ({ id, input, fencingToken, signal }) => {
+      say({ said: 'started', id, fencingToken })
+      if (fencingToken > 1) return { fencingToken, pid }
       signal.addEventListener('abort', () => say({ said: 'told', id, reason: signal.reason.message }))
       await sleep(input.ms, undefined, { signal })
-      return { start, pid }
+      return { fencingToken, pid }
     }),
   }
   const pool = createPool({
@@ -69,7 +70,7 @@ if (process.argv[1] === import.meta.filename) {
           concurrency: 2,
           completedRetentionMs: 60_000,
           log,
-          eventLoopStallLimitMs: eventLoopStallLimitMs === undefined ? undefined : Number(eventLoopStallLimitMs),
+          eventLoopStallLimitMs: eventLoopStallLimitMs === '' ? undefined : Number(eventLoopStallLimitMs),
           locks: { lockMs: 1_000, renewalMs: 200, stallCheckMs: 300 },
         },
         work,
@@ -90,6 +91,10 @@ if (process.argv[1] === import.meta.filename) {
     },
   })
   process.once('SIGTERM', () => void pool.drain({ drainMs: 0, graceMs: 500 }))
+  // Loading takes longer than a handler may block on a busy machine: a test starts the pool when it needs it.
+  const started = once(process, 'SIGUSR2')
+  say({ said: 'loaded' })
+  await started
   await pool.start()
   say({ said: 'ready' })
 }

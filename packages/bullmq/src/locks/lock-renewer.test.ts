@@ -27,7 +27,8 @@ async function queueOfProcesses() {
   await eventually(() => broker.ping().then(() => true))
   return {
     said,
-    async start({ flags = [], args = [] }: { flags?: readonly string[]; args?: readonly string[] } = {}) {
+    /** A process that is loaded; `run` starts its pool. */
+    async load({ flags = [], args = [] }: { flags?: readonly string[]; args?: readonly string[] } = {}) {
       const child = spawn(process.execPath, [...flags, FIXTURE, redisUrl, namespace, ...args], {
         env: { PATH: process.env['PATH'] },
         stdio: ['ignore', 'pipe', 'inherit'],
@@ -42,8 +43,15 @@ async function queueOfProcesses() {
         mine.push(...news)
         said.push(...news)
       })
-      await eventually(() => mine.some((line) => line.said === 'ready'), 15_000)
-      return { child, said: mine }
+      await eventually(() => mine.some((line) => line.said === 'loaded'), 30_000)
+      return {
+        child,
+        said: mine,
+        async run() {
+          child.kill('SIGUSR2')
+          await eventually(() => mine.some((line) => line.said === 'ready'), 30_000)
+        },
+      }
     },
     async enqueue(task: typeof blocker | typeof neighbour, ms: number): Promise<TaskId> {
       const id = createTaskId('lock', Date.now(), randomBytes(10))
@@ -57,16 +65,17 @@ async function queueOfProcesses() {
 
 describe('a handler that blocks the event loop', () => {
   it('for longer than a lock lasts is started nowhere else, and neither are its neighbours', async () => {
-    const { said, start, enqueue, settled } = await queueOfProcesses()
-    const { child } = await start()
+    const { said, load, enqueue, settled } = await queueOfProcesses()
+    const [first, second] = [await load(), await load()]
+    await first.run()
     const innocent = await enqueue(neighbour, 3_500)
     const id = await enqueue(blocker, 2_500)
-    await start()
+    await second.run()
     for (const each of [id, innocent]) {
       expect(await settled(each)).toMatchObject({
         status: 'completed',
         fencingToken: 1,
-        output: { fencingToken: 1, pid: child.pid },
+        output: { fencingToken: 1, pid: first.child.pid },
       })
     }
     expect(said.filter((line) => line.said === 'started')).toHaveLength(2)
@@ -74,16 +83,17 @@ describe('a handler that blocks the event loop', () => {
   })
 
   it('for longer than may be loses its tasks to others: it is told as soon as it can be, and its results are refused', async () => {
-    const { start, enqueue, settled } = await queueOfProcesses()
-    const first = await start({ args: ['500'] })
+    const { load, enqueue, settled } = await queueOfProcesses()
+    const [first, second] = [await load({ args: ['500'] }), await load()]
+    await first.run()
     const innocent = await enqueue(neighbour, 60_000)
     const id = await enqueue(blocker, 4_000)
-    const { child } = await start()
+    await second.run()
     for (const each of [id, innocent]) {
       expect(await settled(each)).toMatchObject({
         status: 'completed',
         fencingToken: 2,
-        output: { fencingToken: 2, pid: child.pid },
+        output: { fencingToken: 2, pid: second.child.pid },
       })
     }
     await eventually(() => first.said.filter((line) => line.said === 'told').length === 2)
@@ -140,10 +150,11 @@ describe('a Redis that answers no more', () => {
 
 describe('the renewing thread', () => {
   it('where there can be none is done without: the log says so', async () => {
-    const { said, start, enqueue, settled } = await queueOfProcesses()
-    await start({ flags: ['--permission', '--allow-fs-read=*'] })
+    const { said, load, enqueue, settled } = await queueOfProcesses()
+    const [first, second] = [await load({ flags: ['--permission', '--allow-fs-read=*'] }), await load()]
+    await first.run()
     const id = await enqueue(neighbour, 2_500)
-    await start()
+    await second.run()
     expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 1 })
     expect(said).toContainEqual({ said: 'warned', reason: expect.stringContaining('locks are renewed in') })
   })

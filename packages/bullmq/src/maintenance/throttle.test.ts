@@ -10,8 +10,8 @@ import { THROTTLE_MARK } from './throttle.ts'
 
 async function limited(delay: '300ms' | '1h' = '300ms') {
   const pools = await rig({
-    handle: ({ start, input }) => {
-      if (start === 1 && input.n === 1) throw rateLimited(delay)
+    handle: ({ fencingToken, input }) => {
+      if (fencingToken === 1 && input.n === 1) throw rateLimited(delay)
       return input
     },
   })
@@ -59,8 +59,8 @@ describe('a hold', () => {
 })
 
 describe('a hold that a team’s own Worker asks for', () => {
-  const once = ({ start, input }: { start: number; input: { n: number } }) => {
-    if (start === 1) throw rateLimited('300ms')
+  const once = ({ fencingToken, input }: { fencingToken: number; input: { n: number } }) => {
+    if (fencingToken === 1) throw rateLimited('300ms')
     return input
   }
 

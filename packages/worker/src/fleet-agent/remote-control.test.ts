@@ -45,7 +45,7 @@ async function slowFleet() {
       child.stderr.on('data', (chunk) => (output += chunk))
       const exited = new Promise<number | null>((resolve) => child.on('exit', (code) => resolve(code)))
       onTestFinished(() => void child.kill('SIGKILL'))
-      await eventually(() => output.includes('slot ready'))
+      await eventually(() => output.includes('worker ready'))
       const found = await eventually(async () => (await known()).find((each) => !before.has(each.worker)))
       const status = async () => (await known()).find((each) => each.worker === found.worker)
       return {

@@ -104,6 +104,8 @@ export function faults(open: OpenBackend): void {
     const record = await settled(id)
     const last = starts.at(-1)
     expect(record).toMatchObject({ status: 'dead', fencingToken: last })
-    expect(record?.attempts).toMatchObject([{ state: 'RECOVER_ERR', reason: 'process_lost', start: last, attempt: 1 }])
+    expect(record?.attempts).toMatchObject([
+      { state: 'RECOVER_ERR', reason: 'process_lost', fencingToken: last, attempt: 1 },
+    ])
   })
 }
