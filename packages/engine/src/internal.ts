@@ -28,7 +28,6 @@ export {
   SILENT_AFTER_MS,
   type WorkerStatus,
 } from './fleet/fleet.ts'
-export { clockFrom } from './pool/clock.ts'
 export { type DrainLimits, drainLimits } from './pool/drain-deadline.ts'
 export type { NamedTask } from './pool/drain-report.ts'
 export { createPool } from './pool/pool.ts'
@@ -42,6 +41,12 @@ export type { Consumer, RunTask } from './ports/consumer.ts'
 export type { IsolateCalls, IsolatedRun, IsolatedTask, Isolator } from './ports/isolator.ts'
 export type { Clock, FetchedTask, KeptSteps, Random, Timer } from './ports/ports.ts'
 export {
+  type OpenResources,
+  openResources,
+  type ResourceOpener,
+  type ResourceOpeners,
+} from './resources.ts'
+export {
   type CancelCandidate,
   type CancelFilter,
   type CancelProgress,
@@ -53,3 +58,6 @@ export {
 export { storedEnvelope } from './task/envelope.ts'
 export { newTask, type Origin } from './task/new-task.ts'
 export { endWithoutStart, MAX_ATTEMPT_RECORDS, MAX_DEATHS, statusOfDelayed, statusOfEnded } from './task/task-status.ts'
+export { clockFrom } from './time/clock.ts'
+export { createRestartBackoff, type RestartBackoff, type RestartLimits, restartDelay } from './time/restart-backoff.ts'
+export { settlesWithin } from './time/with-timeout.ts'

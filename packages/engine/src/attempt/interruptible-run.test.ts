@@ -44,7 +44,7 @@ describe('a deadline', () => {
   it('that passes while the handler runs signals it, and ends the task after the grace', async () => {
     const { ended, call, clock } = await begun({ timeoutMs: 'none', totalMs: 70 })
     await clock.advance(70)
-    expect(call.heard()).toMatchObject({ name: 'TimeoutError', message: 'the deadline limit of 70 ms passed' })
+    expect(call.heard()).toMatchObject({ name: 'TimeoutError', message: 'the total_timeout limit of 70 ms passed' })
     await clock.advance(GRACE_MS)
     expect(await ended).toMatchObject({
       record: { state: 'TERMINATED_TIMEOUT', reason: 'total_timeout' },

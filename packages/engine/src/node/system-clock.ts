@@ -1,7 +1,7 @@
 // The engine's clock, from the machine's.
 import { performance } from 'node:perf_hooks'
-import { clockFrom } from '../pool/clock.ts'
 import type { Clock } from '../ports/ports.ts'
+import { clockFrom } from '../time/clock.ts'
 
 export const systemClock = clockFrom({
   now: Date.now,

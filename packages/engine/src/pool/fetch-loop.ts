@@ -1,42 +1,51 @@
-// Fetching, again and again: a feed that fails is opened and run anew after a wait that grows.
+// The fetch loop: runs the consumer, and starts it again with a growing delay when it fails.
 import type { Consumer } from '../ports/consumer.ts'
 import type { Clock } from '../ports/ports.ts'
-
-/** Between two starts of a feed that fails: doubled from the first to the last; anew once it has run for that long. */
-const RESTART = { firstMs: 500, lastMs: 30_000 }
+import { createRestartBackoff } from '../time/restart-backoff.ts'
 
 export interface FetchLoopHost {
   readonly clock: Clock
-  readonly runs: () => boolean
-  /** It fetches now, for the first time or again. Returns how many slots had failed meanwhile. */
-  readonly begun: () => number
-  readonly failed: () => void
-  readonly restarted: (slots: number, afterMs: number) => void
+  /** Whether the pool still fetches: a failed consumer is restarted only then. */
+  readonly isRunning: () => boolean
+  /** The consumer fetches now, for the first time or again. Returns how many slots had failed in the meantime. */
+  readonly onFetching: () => number
+  readonly onFailed: () => void
+  readonly onRestarted: (slots: number, afterMs: number) => void
 }
 
-/** Returns what begins it, and what keeps it from beginning again. */
-export function createFetchLoop(feed: Consumer, { clock, runs, begun, failed, restarted }: FetchLoopHost) {
-  let stopRestart = (): void => {}
+export interface FetchLoop {
+  begin(): void
+  /** Prevents a further restart; the consumer itself is stopped by the drain. */
+  end(): void
+}
 
-  const fetchOn = (failures: number): number => {
-    const slots = begun()
-    const since = clock.monotonic()
-    feed.run().catch(() => restart(clock.monotonic() - since > RESTART.lastMs ? 0 : failures))
+export function createFetchLoop(
+  consumer: Consumer,
+  { clock, isRunning, onFetching, onFailed, onRestarted }: FetchLoopHost,
+): FetchLoop {
+  const backoff = createRestartBackoff()
+  let cancelRestart = (): void => {}
+
+  const run = (): number => {
+    const slots = onFetching()
+    const startedAt = clock.monotonic()
+    consumer.run().catch(() => restart(clock.monotonic() - startedAt))
     return slots
   }
 
-  const restart = (failures: number): void => {
-    if (!runs()) return
-    failed()
-    const afterMs = Math.min(RESTART.firstMs * 2 ** failures, RESTART.lastMs)
-    const again = (): void => {
-      if (!runs()) return
-      restarted(fetchOn(failures + 1), afterMs)
-    }
-    stopRestart = clock.after(afterMs, () => {
-      feed.open().then(again, () => restart(failures + 1))
+  const restart = (ranForMs: number): void => {
+    if (!isRunning()) return
+    onFailed()
+    const afterMs = backoff.next(ranForMs)
+    cancelRestart = clock.after(afterMs, () => {
+      consumer.open().then(
+        () => {
+          if (isRunning()) onRestarted(run(), afterMs)
+        },
+        () => restart(0),
+      )
     })
   }
 
-  return { begin: (): void => void fetchOn(0), end: (): void => stopRestart() }
+  return { begin: () => void run(), end: () => cancelRestart() }
 }

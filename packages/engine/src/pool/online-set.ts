@@ -1,7 +1,7 @@
 // The given tasks of an online pool: which of them have not ended yet.
 import { isFinal, type TaskId, type TaskRecord } from '@bullpen/contract'
 import type { Clock } from '../ports/ports.ts'
-import { settlesWithin } from './with-timeout.ts'
+import { settlesWithin } from '../time/with-timeout.ts'
 
 /** As the broker's `settled`. */
 export type WaitUntilFinished = (id: TaskId, signal: AbortSignal) => Promise<TaskRecord | undefined>

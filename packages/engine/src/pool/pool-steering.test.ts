@@ -1,6 +1,6 @@
 // A pool that is steered while it runs: paused, resumed, resized, and looked at.
 import { describe, expect, it } from 'vitest'
-import { clockFrom } from './clock.ts'
+import { clockFrom } from '../time/clock.ts'
 import { GRACE_MS, poolRig, TIMEOUT_MS } from './pool.fixture.ts'
 
 const AT_ONCE = { drainMs: 0, graceMs: GRACE_MS }

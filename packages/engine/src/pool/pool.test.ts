@@ -3,7 +3,7 @@ import type { TaskId, TaskRecord } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { describe, expect, it } from 'vitest'
 import { newTask } from '../task/new-task.ts'
-import { clockFrom } from './clock.ts'
+import { clockFrom } from '../time/clock.ts'
 import { GRACE_MS, poolRig, poolStates, tasks } from './pool.fixture.ts'
 
 const AT_ONCE = { drainMs: 0, graceMs: GRACE_MS }

@@ -2,6 +2,7 @@
 import { BullpenError, type PoolState } from '@bullpen/contract'
 import { type RunnerHost, runAttempt } from '../attempt/runner.ts'
 import type { RunTask } from '../ports/consumer.ts'
+import { settlesWithin } from '../time/with-timeout.ts'
 import { ACKNOWLEDGE_MS, runDrain } from './drain.ts'
 import { DrainDeadline, type DrainLimits } from './drain-deadline.ts'
 import { type DrainReport, DrainTally } from './drain-report.ts'
@@ -12,7 +13,6 @@ import type { Pool, PoolOptions } from './pool-types.ts'
 import type { CloseReason } from './slot.ts'
 import { Slots } from './slots.ts'
 import { assertTransition } from './state-machine.ts'
-import { settlesWithin } from './with-timeout.ts'
 
 const MAX_SLOTS = 10_000
 
@@ -84,15 +84,15 @@ export function createPool(options: PoolOptions): Pool {
 
   const fetches = createFetchLoop(feed, {
     clock: host.clock,
-    runs,
-    begun() {
+    isRunning: runs,
+    onFetching() {
       const failed = crew.begin()
       // A slot may have been stopped while there was no feed to tell.
       tellFeed()
       return failed
     },
-    failed: () => crew.failed(),
-    restarted: (slots, afterMs) => host.sink({ event: 'slots.restarted', queue, slots, afterMs }),
+    onFailed: () => crew.failed(),
+    onRestarted: (slots, afterMs) => host.sink({ event: 'slots.restarted', queue, slots, afterMs }),
   })
 
   const begin = async (running: 'BG_RUNNING' | 'ONLINE_RUNNING', set?: OnlineSet): Promise<void> => {

@@ -1,0 +1,29 @@
+// Waits for a promise for a limited time, on the engine's clock. For Node's own timers see node/with-timeout.ts.
+import type { Clock } from '../ports/ports.ts'
+
+/**
+ * Whether the promise settles within `ms`, and before `giveUp` aborts. Never rejects: a rejected promise has settled. Leaves
+ * neither a timer nor a listener behind.
+ */
+export async function settlesWithin(
+  clock: Pick<Clock, 'after'>,
+  promise: Promise<unknown>,
+  ms: number,
+  giveUp?: AbortSignal,
+): Promise<boolean> {
+  const { promise: gaveUp, resolve } = Promise.withResolvers<false>()
+  const stopWaiting = (): void => resolve(false)
+  const cancelTimer = clock.after(ms, stopWaiting)
+  giveUp?.addEventListener('abort', stopWaiting)
+  if (giveUp?.aborted) stopWaiting()
+  const settled = promise.then(
+    () => true,
+    () => true,
+  )
+  try {
+    return await Promise.race([settled, gaveUp])
+  } finally {
+    cancelTimer()
+    giveUp?.removeEventListener('abort', stopWaiting)
+  }
+}
