@@ -15,10 +15,10 @@ test('data shows the input first, and what came with it', () => {
 })
 
 test('the return value shows the output with the state', () => {
-  expect(returnValueWords({ output: { value: 16 }, process: 'host-1' })).toEqual({
+  expect(returnValueWords({ output: { value: 16 }, worker: 'host-1' })).toEqual({
     output: { value: 16 },
     state: 'DONE_SUCCESS',
-    process: 'host-1',
+    worker: 'host-1',
   })
 })
 
@@ -32,7 +32,7 @@ test('a task shows its newest state beside its name, and its failures as sentenc
       'DONE_ERROR (card_declined) in attempt 1 (start 1), after 1000 ms on host-1\nTaskError: no\n    at handler',
     ],
   })
-  expect(jobWords({ ...job, returnvalue: { output: 1, process: 'host-1' } }).name).toBe('receipt.send · DONE_SUCCESS')
+  expect(jobWords({ ...job, returnvalue: { output: 1, worker: 'host-1' } }).name).toBe('receipt.send · DONE_SUCCESS')
 })
 
 test('what is not ours is shown as it is', () => {

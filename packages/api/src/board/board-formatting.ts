@@ -21,7 +21,7 @@ export function dataWords(stored: unknown): unknown {
 export function returnValueWords(stored: unknown): unknown {
   const success = successSchema.safeParse(stored)
   if (!success.success) return stored
-  return { output: success.data.output, state: 'DONE_SUCCESS', process: success.data.worker }
+  return { output: success.data.output, state: 'DONE_SUCCESS', worker: success.data.worker }
 }
 
 /** What the board shows of one stored job: its name with its newest state, and each failed attempt in a readable line. */

@@ -106,11 +106,11 @@ describe('a refused task', () => {
     ['a delay that is a number', { ...SQUARE, delay: 30 }, 'delay'],
     ['a timeout that is no duration', { ...WELCOME, timeout: 'soon' }, 'timeout'],
     ['a timeout on a short task', { ...SQUARE, timeout: '5s' }, 'timeout'],
-    ['a deadline on a short task', { ...SQUARE, deadline: '5s' }, 'deadline'],
+    ['a total timeout on a short task', { ...SQUARE, totalTimeout: '5s' }, 'totalTimeout'],
     ['a queue timeout on a short task', { ...SQUARE, queueTimeout: '5s' }, 'queueTimeout'],
     ['a heartbeat past its timeout', { ...WELCOME, heartbeatTimeout: '5m', timeout: '1m' }, 'timeout'],
-    ['a queue timeout past its deadline', { ...WELCOME, queueTimeout: '5m', deadline: '3m' }, 'queueTimeout'],
-    ['a timeout past its deadline', { ...WELCOME, timeout: '5m', deadline: '1m' }, 'timeout'],
+    ['a queue timeout past its total timeout', { ...WELCOME, queueTimeout: '5m', totalTimeout: '3m' }, 'queueTimeout'],
+    ['a timeout past its total timeout', { ...WELCOME, timeout: '5m', totalTimeout: '1m' }, 'timeout'],
     ['a label that is not text', { ...SQUARE, meta: { tenant: 7 } }, 'meta.tenant'],
   ])('with %s is told the field', async (_name, body, path) => {
     const { post, broker } = await testApi()

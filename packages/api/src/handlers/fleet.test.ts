@@ -18,7 +18,7 @@ describe('the fleet', () => {
         { queue: 'cpu', ...queue },
         { queue: 'mail', ...queue },
       ],
-      slots: [],
+      workers: [],
     })
     expect((await get('/v1/pools')).json()).toEqual({ pools: [] })
     expect((await get('/v1/workers')).json()).toEqual({ slots: [] })
@@ -39,6 +39,9 @@ describe('the fleet', () => {
     expect(view.workers).toMatchObject([
       {
         worker: 'a',
+        host: 'pod-1',
+        pid: 7,
+        version: '1.2.3',
         alive: true,
         draining: false,
         seenAt: at(NOW - 500),

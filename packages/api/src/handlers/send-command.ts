@@ -57,5 +57,5 @@ function author(said: string | undefined, keyPrint: string | undefined): string 
 }
 
 function audit(log: Log, { id, spec, by }: Omit<Command, 'at'>, { answers }: CommandRecord, requestId: string): void {
-  log.info({ command: id, order: spec, by, outcome: outcomeOf(answers), requestId }, 'command to the fleet')
+  log.info({ command: id, spec, by, outcome: outcomeOf(answers), requestId }, 'command to the fleet')
 }

@@ -10,8 +10,8 @@ export function processView(worker: RegisteredWorker, now: number, queue?: strin
   return {
     worker: worker.worker,
     host: worker.host,
-    pid: process.pid,
-    version: process.version,
+    pid: worker.pid,
+    version: worker.version,
     startedAt: timeText(worker.startedAt),
     seenAt: timeText(worker.seenAt),
     alive: isAlive(worker, now),
