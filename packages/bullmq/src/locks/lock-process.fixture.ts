@@ -92,9 +92,9 @@ if (process.argv[1] === import.meta.filename) {
   })
   process.once('SIGTERM', () => void pool.drain({ drainMs: 0, graceMs: 500 }))
   // Loading takes longer than a handler may block on a busy machine: a test starts the pool when it needs it.
-  const started = once(process, 'SIGUSR2')
   say({ said: 'loaded' })
-  await started
+  await once(process.stdin, 'data')
+  process.stdin.destroy()
   await pool.start()
   say({ said: 'ready' })
 }

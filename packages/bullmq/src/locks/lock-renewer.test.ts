@@ -31,7 +31,7 @@ async function queueOfProcesses() {
     async load({ flags = [], args = [] }: { flags?: readonly string[]; args?: readonly string[] } = {}) {
       const child = spawn(process.execPath, [...flags, FIXTURE, redisUrl, namespace, ...args], {
         env: { PATH: process.env['PATH'] },
-        stdio: ['ignore', 'pipe', 'inherit'],
+        stdio: ['pipe', 'pipe', 'inherit'],
       })
       onTestFinished(() => void child.kill('SIGKILL'))
       let rest = ''
@@ -48,7 +48,7 @@ async function queueOfProcesses() {
         child,
         said: mine,
         async run() {
-          child.kill('SIGUSR2')
+          child.stdin.write('run')
           await eventually(() => mine.some((line) => line.said === 'ready'), 30_000)
         },
       }
