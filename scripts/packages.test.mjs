@@ -28,7 +28,7 @@ const PROJECT = {
       name: 'email.welcome',
       queue: 'email',
       kind: 'long',
-      input: z.object({ to: z.string() }),
+      input: z.object({ to: z.email(), name: z.string().default('you') }),
       output: z.object({ greeting: z.string() }),
       timeout: '30s',
       retry: { maxAttempts: 3 },
@@ -38,7 +38,7 @@ const PROJECT = {
     import { defineHandler } from '@bullpen/contract'
     import { welcome } from './catalogue.ts'
 
-    export default defineHandler(welcome, import.meta.url, async ({ input }) => ({ greeting: 'Hello, ' + input.to }))`,
+    export default defineHandler(welcome, import.meta.url, async ({ input }) => ({ greeting: 'Hello, ' + input.name }))`,
   'worker.ts': `
     import { createWorker, runUntilSignalled } from '@bullpen/worker'
     import { catalogue } from './catalogue.ts'
@@ -164,7 +164,7 @@ it('takes a task over HTTP, runs it, and ends on SIGTERM', async () => {
   const worker = start('worker.ts')
   const { url } = JSON.parse(await api.line((text) => text.startsWith('{"url"')))
   const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
-  const body = JSON.stringify({ task: 'email.welcome', input: { to: 'Ann' } })
+  const body = JSON.stringify({ task: 'email.welcome', input: { to: 'ann@example.com', name: 'Ann' } })
   const accepted = await fetch(`${url}/v1/tasks`, { method: 'POST', headers, body })
   expect(accepted.status).toBe(202)
   const ended = await fetch(`${url}${accepted.headers.get('location')}?wait=20`, { headers })

@@ -168,7 +168,7 @@ describe('what a handler does meanwhile is told:', () => {
       return input
     }
     const run = await runTask(long, handler, {})
-    expect(run).toMatchObject({ status: 'completed', fencingToken: 2, attempts: 1, elapsedMs: 30_000 })
+    expect(run).toMatchObject({ status: 'completed', fencingToken: 2, attemptsMade: 1, elapsedMs: 30_000 })
     expect(run.attempts).toMatchObject([{ reason: 'rate_limited' }, { state: 'DONE_SUCCESS' }])
   })
 
@@ -190,7 +190,7 @@ describe('what a handler does meanwhile is told:', () => {
       {},
       { crashAt: '1s' },
     )
-    expect(run).toMatchObject({ status: 'completed', output: { n: 21 }, fencingToken: 3, attempts: 2 })
+    expect(run).toMatchObject({ status: 'completed', output: { n: 21 }, fencingToken: 3, attemptsMade: 2 })
     expect([runs.length, new Set(runs).size]).toEqual([2, 2])
   })
 
