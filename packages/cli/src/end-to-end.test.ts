@@ -4,7 +4,8 @@ import { createApi } from '@bullpen/api'
 import { defineCatalogue, defineTask } from '@bullpen/contract'
 import { taskViewSchema } from '@bullpen/contract/internal'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { FAKE_KEY, runBullpen } from './fake-api.fixture.ts'
+import { run } from './capture.fixture.ts'
+import { FAKE_KEY } from './fake-api.fixture.ts'
 
 /** Made of the contract's own schemas, since the program has no zod. */
 const count = defineTask({
@@ -21,13 +22,13 @@ async function startApi() {
   const api = await createApi({ catalogue: defineCatalogue(count), config, log: silent })
   onTestFinished(() => api.close())
   const { url } = await api.listen()
-  return { run: (...args: string[]) => runBullpen({ url }, args, { env: { BULLPEN_BY: 'ann' } }) }
+  return { run: (...args: string[]) => run({ url }, args) }
 }
 
 test('a task is enqueued, shown, listed, cancelled, and cancelled again', async () => {
   const { run } = await startApi()
 
-  const enqueued = await run('enqueue', 'task.count', '{"starts":1}', '--delay', '1h', '--meta', 'a=b')
+  const enqueued = await run('enqueue', 'task.count', '{"fencingToken":1}', '--delay', '1h', '--meta', 'a=b')
   expect(enqueued).toMatchObject({ code: 0, err: '' })
   const [id = ''] = enqueued.out.split(' ')
   const shown = JSON.parse((await run('show', id, '--json')).out)
@@ -38,7 +39,7 @@ test('a task is enqueued, shown, listed, cancelled, and cancelled again', async 
   expect(await run('cancel', id)).toMatchObject({ code: 0 })
   expect(await run('show', id, '--wait', '1s')).toMatchObject({ code: 1, out: expect.stringContaining('cancelled') })
 
-  const tagged = await run('enqueue', 'task.count', '{"starts":1}', '--delay', '1h', '--tag', 'batch:7')
+  const tagged = await run('enqueue', 'task.count', '{"fencingToken":1}', '--delay', '1h', '--tag', 'batch:7')
   const [taggedId = ''] = tagged.out.split(' ')
   const many = await run('cancel', '--queue', 'cpu', '--task', 'task.count', '--tag', 'batch:7', '--wait', '20s')
   expect(many).toEqual({
@@ -52,7 +53,7 @@ test('a task is enqueued, shown, listed, cancelled, and cancelled again', async 
   expect(ended).toMatchObject({ status: 'cancelled', tags: ['batch:7'], error: { code: 'cancelled' } })
 
   expect(await run('enqueue', 'task.conut')).toMatchObject({ code: 3, err: expect.stringContaining('task.count') })
-  const misfit = await run('enqueue', 'task.count', '{"starts":"x"}')
+  const misfit = await run('enqueue', 'task.count', '{"fencingToken":"x"}')
   expect(misfit).toMatchObject({
     code: 3,
     out: '',
@@ -75,13 +76,13 @@ test("a queue's fleet is limited, drained and resumed, also while nobody works i
     code: 0,
     out: expect.stringContaining('cpu: ended'),
   })
-  const refused = await run('enqueue', 'task.count', '{"starts":1}')
+  const refused = await run('enqueue', 'task.count', '{"fencingToken":1}')
   expect(refused).toMatchObject({ code: 3, err: expect.stringContaining('queue_draining') })
   expect((await run('fleet', '--queue', 'cpu')).out).toMatch(
     /cpu +0\/0 +0 +closed: soft_timeout drain, begun \S+ ago, at most 4 at once, at most 10 starts in 1m\n/,
   )
   expect(await run('resume', '--queue', 'cpu')).toMatchObject({ code: 0, err: 'no worker works it now\n' })
-  expect(await run('enqueue', 'task.count', '{"starts":1}')).toMatchObject({ code: 0 })
+  expect(await run('enqueue', 'task.count', '{"fencingToken":1}')).toMatchObject({ code: 0 })
   const audit = (await run('commands')).out
   expect(audit).toMatch(
     /^.* done {2}resume cpu .* ann \(key [0-9a-f]{8}\) .*\n.* drain cpu, soft_timeout .*\n.* limit cpu, 4 at once, 10 in 1m .*\n$/,

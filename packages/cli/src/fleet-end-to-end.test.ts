@@ -42,23 +42,23 @@ test('slots are shown with their tasks, paused, resized, stopped and drained, an
   const [first = '', second = ''] = names
 
   // One worker alone works; so it is known which has the task.
-  expect(await bullpen('pause', '--process', second.slice(0, -4))).toMatchObject({
+  expect(await bullpen('pause', '--worker', second.slice(0, -4))).toMatchObject({
     code: 0,
     out: expect.stringContaining(`${second}  done  paused: slow\n`),
   })
   const { id } = await asJson<TaskView>('enqueue', 'slow.listening', '{"ms":30000}')
   const working = new RegExp(`${first}/slow/\\d  WORKING +\\S+  slow.listening  ${id}`)
-  await eventually(async () => working.test((await bullpen('fleet', '--workers')).out))
-  const dry = await bullpen('drain', '--process', first, '--dry-run')
+  await eventually(async () => working.test((await bullpen('fleet', '--slots')).out))
+  const dry = await bullpen('drain', '--worker', first, '--dry-run')
   expect(dry).toMatchObject({
     code: 1,
     out: expect.stringMatching(
       /1 runs, longest \S+ {2}1 may be signalled.*\n.*: 1 of 1 may be signalled and handed back\n$/,
     ),
   })
-  expect(await bullpen('drain', '--process', first, '--dry-run', '--mode', 'light')).toMatchObject({ code: 0 })
+  expect(await bullpen('drain', '--worker', first, '--dry-run', '--mode', 'light')).toMatchObject({ code: 0 })
 
-  expect(await bullpen('resize', '--queue', 'slow', '--process', second, '--concurrency', '2')).toMatchObject({
+  expect(await bullpen('resize', '--queue', 'slow', '--worker', second, '--concurrency', '2')).toMatchObject({
     code: 0,
   })
   expect(await bullpen('stop', `${second}/slow/1`)).toMatchObject({ code: 0 })
@@ -68,17 +68,15 @@ test('slots are shown with their tasks, paused, resized, stopped and drained, an
     return workers.find(({ worker }) => worker === name)?.pools[0]?.concurrency
   }
   await eventually(async () => (await sizeOf(second)) === 1)
-  expect(await bullpen('resume', '--process', second)).toMatchObject({ code: 0 })
+  expect(await bullpen('resume', '--worker', second)).toMatchObject({ code: 0 })
 
   const exited = once(slots[0] as ChildProcess, 'exit')
-  expect(await bullpen('drain', '--process', first, '--wait', '20s')).toMatchObject({
+  expect(await bullpen('drain', '--worker', first, '--wait', '20s')).toMatchObject({
     code: 0,
     out: expect.stringContaining(`${first}: ended\n`),
   })
   expect((await exited)[0]).toBe(0)
-  await eventually(async () =>
-    new RegExp(`${second}/slow/\\d +WORKING`).test((await bullpen('fleet', '--workers')).out),
-  )
+  await eventually(async () => new RegExp(`${second}/slow/\\d +WORKING`).test((await bullpen('fleet', '--slots')).out))
   expect(await asJson<TaskView>('show', id)).toMatchObject({ status: 'active', fencingToken: 2, attemptsMade: 0 })
 
   expect(await bullpen('drain', '--queue', 'slow', '--mode', 'hard', '--wait', '20s')).toMatchObject({ code: 0 })

@@ -25,7 +25,7 @@ const jsonLines = (text: string): unknown[] =>
 describe('fleet', () => {
   test('shows the fleet, and the slots when asked for them', async () => {
     await using api = await fakeApi({ [FLEET]: ok(TWO), 'GET /v1/workers': ok({ slots: [busy(1, 30), idle(2)] }) })
-    const { code, out, err } = await runBullpen(api, ['fleet', '--workers'])
+    const { code, out, err } = await runBullpen(api, ['fleet', '--slots'])
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(out).toMatch(/^queue {2}busy {2}pools {2}state\ncpu /)
     expect(out).toContain(`\n    ${P1}/cpu/1  WORKING  30s  math.factorial`)
@@ -37,7 +37,7 @@ describe('fleet', () => {
     const slots = { slots: [busy(1, 30)] }
     const one = fleetOf([processOf(P1)])
     await using api = await fakeApi({ 'GET /v1/fleet?queue=cpu': ok(one), 'GET /v1/workers?queue=cpu': ok(slots) })
-    const { out } = await run(api, ['fleet', '--queue', 'cpu', '--workers', '--json'])
+    const { out } = await run(api, ['fleet', '--queue', 'cpu', '--slots', '--json'])
     expect(jsonLines(out)).toEqual([one, slots])
   })
 
@@ -52,7 +52,7 @@ describe('fleet', () => {
 
   test('fits a terminal of 80 columns', async () => {
     await using api = await fakeApi({ [FLEET]: ok(TWO), 'GET /v1/workers': ok({ slots: [busy(1, 30), idle(2)] }) })
-    const { out } = await run(api, ['fleet', '--workers'], { stdout: terminal(80) })
+    const { out } = await run(api, ['fleet', '--slots'], { stdout: terminal(80) })
     const seen = stripVTControlCharacters(out).split('\n')
     expect(Math.max(...seen.map((line) => line.length))).toBeLessThanOrEqual(80)
   })
@@ -61,11 +61,11 @@ describe('fleet', () => {
 describe('a command', () => {
   test.each([
     [['pause', '--queue', 'cpu'], { action: 'pause', queue: 'cpu' }],
-    [['resume', '--process', P1], { action: 'resume', worker: P1 }],
-    [['pause', '--queue', 'cpu', '--process', 'worker-7'], { action: 'pause', queue: 'cpu', worker: P1 }],
+    [['resume', '--worker', P1], { action: 'resume', worker: P1 }],
+    [['pause', '--queue', 'cpu', '--worker', 'worker-7'], { action: 'pause', queue: 'cpu', worker: P1 }],
     [['drain', '--queue', 'cpu'], { action: 'drain', queue: 'cpu', mode: 'soft_timeout' }],
     [
-      ['drain', '--process', P2, '--mode', 'soft_timeout', '--timeout', '30s'],
+      ['drain', '--worker', P2, '--mode', 'soft_timeout', '--timeout', '30s'],
       { action: 'drain', worker: P2, mode: 'soft_timeout', timeout: '30s' },
     ],
     [['stop', 'worker-8/cpu/3'], { action: 'stop', worker: P2, queue: 'cpu', slot: 3, how: 'wait' }],
@@ -128,8 +128,8 @@ describe('a command', () => {
   })
 
   test.each([
-    [['pause'], 'it is not said for whom: --queue QUEUE, --process PROCESS, or both'],
-    [['stop', 'cpu/3'], "'cpu/3' is no slot: it is PROCESS/QUEUE/NUMBER"],
+    [['pause'], 'it is not said for whom: --queue QUEUE, --worker WORKER, or both'],
+    [['stop', 'cpu/3'], "'cpu/3' is no slot: it is WORKER/QUEUE/SLOT"],
     [['stop', 'p/Cpu/3'], 'is no slot'],
     [['stop', 'p/cpu/0'], 'is no slot'],
     [['resize', '--queue', 'cpu'], '--concurrency N is missing'],
@@ -160,9 +160,9 @@ describe('a worker', () => {
 
   test('may be named by the beginning of its name, and by a whole name that is the beginning of another', async () => {
     await using api = await fakeApi(answers)
-    await run(api, ['pause', '--process', 'worker-8'])
+    await run(api, ['pause', '--worker', 'worker-8'])
     expect(named(api)).toBe(P2)
-    await run(api, ['pause', '--process', P1])
+    await run(api, ['pause', '--worker', P1])
     expect(named(api)).toBe(P1)
   })
 
@@ -170,27 +170,27 @@ describe('a worker', () => {
     await using api = await fakeApi(answers)
     await run(api, ['stop', 'über pod/1 [2J:7:x/cpu/2'])
     expect(api.seen.at(-1)?.body).toMatchObject({ worker: odd, queue: 'cpu', slot: 2 })
-    await run(api, ['pause', '--process', 'über pod/1 ['])
+    await run(api, ['pause', '--worker', 'über pod/1 ['])
     expect(named(api)).toBe(odd)
   })
 
   test('is meant by its exact name, where another one is shown as the same', async () => {
     const twins = fleetOf([processOf('a\tb'), processOf('a b')])
     await using api = await fakeApi({ ...answers, [FLEET]: ok(twins) })
-    await run(api, ['pause', '--process', 'a b'])
+    await run(api, ['pause', '--worker', 'a b'])
     expect(named(api)).toBe('a b')
   })
 
   test('that could be several is told with all of them, and nothing is commanded', async () => {
     await using api = await fakeApi(answers)
-    const { code, err } = await run(api, ['drain', '--process', 'worker-'])
+    const { code, err } = await run(api, ['drain', '--worker', 'worker-'])
     expect({ code, err }).toMatchObject({ code: 2, err: expect.stringContaining(`any of ${P1}, ${P1}0, ${P2}\n`) })
     expect(api.seen.map(({ request }) => request)).toEqual([FLEET])
   })
 
   test('that there is not is told with those that there are', async () => {
     await using api = await fakeApi(answers)
-    const { code, err } = await run(api, ['drain', '--process', 'nobody', '--json'])
+    const { code, err } = await run(api, ['drain', '--worker', 'nobody', '--json'])
     expect({ code, error: jsonLines(err) }).toMatchObject({
       code: 3,
       error: [{ error: { code: 'worker_not_found', detail: expect.stringContaining(P2) } }],
@@ -264,7 +264,7 @@ describe('drain --wait', () => {
   test('of a worker waits for its pools alone', async () => {
     const other = fleetOf([processOf(P2)])
     await using api = await fakeApi({ [SEND]: drained(), [FLEET]: inTurn(TWO, TWO, other) })
-    expect(await run(api, ['drain', '--process', P1, '--wait', '10s'])).toMatchObject({
+    expect(await run(api, ['drain', '--worker', P1, '--wait', '10s'])).toMatchObject({
       code: 0,
       out: expect.stringContaining(`${P1}: ended\n`),
     })

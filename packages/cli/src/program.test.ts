@@ -33,7 +33,7 @@ describe('enqueue', () => {
     const ended = await runBullpen(api, ['enqueue', 'math.factorial', '{"n":5}', ...options])
     expect(ended).toEqual({ code: 0, out: `${ID}  waiting\n`, err: '' })
     const body = { task: 'math.factorial', input: { n: 5 }, meta: { a: 'b', c: 'd' }, timeout: 'none' }
-    const more = { tags: ['x', 'y:1'], delay: '30s', heartbeatTimeout: '5s', queueTimeout: '1m', deadline: '1h' }
+    const more = { tags: ['x', 'y:1'], delay: '30s', heartbeatTimeout: '5s', queueTimeout: '1m', totalTimeout: '1h' }
     expect(api.seen).toEqual([{ request: ENQUEUE, body: { ...body, ...more } }])
   })
 

@@ -31,7 +31,7 @@ export const OPTIONS = {
   'older-than': { type: 'string', value: 'DURATION', help: 'tasks that were enqueued at least so long ago' },
   limit: { type: 'string', value: 'N', help: 'tasks at most; default 50' },
   all: { type: 'boolean', help: 'all of them, page by page' },
-  worker: { type: 'string', value: 'PROCESS', help: 'the worker, or the beginning of its name' },
+  worker: { type: 'string', value: 'WORKER', help: 'the worker, or the beginning of its name' },
   slots: { type: 'boolean', help: 'each slot too, with what it runs' },
   mode: { type: 'string', value: 'MODE', help: 'light, soft, soft_timeout or hard; default soft_timeout' },
   'dry-run': { type: 'boolean', help: 'tell what would have to be interrupted, and command nothing' },

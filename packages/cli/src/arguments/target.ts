@@ -11,15 +11,15 @@ export interface Target {
 
 /** @throws UsageError when it names nobody. */
 export function targetIn({ queue, worker }: { readonly queue?: string; readonly worker?: string }): Target {
-  if (!queue && !worker) throw new UsageError('it is not said for whom: --queue QUEUE, --process PROCESS, or both')
+  if (!queue && !worker) throw new UsageError('it is not said for whom: --queue QUEUE, --worker WORKER, or both')
   return { ...(queue ? { queue } : {}), ...(worker ? { worker } : {}) }
 }
 
-/** `PROCESS/QUEUE/NUMBER`, read from its end: a worker's name may hold anything. */
+/** `WORKER/QUEUE/SLOT`, read from its end: a worker's name may hold anything. */
 export function workerIn(text: string): Required<Target> & { readonly slot: number } {
   const [, worker, queue, slot] = /^(.+)\/([^/]+)\/([1-9]\d{0,5})$/s.exec(text) ?? []
   if (worker === undefined || queue === undefined || !QUEUE_NAME.test(queue)) {
-    throw new UsageError(`'${text}' is no slot: it is PROCESS/QUEUE/NUMBER, as 'bullpen fleet --workers' shows it`)
+    throw new UsageError(`'${text}' is no slot: it is WORKER/QUEUE/SLOT, as 'bullpen fleet --slots' shows it`)
   }
   return { worker, queue, slot: Number(slot) }
 }

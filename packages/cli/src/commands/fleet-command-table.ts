@@ -2,9 +2,9 @@
 import type { Command } from './command-table.ts'
 
 const TARGET = [
-  "--queue alone is the queue's whole fleet, --process alone all pools of a worker, both the one pool.",
+  "--queue alone is the queue's whole fleet, --worker alone all pools of a worker, both the one pool.",
 ] as const
-const POOL = { queue: { value: 'QUEUE', help: 'its whole fleet, also what starts later; with --process its pool' } }
+const POOL = { queue: { value: 'QUEUE', help: 'its whole fleet, also what starts later; with --worker its pool' } }
 const PROCESS = 'worker-7d9f:12:a3f84945'
 
 export const FLEET_COMMANDS = {
@@ -13,24 +13,24 @@ export const FLEET_COMMANDS = {
     summary: 'shows queues, workers and their pools',
     about: [
       'Shows the queues, and every worker with its pools: state, how many of its slots are busy, what is odd.',
-      'With --workers each slot: its name, state, since when, task. A worker that is silent is shown for a minute.',
+      'With --slots each slot: its name, state, since when, task. A worker that is silent is shown for a minute.',
     ],
     takes: [0, 0],
     options: ['queue', 'slots'],
     says: { queue: { value: 'QUEUE', help: 'this queue alone, and those who work it' } },
-    examples: ['bullpen fleet --workers', 'bullpen fleet --queue cpu --json'],
+    examples: ['bullpen fleet --slots', 'bullpen fleet --queue cpu --json'],
   },
   pause: {
-    usage: '[--queue QUEUE] [--process PROCESS]',
+    usage: '[--queue QUEUE] [--worker WORKER]',
     summary: 'starts nothing more on a queue, in a worker or a pool',
     about: ['Starts nothing more; what runs goes on, and new tasks wait.', ...TARGET],
     takes: [0, 0],
     options: ['queue', 'worker'],
     says: POOL,
-    examples: ['bullpen pause --queue cpu', 'bullpen pause --queue cpu --process worker-7d9f'],
+    examples: ['bullpen pause --queue cpu', 'bullpen pause --queue cpu --worker worker-7d9f'],
   },
   resume: {
-    usage: '[--queue QUEUE] [--process PROCESS]',
+    usage: '[--queue QUEUE] [--worker WORKER]',
     summary: 'ends a pause, or a drain by command',
     about: ['Ends a pause, and a drain by command: tasks are taken again.', ...TARGET],
     takes: [0, 0],
@@ -39,7 +39,7 @@ export const FLEET_COMMANDS = {
     examples: ['bullpen resume --queue cpu'],
   },
   drain: {
-    usage: '[--queue QUEUE] [--process PROCESS]',
+    usage: '[--queue QUEUE] [--worker WORKER]',
     summary: 'ends the pools of a queue, a worker, or one pool',
     about: [
       ...TARGET,
@@ -60,16 +60,16 @@ export const FLEET_COMMANDS = {
     },
     examples: [
       'bullpen drain --queue cpu --wait 2m',
-      'bullpen drain --process worker-7d9f --dry-run',
+      'bullpen drain --worker worker-7d9f --dry-run',
       'bullpen drain --queue cpu --mode soft_timeout --timeout 30s',
     ],
   },
   stop: {
-    usage: 'WORKER',
+    usage: 'WORKER/QUEUE/SLOT',
     summary: 'ends one slot',
     about: [
-      'Ends one slot after its task; its pool goes on with one less. WORKER is PROCESS/QUEUE/NUMBER, as',
-      "'bullpen fleet --workers' shows it; PROCESS may be the beginning of its name.",
+      'Ends one slot after its task; its pool goes on with one less. A slot is WORKER/QUEUE/SLOT, as',
+      "'bullpen fleet --slots' shows it; WORKER may be the beginning of its name.",
     ],
     takes: [1, 1],
     options: ['hard'],
@@ -83,7 +83,7 @@ export const FLEET_COMMANDS = {
     ],
     takes: [0, 0],
     options: ['queue', 'worker', 'concurrency'],
-    examples: ['bullpen resize --queue cpu --process worker-7d9f --concurrency 8'],
+    examples: ['bullpen resize --queue cpu --worker worker-7d9f --concurrency 8'],
   },
   limit: {
     usage: '--queue QUEUE',

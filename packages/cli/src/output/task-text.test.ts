@@ -34,7 +34,7 @@ test('a task is aligned lines, with an attempt on each line of its history', () 
     `${ID}  <yellow retrying>`,
     'task         math.factorial, version 1',
     'queue        cpu',
-    'state        TERMINATED_TIMEOUT, run',
+    'state        TERMINATED_TIMEOUT, run_timeout',
     'attempts     2 of 5, starts 12',
     'enqueued     2026-01-01T00:00:00.000Z (1m ago)',
     'due          2026-01-01T00:01:30.000Z (in 30s)',
@@ -45,15 +45,15 @@ test('a task is aligned lines, with an attempt on each line of its history', () 
     'input        {"n":5}',
     'error        smtp_421: try later',
     'history',
-    '  1   DONE_ERROR          smtp_421  try later  1.5s  a:1:x',
-    '  12  TERMINATED_TIMEOUT  run                  1.5s  b:2:y',
+    '  1   DONE_ERROR          smtp_421     try later  1.5s  a:1:x',
+    '  12  TERMINATED_TIMEOUT  run_timeout             1.5s  b:2:y',
   ])
 })
 
 test('what a task does not have is left out, down to empty columns', () => {
   const [, end] = history
   const lines = taskLines(view({ attempts: end === undefined ? [] : [end] }), look)
-  expect(lines.at(-1)).toBe('  12  TERMINATED_TIMEOUT  run  1.5s  b:2:y')
+  expect(lines.at(-1)).toBe('  12  TERMINATED_TIMEOUT  run_timeout  1.5s  b:2:y')
   expect(taskLines(view(), look).join('\n')).not.toMatch(/history|error|meta|due|progress|state/)
 })
 

@@ -62,8 +62,8 @@ describe('a definition', () => {
 describe('refuses', () => {
   test.each([
     [{ timeout: '10s', heartbeatTimeout: '10s' }, /heartbeatTimeout \(10000 ms\) is not shorter than timeout/],
-    [{ timeout: '10s', deadline: '9s' }, /timeout \(10000 ms\) is longer than deadline \(9000 ms\)/],
-    [{ heartbeatTimeout: '1m', deadline: '1m' }, /heartbeatTimeout \(60000 ms\) is not shorter than deadline/],
+    [{ timeout: '10s', totalTimeout: '9s' }, /timeout \(10000 ms\) is longer than totalTimeout \(9000 ms\)/],
+    [{ heartbeatTimeout: '1m', totalTimeout: '1m' }, /heartbeatTimeout \(60000 ms\) is not shorter than totalTimeout/],
   ])('the contradiction %j', (limits, message) => {
     expect(() => define({ ...minimal, ...limits })).toThrow(refusal(message))
   })
@@ -82,8 +82,8 @@ describe('refuses', () => {
     [{ name: ['email.welcome'] }, /a name is two or more/],
     [{ input: undefined }, /input is a zod schema/],
     [{ output: { type: 'object' } }, /output is a zod schema/],
-    [{ retry: 5 }, /retry is 5; it is an object/],
-    [{ retry: { retries: 9 } }, /retry\.retries is not a setting; did you mean/],
+    [{ retry: 5 }, /retry is 5; expected an object/],
+    [{ retry: { retries: 9 } }, /retry\.retries is not a setting; expected maxAttempts, backoff/],
     [{ retry: { backoff: { jitter: '0.5' } } }, /retry\.backoff\.jitter is 0\.5/],
   ])('what types would refuse, from plain JavaScript: %j', (wrong, message) => {
     expect(() => define({ ...minimal, ...wrong })).toThrow(refusal(message))
@@ -93,7 +93,7 @@ describe('refuses', () => {
     expect(() => define({ ...minimal, timeot: '5s' })).toThrow(
       refusal(/timeot is not a setting of a task; did you mean timeout\?/),
     )
-    expect(() => define({ ...minimal, kind: 'short', deadline: '5s' })).toThrow(refusal(/it has no deadline/))
+    expect(() => define({ ...minimal, kind: 'short', totalTimeout: '5s' })).toThrow(refusal(/it has no totalTimeout/))
   })
 
   test.each([
@@ -142,7 +142,7 @@ describe('refuses', () => {
     [{ maxAttempts: 1_001 }, 'retry.maxAttempts is 1001'],
     [{ maxAttempts: 1.5 }, 'retry.maxAttempts is 1.5'],
     [{ maxAttempts: Number.NaN }, 'retry.maxAttempts is NaN'],
-    [{ attemptsMade: 3 }, 'retry.attempts is not a setting; did you mean retry.maxAttempts'],
+    [{ attempts: 3 }, 'retry.attempts is not a setting; did you mean retry.maxAttempts'],
     [{ backoff: 'slow' }, 'retry.backoff is "slow"; expected an object'],
     [{ backoff: { type: 'slow' } }, 'retry.backoff.type is "slow"; expected exponential, linear, fixed, list'],
     [{ backoff: { base: '1s' } }, 'retry.backoff.base is not a setting'],

@@ -28,7 +28,7 @@ test('a reason belongs to one state; success and declared failures have none', (
 })
 
 describe('the end of an attempt', () => {
-  const end = { fencingToken: 1, attempt: 1, state: 'DONE_SUCCESS', process: 'host:1', startedAt: 0, endedAt: 1 }
+  const end = { fencingToken: 1, attempt: 1, state: 'DONE_SUCCESS', worker: 'host:1', startedAt: 0, endedAt: 1 }
 
   test.each(ATTEMPT_END_STATES)('is stored as %s', (state) => {
     expect(attemptRecordSchema.parse({ ...end, state })).toEqual({ ...end, state })
@@ -37,10 +37,10 @@ describe('the end of an attempt', () => {
   test.each([
     { state: 'IN_PROCESS' },
     { reason: 'tired' },
-    { start: -1 },
+    { fencingToken: -1 },
     { attempt: 0 },
     { startedAt: 0.5 },
-    { process: undefined },
+    { worker: undefined },
   ])('is not stored with %j', (wrong) => {
     expect(attemptRecordSchema.safeParse({ ...end, ...wrong }).success).toBe(false)
   })
