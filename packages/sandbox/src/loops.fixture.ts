@@ -19,9 +19,9 @@ const forEver = (): never => {
 export const threadLoop = defineHandler(inThread, import.meta.url, forEver)
 export const processLoop = defineHandler(inProcess, import.meta.url, forEver)
 
-const dying = async ({ once, start }: TaskContext): Promise<{ paid: number; key: string }> => {
-  const paid = await once('pay', (key) => ({ paid: start, key }))
-  if (start === 1) process.exit(7)
+const dying = async ({ once, fencingToken }: TaskContext): Promise<{ paid: number; key: string }> => {
+  const paid = await once('pay', (key) => ({ paid: fencingToken, key }))
+  if (fencingToken === 1) process.exit(7)
   return paid
 }
 export const threadSteps = defineHandler(stepsInThread, import.meta.url, dying)

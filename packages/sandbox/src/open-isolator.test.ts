@@ -144,13 +144,9 @@ describe.each(ISOLATIONS)('an isolator, by %s,', (isolation) => {
   })
 
   it('leaves nothing behind', async () => {
-    const child = spawn(
-      process.execPath,
-      [new URL('./stuckHandlers.fixture.ts', import.meta.url).pathname, isolation],
-      {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      },
-    )
+    const child = spawn(process.execPath, [new URL('./residue.fixture.ts', import.meta.url).pathname, isolation], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
     const text = await new Response(new Blob(await child.stdout.toArray())).text()
     const { before, during, after, children } = JSON.parse(text)
     expect(during.length).toBeGreaterThan(before.length)

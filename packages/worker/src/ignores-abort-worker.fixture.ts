@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { createWorker, runUntilSignalled } from './index.ts'
 import openers, { inProcess, inThread, processHandler, threadHandler } from './isolated.fixture.ts'
 
-const schemas = { input: z.object({ ms: z.int() }), output: z.object({ start: z.int() }) }
+const schemas = { input: z.object({ ms: z.int() }), output: z.object({ fencingToken: z.int() }) }
 const listening = defineTask({ name: 'slow.listening', queue: 'slow', timeout: '1m', ...schemas })
 const deaf = defineTask({ name: 'slow.deaf', queue: 'slow', timeout: '1m', ...schemas })
 const short = defineTask({ name: 'slow.short', queue: 'slow', kind: 'short', ...schemas })
@@ -41,42 +41,42 @@ const throwElsewhere = (): never => {
 
 if (process.argv[1] === import.meta.filename) {
   const handlers = {
-    'slow.listening': defineHandler(listening, import.meta.url, async ({ input, start, signal }) => {
+    'slow.listening': defineHandler(listening, import.meta.url, async ({ input, fencingToken, signal }) => {
       await sleep(input.ms, undefined, { signal })
-      return { start }
+      return { fencingToken }
     }),
-    'slow.short': defineHandler(short, import.meta.url, async ({ input, start }) => {
+    'slow.short': defineHandler(short, import.meta.url, async ({ input, fencingToken }) => {
       await sleep(input.ms)
-      return { start }
+      return { fencingToken }
     }),
-    'slow.deaf': defineHandler(deaf, import.meta.url, async ({ input, start }) => {
+    'slow.deaf': defineHandler(deaf, import.meta.url, async ({ input, fencingToken }) => {
       await sleep(input.ms)
-      return { start }
+      return { fencingToken }
     }),
   }
   const escaping = {
-    'slow.escape-timer': defineHandler(escapeTimer, import.meta.url, async ({ input, start }) => {
+    'slow.escape-timer': defineHandler(escapeTimer, import.meta.url, async ({ input, fencingToken }) => {
       setTimeout(throwElsewhere, 10)
       await sleep(input.ms)
-      return { start }
+      return { fencingToken }
     }),
-    'slow.escape-promise': defineHandler(escapePromise, import.meta.url, async ({ input, start }) => {
+    'slow.escape-promise': defineHandler(escapePromise, import.meta.url, async ({ input, fencingToken }) => {
       void sleep(10).then(throwElsewhere)
       await sleep(input.ms)
-      return { start }
+      return { fencingToken }
     }),
-    'slow.escape-event': defineHandler(escapeEvent, import.meta.url, async ({ input, start }) => {
+    'slow.escape-event': defineHandler(escapeEvent, import.meta.url, async ({ input, fencingToken }) => {
       const emitter = new EventEmitter().on('data', throwElsewhere)
       setImmediate(() => emitter.emit('data'))
       await sleep(input.ms)
-      return { start }
+      return { fencingToken }
     }),
   }
   const aborting = {
-    'slow.escape-abort': defineHandler(escapeAbort, import.meta.url, async ({ input, start, signal }) => {
+    'slow.escape-abort': defineHandler(escapeAbort, import.meta.url, async ({ input, fencingToken, signal }) => {
       signal.addEventListener('abort', throwElsewhere)
       await sleep(input.ms)
-      return { start }
+      return { fencingToken }
     }),
   }
   const isolated = { 'isolated.thread': threadHandler, 'isolated.process': processHandler }

@@ -85,6 +85,6 @@ describe('a worker with a given set of tasks', () => {
 
   it('has nothing to do with an empty set', async () => {
     const { worker } = await batch(async () => {})
-    expect(await worker.online([])).toMatchObject({ unfinished: [], abandoned: [] })
+    expect(await worker.online([])).toMatchObject({ left: [], abandoned: [] })
   })
 })

@@ -5,7 +5,7 @@ import { openBroker } from '@bullpen/bullmq'
 import type { CallOptions, Log, TaskId } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
-import { freePort, privateRedis } from '@bullpen/testing'
+import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { slowTasks } from './ignores-abort-worker.fixture.ts'
@@ -252,68 +252,4 @@ describe('an isolated task', () => {
       expect((await broker.counts('slow')).active).toBe(0)
     },
   )
-})
-
-describe('a worker process without Redis', () => {
-  it('is not ready, ends with 0 on a signal, and works once Redis is there', async () => {
-    const redis = await privateRedis()
-    const start = () => run('../../../apps/worker/src/main.ts', [], { REDIS_URL: redis.url, BULLPEN_WORKER_PORT: '0' })
-    const first = start()
-    await eventually(() => first.output().includes('Redis connection failed'))
-    first.child.kill('SIGTERM')
-    expect(await first.exited).toBe(0)
-
-    const port = await freePort()
-    const second = run('../../../apps/worker/src/main.ts', [], {
-      REDIS_URL: redis.url,
-      BULLPEN_WORKER_PORT: String(port),
-    })
-    const readiness = () => fetch(`http://127.0.0.1:${port}/readyz`).then(({ status }) => status)
-    expect(await eventually(() => readiness().catch(() => undefined))).toBe(503)
-    await redis.start()
-    await eventually(async () => (await readiness()) === 200)
-    await redis.crash()
-    await eventually(async () => (await readiness()) === 503)
-    await redis.start()
-    await eventually(async () => (await readiness()) === 200)
-    second.child.kill('SIGTERM')
-    expect(await second.exited).toBe(0)
-  })
-})
-
-describe('the example worker', () => {
-  it('answers probes and metrics while it runs', async () => {
-    const redis = { REDIS_URL: inject('redisUrl'), BULLPEN_NAMESPACE: `t-${randomUUID().slice(0, 12)}` }
-    const worker = run('../../../apps/worker/src/main.ts', [], { ...redis, BULLPEN_WORKER_PORT: '0' })
-    const url = await eventually(() => /"url":"([^"]+)".*worker ready/.exec(worker.output())?.[1])
-    expect((await fetch(`${url}/livez`)).status).toBe(200)
-    expect((await fetch(`${url}/readyz`)).status).toBe(200)
-    expect((await fetch(`${url}/elsewhere`)).status).toBe(404)
-    expect((await fetch(`${url}/livez`, { method: 'POST' })).status).toBe(405)
-    const metrics = await (await fetch(`${url}/metrics`)).text()
-    expect(metrics).toContain('bullpen_pool_state{queue="cpu",state="BG_RUNNING"} 1')
-    expect(metrics).toMatch(/^bullpen_clock_skew_seconds -?0/m)
-    worker.child.kill('SIGTERM')
-    expect(await worker.exited).toBe(0)
-  })
-
-  it.each([
-    [['--concurency', '3'], {}, /--concurency is not a setting/],
-    [[], { BULLPEN_WORKER_DRAIN_TIMEOUT: '29s' }, /drainTimeout.*29s.*do not fit in terminationGrace/],
-    [[], { BULLPEN_WORKER_DRAIN_TIMEOUT: '20' }, /a duration has a unit; did you mean '20s'/],
-    [[], { BULLPEN_WORKER_POOLS: 'cpu=4,fils=2' }, /queue 'fils'.*did you mean files/],
-    [[], { BULLPEN_WORKER_POOLS: 'cpu' }, /pools \(BULLPEN_WORKER_POOLS.*written as queue=concurrency/],
-    [[], { BULLPEN_WORKER_POOLS: 'cpu=many' }, /pools \(BULLPEN_WORKER_POOLS.*whole number/],
-    [[], { BULLPEN_WORKER_POOLS: 'cpu=4,cpu=8' }, /pools \(BULLPEN_WORKER_POOLS.*whole number/],
-    [[], { BULLPEN_WORKER_PORT: ' ' }, /port \(BULLPEN_WORKER_PORT, --port\): it is a whole number from 0 to 65535/],
-    [[], { BULLPEN_WORKER_PORT: '1', BULLPEN_WORKER_HOST: '192.0.2.1' }, /can't listen on 192\.0\.2\.1:1/],
-    [[], { BULLPEN_WORKER_FILES_ROOTS: 'data' }, /a root is an absolute path/],
-    [[], { BULLPEN_WORKER_FILES_ROOTS: '/nowhere/at/all' }, /nowhere/],
-    [[], { REDIS_URL: 'localhost:6379' }, /redisUrl \(REDIS_URL, --redis-url\): it is a URL/],
-  ])('refuses to start with %j %j, and says what is right', async (args, env, message) => {
-    const worker = run('../../../apps/worker/src/main.ts', args, env)
-    expect(await worker.exited).toBe(2)
-    expect(worker.output()).toMatch(message)
-    expect(worker.output()).not.toContain('    at ')
-  })
 })

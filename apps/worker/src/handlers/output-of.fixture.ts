@@ -10,4 +10,4 @@ export function outputOf<Run extends TaskRun>(run: Run): Exclude<Run['output'], 
 }
 
 /** These handlers read files and sockets, and a failure is looked at, not tried again. */
-export const ONCE = { clock: 'real', attemptsMade: 1 } as const
+export const ONCE = { clock: 'real', attempts: 1 } as const

@@ -78,12 +78,12 @@ test('delivers once, though its process dies before that is recorded', async () 
     receiptSend,
     async (context: TaskContext<typeof receiptSend, WorkerResources>) => {
       const output = await receipt.handle(context)
-      return context.start > 1 ? output : new Promise(() => {})
+      return context.fencingToken > 1 ? output : new Promise(() => {})
     },
     input,
     { clock: 'real', crashAt: '500ms', resources: { receipts, files: noFiles } },
   )
-  expect(run).toMatchObject({ status: 'completed', fencingToken: 2, attempts: 1, output: { status: 202 } })
+  expect(run).toMatchObject({ status: 'completed', fencingToken: 2, attemptsMade: 1, output: { status: 202 } })
   expect(seen).toBe(1)
 })
 

@@ -5,7 +5,7 @@ import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { z } from 'zod'
 import { createWorker, runUntilSignalled } from '../index.ts'
 
-const schemas = { input: z.object({ ms: z.int() }), output: z.object({ start: z.int() }) }
+const schemas = { input: z.object({ ms: z.int() }), output: z.object({ fencingToken: z.int() }) }
 const about = { queue: 'slow', timeout: '1m', ...schemas } as const
 const forEver = defineTask({ name: 'block.for-ever', ...about })
 const aTime = defineTask({ name: 'block.a-time', ...about })
@@ -28,27 +28,27 @@ if (process.argv[1] === import.meta.filename) {
       await sleep(input.ms)
       while (true) {}
     }),
-    'block.a-time': defineHandler(aTime, import.meta.url, async ({ input, start }) => {
+    'block.a-time': defineHandler(aTime, import.meta.url, async ({ input, fencingToken }) => {
       await sleep(20)
       spin(input.ms)
-      return { start }
+      return { fencingToken }
     }),
-    'block.native': defineHandler(native, import.meta.url, async ({ input, start }) => {
+    'block.native': defineHandler(native, import.meta.url, async ({ input, fencingToken }) => {
       await sleep(20)
       execFileSync('sleep', [String(input.ms / 1_000)])
-      return { start }
+      return { fencingToken }
     }),
-    'block.not': defineHandler(yielding, import.meta.url, async ({ input, start }) => {
+    'block.not': defineHandler(yielding, import.meta.url, async ({ input, fencingToken }) => {
       const until = performance.now() + input.ms
       while (performance.now() < until) {
         spin(30)
         await nextTurn()
       }
-      return { start }
+      return { fencingToken }
     }),
-    'block.waiting': defineHandler(waiting, import.meta.url, async ({ input, start }) => {
+    'block.waiting': defineHandler(waiting, import.meta.url, async ({ input, fencingToken }) => {
       await sleep(input.ms)
-      return { start }
+      return { fencingToken }
     }),
   }
   const [redisUrl, namespace, eventLoopStallWarning] = process.argv.slice(2)

@@ -67,7 +67,7 @@ async function worker(eventLoopStallWarning: string) {
 }
 
 describe('a handler that never lets the event loop turn', () => {
-  it('is named with its place in the log while it blocks, and again as that goes on', async () => {
+  it('is named with its location in the log while it blocks, and again as that goes on', async () => {
     const { child, enqueue, lines } = await worker('500ms')
     const innocent = await enqueue('block.waiting', 60_000)
     await eventually(() => lines('attempt started').some((line) => line['id'] === innocent))
@@ -77,9 +77,9 @@ describe('a handler that never lets the event loop turn', () => {
       return named.length > 1 && named
     })
     const who = { name: 'bullpen-worker', task: 'block.for-ever', id, fencingToken: 1, attempt: 1 }
-    const place = lineWith('while (true) {}')
-    expect(first).toMatchObject({ ...who, place, pid: child.pid })
-    expect(second).toMatchObject({ ...who, place, level: 'error' })
+    const location = lineWith('while (true) {}')
+    expect(first).toMatchObject({ ...who, location, pid: child.pid })
+    expect(second).toMatchObject({ ...who, location, level: 'error' })
     expect(first?.['stalledMs']).toBeGreaterThanOrEqual(500)
     expect(second?.['stalledMs']).toBeGreaterThanOrEqual(1_000)
   })
@@ -91,7 +91,7 @@ describe('a handler that blocks the event loop for a time', () => {
     const id = await enqueue('block.a-time', 2_000)
     await ended(id)
     const over = await eventually(() => lines('turns again').find((line) => line['id'] === id))
-    const who = { task: 'block.a-time', id, fencingToken: 1, attempt: 1, place: `spin (${lineWith('turns++')})` }
+    const who = { task: 'block.a-time', id, fencingToken: 1, attempt: 1, location: `spin (${lineWith('turns++')})` }
     expect(over).toMatchObject({ ...who, level: 'warn' })
     expect(over['stalledMs']).toBeGreaterThanOrEqual(1_950)
     expect(lines('event loop is blocked')).toContainEqual(expect.objectContaining(who))
@@ -107,7 +107,7 @@ describe('a handler that blocks the event loop for a time', () => {
     const id = await enqueue('block.native', 2_500)
     await ended(id)
     const over = await eventually(() => lines('turns again').find((line) => line['id'] === id))
-    expect(over).toMatchObject({ task: 'block.native', id, place: lineWith('execFileSync(') })
+    expect(over).toMatchObject({ task: 'block.native', id, location: lineWith('execFileSync(') })
     expect(lines('blocked in native code')).not.toEqual([])
     expect(await drain()).toBe(0)
   })

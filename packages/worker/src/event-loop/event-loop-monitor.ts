@@ -69,15 +69,15 @@ export function openEventLoopMonitor({ warnAfter, context, sink, log, logAs }: L
     clearInterval(beat)
     unwatched(error)
   })
-  thread.on('message', ({ attempt, place }: BlockOver) => {
-    const { task, id, start, attempt: number } = attempt ?? {}
+  thread.on('message', ({ attempt, location }: BlockOver) => {
+    const { task, id, fencingToken, attempt: number } = attempt ?? {}
     sink({
       event: 'event_loop.stalled',
       task,
       id,
-      fencingToken: start,
+      fencingToken,
       attempt: number,
-      location: place,
+      location,
       stalledMs: slowestTaskMs,
     })
     slowestTaskMs = 0
@@ -101,6 +101,6 @@ export function openEventLoopMonitor({ warnAfter, context, sink, log, logAs }: L
 function answer(context: AsyncContext): string | undefined {
   const running = context.current()
   if (running === undefined) return undefined
-  const { name, id, start, attempt } = running
-  return JSON.stringify({ task: name, id, start, attempt } satisfies AttemptInLoop)
+  const { name, id, fencingToken, attempt } = running
+  return JSON.stringify({ task: name, id, fencingToken, attempt } satisfies AttemptInLoop)
 }

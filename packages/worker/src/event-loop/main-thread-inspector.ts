@@ -2,7 +2,7 @@
 import type { Runtime, Session } from 'node:inspector'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AttemptInLoop } from './messages.ts'
-import { placeOf } from './source-location.ts'
+import { locationOf } from './source-location.ts'
 
 /** The longest that the main thread is held, and that saying goodbye may take. */
 const HOLD_MS = 500
@@ -10,7 +10,7 @@ const HOLD_MS = 500
 export interface Sighting {
   readonly attempt: AttemptInLoop | undefined
   /** Undefined where only Node itself runs. */
-  readonly place: string | undefined
+  readonly location: string | undefined
   /** The main thread's last beat when it was stopped. */
   readonly beat: number
 }
@@ -57,8 +57,8 @@ function sightingOf(
     session.on('Debugger.paused', ({ params }) => {
       // Told before our own request was answered: it stands at somebody's breakpoint, and must stay there.
       if (!asked) return resolve(undefined)
-      const place = placeOf(params.callFrames, (script) => urls.get(script))
-      let sighting: Sighting = { attempt: undefined, place, beat: beat() }
+      const location = locationOf(params.callFrames, (script) => urls.get(script))
+      let sighting: Sighting = { attempt: undefined, location, beat: beat() }
       const longest = setTimeout(() => {
         session.post('Debugger.resume')
         resolve(sighting)

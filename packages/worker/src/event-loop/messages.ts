@@ -4,7 +4,7 @@ import type { LogLevel } from '@bullpen/contract'
 import type { Attempt } from '@bullpen/engine/internal'
 
 /** What is told of the attempt that runs in the loop. */
-export type AttemptInLoop = Readonly<Pick<Attempt, 'id' | 'start' | 'attempt'> & { task: string }>
+export type AttemptInLoop = Readonly<Pick<Attempt, 'id' | 'fencingToken' | 'attempt'> & { task: string }>
 
 /** Given to the thread at its start. */
 export interface WatchOrders {
@@ -19,5 +19,5 @@ export interface WatchOrders {
 /** From the thread: a block that it has told of is over. */
 export interface BlockOver {
   readonly attempt: AttemptInLoop | undefined
-  readonly place: string | undefined
+  readonly location: string | undefined
 }

@@ -8,7 +8,7 @@ import { lookAtMainThread, type Sighting } from './main-thread-inspector.ts'
 import type { BlockOver, WatchOrders } from './messages.ts'
 import { BEAT_MS, observe, STILLNESS_BEGINS } from './stall.ts'
 
-/** A line does not wait longer for its task and place: native code shows none while it runs. Some milliseconds are usual. */
+/** A line does not wait longer for its task and location: native code shows none while it runs. Some milliseconds are usual. */
 const SIGHT_MS = 1_000
 
 const { beats, warnAfterMs, hook, log: about } = workerData as WatchOrders
@@ -42,7 +42,7 @@ async function tell(): Promise<void> {
   if (beat() !== newest) return
   const fields: Partial<Record<LogField, unknown>> = {
     ...seen?.attempt,
-    location: seen?.place,
+    location: seen?.location,
     stalledMs: Math.round(stillness.stillMs),
   }
   log[told === 1 ? 'warn' : 'error'](fields, `the event loop is blocked${blocker()}: no timer and no other task runs`)
@@ -75,7 +75,7 @@ async function tellEnd(): Promise<void> {
   // One that waited for native code to end is about to see it.
   if (looking !== undefined) await Promise.race([looking.sight, sleep(SIGHT_MS, undefined, { ref: false })])
   looking?.stop.abort()
-  const over: BlockOver = { attempt: seen?.attempt, place: seen?.place }
+  const over: BlockOver = { attempt: seen?.attempt, location: seen?.location }
   seen = undefined
   parentPort?.postMessage(over)
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { type Frame, placeOf } from './source-location.ts'
+import { type Frame, locationOf } from './source-location.ts'
 
 const URLS: Readonly<Record<string, string>> = {
   handler: 'file:///app/src/handlers/digest.ts',
@@ -29,6 +29,6 @@ it.each<[string, Frame[], string | undefined]>([
   ],
   ['nowhere, where Node itself runs', [at('node', 'processTimers', 5), at('evaluated', '', 0)], undefined],
   ['nowhere, in a script that nobody knows', [at('unknown', 'f', 0)], undefined],
-])('the place is %s', (_, frames, place) => {
-  expect(placeOf(frames, (script) => URLS[script])).toBe(place)
+])('the location is %s', (_, frames, location) => {
+  expect(locationOf(frames, (script) => URLS[script])).toBe(location)
 })

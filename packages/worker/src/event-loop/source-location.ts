@@ -15,16 +15,19 @@ const isLibrarys = (url: string): boolean => url.includes('/node_modules/')
  * `name (/path/of/file.ts:7)` of the innermost frame that is of the program's own code; where none is, of a library's.
  * Undefined where only Node itself runs.
  */
-export function placeOf(frames: readonly Frame[], urlOf: (scriptId: string) => string | undefined): string | undefined {
-  const places = frames
+export function locationOf(
+  frames: readonly Frame[],
+  urlOf: (scriptId: string) => string | undefined,
+): string | undefined {
+  const locations = frames
     .map(({ functionName, location }) => ({
       name: functionName,
       url: urlOf(location.scriptId) ?? '',
       line: location.lineNumber + 1,
     }))
     .filter(({ url }) => !isNodes(url))
-  const place = places.find(({ url }) => !isLibrarys(url)) ?? places[0]
-  if (place === undefined) return undefined
-  const file = place.url.startsWith('file:') ? fileURLToPath(place.url) : place.url
-  return place.name === '' ? `${file}:${place.line}` : `${place.name} (${file}:${place.line})`
+  const location = locations.find(({ url }) => !isLibrarys(url)) ?? locations[0]
+  if (location === undefined) return undefined
+  const file = location.url.startsWith('file:') ? fileURLToPath(location.url) : location.url
+  return location.name === '' ? `${file}:${location.line}` : `${location.name} (${file}:${location.line})`
 }
