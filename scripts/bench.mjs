@@ -1,11 +1,20 @@
-// Runs the benchmarks on a Redis of their own. The arguments are theirs: npm run bench -- worker --json
+// npm run bench: the benchmarks on a temporary Redis. The arguments are theirs: npm run bench -- worker --json
 import { join } from 'node:path'
-import { foreground } from './foreground.mjs'
-import { throwawayRedis } from './throwaway-redis.mjs'
-import { explainAndExit } from './user-error.mjs'
+import { temporaryRedis } from './redis/temporary.mjs'
+import { foreground } from './system/foreground.mjs'
+import { helpOn } from './system/options.mjs'
+import { explainAndExit } from './system/user-error.mjs'
+
+helpOn(`npm run bench -- [all|worker|runner] [--json]
+
+Measures throughput on a temporary Redis, or on the one that REDIS_URL names.
+
+  worker  a worker against a plain BullMQ worker in the same run
+  runner  the cost of an attempt in the engine, without Redis
+  --json  one JSON object per line`)
 
 const main = join(import.meta.dirname, '../tools/bench/src/main.ts')
-const redis = await throwawayRedis('bench').catch(explainAndExit)
+const redis = await temporaryRedis('bench').catch(explainAndExit)
 const env = { ...process.env, REDIS_URL: redis.url }
 const code = await foreground(process.execPath, [main, ...process.argv.slice(2)], { env })
 await redis.end()

@@ -1,22 +1,22 @@
-// Runs a command of scripts/ on any machine with Node >= 18 and npm: installs what is missing, then uses Node >= 24.
+// Runs a command of scripts/ on any machine with Node >= 18 and npm: installs missing packages, Node 24 among them.
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { foreground } from './foreground.mjs'
+import { foreground } from './system/foreground.mjs'
 
 const COMMANDS = {
-  start: 'the platform in one terminal: Redis, the API, two workers',
-  dev: 'the same, and what is saved is restarted',
-  demo: 'MD5 of every file below a directory, over the HTTP API',
-  test: 'every test there is',
-  bench: 'the benchmarks',
-  drill: 'the reliability drills: processes killed, restarted, cut off; what was lost',
-  ci: 'everything that CI checks',
-  new: 'a new task: definition, handler, test',
+  start: 'starts Redis, the API and two workers',
+  dev: 'the same, restarting what is saved',
+  demo: 'prints the MD5 of every file below a directory',
+  test: 'runs the tests',
+  bench: 'runs the benchmarks',
+  drill: 'runs the reliability drills',
+  ci: 'runs everything that CI checks',
+  new: 'writes the files of a new task',
 }
-const OLDEST_TO_BOOT = 18
-const OLDEST_TO_RUN = 24
+const BOOTSTRAP_NODE = 18 // the oldest that this file runs on
+const PROJECT_NODE = 24 // the oldest that Bullpen runs on
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const major = Number.parseInt(process.versions.node, 10)
@@ -27,14 +27,14 @@ function fail(message) {
   process.exit(1)
 }
 
-/** PATH with the packages' own programs first, `node` among them once it is installed. */
+/** PATH with node_modules/.bin first, which holds `node` once it is installed. */
 const packagesFirst = () => [join(root, 'node_modules/.bin'), process.env.PATH].join(delimiter)
 
 const readJson = (...path) => JSON.parse(readFileSync(join(root, ...path), 'utf8'))
 
-/** Why the installed packages are not those of the lock file; undefined when they are. */
-function whatIsMissing() {
-  if (!existsSync(join(root, 'node_modules/.package-lock.json'))) return 'nothing is installed yet'
+/** How the installed packages differ from the lock file; undefined if they do not. */
+function installationGap() {
+  if (!existsSync(join(root, 'node_modules/.package-lock.json'))) return 'nothing is installed'
   const wanted = readJson('package-lock.json').packages
   const installed = readJson('node_modules/.package-lock.json').packages
   for (const [path, { version, optional, link }] of Object.entries(wanted)) {
@@ -48,10 +48,10 @@ function whatIsMissing() {
 }
 
 /**
- * A native package for this very platform that npm left out, as it does without a word when this Node is older than
- * the package wants; undefined when all are there.
+ * An optional native package for this platform that npm skipped, as it silently does if this Node is older than the
+ * package requires; undefined if there is none.
  */
-function whatWasLeftOut() {
+function skippedNativePackage() {
   const libc = process.report?.getReport().header.glibcVersionRuntime ? 'glibc' : 'musl'
   const fits = (values, value) => values?.includes(value)
   return Object.entries(readJson('package-lock.json').packages)
@@ -61,7 +61,7 @@ function whatWasLeftOut() {
     .find((path) => !existsSync(join(root, path)))
 }
 
-/** npm, quietly: what it says is returned, to be shown when it fails. It runs on the first Node on PATH. */
+/** Runs npm and returns its stderr, to be shown if it fails. */
 function npm(...args) {
   return new Promise((resolve) => {
     const child = spawn('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error'], {
@@ -74,44 +74,44 @@ function npm(...args) {
       text += chunk
     })
     child.once('error', (error) => {
-      fail(error.code === 'ENOENT' ? 'npm is not on PATH; it comes with Node: https://nodejs.org' : error.message)
+      fail(error.code === 'ENOENT' ? 'npm is not on PATH. It comes with Node: https://nodejs.org' : error.message)
     })
     child.once('close', (code) => resolve({ ok: code === 0, text }))
   })
 }
 
 async function install() {
-  const missing = whatIsMissing()
-  if (missing === undefined) return
+  const gap = installationGap()
+  if (gap === undefined) return
   const start = Date.now()
-  // `npm ci` begins by deleting what is there, also under a platform that runs: it is for the first time.
+  // `npm ci` deletes node_modules first, which would break a running platform: it is for the first time only.
   const first = existsSync(join(root, 'node_modules')) ? ['install', '--no-save'] : ['ci']
-  say(`installing packages with npm ${first[0]}, since ${missing} …`)
+  say(`${gap}: running npm ${first[0]}`)
   let result = await npm(...first)
   if (!result.ok && /EUSAGE|in sync|ERESOLVE/.test(result.text)) {
-    say('package-lock.json does not fit the package.json files: using npm install, which mends the lock file …')
+    say('package-lock.json does not match the package.json files: running npm install, which updates it')
     result = await npm('install')
   }
-  if (result.ok && major < OLDEST_TO_RUN && whatWasLeftOut() !== undefined) {
-    say(`adding what npm leaves out on Node ${process.versions.node} …`)
-    result = await npm('install', '--no-save') // on the Node that has just been installed
+  if (result.ok && major < PROJECT_NODE && skippedNativePackage() !== undefined) {
+    say(`installing the native packages that npm skipped on Node ${process.versions.node}`)
+    result = await npm('install', '--no-save') // runs on the Node that was just installed
   }
   if (!result.ok) {
     const offline = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH|ERR_SOCKET_TIMEOUT/.test(result.text)
-    const hint = offline ? '\nThe package registry was not reached: is there a network (npm ping)?' : ''
+    const hint = offline ? '\nThe package registry cannot be reached; check the network with: npm ping' : ''
     fail(`npm could not install the packages:\n${result.text.trim()}${hint}`)
   }
-  say(`installed in ${Math.round((Date.now() - start) / 1000)} s`)
+  say(`packages installed in ${Math.round((Date.now() - start) / 1000)} s`)
 }
 
-/** A Node that runs TypeScript as it stands: this one, or the one that npm installed beside the packages. */
+/** A Node that runs TypeScript: this one, or the one that npm installed. */
 function findNode() {
-  if (major >= OLDEST_TO_RUN) return process.execPath
+  if (major >= PROJECT_NODE) return process.execPath
   const pinned = join(root, 'node_modules/.bin/node')
   if (existsSync(pinned)) return pinned
   return fail(
-    `this is Node ${process.versions.node}, and Bullpen runs on ${OLDEST_TO_RUN} or later. The optional package "node" ` +
-      `should have brought it, and did not. Try: npm rebuild node. Or install Node ${OLDEST_TO_RUN}: https://nodejs.org`,
+    `Bullpen needs Node ${PROJECT_NODE} or later, but this is ${process.versions.node}, and the optional package "node", which ` +
+      `contains a newer one, is not installed. Try: npm rebuild node. Or install Node ${PROJECT_NODE}: https://nodejs.org`,
   )
 }
 
@@ -121,13 +121,13 @@ function runScript(node, command, args) {
 }
 
 const [command, ...args] = process.argv.slice(2)
-if (!(major >= OLDEST_TO_BOOT)) {
-  fail(`this is Node ${process.versions.node}, and ${OLDEST_TO_BOOT} or later is needed to begin: https://nodejs.org`)
+if (!(major >= BOOTSTRAP_NODE)) {
+  fail(`Node ${BOOTSTRAP_NODE} or later is needed to start, but this is ${process.versions.node}: https://nodejs.org`)
 }
 if (!Object.hasOwn(COMMANDS, command ?? '')) {
   const list = Object.entries(COMMANDS).map(([name, what]) => `  ${name.padEnd(8)}${what}`)
-  const problem = command === undefined ? 'say what to run' : `there is no command "${command}"`
-  fail(`${problem}. There are:\n${list.join('\n')}`)
+  const problem = command === undefined ? 'a command is missing' : `unknown command "${command}"`
+  fail(`${problem}; expected one of:\n${list.join('\n')}`)
 }
 await install()
 process.exit(await runScript(findNode(), command, args))

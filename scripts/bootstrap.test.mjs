@@ -1,4 +1,4 @@
-// The bootstrap, in a project of its own with an npm that only writes down what it was asked.
+// The bootstrap, in a temporary project with a fake npm that records its arguments.
 import { spawn } from 'node:child_process'
 import {
   chmodSync,
@@ -13,14 +13,14 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { run } from './programs.mjs'
+import { run } from './system/programs.mjs'
 
 let project
 const put = (path, text) => {
   mkdirSync(dirname(join(project, path)), { recursive: true })
   writeFileSync(join(project, path), text)
 }
-const asked = () => {
+const npmCalls = () => {
   const file = join(project, 'npm.log')
   return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : []
 }
@@ -38,28 +38,29 @@ beforeEach(() => {
   project = mkdtempSync(join(tmpdir(), 'bullpen-bootstrap-'))
   put('package-lock.json', lock('4.0.0'))
   put('scripts/start.mjs', 'console.log(JSON.stringify([process.argv.slice(2), process.env.PATH]))\nprocess.exit(7)')
-  for (const file of ['bootstrap.mjs', 'foreground.mjs']) {
+  mkdirSync(join(project, 'scripts/system'), { recursive: true })
+  for (const file of ['bootstrap.mjs', 'system/foreground.mjs']) {
     copyFileSync(join(import.meta.dirname, file), join(project, 'scripts', file))
   }
   npm(installs)
 })
 afterEach(() => rmSync(project, { recursive: true, force: true }))
 
-it('installs what the lock file says, once, and says so', async () => {
+it('the first run installs the locked packages and says so; the second run installs nothing', async () => {
   const { stderr } = await bootstrap('start')
-  expect(stderr).toMatch(/installing packages with npm ci, since nothing is installed yet …\n.*installed in \d+ s\n/)
+  expect(stderr).toMatch(/nothing is installed: running npm ci\n.*packages installed in \d+ s\n/)
   expect((await bootstrap('start')).stderr).toBe('')
-  expect(asked()).toEqual(['ci --no-audit --no-fund --loglevel=error'])
+  expect(npmCalls()).toEqual(['ci --no-audit --no-fund --loglevel=error'])
 })
 
-it('brings an older installation up to the lock file without deleting it', async () => {
+it('an outdated installation is updated without being deleted', async () => {
   await bootstrap('start')
   put('package-lock.json', lock('4.1.0'))
-  expect((await bootstrap('start')).stderr).toContain('with npm install, since zod is not at 4.1.0')
-  expect(asked()[1]).toBe('install --no-save --no-audit --no-fund --loglevel=error')
+  expect((await bootstrap('start')).stderr).toContain('zod is not at 4.1.0: running npm install')
+  expect(npmCalls()[1]).toBe('install --no-save --no-audit --no-fund --loglevel=error')
 })
 
-it('does without optional packages of other platforms', async () => {
+it('optional packages of other platforms may be missing', async () => {
   put(
     'package-lock.json',
     JSON.stringify({ packages: { 'node_modules/x-win32': { version: '1.0.0', optional: true } } }),
@@ -68,30 +69,28 @@ it('does without optional packages of other platforms', async () => {
   expect((await bootstrap('start')).stderr).toBe('')
 })
 
-it('mends a lock file that does not fit, and says so', async () => {
+it('a lock file that does not match is updated, and the user is told', async () => {
   npm(`case "$1" in ci) echo 'npm error code EUSAGE' >&2; exit 1;; esac; ${installs}`)
-  expect((await bootstrap('start')).stderr).toContain('package-lock.json does not fit the package.json files')
-  expect(asked().map((line) => line.split(' ')[0])).toEqual(['ci', 'install'])
+  expect((await bootstrap('start')).stderr).toContain('package-lock.json does not match the package.json files')
+  expect(npmCalls().map((line) => line.split(' ')[0])).toEqual(['ci', 'install'])
 })
 
-it('shows what npm said when it fails, and that there may be no network', async () => {
+it('a failed installation shows the output of npm and a hint about the network', async () => {
   npm("echo 'npm error code ENOTFOUND' >&2; exit 1")
   const { code, stderr, stdout } = await bootstrap('start')
-  expect(stderr).toContain(
-    'npm could not install the packages:\nnpm error code ENOTFOUND\nThe package registry was not',
-  )
+  expect(stderr).toContain('npm could not install the packages:\nnpm error code ENOTFOUND\nThe package registry cannot')
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
 })
 
-it('says where npm comes from when there is none', async () => {
+it('a missing npm is reported with where to get it', async () => {
   rmSync(join(project, 'bin/npm'))
   const env = { PATH: join(project, 'bin') }
   const { code, stderr } = await run(process.execPath, ['scripts/bootstrap.mjs', 'start'], { cwd: project, env })
   expect(code).toBe(1)
-  expect(stderr).toContain('npm is not on PATH; it comes with Node')
+  expect(stderr).toContain('npm is not on PATH. It comes with Node')
 })
 
-it('passes arguments and exit code on, with the packages’ programs first on PATH', async () => {
+it('arguments and exit code are passed on, with node_modules/.bin first on PATH', async () => {
   const { code, stdout } = await bootstrap('start', '--fresh', 'a b')
   expect(code).toBe(7)
   const [args, path] = JSON.parse(stdout)
@@ -99,14 +98,14 @@ it('passes arguments and exit code on, with the packages’ programs first on PA
   expect(path).toMatch(/^[^:]*node_modules\/\.bin:/)
 })
 
-it('lists the commands for one that it does not know', async () => {
+it('an unknown command is answered with the list of commands', async () => {
   const { code, stderr } = await bootstrap('strat')
   expect(code).toBe(1)
-  expect(stderr).toContain('there is no command "strat". There are:\n  start ')
-  expect(asked()).toEqual([])
+  expect(stderr).toContain('unknown command "strat"; expected one of:\n  start ')
+  expect(npmCalls()).toEqual([])
 })
 
-it.each(['SIGTERM', 'SIGINT'])('passes %s on and waits for the end', async (signal) => {
+it.each(['SIGTERM', 'SIGINT'])('%s is passed on, and the bootstrap waits for the script to exit', async (signal) => {
   put(
     'scripts/start.mjs',
     `process.on('${signal}', () => { console.log('drained'); process.exit(0) }); setInterval(() => {}, 1000); console.log('up')`,

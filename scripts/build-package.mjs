@@ -1,16 +1,16 @@
-// Builds the package in the current directory: dist/ becomes what is published, compiled and with a manifest of its own.
+// Builds the package in the current directory into dist/: what is published, with a manifest of its own.
 import { copyFileSync, cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
-import { foreground } from './foreground.mjs'
+import { foreground } from './system/foreground.mjs'
 
 const root = join(import.meta.dirname, '..')
 const readJson = (...path) => JSON.parse(readFileSync(join(...path), 'utf8'))
 
-/** The compiled neighbour of a source: `./src/dashboards/index.ts` becomes `./dashboards/index.js`. */
+/** The compiled file of a source: `./src/dashboards/index.ts` becomes `./dashboards/index.js`. */
 const compiled = (source, extension) => source.replace(/^\.\/src\//, './').replace(/\.ts$/, extension)
 
 /**
- * The manifest as it is published: without workspace fields, and with every entry pointing at the compiled file.
+ * The manifest as it is published: without workspace fields, its entry points leading to compiled files.
  * @param {Record<string, any>} source
  */
 export function publishedManifest({ private: _, scripts, devDependencies, exports = {}, bin, ...rest }) {
@@ -22,7 +22,7 @@ export function publishedManifest({ private: _, scripts, devDependencies, export
   return { ...rest, exports: Object.fromEntries(entries), ...(bin && { bin: programs }) }
 }
 
-/** The folders of the packages of this repository that `manifest` needs, directly or through others. */
+/** The folders of the sibling packages that `manifest` depends on, directly or transitively. */
 function siblings({ dependencies = {} }, folders) {
   return Object.keys(dependencies)
     .filter((name) => folders.has(name))
@@ -30,8 +30,8 @@ function siblings({ dependencies = {} }, folders) {
 }
 
 /**
- * The compiler's `paths` to the siblings' declarations, which are built by now. Without them it would follow the
- * links in node_modules to the siblings' sources, and compile those into this package.
+ * The compiler's `paths` to the declarations of the siblings, which have been built before. Without them, the compiler
+ * would follow the links in node_modules to the siblings' sources and compile those into this package.
  */
 function pathsToSiblings(home, from) {
   const manifests = globSync('packages/*/package.json', { cwd: root })

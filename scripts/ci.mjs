@@ -1,7 +1,12 @@
-// Everything that CI checks, in one command: each step is timed, and the first that fails ends it. Tests come last.
-import { foreground } from './foreground.mjs'
+// npm run ci: everything that CI checks. The first step that fails ends the run.
+import { foreground } from './system/foreground.mjs'
+import { helpOn } from './system/options.mjs'
 
-/** Cheap steps first; the tests last, so that their numbers are the last line. */
+helpOn(
+  'npm run ci\n\nChecks format, lint, import rules, lock file, types and dead code, builds the packages and runs the tests.',
+)
+
+/** Cheap steps first. The tests come last, so that their totals are the last line. */
 const STEPS = [
   [
     'format, lint and import walls',
@@ -23,8 +28,8 @@ for (const [name, command, ...args] of STEPS) {
   const start = performance.now()
   const code = await foreground(command, args, { env })
   const seconds = ((performance.now() - start) / 1000).toFixed(1)
-  if (name === 'tests') process.exit(code) // their numbers are the last line
-  console.log(`== ${name}: ${code === 0 ? 'fine' : 'FAILED'}, ${seconds} s`)
+  if (name === 'tests') process.exit(code)
+  console.log(`== ${name}: ${code === 0 ? 'passed' : 'FAILED'}, ${seconds} s`)
   if (code !== 0) {
     console.log('\n0 passed, 1 failed')
     process.exit(code)

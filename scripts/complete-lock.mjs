@@ -2,14 +2,15 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { helpOn } from './system/options.mjs'
 
 const SYSTEMS = ['android', 'darwin', 'freebsd', 'linux', 'netbsd', 'openbsd', 'openharmony', 'sunos', 'win32', 'aix']
 const PROCESSORS = ['arm64', 'arm', 'ia32', 'loong64', 'mips64el', 'ppc64', 'riscv64', 's390x', 'wasm32', 'x64']
-/** How packages spell what npm spells otherwise. */
+/** Names in package names that npm spells differently. */
 const SPELLINGS = { windows: 'win32', 64: 'x64', armhf: 'arm', aarch64: 'arm64' }
 
 /**
- * What a package's name says about where it can run: `@rolldown/binding-linux-arm64-musl` gives linux, arm64, musl.
+ * The platform that a package's name stands for: `@rolldown/binding-linux-arm64-musl` gives linux, arm64, musl.
  * @param {string} name
  * @returns {{ os?: string[], cpu?: string[], libc?: string[] }}
  */
@@ -26,8 +27,8 @@ export function platformOf(name) {
   return Object.fromEntries(Object.entries(known).filter(([, values]) => values.length > 0))
 }
 
-/** Does node find `name` from the package at `path`, in a node_modules of that folder or of one above it? */
-function isThere(packages, path, name) {
+/** Whether Node finds `name` from the package at `path`, in its node_modules or in one above it. */
+function isLocked(packages, path, name) {
   for (let at = path; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('/')))) {
     if (packages[`${at}/node_modules/${name}`] !== undefined) return true
   }
@@ -35,18 +36,18 @@ function isThere(packages, path, name) {
 }
 
 /**
- * The optional packages that the lock names and does not hold.
+ * Optional packages that the lock file names without having an entry for them.
  * @param {{ packages: Record<string, any> }} lock
  */
 export function missingOptionals({ packages }) {
   return Object.entries(packages).flatMap(([path, { optionalDependencies = {} }]) =>
     Object.entries(optionalDependencies)
-      .filter(([name]) => !isThere(packages, path, name))
+      .filter(([name]) => !isLocked(packages, path, name))
       .map(([name, version]) => ({ name, version, by: path })),
   )
 }
 
-/** The entries that say where a package is downloaded. A link's `resolved` is a folder of this repository. */
+/** The entries with a download address. The `resolved` of a link is a folder of this repository. */
 export const downloadAddresses = ({ packages }) =>
   Object.entries(packages)
     .filter(([, entry]) => entry.resolved !== undefined && !entry.link)
@@ -62,18 +63,22 @@ export function completed(lock) {
   const packages = structuredClone(lock.packages)
   for (const path of downloadAddresses(lock)) delete packages[path].resolved
   for (const { name, version, by } of missingOptionals(lock)) {
-    if (!/^\d/.test(version)) throw new Error(`${by} wants ${name} ${version}: only an exact version can be completed`)
+    if (!/^\d/.test(version)) throw new Error(`${by} depends on ${name} ${version}; expected an exact version`)
     const { dev, engines } = packages[by]
     const { os, cpu, libc } = platformOf(name)
-    const known = { version, cpu, dev, libc, optional: true, os, engines } // JSON leaves out what is undefined
+    const known = { version, cpu, dev, libc, optional: true, os, engines } // JSON omits undefined
     packages[`node_modules/${name}`] = known
   }
   const order = ([a], [b]) => a.localeCompare(b, 'en')
   return { ...lock, packages: Object.fromEntries(Object.entries(packages).sort(order)) }
 }
 
-/** Completes the file, or says what it lacks. */
+/** Completes the file; with --check, reports what it lacks. */
 function main(args) {
+  helpOn(
+    'npm run lock -- [--check]\n\nCompletes package-lock.json for all platforms; with --check, reports what it lacks.',
+    args,
+  )
   const file = join(import.meta.dirname, '../package-lock.json')
   const lock = JSON.parse(readFileSync(file, 'utf8'))
   const missing = missingOptionals(lock)
@@ -86,7 +91,7 @@ function main(args) {
   for (const { name, version, by } of missing) console.error(`missing: ${name}@${version}, optional for ${by}`)
   for (const path of addresses) console.error(`download address: ${path}`)
   const complete = missing.length + addresses.length === 0
-  console.log(complete ? 'package-lock.json is complete' : 'package-lock.json is not complete; run: npm run lock')
+  console.log(complete ? 'package-lock.json is complete' : 'package-lock.json is incomplete; run: npm run lock')
   return complete ? 0 : 1
 }
 

@@ -1,15 +1,15 @@
-// The lock file: complete for every platform, free of addresses, and accepted by `npm ci`.
+// The lock file is complete for every platform, contains no download addresses and is accepted by `npm ci`.
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { completed, downloadAddresses, missingOptionals, platformOf } from './complete-lock.mjs'
-import { run } from './programs.mjs'
+import { run } from './system/programs.mjs'
 
 const root = join(import.meta.dirname, '..')
 const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
 
-describe('what a name says about its platform', () => {
+describe('the platform in a package name', () => {
   it.each([
     ['@biomejs/cli-darwin-arm64', { os: ['darwin'], cpu: ['arm64'] }],
     ['@biomejs/cli-linux-x64-musl', { os: ['linux'], cpu: ['x64'], libc: ['musl'] }],
@@ -21,7 +21,7 @@ describe('what a name says about its platform', () => {
   ])('%s', (name, platform) => expect(platformOf(name)).toEqual(platform))
 })
 
-describe('completing', () => {
+describe('a completed lock file', () => {
   const small = {
     lockfileVersion: 3,
     packages: {
@@ -42,7 +42,7 @@ describe('completing', () => {
     },
   }
 
-  it('adds what is missing, and keeps links and what is nested', () => {
+  it('missing entries are added; links and nested packages stay', () => {
     const { packages } = JSON.parse(JSON.stringify(completed(small)))
     expect(packages['node_modules/tool-darwin-arm64']).toEqual({
       version: '2.0.0',
@@ -56,13 +56,13 @@ describe('completing', () => {
     expect(packages['node_modules/here'].resolved).toBe('packages/here')
   })
 
-  it('changes nothing the second time', () => {
+  it('completing a complete file changes nothing', () => {
     expect(completed(completed(small))).toEqual(completed(small))
   })
 
-  it('refuses a range, which does not say which version', () => {
+  it('a version range is refused', () => {
     const packages = { 'node_modules/tool': { version: '1.0.0', optionalDependencies: { other: '^1.0.0' } } }
-    expect(() => completed({ packages })).toThrow('node_modules/tool wants other ^1.0.0')
+    expect(() => completed({ packages })).toThrow('node_modules/tool depends on other ^1.0.0')
   })
 })
 
@@ -72,7 +72,7 @@ describe('package-lock.json', () => {
 
   it('has an entry for every optional dependency', () => expect(missingOptionals(lock)).toEqual([]))
 
-  it('holds no download addresses', () => expect(downloadAddresses(lock)).toEqual([]))
+  it('has no download addresses', () => expect(downloadAddresses(lock)).toEqual([]))
 
   it('is accepted by npm ci', async () => {
     const workspaces = Object.keys(lock.packages).filter((path) => !path.includes('node_modules') && path !== '')

@@ -1,20 +1,20 @@
-// The main job on real input: MD5 of every file below a directory, on the platform that runs or on one of its own.
+// npm run demo: MD5 of every file below a directory, on the running platform or on a temporary one.
 import { mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve, sep } from 'node:path'
-import { foreground } from './foreground.mjs'
-import { readOptions } from './options.mjs'
-import { createPlatform, root } from './platform.mjs'
-import { runningPlatform } from './platform-file.mjs'
-import { endWithMe } from './throwaway-redis.mjs'
-import { explain } from './user-error.mjs'
+import { createPlatform, root } from './platform/platform.mjs'
+import { runningPlatform } from './platform/platform-record.mjs'
+import { stopWithThisProcess } from './redis/temporary.mjs'
+import { foreground } from './system/foreground.mjs'
+import { readOptions } from './system/options.mjs'
+import { explain } from './system/user-error.mjs'
 
 const say = (line) => console.error(line) // stdout is the list
 
-/** Where the user typed DIR: npm runs scripts in the project's folder. */
+/** The folder in which the user typed the command: npm runs scripts in the project's folder. */
 const cwd = process.env.INIT_CWD ?? process.cwd()
 
-/** The directory as it was typed, since the list begins with it, and its real path, which workers compare with roots. */
+/** The directory as typed, since the list's paths begin with it, and its real path, which workers check against their roots. */
 function chooseDirectory(dir = root) {
   const path = resolve(cwd, dir)
   try {
@@ -29,50 +29,61 @@ function chooseDirectory(dir = root) {
 const covers = (filesRoots, real) =>
   filesRoots.some((one) => real === one || real.startsWith(one.endsWith(sep) ? one : `${one}${sep}`))
 
-/** The project's platform if it runs and may read the directory; otherwise one of our own, which ends with us. */
-async function findPlatform(real) {
-  const there = await runningPlatform(join(root, '.bullpen'))
-  if (there !== undefined && covers(there.filesRoots, real)) return { where: there, end: async () => {} }
-  if (there !== undefined) say(`The platform at ${there.apiUrl} may not read ${real}: bringing up another one.`)
+/** The project's platform if it is running and may read the directory; otherwise a temporary one. */
+async function openPlatform(real, installRedis) {
+  const running = await runningPlatform(join(root, '.bullpen'))
+  if (running !== undefined && covers(running.filesRoots, real)) return { details: running, close: async () => {} }
+  if (running !== undefined) say(`The platform at ${running.apiUrl} may not read ${real}; starting a temporary one.`)
   const home = mkdtempSync(join(tmpdir(), 'bullpen-demo-'))
   const namespace = `demo-${process.pid}-${Date.now().toString(36)}`
-  const platform = createPlatform({ home, filesRoots: [real], namespace, anyPorts: true, say })
-  let callOff = () => {}
-  const end = async () => {
+  const platform = createPlatform({ home, filesRoots: [real], namespace, installRedis, anyPorts: true, say })
+  let cancelCleanup = () => {}
+  const close = async () => {
     await platform.down()
-    callOff()
+    cancelCleanup()
     rmSync(home, { recursive: true, force: true })
   }
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
-  const early = () => end().then(() => process.exit(1))
-  for (const signal of signals) process.once(signal, early)
+  const interrupted = () => close().then(() => process.exit(1))
+  for (const signal of signals) process.once(signal, interrupted)
   try {
-    const where = await platform.up()
-    if (where.redis.pid !== undefined) callOff = endWithMe({ pid: where.redis.pid, dir: home })
-    for (const signal of signals) process.off(signal, early) // from here on the demo ends first, then the platform
-    return { where, end }
+    const details = await platform.up()
+    if (details.redis.pid !== undefined) cancelCleanup = stopWithThisProcess({ pid: details.redis.pid, dir: home })
+    for (const signal of signals) process.off(signal, interrupted) // the demo handles them now; the platform stops after it
+    return { details, close }
   } catch (error) {
     if (!platform.stopping) console.error(explain(error))
-    await end()
+    await close()
     return process.exit(1)
   }
 }
 
-const { values, positionals } = readOptions('npm run demo -- [--kill] [DIR]', {
-  options: { kill: { type: 'boolean', default: false } },
-  allowPositionals: true,
-})
+const { values, positionals } = readOptions(
+  `npm run demo -- [--kill] [--install-redis] [DIR]
+
+Prints the MD5 of every file below DIR (default: this project), as md5sum would. Each file is a task.
+
+  --kill           kill a worker in the middle of the work; the list is the same
+  --install-redis  install Redis with the system's package manager if this machine has none`,
+  {
+    options: {
+      kill: { type: 'boolean', default: false },
+      'install-redis': { type: 'boolean', default: false },
+    },
+    allowPositionals: true,
+  },
+)
 const { dir, real } = chooseDirectory(positionals[0])
-const { where, end } = await findPlatform(real)
+const { details, close } = await openPlatform(real, values['install-redis'])
 const code = await foreground(
   process.execPath,
   [
     join(root, 'apps/demo/src/main.ts'),
-    ...['--api', where.apiUrl, '--dir', dir],
+    ...['--api', details.apiUrl, '--dir', dir],
     ...(positionals.length === 0 ? ['--exclude', '.bullpen', '--exclude', '.git'] : []),
-    ...(values.kill ? ['--kill', '--workers', where.workers.map(({ pid }) => pid).join(',')] : []),
+    ...(values.kill ? ['--kill', '--workers', details.workers.map(({ pid }) => pid).join(',')] : []),
   ],
-  { cwd, env: { ...process.env, BULLPEN_KEY: where.key } },
+  { cwd, env: { ...process.env, BULLPEN_KEY: details.key } },
 )
-await end()
+await close()
 process.exit(code)

@@ -1,49 +1,46 @@
-// The platform, restarted piece by piece as files are saved: a worker drains first, and never both at once.
-import { watch } from 'node:fs'
-import { join } from 'node:path'
-import { readOptions } from './options.mjs'
-import { root } from './platform.mjs'
-import { runHere } from './run-here.mjs'
+// npm run dev: the platform, with the API and the workers restarted as their files are saved.
 
-const QUIET = 200 // ms without another save, since editors and git write in bursts
+import { startDevLoop } from './platform/dev-loop.mjs'
+import { root } from './platform/platform.mjs'
+import { runInTerminal } from './platform/run-in-terminal.mjs'
+import { readOptions } from './system/options.mjs'
 
-/** Which processes run the code under each folder. */
-const RUNS = [
-  ['packages', /^(api|worker-\d+)$/],
-  ['apps/api', /^api$/],
-  ['apps/worker', /^worker-\d+$/],
-]
+const { values } = readOptions(
+  `npm run dev -- [--fresh] [--install-redis]
 
-const matters = (file) =>
-  /\.(ts|lua|json|html)$/.test(file) && !/\.test\.ts$|(^|\/)(node_modules|dist|\.turbo)\//.test(file)
+Starts the platform as 'npm start' does, shows what handlers log, and restarts the API or the workers, one after the
+other, when their files are saved.
 
-function restartOnSave(platform, say) {
-  const saved = new Map() // process name → the file that was saved
-  let timer
-  let working = false
+  --fresh          delete all stored tasks first
+  --install-redis  install Redis with the system's package manager if this machine has none`,
+  {
+    options: {
+      fresh: { type: 'boolean', default: false },
+      'install-redis': { type: 'boolean', default: false },
+    },
+  },
+)
 
-  async function restart() {
-    if (working || platform.stopping) return
-    working = true
-    while (saved.size > 0 && !platform.stopping) {
-      const [[name, file]] = saved
-      saved.delete(name)
-      say(`${file} was saved: restarting ${name}.`)
-      await platform.restart(name).catch((error) => say(error.message))
-    }
-    working = false
-  }
-
-  for (const [folder, names] of RUNS) {
-    watch(join(root, folder), { recursive: true }, (_, file) => {
-      if (file === null || !matters(file)) return
-      for (const name of platform.children.keys()) if (names.test(name)) saved.set(name, join(folder, file))
-      clearTimeout(timer)
-      timer = setTimeout(restart, QUIET)
+await runInTerminal({
+  fresh: values.fresh,
+  installRedis: values['install-redis'],
+  handlerLogs: true,
+  onUp(platform, say) {
+    const processes = [...platform.children.keys()]
+    const loop = startDevLoop({
+      root,
+      programs: [
+        { main: 'apps/api/src/main.ts', folders: ['apps/api', 'packages'], processes: ['api'] },
+        {
+          main: 'apps/worker/src/main.ts',
+          folders: ['apps/worker', 'packages'],
+          processes: processes.filter((name) => name !== 'api'),
+        },
+      ],
+      restart: platform.restart,
+      say,
     })
-  }
-  say('Watching apps/api, apps/worker and packages.')
-}
-
-const { values } = readOptions('npm run dev -- [--fresh]', { options: { fresh: { type: 'boolean', default: false } } })
-await runHere({ fresh: values.fresh, onUp: restartOnSave })
+    platform.beforeDown(loop.close)
+    say('Watching apps/api, apps/worker and packages.')
+  },
+})

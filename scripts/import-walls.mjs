@@ -1,4 +1,5 @@
-// Which room may import what: the one table behind the linter's import rules. `node scripts/import-walls.mjs` writes them to biome.json.
+// Which folder may import what: the table behind the linter's import rules. `node scripts/import-walls.mjs` writes it to
+// biome.json.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -9,8 +10,8 @@ const TESTS = ['**/*.test.ts', '**/*.fixture.ts']
 const PORTS_ONLY = 'The engine has no clock and no randomness of its own: use the Clock and Random ports.'
 
 /**
- * Relative imports inside a room are always allowed; another package's sources never are. `except` holds globs that the rule
- * leaves out. `deniedGlobals` names globals that the room may not touch.
+ * A room is a folder with import rules of its own. Relative imports inside it are always allowed, another package's
+ * sources never. `except`: globs that the rules do not apply to. `deniedGlobals`: globals that the room may not use.
  */
 export const ROOMS = [
   { room: 'packages/contract', allow: ['zod'], noNode: true },
@@ -134,7 +135,7 @@ function override({ room, allow, except = [], noNode = false, keepFixtures = fal
               patterns: [
                 {
                   group: ['**', '!./**', '!../**', ...allow.map((name) => `!${name}`), '**/src/**'],
-                  message: `${room} may not import this: ARCHITECTURE.md says which room may import which.`,
+                  message: `${room} may not import this; ARCHITECTURE.md lists what each folder may import.`,
                 },
               ],
             },
@@ -152,7 +153,7 @@ function override({ room, allow, except = [], noNode = false, keepFixtures = fal
   }
 }
 
-/** Tests may import more than what they test, but BullMQ and ioredis belong to the rooms that measure or wrap them. */
+/** Tests may import more than the code that they test, but BullMQ and ioredis only where they are wrapped or measured. */
 const TESTS_WITHOUT_REDIS_CLIENTS = {
   includes: ['{packages,apps,tools}/*/src/**/*.test.ts', '!packages/bullmq/**', '!tools/bench/**'],
   linter: {
@@ -161,7 +162,7 @@ const TESTS_WITHOUT_REDIS_CLIENTS = {
         noRestrictedImports: {
           level: 'error',
           options: {
-            paths: { bullmq: 'Only packages/bullmq knows BullMQ.', ioredis: 'Only packages/bullmq knows ioredis.' },
+            paths: { bullmq: 'Only packages/bullmq imports BullMQ.', ioredis: 'Only packages/bullmq imports ioredis.' },
           },
         },
       },

@@ -1,7 +1,7 @@
-// Writes a new task: its definition, its handler, a test, and its place in the catalogue and among the handlers.
+// Writes a new task: its definition, its handler and a test, and registers them in the catalogue and the handler table.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { UserError } from './user-error.mjs'
+import { UserError } from './system/user-error.mjs'
 
 const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*(\.[a-z][a-z0-9]*(-[a-z0-9]+)*)+$/
 
@@ -31,50 +31,54 @@ export default defineHandler(${identifier}, import.meta.url, async ({ input }) =
 })
 `
 
-const test = ({ name, file, identifier }) => `// Tests what ${name} does with its input.
-import { ${identifier} } from '@bullpen/tasks'
+const test = ({ name, file, identifier }) => `import { ${identifier} } from '@bullpen/tasks'
 import { runTask } from '@bullpen/testkit'
 import { expect, test } from 'vitest'
 import handler from './${file}.ts'
 
-test('${name} answers as its contract says', async () => {
+test('${name} returns the output of its contract', async () => {
   const run = await runTask(${identifier}, handler, { to: 'Ann' })
   expect(run.status).toBe('completed')
   expect(run.output).toEqual({ greeting: 'Hello, Ann' })
 })
 `
 
-/** Replaces what `pattern` finds; a file that no longer looks as expected is an error, not a silent no-op. */
+/** Replaces the match of each pattern. Throws if a file no longer looks as expected. */
 function edit(path, ...changes) {
   let text = readFileSync(path, 'utf8')
   for (const [pattern, replacement] of changes) {
-    if (!pattern.test(text)) throw new UserError(`${path} has nothing like ${pattern}: add the task there by hand`)
+    if (!pattern.test(text)) throw new UserError(`${path} does not match ${pattern}; add the task there by hand`)
     text = text.replace(pattern, replacement)
   }
   return [path, text]
 }
 
 /**
- * Adds the task to the repository at `root`, and returns the files written, new ones first.
+ * Adds the task to the repository at `root`. `files` lists all written files, new ones first.
  * @param {{ root: string, name: string }} options
  */
 export function addTask({ root, name }) {
   if (!NAME.test(name)) {
     throw new UserError(
-      `"${name}" is not a task's name: it is words in lower case, with at least one dot, like email.welcome`,
+      `"${name}" is not a task name; expected lower-case words with at least one dot, such as email.welcome`,
     )
   }
   const file = name.replaceAll('.', '-')
   const task = { name, file, identifier: camel(name), queue: name.split('.')[0] }
   const tasks = join(root, 'packages/tasks/src')
   const handlers = join(root, 'apps/worker/src/handlers')
+  const paths = {
+    definition: join(tasks, `${file}.ts`),
+    handler: join(handlers, `${file}.ts`),
+    test: join(handlers, `${file}.test.ts`),
+  }
   const created = [
-    [join(tasks, `${file}.ts`), definition(task)],
-    [join(handlers, `${file}.ts`), handler(task)],
-    [join(handlers, `${file}.test.ts`), test(task)],
+    [paths.definition, definition(task)],
+    [paths.handler, handler(task)],
+    [paths.test, test(task)],
   ]
-  const there = created.map(([path]) => path).find((path) => existsSync(path))
-  if (there !== undefined) throw new UserError(`${name} exists already: ${there}`)
+  const existing = Object.values(paths).find((path) => existsSync(path))
+  if (existing !== undefined) throw new UserError(`${name} already exists: ${existing}`)
 
   const { identifier } = task
   const changed = [
@@ -91,5 +95,5 @@ export function addTask({ root, name }) {
     ),
   ]
   for (const [path, text] of [...created, ...changed]) writeFileSync(path, text)
-  return [...created, ...changed].map(([path]) => path)
+  return { ...paths, files: [...created, ...changed].map(([path]) => path) }
 }

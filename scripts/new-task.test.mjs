@@ -1,10 +1,10 @@
-// `npm run new`, in a copy of the packages that it changes: what it writes compiles, and its test passes.
+// `npm run new`, in a copy of the packages that it changes.
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { addTask } from './new-task.mjs'
-import { run } from './programs.mjs'
+import { run } from './system/programs.mjs'
 
 const root = join(import.meta.dirname, '..')
 const modules = join(root, 'node_modules')
@@ -15,7 +15,7 @@ beforeAll(() => {
   const filter = (path) => !/\/(node_modules|dist|\.turbo)$/.test(path)
   for (const folder of ['packages', 'apps']) cpSync(join(root, folder), join(copy, folder), { recursive: true, filter })
   cpSync(join(root, 'tsconfig.json'), join(copy, 'tsconfig.json'))
-  // Everything that is installed, but the links to the workspaces: those lead to the copy.
+  // All installed packages, except that the links to workspaces lead to the copy.
   mkdirSync(join(copy, 'node_modules'))
   for (const name of readdirSync(modules)) {
     if (name === '@bullpen')
@@ -25,8 +25,8 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(copy, { recursive: true, force: true }))
 
-it('writes a task that compiles, and whose test passes', async () => {
-  const files = addTask({ root: copy, name: 'email.welcome-back' })
+it('a new task compiles, and its test passes', async () => {
+  const { files, test } = addTask({ root: copy, name: 'email.welcome-back' })
   expect(files.map((file) => file.slice(copy.length + 1))).toEqual([
     'packages/tasks/src/email-welcome-back.ts',
     'apps/worker/src/handlers/email-welcome-back.ts',
@@ -39,19 +39,19 @@ it('writes a task that compiles, and whose test passes', async () => {
     cwd: copy,
   })
   expect(tsc.stdout).toBe('')
-  const vitest = await run(process.execPath, [join(modules, 'vitest/vitest.mjs'), 'run', files[2]], { cwd: copy })
+  const vitest = await run(process.execPath, [join(modules, 'vitest/vitest.mjs'), 'run', test], { cwd: copy })
   expect(vitest.stdout).toContain('1 passed')
   expect({ code: vitest.code, types: tsc.code }).toEqual({ code: 0, types: 0 })
 })
 
-it('refuses a task that exists, and changes nothing', () => {
+it('an existing task is refused, and nothing changes', () => {
   const catalogue = () => readFileSync(join(copy, 'packages/tasks/src/index.ts'), 'utf8')
   const before = catalogue()
-  expect(() => addTask({ root: copy, name: 'math.factorial' })).toThrow('math.factorial exists already')
+  expect(() => addTask({ root: copy, name: 'math.factorial' })).toThrow('math.factorial already exists')
   expect(catalogue()).toBe(before)
 })
 
 it.each(['email', 'Email.welcome', 'email..welcome', 'email.wel_come', '../x.y', 'email.', '1.a', ''])(
-  'refuses the name %j',
-  (name) => expect(() => addTask({ root: copy, name })).toThrow('is words in lower case, with at least one dot'),
+  'the name %j is refused',
+  (name) => expect(() => addTask({ root: copy, name })).toThrow('expected lower-case words with at least one dot'),
 )

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { publishedManifest } from './build-package.mjs'
-import { run } from './programs.mjs'
+import { run } from './system/programs.mjs'
 
 const root = join(import.meta.dirname, '..')
 const KEY = 'a-key-of-the-test-project'

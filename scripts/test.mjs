@@ -1,11 +1,23 @@
-// Runs every test there is, once; with --watch, again whenever a file is saved; with --full, in their full amounts.
+// npm test: runs the tests once; --watch: again whenever a file is saved; --full: with full amounts of random cases.
 // Other arguments are vitest's.
 import { join } from 'node:path'
-import { foreground } from './foreground.mjs'
+import { foreground } from './system/foreground.mjs'
+import { helpOn } from './system/options.mjs'
 
 const FULL = '--full'
 
 const given = process.argv.slice(2)
+helpOn(
+  `npm test -- [--full] [--watch] [FILTER...]
+
+Runs the tests whose path contains FILTER, or all, on a temporary Redis or on the one that REDIS_URL names.
+
+  --full   full amounts of random cases; takes many minutes
+  --watch  run again whenever a file is saved
+
+Other arguments are passed to vitest: npx vitest --help`,
+  given,
+)
 const once = given.includes('--watch') ? [] : ['run']
 const full = given.includes(FULL) ? ['--mode', 'full'] : []
 const others = given.filter((arg) => arg !== FULL)

@@ -1,4 +1,4 @@
-// The import walls hold: for each room, what it may not import is refused by the linter.
+// The linter refuses what a folder may not import.
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import { overrides } from './import-walls.mjs'
 const root = join(import.meta.dirname, '..')
 const biome = join(root, 'node_modules/.bin/biome')
 
-/** File and what it says; each in a file of its own, so that the linter runs once for all. */
+/** File and content. The linter runs once for all of them. */
 const FORBIDDEN = [
   ['packages/contract/src/engine.ts', "import { x } from '@bullpen/engine/internal'"],
   ['packages/contract/src/fs.ts', "import { x } from 'node:fs'"],
@@ -48,7 +48,7 @@ const ALLOWED = [
 
 const WALL = /noRestrictedImports|noNodejsModules|noRestrictedGlobals/
 
-describe('the walls between rooms', () => {
+describe('the import rules', () => {
   const dir = mkdtempSync(join(tmpdir(), 'bullpen-walls-'))
   /** @type {Map<string, string[]>} rules broken, by file */
   const broken = new Map()
@@ -68,15 +68,15 @@ describe('the walls between rooms', () => {
   })
   afterAll(() => rmSync(dir, { recursive: true }))
 
-  it('biome.json holds the rules of the table in import-walls.mjs', () => {
+  it('biome.json contains the rules of the table in import-walls.mjs', () => {
     expect(JSON.parse(readFileSync(join(root, 'biome.json'), 'utf8')).overrides).toEqual(overrides())
   })
 
-  it.each(FORBIDDEN)('%s may not say: %s', (file) => {
+  it.each(FORBIDDEN)('%s may not contain: %s', (file) => {
     expect(broken.get(file)?.join(' ')).toMatch(WALL)
   })
 
-  it.each(ALLOWED)('%s may say: %s', (file) => {
+  it.each(ALLOWED)('%s may contain: %s', (file) => {
     expect(broken.get(file)?.join(' ') ?? '').not.toMatch(WALL)
   })
 })

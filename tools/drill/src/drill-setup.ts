@@ -42,7 +42,7 @@ interface PrivateRedis {
   readonly url: string
   end(): Promise<void>
 }
-type ThrowawayRedis = (name: string, options: object) => Promise<PrivateRedis>
+type TemporaryRedis = (name: string, options: object) => Promise<PrivateRedis>
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error: console.error }
 const LOOK_MS = 20
@@ -129,9 +129,9 @@ function wholeLines(file: string): string {
 /** Whatever REDIS_URL names is not ours to load. */
 export async function openRedis(): Promise<PrivateRedis> {
   // The scripts are plain JavaScript without types: imported by address, so that the compiler doesn't look for any.
-  const script = new URL('../../../scripts/throwaway-redis.mjs', import.meta.url).href
-  const { throwawayRedis } = (await import(script)) as { throwawayRedis: ThrowawayRedis }
-  const redis = await throwawayRedis('drill', { env: { ...process.env, REDIS_URL: undefined } })
+  const script = new URL('../../../scripts/redis/temporary.mjs', import.meta.url).href
+  const { temporaryRedis } = (await import(script)) as { temporaryRedis: TemporaryRedis }
+  const redis = await temporaryRedis('drill', { env: { ...process.env, REDIS_URL: undefined } })
   const connection = new Redis(redis.url)
   // No drill of these ends Redis, and the disk is not what they measure.
   await connection.config('SET', 'appendonly', 'no')

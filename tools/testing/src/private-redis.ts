@@ -22,7 +22,7 @@ type StartRedisServer = (options: Options) => Promise<RedisServer>
 
 /** `start` starts it (again) on the same port and data. It is ended, and its data removed, with the test. */
 export async function privateRedis() {
-  const { startRedisServer } = (await import(script('redis.mjs'))) as { startRedisServer: StartRedisServer }
+  const { startRedisServer } = (await import(script('redis/server.mjs'))) as { startRedisServer: StartRedisServer }
   const dir = mkdtempSync(join(tmpdir(), 'bullpen-private-redis-'))
   const port = await freePort()
   let server: RedisServer | undefined

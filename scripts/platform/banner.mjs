@@ -1,0 +1,58 @@
+// The text that the platform prints when it is up: where everything is, and three commands to try.
+import { join } from 'node:path'
+import { styleText } from 'node:util'
+
+const strong = (text) => styleText('bold', text, { stream: process.stdout })
+const faint = (text) => styleText('dim', text, { stream: process.stdout })
+
+const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`
+
+/** A one-line shell command that enqueues a task, waits up to `wait` seconds for its result and prints it. */
+export function curlLine({ apiUrl, key, task, input, wait }) {
+  const auth = `-H 'Authorization: Bearer ${key}'`
+  const body = quoted(JSON.stringify({ task, input }))
+  const enqueue = `curl -sS ${auth} -H 'Content-Type: application/json' -d ${body} ${apiUrl}/v1/tasks`
+  const id = `sed 's/.*"id":"\\([^"]*\\)".*/\\1/'`
+  return `${enqueue} | ${id} | xargs -I@ curl -sS ${auth} '${apiUrl}/v1/tasks/@?wait=${wait}'`
+}
+
+/** @param {{ apiUrl: string, key: string, redisUrl: string, api: { metrics: string }, redis: { origin: string },
+ *   workers: { name: string, url: string }[], filesRoots: string[], root: string, logs: string }} where */
+export function banner({ apiUrl, key, redisUrl, api, redis, workers, filesRoots, root, logs }) {
+  const origin = { env: 'REDIS_URL', binary: 'private, data in .bullpen/redis', docker: 'private, in a container' }[
+    redis.origin
+  ]
+  const places = [
+    ['API', apiUrl],
+    ['API reference', `${apiUrl}/board/login?key=${key}&next=/reference`],
+    ['OpenAPI', `${apiUrl}/openapi.json`],
+    ['Bull Board', `${apiUrl}/board/login?key=${key}`],
+    ['Metrics', api.metrics],
+    ...workers.map(({ name, url }) => ['', `${url}/metrics  ${faint(name)}`]),
+    ['Redis', `${new URL(redisUrl).host}  ${faint(origin)}`],
+    ['Logs', logs],
+  ]
+  const receipt = { orderId: 'A-1', to: 'fail@example.com', total: '12.00', currency: 'EUR' }
+  const lines = [
+    ['A task that succeeds', { task: 'math.factorial', input: { n: 50 }, wait: 10 }],
+    ['A task that fails and is retried', { task: 'receipt.send', input: receipt, wait: 2 }],
+    [
+      'A long task, about 30 s at most',
+      {
+        task: 'files.digest-tree',
+        input: { path: filesRoots.includes(root) ? join(root, 'node_modules') : filesRoots[0] },
+        wait: 30,
+      },
+    ],
+  ]
+  return [
+    '',
+    strong('Bullpen is up.'),
+    '',
+    ...places.map(([name, place]) => `  ${name.padEnd(15)}${place}`),
+    ...lines.flatMap(([title, call]) => ['', `${title}:`, '', `  ${curlLine({ apiUrl, key, ...call })}`]),
+    '',
+    faint('Ctrl-C drains the workers and stops everything.'),
+    '',
+  ].join('\n')
+}

@@ -1,0 +1,243 @@
+// Starts and stops the platform on this machine: Redis, a mail stub, the API and two workers.
+import { randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { restartOnExit } from '../redis/auto-restart.mjs'
+import { resolveRedis } from '../redis/resolve.mjs'
+import { runningServer } from '../redis/server.mjs'
+import { freePort, nextFreePort } from '../system/ports.mjs'
+import { UserError } from '../system/user-error.mjs'
+import { terminalLine } from './log-line.mjs'
+import { startMailStub } from './mail-stub.mjs'
+import { removePlatform, runningPlatform, writePlatform } from './platform-record.mjs'
+import { supervise } from './supervise.mjs'
+
+const HOST = '127.0.0.1'
+const READY_TIMEOUT = 30_000 // ms
+const TAIL = 30 // lines of output that are shown of a process that does not get ready
+
+export const root = resolve(import.meta.dirname, '../..')
+
+const STOPPED = 'stopped before it was ready'
+
+/**
+ * @typedef {object} Options
+ * @property {string} home where data, key, logs and the record are kept
+ * @property {string[]} filesRoots what the workers may read
+ * @property {boolean} [fresh] delete all data first
+ * @property {boolean} [installRedis] install Redis if there is none
+ * @property {boolean} [handlerLogs] show what handlers log, in addition to problems
+ * @property {boolean} [anyPorts] use any free ports instead of the well-known ones
+ * @property {string} [namespace] its own namespace keeps its tasks apart on a Redis that it shares
+ * @property {NodeJS.ProcessEnv} [env] of the children
+ * @property {(line: string) => void} say
+ */
+
+/**
+ * A platform that is not up yet. `down` may be called at any time, also while `up` is running.
+ * @param {Options} options
+ */
+export function createPlatform({
+  home,
+  filesRoots,
+  namespace,
+  fresh = false,
+  installRedis = false,
+  handlerLogs = false,
+  anyPorts = false,
+  env = process.env,
+  say,
+}) {
+  const closers = new AsyncDisposableStack() // closes in the reverse order of opening
+  /** @type {Map<string, ReturnType<typeof supervise>>} */
+  const children = new Map()
+  /** @type {Map<string, string>} */
+  const urls = new Map()
+  /** @type {Map<string, { line: string, stream: 'stdout' | 'stderr' }[]>} the output of processes that are not ready yet, by name */
+  const starting = new Map()
+  let startup
+  let shutdown
+  let record
+
+  async function start() {
+    const other = await runningPlatform(home)
+    if (other !== undefined) throw new UserError(`the platform is already running, at ${other.apiUrl}`)
+    const dataDir = join(home, 'redis')
+    if (fresh) await deleteData(dataDir)
+    mkdirSync(join(home, 'logs'), { recursive: true })
+
+    const redis = await resolveRedis({ env, dataDir, say, ...(installRedis && { mayInstall: true }) })
+    const restarter = restartOnExit(redis, say)
+    closers.defer(() => restarter.stop())
+    if (shutdown) throw new UserError(STOPPED)
+    const ports = await pickPorts({ env, anyPorts, say })
+    const mail = await startMailStub({ port: 0, host: HOST })
+    closers.defer(mail.close)
+
+    const key = developmentKey(home)
+    const shared = {
+      ...env,
+      REDIS_URL: redis.url,
+      BULLPEN_ENV: 'development',
+      BULLPEN_LOG_LEVEL: env.BULLPEN_LOG_LEVEL || 'info',
+      ...(namespace && { BULLPEN_NAMESPACE: namespace }),
+    }
+    const api = {
+      name: 'api',
+      url: `http://${HOST}:${ports.api}`,
+      metrics: `http://${HOST}:${ports.apiMetrics}/metrics`,
+    }
+    const workers = ports.workers.map((port, i) => ({ name: `worker-${i + 1}`, port, url: `http://${HOST}:${port}` }))
+    record = { pid: process.pid, apiUrl: api.url, key, redisUrl: redis.url, filesRoots, workers: [] }
+
+    closers.defer(() => Promise.all([...children.values()].map((child) => child.stop())))
+    launch('api', 'apps/api/src/main.ts', {
+      ...shared,
+      BULLPEN_API_HOST: HOST,
+      BULLPEN_API_PORT: String(ports.api),
+      BULLPEN_API_METRICS_PORT: String(ports.apiMetrics),
+      BULLPEN_API_DEV_KEY: key,
+    })
+    for (const { name, port } of workers) {
+      launch(name, 'apps/worker/src/main.ts', {
+        ...shared,
+        BULLPEN_WORKER_HOST: HOST,
+        BULLPEN_WORKER_PORT: String(port),
+        BULLPEN_WORKER_FILES_ROOTS: filesRoots.join(':'),
+        BULLPEN_WORKER_RECEIPT_ENDPOINT: mail.url,
+      })
+    }
+    for (const { name, url } of [api, ...workers]) urls.set(name, url)
+    await Promise.all([...urls.keys()].map(untilReady))
+    record.workers = workers.map(({ name, url }) => ({ name, pid: children.get(name).pid, url }))
+    writePlatform(home, record)
+    closers.defer(() => removePlatform(home))
+    return { ...record, api, redis }
+  }
+
+  function launch(name, main, childEnv) {
+    starting.set(name, [])
+    const child = supervise({
+      name,
+      command: process.execPath,
+      args: ['--import', join(import.meta.dirname, 'exit-with-parent.mjs'), main],
+      cwd: root,
+      env: childEnv,
+      logFile: logOf(name),
+      say,
+      onLine(line, stream) {
+        const output = starting.get(name)
+        if (output !== undefined) {
+          output.push({ line, stream }) // shown in one piece if the start fails
+          return
+        }
+        const shown = terminalLine(line, stream, { handlers: handlerLogs })
+        if (shown !== undefined) say(`${name}  ${shown}`)
+      },
+      onStart(pid) {
+        const worker = record.workers.find((one) => one.name === name)
+        if (worker === undefined) return
+        worker.pid = pid
+        writePlatform(home, record)
+      },
+      onDeath: () => !starting.has(name), // a failed start would fail again
+    })
+    children.set(name, child)
+  }
+
+  const logOf = (name) => join(home, 'logs', `${name}.log`)
+
+  async function untilReady(name) {
+    const child = children.get(name)
+    const deadline = performance.now() + READY_TIMEOUT
+    while (!shutdown && child.running() && performance.now() < deadline) {
+      const response = await fetch(`${urls.get(name)}/readyz`, { signal: AbortSignal.timeout(2000) }).catch(() => {})
+      if (response?.ok) {
+        starting.delete(name)
+        return
+      }
+      await sleep(50)
+    }
+    if (shutdown) throw new UserError(STOPPED)
+    const timedOut = child.running()
+    if (!timedOut) await child.exited() // its last lines may still be on their way
+    const what = timedOut ? `was not ready within ${READY_TIMEOUT / 1000} s` : 'exited before it was ready'
+    throw new UserError(
+      `${name} ${what}. Its last output (all of it is in ${logOf(name)}):\n${tail(starting.get(name))}`,
+    )
+  }
+
+  return {
+    up() {
+      startup = start()
+      return startup
+    },
+    /** The supervised processes by name: api, worker-1, worker-2. */
+    children,
+    /** Drains one process, starts it with the code as it is now, and waits until it is ready. Rejects if it fails to start. */
+    async restart(name) {
+      const child = children.get(name)
+      await child.restart(() => starting.set(name, []))
+      await untilReady(name)
+    },
+    /** Adds what is closed first. */
+    beforeDown: (close) => closers.defer(close),
+    /** Drains the workers and the API, then stops Redis. Each process limits its own drain. */
+    down() {
+      // Something that is still being opened can be closed only when it is open.
+      shutdown ??= Promise.allSettled([startup]).then(() => closers.disposeAsync())
+      return shutdown
+    },
+    /** Kills the workers and the API. Redis is still stopped by SIGTERM: it needs a few milliseconds to write its data. */
+    kill() {
+      for (const child of children.values()) child.kill()
+    },
+    get stopping() {
+      return shutdown !== undefined
+    },
+  }
+}
+
+/** The problems in a process's output, or all of it if it names none. */
+function tail(lines = []) {
+  const problems = lines.flatMap(({ line, stream }) => terminalLine(line, stream) ?? [])
+  return (problems.length > 0 ? problems : lines.map(({ line }) => line)).slice(-TAIL).join('\n')
+}
+
+async function deleteData(dataDir) {
+  const server = await runningServer(dataDir)
+  if (server !== undefined) {
+    throw new UserError(`Redis (process ${server.pid}) is using ${dataDir}; stop it before its data is deleted`)
+  }
+  rmSync(dataDir, { recursive: true, force: true })
+}
+
+async function pickPorts({ env, anyPorts, say }) {
+  if (anyPorts) {
+    const [api, apiMetrics, ...workers] = await Promise.all(Array.from({ length: 4 }, () => freePort()))
+    return { api, apiMetrics, workers }
+  }
+  const taken = []
+  const pick = async (what, wanted) => {
+    if (!Number.isInteger(wanted) || wanted < 0 || wanted > 65_535) {
+      throw new UserError(`the port for ${what} must be a whole number from 0 to 65535`)
+    }
+    const port = await nextFreePort(wanted, { host: HOST, taken })
+    if (port !== wanted) say(`Port ${wanted} for ${what} is taken; using ${port}.`)
+    taken.push(port)
+    return port
+  }
+  return {
+    api: await pick('the API', Number(env.BULLPEN_API_PORT || 8080)),
+    apiMetrics: await pick("the API's metrics", Number(env.BULLPEN_API_METRICS_PORT || 9464)),
+    workers: [await pick('worker-1', 9465), await pick('worker-2', 9466)],
+  }
+}
+
+/** The key that the API accepts on loopback. It is kept, so that printed links and commands go on working. */
+function developmentKey(home) {
+  const file = join(home, 'dev-key')
+  if (!existsSync(file)) writeFileSync(file, `bp_dev_${randomBytes(16).toString('hex')}\n`, { mode: 0o600 })
+  return readFileSync(file, 'utf8').trim()
+}

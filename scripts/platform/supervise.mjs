@@ -1,0 +1,115 @@
+// Supervises one child process: writes its output to a log file and restarts it when it exits unexpectedly.
+import { spawn } from 'node:child_process'
+import { chmodSync, closeSync, createWriteStream, openSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+
+const FIRST_DELAY = 500 // ms
+const LONGEST_DELAY = 10_000 // ms
+const HEALTHY_AFTER = 30_000 // ms: a process that ran this long restarts after the first delay again
+const OWNER_ONLY = 0o600 // inputs and results may be logged
+
+/** The delay before restart number `restarts` (from 0), in ms. */
+export const restartDelay = (restarts) => Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** restarts)
+
+/**
+ * @typedef {object} Options
+ * @property {string} name
+ * @property {string} command
+ * @property {readonly string[]} args
+ * @property {NodeJS.ProcessEnv} env
+ * @property {string} cwd
+ * @property {string} logFile appended to; readable by its owner only
+ * @property {(line: string, stream: 'stdout' | 'stderr') => void} [onLine]
+ * @property {(pid: number) => void} [onStart]
+ * @property {(how: string) => boolean} [onDeath] called after an unexpected exit; false means: do not restart
+ * @property {(line: string) => void} say
+ */
+
+/** @param {Options} options */
+export function supervise({ name, command, args, env, cwd, logFile, onLine, onStart, onDeath = () => true, say }) {
+  const log = openLog(logFile)
+  let child
+  let exited = Promise.resolve()
+  let stopped = false
+  let expectsExit = false
+  let restarts = 0
+  let timer
+
+  function launch() {
+    const launchedAt = performance.now()
+    expectsExit = false
+    // A process group of its own: Ctrl-C reaches only the supervisor, which stops its children in order. The ipc channel
+    // closes when the supervisor is killed; exit-with-parent.mjs then ends the child.
+    child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe', 'ipc'], detached: true })
+    for (const stream of ['stdout', 'stderr']) {
+      child[stream].pipe(log, { end: false })
+      createInterface({ input: child[stream] }).on('line', (line) => onLine?.(line, stream))
+    }
+    exited = new Promise((resolve) => {
+      let settled = false
+      const settle = (how) => {
+        if (settled) return
+        settled = true
+        if (!expectsExit) died(how, performance.now() - launchedAt)
+        resolve()
+      }
+      child.once('error', (error) => settle(`could not be started: ${error.message}`))
+      // close and not exit: its last lines, which may say why it exited, have been read
+      child.once('close', (code, signal) =>
+        settle(signal === null ? `exited with code ${code}` : `was killed by ${signal}`),
+      )
+    })
+    if (child.pid !== undefined) onStart?.(child.pid)
+  }
+
+  function died(how, aliveMs) {
+    if (stopped || !onDeath(how)) return
+    if (aliveMs > HEALTHY_AFTER) restarts = 0
+    const delay = restartDelay(restarts++)
+    say(`${name} ${how}; restarting it in ${delay / 1000} s`)
+    timer = setTimeout(launch, delay)
+  }
+
+  const running = () => child?.exitCode === null && child.signalCode === null
+
+  /** Sends SIGTERM and waits for the exit. The child limits its own drain. */
+  async function end() {
+    expectsExit = true
+    clearTimeout(timer)
+    if (running()) child.kill('SIGTERM')
+    await exited
+  }
+
+  launch()
+  return {
+    name,
+    get pid() {
+      return child.pid
+    },
+    running,
+    /** Resolves when the process that was launched last has exited and its output has been read. */
+    exited: () => exited,
+    /** Drains the process and starts it again. `beforeLaunch` runs in between. */
+    async restart(beforeLaunch) {
+      await end()
+      if (stopped) return
+      beforeLaunch?.()
+      launch()
+    },
+    async stop() {
+      stopped = true
+      await end()
+      log.end()
+    },
+    kill() {
+      stopped = true
+      if (running()) child.kill('SIGKILL')
+    },
+  }
+}
+
+function openLog(file) {
+  closeSync(openSync(file, 'a', OWNER_ONLY))
+  chmodSync(file, OWNER_ONLY) // the file of an earlier version was readable by others
+  return createWriteStream(file, { flags: 'a', mode: OWNER_ONLY })
+}

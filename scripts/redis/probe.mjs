@@ -1,0 +1,95 @@
+// Asks a Redis server over a raw socket whether it is ready and which process it is. Needs no installed packages.
+import net from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import tls from 'node:tls'
+
+const encode = (args) => `*${args.length}\r\n${args.map((arg) => `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`).join('')}`
+
+/** The first complete reply in `text`: a line (`+PONG`, `-ERR …`), a bulk string or a list; undefined while incomplete. */
+function firstReply(text) {
+  const end = text.indexOf('\r\n')
+  if (end < 0) return undefined
+  const line = text.slice(0, end)
+  const rest = text.slice(end + 2)
+  const count = Number(line.slice(1))
+  if (count === -1 && '$*'.includes(line[0])) return { value: null, rest }
+  if (line.startsWith('$')) {
+    return rest.length < count + 2 ? undefined : { value: rest.slice(0, count), rest: rest.slice(count + 2) }
+  }
+  if (!line.startsWith('*')) return { value: line, rest }
+  let list = { value: [], rest }
+  for (let i = 0; i < count; i++) {
+    const item = firstReply(list.rest)
+    if (item === undefined) return undefined
+    list = { value: [...list.value, item.value], rest: item.rest }
+  }
+  return list
+}
+
+/**
+ * Sends one command to the server at `url` (redis: or rediss:, with or without credentials) and returns its reply.
+ * @param {string} url
+ * @param {readonly string[]} command
+ * @param {{ timeout?: number }} [options] `timeout` in ms, default 2000
+ * @returns {Promise<string | string[] | null>} a status line or error with its first character; the content of a string or list
+ */
+export function askRedis(url, command, { timeout = 2000 } = {}) {
+  const { protocol, hostname, port, username, password } = new URL(url)
+  const address = { host: hostname.replace(/^\[|\]$/g, '') || '127.0.0.1', port: Number(port || 6379) }
+  const credentials = [username, password].filter((part) => part !== '').map(decodeURIComponent)
+  const commands = password === '' ? [command] : [['AUTH', ...credentials], command]
+  return new Promise((resolve, reject) => {
+    const socket = protocol === 'rediss:' ? tls.connect({ ...address, servername: address.host }) : net.connect(address)
+    let text = ''
+    let open = commands.length
+    const finish = (act) => {
+      clearTimeout(timer)
+      socket.destroy()
+      act()
+    }
+    const timer = setTimeout(() => finish(() => reject(new Error(`no reply within ${timeout} ms`))), timeout)
+    socket.setEncoding('latin1')
+    socket.on('error', (error) => finish(() => reject(error)))
+    socket.on('close', () => finish(() => reject(new Error('the connection was closed before the reply'))))
+    socket.on('data', (chunk) => {
+      text += chunk
+      for (let reply = firstReply(text); reply; reply = firstReply(text)) {
+        text = reply.rest
+        open -= 1
+        const { value } = reply
+        if (open === 0 || value?.[0] === '-') return finish(() => resolve(value))
+      }
+    })
+    socket.write(commands.map(encode).join(''))
+  })
+}
+
+/**
+ * Waits until the server answers +PONG, also while it is still loading its data.
+ * @param {string} url
+ * @param {{ within?: number, giveUp?: () => boolean }} [options] `within` in ms, default 3000; at least one PING is sent
+ * @returns {Promise<{ ok: true } | { ok: false, reason: string }>}
+ */
+export async function pingRedis(url, { within = 3000, giveUp = () => false } = {}) {
+  const deadline = performance.now() + within
+  let reason = 'no reply'
+  do {
+    try {
+      const reply = await askRedis(url, ['PING'], { timeout: 2000 })
+      if (reply === '+PONG') return { ok: true }
+      reason = `it answered ${reply}`
+      if (!/^-(LOADING|MASTERDOWN|BUSY)/.test(reply)) return { ok: false, reason }
+    } catch (error) {
+      reason = error.message || error.code || String(error)
+    }
+    await sleep(20)
+  } while (performance.now() < deadline && !giveUp())
+  return { ok: false, reason }
+}
+
+/** The URL with its password masked, for messages. */
+export function withoutPassword(url) {
+  const shown = new URL(url)
+  if (shown.password !== '') shown.password = '***'
+  return shown.href
+}

@@ -1,0 +1,149 @@
+// Finds the Redis to use, or starts one: the server that REDIS_URL names, a redis-server on PATH, a container. If there
+// is none, it installs one with the package manager, but only with consent, or says what to run.
+import { createInterface } from 'node:readline/promises'
+import { findProgram, run } from '../system/programs.mjs'
+import { UserError } from '../system/user-error.mjs'
+import { engineAnswers, IMAGE, imageIsHere, pullImage, startContainer } from './docker.mjs'
+import { findPackageManager } from './package-manager.mjs'
+import { pingRedis, withoutPassword } from './probe.mjs'
+import { findServerBinary, startRedisServer } from './server.mjs'
+
+/**
+ * A private server also has `exited` and `restart`, which starts it on the same port and data.
+ * @typedef {{ url: string, origin: 'env' | 'binary' | 'docker', stop: () => Promise<void>, pid?: number,
+ *   exited?: () => Promise<void>, restart?: () => Promise<{ stop: () => Promise<void>, exited: () => Promise<void> }> }} ResolvedRedis
+ * `stop` stops what was started here. It does nothing to the server that REDIS_URL names.
+ */
+
+const OLDEST = 7 // the first Redis with listpacks; Valkey begins at 7.2
+
+/** Everything outside that a step uses; tests replace it. `mayInstall`: the user agreed to install packages. */
+const machine = {
+  env: process.env,
+  mayInstall: isSet(process.env.INSTALL_REDIS),
+  dataDir: '.bullpen/redis',
+  say: (line) => console.error(line),
+  isRoot: process.getuid?.() === 0,
+  interactive: Boolean(process.stdin.isTTY && process.stderr.isTTY),
+  ask: askOnTerminal,
+  find: findProgram,
+  findServer: findServerBinary,
+  serverVersion: async (binary) => (await run(binary, ['--version'])).stdout.match(/v=([\d.]+)/)?.[1] ?? 'unknown',
+  startServer: startRedisServer,
+  ping: pingRedis,
+  run: installByPackageManager,
+  docker: { answers: engineAnswers, has: imageIsHere, pull: pullImage, start: startContainer },
+}
+
+/** INSTALL_REDIS=1 stands for --install-redis where a script takes no flag: tests, benchmarks, CI. */
+function isSet(variable = '') {
+  return variable !== '' && variable !== '0'
+}
+
+/** Prints on stderr, since stdout may be data. */
+function installByPackageManager(command, args) {
+  return run(command, args, { stdio: ['inherit', 2, 2], env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } })
+}
+
+async function askOnTerminal(question) {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    return /^(y|yes|)$/i.test((await terminal.question(`${question} [Y/n] `)).trim())
+  } finally {
+    terminal.close()
+  }
+}
+
+/** 1. The server that REDIS_URL names. If it does not answer, that is an error: another server has other tasks. */
+async function fromEnvironment({ env, ping }) {
+  const url = env.REDIS_URL
+  if (url === undefined || url === '') return undefined
+  if (!URL.canParse(url) || !/^rediss?:$/.test(new URL(url).protocol)) {
+    throw new UserError('REDIS_URL is not a Redis URL; expected one such as redis://127.0.0.1:6379')
+  }
+  const answer = await ping(url, { within: 5000 })
+  if (!answer.ok) throw new UserError(`REDIS_URL is set, but ${withoutPassword(url)} does not answer: ${answer.reason}`)
+  return { url, origin: 'env', stop: async () => {} }
+}
+
+/** 2. A server on PATH, started as a private one. */
+async function fromBinary({ env, dataDir, say, findServer, serverVersion, startServer }) {
+  const binary = findServer(env)
+  if (binary === undefined) return undefined
+  const version = await serverVersion(binary)
+  if (Number.parseInt(version, 10) < OLDEST) {
+    say(`${binary} is version ${version}, but Bullpen needs ${OLDEST} or later; ignoring it.`)
+    return undefined
+  }
+  const { url, pid, stop, exited, port } = await startServer({ dir: dataDir, binary })
+  return { url, origin: 'binary', pid, stop, exited, restart: () => startServer({ dir: dataDir, binary, port }) }
+}
+
+/** 3. A container, if a Docker engine answers and the image is present or can be pulled. */
+async function fromDocker({ env, dataDir, say, find, docker }) {
+  if (find('docker', env) === undefined || !(await docker.answers())) return undefined
+  if (!(await docker.has(IMAGE))) {
+    say(`Pulling ${IMAGE}.`)
+    if (!(await docker.pull(IMAGE))) {
+      say(`Docker is running, but ${IMAGE} cannot be pulled; not using Docker.`)
+      return undefined
+    }
+  }
+  const { url, stop } = await docker.start({ dir: dataDir, image: IMAGE })
+  return { url, origin: 'docker', stop }
+}
+
+/** 4. The package manager, if the user agreed by flag or variable, or agrees on the terminal. */
+async function fromPackageManager(world) {
+  const { env, say, ask, interactive, isRoot, mayInstall } = world
+  const manager = findPackageManager({ find: (program) => world.find(program, env), isRoot })
+  if (manager === undefined) return undefined
+  if (!mayInstall) {
+    if (!interactive) return undefined
+    if (!(await ask(`Redis is not installed. Install it with \`${manager.line}\`?`))) return undefined
+  }
+  say(`Installing Redis with \`${manager.line}\`.`)
+  if (manager.refresh) await world.run(manager.refresh[0], manager.refresh.slice(1))
+  for (const [command, ...args] of manager.installs) {
+    if ((await world.run(command, args)).code !== 0) continue
+    // The package may have started a system service on port 6379. It is not used: this server is private.
+    const result = await fromBinary(world)
+    if (result !== undefined) return result
+  }
+  say(`\`${manager.line}\` did not install a Redis that works.`)
+  return undefined
+}
+
+/** What the user can do when there is no Redis. */
+function nothingFound({ env, find, isRoot }) {
+  const manager = findPackageManager({ find: (program) => find(program, env), isRoot })
+  const install = manager
+    ? [
+        `  install Redis:               ${manager.line}`,
+        '  let this script install it:  set INSTALL_REDIS=1, or: npm start -- --install-redis',
+      ]
+    : [`  install Redis ${OLDEST} or later, or Valkey`]
+  return new UserError(
+    [
+      `Bullpen needs Redis, and found none: REDIS_URL is not set, neither redis-server nor valkey-server is on PATH, and no Docker engine can run ${IMAGE}. Do one of these:`,
+      ...install,
+      '  use a running server:        set REDIS_URL=redis://HOST:PORT',
+    ].join('\n'),
+  )
+}
+
+export const STEPS = Object.freeze([fromEnvironment, fromBinary, fromDocker, fromPackageManager])
+
+/**
+ * Tries the steps in order and returns the first server.
+ * @param {Partial<typeof machine>} [options] `dataDir` is where a private server keeps its data
+ * @returns {Promise<ResolvedRedis>}
+ */
+export async function resolveRedis(options = {}) {
+  const world = { ...machine, ...options }
+  for (const step of STEPS) {
+    const result = await step(world)
+    if (result !== undefined) return result
+  }
+  throw nothingFound(world)
+}

@@ -1,0 +1,30 @@
+// Finds free TCP ports on this machine.
+import { createServer } from 'node:net'
+import { UserError } from './user-error.mjs'
+
+/** `port` if it is free, undefined if it is taken. For port 0, the port that the system assigns. */
+function tryPort(port, host) {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', (error) => (error.code === 'EADDRINUSE' ? resolve(undefined) : reject(error)))
+    server.listen({ port, host, exclusive: true }, () => {
+      const address = server.address()
+      server.close(() => resolve(address.port))
+    })
+  })
+}
+
+export const freePort = (host = '127.0.0.1') => tryPort(0, host)
+
+/**
+ * The first free port from `wanted` upwards that is not in `taken`.
+ * @param {number} wanted
+ * @param {{ host?: string, taken?: Iterable<number> }} [options]
+ */
+export async function nextFreePort(wanted, { host = '127.0.0.1', taken = [] } = {}) {
+  const reserved = new Set(taken)
+  for (let port = wanted; port <= 65_535; port++) {
+    if (!reserved.has(port) && (await tryPort(port, host)) !== undefined) return port
+  }
+  throw new UserError(`no free port on ${host} from ${wanted} to 65535`)
+}

@@ -1,0 +1,22 @@
+// Provides one Redis for the whole test run: found or started before the first test, stopped and deleted after the last.
+import { CONTAINER_COMMAND, engineAnswers, imageIsHere, pullImage } from '../redis/docker.mjs'
+import { temporaryRedis } from '../redis/temporary.mjs'
+
+/** Starts Redis with testcontainers, whose containers leave no files behind. */
+async function startWithTestcontainers({ image }) {
+  process.env.TESTCONTAINERS_RYUK_DISABLED ??= 'true' // the reaper would be another image to pull; teardown stops the container
+  const { GenericContainer } = await import('testcontainers')
+  const container = await new GenericContainer(image).withCommand(CONTAINER_COMMAND).withExposedPorts(6379).start()
+  return {
+    url: `redis://${container.getHost()}:${container.getMappedPort(6379)}`,
+    stop: async () => void (await container.stop()),
+  }
+}
+
+/** @param {import('vitest/node').TestProject} project */
+export default async function setup(project) {
+  const docker = { answers: engineAnswers, has: imageIsHere, pull: pullImage, start: startWithTestcontainers }
+  const redis = await temporaryRedis('test-redis', { docker })
+  project.provide('redisUrl', redis.url)
+  return redis.end
+}
