@@ -64,7 +64,15 @@ export async function fakeApi(behaviour: Behaviour = {}): Promise<FakeApi> {
       task: 'files.digest',
       fencingToken: behaviour.fencingToken?.(index) ?? 1,
       attempts: [
-        { fencingToken: 1, attempt: 1, state: 'DONE_SUCCESS', worker: process, startedAt: time, endedAt: time },
+        {
+          fencingToken: 1,
+          attempt: 1,
+          counted: true,
+          state: 'DONE_SUCCESS',
+          worker: process,
+          startedAt: time,
+          endedAt: time,
+        },
       ],
       ...(error === undefined
         ? { status: 'completed', output: { md5, bytes: content.length } }

@@ -141,6 +141,7 @@ export function attemptEnd(more: Partial<AttemptRecord> = {}): AttemptRecord {
   return {
     fencingToken: 1,
     attempt: 1,
+    counted: true,
     state: 'DONE_SUCCESS',
     worker: 'host-1',
     startedAt: 1_000,

@@ -8,6 +8,7 @@ const ends: fc.Arbitrary<AttemptRecord> = fc.record(
   {
     fencingToken: fc.integer({ min: 1, max: 1e6 }),
     attempt: fc.integer({ min: 1, max: 1e3 }),
+    counted: fc.boolean(),
     state: fc.constantFrom(...ATTEMPT_END_STATES),
     reason: fc.constantFrom(...Object.values(END_REASONS).flat()),
     code: fc.string(),
@@ -16,7 +17,7 @@ const ends: fc.Arbitrary<AttemptRecord> = fc.record(
     startedAt: fc.nat(),
     endedAt: fc.nat(),
   },
-  { requiredKeys: ['fencingToken', 'attempt', 'state', 'worker', 'startedAt', 'endedAt'] },
+  { requiredKeys: ['fencingToken', 'attempt', 'counted', 'state', 'worker', 'startedAt', 'endedAt'] },
 )
 
 describe('the codec', () => {
@@ -42,6 +43,7 @@ describe('the codec', () => {
     const end: AttemptRecord = {
       fencingToken: 1,
       attempt: 1,
+      counted: true,
       state: 'RECOVER_ERR',
       reason: 'invalid_output',
       message: 'no',

@@ -20,6 +20,7 @@ describe('a task that is refused', () => {
       const end = {
         fencingToken: task.fencingToken,
         attempt: task.attempt,
+        counted: true,
         state: 'DONE_SUCCESS' as const,
         worker: 'p',
         startedAt: 1,

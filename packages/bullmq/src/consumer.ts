@@ -1,7 +1,14 @@
 // The feed: brings a pool its tasks from a BullMQ queue, and writes down what is decided about them.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
-import { type Consumer, type ConsumerHost, MAX_DEATHS, type RunTask, stopsRunning } from '@bullpen/engine/internal'
+import {
+  type CancelCause,
+  type Consumer,
+  type ConsumerHost,
+  MAX_DEATHS,
+  type RunTask,
+  stopsRunning,
+} from '@bullpen/engine/internal'
 import { type Job, WaitingError } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { countEnded } from './cancel/cancel-rules.ts'
@@ -78,7 +85,7 @@ export function openConsumer(options: ConsumerOptions, work: RunTask, pool: Cons
       (covering) => {
         for (const task of pool.tasks()) {
           const rule = covering(task)
-          if (rule !== undefined && stopsRunning(rule)) pool.cancel(task.id, rule.reason)
+          if (rule !== undefined && stopsRunning(rule)) pool.cancel(task.id, { reason: rule.reason, by: rule.by })
         }
       },
       log,
@@ -93,7 +100,8 @@ export function openConsumer(options: ConsumerOptions, work: RunTask, pool: Cons
     const carryOut = (job: Job, token: string): Promise<unknown> => {
       const task = taken(job, token)
       const rule = rules.covering(task)
-      const cancelled = rule?.reason ?? (control.wasCancelled(task.id) ? 'cancelled' : undefined)
+      const asked: CancelCause | undefined = control.wasCancelled(task.id) ? { reason: 'cancelled' } : undefined
+      const cancelled = rule === undefined ? asked : { reason: rule.reason, by: rule.by }
       return work(
         cancelled === undefined ? task : { ...task, cancelled },
         (conclusion) => {

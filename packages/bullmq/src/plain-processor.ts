@@ -129,7 +129,7 @@ function follow(signal: AbortSignal, attempt: NonNullable<Slot['interruption']>)
   const end = (): void => {
     const { reason } = signal
     if (reason === 'drain' || reason === 'lock_lost') attempt.close(reason)
-    else attempt.stop('cancelled')
+    else attempt.stop({ reason: 'cancelled' })
   }
   if (signal.aborted) end()
   else signal.addEventListener('abort', end, { once: true })

@@ -54,6 +54,7 @@ export type { Problem } from './http/problem.ts'
 export type { AttemptRecord } from './task/attempt-record.ts'
 export type { TaskEvent, VerdictKind } from './task/events.ts'
 export {
+  ATTEMPT_STATE_LABELS,
   type AttemptEndState,
   type AttemptState,
   type CancelReason,
@@ -61,7 +62,9 @@ export {
   type FinalStatus,
   type Isolation,
   isFinal,
+  POOL_STATE_LABELS,
   type PoolState,
+  SLOT_STATE_LABELS,
   type SlotState,
   type TaskKind,
   type TaskStatus,

@@ -1,6 +1,6 @@
 // Writes to a job, and to its queue, what no transition of BullMQ's writes, over the connection that the job was taken by.
 import { BullpenError } from '@bullpen/contract'
-import type { KeptSteps } from '@bullpen/engine/internal'
+import type { StoredSteps } from '@bullpen/engine/internal'
 import type { Job, RedisClient, WorkerOptions } from 'bullmq'
 import { THROTTLE, THROTTLE_MARK, UNTHROTTLE } from '../maintenance/throttle.ts'
 
@@ -53,7 +53,7 @@ export function takeBackStart(job: Job, token: string): Promise<unknown> {
 }
 
 /** The results of the job's finished steps, in its own hash, so that they go when it goes. */
-export function stepsOf(job: Job, token: string): KeptSteps {
+export function stepsOf(job: Job, token: string): StoredSteps {
   return {
     async read() {
       const found = (await runKeeping('bullpenReadSteps', job, token)) as string[]

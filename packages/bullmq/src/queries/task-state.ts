@@ -105,6 +105,7 @@ function successOf(
   return {
     fencingToken: start,
     attempt,
+    counted: true,
     state: 'DONE_SUCCESS',
     worker,
     ...(slot !== undefined && { slot }),
@@ -130,6 +131,7 @@ function unrecordedDeath(
       fencingToken: start,
       // BullMQ has counted it.
       attempt: Math.max(1, attempts),
+      counted: true,
       state: 'RECOVER_ERR',
       // More deaths than a task may have, or something that went wrong between us and BullMQ.
       reason: diedTooOften(fields) ? 'process_lost' : 'unexpected_error',

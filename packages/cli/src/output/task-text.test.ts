@@ -5,8 +5,16 @@ import { acceptedLine, cancelledLine, listLine, taskLines } from './task-text.ts
 
 const look = { now: Date.UTC(2026, 0, 1, 0, 1), paint: (style: string, text: string) => `<${style} ${text}>` }
 const ENDS = [
-  { fencingToken: 1, attempt: 1, state: 'DONE_ERROR', code: 'smtp_421', message: 'try\nlater', worker: 'a:1:x' },
-  { fencingToken: 12, attempt: 2, state: 'TERMINATED_TIMEOUT', reason: 'run_timeout', worker: 'b:2:y' },
+  {
+    fencingToken: 1,
+    attempt: 1,
+    counted: true,
+    state: 'DONE_ERROR',
+    code: 'smtp_421',
+    message: 'try\nlater',
+    worker: 'a:1:x',
+  },
+  { fencingToken: 12, attempt: 2, counted: true, state: 'TERMINATED_TIMEOUT', reason: 'run_timeout', worker: 'b:2:y' },
 ] as const
 const TIMES = { startedAt: '2026-01-01T00:00:01.000Z', endedAt: '2026-01-01T00:00:02.500Z' }
 const history = ENDS.map((end) => ({ ...end, ...TIMES }))

@@ -114,7 +114,15 @@ test('a wait is from 0 to 30 seconds', () => {
 describe('what is answered', () => {
   const links = { self: '/v1/tasks/x', wait: '/v1/tasks/x?wait=30', queue: '/v1/tasks?queue=cpu' }
   const time = '2026-01-01T00:00:00.000Z'
-  const end = { fencingToken: 1, attempt: 1, state: 'DONE_SUCCESS', worker: 'host:1', startedAt: time, endedAt: time }
+  const end = {
+    fencingToken: 1,
+    attempt: 1,
+    counted: true,
+    state: 'DONE_SUCCESS',
+    worker: 'host:1',
+    startedAt: time,
+    endedAt: time,
+  }
   const view = {
     ...{
       id: 'x',

@@ -1,21 +1,21 @@
-// The states of attempts, workers and pools, the statuses of tasks, and the reasons that go with them.
+// The states of attempts, slots and pools, the statuses of tasks, their reasons, and the words that people read for them.
 
-/** The states of an attempt that is not over. */
+/** The states of an attempt that has not ended. */
 export const OPEN_ATTEMPT_STATES = ['NEW', 'IN_PROCESS'] as const
 
-/** How an attempt can end. Nobody moves an attempt out of these. */
+/** How an attempt can end. These states are final. */
 export const ATTEMPT_END_STATES = [
   /** The handler returned output that the contract accepts. */
   'DONE_SUCCESS',
-  /** The handler threw a failure that it declared. */
+  /** The handler threw a declared failure. */
   'DONE_ERROR',
-  /** Anything undeclared: the seeds' panic. */
+  /** Anything undeclared: a panic. */
   'RECOVER_ERR',
-  /** A cancel of this task, or a hard stop of its worker. */
+  /** The task was cancelled, or its slot was stopped hard. */
   'TERMINATED_STOP_SIGNAL',
-  /** The attempt's context was closed: a drain's deadline, a closed parent, a lost lock, or the handler's own wish: a snooze, a held queue. */
+  /** The attempt's context was closed: by a drain's deadline, a closed parent, a lost lock, a snooze or a rate limit. */
   'TERMINATED_CTX_CLOSED',
-  /** A time limit passed; the reason says which. */
+  /** A timeout passed; the reason says which. */
   'TERMINATED_TIMEOUT',
 ] as const
 
@@ -24,7 +24,19 @@ export const ATTEMPT_STATES = [...OPEN_ATTEMPT_STATES, ...ATTEMPT_END_STATES] as
 export type AttemptState = (typeof ATTEMPT_STATES)[number]
 export type AttemptEndState = (typeof ATTEMPT_END_STATES)[number]
 
-/** Why an attempt ended so. DONE_SUCCESS has no reason; DONE_ERROR has the declared code instead. */
+/** What people read for each state of an attempt: in titles, tables, dashboards and log messages. */
+export const ATTEMPT_STATE_LABELS = {
+  NEW: 'not started',
+  IN_PROCESS: 'running',
+  DONE_SUCCESS: 'succeeded',
+  DONE_ERROR: 'failed',
+  RECOVER_ERR: 'panicked',
+  TERMINATED_STOP_SIGNAL: 'cancelled',
+  TERMINATED_CTX_CLOSED: 'interrupted',
+  TERMINATED_TIMEOUT: 'timed out',
+} as const satisfies Readonly<Record<AttemptState, string>>
+
+/** Why an attempt ended as it did. DONE_SUCCESS has no reason; DONE_ERROR has the declared code instead. */
 export const END_REASONS = {
   RECOVER_ERR: ['unexpected_error', 'invalid_output', 'escaped_error', 'isolate_died', 'out_of_memory', 'process_lost'],
   TERMINATED_STOP_SIGNAL: ['cancelled', 'slot_stopped', 'queue_shutdown'],
@@ -34,32 +46,32 @@ export const END_REASONS = {
 
 export type EndReason<S extends keyof typeof END_REASONS = keyof typeof END_REASONS> = (typeof END_REASONS)[S][number]
 
-/** Why a task was cancelled: somebody asked for it, or its whole queue was shut down. */
+/** Why a task was cancelled: by request, or because its whole queue was shut down. */
 export type CancelReason = Exclude<EndReason<'TERMINATED_STOP_SIGNAL'>, 'slot_stopped'>
 
 /** What a task is doing, as the API shows it. */
 export const TASK_STATUSES = [
-  /** Accepted, to start at a time to come. */
+  /** Accepted, to start at a later time. */
   'scheduled',
-  /** Ready: the next free worker takes it. */
+  /** Ready: the next free slot takes it. */
   'waiting',
-  /** A worker runs it. */
+  /** A slot runs it. */
   'active',
-  /** An attempt failed; it waits its backoff and holds no worker. */
+  /** An attempt failed; the task waits for its backoff and holds no slot. */
   'retrying',
   /** Ended well; the output is stored. */
   'completed',
-  /** Ended badly: attempts used up, or the failure is permanent. Kept in the dead-letter list. */
+  /** No attempts left, or a permanent failure. Kept in the list of dead tasks. */
   'dead',
-  /** Ended by a decision from outside; not a failure. */
+  /** Ended by request; not a failure. */
   'cancelled',
-  /** Waited longer than it may; never started. */
+  /** Passed its queue timeout, or its total timeout before the first attempt; never started. */
   'expired',
 ] as const
 
 export type TaskStatus = (typeof TASK_STATUSES)[number]
 
-/** The statuses that nothing follows on its own. */
+/** The statuses that a task does not leave by itself. */
 export const FINAL_STATUSES = ['completed', 'dead', 'cancelled', 'expired'] as const satisfies readonly TaskStatus[]
 
 export type FinalStatus = (typeof FINAL_STATUSES)[number]
@@ -68,41 +80,73 @@ export function isFinal(status: TaskStatus): status is FinalStatus {
   return (FINAL_STATUSES as readonly TaskStatus[]).includes(status)
 }
 
-/** A pool is one process's workers on one queue. */
+/** A pool is the slots of one worker on one queue. */
 export const POOL_STATES = [
   'NEW',
+  /** Fetches and runs tasks until it is drained. */
   'BG_RUNNING',
+  /** Runs until a given set of tasks has ended. */
   'ONLINE_RUNNING',
+  /** Every task of the given set has ended. */
   'ONLINE_DONE',
+  /** Drained before every task of the given set had ended. */
   'INCOMPLETE_DONE',
   'SHUTTING_DOWN',
+  /** Drained: every task finished or was requeued. */
   'SHUTDOWN',
+  /** Drained, with tasks that were abandoned or whose end the store did not confirm. */
   'TERMINATE_TIMEOUT',
+  /** An error that belongs to no attempt: the pool drains hard and stays in this state. */
   'RECOVER_ERR',
 ] as const
 
 export type PoolState = (typeof POOL_STATES)[number]
 
-/** A worker is one slot of a pool: it runs one attempt at a time. */
+/** What people read for each state of a pool. */
+export const POOL_STATE_LABELS = {
+  NEW: 'not started',
+  BG_RUNNING: 'running',
+  ONLINE_RUNNING: 'running a given set',
+  ONLINE_DONE: 'finished',
+  INCOMPLETE_DONE: 'stopped before the set was finished',
+  SHUTTING_DOWN: 'draining',
+  SHUTDOWN: 'stopped',
+  TERMINATE_TIMEOUT: 'drain timed out',
+  RECOVER_ERR: 'panicked',
+} as const satisfies Readonly<Record<PoolState, string>>
+
+/** A slot runs one attempt at a time. */
 export const SLOT_STATES = [
   'NEW',
   'IDLE',
   'WORKING',
-  /** This worker was stopped, or its pool drains. */
+  /** The slot was stopped, or its pool drains. */
   'TERMINATING_STOP_SIGNAL',
   /** The pool's parent was closed, or the pool drains hard. */
   'TERMINATING_PARENT_CTX_CLOSED',
-  /** The given set of an online pool has ended. */
+  /** The pool drains light, or its given set has ended. */
   'TERMINATING_TASK_CH_CLOSED',
   'TERMINATED',
-  /** What brings it tasks has failed; it is started again after a wait. */
+  /** Fetching failed; the slot is idle again when fetching is restarted. */
   'RECOVER_ERR',
 ] as const
 
 export type SlotState = (typeof SLOT_STATES)[number]
 
-/** `short` tasks run with next to no overhead and can't be timed or stopped; `long` ones can. */
+/** What people read for each state of a slot. */
+export const SLOT_STATE_LABELS = {
+  NEW: 'not started',
+  IDLE: 'idle',
+  WORKING: 'running a task',
+  TERMINATING_STOP_SIGNAL: 'stopping',
+  TERMINATING_PARENT_CTX_CLOSED: 'stopping now',
+  TERMINATING_TASK_CH_CLOSED: 'finishing',
+  TERMINATED: 'stopped',
+  RECOVER_ERR: 'restarting',
+} as const satisfies Readonly<Record<SlotState, string>>
+
+/** `short` tasks run with almost no overhead and cannot be timed or stopped; `long` ones can. */
 export type TaskKind = 'short' | 'long'
 
-/** Where a handler runs: in the worker's process, in a thread, or in a child process of its own. */
+/** Where a handler runs: in the worker's own thread, in another thread, or in a child process of its own. */
 export type Isolation = 'inline' | 'thread' | 'process'

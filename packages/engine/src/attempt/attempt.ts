@@ -9,14 +9,19 @@ import {
   type TaskId,
 } from '@bullpen/contract'
 import { assertTransition } from '../pool/state-machine.ts'
-import type { Clock, EventSink, FetchedTask, NewTask } from '../ports/ports.ts'
+import type { Outcome } from '../ports/attempt-result.ts'
+import type { NewTask } from '../ports/broker.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { FetchedTask } from '../ports/consumer.ts'
+import type { EventSink } from '../ports/event-sink.ts'
+import type { StepLookup, StepStore } from '../ports/steps.ts'
 import { ATTEMPT_TRANSITIONS } from './attempt-machine.ts'
 import { childTask, type Sha256 } from './child-task.ts'
 import type { DecodedTask } from './decode.ts'
-import { type Outcome, uncaughtOutcome } from './outcome.ts'
+import { uncaughtOutcome } from './outcome.ts'
 import type { Registry } from './registry.ts'
 import { Snooze } from './snooze.ts'
-import { type StepLookup, type StepStore, Steps, stepKey } from './steps.ts'
+import { Steps, stepKey } from './steps.ts'
 
 /** Where a handler runs that can be signalled from outside, and killed. */
 interface Interruptible {

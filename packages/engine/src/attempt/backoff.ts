@@ -1,6 +1,6 @@
 // How long a failed task waits before its next attempt: its policy's delay, with jitter.
 import type { Backoff } from '@bullpen/contract'
-import type { Random } from '../ports/ports.ts'
+import type { Random } from '../ports/clock.ts'
 
 /**
  * Milliseconds before the attempt that follows `attempt` (from 1): the policy's delay, plus or minus the jitter. Never

@@ -1,7 +1,7 @@
 // A task that a handler enqueues as part of its own: its id follows from its parent's, so that a retry doubles nothing.
 import { BullpenError, type ChildOptions, type TaskDefinition, type TaskId } from '@bullpen/contract'
 import { callOptionsSchema, createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
-import type { NewTask } from '../ports/ports.ts'
+import type { NewTask } from '../ports/broker.ts'
 import { newTask } from '../task/new-task.ts'
 
 export interface Parent {

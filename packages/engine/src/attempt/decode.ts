@@ -2,7 +2,7 @@
 import { TaskError } from '@bullpen/contract'
 import { ENVELOPE_VERSION, type Envelope, envelopeSchema } from '@bullpen/contract/internal'
 import type { z } from 'zod'
-import type { FetchedTask } from '../ports/ports.ts'
+import type { FetchedTask } from '../ports/consumer.ts'
 import type { Registry, Runnable } from './registry.ts'
 import type { CallTimeouts, Timeouts } from './timeouts.ts'
 

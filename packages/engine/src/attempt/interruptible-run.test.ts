@@ -56,7 +56,7 @@ describe('a deadline', () => {
 describe('a cancel of a running task', () => {
   it('signals it, and ends it as TERMINATED_STOP_SIGNAL (cancelled): cancelled, whatever it throws', async () => {
     const { ended, call, clock, interruption } = await begun({}, { attempt: 1 })
-    interruption.stop('cancelled')
+    interruption.stop({ reason: 'cancelled' })
     expect(call.heard()).toMatchObject({ name: 'AbortError' })
     call.fail(new TaskError('gone', 'gone', { retryable: false }))
     expect(await ended).toMatchObject({
@@ -68,7 +68,7 @@ describe('a cancel of a running task', () => {
 
   it('has been decided at the signal: output that comes within the grace is a late result', async () => {
     const { ended, call, interruption, named } = await begun()
-    interruption.stop('cancelled')
+    interruption.stop({ reason: 'cancelled' })
     call.finish()
     expect((await ended).verdict).toEqual({ kind: 'cancelled' })
     expect(named('attempt.late')).toHaveLength(1)
@@ -78,7 +78,7 @@ describe('a cancel of a running task', () => {
 describe('a hard stop of its slot', () => {
   it('hands the task back as TERMINATED_STOP_SIGNAL (slot_stopped), no attempt used', async () => {
     const { ended, clock, interruption } = await begun({}, { attempt: 3 })
-    interruption.stop('slot_stopped')
+    interruption.stop({ reason: 'slot_stopped' })
     await clock.advance(GRACE_MS)
     expect(await ended).toMatchObject({
       record: { state: 'TERMINATED_STOP_SIGNAL', reason: 'slot_stopped' },
@@ -88,7 +88,7 @@ describe('a hard stop of its slot', () => {
 
   it('still takes valid output within the grace', async () => {
     const { ended, call, interruption } = await begun()
-    interruption.stop('slot_stopped')
+    interruption.stop({ reason: 'slot_stopped' })
     call.finish({ n: 7 })
     expect((await ended).verdict).toEqual({ kind: 'completed', output: { n: 7 } })
   })
@@ -134,7 +134,7 @@ describe('a closed context', () => {
     async (reason) => {
       for (const outputs of [false, true]) {
         const { ended, call, clock, interruption } = await begun({}, {}, 'rig.fragile')
-        if (reason === 'slot_stopped') interruption.stop(reason)
+        if (reason === 'slot_stopped') interruption.stop({ reason })
         else interruption.close(reason)
         if (outputs) call.finish()
         await clock.advance(GRACE_MS)

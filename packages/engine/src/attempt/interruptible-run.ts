@@ -1,11 +1,10 @@
 // A long handler that waits for something, and may be interrupted meanwhile: signal, grace, freed slot, late result.
-import type { EndReason } from '@bullpen/contract'
-import type { CloseReason, Interruption, Slot } from '../pool/slot.ts'
-import type { Clock } from '../ports/ports.ts'
+import type { Interruption, Slot } from '../pool/slot.ts'
+import type { CloseReason, Outcome, StopCause } from '../ports/attempt-result.ts'
+import type { Clock } from '../ports/clock.ts'
 import type { Attempt } from './attempt.ts'
 import { nextTimeoutAt, passedTimeout } from './countdown.ts'
 import type { AsyncContext } from './escapes.ts'
-import type { Outcome } from './outcome.ts'
 import type { Timeouts } from './timeouts.ts'
 
 export interface InterruptibleRunHost {
@@ -91,8 +90,8 @@ export class InterruptibleRun implements Interruption {
     this.#interrupt({ kind: 'closed', reason }, graceAtMostMs)
   }
 
-  stop(reason: EndReason<'TERMINATED_STOP_SIGNAL'>): void {
-    this.#interrupt({ kind: 'stopped', reason })
+  stop(cause: StopCause): void {
+    this.#interrupt({ kind: 'stopped', ...cause })
   }
 
   onTimer(): void {

@@ -1,8 +1,8 @@
 // The handler of an isolated task, as the runner calls it: a call into the thread or worker where the real one runs.
 import type { Handler } from '@bullpen/contract'
+import type { Outcome } from '../ports/attempt-result.ts'
 import type { Isolator } from '../ports/isolator.ts'
 import type { Attempt } from './attempt.ts'
-import type { Outcome } from './outcome.ts'
 
 /** Carries an isolate's outcome past the middleware, which sees it as what the handler threw. */
 export class IsolateEnded extends Error {

@@ -1,54 +1,24 @@
-// What came of running a handler, and the end state that it gives the attempt.
-import {
-  type AttemptEndState,
-  type Classifier,
-  type EndReason,
-  type Failure,
-  formatDuration,
-  TaskError,
-} from '@bullpen/contract'
+// Outcomes: what a handler's error becomes, and the end state and words that each outcome gives the attempt.
+import { type AttemptEndState, type Classifier, type EndReason, formatDuration, TaskError } from '@bullpen/contract'
 import { RateLimited } from '@bullpen/contract/internal'
-import type { CloseReason } from '../pool/slot.ts'
+import type { Outcome } from '../ports/attempt-result.ts'
 import { classifyByDefault } from './classifier.ts'
 import { Snooze } from './snooze.ts'
 
-/** A closed set: whatever a handler does becomes one of these. */
-export type Outcome =
-  /** Output that the contract accepts. */
-  | { readonly kind: 'returned'; readonly output: unknown }
-  /** A failure that the handler, or the runner on its behalf, declared. */
-  | { readonly kind: 'declared'; readonly failure: Failure; readonly error: Error }
-  /** The seeds' panic: anything undeclared. */
-  | { readonly kind: 'panicked'; readonly reason: EndReason<'RECOVER_ERR'>; readonly error: Error }
-  /** A time limit passed; `limitMs` is the one. */
-  | { readonly kind: 'timed_out'; readonly reason: EndReason<'TERMINATED_TIMEOUT'>; readonly limitMs: number }
-  /** The attempt's context was closed before it was done. */
-  | { readonly kind: 'closed'; readonly reason: CloseReason }
-  /** The task was cancelled, its queue shut down, or its slot stopped. */
-  | { readonly kind: 'stopped'; readonly reason: EndReason<'TERMINATED_STOP_SIGNAL'> }
-  /** The handler asked to be started again later. */
-  | { readonly kind: 'snoozed'; readonly delayMs: number }
-  /** The handler asked that its queue be held, and this task with it. */
-  | { readonly kind: 'rate_limited'; readonly delayMs: number }
-
-/** How the attempt ended, in the words that are stored. */
+/** How the attempt ended, as it is stored and reported. */
 export interface OutcomeDetails {
   readonly state: AttemptEndState
-  readonly reason: EndReason | undefined
+  readonly reason?: EndReason
   /** The declared failure's own code. */
-  readonly code: string | undefined
-  readonly message: string | undefined
-  /** For logs; never stored whole. */
-  readonly error: unknown
+  readonly code?: string
+  readonly message?: string
+  /** Who cancelled the task. */
+  readonly by?: string | undefined
+  /** What was thrown. */
+  readonly error?: unknown
 }
 
-const SUCCESS: OutcomeDetails = Object.freeze({
-  state: 'DONE_SUCCESS',
-  reason: undefined,
-  code: undefined,
-  message: undefined,
-  error: undefined,
-})
+const SUCCESS: OutcomeDetails = Object.freeze({ state: 'DONE_SUCCESS' })
 
 const STOPPED = {
   cancelled: 'the task was cancelled',
@@ -62,44 +32,44 @@ export function describeOutcome(outcome: Outcome): OutcomeDetails {
       return SUCCESS
     case 'declared': {
       const { failure, error } = outcome
-      return { state: 'DONE_ERROR', reason: undefined, code: failure.code, message: messageOf(error), error }
+      return { state: 'DONE_ERROR', code: failure.code, message: messageOf(error), error }
     }
     case 'panicked': {
       const { error, reason } = outcome
-      return { state: 'RECOVER_ERR', reason, code: undefined, message: messageOf(error, 'with its name'), error }
+      return { state: 'RECOVER_ERR', reason, message: messageOf(error, 'with its name'), error }
     }
     case 'timed_out': {
-      const message = `the ${outcome.reason} limit of ${outcome.limitMs} ms passed`
-      return { state: 'TERMINATED_TIMEOUT', reason: outcome.reason, code: undefined, message, error: undefined }
+      const { reason, limitMs } = outcome
+      return { state: 'TERMINATED_TIMEOUT', reason, message: `the ${reason} limit of ${limitMs} ms passed` }
     }
     case 'closed': {
-      const message = `the attempt's context was closed: ${outcome.reason}`
-      return { state: 'TERMINATED_CTX_CLOSED', reason: outcome.reason, code: undefined, message, error: undefined }
+      const { reason } = outcome
+      return { state: 'TERMINATED_CTX_CLOSED', reason, message: `the attempt's context was closed: ${reason}` }
     }
     case 'stopped': {
-      const message = STOPPED[outcome.reason]
-      return { state: 'TERMINATED_STOP_SIGNAL', reason: outcome.reason, code: undefined, message, error: undefined }
+      const { reason, by } = outcome
+      return { state: 'TERMINATED_STOP_SIGNAL', reason, message: STOPPED[reason], by }
     }
     case 'snoozed': {
-      const message = `the handler asked to be started again in ${formatDuration(outcome.delayMs)}`
-      return { state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed', code: undefined, message, error: undefined }
+      const message = `the handler asked to be run again in ${formatDuration(outcome.delayMs)}`
+      return { state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed', message }
     }
     case 'rate_limited': {
-      const message = `the handler asked that its queue be held for ${formatDuration(outcome.delayMs)}`
-      return { state: 'TERMINATED_CTX_CLOSED', reason: 'rate_limited', code: undefined, message, error: undefined }
+      const message = `the handler asked for its queue to be throttled for ${formatDuration(outcome.delayMs)}`
+      return { state: 'TERMINATED_CTX_CLOSED', reason: 'rate_limited', message }
     }
   }
 }
 
-/** A failure that was declared by throwing it. */
+/** The outcome of a failure that was declared by throwing it. */
 export function declaredFailure(error: TaskError): Outcome {
   const { code, retryable, retryAfterMs } = error
   return { kind: 'declared', failure: { code, retryable, retryAfterMs }, error }
 }
 
 /**
- * What a handler threw: a failure that it declared, one that the definition's classifier or else the default one names,
- * or a panic. Throwing something that is no Error is a panic too.
+ * The outcome of what a handler threw: a declared failure, one that the definition's classifier or the default one knows, or a
+ * panic. A thrown value that is not an Error is a panic too.
  */
 export function outcomeOfThrow(thrown: unknown, classify: Classifier | undefined): Outcome {
   if (thrown instanceof TaskError) return declaredFailure(thrown)
@@ -110,13 +80,13 @@ export function outcomeOfThrow(thrown: unknown, classify: Classifier | undefined
   return { kind: 'panicked', reason: 'unexpected_error', error: asError(thrown) }
 }
 
-/** What escaped the handler's promise, by a timer, an event or a promise that nobody awaited. */
+/** The outcome of an uncaught error: one thrown in a timer, an event listener or a promise that is not awaited. */
 export function uncaughtOutcome(thrown: unknown): Outcome & { kind: 'panicked' } {
   return { kind: 'panicked', reason: 'escaped_error', error: asError(thrown) }
 }
 
 function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(`the handler threw ${describe(thrown)}, which is no Error`)
+  return thrown instanceof Error ? thrown : new Error(`the handler threw ${describe(thrown)}, which is not an Error`)
 }
 
 function describe(value: unknown): string {
@@ -127,10 +97,10 @@ function describe(value: unknown): string {
   }
 }
 
-/** What is stored of an error's message: the rest of a long one says little, and stands in Redis ten times. */
+/** Characters of an error's message that are stored. A task stores up to ten of them. */
 const MAX_MESSAGE_LENGTH = 2_000
 
-/** An error may be anything, a Proxy or one whose getters throw: reading it must not fail the runner. */
+/** Reading an error may itself throw, when it is a Proxy or has getters that throw; the runner must survive that. */
 function messageOf(error: Error, name?: 'with its name'): string {
   try {
     const message = name === undefined ? `${error.message}` : `${error.name}: ${error.message}`
@@ -138,6 +108,6 @@ function messageOf(error: Error, name?: 'with its name'): string {
       ? message
       : `${message.slice(0, MAX_MESSAGE_LENGTH)}… (${message.length} characters)`
   } catch (cause) {
-    return `an error that can't be read: ${cause instanceof Error ? 'its own getters throw' : typeof cause}`
+    return `an unreadable error: ${cause instanceof Error ? 'its own getters throw' : typeof cause}`
   }
 }

@@ -1,6 +1,6 @@
 // Checks what a handler returned: against its contract, and as the JSON that it will be stored as.
 import type { TaskDefinition } from '@bullpen/contract'
-import type { Outcome } from './outcome.ts'
+import type { Outcome } from '../ports/attempt-result.ts'
 
 /** `returned` with the parsed output, or `panicked` with invalid_output, naming the place, the size or what JSON refuses. */
 export function checkOutput(returned: unknown, definition: TaskDefinition, limitBytes: number): Outcome {

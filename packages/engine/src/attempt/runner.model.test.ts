@@ -4,6 +4,7 @@ import { amount } from '@bullpen/testing'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { GRACE_MS, soloist, tasks } from '../pool/pool.fixture.ts'
+import type { AttemptResult } from '../ports/attempt-result.ts'
 import {
   type EndOf,
   type ExpectedEnd,
@@ -14,7 +15,6 @@ import {
   LEAVINGS,
   type Leaving,
 } from './reference.fixture.ts'
-import type { AttemptResult } from './runner.ts'
 
 type Sign = 'heartbeat' | 'checkpoint' | 'progress' | 'enqueue'
 type Outside = Exclude<InterruptedBy, 'run_timeout' | 'heartbeat_timeout' | 'total_timeout' | 'escaped_error'>
@@ -58,7 +58,7 @@ const AT_LAST = 3_000
 const orNone = (limit: number | 'none'): number => (limit === 'none' ? Number.POSITIVE_INFINITY : limit)
 
 /** How this life must end: the first interruption decides, and the handler's way of leaving where there is none. */
-function expectation(life: Life): Expected {
+function expectation(life: Life, nth: number): Expected {
   const { kind, attempt, waitedMs, snoozeMs } = life
   const long = kind !== 'short'
   const deadlineAt = long ? orNone(life.totalMs) - waitedMs : Number.POSITIVE_INFINITY
@@ -74,7 +74,10 @@ function expectation(life: Life): Expected {
   if (long && waitedMs >= orNone(life.queueMs)) {
     return { ...unstarted, state: 'TERMINATED_TIMEOUT', reason: 'queue_timeout', verdict: 'expired' }
   }
-  if (deadlineAt <= 0) return { ...unstarted, ...endByInterruption('total_timeout', about(0)) }
+  if (deadlineAt <= 0) {
+    const end = endByInterruption('total_timeout', about(0))
+    return { ...unstarted, ...end, verdict: nth === 0 ? 'expired' : end.verdict }
+  }
 
   let lastSign = 0
   let signs = 0
@@ -189,7 +192,7 @@ async function live(lives: readonly Life[]): Promise<void> {
       happen: async () => {
         const limits = { timeoutMs, heartbeatMs, totalMs, queueMs }
         const since = clock.now() - waitedMs
-        const given = { attempt, maxAttempts: MAX_ATTEMPTS, start: i + 1, enqueuedAt: since, readyAt: since }
+        const given = { attempt, maxAttempts: MAX_ATTEMPTS, fencingToken: i + 1, enqueuedAt: since, readyAt: since }
         const before = calls.length
         const conclusion = solo.run(`rig.${kind}`, limits, given)
         interruption = slot.interruption
@@ -237,7 +240,7 @@ async function happens(
   if (deed.do === 'escape') call.escape(new Error('escaped'))
   else if (deed.do === 'interrupt') {
     if (deed.by === 'cancelled' || deed.by === 'queue_shutdown' || deed.by === 'slot_stopped')
-      interruption?.stop(deed.by)
+      interruption?.stop({ reason: deed.by })
     else interruption?.close(deed.by)
   } else if (deed.do === 'live') {
     if (deed.how === 'heartbeat') context.heartbeat()

@@ -12,8 +12,10 @@ import { fakeClock } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { sha256 } from '../node/index.ts'
-import { type CloseReason, type Interruption, Slot } from '../pool/slot.ts'
-import type { FetchedTask, NewTask } from '../ports/ports.ts'
+import { type Interruption, Slot } from '../pool/slot.ts'
+import type { CloseReason } from '../ports/attempt-result.ts'
+import type { NewTask } from '../ports/broker.ts'
+import type { FetchedTask } from '../ports/consumer.ts'
 import type { Attempt } from './attempt.ts'
 import { attributeUncaught } from './escapes.ts'
 import type { Middleware } from './middleware.ts'
@@ -478,7 +480,7 @@ describe('a heartbeat', () => {
 })
 
 describe('a deadline', () => {
-  it('that has passed before the start lets no handler begin: dead', async () => {
+  it('that has passed before the first attempt ends the task as expired, and starts no handler', async () => {
     let called = false
     const { take, clock, events } = world(() => {
       called = true
@@ -486,10 +488,23 @@ describe('a deadline', () => {
     })
     await clock.advance(400)
     const { record, verdict } = await take('test.mortal', {}, { enqueuedAt: clock.now() - 400 })
-    expect(record).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'total_timeout' })
-    expect(verdict).toEqual({ kind: 'dead' })
+    expect(record).toMatchObject({
+      state: 'TERMINATED_TIMEOUT',
+      reason: 'total_timeout',
+      fencingToken: 0,
+      counted: false,
+    })
+    expect(verdict).toEqual({ kind: 'expired' })
     expect(called).toBe(false)
     expect(named(events)).toEqual(['attempt.started', 'attempt.ended'])
+  })
+
+  it('that passes between two attempts leaves the task dead', async () => {
+    const { take, clock } = world(() => ({ n: 1 }))
+    await clock.advance(400)
+    const { record, verdict } = await take('test.mortal', {}, { enqueuedAt: clock.now() - 400, fencingToken: 2 })
+    expect(record).toMatchObject({ reason: 'total_timeout', fencingToken: 2, counted: true })
+    expect(verdict).toEqual({ kind: 'dead' })
   })
 
   it('that comes before the run timeout ends the attempt, and the task with it', async () => {

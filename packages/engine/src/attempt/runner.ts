@@ -1,14 +1,16 @@
 // The runner: one attempt as a pipeline of named steps, from a taken task to an ending and a verdict.
 import { type AttemptRecord, DEFAULT_RETRY, type RetryPolicy, TaskError, type TaskKind } from '@bullpen/contract'
-import type { CloseReason, Slot } from '../pool/slot.ts'
-import type { FetchedTask, Random } from '../ports/ports.ts'
+import type { Slot } from '../pool/slot.ts'
+import type { AttemptResult, CloseReason, Outcome, Verdict } from '../ports/attempt-result.ts'
+import type { Random } from '../ports/clock.ts'
+import type { FetchedTask } from '../ports/consumer.ts'
 import { Attempt, type AttemptHost } from './attempt.ts'
 import { type DecodedTask, decodeTask } from './decode.ts'
 import { InterruptibleRun, type InterruptibleRunHost } from './interruptible-run.ts'
 import { IsolateEnded } from './isolated-handler.ts'
-import { declaredFailure, describeOutcome, type Outcome, type OutcomeDetails, outcomeOfThrow } from './outcome.ts'
+import { declaredFailure, describeOutcome, type OutcomeDetails, outcomeOfThrow } from './outcome.ts'
 import { checkOutput } from './output.ts'
-import { decide, type RetryContext, type Verdict } from './verdict.ts'
+import { countsAsAttempt, decide, type RetryContext } from './verdict.ts'
 
 /** What a pool gives to every attempt that it runs. */
 export interface RunnerHost extends AttemptHost, InterruptibleRunHost {
@@ -18,13 +20,6 @@ export interface RunnerHost extends AttemptHost, InterruptibleRunHost {
   readonly queue: string
   /** This worker, for the record: host and worker id. */
   readonly worker: string
-}
-
-export interface AttemptResult {
-  readonly record: AttemptRecord
-  readonly verdict: Verdict
-  /** What was thrown, for logs; its stack is kept with the task. */
-  readonly error: unknown
 }
 
 /**
@@ -63,7 +58,7 @@ export function runDecoded(
 function startBlocker(taken: FetchedTask, reading: DecodedTask, at: number, host: RunnerHost): Outcome | undefined {
   const closed = host.closedBy()
   if (closed !== undefined) return { kind: 'closed', reason: closed }
-  if (taken.cancelled !== undefined) return { kind: 'stopped', reason: taken.cancelled }
+  if (taken.cancelled !== undefined) return { kind: 'stopped', ...taken.cancelled }
   const { queueMs, totalMs } = reading.timeouts
   if (queueMs === 'none' && totalMs === 'none') return undefined
   const now = host.clock.at(at)
@@ -166,7 +161,11 @@ function finish(attempt: Attempt, outcome: Outcome, slot: Slot, host: RunnerHost
   const { definition } = decoded.runnable
   const verdict = decide(retryContext(fetched, decoded), inTime, definition.retry, clock.at(endedAt), host.random)
   emitEnded(fetched, definition.kind, decoded.correlationId, ending, verdict, endedAt - startedAtMonotonic, host)
-  return { record: toRecord(fetched, ending, startedAtMonotonic, endedAt, slot, host), verdict, error: ending.error }
+  return {
+    record: toRecord(fetched, ending, verdict, startedAtMonotonic, endedAt, slot, host),
+    verdict,
+    error: ending.error,
+  }
 }
 
 /** A snooze beyond the end of the task's life is that end. */
@@ -191,7 +190,11 @@ function rejectBeforeStart(
   const policy: RetryPolicy = definition?.retry ?? DEFAULT_RETRY
   const ending = describeOutcome(outcome)
   // Whatever its definition says: nothing of it has happened.
-  const count: RetryContext = { ...retryContext(taken, reading), onInterrupt: 'requeue' }
+  const count: RetryContext = {
+    ...retryContext(taken, reading),
+    onInterrupt: 'requeue',
+    neverStarted: taken.fencingToken === 1,
+  }
   const verdict = decide(count, outcome, policy, now, host.random)
   const correlationId = reading?.correlationId
   host.sink({
@@ -202,7 +205,7 @@ function rejectBeforeStart(
   emitEnded(taken, kind, correlationId, ending, verdict, 0, host)
   // A task that never starts any more has an end without a start, as one that is ended while it waits.
   const never = verdict.kind === 'expired' || verdict.kind === 'cancelled'
-  const end = toRecord(never ? { ...taken, fencingToken: 0 } : taken, ending, at, at, slot, host)
+  const end = toRecord(never ? { ...taken, fencingToken: 0 } : taken, ending, verdict, at, at, slot, host)
   return { record: end, verdict, error: ending.error }
 }
 
@@ -215,9 +218,10 @@ function deadlineOf(taken: FetchedTask, reading: DecodedTask): number | 'none' {
 /** What could not be read has no deadline that anybody knows. */
 function retryContext(taken: FetchedTask, reading: DecodedTask | undefined): RetryContext {
   const { attempt, maxAttempts } = taken
-  if (reading === undefined) return { attempt, maxAttempts, deadlineAt: 'none', onInterrupt: 'requeue' }
+  if (reading === undefined)
+    return { attempt, maxAttempts, totalTimeoutAt: 'none', neverStarted: false, onInterrupt: 'requeue' }
   const { onInterrupt } = reading.runnable.definition
-  return { attempt, maxAttempts, deadlineAt: deadlineOf(taken, reading), onInterrupt }
+  return { attempt, maxAttempts, totalTimeoutAt: deadlineOf(taken, reading), neverStarted: false, onInterrupt }
 }
 
 function emitEnded(
@@ -265,7 +269,8 @@ function eventFields(taken: FetchedTask, kind: TaskKind, correlationId: string |
 
 function toRecord(
   { fencingToken, attempt }: FetchedTask,
-  { state, reason, code, message }: OutcomeDetails,
+  { state, reason, code, message, by }: OutcomeDetails,
+  verdict: Verdict,
   beganAt: number,
   endedAt: number,
   slot: Slot,
@@ -274,6 +279,7 @@ function toRecord(
   const end = {
     fencingToken,
     attempt,
+    counted: fencingToken > 0 && countsAsAttempt(verdict),
     state,
     worker,
     slot: slot.number,
@@ -286,5 +292,6 @@ function toRecord(
     ...(reason && { reason }),
     ...(code !== undefined && { code }),
     ...(message !== undefined && { message }),
+    ...(by !== undefined && { by }),
   }
 }

@@ -53,7 +53,7 @@ describe('a snooze', () => {
     const { run, calls, clock, slot } = soloist()
     const ended = run('rig.long')
     await clock.advance(0)
-    slot.interruption?.stop('cancelled')
+    slot.interruption?.stop({ reason: 'cancelled' })
     calls[0]?.snooze('1s')
     expect((await ended).verdict).toEqual({ kind: 'cancelled' })
   })

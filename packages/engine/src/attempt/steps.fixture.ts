@@ -1,11 +1,11 @@
 // Where tests keep the results of steps: in memory, with a lock that can be lost.
-import type { KeptSteps } from '../ports/ports.ts'
 
+import type { StoredSteps } from '../ports/steps.ts'
 export function stepsInMemory() {
   const kept = new Map<string, string>()
   const calls: string[] = []
   let holdsLock = true
-  const steps: KeptSteps = {
+  const steps: StoredSteps = {
     async read() {
       calls.push('read')
       return new Map(kept)

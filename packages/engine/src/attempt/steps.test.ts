@@ -2,7 +2,7 @@ import type { TaskContext } from '@bullpen/contract'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { sha256 } from '../node/index.ts'
 import { type Handle, soloist } from '../pool/pool.fixture.ts'
-import type { FetchedTask } from '../ports/ports.ts'
+import type { FetchedTask } from '../ports/consumer.ts'
 import { stepsInMemory } from './steps.fixture.ts'
 import { stepKey } from './steps.ts'
 
@@ -163,7 +163,7 @@ describe('a step and the end of its attempt:', () => {
       return { n: await once('undo', () => 3) }
     })
     const ended = begin()
-    slot.interruption?.stop('cancelled')
+    slot.interruption?.stop({ reason: 'cancelled' })
     expect((await ended).verdict.kind).toBe('cancelled')
     expect([...store.kept]).toEqual([['undo', '3']])
   })

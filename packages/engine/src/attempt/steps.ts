@@ -1,20 +1,7 @@
 // The steps of one attempt: each runs once for its task, and its result is kept for the starts that follow.
 import { BullpenError, type TaskContext, type TaskId } from '@bullpen/contract'
+import type { StepStore } from '../ports/steps.ts'
 import type { Sha256 } from './child-task.ts'
-
-export interface StepLookup {
-  /** The same in every start of the task. */
-  readonly key: string
-  /** The result as JSON; undefined when no start has finished this step. */
-  readonly result: string | undefined
-}
-
-/** Keeps results with the task, as JSON. */
-export interface StepStore {
-  findStep(step: string): Promise<StepLookup>
-  /** Gives back what is kept: another start's result, where that one was first. */
-  storeStep(step: string, result: string): Promise<string>
-}
 
 const MAX_STEP_NAME_LENGTH = 128
 /** Enough that no two steps share a key, and short enough for any header. */

@@ -1,13 +1,26 @@
 import { DEFAULT_RETRY, TaskError } from '@bullpen/contract'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { declaredFailure, type Outcome } from './outcome.ts'
+import type { Outcome } from '../ports/attempt-result.ts'
+import { declaredFailure } from './outcome.ts'
 import { decide } from './verdict.ts'
 
 const halfway = (): number => 0.5
 const now = 1_700_000_000_000
-const first = { attempt: 1, maxAttempts: 3, deadlineAt: 'none', onInterrupt: 'requeue' } as const
-const last = { attempt: 3, maxAttempts: 3, deadlineAt: 'none', onInterrupt: 'requeue' } as const
+const first = {
+  attempt: 1,
+  maxAttempts: 3,
+  totalTimeoutAt: 'none',
+  neverStarted: false,
+  onInterrupt: 'requeue',
+} as const
+const last = {
+  attempt: 3,
+  maxAttempts: 3,
+  totalTimeoutAt: 'none',
+  neverStarted: false,
+  onInterrupt: 'requeue',
+} as const
 const panic: Outcome = { kind: 'panicked', reason: 'unexpected_error', error: new Error('boom') }
 const timeout: Outcome = { kind: 'timed_out', reason: 'run_timeout', limitMs: 10 }
 
@@ -74,7 +87,8 @@ describe('the verdict', () => {
   })
 
   it('buries what would be tried again only after its deadline', () => {
-    const until = (deadlineAt: number) => decide({ ...first, deadlineAt }, panic, DEFAULT_RETRY, now, halfway).kind
+    const until = (totalTimeoutAt: number) =>
+      decide({ ...first, totalTimeoutAt }, panic, DEFAULT_RETRY, now, halfway).kind
     expect([until(now + 1_001), until(now + 1_000), until(now - 1)]).toEqual(['retrying', 'dead', 'dead'])
   })
 })

@@ -1,6 +1,7 @@
 import type { CommandSpec } from '@bullpen/contract/internal'
 import { describe, expect, it } from 'vitest'
-import { type CommandAnswer, isAlive, outcomeOf, type RegisteredWorker, recipients, SILENT_AFTER_MS } from './fleet.ts'
+import type { CommandAnswer, RegisteredWorker } from '../ports/fleet.ts'
+import { isAlive, outcomeOf, recipients, SILENT_AFTER_MS } from './fleet.ts'
 
 const NOW = 1_000_000
 

@@ -1,6 +1,6 @@
 // The engine's clock, from the machine's.
 import { performance } from 'node:perf_hooks'
-import type { Clock } from '../ports/ports.ts'
+import type { Clock } from '../ports/clock.ts'
 import { clockFrom } from '../time/clock.ts'
 
 export const systemClock = clockFrom({

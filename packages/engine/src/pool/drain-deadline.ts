@@ -1,6 +1,6 @@
 // How urgent a drain is: the harshest of all that was asked for, from whichever side, also while it is under way.
 import type { DrainMode } from '@bullpen/contract'
-import type { Clock } from '../ports/ports.ts'
+import type { Clock } from '../ports/clock.ts'
 
 export interface DrainLimits {
   /** How long running tasks may go on before they are signalled, in ms. */

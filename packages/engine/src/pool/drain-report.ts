@@ -1,13 +1,7 @@
 // What a drain did: counted while it goes on, and reported at its end.
 
-import type { AttemptResult } from '../attempt/runner.ts'
-import type { FetchedTask } from '../ports/ports.ts'
-
-/** A task, as a report names it. */
-export interface NamedTask {
-  readonly id: string
-  readonly task: string
-}
+import type { AttemptResult } from '../ports/attempt-result.ts'
+import type { FetchedTask, NamedTask } from '../ports/consumer.ts'
 
 /** Empty `abandoned` and `unconfirmed`: all ended well. */
 export interface DrainReport {

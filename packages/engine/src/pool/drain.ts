@@ -1,7 +1,7 @@
 // Winding a pool up: what runs may end, then is signalled; then what has ended is acknowledged.
 
+import type { Clock } from '../ports/clock.ts'
 import type { Consumer } from '../ports/consumer.ts'
-import type { Clock } from '../ports/ports.ts'
 import type { DrainDeadline } from './drain-deadline.ts'
 import type { Slots } from './slots.ts'
 

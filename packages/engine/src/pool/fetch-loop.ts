@@ -1,6 +1,7 @@
 // The fetch loop: runs the consumer, and starts it again with a growing delay when it fails.
+
+import type { Clock } from '../ports/clock.ts'
 import type { Consumer } from '../ports/consumer.ts'
-import type { Clock } from '../ports/ports.ts'
 import { createRestartBackoff } from '../time/restart-backoff.ts'
 
 export interface FetchLoopHost {

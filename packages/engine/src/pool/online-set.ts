@@ -1,6 +1,6 @@
 // The given tasks of an online pool: which of them have not ended yet.
 import { isFinal, type TaskId, type TaskRecord } from '@bullpen/contract'
-import type { Clock } from '../ports/ports.ts'
+import type { Clock } from '../ports/clock.ts'
 import { settlesWithin } from '../time/with-timeout.ts'
 
 /** As the broker's `settled`. */

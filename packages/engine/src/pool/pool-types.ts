@@ -1,14 +1,12 @@
 // What a pool is made of, what may be asked of it, and what it reports.
-import type { CancelReason, PoolState, TaskId } from '@bullpen/contract'
+import type { PoolState, TaskId } from '@bullpen/contract'
 import type { RunnerHost } from '../attempt/runner.ts'
-import type { PoolStatus } from '../fleet/fleet.ts'
-import type { Consumer, RunTask } from '../ports/consumer.ts'
-import type { FetchedTask, NewTask } from '../ports/ports.ts'
+import type { NewTask } from '../ports/broker.ts'
+import type { Consumer, ConsumerHost, LocalCancel, RunTask } from '../ports/consumer.ts'
+import type { PoolStatus, SlotStatus } from '../ports/pool-status.ts'
 import type { DrainLimits } from './drain-deadline.ts'
 import type { DrainReport } from './drain-report.ts'
 import type { WaitUntilFinished } from './online-set.ts'
-import type { SlotStatus } from './slot.ts'
-import type { LocalCancel } from './slots.ts'
 
 export interface PoolOptions {
   readonly queue: string
@@ -22,16 +20,6 @@ export interface PoolOptions {
   readonly parent?: AbortSignal | undefined
   /** For a drain by the parent's end. */
   readonly graceMs: number
-}
-
-/** What a feed may tell its pool. */
-export interface ConsumerHost {
-  /** The lock of this start is gone: another worker may have the task by now, and this one may have started it again. */
-  lockLost(id: TaskId, start?: number): void
-  /** The task is to be cancelled, when it runs here. Default: by somebody's request. */
-  cancel(id: TaskId, reason?: CancelReason): LocalCancel
-  /** What runs here now. */
-  tasks(): readonly FetchedTask[]
 }
 
 export interface OnlineReport {

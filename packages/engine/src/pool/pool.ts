@@ -1,6 +1,7 @@
 // A pool: the slots of one worker on one queue, from the first fetch to the end of the drain.
 import { BullpenError, type PoolState } from '@bullpen/contract'
 import { type RunnerHost, runAttempt } from '../attempt/runner.ts'
+import type { CloseReason } from '../ports/attempt-result.ts'
 import type { RunTask } from '../ports/consumer.ts'
 import { settlesWithin } from '../time/with-timeout.ts'
 import { ACKNOWLEDGE_MS, runDrain } from './drain.ts'
@@ -10,7 +11,6 @@ import { createFetchLoop } from './fetch-loop.ts'
 import { type OnlineSet, onlineSet } from './online-set.ts'
 import { POOL_TRANSITIONS } from './pool-machine.ts'
 import type { Pool, PoolOptions } from './pool-types.ts'
-import type { CloseReason } from './slot.ts'
 import { Slots } from './slots.ts'
 import { assertTransition } from './state-machine.ts'
 
@@ -78,7 +78,7 @@ export function createPool(options: PoolOptions): Pool {
   }
   const feed = options.consumer(work, {
     lockLost: (id, start) => crew.close(id, 'lock_lost', start),
-    cancel: (id, reason) => crew.cancel(id, reason),
+    cancel: (id, cause) => crew.cancel(id, cause),
     tasks: () => crew.running(),
   })
 

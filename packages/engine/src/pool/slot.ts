@@ -1,39 +1,22 @@
 // A slot: one slot of a pool, its state, and the attempt that it runs.
-import type { EndReason, SlotState } from '@bullpen/contract'
-import type { Clock, FetchedTask, Timer } from '../ports/ports.ts'
+import type { SlotState } from '@bullpen/contract'
+import type { CloseReason, StopCause } from '../ports/attempt-result.ts'
+import type { Clock, Timer } from '../ports/clock.ts'
+import type { FetchedTask } from '../ports/consumer.ts'
+import type { SlotStatus } from '../ports/pool-status.ts'
 import { SLOT_TRANSITIONS } from './slot-machine.ts'
 import { assertTransition } from './state-machine.ts'
-
-export type CloseReason = Exclude<EndReason<'TERMINATED_CTX_CLOSED'>, 'snoozed' | 'rate_limited'>
 
 /** A running long attempt, as its pool sees it. Each of these, after the first one or after the end, changes nothing. */
 export interface Interruption {
   /** Closes the attempt's context: the handler is signalled and has the grace period to end. */
   close(reason: CloseReason, graceAtMostMs?: number): void
   /** As `close`, for a cancel of this task or a hard stop of its slot. */
-  stop(reason: EndReason<'TERMINATED_STOP_SIGNAL'>): void
+  stop(cause: StopCause): void
   /** Its slot's timer rang. */
   onTimer(): void
   /** When its run timeout passes, on the monotonic clock; undefined where it has none. */
   readonly timeoutAt: number | undefined
-}
-
-/** What is told of a slot. */
-export interface SlotStatus {
-  /** From 1. */
-  readonly slot: number
-  readonly state: SlotState
-  /** Milliseconds since 1970. */
-  readonly since: number
-  readonly task:
-    | {
-        readonly id: string
-        readonly task: string
-        readonly fencingToken: number
-        /** When its run timeout passes, in ms since 1970; undefined where it has none. */
-        readonly timeoutAt?: number | undefined
-      }
-    | undefined
 }
 
 /** A class, since a pool holds many and touches one twice for every task. */

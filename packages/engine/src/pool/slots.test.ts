@@ -19,7 +19,7 @@ function interruption() {
   const run: Interruption = {
     timeoutAt: undefined,
     close: (reason, graceMs) => told.push(`close ${reason} ${graceMs}`),
-    stop: (reason) => told.push(`stop ${reason}`),
+    stop: ({ reason }) => told.push(`stop ${reason}`),
     onTimer: () => {},
   }
   return { run, told }

@@ -1,12 +1,12 @@
 // The crew: the slots of one pool, who is idle, who runs what, and who is to end.
-import type { CancelReason, SlotState, TaskId } from '@bullpen/contract'
-import type { Clock, FetchedTask } from '../ports/ports.ts'
-import { type CloseReason, type Interruption, Slot, type SlotStatus } from './slot.ts'
+import type { SlotState, TaskId } from '@bullpen/contract'
+import type { CancelCause, CloseReason } from '../ports/attempt-result.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { FetchedTask, LocalCancel } from '../ports/consumer.ts'
+import type { SlotStatus } from '../ports/pool-status.ts'
+import { type Interruption, Slot } from './slot.ts'
 
 export type Terminating = Extract<SlotState, `TERMINATING_${string}`>
-
-/** `cancelling`: it has been signalled; the verdict follows. `not_cancellable`: a short task, which can't be stopped. */
-export type LocalCancel = 'cancelling' | 'not_cancellable' | 'not_found'
 
 /** A slot that takes no more tasks. */
 const ENDING: readonly SlotState[] = [
@@ -149,15 +149,15 @@ export class Slots {
     const slot = this.#slots.find((each) => each.number === number)
     if (slot === undefined || slot.state === 'TERMINATED') return false
     const ended = this.#end(slot, 'TERMINATING_STOP_SIGNAL')
-    if (how === 'hard') slot.interruption?.stop('slot_stopped')
+    if (how === 'hard') slot.interruption?.stop({ reason: 'slot_stopped' })
     return ended || how === 'hard'
   }
 
-  cancel(id: TaskId, reason: CancelReason = 'cancelled'): LocalCancel {
+  cancel(id: TaskId, cause: CancelCause = { reason: 'cancelled' }): LocalCancel {
     const slot = this.#slots.find(({ task }) => task?.id === id)
     if (slot === undefined) return 'not_found'
     if (slot.interruption === undefined) return 'not_cancellable'
-    slot.interruption.stop(reason)
+    slot.interruption.stop(cause)
     return 'cancelling'
   }
 

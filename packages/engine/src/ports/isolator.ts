@@ -1,55 +1,54 @@
-// The port for running handlers outside this thread, where they can be killed.
+// The port that runs handlers outside this thread, where they can be killed.
 import type { ChildOptions, Isolation, Log, Progress, TaskId } from '@bullpen/contract'
-import type { Outcome } from '../attempt/outcome.ts'
-import type { StepStore } from '../attempt/steps.ts'
+import type { Outcome } from './attempt-result.ts'
+import type { StepStore } from './steps.ts'
 
-/** What crosses into the isolate: plain data, since it is cloned. Times are milliseconds since 1970. */
+/** What is sent to the isolate: plain data, since it is cloned. Times are milliseconds since 1970. */
 export interface IsolatedTask {
   readonly isolation: Exclude<Isolation, 'inline'>
-  /** The module that exports the handler, and the task that it handles. */
+  /** The module that exports the handler. */
   readonly module: string
   readonly task: string
   readonly id: TaskId
   readonly fencingToken: number
   readonly attempt: number
-  /** As stored: the isolate parses it again, since what a schema makes of it need not be cloneable. */
+  /** As stored: the isolate parses it, because a parsed value need not be cloneable. */
   readonly input: unknown
   readonly meta: Readonly<Record<string, string>>
   readonly enqueuedAt: number
   readonly startedAt: number
   readonly correlationId: string | undefined
-  /** Of the child's heap and buffers, in bytes; for `worker` alone. */
+  /** Of the child process's heap and buffers, in bytes; for `process` only. */
   readonly memoryLimitBytes: number | undefined
 }
 
-/** What comes back out while the handler runs. */
+/** What the handler may call while it runs. */
 export interface IsolateCalls extends StepStore {
   progress(progress: Progress): Promise<void>
-  /** Any sign of life that the handler gave. */
   heartbeat(): void
-  /** As the context's, with the task that is meant by its name. */
+  /** As the context's `enqueue`, with the child's definition by its name. */
   enqueue(task: string, input: unknown, options: ChildOptions | undefined): Promise<TaskId>
   readonly log: Log
 }
 
-/** One handler at work in an isolate. */
+/** One handler that runs in an isolate. */
 export interface IsolatedRun {
   /**
-   * How it ended. Never rejects: a crash, a `process.exit`, an escaped error and a kill are outcomes too (`panicked` with
-   * `isolate_died`, `escaped_error` or `out_of_memory`).
+   * How the handler ended. Never rejects: a crash, a `process.exit`, an uncaught error and a kill are outcomes too
+   * (`panicked` with `isolate_died`, `escaped_error` or `out_of_memory`).
    */
   readonly outcome: Promise<Outcome>
-  /** Aborts the handler's signal, with an error of this name and message. */
+  /** Aborts the handler's signal with an error of this name and message. */
   signal(reason: Error): void
-  /** Ends the thread or worker at once, whatever it does; the outcome follows within moments. Twice is once. */
+  /** Ends the thread or process at once, whatever it does; the outcome follows within moments. Idempotent. */
   kill(): void
 }
 
-/** Keeps warm threads and workers, replaces those that died, with backoff. */
+/** Keeps threads and processes warm, and replaces those that die, with backoff. */
 export interface Isolator {
-  /** What it offers; a definition that asks for another is refused when the slot is made. */
+  /** The isolations that it offers. A registry refuses definitions that ask for another. */
   readonly isolations: readonly IsolatedTask['isolation'][]
   run(task: IsolatedTask, calls: IsolateCalls): IsolatedRun
-  /** Ends every thread and worker; nothing is left behind. */
+  /** Ends every thread and process. */
   close(): Promise<void>
 }

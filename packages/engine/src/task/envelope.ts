@@ -1,6 +1,6 @@
 // The envelope of a new task: what every broker stores of it, and a worker reads.
 import { ENVELOPE_VERSION, type Envelope } from '@bullpen/contract/internal'
-import type { NewTask } from '../ports/ports.ts'
+import type { NewTask } from '../ports/broker.ts'
 
 export function storedEnvelope(task: NewTask): Envelope {
   return {

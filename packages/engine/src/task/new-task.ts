@@ -1,7 +1,7 @@
 // A new task from a definition, an input and what a caller says of it: checked, and ready for the broker.
 import { BullpenError, type CallOptions, milliseconds, type TaskDefinition, type TaskId } from '@bullpen/contract'
 import { contradictionIn, limitMs } from '@bullpen/contract/internal'
-import type { NewTask } from '../ports/ports.ts'
+import type { NewTask } from '../ports/broker.ts'
 
 export interface Origin {
   readonly id: TaskId

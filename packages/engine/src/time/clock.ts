@@ -1,6 +1,6 @@
 // The engine's clock, made from a platform's own functions, which are handed in.
-import type { Clock, Timer } from '../ports/ports.ts'
 
+import type { Clock, Timer } from '../ports/clock.ts'
 /** What Node gives: `{ now: Date.now, monotonic: () => performance.now(), setTimeout, clearTimeout }`. */
 export interface Platform {
   readonly now: () => number

@@ -1,6 +1,6 @@
 // Waits for a promise for a limited time, on the engine's clock. For Node's own timers see node/with-timeout.ts.
-import type { Clock } from '../ports/ports.ts'
 
+import type { Clock } from '../ports/clock.ts'
 /**
  * Whether the promise settles within `ms`, and before `giveUp` aborts. Never rejects: a rejected promise has settled. Leaves
  * neither a timer nor a listener behind.

@@ -155,10 +155,10 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       }
     },
 
-    async cancel(id, { stoppable }) {
+    async cancel(id, options) {
       outage.check()
       const task = tasks.get(id)
-      return task === undefined ? 'not_found' : shelf(task.queue).cancel(task, stoppable)
+      return task === undefined ? 'not_found' : shelf(task.queue).cancel(task, options)
     },
 
     async cancelMany({ by = 'memory', ...filter }) {

@@ -35,7 +35,7 @@ export function memoryFeed(
       const task = shelf.take(owner)
       if (task === undefined) return
       owner.lockLost = () => pool.lockLost(task.id)
-      owner.cancel = (reason) => void pool.cancel(task.id, reason)
+      owner.cancel = (cause) => void pool.cancel(task.id, cause)
       taken.set(owner, task)
       void handle(task, owner)
     }

@@ -1,7 +1,9 @@
 // A shelf: the tasks of one queue in memory, in the order in which they run, and every move that they make.
-import type { AttemptRecord, CancelReason } from '@bullpen/contract'
+import type { AttemptRecord } from '@bullpen/contract'
 import type { CancelAnswer } from '@bullpen/contract/internal'
 import {
+  type CancelCause,
+  type CancelOptions,
   type CancelRule,
   type Clock,
   endWithoutStart,
@@ -125,6 +127,7 @@ export class MemoryStore {
       recordEnd(task, {
         fencingToken: task.fencingToken,
         attempt: task.attemptsMade,
+        counted: true,
         state: 'RECOVER_ERR',
         reason: 'process_lost',
         message: 'the processes that ran it died too often',
@@ -137,15 +140,16 @@ export class MemoryStore {
   }
 
   /** Ends what waits; asks whoever runs it. */
-  cancel(task: StoredTask, stoppable: boolean): CancelAnswer {
+  cancel(task: StoredTask, { stoppable, by }: CancelOptions): CancelAnswer {
+    const cause: CancelCause = { reason: 'cancelled', by }
     if (task.place === 'completed' || task.place === 'failed') return 'already_ended'
     if (task.place === 'active') {
       if (!stoppable) return 'not_cancellable'
-      task.cancelRequested = 'cancelled'
-      task.owner?.cancel('cancelled')
+      if (task.cancelRequested?.reason !== 'cancelled') task.cancelRequested = cause
+      task.owner?.cancel(cause)
       return 'cancelling'
     }
-    this.#endCancelled(task, 'cancelled')
+    this.#endCancelled(task, cause)
     return 'cancelled'
   }
 
@@ -155,9 +159,10 @@ export class MemoryStore {
       if (task.place === 'completed' || task.place === 'failed' || !matches(rule, aboutOf(task))) continue
       task.cancelledBy ??= rule.id
       if (task.place === 'active') {
-        task.cancelRequested ??= rule.reason
-        if (stopsRunning(rule)) task.owner?.cancel(rule.reason)
-      } else this.#endCancelled(task, rule.reason, rule.by)
+        const cause: CancelCause = { reason: rule.reason, by: rule.by }
+        task.cancelRequested ??= cause
+        if (stopsRunning(rule)) task.owner?.cancel(cause)
+      } else this.#endCancelled(task, { reason: rule.reason, by: rule.by }, rule.by)
     }
   }
 
@@ -199,11 +204,11 @@ export class MemoryStore {
     this.#after(ms, () => this.wake())
   }
 
-  #endCancelled(task: StoredTask, reason: CancelReason, process = 'memory'): void {
+  #endCancelled(task: StoredTask, { reason, by }: CancelCause, process = 'memory'): void {
     const waits = this.#waiting.indexOf(task)
     if (waits >= 0) this.#waiting.splice(waits, 1)
     const now = this.#clock.now()
-    recordEnd(task, endWithoutStart(reason, { attempt: task.attemptsMade + 1, process, now }))
+    recordEnd(task, endWithoutStart(reason, { attempt: task.attemptsMade + 1, process, now, by }))
     this.#end(task, 'failed')
   }
 

@@ -1,7 +1,6 @@
 // A task as the memory broker holds it, and what is told of it.
 import {
   type AttemptRecord,
-  type CancelReason,
   isFinal,
   type Progress,
   type TaskId,
@@ -12,6 +11,7 @@ import type { Envelope } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import {
   type CancelCandidate,
+  type CancelCause,
   MAX_ATTEMPT_RECORDS,
   statusOfDelayed,
   statusOfEnded,
@@ -25,7 +25,7 @@ export type Place = 'waiting' | 'active' | 'delayed' | 'completed' | 'failed'
 /** Who has taken a task: one for each time that it is taken. */
 export interface Owner {
   lockLost(): void
-  cancel(reason: CancelReason): void
+  cancel(cause: CancelCause): void
 }
 
 export interface StoredTask {
@@ -53,7 +53,7 @@ export interface StoredTask {
   /** The results of its finished steps, as JSON. */
   readonly steps: Map<string, string>
   /** It ends as soon as nobody runs it any more. */
-  cancelRequested: CancelReason | undefined
+  cancelRequested: CancelCause | undefined
   /** The cancel by filter that has asked for it. */
   cancelledBy: string | undefined
 }

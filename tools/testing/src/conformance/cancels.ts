@@ -21,7 +21,7 @@ export function cancels(open: OpenBackend): void {
       expect(await settled(id)).toMatchObject({
         status: 'cancelled',
         fencingToken: 0,
-        attempts: [{ fencingToken: 0, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
+        attempts: [{ fencingToken: 0, counted: false, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
       })
     }
     await start()

@@ -30,7 +30,7 @@ export function interruptions(open: OpenBackend): void {
         status: 'dead',
         fencingToken: 1,
         attemptsMade: 1,
-        attempts: [{ state, reason, fencingToken: 1, worker: 'test:1' }],
+        attempts: [{ state, reason, fencingToken: 1, counted: true, worker: 'test:1' }],
       })
       // What has not started has nothing to fail for.
       expect(await find(behind)).toMatchObject({ status: 'waiting', fencingToken: 0, attemptsMade: 0, attempts: [] })

@@ -63,7 +63,7 @@ export function pools(open: OpenBackend): void {
     expect(await find(id)).toMatchObject({
       fencingToken: 1,
       attemptsMade: 0,
-      attempts: [{ state: 'TERMINATED_CTX_CLOSED', reason: 'drain', fencingToken: 1 }],
+      attempts: [{ state: 'TERMINATED_CTX_CLOSED', reason: 'drain', fencingToken: 1, counted: false }],
     })
     letGo()
     await start('test:2')
@@ -71,7 +71,10 @@ export function pools(open: OpenBackend): void {
       status: 'completed',
       fencingToken: 2,
       attemptsMade: 1,
-      attempts: [{ reason: 'drain' }, { state: 'DONE_SUCCESS', fencingToken: 2, attempt: 1, worker: 'test:2' }],
+      attempts: [
+        { reason: 'drain', counted: false },
+        { state: 'DONE_SUCCESS', fencingToken: 2, attempt: 1, counted: true, worker: 'test:2' },
+      ],
     })
   })
 

@@ -48,16 +48,24 @@ export function verdicts(open: OpenBackend): void {
     }
   })
 
-  it('a task whose deadline has passed is dead without another attempt', async () => {
+  it('a total timeout ends a task as expired before its first attempt, and as dead afterwards', async () => {
     const { made, put, enqueue, start, settled } = await openStage(open, { handle: gate().handle })
     await start()
     const late = made(long, {}, { timeout: 'none', totalTimeout: '1m' })
     const unstarted = await put({ ...late, enqueuedAt: late.enqueuedAt - 60_001 })
     const started = await enqueue(long, {}, { timeout: 'none', totalTimeout: '60ms' })
-    for (const id of [unstarted, started]) {
-      const record = await settled(id)
-      expect(record).toMatchObject({ status: 'dead', fencingToken: 1, attempts: [{ reason: 'total_timeout' }] })
-    }
+    expect(await settled(unstarted)).toMatchObject({
+      status: 'expired',
+      fencingToken: 0,
+      attemptsMade: 0,
+      attempts: [{ reason: 'total_timeout', fencingToken: 0, counted: false }],
+    })
+    expect(await settled(started)).toMatchObject({
+      status: 'dead',
+      fencingToken: 1,
+      attemptsMade: 1,
+      attempts: [{ reason: 'total_timeout', fencingToken: 1, counted: true }],
+    })
   })
 
   it('a snooze is scheduled again, and uses up no attempt', async () => {
@@ -70,7 +78,7 @@ export function verdicts(open: OpenBackend): void {
     expect(snoozed).toMatchObject({
       fencingToken: 1,
       attemptsMade: 0,
-      attempts: [{ state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed' }],
+      attempts: [{ state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed', counted: false }],
     })
     expectAbout((snoozed.dueAt ?? 0) - (snoozed.attempts[0]?.endedAt ?? 0), 150)
     expect((await settled(id))?.status).toBe('completed')
@@ -101,7 +109,7 @@ export function verdicts(open: OpenBackend): void {
     await start('test:1')
     await start('test:2')
     const limited = await enqueue(short, { n: 1 })
-    const end = { fencingToken: 1, attempt: 1, state: 'TERMINATED_CTX_CLOSED', reason: 'rate_limited' }
+    const end = { fencingToken: 1, attempt: 1, counted: false, state: 'TERMINATED_CTX_CLOSED', reason: 'rate_limited' }
     const { attempts: history, ...held } = await eventually(async () => {
       const record = await find(limited)
       return record.status === 'waiting' && record.attempts.length === 1 && record
@@ -167,7 +175,7 @@ export function verdicts(open: OpenBackend): void {
       status: 'cancelled',
       fencingToken: 1,
       attemptsMade: 1,
-      attempts: [{ state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
+      attempts: [{ state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled', counted: true }],
     })
     expect(pool.cancel(id)).toBe('not_found')
     letGo()
