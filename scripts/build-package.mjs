@@ -47,6 +47,10 @@ function pathsToSiblings(home, from) {
 }
 
 async function build(home) {
+  const source = readJson(home, 'package.json')
+  if (source.private) throw new Error(`${source.name} is private: only published packages are built`)
+  const pages = [join(home, 'README.md'), join(root, 'LICENSE')]
+  for (const page of pages) if (!existsSync(page)) throw new Error(`${source.name} cannot be published without ${page}`)
   const dist = join(home, 'dist')
   rmSync(dist, { recursive: true, force: true })
   const cache = join(home, '.turbo')
@@ -66,18 +70,16 @@ async function build(home) {
   const code = await foreground(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', config])
   if (code !== 0) return code
 
-  const manifest = publishedManifest(readJson(home, 'package.json'))
+  const manifest = publishedManifest(source)
   writeFileSync(join(dist, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
   for (const asset of globSync('src/**/*.*', { cwd: home, exclude: (path) => /\.ts$/.test(path) })) {
     cpSync(join(home, asset), join(dist, relative('src', asset)))
   }
-  for (const file of [join(home, 'README.md'), join(root, 'LICENSE')]) {
-    if (existsSync(file)) copyFileSync(file, join(dist, basename(file)))
-  }
+  for (const file of pages) copyFileSync(file, join(dist, basename(file)))
   const missing = Object.values(manifest.exports)
     .flatMap((entry) => (typeof entry === 'string' ? [entry] : Object.values(entry)))
     .filter((file) => !existsSync(join(dist, file)))
-  for (const file of missing) console.error(`${manifest.name} exports ${file}, which was not built`)
+  for (const file of missing) console.error(`${manifest.name} exports ${file}, which does not exist`)
   return missing.length === 0 ? 0 : 1
 }
 

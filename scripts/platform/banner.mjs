@@ -1,4 +1,4 @@
-// The text that the platform prints when it is up: where everything is, and three commands to try.
+// The text that the platform prints when it is up: where everything is, and commands to try.
 import { join } from 'node:path'
 import { styleText } from 'node:util'
 
@@ -15,6 +15,10 @@ export function curlLine({ apiUrl, key, task, input, wait }) {
   const id = `sed 's/.*"id":"\\([^"]*\\)".*/\\1/'`
   return `${enqueue} | ${id} | xargs -I@ curl -sS ${auth} '${apiUrl}/v1/tasks/@?wait=${wait}'`
 }
+
+/** The same with Bullpen's command line, which reads the address and the key from the environment. */
+const commandLine = ({ task, input, wait }) =>
+  `npx --no -- bullpen enqueue ${task} ${quoted(JSON.stringify(input))} --wait ${wait}s`
 
 /** @param {{ apiUrl: string, key: string, redisUrl: string, api: { metrics: string }, redis: { origin: string },
  *   workers: { name: string, url: string }[], filesRoots: string[], root: string, logs: string }} where */
@@ -33,7 +37,7 @@ export function banner({ apiUrl, key, redisUrl, api, redis, workers, filesRoots,
     ['Logs', logs],
   ]
   const receipt = { orderId: 'A-1', to: 'fail@example.com', total: '12.00', currency: 'EUR' }
-  const lines = [
+  const examples = [
     ['A task that succeeds', { task: 'math.factorial', input: { n: 50 }, wait: 10 }],
     ['A task that fails and is retried', { task: 'receipt.send', input: receipt, wait: 2 }],
     [
@@ -50,7 +54,12 @@ export function banner({ apiUrl, key, redisUrl, api, redis, workers, filesRoots,
     strong('Bullpen is up.'),
     '',
     ...places.map(([name, place]) => `  ${name.padEnd(15)}${place}`),
-    ...lines.flatMap(([title, call]) => ['', `${title}:`, '', `  ${curlLine({ apiUrl, key, ...call })}`]),
+    ...examples.flatMap(([title, call]) => ['', `${title}:`, '', `  ${curlLine({ apiUrl, key, ...call })}`]),
+    '',
+    'The same from the command line:',
+    '',
+    `  export BULLPEN_API=${apiUrl} BULLPEN_KEY=${key}`,
+    ...examples.map(([, call]) => `  ${commandLine(call)}`),
     '',
     faint('Ctrl-C drains the workers and stops everything.'),
     '',

@@ -15,7 +15,8 @@ const isSource = (file) => /\.(ts|mjs|lua|json|html)$/.test(file) && !/\.test\.[
 async function loadError(main, cwd) {
   const loadOnly = join(import.meta.dirname, 'load-only.mjs')
   const { code, stdout, stderr } = await run(process.execPath, ['--import', loadOnly, main], { cwd })
-  return code === 0 ? undefined : `${stdout}${stderr}`.trim()
+  // Frames inside Node say nothing about the mistake.
+  return code === 0 ? undefined : `${stdout}${stderr}`.replace(/^ +at .*node:internal.*\n/gm, '').trim()
 }
 
 /**

@@ -126,6 +126,7 @@ describe('npm start', () => {
     expect(await exit).toBe(0)
     expect(text).toMatch(/Bull Board +http:\/\/127\.0\.0\.1:\d+\/board\/login\?key=bp_dev_/)
     expect(text.match(/ curl -sS .*\| xargs /g)).toHaveLength(3)
+    expect(text.match(/ npx --no -- bullpen enqueue .* --wait \d+s/g)).toHaveLength(3)
     expect(text).toContain('Stopped.')
     expect(workers.filter(({ pid }) => !isGone(pid))).toEqual([])
     expect(await pingRedis(redisUrl, { within: 0 })).toMatchObject({ ok: false })
