@@ -1,4 +1,4 @@
-// A stream that remembers what was written to it, as a pipe and as a terminal; and the program run on such streams.
+// Streams that record what is written to them, as a pipe and as a terminal, and the program run on them.
 import { Readable, Writable } from 'node:stream'
 import { WriteStream } from 'node:tty'
 import { FAKE_KEY } from './fake-api.fixture.ts'
@@ -19,12 +19,14 @@ interface Streams {
   readonly stdout?: Capture
   readonly stderr?: Capture
   readonly env?: NodeJS.ProcessEnv
+  readonly stdin?: Readable
 }
 
-/** The program in this worker: quicker than a worker of its own. */
+/** Runs the program in this process, which is faster than starting one. */
 export async function run(api: { readonly url: string }, args: readonly string[], streams: Streams = {}) {
   const { stdout = new Capture(), stderr = new Capture(), env = { BULLPEN_BY: 'ann' } } = streams
+  const stdin = streams.stdin ?? Readable.from([])
   const all = { BULLPEN_API: api.url, BULLPEN_KEY: FAKE_KEY, ...env }
-  const code = await bullpen({ argv: args, env: all, stdin: Readable.from([]), stdout, stderr, now: Date.now })
+  const code = await bullpen({ argv: args, env: all, stdin, stdout, stderr, now: Date.now })
   return { code, out: stdout.text, err: stderr.text }
 }

@@ -1,4 +1,4 @@
-// Tests the program against the real API on a real Redis.
+// Tests the program against the real API and a real Redis.
 import { randomUUID } from 'node:crypto'
 import { createApi } from '@bullpen/api'
 import { defineCatalogue, defineTask } from '@bullpen/contract'
@@ -7,7 +7,7 @@ import { expect, inject, onTestFinished, test } from 'vitest'
 import { run } from './capture.fixture.ts'
 import { FAKE_KEY } from './fake-api.fixture.ts'
 
-/** Made of the contract's own schemas, since the program has no zod. */
+/** Built from schemas of the contract, because the CLI does not depend on zod. */
 const count = defineTask({
   name: 'task.count',
   queue: 'cpu',
@@ -25,7 +25,7 @@ async function startApi() {
   return { run: (...args: string[]) => run({ url }, args) }
 }
 
-test('a task is enqueued, shown, listed, cancelled, and cancelled again', async () => {
+test('tasks are enqueued, shown, listed and cancelled', async () => {
   const { run } = await startApi()
 
   const enqueued = await run('enqueue', 'task.count', '{"fencingToken":1}', '--delay', '1h', '--meta', 'a=b')
@@ -41,11 +41,22 @@ test('a task is enqueued, shown, listed, cancelled, and cancelled again', async 
 
   const tagged = await run('enqueue', 'task.count', '{"fencingToken":1}', '--delay', '1h', '--tag', 'batch:7')
   const [taggedId = ''] = tagged.out.split(' ')
-  const many = await run('cancel', '--queue', 'cpu', '--task', 'task.count', '--tag', 'batch:7', '--wait', '20s')
+  const many = await run(
+    'cancel',
+    '--queue',
+    'cpu',
+    '--task',
+    'task.count',
+    '--tag',
+    'batch:7',
+    '--yes',
+    '--wait',
+    '20s',
+  )
   expect(many).toEqual({
     code: 0,
     out: expect.stringMatching(
-      /^(cpu-\S+) {2}pending, 0 ended .*\n\1 {2}done, 1 ended that nobody ran, covers what was .*\n$/,
+      /^(cpu-\S+) {2}pending, 0 tasks cancelled .*\n\1 {2}done, 1 task cancelled before starting, covers .*\n$/,
     ),
     err: '',
   })
@@ -65,30 +76,36 @@ test('a task is enqueued, shown, listed, cancelled, and cancelled again', async 
   })
 })
 
-test("a queue's fleet is limited, drained and resumed, also while nobody works it, and the audit has it all", async () => {
+test('a queue without workers is limited, drained and resumed, and the audit lists every command', async () => {
   const { run } = await startApi()
-  expect(await run('fleet')).toMatchObject({ code: 0, out: expect.stringContaining('no worker works here') })
+  expect(await run('fleet')).toMatchObject({ code: 0, out: expect.stringContaining('no workers are running') })
   expect(await run('limit', '--queue', 'cpu', '--concurrency', '4', '--rate', '10/1m')).toMatchObject({
     code: 0,
     err: '',
   })
   expect(await run('drain', '--queue', 'cpu', '--wait', '5s')).toMatchObject({
     code: 0,
-    out: expect.stringContaining('cpu: ended'),
+    out: expect.stringContaining('cpu: drained'),
   })
   const refused = await run('enqueue', 'task.count', '{"fencingToken":1}')
   expect(refused).toMatchObject({ code: 3, err: expect.stringContaining('queue_draining') })
   expect((await run('fleet', '--queue', 'cpu')).out).toMatch(
-    /cpu +0\/0 +0 +closed: soft_timeout drain, begun \S+ ago, at most 4 at once, at most 10 starts in 1m\n/,
+    /cpu +0\/0 +0 +draining \(soft_timeout\) since \S+ ago, at most 4 at once, at most 10 starts per 1m\n/,
   )
-  expect(await run('resume', '--queue', 'cpu')).toMatchObject({ code: 0, err: 'no worker works it now\n' })
+  expect(await run('resume', '--queue', 'cpu')).toMatchObject({
+    code: 0,
+    err: 'no worker is running a pool of the target\n',
+  })
   expect(await run('enqueue', 'task.count', '{"fencingToken":1}')).toMatchObject({ code: 0 })
-  const audit = (await run('commands')).out
+  const audit = (await run('audit')).out
   expect(audit).toMatch(
-    /^.* done {2}resume cpu .* ann \(key [0-9a-f]{8}\) .*\n.* drain cpu, soft_timeout .*\n.* limit cpu, 4 at once, 10 in 1m .*\n$/,
+    /^.* done {2}resume cpu .* ann \(key [0-9a-f]{8}\) .*\n.* drain cpu, soft_timeout .*\n.* limit cpu, concurrency 4, rate 10\/1m .*\n$/,
   )
   const [id = ''] = /\S+$/.exec(audit.trimEnd()) ?? []
-  expect(await run('commands', id, '--wait', '1s')).toMatchObject({ code: 0, out: expect.stringContaining(' done ') })
-  expect(await run('stop', 'nobody/cpu/1')).toMatchObject({ code: 3, err: expect.stringContaining('there is none') })
+  expect(await run('audit', id, '--wait', '1s')).toMatchObject({ code: 0, out: expect.stringContaining('command ') })
+  expect(await run('stop', 'nobody/cpu/1')).toMatchObject({
+    code: 3,
+    err: expect.stringContaining('no workers are running'),
+  })
   expect(await run('pause', '--queue', 'cpv')).toMatchObject({ code: 3, err: expect.stringContaining('cpu') })
 })

@@ -1,4 +1,4 @@
-// A small HTTP API that answers as each test says, and the program run against it as a worker.
+// A small HTTP API that answers as each test says, and the program as a process of its own.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import { json, text } from 'node:stream/consumers'
 import type { ErrorCode, TaskView } from '@bullpen/contract'
 
-export const FAKE_KEY = 'fake-key-that-nobody-may-see'
+export const FAKE_KEY = 'fake-key-that-must-stay-secret'
+export const WRONG_KEY = 'the API key is wrong'
 export const ID = 'cpu-01jd3v7n8q0000000000000000'
 export const LINKS = { self: `/v1/tasks/${ID}`, wait: '', queue: '' }
 export const ACCEPTED = { id: ID, status: 'waiting', links: LINKS } as const
@@ -46,15 +47,17 @@ export interface FakeApi extends AsyncDisposable {
   readonly seen: Seen[]
 }
 
-/** Answers `'GET /v1/tasks/x?wait=30'` and the like as the table says, or as a function of it says each time, and everything else with a 404. */
+/** Answers requests such as `GET /v1/tasks/x?wait=30` from the table, where a function answers anew each time, and others with a 404. */
 export async function fakeApi(answers: Readonly<Record<string, Answer | (() => Answer)>> = {}): Promise<FakeApi> {
   const seen: Seen[] = []
   const server = createServer(async (incoming, response) => {
     const request = `${incoming.method} ${incoming.url}`
     seen.push({ request, body: 'content-type' in incoming.headers ? await json(incoming) : undefined })
     const known = incoming.headers.authorization === `Bearer ${FAKE_KEY}`
-    const told = known ? (answers[request] ?? problem('task_not_found', 404)) : problem('unauthorized', 401)
-    const answer = typeof told === 'function' ? told() : told
+    const entry = known
+      ? (answers[request] ?? problem('task_not_found', 404))
+      : problem('unauthorized', 401, { detail: WRONG_KEY })
+    const answer = typeof entry === 'function' ? entry() : entry
     if (answer === 'break') incoming.socket.destroy()
     else if (answer !== 'silence') {
       const [status, body] = answer
@@ -84,12 +87,12 @@ interface Run {
   readonly stdin?: string | Uint8Array
 }
 
-/** The program as a worker of its own, with nothing of this one's environment but the API and its key. */
+/** Runs the program in a process of its own, whose environment has only the API and its key. */
 export function runBullpen(api: { readonly url: string }, args: readonly string[], run: Run = {}): Promise<Ended> {
   return runProcess(process.execPath, [MAIN, ...args], api, run)
 }
 
-/** A line of shell in which `bullpen` is the program. */
+/** Runs a line of shell in which `bullpen` is the program. */
 export function runShell(api: { readonly url: string }, line: string, run: Run = {}): Promise<Ended> {
   const script = `bullpen() { '${process.execPath}' '${MAIN}' "$@"; }; ${line}`
   return runProcess('bash', ['--norc', '-o', 'pipefail', '-c', script], api, run)

@@ -1,4 +1,4 @@
-// Tests the fleet's commands on real workers, through the real API on a real Redis.
+// Tests the fleet commands on real workers, through the real API and a real Redis.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -24,36 +24,36 @@ async function startFleet() {
   const bullpen = (...args: string[]) => run({ url }, args)
   const asJson = async <T>(...args: string[]) =>
     JSON.parse((await bullpen(...args, '--json')).out.split('\n')[0] ?? '') as T
-  const slots: ChildProcess[] = []
+  const children: ChildProcess[] = []
   for (let i = 0; i < 2; i++) {
     const child = spawn(process.execPath, [WORKER, redisUrl, namespace], { stdio: 'ignore' })
     onTestFinished(() => void child.kill('SIGKILL'))
-    slots.push(child)
+    children.push(child)
   }
   const running = ({ workers }: FleetView) => workers.filter(({ pools }) => pools[0]?.state === 'BG_RUNNING')
   await eventually(async () => running(await asJson<FleetView>('fleet')).length === 2)
   const { workers } = await asJson<FleetView>('fleet')
   const nameOf = (child: ChildProcess) => workers.find(({ pid }) => pid === child.pid)?.worker ?? ''
-  return { bullpen, asJson, lines, slots, names: slots.map(nameOf) }
+  return { bullpen, asJson, lines, children, names: children.map(nameOf) }
 }
 
-test('slots are shown with their tasks, paused, resized, stopped and drained, and nothing is lost', async () => {
-  const { bullpen, asJson, lines, slots, names } = await startFleet()
+test('a fleet is paused, resized, stopped and drained by command, and no task is lost', async () => {
+  const { bullpen, asJson, lines, children, names } = await startFleet()
   const [first = '', second = ''] = names
 
-  // One worker alone works; so it is known which has the task.
+  // With the second worker paused, the first one gets the task.
   expect(await bullpen('pause', '--worker', second.slice(0, -4))).toMatchObject({
     code: 0,
     out: expect.stringContaining(`${second}  done  paused: slow\n`),
   })
   const { id } = await asJson<TaskView>('enqueue', 'slow.listening', '{"ms":30000}')
-  const working = new RegExp(`${first}/slow/\\d  WORKING +\\S+  slow.listening  ${id}`)
+  const working = new RegExp(`${first}/slow/\\d  running a task +\\S+  slow.listening  ${id}`)
   await eventually(async () => working.test((await bullpen('fleet', '--slots')).out))
   const dry = await bullpen('drain', '--worker', first, '--dry-run')
   expect(dry).toMatchObject({
     code: 1,
     out: expect.stringMatching(
-      /1 runs, longest \S+ {2}1 may be signalled.*\n.*: 1 of 1 may be signalled and handed back\n$/,
+      /1 running task, longest \S+ {2}1 may be signalled.*\n.*: 1 of 1 may be signalled and returned to the queue\n$/,
     ),
   })
   expect(await bullpen('drain', '--worker', first, '--dry-run', '--mode', 'light')).toMatchObject({ code: 0 })
@@ -70,13 +70,15 @@ test('slots are shown with their tasks, paused, resized, stopped and drained, an
   await eventually(async () => (await sizeOf(second)) === 1)
   expect(await bullpen('resume', '--worker', second)).toMatchObject({ code: 0 })
 
-  const exited = once(slots[0] as ChildProcess, 'exit')
+  const exited = once(children[0] as ChildProcess, 'exit')
   expect(await bullpen('drain', '--worker', first, '--wait', '20s')).toMatchObject({
     code: 0,
-    out: expect.stringContaining(`${first}: ended\n`),
+    out: expect.stringContaining(`${first}: drained\n`),
   })
   expect((await exited)[0]).toBe(0)
-  await eventually(async () => new RegExp(`${second}/slow/\\d +WORKING`).test((await bullpen('fleet', '--slots')).out))
+  await eventually(async () =>
+    new RegExp(`${second}/slow/\\d +running a task`).test((await bullpen('fleet', '--slots')).out),
+  )
   expect(await asJson<TaskView>('show', id)).toMatchObject({ status: 'active', fencingToken: 2, attemptsMade: 0 })
 
   expect(await bullpen('drain', '--queue', 'slow', '--mode', 'hard', '--wait', '20s')).toMatchObject({ code: 0 })
@@ -90,7 +92,7 @@ test('slots are shown with their tasks, paused, resized, stopped and drained, an
   await bullpen('cancel', id)
   expect(await bullpen('show', next, '--wait', '20s')).toMatchObject({ code: 0 })
 
-  const { commands } = await asJson<{ commands: CommandView[] }>('commands')
+  const { commands } = await asJson<{ commands: CommandView[] }>('audit')
   expect(commands.map(({ spec, outcome }) => `${spec.action} ${outcome}`)).toEqual([
     'resume done',
     'drain done',

@@ -1,4 +1,4 @@
-// A fleet as the API tells of it, for tests.
+// A fleet as the API shows it.
 import type { CommandView, FleetView, QueueView, SlotView, WorkerView } from '@bullpen/contract'
 
 export const P1 = 'worker-7d9f:12:a3f84945'
@@ -13,7 +13,7 @@ export function pool(more: Partial<Pool> = {}): Pool {
   return { queue: 'cpu', state: 'BG_RUNNING', paused: false, concurrency: 4, busy: 1, stuckHandlers: 0, ...more }
 }
 
-export function processOf(worker: string, more: Partial<WorkerView> = {}): WorkerView {
+export function workerOf(worker: string, more: Partial<WorkerView> = {}): WorkerView {
   return {
     ...{ worker, host: worker.split(':')[0] ?? '', pid: 12, version: '0.1.0', startedAt: ago(600), seenAt: ago(1) },
     ...{ alive: true, draining: false, skewMs: 0, drainTimeoutMs: 20_000, graceMs: 5_000, pools: [pool()] },
@@ -36,7 +36,7 @@ export const TASK = {
   kind: 'long',
 } as const
 
-/** One that has been busy with its task for so many seconds. */
+/** A slot that has run its task for `seconds`. */
 export function busy(slot: number, seconds: number, task: Partial<SlotView['task']> = {}): SlotView {
   return { worker: P1, queue: 'cpu', slot, state: 'WORKING', since: ago(seconds), task: { ...TASK, ...task } }
 }
@@ -45,6 +45,6 @@ export function idle(slot: number): SlotView {
   return { worker: P1, queue: 'cpu', slot, state: 'IDLE', since: ago(60) }
 }
 
-export function commandView(order: CommandView['spec'], more: Partial<CommandView> = {}): CommandView {
-  return { id: 'c1', spec: order, by: 'ann (key 3fa29c01)', at: NOW, outcome: 'done', answers: [], ...more }
+export function commandView(spec: CommandView['spec'], more: Partial<CommandView> = {}): CommandView {
+  return { id: 'c1', spec, by: 'ann (key 3fa29c01)', at: NOW, outcome: 'done', answers: [], ...more }
 }

@@ -1,16 +1,17 @@
-// Who asks, for the audit of commands: $BULLPEN_BY, or the user that the system knows.
+// The name under which the audit log and cancelled tasks record who asked.
 import { userInfo } from 'node:os'
 import { plain } from './output/format.ts'
 
-/** What the API takes. */
-const LONGEST = 100
+/** The longest name that the API accepts. */
+const MAX_LENGTH = 100
 
-export function authorIn(env: NodeJS.ProcessEnv): string | undefined {
-  const name = plain(env['BULLPEN_BY'] || userName(), LONGEST)
+/** --by, then $BULLPEN_BY, then the user's name; undefined when there is none. */
+export function invokerName(by: string | undefined, env: NodeJS.ProcessEnv): string | undefined {
+  const name = plain(by || env['BULLPEN_BY'] || userName(), MAX_LENGTH)
   return name === '' ? undefined : name
 }
 
-/** Containers often run as a user that has no name. */
+/** Empty where the user has no name, as in many containers. */
 function userName(): string {
   try {
     return userInfo().username

@@ -1,8 +1,21 @@
-// Tests the program as a worker of its own against a fake API: every command, what is told, and the exit codes.
+// Tests the program in a process of its own, against a fake API: requests, output and exit codes of every command.
+import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
+import { run } from './capture.fixture.ts'
 import { COMMAND_NAMES, commandOf } from './commands/command-table.ts'
-import { ACCEPTED, FAKE_KEY, fakeApi, ID, LINKS, problem, runBullpen, runShell, view } from './fake-api.fixture.ts'
-import { commandView, fleetOf, P1, processOf } from './fleet.fixture.ts'
+import {
+  ACCEPTED,
+  FAKE_KEY,
+  fakeApi,
+  ID,
+  LINKS,
+  problem,
+  runBullpen,
+  runShell,
+  view,
+  WRONG_KEY,
+} from './fake-api.fixture.ts'
+import { commandView, fleetOf, P1, workerOf } from './fleet.fixture.ts'
 
 const ENQUEUE = 'POST /v1/tasks'
 const SHOW = `GET /v1/tasks/${ID}`
@@ -26,7 +39,7 @@ const jsonLines = (text: string): unknown[] =>
     .map((line) => JSON.parse(line))
 
 describe('enqueue', () => {
-  test('hands over what it is told, and tells the id', async () => {
+  test('sends the input and options, and prints the id', async () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED] })
     const limits = ['--timeout', 'none', '--heartbeat-timeout', '5s', '--queue-timeout', '1m', '--total-timeout', '1h']
     const options = ['--meta', 'a=b', '--meta', 'c=d', '--tag', 'x', '--tag', 'y:1', '--delay', '30s', ...limits]
@@ -37,7 +50,7 @@ describe('enqueue', () => {
     expect(api.seen).toEqual([{ request: ENQUEUE, body: { ...body, ...more } }])
   })
 
-  test('reads the input from standard input, or takes an empty one', async () => {
+  test('reads the input from standard input; the default is an empty object', async () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED] })
     expect(await runBullpen(api, ['enqueue', 'a.b', '-'], { stdin: '[1,\n2]\n' })).toMatchObject({ code: 0 })
     expect(await runBullpen(api, ['enqueue', 'a.b'])).toMatchObject({ code: 0 })
@@ -48,17 +61,21 @@ describe('enqueue', () => {
   })
 
   test.each([
-    [['{"n": x}'], undefined, 'INPUT is not JSON: line 1, column 7: there is "x}" where a value is expected'],
-    [['-'], '{\n"n"', "standard input is not JSON: line 2, column 4: it ends where ':' is expected"],
-    [['-'], new Uint8Array([0x22, 0xff, 0x22]), 'standard input is not UTF-8'],
-  ])('tells the place where an input is no JSON, and asks nothing of the API', async (args, stdin, told) => {
+    [['{"n": x}'], undefined, 'INPUT is not valid JSON: Unexpected token \'x\', "{"n": x}"'],
+    [
+      ['-'],
+      '{\n"n"',
+      "standard input is not valid JSON: Expected ':' after property name in JSON at position 5 (line 2 column 4)",
+    ],
+    [['-'], new Uint8Array([0x22, 0xff, 0x22]), 'standard input is not valid UTF-8'],
+  ])('sends no request if the input %j %j is not JSON, and says where it is wrong', async (args, stdin, message) => {
     await using api = await fakeApi()
     const ended = await runBullpen(api, ['enqueue', 'a.b', ...args], stdin === undefined ? {} : { stdin })
-    expect(ended).toMatchObject({ code: 2, out: '', err: expect.stringContaining(`bullpen: ${told}\n`) })
+    expect(ended).toMatchObject({ code: 2, out: '', err: expect.stringContaining(`bullpen: ${message}\n`) })
     expect(api.seen).toEqual([])
   })
 
-  test('with --wait tells the id, then how the task ended', async () => {
+  test('with --wait prints the id, then the ended task', async () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED], [WAIT]: [200, view()] })
     const { code, out } = await runBullpen(api, ['enqueue', 'math.factorial', '--wait', '10s'])
     expect(code).toBe(0)
@@ -67,18 +84,24 @@ describe('enqueue', () => {
     expect(jsonLines(asJson.out)).toEqual([ACCEPTED, view()])
   })
 
-  test('tells each place that the API refuses', async () => {
+  test('prints every field that the API rejects', async () => {
     const errors = [{ path: 'input.n', message: 'too big' }]
-    await using api = await fakeApi({ [ENQUEUE]: problem('invalid_input', 422, { detail: 'it does not fit', errors }) })
+    await using api = await fakeApi({
+      [ENQUEUE]: problem('invalid_input', 422, { detail: 'the input is invalid', errors }),
+    })
     const ended = await runBullpen(api, ['enqueue', 'a.b'])
-    expect(ended).toEqual({ code: 3, out: '', err: 'bullpen: invalid_input: it does not fit\n  input.n: too big\n' })
+    expect(ended).toEqual({
+      code: 3,
+      out: '',
+      err: 'bullpen: invalid_input: the input is invalid\n  input.n: too big\n',
+    })
     const { code, out, err } = await runBullpen(api, ['enqueue', 'a.b', '--json'])
     expect({ code, out }).toEqual({ code: 3, out: '' })
-    const error = { code: 'invalid_input', status: 422, detail: 'it does not fit', errors }
+    const error = { code: 'invalid_input', status: 422, detail: 'the input is invalid', errors }
     expect(jsonLines(err)).toEqual([{ error }])
   })
 
-  test('tells the id under which a task may be stored all the same', async () => {
+  test('prints the id of a task that may have been stored in spite of the error', async () => {
     await using api = await fakeApi({ [ENQUEUE]: problem('redis_unavailable', 503, { taskId: ID }) })
     const { code, err } = await runBullpen(api, ['enqueue', 'a.b'])
     expect({ code, err }).toMatchObject({ code: 3, err: expect.stringContaining(`bullpen show ${ID}`) })
@@ -86,21 +109,21 @@ describe('enqueue', () => {
 })
 
 describe('show', () => {
-  test('shows a task as it stands, whatever its status', async () => {
+  test('prints a task whatever its status', async () => {
     await using api = await fakeApi({ [SHOW]: [200, view({ status: 'dead' })] })
     const { code, out, err } = await runBullpen(api, ['show', ID])
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(out).toMatch(new RegExp(`^${ID}  dead\ntask +math.factorial, version 1\n`))
   })
 
-  test('with --json it is what the API answered, on one line', async () => {
+  test('with --json prints the answer as it is, on one line', async () => {
     const answer = { ...view(), 'of a later API': [1, { b: 2 }] }
     await using api = await fakeApi({ [SHOW]: [200, answer] })
     expect((await runBullpen(api, ['show', ID, '--json'])).out).toBe(`${JSON.stringify(answer)}\n`)
   })
 
   test.each(['dead', 'cancelled', 'expired'] as const)(
-    'with --wait a task that is %s is exit code 1',
+    'with --wait ends with exit code 1 if the task is %s',
     async (status) => {
       await using api = await fakeApi({ [WAIT]: [200, view({ status })] })
       const { code, out } = await runBullpen(api, ['show', ID, '--wait', '10s'])
@@ -108,13 +131,13 @@ describe('show', () => {
     },
   )
 
-  test('with --wait a task that has not ended in time is shown as it stands', async () => {
+  test('with --wait prints the current state if the task has not ended in time', async () => {
     await using api = await fakeApi({ [WAIT]: 'silence', [SHOW]: [200, view({ status: 'active' })] })
     const { code, out } = await runBullpen(api, ['show', ID, '--wait', '100ms'])
     expect({ code, out }).toMatchObject({ code: 1, out: expect.stringContaining(`${ID}  active\n`) })
   })
 
-  test('a task that is not there is refused', async () => {
+  test('refuses an unknown task', async () => {
     await using api = await fakeApi()
     expect(await runBullpen(api, ['show', ID])).toMatchObject({ code: 3, err: 'bullpen: task_not_found\n' })
   })
@@ -126,19 +149,25 @@ describe('list', () => {
   const DEAD = ['list', '--queue', 'cpu', '--status', 'dead']
   const tasks = [view({ id: `${ID}1` }), view({ id: `${ID}2` })]
 
-  test('writes a line for each task, and says when there may be more', async () => {
+  test('prints a line for each task, and says if there may be more', async () => {
     await using api = await fakeApi({ [listing(2)]: [200, { tasks, next: 'c' }], [listing(50)]: [200, { tasks }] })
     const { code, out, err } = await runBullpen(api, [...DEAD, '--limit', '2'])
     expect({ code, lines: out.split('\n').map((line) => line.split(' ')[0]) }).toEqual({
       code: 0,
       lines: [`${ID}1`, `${ID}2`, ''],
     })
-    expect(err).toBe('2 shown; there may be more: --all, or a higher --limit\n')
+    expect(err).toBe('stopped at 2; there may be more tasks: use --all or a higher --limit\n')
     expect(await runBullpen(api, [...DEAD, '--json'])).toEqual({
       code: 0,
       out: tasks.map((task) => `${JSON.stringify(task)}\n`).join(''),
       err: '',
     })
+  })
+
+  test('says so if no task has the status, except with --json', async () => {
+    await using api = await fakeApi({ [listing(50)]: [200, { tasks: [] }] })
+    expect(await run(api, DEAD)).toEqual({ code: 0, out: '', err: 'no dead tasks in cpu\n' })
+    expect(await run(api, [...DEAD, '--json'])).toEqual({ code: 0, out: '', err: '' })
   })
 
   test('with --all follows the pages', async () => {
@@ -150,11 +179,11 @@ describe('list', () => {
     expect({ code, tasks: jsonLines(out) }).toEqual({ code: 0, tasks: [...tasks, view()] })
   })
 
-  test('stops without an error when its reader leaves', async () => {
+  test('stops without an error when its reader closes the pipe', async () => {
     const many = Array.from({ length: 200 }, () => view({ input: 'x'.repeat(1_000) }))
     await using api = await fakeApi({
       [listing(200)]: [200, { tasks: many, next: 'c' }],
-      // For ever, unless it stops.
+      // The page refers to itself: a program that did not stop would run forever.
       [listing(200, 'c')]: [200, { tasks: many, next: 'c' }],
     })
     const ended = await runShell(api, `bullpen ${DEAD.join(' ')} --all --json | head -1`)
@@ -162,11 +191,11 @@ describe('list', () => {
   })
 
   test.each([
-    [['list', '--status', 'dead'], '--queue QUEUE is missing'],
-    [['list', '--queue', 'cpu', '--status', 'daed'], "there is no status 'daed'; did you mean dead?"],
-    [[...DEAD, '--all', '--limit', '2'], '--all and --limit contradict each other'],
-  ])('%j is wrong usage', async (args, told) => {
-    expect(await runBullpen(nowhere, args)).toMatchObject({ code: 2, err: expect.stringContaining(told) })
+    [['list', '--status', 'dead'], 'missing option --queue QUEUE'],
+    [['list', '--queue', 'cpu', '--status', 'daed'], "--status is 'daed'; expected scheduled"],
+    [[...DEAD, '--all', '--limit', '2'], '--all and --limit cannot be combined'],
+  ])('%j is rejected as invalid usage', async (args, message) => {
+    expect(await runBullpen(nowhere, args)).toMatchObject({ code: 2, err: expect.stringContaining(message) })
   })
 })
 
@@ -175,23 +204,23 @@ describe('cancel', () => {
 
   test.each([
     ['cancelled', 'cancelled', 0, `${ID}  cancelled\n`],
-    ['cancelling', 'active', 0, `${ID}  cancelling, it is active\n`],
-    ['not_cancellable', 'active', 1, `${ID}  not_cancellable, it is active\n`],
-    ['already_ended', 'completed', 1, `${ID}  already_ended, it is completed\n`],
-    ['already_ended', 'cancelled', 0, `${ID}  already_ended, it is cancelled\n`],
-  ])('a task that is then %s, %s, is exit code %i', async (outcome, status, code, out) => {
+    ['cancelling', 'active', 0, `${ID}  cancelling, status active\n`],
+    ['not_cancellable', 'active', 1, `${ID}  not cancellable, status active\n`],
+    ['already_ended', 'completed', 1, `${ID}  already ended, status completed\n`],
+    ['already_ended', 'cancelled', 0, `${ID}  already ended, status cancelled\n`],
+  ])('with outcome %s and status %s ends with exit code %i', async (outcome, status, code, out) => {
     await using api = await fakeApi({ [CANCEL]: answer(outcome, status) })
     expect(await runBullpen(api, ['cancel', ID])).toEqual({ code, out, err: '' })
   })
 
-  test('with --wait a task that has not stopped in time is exit code 1', async () => {
+  test('with --wait ends with exit code 1 if the task has not stopped in time', async () => {
     await using api = await fakeApi({ [`${CANCEL}?wait=10`]: answer('cancelling', 'active') })
     const { code, out } = await runBullpen(api, ['cancel', ID, '--wait', '10s', '--json'])
     expect({ code, out: jsonLines(out) }).toEqual({ code: 1, out: [answer('cancelling', 'active')[1]] })
     expect(await runBullpen(api, ['cancel', ID, '--wait', '31s'])).toMatchObject({ code: 2 })
   })
 
-  test('goes on after one that is refused, and tells of both', async () => {
+  test('continues after a refused id, and reports both', async () => {
     await using api = await fakeApi({ [CANCEL]: answer('cancelled', 'cancelled') })
     const { code, out, err } = await runBullpen(api, ['cancel', 'cpu-x', ID, '--json'])
     expect({ code, out: jsonLines(out), err: jsonLines(err) }).toEqual({
@@ -204,9 +233,9 @@ describe('cancel', () => {
 
 const commanded = commandView({ action: 'pause', queue: 'cpu' }, { answers: [{ worker: P1, outcome: 'done' }] })
 
-/** For the examples of the fleet's commands. */
+/** Answers for the examples of the fleet commands. */
 const FLEET = {
-  'GET /v1/fleet': [200, fleetOf([processOf(P1)])],
+  'GET /v1/fleet': [200, fleetOf([workerOf(P1)])],
   'GET /v1/fleet?queue=cpu': [200, fleetOf([])],
   'GET /v1/workers': [200, { slots: [] }],
   [`GET /v1/workers?worker=${encodeURIComponent(P1)}`]: [200, { slots: [] }],
@@ -216,49 +245,96 @@ const FLEET = {
 } as const
 
 describe('cancel by filter', () => {
-  const asked = 'POST /v1/tasks/cancel'
+  const SEND = 'POST /v1/tasks/cancel'
+  const PREVIEW = 'POST /v1/tasks/cancel?dryRun=true'
+  const preview = { queue: 'cpu', enqueuedUntil: pending.enqueuedUntil, matching: 12, exact: true }
+  const filter = ['--queue', 'cpu', '--task', 'a.b', '--tag', 'x', '--older-than', '1h']
+  const body = { queue: 'cpu', task: 'a.b', tag: 'x', olderThan: '1h' }
+  const answering = (answer: string) => Object.assign(Readable.from([answer]), { isTTY: true })
 
-  test('asks for what it is told, and tells the id of the cancel', async () => {
-    await using api = await fakeApi({ [asked]: [202, pending] })
-    const filter = ['--queue', 'cpu', '--task', 'a.b', '--tag', 'x', '--older-than', '1h']
-    expect(await runBullpen(api, ['cancel', ...filter])).toEqual({
+  test('with --yes sends the filter and prints the id of the cancellation', async () => {
+    await using api = await fakeApi({ [SEND]: [202, pending] })
+    expect(await runBullpen(api, ['cancel', ...filter, '--yes'])).toEqual({
       code: 0,
-      out: 'cpu-1  pending, 0 ended that nobody ran, covers what was enqueued until 2026-01-01T00:00:00.000Z\n',
+      out: 'cpu-1  pending, 0 tasks cancelled before starting, covers tasks enqueued until 2026-01-01T00:00:00.000Z\n',
       err: '',
     })
-    const { out } = await runBullpen(api, ['cancel', '--queue', 'cpu', '--json'])
+    const { out } = await runBullpen(api, ['cancel', '--queue', 'cpu', '--yes', '--json'])
     expect(jsonLines(out)).toEqual([pending])
     expect(api.seen).toEqual([
-      { request: asked, body: { queue: 'cpu', task: 'a.b', tag: 'x', olderThan: '1h' } },
-      { request: asked, body: { queue: 'cpu' } },
+      { request: SEND, body },
+      { request: SEND, body: { queue: 'cpu' } },
     ])
+  })
+
+  test('asks for confirmation on a terminal, with the number of matching tasks', async () => {
+    await using api = await fakeApi({ [PREVIEW]: [200, preview], [SEND]: [202, pending] })
+    const { code, err } = await run(api, ['cancel', ...filter], { stdin: answering('y\n') })
+    expect({ code, err }).toEqual({
+      code: 0,
+      err: 'Cancel 12 tasks of cpu (task a.b, tag x, older than 1h)? [y/N] ',
+    })
+    expect(api.seen).toEqual([
+      { request: PREVIEW, body },
+      { request: SEND, body },
+    ])
+  })
+
+  test.each(['n\n', '\n', 'yeah\n', ''])('the answer %j cancels nothing', async (answer) => {
+    await using api = await fakeApi({ [PREVIEW]: [200, { ...preview, matching: 1, exact: false }] })
+    const { code, err } = await run(api, ['cancel', '--queue', 'cpu'], { stdin: answering(answer) })
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: 'Cancel at least 1 task of cpu? [y/N] nothing was cancelled\n',
+    })
+    expect(api.seen.map(({ request }) => request)).toEqual([PREVIEW])
+  })
+
+  test('without a terminal, or with --json, needs --yes and sends no request', async () => {
+    await using api = await fakeApi()
+    const message =
+      'bullpen: cancel --queue asks for confirmation on a terminal; add --yes, or --dry-run to count the tasks'
+    const piped = await run(api, ['cancel', '--queue', 'cpu'])
+    expect(piped).toMatchObject({ code: 2, err: expect.stringContaining(message) })
+    expect(await run(api, ['cancel', '--queue', 'cpu', '--json'], { stdin: answering('y\n') })).toMatchObject({
+      code: 2,
+    })
+    expect(api.seen).toEqual([])
+  })
+
+  test('with --dry-run prints how many tasks match, and cancels none', async () => {
+    await using api = await fakeApi({ [PREVIEW]: [200, preview] })
+    const args = ['cancel', '--queue', 'cpu', '--dry-run']
+    expect(await run(api, args)).toEqual({ code: 0, out: 'would cancel 12 tasks of cpu\n', err: '' })
+    expect(jsonLines((await run(api, [...args, '--json'])).out)).toEqual([preview])
+    expect(api.seen.map(({ request }) => request)).toEqual([PREVIEW, PREVIEW])
   })
 
   test.each([
     ['done', 0],
     ['pending', 1],
-  ])('with --wait tells what has become of it: %s', async (status, code) => {
+  ])('with --wait prints the cancellation again, and %s ends with exit code %i', async (status, code) => {
     const last = { ...pending, status, ended: 7 }
-    await using api = await fakeApi({ [asked]: [202, pending], 'GET /v1/cancels/cpu-1': [200, last] })
-    const ended = await runBullpen(api, ['cancel', '--queue', 'cpu', '--wait', '1ms', '--json'])
+    await using api = await fakeApi({ [SEND]: [202, pending], 'GET /v1/cancels/cpu-1': [200, last] })
+    const ended = await runBullpen(api, ['cancel', '--queue', 'cpu', '--yes', '--wait', '1ms', '--json'])
     expect({ code: ended.code, out: jsonLines(ended.out) }).toEqual({ code, out: [pending, last] })
   })
 
   test.each([
-    [[], 'cancel needs ID… | --queue QUEUE'],
-    [[ID, '--queue', 'cpu'], 'cancel takes IDs or --queue, not both'],
-    [['--tag', 'x'], '--queue QUEUE is missing'],
-    [['--queue', 'cpu', '--tag', 'x', '--tag', 'y'], 'cancel takes one --tag'],
+    [[], 'missing argument; expected bullpen cancel ID… | --queue QUEUE'],
+    [[ID, '--queue', 'cpu'], 'IDs and --queue cannot be combined'],
+    [['--tag', 'x'], 'missing option --queue QUEUE'],
+    [['--queue', 'cpu', '--tag', 'x', '--tag', 'y'], 'cancel accepts a single --tag'],
     [['--queue', 'cpu', '--wait', 'long'], '--wait'],
     [['--queue', 'cpu', '--older-than', 'long'], '--older-than'],
-  ])('%j is wrong usage', async (args, told) => {
+  ])('%j is rejected as invalid usage', async (args, message) => {
     const ended = await runBullpen(nowhere, ['cancel', ...args])
-    expect(ended).toMatchObject({ code: 2, err: expect.stringContaining(told) })
+    expect(ended).toMatchObject({ code: 2, err: expect.stringContaining(message) })
   })
 })
 
 describe('help', () => {
-  test('names every command, option and exit code, and explains each command', async () => {
+  test('lists every command, option and exit code, and explains each command', async () => {
     const { code, out, err } = await runBullpen(nowhere, ['--help'])
     expect({ code, err }).toEqual({ code: 0, err: '' })
     for (const word of [...COMMAND_NAMES, '--api URL', '--key KEY', '--json', '70  a bug']) expect(out).toContain(word)
@@ -267,38 +343,36 @@ describe('help', () => {
     expect(await runBullpen(nowhere, ['--version'])).toMatchObject({ code: 0, out: expect.stringMatching(/^\d+\.\d/) })
   })
 
-  test.each(COMMAND_NAMES.flatMap((name) => [...commandOf(name).examples]))(
-    'this example of it works: %s',
-    async (line) => {
-      const tasks = [view()]
-      await using api = await fakeApi({
-        ...{ [ENQUEUE]: [202, ACCEPTED], [SHOW]: [200, view()], [WAIT]: [200, view()] },
-        ...{ [`${CANCEL}?wait=10`]: [200, { id: ID, outcome: 'cancelled', status: 'cancelled', links: LINKS }] },
-        'POST /v1/tasks/cancel': [202, pending],
-        'GET /v1/tasks?queue=cpu&status=dead&limit=10': [200, { tasks }],
-        'GET /v1/tasks?queue=cpu&status=dead&limit=200': [200, { tasks }],
-        ...FLEET,
-      })
-      const ended = await runShell(api, line.replace('<receipt.json', '<<<"{}"'))
-      expect(ended).toMatchObject({ code: 0, err: '' })
-      expect(ended.out).not.toBe('')
-    },
-  )
+  test.each(COMMAND_NAMES.flatMap((name) => [...commandOf(name).examples]))('the example works: %s', async (line) => {
+    const tasks = [view()]
+    await using api = await fakeApi({
+      ...{ [ENQUEUE]: [202, ACCEPTED], [SHOW]: [200, view()], [WAIT]: [200, view()] },
+      ...{ [`${CANCEL}?wait=10`]: [200, { id: ID, outcome: 'cancelled', status: 'cancelled', links: LINKS }] },
+      'POST /v1/tasks/cancel': [202, pending],
+      'POST /v1/tasks/cancel?dryRun=true': [200, { ...pending, matching: 12, exact: true }],
+      'GET /v1/tasks?queue=cpu&status=dead&limit=10': [200, { tasks }],
+      'GET /v1/tasks?queue=cpu&status=dead&limit=200': [200, { tasks }],
+      ...FLEET,
+    })
+    const ended = await runShell(api, line.replace('<receipt.json', '<<<"{}"'))
+    expect(ended).toMatchObject({ code: 0, err: '' })
+    expect(ended.out).not.toBe('')
+  })
 })
 
-describe('what stands in the way', () => {
+describe('an error', () => {
   test.each([
-    [['redrive'], "there is no command 'redrive'"],
-    [['show', ID, '--wiat', '1s'], 'there is no option --wiat; did you mean --wait?'],
-  ])('%j is wrong usage, with a way on', async (args, told) => {
+    [['redrive'], "unknown command 'redrive'"],
+    [['show', ID, '--wiat', '1s'], "unknown option '--wiat'; did you mean --wait?"],
+  ])('%j is reported as invalid usage, with what to do next', async (args, message) => {
     const ended = await runBullpen(nowhere, args)
-    expect(ended).toMatchObject({ code: 2, out: '', err: expect.stringContaining(`bullpen: ${told}`) })
-    expect(ended.err).toContain("'bullpen help' tells what there is")
+    expect(ended).toMatchObject({ code: 2, out: '', err: expect.stringContaining(`bullpen: ${message}`) })
+    expect(ended.err).toContain("run 'bullpen help' for usage")
     const asJson = await runBullpen(nowhere, [...args, '--json'])
-    expect(jsonLines(asJson.err)).toEqual([{ error: { code: 'usage', detail: expect.stringContaining(told) } }])
+    expect(jsonLines(asJson.err)).toEqual([{ error: { code: 'usage', detail: expect.stringContaining(message) } }])
   })
 
-  test('an API that is not reached is exit code 4', async () => {
+  test('an unreachable API ends with exit code 4', async () => {
     const { code, err } = await runBullpen(nowhere, ['show', ID])
     expect({ code, err }).toMatchObject({
       code: 4,
@@ -306,7 +380,7 @@ describe('what stands in the way', () => {
     })
   })
 
-  test('something else at its address is exit code 4', async () => {
+  test('a server that is not a Bullpen API ends with exit code 4', async () => {
     await using api = await fakeApi({ [SHOW]: [200, '<html>'] })
     expect(await runBullpen(api, ['show', ID])).toMatchObject({
       code: 4,
@@ -314,12 +388,12 @@ describe('what stands in the way', () => {
     })
   })
 
-  test('a wrong key is refused, and no key is printed', async () => {
+  test('a wrong key is reported in the words of the API, and no key is printed', async () => {
     await using api = await fakeApi()
     const ended = await runBullpen(api, ['show', ID, '--key', 'wrong-secret'])
-    expect(ended).toMatchObject({ code: 3, out: '', err: 'bullpen: unauthorized\n' })
-    const odd = await runBullpen(api, ['show', ID], { env: { BULLPEN_KEY: `${FAKE_KEY}\n` } })
-    expect(odd).toMatchObject({ code: 2, err: expect.not.stringContaining(FAKE_KEY) })
+    expect(ended).toMatchObject({ code: 3, out: '', err: `bullpen: unauthorized: ${WRONG_KEY}\n` })
+    const invalid = await runBullpen(api, ['show', ID], { env: { BULLPEN_KEY: `${FAKE_KEY}\n` } })
+    expect(invalid).toMatchObject({ code: 2, err: expect.not.stringContaining(FAKE_KEY) })
     expect(await runBullpen(api, ['show', ID], { env: { BULLPEN_KEY: '' } })).toMatchObject({ code: 2 })
   })
 })

@@ -1,8 +1,8 @@
-// The program: reads the command line, carries the command out, and tells what stood in the way.
+// The program: parses the command line, runs the command, and prints errors.
 import type { Readable, Writable } from 'node:stream'
 import { VERSION } from '@bullpen/contract'
-import { type CommandLine, commandNamed, readCommandLine } from './arguments/arguments.ts'
-import { commands } from './commands/audit.ts'
+import { type CommandLine, commandNamed, parseCommandLine } from './arguments/command-line.ts'
+import { audit } from './commands/audit.ts'
 import { cancel } from './commands/cancel.ts'
 import type { CommandContext } from './commands/command-context.ts'
 import type { CommandName } from './commands/command-table.ts'
@@ -12,14 +12,16 @@ import { fleet } from './commands/fleet.ts'
 import { limit, pause, resize, resume, stop } from './commands/fleet-control.ts'
 import { list } from './commands/list.ts'
 import { show } from './commands/show.ts'
+import { confirm, isInteractive } from './confirmation.ts'
 import { connect, readConnection } from './connection.ts'
 import { EXIT, type ExitCode } from './exit-codes.ts'
 import { commandHelp, generalHelp } from './help.ts'
-import { authorIn } from './invoker.ts'
-import { refusalOf } from './output/error-report.ts'
-import { outputOn } from './output/output.ts'
+import { invokerName } from './invoker.ts'
+import { errorReport } from './output/error-report.ts'
+import { createOutput } from './output/output.ts'
 
-export interface Surroundings {
+/** What the program sees of the process that runs it. */
+export interface ProcessIO {
   readonly argv: readonly string[]
   readonly env: NodeJS.ProcessEnv
   readonly stdin: Readable
@@ -29,7 +31,7 @@ export interface Surroundings {
   readonly now: () => number
 }
 
-const RUN: Readonly<Record<Exclude<CommandName, 'help'>, (desk: CommandContext) => Promise<ExitCode>>> = {
+const COMMANDS: Readonly<Record<Exclude<CommandName, 'help'>, (context: CommandContext) => Promise<ExitCode>>> = {
   enqueue,
   show,
   list,
@@ -41,45 +43,51 @@ const RUN: Readonly<Record<Exclude<CommandName, 'help'>, (desk: CommandContext) 
   stop,
   resize,
   limit,
-  commands,
+  audit,
 }
 
-export async function bullpen(surroundings: Surroundings): Promise<ExitCode> {
-  const { argv, stderr } = surroundings
-  // Also when the command line can't be read.
+export async function bullpen(io: ProcessIO): Promise<ExitCode> {
+  const { argv, stderr } = io
+  // Not from the parsed command line, which may be what is wrong.
   const json = argv.includes('--json')
-  const tell = (error: unknown): ExitCode => {
-    const refusal = refusalOf(error)
-    if (refusal === undefined) throw error
-    const { exitCode, lines } = refusal
-    stderr.write(json ? `${JSON.stringify({ error: refusal.error })}\n` : `bullpen: ${lines.join('\n')}\n`)
-    if (exitCode === EXIT.usage && !json) stderr.write("'bullpen help' tells what there is\n")
-    return exitCode
+  const reportError = (error: unknown): ExitCode => {
+    const report = errorReport(error)
+    if (report === undefined) throw error
+    stderr.write(json ? `${JSON.stringify({ error: report.error })}\n` : `bullpen: ${report.lines.join('\n')}\n`)
+    return report.exitCode
   }
   try {
-    return await carryOut(readCommandLine(argv), surroundings, tell)
+    return await run(parseCommandLine(argv), io, reportError)
   } catch (error) {
-    if (refusalOf(error) !== undefined) return tell(error)
+    if (errorReport(error) !== undefined) return reportError(error)
     stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`)
     return EXIT.bug
   }
 }
 
-async function carryOut(
+async function run(
   { command, positionals, values }: CommandLine,
-  { env, stdin, stdout, stderr, now }: Surroundings,
-  tell: CommandContext['tell'],
+  { env, stdin, stdout, stderr, now }: ProcessIO,
+  reportError: CommandContext['reportError'],
 ): Promise<ExitCode> {
   if (values.version) {
     stdout.write(`${VERSION}\n`)
-    return EXIT.done
+    return EXIT.success
   }
   if (values.help || command === undefined || command === 'help') {
     const [word = values.help ? command : undefined] = command === 'help' ? positionals : []
     stdout.write(word === undefined ? generalHelp() : commandHelp(commandNamed(word)))
-    return EXIT.done
+    return EXIT.success
   }
-  const out = outputOn({ stdout, stderr, json: values.json ?? false, now })
-  const client = () => connect(readConnection(values, env))
-  return await RUN[command]({ positionals, values, client, out, by: authorIn(env), stdin, tell })
+  return await COMMANDS[command]({
+    positionals,
+    values,
+    connect: () => connect(readConnection(values, env)),
+    out: createOutput({ stdout, stderr, json: values.json ?? false, now }),
+    by: invokerName(values.by, env),
+    stdin,
+    isInteractive: isInteractive(stdin),
+    confirm: (question) => confirm({ stdin, stderr }, question),
+    reportError,
+  })
 }

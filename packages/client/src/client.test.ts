@@ -216,8 +216,8 @@ describe('task', () => {
 
   test('of another definition is refused, and accepted when no definition is named', async () => {
     const { client } = await api([[200, view({ task: 'task.other' })]])
-    await expect(client.task(count, ID)).rejects.toThrow(`${ID} is a task of task.other, not of task.count`)
-    expect((await client.task(undefined, ID)).task).toBe('task.other')
+    await expect(client.task(count, ID)).rejects.toThrow(`task ${ID} is a task.other, not a task.count`)
+    expect((await client.task(ID)).task).toBe('task.other')
   })
 
   test('has the types of its definition', async () => {
@@ -226,7 +226,7 @@ describe('task', () => {
     expectTypeOf(task.task).toEqualTypeOf<'task.count'>()
     expectTypeOf(task.input).toEqualTypeOf<{ fencingToken: number; queue?: string | undefined }>()
     expectTypeOf(task.output).toEqualTypeOf<{ attemptsMade: number } | undefined>()
-    expectTypeOf(await client.task(undefined, ID)).toEqualTypeOf<TaskView>()
+    expectTypeOf(await client.task(ID)).toEqualTypeOf<TaskView>()
     // @ts-expect-error: the input is the definition's.
     await client.enqueue(count, { fencingToken: '4' })
     // @ts-expect-error: a duration has a unit.

@@ -1,4 +1,4 @@
-// A typed client of the HTTP API: enqueue, look up, wait for results, list, and steer the fleet.
+// A typed client of the HTTP API: enqueue, look up, wait, list, cancel, and control the fleet.
 import {
   type Accepted,
   BullpenError,
@@ -23,102 +23,118 @@ import { TaskEndedError } from './task-ended-error.ts'
 import { pauseFor, send } from './transport.ts'
 
 export interface ClientOptions {
-  /** Where the API is: `'http://127.0.0.1:8080'`; a path in front of `/v1` is kept. */
+  /** Address of the API, such as `'http://127.0.0.1:8080'`. A path prefix is kept: requests go to `<baseUrl>/v1/…`. */
   readonly baseUrl: string | URL
-  /** Sent as `Authorization: Bearer`. */
+  /** The API key, sent as `Authorization: Bearer`. */
   readonly key: string
-  /** Sent as X-Request-Id with every request; follows the tasks into the workers' logs. */
+  /** Sent as `X-Request-Id` with every request; the log lines of the tasks that it enqueues carry it. */
   readonly correlationId?: string
-  /** For one try, on top of the time that it asks the API to wait. Default '10s'. */
+  /** Limit for one try, in addition to the time that the request asks the API to wait. Default '10s'. */
   readonly requestTimeout?: Duration
-  /** How long what is safe to repeat is repeated while the API can't be reached. Default '10s'. */
+  /** How long requests that are safe to repeat are retried while the API is unreachable. Default '10s'. */
   readonly retryFor?: Duration
-  /** Default: the global one, which keeps connections alive. */
+  /** Default: the global `fetch`, which keeps connections alive. */
   readonly fetch?: typeof globalThis.fetch
 }
 
-export interface EnqueueOptions extends CallOptions {
+interface Abortable {
+  /** Aborts the call; it rejects with the signal's reason. */
   readonly signal?: AbortSignal
 }
 
-interface Waiting {
-  /** How long to wait in all. Default 'none'. */
+export interface EnqueueOptions extends CallOptions, Abortable {}
+
+interface WaitOptions extends Abortable {
+  /** How long to wait in total. Default 'none': until the task ends. */
   readonly timeout?: Limit
-  readonly signal?: AbortSignal
 }
 
-interface Listing {
+interface CancelOptions extends Abortable {
+  /** How long to wait for a running task to end, at most '30s'. Default: do not wait. */
+  readonly wait?: Duration
+  /** Who asks. Stored with the cancelled task. */
+  readonly by?: string
+}
+
+interface ListOptions extends Abortable {
   readonly queue: string
   readonly status: TaskStatus
-  /** Tasks for each request, 1 to 200. Default: the API's, 50. */
+  /** Tasks per request, 1 to 200. Default 50. */
   readonly pageSize?: number
-  readonly signal?: AbortSignal
 }
 
-/** What the API shows of a task, its input and output typed when the definition is given. As JSON: a Date is text. */
-export type TaskOf<D extends TaskDefinition | undefined> = D extends TaskDefinition
-  ? Omit<TaskView, 'task' | 'input' | 'output'> & {
-      readonly task: D['name']
-      readonly input: InputOf<D>
-      readonly output?: OutputOf<D>
-    }
-  : TaskView
+/** A task as the API shows it, with the input and output types of its definition. Values are JSON: a Date is a string. */
+export type TaskOf<D extends TaskDefinition> = Omit<TaskView, 'task' | 'input' | 'output'> & {
+  readonly task: D['name']
+  readonly input: InputOf<D>
+  readonly output?: OutputOf<D>
+}
 
-/** Every method rejects with {@link ProblemError} when the API refuses or is not reached, and with the signal's reason. */
+/** What {@link Client.cancelMany} would cancel now. */
+export interface CancelPreview {
+  readonly queue: string
+  readonly task?: string
+  readonly tag?: string
+  /** Tasks enqueued at this time or earlier match. */
+  readonly enqueuedUntil: string
+  /** How many tasks match. */
+  readonly matching: number
+  /** False if the queue holds more tasks than a preview reads: at least `matching` match. */
+  readonly exact: boolean
+}
+
+/**
+ * A client of Bullpen's HTTP API. Every method rejects with {@link ProblemError} if the API refuses the request or cannot be
+ * reached, and with the signal's reason if its signal aborts.
+ */
 export interface Client extends FleetCalls {
   /**
-   * Hands a task over; resolves when it is stored. The API checks the input, not the client.
+   * Enqueues a task and resolves once it is stored in Redis. The API validates the input.
    *
-   * A lost answer is not sent again: the API makes the ids, so the task might run twice. Repeated are only a refused
-   * connection and a 503 that names no task. When the error has a `taskId`, look it up before enqueueing again.
+   * Retried only if the connection was refused, or after a 503 without a `taskId`: if an answer is lost, sending the request
+   * again could create a second task. If the error has a `taskId`, look that task up before you enqueue again.
    */
   enqueue<D extends TaskDefinition>(definition: D, input: InputOf<D>, options?: EnqueueOptions): Promise<Accepted>
-  /** As {@link enqueue}, for programs that have no definition. `input` is what its JSON holds. */
+  /** Like {@link enqueue}, for programs without the definition. `input` must be JSON. */
   enqueueNamed(task: string, input: unknown, options?: EnqueueOptions): Promise<Accepted>
-  /** The task as it stands. @throws TypeError when it is a task of another definition. */
-  task<D extends TaskDefinition | undefined>(
-    definition: D,
-    id: string,
-    options?: { readonly signal?: AbortSignal },
-  ): Promise<TaskOf<D>>
+  /** The task's current state. @throws TypeError if it belongs to another definition. */
+  task<D extends TaskDefinition>(definition: D, id: string, options?: Abortable): Promise<TaskOf<D>>
+  /** The current state of any task. */
+  task(id: string, options?: Abortable): Promise<TaskView>
   /**
-   * The task once its status is final, whichever it is. Costs a request for each 30 s of waiting.
+   * The task once it is completed, dead, cancelled or expired. Costs one request per 30 s of waiting.
    *
-   * @throws DOMException TimeoutError when `timeout` has passed; the task goes on.
+   * @throws DOMException TimeoutError when `timeout` has passed. The task is not affected.
    */
-  waitUntilFinished<D extends TaskDefinition | undefined>(
-    definition: D,
-    id: string,
-    options?: Waiting,
-  ): Promise<TaskOf<D>>
-  /** As {@link waitUntilFinished}, the output alone. @throws TaskEndedError when the task ended without one. */
-  result<D extends TaskDefinition>(definition: D, id: string, options?: Waiting): Promise<OutputOf<D>>
+  waitUntilFinished<D extends TaskDefinition>(definition: D, id: string, options?: WaitOptions): Promise<TaskOf<D>>
+  waitUntilFinished(id: string, options?: WaitOptions): Promise<TaskView>
+  /** Waits like {@link waitUntilFinished} and returns the output. @throws TaskEndedError if the task did not complete. */
+  result<D extends TaskDefinition>(definition: D, id: string, options?: WaitOptions): Promise<OutputOf<D>>
+  /** Cancels a task: one that has not started never runs, a running one is signalled. Idempotent. */
+  cancel(id: string, options?: CancelOptions): Promise<Cancelled>
   /**
-   * Cancels a task. What waits ends at once; what runs is told, and `wait` (at most '30s', default none) waits for its end.
-   * Twice is once.
+   * Cancels all tasks of a queue that match the filter and were enqueued until now. Once it resolves, none of them is
+   * started and all are shown as cancelled; {@link cancellation} reports how many have ended. Takes up to 2.5 s if a worker
+   * does not answer.
    */
-  cancel(id: string, options?: { readonly wait?: Duration; readonly signal?: AbortSignal }): Promise<Cancelled>
-  /**
-   * Cancels all tasks of a queue that fit what is given and were enqueued until now. When it resolves, none of them starts
-   * any more and each is shown as cancelled; how far they are moved says {@link cancellation}. Takes up to 2.5 s when a
-   * worker does not answer.
-   */
-  cancelMany(wanted: CancelRequest, options?: { readonly signal?: AbortSignal }): Promise<Cancellation>
-  /** How far a cancel of many is; told until a day after it was done. */
-  cancellation(id: string, options?: { readonly signal?: AbortSignal }): Promise<Cancellation>
-  /** The tasks of a queue that have a status, page by page as they are asked for. */
-  list(listing: Listing): AsyncGenerator<TaskView, void, void>
+  cancelMany(filter: CancelRequest, options?: Abortable): Promise<Cancellation>
+  /** How many tasks {@link cancelMany} would cancel now. Changes nothing. */
+  previewCancel(filter: CancelRequest, options?: Abortable): Promise<CancelPreview>
+  /** The progress of a {@link cancelMany}; available until a day after it is done. */
+  cancellation(id: string, options?: Abortable): Promise<Cancellation>
+  /** The tasks of a queue that have a status. Pages are requested as you iterate. */
+  list(options: ListOptions): AsyncGenerator<TaskView, void, void>
 }
 
-/** Between two waits that the API ended early, as it does when it shuts down. */
-const BETWEEN_WAITS_MS = 100
+/** Pause before the next wait if the API ended one early, as it does when it shuts down. */
+const REPEAT_WAIT_AFTER_MS = 100
 
-/** @throws BullpenError `invalid_configuration` when `baseUrl` is not an http or https URL. */
+/** @throws BullpenError `invalid_configuration` if `baseUrl` is not an http or https URL. */
 export function createClient(options: ClientOptions): Client {
   const { key, correlationId, requestTimeout = '10s', retryFor = '10s' } = options
   const timeoutMs = milliseconds(requestTimeout, 'requestTimeout')
   const transport = {
-    baseUrl: base(options.baseUrl),
+    baseUrl: parseBaseUrl(options.baseUrl),
     fetch: options.fetch ?? globalThis.fetch,
     retryForMs: milliseconds(retryFor, 'retryFor'),
     headers: {
@@ -134,6 +150,26 @@ export function createClient(options: ClientOptions): Client {
     return answer as TaskView
   }
 
+  async function task(...args: TaskArguments<Abortable>): Promise<TaskView> {
+    const { definition, id, options } = readArguments(args)
+    return checked(definition, await lookUp(id, 0, options?.signal))
+  }
+
+  async function waitUntilFinished(...args: TaskArguments<WaitOptions>): Promise<TaskView> {
+    const { definition, id, options } = readArguments(args)
+    const { timeout = 'none', signal: outer } = options ?? {}
+    const signals = [
+      ...(outer === undefined ? [] : [outer]),
+      ...(timeout === 'none' ? [] : [AbortSignal.timeout(milliseconds(timeout, 'timeout'))]),
+    ]
+    const signal = signals.length < 2 ? signals[0] : AbortSignal.any(signals)
+    for (;;) {
+      const view = await lookUp(id, MAX_WAIT_S, signal)
+      if (isFinal(view.status)) return checked(definition, view)
+      await pauseFor(REPEAT_WAIT_AFTER_MS, signal)
+    }
+  }
+
   const client: Client = {
     ...fleetCalls(transport, timeoutMs),
 
@@ -144,33 +180,28 @@ export function createClient(options: ClientOptions): Client {
       return (await send(transport, { method: 'POST', path: 'v1/tasks', body, timeoutMs, signal })) as Accepted
     },
 
-    async task(definition, id, { signal } = {}) {
-      return typed(definition, await lookUp(id, 0, signal))
-    },
+    task: task as Client['task'],
 
-    async waitUntilFinished(definition, id, { timeout = 'none', signal: outer } = {}) {
-      const signals = [
-        ...(outer === undefined ? [] : [outer]),
-        ...(timeout === 'none' ? [] : [AbortSignal.timeout(milliseconds(timeout, 'timeout'))]),
-      ]
-      const signal = signals.length < 2 ? signals[0] : AbortSignal.any(signals)
-      for (;;) {
-        const view = await lookUp(id, MAX_WAIT_S, signal)
-        if (isFinal(view.status)) return typed(definition, view)
-        await pauseFor(BETWEEN_WAITS_MS, signal)
-      }
-    },
+    waitUntilFinished: waitUntilFinished as Client['waitUntilFinished'],
 
-    async cancel(id, { wait, signal } = {}) {
+    async cancel(id, { wait, by, signal } = {}) {
       const waitMs = wait === undefined ? 0 : milliseconds(wait, 'wait')
       const query = waitMs === 0 ? '' : `?wait=${waitMs / 1_000}`
       const path = `v1/tasks/${encodeURIComponent(id)}/cancel${query}`
-      return (await send(transport, { method: 'POST', path, timeoutMs: timeoutMs + waitMs, signal })) as Cancelled
+      const body = by === undefined ? {} : { body: { by } }
+      const call = { method: 'POST', path, ...body, timeoutMs: timeoutMs + waitMs, signal } as const
+      return (await send(transport, call)) as Cancelled
     },
 
-    async cancelMany(wanted, { signal } = {}) {
-      const call = { method: 'POST', path: 'v1/tasks/cancel', body: wanted, timeoutMs, signal } as const
+    async cancelMany(filter, { signal } = {}) {
+      const call = { method: 'POST', path: 'v1/tasks/cancel', body: filter, timeoutMs, signal } as const
       return (await send(transport, call)) as Cancellation
+    },
+
+    async previewCancel(filter, { signal } = {}) {
+      const path = 'v1/tasks/cancel?dryRun=true'
+      const call = { method: 'POST', path, body: filter, timeoutMs, repeatable: true, signal } as const
+      return (await send(transport, call)) as CancelPreview
     },
 
     async cancellation(id, { signal } = {}) {
@@ -179,9 +210,9 @@ export function createClient(options: ClientOptions): Client {
     },
 
     async result(definition, id, options) {
-      const view: TaskView = await client.waitUntilFinished(undefined, id, options)
+      const view = await waitUntilFinished(id, options)
       if (view.status !== 'completed') throw new TaskEndedError(view)
-      return typed(definition, view).output as OutputOf<typeof definition>
+      return checked(definition, view).output as OutputOf<typeof definition>
     },
 
     async *list({ queue, status, pageSize, signal }) {
@@ -200,20 +231,33 @@ export function createClient(options: ClientOptions): Client {
   return client
 }
 
-function base(url: string | URL): URL {
-  const text = String(url)
-  const read = URL.canParse(text) ? new URL(text) : undefined
-  if (read === undefined || !/^https?:$/.test(read.protocol)) {
-    throw new BullpenError('invalid_configuration', `baseUrl is ${JSON.stringify(text)}; it is an http or https URL`)
+function parseBaseUrl(given: string | URL): URL {
+  const text = String(given)
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    throw new BullpenError('invalid_configuration', `baseUrl is ${JSON.stringify(text)}; expected an http or https URL`)
   }
-  // Relative addresses replace what follows the last slash.
-  if (!read.pathname.endsWith('/')) read.pathname += '/'
-  return read
+  // Without a slash at the end, a relative URL would replace the last part of the path.
+  if (!url.pathname.endsWith('/')) url.pathname += '/'
+  return url
 }
 
-function typed<D extends TaskDefinition | undefined>(definition: D, view: TaskView): TaskOf<D> {
+/** The definition comes first and may be left out. */
+type TaskArguments<Options> =
+  | readonly [definition: TaskDefinition, id: string, options?: Options | undefined]
+  | readonly [id: string, options?: Options | undefined]
+
+function readArguments<Options>(args: TaskArguments<Options>) {
+  const [first, second, third] = args
+  return typeof first === 'string'
+    ? { definition: undefined, id: first, options: second as Options | undefined }
+    : { definition: first, id: second as string, options: third }
+}
+
+/** @throws TypeError if the task belongs to another definition. */
+function checked(definition: TaskDefinition | undefined, view: TaskView): TaskView {
   if (definition !== undefined && view.task !== definition.name) {
-    throw new TypeError(`${view.id} is a task of ${view.task}, not of ${definition.name}`)
+    throw new TypeError(`task ${view.id} is a ${view.task}, not a ${definition.name}`)
   }
-  return view as TaskOf<D>
+  return view
 }

@@ -1,4 +1,4 @@
-// The part of the client that looks at the fleet and commands it.
+// The part of the client that shows and controls the fleet.
 import {
   type CommandPage,
   type CommandRequest,
@@ -15,52 +15,50 @@ import {
 import { COMMAND_WAIT_S } from '@bullpen/contract/internal'
 import { send, type Transport } from './transport.ts'
 
-/** What is to be done, to what, and how; what has a default may be left out. */
+/** A command for the fleet: an action, its target and its settings. */
 export type FleetOrder = CommandRequest extends infer One
   ? One extends CommandRequest
     ? Omit<One, 'id' | 'by'>
     : never
   : never
 
-interface CommandOptions {
+interface Abortable {
+  readonly signal?: AbortSignal
+}
+
+interface CommandOptions extends Abortable {
   /** How long the API waits for every worker's answer, at most '30s'. Default '5s'. */
   readonly wait?: Duration | 'none'
-  /** Of the command: the same twice is one. Default: one made here, so that a lost answer can be asked for again. */
+  /** Makes the command idempotent: a repeated id is the same command. Default: a random one. */
   readonly id?: string
-  /** Who asks, for the audit. */
+  /** Who asks, for the audit log. */
   readonly by?: string
-  readonly signal?: AbortSignal
 }
 
-interface Calling {
-  readonly signal?: AbortSignal
-}
-
-interface Pools extends Calling {
+interface PoolFilter extends Abortable {
   readonly queue?: string
   readonly worker?: string
 }
 
 export interface FleetCalls {
-  /** The queues, and every worker with its pools; or one queue, and those that work it. Times are Redis's. */
-  fleet(options?: Calling & { readonly queue?: string }): Promise<FleetView>
+  /** The queues, and every worker with its pools; or one queue and its workers. Times are Redis's. */
+  fleet(options?: Abortable & { readonly queue?: string }): Promise<FleetView>
   /** The pools of live workers. */
-  pools(options?: Pools): Promise<readonly PoolView[]>
-  /** The slots of live workers, each with what it runs. */
-  slots(options?: Pools & { readonly state?: SlotState }): Promise<readonly SlotView[]>
+  pools(options?: PoolFilter): Promise<readonly PoolView[]>
+  /** The slots of live workers, each with the task that it runs. */
+  slots(options?: PoolFilter & { readonly state?: SlotState }): Promise<readonly SlotView[]>
   /**
-   * Gives the fleet a command; resolves when every worker has answered, or when the wait is over: look at `outcome`.
-   *
-   * Safe to repeat, and repeated like a look-up: its id is made before it is sent.
+   * Sends the fleet a command. Resolves when every worker has answered or `wait` has passed; see `outcome`. Retried like a
+   * look-up, because its id makes it idempotent.
    */
   command(order: FleetOrder, options?: CommandOptions): Promise<CommandView>
-  /** The command as it stands, or when every worker has answered (`wait`: at most '30s', default none). */
+  /** A command by its id, at once or when every worker has answered (`wait`: at most '30s'; default: at once). */
   commandById(id: string, options?: Pick<CommandOptions, 'wait' | 'signal'>): Promise<CommandView>
-  /** The newest commands first, 1 to 200 of them; the API's default is 50. */
-  commands(options?: Calling & { readonly limit?: number }): Promise<readonly CommandView[]>
+  /** The newest commands first. `limit`: 1 to 200; default 50. */
+  commands(options?: Abortable & { readonly limit?: number }): Promise<readonly CommandView[]>
 }
 
-/** `timeoutMs`: for one try, on top of the time that it asks the API to wait. */
+/** `timeoutMs`: limit for one try, in addition to the time that the request asks the API to wait. */
 export function fleetCalls(transport: Transport, timeoutMs: number): FleetCalls {
   const get = (path: string, signal: AbortSignal | undefined, waitMs = 0): Promise<unknown> =>
     send(transport, { method: 'GET', path, timeoutMs: timeoutMs + waitMs, signal })
@@ -76,7 +74,7 @@ export function fleetCalls(transport: Transport, timeoutMs: number): FleetCalls 
       return ((await get(`v1/workers${queryText(query)}`, signal)) as SlotPage).slots
     },
     async command(order, { wait, id = crypto.randomUUID(), by, signal } = {}) {
-      const waitMs = wait === undefined ? COMMAND_WAIT_S * 1_000 : waitIn(wait)
+      const waitMs = wait === undefined ? COMMAND_WAIT_S * 1_000 : toMilliseconds(wait)
       return (await send(transport, {
         method: 'POST',
         path: `v1/commands?wait=${waitMs / 1_000}`,
@@ -87,7 +85,7 @@ export function fleetCalls(transport: Transport, timeoutMs: number): FleetCalls 
       })) as CommandView
     },
     async commandById(id, { wait = 'none', signal } = {}) {
-      const waitMs = waitIn(wait)
+      const waitMs = toMilliseconds(wait)
       const query = waitMs === 0 ? '' : `?wait=${waitMs / 1_000}`
       return (await get(`v1/commands/${encodeURIComponent(id)}${query}`, signal, waitMs)) as CommandView
     },
@@ -98,7 +96,7 @@ export function fleetCalls(transport: Transport, timeoutMs: number): FleetCalls 
   }
 }
 
-function waitIn(wait: Duration | 'none'): number {
+function toMilliseconds(wait: Duration | 'none'): number {
   return wait === 'none' ? 0 : milliseconds(wait, 'wait')
 }
 

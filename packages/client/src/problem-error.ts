@@ -1,13 +1,13 @@
-// The error for every request that the API refused or that got no usable answer.
+// The error of every request that the API refused or that got no usable answer.
 import type { ErrorCode, FieldError, Problem } from '@bullpen/contract'
 import { ERROR_CODES } from '@bullpen/contract/internal'
 
-/** `unreachable`: no answer came; the cause says why. `unexpected_answer`: what came was not from a Bullpen API. */
+/** `unreachable`: no answer arrived; the cause says why. `unexpected_answer`: the answer was not from a Bullpen API. */
 export type ClientErrorCode = ErrorCode | 'unreachable' | 'unexpected_answer'
 
-interface Details {
+interface ProblemDetails {
   readonly code: ClientErrorCode
-  /** Of the HTTP answer; undefined when none came. */
+  /** The HTTP status; undefined if no answer arrived. */
   readonly status?: number
   readonly detail?: string
   readonly errors?: readonly FieldError[]
@@ -16,23 +16,23 @@ interface Details {
   readonly cause?: unknown
 }
 
-/** What the API said, as problem details (RFC 9457); decide by `code`. */
+/** The API's problem details (RFC 9457) as an error. Decide by `code`; messages may change. */
 export class ProblemError extends Error {
   override readonly name = 'ProblemError'
   readonly code: ClientErrorCode
+  /** The HTTP status; undefined if no answer arrived. */
   readonly status: number | undefined
-  /** What is wrong, in a sentence; the errors are told beside it. */
+  /** What is wrong, as a sentence. */
   readonly detail: string | undefined
-  /** Each place in the input that is wrong. */
+  /** Every invalid field of the request. */
   readonly errors: readonly FieldError[]
-  /** With a 5xx on enqueue: the task may have been accepted; look it up by this id before sending it again. */
+  /** Set if an enqueue failed after the task may have been stored: look it up by this id before enqueueing again. */
   readonly taskId: string | undefined
-  /** How long the API asks to wait, in ms. */
+  /** How long the API asks to wait before the next try, in ms. */
   readonly retryAfterMs: number | undefined
 
-  constructor({ code, status, detail, errors = [], taskId, retryAfterMs, cause }: Details) {
-    const where = errors.map(({ path, message }) => `${path}: ${message}`).join('; ')
-    super([code, detail, where].filter(Boolean).join(': '), cause === undefined ? undefined : { cause })
+  constructor({ code, status, detail, errors = [], taskId, retryAfterMs, cause }: ProblemDetails) {
+    super(messageOf(code, detail, errors), cause === undefined ? undefined : { cause })
     this.code = code
     this.status = status
     this.detail = detail
@@ -42,7 +42,13 @@ export class ProblemError extends Error {
   }
 }
 
-/** The error in an answer that is not a success. `body` is its text. */
+/** `code: detail`, then the fields that the detail does not mention. */
+function messageOf(code: string, detail: string | undefined, errors: readonly FieldError[]): string {
+  const fields = errors.map(({ path, message }) => `${path}: ${message}`).filter((text) => !detail?.includes(text))
+  return [code, detail, fields.join('; ')].filter(Boolean).join(': ')
+}
+
+/** The error for an answer whose status is not a success. `body` is its text. */
 export function problemIn(response: Response, body: string): ProblemError {
   const { status } = response
   const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)

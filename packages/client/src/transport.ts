@@ -1,15 +1,15 @@
-// One request to the API: sent, timed, repeated where that is safe, and its answer or problem read.
+// Sends one request to the API: with a time limit, retried if that is safe, and with errors as ProblemError.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ProblemError, problemIn } from './problem-error.ts'
 
 export interface Call {
   readonly method: 'GET' | 'POST'
-  /** With its query. */
+  /** Relative to the base URL, with the query. */
   readonly path: string
   readonly body?: unknown
-  /** For one try, in ms. */
+  /** Limit for one try, in ms. */
   readonly timeoutMs: number
-  /** Sent twice it is one: it names itself. */
+  /** Whether sending it twice has the same effect as once. Default: for GET. */
   readonly repeatable?: boolean
   readonly signal?: AbortSignal | undefined
 }
@@ -18,30 +18,30 @@ export interface Transport {
   readonly baseUrl: URL
   readonly headers: Readonly<Record<string, string>>
   readonly fetch: typeof globalThis.fetch
-  /** From the first try; after it a failure is thrown and no longer repeated. */
+  /** Counted from the first try; a failure after that is thrown. */
   readonly retryForMs: number
 }
 
-const FIRST_PAUSE_MS = 100
-const LONGEST_PAUSE_MS = 2_000
+const INITIAL_DELAY_MS = 100
+const MAX_DELAY_MS = 2_000
 
-/** The JSON that the API answered. @throws ProblemError; the signal's reason when it aborts. */
+/** The answer, parsed. @throws ProblemError, or the signal's reason if it aborts. */
 export async function send(transport: Transport, call: Call): Promise<unknown> {
   const giveUpAt = performance.now() + transport.retryForMs
-  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+  for (let delay = INITIAL_DELAY_MS; ; delay = Math.min(delay * 2, MAX_DELAY_MS)) {
     try {
       return await sendOnce(transport, call)
     } catch (error) {
       call.signal?.throwIfAborted()
       if (!(error instanceof ProblemError) || !mayRepeat(call, error)) throw error
-      const wait = Math.max(pause * (0.8 + 0.4 * Math.random()), error.retryAfterMs ?? 0)
+      const wait = Math.max(delay * (0.8 + 0.4 * Math.random()), error.retryAfterMs ?? 0)
       if (performance.now() + wait > giveUpAt) throw error
       await pauseFor(wait, call.signal)
     }
   }
 }
 
-/** Resolves after `ms`. @throws the signal's reason when it aborts before. */
+/** Resolves after `ms`. @throws the signal's reason if it aborts first. */
 export async function pauseFor(ms: number, signal: AbortSignal | undefined): Promise<void> {
   await sleep(ms, undefined, signal === undefined ? {} : { signal }).catch((error) => {
     throw signal?.aborted ? signal.reason : error
@@ -50,7 +50,7 @@ export async function pauseFor(ms: number, signal: AbortSignal | undefined): Pro
 
 async function sendOnce({ baseUrl, headers, fetch }: Transport, call: Call): Promise<unknown> {
   const { method, path, body, signal } = call
-  using limit = limitedBy(call)
+  using limit = timeLimit(call)
   try {
     const response = await fetch(new URL(path, baseUrl), {
       method,
@@ -60,17 +60,17 @@ async function sendOnce({ baseUrl, headers, fetch }: Transport, call: Call): Pro
     })
     const text = await response.text()
     if (!response.ok) throw problemIn(response, text)
-    return read(text, response.status)
+    return parseAnswer(text, response.status)
   } catch (error) {
     if (error instanceof ProblemError || signal?.aborted) throw error
-    // fetch says only "fetch failed"; what happened is its cause.
+    // fetch reports only "fetch failed"; its cause says what happened.
     const { message } = error instanceof Error && error.cause instanceof Error ? error.cause : (error as Error)
     throw new ProblemError({ code: 'unreachable', detail: `${method} ${baseUrl.origin}: ${message}`, cause: error })
   }
 }
 
-/** As AbortSignal.any with AbortSignal.timeout, whose timers live until they fire: a third of a request's CPU time. */
-function limitedBy({ timeoutMs, signal }: Call): Disposable & { readonly signal: AbortSignal } {
+/** Like AbortSignal.any with AbortSignal.timeout, whose timers live until they fire and cost a third of a request's CPU time. */
+function timeLimit({ timeoutMs, signal }: Call): Disposable & { readonly signal: AbortSignal } {
   const limit = new AbortController()
   const stop = () => limit.abort(signal?.reason)
   const timer = setTimeout(() => {
@@ -87,7 +87,7 @@ function limitedBy({ timeoutMs, signal }: Call): Disposable & { readonly signal:
   }
 }
 
-function read(text: string, status: number): unknown {
+function parseAnswer(text: string, status: number): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
@@ -95,16 +95,16 @@ function read(text: string, status: number): unknown {
   }
 }
 
-/** The statuses of an API, or of a proxy before it, that may soon answer. */
-const NOT_NOW: readonly number[] = [429, 502, 503, 504]
+/** An API, or a proxy in front of it, that answers with one of these may answer normally soon. */
+const TEMPORARY_STATUSES: readonly number[] = [429, 502, 503, 504]
 
-/** Looking up twice is harmless. The API makes the ids, so enqueueing twice may make two tasks. */
+/** A look-up may always be repeated. An enqueue may not: the API creates the id, so a second request could create a second task. */
 function mayRepeat({ method, repeatable = method === 'GET' }: Call, error: ProblemError): boolean {
   const { code, status, taskId } = error
-  if (repeatable) return code === 'unreachable' || (status !== undefined && NOT_NOW.includes(status))
+  if (repeatable) return code === 'unreachable' || (status !== undefined && TEMPORARY_STATUSES.includes(status))
   if (code === 'unreachable') return wasNeverSent(error)
-  // An id in the answer says that the task may be stored; a 503 that is not ours says nothing.
-  // Nor does a queue open again by itself.
+  // A task id in the answer means that the task may be stored, and a 503 from a proxy proves nothing either way.
+  // A draining queue stays closed until it is resumed.
   return status === 503 && code !== 'unexpected_answer' && code !== 'queue_draining' && taskId === undefined
 }
 

@@ -1,33 +1,28 @@
-// A task's input, from the command line or from standard input.
+// A task's input as JSON, from the command line or from standard input.
 import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
-import { type JsonFault, jsonFault } from './json-fault.ts'
 import { UsageError } from './usage-error.ts'
 
-/** `-` reads all of `stdin`; undefined is `{}`. @throws UsageError with the place where it stops being JSON. */
+/** `-` reads all of `stdin`; undefined is `{}`. @throws UsageError when the text is not JSON. */
 export async function readInput(text: string | undefined, stdin: Readable): Promise<unknown> {
   if (text === undefined) return {}
-  return text === '-' ? parse('standard input', utf8(await buffer(stdin))) : parse('INPUT', text)
+  return text === '-' ? parse('standard input', decodeUtf8(await buffer(stdin))) : parse('INPUT', text)
 }
 
 function parse(source: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    const fault = jsonFault(text)
-    throw fault === undefined ? error : new UsageError(told(source, fault))
+    // Node's message names the position, or quotes the text around it.
+    const reason = (error as SyntaxError).message.replace(/ is not valid JSON$/, '')
+    throw new UsageError(`${source} is not valid JSON: ${reason}`)
   }
 }
 
-function told(source: string, { line, column, expected, found }: JsonFault): string {
-  const there = found === '' ? 'it ends' : `there is ${JSON.stringify(found)}`
-  return `${source} is not JSON: line ${line}, column ${column}: ${there} where ${expected} is expected`
-}
-
-function utf8(bytes: Uint8Array): string {
+function decodeUtf8(bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
-    throw new UsageError('standard input is not UTF-8')
+    throw new UsageError('standard input is not valid UTF-8')
   }
 }

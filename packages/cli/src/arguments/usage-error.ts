@@ -1,6 +1,4 @@
-// The error for a command line that can't be carried out.
-
-/** Told as it is, without a stack trace; nothing was asked of the API. */
+/** An invalid command line. Printed without a stack trace; no request was sent. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }

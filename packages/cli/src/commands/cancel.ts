@@ -1,80 +1,119 @@
-// bullpen cancel: cancels tasks, one after the other, or all that a filter fits.
+// bullpen cancel: cancels tasks by id, or all tasks of a queue that match a filter.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Client } from '@bullpen/client'
-import { type Cancellation, type Cancelled, formatDuration, milliseconds } from '@bullpen/contract'
+import type { CancelPreview, Client } from '@bullpen/client'
+import { type Cancellation, type Cancelled, type CancelRequest, formatDuration, milliseconds } from '@bullpen/contract'
 import { MAX_WAIT_S } from '@bullpen/contract/internal'
-import { durationIn, presentIn } from '../arguments/option-values.ts'
+import { parseDuration, requireValue } from '../arguments/option-values.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
+import { count, plain } from '../output/format.ts'
 import { cancellationLine, cancelledLine } from '../output/task-text.ts'
 import type { CommandContext } from './command-context.ts'
 import { commandOf } from './command-table.ts'
-import { LONGEST_WAIT } from './until-ended.ts'
+import { MAX_WAIT } from './wait-for-task.ts'
 
-export async function cancel(desk: CommandContext): Promise<ExitCode> {
-  const { positionals, values } = desk
-  const given = FILTER.filter((name) => values[name] !== undefined).map((name) => `--${name}`)
+const POLL_MS = 500
+/** Options that only a cancel by filter has. */
+const FILTER_OPTIONS = ['queue', 'task', 'tag', 'older-than', 'dry-run', 'yes'] as const
+
+export async function cancel(context: CommandContext): Promise<ExitCode> {
+  const { positionals, values } = context
+  const given = FILTER_OPTIONS.filter((name) => values[name] !== undefined).map((name) => `--${name}`)
   if (positionals.length > 0 && given.length > 0) {
-    throw new UsageError(`cancel takes IDs or ${given.join(', ')}, not both`)
+    throw new UsageError(`IDs and ${given.join(', ')} cannot be combined`)
   }
-  if (given.length > 0) return await cancelWhere(desk)
-  if (positionals.length === 0) throw new UsageError(`cancel needs ${commandOf('cancel').usage}`)
-  return await cancelEach(desk)
+  if (given.length > 0) return await cancelByFilter(context)
+  if (positionals.length === 0) {
+    throw new UsageError(`missing argument; expected bullpen cancel ${commandOf('cancel').usage}`)
+  }
+  return await cancelByIds(context)
 }
 
-const LOOK_EVERY_MS = 500
-
-const FILTER = ['queue', 'task', 'tag', 'older-than'] as const
-
-async function cancelWhere({ values, client: connect, out }: CommandContext): Promise<ExitCode> {
-  const { task, tag: tags = [] } = values
-  const queue = presentIn('--queue QUEUE', values.queue)
-  const olderThan = durationIn('--older-than', values['older-than'])
-  const [tag] = tags
-  if (tags.length > 1) throw new UsageError('cancel takes one --tag')
-  const wait = durationIn('--wait', values.wait, LONGEST_WAIT)
+async function cancelByFilter(context: CommandContext): Promise<ExitCode> {
+  const { values, connect, out } = context
+  const filter = parseFilter(context)
+  const wait = parseDuration('--wait', values.wait, MAX_WAIT)
+  const mayAsk = context.isInteractive && !out.json
+  if (!values['dry-run'] && !values.yes && !mayAsk) {
+    throw new UsageError(
+      'cancel --queue asks for confirmation on a terminal; add --yes, or --dry-run to count the tasks',
+    )
+  }
   const client = connect()
-  const cancellation = await client.cancelMany({
+  if (values['dry-run']) {
+    const preview = await client.previewCancel(filter)
+    await out.answer(preview, () => [`would cancel ${matchText(preview, filter)}`])
+    return EXIT.success
+  }
+  if (!values.yes) {
+    const preview = await client.previewCancel(filter)
+    if (!(await context.confirm(`Cancel ${matchText(preview, filter)}?`))) {
+      out.remark('nothing was cancelled')
+      return EXIT.incomplete
+    }
+  }
+  const cancellation = await client.cancelMany(filter)
+  await out.answer(cancellation, () => [cancellationLine(cancellation)])
+  if (wait === undefined) return EXIT.success
+  const last = await waitUntilDone(client, cancellation, performance.now() + milliseconds(wait))
+  await out.answer(last, () => [cancellationLine(last)])
+  return last.status === 'done' ? EXIT.success : EXIT.incomplete
+}
+
+function parseFilter({ values }: CommandContext): CancelRequest {
+  const { task, tag: tags = [] } = values
+  const queue = requireValue('--queue QUEUE', values.queue)
+  const olderThan = parseDuration('--older-than', values['older-than'])
+  const [tag] = tags
+  if (tags.length > 1) throw new UsageError('cancel accepts a single --tag')
+  return {
     queue,
     ...(task !== undefined && { task }),
     ...(tag !== undefined && { tag }),
     ...(olderThan !== undefined && { olderThan }),
-  })
-  await out.answer(cancellation, () => [cancellationLine(cancellation)])
-  if (wait === undefined) return EXIT.done
-  const last = await untilDone(client, cancellation, performance.now() + milliseconds(wait))
-  await out.answer(last, () => [cancellationLine(last)])
-  return last.status === 'done' ? EXIT.done : EXIT.otherwise
+  }
 }
 
-/** As it stands when nothing is left that it covers, or when the time is up. `until`: on the monotonic clock, in ms. */
-async function untilDone(client: Client, { id }: Cancellation, until: number): Promise<Cancellation> {
+/** `12 tasks of email (task receipt.send, tag batch:7)`. */
+function matchText({ matching, exact }: CancelPreview, { queue, task, tag, olderThan }: CancelRequest): string {
+  const conditions = [
+    task === undefined ? '' : `task ${task}`,
+    tag === undefined ? '' : `tag ${tag}`,
+    olderThan === undefined ? '' : `older than ${olderThan}`,
+  ].filter(Boolean)
+  const filter = conditions.length === 0 ? '' : ` (${conditions.join(', ')})`
+  return plain(`${exact ? '' : 'at least '}${count(matching, 'task')} of ${queue}${filter}`)
+}
+
+/** The cancellation once every matching task has ended, or when the time is up. `until` is on the monotonic clock, in ms. */
+async function waitUntilDone(client: Client, { id }: Cancellation, until: number): Promise<Cancellation> {
   for (;;) {
     const cancellation = await client.cancellation(id)
-    const leftMs = until - performance.now()
-    if (cancellation.status === 'done' || leftMs <= 0) return cancellation
-    await sleep(Math.min(LOOK_EVERY_MS, leftMs))
+    const remainingMs = until - performance.now()
+    if (cancellation.status === 'done' || remainingMs <= 0) return cancellation
+    await sleep(Math.min(POLL_MS, remainingMs))
   }
 }
 
-/** Goes on when the API refuses one of them. The exit code is the highest of all. */
-async function cancelEach({ positionals, values, client: connect, out, tell }: CommandContext): Promise<ExitCode> {
-  const wait = durationIn('--wait', values.wait, formatDuration(MAX_WAIT_S * 1_000))
+/** Continues when the API refuses one of the ids. The exit code is the highest of all. */
+async function cancelByIds({ positionals, values, connect, out, reportError }: CommandContext): Promise<ExitCode> {
+  const wait = parseDuration('--wait', values.wait, formatDuration(MAX_WAIT_S * 1_000))
   const client = connect()
-  let worst: ExitCode = EXIT.done
+  const options = wait === undefined ? {} : { wait }
+  let highest: ExitCode = EXIT.success
   for (const id of positionals) {
-    const code = await client.cancel(id, wait === undefined ? {} : { wait }).then(async (cancelled) => {
-      await out.answer(cancelled, (look) => [cancelledLine(cancelled, look)])
+    const code = await client.cancel(id, options).then(async (cancelled) => {
+      await out.answer(cancelled, (layout) => [cancelledLine(cancelled, layout)])
       return exitCodeOf(cancelled, wait !== undefined)
-    }, tell)
-    if (code > worst) worst = code
+    }, reportError)
+    if (code > highest) highest = code
     if (code === EXIT.unreachable) break
   }
-  return worst
+  return highest
 }
 
-/** One that was cancelled before is cancelled. One that has been told counts unless its end was waited for. */
+/** A task that was cancelled before counts as a success; a signalled one only if its end was not to be awaited. */
 function exitCodeOf({ outcome, status }: Cancelled, waited: boolean): ExitCode {
-  const cancelled = status === 'cancelled' || (outcome === 'cancelling' && !waited)
-  return cancelled ? EXIT.done : EXIT.otherwise
+  const isCancelled = status === 'cancelled' || (outcome === 'cancelling' && !waited)
+  return isCancelled ? EXIT.success : EXIT.incomplete
 }

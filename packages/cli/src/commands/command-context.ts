@@ -1,19 +1,22 @@
-// What a command has at hand.
+// What every command is given.
 import type { Readable } from 'node:stream'
 import type { Client } from '@bullpen/client'
-import type { CommandLine } from '../arguments/arguments.ts'
+import type { CommandLine } from '../arguments/command-line.ts'
 import type { ExitCode } from '../exit-codes.ts'
 import type { Output } from '../output/output.ts'
 
 export interface CommandContext {
   readonly positionals: CommandLine['positionals']
   readonly values: CommandLine['values']
-  /** Throws where the address or the key is wrong: options are checked first. */
-  readonly client: () => Client
+  /** Reads address and key. Called after the command's own options are checked. @throws UsageError. */
+  readonly connect: () => Client
   readonly out: Output
-  /** Who asks, for the audit. */
+  /** Who asks, for the audit log. */
   readonly by: string | undefined
   readonly stdin: Readable
-  /** Tells of an error and goes on. @throws it when nobody foresaw it. */
-  readonly tell: (error: unknown) => ExitCode
+  /** Whether {@link confirm} can ask: standard input is a terminal. */
+  readonly isInteractive: boolean
+  readonly confirm: (question: string) => Promise<boolean>
+  /** Prints an error and returns its exit code, for commands that continue. @throws unexpected errors again. */
+  readonly reportError: (error: unknown) => ExitCode
 }

@@ -1,33 +1,34 @@
-// The commands: what each takes, and what its help says.
-
-import type { OptionName, OptionWords } from '../arguments/options.ts'
+// The table of commands: their arguments, options and help texts. Parsing and help are generated from it.
+import type { OptionHelp, OptionName } from '../arguments/options.ts'
 import { FLEET_COMMANDS } from './fleet-command-table.ts'
 
 export interface Command {
+  /** What follows the command's name in the usage line. */
   readonly usage: string
+  /** One line, for the list of commands. */
   readonly summary: string
-  readonly about: readonly string[]
-  /** Arguments besides options, at least and at most. */
-  readonly takes: readonly [least: number, most: number]
+  readonly description: readonly string[]
+  /** How many arguments it accepts, apart from options. */
+  readonly arguments: { readonly min: number; readonly max: number }
   readonly options: readonly OptionName[]
-  /** What an option is for here, where it is not what it is for elsewhere. */
-  readonly says?: Readonly<Partial<Record<OptionName, OptionWords>>>
+  /** Overrides the general help of options that mean something narrower here. */
+  readonly optionHelp?: Readonly<Partial<Record<OptionName, OptionHelp>>>
   readonly examples: readonly string[]
 }
 
-const DURATIONS = "A DURATION is a number with ms, s, m, h or d, such as 30s; a LIMIT is one, or 'none'."
+const DURATIONS = "A DURATION is a number with ms, s, m, h or d, such as 30s. A LIMIT is a duration or 'none'."
+const ID = 'cpu-01jd3v7n8q0000000000000000'
 
 export const COMMANDS = {
   enqueue: {
     usage: 'TASK [INPUT | -]',
-    summary: 'hands a task over',
-    about: [
-      'Hands a task over, and tells its id when it is stored. INPUT is JSON; - reads it from standard input;',
-      'without it, the input is {}. Limits are for long tasks.',
+    summary: 'Enqueue a task',
+    description: [
+      'Enqueue a task and print its id once it is stored. INPUT is JSON, by default {}; - reads it from standard input.',
+      'With --wait, also wait for the task to end and print it. Timeouts apply to long tasks only.',
       DURATIONS,
-      'With --wait the task is shown too, when it has ended or the time is up.',
     ],
-    takes: [1, 2],
+    arguments: { min: 1, max: 2 },
     options: ['meta', 'tag', 'delay', 'timeout', 'heartbeat-timeout', 'queue-timeout', 'total-timeout', 'wait'],
     examples: [
       `bullpen enqueue math.factorial '{"n":50}' --wait 10s`,
@@ -36,26 +37,23 @@ export const COMMANDS = {
   },
   show: {
     usage: 'ID',
-    summary: 'shows a task, with the ends of its attempts',
-    about: [
-      'Shows a task as it stands; with --wait when it has ended or the time is up.',
-      'Each attempt has a line: start, state, reason, message, duration, worker.',
+    summary: 'Show a task and its attempts',
+    description: [
+      'Show a task; with --wait, once it has ended or the time is up.',
+      'Each attempt has a line: fencing token, outcome, reason, message, duration, worker.',
     ],
-    takes: [1, 1],
+    arguments: { min: 1, max: 1 },
     options: ['wait'],
-    examples: [
-      'bullpen show cpu-01jd3v7n8q0000000000000000',
-      'bullpen show cpu-01jd3v7n8q0000000000000000 --wait 1m --json',
-    ],
+    examples: [`bullpen show ${ID}`, `bullpen show ${ID} --wait 1m --json`],
   },
   list: {
     usage: '--queue QUEUE --status STATUS',
-    summary: 'lists the tasks of a queue in one status',
-    about: [
-      'Lists the tasks of a queue in one status: id, attempts, the time that matters, task, error. STATUS is',
-      'scheduled, waiting, active, retrying, completed, dead, cancelled or expired.',
+    summary: 'List the tasks of a queue that have a status',
+    description: [
+      'List the tasks of a queue that have a status: id, attempts, most relevant time, task, error code.',
+      'STATUS is scheduled, waiting, active, retrying, completed, dead, cancelled or expired.',
     ],
-    takes: [0, 0],
+    arguments: { min: 0, max: 0 },
     options: ['queue', 'status', 'limit', 'all'],
     examples: [
       'bullpen list --queue cpu --status dead --limit 10',
@@ -64,26 +62,35 @@ export const COMMANDS = {
   },
   cancel: {
     usage: 'ID… | --queue QUEUE',
-    summary: 'cancels tasks',
-    about: [
-      'Cancels tasks, one after the other. What waits never runs; what runs is told. Without --wait a task that',
-      'has been told is enough for exit code 0; with it, at most 30s, it has to have stopped.',
-      'With --queue, all tasks of a queue that were enqueued until now; with --task, --tag and --older-than, those',
-      'that fit all of these. None of them starts any more when the answer comes; with --wait, until all have ended.',
+    summary: 'Cancel tasks by id, or all that match a filter',
+    description: [
+      'Cancel tasks by id. A task that has not started never runs; a running one is signalled. With --wait (at most',
+      '30s), exit code 0 means that every task has stopped; without it, that every running task was signalled.',
+      '',
+      'With --queue, cancel all tasks of the queue that were enqueued until now and match --task, --tag and --older-than.',
+      'Asks for confirmation with the number of matching tasks. Once it returns, no matching task is started; with --wait,',
+      'it returns when all of them have ended.',
     ],
-    takes: [0, Number.POSITIVE_INFINITY],
-    options: ['wait', 'queue', 'task', 'tag', 'older-than'],
+    arguments: { min: 0, max: Number.POSITIVE_INFINITY },
+    options: ['queue', 'task', 'tag', 'older-than', 'dry-run', 'yes', 'wait'],
+    optionHelp: {
+      queue: { value: 'QUEUE', help: 'cancel the tasks of this queue' },
+      tag: { value: 'TAG', help: 'only tasks that have this tag' },
+      'dry-run': { help: 'print how many tasks match, and cancel none' },
+      wait: { value: 'DURATION', help: 'wait up to this long for the tasks to end' },
+    },
     examples: [
-      'bullpen cancel cpu-01jd3v7n8q0000000000000000 --wait 10s',
-      'bullpen cancel --queue email --task receipt.send --tag batch:7 --older-than 1h',
+      `bullpen cancel ${ID} --wait 10s`,
+      'bullpen cancel --queue email --task receipt.send --tag batch:7 --older-than 1h --dry-run',
+      'bullpen cancel --queue email --tag batch:7 --yes',
     ],
   },
   ...FLEET_COMMANDS,
   help: {
     usage: '[COMMAND]',
-    summary: 'explains a command',
-    about: ['Explains a command, or tells which there are.'],
-    takes: [0, 1],
+    summary: 'Show help, in general or for a command',
+    description: ['Show help for a command, or list all commands.'],
+    arguments: { min: 0, max: 1 },
     options: [],
     examples: ['bullpen help enqueue'],
   },
@@ -91,7 +98,7 @@ export const COMMANDS = {
 
 export type CommandName = keyof typeof COMMANDS
 
-/** With what the table alone knows forgotten. */
+/** Widened from the literal types of the table. */
 export function commandOf(name: CommandName): Command {
   return COMMANDS[name]
 }

@@ -1,12 +1,12 @@
-// Tests what a drain is said to meet: which of the running tasks end by themselves before its deadline.
+// Tests the forecast of a drain: which of the running tasks end before its deadline.
 import { expect, test } from 'vitest'
-import { busy, fleetOf, idle, NOW, P1, P2, pool, processOf } from '../fleet.fixture.ts'
+import { busy, fleetOf, idle, NOW, P1, P2, pool, workerOf } from '../fleet.fixture.ts'
 import { forecastLines } from '../output/forecast-text.ts'
-import { type DrainPlan, forecast } from './drain-forecast.ts'
+import { type DrainPlan, forecastDrain } from './drain-forecast.ts'
 
 const SOFT_TIMEOUT: DrainPlan = { mode: 'soft_timeout', timeoutMs: undefined }
 const inSeconds = (seconds: number): string => new Date(Date.parse(NOW) + seconds * 1_000).toISOString()
-const look = { now: 0, paint: (_: string, text: string) => text }
+const layout = { now: 0, paint: (_: string, text: string) => text }
 
 const slots = [
   busy(1, 12, { kind: 'short' }),
@@ -15,10 +15,10 @@ const slots = [
   busy(4, 1),
   idle(5),
 ]
-const fleet = fleetOf([processOf(P1), processOf(P2, { pools: [pool({ queue: 'files' })] })])
+const fleet = fleetOf([workerOf(P1), workerOf(P2, { pools: [pool({ queue: 'files' })] })])
 
-test('a task ends in time when its run timeout passes before the deadline; a short one is waited for', () => {
-  expect(forecast(fleet, slots, { worker: P1 }, SOFT_TIMEOUT)).toEqual([
+test('a task ends in time if its run timeout passes before the deadline, and a short one is awaited', () => {
+  expect(forecastDrain(fleet, slots, { worker: P1 }, SOFT_TIMEOUT)).toEqual([
     {
       ...{ worker: P1, running: 4, slowestTaskMs: 90_000, totalMs: 20_000, graceMs: 5_000 },
       ...{ endInTime: 1, maySignal: 2, mayFail: 0, waitedFor: 1, openEnded: 0 },
@@ -43,42 +43,44 @@ test.each([
     { mode: 'light', timeoutMs: undefined },
     { totalMs: undefined, endInTime: 3, maySignal: 0, openEnded: 1 },
   ],
-] as const)('as %j', (plan, expected) => {
-  expect(forecast(fleet, slots, { queue: 'cpu' }, plan)).toMatchObject([{ worker: P1, running: 4, ...expected }])
+] as const)('the forecast follows the plan %j', (plan, expected) => {
+  expect(forecastDrain(fleet, slots, { queue: 'cpu' }, plan)).toMatchObject([{ worker: P1, running: 4, ...expected }])
 })
 
 test('a task of unknown kind without a run timeout may be signalled', () => {
   const { kind: _, ...task } = { ...busy(1, 1).task, kind: 'x' }
   const unknown = [{ ...busy(1, 1), task: task as never }]
-  expect(forecast(fleet, unknown, { worker: P1 }, SOFT_TIMEOUT)).toMatchObject([{ endInTime: 0, maySignal: 1 }])
+  expect(forecastDrain(fleet, unknown, { worker: P1 }, SOFT_TIMEOUT)).toMatchObject([{ endInTime: 0, maySignal: 1 }])
 })
 
-test('only live workers count, and of them what the target names', () => {
-  const silent = fleetOf([processOf(P1, { alive: false }), processOf(P2)])
-  expect(forecast(silent, slots, { queue: 'cpu' }, SOFT_TIMEOUT).map(({ worker }) => worker)).toEqual([P2])
-  expect(forecast(fleet, slots, { queue: 'files', worker: P1 }, SOFT_TIMEOUT)).toEqual([])
+test('only live workers and pools of the target are included', () => {
+  const silent = fleetOf([workerOf(P1, { alive: false }), workerOf(P2)])
+  expect(forecastDrain(silent, slots, { queue: 'cpu' }, SOFT_TIMEOUT).map(({ worker }) => worker)).toEqual([P2])
+  expect(forecastDrain(fleet, slots, { queue: 'files', worker: P1 }, SOFT_TIMEOUT)).toEqual([])
 })
 
-test('it is told for each worker, with what it comes to at the end', () => {
-  const both = fleetOf([processOf(P1), processOf(P2)])
-  expect(forecastLines(forecast(both, slots, { queue: 'cpu' }, SOFT_TIMEOUT), 'cpu', look)).toEqual([
-    `${P1}  4 run, longest 1m  1 end within 20s, 2 may be signalled, and handed back 5s later, 1 short, waited for 25s at most`,
-    `${P2}   nothing runs`,
-    'drain of cpu: 2 of 4 may be signalled and handed back',
+test('the text has a line for each worker and a conclusion', () => {
+  const both = fleetOf([workerOf(P1), workerOf(P2)])
+  expect(forecastLines(forecastDrain(both, slots, { queue: 'cpu' }, SOFT_TIMEOUT), 'cpu', layout)).toEqual([
+    `${P1}  4 running tasks, longest 1m  1 will end within 20s; 2 may be signalled, then returned to the queue after 5s; 1 short, awaited for up to 25s`,
+    `${P2}   no running tasks`,
+    'drain of cpu: 2 of 4 may be signalled and returned to the queue',
   ])
 })
 
 test.each([
-  [[], SOFT_TIMEOUT, 'nothing runs'],
-  [slots.slice(1, 2), SOFT_TIMEOUT, 'all 1 that run end by themselves'],
-  [slots.slice(0, 2), SOFT_TIMEOUT, 'it signals none of 2; 1 are short, and waited for'],
+  [[], SOFT_TIMEOUT, 'no running tasks'],
+  [slots.slice(1, 2), SOFT_TIMEOUT, 'interrupts none of 1 running task'],
+  [slots.slice(0, 2), SOFT_TIMEOUT, 'interrupts none of 2 running tasks; waits for 1 short'],
   [
     [busy(1, 1, { onInterrupt: 'fail' }), ...slots],
     SOFT_TIMEOUT,
-    '2 of 5 may be signalled and handed back, 1 of 5 may be signalled and dead',
+    '2 of 5 may be signalled and returned to the queue, 1 of 5 may be signalled and dead',
   ],
-  [slots, { mode: 'soft', timeoutMs: undefined } as const, 'it waits for all 4, 1 of them without a run timeout'],
-])('its last line is clear', (running, plan, told) => {
-  expect(forecastLines(forecast(fleet, running, { worker: P1 }, plan), P1, look).at(-1)).toBe(`drain of ${P1}: ${told}`)
-  expect(forecastLines([], 'cpu', look)).toEqual(['drain of cpu: no live worker works it'])
+  [slots, { mode: 'soft', timeoutMs: undefined } as const, 'waits for 4 running tasks, 1 without a run timeout'],
+])('the conclusion names the worst that can happen: %#', (running, plan, conclusion) => {
+  expect(forecastLines(forecastDrain(fleet, running, { worker: P1 }, plan), P1, layout).at(-1)).toBe(
+    `drain of ${P1}: ${conclusion}`,
+  )
+  expect(forecastLines([], 'cpu', layout)).toEqual(['drain of cpu: no live workers'])
 })

@@ -1,81 +1,80 @@
-// What a drain would meet now: which of the tasks that run would end by themselves before its deadline.
+// Forecasts a drain: which of the running tasks end before its deadline, and what happens to the others.
 import type { DrainMode, FleetView, SlotView, WorkerView } from '@bullpen/contract'
 import type { Target } from '../arguments/target.ts'
 
 export interface DrainPlan {
   readonly mode: DrainMode
-  /** Of soft_timeout, instead of each worker's own. */
+  /** For soft_timeout; undefined uses each worker's own drain timeout. */
   readonly timeoutMs: number | undefined
 }
 
-export interface ProcessForecast {
+export interface WorkerForecast {
   readonly worker: string
   readonly running: number
-  /** Of the task that has run longest; undefined when none runs. */
+  /** How long the oldest running task has run; undefined when none runs. */
   readonly slowestTaskMs: number | undefined
-  /** Undefined: the drain waits as long as it takes. */
+  /** Until running tasks are signalled; undefined: never. */
   readonly totalMs: number | undefined
   readonly graceMs: number
-  /** Their run timeout passes before the deadline; without one all that ends by itself. */
+  /** Their run timeout passes before the deadline. Without a deadline: they have a run timeout. */
   readonly endInTime: number
-  /** They have the grace after it, and are handed back. */
+  /** May run at the deadline: signalled, and returned to the queue after the grace period. */
   readonly maySignal: number
-  /** As those, but their definition lets them fail for it. */
+  /** The same, but their definition says `onInterrupt: 'fail'`: they would be dead. */
   readonly mayFail: number
-  /** Short: they can't be interrupted. They are waited for until the grace is over, and abandoned then. */
+  /** Short tasks cannot be signalled: they are awaited until the grace period ends, then abandoned. */
   readonly waitedFor: number
-  /** No deadline, and no run timeout of their own: nothing ends them. */
+  /** Neither the drain nor a run timeout ends them. */
   readonly openEnded: number
 }
 
-/** Of the live workers that the target names. */
-export function forecast(
+/** One forecast for each live worker of the target. */
+export function forecastDrain(
   { now, workers }: FleetView,
   slots: readonly SlotView[],
   { queue, worker }: Target,
   plan: DrainPlan,
-): readonly ProcessForecast[] {
-  const at = Date.parse(now)
+): readonly WorkerForecast[] {
+  const nowMs = Date.parse(now)
   return workers
     .filter((each) => each.alive && (worker === undefined || each.worker === worker))
     .filter((each) => queue === undefined || each.pools.some((pool) => pool.queue === queue))
     .map((each) => {
-      const mine = slots.filter((slot) => slot.worker === each.worker)
-      return ofProcess(
-        each,
-        mine.filter((slot) => queue === undefined || slot.queue === queue),
-        at,
-        plan,
-      )
+      const affected = slots
+        .filter((slot) => slot.worker === each.worker)
+        .filter((slot) => queue === undefined || slot.queue === queue)
+      return forecastWorker(each, affected, nowMs, plan)
     })
 }
 
-function ofProcess(
+type Fate = 'in time' | 'signal' | 'fail' | 'wait' | 'open'
+
+function forecastWorker(
   { worker, graceMs, drainTimeoutMs }: WorkerView,
   slots: readonly SlotView[],
-  now: number,
+  nowMs: number,
   { mode, timeoutMs = drainTimeoutMs }: DrainPlan,
-): ProcessForecast {
+): WorkerForecast {
   const totalMs = mode === 'hard' ? 0 : mode === 'soft_timeout' ? timeoutMs : undefined
   const running = slots.filter(({ task }) => task !== undefined)
-  const ends = running.map(({ task }) => {
+  const fates = running.map(({ task }): Fate => {
     if (task?.kind === 'short') return totalMs === undefined ? 'in time' : 'wait'
     if (totalMs === undefined) return task?.timeoutAt === undefined ? 'open' : 'in time'
-    if (task?.timeoutAt !== undefined && Date.parse(task.timeoutAt) <= now + totalMs) return 'in time'
+    if (task?.timeoutAt !== undefined && Date.parse(task.timeoutAt) <= nowMs + totalMs) return 'in time'
     return task?.onInterrupt === 'fail' ? 'fail' : 'signal'
   })
-  const count = (of: string): number => ends.filter((end) => end === of).length
-  const ages = running.map(({ since }) => now - Date.parse(since))
+  const countOf = (fate: Fate): number => fates.filter((each) => each === fate).length
+  const ages = running.map(({ since }) => nowMs - Date.parse(since))
   return {
     worker,
     running: running.length,
     slowestTaskMs: ages.length === 0 ? undefined : Math.max(0, ...ages),
     totalMs,
     graceMs,
-    endInTime: count('in time'),
-    maySignal: count('signal'),
-    mayFail: count('fail'),
-    waitedFor: count('wait'),
-    openEnded: count('open'),
+    endInTime: countOf('in time'),
+    maySignal: countOf('signal'),
+    mayFail: countOf('fail'),
+    waitedFor: countOf('wait'),
+    openEnded: countOf('open'),
   }
 }

@@ -1,56 +1,54 @@
-// bullpen drain: ends pools, and waits for it when told to; or tells beforehand what that would interrupt.
+// bullpen drain: drains pools, with --wait until they have ended; with --dry-run, only forecasts the effect.
 import type { Client } from '@bullpen/client'
-import { type CommandView, type Duration, milliseconds } from '@bullpen/contract'
+import { type DrainMode, type Duration, milliseconds } from '@bullpen/contract'
 import { DRAIN_MODES } from '@bullpen/contract/internal'
-import { durationIn, oneOf } from '../arguments/option-values.ts'
-import { resolved, type Target, targetIn } from '../arguments/target.ts'
+import { parseChoice, parseDuration } from '../arguments/option-values.ts'
+import { parseTarget, resolveWorker, type Target } from '../arguments/target.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { targetText } from '../output/command-text.ts'
 import { forecastLines } from '../output/forecast-text.ts'
+import type { Output } from '../output/output.ts'
 import type { CommandContext } from './command-context.ts'
-import { forecast } from './drain-forecast.ts'
-import { exitCodeOf, given } from './fleet-control.ts'
-import { LONGEST_WAIT } from './until-ended.ts'
-import { untilPoolsEnded } from './until-pools-ended.ts'
+import { forecastDrain } from './drain-forecast.ts'
+import { exitCodeOf, sendCommand } from './fleet-control.ts'
+import { waitForPools } from './wait-for-pools.ts'
+import { MAX_WAIT } from './wait-for-task.ts'
 
-export async function drain(desk: CommandContext): Promise<ExitCode> {
-  const { values } = desk
-  const target = targetIn(values)
-  const mode = values.mode === undefined ? 'soft_timeout' : oneOf('--mode', values.mode, DRAIN_MODES)
-  const timeout = durationIn('--timeout', values.timeout)
-  const wait = durationIn('--wait', values.wait, LONGEST_WAIT)
-  if (timeout !== undefined && mode !== 'soft_timeout') throw new UsageError('--timeout is for the mode soft_timeout')
-  if (values['dry-run'] && wait !== undefined) throw new UsageError('--dry-run and --wait contradict each other')
-  const client = desk.client()
-  const whole = await resolved(client, target)
-  if (values['dry-run']) return await dryRun(desk, client, whole, { mode, timeout })
-  const began = performance.now()
-  const command = await given(desk, client, {
+export async function drain(context: CommandContext): Promise<ExitCode> {
+  const { values, out } = context
+  const given = parseTarget(values)
+  const mode = values.mode === undefined ? 'soft_timeout' : parseChoice('--mode', values.mode, DRAIN_MODES)
+  const timeout = parseDuration('--timeout', values.timeout)
+  const wait = parseDuration('--wait', values.wait, MAX_WAIT)
+  if (timeout !== undefined && mode !== 'soft_timeout') throw new UsageError('--timeout needs --mode soft_timeout')
+  if (values['dry-run'] && wait !== undefined) throw new UsageError('--dry-run and --wait cannot be combined')
+  const client = context.connect()
+  const target = await resolveWorker(client, given)
+  if (values['dry-run']) return await dryRun(out, client, target, { mode, timeout })
+  const startedAt = performance.now()
+  const command = await sendCommand(context, client, {
     action: 'drain',
-    ...whole,
+    ...target,
     mode,
     ...(timeout === undefined ? {} : { timeout }),
   })
   if (wait === undefined || command.outcome === 'refused') return exitCodeOf(command)
-  return await untilPoolsEnded(desk.out, client, whole, processesIn(command), began + milliseconds(wait))
+  const workers = command.answers.map(({ worker }) => worker)
+  return await waitForPools(out, client, { target, workers, waitUntil: startedAt + milliseconds(wait) })
 }
 
-async function dryRun(
-  { out }: CommandContext,
-  client: Client,
-  target: Target,
-  { mode, timeout }: { readonly mode: (typeof DRAIN_MODES)[number]; readonly timeout: Duration | undefined },
-): Promise<ExitCode> {
+interface Plan {
+  readonly mode: DrainMode
+  readonly timeout: Duration | undefined
+}
+
+async function dryRun(out: Output, client: Client, target: Target, { mode, timeout }: Plan): Promise<ExitCode> {
   const fleet = await client.fleet(target.queue === undefined ? {} : { queue: target.queue })
   const slots = await client.slots(target)
   const timeoutMs = timeout === undefined ? undefined : milliseconds(timeout)
-  const workers = forecast(fleet, slots, target, { mode, timeoutMs })
+  const workers = forecastDrain(fleet, slots, target, { mode, timeoutMs })
   const answer = { dryRun: { ...target, mode, workers } }
-  await out.answer(answer, (look) => forecastLines(workers, targetText(target), look))
-  return workers.some(({ maySignal, mayFail }) => maySignal + mayFail > 0) ? EXIT.otherwise : EXIT.done
-}
-
-function processesIn({ answers }: CommandView): readonly string[] {
-  return answers.map(({ worker }) => worker)
+  await out.answer(answer, (layout) => forecastLines(workers, targetText(target), layout))
+  return workers.some(({ maySignal, mayFail }) => maySignal + mayFail > 0) ? EXIT.incomplete : EXIT.success
 }

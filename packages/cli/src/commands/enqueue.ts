@@ -1,33 +1,32 @@
-// bullpen enqueue: hands a task over, and waits for its end when told to.
-
+// bullpen enqueue: enqueues a task, and with --wait waits for it to end.
 import { readInput } from '../arguments/json-input.ts'
-import { durationIn, limitIn, metaIn } from '../arguments/option-values.ts'
+import { parseDuration, parseLimit, parseMeta } from '../arguments/option-values.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { acceptedLine } from '../output/task-text.ts'
 import type { CommandContext } from './command-context.ts'
-import { LONGEST_WAIT, untilEnded } from './until-ended.ts'
+import { MAX_WAIT, waitForTask } from './wait-for-task.ts'
 
-export async function enqueue({ positionals, values, stdin, client: connect, out }: CommandContext): Promise<ExitCode> {
+export async function enqueue({ positionals, values, stdin, connect, out }: CommandContext): Promise<ExitCode> {
   const [task = '', text] = positionals
-  const wait = durationIn('--wait', values.wait, LONGEST_WAIT)
-  const options = given({
-    meta: metaIn(values.meta),
+  const wait = parseDuration('--wait', values.wait, MAX_WAIT)
+  const options = withoutUndefined({
+    meta: parseMeta(values.meta),
     tags: values.tag,
-    delay: durationIn('--delay', values.delay),
-    timeout: limitIn('--timeout', values.timeout),
-    heartbeatTimeout: limitIn('--heartbeat-timeout', values['heartbeat-timeout']),
-    queueTimeout: limitIn('--queue-timeout', values['queue-timeout']),
-    totalTimeout: limitIn('--total-timeout', values['total-timeout']),
+    delay: parseDuration('--delay', values.delay),
+    timeout: parseLimit('--timeout', values.timeout),
+    heartbeatTimeout: parseLimit('--heartbeat-timeout', values['heartbeat-timeout']),
+    queueTimeout: parseLimit('--queue-timeout', values['queue-timeout']),
+    totalTimeout: parseLimit('--total-timeout', values['total-timeout']),
   })
   const client = connect()
   const accepted = await client.enqueueNamed(task, await readInput(text, stdin), options)
-  // Before the wait: whoever interrupts it has the id.
-  await out.answer(accepted, (look) => [acceptedLine(accepted, look)])
-  return wait === undefined ? EXIT.done : await untilEnded(client, accepted.id, wait, out)
+  // Printed before the wait, so that an interrupted wait still leaves the id.
+  await out.answer(accepted, (layout) => [acceptedLine(accepted, layout)])
+  return wait === undefined ? EXIT.success : await waitForTask(client, accepted.id, wait, out)
 }
 
-type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
+type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
 
-function given<T extends object>(options: T): Given<T> {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Given<T>
+function withoutUndefined<T extends object>(options: T): Defined<T> {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Defined<T>
 }

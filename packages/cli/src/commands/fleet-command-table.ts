@@ -1,62 +1,70 @@
-// The commands for the fleet: what each takes, and what its help says.
+// The commands that show and control the fleet.
 import type { Command } from './command-table.ts'
 
-const TARGET = [
-  "--queue alone is the queue's whole fleet, --worker alone all pools of a worker, both the one pool.",
-] as const
-const POOL = { queue: { value: 'QUEUE', help: 'its whole fleet, also what starts later; with --worker its pool' } }
-const PROCESS = 'worker-7d9f:12:a3f84945'
+const TARGET_OPTIONS = {
+  queue: {
+    value: 'QUEUE',
+    help: 'all workers of this queue, including ones that start later; with --worker, one pool',
+  },
+} as const
+const TARGET = 'The target is the whole fleet of --queue, all pools of --worker, or with both a single pool.'
+const WORKER = 'worker-7d9f:12:a3f84945'
 
 export const FLEET_COMMANDS = {
   fleet: {
     usage: '',
-    summary: 'shows queues, workers and their pools',
-    about: [
-      'Shows the queues, and every worker with its pools: state, how many of its slots are busy, what is odd.',
-      'With --slots each slot: its name, state, since when, task. A worker that is silent is shown for a minute.',
+    summary: 'Show queues, workers and their pools',
+    description: [
+      'Show the queues, and every worker with its pools: state, busy slots, and anything unusual.',
+      'With --slots, also every slot: name, state, time in that state, task. A worker that stopped sending heartbeats',
+      'is shown for a minute.',
     ],
-    takes: [0, 0],
+    arguments: { min: 0, max: 0 },
     options: ['queue', 'slots'],
-    says: { queue: { value: 'QUEUE', help: 'this queue alone, and those who work it' } },
+    optionHelp: { queue: { value: 'QUEUE', help: 'only this queue and its workers' } },
     examples: ['bullpen fleet --slots', 'bullpen fleet --queue cpu --json'],
   },
   pause: {
     usage: '[--queue QUEUE] [--worker WORKER]',
-    summary: 'starts nothing more on a queue, in a worker or a pool',
-    about: ['Starts nothing more; what runs goes on, and new tasks wait.', ...TARGET],
-    takes: [0, 0],
-    options: ['queue', 'worker'],
-    says: POOL,
+    summary: 'Pause a queue, a worker or a pool',
+    description: ['Start no more tasks. Running tasks continue, and new tasks wait.', TARGET],
+    arguments: { min: 0, max: 0 },
+    options: ['queue', 'worker', 'by'],
+    optionHelp: TARGET_OPTIONS,
     examples: ['bullpen pause --queue cpu', 'bullpen pause --queue cpu --worker worker-7d9f'],
   },
   resume: {
     usage: '[--queue QUEUE] [--worker WORKER]',
-    summary: 'ends a pause, or a drain by command',
-    about: ['Ends a pause, and a drain by command: tasks are taken again.', ...TARGET],
-    takes: [0, 0],
-    options: ['queue', 'worker'],
-    says: POOL,
+    summary: 'Resume a queue, a worker or a pool that was paused or drained',
+    description: ['End a pause, or a drain that was started by command: tasks are accepted and started again.', TARGET],
+    arguments: { min: 0, max: 0 },
+    options: ['queue', 'worker', 'by'],
+    optionHelp: TARGET_OPTIONS,
     examples: ['bullpen resume --queue cpu'],
   },
   drain: {
     usage: '[--queue QUEUE] [--worker WORKER]',
-    summary: 'ends the pools of a queue, a worker, or one pool',
-    about: [
-      ...TARGET,
-      "Of a queue's whole fleet, new tasks are refused until it is resumed. The MODE says what becomes of tasks:",
-      "  light         finish what was taken; of a queue's fleet, all that waits or is due",
-      '  soft          finish what was started',
-      '  soft_timeout  the same until the timeout; then signal, and hand back what has not ended',
-      '  hard          signal at once',
-      'With --wait it is done when the pools have ended. With --dry-run nothing is commanded: the tasks that run now',
-      'are held against the timeout; the exit code is 0 when none would be signalled, and 1 when some may be.',
+    summary: 'Drain a queue, a worker or a pool',
+    description: [
+      `Stop pools in an orderly way. ${TARGET}`,
+      'While the whole fleet of a queue drains, and until it is resumed, the API refuses new tasks for that queue.',
+      '',
+      'MODE is one of:',
+      '  light         finish fetched tasks; for the whole fleet of a queue, all waiting and scheduled ones too',
+      '  soft          finish started tasks, return the others to the queue',
+      '  soft_timeout  as soft until the timeout; then signal what still runs and return it to the queue',
+      '  hard          signal started tasks at once and return them to the queue',
+      '',
+      'With --wait, return when the pools have ended. With --dry-run, compare the running tasks with the timeout: exit code',
+      '0 means that none would be interrupted, 1 that some might be.',
     ],
-    takes: [0, 0],
-    options: ['queue', 'worker', 'mode', 'timeout', 'wait', 'dry-run'],
-    says: {
-      ...POOL,
-      timeout: { value: 'DURATION', help: "of soft_timeout, instead of each worker's own" },
-      wait: { value: 'DURATION', help: 'wait for the pools to end, at most so long' },
+    arguments: { min: 0, max: 0 },
+    options: ['queue', 'worker', 'mode', 'timeout', 'wait', 'dry-run', 'by'],
+    optionHelp: {
+      ...TARGET_OPTIONS,
+      timeout: { value: 'DURATION', help: "timeout of mode soft_timeout (default: each worker's drain timeout)" },
+      wait: { value: 'DURATION', help: 'wait up to this long for the pools to end' },
+      'dry-run': { help: 'show which running tasks would be interrupted, and drain nothing' },
     },
     examples: [
       'bullpen drain --queue cpu --wait 2m',
@@ -66,50 +74,50 @@ export const FLEET_COMMANDS = {
   },
   stop: {
     usage: 'WORKER/QUEUE/SLOT',
-    summary: 'ends one slot',
-    about: [
-      'Ends one slot after its task; its pool goes on with one less. A slot is WORKER/QUEUE/SLOT, as',
-      "'bullpen fleet --slots' shows it; WORKER may be the beginning of its name.",
+    summary: 'Stop one slot',
+    description: [
+      'Stop one slot once its task has ended; its pool continues with one slot less. The name is the one that',
+      "'bullpen fleet --slots' prints; a unique prefix of the worker's name is enough.",
     ],
-    takes: [1, 1],
-    options: ['hard'],
-    examples: [`bullpen stop ${PROCESS}/cpu/3`, 'bullpen stop worker-7d9f/cpu/3 --hard'],
+    arguments: { min: 1, max: 1 },
+    options: ['hard', 'by'],
+    examples: [`bullpen stop ${WORKER}/cpu/3`, 'bullpen stop worker-7d9f/cpu/3 --hard'],
   },
   resize: {
     usage: '--queue QUEUE --concurrency N',
-    summary: 'changes how many tasks a pool runs at once',
-    about: [
-      "Changes how many tasks each pool of a queue runs at once, or a worker's pool alone, until its worker ends.",
+    summary: 'Change how many tasks a pool runs at once',
+    description: [
+      'Change the number of slots of every pool of a queue, or of one worker. The change lasts until the worker exits.',
     ],
-    takes: [0, 0],
-    options: ['queue', 'worker', 'concurrency'],
+    arguments: { min: 0, max: 0 },
+    options: ['queue', 'worker', 'concurrency', 'by'],
     examples: ['bullpen resize --queue cpu --worker worker-7d9f --concurrency 8'],
   },
   limit: {
     usage: '--queue QUEUE',
-    summary: "limits a queue's whole fleet",
-    about: [
-      'Limits what all workers together run of a queue: how many tasks at once, how many starts in a time, or both.',
-      'What is not said stays as it is; none is no limit.',
+    summary: 'Limit the concurrency or the rate of a queue across all workers',
+    description: [
+      'Limit how many tasks of a queue all workers together run at once, how many they start per time, or both.',
+      "A limit that is not given stays as it is; 'none' removes it.",
     ],
-    takes: [0, 0],
-    options: ['queue', 'concurrency', 'rate'],
-    says: { concurrency: { value: 'N', help: 'tasks at once, over all workers; or none' } },
+    arguments: { min: 0, max: 0 },
+    options: ['queue', 'concurrency', 'rate', 'by'],
+    optionHelp: { concurrency: { value: 'N', help: "tasks at once across all workers, or 'none'" } },
     examples: ['bullpen limit --queue cpu --concurrency 20 --rate 100/1s', 'bullpen limit --queue cpu --rate none'],
   },
-  commands: {
+  audit: {
     usage: '[ID]',
-    summary: 'shows the newest commands to the fleet, or one',
-    about: [
-      'Shows the newest commands first: when, outcome, what, by whom, id. With an ID what each worker made of it,',
-      'and with --wait once all have answered.',
+    summary: 'Show the commands that were given to the fleet',
+    description: [
+      'Show the newest commands first: time, outcome, command, who gave it, id. With an ID, show that command and the',
+      'answer of every worker; with --wait, once all workers have answered.',
     ],
-    takes: [0, 1],
+    arguments: { min: 0, max: 1 },
     options: ['limit', 'wait'],
-    says: {
-      limit: { value: 'N', help: 'commands at most, up to 200; default 50' },
-      wait: { value: 'DURATION', help: 'with an ID: wait for the answers, at most 30s' },
+    optionHelp: {
+      limit: { value: 'N', help: 'show at most N commands, up to 200 (default: 50)' },
+      wait: { value: 'DURATION', help: 'with an ID, wait up to this long for all answers, at most 30s' },
     },
-    examples: ['bullpen commands --limit 10', 'bullpen commands 5d0f4c2a9be1f07733c1a2e4 --wait 30s'],
+    examples: ['bullpen audit --limit 10', 'bullpen audit 5d0f4c2a9be1f07733c1a2e4 --wait 30s'],
   },
 } as const satisfies Readonly<Record<string, Command>>

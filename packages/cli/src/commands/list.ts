@@ -1,24 +1,27 @@
-// bullpen list: the tasks of a queue in one status, written as they come.
+// bullpen list: the tasks of a queue that have a status, printed as the pages arrive.
 import { PAGE } from '@bullpen/contract/internal'
-import { countIn, presentIn, statusIn } from '../arguments/option-values.ts'
+import { parseCount, parseStatus, requireValue } from '../arguments/option-values.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
+import { plain } from '../output/format.ts'
 import { listLine } from '../output/task-text.ts'
 import type { CommandContext } from './command-context.ts'
 
-export async function list({ values, client, out }: CommandContext): Promise<ExitCode> {
-  const queue = presentIn('--queue QUEUE', values.queue)
-  const status = statusIn(values.status)
-  if (values.all && values.limit !== undefined) throw new UsageError('--all and --limit contradict each other')
-  const most = values.all ? Number.POSITIVE_INFINITY : countIn('--limit', values.limit ?? String(PAGE.default))
+export async function list({ values, connect, out }: CommandContext): Promise<ExitCode> {
+  const queue = requireValue('--queue QUEUE', values.queue)
+  const status = parseStatus(values.status)
+  if (values.all && values.limit !== undefined) throw new UsageError('--all and --limit cannot be combined')
+  const limit = values.all ? Number.POSITIVE_INFINITY : parseCount('--limit', values.limit ?? String(PAGE.default))
   let shown = 0
-  for await (const task of client().list({ queue, status, pageSize: Math.min(most, PAGE.max) })) {
+  for await (const task of connect().list({ queue, status, pageSize: Math.min(limit, PAGE.max) })) {
     shown += 1
-    if (!(await out.answer(task, (look) => [listLine(task, look)]))) break
-    if (shown === most) {
-      out.remark(`${most} shown; there may be more: --all, or a higher --limit`)
+    const readerLeft = !(await out.answer(task, (layout) => [listLine(task, layout)]))
+    if (readerLeft) break
+    if (shown === limit) {
+      out.remark(`stopped at ${limit}; there may be more tasks: use --all or a higher --limit`)
       break
     }
   }
-  return EXIT.done
+  if (shown === 0) out.remark(`no ${status} tasks in ${plain(queue)}`)
+  return EXIT.success
 }

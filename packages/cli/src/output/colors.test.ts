@@ -1,4 +1,4 @@
-// Tests that colours are for terminals, and for those who want them.
+// Tests that only terminals get colours, and NO_COLOR turns them off.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Capture, terminal } from '../capture.fixture.ts'
 import { FAKE_KEY, fakeApi, ID, view } from '../fake-api.fixture.ts'
@@ -20,12 +20,12 @@ async function shown(stream: Capture, ...args: string[]): Promise<string> {
   return stream.text
 }
 
-test('a terminal gets colours, except for JSON', async () => {
+test('text on a terminal is coloured, JSON is not', async () => {
   expect(await shown(terminal())).toContain(GREEN)
   expect(await shown(terminal(), '--json')).not.toContain('\u001b')
 })
 
-test('a terminal gets none with NO_COLOR, and a pipe never', async () => {
+test('NO_COLOR turns colours off, and a pipe never gets any', async () => {
   expect(await shown(new Capture())).not.toContain('\u001b')
   vi.stubEnv('NO_COLOR', '1')
   expect(await shown(terminal())).not.toContain('\u001b')

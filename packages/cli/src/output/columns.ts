@@ -1,38 +1,44 @@
-// Rows in aligned columns. Where a terminal is too narrow for one, it goes on below: nothing is cut off.
+// Rows in aligned columns. What does not fit on a narrow terminal is wrapped, never cut off.
 import type { Paint, Style } from './colors.ts'
 
-/** A text, or one in a colour. */
+/** How text is laid out. */
+export interface Layout {
+  /** Milliseconds since 1970. */
+  readonly now: number
+  readonly paint: Paint
+  /** The width of the terminal; undefined: unlimited. */
+  readonly columns?: number | undefined
+}
+
+/** A text, or a text with a colour. */
 export type Cell = string | readonly [style: Style, text: string]
 
-interface Place {
-  readonly indent: number
-  readonly columns?: number | undefined
-  readonly paint: Paint
-}
+type Frame = Omit<Layout, 'now'> & { readonly indent: number }
 
 const GAP = '  '
-/** What goes on below stands further in than any row of the next level. */
-const FURTHER_IN = 4
+/** Wrapped text is indented further than the rows of the next level. */
+const WRAP_INDENT = 4
 
-/** The lines of each row. Columns that nothing is in are left out. */
-export function rowsOf(rows: readonly (readonly Cell[])[], place: Place): readonly (readonly string[])[] {
+export function tableLines(rows: readonly (readonly Cell[])[], frame: Frame): readonly string[] {
+  return tableRows(rows, frame).flat()
+}
+
+/** The lines of each row. Columns whose cells are all empty are left out. */
+export function tableRows(rows: readonly (readonly Cell[])[], frame: Frame): readonly (readonly string[])[] {
   const widths = (rows[0] ?? []).map((_, i) => Math.max(0, ...rows.map((row) => textOf(row[i]).length)))
-  return rows.map((row) => rowLines(row, widths, place))
+  return rows.map((row) => rowLines(row, widths, frame))
 }
 
-export function lines(rows: readonly (readonly Cell[])[], place: Place): readonly string[] {
-  return rowsOf(rows, place).flat()
-}
-
-/** Aligned as long as it fits; from the first cell that does not, as text that is filled. */
-function rowLines(row: readonly Cell[], widths: readonly number[], place: Place): readonly string[] {
-  const { indent, columns = Number.POSITIVE_INFINITY, paint } = place
+/** Aligned as long as the cells fit; wrapped word by word from the first cell that does not. */
+function rowLines(row: readonly Cell[], widths: readonly number[], frame: Frame): readonly string[] {
+  const { indent, columns = Number.POSITIVE_INFINITY, paint } = frame
   const done: string[] = []
   let line = ' '.repeat(indent)
+  // Without colour codes.
   let length = indent
-  const add = (style: Style | undefined, text: string, width: number, gap: string): void => {
-    const shown = style === undefined || text === '' ? text : paint(style, text)
-    line += `${gap}${shown}${' '.repeat(width - text.length)}`
+  const append = (style: Style | undefined, text: string, width: number, gap: string): void => {
+    const painted = style === undefined || text === '' ? text : paint(style, text)
+    line += `${gap}${painted}${' '.repeat(width - text.length)}`
     length += gap.length + width
   }
   for (const [i, cell] of row.entries()) {
@@ -40,20 +46,21 @@ function rowLines(row: readonly Cell[], widths: readonly number[], place: Place)
     if (width === 0) continue
     const [style, text] = typeof cell === 'string' ? [undefined, cell] : cell
     const gap = i === 0 ? '' : GAP
-    if (done.length === 0 && (i === 0 || length + gap.length + text.length <= columns)) {
-      add(style, text, width, gap)
+    const isWrapped = done.length > 0
+    if (!isWrapped && (i === 0 || length + gap.length + text.length <= columns)) {
+      append(style, text, width, gap)
       continue
     }
     for (const [n, word] of text.split(' ').entries()) {
-      const between = n === 0 ? GAP : ' '
-      if (done.length > 0 && length + between.length + word.length <= columns) {
-        add(style, word, word.length, between)
+      const space = n === 0 ? GAP : ' '
+      if (done.length > 0 && length + space.length + word.length <= columns) {
+        append(style, word, word.length, space)
         continue
       }
       done.push(line.trimEnd())
-      line = ' '.repeat(indent + FURTHER_IN)
+      line = ' '.repeat(indent + WRAP_INDENT)
       length = line.length
-      add(style, word, word.length, '')
+      append(style, word, word.length, '')
     }
   }
   return [...done, line.trimEnd()].filter((each) => each.trim() !== '')

@@ -1,9 +1,8 @@
-// A command to the fleet as people read it: what it asks for, and what came of it.
+// Commands to the fleet as text: what was asked for, and the outcome.
 import type { CommandOutcome, CommandView } from '@bullpen/contract'
 import type { Style } from './colors.ts'
-import { type Cell, lines } from './columns.ts'
+import { type Cell, type Layout, tableLines } from './columns.ts'
 import { plain } from './format.ts'
-import type { Look } from './task-text.ts'
 
 const STYLES: Readonly<Record<CommandOutcome | 'gone', Style>> = {
   done: 'green',
@@ -13,59 +12,78 @@ const STYLES: Readonly<Record<CommandOutcome | 'gone', Style>> = {
   gone: 'yellow',
 }
 
-type Order = CommandView['spec']
+type Spec = CommandView['spec']
 
-/** 'drain cpu, soft_timeout 30s'. */
-export function orderText(order: Order): string {
-  const { action, mode, timeout, how, concurrency, rate } = order
-  const details: Readonly<Record<Order['action'], string>> = {
+/** The command in the imperative: `drain cpu, soft_timeout 30s`. */
+export function requestText(spec: Spec): string {
+  const { action, mode, timeout, how, concurrency } = spec
+  const details: Readonly<Record<Spec['action'], string>> = {
     pause: '',
     resume: '',
     drain: [mode, timeout].filter(Boolean).join(' '),
     stop: how === 'hard' ? 'hard' : '',
-    resize: `${concurrency} at once`,
-    limit: [
-      concurrency === undefined ? '' : `${concurrency} at once`,
-      rate === undefined ? '' : rate === 'none' ? 'none in a time' : `${rate.max} in ${rate.per}`,
-    ]
-      .filter(Boolean)
+    resize: `${concurrency} slots`,
+    limit: limits(spec)
+      .map(({ kind, value }) => `${kind} ${value}`)
       .join(', '),
   }
-  return plain([`${action} ${targetText(order)}`, details[action]].filter(Boolean).join(', '))
+  return plain([`${action} ${targetText(spec)}`, details[action]].filter(Boolean).join(', '))
 }
 
-export function targetText({
-  action,
-  queue,
-  worker,
-  slot,
-}: Pick<Order, 'queue' | 'worker' | 'slot'> & { action?: string }): string {
-  if (action === 'stop') return `${worker}/${queue}/${slot}`
+/** The outcome of a command that every worker has carried out: `rate limit removed from cpu`. */
+function doneText(spec: Spec): string {
+  const target = targetText(spec)
+  const texts: Readonly<Record<Spec['action'], () => string>> = {
+    pause: () => `paused ${target}`,
+    resume: () => `resumed ${target}`,
+    drain: () => `drain of ${target} started, ${[spec.mode, spec.timeout].filter(Boolean).join(' ')}`,
+    stop: () => (spec.how === 'hard' ? `stopped ${target}` : `stopping ${target} after its task`),
+    resize: () => `resized ${target} to ${spec.concurrency} slots`,
+    limit: () => limits(spec).map(limitText).join(', '),
+  }
+  return plain(texts[spec.action]())
+
+  function limitText({ kind, value }: { readonly kind: string; readonly value: string }): string {
+    return value === 'none' ? `${kind} limit removed from ${target}` : `${kind} of ${target} limited to ${value}`
+  }
+}
+
+function limits({ concurrency, rate }: Spec): readonly { readonly kind: string; readonly value: string }[] {
+  return [
+    ...(concurrency === undefined ? [] : [{ kind: 'concurrency', value: String(concurrency) }]),
+    ...(rate === undefined ? [] : [{ kind: 'rate', value: rate === 'none' ? rate : `${rate.max}/${rate.per}` }]),
+  ]
+}
+
+/** `cpu`, `cpu of WORKER`, `WORKER`, or `WORKER/cpu/3`. */
+export function targetText({ queue, worker, slot }: Pick<Spec, 'queue' | 'worker' | 'slot'>): string {
+  if (slot !== undefined) return `${worker}/${queue}/${slot}`
   if (queue !== undefined && worker !== undefined) return `${queue} of ${worker}`
   return queue ?? worker ?? ''
 }
 
-/** The command, and each worker's answer. */
-export function commandLines({ id, spec, outcome, answers }: CommandView, look: Look): readonly string[] {
-  const rows = answers.map(({ worker, outcome: made, detail }): Cell[] => [
-    plain(worker),
-    [STYLES[made], made],
-    plain(detail ?? ''),
+/** The command with its outcome, and the answer of each worker. */
+export function commandLines({ id, spec, outcome, answers }: CommandView, layout: Layout): readonly string[] {
+  const head: Cell[] =
+    outcome === 'done'
+      ? [doneText(spec), '', `command ${plain(id)}`]
+      : [requestText(spec), [STYLES[outcome], outcome], `command ${plain(id)}`]
+  const rows = answers.map((answer): Cell[] => [
+    plain(answer.worker),
+    [STYLES[answer.outcome], answer.outcome],
+    plain(answer.detail ?? ''),
   ])
-  return [
-    ...lines([[orderText(spec), [STYLES[outcome], outcome], plain(id)]], { ...look, indent: 0 }),
-    ...lines(rows, { ...look, indent: 2 }),
-  ]
+  return [...tableLines([head], { ...layout, indent: 0 }), ...tableLines(rows, { ...layout, indent: 2 })]
 }
 
-/** Each command on a line of its own: when, outcome, what, by whom, id. */
-export function auditLines(commands: readonly CommandView[], look: Look): readonly string[] {
+/** A line for each command: time, outcome, command, who gave it, id. */
+export function auditLines(commands: readonly CommandView[], layout: Layout): readonly string[] {
   const rows = commands.map(({ at, outcome, spec, by, id }): Cell[] => [
     at.replace(/\.\d+Z$/, 'Z'),
     [STYLES[outcome], outcome],
-    orderText(spec),
+    requestText(spec),
     plain(by),
     plain(id),
   ])
-  return lines(rows, { ...look, indent: 0 })
+  return tableLines(rows, { ...layout, indent: 0 })
 }

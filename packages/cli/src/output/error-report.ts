@@ -1,34 +1,37 @@
-// What is told of an error, and which exit code it has.
+// How an error is printed, and its exit code.
 import { ProblemError } from '@bullpen/client'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { plain } from './format.ts'
 
-interface Refusal {
+interface ErrorReport {
   readonly exitCode: ExitCode
-  /** For people. */
   readonly lines: readonly string[]
-  /** For programs: `code` is what to decide by. */
+  /** For --json. */
   readonly error: object
 }
 
-/** Undefined for an error that nobody foresaw. */
-export function refusalOf(error: unknown): Refusal | undefined {
+/** Undefined for an unexpected error, which is printed with its stack. */
+export function errorReport(error: unknown): ErrorReport | undefined {
   if (error instanceof UsageError) {
     const { message: detail } = error
-    return { exitCode: EXIT.usage, lines: [plain(detail)], error: { code: 'usage', detail } }
+    return {
+      exitCode: EXIT.usage,
+      lines: [plain(detail), "run 'bullpen help' for usage"],
+      error: { code: 'usage', detail },
+    }
   }
   if (!(error instanceof ProblemError)) return undefined
   const { code, status, detail, errors, taskId } = error
-  const nobody = code === 'unreachable' || code === 'unexpected_answer'
-  // The API's detail often is its errors, joined.
-  const places = errors.map(({ path, message }) => `${path}: ${message}`).filter((place) => !detail?.includes(place))
+  const isBullpen = code !== 'unreachable' && code !== 'unexpected_answer'
+  // The API's detail may already contain the field errors.
+  const fields = errors.map(({ path, message }) => `${path}: ${message}`).filter((text) => !detail?.includes(text))
   return {
-    exitCode: nobody ? EXIT.unreachable : EXIT.refused,
+    exitCode: isBullpen ? EXIT.refused : EXIT.unreachable,
     lines: [
       plain([code, detail].filter(Boolean).join(': ')),
-      ...places.map((place) => `  ${plain(place)}`),
-      ...(taskId === undefined ? [] : [`it may be stored all the same: bullpen show ${plain(taskId)}`]),
+      ...fields.map((text) => `  ${plain(text)}`),
+      ...(taskId === undefined ? [] : [`the task may have been stored; check with: bullpen show ${plain(taskId)}`]),
     ],
     error: { code, status, detail, ...(errors.length === 0 ? {} : { errors }), taskId },
   }

@@ -1,62 +1,82 @@
-// The fleet as people read it: queues, workers with their pools, and slots.
-import type { FleetView, PoolState, QueueView, SlotView, WorkerView } from '@bullpen/contract'
-import { type Cell, lines, rowsOf } from './columns.ts'
-import { lengthOf, plain, relative } from './format.ts'
-import type { Look } from './task-text.ts'
+// The fleet as text: queues, workers with their pools, and slots.
+import {
+  type FleetView,
+  POOL_STATE_LABELS,
+  type PoolState,
+  type QueueView,
+  SLOT_STATE_LABELS,
+  type SlotState,
+  type SlotView,
+  type WorkerView,
+} from '@bullpen/contract'
+import { type Cell, type Layout, tableLines, tableRows } from './columns.ts'
+import { count, formatLength, plain, relativeTime } from './format.ts'
 
-/** Less is told by nobody's clock. */
-const SKEW_TOLD_MS = 100
+/** Clocks that differ by less are not worth a remark. */
+const MIN_SKEW_MS = 100
 
-/** As `bullpen stop` takes it. */
-export function workerName({ worker, queue, slot }: Pick<SlotView, 'worker' | 'queue' | 'slot'>): string {
-  return `${plain(worker)}/${plain(queue)}/${slot}`
-}
-
-/** Times are told from the fleet's own now: this machine's clock may be off. */
-export function fleetLines(fleet: FleetView, slots: readonly SlotView[] | undefined, look: Look): readonly string[] {
-  const at = { ...look, now: Date.parse(fleet.now) }
-  const head = ['queue', 'busy', 'pools', 'state']
+/** Sorted by name, so that two calls print the same order. Times are relative to the fleet's clock, not this machine's. */
+export function fleetLines(fleet: FleetView, slots: readonly SlotView[] = [], given: Layout): readonly string[] {
+  const layout = { ...given, now: Date.parse(fleet.now) }
+  const pausedQueues = new Set(fleet.queues.filter(({ paused }) => paused).map(({ queue }) => queue))
+  const workers = fleet.workers.toSorted((a, b) => compare(a.worker, b.worker))
+  const heading = ['queue', 'busy', 'pools', 'state']
   return [
-    ...lines([head, ...fleet.queues.map((queue) => queueRow(queue, at.now))], { ...at, indent: 0 }),
+    ...tableLines([heading, ...fleet.queues.map((queue) => queueRow(queue, layout.now))], { ...layout, indent: 0 }),
     '',
-    ...(fleet.workers.length === 0 ? ['no worker works here'] : []),
-    ...fleet.workers.flatMap((worker) => processLines(worker, slots, at)),
+    ...(workers.length === 0 ? ['no workers are running'] : []),
+    ...workers.flatMap((worker) => workerLines(worker, { slots, pausedQueues, layout })),
   ]
 }
 
 function queueRow({ queue, busy, slots, pools, paused, drain, concurrency, rate }: QueueView, now: number): Cell[] {
-  const odd = [
-    ...(drain === undefined ? [] : [`closed: ${drain.mode} drain, begun ${relative(drain.since, now)}`]),
+  const unusual = [
+    ...(drain === undefined ? [] : [`draining (${drain.mode}) since ${relativeTime(drain.since, now)}`]),
     ...(paused ? ['paused'] : []),
   ]
   const limits = [
     ...(concurrency === undefined ? [] : [`at most ${concurrency} at once`]),
-    ...(rate === undefined ? [] : [`at most ${rate.max} starts in ${lengthOf(rate.perMs)}`]),
+    ...(rate === undefined ? [] : [`at most ${rate.max} starts per ${formatLength(rate.perMs)}`]),
   ]
-  const state = [...(odd.length === 0 ? ['open'] : odd), ...limits].join(', ')
-  return [plain(queue), `${busy}/${slots}`, String(pools), odd.length === 0 ? state : ['yellow', state]]
+  const state = [...(unusual.length === 0 ? ['open'] : unusual), ...limits].join(', ')
+  return [plain(queue), `${busy}/${slots}`, String(pools), unusual.length === 0 ? state : ['yellow', state]]
 }
 
-function processLines(worker: WorkerView, slots: readonly SlotView[] | undefined, look: Look): readonly string[] {
+interface Shown {
+  readonly slots: readonly SlotView[]
+  readonly pausedQueues: ReadonlySet<string>
+  readonly layout: Layout
+}
+
+function workerLines(worker: WorkerView, { slots, pausedQueues, layout }: Shown): readonly string[] {
   const name = plain(worker.worker)
-  const pools = rowsOf(worker.pools.map(poolRow), { ...look, indent: 2 })
+  const pools = worker.pools.toSorted((a, b) => compare(a.queue, b.queue))
+  const rows = tableRows(
+    pools.map((pool) => poolRow(pool, pausedQueues.has(pool.queue))),
+    { ...layout, indent: 2 },
+  )
   return [
-    ...lines([[worker.alive ? name : ['red', name], about(worker, look.now)]], { ...look, indent: 0 }),
-    ...worker.pools.flatMap(({ queue }, i) => [
-      ...(pools[i] ?? []),
-      ...workerLines(slots?.filter((each) => each.worker === worker.worker && each.queue === queue) ?? [], look),
+    ...tableLines([[worker.alive ? name : ['red', name], workerText(worker, layout.now)]], { ...layout, indent: 0 }),
+    ...pools.flatMap(({ queue }, i) => [
+      ...(rows[i] ?? []),
+      ...slotLines(
+        slots.filter((slot) => slot.worker === worker.worker && slot.queue === queue),
+        layout,
+      ),
     ]),
   ]
 }
 
-function about({ worker, host, alive, seenAt, startedAt, version, draining, skewMs }: WorkerView, now: number): string {
-  const up = lengthOf(now - Date.parse(startedAt))
+function workerText(shown: WorkerView, now: number): string {
+  const { worker, host, alive, seenAt, startedAt, version, draining, skewMs } = shown
   return [
-    alive ? (draining ? 'draining' : '') : `silent for ${lengthOf(now - Date.parse(seenAt))}`,
-    alive ? `up ${up}` : '',
+    alive ? (draining ? 'draining' : '') : `no heartbeat for ${formatLength(now - Date.parse(seenAt))}`,
+    alive ? `up ${formatLength(now - Date.parse(startedAt))}` : '',
     worker.startsWith(host) ? '' : `on ${plain(host)}`,
     `version ${plain(version)}`,
-    Math.abs(skewMs) < SKEW_TOLD_MS ? '' : `clock ${lengthOf(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead' : 'behind'}`,
+    Math.abs(skewMs) < MIN_SKEW_MS
+      ? ''
+      : `clock ${formatLength(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead of' : 'behind'} Redis`,
   ]
     .filter(Boolean)
     .join(', ')
@@ -64,31 +84,49 @@ function about({ worker, host, alive, seenAt, startedAt, version, draining, skew
 
 type Pool = WorkerView['pools'][number]
 
-function poolRow({ queue, state, busy, concurrency, paused, stuckHandlers, notReady }: Pool): Cell[] {
-  const odd = [
-    paused ? 'paused' : '',
-    stuckHandlers === 0 ? '' : `${stuckHandlers} go on after their end`,
-    notReady === undefined ? '' : `takes none: ${plain(notReady)}`,
+const RUNNING: readonly PoolState[] = ['BG_RUNNING', 'ONLINE_RUNNING']
+
+function poolRow(pool: Pool, queueIsPaused: boolean): Cell[] {
+  const { queue, state, busy, concurrency, paused, stuckHandlers, notReady } = pool
+  const isRunning = RUNNING.includes(state)
+  const isPaused = isRunning && (paused || queueIsPaused)
+  const label = isPaused ? 'paused' : POOL_STATE_LABELS[state]
+  const unusual = [
+    stuckHandlers === 0 ? '' : count(stuckHandlers, 'stuck handler'),
+    notReady === undefined ? '' : `not accepting tasks: ${plain(notReady)}`,
   ]
   return [
     plain(queue),
-    runs(state) ? state : ['yellow', state],
+    isRunning && !isPaused ? label : ['yellow', label],
     `${busy}/${concurrency}`,
-    odd.filter(Boolean).join(', '),
+    unusual.filter(Boolean).join(', '),
   ]
 }
 
-function runs(state: PoolState): boolean {
-  return state === 'BG_RUNNING' || state === 'ONLINE_RUNNING'
+const QUIET: readonly SlotState[] = ['NEW', 'IDLE']
+
+function slotLines(slots: readonly SlotView[], layout: Layout): readonly string[] {
+  const rows = slots
+    .toSorted((a, b) => a.slot - b.slot)
+    .map((slot): Cell[] => {
+      const { state, since, task } = slot
+      const label = SLOT_STATE_LABELS[state]
+      return [
+        slotName(slot),
+        QUIET.includes(state) ? label : [state === 'WORKING' ? 'cyan' : 'yellow', label],
+        formatLength(layout.now - Date.parse(since)),
+        plain(task?.task ?? ''),
+        plain(task?.id ?? ''),
+      ]
+    })
+  return tableLines(rows, { ...layout, indent: 4 })
 }
 
-function workerLines(slots: readonly SlotView[], look: Look): readonly string[] {
-  const rows = slots.map((slot): Cell[] => {
-    const { state, since, task } = slot
-    const shown: Cell =
-      state === 'WORKING' ? ['cyan', state] : state === 'IDLE' || state === 'NEW' ? state : ['yellow', state]
-    const time = lengthOf(look.now - Date.parse(since))
-    return [workerName(slot), shown, time, plain(task?.task ?? ''), plain(task?.id ?? '')]
-  })
-  return lines(rows, { ...look, indent: 4 })
+/** As `bullpen stop` accepts it. */
+function slotName({ worker, queue, slot }: SlotView): string {
+  return `${plain(worker)}/${plain(queue)}/${slot}`
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
 }

@@ -1,47 +1,49 @@
-// What a drain would meet, as people read it.
+// A forecast of a drain as text.
+import type { WorkerForecast } from '../commands/drain-forecast.ts'
+import { type Cell, type Layout, tableLines } from './columns.ts'
+import { count, formatLength, plain } from './format.ts'
 
-import type { ProcessForecast } from '../commands/drain-forecast.ts'
-import { type Cell, lines } from './columns.ts'
-import { lengthOf, plain } from './format.ts'
-import type { Look } from './task-text.ts'
-
-/** A line for each worker, and one that says what it comes to. */
-export function forecastLines(forecasts: readonly ProcessForecast[], target: string, look: Look): readonly string[] {
-  return [...lines(forecasts.map(rowOf), { ...look, indent: 0 }), verdict(forecasts, target)]
+/** A line for each worker, and one for the whole drain. */
+export function forecastLines(forecasts: readonly WorkerForecast[], target: string, layout: Layout): readonly string[] {
+  return [...tableLines(forecasts.map(row), { ...layout, indent: 0 }), conclusion(forecasts, target)]
 }
 
-function rowOf(of: ProcessForecast): Cell[] {
-  const { worker, running, slowestTaskMs, totalMs, graceMs, endInTime, maySignal, mayFail, waitedFor, openEnded } = of
-  if (slowestTaskMs === undefined) return [plain(worker), 'nothing runs', '']
-  const limit = totalMs === undefined ? '' : ` within ${lengthOf(totalMs)}`
+function row(forecast: WorkerForecast): Cell[] {
+  const { worker, running, slowestTaskMs, totalMs, graceMs } = forecast
+  const { endInTime, maySignal, mayFail, waitedFor, openEnded } = forecast
+  if (slowestTaskMs === undefined) return [plain(worker), 'no running tasks', '']
+  const deadline = totalMs === undefined ? '' : ` within ${formatLength(totalMs)}`
   const fates = [
-    endInTime === 0 ? '' : `${endInTime} end${limit}`,
-    maySignal === 0 ? '' : `${maySignal} may be signalled, and handed back ${lengthOf(graceMs)} later`,
-    mayFail === 0 ? '' : `${mayFail} may be signalled, and dead ${lengthOf(graceMs)} later`,
-    waitedFor === 0 ? '' : `${waitedFor} short, waited for ${lengthOf((totalMs ?? 0) + graceMs)} at most`,
+    endInTime === 0 ? '' : `${endInTime} will end${deadline}`,
+    maySignal === 0 ? '' : `${maySignal} may be signalled, then returned to the queue after ${formatLength(graceMs)}`,
+    mayFail === 0 ? '' : `${mayFail} may be signalled, then dead after ${formatLength(graceMs)}`,
+    waitedFor === 0 ? '' : `${waitedFor} short, awaited for up to ${formatLength((totalMs ?? 0) + graceMs)}`,
     openEnded === 0 ? '' : `${openEnded} without a run timeout`,
   ]
   return [
     plain(worker),
-    `${running} ${running === 1 ? 'runs' : 'run'}, longest ${lengthOf(slowestTaskMs)}`,
-    fates.filter(Boolean).join(', '),
+    `${count(running, 'running task')}, longest ${formatLength(slowestTaskMs)}`,
+    fates.filter(Boolean).join('; '),
   ]
 }
 
-function verdict(forecasts: readonly ProcessForecast[], target: string): string {
+function conclusion(forecasts: readonly WorkerForecast[], target: string): string {
   const sum = (of: 'running' | 'maySignal' | 'mayFail' | 'waitedFor' | 'openEnded') =>
     forecasts.reduce((total, each) => total + each[of], 0)
   const [running, maySignal, mayFail, openEnded] = [sum('running'), sum('maySignal'), sum('mayFail'), sum('openEnded')]
-  const what = `drain of ${plain(target)}:`
-  if (forecasts.length === 0) return `${what} no live worker works it`
-  if (running === 0) return `${what} nothing runs`
+  const subject = `drain of ${plain(target)}:`
+  if (forecasts.length === 0) return `${subject} no live workers`
+  if (running === 0) return `${subject} no running tasks`
   const fates = [
-    maySignal === 0 ? '' : `${maySignal} of ${running} may be signalled and handed back`,
+    maySignal === 0 ? '' : `${maySignal} of ${running} may be signalled and returned to the queue`,
     mayFail === 0 ? '' : `${mayFail} of ${running} may be signalled and dead`,
   ].filter(Boolean)
-  if (fates.length > 0) return `${what} ${fates.join(', ')}`
-  if (openEnded > 0) return `${what} it waits for all ${running}, ${openEnded} of them without a run timeout`
-  if (sum('waitedFor') > 0)
-    return `${what} it signals none of ${running}; ${sum('waitedFor')} are short, and waited for`
-  return `${what} all ${running} that run end by themselves`
+  if (fates.length > 0) return `${subject} ${fates.join(', ')}`
+  if (openEnded > 0) {
+    return `${subject} waits for ${count(running, 'running task')}, ${openEnded} without a run timeout`
+  }
+  if (sum('waitedFor') > 0) {
+    return `${subject} interrupts none of ${count(running, 'running task')}; waits for ${sum('waitedFor')} short`
+  }
+  return `${subject} interrupts none of ${count(running, 'running task')}`
 }

@@ -1,6 +1,6 @@
-// Tests how times, lengths of time and foreign text are written for people.
+// Tests the formatting of counts, times and foreign text.
 import { expect, test } from 'vitest'
-import { lengthOf, plain, relative } from './format.ts'
+import { count, formatLength, plain, relativeTime } from './format.ts'
 
 test.each([
   [0, '0ms'],
@@ -12,17 +12,21 @@ test.each([
   [5 * 60_000 + 59_000, '5m'],
   [3 * 3_600_000, '3h'],
   [49 * 3_600_000, '2d'],
-])('%i ms are %s', (ms, text) => expect(lengthOf(ms)).toBe(text))
+])('%i ms is written as %s', (ms, text) => expect(formatLength(ms)).toBe(text))
 
-test('a time is told from now, in both directions', () => {
+test('a point in time is written relative to now, in both directions', () => {
   const now = Date.UTC(2026, 0, 1)
-  expect(relative('2026-01-01T00:00:30.000Z', now)).toBe('in 30s')
-  expect(relative('2025-12-31T23:55:00.000Z', now)).toBe('5m ago')
-  expect(relative('2026-01-01T00:00:00.000Z', now)).toBe('0ms ago')
+  expect(relativeTime('2026-01-01T00:00:30.000Z', now)).toBe('in 30s')
+  expect(relativeTime('2025-12-31T23:55:00.000Z', now)).toBe('5m ago')
+  expect(relativeTime('2026-01-01T00:00:00.000Z', now)).toBe('0ms ago')
 })
 
-test('foreign text stays on its line, moves no cursor, and ends where it is told to', () => {
+test('foreign text loses its line breaks and control characters, and is cut to the given length', () => {
   expect(plain('a\n\tb\u001b[31mred\u009b2J\u2028c')).toBe('a b [31mred 2J c')
   expect(plain('123456', 6)).toBe('123456')
   expect(plain('1234567', 6)).toBe('12345…')
+})
+
+test('a noun is in the plural unless there is one', () => {
+  expect([0, 1, 2].map((number) => count(number, 'pool'))).toEqual(['0 pools', '1 pool', '2 pools'])
 })

@@ -1,4 +1,4 @@
-// Times, lengths of time and foreign text, as people read them.
+// Formats counts, lengths of time, points in time and foreign text.
 
 const UNITS = [
   ['d', 86_400_000],
@@ -7,8 +7,13 @@ const UNITS = [
   ['s', 1_000],
 ] as const
 
-/** '850ms', '1.2s', '42s', '5m', '3h', '2d': rounded down to what matters. */
-export function lengthOf(ms: number): string {
+/** `1 pool`, `2 pools`. */
+export function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`
+}
+
+/** In the largest unit that fits, rounded down: `850ms`, `1.2s`, `42s`, `5m`, `3h`, `2d`. */
+export function formatLength(ms: number): string {
   const unit = UNITS.find(([, size]) => ms >= size)
   if (unit === undefined) return `${Math.max(0, Math.round(ms))}ms`
   const [name, size] = unit
@@ -16,15 +21,14 @@ export function lengthOf(ms: number): string {
   return `${name === 's' && tenths < 10 ? tenths : Math.floor(tenths)}${name}`
 }
 
-/** '5m ago', 'in 30s'. */
-export function relative(time: string, now: number): string {
+/** `5m ago`, `in 30s`. */
+export function relativeTime(time: string, now: number): string {
   const ms = Date.parse(time) - now
-  return ms > 0 ? `in ${lengthOf(ms)}` : `${lengthOf(-ms)} ago`
+  return ms > 0 ? `in ${formatLength(ms)}` : `${formatLength(-ms)} ago`
 }
 
-/** On one line, without what a terminal would obey, and not longer than `most` characters. */
-export function plain(text: string, most = Number.POSITIVE_INFINITY): string {
+/** Text from tasks and workers on one line, without control characters, cut to `maxLength`. */
+export function plain(text: string, maxLength = Number.POSITIVE_INFINITY): string {
   const line = text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim()
-  if (line.length <= most) return line
-  return `${line.slice(0, most - 1)}…`
+  return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1)}…`
 }

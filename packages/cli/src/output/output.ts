@@ -1,8 +1,8 @@
-// Writes answers to standard output, as lines for people or as JSON, to a reader who may leave.
+// Writes answers to standard output, as text or as JSON, and remarks to standard error.
 import type { Writable } from 'node:stream'
 import { painter } from './colors.ts'
+import type { Layout } from './columns.ts'
 import { plain } from './format.ts'
-import type { Look } from './task-text.ts'
 
 interface OutputOptions {
   readonly stdout: Writable
@@ -11,21 +11,21 @@ interface OutputOptions {
   readonly now: () => number
 }
 
-const CLEARED = '\r\u001b[2K'
+const ERASE_LINE = '\r\u001b[2K'
 
 export interface Output {
   readonly json: boolean
-  /** The answer as it is with --json, and otherwise its lines. False when the reader has gone, as `head` does. */
-  answer(answer: object, lines: (look: Look) => readonly string[]): Promise<boolean>
-  /** A remark for people alone. */
+  /** Prints the answer itself with --json, otherwise its lines. False when the reader has closed the pipe, as `head` does. */
+  answer(answer: object, lines: (layout: Layout) => readonly string[]): Promise<boolean>
+  /** A remark on standard error; omitted with --json. */
   remark(text: string): void
-  /** How far it is, for somebody who looks on: replaces what it said before; without a text it is gone. */
+  /** A progress line, on a terminal only. Replaces the one before; without a text, erases it. */
   progress(text?: string): void
 }
 
-export function outputOn({ stdout, stderr, json, now }: OutputOptions): Output {
+export function createOutput({ stdout, stderr, json, now }: OutputOptions): Output {
   const paint = painter(stdout)
-  const columns = widthOf(stdout)
+  const columns = terminalWidth(stdout)
   return {
     json,
     answer: (answer, lines) => write(stdout, json ? [JSON.stringify(answer)] : lines({ now: now(), paint, columns })),
@@ -33,14 +33,14 @@ export function outputOn({ stdout, stderr, json, now }: OutputOptions): Output {
       if (!json) stderr.write(`${text}\n`)
     },
     progress(text = '') {
-      const width = widthOf(stderr)
-      if (width !== undefined && !json) stderr.write(`${CLEARED}${plain(text, width - 1)}`)
+      const width = terminalWidth(stderr)
+      if (width !== undefined && !json) stderr.write(`${ERASE_LINE}${plain(text, width - 1)}`)
     },
   }
 }
 
-/** Undefined for what is no terminal. */
-function widthOf(stream: Writable): number | undefined {
+/** Undefined if the stream is not a terminal. */
+function terminalWidth(stream: Writable): number | undefined {
   return 'isTTY' in stream && stream.isTTY === true && 'columns' in stream ? Number(stream.columns) || 80 : undefined
 }
 
@@ -48,12 +48,12 @@ async function write(stream: Writable, lines: readonly string[]): Promise<boolea
   const { promise, resolve, reject } = Promise.withResolvers<boolean>()
   stream.write(lines.map((line) => `${line}\n`).join(''), (error) => {
     if (error === null || error === undefined) resolve(true)
-    else if (hasGone(error)) resolve(false)
+    else if (isClosedPipe(error)) resolve(false)
     else reject(error)
   })
   return await promise
 }
 
-function hasGone(error: Error): boolean {
+function isClosedPipe(error: Error): boolean {
   return 'code' in error && (error.code === 'EPIPE' || error.code === 'ERR_STREAM_DESTROYED')
 }

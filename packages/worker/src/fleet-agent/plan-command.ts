@@ -1,54 +1,56 @@
-// Decides what a command means for this worker. Pure; execute-command.ts acts on the plan.
+// What a command means for this worker: decided here, and carried out elsewhere.
 import { type DrainMode, milliseconds, type StopMode } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 
 export type CommandPlan =
-  /** Nothing to do here: the command changed the settings of its queue, which every worker follows, or came too late. */
+  /** It holds for the whole fleet, and is seen to by the queue's switches. */
   | { readonly do: 'nothing'; readonly detail: string }
-  | { readonly do: 'refuse'; readonly why: string }
   | { readonly do: 'pause' | 'resume'; readonly queues: readonly string[] }
-  | ({ readonly do: 'drain_pool'; readonly queue: string } & HowToDrain)
-  | ({ readonly do: 'drain_worker' } & HowToDrain)
-  | { readonly do: 'stop_slot'; readonly queue: string; readonly slot: number; readonly how: StopMode }
+  | {
+      readonly do: 'drain'
+      readonly queues: readonly string[]
+      readonly mode: DrainMode
+      readonly timeoutMs: number | undefined
+    }
+  /** The worker ends, as a signal would end it. */
+  | { readonly do: 'end'; readonly mode: DrainMode; readonly timeoutMs: number | undefined }
+  | { readonly do: 'stop'; readonly queue: string; readonly slot: number; readonly how: StopMode }
   | { readonly do: 'resize'; readonly queue: string; readonly concurrency: number }
+  | { readonly do: 'refuse'; readonly why: string }
 
-interface HowToDrain {
-  readonly mode: DrainMode
-  readonly timeoutMs: number | undefined
-}
-
-/** What the decision depends on. */
-export interface CommandTarget {
+export interface Self {
   readonly worker: string
   readonly queues: readonly string[]
-  readonly draining: boolean
+  /** Whether the worker drains. */
+  readonly ending: boolean
 }
 
-export function planCommand(spec: CommandSpec, { worker, queues, draining }: CommandTarget): CommandPlan {
-  if (spec.action === 'limit') return { do: 'nothing', detail: 'the limit is enforced by the queue' }
-  const isForAll = spec.worker === undefined
-  if (!isForAll && spec.worker !== worker) return { do: 'refuse', why: `this is worker ${worker}` }
-  if (spec.queue !== undefined && !queues.includes(spec.queue)) {
-    const why = `this worker has no pool for queue '${spec.queue}'; its queues: ${queues.join(', ')}`
-    return { do: 'refuse', why }
+export function planCommand(order: CommandSpec, { worker, queues, ending }: Self): CommandPlan {
+  if (order.action === 'limit') return { do: 'nothing', detail: "it is the queue's own" }
+  if (order.worker !== undefined && order.worker !== worker) {
+    return { do: 'refuse', why: `this is the worker ${worker}` }
   }
-  // Commands for the whole fleet are meant for the workers that stay.
-  if (draining && isForAll) return { do: 'nothing', detail: 'the worker is draining' }
-  const targets = spec.queue === undefined ? queues : [spec.queue]
-  switch (spec.action) {
+  if (order.queue !== undefined && !queues.includes(order.queue)) {
+    return { do: 'refuse', why: `this worker works ${queues.join(', ')}, and no queue '${order.queue}'` }
+  }
+  // What is said to all is for those that stay.
+  if (ending && order.worker === undefined) return { do: 'nothing', detail: 'the worker ends' }
+  const meant = order.queue === undefined ? queues : [order.queue]
+  switch (order.action) {
     case 'pause':
-      return isForAll ? { do: 'nothing', detail: 'the queue is paused' } : { do: 'pause', queues: targets }
+      if (order.worker === undefined) return { do: 'nothing', detail: 'the queue is paused for all' }
+      return { do: 'pause', queues: meant }
     case 'resume':
-      return { do: 'resume', queues: targets }
+      return { do: 'resume', queues: meant }
     case 'drain': {
-      if (isForAll) return { do: 'nothing', detail: 'the queue is draining' }
-      const { queue, mode, timeout } = spec
+      if (order.worker === undefined) return { do: 'nothing', detail: 'the queue drains' }
+      const { mode, timeout } = order
       const how = { mode, timeoutMs: timeout === undefined ? undefined : milliseconds(timeout) }
-      return queue === undefined ? { do: 'drain_worker', ...how } : { do: 'drain_pool', queue, ...how }
+      return order.queue === undefined ? { do: 'end', ...how } : { do: 'drain', queues: meant, ...how }
     }
     case 'stop':
-      return { do: 'stop_slot', queue: spec.queue, slot: spec.slot, how: spec.how }
+      return { do: 'stop', queue: order.queue, slot: order.slot, how: order.how }
     case 'resize':
-      return { do: 'resize', queue: spec.queue, concurrency: spec.concurrency }
+      return { do: 'resize', queue: order.queue, concurrency: order.concurrency }
   }
 }

@@ -48,7 +48,7 @@ export async function settled(client: Client, sent: readonly Receipt[]): Promise
   const look = async (): Promise<void> => {
     for (let next = left.pop(); next !== undefined; next = left.pop()) {
       const { id } = next
-      views.push(await client.waitUntilFinished(undefined, id, { signal }).catch(() => client.task(undefined, id)))
+      views.push(await client.waitUntilFinished(id, { signal }).catch(() => client.task(id)))
     }
   }
   await Promise.all(Array.from({ length: LOOKS_AT_ONCE }, look))

@@ -1,0 +1,90 @@
+// Tests how the command line is parsed, and the errors for an invalid one.
+import { expect, test } from 'vitest'
+import { readConnection } from '../connection.ts'
+import { parseCommandLine } from './command-line.ts'
+import { parseChoice, parseCount, parseDuration, parseLimit, parseMeta, parseStatus } from './option-values.ts'
+import { UsageError } from './usage-error.ts'
+
+const usageError = (message: string) =>
+  expect.objectContaining({ name: 'UsageError', message: expect.stringContaining(message) })
+
+test('options are accepted before and after the command and its arguments', () => {
+  const expected = { command: 'show', positionals: ['x'], values: { json: true, wait: '10s' } }
+  expect(parseCommandLine(['--json', 'show', 'x', '--wait', '10s'])).toMatchObject(expected)
+  expect(parseCommandLine(['--wait=10s', 'show', '--json', 'x'])).toMatchObject(expected)
+  expect(parseCommandLine(['enqueue', 'a.b', '-']).positionals).toEqual(['a.b', '-'])
+  expect(parseCommandLine(['enqueue', 'a.b', '--', '-1']).positionals).toEqual(['a.b', '-1'])
+  expect(parseCommandLine(['enqueue', 'a.b', '--meta', 'a=1', '--meta', 'b=2']).values.meta).toEqual(['a=1', 'b=2'])
+})
+
+test.each([
+  [[], 'specify a command'],
+  [['enque', 'a.b'], "unknown command 'enque'; did you mean enqueue?"],
+  [['redrive'], "unknown command 'redrive'"],
+  [['stop', 'w/cpu/1', '--mode', 'hard'], "'bullpen stop' has no option --mode; expected --hard, --by"],
+  [['show', 'x', '--wiat', '1s'], "unknown option '--wiat'; did you mean --wait?"],
+  [['list', '--statsu=dead'], "unknown option '--statsu'; did you mean --status?"],
+  [['list', '--jsno'], "unknown option '--jsno'; did you mean --json?"],
+  [['enqueue', 'a.b', '-1'], "unknown option '-1'; put -- before an argument that begins with -"],
+  [['show', 'x', '--delay', '1s'], "'bullpen show' has no option --delay; expected --wait"],
+  [['help', '--all'], "'bullpen help' has no option --all"],
+  [['show'], 'missing argument; expected bullpen show ID'],
+  [['show', 'x', 'y'], "unexpected argument 'y'; expected bullpen show ID"],
+  [['list', 'cpu'], "unexpected argument 'cpu'; expected bullpen list --queue QUEUE --status STATUS"],
+  [['cancel', 'x', ''], 'an argument is empty'],
+  [['show', 'x', '--wait'], '--wait'],
+  [['show', 'x', '--json=yes'], '--json'],
+])('%j is rejected', (argv, message) => {
+  expect(() => parseCommandLine(argv)).toThrow(usageError(message))
+})
+
+test('--help and --version need no command and no arguments', () => {
+  expect(parseCommandLine(['--help']).command).toBeUndefined()
+  expect(parseCommandLine(['show', '-h'])).toMatchObject({ command: 'show', values: { help: true } })
+  expect(parseCommandLine(['--version']).values.version).toBe(true)
+})
+
+test.each([
+  ['a duration without a unit', () => parseDuration('--delay', '30'), '--delay is "30"'],
+  ['a wait beyond the maximum', () => parseDuration('--wait', '31s', '30s'), "--wait is '31s'; the longest is 30s"],
+  ['a limit that is a word', () => parseLimit('--timeout', 'never'), '--timeout is "never"'],
+  ['a label without =', () => parseMeta(['a']), "--meta is 'a'; expected KEY=VALUE"],
+  ['a label without a key', () => parseMeta(['=a']), "--meta is '=a'"],
+  ['an unknown status', () => parseStatus('daed'), "--status is 'daed'; expected scheduled, waiting"],
+  ['an unknown choice', () => parseChoice('--mode', 'sotf', ['light', 'soft']), 'light, soft; did you mean soft?'],
+  ['no status', () => parseStatus(undefined), 'missing option --status STATUS'],
+  ['a count of 0', () => parseCount('--limit', '0'), "--limit is '0'; expected a whole number from 1 to 999999999"],
+  ['a count in another notation', () => parseCount('--limit', '1e3'), '--limit'],
+])('%s is rejected with what is accepted', (_, parse, message) => {
+  expect(parse).toThrow(usageError(message))
+})
+
+test('valid values are passed on as written', () => {
+  expect(parseDuration('--wait', '30s', '30s')).toBe('30s')
+  expect(parseLimit('--timeout', 'none')).toBe('none')
+  expect(parseMeta(['a=b=c', 'd='])).toEqual({ a: 'b=c', d: '' })
+})
+
+test('API address and key come from options, then the environment, then the default', () => {
+  const env = { BULLPEN_API: 'http://there', BULLPEN_KEY: 'k' }
+  expect(readConnection({ api: 'https://other/x', key: 'o' }, env)).toEqual({ api: 'https://other/x', key: 'o' })
+  expect(readConnection({}, env)).toEqual({ api: 'http://there', key: 'k' })
+  expect(readConnection({}, { BULLPEN_API: '', BULLPEN_KEY: 'k' }).api).toBe('http://127.0.0.1:8080')
+})
+
+test.each([
+  [{ key: 'secret' }, { BULLPEN_API: 'localhost:8080' }, "is 'localhost:8080'; expected an http or https URL"],
+  [{ key: 'secret', api: 'http://me:secret@there' }, {}, 'contains a user name or password'],
+  [{ key: 'secret\n' }, {}, 'the API key contains a space, a line break'],
+  [{}, { BULLPEN_KEY: '' }, 'no API key; set BULLPEN_KEY'],
+])('the error for an invalid connection never contains the key: %#', (values, env, message) => {
+  let error: unknown
+  try {
+    readConnection(values, env)
+  } catch (caught) {
+    error = caught
+  }
+  expect(error).toBeInstanceOf(UsageError)
+  expect((error as UsageError).message).toContain(message)
+  expect((error as UsageError).message).not.toContain('secret')
+})

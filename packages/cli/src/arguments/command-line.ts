@@ -1,0 +1,76 @@
+// Parses the command line: the command, its arguments and its options.
+import { parseArgs } from 'node:util'
+import { nearest } from '@bullpen/contract/internal'
+import { COMMAND_NAMES, type CommandName, commandOf } from '../commands/command-table.ts'
+import { COMMON_OPTIONS, OPTIONS, type OptionName, spelling } from './options.ts'
+import { UsageError } from './usage-error.ts'
+
+export interface CommandLine {
+  /** Undefined with --help or --version alone. */
+  readonly command: CommandName | undefined
+  readonly positionals: readonly string[]
+  readonly values: ReturnType<typeof parseStrictly>['values']
+}
+
+/** @throws UsageError for anything unknown, missing or superfluous. The message never contains an option's value. */
+export function parseCommandLine(argv: readonly string[]): CommandLine {
+  const [word] = parseArgs({ args: [...argv], options: OPTIONS, strict: false, allowPositionals: true }).positionals
+  const { values, positionals, tokens } = parseStrictly(
+    argv,
+    COMMAND_NAMES.find((name) => name === word),
+  )
+  if (word === undefined) {
+    if (values.help || values.version) return { command: undefined, positionals, values }
+    throw new UsageError('specify a command')
+  }
+  const command = commandNamed(word)
+  for (const token of tokens) if (token.kind === 'option') checkOption(command, token.name)
+  const rest = positionals.slice(1)
+  if (!values.help && !values.version) checkArguments(command, rest)
+  return { command, positionals: rest, values }
+}
+
+/** @throws UsageError that names the nearest command. */
+export function commandNamed(word: string): CommandName {
+  const known = COMMAND_NAMES.find((name) => name === word)
+  if (known !== undefined) return known
+  throw new UsageError(`unknown command '${word}'${suggestion(word, COMMAND_NAMES)}`)
+}
+
+function parseStrictly(argv: readonly string[], command: CommandName | undefined) {
+  try {
+    return parseArgs({ args: [...argv], options: OPTIONS, strict: true, allowPositionals: true, tokens: true })
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'))) throw error
+    const [, unknown] = /^Unknown option '(.+?)'/.exec(error.message) ?? []
+    if (unknown === undefined) throw new UsageError(error.message.split('\n')[0])
+    if (!unknown.startsWith('--')) {
+      throw new UsageError(`unknown option '${unknown}'; put -- before an argument that begins with -`)
+    }
+    const names = command === undefined ? Object.keys(OPTIONS) : [...commandOf(command).options, ...COMMON_OPTIONS]
+    const known = names.map((name) => `--${name}`)
+    throw new UsageError(`unknown option '${unknown}'${suggestion(unknown, known)}`)
+  }
+}
+
+function checkOption(command: CommandName, option: string): void {
+  const names: readonly string[] = [...commandOf(command).options, ...COMMON_OPTIONS]
+  if (names.includes(option)) return
+  const accepted = commandOf(command).options.map((name: OptionName) => spelling(name).split(' ')[0])
+  const expected = accepted.length === 0 ? '' : `; expected ${accepted.join(', ')}`
+  throw new UsageError(`'bullpen ${command}' has no option --${option}${expected}`)
+}
+
+function checkArguments(command: CommandName, given: readonly string[]): void {
+  const { arguments: accepted, usage } = commandOf(command)
+  const expected = `expected bullpen ${command} ${usage}`.trimEnd()
+  if (given.length < accepted.min) throw new UsageError(`missing argument; ${expected}`)
+  if (given.length > accepted.max) throw new UsageError(`unexpected argument '${given[accepted.max]}'; ${expected}`)
+  if (given.includes('')) throw new UsageError(`an argument is empty; ${expected}`)
+}
+
+/** `; did you mean dead?`, or nothing. */
+export function suggestion(word: string, known: readonly string[]): string {
+  const near = nearest(word, known)
+  return near === undefined ? '' : `; did you mean ${near}?`
+}

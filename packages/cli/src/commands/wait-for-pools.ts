@@ -1,0 +1,85 @@
+// Waits for the pools of a drain to end, and shows the progress.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Client } from '@bullpen/client'
+import { type FleetView, POOL_STATE_LABELS, type PoolState } from '@bullpen/contract'
+import { ENDED_POOL_STATES } from '@bullpen/contract/internal'
+import type { Target } from '../arguments/target.ts'
+import { EXIT, type ExitCode } from '../exit-codes.ts'
+import { targetText } from '../output/command-text.ts'
+import { count, plain } from '../output/format.ts'
+import type { Output } from '../output/output.ts'
+
+const POLL_MS = 500
+
+/** Pools that ended with abandoned tasks, or because of an error. */
+const FAILED_STATES: readonly PoolState[] = ['TERMINATE_TIMEOUT', 'RECOVER_ERR']
+
+interface Drain {
+  readonly target: Target
+  /** The workers that received the command. A worker that was silent before does not count against the drain. */
+  readonly workers: readonly string[]
+  /** On the monotonic clock, in ms. */
+  readonly waitUntil: number
+}
+
+export async function waitForPools(out: Output, client: Client, drain: Drain): Promise<ExitCode> {
+  const { target } = drain
+  const fleet = await lastFleet(out, client, drain)
+  const { open, busy, failed } = summarize(fleet, target)
+  const silent = silentWorkers(fleet, drain)
+  const name = plain(targetText(target))
+  const ended = open === 0 ? `${name}: drained` : `${name}: not drained yet: ${remaining(open, busy)}`
+  const lines = [
+    // The pools of a silent worker are unknown, so nothing can be said about the whole target.
+    ...(open === 0 && silent.length > 0 ? [] : [ended]),
+    ...silent.map((worker) => `${plain(worker)} stopped sending heartbeats`),
+    ...failed.map(({ worker, queue, state }) => `${plain(queue)} of ${plain(worker)}: ${POOL_STATE_LABELS[state]}`),
+  ]
+  await out.answer(fleet, () => lines)
+  return open === 0 && silent.length + failed.length === 0 ? EXIT.success : EXIT.incomplete
+}
+
+/** The fleet once no pool of the target is left, or when the time is up. */
+async function lastFleet(out: Output, client: Client, { target, waitUntil }: Drain): Promise<FleetView> {
+  try {
+    for (;;) {
+      const fleet = await client.fleet(target.queue === undefined ? {} : { queue: target.queue })
+      const { open, busy } = summarize(fleet, target)
+      const remainingMs = waitUntil - performance.now()
+      if (open === 0 || remainingMs <= 0) return fleet
+      out.progress(`${plain(targetText(target))}: waiting for ${remaining(open, busy)}`)
+      await sleep(Math.min(POLL_MS, remainingMs))
+    }
+  } finally {
+    out.progress()
+  }
+}
+
+/**
+ * A worker that exited in an orderly way is no longer in the fleet. A worker that starts while the whole queue drains has a
+ * pool in state NEW, which waits for the drain to be lifted: it does not count as open.
+ */
+function summarize({ workers }: FleetView, { queue, worker }: Target) {
+  const pools = workers
+    .filter((each) => each.alive && (worker === undefined || each.worker === worker))
+    .flatMap((each) => each.pools.map((pool) => ({ ...pool, worker: each.worker })))
+    .filter((pool) => queue === undefined || pool.queue === queue)
+  const ended: readonly PoolState[] = worker === undefined ? ['NEW', ...ENDED_POOL_STATES] : ENDED_POOL_STATES
+  const open = pools.filter(({ state }) => !ended.includes(state))
+  return {
+    open: open.length,
+    busy: open.reduce((sum, pool) => sum + pool.busy, 0),
+    failed: pools.filter(({ state }) => FAILED_STATES.includes(state)),
+  }
+}
+
+function silentWorkers({ workers }: FleetView, drain: Drain): readonly string[] {
+  return workers
+    .filter(({ alive, worker }) => !alive && drain.workers.includes(worker))
+    .map(({ worker }) => worker)
+    .filter((worker) => (drain.target.worker ?? worker) === worker)
+}
+
+function remaining(pools: number, busy: number): string {
+  return `${count(pools, 'pool')}, ${count(busy, 'running task')}`
+}

@@ -1,0 +1,25 @@
+// Waits for a task to end and prints it.
+import type { Client } from '@bullpen/client'
+import type { Duration, TaskView } from '@bullpen/contract'
+import { EXIT, type ExitCode } from '../exit-codes.ts'
+import type { Output } from '../output/output.ts'
+import { taskLines } from '../output/task-text.ts'
+
+/** Node's timers overflow after 24 days. */
+export const MAX_WAIT: Duration = '1d'
+
+/** Prints the task once it has ended or the time is up. The exit code says whether it completed. */
+export async function waitForTask(client: Client, id: string, wait: Duration, out: Output): Promise<ExitCode> {
+  const task = await endedOrCurrent(client, id, wait)
+  await out.answer(task, (layout) => taskLines(task, layout))
+  return task.status === 'completed' ? EXIT.success : EXIT.incomplete
+}
+
+async function endedOrCurrent(client: Client, id: string, timeout: Duration): Promise<TaskView> {
+  try {
+    return await client.waitUntilFinished(id, { timeout })
+  } catch (error) {
+    if (!(error instanceof DOMException && error.name === 'TimeoutError')) throw error
+    return await client.task(id)
+  }
+}
