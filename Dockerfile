@@ -1,22 +1,22 @@
 # The images of the API and of the worker: `docker build --target api .` and `docker build --target worker .`
 #
-# TypeScript runs as it stands, so nothing is compiled. Both run as the user node (uid 1000), write nothing to their own
-# file system (run them with --read-only) and end on SIGTERM, which reaches node itself: there is no npm or shell between.
+# Node runs the TypeScript sources directly, so nothing is compiled. Both images run as the user node (uid 1000), write
+# nothing to their file system (run them with --read-only), and shut down on SIGTERM, which node receives directly.
 
 FROM node:24-bookworm-slim AS base
 WORKDIR /app
 ENV NODE_ENV=production
 
-# Readable to uid 1000, whatever the umask of who checked the sources out
+# Readable by uid 1000, whatever the umask of the checkout
 FROM base AS sources
 COPY . .
 RUN chmod -R a+rX,go-w .
 
-# package.json files alone: a change of sources installs nothing again
+# Only the package.json files, so that changed sources do not repeat the installation
 FROM sources AS manifests
 RUN find . -type f ! -name package.json ! -name package-lock.json -delete && find . -type d -empty -delete
 
-# One app's dependencies, without what running it never reads. Install scripts would build nothing that is used here.
+# The dependencies of one app, without files that are never read at run time. No dependency needs its install script.
 FROM base AS api-dependencies
 COPY --from=manifests /app .
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund --workspace apps/api \
@@ -31,7 +31,7 @@ FROM base AS api
 COPY --from=api-dependencies /app .
 COPY --from=sources /app/packages packages
 COPY --from=sources /app/apps/api apps/api
-# A container is reached from outside itself; which ports are published is decided where it runs.
+# Listen on all interfaces of the container; its user decides which ports to publish.
 ENV BULLPEN_API_HOST=0.0.0.0 \
   BULLPEN_API_PORT=8080 \
   BULLPEN_API_METRICS_HOST=0.0.0.0 \

@@ -1,15 +1,15 @@
-// Runs every test of the repository: files in parallel, one shared Redis server, the slowest ten printed at the end.
+// Runs the tests of the whole repository: files in parallel, on one shared Redis.
 import type { Scale } from '@bullpen/testing'
 import { defineConfig } from 'vitest/config'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The run's Redis, shared by all files: a test takes a key prefix or a queue name of its own. */
+    /** The Redis of this run. All files share it: every test uses its own key prefix or queue name. */
     redisUrl: string
   }
 }
 
-/** A full run's tests may take this long, in ms: it is there to end what hangs, and not to judge. */
+/** In ms. Ends a test that hangs; it is no limit on speed. */
 const FULL_TIMEOUT = 15 * 60_000
 
 const scaleOf = (mode: string): Scale => (mode === 'full' ? 'full' : 'small')

@@ -36,13 +36,13 @@ const stages = Object.fromEntries(
 describe.each(['api', 'worker'])('the image of %s', (app) => {
   const stage = stages[app] ?? ''
 
-  it('runs node itself, as a user without rights, with a health check', () => {
+  it('runs node directly, as an unprivileged user, with a health check', () => {
     expect(stage).toContain(`CMD ["node", "apps/${app}/src/main.ts"]`)
     expect(stage).toMatch(/^USER 1000:1000$/m)
     expect(stage).toMatch(/^HEALTHCHECK .*CMD \["node", .*\/livez/m)
   })
 
-  it('says where it listens in settings that the program knows', () => {
+  it('sets the listening address with settings that the program accepts', () => {
     const [, block = ''] = /^ENV ((?:.*\\\n)*.*)$/m.exec(stage) ?? []
     const env = Object.fromEntries(block.split(/[\s\\]+/).map((setting) => setting.split('=')))
     const settings = settingsOf(app, { ...env, BULLPEN_API_KEYS: 'x'.repeat(20) })
@@ -51,8 +51,8 @@ describe.each(['api', 'worker'])('the image of %s', (app) => {
     expect(settings.host).toBe('0.0.0.0')
   })
 
-  it('gets settings from the compose file that it accepts', () => {
-    expect(() => settingsOf(app, settled(services[app as 'api' | 'worker'].environment))).not.toThrow()
+  it('accepts the settings of the compose file', () => {
+    expect(() => settingsOf(app, substituted(services[app as 'api' | 'worker'].environment))).not.toThrow()
   })
 })
 
@@ -61,13 +61,13 @@ describe('the compose file', () => {
     expect(services.worker.scale).toBe(2)
   })
 
-  it.each(Object.entries(services))('runs %s read-only and without capabilities', (_, service) => {
+  it.each(Object.entries(services))('runs %s on a read-only file system and without capabilities', (_, service) => {
     expect(service.read_only).toBe(true)
     expect(service.cap_drop).toEqual(['ALL'])
     expect(service.security_opt).toEqual(['no-new-privileges:true'])
   })
 
-  it('shows each worker DIR at the path that it has outside, and lets tasks read nothing else', () => {
+  it('mounts DIR in each worker under the same path and lets tasks read nothing else', () => {
     const [mounted = ''] = services.worker.volumes ?? []
     expect(mounted).toMatch(/^\$\{DIR:-[^}]*\}:\$\{DIR:-([^}]*)\}:ro$/)
     expect(services.worker.environment).toMatchObject({
@@ -75,22 +75,22 @@ describe('the compose file', () => {
     })
   })
 
-  it('refuses to start without a key, and says what one is', () => {
+  it('refuses to start without an API key and says what one is', () => {
     expect(services.api.environment?.['BULLPEN_API_KEYS']).toMatch(/^\$\{BULLPEN_API_KEYS:\?.*20 characters.*\}$/)
   })
 
-  it('publishes on loopback alone, and Redis not at all', () => {
+  it('publishes ports on loopback only, and none of Redis', () => {
     for (const port of services.api.ports ?? []) expect(port).toMatch(/^127\.0\.0\.1:/)
     expect([services.redis.ports, services.worker.ports]).toEqual([undefined, undefined])
   })
 
-  it('lets a worker end before it is killed', () => {
-    const settings = settingsOf('worker', settled(services.worker.environment))
-    const told = 'terminationGrace' in settings ? milliseconds(settings.terminationGrace) : Number.NaN
-    expect(milliseconds(services.worker.stop_grace_period)).toBeGreaterThan(told)
+  it('gives a worker enough time to shut down', () => {
+    const settings = settingsOf('worker', substituted(services.worker.environment))
+    const terminationGrace = 'terminationGrace' in settings ? milliseconds(settings.terminationGrace) : Number.NaN
+    expect(milliseconds(services.worker.stop_grace_period)).toBeGreaterThan(terminationGrace)
   })
 
-  it('keeps tasks through a restart of Redis, and evicts none', () => {
+  it('runs a Redis that keeps its data across restarts and evicts nothing', () => {
     const command = services.redis.command?.join(' ')
     expect(command).toContain('--appendonly yes --appendfsync everysec')
     expect(command).toContain('--maxmemory-policy noeviction')
@@ -98,8 +98,8 @@ describe('the compose file', () => {
   })
 })
 
-/** With each variable's default, and a key where one is asked for. */
-function settled(environment: Readonly<Record<string, string>> = {}): Record<string, string> {
+/** Replaces variables by their defaults, and a required key by an example. */
+function substituted(environment: Readonly<Record<string, string>> = {}): Record<string, string> {
   return Object.fromEntries(
     Object.entries(environment).map(([name, text]) => [
       name,

@@ -22,7 +22,7 @@ import {
 
 const readme = readFileSync(new URL('README.md', import.meta.url), 'utf8')
 
-/** What the README has the reader put into secrets, by secret. */
+/** The secrets that the README tells the reader to create. */
 const SECRETS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'bullpen-redis': { REDIS_URL: 'rediss://:password@redis.example:6379' },
   'bullpen-api-keys': { BULLPEN_API_KEYS: '0123456789abcdef0123456789abcdef' },
@@ -38,13 +38,13 @@ describe.each(names)('the manifests of %s', (name) => {
   )
   const ours = containers.filter(({ container }) => container.image.startsWith('bullpen-'))
 
-  it('are committed as kustomize renders them (otherwise: node k8s/render.ts, which needs kubectl)', () => {
+  it('are rendered and committed (if this fails, run node k8s/render.ts, which needs kubectl)', () => {
     expect(committed(name).inputs).toBe(inputsDigest())
-    // Without kubectl the digest alone tells that these very inputs were rendered.
+    // Without kubectl, the digest alone shows that these inputs were rendered.
     if (hasKubectl) expect(render(name)).toEqual(manifests)
   })
 
-  it('are of kinds that the checks below know, each name once', () => {
+  it('contain only kinds that are checked below, each name once', () => {
     for (const { kind } of manifests) expect(KINDS).toContain(kind)
     const keys = manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`)
     expect(new Set(keys).size).toBe(keys.length)
@@ -55,7 +55,7 @@ describe.each(names)('the manifests of %s', (name) => {
     for (const { container } of ours) expect(container.image).toMatch(/^bullpen-(api|worker):[\w.-]+$/)
   })
 
-  it('refer to ConfigMaps, secrets, accounts and volumes that exist', () => {
+  it('reference only ConfigMaps, secrets, accounts and volumes that exist', () => {
     for (const { deployment, container } of containers) {
       const pod = deployment.spec.template.spec
       for (const { configMapRef } of container.envFrom ?? []) {
@@ -74,7 +74,7 @@ describe.each(names)('the manifests of %s', (name) => {
     }
   })
 
-  it('select pods that exist', () => {
+  it('have selectors that match pods', () => {
     const pods = deployments.map((deployment) => deployment.spec.template.metadata.labels ?? {})
     const selectors = [
       ...deployments.map(({ spec }) => spec.selector),
@@ -94,7 +94,7 @@ describe.each(names)('the manifests of %s', (name) => {
     for (const { spec } of deployments) expect(selects(spec.selector, spec.template.metadata.labels ?? {})).toBe(true)
   })
 
-  it('name ports that containers open', () => {
+  it('reference only ports that containers open', () => {
     for (const { spec } of ofKind(manifests, 'Service')) {
       const ports = portsOf(deployments.filter((each) => selects({ matchLabels: spec.selector }, podLabels(each))))
       for (const { targetPort } of spec.ports) expect(ports).toContain(targetPort)
@@ -108,7 +108,7 @@ describe.each(names)('the manifests of %s', (name) => {
     }
   })
 
-  it.each(['api', 'worker'])('give %s settings that it accepts', (app) => {
+  it.each(['api', 'worker'])('contain settings that the %s accepts', (app) => {
     const { container } = ours.find((each) => each.container.name === app) ?? { container: undefined }
     const settings = settingsOf(app, environmentOf(container, manifests))
     const open = Object.fromEntries((container?.ports ?? []).map((port) => [port.name, port.containerPort]))
@@ -117,7 +117,7 @@ describe.each(names)('the manifests of %s', (name) => {
     expect(settings.host).toBe('0.0.0.0')
   })
 
-  it('probe what the programs answer, and tell Prometheus where metrics are', () => {
+  it('probe the endpoints of the programs and point Prometheus at the metrics port', () => {
     for (const { deployment, container } of ours) {
       const { startupProbe, livenessProbe, readinessProbe } = container
       expect(startupProbe?.httpGet?.path).toBe('/livez')
@@ -132,25 +132,25 @@ describe.each(names)('the manifests of %s', (name) => {
     }
   })
 
-  it('leave each program the time that it needs to end', () => {
+  it('give each program enough time to shut down', () => {
     for (const { deployment, container } of ours) {
-      const platform = deployment.spec.template.spec.terminationGracePeriodSeconds ?? 30
+      const kubernetes = deployment.spec.template.spec.terminationGracePeriodSeconds ?? 30
       const preStop = Number(container.lifecycle?.preStop?.exec?.command.at(-1) ?? 0)
       const settings = settingsOf(container.name, environmentOf(container, manifests))
       if ('drainTimeout' in settings) {
-        const [drain, grace, told] = [settings.drainTimeout, settings.grace, settings.terminationGrace].map(
+        const [drain, grace, terminationGrace] = [settings.drainTimeout, settings.grace, settings.terminationGrace].map(
           (duration) => milliseconds(duration) / 1_000,
         )
-        expect(platform).toBeGreaterThan((drain ?? 0) + (grace ?? 0) + preStop)
-        expect(platform - preStop).toBeGreaterThanOrEqual(told ?? Number.POSITIVE_INFINITY)
+        expect(kubernetes).toBeGreaterThan((drain ?? 0) + (grace ?? 0) + preStop)
+        expect(kubernetes - preStop).toBeGreaterThanOrEqual(terminationGrace ?? Number.POSITIVE_INFINITY)
       } else {
-        // a look-up that waits is answered before the process ends
-        expect(platform).toBeGreaterThan(preStop + MAX_WAIT_S)
+        // a waiting look-up is answered before the process exits
+        expect(kubernetes).toBeGreaterThan(preStop + MAX_WAIT_S)
       }
     }
   })
 
-  it('harden every pod', () => {
+  it('run every pod with a hardened security context', () => {
     for (const { deployment, container } of containers) {
       const pod = deployment.spec.template.spec
       expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } })
@@ -164,11 +164,11 @@ describe.each(names)('the manifests of %s', (name) => {
     }
   })
 
-  it('keep the variables of services out: BULLPEN_API_PORT would be one', () => {
+  it('disable service links, which would set BULLPEN_API_PORT', () => {
     for (const { spec } of deployments) expect(spec.template.spec.enableServiceLinks).toBe(false)
   })
 
-  it('scale what exists, within windows, and leave the number of replicas to the autoscaler', () => {
+  it('scale existing Deployments, with stabilization windows, and leave the replicas to the autoscaler', () => {
     const autoscalers = ofKind(manifests, 'HorizontalPodAutoscaler')
     expect(autoscalers.map(nameOf).sort()).toEqual(['bullpen-api', 'bullpen-worker'])
     for (const { spec } of autoscalers) {
@@ -177,7 +177,7 @@ describe.each(names)('the manifests of %s', (name) => {
       expect(target?.spec.replicas).toBeUndefined()
       expect(spec.minReplicas).toBeLessThanOrEqual(spec.maxReplicas)
       expect(spec.metrics.some((metric) => metric.resource?.name === 'cpu')).toBe(true)
-      // a share of the CPU is a share of what was asked for
+      // utilization is relative to the request
       for (const { resources } of target?.spec.template.spec.containers ?? []) {
         expect(resources?.requests).toHaveProperty('cpu')
       }
@@ -186,7 +186,7 @@ describe.each(names)('the manifests of %s', (name) => {
     }
   })
 
-  it('give each program a disruption budget that lets nodes be drained', () => {
+  it('give each program a disruption budget that does not block node drains', () => {
     const budgets = ofKind(manifests, 'PodDisruptionBudget')
     for (const { deployment } of ours) {
       const budget = budgets.find(({ spec }) => selects(spec.selector, podLabels(deployment)))
@@ -195,16 +195,16 @@ describe.each(names)('the manifests of %s', (name) => {
     }
   })
 
-  it('carry the dashboard that the code makes, where Grafana looks for it', () => {
+  it('contain the generated dashboard, labelled for Grafana', () => {
     const dashboards = ofKind(manifests, 'ConfigMap').find((each) => each.metadata.name === 'bullpen-dashboards')
     expect(dashboards?.metadata.labels).toMatchObject({ grafana_dashboard: '1' })
-    const made = Object.entries(DASHBOARDS).map(([board, json]) => [`bullpen-${board}.json`, dashboardFile(json)])
-    expect(dashboards?.data).toEqual(Object.fromEntries(made.map(([file, text = '']) => [file, digestOf(text)])))
+    const generated = Object.entries(DASHBOARDS).map(([board, json]) => [`bullpen-${board}.json`, dashboardFile(json)])
+    expect(dashboards?.data).toEqual(Object.fromEntries(generated.map(([file, text = '']) => [file, digestOf(text)])))
   })
 
-  it('keep secrets out of the repository', () => {
+  it('contain no secrets', () => {
     const kept = ofKind(manifests, 'Secret').flatMap(({ data }) => Object.values(data))
-    // a URL without a password is none
+    // a URL without a password is not a secret
     expect(kept.map((value) => Buffer.from(value, 'base64').toString())).toEqual(
       name === 'dev' ? ['redis://bullpen-redis:6379'] : [],
     )
@@ -212,7 +212,7 @@ describe.each(names)('the manifests of %s', (name) => {
 })
 
 describe('the secrets', () => {
-  it.each(Object.entries(SECRETS))('%s is explained in the README', (secret, keys) => {
+  it.each(Object.entries(SECRETS))('%s is created by a command in the README', (secret, keys) => {
     const [, command = ''] = new RegExp(`kubectl create secret generic ${secret} ((?:.*\\\\\\n)*.*)`).exec(readme) ?? []
     for (const key of Object.keys(keys)) expect(command).toContain(`${key}=`)
   })
@@ -225,24 +225,24 @@ describe('scaling on the backlog', () => {
     externalRules: { seriesQuery: string; metricsQuery: string; name?: object }[]
   }
 
-  it('asks the adapter for a metric that it serves and that we publish', () => {
-    const asked = ofKind(manifests, 'HorizontalPodAutoscaler').flatMap(({ spec }) =>
+  it('uses a metric that the adapter serves and the API publishes', () => {
+    const used = ofKind(manifests, 'HorizontalPodAutoscaler').flatMap(({ spec }) =>
       spec.metrics.flatMap(({ external }) => (external === undefined ? [] : [external.metric])),
     )
-    expect(asked).not.toEqual([])
+    expect(used).not.toEqual([])
     const served = externalRules.flatMap((rule) => metricsIn(rule.seriesQuery))
-    for (const { name, selector } of asked) {
+    for (const { name, selector } of used) {
       expect(served).toContain(name)
       const { labels } = METRICS[name as 'bullpen_queue_tasks']
       for (const label of Object.keys(selector?.matchLabels ?? {})) expect(labels).toContain(label)
     }
   })
 
-  it('counts each task once, however many API pods report it', () => {
+  it('counts each task once, although every API pod reports it', () => {
     for (const { metricsQuery } of externalRules) expect(metricsQuery).toMatch(/^max\(.*\) by \(queue, status\)$/)
   })
 
-  it('keeps the CPU as the other reason to scale', () => {
+  it('scales on CPU as well', () => {
     const worker = ofKind(manifests, 'HorizontalPodAutoscaler').find((each) => each.metadata.name === 'bullpen-worker')
     expect(worker?.spec.metrics.map(({ type }) => type)).toEqual(['Resource', 'External'])
     expect(readme).toContain('rules.existing=bullpen-prometheus-adapter')
@@ -278,7 +278,7 @@ function secretsOf(manifests: readonly Manifest[]): Record<string, Record<string
   return { ...SECRETS, ...Object.fromEntries(made) }
 }
 
-/** As Kubernetes would set it. */
+/** The environment that Kubernetes would set. */
 function environmentOf(container: Container | undefined, manifests: readonly Manifest[]): Record<string, string> {
   const maps = Object.fromEntries(ofKind(manifests, 'ConfigMap').map(({ metadata, data }) => [metadata.name, data]))
   const secrets = secretsOf(manifests)
@@ -291,7 +291,7 @@ function environmentOf(container: Container | undefined, manifests: readonly Man
   return environment
 }
 
-/** The app's own reading of them. @throws BullpenError that names each unknown, wrong or contradictory setting. */
+/** Reads the settings as the program does. @throws BullpenError for unknown, invalid or contradictory settings */
 function settingsOf(app: string, env: Record<string, string>) {
   const sources = { argv: [], env, readFile: () => '{}' }
   return app === 'api'

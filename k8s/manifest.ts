@@ -1,4 +1,4 @@
-// The parts of Kubernetes objects that the tests look at.
+// The parts of Kubernetes objects that the tests check.
 
 export interface Labels {
   readonly [label: string]: string

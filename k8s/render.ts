@@ -1,7 +1,7 @@
-// Renders the manifests with kustomize and keeps the result beside them: `node k8s/render.ts`.
+// Renders the manifests with kustomize into rendered/: `node k8s/render.ts`.
 //
-// Kustomize comes with kubectl and not with npm. What is committed under rendered/ lets the tests check real output on a
-// machine without it; a digest of the inputs tells when it is out of date.
+// Kustomize comes with kubectl, not with npm. The committed output lets the tests check real manifests on a machine without
+// kubectl; a digest of the inputs shows when the output is out of date.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -18,29 +18,29 @@ export type KustomizationName = keyof typeof KUSTOMIZATIONS
 const here = new URL('./', import.meta.url)
 const fileOf = (name: KustomizationName) => new URL(`rendered/${name}.yaml`, here)
 
-/** Longer texts stand in rendered/ as their digest: a dashboard, three times, would bury the manifests. */
+/** Longer texts are replaced by their digest: three copies of a dashboard would bury the manifests. */
 const LONGEST_TEXT = 2_000
 
 const KUBECTL = 'kubectl'
 
 export const hasKubectl = spawnSync(KUBECTL, ['version', '--client']).status === 0
 
-/** What kustomize makes now, as objects. @throws when kubectl is missing, or refuses. */
+/** The manifests that kustomize renders now. @throws if kubectl is missing or fails */
 export function render(name: KustomizationName): unknown[] {
   if (!hasKubectl) {
-    throw new Error('kubectl is not on PATH; install it (https://kubernetes.io/docs/tasks/tools/) and try again')
+    throw new Error('kubectl is not on PATH; install it: https://kubernetes.io/docs/tasks/tools/')
   }
   const folder = new URL(KUSTOMIZATIONS[name], here)
   return condensed(objectsIn(execFileSync(KUBECTL, ['kustomize', folder.pathname], { encoding: 'utf8' })))
 }
 
-/** What kustomize made when it was last asked. */
+/** The manifests as they were last rendered. */
 export function committed(name: KustomizationName): { readonly inputs: string; readonly objects: unknown[] } {
   const text = readFileSync(fileOf(name), 'utf8')
   return { inputs: /^# inputs (\S+)$/m.exec(text)?.[1] ?? 'none', objects: objectsIn(text) }
 }
 
-/** Changes with every file that kustomize may read. */
+/** A digest of every file that kustomize may read. */
 export function inputsDigest(): string {
   const hash = createHash('sha256')
   const folders = ['base/', 'overlays/'].map((folder) => new URL(folder, here).pathname)
@@ -69,7 +69,7 @@ function condensed<T>(value: T): T {
 
 if (import.meta.main) {
   for (const name of Object.keys(KUSTOMIZATIONS) as KustomizationName[]) {
-    const head = `# What kustomize makes of ${KUSTOMIZATIONS[name]}: written by node k8s/render.ts, read by the tests.\n# inputs ${inputsDigest()}\n`
+    const head = `# Rendered from ${KUSTOMIZATIONS[name]} by node k8s/render.ts; checked by the tests.\n# inputs ${inputsDigest()}\n`
     writeFileSync(
       fileOf(name),
       head +

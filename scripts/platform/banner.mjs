@@ -41,7 +41,7 @@ export function banner({ apiUrl, key, redisUrl, api, redis, workers, filesRoots,
     ['A task that succeeds', { task: 'math.factorial', input: { n: 50 }, wait: 10 }],
     ['A task that fails and is retried', { task: 'receipt.send', input: receipt, wait: 2 }],
     [
-      'A long task, about 30 s at most',
+      'A task that reads many files',
       {
         task: 'files.digest-tree',
         input: { path: filesRoots.includes(root) ? join(root, 'node_modules') : filesRoots[0] },

@@ -4,7 +4,7 @@ import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { describe, expect, inject, it } from 'vitest'
 import { z } from 'zod'
 import { createWorker } from './create-worker.ts'
-import type { ResourceOpeners } from './resources.ts'
+import type { ResourceOpeners } from './index.ts'
 import { runUntilSignalled } from './run-until-signalled.ts'
 
 const task = defineTask({ name: 'life.task', queue: 'life', input: z.object({}), output: z.object({}) })

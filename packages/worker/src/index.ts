@@ -1,6 +1,14 @@
 // The worker's public surface.
 
 export { WORKER_RULES, WORKER_SETTINGS, type WorkerConfig, type WorkerSettings } from '@bullpen/config'
-export { type BullpenWorker, createWorker, type WorkerOptions } from './create-worker.ts'
-export type { ResourceOpener, ResourceOpeners } from './resources.ts'
+export type { ResourceOpener, ResourceOpeners } from '@bullpen/engine/internal'
+export {
+  type BullpenWorker,
+  createWorker,
+  type DrainOptions,
+  type OnlineSummary,
+} from './create-worker.ts'
+export type { DrainSummary } from './drain-summary.ts'
+export type { WorkerState } from './lifecycle.ts'
+export type { WorkerOptions } from './open-worker.ts'
 export { runUntilSignalled } from './run-until-signalled.ts'

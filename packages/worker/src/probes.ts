@@ -15,7 +15,7 @@ export interface Probes {
 }
 
 /** Resolves when it listens. @throws BullpenError `invalid_configuration` when it can't, as when the port is taken. */
-export async function serveProbes(
+export async function openProbes(
   answers: ProbeAnswers,
   { host, port }: { host: string; port: number },
 ): Promise<Probes> {

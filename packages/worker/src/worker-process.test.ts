@@ -223,7 +223,7 @@ describe('an error that escapes a handler', () => {
     await active(id)
     worker.child.kill('SIGUSR2')
     expect(await worker.exited).toBe(70)
-    expect(worker.output()).toContain('belongs to no attempt')
+    expect(worker.output()).toContain('uncaught error outside any attempt')
     expect(await broker.find(id)).toMatchObject({ status: 'waiting', attemptsMade: 0 })
   })
 })

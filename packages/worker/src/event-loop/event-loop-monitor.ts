@@ -19,7 +19,7 @@ let watches = 0
 
 export interface EventLoopMonitor {
   /** Leaves nothing behind: neither thread, timer nor global. */
-  end(): Promise<void>
+  close(): Promise<void>
 }
 
 export interface LoopWatchOptions {
@@ -34,7 +34,7 @@ export interface LoopWatchOptions {
 
 /** Where there can be no watch, the log says so once and the worker goes on without. */
 export function openEventLoopMonitor({ warnAfter, context, sink, log, logAs }: LoopWatchOptions): EventLoopMonitor {
-  if (warnAfter === 'none') return { end: async () => {} }
+  if (warnAfter === 'none') return { close: async () => {} }
   const unwatched = (err: unknown): void =>
     log.warn({ err }, 'the event loop is not watched: who blocks it goes unsaid')
   const shared = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
@@ -50,7 +50,7 @@ export function openEventLoopMonitor({ warnAfter, context, sink, log, logAs }: L
     thread = new Worker(ENTRY, { workerData: orders, execArgv: [], name: 'bullpen loop watch' })
   } catch (error) {
     unwatched(error)
-    return { end: async () => {} }
+    return { close: async () => {} }
   }
   const ended = new Promise<void>((resolve) => thread.once('exit', () => resolve()))
   thread.unref()
@@ -85,7 +85,7 @@ export function openEventLoopMonitor({ warnAfter, context, sink, log, logAs }: L
   Object.defineProperty(globalThis, Symbol.for(hook), { value: () => answer(context), configurable: true })
 
   return {
-    async end() {
+    async close() {
       // Its end alone may be what this process waits for.
       thread.ref()
       thread.postMessage('end')

@@ -1,18 +1,14 @@
-// The ledger of commands: each is carried out once, answered the same whenever it is told again, and leaves a line in the log.
+// The log of commands: executes each command once, answers a repeated one as before, and writes one audit line for each.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { Command, CommandAnswer } from '@bullpen/engine/internal'
-import { type CommandDependencies, executeCommand } from './execute-command.ts'
-import { planCommand } from './plan-command.ts'
 
-/** So many are known again when they come a second time. */
+/** How many commands are recognised when they come again. */
 const REMEMBERED = 1_000
 
-const AUDIT = { done: 'a command was carried out', refused: 'a command was refused' } as const
-
-export interface CommandLogOptions extends CommandDependencies {
+export interface CommandLogOptions {
   readonly worker: string
-  /** Whether the worker drains. */
-  readonly ending: () => boolean
+  /** Returns what was done, for people. @throws BullpenError when the command is refused. */
+  execute(command: Command): string
   readonly log: Log
   /** By the store's clock, in ms since 1970. */
   readonly now: () => number
@@ -20,19 +16,19 @@ export interface CommandLogOptions extends CommandDependencies {
 
 export interface CommandLog {
   has(command: string): boolean
-  /** What became of it, now or before. */
+  /** What came of the command, now or before. Idempotent. */
   answer(command: Command): CommandAnswer
 }
 
-export function createCommandLog({ worker, log, now, ...means }: CommandLogOptions): CommandLog {
+export function createCommandLog({ worker, execute, log, now }: CommandLogOptions): CommandLog {
   const answers = new Map<string, CommandAnswer>()
 
-  const obey = ({ id, spec }: Command): Pick<CommandAnswer, 'outcome' | 'detail'> => {
+  const run = (command: Command): Pick<CommandAnswer, 'outcome' | 'detail'> => {
     try {
-      const deed = planCommand(spec, { worker, queues: means.keeper.queues, ending: means.ending() })
-      return { outcome: 'done', detail: executeCommand(deed, id, means) }
+      return { outcome: 'done', detail: execute(command) }
     } catch (error) {
-      if (!(error instanceof BullpenError)) log.error({ err: error, command: id }, 'a command failed')
+      if (!(error instanceof BullpenError))
+        log.error({ err: error, command: command.id }, 'command failed unexpectedly')
       return { outcome: 'refused', detail: error instanceof Error ? error.message : String(error) }
     }
   }
@@ -43,8 +39,8 @@ export function createCommandLog({ worker, log, now, ...means }: CommandLogOptio
       const { id, by, spec } = command
       const known = answers.get(id)
       if (known !== undefined) return known
-      const { outcome, detail } = obey(command)
-      log.info({ command: id, by, order: spec, outcome, detail }, outcome === 'done' ? AUDIT.done : AUDIT.refused)
+      const { outcome, detail } = run(command)
+      log.info({ command: id, by, spec, outcome, detail }, outcome === 'done' ? 'command executed' : 'command refused')
       const answer = { worker, outcome, detail, at: now() }
       answers.set(id, answer)
       const [oldest = ''] = answers.keys()

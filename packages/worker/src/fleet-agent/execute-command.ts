@@ -1,69 +1,70 @@
-// Carries out a deed on the pools of this worker.
-import { BullpenError, type DrainMode } from '@bullpen/contract'
-import type { DrainLimits, Pool } from '@bullpen/engine/internal'
-import type { PoolSupervisor } from '../pools/pool-supervisor.ts'
+// Executes the plan of a command on this worker and its pools.
+import { BullpenError } from '@bullpen/contract'
+import type { Pool } from '@bullpen/engine/internal'
+import type { DrainRequest, PoolSupervisor } from '../pools/pool-supervisor.ts'
 import type { CommandPlan } from './plan-command.ts'
 
-export interface CommandDependencies {
-  readonly keeper: PoolSupervisor
-  readonly limitsOf: (mode: DrainMode, timeoutMs: number | undefined) => DrainLimits
+/** What commands act on. */
+export interface SteeredWorker {
+  readonly pools: PoolSupervisor
   /** Begins to drain the whole worker. */
-  readonly endProcess: (mode: DrainMode, timeoutMs: number | undefined) => void
-  /** Whether the whole fleet of the queue drains, in a way that lets none of its pools work. */
-  readonly fleetDrains: (queue: string) => boolean
+  drain(request: DrainRequest): void
 }
 
-/** `command`: its id. Returns what was done, for people. @throws BullpenError why it can't be. */
+/**
+ * `command`: its id. `isHeld`: whether the settings of a queue keep its pools from working. Returns what was done, for people.
+ *
+ * @throws BullpenError why the command can't be executed.
+ */
 export function executeCommand(
-  deed: CommandPlan,
+  plan: CommandPlan,
   command: string,
-  { keeper, limitsOf, endProcess, fleetDrains }: CommandDependencies,
+  { pools, drain }: SteeredWorker,
+  isHeld: (queue: string) => boolean,
 ): string {
-  switch (deed.do) {
+  switch (plan.do) {
     case 'nothing':
-      return deed.detail
+      return plan.detail
     case 'refuse':
-      throw new BullpenError('wrong_state', deed.why)
+      throw new BullpenError('wrong_state', plan.why)
     case 'pause':
-      return each(deed.queues, 'paused', (queue) => {
-        // It takes nothing as it is; resuming it ends both.
-        if (keeper.causeOf(queue) !== undefined) return `${queue}, which is drained`
-        poolOf(keeper, queue).pause()
+      return forEach(plan.queues, 'paused', (queue) => {
+        // A drained pool takes no tasks anyway; resuming it ends both.
+        if (pools.causeOf(queue) !== undefined) return `${queue} (drained)`
+        poolOf(pools, queue).pause()
         return queue
       })
     case 'resume':
-      return each(deed.queues, 'resumed', (queue) => {
-        if (keeper.causeOf(queue) !== undefined && fleetDrains(queue)) {
-          throw new BullpenError('wrong_state', `the whole fleet of queue '${queue}' drains`)
+      return forEach(plan.queues, 'resumed', (queue) => {
+        if (pools.causeOf(queue) !== undefined && isHeld(queue)) {
+          throw new BullpenError('wrong_state', `queue '${queue}' is draining in the whole fleet`)
         }
-        return keeper.resume(queue) === 'later' ? `${queue}, when what it runs has ended` : queue
+        return pools.resume(queue) === 'later' ? `${queue} (when its running tasks have ended)` : queue
       })
-    case 'drain':
-      return each(deed.queues, 'draining', (queue) => {
-        keeper.drain(queue, limitsOf(deed.mode, deed.timeoutMs), { by: 'command', command })
-        return queue
-      })
-    case 'end':
-      endProcess(deed.mode, deed.timeoutMs)
-      return 'the worker ends'
-    case 'stop':
-      return stopWorker(poolOf(keeper, deed.queue), deed.slot, deed.how)
+    case 'drain_pool':
+      pools.drain(plan.queue, plan, { by: 'command', command })
+      return `draining: ${plan.queue}`
+    case 'drain_worker':
+      drain({ mode: plan.mode, timeoutMs: plan.timeoutMs })
+      return 'the worker is draining'
+    case 'stop_slot':
+      return stopSlot(poolOf(pools, plan.queue), plan.slot, plan.how)
     case 'resize':
-      keeper.resize(deed.queue, deed.concurrency)
-      return `its concurrency is ${deed.concurrency}`
+      pools.resize(plan.queue, plan.concurrency)
+      return `concurrency is ${plan.concurrency}`
   }
 }
 
-function poolOf(keeper: PoolSupervisor, queue: string): Pool {
-  const pool = keeper.pool(queue)
-  if (pool === undefined) throw new BullpenError('queue_not_found', `this worker has no pool of queue '${queue}'`)
+function poolOf(pools: PoolSupervisor, queue: string): Pool {
+  const pool = pools.pool(queue)
+  if (pool === undefined) throw new BullpenError('queue_not_found', `this worker has no pool for queue '${queue}'`)
   return pool
 }
 
-/** Of a worker with many pools, those that can; it is refused when none can. `act` returns which, for people. */
-function each(queues: readonly string[], done: string, act: (queue: string) => string): string {
+/** Acts on every queue that it can; throws only when it can act on none. `act` returns what to call the queue in the answer. */
+function forEach(queues: readonly string[], done: string, act: (queue: string) => string): string {
   const refusals: BullpenError[] = []
-  const obeyed = queues.flatMap((queue) => {
+  const changed = queues.flatMap((queue) => {
     try {
       return [act(queue)]
     } catch (error) {
@@ -73,14 +74,15 @@ function each(queues: readonly string[], done: string, act: (queue: string) => s
     }
   })
   const [refusal] = refusals
-  if (refusal !== undefined && obeyed.length === 0) throw refusal
-  return [`${done}: ${obeyed.join(', ')}`, ...refusals.map(({ message }) => message)].join('; ')
+  if (refusal !== undefined && changed.length === 0) throw refusal
+  return [`${done}: ${changed.join(', ')}`, ...refusals.map(({ message }) => message)].join('; ')
 }
 
-/** One that ends already has been stopped: what was asked for is so. */
-function stopWorker(pool: Pool, slot: number, how: 'wait' | 'hard'): string {
+/** Idempotent: a slot that is stopping already counts as stopped. */
+function stopSlot(pool: Pool, slot: number, how: 'wait' | 'hard'): string {
   const state = pool.slots().find((one) => one.slot === slot)?.state
-  if (state === 'TERMINATED' || (state === 'TERMINATING_STOP_SIGNAL' && how === 'wait')) return 'it ends already'
+  const isStopping = state === 'TERMINATED' || (state === 'TERMINATING_STOP_SIGNAL' && how === 'wait')
+  if (isStopping) return `slot ${slot} is stopping already`
   pool.stopSlot(slot, how)
-  return 'it ends'
+  return `slot ${slot} is stopping`
 }

@@ -1,139 +1,136 @@
-// The steward: tells the fleet of this worker, carries out its commands, and obeys the switches of its queues.
-import { BullpenError, type DrainMode, type Log } from '@bullpen/contract'
+// The fleet agent: sends this worker's heartbeats to the fleet registry, and executes what the replies ask for: commands for
+// this worker, and drains of its queues.
+//
+// One heartbeat is under way at a time. It is sent every HEARTBEAT_INTERVAL_MS, and at once when the registry announces a
+// command; an announcement during a heartbeat leads to one more. While the registry is unreachable the pools keep running.
+import { BullpenError, type Log } from '@bullpen/contract'
 import {
   type Clock,
-  type DrainLimits,
+  type Command,
   type Fleet,
   HEARTBEAT_INTERVAL_MS,
   type HeartbeatReply,
   type WorkerStatus,
 } from '@bullpen/engine/internal'
-import type { PoolSupervisor } from '../pools/pool-supervisor.ts'
 import { createCommandLog } from './command-log.ts'
-import { followDrains } from './queue-drains.ts'
+import { executeCommand, type SteeredWorker } from './execute-command.ts'
+import { planCommand } from './plan-command.ts'
+import { createQueueDrains } from './queue-drains.ts'
 
-export interface StewardOptions {
+export interface FleetAgentOptions extends SteeredWorker {
   readonly fleet: Fleet
   readonly clock: Clock
   readonly log: Log
-  readonly keeper: PoolSupervisor
   readonly about: Omit<WorkerStatus, 'startedAt' | 'draining' | 'skewMs' | 'pools'>
-  /** When the worker began, on the monotonic clock: the store's time is not known before the store is reached. */
+  /** When the worker started, on the monotonic clock: the store's time is unknown until the store is reached. */
   readonly startedAt: number
   /** By how much the machine's clock is ahead of the store's. */
   readonly skewMs: () => number
-  readonly limitsOf: (mode: DrainMode, timeoutMs: number | undefined) => DrainLimits
-  /** Begins to drain the whole worker. */
-  readonly endProcess: (mode: DrainMode, timeoutMs: number | undefined) => void
-  /** Whether that has begun. */
-  readonly ending: () => boolean
 }
 
 export interface FleetAgent {
   /**
-   * Resolves when it is known what holds for the queues: only then pools may start. It waits for the store as long as it
-   * takes; what else goes wrong is logged, and keeps no pool from its work.
+   * Resolves when the settings of the queues are known: only then may pools start. Waits for the store as long as it takes;
+   * any other error is logged, and pools start all the same.
    */
-  begin(): Promise<void>
-  /** The worker leaves the fleet. Never rejects. */
-  end(): Promise<void>
+  start(): Promise<void>
+  /** Removes the worker from the registry. Never rejects. */
+  close(): Promise<void>
 }
 
-/** While the store is away at the start: nothing else tells of its return. */
-const ASK_AGAIN_MS = 100
-/** Shorter than this is no loss, but a connection that is being made. */
-const LOST_AFTER_MS = HEARTBEAT_INTERVAL_MS
+/** How often `start` asks while the store is away, in ms. */
+const RETRY_MS = 100
+/** Failures shorter than this are not logged: connections take a moment. */
+const UNREACHABLE_AFTER_MS = HEARTBEAT_INTERVAL_MS
 
-export function openFleetAgent(options: StewardOptions): FleetAgent {
-  const { fleet, clock, log, keeper, about, startedAt, skewMs, limitsOf, endProcess, ending } = options
+export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
+  const { fleet, clock, log, pools, about, startedAt, skewMs } = options
   const { worker } = about
-  let over = false
+  let closed = false
   /** On the monotonic clock. */
   let failingSince: number | undefined
-  let lost = false
-  let beating: Promise<unknown> | undefined
-  let again = false
-  let stopTimer = (): void => {}
+  let isUnreachable = false
+  let heartbeat: Promise<unknown> | undefined
+  let oneMore = false
+  let cancelTimer = (): void => {}
   let stopListening = (): void => {}
+
+  const queueDrains = createQueueDrains({ fleet, clock, pools })
+  const execute = ({ id, spec }: Command): string => {
+    const plan = planCommand(spec, { worker, queues: pools.queues, draining: pools.ending() })
+    return executeCommand(plan, id, options, queueDrains.isHeld)
+  }
+  const commandLog = createCommandLog({ worker, execute, log, now: clock.now })
 
   const status = (): WorkerStatus => ({
     ...about,
     startedAt: Math.round(clock.at(startedAt)),
-    draining: ending(),
+    draining: pools.ending(),
     skewMs: skewMs(),
-    pools: keeper.status(),
+    pools: pools.status(),
   })
 
-  const drains = followDrains({ fleet, clock, keeper, limitsOf, ending })
-  const ledger = createCommandLog({
-    worker,
-    log,
-    now: clock.now,
-    keeper,
-    limitsOf,
-    endProcess,
-    ending,
-    fleetDrains: drains.keepsFromWork,
-  })
-
-  const hear = async ({ commands, switches }: HeartbeatReply): Promise<void> => {
-    for (const [queue, each] of switches) drains.hear(queue, each)
-    const isNews = commands.some(({ id }) => !ledger.has(id))
-    // One that is told again was answered, and the answer did not arrive.
-    const answers = commands.map((command) => ({ command: command.id, answer: ledger.answer(command) }))
-    drains.follow()
-    // Whoever has heard the answer, and looks at the fleet, finds it so; but for a pool that is made anew, which takes a moment.
-    if (isNews) await fleet.beat(status()).catch(() => {})
+  const act = async ({ commands, switches }: HeartbeatReply): Promise<void> => {
+    for (const [queue, settings] of switches) queueDrains.update(queue, settings)
+    const isNew = commands.some(({ id }) => !commandLog.has(id))
+    // A command that comes again was answered, but its answer was lost.
+    const answers = commands.map((command) => ({ command: command.id, answer: commandLog.answer(command) }))
+    queueDrains.follow()
+    // Publish our status before answering, so that the fleet view already shows the change. Exception: a replaced pool takes a
+    // moment to appear.
+    if (isNew) await fleet.beat(status()).catch(() => {})
     await Promise.allSettled(answers.map(({ command, answer }) => fleet.answer(command, answer)))
   }
 
   const beat = async (): Promise<void> => {
-    const told = await fleet.beat(status())
-    if (lost) log.info({}, 'the fleet is reached again')
-    lost = false
+    const reply = await fleet.beat(status())
+    if (isUnreachable) log.info({}, 'fleet registry reachable again')
+    isUnreachable = false
     failingSince = undefined
-    await hear(told)
-  }
-
-  /** One at a time; one more follows when it was woken meanwhile. */
-  const turn = (): Promise<unknown> => {
-    again = beating !== undefined
-    beating ??= (async () => {
-      stopTimer()
-      let failure: unknown
-      do {
-        again = false
-        failure = await beat().then(() => undefined, failed)
-      } while (again && !over)
-      beating = undefined
-      if (!over) stopTimer = clock.after(HEARTBEAT_INTERVAL_MS, () => void turn())
-      return failure
-    })()
-    return beating
+    await act(reply)
   }
 
   const failed = (err: unknown): unknown => {
     failingSince ??= clock.monotonic()
-    if (!isAway(err) || clock.monotonic() - failingSince >= LOST_AFTER_MS) {
-      if (!lost) log.warn({ err }, 'the fleet is not reached: no commands come, and the pools go on')
-      lost = true
+    if (!isAway(err) || clock.monotonic() - failingSince >= UNREACHABLE_AFTER_MS) {
+      if (!isUnreachable) {
+        log.warn({ err }, 'fleet registry unreachable; pools keep running, remote commands are delayed')
+      }
+      isUnreachable = true
     }
     return err
   }
 
+  /** Sends a heartbeat and schedules the next. Resolves with the error of the last one, if it failed. */
+  const beatNow = (): Promise<unknown> => {
+    oneMore = heartbeat !== undefined
+    heartbeat ??= (async () => {
+      cancelTimer()
+      let failure: unknown
+      do {
+        oneMore = false
+        failure = await beat().then(() => undefined, failed)
+      } while (oneMore && !closed)
+      heartbeat = undefined
+      if (!closed) cancelTimer = clock.after(HEARTBEAT_INTERVAL_MS, () => void beatNow())
+      return failure
+    })()
+    return heartbeat
+  }
+
   return {
-    async begin() {
-      stopListening = fleet.listen(worker, () => void (over || turn()))
-      for (let failure = await turn(); isAway(failure) && !over; failure = await turn()) {
-        await new Promise<void>((resolve) => clock.after(ASK_AGAIN_MS, resolve))
+    async start() {
+      stopListening = fleet.listen(worker, () => void (closed || beatNow()))
+      for (let failure = await beatNow(); isAway(failure) && !closed; failure = await beatNow()) {
+        await new Promise<void>((resolve) => clock.after(RETRY_MS, resolve))
       }
     },
-    async end() {
-      over = true
-      stopTimer()
+    async close() {
+      closed = true
+      cancelTimer()
       stopListening()
-      drains.close()
-      await beating
+      queueDrains.close()
+      await heartbeat
       await fleet.leave(worker).catch(() => {})
       await fleet.close()
     },

@@ -1,56 +1,54 @@
-// What a command means for this worker: decided here, and carried out elsewhere.
+// Decides what a command means for this worker. Pure; execute-command.ts acts on the plan.
 import { type DrainMode, milliseconds, type StopMode } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 
 export type CommandPlan =
-  /** It holds for the whole fleet, and is seen to by the queue's switches. */
+  /** Nothing to do here: the command changed the settings of its queue, which every worker follows, or came too late. */
   | { readonly do: 'nothing'; readonly detail: string }
-  | { readonly do: 'pause' | 'resume'; readonly queues: readonly string[] }
-  | {
-      readonly do: 'drain'
-      readonly queues: readonly string[]
-      readonly mode: DrainMode
-      readonly timeoutMs: number | undefined
-    }
-  /** The worker ends, as a signal would end it. */
-  | { readonly do: 'end'; readonly mode: DrainMode; readonly timeoutMs: number | undefined }
-  | { readonly do: 'stop'; readonly queue: string; readonly slot: number; readonly how: StopMode }
-  | { readonly do: 'resize'; readonly queue: string; readonly concurrency: number }
   | { readonly do: 'refuse'; readonly why: string }
+  | { readonly do: 'pause' | 'resume'; readonly queues: readonly string[] }
+  | ({ readonly do: 'drain_pool'; readonly queue: string } & HowToDrain)
+  | ({ readonly do: 'drain_worker' } & HowToDrain)
+  | { readonly do: 'stop_slot'; readonly queue: string; readonly slot: number; readonly how: StopMode }
+  | { readonly do: 'resize'; readonly queue: string; readonly concurrency: number }
 
-export interface Self {
-  readonly worker: string
-  readonly queues: readonly string[]
-  /** Whether the worker drains. */
-  readonly ending: boolean
+interface HowToDrain {
+  readonly mode: DrainMode
+  readonly timeoutMs: number | undefined
 }
 
-export function planCommand(order: CommandSpec, { worker, queues, ending }: Self): CommandPlan {
-  if (order.action === 'limit') return { do: 'nothing', detail: "it is the queue's own" }
-  if (order.worker !== undefined && order.worker !== worker) {
-    return { do: 'refuse', why: `this is the worker ${worker}` }
+/** What the decision depends on. */
+export interface CommandTarget {
+  readonly worker: string
+  readonly queues: readonly string[]
+  readonly draining: boolean
+}
+
+export function planCommand(spec: CommandSpec, { worker, queues, draining }: CommandTarget): CommandPlan {
+  if (spec.action === 'limit') return { do: 'nothing', detail: 'the limit is enforced by the queue' }
+  const isForAll = spec.worker === undefined
+  if (!isForAll && spec.worker !== worker) return { do: 'refuse', why: `this is worker ${worker}` }
+  if (spec.queue !== undefined && !queues.includes(spec.queue)) {
+    const why = `this worker has no pool for queue '${spec.queue}'; its queues: ${queues.join(', ')}`
+    return { do: 'refuse', why }
   }
-  if (order.queue !== undefined && !queues.includes(order.queue)) {
-    return { do: 'refuse', why: `this worker works ${queues.join(', ')}, and no queue '${order.queue}'` }
-  }
-  // What is said to all is for those that stay.
-  if (ending && order.worker === undefined) return { do: 'nothing', detail: 'the worker ends' }
-  const meant = order.queue === undefined ? queues : [order.queue]
-  switch (order.action) {
+  // Commands for the whole fleet are meant for the workers that stay.
+  if (draining && isForAll) return { do: 'nothing', detail: 'the worker is draining' }
+  const targets = spec.queue === undefined ? queues : [spec.queue]
+  switch (spec.action) {
     case 'pause':
-      if (order.worker === undefined) return { do: 'nothing', detail: 'the queue is paused for all' }
-      return { do: 'pause', queues: meant }
+      return isForAll ? { do: 'nothing', detail: 'the queue is paused' } : { do: 'pause', queues: targets }
     case 'resume':
-      return { do: 'resume', queues: meant }
+      return { do: 'resume', queues: targets }
     case 'drain': {
-      if (order.worker === undefined) return { do: 'nothing', detail: 'the queue drains' }
-      const { mode, timeout } = order
+      if (isForAll) return { do: 'nothing', detail: 'the queue is draining' }
+      const { queue, mode, timeout } = spec
       const how = { mode, timeoutMs: timeout === undefined ? undefined : milliseconds(timeout) }
-      return order.queue === undefined ? { do: 'end', ...how } : { do: 'drain', queues: meant, ...how }
+      return queue === undefined ? { do: 'drain_worker', ...how } : { do: 'drain_pool', queue, ...how }
     }
     case 'stop':
-      return { do: 'stop', queue: order.queue, slot: order.slot, how: order.how }
+      return { do: 'stop_slot', queue: spec.queue, slot: spec.slot, how: spec.how }
     case 'resize':
-      return { do: 'resize', queue: order.queue, concurrency: order.concurrency }
+      return { do: 'resize', queue: spec.queue, concurrency: spec.concurrency }
   }
 }

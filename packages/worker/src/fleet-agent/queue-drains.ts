@@ -1,65 +1,64 @@
-// Follows the drains of whole queues: ends this worker's pools by their mode, lightly once the queue is empty, and lifts that.
-import type { DrainMode } from '@bullpen/contract'
-import type { Clock, DrainLimits, Fleet, QueueSettings } from '@bullpen/engine/internal'
+// Follows the drains of whole queues: drains this worker's pool of a draining queue, and resumes it when the drain is lifted.
+// In a light drain the pool works until the queue is empty.
+import type { Clock, Fleet, QueueSettings } from '@bullpen/engine/internal'
 import type { PoolSupervisor } from '../pools/pool-supervisor.ts'
 import { waitUntilEmpty } from './wait-until-empty.ts'
 
 export interface QueueDrainsOptions {
   readonly fleet: Fleet
   readonly clock: Clock
-  readonly keeper: PoolSupervisor
-  readonly limitsOf: (mode: DrainMode, timeoutMs: number | undefined) => DrainLimits
-  /** Whether the whole worker drains: then nothing revives a pool, and a harsher drain of its queue still counts. */
-  readonly ending: () => boolean
+  readonly pools: PoolSupervisor
 }
 
 export interface QueueDrains {
-  /** What holds for this queue now. */
-  hear(queue: string, switches: QueueSettings): void
-  /** Does what is heard to be wanted; twice is once. */
+  /** Stores what the settings of the queue are now; `follow` acts on it. */
+  update(queue: string, settings: QueueSettings): void
+  /** Brings the pools in line with the settings. Idempotent. */
   follow(): void
-  /** Whether the whole fleet of the queue drains, in a way that lets none of its pools work. */
-  keepsFromWork(queue: string): boolean
+  /** Whether the settings of the queue keep its pool from working. */
+  isHeld(queue: string): boolean
   close(): void
 }
 
-export function followDrains({ fleet, clock, keeper, limitsOf, ending }: QueueDrainsOptions): QueueDrains {
+export function createQueueDrains({ fleet, clock, pools }: QueueDrainsOptions): QueueDrains {
   const drains = new Map<string, QueueSettings['drain']>()
-  const emptying = new Map<string, { readonly command: string; readonly stop: () => void }>()
+  /** Queues in a light drain that are not empty yet. */
+  const waits = new Map<string, { readonly command: string; readonly stop: () => void }>()
 
-  const stopEmptying = (queue: string): void => {
-    emptying.get(queue)?.stop()
-    emptying.delete(queue)
+  const stopWaiting = (queue: string): void => {
+    waits.get(queue)?.stop()
+    waits.delete(queue)
   }
 
+  /** While the worker itself drains, nothing resumes a pool, but a harsher drain of its queue still counts. */
   const followOne = (queue: string, drain: QueueSettings['drain']): void => {
-    const cause = keeper.causeOf(queue)
-    if (drain?.mode !== 'light') stopEmptying(queue)
+    const cause = pools.causeOf(queue)
+    if (drain?.mode !== 'light') stopWaiting(queue)
     if (drain === undefined) {
-      if (cause?.by === 'switch' && !ending()) keeper.resume(queue)
+      if (cause?.by === 'queue' && !pools.ending()) pools.resume(queue)
       return
     }
     const { mode, timeoutMs, command } = drain
     if (cause?.command === command) return
-    const end = (): void => keeper.drain(queue, limitsOf(mode, timeoutMs), { by: 'switch', command })
-    if (mode !== 'light') end()
-    else if (!ending() && cause === undefined && emptying.get(queue)?.command !== command) {
-      stopEmptying(queue)
-      emptying.set(queue, { command, stop: waitUntilEmpty(fleet, queue, clock, end) })
+    const drainPool = (): void => pools.drain(queue, { mode, timeoutMs }, { by: 'queue', command })
+    if (mode !== 'light') drainPool()
+    else if (!pools.ending() && cause === undefined && waits.get(queue)?.command !== command) {
+      stopWaiting(queue)
+      waits.set(queue, { command, stop: waitUntilEmpty(fleet, queue, clock, drainPool) })
     }
   }
 
   return {
-    hear: (queue, { drain }) => void drains.set(queue, drain),
+    update: (queue, { drain }) => void drains.set(queue, drain),
     follow() {
       for (const [queue, drain] of drains) followOne(queue, drain)
     },
-    keepsFromWork(queue) {
+    isHeld(queue) {
       const drain = drains.get(queue)
       return drain !== undefined && drain.mode !== 'light'
     },
     close() {
-      for (const queue of emptying.keys()) stopEmptying(queue)
+      for (const queue of waits.keys()) stopWaiting(queue)
     },
   }
 }

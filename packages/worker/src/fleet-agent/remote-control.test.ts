@@ -1,4 +1,4 @@
-// Workers that are steered from outside, over a real Redis: what becomes of their pools, their tasks and themselves.
+// Worker processes steered by remote commands over a real Redis.
 import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
@@ -30,13 +30,13 @@ async function slowFleet() {
     await fleet.close()
   })
   await eventually(() => broker.ping().then(() => true))
-  // It has a connection of its own, and rejects until that is there.
+  // It rejects until its own connection is ready.
   await eventually(() => fleet.workers().then(() => true))
   const known = () => fleet.workers().then(({ workers }) => workers)
   return {
     broker,
     fleet,
-    /** A worker, once the fleet knows it. */
+    /** A worker, once it is registered. */
     async start() {
       const before = new Set((await known()).map(({ worker }) => worker))
       const child = spawn(process.execPath, [FIXTURE, redisUrl, namespace], { env: { PATH: process.env['PATH'] } })
@@ -57,10 +57,10 @@ async function slowFleet() {
         pool: async () => (await status())?.pools.find(({ queue }) => queue === 'slow'),
       }
     },
-    async send(order: CommandSpec): Promise<CommandRecord> {
-      const { id } = await fleet.send({ id: randomUUID(), spec: order, by: 'a test' })
+    async send(spec: CommandSpec): Promise<CommandRecord> {
+      const { id } = await fleet.send({ id: randomUUID(), spec, by: 'a test' })
       const record = await fleet.answered(id, AbortSignal.timeout(10_000))
-      if (record === undefined) throw new Error('the command is not there')
+      if (record === undefined) throw new Error('the command was not found')
       return record
     },
     async enqueue(task: string, ms: number): Promise<TaskId> {
@@ -75,116 +75,116 @@ async function slowFleet() {
   }
 }
 
-const of = (order: CommandSpec): CommandSpec => order
+const of = (spec: CommandSpec): CommandSpec => spec
 
-describe('a worker', () => {
-  it('is known to the fleet with its pools and slots, and no more once it has ended', async () => {
+describe('a remote command', () => {
+  it('finds a worker in the registry with its pools and slots, until the worker has ended', async () => {
     const { start, enqueue, active, fleet } = await slowFleet()
-    const slot = await start()
+    const worker = await start()
     const id = await enqueue('slow.listening', 30_000)
     await active(id)
     const status = await eventually(async () => {
-      const found = await slot.status()
+      const found = await worker.status()
       return found?.pools.some(({ busy }) => busy === 1) && found
     })
-    expect(status).toMatchObject({ pid: slot.child.pid, draining: false, drainTimeoutMs: 500, graceMs: 500 })
+    expect(status).toMatchObject({ pid: worker.child.pid, draining: false, drainTimeoutMs: 500, graceMs: 500 })
     expect(Math.abs(status.skewMs)).toBeLessThan(1_000)
     expect(status.pools).toMatchObject([{ queue: 'slow', state: 'BG_RUNNING', concurrency: 4, paused: false }])
     const task = status.pools[0]?.slots.find((each) => each.task !== undefined)?.task
     expect(task).toMatchObject({ id, task: 'slow.listening', fencingToken: 1 })
     expect((task?.timeoutAt ?? 0) - Date.now()).toBeGreaterThan(50_000)
-    slot.child.kill('SIGTERM')
-    expect(await slot.exited).toBe(0)
+    worker.child.kill('SIGTERM')
+    expect(await worker.exited).toBe(0)
     expect((await fleet.workers()).workers).toEqual([])
   })
 
-  it('is paused, resumed and resized', async () => {
+  it('pauses, resumes and resizes a pool, and stops a slot', async () => {
     const { start, enqueue, send, settled, broker, active } = await slowFleet()
-    const slot = await start()
-    const pausing = await send(of({ action: 'pause', worker: slot.id, queue: 'slow' }))
-    expect(pausing.answers).toMatchObject([{ worker: slot.id, outcome: 'done', detail: 'paused: slow' }])
-    expect(await slot.pool()).toMatchObject({ paused: true, notReady: 'paused' })
+    const worker = await start()
+    const pausing = await send(of({ action: 'pause', worker: worker.id, queue: 'slow' }))
+    expect(pausing.answers).toMatchObject([{ worker: worker.id, outcome: 'done', detail: 'paused: slow' }])
+    expect(await worker.pool()).toMatchObject({ paused: true, notReady: 'paused' })
     const ids = [await enqueue('slow.deaf', 10), await enqueue('slow.deaf', 10)]
     await send(of({ action: 'resize', queue: 'slow', concurrency: 1 }))
-    expect(await slot.pool()).toMatchObject({ concurrency: 1 })
+    expect(await worker.pool()).toMatchObject({ concurrency: 1 })
     expect((await broker.counts('slow')).completed).toBe(0)
-    await send(of({ action: 'resume', worker: slot.id }))
+    await send(of({ action: 'resume', worker: worker.id }))
     for (const id of ids) expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 1 })
     const long = await enqueue('slow.listening', 30_000)
     await active(long)
-    const busy = await eventually(async () => (await slot.pool())?.slots.find(({ task }) => task?.id === long))
-    const order = of({ action: 'stop', worker: slot.id, queue: 'slow', slot: busy.slot, how: 'hard' })
-    expect((await send(order)).answers).toMatchObject([{ outcome: 'done' }])
-    expect((await slot.pool())?.concurrency).toBe(0)
+    const busy = await eventually(async () => (await worker.pool())?.slots.find(({ task }) => task?.id === long))
+    const spec = of({ action: 'stop', worker: worker.id, queue: 'slow', slot: busy.slot, how: 'hard' })
+    expect((await send(spec)).answers).toMatchObject([{ outcome: 'done' }])
+    expect((await worker.pool())?.concurrency).toBe(0)
     expect(await eventually(async () => (await broker.find(long))?.status === 'waiting')).toBe(true)
-    expect(slot.output()).toMatch(/"by":"a test".*"outcome":"done".*"msg":"a command was carried out"/)
+    expect(worker.output()).toMatch(/"by":"a test".*"outcome":"done".*"msg":"command executed"/)
   })
 
-  it('has one pool drained, and another in its place', async () => {
+  it('drains one pool; resuming it starts another in its place', async () => {
     const { start, enqueue, send, settled, active } = await slowFleet()
-    const slot = await start()
+    const worker = await start()
     const running = await enqueue('slow.deaf', 400)
     await active(running)
-    await send(of({ action: 'drain', worker: slot.id, queue: 'slow', mode: 'soft' }))
-    expect(await slot.pool()).toMatchObject({ notReady: 'drained by command' })
-    await eventually(async () => (await slot.pool())?.state === 'SHUTDOWN')
+    await send(of({ action: 'drain', worker: worker.id, queue: 'slow', mode: 'soft' }))
+    expect(await worker.pool()).toMatchObject({ notReady: 'drained by command' })
+    await eventually(async () => (await worker.pool())?.state === 'SHUTDOWN')
     expect(await settled(running)).toMatchObject({ status: 'completed', fencingToken: 1 })
-    expect(slot.child.exitCode).toBeNull()
+    expect(worker.child.exitCode).toBeNull()
     const waiting = await enqueue('slow.deaf', 10)
-    await send(of({ action: 'resume', worker: slot.id, queue: 'slow' }))
+    await send(of({ action: 'resume', worker: worker.id, queue: 'slow' }))
     expect(await settled(waiting)).toMatchObject({ status: 'completed', fencingToken: 1 })
   })
 
-  it('ends by command as by a signal: soft waits as long as it takes, and a signal takes over', async () => {
+  it('drains a worker softly without a deadline, and a signal sets one', async () => {
     const { start, enqueue, send, active, broker } = await slowFleet()
-    const slot = await start()
+    const worker = await start()
     const [short, long] = [await enqueue('slow.deaf', 1_500), await enqueue('slow.listening', 60_000)]
     await Promise.all([active(short), active(long)])
-    expect((await send(of({ action: 'drain', worker: slot.id, mode: 'soft' }))).answers).toMatchObject([
-      { outcome: 'done', detail: 'the worker ends' },
+    expect((await send(of({ action: 'drain', worker: worker.id, mode: 'soft' }))).answers).toMatchObject([
+      { outcome: 'done', detail: 'the worker is draining' },
     ])
-    // Its own drain timeout, of 500 ms, is over by then.
+    // Longer than the worker's own drain timeout of 500 ms.
     await eventually(async () => (await broker.find(short))?.status === 'completed')
-    expect(await slot.status()).toMatchObject({ draining: true })
+    expect(await worker.status()).toMatchObject({ draining: true })
     expect((await broker.find(long))?.status).toBe('active')
-    slot.child.kill('SIGTERM')
-    expect(await slot.exited).toBe(0)
+    worker.child.kill('SIGTERM')
+    expect(await worker.exited).toBe(0)
     expect(await broker.find(long)).toMatchObject({ status: 'waiting', attemptsMade: 0 })
-    expect(slot.output()).toMatch(/"finished":1,"requeued":1.*"msg":"drained"/)
+    expect(worker.output()).toMatch(/"finished":1,"requeued":1.*"msg":"drained"/)
   })
 
-  it('ends by command with a code that tells of what it had to abandon', async () => {
+  it('drains a worker, which exits with 1 when it abandoned a task', async () => {
     const { start, enqueue, send, active } = await slowFleet()
-    const slot = await start()
+    const worker = await start()
     const id = await enqueue('slow.short', 60_000)
     await active(id)
-    await send(of({ action: 'drain', worker: slot.id, mode: 'hard' }))
-    expect(await slot.exited).toBe(1)
-    expect(slot.output()).toMatch(new RegExp(`"id":"${id}".*abandoned`))
+    await send(of({ action: 'drain', worker: worker.id, mode: 'hard' }))
+    expect(await worker.exited).toBe(1)
+    expect(worker.output()).toMatch(new RegExp(`"id":"${id}".*abandoned`))
   })
 })
 
 describe('the drain of a whole queue', () => {
-  it('keeps a worker that starts meanwhile from its tasks, until it is lifted', async () => {
+  it('holds a worker that starts meanwhile, until it is lifted', async () => {
     const { start, enqueue, send, settled, broker } = await slowFleet()
     const first = await start()
     await send(of({ action: 'drain', queue: 'slow', mode: 'soft_timeout' }))
     await eventually(async () => (await first.pool())?.state === 'SHUTDOWN')
     const second = await start()
     const id = await enqueue('slow.deaf', 10)
-    await eventually(async () => (await second.pool())?.notReady === "its queue's fleet drains")
+    await eventually(async () => (await second.pool())?.notReady === 'the whole queue is draining')
     expect([(await second.pool())?.state, (await broker.find(id))?.status]).toEqual(['NEW', 'waiting'])
     await send(of({ action: 'resume', queue: 'slow' }))
     expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 1 })
     for (const { pool } of [first, second]) await eventually(async () => (await pool())?.state === 'BG_RUNNING')
   })
 
-  it('lightly finishes all that was accepted, and only then ends the pools', async () => {
+  it('with mode light finishes every accepted task before the pools end', async () => {
     const { start, enqueue, send, broker } = await slowFleet()
-    const slot = await start()
+    const worker = await start()
     const ids = await Promise.all(Array.from({ length: 12 }, () => enqueue('slow.deaf', 400)))
     await send(of({ action: 'drain', queue: 'slow', mode: 'light' }))
-    await eventually(async () => (await slot.pool())?.state === 'SHUTDOWN', 15_000)
+    await eventually(async () => (await worker.pool())?.state === 'SHUTDOWN', 15_000)
     for (const id of ids) expect(await broker.find(id)).toMatchObject({ status: 'completed', fencingToken: 1 })
   })
 })

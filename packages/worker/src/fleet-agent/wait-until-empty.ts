@@ -1,25 +1,25 @@
-// Waits until a queue is empty, while its whole fleet drains lightly.
+// Waits until a queue is empty, for a light drain of the whole queue.
 import type { Clock, Fleet } from '@bullpen/engine/internal'
 
-const LOOK_EVERY_MS = 250
-/** An API worker may hear this long after the others that no task is taken in any more. */
-const INTAKE_CLOSED_AFTER_MS = 3_000
+const POLL_MS = 250
+/** An API may learn up to 3 s after the workers that its queue no longer accepts tasks. */
+const ADMISSION_CLOSED_AFTER_MS = 3_000
 
-/** Calls back once, when nothing of it remains that could be worked now. Returns what ends the wait. */
-export function waitUntilEmpty(fleet: Fleet, queue: string, clock: Clock, empty: () => void): () => void {
+/** Calls `onEmpty` once, when no task of the queue is left that could run now. Returns what stops the wait. */
+export function waitUntilEmpty(fleet: Fleet, queue: string, clock: Clock, onEmpty: () => void): () => void {
   const since = clock.monotonic()
-  let over = false
-  let stopTimer = (): void => {}
-  const look = async (): Promise<void> => {
-    // Redis away: nothing is known, and the pools go on.
+  let stopped = false
+  let cancelTimer = (): void => {}
+  const poll = async (): Promise<void> => {
+    // While Redis is away nothing is known: keep waiting.
     const remaining = await fleet.remaining(queue).catch(() => undefined)
-    if (over) return
-    if (remaining === 0 && clock.monotonic() - since > INTAKE_CLOSED_AFTER_MS) empty()
-    else stopTimer = clock.after(LOOK_EVERY_MS, () => void look())
+    if (stopped) return
+    if (remaining === 0 && clock.monotonic() - since > ADMISSION_CLOSED_AFTER_MS) onEmpty()
+    else cancelTimer = clock.after(POLL_MS, () => void poll())
   }
-  void look()
+  void poll()
   return () => {
-    over = true
-    stopTimer()
+    stopped = true
+    cancelTimer()
   }
 }

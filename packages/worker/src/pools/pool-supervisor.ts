@@ -1,161 +1,93 @@
-// Keeps the pools of a process, one for each queue: started, drained by command, and made anew when they are to work again.
-import { BullpenError, type Log } from '@bullpen/contract'
+// Supervises the pools of a worker, one for each queue: starts, steers and drains them, and closes them with the worker.
+import { BullpenError, type DrainMode } from '@bullpen/contract'
 import type { DrainReport, PoolStatus } from '@bullpen/engine'
-import type { DrainLimits, Pool } from '@bullpen/engine/internal'
-import { logDrainSummary, summarizeDrain } from '../drain-summary.ts'
+import { type DrainLimits, drainLimits, type Pool } from '@bullpen/engine/internal'
+import { type DrainCause, PoolEntry, type PoolEntryOptions } from './pool-entry.ts'
 
-/** Why a pool is not to work: it was told so itself, or its queue's whole fleet was. */
-export interface DrainCause {
-  readonly by: 'command' | 'switch'
-  /** The command's id. */
-  readonly command: string
+export interface DrainRequest {
+  readonly mode: DrainMode
+  /** Of `soft_timeout`, in ms. Default: the worker's drain timeout. */
+  readonly timeoutMs?: number | undefined
+  /** When aborted: ends the wait for running tasks at once. */
+  readonly escalate?: AbortSignal | undefined
+  /** Something unknown is broken in this worker: its pools end as RECOVER_ERR. */
+  readonly broken?: boolean | undefined
 }
 
-export interface PoolKeeperOptions {
+export interface PoolSupervisorOptions extends Pick<PoolEntryOptions, 'createPool' | 'observe' | 'log'> {
   /** Concurrency by queue. */
   readonly sizes: ReadonlyMap<string, number>
-  readonly make: (queue: string, concurrency: number) => Pool
-  /** Measures the pool, until what it returns is called. */
-  readonly watch: (pool: Pool) => () => void
-  readonly log: Log
+  /** The worker's drain timeout and grace period, in ms. */
+  readonly drainTimes: { readonly drainMs: number; readonly graceMs: number }
 }
 
 export interface PoolSupervisor {
   readonly queues: readonly string[]
   pool(queue: string): Pool | undefined
-  /** Undefined: it is to work. */
+  /** Why the pool must not take tasks. Undefined: it is meant to. */
   causeOf(queue: string): DrainCause | undefined
-  /** Starts all that have not been told otherwise, unless the process ends. `run`: another way to start one; undefined leaves it as it is. */
+  /** Starts every pool that no drain holds; none when the worker drains. `run`: another way to start one; undefined does not start it. */
   start(run?: (pool: Pool) => Promise<unknown> | undefined): Promise<void>
-  /** A pool that has not been started is not started; any other is drained. Twice is one drain, as the harsher says. */
-  drain(queue: string, limits: DrainLimits, cause: DrainCause): void
+  /** Drains one pool, or keeps it from starting. Concurrent drains merge; the harsher wins. */
+  drain(queue: string, request: DrainRequest, cause: DrainCause): void
   /**
-   * Ends a pause, and a drain by command: a pool starts once, so that one which has ended is followed by another; `later`: one
-   * that ends yet, too, when it has. Twice is once.
+   * Resumes a paused or drained pool. A drained pool is replaced by a new one; `later` means that it still drains and is
+   * replaced when it has finished. Idempotent.
    *
-   * @throws BullpenError `wrong_state` when the process ends.
+   * @throws BullpenError `wrong_state` when the worker drains.
    */
   resume(queue: string): 'now' | 'later'
-  /** Holds for the pools that follow, too. @throws BullpenError as {@link Pool.resize}. */
+  /** Also the size of the pools that replace the present one. @throws BullpenError as {@link Pool.resize}. */
   resize(queue: string, concurrency: number): void
-  /** All pools end with the process. Of those that have ended by command already nothing is reported again. */
-  end(limits: DrainLimits): Promise<readonly DrainReport[]>
-  /** Undefined: each takes tasks, or does not as somebody wished. */
+  /** Drains every pool with the worker. Pools that a command has drained before are not reported again. */
+  end(request: DrainRequest): Promise<readonly DrainReport[]>
+  /** Whether the pools drain with the worker, or have. */
+  ending(): boolean
+  /** Why the worker is not ready. Undefined when every pool takes tasks, or was paused or drained on request. */
   notReady(): string | undefined
   status(): readonly PoolStatus[]
 }
 
-/** One queue's. */
-interface Kept {
-  readonly queue: string
-  pool: Pool
-  concurrency: number
-  cause: DrainCause | undefined
-  phase: 'new' | 'started' | 'draining' | 'drained'
-  unwatch: () => void
-}
+export function createPoolSupervisor({ sizes, drainTimes, ...each }: PoolSupervisorOptions): PoolSupervisor {
+  const entries = new Map(
+    [...sizes].map(([queue, concurrency]) => [queue, new PoolEntry({ queue, concurrency, ...each })] as const),
+  )
+  const all = [...entries.values()]
+  let ending = false
 
-export function createPoolSupervisor({ sizes, make, watch, log }: PoolKeeperOptions): PoolSupervisor {
-  const all = new Map<string, Kept>()
-  for (const [queue, concurrency] of sizes) {
-    const pool = make(queue, concurrency)
-    all.set(queue, { queue, pool, concurrency, cause: undefined, phase: 'new', unwatch: watch(pool) })
+  const entryOf = (queue: string): PoolEntry => {
+    const entry = entries.get(queue)
+    if (entry !== undefined) return entry
+    const queues = [...entries.keys()].join(', ')
+    throw new BullpenError('queue_not_found', `this worker has no pool for queue '${queue}'; its queues: ${queues}`)
   }
-  let started = false
-  let ending: readonly Kept[] | undefined
-
-  const keptOf = (queue: string): Kept => {
-    const kept = all.get(queue)
-    if (kept !== undefined) return kept
-    throw new BullpenError(
-      'queue_not_found',
-      `this process works ${[...all.keys()].join(', ')}, and no queue '${queue}'`,
-    )
-  }
-
-  const startAgain = (kept: Kept): void => {
-    kept.phase = 'started'
-    kept.pool.start().catch((err: unknown) => log.error({ err, queue: kept.queue }, 'a pool did not start again'))
-  }
-
-  const renew = (kept: Kept): void => {
-    kept.unwatch()
-    kept.pool = make(kept.queue, kept.concurrency)
-    kept.unwatch = watch(kept.pool)
-    startAgain(kept)
-  }
-
-  const drained = (kept: Kept, report: DrainReport): void => {
-    kept.phase = 'drained'
-    if (ending !== undefined) return
-    logDrainSummary(log, summarizeDrain([report]), { queue: kept.queue })
-    // It was told to work again meanwhile.
-    if (kept.cause === undefined) renew(kept)
-  }
+  const limitsOf = ({ mode, timeoutMs, escalate, broken }: DrainRequest): DrainLimits => ({
+    ...drainLimits(mode, { ...drainTimes, drainMs: timeoutMs ?? drainTimes.drainMs }),
+    hurry: escalate,
+    broken,
+  })
 
   return {
-    queues: [...all.keys()],
-    pool: (queue) => all.get(queue)?.pool,
-    causeOf: (queue) => all.get(queue)?.cause,
+    queues: [...entries.keys()],
+    pool: (queue) => entries.get(queue)?.pool,
+    causeOf: (queue) => entries.get(queue)?.cause,
     async start(run = (pool) => pool.start()) {
-      if (ending !== undefined) return
-      started = true
-      await Promise.all(
-        [...all.values()].map((kept) => {
-          const running = kept.cause === undefined ? run(kept.pool) : undefined
-          if (running !== undefined) kept.phase = 'started'
-          return running
-        }),
-      )
+      if (!ending) await Promise.all(all.map((entry) => entry.start(run)))
     },
-    drain(queue, limits, cause) {
-      const kept = keptOf(queue)
-      kept.cause = cause
-      if (kept.phase === 'new' || kept.phase === 'drained') return
-      if (ending !== undefined) {
-        void kept.pool.drain(limits)
-        return
-      }
-      const report = kept.pool.drain(limits)
-      if (kept.phase === 'draining') return
-      kept.phase = 'draining'
-      void report.then((done) => drained(kept, done))
+    drain: (queue, request, cause) => entryOf(queue).drain(limitsOf(request), cause),
+    resume: (queue) => entryOf(queue).resume(),
+    resize: (queue, concurrency) => entryOf(queue).resize(concurrency),
+    async end(request) {
+      ending = true
+      const limits = limitsOf(request)
+      return Promise.all(all.map((entry) => entry.close(limits)).filter((report) => report !== undefined))
     },
-    resume(queue) {
-      const kept = keptOf(queue)
-      if (ending !== undefined) throw new BullpenError('wrong_state', 'the process ends')
-      if (kept.cause === undefined && kept.phase !== 'draining') {
-        kept.pool.resume()
-        return 'now'
-      }
-      kept.cause = undefined
-      if (kept.phase === 'draining') return 'later'
-      if (kept.phase === 'drained') renew(kept)
-      if (kept.phase === 'new' && started) startAgain(kept)
-      return 'now'
-    },
-    resize(queue, concurrency) {
-      const kept = keptOf(queue)
-      // One that ends, or has ended, is followed by one of this size.
-      if (kept.phase === 'new' || kept.phase === 'started') kept.pool.resize(concurrency)
-      kept.concurrency = concurrency
-    },
-    async end(limits) {
-      ending ??= [...all.values()].filter(({ phase }) => phase !== 'drained')
-      return Promise.all(ending.map(({ pool }) => pool.drain(limits)))
-    },
+    ending: () => ending,
     notReady: () =>
-      [...all.values()]
+      all
         .filter(({ cause }) => cause === undefined)
         .map(({ pool }) => pool.notReady())
         .find((why) => why !== undefined),
-    status: () =>
-      [...all.values()].map(({ pool, cause, concurrency, phase }) => {
-        const status = pool.status()
-        if (cause === undefined) return status
-        const notReady = cause.by === 'command' ? 'drained by command' : "its queue's fleet drains"
-        // What it will have when it works again.
-        return { ...status, notReady, ...(phase === 'drained' && { concurrency }) }
-      }),
+    status: () => all.map((entry) => entry.status()),
   }
 }
