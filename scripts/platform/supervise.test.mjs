@@ -1,7 +1,9 @@
 // Supervision of real, tiny processes.
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { restartDelay, supervise } from './supervise.mjs'
 
@@ -85,4 +87,26 @@ it('the log file is readable by its owner only, also if it existed before', asyn
   await until(() => lines.includes('up'))
   expect(statSync(join(dir, 'log')).mode & 0o777).toBe(0o600)
   expect(readFileSync(join(dir, 'log'), 'utf8')).toMatch(/^from an earlier run\n/)
+})
+
+it('a process drains and exits when its supervisor is killed', async () => {
+  // its output has no reader any more: it reports in a file
+  const drains = "process.on('SIGTERM', () => { writeFileSync('drained', 'yes'); process.exit() })"
+  writeFileSync(
+    join(dir, 'main.mjs'),
+    `import { writeFileSync } from 'node:fs'\n${drains}; setInterval(() => {}, 1e3); console.log('up')`,
+  )
+  const module = (name) => JSON.stringify(join(import.meta.dirname, name))
+  const script = `
+    import { supervise } from ${module('supervise.mjs')}
+    const args = ['--import', ${module('exit-with-parent.mjs')}, 'main.mjs']
+    supervise({ name: 'x', command: process.execPath, args, cwd: ${JSON.stringify(dir)}, logFile: 'log', env: {},
+      say: () => {}, onLine: (line) => console.log(line) })`
+  const supervisor = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    cwd: dir,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  await new Promise((resolve) => createInterface(supervisor.stdout).once('line', resolve))
+  supervisor.kill('SIGKILL')
+  await until(() => existsSync(join(dir, 'drained')))
 })
