@@ -1,6 +1,7 @@
-// What is published, used as a team would: installed into an empty project elsewhere, with one task of its own.
+// The published packages, installed into an empty project elsewhere that defines a task of its own.
 import { spawn } from 'node:child_process'
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -44,21 +45,21 @@ const PROJECT = {
     import { catalogue } from './catalogue.ts'
     import welcome from './welcome.ts'
 
-    const config = { redisUrl: String(process.env['REDIS_URL']), namespace: 'elsewhere', port: 0 }
+    const port = Number(process.env['PORT'] ?? 0)
+    const config = { redisUrl: String(process.env['REDIS_URL']), namespace: 'elsewhere', port }
     const worker = createWorker({ catalogue, handlers: { 'email.welcome': welcome }, config })
-    process.exitCode = await runUntilSignalled(worker)`,
+    process.exit(await runUntilSignalled(worker))`,
   'api.ts': `
-    import { createApi } from '@bullpen/api'
+    import { createApi, runUntilSignalled } from '@bullpen/api'
     import { catalogue } from './catalogue.ts'
 
     const redisUrl = String(process.env['REDIS_URL'])
-    const api = await createApi({ catalogue, config: { redisUrl, namespace: 'elsewhere', keys: ['${KEY}'], port: 0, metricsPort: 0 } })
-    const { url } = await api.listen()
-    console.log(JSON.stringify({ url }))
-    process.once('SIGTERM', () => void api.close())`,
+    const port = Number(process.env['PORT'] ?? 0)
+    const config = { redisUrl, namespace: 'elsewhere', keys: ['${KEY}'], port, metricsPort: 0 }
+    process.exit(await runUntilSignalled(await createApi({ catalogue, config })))`,
 }
 
-/** What the test kit's page shows, as tests of the same project. */
+/** The examples of the test kit's README, as tests of the same project. */
 const examples = [...readFileSync(join(root, 'packages/testkit/README.md'), 'utf8').matchAll(/```ts\n(.*?)```/gs)].map(
   ([, code], i) => [`example-${i + 1}.test.ts`, code],
 )
@@ -72,9 +73,9 @@ async function must(command, args, options) {
   return stdout
 }
 
-/** A process of the project, with the JSON lines that it prints. */
-function start(file) {
-  const env = { PATH: process.env.PATH, REDIS_URL: inject('redisUrl') }
+/** Starts a program of the project. `line` resolves with the first line on stdout that matches. */
+function start(file, variables = {}) {
+  const env = { PATH: process.env.PATH, REDIS_URL: inject('redisUrl'), ...variables }
   const child = spawn(process.execPath, [file], { cwd: project, env, stdio: ['ignore', 'pipe', 'inherit'] })
   processes.push(child)
   const exit = new Promise((resolve) => child.once('exit', resolve))
@@ -88,7 +89,7 @@ function start(file) {
     child.kill('SIGTERM')
     return exit
   }
-  return { line, end }
+  return { line, end, exit }
 }
 
 beforeAll(async () => {
@@ -107,7 +108,7 @@ afterAll(() => {
   rmSync(project, { recursive: true, force: true })
 })
 
-it('points at compiled files, and leaves the workspace behind', () => {
+it('a published manifest points at compiled files and has no workspace fields', () => {
   const source = {
     name: '@bullpen/x',
     private: true,
@@ -128,7 +129,7 @@ it('points at compiled files, and leaves the workspace behind', () => {
   })
 })
 
-it('publishes no sources, no tests, and nothing of the example', () => {
+it('no sources, no tests and nothing of the example are published', () => {
   const published = globSync('node_modules/@bullpen/*/**/*', { cwd: project })
   expect(published.length).toBeGreaterThan(0)
   expect(published.filter((file) => /\.(test|fixture)\.|(?<!\.d)\.ts$/.test(file))).toEqual([])
@@ -138,14 +139,14 @@ it('publishes no sources, no tests, and nothing of the example', () => {
   }
 })
 
-it('has types that a strict project compiles against', async () => {
+it('a strict project compiles against the published types', async () => {
   const tsc = join(root, 'node_modules/typescript/bin/tsc')
   const { code, stdout } = await run(process.execPath, [tsc, '-p', project], { cwd: project })
   expect(stdout).toBe('')
   expect(code).toBe(0)
 })
 
-it('tests its handlers with the test kit, as that shows it', async () => {
+it('the examples in the test kit’s README run as tests', async () => {
   const files = examples.map(([file]) => file)
   const { code, stdout } = await run(process.execPath, ['--test', '--test-reporter=tap', ...files], { cwd: project })
   expect(stdout).toMatch(/^# fail 0$/m)
@@ -153,16 +154,16 @@ it('tests its handlers with the test kit, as that shows it', async () => {
   expect(code).toBe(0)
 })
 
-it('has a program for the command line', async () => {
+it('the command line is installed as a program', async () => {
   const { code, stdout } = await run(join(project, 'node_modules/.bin/bullpen'), ['--version'], { cwd: project })
   const { version } = JSON.parse(readFileSync(join(project, 'node_modules/@bullpen/cli/package.json'), 'utf8'))
   expect({ code, version: stdout.trim() }).toEqual({ code: 0, version })
 })
 
-it('takes a task over HTTP, runs it, and ends on SIGTERM', async () => {
+it('a task is accepted over HTTP and run, and both programs exit with 0 on SIGTERM', async () => {
   const api = start('api.ts')
   const worker = start('worker.ts')
-  const { url } = JSON.parse(await api.line((text) => text.startsWith('{"url"')))
+  const { url } = JSON.parse(await api.line((text) => text.includes('"url"')))
   const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
   const body = JSON.stringify({ task: 'email.welcome', input: { to: 'ann@example.com', name: 'Ann' } })
   const accepted = await fetch(`${url}/v1/tasks`, { method: 'POST', headers, body })
@@ -171,3 +172,21 @@ it('takes a task over HTTP, runs it, and ends on SIGTERM', async () => {
   expect(await ended.json()).toMatchObject({ status: 'completed', output: { greeting: 'Hello, Ann' } })
   expect({ worker: await worker.end(), api: await api.end() }).toEqual({ worker: 0, api: 0 })
 }, 60_000)
+
+it('two workers run on one machine', async () => {
+  const workers = [start('worker.ts'), start('worker.ts')]
+  await Promise.all(workers.map((worker) => worker.line((text) => text.includes('worker ready'))))
+  expect(await Promise.all(workers.map((worker) => worker.end()))).toEqual([0, 0])
+})
+
+it.each(['api.ts'])('%s exits with a code other than 0 if its port is taken', async (file) => {
+  const server = createServer()
+  const port = await new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', () => resolve(server.address().port))
+  })
+  try {
+    expect(await start(file, { PORT: String(port) }).exit).toBeGreaterThan(0)
+  } finally {
+    server.close()
+  }
+})
