@@ -23,6 +23,7 @@ export default defineConfig(({ mode }) => ({
       'docs/**/*.test.ts',
     ],
     globalSetup: ['scripts/testing/global-setup.mjs'],
+    setupFiles: ['tools/testing/src/leaks/setup.ts'],
     reporters: ['default', './scripts/testing/reporter.mjs'],
     passWithNoTests: false,
     allowOnly: false,

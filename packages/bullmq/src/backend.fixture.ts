@@ -5,25 +5,26 @@ import type { Consumer } from '@bullpen/engine/internal'
 import type { OpenBackend } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
-import { inject } from 'vitest'
+import { afterAll, inject } from 'vitest'
 import { openBroker } from './broker.ts'
 import { type LockTimes, openConsumer } from './consumer.ts'
 import { queueKeys } from './keys.ts'
-import { openLockRenewer } from './locks/lock-renewer.ts'
+import { type LockRenewer, openLockRenewer } from './locks/lock-renewer.ts'
 
 /** A lock that nobody takes away holds as long as ever: a machine under load loses none. */
 const QUICK: LockTimes = { lockMs: 5_000, renewalMs: 200, stallCheckMs: 150 }
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** Keeps the renewing thread from being started and ended with every pool. */
-let warm = false
+/** Keeps the renewal thread from being started and ended with every pool. */
+let warm: LockRenewer | undefined
+
+afterAll(() => warm?.close())
 
 export const openBullmq: OpenBackend = async ({ queues, sizeLimit, onExpired, locks }) => {
   const redisUrl = inject('redisUrl')
-  if (!warm)
-    openLockRenewer({ ...QUICK, base: 'none', eventLoopStallLimitMs: undefined, redisUrl, slots: 1, log: silent })
-  warm = true
+  const renewal = { ...QUICK, base: 'none', eventLoopStallLimitMs: undefined, redisUrl, slots: 1, log: silent } as const
+  warm ??= openLockRenewer(renewal)
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const [queue = ''] = queues
   const keys = queueKeys(namespace, queue)

@@ -45,8 +45,13 @@ function world() {
       keep: async (step, result) => kept.set(step, result).get(step),
     },
   })
-  const run = async (task: string, start = 1) => runAttempt(taken(task, start), new Slot(1, systemClock), host)
-  return { run, events, kept, [Symbol.asyncDispose]: () => isolator.close() }
+  const slot = new Slot(1, systemClock)
+  const run = async (task: string, start = 1) => runAttempt(taken(task, start), slot, host)
+  const close = (): Promise<void> => {
+    slot.close()
+    return isolator.close()
+  }
+  return { run, events, kept, [Symbol.asyncDispose]: close }
 }
 
 it.each(['loop.thread', 'loop.process'])('%s ends within timeout, grace and 250 ms', async (task) => {

@@ -39,6 +39,7 @@ export function watchSkew({ redisUrl, log, everyMs = MEASURE_EVERY_MS }: SkewWat
   let isFar = false
   let isRefused = false
   let timer: NodeJS.Timeout | undefined
+  let isClosed = false
 
   const at = (moment: number): number => moment + (known?.offsetMs ?? Date.now() - performance.now())
   const now = (): number => Math.round(at(performance.now()))
@@ -72,7 +73,8 @@ export function watchSkew({ redisUrl, log, everyMs = MEASURE_EVERY_MS }: SkewWat
     await measure().catch(refused)
     const isEnough = known !== undefined && known.errorMs <= ESTIMATE_ENOUGH_MS
     clearTimeout(timer)
-    if (redis.status === 'end') return
+    // A measurement that was under way when it closed ends here.
+    if (isClosed || redis.status === 'end') return
     timer = setTimeout(turn, isEnough ? everyMs : MEASURE_AGAIN_MS).unref()
   }
   // It may be another server, of another time.
@@ -84,6 +86,7 @@ export function watchSkew({ redisUrl, log, everyMs = MEASURE_EVERY_MS }: SkewWat
     skewMs,
     measured,
     close() {
+      isClosed = true
       clearTimeout(timer)
       redis.disconnect()
       resolve()

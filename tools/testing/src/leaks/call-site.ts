@@ -1,0 +1,62 @@
+// Where something was created: the frame of a stack trace that a reader can act on.
+import { relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** Frames to keep: Node's own and a client library's come before ours. */
+const FRAMES = 40
+
+/** A stack trace whose text V8 writes only when it is read, so that taking one costs little. */
+export interface CallSite {
+  readonly stack?: string
+}
+
+/** The callers of the current function. `above`: leaves out this function and everything that it called. */
+export function callSite(above: (...args: never[]) => unknown): CallSite {
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = FRAMES
+  const site = {}
+  Error.captureStackTrace(site, above)
+  Error.stackTraceLimit = stackTraceLimit
+  return site
+}
+
+const LOCATION = /(?:\(|at (?:async )?)((?:file:\/\/)?\/[^()]+:\d+:\d+)\)?$/
+
+/** The test runner's wrapper of `process.emit`, which every listener of `newListener` has above it. */
+const EMIT_WRAPPER = '/vitest/suppress-warnings.cjs'
+
+/** The files of a trace outside Node's own, as `path:line:column`, innermost first. */
+function frames({ stack = '' }: CallSite): readonly string[] {
+  return stack.split('\n').flatMap((line) => {
+    const location = LOCATION.exec(line.trim())?.[1]
+    if (location === undefined || location.includes(EMIT_WRAPPER)) return []
+    return [location.startsWith('file:') ? fileURLToPath(location) : location]
+  })
+}
+
+/** Callers to show, so that a timer of a shared helper is found as well. */
+const SHOWN = 3
+
+/**
+ * The innermost frames of this repository, such as `clock.ts:67:13 < runner.ts:80:5`; a dependency's if there are none, and
+ * undefined if only Node's own are left.
+ */
+export function placeOf(site: CallSite): string | undefined {
+  const all = frames(site)
+  const ours = all.filter((frame) => !frame.includes('/node_modules/'))
+  const shown = (ours.length > 0 ? ours : all).slice(0, SHOWN)
+  return shown.length === 0 ? undefined : shown.map((frame) => relative(process.cwd(), frame)).join(' < ')
+}
+
+const TEST_RUNNER = /\/node_modules\/(?:vitest|@vitest|tinypool|tinyspy)\//
+
+/** Whether the test runner's own code, and nothing that it called, created it. */
+export function isOfTestRunner(site: CallSite): boolean {
+  const [innermost] = frames(site)
+  return innermost !== undefined && TEST_RUNNER.test(innermost)
+}
+
+/** Whether any caller's name begins so, such as `AbortSignal.timeout`. */
+export function wasCalledBy({ stack = '' }: CallSite, name: string): boolean {
+  return stack.includes(`at ${name}`)
+}

@@ -1,0 +1,60 @@
+/**
+ * Finds what a test leaves behind: timers, sockets, servers, worker threads, child processes, file watchers, and listeners
+ * on `process`. Everything that is created after `watchForLeaks()` must be gone when the test has cleaned up. Closing takes
+ * a moment (a socket's last packet, a thread's exit), so that the check waits before it fails. What the test runner itself
+ * opens is left out, by the place that created it.
+ */
+import { realTime } from '@bullpen/testkit/internal'
+import { trackResources } from './open-resources.ts'
+import { trackListeners } from './process-listeners.ts'
+
+export interface LeakDetector {
+  /** What is open now. */
+  leaks(): readonly string[]
+  /** @throws Error that names what is still open after `withinMs`. */
+  expectNone(withinMs: number): Promise<void>
+  stop(): void
+}
+
+const LOOK_EVERY_MS = 20
+/** Taken now: a test may leave fake timers in its place. */
+const { setImmediate } = globalThis
+
+export function watchForLeaks(): LeakDetector {
+  const resources = trackResources()
+  const listeners = trackListeners()
+  const leaks = (): readonly string[] => [...resources.list(), ...listeners.list()]
+  return {
+    leaks,
+    async expectNone(withinMs) {
+      const deadline = realTime.now() + withinMs
+      for (;;) {
+        await closed()
+        const left = leaks()
+        if (left.length === 0) return
+        if (realTime.now() > deadline) throw new Error(leakMessage(left, withinMs))
+        await realTime.wait(LOOK_EVERY_MS)
+      }
+    },
+    stop() {
+      resources.stop()
+      listeners.stop()
+    },
+  }
+}
+
+/** Node reports a closed handle a turn of the event loop later; and one timer is ours. */
+async function closed(): Promise<void> {
+  for (let turn = 0; turn < 3; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
+}
+
+function leakMessage(leaks: readonly string[], withinMs: number): string {
+  const counts = new Map<string, number>()
+  for (const leak of leaks) counts.set(leak, (counts.get(leak) ?? 0) + 1)
+  const lines = [...counts].map(([leak, count]) => `  ${count} × ${leak}`)
+  return [
+    `the tests of this file left ${leaks.length} resources open, ${withinMs} ms after the last one:`,
+    ...lines,
+    'close them in the test (onTestFinished, afterAll), or in the code that opened them',
+  ].join('\n')
+}
