@@ -1,4 +1,3 @@
-// What users may rely on: the tables of metrics and log fields.
-
+// For users: the tables of metrics and log fields.
 export { LOG_FIELDS, type LogField } from './log/log-fields.ts'
 export { METRICS, type MetricName, type MetricRow, PROCESS_METRICS } from './metrics/metrics-table.ts'

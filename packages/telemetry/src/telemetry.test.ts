@@ -17,7 +17,7 @@ const ended = {
   delayMs: undefined,
 } as const satisfies TaskEvent
 
-const block = {
+const stall = {
   task: 'receipt.send',
   id: 'mail-1',
   fencingToken: 1,
@@ -38,8 +38,8 @@ const EVENTS: readonly TaskEvent[] = [
   { ...about, event: 'task.cancelled' },
   { ...about, event: 'task.expired' },
   { event: 'slots.restarted', queue: 'mail', slots: 4, afterMs: 500 },
-  { ...block, event: 'event_loop.stalled' },
-  { ...block, event: 'event_loop.stalled', task: undefined },
+  { ...stall, event: 'event_loop.stalled' },
+  { ...stall, event: 'event_loop.stalled', task: undefined },
   { event: 'pool.state', queue: 'mail', from: 'NEW', to: 'BG_RUNNING' },
 ]
 
@@ -69,7 +69,7 @@ describe('telemetry', () => {
     for (const name of PROCESS_METRICS) expect(text).toMatch(new RegExp(`^${name} `, 'm'))
   })
 
-  it('calls only counters _total, and explains everything that it publishes', async () => {
+  it('ends only the names of counters in _total, and publishes a help text for every metric', async () => {
     const text = await textOf(usedTelemetry())
     const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => ({ name, type }))
     expect(types.length).toBeGreaterThan(Object.keys(METRICS).length + 10)
@@ -88,7 +88,7 @@ describe('telemetry', () => {
     }
   })
 
-  it('counts attempts by state and by what follows', async () => {
+  it('counts attempts by state and verdict', async () => {
     const text = await textOf(usedTelemetry())
     const of = (state: string, verdict: string) =>
       `bullpen_attempts_ended_total{queue="mail",task="receipt.send",state="${state}",verdict="${verdict}"} 1`
@@ -102,7 +102,7 @@ describe('telemetry', () => {
     expect(text).toContain('bullpen_late_results_total{queue="mail",task="receipt.send"} 1')
   })
 
-  it('counts failures by reason, and no decision among them', async () => {
+  it('counts failures by reason, and leaves out cancels and drains', async () => {
     const text = await textOf(usedTelemetry())
     const failures = text.split('\n').filter((line) => line.startsWith('bullpen_attempt_failures_total{'))
     expect(failures).toEqual([
@@ -128,13 +128,13 @@ describe('telemetry', () => {
     expect(text).toContain('bullpen_attempt_duration_seconds_count{queue="mail",task="receipt.send"} 3')
   })
 
-  it('takes a wait below zero, as two clocks can make it, for no wait', async () => {
+  it('counts a negative wait, which two clocks can produce, as zero', async () => {
     const telemetry = createTelemetry({ role: 'worker', version: '1' })
     for (const waitedMs of [-50, Number.NaN]) telemetry.sink({ ...attempt, event: 'attempt.started', waitedMs })
     expect(await textOf(telemetry)).toContain('bullpen_task_wait_seconds_sum{queue="mail",task="receipt.send"} 0')
   })
 
-  it('keeps the number of series bounded when foreign producers invent names', async () => {
+  it('bounds the number of series when foreign producers invent names', async () => {
     const telemetry = createTelemetry({ role: 'worker', version: '1' })
     for (let name = 0; name < 2_000; name++) {
       telemetry.sink({ ...attempt, task: `made.up-${name}`, event: 'attempt.started', waitedMs: 1 })
@@ -144,7 +144,7 @@ describe('telemetry', () => {
     expect(lines).toContain('bullpen_attempts_started_total{queue="mail",task="other"} 1500')
   })
 
-  it('reads pools at each scrape, until they are no longer watched', async () => {
+  it('reads a watched pool at each scrape', async () => {
     const telemetry = createTelemetry({ role: 'worker', version: '1' })
     let busy = 1
     const unwatch = telemetry.watchPool({
@@ -169,7 +169,7 @@ describe('telemetry', () => {
     expect(await textOf(telemetry)).not.toContain('bullpen_pool_slots_busy{')
   })
 
-  it('leaves out, rather than repeats, what could not be read', async () => {
+  it('leaves out a gauge that could not be read, instead of repeating its last value', async () => {
     const telemetry = createTelemetry({ role: 'api', version: '1' })
     let down = false
     telemetry.onScrape(async () => {
@@ -183,7 +183,15 @@ describe('telemetry', () => {
     expect(text).toContain('bullpen_scrape_failures_total 1')
   })
 
-  it('lets scrapes at the same time share one reading', async () => {
+  it('escapes label values as Prometheus requires', async () => {
+    const telemetry = createTelemetry({ role: 'worker', version: '1' })
+    telemetry.sink({ ...about, queue: 'a"b\\c\nd', event: 'task.enqueued' })
+    expect(await textOf(telemetry)).toContain(
+      'bullpen_tasks_enqueued_total{queue="a\\"b\\\\c\\nd",task="receipt.send"} 1',
+    )
+  })
+
+  it('shares one reading among concurrent scrapes', async () => {
     const telemetry = createTelemetry({ role: 'api', version: '1' })
     let reads = 0
     telemetry.onScrape(() => {

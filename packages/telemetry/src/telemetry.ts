@@ -1,4 +1,4 @@
-// A process's metrics: hears of events, reads gauges at scrape, and writes it all down for Prometheus.
+// A process's metrics: counts events, reads gauges at each scrape, and renders both for Prometheus.
 import type { PoolState, SlotState, TaskStatus } from '@bullpen/contract'
 import { POOL_STATES, SLOT_STATES, TASK_STATUSES } from '@bullpen/contract/internal'
 import type { EventSink } from '@bullpen/engine'
@@ -7,12 +7,12 @@ import { counter, gauge, histogram } from './metrics/instruments.ts'
 import { MISNAMED_PROCESS_METRICS } from './metrics/metrics-table.ts'
 import { taskMetrics } from './metrics/task-metrics.ts'
 
-/** What a pool shows of itself; read at each scrape. */
+/** The state of a pool, read at each scrape. */
 export interface WatchedPool {
   readonly queue: string
   size(): number
   busy(): number
-  /** Handlers that go on after their attempt has ended. */
+  /** Handlers that are still running after their attempt has ended. */
   stuckHandlers(): number
   state(): PoolState
   slots(): readonly { readonly state: SlotState }[]
@@ -20,30 +20,30 @@ export interface WatchedPool {
 
 export interface AnsweredRequest {
   readonly method: string
-  /** The route's pattern, such as `/v1/tasks/:id`; never the URL, which has no end of values. */
+  /** The route's pattern, such as `/v1/tasks/:id`; never the URL, whose values are unbounded. */
   readonly route: string
   readonly status: number
   readonly seconds: number
 }
 
 export interface Telemetry {
-  /** Counts and times events; costs under a microsecond, never throws. */
+  /** Counts and times events. Takes less than a microsecond and never throws. */
   readonly sink: EventSink
-  /** Reads a pool at every scrape until the returned function is called. One pool a queue. */
+  /** Reads a pool at every scrape until the returned function is called. At most one pool per queue. */
   watchPool(pool: WatchedPool): () => void
-  /** Called at every scrape, before gauges are written: the place to read and set them. Its failure is counted, not thrown. */
+  /** Calls `read` at every scrape, so that it can set gauges. If it throws, the failure is counted and the scrape goes on. */
   onScrape(read: () => Promise<void> | void): void
-  /** From within {@link onScrape}: what was not set during a scrape is absent from it, rather than old. */
+  /** For use in {@link onScrape}: a gauge that a scrape did not set is absent from it, instead of out of date. */
   queueTasks(queue: string, counts: Readonly<Partial<Record<TaskStatus, number>>>): void
   redisUp(up: boolean): void
-  /** From within {@link onScrape}. `ms`: how far the machine's clock is ahead of Redis'. Undefined: not known. */
+  /** For use in {@link onScrape}. `ms`: how far this machine's clock is ahead of Redis's; undefined if unknown. */
   clockSkew(ms: number | undefined): void
   httpObserved(request: AnsweredRequest): void
-  /** The text for Prometheus. Scrapes at the same time share one reading. */
+  /** The response to a scrape by Prometheus. Concurrent scrapes share one reading. */
   exposition(): Promise<{ readonly contentType: string; readonly text: string }>
 }
 
-/** Makes a process's metrics, in a registry of their own: several can live in one process, as in tests. */
+/** Creates a process's metrics in a registry of their own, so that several can exist in one process, as in tests. */
 export function createTelemetry(about: { readonly role: 'api' | 'worker'; readonly version: string }): Telemetry {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -51,6 +51,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   gauge(registry, 'bullpen_build_info').set({ version: about.version, role: about.role }, 1)
 
   const pools = poolGauges(registry)
+  const tasks = taskMetrics()
   const queueTasks = gauge(registry, 'bullpen_queue_tasks')
   const redisUp = gauge(registry, 'bullpen_redis_up')
   const clockSkew = gauge(registry, 'bullpen_clock_skew_seconds')
@@ -65,12 +66,12 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     clockSkew.remove()
     const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
     scrapeFailures.inc(read.filter((each) => each.status === 'rejected').length)
-    return { contentType: registry.contentType, text: await registry.metrics() }
+    return { contentType: registry.contentType, text: `${await registry.metrics()}\n${tasks.exposition()}` }
   }
   let scraping: ReturnType<typeof scrape> | undefined
 
   return {
-    sink: taskMetrics(registry),
+    sink: tasks.sink,
     watchPool: pools.watch,
     onScrape(read) {
       reads.push(read)
@@ -122,7 +123,7 @@ function poolGauges(registry: Registry) {
         stuckHandlers.set({ queue }, pool.stuckHandlers())
         const slots = pool.slots()
         for (const state of SLOT_STATES) {
-          slotStates.set({ queue, state }, slots.filter((worker) => worker.state === state).length)
+          slotStates.set({ queue, state }, slots.filter((slot) => slot.state === state).length)
         }
         for (const state of POOL_STATES) states.set({ queue, state }, state === now ? 1 : 0)
       }

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { ATTEMPT_STATE_LABELS, POOL_STATE_LABELS } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
 import { DASHBOARDS, dashboardFile, metricsIn } from './index.ts'
 
@@ -7,6 +8,12 @@ interface Panel {
   readonly type: string
   readonly title: string
   readonly gridPos: { readonly h: number; readonly w: number; readonly x: number; readonly y: number }
+  readonly fieldConfig: {
+    readonly overrides: readonly {
+      readonly matcher: { readonly options: string }
+      readonly properties: readonly { readonly value: string }[]
+    }[]
+  }
   readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[]
 }
 
@@ -14,7 +21,7 @@ describe.each(Object.entries(DASHBOARDS))('the dashboard %s', (name, dashboard) 
   const panels = dashboard.panels as readonly Panel[]
   const expressions = panels.flatMap((panel) => (panel.targets ?? []).map(({ expr }) => expr))
 
-  it('is committed as the code makes it (otherwise: npm run dashboards -w packages/telemetry)', () => {
+  it('is committed as the code builds it (if not: npm run dashboards -w packages/telemetry)', () => {
     const committed = readFileSync(new URL(`../../../../k8s/base/dashboards/${name}.json`, import.meta.url), 'utf8')
     expect(committed).toBe(dashboardFile(dashboard))
   })
@@ -24,7 +31,7 @@ describe.each(Object.entries(DASHBOARDS))('the dashboard %s', (name, dashboard) 
     for (const expression of expressions) expect(metricsIn(expression), expression).not.toEqual([])
   })
 
-  it('takes rates of counters alone', () => {
+  it('applies rate() to counters, and to nothing else', () => {
     for (const expression of expressions) {
       for (const [, rated = ''] of expression.matchAll(/\brate\((\w+)/g)) expect(rated).toMatch(/_(total|bucket)$/)
       for (const counter of expression.match(/\w+_(?:total|bucket)\b/g) ?? []) {
@@ -41,7 +48,7 @@ describe.each(Object.entries(DASHBOARDS))('the dashboard %s', (name, dashboard) 
     }
   })
 
-  it('gives each panel an id of its own and a place that no other has', () => {
+  it('gives each panel a unique id and a place of its own', () => {
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
     const cells = panels.flatMap(({ gridPos: { h, w, x, y } }) => {
       expect(x + w).toBeLessThanOrEqual(24)
@@ -50,19 +57,28 @@ describe.each(Object.entries(DASHBOARDS))('the dashboard %s', (name, dashboard) 
     expect(new Set(cells).size).toBe(cells.length)
   })
 
+  it('shows the labels of states in place of their names', () => {
+    const byState = panels.filter(({ targets = [] }) => targets.some((target) => target.legendFormat === '{{state}}'))
+    expect(byState.length).toBeGreaterThan(0)
+    for (const { fieldConfig } of byState) {
+      const shown = fieldConfig.overrides.map(({ matcher, properties }) => [matcher.options, properties[0]?.value])
+      expect([POOL_STATE_LABELS, ATTEMPT_STATE_LABELS]).toContainEqual(Object.fromEntries(shown))
+    }
+  })
+
   it('lets the reader choose data source, queue and task', () => {
     expect(dashboard.templating.list.map((variable) => variable.name)).toEqual(['datasource', 'queue', 'task'])
   })
 })
 
 describe('metricsIn', () => {
-  it('finds each metric once, and no label values', () => {
+  it('finds each metric once, and ignores label values', () => {
     expect(
       metricsIn('sum(rate(bullpen_tasks_enqueued_total{queue="process_x"}[5m])) / sum(bullpen_queue_tasks)'),
     ).toEqual(['bullpen_tasks_enqueued_total', 'bullpen_queue_tasks'])
   })
 
-  it('refuses a metric that nobody publishes, and names the nearest', () => {
+  it('refuses a metric that is not published, and names the nearest one', () => {
     expect(() => metricsIn('rate(bullpen_task_enqueued_total[5m])')).toThrow(
       /did you mean bullpen_tasks_enqueued_total/,
     )

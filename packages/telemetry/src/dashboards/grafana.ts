@@ -1,9 +1,9 @@
-// The part of Grafana's dashboard model that ours use, and small functions that make it.
+// The part of Grafana's dashboard model that these dashboards use, and functions that build it.
 import { metricsIn } from './promql.ts'
 
 export type Unit = 'short' | 's' | 'bytes' | 'percentunit' | 'ops' | 'reqps'
 
-/** A reading above `from` is shown in this colour, until the next step. */
+/** Values from `from` up to the next step have this colour. */
 export interface Threshold {
   readonly from: number
   readonly colour: 'green' | 'orange' | 'red' | 'blue'
@@ -11,7 +11,7 @@ export interface Threshold {
 
 export interface Query {
   readonly expr: string
-  /** With Prometheus's labels in double braces; empty shows all labels. */
+  /** Prometheus's labels stand in double braces; empty shows all labels. */
   readonly legend: string
 }
 
@@ -21,13 +21,15 @@ export interface PanelOptions {
   readonly unit: Unit
   readonly queries: readonly Query[]
   readonly kind?: 'timeseries' | 'stat'
-  /** Columns of the 24 that a row has. Default 8. */
+  /** Columns, of 24 in a row. Default 8. */
   readonly width?: number
-  /** Stacked areas add up to a whole. Default: lines. */
+  /** Areas that add up to a whole. Default: lines. */
   readonly stacked?: boolean
   readonly thresholds?: readonly [Threshold, ...Threshold[]]
   /** Top of the axis; for shares. */
   readonly max?: number
+  /** What readers see in place of a legend, such as a state's label in place of its name. */
+  readonly names?: Readonly<Record<string, string>>
 }
 
 export interface Section {
@@ -46,13 +48,13 @@ const DATASOURCE = { type: 'prometheus', uid: '${datasource}' } as const
 const COLUMNS = 24
 const PANEL_HEIGHT = 8
 
-/** A query on our own metrics. @throws RangeError for a metric that no table lists. */
+/** A query on Bullpen's own metrics. @throws RangeError if the metrics table lacks one of them. */
 export function query(expr: string, legend: string): Query {
   metricsIn(expr)
   return { expr, legend }
 }
 
-/** Sections below each other; panels from left to right, in as many lines as they need. */
+/** Lays out sections from top to bottom, and their panels from left to right. */
 export function dashboard(about: {
   readonly uid: string
   readonly title: string
@@ -124,7 +126,10 @@ function panel(options: PanelOptions, id: number, gridPos: object) {
         ...(thresholds === undefined ? {} : { thresholds: thresholdSteps(thresholds) }),
         ...(kind === 'stat' ? {} : { custom: lines(options.stacked === true, thresholds !== undefined) }),
       },
-      overrides: [],
+      overrides: Object.entries(options.names ?? {}).map(([legend, name]) => ({
+        matcher: { id: 'byName', options: legend },
+        properties: [{ id: 'displayName', value: name }],
+      })),
     },
     options: kind === 'stat' ? STAT : TIMESERIES,
   }

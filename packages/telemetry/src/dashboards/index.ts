@@ -1,4 +1,4 @@
-// The dashboards, as Grafana's JSON, under the names of their files.
+// The dashboards as Grafana's JSON, by file name.
 import type { Dashboard } from './grafana.ts'
 import { overview } from './overview.ts'
 
@@ -7,7 +7,7 @@ export type { Dashboard }
 
 export const DASHBOARDS: Readonly<Record<string, Dashboard>> = { overview }
 
-/** A dashboard's file, byte for byte. */
+/** The exact content of a dashboard's file. */
 export function dashboardFile(dashboard: Dashboard): string {
   return `${JSON.stringify(dashboard, null, 2)}\n`
 }

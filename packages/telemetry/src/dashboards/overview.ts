@@ -1,11 +1,12 @@
-// The dashboard that answers, at one look, whether tasks flow: backlog, throughput, failures, latency, workers, API.
+// The overview dashboard: whether tasks flow. Backlog, throughput, failures, latency, slots, API and processes.
+import { ATTEMPT_STATE_LABELS, POOL_STATE_LABELS } from '@bullpen/contract'
 import { dashboard, query } from './grafana.ts'
 
 const OF_TASK = 'queue=~"$queue", task=~"$task"'
 const OF_QUEUE = 'queue=~"$queue"'
 const RATE = '$__rate_interval'
 
-/** Handlers that hang hold workers; a pool that idles is paid for. Both ends of the scale are worth a look. */
+/** Both ends of the scale need attention: a saturated pool delays tasks, an idle one costs money. */
 const IDLE_BELOW = 0.1
 const SATURATED_ABOVE = 0.9
 
@@ -28,7 +29,7 @@ export const overview = dashboard({
         {
           title: 'Tasks by status',
           description:
-            'Every API process reports the whole fleet, so the maximum is taken. Kept final tasks are left out.',
+            'Tasks that have not ended. Every API process reports the whole fleet, so the panel shows the maximum. "scheduled" includes retrying tasks.',
           unit: 'short',
           stacked: true,
           queries: [
@@ -39,14 +40,15 @@ export const overview = dashboard({
           ],
         },
         {
-          title: 'Dead tasks',
-          description: 'The dead-letter list: it grows only when somebody has to look.',
+          title: 'Dead, cancelled and expired tasks',
+          description:
+            'Tasks that ended without a result and are still stored. Cancelled and expired tasks count here too: see "Failures by reason" for what needs attention.',
           unit: 'short',
           queries: [query(`max by (queue) (bullpen_queue_tasks{${OF_QUEUE}, status="dead"})`, '{{queue}}')],
         },
         {
           title: 'Enqueued',
-          description: 'Tasks that were stored, per second. Above "attempts ended" for long, the backlog grows.',
+          description: 'Tasks enqueued per second. While this is above "Attempts ended by state", the backlog grows.',
           unit: 'ops',
           queries: [query(`sum by (task) (rate(bullpen_tasks_enqueued_total{${OF_TASK}}[${RATE}]))`, '{{task}}')],
         },
@@ -57,14 +59,16 @@ export const overview = dashboard({
       panels: [
         {
           title: 'Attempts ended by state',
-          description: 'Per second, by the state that the attempt ended in.',
+          description: 'Per second, by the final state of the attempt.',
           unit: 'ops',
           stacked: true,
+          names: ATTEMPT_STATE_LABELS,
           queries: [query(`sum by (state) (rate(bullpen_attempts_ended_total{${OF_TASK}}[${RATE}]))`, '{{state}}')],
         },
         {
           title: 'Failure ratio',
-          description: 'Failed attempts of all that ended. Cancels, stops and drains are decisions, not failures.',
+          description:
+            'Share of ended attempts that failed. Cancels, drains, snoozes and rate limits are not failures.',
           unit: 'percentunit',
           max: 1,
           thresholds: [
@@ -74,7 +78,7 @@ export const overview = dashboard({
           ],
           queries: [
             query(
-              // no failure at all has no series, and is zero
+              // A task without failures has no series: its ratio is 0.
               `(sum by (task) (rate(bullpen_attempt_failures_total{${OF_TASK}}[${RATE}])) or 0 * sum by (task) (rate(bullpen_attempts_ended_total{${OF_TASK}}[${RATE}]))) / sum by (task) (rate(bullpen_attempts_ended_total{${OF_TASK}}[${RATE}]))`,
               '{{task}}',
             ),
@@ -82,7 +86,8 @@ export const overview = dashboard({
         },
         {
           title: 'Failures by reason',
-          description: 'Per second. "declared" is a failure that the handler named itself; the rest is for engineers.',
+          description:
+            'Per second. "declared" is a failure that the handler declared; every other reason points to a fault in code or setup.',
           unit: 'ops',
           queries: [
             query(
@@ -93,7 +98,7 @@ export const overview = dashboard({
         },
         {
           title: 'Attempt duration',
-          description: "From a handler's start to the end of its attempt.",
+          description: "Time from a handler's start to the end of its attempt.",
           unit: 's',
           queries: [0.5, 0.95, 0.99].map((quantile) =>
             query(quantileOf(quantile, 'bullpen_attempt_duration_seconds_bucket'), `p${quantile * 100} {{task}}`),
@@ -102,13 +107,14 @@ export const overview = dashboard({
         {
           title: 'Wait, p99',
           description:
-            "From the moment that a task was ready to its handler's start. High with idle workers: look at Redis.",
+            "Time from the moment when a task was ready to its handler's start. If it is high while slots are idle, check Redis.",
           unit: 's',
           queries: [query(quantileOf(0.99, 'bullpen_task_wait_seconds_bucket'), '{{task}}')],
         },
         {
           title: 'Retries and late results',
-          description: 'Per second. A late result came back after its attempt had ended, and was dropped.',
+          description:
+            'Per second. A late result is one that a handler returned after its attempt had ended; it is dropped.',
           unit: 'ops',
           queries: [
             query(
@@ -124,8 +130,8 @@ export const overview = dashboard({
       title: 'Workers',
       panels: [
         {
-          title: 'Workers busy',
-          description: 'Over all pools of the queue, beside how many there are.',
+          title: 'Busy slots',
+          description: 'Slots that run an attempt, and all slots, over all workers of the queue.',
           unit: 'short',
           queries: [
             query(`sum by (queue) (bullpen_pool_slots_busy{${OF_QUEUE}})`, '{{queue}} busy'),
@@ -134,7 +140,8 @@ export const overview = dashboard({
         },
         {
           title: 'Utilisation',
-          description: 'Busy workers of all. Above 90 % tasks wait; below 10 % the pool is too large, or starved.',
+          description:
+            'Share of slots that are busy. Above 90 % tasks wait; below 10 % the queue has too many slots or too few tasks.',
           unit: 'percentunit',
           max: 1,
           thresholds: [
@@ -151,9 +158,10 @@ export const overview = dashboard({
         },
         {
           title: 'Pools by state',
-          description: 'How many pools are in each state; SHUTTING_DOWN during a deploy is as it should be.',
+          description: 'Pools in each state. "draining" is normal during a deploy.',
           unit: 'short',
           stacked: true,
+          names: POOL_STATE_LABELS,
           queries: [query(`sum by (state) (bullpen_pool_state{${OF_QUEUE}}) > 0`, '{{state}}')],
         },
       ],
@@ -171,7 +179,7 @@ export const overview = dashboard({
         },
         {
           title: 'HTTP p99',
-          description: 'Look-ups that wait for a result take as long as they were asked to.',
+          description: 'Requests that wait for a result take as long as the caller asks for.',
           unit: 's',
           queries: [
             query(
@@ -182,7 +190,7 @@ export const overview = dashboard({
         },
         {
           title: 'HTTP 5xx',
-          description: 'Answers per second that say that the fault is on our side.',
+          description: 'Server errors per second.',
           unit: 'reqps',
           queries: [
             query(
@@ -193,7 +201,7 @@ export const overview = dashboard({
         },
         {
           title: 'Redis answers',
-          description: 'The worst that any process sees: 1 when all reach Redis.',
+          description: '1 if every process reaches Redis, 0 if any does not.',
           unit: 'short',
           kind: 'stat',
           width: 4,
@@ -205,7 +213,7 @@ export const overview = dashboard({
         },
         {
           title: 'Versions',
-          description: 'More than one of a role while a deploy is under way.',
+          description: 'A role has more than one version while a deploy is under way.',
           unit: 'short',
           kind: 'stat',
           width: 4,
@@ -213,27 +221,28 @@ export const overview = dashboard({
         },
         {
           title: 'Event-loop lag, p99',
-          description: 'Above some tens of milliseconds a handler blocks its process: isolate it.',
+          description:
+            'If it is above some tens of milliseconds, a handler blocks its process: run that task isolated.',
           unit: 's',
           queries: [query('nodejs_eventloop_lag_p99_seconds and on (instance) bullpen_build_info', '{{instance}}')],
         },
         {
-          title: 'Event loop blocked',
+          title: 'Event-loop stalls',
           description:
-            'Times per second that it stood still for longer than eventLoopStallWarning, by task; the log has the line.',
+            'Per second, by task: times that the event loop was blocked for longer than eventLoopStallWarning. The log names function, file and line.',
           unit: 'ops',
           queries: [query(`sum by (task) (rate(bullpen_event_loop_stalls_total[${RATE}]))`, '{{task}}')],
         },
         {
           title: 'Clock skew',
           description:
-            "How far each machine's clock is ahead of Redis' own; negative behind. Tasks go by that of Redis.",
+            "How far each machine's clock is ahead of Redis's clock; negative if it is behind. Tasks follow Redis's clock.",
           unit: 's',
           queries: [query('bullpen_clock_skew_seconds', '{{instance}}')],
         },
         {
           title: 'Memory',
-          description: 'Resident, by process.',
+          description: 'Resident memory, by process.',
           unit: 'bytes',
           queries: [query('process_resident_memory_bytes and on (instance) bullpen_build_info', '{{instance}}')],
         },

@@ -1,4 +1,4 @@
-// Finds the metrics that a PromQL expression reads, and refuses those that nobody publishes.
+// Finds the metrics that a PromQL expression reads, and refuses those that are not published.
 import { nearest } from '@bullpen/contract/internal'
 import { METRICS, PROCESS_METRICS } from '../metrics/metrics-table.ts'
 
@@ -10,10 +10,9 @@ const PUBLISHED: readonly string[] = [
 ]
 
 /**
- * The metrics in an expression, each once. Ours and the process's start with a known word, which is how they are told
- * from functions and labels.
+ * The metrics in an expression, each once. Their first word tells them from functions and labels.
  *
- * @throws RangeError for one that no table lists, naming the nearest that is.
+ * @throws RangeError for a metric that is not published; the message names the nearest one that is.
  */
 export function metricsIn(expression: string): readonly string[] {
   const withoutStrings = expression.replace(/"(?:[^"\\]|\\.)*"/g, '""')
@@ -21,7 +20,7 @@ export function metricsIn(expression: string): readonly string[] {
   for (const name of found) {
     if (PUBLISHED.includes(name)) continue
     const hint = nearest(name, PUBLISHED)
-    throw new RangeError(`no metric is named ${name}${hint === undefined ? '' : `; did you mean ${hint}?`}`)
+    throw new RangeError(`unknown metric ${name}${hint === undefined ? '' : `; did you mean ${hint}?`}`)
   }
   return found
 }

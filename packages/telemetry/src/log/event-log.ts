@@ -1,6 +1,7 @@
-// Writes events into the log: one line where an attempt starts, one where it ends, with the same fields everywhere.
-import type { Log, TaskEvent } from '@bullpen/contract'
+// Writes task events to the log: a line when an attempt starts and one when it ends, with the same fields.
+import { ATTEMPT_STATE_LABELS, type EndReason, type Log, POOL_STATE_LABELS, type TaskEvent } from '@bullpen/contract'
 import type { EventSink } from '@bullpen/engine'
+import { IS_FAILURE } from '../failures.ts'
 import type { LogField } from './log-fields.ts'
 
 type Level = keyof Log
@@ -9,7 +10,7 @@ type EventOf<E extends TaskEvent['event']> = Extract<TaskEvent, { readonly event
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const satisfies readonly Level[]
 
-/** Levels are asked for once, so that a line that is not wanted costs a comparison: set the log's level before. */
+/** Reads the log's level once, so that a disabled line costs one comparison: set the level before. */
 export function logEvents(log: Log & { isLevelEnabled(level: string): boolean }): EventSink {
   const enabled = Object.fromEntries(LEVELS.map((level) => [level, log.isLevelEnabled(level)])) as Record<
     Level,
@@ -22,7 +23,7 @@ export function logEvents(log: Log & { isLevelEnabled(level: string): boolean })
   }
 }
 
-/** Two lines a task at info cost a quarter of the throughput of short tasks: theirs stay at debug. */
+/** Two lines per task cost a quarter of the throughput of short tasks, so theirs are at debug. */
 function levelOf(event: TaskEvent): Level {
   switch (event.event) {
     case 'task.enqueued':
@@ -57,9 +58,9 @@ function fieldsOf(event: TaskEvent): Fields {
     case 'task.expired':
       return { task: event.task, id: event.id, queue: event.queue }
     case 'slots.restarted':
-      return { queue: event.queue, slots: event.slots, afterMs: event.afterMs }
+      return { queue: event.queue, slots: event.slots, afterMs: rounded(event.afterMs) }
     case 'attempt.started':
-      return { ...aboutAttempt(event), waitedMs: event.waitedMs }
+      return { ...aboutAttempt(event), waitedMs: rounded(event.waitedMs) }
     case 'attempt.ended':
       return {
         ...aboutAttempt(event),
@@ -67,23 +68,22 @@ function fieldsOf(event: TaskEvent): Fields {
         reason: event.reason,
         code: event.code,
         verdict: event.verdict,
-        durationMs: event.durationMs,
-        delayMs: event.delayMs,
-        // pino writes no undefined fields
-        err: event.state === 'DONE_SUCCESS' ? undefined : event.error,
+        durationMs: rounded(event.durationMs),
+        delayMs: rounded(event.delayMs),
+        err: hasFailed(event) ? event.error : undefined,
       }
     case 'attempt.late':
-      return { ...aboutAttempt(event), overrunMs: event.overrunMs }
+      return { ...aboutAttempt(event), overrunMs: rounded(event.overrunMs) }
     case 'isolate.replaced':
       return { isolation: event.isolation, isolate: event.isolate, cause: event.cause }
     case 'event_loop.stalled':
-      return fieldsOfBlock(event)
+      return fieldsOfStall(event)
     case 'pool.state':
       return { queue: event.queue, from: event.from, to: event.to }
   }
 }
 
-function fieldsOfBlock({
+function fieldsOfStall({
   task,
   id,
   fencingToken,
@@ -91,7 +91,7 @@ function fieldsOfBlock({
   location,
   stalledMs,
 }: EventOf<'event_loop.stalled'>): Fields {
-  return { task, id, fencingToken, attempt, location, stalledMs: Math.round(stalledMs) }
+  return { task, id, fencingToken, attempt, location, stalledMs: rounded(stalledMs) }
 }
 
 function aboutAttempt({
@@ -105,27 +105,65 @@ function aboutAttempt({
   return { task, id, queue, fencingToken, attempt, correlationId }
 }
 
+/** A task that was interrupted, snoozed or cancelled has not failed, and its line shows no error. */
+function hasFailed({ state, reason }: EventOf<'attempt.ended'>): boolean {
+  return state !== 'DONE_SUCCESS' && IS_FAILURE[reason ?? 'declared']
+}
+
+/** Whole milliseconds. pino leaves out undefined fields. */
+function rounded(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : Math.round(ms)
+}
+
 function messageOf(event: TaskEvent): string {
   switch (event.event) {
     case 'task.enqueued':
       return 'task enqueued'
     case 'task.cancelled':
-      return 'a task is cancelled that nobody ran'
+      return 'task cancelled before it started'
+    case 'task.expired':
+      return 'task expired before it started: its queue timeout passed'
     case 'attempt.started':
       return 'attempt started'
     case 'attempt.ended':
-      return `attempt ended ${event.state}, task ${event.verdict}`
+      return messageOfEnd(event)
     case 'attempt.late':
-      return 'handler came back after its attempt had ended; its result is dropped'
+      return 'handler returned after its attempt had ended: result dropped'
     case 'isolate.replaced':
-      return 'an isolate is replaced'
-    case 'task.expired':
-      return 'a task expired: it waited longer than its queue timeout'
+      return `isolate replaced: ${event.cause}`
     case 'slots.restarted':
-      return 'workers go on after fetching had failed'
+      return 'slots restarted: fetching had failed'
     case 'event_loop.stalled':
-      return 'the event loop was blocked, and turns again'
+      return 'event loop stalled'
     case 'pool.state':
-      return `pool is ${event.to}`
+      return `pool ${POOL_STATE_LABELS[event.to]}`
   }
 }
+
+function messageOfEnd({ state, verdict, reason }: EventOf<'attempt.ended'>): string {
+  switch (verdict) {
+    case 'completed':
+      return 'task completed'
+    case 'cancelled':
+      return 'task cancelled'
+    case 'expired':
+      return 'task expired before it started'
+    case 'snoozed':
+      return 'task snoozed'
+    case 'lost':
+      return 'attempt lost its lock: result dropped'
+    case 'requeued':
+      return `task requeued: ${REQUEUE_CAUSES[reason ?? ''] ?? 'attempt interrupted'}`
+    case 'retrying':
+      return `attempt ${ATTEMPT_STATE_LABELS[state]}: task will be retried`
+    case 'dead':
+      return `attempt ${ATTEMPT_STATE_LABELS[state]}: task is dead`
+  }
+}
+
+const REQUEUE_CAUSES: Readonly<Record<string, string>> = {
+  drain: 'worker is draining',
+  parent_closed: 'pool was closed',
+  slot_stopped: 'slot was stopped',
+  rate_limited: 'queue is throttled',
+} satisfies Partial<Record<EndReason, string>>

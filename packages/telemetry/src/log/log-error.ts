@@ -1,6 +1,6 @@
-// What a log line shows of an error: a closed list of fields, since errors of HTTP clients carry requests with their keys.
+// What a log line shows of an error: a closed list of fields, because errors of HTTP clients hold requests with their secrets.
 
-/** Longer chains are cut; a cause that leads back to itself would never end. */
+/** Longer chains are cut: a cause may refer back to itself. */
 const DEEPEST_CAUSE = 5
 
 export interface DescribedError {
@@ -27,7 +27,7 @@ function textOf(thrown: unknown): string {
   try {
     return String(thrown)
   } catch {
-    // an object without a prototype, or whose toString throws
+    // An object without a prototype, or whose toString throws.
     return Object.prototype.toString.call(thrown)
   }
 }

@@ -31,27 +31,46 @@ const declined = {
   error: new Error('the bank said no'),
 } as const
 
-describe('event lines', () => {
-  it.each<[string, TaskEvent, string]>([
-    ['the start of a short task', started(short), 'debug'],
-    ['the start of a long task', started(long), 'info'],
-    ['the good end of a short task', { ...short, ...success }, 'debug'],
-    ['the good end of a long task', { ...long, ...success }, 'info'],
-    ['an end that is retried', { ...long, ...declined, verdict: 'retrying', delayMs: 2_000 }, 'warn'],
-    ['an end that leaves the task dead', { ...short, ...declined, verdict: 'dead' }, 'error'],
+describe('a line about an event', () => {
+  it.each<[event: string, event: TaskEvent, level: string, message: string]>([
+    ['the start of a short task', started(short), 'debug', 'attempt started'],
+    ['the start of a long task', started(long), 'info', 'attempt started'],
+    ['the success of a short task', { ...short, ...success }, 'debug', 'task completed'],
+    ['the success of a long task', { ...long, ...success }, 'info', 'task completed'],
+    [
+      'a failure that is retried',
+      { ...long, ...declined, verdict: 'retrying', delayMs: 2_000 },
+      'warn',
+      'attempt failed: task will be retried',
+    ],
+    ['a permanent failure', { ...short, ...declined, verdict: 'dead' }, 'error', 'attempt failed: task is dead'],
     [
       'a panic',
       { ...long, ...declined, state: 'RECOVER_ERR', reason: 'unexpected_error', verdict: 'retrying' },
       'error',
+      'attempt panicked: task will be retried',
     ],
-    ['a cancel', { ...long, ...success, state: 'TERMINATED_STOP_SIGNAL', verdict: 'cancelled' }, 'info'],
+    [
+      'a cancel',
+      { ...long, ...success, state: 'TERMINATED_STOP_SIGNAL', verdict: 'cancelled' },
+      'info',
+      'task cancelled',
+    ],
+    ['a cancel before the start', { ...about, event: 'task.cancelled' }, 'info', 'task cancelled before it started'],
+    [
+      'a drain',
+      { ...long, ...success, state: 'TERMINATED_CTX_CLOSED', reason: 'drain', verdict: 'requeued' },
+      'info',
+      'task requeued: worker is draining',
+    ],
     [
       'a replaced isolate',
       { event: 'isolate.replaced', isolation: 'thread', isolate: 'thread 7', cause: 'killed' },
       'warn',
+      'isolate replaced: killed',
     ],
     [
-      'a blocked event loop',
+      'a stalled event loop',
       {
         event: 'event_loop.stalled',
         ...about,
@@ -61,22 +80,54 @@ describe('event lines', () => {
         stalledMs: 1_500,
       },
       'warn',
+      'event loop stalled',
     ],
-    ['a late result', { ...long, event: 'attempt.late', overrunMs: 9 }, 'warn'],
-    ['an enqueued task', { ...about, event: 'task.enqueued' }, 'debug'],
-    ['a pool that drains', { event: 'pool.state', queue: 'mail', from: 'BG_RUNNING', to: 'SHUTTING_DOWN' }, 'info'],
     [
-      'a pool past its deadline',
+      'a late result',
+      { ...long, event: 'attempt.late', overrunMs: 9 },
+      'warn',
+      'handler returned after its attempt had ended: result dropped',
+    ],
+    ['an enqueued task', { ...about, event: 'task.enqueued' }, 'debug', 'task enqueued'],
+    [
+      'a pool that drains',
+      { event: 'pool.state', queue: 'mail', from: 'BG_RUNNING', to: 'SHUTTING_DOWN' },
+      'info',
+      'pool draining',
+    ],
+    [
+      'a pool whose drain timed out',
       { event: 'pool.state', queue: 'mail', from: 'SHUTTING_DOWN', to: 'TERMINATE_TIMEOUT' },
       'error',
+      'pool drain timed out',
     ],
-  ])('%s', (_, event, level) => {
+  ])('names the level and the fact of %s', (_, event, level, message) => {
     const { log, lines } = capture('debug')
     logEvents(log)(event)
-    expect(lines()).toMatchObject([{ level }])
+    expect(lines()).toMatchObject([{ level, msg: message }])
   })
 
-  it('carry the same fields in every line of an attempt, and the next delay at a retry', () => {
+  it.each(['drain', 'snoozed', 'rate_limited', 'cancelled', 'slot_stopped'] as const)(
+    'shows no error for a healthy task whose attempt ended by %s',
+    (reason) => {
+      const { log, lines } = capture('info')
+      const error = new Error('the reason of the signal')
+      logEvents(log)({ ...long, ...success, state: 'TERMINATED_CTX_CLOSED', reason, error, verdict: 'requeued' })
+      expect(lines()).toMatchObject([{ level: 'info', reason }])
+      expect(lines()[0]).not.toHaveProperty('err')
+    },
+  )
+
+  it('gives times in whole milliseconds', () => {
+    const { log, lines } = capture('info')
+    const sink = logEvents(log)
+    sink({ ...started(long), waitedMs: 6.495849609375 } as TaskEvent)
+    sink({ ...long, ...declined, durationMs: 2.7923329999975977, verdict: 'retrying', delayMs: 1_000.4 })
+    sink({ ...long, event: 'attempt.late', overrunMs: 9.5 })
+    expect(lines()).toMatchObject([{ waitedMs: 6 }, { durationMs: 3, delayMs: 1_000 }, { overrunMs: 10 }])
+  })
+
+  it('carries the same fields in every line of an attempt, and the delay of a retry', () => {
     const { log, lines } = capture('info')
     const sink = logEvents(log)
     sink(started(long))
@@ -99,7 +150,7 @@ describe('event lines', () => {
     ).toEqual([])
   })
 
-  it('are neither built nor passed on below the level of the log', () => {
+  it('is neither built nor written below the level of the log', () => {
     const calls: string[] = []
     const note = (level: string) => () => calls.push(level)
     const log = {
@@ -131,14 +182,14 @@ describe('the log', () => {
     { headers: { authorization: 'Bearer secret', cookie: 'key=secret' } },
     { req: { headers: { Authorization: 'Bearer secret' } } },
     { config: { options: { headers: { 'x-api-key': 'secret' } } } },
-  ])('hides keys: %j', (fields) => {
+  ])('hides secrets: %j', (fields) => {
     const { log, lines } = capture('info')
     log.info(fields, 'request')
     expect(JSON.stringify(lines())).not.toContain('secret')
     expect(JSON.stringify(lines())).toContain('[redacted]')
   })
 
-  it('shows of an error what helps, and nothing that a client hung on it', () => {
+  it('shows type, message, code and causes of an error, and no field that a client added', () => {
     const { log, lines } = capture('info')
     const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })
     const error = Object.assign(new TypeError('fetch failed', { cause }), { request: { token: 'secret' } })

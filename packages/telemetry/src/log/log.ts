@@ -1,4 +1,4 @@
-// The process's log: one JSON object a line on standard output, made by pino.
+// The log of a process: one JSON object per line on standard output, written by pino.
 
 import type { LogLevel } from '@bullpen/contract'
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino'
@@ -6,19 +6,19 @@ import { describeError } from './log-error.ts'
 
 export interface LogOptions {
   readonly level: LogLevel
-  /** Which program writes: `bullpen-api`, `bullpen-worker`. */
+  /** The program that writes: `bullpen-api` or `bullpen-worker`. */
   readonly name: string
-  /** Where lines go; standard output unless said. */
+  /** Where lines go. Default: standard output. */
   readonly destination?: DestinationStream
 }
 
-/** Header names as frameworks and clients spell them. */
+/** Header names, as frameworks and clients spell them. */
 const SECRET_HEADERS = ['authorization', 'Authorization', 'cookie', 'Cookie', 'set-cookie', 'x-api-key', 'X-Api-Key']
 const SECRETS = ['', 'headers', 'req.headers', '*.headers', '*.*.headers'].flatMap((place) =>
   SECRET_HEADERS.map((name) => `${place}["${name}"]`),
 )
 
-/** Satisfies the contract's `Log`: fields first, then the message. Levels are written as words, times as RFC 3339. */
+/** A `Log` of the contract: fields first, then the message. Levels are written as words, times as RFC 3339. */
 export function createLog({ level, name, destination }: LogOptions): Logger {
   const options = {
     level,

@@ -1,33 +1,46 @@
-// Counters and histograms that are plain numbers while tasks run and are read at a scrape: prom-client's own children
-// make a key from their labels at every call, which costs ten times as much.
-import { Counter, Histogram, type LabelValues } from 'prom-client'
+/**
+ * Counters and histograms of the hot path. prom-client builds a key from the labels at every call, which costs ten times as
+ * much as counting; here a caller asks for a series once and then adds to plain numbers. They are written in Prometheus's text
+ * format beside those of prom-client.
+ * Format: https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
+ */
+
+type Labels = Readonly<Record<string, string>>
 
 /** One series of a counter. */
 export interface Count {
   count: number
 }
 
-/** A counter whose series are made once and then counted up by whoever holds them. */
-export class TallyCounter<L extends string> extends Counter<L> {
-  readonly #series: { readonly labels: LabelValues<L>; readonly tally: Count }[] = []
+export class FastCounter<L extends Labels = Labels> {
+  readonly #name: string
+  readonly #help: string
+  readonly #series: { readonly labels: L; readonly tally: Count }[] = []
 
-  series(labels: LabelValues<L>): Count {
+  constructor({ name, help }: { readonly name: string; readonly help: string }) {
+    this.#name = name
+    this.#help = help
+  }
+
+  /** Call it once for each combination of labels. */
+  series(labels: L): Count {
     const tally = { count: 0 }
     this.#series.push({ labels, tally })
     return tally
   }
 
-  override async get(): ReturnType<Counter<L>['get']> {
-    // a series that never counted is left out, as prom-client does
+  /** Leaves out a series that has not counted yet. */
+  exposition(): string {
     const counted = this.#series.filter(({ tally }) => tally.count > 0)
-    return { ...(await super.get()), values: counted.map(({ labels, tally }) => ({ labels, value: tally.count })) }
+    const lines = counted.map(({ labels, tally }) => sample(this.#name, labels, tally.count))
+    return [header(this.#name, this.#help, 'counter'), ...lines].join('\n')
   }
 }
 
 /** One series of a histogram. */
 export class Distribution {
   readonly #bounds: readonly number[]
-  /** One more than there are bounds: the last holds what is above all of them. */
+  /** One more than there are bounds: the last one counts values above all of them. */
   readonly counts: Float64Array
   sum = 0
 
@@ -36,7 +49,7 @@ export class Distribution {
     this.counts = new Float64Array(bounds.length + 1)
   }
 
-  /** What is below zero, as between two clocks, counts as zero; so does what is no number. */
+  /** A value below zero, which two clocks can produce, counts as zero; so does NaN. */
   observe(measured: number): void {
     const value = Number.isFinite(measured) ? Math.max(measured, 0) : 0
     const bounds = this.#bounds
@@ -47,48 +60,56 @@ export class Distribution {
   }
 }
 
-/** A histogram whose series are made once and then observed by whoever holds them. */
-export class TallyHistogram<L extends string> extends Histogram<L> {
+export class FastHistogram<L extends Labels = Labels> {
   readonly #name: string
-  /** Lends name, help and type: this class's own `get` would lead back here. */
-  readonly #plain: Histogram<L>
+  readonly #help: string
   readonly #bounds: readonly number[]
-  readonly #series: { readonly labels: LabelValues<L>; readonly tally: Distribution }[] = []
+  readonly #series: { readonly labels: L; readonly tally: Distribution }[] = []
 
-  constructor(configuration: ConstructorParameters<typeof Histogram<L>>[0] & { readonly buckets: number[] }) {
-    super(configuration)
-    this.#name = configuration.name
-    this.#plain = new Histogram({ ...configuration, registers: [] })
-    this.#bounds = configuration.buckets
+  constructor({
+    name,
+    help,
+    buckets,
+  }: { readonly name: string; readonly help: string; readonly buckets: readonly number[] }) {
+    this.#name = name
+    this.#help = help
+    this.#bounds = buckets
   }
 
-  series(labels: LabelValues<L>): Distribution {
+  /** Call it once for each combination of labels. */
+  series(labels: L): Distribution {
     const tally = new Distribution(this.#bounds)
     this.#series.push({ labels, tally })
     return tally
   }
 
-  override async get(): ReturnType<Histogram<L>['get']> {
-    return { ...(await this.#plain.get()), values: this.#series.flatMap((each) => this.#values(each)) }
+  /** Leaves out a series that has not observed anything yet. */
+  exposition(): string {
+    return [header(this.#name, this.#help, 'histogram'), ...this.#series.flatMap((each) => this.#samples(each))].join(
+      '\n',
+    )
   }
 
-  /** The registry asks for this form, where a histogram has it, before it asks for `get`. */
-  getForPromString(): ReturnType<Histogram<L>['get']> {
-    return this.get()
-  }
-
-  #values({ labels, tally }: { readonly labels: LabelValues<L>; readonly tally: Distribution }) {
+  #samples({ labels, tally }: { readonly labels: L; readonly tally: Distribution }): readonly string[] {
     let count = 0
     const buckets = [...tally.counts].map((inBucket, bucket) => {
       count += inBucket
-      const le = this.#bounds[bucket] ?? '+Inf'
-      return { metricName: `${this.#name}_bucket`, labels: { ...labels, le }, value: count }
+      return sample(`${this.#name}_bucket`, { ...labels, le: String(this.#bounds[bucket] ?? '+Inf') }, count)
     })
     if (count === 0) return []
-    return [
-      ...buckets,
-      { metricName: `${this.#name}_sum`, labels, value: tally.sum },
-      { metricName: `${this.#name}_count`, labels, value: count },
-    ]
+    return [...buckets, sample(`${this.#name}_sum`, labels, tally.sum), sample(`${this.#name}_count`, labels, count)]
   }
+}
+
+function header(name: string, help: string, type: 'counter' | 'histogram'): string {
+  return `# HELP ${name} ${escaped(help)}\n# TYPE ${name} ${type}`
+}
+
+function sample(name: string, labels: Labels, value: number): string {
+  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text).replaceAll('"', '\\"')}"`)
+  return `${name}{${pairs.join(',')}} ${value}`
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
 }

@@ -1,6 +1,6 @@
-// Makes instruments from the metrics table, so that no name or label is written twice.
+// Makes instruments from the metrics table, so that each name and label is written once.
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import { TallyCounter, TallyHistogram } from './fast-metrics.ts'
+import { FastCounter, FastHistogram } from './fast-metrics.ts'
 import { type LabelOf, METRICS, type MetricName, type MetricRow } from './metrics-table.ts'
 
 type NamesOfType<T extends MetricRow['type']> = {
@@ -9,6 +9,7 @@ type NamesOfType<T extends MetricRow['type']> = {
 type CounterName = NamesOfType<'counter'>
 type GaugeName = NamesOfType<'gauge'>
 type HistogramName = NamesOfType<'histogram'>
+type LabelsOf<N extends MetricName> = Readonly<Record<LabelOf<N>, string>>
 
 export function counter<N extends CounterName>(registry: Registry, name: N): Counter<LabelOf<N>> {
   return new Counter(configuration(registry, name))
@@ -19,24 +20,20 @@ export function gauge<N extends GaugeName>(registry: Registry, name: N): Gauge<L
 }
 
 export function histogram<N extends HistogramName>(registry: Registry, name: N): Histogram<LabelOf<N>> {
-  return new Histogram(withBuckets(registry, name))
+  return new Histogram({ ...configuration(registry, name), buckets: [...METRICS[name].buckets] })
 }
 
-/** For the hot path: see {@link TallyCounter}. */
-export function tallyCounter<N extends CounterName>(registry: Registry, name: N): TallyCounter<LabelOf<N>> {
-  return new TallyCounter(configuration(registry, name))
+/** For the hot path. */
+export function fastCounter<N extends CounterName>(name: N): FastCounter<LabelsOf<N>> {
+  return new FastCounter({ name, help: METRICS[name].help })
 }
 
-/** For the hot path: see {@link TallyHistogram}. */
-export function tallyHistogram<N extends HistogramName>(registry: Registry, name: N): TallyHistogram<LabelOf<N>> {
-  return new TallyHistogram(withBuckets(registry, name))
+/** For the hot path. */
+export function fastHistogram<N extends HistogramName>(name: N): FastHistogram<LabelsOf<N>> {
+  return new FastHistogram({ name, help: METRICS[name].help, buckets: METRICS[name].buckets })
 }
 
 function configuration<N extends MetricName>(registry: Registry, name: N) {
   const row: { readonly help: string; readonly labels: readonly LabelOf<N>[] } = METRICS[name]
   return { name, help: row.help, labelNames: [...row.labels], registers: [registry] }
-}
-
-function withBuckets<N extends HistogramName>(registry: Registry, name: N) {
-  return { ...configuration(registry, name), buckets: [...METRICS[name].buckets] }
 }

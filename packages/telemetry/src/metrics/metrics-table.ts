@@ -1,189 +1,190 @@
-// Every metric that Bullpen publishes: the contract that dashboards, alerts and autoscalers rely on.
+// Every metric that Bullpen publishes: a public contract that dashboards, alerts and autoscalers rely on.
 
 export interface MetricRow {
   readonly type: 'counter' | 'gauge' | 'histogram'
   /** The base unit of its values. */
-  readonly unit: 'seconds' | 'tasks' | 'attempts' | 'workers' | 'requests' | 'reads' | 'blocks' | 'flag'
+  readonly unit: 'seconds' | 'tasks' | 'attempts' | 'slots' | 'isolates' | 'requests' | 'reads' | 'stalls' | 'flag'
   readonly labels: readonly string[]
   readonly help: string
   /** Upper bounds; for histograms. */
   readonly buckets?: readonly number[]
 }
 
-/** 0.5 ms to 10 min: from a short task in memory to a long one at the usual limit. */
+/** 0.5 ms to 10 min: from a short task in memory to a long task at a generous timeout. */
 const RUN_SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
 ]
 /** 1 ms to an hour: a backlog lasts longer than any task in it. */
 const WAIT_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600]
-/** 1 ms to 30 s, the longest that a look-up may wait. */
+/** 1 ms to 30 s: the longest that a request may wait for a result. */
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
 /**
- * Names end in their unit, and in `_total` only when they are counters. Every label's values are from a closed list or
- * from the catalogue, so that a process publishes a bounded number of series.
+ * Names end in their unit, and in `_total` only if they are counters. Label values come from a closed list or from the
+ * catalogue, so that a process publishes a bounded number of series. The label `state` holds the state's name, as the API
+ * does; dashboards show its label.
  */
 export const METRICS = {
   bullpen_tasks_enqueued_total: {
     type: 'counter',
     unit: 'tasks',
     labels: ['queue', 'task'],
-    help: 'Tasks that this process stored in a queue.',
+    help: 'Tasks that this process enqueued.',
   },
   bullpen_attempts_started_total: {
     type: 'counter',
     unit: 'attempts',
     labels: ['queue', 'task'],
-    help: 'Handlers that this process started.',
+    help: 'Attempts that this process started.',
   },
   bullpen_attempts_ended_total: {
     type: 'counter',
     unit: 'attempts',
     labels: ['queue', 'task', 'state', 'verdict'],
-    help: "Attempts that ended, by the attempt's state and by what followed for the task.",
+    help: "Attempts that ended in this process, by the attempt's final state and by the verdict on the task.",
   },
   bullpen_attempt_duration_seconds: {
     type: 'histogram',
     unit: 'seconds',
     labels: ['queue', 'task'],
-    help: "From a handler's start to the end of its attempt.",
+    help: "Time from a handler's start to the end of its attempt.",
     buckets: RUN_SECONDS,
   },
   bullpen_task_wait_seconds: {
     type: 'histogram',
     unit: 'seconds',
     labels: ['queue', 'task'],
-    help: 'From the moment a task was ready to its first start.',
+    help: 'Time from the moment when a task was ready to its first attempt.',
     buckets: WAIT_SECONDS,
   },
   bullpen_attempt_failures_total: {
     type: 'counter',
     unit: 'attempts',
     labels: ['queue', 'task', 'reason'],
-    help: 'Attempts that failed, by reason; cancels, stops and drains are decisions and not counted here.',
+    help: 'Attempts that failed, by reason. Cancels, drains, snoozes and rate limits are not failures.',
   },
   bullpen_late_results_total: {
     type: 'counter',
     unit: 'attempts',
     labels: ['queue', 'task'],
-    help: 'Handlers that came back after their attempt had ended; their results were dropped.',
+    help: 'Handlers that returned after their attempt had ended; their results were dropped.',
   },
   bullpen_isolates_replaced_total: {
     type: 'counter',
-    unit: 'workers',
+    unit: 'isolates',
     labels: ['isolation'],
-    help: 'Threads and child processes that ended for another reason than having nothing to do.',
+    help: 'Threads and child processes that were replaced because they crashed, were killed or used too much memory.',
   },
   bullpen_tasks_cancelled_total: {
     type: 'counter',
     unit: 'tasks',
     labels: ['queue', 'task'],
-    help: 'Tasks that were cancelled, running or not.',
+    help: 'Tasks that this process cancelled, running or not.',
   },
   bullpen_tasks_expired_total: {
     type: 'counter',
     unit: 'tasks',
     labels: ['queue', 'task'],
-    help: 'Tasks that waited longer than their queue timeout and never started.',
+    help: 'Tasks that passed their queue timeout before their first attempt.',
   },
   bullpen_slots_restarted_total: {
     type: 'counter',
-    unit: 'workers',
+    unit: 'slots',
     labels: ['queue'],
-    help: 'Workers that went on after what brings them tasks had failed.',
+    help: 'Slots that resumed after fetching tasks had failed.',
   },
   bullpen_slot_state: {
     type: 'gauge',
-    unit: 'workers',
+    unit: 'slots',
     labels: ['queue', 'state'],
-    help: 'Workers of this process in each state.',
+    help: 'Slots of this worker in each state.',
   },
   bullpen_stuck_handlers: {
     type: 'gauge',
     unit: 'attempts',
     labels: ['queue'],
-    help: 'Handlers that go on although their attempt has ended and their slot is free.',
+    help: 'Handlers that are still running although their attempt has ended and their slot is free.',
   },
   bullpen_event_loop_stalls_total: {
     type: 'counter',
-    unit: 'blocks',
+    unit: 'stalls',
     labels: ['task'],
-    help: 'Times that the event loop stood still for longer than eventLoopStallWarning, by the task that held it; empty where none did.',
+    help: 'Times that the event loop was blocked for longer than eventLoopStallWarning, by the task that blocked it; empty if no task did.',
   },
   bullpen_pool_slots: {
     type: 'gauge',
-    unit: 'workers',
+    unit: 'slots',
     labels: ['queue'],
-    help: "Workers of this process's pool: the most attempts that it runs at once.",
+    help: 'Slots of this worker: the most attempts that it runs at once on the queue.',
   },
   bullpen_pool_slots_busy: {
     type: 'gauge',
-    unit: 'workers',
+    unit: 'slots',
     labels: ['queue'],
-    help: "Workers of this process's pool that run an attempt now.",
+    help: 'Slots of this worker that are running an attempt.',
   },
   bullpen_pool_state: {
     type: 'gauge',
     unit: 'flag',
     labels: ['queue', 'state'],
-    help: '1 for the state that the pool is in, 0 for the others.',
+    help: '1 for the current state of the pool, 0 for every other state.',
   },
   bullpen_queue_tasks: {
     type: 'gauge',
     unit: 'tasks',
     labels: ['queue', 'status'],
-    help: 'Tasks in the queue over the whole fleet; every API process reports the same, so take the maximum.',
+    help: 'Tasks in the queue, over the whole fleet. Every API process reports the same number: take the maximum. The status dead includes cancelled and expired tasks, and scheduled includes retrying ones.',
   },
   bullpen_redis_up: {
     type: 'gauge',
     unit: 'flag',
     labels: [],
-    help: '1 when Redis answered at this scrape, 0 when it did not.',
+    help: '1 if Redis answered at this scrape, 0 if not.',
   },
   bullpen_clock_skew_seconds: {
     type: 'gauge',
     unit: 'seconds',
     labels: [],
-    help: "By how much this machine's clock is ahead of Redis' own; negative when it is behind.",
+    help: "How far this machine's clock is ahead of Redis's clock; negative if it is behind.",
   },
   bullpen_scrape_failures_total: {
     type: 'counter',
     unit: 'reads',
     labels: [],
-    help: 'Gauges that could not be read at a scrape; they are absent from it.',
+    help: 'Reads that failed at a scrape; the gauges that they set are absent from it.',
   },
   bullpen_http_requests_total: {
     type: 'counter',
     unit: 'requests',
     labels: ['method', 'route', 'status'],
-    help: "HTTP requests answered, by the route's pattern.",
+    help: "HTTP responses sent, by the route's pattern.",
   },
   bullpen_http_request_duration_seconds: {
     type: 'histogram',
     unit: 'seconds',
     labels: ['method', 'route'],
-    help: 'From the arrival of an HTTP request to the end of its answer.',
+    help: 'Time from the arrival of an HTTP request to the end of its response.',
     buckets: REQUEST_SECONDS,
   },
   bullpen_build_info: {
     type: 'gauge',
     unit: 'flag',
     labels: ['version', 'role'],
-    help: '1, with the version and the role of this process as labels.',
+    help: 'Always 1; the labels hold the version and role of this process.',
   },
 } as const satisfies Readonly<Record<`bullpen_${string}`, MetricRow>>
 
 export type MetricName = keyof typeof METRICS
 export type LabelOf<N extends MetricName> = (typeof METRICS)[N]['labels'][number]
 
-/** prom-client's own metrics that break Prometheus's naming rules: gauges named like counters. They are left out. */
+/** Metrics of prom-client that break Prometheus's naming rules: gauges with a counter's name. They are not published. */
 export const MISNAMED_PROCESS_METRICS = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
   'nodejs_active_resources_total',
 ] as const
 
-/** Those of prom-client's metrics of the process that dashboards and alerts rely on. */
+/** Metrics of prom-client that dashboards and alerts rely on. */
 export const PROCESS_METRICS = [
   'nodejs_eventloop_lag_p50_seconds',
   'nodejs_eventloop_lag_p99_seconds',

@@ -1,42 +1,17 @@
-// Counts and times what happens to tasks. Two events a task pass here, so labels are resolved once for each task's name.
-import type { AttemptEndState, EndReason, TaskEvent, VerdictKind } from '@bullpen/contract'
+// Counts and times task events. At least two events per task arrive here, so labels are resolved once per task name.
+import type { AttemptEndState, TaskEvent, VerdictKind } from '@bullpen/contract'
 import type { EventSink } from '@bullpen/engine'
-import type { Registry } from 'prom-client'
+import { type FailureReason, IS_FAILURE } from '../failures.ts'
 import type { Count, Distribution } from './fast-metrics.ts'
-import { tallyCounter, tallyHistogram } from './instruments.ts'
+import { fastCounter, fastHistogram } from './instruments.ts'
 
-/** Names beyond this many share one series: a queue that foreign producers write to must not fill Prometheus. */
+/** Task names beyond this many share one series, so that a queue with foreign producers cannot flood Prometheus. */
 const MOST_TASK_NAMES = 500
 const OTHER_TASKS = 'other'
-/** As Prometheus has it, a label that is empty is absent. */
+/** To Prometheus an empty label is an absent one. */
 const NO_TASK = ''
 
-export type FailureReason = EndReason | 'declared'
-
-/** Failures are what an engineer may have to look at; cancels, stops and drains are decisions. */
-export const IS_FAILURE = {
-  declared: true,
-  unexpected_error: true,
-  invalid_output: true,
-  escaped_error: true,
-  isolate_died: true,
-  out_of_memory: true,
-  process_lost: true,
-  cancelled: false,
-  slot_stopped: false,
-  queue_shutdown: false,
-  drain: false,
-  parent_closed: false,
-  lock_lost: true,
-  run_timeout: true,
-  heartbeat_timeout: true,
-  total_timeout: true,
-  queue_timeout: false,
-  snoozed: false,
-  rate_limited: false,
-} as const satisfies Readonly<Record<FailureReason, boolean>>
-
-/** One task's own series, with queue and task already filled in. */
+/** The series of one task, with the labels queue and task filled in. */
 interface TaskSeries {
   readonly enqueued: Count
   readonly started: Count
@@ -45,22 +20,44 @@ interface TaskSeries {
   readonly late: Count
   readonly expired: Count
   readonly cancelled: Count
-  /** The usual end, of {@link ended}. */
+  /** The most frequent end, taken out of {@link ended}. */
   readonly completed: Count
   readonly ended: (state: AttemptEndState) => (verdict: VerdictKind) => Count
   readonly failed: (reason: FailureReason) => Count
 }
 
-/** Costs about 0.15 µs for a start and an end together; a task's first event costs some more. */
-export function taskMetrics(registry: Registry): EventSink {
-  const seriesOf = taskSeries(registry)
-  const restarts = tallyCounter(registry, 'bullpen_slots_restarted_total')
-  const restarted = remembered((queue: string) => restarts.series({ queue }))
-  const replacements = tallyCounter(registry, 'bullpen_isolates_replaced_total')
-  const replaced = remembered((isolation: string) => replacements.series({ isolation }))
-  const blocks = tallyCounter(registry, 'bullpen_event_loop_stalls_total')
-  const blocked = remembered((task: string) => blocks.series({ task }))
-  return (event: TaskEvent) => {
+function createMetrics() {
+  return {
+    enqueued: fastCounter('bullpen_tasks_enqueued_total'),
+    started: fastCounter('bullpen_attempts_started_total'),
+    ended: fastCounter('bullpen_attempts_ended_total'),
+    duration: fastHistogram('bullpen_attempt_duration_seconds'),
+    wait: fastHistogram('bullpen_task_wait_seconds'),
+    failed: fastCounter('bullpen_attempt_failures_total'),
+    late: fastCounter('bullpen_late_results_total'),
+    cancelled: fastCounter('bullpen_tasks_cancelled_total'),
+    expired: fastCounter('bullpen_tasks_expired_total'),
+    restarts: fastCounter('bullpen_slots_restarted_total'),
+    replacements: fastCounter('bullpen_isolates_replaced_total'),
+    stalls: fastCounter('bullpen_event_loop_stalls_total'),
+  }
+}
+
+export interface TaskMetrics {
+  readonly sink: EventSink
+  /** In Prometheus's text format. */
+  exposition(): string
+}
+
+/** Costs about 0.15 µs for a start and an end together; a task's first event costs more. */
+export function taskMetrics(): TaskMetrics {
+  const metrics = createMetrics()
+  const seriesOf = taskSeries(metrics)
+  const restarted = remembered((queue: string) => metrics.restarts.series({ queue }))
+  const replaced = remembered((isolation: string) => metrics.replacements.series({ isolation }))
+  const stalled = remembered((task: string) => metrics.stalls.series({ task }))
+
+  const sink = (event: TaskEvent): void => {
     switch (event.event) {
       case 'task.enqueued':
         seriesOf(event.queue, event.task).enqueued.count++
@@ -100,42 +97,37 @@ export function taskMetrics(registry: Registry): EventSink {
         replaced(event.isolation).count++
         return
       case 'event_loop.stalled':
-        // Attempts run only for tasks of the catalogue, so that its names bound the series.
-        blocked(event.task ?? NO_TASK).count++
+        // Attempts run only for tasks of the catalogue, so the number of series is bounded.
+        stalled(event.task ?? NO_TASK).count++
         return
       case 'pool.state':
-        // pools are read at scrape: see Telemetry.watchPool
+        // Pools are read at each scrape: see Telemetry.watchPool.
         return
       default:
         event satisfies never
     }
   }
+  const exposition = (): string =>
+    `${Object.values(metrics)
+      .map((metric) => metric.exposition())
+      .join('\n\n')}\n`
+  return { sink, exposition }
 }
 
-function taskSeries(registry: Registry): (queue: string, task: string) => TaskSeries {
-  const enqueued = tallyCounter(registry, 'bullpen_tasks_enqueued_total')
-  const started = tallyCounter(registry, 'bullpen_attempts_started_total')
-  const ended = tallyCounter(registry, 'bullpen_attempts_ended_total')
-  const duration = tallyHistogram(registry, 'bullpen_attempt_duration_seconds')
-  const wait = tallyHistogram(registry, 'bullpen_task_wait_seconds')
-  const failed = tallyCounter(registry, 'bullpen_attempt_failures_total')
-  const late = tallyCounter(registry, 'bullpen_late_results_total')
-  const cancelled = tallyCounter(registry, 'bullpen_tasks_cancelled_total')
-  const expired = tallyCounter(registry, 'bullpen_tasks_expired_total')
-
+function taskSeries(metrics: ReturnType<typeof createMetrics>): (queue: string, task: string) => TaskSeries {
   const make = (queue: string, task: string): TaskSeries => {
     const labels = { queue, task }
     return {
-      enqueued: enqueued.series(labels),
-      started: started.series(labels),
-      duration: duration.series(labels),
-      wait: wait.series(labels),
-      late: late.series(labels),
-      expired: expired.series(labels),
-      cancelled: cancelled.series(labels),
-      completed: ended.series({ ...labels, state: 'DONE_SUCCESS', verdict: 'completed' }),
-      ended: remembered((state) => remembered((verdict) => ended.series({ ...labels, state, verdict }))),
-      failed: remembered((reason) => failed.series({ ...labels, reason })),
+      enqueued: metrics.enqueued.series(labels),
+      started: metrics.started.series(labels),
+      duration: metrics.duration.series(labels),
+      wait: metrics.wait.series(labels),
+      late: metrics.late.series(labels),
+      expired: metrics.expired.series(labels),
+      cancelled: metrics.cancelled.series(labels),
+      completed: metrics.ended.series({ ...labels, state: 'DONE_SUCCESS', verdict: 'completed' }),
+      ended: remembered((state) => remembered((verdict) => metrics.ended.series({ ...labels, state, verdict }))),
+      failed: remembered((reason) => metrics.failed.series({ ...labels, reason })),
     }
   }
   const byQueue = remembered((queue: string) => {
@@ -148,7 +140,7 @@ function taskSeries(registry: Registry): (queue: string, task: string) => TaskSe
     }
     return (task: string) => byTask.get(task) ?? firstOf(task)
   })
-  // Tasks come in runs of their like: two comparisons then do for four look-ups.
+  // Consecutive events are often of one task: two comparisons then replace two look-ups.
   let [lastQueue, lastTask] = ['', '']
   let last: TaskSeries | undefined
   return (queue, task) => {
@@ -161,7 +153,7 @@ function taskSeries(registry: Registry): (queue: string, task: string) => TaskSe
   }
 }
 
-/** Makes a value once for each key. A Map holds it: joining two keys into one costs more than two look-ups. */
+/** Makes a value once for each key. Nested maps: joining two keys into one costs more than two look-ups. */
 function remembered<K, V>(make: (key: K) => V): (key: K) => V {
   const made = new Map<K, V>()
   return (key) => {

@@ -58,7 +58,7 @@ async function worker(eventLoopStallWarning: string) {
       await broker.enqueue(newTask(blockingTasks.get(task), { ms }, {}, origin))
       return id
     },
-    ended: (id: string) => eventually(() => lines('attempt ended').find((line) => line['id'] === id), 15_000),
+    ended: (id: string) => eventually(() => lines('"verdict":').find((line) => line['id'] === id), 15_000),
     async drain(): Promise<number | null> {
       child.kill('SIGTERM')
       return exited
@@ -90,7 +90,7 @@ describe('a handler that blocks the event loop for a time', () => {
     const { url, enqueue, lines, ended, drain, complaints } = await worker('500ms')
     const id = await enqueue('block.a-time', 2_000)
     await ended(id)
-    const over = await eventually(() => lines('turns again').find((line) => line['id'] === id))
+    const over = await eventually(() => lines('event loop stalled').find((line) => line['id'] === id))
     const who = { task: 'block.a-time', id, fencingToken: 1, attempt: 1, location: `spin (${lineWith('turns++')})` }
     expect(over).toMatchObject({ ...who, level: 'warn' })
     expect(over['stalledMs']).toBeGreaterThanOrEqual(1_950)
@@ -106,7 +106,7 @@ describe('a handler that blocks the event loop for a time', () => {
     const { enqueue, lines, ended, drain } = await worker('500ms')
     const id = await enqueue('block.native', 2_500)
     await ended(id)
-    const over = await eventually(() => lines('turns again').find((line) => line['id'] === id))
+    const over = await eventually(() => lines('event loop stalled').find((line) => line['id'] === id))
     expect(over).toMatchObject({ task: 'block.native', id, location: lineWith('execFileSync(') })
     expect(lines('blocked in native code')).not.toEqual([])
     expect(await drain()).toBe(0)

@@ -38,13 +38,12 @@ function frames({ stack = '' }: CallSite): readonly string[] {
 const SHOWN = 3
 
 /**
- * The innermost frames of this repository, such as `clock.ts:67:13 < runner.ts:80:5`; a dependency's if there are none, and
- * undefined if only Node's own are left.
+ * The innermost frame and then those of this repository, such as `clock.ts:67:13 < runner.ts:80:5`. Undefined if only Node's
+ * own are left.
  */
 export function placeOf(site: CallSite): string | undefined {
   const all = frames(site)
-  const ours = all.filter((frame) => !frame.includes('/node_modules/'))
-  const shown = (ours.length > 0 ? ours : all).slice(0, SHOWN)
+  const shown = all.filter((frame, depth) => depth === 0 || !frame.includes('/node_modules/')).slice(0, SHOWN)
   return shown.length === 0 ? undefined : shown.map((frame) => relative(process.cwd(), frame)).join(' < ')
 }
 
@@ -54,6 +53,11 @@ const TEST_RUNNER = /\/node_modules\/(?:vitest|@vitest|tinypool|tinyspy)\//
 export function isOfTestRunner(site: CallSite): boolean {
   const [innermost] = frames(site)
   return innermost !== undefined && TEST_RUNNER.test(innermost)
+}
+
+/** Whether a dependency's code is among the callers. */
+export function passesThrough({ stack = '' }: CallSite, dependency: string): boolean {
+  return stack.includes(`/node_modules/${dependency}/`)
 }
 
 /** Whether any caller's name begins so, such as `AbortSignal.timeout`. */

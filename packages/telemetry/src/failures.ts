@@ -1,0 +1,28 @@
+// Which ends of an attempt are failures: metrics count them, and log lines show their errors.
+import type { EndReason } from '@bullpen/contract'
+
+/** `declared`: the handler threw a declared failure, which has a code instead of a reason. */
+export type FailureReason = EndReason | 'declared'
+
+/** Whether an attempt that ended for this reason has failed. A cancel, a drain, a snooze or a rate limit is a decision. */
+export const IS_FAILURE = {
+  declared: true,
+  unexpected_error: true,
+  invalid_output: true,
+  escaped_error: true,
+  isolate_died: true,
+  out_of_memory: true,
+  process_lost: true,
+  cancelled: false,
+  slot_stopped: false,
+  queue_shutdown: false,
+  drain: false,
+  parent_closed: false,
+  lock_lost: true,
+  run_timeout: true,
+  heartbeat_timeout: true,
+  total_timeout: true,
+  queue_timeout: false,
+  snoozed: false,
+  rate_limited: false,
+} as const satisfies Readonly<Record<FailureReason, boolean>>
