@@ -1,24 +1,11 @@
-// The example worker: Bullpen's catalogue with its handlers and resources.
-
-import { readFileSync } from 'node:fs'
-import { readSettings, WORKER_RULES, WORKER_SETTINGS } from '@bullpen/config'
-import { BullpenError } from '@bullpen/contract'
+// The example worker: the example catalogue with its handlers and resources.
 import { catalogue } from '@bullpen/tasks'
-import { createWorker, runUntilSignalled } from '@bullpen/worker'
+import { createWorker, runUntilSignalled, workerConfig } from '@bullpen/worker'
 import { handlers } from './handlers/index.ts'
 import { RESOURCE_SETTINGS, workerResources } from './resources/index.ts'
 
-try {
-  const { filesRoots, receiptEndpoint, ...config } = readSettings(
-    'WORKER',
-    { ...WORKER_SETTINGS, ...RESOURCE_SETTINGS },
-    WORKER_RULES,
-    { argv: process.argv.slice(2), env: process.env, readFile: (path) => readFileSync(path, 'utf8') },
-  )
-  const resources = workerResources({ filesRoots, receiptEndpoint })
-  // At once: a handler that goes on after its attempt was abandoned would keep the process alive.
-  process.exit(await runUntilSignalled(createWorker({ catalogue, handlers, resources, config })))
-} catch (error) {
-  console.error(error instanceof BullpenError ? `bullpen-worker: ${error.message}` : error)
-  process.exit(2)
-}
+const { filesRoots, receiptEndpoint, ...config } = workerConfig(RESOURCE_SETTINGS)
+const resources = workerResources({ filesRoots, receiptEndpoint })
+const code = await runUntilSignalled(() => createWorker({ catalogue, handlers, resources, config }))
+// At once: a handler that still runs after its attempt was abandoned would keep the process alive.
+process.exit(code)

@@ -1,6 +1,6 @@
 // The API's public surface: create it with a catalogue, listen, close.
 
 // Configuration
-export { API_RULES, API_SETTINGS, type ApiConfig, type ApiSettings } from '@bullpen/config'
+export { API_RULES, API_SETTINGS, type ApiConfig, type ApiSettings, apiConfig } from '@bullpen/config'
 export { type Addresses, type Api, type ApiOptions, createApi } from './create-api.ts'
 export { runUntilSignalled } from './run-until-signalled.ts'

@@ -1,6 +1,5 @@
-// Tests the configuration: defaults, what contradicts itself, and what is misspelt.
-
-import { describe, expect, test } from 'vitest'
+// The settings of the API: defaults, keys, and what contradicts itself.
+import { describe, expect, it } from 'vitest'
 import { API_RULES, API_SETTINGS, type ApiConfig } from './api-settings.ts'
 import { checkSettings, readSettings } from './settings.ts'
 
@@ -10,8 +9,8 @@ const check = (config: ApiConfig) => checkSettings(API_SETTINGS, API_RULES, conf
 const read = (env: Record<string, string>, argv: readonly string[] = []) =>
   readSettings('API', API_SETTINGS, API_RULES, { argv, env, readFile: () => '{}' })
 
-describe('settings', () => {
-  test('have defaults for all but the keys', () => {
+describe('the settings of the API', () => {
+  it('have defaults for all but the keys', () => {
     expect(check({ keys: [KEY] })).toEqual({
       redisUrl: 'redis://127.0.0.1:6379',
       namespace: 'bullpen',
@@ -27,32 +26,44 @@ describe('settings', () => {
     })
   })
 
-  test('are read from the environment, keys as a list', () => {
+  it('are read from the environment, keys as a list', () => {
     const settings = read({ BULLPEN_API_KEYS: `${KEY}1, ${KEY}2,`, BULLPEN_API_PORT: '9000' })
     expect(settings).toMatchObject({ keys: [`${KEY}1`, `${KEY}2`], port: 9_000 })
   })
 
-  test.each([
-    ['no key in production', {}, /there are no keys \(BULLPEN_API_KEYS\)/],
-    ['a development key in production', { BULLPEN_API_KEYS: KEY, BULLPEN_API_DEV_KEY: KEY }, /for development alone/],
-    ['a short key', { BULLPEN_API_KEYS: 'short' }, /keys \(BULLPEN_API_KEYS, --keys\): a key has at least 20/],
+  it.each([
+    ['no key in production', {}, /keys \(BULLPEN_API_KEYS\) is empty/],
+    ['a development key in production', { BULLPEN_API_KEYS: KEY, BULLPEN_API_DEV_KEY: KEY }, /for development only/],
+    [
+      'a short key',
+      { BULLPEN_API_KEYS: 'short' },
+      /BULLPEN_API_KEYS is not valid; expected keys separated by commas, each of at least 20/,
+    ],
     ['one port for two', { BULLPEN_API_KEYS: KEY, BULLPEN_API_PORT: '9464' }, /both 9464/],
-    ['a port that is none', { BULLPEN_API_KEYS: KEY, BULLPEN_API_PORT: '80a' }, /port \(BULLPEN_API_PORT, --port\)/],
+    [
+      'a port that is no number',
+      { BULLPEN_API_KEYS: KEY, BULLPEN_API_PORT: '80a' },
+      /BULLPEN_API_PORT is "80a"; expected a whole number/,
+    ],
     [
       'a misspelt variable',
       { BULLPEN_API_KEY: KEY },
       /BULLPEN_API_KEY is not a setting; did you mean BULLPEN_API_KEYS/,
     ],
-    ['a Redis that is no URL', { BULLPEN_API_KEYS: KEY, REDIS_URL: 'localhost:6379' }, /a URL like redis:/],
-  ])('with %s stop the start', (_name, env, message) => {
+    [
+      'an address of Redis that is no URL',
+      { BULLPEN_API_KEYS: KEY, REDIS_URL: 'localhost:6379' },
+      /REDIS_URL is not valid; expected a URL such as redis:/,
+    ],
+  ])('are refused with %s', (_name, env, message) => {
     expect(() => read(env)).toThrow(message)
   })
 
-  test('never repeat a key in what they say', () => {
+  it('are refused without repeating a key', () => {
     expect(() => read({ BULLPEN_API_KEYS: 'short-secret' })).toThrow(expect.not.stringContaining('short-secret'))
   })
 
-  test('in development need no key', () => {
+  it('need no key in development', () => {
     expect(check({ environment: 'development' }).keys).toEqual([])
     expect(check({ environment: 'development', devKey: KEY }).devKey).toBe(KEY)
   })

@@ -1,10 +1,14 @@
 // The settings of Bullpen's programs, and how they are read from flags, environment, file and defaults.
 export { API_RULES, API_SETTINGS, type ApiConfig, type ApiSettings } from './api-settings.ts'
+export { helpOf } from './help.ts'
 export { LOG_SETTINGS } from './log-settings.ts'
+export { apiConfig, workerConfig } from './process-settings.ts'
 export { REDIS_SETTINGS } from './redis-settings.ts'
+export { durationOr, durationOrNone, wholeNumber, wholeNumberOr } from './setting-types.ts'
 export {
   checkSettings,
   flagOf,
+  originOf,
   type PartialSettings,
   readSettings,
   type Setting,
@@ -12,6 +16,5 @@ export {
   type SettingsRule,
   type SettingsSources,
   type SettingsTable,
-  wholeNumber,
 } from './settings.ts'
 export { CLOSING_MS, WORKER_RULES, WORKER_SETTINGS, type WorkerConfig, type WorkerSettings } from './worker-settings.ts'

@@ -1,5 +1,4 @@
-// The setting that every process with a log has.
-
+// The setting of every process that writes a log.
 import { LOG_LEVELS } from '@bullpen/contract/internal'
 import { z } from 'zod'
 import type { SettingsTable } from './settings.ts'
@@ -8,6 +7,7 @@ export const LOG_SETTINGS = {
   logLevel: {
     env: 'BULLPEN_LOG_LEVEL',
     schema: z.enum(LOG_LEVELS).default('info'),
-    help: 'The least serious log line that is written.',
+    expected: `one of ${LOG_LEVELS.join(', ')}`,
+    help: 'The lowest level of log lines that are written.',
   },
 } as const satisfies SettingsTable

@@ -1,25 +1,23 @@
-// The settings that every process with a Redis connection has.
-
+// The settings of every process that connects to Redis.
 import { z } from 'zod'
 import type { SettingsTable } from './settings.ts'
 
 export const REDIS_SETTINGS = {
   redisUrl: {
     env: 'REDIS_URL',
-    schema: z
-      .url({ protocol: /^rediss?$/, error: 'it is a URL like redis://127.0.0.1:6379' })
-      .default('redis://127.0.0.1:6379'),
+    schema: z.url({ protocol: /^rediss?$/ }).default('redis://127.0.0.1:6379'),
+    expected: 'a URL such as redis://127.0.0.1:6379',
+    // It may hold a password.
+    secret: true,
     help: 'The Redis or Valkey server that holds the queues.',
   },
   namespace: {
     env: 'BULLPEN_NAMESPACE',
     schema: z
       .string()
-      .regex(
-        /^[a-z][a-z0-9-]{0,39}$/,
-        'it is lower-case letters, digits and dashes, starting with a letter, at most 40',
-      )
+      .regex(/^[a-z][a-z0-9-]{0,39}$/)
       .default('bullpen'),
-    help: 'Prefix of every key in Redis; processes that share tasks share it.',
+    expected: '1 to 40 lower-case letters, digits and dashes, starting with a letter',
+    help: 'The prefix of every key in Redis; processes that share tasks share it.',
   },
 } as const satisfies SettingsTable

@@ -1,6 +1,14 @@
 // The worker's public surface.
 
-export { WORKER_RULES, WORKER_SETTINGS, type WorkerConfig, type WorkerSettings } from '@bullpen/config'
+export {
+  type Setting,
+  type SettingsTable,
+  WORKER_RULES,
+  WORKER_SETTINGS,
+  type WorkerConfig,
+  type WorkerSettings,
+  workerConfig,
+} from '@bullpen/config'
 export type { ResourceOpener, ResourceOpeners } from '@bullpen/engine/internal'
 export {
   type BullpenWorker,

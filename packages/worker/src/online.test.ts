@@ -1,4 +1,4 @@
-// A worker that is given a set of tasks: it ends when they have, and never says that all went well with some left.
+// A worker that works a given set of tasks: it ends when they have ended, and reports those that have not.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
 import { defineCatalogue, defineHandler, defineTask, type Log, type TaskId } from '@bullpen/contract'
@@ -52,7 +52,7 @@ const aborted = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
 
 describe('a worker with a given set of tasks', () => {
-  it('ends by itself when all of them have ended, failed ones too, and exits with 0', async () => {
+  it('exits with 0 when all of them have ended, whether they succeeded or not', async () => {
     const { broker, worker, ids } = await batch(async (n) => {
       if (n === 3) throw new Error('torn')
     })
@@ -62,7 +62,7 @@ describe('a worker with a given set of tasks', () => {
     expect(statuses[3]).toBe('dead')
   })
 
-  it('whose parent closes says what is left, hands back what ran, and exits with 1', async () => {
+  it('exits with 1 when its parent closes, and requeues what was running', async () => {
     const parent = new AbortController()
     let done = 0
     const { broker, worker, ids } = await batch(async (n, signal) => {
@@ -77,13 +77,13 @@ describe('a worker with a given set of tasks', () => {
     expect(statuses).toEqual([...Array(4).fill('completed'), ...Array(6).fill('waiting')])
   })
 
-  it('refuses a task of a queue that it does not work', async () => {
+  it('refuses a task of a queue that it has no pool for', async () => {
     const { worker } = await batch(async () => {})
     const id = createTaskId('elsewhere', 1, new Uint8Array(10))
     await expect(worker.online([id])).rejects.toMatchObject({ code: 'queue_not_found' })
   })
 
-  it('has nothing to do with an empty set', async () => {
+  it('ends at once when the set is empty', async () => {
     const { worker } = await batch(async () => {})
     expect(await worker.online([])).toMatchObject({ left: [], abandoned: [] })
   })

@@ -8,7 +8,7 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { openBroker } from '@bullpen/bullmq'
 import { openFleet, watchSkew } from '@bullpen/bullmq/internal'
-import { checkSettings, WORKER_RULES, WORKER_SETTINGS, type WorkerConfig } from '@bullpen/config'
+import { checkSettings, originOf, WORKER_RULES, WORKER_SETTINGS, type WorkerConfig } from '@bullpen/config'
 import { type Catalogue, type Handlers, type Log, milliseconds, type Resources, VERSION } from '@bullpen/contract'
 import type { Broker, EventSink, Middleware } from '@bullpen/engine'
 import { type AsyncContext, createRegistry, openResources, type ResourceOpeners } from '@bullpen/engine/internal'
@@ -106,7 +106,9 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     const warnAfter = settings.eventLoopStallWarning
     const monitor = openEventLoopMonitor({ warnAfter, context, sink, log, logAs })
     opening.owns(monitor.close)
-    const probes = await openProbes({ notReady, exposition: telemetry.exposition }, settings)
+    const { host, port } = settings
+    const address = { host, port, portOrigin: originOf(options.config ?? {}, 'port') }
+    const probes = await openProbes({ notReady, exposition: telemetry.exposition }, address, log)
     opening.owns(probes.close)
 
     const resources = await openResources(options.resources ?? ({} as ResourceOpeners<R>), (err, resource) =>

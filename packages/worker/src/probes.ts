@@ -1,12 +1,19 @@
 // The worker's own small HTTP server: liveness, readiness and metrics.
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { BullpenError } from '@bullpen/contract'
+import { BullpenError, type Log } from '@bullpen/contract'
 
 export interface ProbeAnswers {
-  /** Undefined: ready. Otherwise why not. */
+  /** Why the worker is not ready; undefined when it is. */
   notReady(): string | undefined
   exposition(): Promise<{ readonly contentType: string; readonly text: string }>
+}
+
+export interface ProbeAddress {
+  readonly host: string
+  readonly port: number
+  /** Where the port was set: `BULLPEN_WORKER_PORT`, `--port`, `config.port`. Undefined: nowhere, it is the default. */
+  readonly portOrigin: string | undefined
 }
 
 export interface Probes {
@@ -14,19 +21,31 @@ export interface Probes {
   close(): Promise<void>
 }
 
-/** Resolves when it listens. @throws BullpenError `invalid_configuration` when it can't, as when the port is taken. */
-export async function openProbes(
-  answers: ProbeAnswers,
-  { host, port }: { host: string; port: number },
-): Promise<Probes> {
+/**
+ * Resolves when the server listens. A default port that is taken, as by another worker on this machine, is replaced by a free
+ * one, and the log says so.
+ *
+ * @throws BullpenError `invalid_configuration` when the server can't listen, as when a port that was asked for is taken.
+ */
+export async function openProbes(answers: ProbeAnswers, address: ProbeAddress, log: Log): Promise<Probes> {
+  const { host, port, portOrigin } = address
   const server = createServer(async (request, response) => {
     const { status, type, text } = await answer(answers, request.method ?? '', request.url ?? '')
     response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' }).end(text)
   })
-  await listening(server, host, port)
-  const address = server.address() as AddressInfo
+  const url = (): string => {
+    const { port } = server.address() as AddressInfo
+    return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+  }
+  try {
+    await listen(server, host, port)
+  } catch (error) {
+    if (!isTaken(error) || portOrigin !== undefined) throw cannotListen(address, error)
+    await listen(server, host, 0)
+    log.warn({ url: url() }, `port ${port} is taken; probes and metrics listen on a free port`)
+  }
   return {
-    url: `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`,
+    url: url(),
     async close() {
       const closed = new Promise((resolve) => server.close(resolve))
       server.closeAllConnections()
@@ -37,7 +56,7 @@ export async function openProbes(
 
 async function answer(answers: ProbeAnswers, method: string, url: string) {
   const plain = (status: number, text: string) => ({ status, type: 'text/plain; charset=utf-8', text: `${text}\n` })
-  if (method !== 'GET' && method !== 'HEAD') return plain(405, 'only GET')
+  if (method !== 'GET' && method !== 'HEAD') return plain(405, 'method not allowed: use GET')
   switch (url.split('?', 1)[0]) {
     case '/livez':
       return plain(200, 'alive')
@@ -50,22 +69,31 @@ async function answer(answers: ProbeAnswers, method: string, url: string) {
         const { contentType, text } = await answers.exposition()
         return { status: 200, type: contentType, text }
       } catch (error) {
-        return plain(500, `the metrics can't be read: ${String(error)}`)
+        return plain(500, `metrics can't be read: ${String(error)}`)
       }
     default:
-      return plain(404, 'here are /livez, /readyz and /metrics')
+      return plain(404, 'not found: use /livez, /readyz or /metrics')
   }
 }
 
-function listening(server: Server, host: string, port: number): Promise<void> {
+function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', (cause) => {
-      const message = `probes and metrics can't listen on ${host}:${port} (BULLPEN_WORKER_PORT): ${cause.message}`
-      reject(new BullpenError('invalid_configuration', message, { cause }))
-    })
+    server.once('error', reject)
     server.listen(port, host, () => {
-      server.removeAllListeners('error')
+      server.off('error', reject)
       resolve()
     })
   })
+}
+
+function isTaken(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
+}
+
+function cannotListen({ host, port, portOrigin = 'BULLPEN_WORKER_PORT' }: ProbeAddress, cause: unknown): BullpenError {
+  const [why, fix] = isTaken(cause)
+    ? ['the port is taken', `set ${portOrigin} to another port, or to 0 for a free one`]
+    : [cause instanceof Error ? cause.message : String(cause), `check ${portOrigin} and the setting host`]
+  const message = `probes and metrics can't listen on ${host}:${port}: ${why}; ${fix}`
+  return new BullpenError('invalid_configuration', message, { cause })
 }

@@ -1,5 +1,4 @@
-// What a worker process is to be, worked out from its catalogue and settings: pools, isolates, limits.
-
+// Derives from the catalogue and the settings what a worker needs: the sizes of its pools, isolates, timeouts.
 import { availableParallelism } from 'node:os'
 import type { WorkerSettings } from '@bullpen/config'
 import {
@@ -13,35 +12,36 @@ import {
 import { nearest, readTaskId } from '@bullpen/contract/internal'
 import type { Isolator, Timeouts } from '@bullpen/engine/internal'
 
-/** Every queue of the catalogue unless the settings name some; 0 is cores x 2 (row P11 of the seeds). */
+/** Concurrency by queue: of every queue of the catalogue, unless the settings name some. 0 is twice the number of CPU cores. */
 export function poolSizes(catalogue: Catalogue, { pools }: WorkerSettings): ReadonlyMap<string, number> {
   const wanted = pools ?? Object.fromEntries(catalogue.queues.map((queue) => [queue, 0]))
   const unknown = Object.keys(wanted).find((queue) => !catalogue.queues.includes(queue))
   if (unknown !== undefined) {
-    const near = nearest(unknown, catalogue.queues) ?? catalogue.queues.join(', ')
+    const near = nearest(unknown, catalogue.queues)
+    const hint = near === undefined ? `its queues: ${catalogue.queues.join(', ')}` : `did you mean '${near}'?`
     throw new BullpenError(
       'invalid_configuration',
-      `pools (BULLPEN_WORKER_POOLS) names the queue '${unknown}', which no task of the catalogue uses; did you mean ${near}?`,
+      `invalid configuration: pools (BULLPEN_WORKER_POOLS) names queue '${unknown}', which no task of the catalogue uses; ${hint}`,
     )
   }
   return new Map(Object.entries(wanted).map(([queue, size]) => [queue, size === 0 ? availableParallelism() * 2 : size]))
 }
 
 /**
- * Made only where a task asks for it. Of each kind, as many as its tasks can run at once: none of them waits for one.
- * `sizeOf`: of a queue's pool at the moment; 0 where there is none.
+ * An isolator if a task of the catalogue needs one. It may have as many isolates of each kind as tasks of that kind can run at
+ * once, so that no task waits for one. `slotsOf`: the present number of slots of a queue; 0 when there is no pool.
  */
 export function isolatorFor(
   { definitions }: Catalogue,
-  sizeOf: (queue: string) => number,
-  open: (most: (kind: Isolation) => number) => Isolator,
+  slotsOf: (queue: string) => number,
+  open: (max: (kind: Isolation) => number) => Isolator,
 ): Isolator | undefined {
-  const most = (kind: Isolation): number => {
+  const max = (kind: Isolation): number => {
     const queues = new Set(definitions.filter(({ isolation }) => isolation === kind).map(({ queue }) => queue))
-    const sum = [...queues].reduce((total, queue) => total + sizeOf(queue), 0)
-    return Math.max(1, sum)
+    const slots = [...queues].reduce((total, queue) => total + slotsOf(queue), 0)
+    return Math.max(1, slots)
   }
-  return definitions.every(({ isolation }) => isolation === 'inline') ? undefined : open(most)
+  return definitions.every(({ isolation }) => isolation === 'inline') ? undefined : open(max)
 }
 
 export function defaultTimeouts(settings: WorkerSettings): Timeouts {
@@ -55,7 +55,7 @@ export function defaultTimeouts(settings: WorkerSettings): Timeouts {
   }
 }
 
-/** The ids of each queue. @throws BullpenError `queue_not_found` for one that this process has no pool for. */
+/** The ids by queue. @throws BullpenError `queue_not_found` for a task whose queue this worker has no pool for. */
 export function byQueue(tasks: readonly TaskId[], sizes: ReadonlyMap<string, number>): ReadonlyMap<string, TaskId[]> {
   const found = new Map<string, TaskId[]>()
   for (const id of tasks) {
@@ -63,7 +63,7 @@ export function byQueue(tasks: readonly TaskId[], sizes: ReadonlyMap<string, num
     if (!sizes.has(queue)) {
       throw new BullpenError(
         'queue_not_found',
-        `the task ${id} is of the queue '${queue}'; this process works ${[...sizes.keys()].join(', ')}`,
+        `task ${id} belongs to queue '${queue}', for which this worker has no pool; its queues: ${[...sizes.keys()].join(', ')}`,
       )
     }
     found.set(queue, [...(found.get(queue) ?? []), id])
@@ -71,7 +71,7 @@ export function byQueue(tasks: readonly TaskId[], sizes: ReadonlyMap<string, num
   return found
 }
 
-/** At a drain nobody has more than the process's grace. Definitions that ask for more, in words for the log. */
+/** A drain gives no task more than the worker's grace period. Returns a warning for each definition that asks for more. */
 export function graceWarnings(
   { definitions }: Catalogue,
   sizes: ReadonlyMap<string, number>,
@@ -79,9 +79,9 @@ export function graceWarnings(
 ): readonly string[] {
   return definitions.flatMap(({ name, queue, graceMs: own }) => {
     if (!sizes.has(queue) || own === undefined || (own !== 'none' && own <= graceMs)) return []
-    const asked = own === 'none' ? 'has no end' : `is ${formatDuration(own)}`
+    const asked = own === 'none' ? 'unlimited' : formatDuration(own)
     return [
-      `the grace of ${name} ${asked}; at a drain it is ${formatDuration(graceMs)}, the process's own (BULLPEN_WORKER_GRACE)`,
+      `grace period of ${name} is ${asked}; a drain cuts it to ${formatDuration(graceMs)}, the worker's own (BULLPEN_WORKER_GRACE)`,
     ]
   })
 }

@@ -13,16 +13,19 @@ export const RESOURCE_SETTINGS = {
         .array(
           z
             .string()
-            .refine(isAbsolute, 'a root is an absolute path; several are separated by colons')
+            .refine(isAbsolute)
             .transform((root) => resolve(root)),
         )
         .default([]),
     ),
-    help: 'Directories, separated by colons, below which files may be read. None: no file may.',
+    expected: 'absolute paths separated by colons',
+    help: 'The directories, separated by colons, whose files tasks may read. Unset: none.',
   },
   receiptEndpoint: {
     env: 'BULLPEN_WORKER_RECEIPT_ENDPOINT',
-    schema: z.url({ protocol: /^https?$/, error: 'it is an http or https URL' }).optional(),
-    help: 'Where receipt.send delivers to. Unset: receipts are refused.',
+    schema: z.url({ protocol: /^https?$/ }).optional(),
+    expected: 'an http or https URL',
+    secret: true,
+    help: 'The URL that receipt.send delivers to. Unset: receipts are refused.',
   },
 } as const satisfies SettingsTable

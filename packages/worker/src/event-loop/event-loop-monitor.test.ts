@@ -137,8 +137,10 @@ describe('the setting', () => {
 
   it('may not be shorter than the watch can see, nor without a unit', () => {
     expect(() => checkSettings(WORKER_SETTINGS, [], { eventLoopStallWarning: '100ms' })).toThrow(
-      /the shortest is '500ms'/,
+      /expected a duration of at least "500ms"/,
     )
-    expect(() => checkSettings(WORKER_SETTINGS, [], { eventLoopStallWarning: '2' })).toThrow(/a duration has a unit/)
+    expect(() => checkSettings(WORKER_SETTINGS, [], { eventLoopStallWarning: '2' })).toThrow(
+      /expected a duration of at least "500ms" such as "2s"/,
+    )
   })
 })

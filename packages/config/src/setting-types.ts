@@ -1,0 +1,50 @@
+// The kinds of value that several settings share: what each accepts, and how errors say so.
+import { type Duration, milliseconds } from '@bullpen/contract'
+import { z } from 'zod'
+
+/** A whole number, as such or as digits. JavaScript would also make a number of '0x10', ' ' and true: these are refused. */
+export function wholeNumber(least: number, most: number) {
+  const digits = z
+    .string()
+    .regex(/^-?\d{1,15}$/)
+    .transform(Number)
+  const schema = z.union([z.number(), digits]).pipe(z.number().int().min(least).max(most))
+  return { schema, expected: `a whole number from ${least} to ${most}` }
+}
+
+/** As {@link wholeNumber}, with a default. */
+export function wholeNumberOr(fallback: number, least: number, most: number) {
+  const { schema, expected } = wholeNumber(least, most)
+  return { schema: schema.default(fallback), expected }
+}
+
+const noLimit = z.literal('none')
+
+/** A duration of at least `shortest`, with a default. */
+export function durationOr(fallback: Duration, shortest: Duration = '1ms') {
+  return { schema: durationFrom(shortest).default(fallback), expected: expectedDuration(shortest, '') }
+}
+
+/** As {@link durationOr}, or `none` for no limit. */
+export function durationOrNone(fallback: Duration | 'none', shortest: Duration = '1ms') {
+  const schema = z.union([noLimit, durationFrom(shortest)]).default(fallback)
+  return { schema, expected: expectedDuration(shortest, ', or "none"') }
+}
+
+function durationFrom(shortest: Duration) {
+  return z.string().refine((text) => {
+    try {
+      return milliseconds(text) >= milliseconds(shortest)
+    } catch {
+      return false
+    }
+  })
+}
+
+function expectedDuration(shortest: Duration, or: string): (given: unknown) => string {
+  return (given) => {
+    const isNumber = /^\d+(\.\d+)?$/.test(String(given)) && Number(given) > 0
+    const least = shortest === '1ms' ? '' : ` of at least "${shortest}"`
+    return `a duration${least} such as "${isNumber ? `${given}s` : '30s'}"${or}`
+  }
+}
