@@ -12,4 +12,10 @@ export function withQuotes(page: string, path: string): string {
   })
 }
 
-const LANGUAGES: Readonly<Record<string, string>> = { '.ts': 'ts', '.yaml': 'yaml', '.json': 'json', '.out': 'text', '': 'dockerfile' }
+const LANGUAGES: Readonly<Record<string, string>> = {
+  '.ts': 'ts',
+  '.yaml': 'yaml',
+  '.json': 'json',
+  '.out': 'text',
+  '': 'dockerfile',
+}

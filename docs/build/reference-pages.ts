@@ -32,10 +32,13 @@ export function referencePages(): Readonly<Record<string, string>> {
 const page = (title: string, ...parts: readonly string[]): string =>
   `${[`${GENERATED}\n# ${title}`, ...parts.map((part) => part.trim())].join('\n\n')}\n`
 
+/** Aligned as Biome formats tables. */
 function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]): string =>
-    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
-  return [line(heads), line(heads.map(() => '---')), ...rows.map(line)].join('\n')
+  const lines = [heads, ...rows].map((cells) => cells.map((cell) => cell.replaceAll('|', '\\|')))
+  const widths = heads.map((_, i) => Math.max(3, ...lines.map((cells) => cells[i]?.length ?? 0)))
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
+  const [first = '', ...others] = lines.map((cells) => line(cells.map((cell, i) => cell.padEnd(widths[i] ?? 0))))
+  return [first, line(widths.map((width) => '-'.repeat(width))), ...others].join('\n')
 }
 
 const code = (text: string): string => (text === '' ? '' : `\`${text}\``)
