@@ -4,4 +4,4 @@ import report from './report.ts'
 import welcome from './welcome.ts'
 
 const handlers = { 'email.welcome': welcome, 'report.build': report }
-process.exit(await runUntilSignalled(createWorker({ catalogue, handlers, config: workerConfig() })))
+process.exit(await runUntilSignalled(() => createWorker({ catalogue, handlers, config: workerConfig() })))
