@@ -1,4 +1,4 @@
-// Tests the API as a process: what it says at its start, and how it ends.
+// Tests the API as a process: how it starts, and how it ends.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -32,14 +32,14 @@ async function started() {
   return { ...api, url }
 }
 
-describe('a process', () => {
-  test('that is told to stop answers whoever waits and exits with 0', async () => {
+describe('a signalled process', () => {
+  test('answers long polls and exits with 0', async () => {
     const { child, exited, url, output } = await started()
     const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
     const body = JSON.stringify({ task: 'math.factorial', input: { n: 5 } })
     const { links } = (await (await fetch(`${url}/v1/tasks`, { method: 'POST', headers, body })).json()) as Accepted
-    const answer = fetch(`${url}${links.wait}`, { headers })
-    // Answered after the look-up that waits has come in, on a connection of its own.
+    const answer = fetch(`${url}${links.self}?wait=30`, { headers })
+    // Answered after the long poll has arrived, on another connection.
     await (await fetch(`${url}/readyz`)).text()
     child.kill('SIGTERM')
     expect(await (await answer).json()).toMatchObject({ status: 'waiting' })
@@ -47,21 +47,21 @@ describe('a process', () => {
     expect(output()).not.toContain(KEY)
   })
 
-  test('that is told twice does not wait for a request that does not end', async () => {
+  test('exits with 1 at the second signal, without waiting for incomplete requests', async () => {
     const { child, exited, url, output } = await started()
     const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})
     socket.write('POST /v1/tasks HTTP/1.1\r\nHost: x\r\n')
     await (await fetch(`${url}/readyz`)).text()
     child.kill('SIGTERM')
-    await vi.waitUntil(() => output().includes('the API is stopping'), WITHIN)
+    await vi.waitUntil(() => output().includes('API stopping'), WITHIN)
     child.kill('SIGINT')
     expect(await exited).toBe(1)
   })
 })
 
-describe('a configuration', () => {
+describe('a start that fails', () => {
   test.each([
-    ['without keys', {}, [], /there are no keys \(BULLPEN_API_KEYS\)/],
+    ['without keys', {}, [], /invalid configuration: keys \(BULLPEN_API_KEYS\)/],
     ['with a misspelt variable', { BULLPEN_API_KEY: KEY }, [], /did you mean BULLPEN_API_KEYS\?/],
     [
       'with a misspelt flag',
@@ -69,10 +69,41 @@ describe('a configuration', () => {
       ['--prot', '1'],
       /--prot is not a setting; did you mean --port\?/,
     ],
-  ])('%s stops the start and says why', async (_name, env, args, message) => {
+  ])('%s exits with 2, and names the setting', async (_name, env, args, message) => {
     const { exited, output } = run(env, args)
     expect(await exited).toBe(2)
     expect(output()).toMatch(message)
     expect(output()).not.toContain('    at ')
   })
+
+  test('because a port is in use exits with 2 and one line', async () => {
+    const { url } = await started()
+    const { port } = new URL(url)
+    const { exited, output } = run({
+      REDIS_URL: inject('redisUrl'),
+      BULLPEN_API_KEYS: KEY,
+      BULLPEN_API_PORT: port,
+      BULLPEN_API_METRICS_PORT: '0',
+    })
+    expect(await exited).toBe(2)
+    expect(output()).toBe(
+      `bullpen-api: cannot listen on 127.0.0.1:${port}: the port is in use; set config.port or BULLPEN_API_PORT, 0 for any free port\n`,
+    )
+  })
+})
+
+test('the log of a development API does not contain its key', async () => {
+  const key = 'development-key-0123456789'
+  const { child, exited, output } = run({
+    REDIS_URL: inject('redisUrl'),
+    BULLPEN_ENV: 'development',
+    BULLPEN_API_DEV_KEY: key,
+    BULLPEN_API_PORT: '0',
+    BULLPEN_API_METRICS_PORT: '0',
+    BULLPEN_LOG_LEVEL: 'debug',
+  })
+  await vi.waitUntil(() => output().includes('API ready'), WITHIN)
+  child.kill('SIGTERM')
+  expect(await exited).toBe(0)
+  expect(output()).not.toContain(key)
 })

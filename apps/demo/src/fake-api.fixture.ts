@@ -68,6 +68,7 @@ export async function fakeApi(behaviour: Behaviour = {}): Promise<FakeApi> {
           fencingToken: 1,
           attempt: 1,
           counted: true,
+          outcome: 'succeeded',
           state: 'DONE_SUCCESS',
           worker: process,
           startedAt: time,

@@ -1,4 +1,4 @@
-// A whole API for tests, on a fake broker, with a clock that stands still and a log that can be read.
+// A whole API for tests: on a fake broker, with a stopped clock and a log that tests can read.
 import { randomBytes } from 'node:crypto'
 import { defineCatalogue, defineQueue, defineTask, type Log, type Problem, type TaskEvent } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
@@ -11,6 +11,8 @@ import { fakeFleet } from './fake-fleet.fixture.ts'
 import { buildServer, type ServerOptions } from './http/server.ts'
 
 export const KEY = 'test-key-0123456789abcdef'
+/** How audit records name {@link KEY}. */
+export const KEY_NAME = 'key 0813ba6d'
 export const DEV_KEY = 'dev-key-0123456789abcdef'
 export const NOW = Date.UTC(2026, 0, 2, 3, 4, 5)
 
@@ -72,7 +74,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
     ...more,
   })
   onTestFinished(() => app.close())
-  // async: what inject returns asks only once it is awaited
+  // async, because inject() sends its request only when it is awaited.
   const ask = async (options: InjectOptions) =>
     app.inject({ ...options, headers: { authorization: `Bearer ${KEY}`, ...options.headers } })
   return {
@@ -85,7 +87,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
     closing,
     ask,
     get: (url: string, headers = {}) => ask({ method: 'GET', url, headers }),
-    /** A body given as text is sent as it stands. */
+    /** A body given as text is sent unchanged. */
     post: (body: unknown, headers = {}) =>
       ask({
         method: 'POST',
@@ -96,7 +98,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
   }
 }
 
-/** The answer's problem, checked for what every problem has. */
+/** The problem in an answer, after checking what every problem must have. */
 export function problemIn(answer: {
   readonly statusCode: number
   readonly headers: Record<string, unknown>
@@ -106,7 +108,7 @@ export function problemIn(answer: {
     throw new Error(`${answer.statusCode} is not a problem: ${String(answer.headers['content-type'])} ${answer.body}`)
   }
   const problem = JSON.parse(answer.body) as Problem
-  if (problem.status !== answer.statusCode || problem.instance !== answer.headers['x-request-id']) {
+  if (problem.status !== answer.statusCode || problem.requestId !== answer.headers['x-request-id']) {
     throw new Error(`the problem and its answer differ: ${answer.statusCode} ${answer.body}`)
   }
   return problem

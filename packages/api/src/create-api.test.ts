@@ -1,4 +1,4 @@
-// Tests the whole API on a real Redis: over HTTP, and with Redis away.
+// Tests the whole API on a real Redis: over HTTP, while Redis is down, and its lifecycle.
 
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -62,7 +62,7 @@ describe('on Redis', () => {
     const { id, links } = stored.body as Accepted
     const shown = (await get(links.self)).body as TaskView
     expect(shown).toMatchObject({ id, status: 'waiting', input: { n: 4 }, meta: { tenant: 'acme' } })
-    const listed = (await get(links.queue)).body as TaskPage
+    const listed = (await get('/v1/tasks?queue=cpu&status=waiting')).body as TaskPage
     expect(listed.tasks).toEqual([shown])
     const metrics = await (await fetch(metricsUrl)).text()
     expect(metrics).toContain('bullpen_queue_tasks{queue="cpu",status="waiting"} 1')
@@ -71,7 +71,7 @@ describe('on Redis', () => {
     expect(metrics).toContain('bullpen_redis_up 1')
   })
 
-  test('a process is shown, commanded, and heard; the audit has it', async () => {
+  test('a worker is shown and controlled, and the audit log has the command', async () => {
     const namespace = `t-${randomUUID().slice(0, 8)}`
     const redisUrl = inject('redisUrl')
     const { get, post } = await startApi(redisUrl, { namespace })
@@ -111,7 +111,7 @@ describe('on Redis', () => {
     })
   })
 
-  test("a queue whose fleet drains takes no tasks until it is resumed, and another's does", async () => {
+  test('a draining queue refuses tasks until it is resumed, and other queues accept them', async () => {
     const { get, post } = await startApi(inject('redisUrl'))
     const id = `once-${randomUUID()}`
     const drained = await post({ action: 'drain', queue: 'cpu', mode: 'light', id }, '/v1/commands')
@@ -133,7 +133,7 @@ describe('on Redis', () => {
   })
 
   test.each([3_600_000, -3_600_000])(
-    "with a machine's clock %i ms ahead tasks are dated by Redis' own",
+    'tasks are dated by the clock of Redis when that of the machine is %i ms ahead',
     async (aheadMs) => {
       const machineNow = Date.now
       vi.spyOn(Date, 'now').mockImplementation(() => machineNow() + aheadMs)
@@ -147,20 +147,23 @@ describe('on Redis', () => {
     },
   )
 
-  test('a wait that nothing ends is over in its time', async () => {
+  test('a wait that nothing ends is answered when it is over', async () => {
     const { get, post } = await startApi(inject('redisUrl'))
     const { links } = (await post(SQUARE)).body as Accepted
     const answer = await get(`${links.self}?wait=0.3`)
     expect(answer.body).toMatchObject({ status: 'waiting' })
     expect(answer.ms).toBeGreaterThan(290)
-    expect(answer.ms).toBeLessThan(1_300)
   })
 
-  test('the board shows the queue to whoever has the login link, and changes nothing', async () => {
+  test('the board shows queues after a login, and changes nothing', async () => {
     const { url, post } = await startApi(inject('redisUrl'))
     const { id } = (await post(SQUARE)).body as Accepted
     expect((await fetch(`${url}/board/`)).status).toBe(401)
-    const login = await fetch(`${url}/board/login?key=${KEY}`, { redirect: 'manual' })
+    const login = await fetch(`${url}/board/login`, {
+      method: 'POST',
+      body: new URLSearchParams({ key: KEY }),
+      redirect: 'manual',
+    })
     const cookie = login.headers.getSetCookie()[0]?.split(';')[0] ?? ''
     const headers = { cookie, 'content-type': 'application/json' }
     const page = await fetch(`${url}/board/`, { headers })
@@ -184,7 +187,7 @@ describe('on Redis', () => {
   })
 })
 
-describe('with Redis away', () => {
+describe('while Redis is down', () => {
   test.each(['freeze', 'crash'] as const)(
     'after a %s every request is answered while Redis is away, the API recovers, and no task is lost',
     async (how) => {
@@ -219,7 +222,7 @@ describe('with Redis away', () => {
       expect(later.status).toBe(202)
       const again = await post({ action: 'pause', queue: 'mail', id: 'once-1' }, '/v1/commands')
       expect(again).toMatchObject({ status: 200, body: { id: 'once-1', outcome: 'done' } })
-      // What was refused may be there as well: its id tells.
+      // A refused task may have been stored.
       const { taskId } = answers[0].body as Problem
       for (const id of [...ids, (later.body as Accepted).id]) {
         expect((await get(`/v1/tasks/${id}`)).body).toMatchObject({ id, status: 'waiting' })
@@ -229,7 +232,7 @@ describe('with Redis away', () => {
     },
   )
 
-  test('it starts all the same, and is ready once Redis is there', async () => {
+  test('the API starts, and is ready once Redis is up', async () => {
     const redis = await privateRedis()
     const { get, post } = await startApi(redis.url)
     expect((await get('/livez')).status).toBe(200)
@@ -242,7 +245,7 @@ describe('with Redis away', () => {
 })
 
 describe('connections', () => {
-  test('that trickle their headers are ended', async () => {
+  test('that send their headers too slowly are closed', async () => {
     const { url } = await startApi(inject('redisUrl'))
     const socket = connect(Number(new URL(url).port), '127.0.0.1')
     let answer = ''
@@ -260,20 +263,18 @@ describe('connections', () => {
 })
 
 describe('closing', () => {
-  test('answers whoever waits, then closes the ports', async () => {
+  test('answers long polls at once, then closes the ports', async () => {
     const { api, get, post, url, metricsUrl } = await startApi(inject('redisUrl'))
     const { links } = (await post(SQUARE)).body as Accepted
     const waiting = get(`${links.self}?wait=30`)
-    await get(links.self) // by now the look-up that waits has come in
-    const began = performance.now()
+    await get(links.self) // by now the long poll has arrived
     await Promise.all([api.close(), api.close()])
     expect((await waiting).body).toMatchObject({ status: 'waiting' })
-    expect(performance.now() - began).toBeLessThan(3_000)
     await expect(fetch(`${url}/livez`)).rejects.toThrow()
     await expect(fetch(metricsUrl)).rejects.toThrow()
   })
 
-  test('cuts off who does not end its request', async () => {
+  test('closes connections whose request stays incomplete', async () => {
     const { api, url } = await startApi(inject('redisUrl'))
     const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})
     const ended = once(socket, 'close')
@@ -282,14 +283,51 @@ describe('closing', () => {
     await Promise.all([api.close(), ended])
   })
 
-  test('works without having listened', async () => {
+  test('works without listening', async () => {
     const api = await createApi({ catalogue, log: silent, config: { redisUrl: inject('redisUrl'), keys: [KEY] } })
     await api.close()
   })
 })
 
+describe('listening', () => {
+  test('is refused a second time, and after closing', async () => {
+    const { api } = await startApi(inject('redisUrl'))
+    await expect(api.listen()).rejects.toMatchObject({ code: 'wrong_state' })
+    await api.close()
+    await expect(api.listen()).rejects.toThrow('listen() starts a new API once; this one is closed')
+  })
+
+  test('on a port in use names the setting, and closes the API', async () => {
+    const { url } = await startApi(inject('redisUrl'))
+    const port = Number(new URL(url).port)
+    const api = await createApi({
+      catalogue,
+      log: silent,
+      config: { redisUrl: inject('redisUrl'), keys: [KEY], port, metricsPort: 0 },
+    })
+    await expect(api.listen()).rejects.toMatchObject({
+      code: 'invalid_configuration',
+      message: `cannot listen on 127.0.0.1:${port}: the port is in use; set config.port or BULLPEN_API_PORT, 0 for any free port`,
+    })
+    await expect(api.listen()).rejects.toThrow('this one is closed')
+  })
+
+  test('ends when the API is closed meanwhile', async () => {
+    const redis = await privateRedis()
+    const api = await createApi({
+      catalogue,
+      log: silent,
+      config: { redisUrl: redis.url, keys: [KEY], port: 0, metricsPort: 0 },
+    })
+    const refused = expect(api.listen()).rejects.toMatchObject({ code: 'shutting_down' })
+    await api.close()
+    await refused
+    expect(api.app.server.listening).toBe(false)
+  })
+})
+
 describe('configuration', () => {
-  test('that is wrong is told before anything is opened', async () => {
+  test('that is invalid is refused before anything is opened', async () => {
     await expect(createApi({ catalogue, config: {} })).rejects.toMatchObject({ code: 'invalid_configuration' })
     const misspelt = { keys: [KEY], prot: 1 } as ApiConfig
     await expect(createApi({ catalogue, config: misspelt })).rejects.toThrow(
@@ -297,7 +335,7 @@ describe('configuration', () => {
     )
   })
 
-  test('in development makes a key, and puts it into the login link', async () => {
+  test('for development generates a key for the login link', async () => {
     const { boardUrl, url } = await startApi(inject('redisUrl'), { environment: 'development', keys: [] })
     expect(boardUrl).toMatch(/\/board\/login\?key=[\w-]{32}$/)
     const login = await fetch(boardUrl, { redirect: 'manual' })

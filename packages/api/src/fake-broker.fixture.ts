@@ -1,4 +1,4 @@
-// A broker in memory for tests of the API: it can be taken down, slowed, and told how tasks end.
+// A broker in memory for tests of the API, which can be made to fail and whose tasks tests can change.
 import {
   type AttemptRecord,
   BullpenError,
@@ -14,9 +14,11 @@ import type { CancelProgress } from '@bullpen/engine/internal'
 export interface FakeBroker extends Broker {
   readonly enqueued: NewTask[]
   readonly cancels: CancelProgress[]
-  /** What the next calls do instead of answering. */
+  /** Who asked to cancel a single task. */
+  readonly cancelledBy: (string | undefined)[]
+  /** How the next calls fail. */
   trouble: 'none' | 'down' | 'drains' | 'hangs' | 'breaks'
-  /** How many callers wait for a task's end, and a promise for the first that does. */
+  /** How many callers wait for the end of a task, and a promise that resolves when the first one does. */
   waiting: number
   readonly firstWaiter: Promise<void>
   put(record: Partial<TaskRecord> & { readonly id: TaskId }): TaskRecord
@@ -41,6 +43,7 @@ export function fakeBroker(): FakeBroker {
   const broker: FakeBroker = {
     enqueued: [],
     cancels: [],
+    cancelledBy: [],
     trouble: 'none',
     waiting: 0,
     firstWaiter: firstWaiter.promise,
@@ -67,7 +70,7 @@ export function fakeBroker(): FakeBroker {
       broker.waiting++
       try {
         for (;;) {
-          // Listens before it looks: what changes in between is not missed.
+          // Listens before it reads, so that no change in between is missed.
           const { promise: changed, resolve } = Promise.withResolvers<void>()
           wakes.add(resolve)
           signal.addEventListener('abort', () => resolve(), { once: true })
@@ -81,8 +84,9 @@ export function fakeBroker(): FakeBroker {
         broker.waiting--
       }
     },
-    cancel: (id, { stoppable }) =>
+    cancel: (id, { stoppable, by }) =>
       answer(() => {
+        broker.cancelledBy.push(by)
         const record = records.get(id)
         if (record === undefined) return 'not_found'
         if (isFinal(record.status)) return 'already_ended'
@@ -137,7 +141,7 @@ const blank: Omit<TaskRecord, 'id'> = {
   attempts: [],
 }
 
-export function attemptEnd(more: Partial<AttemptRecord> = {}): AttemptRecord {
+export function attemptRecord(more: Partial<AttemptRecord> = {}): AttemptRecord {
   return {
     fencingToken: 1,
     attempt: 1,

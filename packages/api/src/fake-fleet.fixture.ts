@@ -1,4 +1,4 @@
-// A fleet in memory for tests of the API: workers that are put there, and answer when they are told to.
+// A fleet in memory for tests of the API: tests add its workers and give their answers.
 import { isDeepStrictEqual } from 'node:util'
 import { BullpenError } from '@bullpen/contract'
 import {
@@ -14,7 +14,7 @@ import {
 
 export interface FakeFleet extends Fleet {
   trouble: 'none' | 'down' | 'deaf'
-  /** Resolves when somebody waits for answers. */
+  /** Resolves when the first caller waits for answers. */
   readonly firstWaiter: Promise<void>
   put(worker: Partial<RegisteredWorker>): RegisteredWorker
   switch(queue: string, switches: Partial<QueueSettings>): void

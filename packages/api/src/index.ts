@@ -2,5 +2,6 @@
 
 // Configuration
 export { API_RULES, API_SETTINGS, type ApiConfig, type ApiSettings, apiConfig } from '@bullpen/config'
-export { type Addresses, type Api, type ApiOptions, createApi } from './create-api.ts'
+export { type Api, type ApiOptions, createApi } from './create-api.ts'
+export type { Addresses } from './listen.ts'
 export { runUntilSignalled } from './run-until-signalled.ts'

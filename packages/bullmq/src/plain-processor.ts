@@ -117,7 +117,7 @@ function hostOf<C extends Catalogue, R extends Resources>(
     worker: PROCESS,
     resources: options.resources ?? {},
     logFor: (fields) => logWith(fields, log),
-    // What these are for needs a pool: docs/how-to/your-own-bullmq-worker.md says what that is.
+    // What these are for needs a pool: docs/own-worker.md says what that is.
     poolSignal: NEVER,
     closedBy: () => undefined,
     stuckHandlers: { add() {}, delete() {} },

@@ -61,7 +61,11 @@ test('tasks are enqueued, shown, listed and cancelled', async () => {
     err: '',
   })
   const ended = JSON.parse((await run('show', taggedId, '--json')).out)
-  expect(ended).toMatchObject({ status: 'cancelled', tags: ['batch:7'], error: { code: 'cancelled' } })
+  expect(ended).toMatchObject({
+    status: 'cancelled',
+    tags: ['batch:7'],
+    attempts: [{ outcome: 'cancelled', error: { code: 'cancelled' } }],
+  })
 
   expect(await run('enqueue', 'task.conut')).toMatchObject({ code: 3, err: expect.stringContaining('task.count') })
   const misfit = await run('enqueue', 'task.count', '{"fencingToken":"x"}')

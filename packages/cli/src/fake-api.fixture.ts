@@ -10,7 +10,7 @@ import type { ErrorCode, TaskView } from '@bullpen/contract'
 export const FAKE_KEY = 'fake-key-that-must-stay-secret'
 export const WRONG_KEY = 'the API key is wrong'
 export const ID = 'cpu-01jd3v7n8q0000000000000000'
-export const LINKS = { self: `/v1/tasks/${ID}`, wait: '', queue: '' }
+export const LINKS = { self: `/v1/tasks/${ID}`, cancel: `/v1/tasks/${ID}/cancel` }
 export const ACCEPTED = { id: ID, status: 'waiting', links: LINKS } as const
 export const MAIN = join(import.meta.dirname, 'main.ts')
 

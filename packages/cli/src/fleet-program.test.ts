@@ -24,7 +24,7 @@ const jsonLines = (text: string): unknown[] =>
 
 describe('fleet', () => {
   test('prints the fleet, and with --slots also its slots', async () => {
-    await using api = await fakeApi({ [FLEET]: ok(TWO), 'GET /v1/workers': ok({ slots: [busy(1, 30), idle(2)] }) })
+    await using api = await fakeApi({ [FLEET]: ok(TWO), 'GET /v1/slots': ok({ slots: [busy(1, 30), idle(2)] }) })
     const { code, out, err } = await runBullpen(api, ['fleet', '--slots'])
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(out).toMatch(/^queue {2}busy {2}pools {2}state\ncpu /)
@@ -36,7 +36,7 @@ describe('fleet', () => {
   test('with --json prints the answers of the API as they are', async () => {
     const slots = { slots: [busy(1, 30)] }
     const one = fleetOf([workerOf(P1)])
-    await using api = await fakeApi({ 'GET /v1/fleet?queue=cpu': ok(one), 'GET /v1/workers?queue=cpu': ok(slots) })
+    await using api = await fakeApi({ 'GET /v1/fleet?queue=cpu': ok(one), 'GET /v1/slots?queue=cpu': ok(slots) })
     const { out } = await run(api, ['fleet', '--queue', 'cpu', '--slots', '--json'])
     expect(jsonLines(out)).toEqual([one, slots])
   })
@@ -51,7 +51,7 @@ describe('fleet', () => {
   })
 
   test('fits into a terminal of 80 columns', async () => {
-    await using api = await fakeApi({ [FLEET]: ok(TWO), 'GET /v1/workers': ok({ slots: [busy(1, 30), idle(2)] }) })
+    await using api = await fakeApi({ [FLEET]: ok(TWO), 'GET /v1/slots': ok({ slots: [busy(1, 30), idle(2)] }) })
     const { out } = await run(api, ['fleet', '--slots'], { stdout: terminal(80) })
     const seen = stripVTControlCharacters(out).split('\n')
     expect(Math.max(...seen.map((line) => line.length))).toBeLessThanOrEqual(80)
@@ -286,7 +286,7 @@ describe('drain --wait', () => {
 })
 
 describe('drain --dry-run', () => {
-  const WORKERS = 'GET /v1/workers?queue=cpu'
+  const WORKERS = 'GET /v1/slots?queue=cpu'
   const answers = (slots: readonly object[]) => ({ 'GET /v1/fleet?queue=cpu': ok(TWO), [WORKERS]: ok({ slots }) })
 
   test('sends no command and ends with exit code 1 if a task may be interrupted', async () => {

@@ -10,7 +10,18 @@ const ago = (seconds: number): string => new Date(Date.parse(NOW) - seconds * 1_
 type Pool = WorkerView['pools'][number]
 
 export function pool(more: Partial<Pool> = {}): Pool {
-  return { queue: 'cpu', state: 'BG_RUNNING', paused: false, concurrency: 4, busy: 1, stuckHandlers: 0, ...more }
+  return {
+    ...{
+      queue: 'cpu',
+      state: 'BG_RUNNING',
+      label: 'running',
+      paused: false,
+      concurrency: 4,
+      busy: 1,
+      stuckHandlers: 0,
+    },
+    ...more,
+  }
 }
 
 export function workerOf(worker: string, more: Partial<WorkerView> = {}): WorkerView {
@@ -38,11 +49,19 @@ export const TASK = {
 
 /** A slot that has run its task for `seconds`. */
 export function busy(slot: number, seconds: number, task: Partial<SlotView['task']> = {}): SlotView {
-  return { worker: P1, queue: 'cpu', slot, state: 'WORKING', since: ago(seconds), task: { ...TASK, ...task } }
+  return {
+    worker: P1,
+    queue: 'cpu',
+    slot,
+    state: 'WORKING',
+    label: 'running a task',
+    since: ago(seconds),
+    task: { ...TASK, ...task },
+  }
 }
 
 export function idle(slot: number): SlotView {
-  return { worker: P1, queue: 'cpu', slot, state: 'IDLE', since: ago(60) }
+  return { worker: P1, queue: 'cpu', slot, state: 'IDLE', label: 'idle', since: ago(60) }
 }
 
 export function commandView(spec: CommandView['spec'], more: Partial<CommandView> = {}): CommandView {

@@ -237,8 +237,8 @@ const commanded = commandView({ action: 'pause', queue: 'cpu' }, { answers: [{ w
 const FLEET = {
   'GET /v1/fleet': [200, fleetOf([workerOf(P1)])],
   'GET /v1/fleet?queue=cpu': [200, fleetOf([])],
-  'GET /v1/workers': [200, { slots: [] }],
-  [`GET /v1/workers?worker=${encodeURIComponent(P1)}`]: [200, { slots: [] }],
+  'GET /v1/slots': [200, { slots: [] }],
+  [`GET /v1/slots?worker=${encodeURIComponent(P1)}`]: [200, { slots: [] }],
   'POST /v1/commands?wait=5': [200, commanded],
   'GET /v1/commands?limit=10': [200, { commands: [commanded] }],
   'GET /v1/commands/5d0f4c2a9be1f07733c1a2e4?wait=30': [200, commanded],

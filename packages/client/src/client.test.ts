@@ -15,7 +15,7 @@ const count = defineTask({
 })
 
 const ID = 'cpu-01jd3v7n8q0000000000000000'
-const ACCEPTED = { id: ID, status: 'waiting', links: { self: `/v1/tasks/${ID}`, wait: '', queue: '' } }
+const ACCEPTED = { id: ID, status: 'waiting', links: { self: `/v1/tasks/${ID}`, cancel: `/v1/tasks/${ID}/cancel` } }
 
 function view(more: Partial<TaskView> = {}): TaskView {
   return {
@@ -249,7 +249,7 @@ describe('result', () => {
 
   test.each([
     [{ status: 'dead', error: { code: 'not_found', message: '/x' } } as const, 'not_found', 'is dead: not_found: /x'],
-    [{ status: 'cancelled', reason: 'cancelled' } as const, 'cancelled', 'is cancelled: cancelled'],
+    [{ status: 'cancelled' } as const, 'cancelled', 'is cancelled'],
     [{ status: 'expired' } as const, 'expired', 'is expired'],
   ])('of a task that ended as %j is an error', async (ended, code, message) => {
     const { client } = await api([[200, view({ output: undefined, ...ended })]])

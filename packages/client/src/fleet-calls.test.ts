@@ -33,8 +33,8 @@ describe('a look at the fleet', () => {
       '/v1/fleet',
       '/v1/fleet?queue=cpu',
       '/v1/pools?worker=pod+1%2Fa%3A7%3Aab12cd34',
-      '/v1/workers?queue=cpu&worker=pod+1%2Fa%3A7%3Aab12cd34&state=IDLE',
-      '/v1/workers',
+      '/v1/slots?queue=cpu&worker=pod+1%2Fa%3A7%3Aab12cd34&state=IDLE',
+      '/v1/slots',
     ])
   })
 })

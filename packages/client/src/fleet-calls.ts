@@ -71,7 +71,7 @@ export function fleetCalls(transport: Transport, timeoutMs: number): FleetCalls 
       return ((await get(`v1/pools${queryText(query)}`, signal)) as PoolPage).pools
     },
     async slots({ signal, ...query } = {}) {
-      return ((await get(`v1/workers${queryText(query)}`, signal)) as SlotPage).slots
+      return ((await get(`v1/slots${queryText(query)}`, signal)) as SlotPage).slots
     },
     async command(order, { wait, id = crypto.randomUUID(), by, signal } = {}) {
       const waitMs = wait === undefined ? COMMAND_WAIT_S * 1_000 : toMilliseconds(wait)

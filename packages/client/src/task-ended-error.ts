@@ -10,8 +10,8 @@ export class TaskEndedError extends Error {
   readonly code: string
 
   constructor(task: TaskView) {
-    const reason = task.error === undefined ? task.reason : `${task.error.code}: ${task.error.message}`
-    super(`task ${task.id} is ${task.status}${reason === undefined ? '' : `: ${reason}`}`)
+    const error = task.error ?? task.attempts.at(-1)?.error
+    super(`task ${task.id} is ${task.status}${error === undefined ? '' : `: ${error.code}: ${error.message}`}`)
     this.task = task
     this.code = task.error?.code ?? task.status
   }

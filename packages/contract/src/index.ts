@@ -39,18 +39,10 @@ export { rateLimited } from './errors/rate-limited.ts'
 export { TaskError } from './errors/task-error.ts'
 export type { CommandOutcome, CommandPage, CommandRequest, CommandView, DrainMode, StopMode } from './fleet/commands.ts'
 export type { FleetView, PoolPage, PoolView, QueueView, SlotPage, SlotView, WorkerView } from './fleet/fleet.ts'
-export type {
-  Accepted,
-  CallOptions,
-  Cancellation,
-  Cancelled,
-  CancelOutcome,
-  CancelRequest,
-  EnqueueRequest,
-  TaskPage,
-  TaskView,
-} from './http/http.ts'
+export type { Cancellation, Cancelled, CancelOutcome, CancelPreview, CancelRequest } from './http/cancel.ts'
+export type { Accepted, CallOptions, EnqueueRequest } from './http/enqueue.ts'
 export type { Problem } from './http/problem.ts'
+export type { AttemptView, TaskPage, TaskView } from './http/task-view.ts'
 export type { AttemptRecord } from './task/attempt-record.ts'
 export type { TaskEvent, VerdictKind } from './task/events.ts'
 export {

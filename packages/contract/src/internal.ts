@@ -34,22 +34,20 @@ export {
   slotQuerySchema,
 } from './fleet/fleet.ts'
 export {
-  acceptedSchema,
   CANCEL_OUTCOMES,
   type CancelAnswer,
-  callOptionsSchema,
   cancelFilterSchema,
   cancellationSchema,
   cancelledSchema,
-  enqueueBodySchema,
-  listQuerySchema,
-  MAX_WAIT_S,
-  PAGE,
-  taskPageSchema,
-  taskViewSchema,
-  waitSchema,
-} from './http/http.ts'
-export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, problemSchema } from './http/problem.ts'
+  cancelManyQuerySchema,
+  cancelOneQuerySchema,
+  cancelOneSchema,
+  cancelPreviewSchema,
+} from './http/cancel.ts'
+export { acceptedSchema, callOptionsSchema, enqueueBodySchema } from './http/enqueue.ts'
+export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, PROBLEM_TITLES, problemSchema } from './http/problem.ts'
+export { listQuerySchema, MAX_WAIT_S, PAGINATION, waitSchema } from './http/queries.ts'
+export { ATTEMPT_OUTCOMES, attemptViewSchema, taskPageSchema, taskViewSchema } from './http/task-view.ts'
 export { attemptRecordSchema } from './task/attempt-record.ts'
 export { ENVELOPE_VERSION, type Envelope, envelopeSchema, type StoredSuccess, successSchema } from './task/envelope.ts'
 export {

@@ -1,4 +1,4 @@
-// Tests who may come in: keys, the development key, and the browser's session.
+// Tests access control: API keys, the development key, and browser sessions.
 import { describe, expect, test } from 'vitest'
 import { catalogue, DEV_KEY, KEY, NOW, problemIn, testApi } from '../api.fixture.ts'
 import { createKeyring, isLoopback } from './keyring.ts'
@@ -6,26 +6,33 @@ import { createKeyring, isLoopback } from './keyring.ts'
 const LIST = '/v1/tasks?queue=cpu&status=waiting'
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
-describe('a key', () => {
+const MISSING = "API key missing: send 'Authorization: Bearer KEY'"
+const WRONG = "this key is not one of this API's keys"
+const NO_SCHEME = `"Bearer " is missing in the Authorization header: send 'Authorization: Bearer KEY'`
+
+describe('an API key', () => {
   test.each([
-    ['absent', {}],
-    ['wrong', bearer('test-key-0123456789abcdeg')],
-    ['cut short', bearer(KEY.slice(0, -1))],
-    ['empty', { authorization: 'Bearer ' }],
-    ['sent as a password', { authorization: `Basic ${btoa(`user:${KEY}`)}` }],
-    ['sent as a cookie', { cookie: `bullpen_session=${KEY}` }],
-  ])('that is %s opens nothing', async (_name, headers) => {
+    ['absent', {}, MISSING],
+    ['wrong', bearer('test-key-0123456789abcdeg'), WRONG],
+    ['incomplete', bearer(KEY.slice(0, -1)), WRONG],
+    ['empty', { authorization: 'Bearer ' }, NO_SCHEME],
+    ['sent without its scheme', { authorization: KEY }, NO_SCHEME],
+    ['sent as a password', { authorization: `Basic ${btoa(`user:${KEY}`)}` }, NO_SCHEME],
+    ['sent as a cookie', { cookie: `bullpen_session=${KEY}` }, MISSING],
+  ])('that is %s is refused with the reason', async (_name, headers, reason) => {
     const { app } = await testApi()
     for (const url of [LIST, '/openapi.json', '/reference', '/reference/json', '/nowhere']) {
       const answer = await app.inject({ url, headers })
       expect(problemIn(answer)).toMatchObject({ status: 401, code: 'unauthorized' })
+      expect(problemIn(answer).detail).toMatch(new RegExp(`^${reason}`))
       expect(answer.headers['www-authenticate']).toBe('Bearer realm="bullpen"')
     }
     const answer = await app.inject({ method: 'POST', url: '/v1/tasks', headers, payload: { task: 'math.square' } })
-    expect(problemIn(answer).code).toBe('unauthorized')
+    expect(problemIn(answer)).toMatchObject({ code: 'unauthorized', detail: reason })
+    expect(answer.body).not.toContain(KEY.slice(0, -1))
   })
 
-  test('opens the API, whatever the case of its scheme', async () => {
+  test('is accepted, whatever the case of its scheme', async () => {
     const { app } = await testApi()
     for (const authorization of [`Bearer ${KEY}`, `bearer  ${KEY}`]) {
       expect((await app.inject({ url: LIST, headers: { authorization } })).statusCode).toBe(200)
@@ -34,13 +41,13 @@ describe('a key', () => {
 })
 
 describe('the development key', () => {
-  test.each(['127.0.0.1', '127.8.8.8', '::1', '::ffff:127.0.0.1'])('opens the API from %s', async (remoteAddress) => {
+  test.each(['127.0.0.1', '127.8.8.8', '::1', '::ffff:127.0.0.1'])('is accepted from %s', async (remoteAddress) => {
     const { app } = await testApi()
     expect((await app.inject({ url: LIST, headers: bearer(DEV_KEY), remoteAddress })).statusCode).toBe(200)
   })
 
   test.each(['10.0.0.7', '192.168.1.2', '::ffff:10.0.0.7', '2001:db8::1'])(
-    'opens nothing from %s',
+    'is refused from %s',
     async (remoteAddress) => {
       const { app } = await testApi()
       expect((await app.inject({ url: LIST, headers: bearer(DEV_KEY), remoteAddress })).statusCode).toBe(401)
@@ -49,36 +56,52 @@ describe('the development key', () => {
     },
   )
 
-  test.each(['x-forwarded-for', 'forwarded', 'x-real-ip'])('opens nothing through a proxy (%s)', async (header) => {
+  test.each(['x-forwarded-for', 'forwarded', 'x-real-ip'])('is refused through a proxy (%s)', async (header) => {
     const { app } = await testApi()
     const headers = { ...bearer(DEV_KEY), [header]: '127.0.0.1' }
     expect((await app.inject({ url: LIST, headers, remoteAddress: '127.0.0.1' })).statusCode).toBe(401)
   })
 
-  test('knows this machine by every name it has', () => {
+  test('recognizes every loopback address', () => {
     expect(['127.0.0.1', '::1', '::ffff:127.1.2.3'].map(isLoopback)).toEqual([true, true, true])
     expect(['128.0.0.1', '::2', '::ffff:8.8.8.8', '', 'localhost'].map(isLoopback)).toEqual(Array(5).fill(false))
   })
 })
 
-describe('the login link', () => {
-  async function logIn(key: string, next = '') {
+describe('the login', () => {
+  const FORM = { 'content-type': 'application/x-www-form-urlencoded' }
+
+  async function post(fields: Readonly<Record<string, string>>, headers = {}) {
     const api = await testApi()
-    const answer = await api.app.inject(`/board/login?key=${key}${next}`)
+    const answer = await api.app.inject({
+      method: 'POST',
+      url: '/board/login',
+      headers: { ...FORM, ...headers },
+      payload: new URLSearchParams(fields).toString(),
+    })
     const [cookie] = answer.cookies
     return { ...api, answer, cookie, headers: { cookie: `${cookie?.name}=${cookie?.value}` } }
   }
 
-  test('sets a cookie that scripts and other sites do not get, and goes to the board', async () => {
-    const { answer, cookie } = await logIn(KEY)
+  test('form is shown, and posts the key', async () => {
+    const { app } = await testApi()
+    const answer = await app.inject('/board/login')
+    expect(answer.statusCode).toBe(200)
+    expect(answer.headers['content-type']).toBe('text/html; charset=utf-8')
+    expect(answer.headers['content-security-policy']).toContain("form-action 'self'")
+    expect(answer.body).toContain('<form method="post" action="/board/login">')
+  })
+
+  test('sets a cookie that scripts and other sites cannot read, and leads to the board', async () => {
+    const { answer, cookie } = await post({ key: KEY })
     expect(answer.statusCode).toBe(303)
     expect(answer.headers.location).toBe('/board/')
     expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Lax', path: '/', maxAge: 43_200 })
     expect(cookie?.value).not.toContain(KEY)
   })
 
-  test('lets the browser see everything and change nothing', async () => {
-    const { app, headers } = await logIn(KEY)
+  test('permits reading everything and changing nothing', async () => {
+    const { app, headers } = await post({ key: KEY })
     for (const url of [LIST, '/openapi.json', '/reference', '/reference/json']) {
       expect((await app.inject({ url, headers })).statusCode).toBe(200)
     }
@@ -86,24 +109,58 @@ describe('the login link', () => {
     expect((await app.inject({ method: 'POST', url: '/v1/tasks', headers, payload })).statusCode).toBe(401)
   })
 
-  test('goes to the reference where it says so, and nowhere else', async () => {
-    expect((await logIn(KEY, '&next=/reference')).answer.headers.location).toBe('/reference')
+  test('leads to the board or to the reference, and to no other page', async () => {
+    expect((await post({ key: KEY, next: '/reference' })).answer.headers.location).toBe('/reference')
     for (const next of ['https://evil.example', '//evil.example', '/v1/tasks']) {
-      const { answer } = await logIn(KEY, `&next=${encodeURIComponent(next)}`)
-      expect(problemIn(answer).code).toBe('invalid_request')
+      expect((await post({ key: KEY, next })).answer.headers.location).toBe('/board/')
     }
   })
 
-  test('with a wrong key sets nothing', async () => {
-    const { answer } = await logIn('test-key-0123456789abcdeg')
-    expect(problemIn(answer)).toMatchObject({ status: 401, code: 'unauthorized' })
+  test.each([{ key: 'test-key-0123456789abcdeg', next: '/reference' }, { next: '/reference' }])(
+    'with %j shows the form again, with the reason',
+    async (fields) => {
+      const { answer } = await post(fields)
+      expect(answer.statusCode).toBe(401)
+      expect(answer.body).toContain("this key is not one of this API's keys")
+      expect(answer.body).toContain('name="next" value="/reference"')
+      expect(answer.cookies).toEqual([])
+    },
+  )
+
+  test('accepts a form only', async () => {
+    const { answer } = await post({ key: KEY }, { 'content-type': 'text/plain' })
+    expect(problemIn(answer)).toMatchObject({ status: 415, code: 'unsupported_media_type' })
+  })
+
+  test('with the development key is worth nothing elsewhere', async () => {
+    const { app, headers } = await post({ key: DEV_KEY })
+    expect((await app.inject({ url: LIST, headers })).statusCode).toBe(200)
+    expect((await app.inject({ url: LIST, headers, remoteAddress: '10.0.0.7' })).statusCode).toBe(401)
+  })
+})
+
+describe('the login link', () => {
+  const follow = async (key: string, more = '') => (await testApi()).app.inject(`/board/login?key=${key}${more}`)
+
+  test('logs in with the development key', async () => {
+    const answer = await follow(DEV_KEY, '&next=/reference')
+    expect(answer.statusCode).toBe(303)
+    expect(answer.headers.location).toBe('/reference')
+    expect(answer.cookies).toHaveLength(1)
+  })
+
+  test('refuses other keys, which do not belong into an address', async () => {
+    const answer = await follow(KEY)
+    expect(answer.statusCode).toBe(401)
+    expect(answer.body).toContain('Only a development key works in a link.')
     expect(answer.cookies).toEqual([])
   })
 
-  test('of the development key is worth nothing elsewhere', async () => {
-    const { app, headers } = await logIn(DEV_KEY)
-    expect((await app.inject({ url: LIST, headers })).statusCode).toBe(200)
-    expect((await app.inject({ url: LIST, headers, remoteAddress: '10.0.0.7' })).statusCode).toBe(401)
+  test('with a wrong key shows the form, with the reason', async () => {
+    const answer = await follow('test-key-0123456789abcdeg')
+    expect(answer.statusCode).toBe(401)
+    expect(answer.body).toContain("this key is not one of this API's keys")
+    expect(answer.cookies).toEqual([])
   })
 })
 
@@ -111,7 +168,7 @@ describe('a browser without a session', () => {
   test.each([
     ['/reference', '/reference'],
     ['/v1/tasks/cpu-0?next="><script>', '/board/'],
-  ])('that opens %s is asked for a key', async (url, next) => {
+  ])('that opens %s is shown the login form', async (url, next) => {
     const { app } = await testApi()
     const answer = await app.inject({ url, headers: { accept: 'text/html,application/xhtml+xml' } })
     expect(answer.statusCode).toBe(401)
@@ -120,7 +177,7 @@ describe('a browser without a session', () => {
     expect(answer.body).not.toContain('script')
   })
 
-  test('that posts is told the problem', async () => {
+  test('that posts is answered with a problem', async () => {
     const { app } = await testApi()
     const answer = await app.inject({ method: 'POST', url: '/v1/tasks', headers: { accept: 'text/html' } })
     expect(problemIn(answer).code).toBe('unauthorized')
@@ -133,12 +190,12 @@ describe('a session', () => {
   const key = ring.find(KEY, here)
   const session = key === undefined ? '' : ring.issueSession(key, NOW + 1_000)
 
-  test('ends at its time', () => {
+  test('expires', () => {
     expect(ring.acceptsSession(session, here, NOW + 999)).toBe(true)
     expect(ring.acceptsSession(session, here, NOW + 1_000)).toBe(false)
   })
 
-  test('can not be prolonged or made up', () => {
+  test('cannot be extended or forged', () => {
     const [, signature = ''] = session.split('.')
     for (const forged of [
       `${NOW + 9_000}.${signature}`,
@@ -151,12 +208,12 @@ describe('a session', () => {
     }
   })
 
-  test('ends with its key', () => {
+  test('ends when its key is removed', () => {
     expect(createKeyring([`${KEY}2`]).acceptsSession(session, here, NOW)).toBe(false)
     expect(createKeyring([`${KEY}2`, KEY]).acceptsSession(session, here, NOW)).toBe(true)
   })
 
-  test('is refused by the catalogue of another API with other keys', async () => {
+  test('is refused by an API with other keys', async () => {
     const { app } = await testApi({ keyring: createKeyring([`${KEY}2`]), catalogue })
     expect((await app.inject({ url: LIST, headers: { cookie: `bullpen_session=${session}` } })).statusCode).toBe(401)
   })

@@ -1,13 +1,13 @@
-// Who may ask what: nothing is open without a key unless its route says so.
+// Access control: every route needs an API key unless it declares otherwise.
 import { BullpenError } from '@bullpen/contract'
-import type { FastifyRequest, onRequestHookHandler } from 'fastify'
-import { sendProblem } from '../http/problems.ts'
+import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
+import { sendProblem } from '../http/problems/problem.ts'
 import type { Keyring, Origin } from './keyring.ts'
-import { LOGIN_PAGE_HEADERS, loginPage } from './login-page.ts'
+import { sendLoginPage } from './login-page.ts'
 
 /**
- * `open`: anybody. `browser`: a key, or the cookie that the login link sets; a browser can't send a key when it loads a
- * page, and such routes change nothing. `key`: a key alone. A route that says nothing needs a key.
+ * `open`: no key needed. `browser`: an API key or a session cookie; a browser cannot send a key when it loads a page, and
+ * these routes change nothing. `key`: an API key only. Default: `key`.
  */
 export type Access = 'open' | 'browser' | 'key'
 
@@ -16,12 +16,14 @@ declare module 'fastify' {
     access?: Access
   }
   interface FastifyRequest {
-    /** Which key it came with, for the audit; undefined without one. */
-    keyPrint: string | undefined
+    /** Identifies the API key of the request in audit records; undefined without one. */
+    keyFingerprint: string | undefined
   }
 }
 
 export const SESSION_COOKIE = 'bullpen_session'
+
+export const WRONG_KEY = "this key is not one of this API's keys"
 
 export function originOf(request: FastifyRequest): Origin {
   const { headers } = request
@@ -31,35 +33,50 @@ export function originOf(request: FastifyRequest): Origin {
   }
 }
 
-/** Answers with `unauthorized` itself rather than by throwing: the board brings an error handler of its own. */
-export function guard(keyring: Keyring, now: () => number): onRequestHookHandler {
+/** Replies with `unauthorized` itself instead of throwing: the board has its own error handler. */
+export function requireAccess(keyring: Keyring, now: () => number): onRequestHookHandler {
   return (request, reply, done) => {
     const access = request.routeOptions.config.access ?? 'key'
-    if (access === 'open' || mayEnter(request, access)) return done()
-    if (access === 'browser' && opensPage(request)) {
-      return reply.code(401).headers(LOGIN_PAGE_HEADERS).send(loginPage(request.url))
-    }
-    const detail =
-      access === 'browser'
-        ? "a key is needed: 'Authorization: Bearer KEY', or in a browser open /board/login?key=KEY first"
-        : "a key is needed: 'Authorization: Bearer KEY'"
-    sendProblem(request, reply, new BullpenError('unauthorized', detail))
+    if (access === 'open' || isAllowed(request, access)) return done()
+    refuse(request, reply, access)
   }
 
-  function mayEnter(request: FastifyRequest, access: Access): boolean {
-    const origin = originOf(request)
-    const bearer = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1]
-    if (bearer !== undefined) {
-      const key = keyring.find(bearer, origin)
-      request.keyPrint = key?.print
+  function isAllowed(request: FastifyRequest, access: Access): boolean {
+    const { authorization } = request.headers
+    if (authorization !== undefined) {
+      const key = keyring.find(bearerToken(authorization) ?? '', originOf(request))
+      request.keyFingerprint = key?.fingerprint
       return key !== undefined
     }
     const cookie = request.cookies[SESSION_COOKIE]
-    return access === 'browser' && cookie !== undefined && keyring.acceptsSession(cookie, origin, now())
+    return access === 'browser' && cookie !== undefined && keyring.acceptsSession(cookie, originOf(request), now())
   }
 }
 
-/** A browser that opens an address; its scripts, and every other program, ask for something else than a page. */
+function refuse(request: FastifyRequest, reply: FastifyReply, access: Access): void {
+  const { authorization } = request.headers
+  if (access === 'browser' && authorization === undefined && opensPage(request)) {
+    sendLoginPage(reply, { destination: request.url })
+    return
+  }
+  sendProblem(request, reply, new BullpenError('unauthorized', reasonOf(authorization, access)))
+}
+
+/** Never repeats the header: it may hold a key. */
+function reasonOf(authorization: string | undefined, access: Access): string {
+  if (authorization === undefined) {
+    const inBrowser = access === 'browser' ? ', or log in at /board/login with a browser' : ''
+    return `API key missing: send 'Authorization: Bearer KEY'${inBrowser}`
+  }
+  if (bearerToken(authorization) !== undefined) return WRONG_KEY
+  return `"Bearer " is missing in the Authorization header: send 'Authorization: Bearer KEY'`
+}
+
+function bearerToken(authorization: string): string | undefined {
+  return /^Bearer +(\S+) *$/i.exec(authorization)?.[1]
+}
+
+/** A browser loading a page; scripts and other programs accept other types first. */
 function opensPage({ method, headers }: FastifyRequest): boolean {
   return method === 'GET' && (headers.accept ?? '').startsWith('text/html')
 }

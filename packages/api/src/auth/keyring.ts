@@ -1,37 +1,38 @@
-// The keys that open the API: comparing them in constant time, and the browser sessions that they sign.
+// The API's keys: compared in constant time, and the browser sessions that they sign.
 import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 import { BlockList, isIPv4 } from 'node:net'
 
 /** Where a request comes from. */
 export interface Origin {
   readonly address: string
-  /** It came through a proxy, so that the address says nothing about who asks. */
+  /** The request passed a proxy, so its address does not identify the caller. */
   readonly forwarded: boolean
 }
 
 export interface Key {
   readonly digest: Buffer
-  /** The digest's beginning: tells keys apart, and nothing of the key itself. */
-  readonly print: string
+  /** The first 8 hex digits of the digest: distinguishes keys and reveals nothing of them. */
+  readonly fingerprint: string
   readonly sessionSecret: Buffer
+  /** The development key, which is accepted from this machine only. */
   readonly loopbackOnly: boolean
 }
 
 export interface Keyring {
-  /** The key that the text is, if it may be used from there. Takes the same time for every wrong one. */
+  /** The key with this text, if it is accepted from this origin. Takes equally long for every wrong text. */
   find(text: string, origin: Origin): Key | undefined
-  /** A cookie's value for whoever has shown this key; it ends with the key or at `expiresAt` (ms since 1970). */
+  /** A cookie value that is valid until `expiresAt` (ms since 1970) or until the key is removed. */
   issueSession(key: Key, expiresAt: number): string
   acceptsSession(value: string, origin: Origin, now: number): boolean
 }
 
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-function makeKey(text: string, loopbackOnly: boolean): Key {
+function createKey(text: string, loopbackOnly: boolean): Key {
   const digest = sha256(text)
   return {
     digest,
-    print: digest.toString('hex').slice(0, 8),
+    fingerprint: digest.toString('hex').slice(0, 8),
     sessionSecret: Buffer.from(hkdfSync('sha256', text, '', 'bullpen browser session', 32)),
     loopbackOnly,
   }
@@ -45,9 +46,12 @@ export function isLoopback(address: string): boolean {
   return loopback.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
 }
 
-/** `keys` open the API from anywhere, `devKey` from this machine alone. */
+/** `keys` are accepted from anywhere, `devKey` from this machine only. */
 export function createKeyring(keys: readonly string[], devKey?: string): Keyring {
-  const all = [...keys.map((text) => makeKey(text, false)), ...(devKey === undefined ? [] : [makeKey(devKey, true)])]
+  const all = [
+    ...keys.map((text) => createKey(text, false)),
+    ...(devKey === undefined ? [] : [createKey(devKey, true)]),
+  ]
   const usable = (key: Key, origin: Origin) => !key.loopbackOnly || (!origin.forwarded && isLoopback(origin.address))
   const sign = (key: Key, expiresAt: string) =>
     createHmac('sha256', key.sessionSecret).update(expiresAt).digest('base64url')
@@ -55,7 +59,7 @@ export function createKeyring(keys: readonly string[], devKey?: string): Keyring
   return {
     find(text, origin) {
       const digest = sha256(text)
-      // Every key is compared, found or not: the time tells nothing about which one it was.
+      // Compares with every key even after a match, so that the time does not reveal which key matched.
       const matching = all.filter((key) => timingSafeEqual(key.digest, digest))
       return matching.find((key) => usable(key, origin))
     },

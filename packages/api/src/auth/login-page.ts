@@ -1,9 +1,36 @@
-// What a browser without a session sees instead of a page: a field for the key.
+// The login form: what a browser without a session sees instead of the board or the reference.
+import type { FastifyReply } from 'fastify'
 import { PAGE_POLICY } from '../http/security-headers.ts'
 
-/** Pages that somebody may open by hand; where they want to go is one of the login link's two destinations. */
-export function loginPage(wanted: string): string {
-  const next = wanted.startsWith('/reference') ? '/reference' : '/board/'
+/** The pages that a login may lead to. A closed list: a free one could redirect people to another site. */
+export const LOGIN_DESTINATIONS = ['/board/', '/reference'] as const
+
+export type LoginDestination = (typeof LOGIN_DESTINATIONS)[number]
+
+export interface LoginForm {
+  /** The path that the browser asked for; the form leads to the nearest of {@link LOGIN_DESTINATIONS}. */
+  readonly destination: string
+  /** Why the previous try failed. */
+  readonly problem?: string
+  /** Default: 401. */
+  readonly status?: 200 | 401
+}
+
+export function sendLoginPage(reply: FastifyReply, { destination, problem, status = 401 }: LoginForm): FastifyReply {
+  if (status === 401) reply.header('www-authenticate', 'Bearer realm="bullpen"')
+  return reply
+    .code(status)
+    .header('content-type', 'text/html; charset=utf-8')
+    .header('content-security-policy', PAGE_POLICY)
+    .send(loginPage(loginDestination(destination), problem))
+}
+
+export function loginDestination(path: string): LoginDestination {
+  return path.startsWith('/reference') ? '/reference' : '/board/'
+}
+
+/** Posts the key, which therefore appears in no address, browser history or access log. */
+function loginPage(next: LoginDestination, problem: string | undefined): string {
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -14,17 +41,11 @@ export function loginPage(wanted: string): string {
   form { display: flex; gap: .5rem } input, button { font: inherit; padding: .4rem .7rem } input { width: 24rem; max-width: 60vw }
 </style>
 <h1>Bullpen</h1>
-<form action="/board/login">
+${problem === undefined ? '' : `<p role="alert">${problem}</p>\n`}<form method="post" action="/board/login">
   <input type="hidden" name="next" value="${next}">
-  <input type="password" name="key" aria-label="Key" placeholder="One of the API's keys" autocomplete="current-password" autofocus required>
+  <input type="password" name="key" aria-label="API key" placeholder="API key" autocomplete="current-password" autofocus required>
   <button>Log in</button>
 </form>
 </html>
 `
 }
-
-export const LOGIN_PAGE_HEADERS = {
-  'content-type': 'text/html; charset=utf-8',
-  'content-security-policy': PAGE_POLICY,
-  'www-authenticate': 'Bearer realm="bullpen"',
-} as const

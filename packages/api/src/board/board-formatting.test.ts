@@ -1,46 +1,83 @@
-// Tests how stored jobs read on the board.
-import { expect, test } from 'vitest'
-import { attemptEnd } from '../fake-broker.fixture.ts'
-import { dataWords, jobWords, returnValueWords } from './board-formatting.ts'
+// Tests how stored jobs are shown on the board.
+import { describe, expect, test } from 'vitest'
+import { attemptRecord } from '../fake-broker.fixture.ts'
+import { formatData, formatJob, formatReturnValue } from './board-formatting.ts'
 
-const failed = attemptEnd({ state: 'DONE_ERROR', code: 'card_declined', message: 'no' })
+const failed = attemptRecord({ state: 'DONE_ERROR', code: 'card_declined', message: 'no' })
+const stackOf = (record: object) => `${JSON.stringify(record)}\nTaskError: no\n    at handler`
 
-test('data shows the input first, and what came with it', () => {
+test('data shows the input first, and what was enqueued with it', () => {
   const stored = { v: 1, version: 2, input: { n: 4 }, meta: { tenant: 'acme' } }
-  expect(dataWords(stored)).toEqual({
-    input: { n: 4 },
-    meta: { tenant: 'acme' },
-    version: 2,
-  })
+  expect(formatData(stored)).toEqual({ input: { n: 4 }, meta: { tenant: 'acme' }, version: 2 })
 })
 
-test('the return value shows the output with the state', () => {
-  expect(returnValueWords({ output: { value: 16 }, worker: 'host-1' })).toEqual({
+test('the return value shows the output and the worker', () => {
+  expect(formatReturnValue({ output: { value: 16 }, worker: 'host-1' })).toEqual({
     output: { value: 16 },
-    state: 'DONE_SUCCESS',
     worker: 'host-1',
   })
 })
 
-test('a task shows its newest state beside its name, and its failures as sentences', () => {
-  const stack = `${JSON.stringify(failed)}\nTaskError: no\n    at handler`
-  const job = { name: 'receipt.send', returnvalue: null, stacktrace: [stack] }
-  expect(jobWords(job)).toEqual({
-    name: 'receipt.send · DONE_ERROR (card_declined)',
-    returnvalue: null,
-    stacktrace: [
-      'DONE_ERROR (card_declined) in attempt 1 (start 1), after 1000 ms on host-1\nTaskError: no\n    at handler',
+describe('the title of a job', () => {
+  const job = { name: 'receipt.send', returnvalue: null, stacktrace: [stackOf(failed)], processedOn: 1 }
+
+  test.each([
+    ['has no outcome before the first attempt has ended', { stacktrace: [] }, 'receipt.send'],
+    [
+      'shows how the previous attempt ended while the task is open',
+      {},
+      'receipt.send · attempt 1 failed (card_declined)',
     ],
+    ['shows why a task is dead', { finishedOn: 2 }, 'receipt.send · failed (card_declined)'],
+    [
+      'shows that a task succeeded',
+      { finishedOn: 2, returnvalue: { output: 1, worker: 'host-1' } },
+      'receipt.send · succeeded',
+    ],
+    [
+      'shows that a task was cancelled',
+      { finishedOn: 2, stacktrace: [stackOf(attemptRecord({ state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }))] },
+      'receipt.send · cancelled',
+    ],
+  ])('%s', (_title, more, name) => {
+    expect(formatJob({ ...job, ...more }).name).toBe(name)
   })
-  expect(jobWords({ ...job, returnvalue: { output: 1, worker: 'host-1' } }).name).toBe('receipt.send · DONE_SUCCESS')
 })
 
-test('what is not ours is shown as it is', () => {
+describe('the stack of an attempt', () => {
+  const firstLine = (record: object) =>
+    String(formatJob({ name: 'x', stacktrace: [stackOf(record)] }).stacktrace?.[0]).split('\n')
+
+  test('begins with a readable summary of its record', () => {
+    expect(firstLine(failed)).toEqual([
+      'attempt 1 failed (card_declined) after 1000 ms on host-1',
+      'TaskError: no',
+      '    at handler',
+    ])
+  })
+
+  test('names who cancelled a task that never started', () => {
+    const cancelled = attemptRecord({
+      fencingToken: 0,
+      state: 'TERMINATED_STOP_SIGNAL',
+      reason: 'cancelled',
+      by: 'ann (key 0813ba6d)',
+    })
+    expect(firstLine(cancelled)[0]).toBe('cancelled by ann (key 0813ba6d) before it started')
+  })
+})
+
+test('a task that never started has a duration of zero', () => {
+  expect(formatJob({ name: 'x', stacktrace: null, finishedOn: 7 })).toMatchObject({ processedOn: 7, finishedOn: 7 })
+  expect(formatJob({ name: 'x', stacktrace: null, processedOn: 3, finishedOn: 7 })).toMatchObject({ processedOn: 3 })
+})
+
+test('what Bullpen did not write is shown unchanged', () => {
   for (const stored of [undefined, null, 'text', { other: 1 }]) {
-    expect(dataWords(stored)).toBe(stored)
-    expect(returnValueWords(stored)).toBe(stored)
+    expect(formatData(stored)).toBe(stored)
+    expect(formatReturnValue(stored)).toBe(stored)
   }
   const job = { name: 'x', stacktrace: ['Error: stalled\n at y', 'null', 7] }
-  expect(jobWords(job)).toEqual(job)
-  expect(jobWords({ name: 'x', stacktrace: null })).toEqual({ name: 'x', stacktrace: [] })
+  expect(formatJob(job)).toEqual(job)
+  expect(formatJob({ name: 'x', stacktrace: null })).toEqual({ name: 'x', stacktrace: [] })
 })

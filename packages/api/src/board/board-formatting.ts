@@ -1,10 +1,10 @@
-// Stored things in our words, for the board: inputs, outputs, and each task's newest state.
+// Stored jobs as people read them on the board: inputs, outputs, and how each attempt ended.
 import { decodeStack } from '@bullpen/bullmq/internal'
-import type { AttemptRecord } from '@bullpen/contract'
+import { ATTEMPT_STATE_LABELS, type AttemptRecord } from '@bullpen/contract'
 import { envelopeSchema, successSchema } from '@bullpen/contract/internal'
 
-/** What came with the task. Text that is not ours is shown as it is. */
-export function dataWords(stored: unknown): unknown {
+/** The envelope's content, input first. Data that is not an envelope is shown unchanged. */
+export function formatData(stored: unknown): unknown {
   const envelope = envelopeSchema.safeParse(stored)
   if (!envelope.success) return stored
   const { input, meta, tags, correlationId, timeoutMs, version } = envelope.data
@@ -18,22 +18,26 @@ export function dataWords(stored: unknown): unknown {
   }
 }
 
-export function returnValueWords(stored: unknown): unknown {
+export function formatReturnValue(stored: unknown): unknown {
   const success = successSchema.safeParse(stored)
   if (!success.success) return stored
-  return { output: success.data.output, state: 'DONE_SUCCESS', worker: success.data.worker }
+  return { output: success.data.output, worker: success.data.worker }
 }
 
-/** What the board shows of one stored job: its name with its newest state, and each failed attempt in a readable line. */
-export function jobWords<J extends StoredJob>(job: J): J {
+/**
+ * A job with its outcome in its title, and a readable first line for each failed attempt. The board computes durations from
+ * `processedOn`, which a task that never started does not have.
+ */
+export function formatJob<J extends StoredJob>(job: J): J {
   const stacks = Array.isArray(job.stacktrace) ? job.stacktrace : []
-  const failed = decodeStack(stacks.at(-1))
-  const newest = successSchema.safeParse(job.returnvalue).success ? 'DONE_SUCCESS' : failed && stateOf(failed)
+  const outcome = outcomeOf(job, decodeStack(stacks.at(-1)))
+  const neverStarted = job.finishedOn !== undefined && job.processedOn === undefined
   return {
     ...job,
-    // `receipt.send · DONE_ERROR (card_declined)`
-    name: newest === undefined ? job.name : `${job.name} · ${newest}`,
-    stacktrace: stacks.map(stackWords),
+    // `receipt.send · failed (card_declined)`
+    name: outcome === undefined ? job.name : `${job.name} · ${outcome}`,
+    stacktrace: stacks.map(formatStack),
+    ...(neverStarted ? { processedOn: job.finishedOn } : {}),
   }
 }
 
@@ -42,17 +46,34 @@ export interface StoredJob {
   readonly name: string
   readonly returnvalue?: unknown
   readonly stacktrace: readonly unknown[] | null
+  readonly processedOn?: number | undefined
+  readonly finishedOn?: number | undefined
 }
 
-/** A failed attempt's end is stored as JSON in the first line of its stack. */
-function stackWords(stack: unknown): unknown {
-  const end = decodeStack(stack)
-  if (end === undefined || typeof stack !== 'string') return stack
-  const line = `${stateOf(end)} in attempt ${end.attempt} (start ${end.fencingToken}), after ${end.endedAt - end.startedAt} ms on ${end.worker}`
-  return [line, ...stack.split('\n').slice(1)].join('\n')
+/** Of a job that has not ended: its previous attempt's. */
+function outcomeOf({ returnvalue, finishedOn }: StoredJob, newest: AttemptRecord | undefined): string | undefined {
+  if (successSchema.safeParse(returnvalue).success) return ATTEMPT_STATE_LABELS.DONE_SUCCESS
+  if (newest === undefined) return undefined
+  return finishedOn === undefined ? `attempt ${newest.attempt} ${labelOf(newest)}` : labelOf(newest)
 }
 
-function stateOf({ state, reason, code }: AttemptRecord): string {
+/** The record of a failed attempt is stored as JSON in the first line of its stack. */
+function formatStack(stack: unknown): unknown {
+  const record = decodeStack(stack)
+  if (record === undefined || typeof stack !== 'string') return stack
+  return [summary(record), ...stack.split('\n').slice(1)].join('\n')
+}
+
+function summary(record: AttemptRecord): string {
+  const { attempt, fencingToken, startedAt, endedAt, worker, by } = record
+  const requester = by === undefined ? '' : ` by ${by}`
+  if (fencingToken === 0) return `${labelOf(record)}${requester} before it started`
+  return `attempt ${attempt} ${labelOf(record)}${requester} after ${endedAt - startedAt} ms on ${worker}`
+}
+
+/** `failed (card_declined)`, or `cancelled` where the reason says no more than the label. */
+function labelOf({ state, reason, code }: AttemptRecord): string {
+  const label = ATTEMPT_STATE_LABELS[state]
   const why = reason ?? code
-  return `${state}${why === undefined ? '' : ` (${why})`}`
+  return why === undefined || why === label ? label : `${label} (${why})`
 }

@@ -1,37 +1,67 @@
-// Bull Board at /board: read-only, behind the login, with tasks shown in our words.
-import { createBullBoard } from '@bull-board/api'
-import { BullMQAdapter } from '@bull-board/api/bullMQAdapter'
-import { FastifyAdapter } from '@bull-board/fastify'
-import type { Log } from '@bullpen/contract'
+// Bull Board at /board: read-only, behind the login, with tasks shown as people read them.
+import { BullpenError, type Log } from '@bullpen/contract'
 import type { FastifyInstance } from 'fastify'
-import { preparePages } from '../http/page-guard.ts'
+import { makeReadOnly } from '../auth/read-only-pages.ts'
+import { sendProblem } from '../http/problems/problem.ts'
 import { taskPath } from '../views/links.ts'
-import { dataWords, jobWords, returnValueWords } from './board-formatting.ts'
+import { formatData, formatJob, formatReturnValue } from './board-formatting.ts'
+import { BULL_BOARD_PACKAGES, type BullBoard, loadBullBoard } from './bull-board.ts'
 
-/** BullMQ's queue, by way of the adapter: nobody here imports bullmq. */
-export type BoardQueue = ConstructorParameters<typeof BullMQAdapter>[0]
+type Adapter = InstanceType<BullBoard['BullMQAdapter']>
+/** BullMQ's queue, as the adapter's parameter: only packages/bullmq imports bullmq. */
+export type BoardQueue = ConstructorParameters<BullBoard['BullMQAdapter']>[0]
 
 const PREFIX = '/board'
 const FONT_LINK = /<link href="https:\/\/fonts\.googleapis\.com[^>]*>\n?/
 
-export async function addBoard(app: FastifyInstance, queues: readonly BoardQueue[], log: Log): Promise<void> {
+export async function addBoard(
+  app: FastifyInstance,
+  queues: readonly BoardQueue[],
+  log: Log,
+  load: typeof loadBullBoard = loadBullBoard,
+): Promise<void> {
+  const bullBoard = await load()
+  if (bullBoard === undefined) await addMissingBoard(app)
+  else await addBullBoard(app, bullBoard, queues, log)
+}
+
+/** Without Bull Board, /board says what to install. */
+async function addMissingBoard(app: FastifyInstance): Promise<void> {
+  const detail = `Bull Board is not installed; run: npm install ${BULL_BOARD_PACKAGES.join(' ')}`
+  await app.register(async (scope) => {
+    makeReadOnly(scope)
+    for (const path of [PREFIX, `${PREFIX}/*`]) {
+      scope.get(path, async (request, reply) =>
+        sendProblem(request, reply, new BullpenError('route_not_found', detail)),
+      )
+    }
+  })
+}
+
+async function addBullBoard(
+  app: FastifyInstance,
+  { createBullBoard, BullMQAdapter, FastifyAdapter }: BullBoard,
+  queues: readonly BoardQueue[],
+  log: Log,
+): Promise<void> {
   const server = new FastifyAdapter()
+  const TaskQueueAdapter = taskQueueAdapter(BullMQAdapter)
   createBullBoard({
     queues: queues.map((queue) => new TaskQueueAdapter(queue)),
     serverAdapter: server,
     options: { uiConfig: { boardTitle: 'Bullpen', miscLinks: [{ text: 'API reference', url: '/reference' }] } },
   })
   server.setErrorHandler((error) => {
-    log.error({ err: error }, 'the board could not be shown')
+    log.error({ err: error }, 'cannot show the board')
     return {
       status: 500,
       body: { error: { key: 'ERRORS.REDIS_UNAVAILABLE' as const }, message: 'Redis did not answer' },
     }
   })
   await app.register(async (scope) => {
-    preparePages(scope)
+    makeReadOnly(scope)
     scope.addHook('onSend', async (_request, reply, payload) =>
-      // The page asks Google for its fonts; the policy forbids it, and the look falls back to the system's.
+      // The page loads fonts from Google, which the content security policy forbids; it then uses the system's.
       typeof payload === 'string' && String(reply.getHeader('content-type')).startsWith('text/html')
         ? payload.replace(FONT_LINK, '')
         : payload,
@@ -41,34 +71,36 @@ export async function addBoard(app: FastifyInstance, queues: readonly BoardQueue
   })
 }
 
-type BoardJob = Awaited<ReturnType<BullMQAdapter['getJobs']>>[number]
+type BoardJob = Awaited<ReturnType<Adapter['getJobs']>>[number]
 
-/** The board's view of a queue, with our words put in where jobs are read. */
-class TaskQueueAdapter extends BullMQAdapter {
-  constructor(queue: BoardQueue) {
-    super(queue, {
-      // Its add, clean, promote and update would go round the state model.
-      readOnlyMode: true,
-      allowRetries: false,
-      externalJobUrl: (job) => ({ displayText: 'In the API', href: taskPath(String(job.id)) }),
-    })
-    this.setFormatter('data', dataWords)
-    this.setFormatter('returnValue', returnValueWords)
-  }
+/** A class made at run time, because its base class is loaded at run time. */
+function taskQueueAdapter(BullMQAdapter: BullBoard['BullMQAdapter']) {
+  return class TaskQueueAdapter extends BullMQAdapter {
+    constructor(queue: BoardQueue) {
+      super(queue, {
+        // The board's add, clean, promote and update would bypass the state model.
+        readOnlyMode: true,
+        allowRetries: false,
+        externalJobUrl: (job) => ({ displayText: 'In the API', href: taskPath(String(job.id)) }),
+      })
+      this.setFormatter('data', formatData)
+      this.setFormatter('returnValue', formatReturnValue)
+    }
 
-  override async getJob(id: string) {
-    const job = await super.getJob(id)
-    return job === undefined ? undefined : inWords(job)
-  }
+    override async getJob(id: string) {
+      const job = await super.getJob(id)
+      return job === undefined ? undefined : formatted(job)
+    }
 
-  override async getJobs(...which: Parameters<BullMQAdapter['getJobs']>) {
-    return (await super.getJobs(...which)).map(inWords)
+    override async getJobs(...which: Parameters<Adapter['getJobs']>) {
+      return (await super.getJobs(...which)).map(formatted)
+    }
   }
 }
 
-/** The job is read afresh for each page, so nobody else sees the change. */
-function inWords(job: BoardJob): BoardJob {
-  const plain = job.toJSON.bind(job)
-  job.toJSON = () => jobWords(plain())
+/** Changes the job in place: it was read for this page only. */
+function formatted(job: BoardJob): BoardJob {
+  const toJson = job.toJSON.bind(job)
+  job.toJSON = () => formatJob(toJson())
   return job
 }

@@ -1,12 +1,12 @@
-// Contracts as JSON Schema, in the form that an OpenAPI document holds them.
+// zod schemas as the JSON Schemas of an OpenAPI document.
 import { z } from 'zod'
 
 export type Json = Readonly<Record<string, unknown>>
 
-/** Points at a component. */
+/** A reference to a component. */
 export const reference = (component: string) => ({ $ref: `#/components/schemas/${component}` })
 
-/** Reads the descriptions that schemas carry, but not their ids: components are named here, by the catalogue. */
+/** The metadata of schemas without their ids: an id that an application gives its own schema could clash with a component. */
 class Descriptions extends z.core.$ZodRegistry<z.core.GlobalMeta> {
   override get(schema: z.core.$ZodType) {
     const { id: _, ...meta } = z.globalRegistry.get(schema) ?? {}
@@ -14,23 +14,27 @@ class Descriptions extends z.core.$ZodRegistry<z.core.GlobalMeta> {
   }
 }
 
-const CONVERSION = {
-  target: 'draft-2020-12',
-  // What JSON Schema can't say is left open rather than refused: a catalogue may hold any schema.
-  unrepresentable: 'any',
-  metadata: new Descriptions(),
-  override: ({ jsonSchema }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }) => {
-    // z.int() says how far JavaScript counts; that is no limit of the contract's.
-    if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
-    if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
-  },
-} as const
+const conversion = (io: 'input' | 'output') =>
+  ({
+    io,
+    target: 'draft-2020-12',
+    // A schema that JSON Schema cannot express accepts anything: a catalogue may contain any schema.
+    unrepresentable: 'any',
+    metadata: new Descriptions(),
+    override: ({ jsonSchema }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }) => {
+      // z.int() adds JavaScript's range, which is no limit of the contract.
+      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+      // Answers may gain fields; a generated client must not reject them.
+      if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
+    },
+  }) as const
 
-/** Schemas by name. What several share, or what holds itself, becomes a component of its own. */
+/** Schemas by name. A schema that several share, or that contains itself, becomes a component of its own. */
 export function components(registry: z.core.$ZodRegistry<{ id: string }>, io: 'input' | 'output'): Json {
-  const { schemas } = z.toJSONSchema(registry, { ...CONVERSION, io, uri: (id) => `#/components/schemas/${id}` })
+  const { schemas } = z.toJSONSchema(registry, { ...conversion(io), uri: (id) => `#/components/schemas/${id}` })
   const shared = (id: string) => `Shared.${io}.${id}`
-  // zod puts shared ones below one schema, under an address with two fragments that nobody can resolve.
+  // zod puts shared schemas into one schema, under addresses with two fragments, which cannot be resolved.
   const text = JSON.stringify(schemas).replaceAll(
     /"#\/components\/schemas\/__shared#\/\$defs\/([^"]+)"/g,
     (_, id: string) => JSON.stringify(`#/components/schemas/${shared(id)}`),
@@ -43,9 +47,9 @@ export function components(registry: z.core.$ZodRegistry<{ id: string }>, io: 'i
   ])
 }
 
-/** A schema without a name, where it is used. */
+/** A schema without a name. */
 export function inline(schema: z.ZodType, io: 'input' | 'output'): Json {
-  return withoutIdentity(z.toJSONSchema(schema, { ...CONVERSION, io }))
+  return withoutIdentity(z.toJSONSchema(schema, conversion(io)))
 }
 
 function withoutIdentity(schema: object): Json {

@@ -1,4 +1,4 @@
-// Tests the OpenAPI document: whole, true to the routes, and holding every task's contract.
+// Tests the OpenAPI document: complete, consistent with the routes, and with the contract of every task.
 import { defineCatalogue, defineTask, type Problem } from '@bullpen/contract'
 import { HTTP_STATUS } from '@bullpen/contract/internal'
 import { describe, expect, test } from 'vitest'
@@ -22,7 +22,7 @@ async function document(): Promise<Document> {
 }
 
 describe('the document', () => {
-  test('names every route', async () => {
+  test('contains every route', async () => {
     const { openapi, paths } = await document()
     expect(openapi).toBe('3.1.0')
     const operations = Object.values(paths).flatMap((methods) => Object.values(methods))
@@ -35,17 +35,16 @@ describe('the document', () => {
       'showCancel',
       'showFleet',
       'listPools',
-      'listWorkers',
+      'listSlots',
       'sendCommand',
       'listCommands',
       'showCommand',
-      'logIn',
       'livez',
       'readyz',
     ])
   })
 
-  test("holds each task's input and output by name, as the contract says them", async () => {
+  test('contains the input and output of each task by name', async () => {
     const { components } = await document()
     for (const { name, input, output } of catalogue.definitions) {
       const { $schema: _, ...inputSchema } = z.toJSONSchema(input, { io: 'input', unrepresentable: 'any' })
@@ -59,7 +58,7 @@ describe('the document', () => {
     }
   })
 
-  test('says what a cancel by filter takes', async () => {
+  test('describes the body of a cancel by filter', async () => {
     const { paths, components } = await document()
     expect(paths['/v1/tasks/cancel']?.['post']).toMatchObject({
       requestBody: { content: { 'application/json': { schema: { $ref: '#/components/schemas/CancelFilter' } } } },
@@ -67,7 +66,7 @@ describe('the document', () => {
     expect(components.schemas['CancelFilter']).toMatchObject({ required: ['queue'], additionalProperties: false })
   })
 
-  test("says a number's limits where the contract has some", async () => {
+  test('contains the limits of a number only if the contract has some', async () => {
     const { components } = await document()
     expect(components.schemas['math.square.Input']).toEqual({
       type: 'object',
@@ -77,7 +76,7 @@ describe('the document', () => {
     })
   })
 
-  test('holds the body of a command as one of its kinds', async () => {
+  test('describes the body of a command as one of its kinds', async () => {
     const { paths, components } = await document()
     const body = paths['/v1/commands']?.['post']?.requestBody
     expect(body).toMatchObject({
@@ -86,14 +85,52 @@ describe('the document', () => {
     expect(components.schemas['CommandRequest']?.['oneOf']).toHaveLength(6)
   })
 
-  test('has a component for every reference, with a name that OpenAPI allows', async () => {
+  test('closes request bodies and leaves answers open, so that answers can gain fields', async () => {
+    const { components } = await document()
+    expect(components.schemas['math.square.Enqueue']).toMatchObject({ additionalProperties: false })
+    for (const name of ['Task', 'Attempt', 'Accepted', 'Fleet', 'Problem', 'math.square.Output']) {
+      expect(components.schemas).toHaveProperty([name])
+      expect(components.schemas[name]).not.toHaveProperty('additionalProperties')
+    }
+  })
+
+  test('discriminates the bodies of an enqueue by the name of the task', async () => {
+    const { paths } = await document()
+    expect(paths['/v1/tasks']?.['post']?.requestBody).toMatchObject({
+      content: {
+        'application/json': {
+          schema: {
+            oneOf: [
+              { $ref: '#/components/schemas/math.square.Enqueue' },
+              { $ref: '#/components/schemas/email.welcome.Enqueue' },
+            ],
+            discriminator: {
+              propertyName: 'task',
+              mapping: { 'math.square': '#/components/schemas/math.square.Enqueue' },
+            },
+          },
+        },
+      },
+    })
+  })
+
+  test('describes the headers of answers and problems', async () => {
+    const { paths } = await document()
+    const responses = paths['/v1/tasks']?.['post']?.responses ?? {}
+    expect(responses['202']).toHaveProperty(['headers', 'Location'])
+    expect(responses['202']).toHaveProperty(['headers', 'X-Request-Id'])
+    expect(responses['503']).toHaveProperty(['headers', 'Retry-After'])
+    expect(responses['401']).toHaveProperty(['headers', 'WWW-Authenticate'])
+  })
+
+  test('has a component with a valid name for every reference', async () => {
     const whole = await document()
     const known = Object.keys(whole.components.schemas)
     for (const name of known) expect(name).toMatch(/^[A-Za-z0-9._-]+$/)
     expect(dangling(whole)).toEqual([])
   })
 
-  test('lists, for each route, the statuses of the problems that it answers', async () => {
+  test('lists the problems of each route by status', async () => {
     const { get, post } = await testApi()
     const { paths } = await document()
     const answers = [
@@ -108,7 +145,7 @@ describe('the document', () => {
     }
   })
 
-  test('copes with schemas that are shared, named, recursive, or unknown to JSON Schema', async () => {
+  test('accepts schemas that are shared, named, recursive, or not expressible in JSON Schema', async () => {
     const Node = z.object({
       name: z.string(),
       get children() {
@@ -134,7 +171,7 @@ function dangling(made: Document): readonly string[] {
 }
 
 describe('the reference page', () => {
-  test('is served from here, with a policy that lets nothing else in', async () => {
+  test('loads nothing from other origins', async () => {
     const { get } = await testApi()
     const page = await get('/reference')
     expect(page.statusCode).toBe(200)
@@ -143,4 +180,13 @@ describe('the reference page', () => {
     expect(page.headers['x-frame-options']).toBe('DENY')
     expect((await get('/reference/static/swagger-ui-bundle.js')).statusCode).toBe(200)
   })
+})
+
+test('the type of a problem leads to a page that names it', async () => {
+  const { app, get } = await testApi()
+  const { type, title } = (await get('/v1/tasks/7')).json<Problem>()
+  const page = await app.inject(type)
+  expect(page.statusCode).toBe(200)
+  expect(page.body).toContain(title)
+  expect(page.body).toContain('task_not_found')
 })

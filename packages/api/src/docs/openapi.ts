@@ -1,15 +1,21 @@
-// The OpenAPI 3.1 document, made from the route table and the catalogue's contracts.
+// The OpenAPI 3.1 document, generated from the route table and the contracts of the catalogue.
+//
+// Built here and not by @fastify/swagger with fastify-type-provider-zod, because their route transform cannot express what
+// clients rely on: it drops the headers of answers and the examples of problems, describes query parameters by their text
+// instead of their parsed type, adds no discriminator to the body of an enqueue, leaves dangling references to recursive
+// schemas, and names a second component for everything that is both input and output. Their document is only served here.
 import { BullpenError, type Catalogue, type ErrorCode } from '@bullpen/contract'
-import { HTTP_STATUS, PROBLEM_CONTENT_TYPE, problemSchema } from '@bullpen/contract/internal'
+import { attemptViewSchema, HTTP_STATUS, PROBLEM_CONTENT_TYPE, problemSchema } from '@bullpen/contract/internal'
 import { z } from 'zod'
-import { problemOf } from '../http/problems.ts'
-import type { Answer, Route } from '../http/route.ts'
+import { problemOf } from '../http/problems/problem.ts'
+import type { Answer, HeaderNote, Route } from '../http/routes/route.ts'
 import { components, inline, type Json, reference } from './component-schemas.ts'
 
 export function openApiDocument(catalogue: Catalogue, routes: readonly Route[], version: string): Json {
   const inputs = z.registry<{ id: string }>()
   const outputs = z.registry<{ id: string }>()
   outputs.add(problemSchema, { id: 'Problem' })
+  outputs.add(attemptViewSchema, { id: 'Attempt' })
   for (const { input, output, name } of catalogue.definitions) {
     inputs.add(input, { id: `${name}.Input` })
     outputs.add(output, { id: `${name}.Output` })
@@ -26,18 +32,18 @@ export function openApiDocument(catalogue: Catalogue, routes: readonly Route[], 
       title: 'Bullpen',
       version,
       description:
-        'Enqueues tasks, looks them up, waits for them, and steers the fleet that works them. Every error is problem details (RFC 9457) with a `code`.',
+        'Enqueue tasks, look them up, wait for them, cancel them, and control the fleet that runs them. Every error is a problem (RFC 9457) with a `code`.',
     },
     security: [{ bearer: [] }],
     paths: paths(catalogue, routes, outputs),
     components: {
       securitySchemes: {
-        bearer: { type: 'http', scheme: 'bearer', description: 'One of the keys that the API was started with.' },
+        bearer: { type: 'http', scheme: 'bearer', description: 'An API key.' },
         session: {
           type: 'apiKey',
           in: 'cookie',
           name: 'bullpen_session',
-          description: 'Set by /board/login, for browsers; opens what changes nothing.',
+          description: 'Set by /board/login for browsers; permits reading only.',
         },
       },
       schemas,
@@ -45,7 +51,7 @@ export function openApiDocument(catalogue: Catalogue, routes: readonly Route[], 
   }
 }
 
-/** Every task's own shape: what all tasks have, with its own input and output. */
+/** The shape of each task: the general one with its own input and output. */
 function tasks(catalogue: Catalogue): Json {
   return Object.fromEntries(
     catalogue.definitions.map(({ name }) => [
@@ -78,7 +84,7 @@ function bodyOptions(body: z.ZodType | undefined): readonly { id: string; schema
   })
 }
 
-/** The contract names its own answers, and bodies that are the same for every catalogue. */
+/** The contract names its answers, and the bodies that do not depend on the catalogue. */
 function nameItself(registry: z.core.$ZodRegistry<{ id: string }>, schema: z.ZodType): void {
   const id = z.globalRegistry.get(schema)?.id
   if (id !== undefined) registry.add(schema, { id })
@@ -108,7 +114,7 @@ function operation(catalogue: Catalogue, row: Route, outputs: z.core.$ZodRegistr
       ...parametersIn('query', row.query),
       ...(row.headers ?? []).map((header) => ({ in: 'header', ...header, schema: { type: 'string' } })),
     ],
-    ...requestBody(row.body),
+    ...requestBody(row),
     responses: {
       ...Object.fromEntries(
         Object.entries(row.answers).map(([status, answer]) => [status, answerOf(catalogue, answer, outputs)]),
@@ -118,9 +124,10 @@ function operation(catalogue: Catalogue, row: Route, outputs: z.core.$ZodRegistr
   }
 }
 
-function requestBody(body: z.ZodType | undefined): Json {
+function requestBody({ body, bodyRequired = true }: Route): Json {
   const schema = bodySchema(body)
-  return schema === undefined ? {} : { requestBody: { required: true, content: { 'application/json': { schema } } } }
+  if (schema === undefined) return {}
+  return { requestBody: { required: bodyRequired, content: { 'application/json': { schema } } } }
 }
 
 function bodySchema(body: z.ZodType | undefined): Json | undefined {
@@ -141,20 +148,13 @@ function bodySchema(body: z.ZodType | undefined): Json | undefined {
 
 function answerOf(catalogue: Catalogue, answer: Answer, outputs: z.core.$ZodRegistry<{ id: string }>): Json {
   const id = outputs.get(answer.schema)?.id
-  const headers = Object.fromEntries(
-    (answer.headers ?? []).map(({ name, description }) => [name, { description, schema: { type: 'string' } }]),
-  )
   return {
     description: answer.description,
-    ...(Object.keys(headers).length === 0 ? {} : { headers }),
-    ...(answer.schema instanceof z.ZodUndefined
-      ? {}
-      : {
-          content: { 'application/json': { schema: id === undefined ? inline(answer.schema, 'output') : shape(id) } },
-        }),
+    headers: headerNotes([...(answer.headers ?? []), REQUEST_ID]),
+    content: { 'application/json': { schema: id === undefined ? inline(answer.schema, 'output') : shape(id) } },
   }
 
-  /** A task may be older than today's catalogue, so beside the known ones there is the general shape. */
+  /** A stored task may be missing from the catalogue of today, so the general shape is one of the alternatives. */
   function shape(component: string): Json {
     return component === 'Task'
       ? { anyOf: [...catalogue.definitions.map(({ name }) => reference(`${name}.Task`)), reference('Task')] }
@@ -168,7 +168,7 @@ function parametersIn(place: 'path' | 'query', schema: z.ZodObject | undefined):
   return Object.entries(properties).map(([name, { description, ...rest }]) => ({
     in: place,
     name,
-    // What has a default may be left out, though it is always there once parsed.
+    // A parameter with a default is always there once parsed, and may be left out.
     required: place === 'path' || !schema.shape[name]?.safeParse(undefined).success,
     ...(description === undefined ? {} : { description }),
     schema: rest,
@@ -181,16 +181,31 @@ function problems(codes: readonly ErrorCode[]): Json {
     ...Object.fromEntries(
       [...byStatus].map(([status, ofStatus]) => [
         String(status),
-        { description: ofStatus.map((code) => `\`${code}\``).join(', '), content: problemContent(ofStatus) },
+        {
+          description: ofStatus.map((code) => `\`${code}\``).join(', '),
+          headers: headerNotes([...(PROBLEM_HEADERS[status] ?? []), REQUEST_ID]),
+          content: problemContent(ofStatus),
+        },
       ]),
     ),
     default: { description: 'Any other problem.', content: problemContent(['internal_error']) },
   }
 }
 
+const REQUEST_ID: HeaderNote = { name: 'X-Request-Id', description: 'The id of the request, as in the logs.' }
+
+const PROBLEM_HEADERS: Readonly<Record<number, readonly HeaderNote[]>> = {
+  401: [{ name: 'WWW-Authenticate', description: '`Bearer`.' }],
+  503: [{ name: 'Retry-After', description: 'Seconds to wait before sending the request again.' }],
+}
+
+function headerNotes(notes: readonly HeaderNote[]): Json {
+  return Object.fromEntries(notes.map(({ name, description }) => [name, { description, schema: { type: 'string' } }]))
+}
+
 function problemContent(codes: readonly ErrorCode[]): Json {
   const example = (code: ErrorCode) => ({
-    value: problemOf(new BullpenError(code, 'What is wrong.'), '4bf92f3577b34da6'),
+    value: problemOf(new BullpenError(code, 'What was wrong, where, and what is accepted.'), '4bf92f3577b34da6'),
   })
   return {
     [PROBLEM_CONTENT_TYPE]: {

@@ -1,8 +1,8 @@
-// The API reference: /openapi.json, and a page at /reference that reads it.
+// The API reference: /openapi.json, and a page at /reference that shows it.
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
-import { preparePages } from '../http/page-guard.ts'
+import { makeReadOnly } from '../auth/read-only-pages.ts'
 
 type Document = Readonly<Record<string, unknown>>
 
@@ -12,12 +12,12 @@ export async function addReference(app: FastifyInstance, document: Document): Pr
     reply.type('application/json; charset=utf-8').send(text),
   )
   await app.register(async (scope) => {
-    preparePages(scope)
+    makeReadOnly(scope)
     await scope.register(swagger, { mode: 'static', specification: { document: JSON.parse(text) } })
     await scope.register(swaggerUi, {
       routePrefix: '/reference',
       theme: { title: 'Bullpen API' },
-      // Without the bar at the top, which asks for other documents' addresses.
+      // The base layout has no top bar, which would load documents from other addresses.
       uiConfig: { layout: 'BaseLayout', docExpansion: 'list', defaultModelsExpandDepth: 0 },
     })
   })

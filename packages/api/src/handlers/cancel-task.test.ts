@@ -1,18 +1,19 @@
 // Tests cancelling a task over HTTP.
 import { describe, expect, test } from 'vitest'
-import { anId, problemIn, testApi } from '../api.fixture.ts'
+import { anId, KEY_NAME, problemIn, testApi } from '../api.fixture.ts'
 
 const url = `/v1/tasks/${anId}/cancel`
 
-async function cancelling(path = url) {
+async function cancelApi(path = url) {
   const { ask, broker, events } = await testApi()
-  const cancel = (to = path) => ask({ method: 'POST', url: to })
+  const cancel = (to = path, payload?: object) =>
+    ask({ method: 'POST', url: to, ...(payload === undefined ? {} : { payload }) })
   return { cancel, broker, events }
 }
 
 describe('a cancel', () => {
-  test('of a task that waits ends it, is counted, and says where to look', async () => {
-    const { cancel, broker, events } = await cancelling()
+  test('of a waiting task ends it, and is counted once', async () => {
+    const { cancel, broker, events } = await cancelApi()
     broker.put({ id: anId })
     const answer = await cancel()
     expect(answer.statusCode).toBe(200)
@@ -27,8 +28,8 @@ describe('a cancel', () => {
     expect(events).toHaveLength(1)
   })
 
-  test('of a long task that runs is under way, or waits for its end where the caller does', async () => {
-    const { cancel, broker } = await cancelling()
+  test('of a running long task is answered at once, or, with a wait, when the task has ended', async () => {
+    const { cancel, broker } = await cancelApi()
     broker.put({ id: anId, task: 'email.welcome', status: 'active' })
     expect((await cancel()).json()).toMatchObject({ outcome: 'cancelling', status: 'active' })
     const waiting = cancel(`${url}?wait=5`)
@@ -37,8 +38,8 @@ describe('a cancel', () => {
     expect((await waiting).json()).toMatchObject({ outcome: 'cancelled', status: 'cancelled' })
   })
 
-  test('that comes too late says how the task ended', async () => {
-    const { cancel, broker } = await cancelling()
+  test('that is too late reports how the task ended', async () => {
+    const { cancel, broker } = await cancelApi()
     broker.put({ id: anId, task: 'email.welcome', status: 'active' })
     const waiting = cancel(`${url}?wait=5`)
     await broker.firstWaiter
@@ -46,28 +47,46 @@ describe('a cancel', () => {
     expect((await waiting).json()).toMatchObject({ outcome: 'already_ended', status: 'completed' })
   })
 
-  test('of a short task that runs is not possible', async () => {
-    const { cancel, broker } = await cancelling()
+  test('of a running short task is refused', async () => {
+    const { cancel, broker } = await cancelApi()
     broker.put({ id: anId, status: 'active' })
     expect((await cancel()).json()).toMatchObject({ outcome: 'not_cancellable', status: 'active' })
   })
 
   test.each([
-    ['that is not there', url],
-    ['whose id is no id', '/v1/tasks/17/cancel'],
-    ['of a queue that nobody has', url.replace('cpu-', 'gpu-')],
+    ['that does not exist', url],
+    ['with a malformed id', '/v1/tasks/17/cancel'],
+    ['of an unknown queue', url.replace('cpu-', 'gpu-')],
   ])('of a task %s is a 404', async (_name, path) => {
-    const { cancel } = await cancelling()
+    const { cancel } = await cancelApi()
     expect(problemIn(await cancel(path))).toMatchObject({ status: 404, code: 'task_not_found' })
   })
 
-  test('with Redis down is a 503', async () => {
-    const { cancel, broker } = await cancelling()
+  test.each([
+    [undefined, KEY_NAME],
+    [{}, KEY_NAME],
+    [{ by: 'ann' }, `ann (${KEY_NAME})`],
+  ])('with the body %j is recorded as requested by %s', async (payload, by) => {
+    const { cancel, broker } = await cancelApi()
+    broker.put({ id: anId })
+    expect((await cancel(url, payload)).statusCode).toBe(200)
+    expect(broker.cancelledBy).toEqual([by])
+  })
+
+  test.each([{ by: '' }, { by: 7 }, { reason: 'x' }, []])('with the body %j is refused', async (payload) => {
+    const { cancel, broker } = await cancelApi()
+    broker.put({ id: anId })
+    expect(problemIn(await cancel(url, payload))).toMatchObject({ status: 400, code: 'invalid_request' })
+    expect(broker.cancelledBy).toEqual([])
+  })
+
+  test('is a 503 while Redis is down', async () => {
+    const { cancel, broker } = await cancelApi()
     broker.trouble = 'down'
     expect(problemIn(await cancel())).toMatchObject({ status: 503, code: 'redis_unavailable' })
   })
 
-  test('without a key is refused', async () => {
+  test('is a 401 without a key', async () => {
     const { app } = await testApi()
     expect((await app.inject({ method: 'POST', url })).statusCode).toBe(401)
   })

@@ -1,36 +1,39 @@
-// POST /v1/tasks/{id}/cancel: ends a task that waits, and asks one that runs to stop.
+// POST /v1/tasks/{id}/cancel: ends a task that has not started, and signals one that is running.
 import { type Cancelled, type CancelOutcome, isFinal, type TaskRecord } from '@bullpen/contract'
 import { readTaskId, taskId } from '@bullpen/contract/internal'
+import { requesterOf } from '../auth/requester.ts'
+import { abortOnFirst } from '../http/abort-on-first.ts'
 import type { ApiContext } from '../http/context.ts'
-import type { Call } from '../http/route.ts'
-import { untilEither } from '../http/wait.ts'
-import { linksOf } from '../views/links.ts'
-import { notFound, type ShowParams, type ShowQuery } from './show-task.ts'
+import type { Call } from '../http/routes/route.ts'
+import { taskLinks } from '../views/links.ts'
+import { type ShowParams, type ShowQuery, taskNotFound } from './show-task.ts'
 
 export function cancelTask(context: ApiContext) {
   const { catalogue, broker, closing, emit } = context
-  return async ({ params, query, reply }: Call<ShowParams, ShowQuery>): Promise<Cancelled> => {
+  return async ({ params, query, body, request, reply }: Call<ShowParams, ShowQuery>): Promise<Cancelled> => {
     const id = taskId(params.id)
-    if (!catalogue.queues.includes(readTaskId(id)?.queue ?? '')) throw notFound(id)
+    if (!catalogue.queues.includes(readTaskId(id)?.queue ?? '')) throw taskNotFound(id)
     const found = await broker.find(id)
-    if (found === undefined) throw notFound(id)
-    // One of another catalogue's is asked to stop: whoever runs it knows whether it can.
+    if (found === undefined) throw taskNotFound(id)
+    // A task that is not in this catalogue may be a long one; the worker that runs it decides.
     const stoppable = !catalogue.has(found.task) || catalogue.get(found.task).kind === 'long'
-    const answer = await broker.cancel(id, { stoppable })
-    if (answer === 'not_found') throw notFound(id)
+    // Validated: undefined, null, or an object with an optional name.
+    const { by } = (body ?? {}) as { readonly by?: string }
+    const answer = await broker.cancel(id, { stoppable, by: requesterOf(request, by) })
+    if (answer === 'not_found') throw taskNotFound(id)
     if (answer === 'cancelled') emit({ event: 'task.cancelled', queue: found.queue, task: found.task, id })
     const seconds = query.wait ?? 0
     const record =
       answer === 'cancelling' && seconds > 0
-        ? await untilEither(seconds * 1_000, closing, reply.raw, (signal) => broker.waitUntilFinished(id, signal))
+        ? await abortOnFirst(seconds * 1_000, closing, reply.raw, (signal) => broker.waitUntilFinished(id, signal))
         : await broker.find(id)
     const { status } = record ?? found
-    return { id, outcome: outcomeOf(answer, record), status, links: linksOf(id, found.queue, status) }
+    return { id, outcome: outcomeNow(answer, record), status, links: taskLinks(id) }
   }
 }
 
-/** What it has come to by now: a task that is told to stop may have ended in another way before it heard of it. */
-function outcomeOf(answer: CancelOutcome, record: TaskRecord | undefined): CancelOutcome {
+/** A task that was signalled may by now have stopped, or have ended in another way before the signal arrived. */
+function outcomeNow(answer: CancelOutcome, record: TaskRecord | undefined): CancelOutcome {
   if (answer !== 'cancelling' || record === undefined || !isFinal(record.status)) return answer
   return record.status === 'cancelled' ? 'cancelled' : 'already_ended'
 }

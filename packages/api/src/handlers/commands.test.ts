@@ -1,13 +1,12 @@
-// Tests commands to the fleet over HTTP: given, waited for, looked up, and written down.
+// Tests commands to the fleet over HTTP: sent, waited for, looked up, and logged for the audit.
 import type { CommandPage, CommandView } from '@bullpen/contract'
 import { describe, expect, test } from 'vitest'
-import { KEY, NOW, problemIn, testApi } from '../api.fixture.ts'
+import { KEY, KEY_NAME, NOW, problemIn, testApi } from '../api.fixture.ts'
 import { P1 } from '../fake-fleet.fixture.ts'
 
-const PRINT = '(key 0813ba6d)'
 const PAUSE = { action: 'pause', queue: 'cpu' }
 
-async function commanding() {
+async function commandApi() {
   const api = await testApi()
   const send = (payload: object, query = '?wait=0') => api.ask({ method: 'POST', url: `/v1/commands${query}`, payload })
   const audit = () => api.lines.filter(({ message }) => message === 'command to the fleet')
@@ -15,8 +14,8 @@ async function commanding() {
 }
 
 describe('a command', () => {
-  test('is given to the workers that it is for, and answered when they have answered', async () => {
-    const { send, fleet, audit } = await commanding()
+  test('is sent to its workers, and answered when they have answered', async () => {
+    const { send, fleet, audit } = await commandApi()
     fleet.put({})
     const sent = send({ ...PAUSE, id: 'once-1', by: 'ann' }, '')
     await fleet.firstWaiter
@@ -25,11 +24,11 @@ describe('a command', () => {
     const answer = await sent
     expect(answer.statusCode).toBe(200)
     expect(answer.json()).toEqual({
-      ...{ id: 'once-1', spec: PAUSE, by: `ann ${PRINT}`, at: new Date(NOW).toISOString(), outcome: 'done' },
+      ...{ id: 'once-1', spec: PAUSE, by: `ann (${KEY_NAME})`, at: new Date(NOW).toISOString(), outcome: 'done' },
       answers: [{ worker: P1, outcome: 'done', detail: 'paused', at: new Date(NOW + 7).toISOString() }],
     })
     const requestId = answer.headers['x-request-id']
-    const fields = { command: 'once-1', spec: PAUSE, by: `ann ${PRINT}`, outcome: 'done', requestId }
+    const fields = { command: 'once-1', spec: PAUSE, by: `ann (${KEY_NAME})`, outcome: 'done', requestId }
     expect(audit()).toEqual([{ level: 'info', fields, message: 'command to the fleet' }])
     expect(JSON.stringify([answer.json(), audit()])).not.toContain(KEY.slice(0, 8))
   })
@@ -43,16 +42,16 @@ describe('a command', () => {
     [{ action: 'drain', worker: P1 }, 0],
     [{ action: 'drain', queue: 'cpu' }, 0],
     [{ action: 'pause', queue: 'mail' }, 0],
-  ])('%j ends what waits in the queue, where that says so: %i', async (order, times) => {
-    const { send, fleet, broker } = await commanding()
+  ])('%j cancels the waiting tasks of the queue %i times', async (spec, times) => {
+    const { send, fleet, broker } = await commandApi()
     fleet.put({})
-    expect((await send({ ...order, by: 'ann' })).statusCode).toBe(200)
-    const rule = { queue: 'mail', before: NOW, reason: 'queue_shutdown', by: `ann ${PRINT}` }
+    expect((await send({ ...spec, by: 'ann' })).statusCode).toBe(200)
+    const rule = { queue: 'mail', before: NOW, reason: 'queue_shutdown', by: `ann (${KEY_NAME})` }
     expect(broker.cancels.map((each) => each.rule)).toMatchObject(Array.from({ length: times }, () => rule))
   })
 
-  test('that ended what waits ends nothing when it is given again after the queue was resumed', async () => {
-    const { send, fleet, broker } = await commanding()
+  test('that cancelled waiting tasks cancels none when it is repeated after the queue was resumed', async () => {
+    const { send, fleet, broker } = await commandApi()
     fleet.put({})
     const drain = { action: 'drain', queue: 'mail', id: 'once-1' }
     await send(drain)
@@ -61,30 +60,31 @@ describe('a command', () => {
     expect(broker.cancels).toHaveLength(1)
   })
 
-  test('that ends what waits is written down, and can be given again, when Redis goes away before it has', async () => {
-    const { send, fleet, broker, audit } = await commanding()
+  test('that cancels waiting tasks is logged and can be repeated if Redis fails before they are cancelled', async () => {
+    const { send, fleet, broker, audit } = await commandApi()
     fleet.put({})
     const drain = { action: 'drain', queue: 'mail', id: 'once-1' }
     broker.trouble = 'down'
     expect((await send(drain)).statusCode).toBe(503)
     broker.trouble = 'none'
     expect((await send(drain)).statusCode).toBe(200)
-    expect([broker.cancels.length, audit().length]).toEqual([1, 2])
+    expect(broker.cancels).toHaveLength(1)
+    expect(audit()).toHaveLength(2)
   })
 
-  test('has defaults, an id and an author without being told', async () => {
-    const { send, fleet } = await commanding()
+  test('has defaults, an id and a requester', async () => {
+    const { send, fleet } = await commandApi()
     fleet.put({})
     const { id, spec, by } = (await send({ action: 'drain', worker: P1 })).json<CommandView>()
     expect({ spec: spec, by }).toEqual({
       spec: { action: 'drain', mode: 'soft_timeout', worker: P1 },
-      by: PRINT.slice(1, -1),
+      by: KEY_NAME,
     })
     expect(id).toMatch(/^[0-9a-f]{24}$/)
   })
 
-  test('whose answers do not come in time is pending, and can be looked at again', async () => {
-    const { send, get, fleet, audit } = await commanding()
+  test('that workers have not answered in time is pending, and can be looked up', async () => {
+    const { send, get, fleet, audit } = await commandApi()
     fleet.put({})
     const sent = (await send({ ...PAUSE, id: 'once-1' }, '?wait=0.01')).json<CommandView>()
     expect(sent).toMatchObject({ outcome: 'pending', answers: [{ worker: P1, outcome: 'pending' }] })
@@ -96,16 +96,16 @@ describe('a command', () => {
     expect((await waiting).json()).toMatchObject({ outcome: 'refused', answers: [{ detail: 'no such pool' }] })
   })
 
-  test("for nobody but the queue itself is done at once, and so is one for a queue's fleet that is empty", async () => {
-    const { send, fleet } = await commanding()
+  test('that only changes a queue, or has no live workers, is done at once', async () => {
+    const { send, fleet } = await commandApi()
     fleet.put({})
     const limit = { action: 'limit', queue: 'cpu', concurrency: 'none', rate: { max: 10, per: '1s' } }
     expect((await send(limit)).json()).toMatchObject({ spec: limit, outcome: 'done', answers: [] })
     expect((await send({ action: 'drain', queue: 'mail' })).json()).toMatchObject({ outcome: 'done', answers: [] })
   })
 
-  test('that is sent again is the same, and with another order it is refused', async () => {
-    const { send, fleet } = await commanding()
+  test('with a repeated id is idempotent, and refused if it asks for something else', async () => {
+    const { send, fleet } = await commandApi()
     const first = await send({ ...PAUSE, id: 'once-1' })
     expect((await send({ ...PAUSE, id: 'once-1' })).json()).toEqual(first.json())
     const other = await send({ action: 'resume', queue: 'cpu', id: 'once-1' })
@@ -113,8 +113,8 @@ describe('a command', () => {
     expect(await fleet.commands(10)).toHaveLength(1)
   })
 
-  test('that was kept is written down also where its answers can not be read', async () => {
-    const { send, fleet, audit } = await commanding()
+  test('that is stored is logged even if its answers cannot be read', async () => {
+    const { send, fleet, audit } = await commandApi()
     fleet.put({})
     fleet.trouble = 'deaf'
     expect(problemIn(await send({ ...PAUSE, id: 'once-1' }, ''))).toMatchObject({ code: 'redis_unavailable' })
@@ -122,23 +122,28 @@ describe('a command', () => {
   })
 
   test.each([
-    ['to a queue that there is not', { action: 'pause', queue: 'cpv' }, 'queue_not_found', "did you mean 'cpu'?"],
-    ['to a worker that there is not', { action: 'drain', worker: 'p' }, 'worker_not_found', 'p'],
-    ['to a silent worker', { action: 'drain', worker: 'silent' }, 'worker_not_found', 'silent'],
-    ['of no kind', { action: 'explode', queue: 'cpu' }, 'invalid_request', 'action: it is pause, resume, drain'],
-    ['to nobody', { action: 'pause' }, 'invalid_request', 'queue: name a queue, a worker, or both'],
-    ['with a field too much', { ...PAUSE, slot: 1 }, 'invalid_request', 'slot: unknown field'],
-    ['that is a list', [PAUSE], 'invalid_request', 'the body is a JSON object'],
-  ])('%s is refused, and not written down', async (_name, body, code, told) => {
-    const { send, fleet, audit } = await commanding()
+    ['for an unknown queue', { action: 'pause', queue: 'cpv' }, 'queue_not_found', "did you mean 'cpu'?"],
+    ['for an unknown worker', { action: 'drain', worker: 'p' }, 'worker_not_found', 'p'],
+    ['for a worker without heartbeats', { action: 'drain', worker: 'silent' }, 'worker_not_found', 'silent'],
+    [
+      'with an unknown action',
+      { action: 'explode', queue: 'cpu' },
+      'invalid_request',
+      'action: it is pause, resume, drain',
+    ],
+    ['without a target', { action: 'pause' }, 'invalid_request', 'queue: name a queue, a worker, or both'],
+    ['with an unknown field', { ...PAUSE, slot: 1 }, 'invalid_request', 'slot: unknown field'],
+    ['that is a list', [PAUSE], 'invalid_request', 'the body must be a JSON object'],
+  ])('%s is refused, and not logged', async (_name, body, code, detail) => {
+    const { send, fleet, audit } = await commandApi()
     fleet.put({ worker: 'silent', seenAt: NOW - 60_000 })
-    expect(problemIn(await send(body))).toMatchObject({ code, detail: expect.stringContaining(told) })
+    expect(problemIn(await send(body))).toMatchObject({ code, detail: expect.stringContaining(detail) })
     expect(await fleet.commands(10)).toEqual([])
     expect(audit()).toEqual([])
   })
 
-  test('needs a key, a short wait and Redis', async () => {
-    const { app, send, fleet } = await commanding()
+  test('is refused without a key, with a wait over 30 s, and while Redis is down', async () => {
+    const { app, send, fleet } = await commandApi()
     expect((await app.inject({ method: 'POST', url: '/v1/commands', payload: PAUSE })).statusCode).toBe(401)
     expect(problemIn(await send(PAUSE, '?wait=31'))).toMatchObject({ code: 'invalid_request' })
     fleet.trouble = 'down'
@@ -146,9 +151,9 @@ describe('a command', () => {
   })
 })
 
-describe('the audit', () => {
+describe('the audit log', () => {
   test('lists the newest commands first', async () => {
-    const { send, get } = await commanding()
+    const { send, get } = await commandApi()
     for (const id of ['a', 'b', 'c']) await send({ ...PAUSE, id })
     const ids = async (query: string) =>
       (await get(`/v1/commands${query}`)).json<CommandPage>().commands.map(({ id }) => id)
@@ -157,14 +162,14 @@ describe('the audit', () => {
     expect(problemIn(await get('/v1/commands?limit=201'))).toMatchObject({ code: 'invalid_request' })
   })
 
-  test.each(['nothing', 'no id!', 'x'.repeat(65)])('knows no command %s', async (id) => {
-    const { get } = await commanding()
+  test.each(['nothing', 'no id!', 'x'.repeat(65)])('answers 404 for the command %s', async (id) => {
+    const { get } = await commandApi()
     const answer = await get(`/v1/commands/${encodeURIComponent(id)}`)
     expect(problemIn(answer)).toMatchObject({ status: 404, code: 'command_not_found' })
   })
 })
 
-test('a task of a queue that drains is refused, with the time to come back', async () => {
+test('a task for a draining queue is refused, with the time of the next try', async () => {
   const { post, broker } = await testApi()
   broker.trouble = 'drains'
   const answer = await post({ task: 'math.square', input: { n: 4 } })

@@ -8,7 +8,7 @@ const SQUARE = { task: 'math.square', input: { n: 4 } }
 const WELCOME = { task: 'email.welcome', input: { to: 'a@example.com' } }
 
 describe('an accepted task', () => {
-  test('is answered with its id, its status and where to look for it', async () => {
+  test('is answered with its id, its status and links', async () => {
     const { post, broker, events } = await testApi()
     const answer = await post(SQUARE)
     expect(answer.statusCode).toBe(202)
@@ -16,11 +16,7 @@ describe('an accepted task', () => {
     expect(readTaskId(id)).toMatchObject({ queue: 'cpu', createdAt: NOW })
     expect(status).toBe('waiting')
     expect(answer.headers.location).toBe(`/v1/tasks/${id}`)
-    expect(links).toEqual({
-      self: `/v1/tasks/${id}`,
-      wait: `/v1/tasks/${id}?wait=30`,
-      queue: '/v1/tasks?queue=cpu&status=waiting',
-    })
+    expect(links).toEqual({ self: `/v1/tasks/${id}`, cancel: `/v1/tasks/${id}/cancel` })
     expect(broker.enqueued).toEqual([
       {
         id,
@@ -39,20 +35,20 @@ describe('an accepted task', () => {
     expect(events).toEqual([{ event: 'task.enqueued', queue: 'cpu', task: 'math.square', id }])
   })
 
-  test('keeps its input as it was sent: the slot applies defaults and transforms', async () => {
+  test('is stored with its input as it was sent, because the worker applies defaults and transforms', async () => {
     const { post, broker } = await testApi()
     expect((await post(WELCOME)).statusCode).toBe(202)
     expect(broker.enqueued[0]?.input).toEqual({ to: 'a@example.com' })
   })
 
-  test('is scheduled when it has a delay, and keeps labels and timeout', async () => {
+  test('is scheduled if it has a delay, and keeps its labels and timeout', async () => {
     const { post, broker } = await testApi()
     const answer = await post({ ...WELCOME, delay: '2h', timeout: '90s', meta: { tenant: 'acme' } })
     expect(answer.json()).toMatchObject({ status: 'scheduled' })
     expect(broker.enqueued[0]).toMatchObject({ delayMs: 7_200_000, timeoutMs: 90_000, meta: { tenant: 'acme' } })
   })
 
-  test("may have no time limit with 'none'", async () => {
+  test("has no timeout if that is 'none'", async () => {
     const { post, broker } = await testApi()
     await post({ ...WELCOME, timeout: 'none' })
     expect(broker.enqueued[0]?.timeoutMs).toBe('none')
@@ -65,7 +61,7 @@ describe('an accepted task', () => {
       { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' },
       '4bf92f3577b34da6a3ce929d0e0e4736',
     ],
-  ])("carries the caller's %s as its correlation id, and the answer repeats it", async (_name, headers, id) => {
+  ])("has the caller's %s as its correlation id, which the answer repeats", async (_name, headers, id) => {
     const { post, broker } = await testApi()
     const answer = await post(SQUARE, headers)
     expect(answer.headers['x-request-id']).toBe(id)
@@ -81,15 +77,20 @@ describe('an accepted task', () => {
 })
 
 describe('a refused task', () => {
-  test('that nobody knows is told the nearest one', async () => {
+  test('with an unknown name is answered with the nearest one', async () => {
     const { post, broker } = await testApi()
     const problem = problemIn(await post({ task: 'math.sqaure', input: { n: 4 } }))
-    expect(problem).toMatchObject({ status: 422, code: 'unknown_task', title: 'Unknown task' })
+    expect(problem).toMatchObject({
+      status: 422,
+      code: 'unknown_task',
+      title: 'Unknown task',
+      type: '/problems/unknown_task',
+    })
     expect(problem.detail).toContain("did you mean 'math.square'?")
     expect(broker.enqueued).toEqual([])
   })
 
-  test('with a wrong input is told every place that is wrong', async () => {
+  test('with an invalid input is answered with every wrong place', async () => {
     const { post } = await testApi()
     const input = { to: 'nobody', lines: [{ text: 'ok' }, { text: 7 }], colour: 'red' }
     const problem = problemIn(await post({ task: 'email.welcome', input }))
@@ -112,7 +113,7 @@ describe('a refused task', () => {
     ['a queue timeout past its total timeout', { ...WELCOME, queueTimeout: '5m', totalTimeout: '3m' }, 'queueTimeout'],
     ['a timeout past its total timeout', { ...WELCOME, timeout: '5m', totalTimeout: '1m' }, 'timeout'],
     ['a label that is not text', { ...SQUARE, meta: { tenant: 7 } }, 'meta.tenant'],
-  ])('with %s is told the field', async (_name, body, path) => {
+  ])('with %s is answered with the field', async (_name, body, path) => {
     const { post, broker } = await testApi()
     const problem = problemIn(await post(body))
     expect(problem).toMatchObject({ status: 400, code: 'invalid_request' })
@@ -120,12 +121,12 @@ describe('a refused task', () => {
     expect(broker.enqueued).toEqual([])
   })
 
-  test('says what a duration looks like', async () => {
+  test('with an invalid duration is answered with the nearest valid one', async () => {
     const { post } = await testApi()
     expect(problemIn(await post({ ...WELCOME, timeout: '5' })).detail).toContain("did you mean '5s' or '5ms'?")
   })
 
-  test('says that a short task takes no timeout', async () => {
+  test('with a timeout for a short task is answered with the reason', async () => {
     const { post } = await testApi()
     expect(problemIn(await post({ ...SQUARE, timeout: '5s' })).detail).toBe(
       'math.square is a short task: it is not timed, so it takes no timeout',
@@ -134,7 +135,7 @@ describe('a refused task', () => {
 })
 
 describe('with Redis down', () => {
-  test('the answer names the task, which may have been stored', async () => {
+  test('the answer contains the id of the task, which may have been stored', async () => {
     const { post, broker } = await testApi()
     broker.trouble = 'down'
     const answer = await post(SQUARE)
@@ -144,7 +145,7 @@ describe('with Redis down', () => {
     expect(answer.headers['retry-after']).toBe('1')
   })
 
-  test('nothing is counted as enqueued', async () => {
+  test('no task is counted as enqueued', async () => {
     const { post, broker, events } = await testApi()
     broker.trouble = 'down'
     await post(SQUARE)

@@ -1,15 +1,15 @@
-// POST /v1/tasks: stores a task and says where to look for it.
+// POST /v1/tasks: stores a task and answers with its id.
 import type { Accepted, EnqueueRequest } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
 import type { ApiContext } from '../http/context.ts'
 import { callersId } from '../http/request-id.ts'
-import type { Call } from '../http/route.ts'
-import { linksOf } from '../views/links.ts'
+import type { Call } from '../http/routes/route.ts'
+import { taskLinks } from '../views/links.ts'
 
 export function enqueueTask({ catalogue, broker, emit, now, randomBytes }: ApiContext) {
   return async ({ body, request, reply }: Call): Promise<Accepted> => {
-    // The validator has let it through, and left it as it was sent.
+    // Validated, and still as it was sent.
     const wanted = body as EnqueueRequest
     const definition = catalogue.get(wanted.task)
     const enqueuedAt = now()
@@ -18,13 +18,12 @@ export function enqueueTask({ catalogue, broker, emit, now, randomBytes }: ApiCo
       enqueuedAt,
       correlationId: callersId(request.headers),
     })
-    // Before Redis is asked: should the answer get lost, the problem still names the task.
+    // Before Redis is called: if its answer is lost, the problem still names the task.
     request.taskId = task.id
     await broker.enqueue(task)
     emit({ event: 'task.enqueued', queue: task.queue, task: task.task, id: task.id })
-    const status = task.delayMs === undefined ? 'waiting' : 'scheduled'
-    const links = linksOf(task.id, task.queue, status)
+    const links = taskLinks(task.id)
     reply.code(202).header('location', links.self)
-    return { id: task.id, status, links }
+    return { id: task.id, status: task.delayMs === undefined ? 'waiting' : 'scheduled', links }
   }
 }

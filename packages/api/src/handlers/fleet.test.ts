@@ -1,4 +1,4 @@
-// Tests what is told of the fleet over HTTP.
+// Tests how the fleet is shown over HTTP.
 import type { FleetView, PoolPage, SlotPage } from '@bullpen/contract'
 import { describe, expect, test } from 'vitest'
 import { anId, NOW, problemIn, testApi } from '../api.fixture.ts'
@@ -9,7 +9,7 @@ const pool = { queue: 'cpu', state: 'BG_RUNNING', paused: false, concurrency: 2,
 const idle = { slot: 2, state: 'IDLE', since: NOW - 5_000, task: undefined } as const
 
 describe('the fleet', () => {
-  test('without a worker is its queues alone', async () => {
+  test('without workers has only queues', async () => {
     const { get } = await testApi()
     const queue = { admission: 'open', paused: false, pools: 0, slots: 0, busy: 0 }
     expect((await get('/v1/fleet')).json()).toEqual({
@@ -21,10 +21,10 @@ describe('the fleet', () => {
       workers: [],
     })
     expect((await get('/v1/pools')).json()).toEqual({ pools: [] })
-    expect((await get('/v1/workers')).json()).toEqual({ slots: [] })
+    expect((await get('/v1/slots')).json()).toEqual({ slots: [] })
   })
 
-  test('counts the pools of live workers that have not ended, and shows silent ones as they were', async () => {
+  test('counts running pools of live workers, and shows the last status of silent workers', async () => {
     const { get, fleet } = await testApi()
     const pools = [{ ...pool, notReady: 'Redis is away', slots: [] }]
     fleet.put({ worker: 'a', pools })
@@ -45,7 +45,7 @@ describe('the fleet', () => {
         alive: true,
         draining: false,
         seenAt: at(NOW - 500),
-        pools: [{ ...pool, notReady: 'Redis is away' }],
+        pools: [{ ...pool, label: 'running', notReady: 'Redis is away' }],
       },
       { worker: 'b', alive: false },
       { worker: 'c', alive: true, draining: true },
@@ -58,7 +58,7 @@ describe('the fleet', () => {
     ])
   })
 
-  test("tells what holds for a queue's whole fleet", async () => {
+  test('shows the settings of a queue', async () => {
     const { get, fleet } = await testApi()
     const drain = { mode: 'light', timeoutMs: undefined, since: NOW - 9_000, command: 'once-1' } as const
     fleet.switch('cpu', { paused: true, drain, concurrency: 3, rate: { max: 10, perMs: 1_000 } })
@@ -71,7 +71,7 @@ describe('the fleet', () => {
     ])
   })
 
-  test('of one queue has the workers that work it, with their pools of it', async () => {
+  test('of one queue has the workers with a pool on it, and only those pools', async () => {
     const { get, fleet } = await testApi()
     const both = ['cpu', 'mail'].map((queue) => ({ ...pool, queue, notReady: undefined, slots: [] }))
     fleet.put({ worker: 'both', pools: both })
@@ -81,7 +81,7 @@ describe('the fleet', () => {
     expect(workers.map(({ worker, pools }) => [worker, pools.map(({ queue }) => queue)])).toEqual([['both', ['mail']]])
   })
 
-  test("tells how far a worker's clock is off; all times are Redis's already", async () => {
+  test("shows the clock skew of a worker; all times are Redis's", async () => {
     const { get, fleet } = await testApi()
     const skewMs = 90_000.5
     const task = { id: anId, task: 'email.welcome', fencingToken: 1, timeoutAt: NOW + 10_000 }
@@ -89,10 +89,10 @@ describe('the fleet', () => {
     fleet.put({ skewMs, startedAt: NOW - 60_000, pools: [{ ...pool, notReady: undefined, slots }] })
     const { workers } = (await get('/v1/fleet')).json<FleetView>()
     expect(workers).toMatchObject([{ skewMs, startedAt: at(NOW - 60_000) }])
-    const listed = (await get('/v1/workers')).json<SlotPage>()
+    const listed = (await get('/v1/slots')).json<SlotPage>()
     expect(listed.slots).toEqual([
       {
-        ...{ worker: P1, queue: 'cpu', slot: 1, state: 'WORKING', since: at(NOW - 1_000) },
+        ...{ worker: P1, queue: 'cpu', slot: 1, state: 'WORKING', label: 'running a task', since: at(NOW - 1_000) },
         task: {
           ...{ id: anId, task: 'email.welcome', fencingToken: 1, kind: 'long', onInterrupt: 'requeue' },
           timeoutAt: at(NOW + 10_000),
@@ -115,9 +115,9 @@ describe('slots', () => {
   }
   const names = (page: SlotPage) => page.slots.map(({ worker, slot }) => `${worker}/${slot}`)
 
-  test('are those of live workers, and may be asked for by queue, worker and state', async () => {
+  test('are those of live workers, filtered by queue, worker and state', async () => {
     const { get, strange } = await two()
-    const ask = async (query: string) => names((await get(`/v1/workers${query}`)).json<SlotPage>())
+    const ask = async (query: string) => names((await get(`/v1/slots${query}`)).json<SlotPage>())
     expect(await ask('')).toEqual([`${strange}/1`, `${strange}/2`, 'other/2'])
     expect(await ask('?queue=cpu&state=IDLE')).toEqual([`${strange}/2`])
     expect(await ask(`?worker=${encodeURIComponent(strange)}`)).toEqual([`${strange}/1`, `${strange}/2`])
@@ -125,21 +125,24 @@ describe('slots', () => {
     expect(await ask('?worker=nobody')).toEqual([])
   })
 
-  test("have no kind of task that the catalogue does not know, and none of an idle slot's", async () => {
+  test('have no task when idle, and no kind of a task that is not in the catalogue', async () => {
     const { get } = await two()
-    const { slots } = (await get('/v1/workers?queue=cpu')).json<SlotPage>()
+    const { slots } = (await get('/v1/slots?queue=cpu')).json<SlotPage>()
     expect(slots.map(({ task }) => task)).toEqual([{ id: anId, task: 'of.others', fencingToken: 3 }, undefined])
   })
 })
 
-test.each(['/v1/fleet', '/v1/pools', '/v1/workers'])('%s refuses what it does not know', async (path) => {
-  const { app, get, fleet } = await testApi()
-  expect(problemIn(await get(`${path}?queue=cpv`))).toMatchObject({
-    code: 'queue_not_found',
-    detail: expect.stringContaining("did you mean 'cpu'?"),
-  })
-  expect(problemIn(await get(`${path}?quue=cpu`))).toMatchObject({ code: 'invalid_request' })
-  expect(problemIn(await app.inject({ url: path }))).toMatchObject({ code: 'unauthorized' })
-  fleet.trouble = 'down'
-  expect(problemIn(await get(path))).toMatchObject({ status: 503, code: 'redis_unavailable' })
-})
+test.each(['/v1/fleet', '/v1/pools', '/v1/slots'])(
+  '%s refuses unknown queues and parameters, missing keys, and is a 503 while Redis is down',
+  async (path) => {
+    const { app, get, fleet } = await testApi()
+    expect(problemIn(await get(`${path}?queue=cpv`))).toMatchObject({
+      code: 'queue_not_found',
+      detail: expect.stringContaining("did you mean 'cpu'?"),
+    })
+    expect(problemIn(await get(`${path}?quue=cpu`))).toMatchObject({ code: 'invalid_request' })
+    expect(problemIn(await app.inject({ url: path }))).toMatchObject({ code: 'unauthorized' })
+    fleet.trouble = 'down'
+    expect(problemIn(await get(path))).toMatchObject({ status: 503, code: 'redis_unavailable' })
+  },
+)

@@ -1,9 +1,9 @@
-// GET /v1/commands: the audit, the newest command first.
+// GET /v1/commands: the audit log, newest first.
 import type { CommandPage } from '@bullpen/contract'
 import type { commandsQuerySchema } from '@bullpen/contract/internal'
 import type { z } from 'zod'
 import type { ApiContext } from '../http/context.ts'
-import type { Call } from '../http/route.ts'
+import type { Call } from '../http/routes/route.ts'
 import { commandView } from '../views/command-view.ts'
 
 export function listCommands({ fleet }: ApiContext) {

@@ -1,7 +1,7 @@
 // GET /v1/pools: the pools of live workers.
 import type { PoolPage } from '@bullpen/contract'
 import type { ApiContext } from '../http/context.ts'
-import type { Call } from '../http/route.ts'
+import type { Call } from '../http/routes/route.ts'
 import { poolView } from '../views/fleet-view.ts'
 import { livePools, type PoolQuery } from '../views/pool-list.ts'
 

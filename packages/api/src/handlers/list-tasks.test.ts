@@ -7,7 +7,7 @@ import { NOW, problemIn, testApi } from '../api.fixture.ts'
 const id = (n: number) => createTaskId('cpu', NOW + n, new Uint8Array(10))
 
 describe('a listing', () => {
-  test('goes on by its cursor until there is no next page', async () => {
+  test('continues with its cursor until there is no next page', async () => {
     const { get, broker } = await testApi()
     const ids = Array.from({ length: 5 }, (_, n) => id(n))
     for (const each of ids) broker.put({ id: each })
@@ -23,12 +23,12 @@ describe('a listing', () => {
     expect(seen).toEqual(ids)
   })
 
-  test('of a queue without such tasks is empty', async () => {
+  test('of a queue without matching tasks is empty', async () => {
     const { get } = await testApi()
     expect((await get('/v1/tasks?queue=mail&status=dead')).json()).toEqual({ tasks: [] })
   })
 
-  test('of an unknown queue is told the nearest one', async () => {
+  test('of an unknown queue is answered with the nearest one', async () => {
     const { get } = await testApi()
     const problem = problemIn(await get('/v1/tasks?queue=mial&status=dead'))
     expect(problem).toMatchObject({ status: 404, code: 'queue_not_found' })
@@ -47,10 +47,10 @@ describe('a listing', () => {
     const { get } = await testApi()
     const problem = problemIn(await get(`/v1/tasks?${query}`))
     expect(problem).toMatchObject({ status: 400, code: 'invalid_request' })
-    expect(problem.errors).toEqual([{ path, message: expect.any(String) }])
+    expect(problem.errors).toEqual([{ path, message: expect.not.stringContaining('Invalid') }])
   })
 
-  test('with a cursor of something else is refused', async () => {
+  test('with a cursor that it did not return is refused', async () => {
     const { get } = await testApi()
     expect(problemIn(await get('/v1/tasks?queue=cpu&status=waiting&cursor=zzz'))).toMatchObject({
       status: 400,
@@ -58,7 +58,7 @@ describe('a listing', () => {
     })
   })
 
-  test('can not be had while Redis is down', async () => {
+  test('is a 503 while Redis is down', async () => {
     const { get, broker } = await testApi()
     broker.trouble = 'down'
     expect(problemIn(await get('/v1/tasks?queue=cpu&status=waiting')).code).toBe('redis_unavailable')

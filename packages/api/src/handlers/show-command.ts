@@ -1,11 +1,11 @@
-// GET /v1/commands/{id}: what has become of a command, or, for a caller who waits, what everybody made of it.
+// GET /v1/commands/{id}: a command as it is now, or, with a wait, once every worker has answered.
 import { BullpenError, type CommandView } from '@bullpen/contract'
 import { COMMAND_ID, type commandQuerySchema } from '@bullpen/contract/internal'
 import { outcomeOf } from '@bullpen/engine/internal'
 import type { z } from 'zod'
+import { abortOnFirst } from '../http/abort-on-first.ts'
 import type { ApiContext } from '../http/context.ts'
-import type { Call } from '../http/route.ts'
-import { untilEither } from '../http/wait.ts'
+import type { Call } from '../http/routes/route.ts'
 import { commandView } from '../views/command-view.ts'
 import type { ShowParams } from './show-task.ts'
 
@@ -20,12 +20,15 @@ export function showCommand({ fleet, closing }: ApiContext) {
     const record =
       found === undefined || wait === 0 || outcomeOf(found.answers) !== 'pending'
         ? found
-        : await untilEither(wait * 1_000, closing, reply.raw, (signal) => fleet.answered(id, signal))
+        : await abortOnFirst(wait * 1_000, closing, reply.raw, (signal) => fleet.answered(id, signal))
     if (record === undefined) throw noCommand(id)
     return commandView(record)
   }
 }
 
 function noCommand(id: string): BullpenError {
-  return new BullpenError('command_not_found', `there is no command ${JSON.stringify(id)}, or it is kept no longer`)
+  return new BullpenError(
+    'command_not_found',
+    `there is no command ${JSON.stringify(id)}; the audit log keeps the newest ones only`,
+  )
 }

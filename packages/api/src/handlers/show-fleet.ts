@@ -4,15 +4,15 @@ import type { fleetQuerySchema } from '@bullpen/contract/internal'
 import { isAlive } from '@bullpen/engine/internal'
 import type { z } from 'zod'
 import type { ApiContext } from '../http/context.ts'
-import { noQueue } from '../http/queue-not-found.ts'
-import type { Call } from '../http/route.ts'
-import { processView, queueView } from '../views/fleet-view.ts'
+import { queueNotFound } from '../http/problems/queue-not-found.ts'
+import type { Call } from '../http/routes/route.ts'
+import { queueView, workerView } from '../views/fleet-view.ts'
 import { timeText } from '../views/times.ts'
 
 export function showFleet({ catalogue, fleet }: ApiContext) {
   return async ({ query }: Call<unknown, z.output<typeof fleetQuerySchema>>): Promise<FleetView> => {
     const { queue } = query
-    if (queue !== undefined && !catalogue.queues.includes(queue)) throw noQueue(queue, catalogue.queues)
+    if (queue !== undefined && !catalogue.queues.includes(queue)) throw queueNotFound(queue, catalogue.queues)
     const queues = queue === undefined ? catalogue.queues : [queue]
     const [{ now, workers }, ...switches] = await Promise.all([
       fleet.workers(),
@@ -24,7 +24,7 @@ export function showFleet({ catalogue, fleet }: ApiContext) {
       queues: switches.map((each) => queueView(each.name, each.switches, live)),
       workers: workers
         .filter(({ pools }) => queue === undefined || pools.some((pool) => pool.queue === queue))
-        .map((worker) => processView(worker, now, queue)),
+        .map((worker) => workerView(worker, now, queue)),
     }
   }
 }

@@ -6,7 +6,7 @@ import { anId, KEY, problemIn, testApi } from '../api.fixture.ts'
 const url = `/v1/tasks/${anId}`
 
 describe('a task', () => {
-  test('is shown as it stands', async () => {
+  test('is shown as it is now', async () => {
     const { get, broker } = await testApi()
     broker.put({ id: anId })
     const answer = await get(url)
@@ -16,16 +16,16 @@ describe('a task', () => {
   })
 
   test.each([
-    ['that is not there', url],
-    ['whose id is no id', '/v1/tasks/17'],
-    ['of a queue that nobody has', url.replace('cpu-', 'gpu-')],
-  ])('%s is not found', async (_name, path) => {
+    ['that does not exist', url],
+    ['with a malformed id', '/v1/tasks/17'],
+    ['of an unknown queue', url.replace('cpu-', 'gpu-')],
+  ])('%s is a 404', async (_name, path) => {
     const { get } = await testApi()
     expect(problemIn(await get(path))).toMatchObject({ status: 404, code: 'task_not_found' })
     expect(problemIn(await get(`${path}?wait=1`))).toMatchObject({ status: 404, code: 'task_not_found' })
   })
 
-  test('can not be told while Redis is down', async () => {
+  test('cannot be shown while Redis is down', async () => {
     const { get, broker } = await testApi()
     broker.trouble = 'down'
     for (const path of [url, `${url}?wait=5`]) {
@@ -36,7 +36,7 @@ describe('a task', () => {
   })
 })
 
-describe('waiting', () => {
+describe('a wait for the end of a task', () => {
   test.each([
     ['?wait=30', {}],
     ['', { prefer: 'wait=30' }],
@@ -50,14 +50,14 @@ describe('waiting', () => {
     expect((await answer).json()).toMatchObject({ status: 'completed', output: { value: 16 } })
   })
 
-  test('is answered with the task as it stands when the time is up', async () => {
+  test('is answered with the task as it is when the time is up', async () => {
     const { get, broker } = await testApi()
     broker.put({ id: anId })
     expect((await get(`${url}?wait=0.05`)).json()).toMatchObject({ status: 'waiting' })
     expect(broker.waiting).toBe(0)
   })
 
-  test('is answered at once when the API shuts down, and no longer begins', async () => {
+  test('is answered at once while the API closes', async () => {
     const { get, broker, closing } = await testApi()
     broker.put({ id: anId })
     const answer = get(`${url}?wait=30`)
@@ -67,7 +67,7 @@ describe('waiting', () => {
     expect((await get(`${url}?wait=30`)).json()).toMatchObject({ status: 'waiting' })
   })
 
-  test('ends with an error when Redis goes silent meanwhile', async () => {
+  test('fails if Redis stops answering', async () => {
     const { get, broker } = await testApi()
     broker.put({ id: anId })
     const answer = get(`${url}?wait=0.1`)
@@ -76,7 +76,7 @@ describe('waiting', () => {
     expect(problemIn(await answer)).toMatchObject({ status: 503, code: 'redis_unavailable' })
   })
 
-  test('ends when the caller goes away', async () => {
+  test('ends when the caller disconnects', async () => {
     const { app, broker } = await testApi()
     broker.put({ id: anId })
     await app.listen({ host: '127.0.0.1', port: 0 })
@@ -89,11 +89,11 @@ describe('waiting', () => {
     await expect.poll(() => broker.waiting).toBe(0)
   })
 
-  test.each(['31', '-1', 'soon', '1e9', 'NaN'])('for wait=%s is refused', async (wait) => {
+  test.each(['31', '-1', 'soon', '1e9', 'NaN'])('of wait=%s is refused with what is accepted', async (wait) => {
     const { get } = await testApi()
     const problem = problemIn(await get(`${url}?wait=${wait}`))
     expect(problem).toMatchObject({ status: 400, code: 'invalid_request' })
-    expect(problem.errors).toEqual([{ path: 'wait', message: expect.any(String) }])
+    expect(problem.errors).toEqual([{ path: 'wait', message: 'must be a number of seconds between 0 and 30' }])
   })
 
   test('with a misspelt parameter is refused', async () => {

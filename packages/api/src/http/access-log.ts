@@ -1,4 +1,4 @@
-// What is counted and logged of each request: its route and how it ended, never its query.
+// Counts and logs every request: its route and how it ended, never its query, which may hold a key.
 import type { Log } from '@bullpen/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
@@ -14,7 +14,7 @@ export interface Observers {
   readonly observe: (request: AnsweredRequest) => void
 }
 
-export function observeAnswers(app: FastifyInstance, { log, observe }: Observers): void {
+export function logRequests(app: FastifyInstance, { log, observe }: Observers): void {
   app.addHook('onResponse', (request, reply, done) => {
     const answered = {
       method: request.method,
@@ -38,13 +38,13 @@ export function observeAnswers(app: FastifyInstance, { log, observe }: Observers
   })
 }
 
-/** A line for each request that went well would cost more than the request; the metrics count them. */
+/** Successful requests are logged at debug level: a line would cost more than the request, and the metrics count them. */
 function levelOf({ statusCode }: FastifyReply): keyof Log {
   if (statusCode >= 500) return 'warn'
   return statusCode >= 400 ? 'info' : 'debug'
 }
 
-/** The pattern, such as `/v1/tasks/:id`; `none` where no route fits. */
+/** The pattern, such as `/v1/tasks/:id`; `none` if no route matches. */
 export function routeOf(request: FastifyRequest): string {
   return request.routeOptions.url ?? 'none'
 }

@@ -1,4 +1,4 @@
-// Tests that whatever is sent, the answer is a problem with a code, and the process lives.
+// Tests that every malformed request is answered with a problem that has a code.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { KEY, problemIn, testApi } from '../api.fixture.ts'
@@ -40,7 +40,7 @@ describe('a body', () => {
     expect((await post(withText(262_144 - rest))).statusCode).toBe(202)
     const problem = problemIn(await post(withText(262_145 - rest)))
     expect(problem).toMatchObject({ status: 413, code: 'payload_too_large' })
-    expect(problem.detail).toBe('the body is larger than 262144 bytes')
+    expect(problem.detail).toBe('the body is larger than the limit of 262144 bytes')
   })
 
   test.each([
@@ -48,7 +48,7 @@ describe('a body', () => {
     ['a form', { 'content-type': 'application/x-www-form-urlencoded' }],
     ['nonsense', { 'content-type': 'nonsense' }],
     ['compressed', { 'content-encoding': 'gzip' }],
-  ])('that is %s is not taken', async (_name, headers) => {
+  ])('that is %s is refused', async (_name, headers) => {
     const { post } = await testApi()
     expect(problemIn(await post('{"task":"math.square","input":{"n":4}}', headers))).toMatchObject({
       status: 415,
@@ -56,13 +56,13 @@ describe('a body', () => {
     })
   })
 
-  test('that is absent altogether is refused', async () => {
+  test('that is missing is refused', async () => {
     const { ask } = await testApi()
     const answer = await ask({ method: 'POST', url: '/v1/tasks' })
     expect(problemIn(answer)).toMatchObject({ status: 400, code: 'invalid_request' })
   })
 
-  test('of any JSON is never our fault', async () => {
+  test('of any JSON is never answered with a server error', async () => {
     const { post } = await testApi()
     const task = fc.oneof(fc.constantFrom('math.square', 'email.welcome'), fc.string())
     const body = fc.oneof(
@@ -88,12 +88,12 @@ describe('a body', () => {
 })
 
 describe('a request', () => {
-  test('to an unknown path is told so', async () => {
+  test('to an unknown path is answered with its method and path', async () => {
     const { get } = await testApi()
     expect(problemIn(await get('/v1/nope?key=secret'))).toMatchObject({
       status: 404,
       code: 'route_not_found',
-      detail: 'there is no GET /v1/nope; see /openapi.json',
+      detail: 'there is no route GET /v1/nope; /openapi.json lists them',
     })
   })
 
@@ -102,19 +102,19 @@ describe('a request', () => {
     ['PUT', '/v1/tasks/cpu-0', 'GET, HEAD'],
     ['OPTIONS', '/v1/tasks', 'POST, GET, HEAD'],
     ['POST', '/livez', 'GET, HEAD'],
-  ] as const)('%s %s is told the methods that are allowed', async (method, url, allow) => {
+  ] as const)('%s %s is answered with the allowed methods', async (method, url, allow) => {
     const { ask } = await testApi()
     const answer = await ask({ method, url })
     expect(problemIn(answer)).toMatchObject({ status: 405, code: 'method_not_allowed' })
     expect(answer.headers.allow).toBe(allow)
   })
 
-  test.each(['/v1/tasks/%', '/v1/tasks/%zz'])('to the broken address %s is refused', async (url) => {
+  test.each(['/v1/tasks/%', '/v1/tasks/%zz'])('to the malformed path %s is refused', async (url) => {
     const { get } = await testApi()
     expect(problemIn(await get(url))).toMatchObject({ status: 400, code: 'invalid_request' })
   })
 
-  test('of any path and query is never our fault', async () => {
+  test('with any path and query is never answered with a server error', async () => {
     const { get } = await testApi()
     const part = fc.string({ unit: 'binary' }).map((text) => encodeURIComponent(text.toWellFormed()))
     const url = fc
@@ -129,8 +129,8 @@ describe('a request', () => {
   })
 })
 
-describe('an error that nobody expected', () => {
-  test('is not shown to the caller, and logged with its stack', async () => {
+describe('an unexpected error', () => {
+  test('is logged with its stack, and not shown to the caller', async () => {
     const { post, broker, lines } = await testApi()
     broker.trouble = 'breaks'
     const answer = await post({ task: 'math.square', input: { n: 4 } })
@@ -141,15 +141,15 @@ describe('an error that nobody expected', () => {
   })
 })
 
-describe('what is logged of a request', () => {
-  test('is the route and never the query, where keys may stand', async () => {
+describe('the access log', () => {
+  test('contains routes and no queries, which may hold keys', async () => {
     const { get, lines, observed } = await testApi()
     await get(`/board/login?key=${KEY}`)
     await get('/v1/tasks?queue=cpu&status=waiting&secret=1')
     await get('/nowhere?secret=1')
     expect(JSON.stringify([lines, observed])).not.toMatch(new RegExp(`${KEY}|secret`))
     expect(observed).toEqual([
-      { method: 'GET', route: '/board/login', status: 303, seconds: expect.any(Number) },
+      { method: 'GET', route: '/board/login', status: 401, seconds: expect.any(Number) },
       { method: 'GET', route: '/v1/tasks', status: 400, seconds: expect.any(Number) },
       { method: 'GET', route: 'none', status: 404, seconds: expect.any(Number) },
     ])

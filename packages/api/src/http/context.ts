@@ -1,4 +1,4 @@
-// What every handler is given: the catalogue, the broker, and the world's time and chance.
+// What every handler receives: the catalogue, the broker, the fleet, time and randomness.
 import type { Catalogue, Log } from '@bullpen/contract'
 import type { Broker, EventSink } from '@bullpen/engine'
 import type { Fleet } from '@bullpen/engine/internal'
@@ -12,6 +12,6 @@ export interface ApiContext {
   /** Milliseconds since 1970. */
   readonly now: () => number
   readonly randomBytes: (size: number) => Uint8Array
-  /** Aborts when the API shuts down: it is not ready any more, and whoever waits is answered with what is known. */
+  /** Aborts when the API starts to drain: readiness turns off, and long polls are answered at once. */
   readonly closing: AbortSignal
 }

@@ -1,4 +1,4 @@
-// GET /metrics on a port of its own. It needs no key, so that port is for Prometheus alone and is not published.
+// Serves GET /metrics on its own port. It needs no key: the port is for Prometheus only and must not be published.
 import { createServer } from 'node:http'
 import type { Log } from '@bullpen/contract'
 
@@ -8,7 +8,7 @@ export interface Exposition {
 }
 
 export interface MetricsServer {
-  /** Resolves with the port that it listens on. */
+  /** Resolves to the port that it listens on. */
   listen(host: string, port: number): Promise<number>
   close(): Promise<void>
 }
@@ -22,7 +22,7 @@ export function createMetricsServer(exposition: () => Promise<Exposition>, log: 
     exposition().then(
       ({ contentType, text }) => response.writeHead(200, { 'content-type': contentType }).end(text),
       (err: unknown) => {
-        log.error({ err }, 'metrics could not be written')
+        log.error({ err }, 'cannot render the metrics')
         response.writeHead(500).end()
       },
     )

@@ -1,9 +1,9 @@
-// The Prefer header (RFC 7240): what of it we honour.
+// The Prefer header (RFC 7240), of which `wait` is honoured.
 
-/** The seconds of `wait=N`, or undefined; the first one counts, unreadable preferences are ignored, as the RFC asks. */
+/** The seconds of the first `wait=N`, or undefined. Unreadable preferences are ignored, as the RFC requires. */
 export function preferredWait(header: string | readonly string[] | undefined): number | undefined {
   const text = typeof header === 'string' ? header : (header ?? []).join(',')
-  // Quoted strings may hold commas; none of the preferences that we know is quoted with one.
+  // Quoted strings may contain separators; blank them out before splitting.
   for (const preference of text.replace(/"[^"]*"/g, (quoted) => quoted.replaceAll(/[,;]/g, ' ')).split(',')) {
     const seconds = /^\s*wait\s*=\s*"?(\d{1,9})"?\s*(;|$)/i.exec(preference)?.[1]
     if (seconds !== undefined) return Number(seconds)

@@ -1,12 +1,12 @@
-// The id that follows a request through its answer, its log lines and its task: the caller's, or one made here.
+// The id that connects a request with its answer, its log lines and its task: the caller's, or one generated here.
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** Printable ASCII without spaces: it is written into logs and headers. */
+/** Printable ASCII without spaces, because it is written into logs and headers. */
 const REQUEST_ID = /^[\x21-\x7e]{1,128}$/
-/** W3C Trace Context; an id of zeros alone is invalid. */
+/** W3C Trace Context; ids of only zeros are invalid. */
 const TRACEPARENT = /^[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-|$)/
 
-/** What the caller calls its request: X-Request-Id, or else the trace's id from traceparent; undefined when neither is usable. */
+/** X-Request-Id, or else the trace id of traceparent; undefined if neither is usable. */
 export function callersId(headers: IncomingHttpHeaders): string | undefined {
   const given = headers['x-request-id']
   if (typeof given === 'string' && REQUEST_ID.test(given)) return given

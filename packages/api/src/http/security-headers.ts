@@ -1,12 +1,12 @@
-// Headers that keep browsers from doing more with an answer than they should.
+// Headers that restrict what browsers may do with an answer.
 import type { onRequestHookHandler } from 'fastify'
 
-/** Answers that are data: nothing may be loaded, run or framed. */
+/** For data: nothing may be loaded, run or framed. */
 const DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
 /**
- * The board and the reference: scripts, styles, fonts and connections of this address alone. Both set styles in their
- * elements, hence 'unsafe-inline' for styles; scripts stand in files.
+ * For the board, the reference and the login form: scripts, styles, fonts and connections of this origin only. The board and
+ * the reference set styles on elements, hence 'unsafe-inline' for styles; their scripts are files.
  */
 export const PAGE_POLICY = [
   "default-src 'none'",
@@ -24,7 +24,7 @@ export const SECURITY_HEADERS = {
   'content-security-policy': DATA_POLICY,
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
-  // The login link holds a key.
+  // The development login link contains a key.
   'referrer-policy': 'no-referrer',
   'cache-control': 'no-store',
 } as const

@@ -1,28 +1,31 @@
-// The HTTP server: routes, access, problems, the reference and the board put together; opens nothing itself.
+// The HTTP server: routes, access control, problems, the reference and the board. Opens no connections.
 
 import type { TaskId } from '@bullpen/contract'
 import cookie from '@fastify/cookie'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import { serializerCompiler } from 'fastify-type-provider-zod'
-import { guard } from '../auth/access.ts'
+import { requireAccess } from '../auth/access.ts'
 import type { Keyring } from '../auth/keyring.ts'
+import { addLogin } from '../auth/log-in.ts'
 import { addBoard, type BoardQueue } from '../board/board.ts'
 import { openApiDocument } from '../docs/openapi.ts'
 import { addReference } from '../docs/reference.ts'
-import { type Observers, observeAnswers } from './access-log.ts'
+import { logRequests, type Observers } from './access-log.ts'
 import type { ApiContext } from './context.ts'
-import { answerErrors, noRoute, refuseBrokenHttp, refuseOtherMethods } from './error-responses.ts'
-import { acceptJsonAlone } from './json-body.ts'
-import { ourError, sendProblem } from './problems.ts'
+import { acceptOnlyJson } from './json-body.ts'
+import { answerBrokenHttp, answerErrors, refuseOtherMethods, routeNotFound } from './problems/error-responses.ts'
+import { sendProblem, toBullpenError } from './problems/problem.ts'
+import { addProblemPages } from './problems/problem-pages.ts'
 import { callersId } from './request-id.ts'
-import type { Route } from './route.ts'
-import { routeTable } from './routes.ts'
+import { fleetRoutes } from './routes/fleet-routes.ts'
+import { probeRoutes } from './routes/probe-routes.ts'
+import type { Route } from './routes/route.ts'
+import { taskRoutes } from './routes/task-routes.ts'
+import { createSerializer, createValidator } from './schemas.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
-import { createValidator } from './validation.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Of the task that this request stores; set before Redis is asked. */
+    /** The task that this request stores; set before Redis is called. */
     taskId: TaskId | undefined
   }
 }
@@ -32,16 +35,16 @@ export interface ServerOptions extends ApiContext, Observers {
   readonly version: string
   /** The largest body, in bytes. */
   readonly bodyLimit: number
-  /** Whether the session cookie goes over https alone. */
+  /** Whether the session cookie is sent over https only. */
   readonly secureCookie: boolean
   /** For Bull Board; without any there is no board. */
   readonly boardQueues: readonly BoardQueue[]
 }
 
-/** A caller that trickles its request holds a connection for this long, and at most a second more. */
+/** How long a request may take to arrive. Node checks every second, so a slow one holds its connection up to 1 s longer. */
 const REQUEST_TIMEOUT_MS = 3_000
-/** An id is at most a queue's name and 27 characters; anything longer is no route. */
-const LONGEST_PARAMETER = 128
+/** An id is a queue name and at most 27 more characters; anything longer matches no route. */
+const MAX_PARAMETER_LENGTH = 128
 
 export async function buildServer(options: ServerOptions): Promise<FastifyInstance> {
   const { catalogue, keyring, now, version } = options
@@ -49,44 +52,46 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     bodyLimit: options.bodyLimit,
     requestTimeout: REQUEST_TIMEOUT_MS,
     http: { headersTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1_000 },
-    // While it shuts down, what has come in is still answered; fastify's own 503 is not a problem+json.
+    // Requests that arrive while the API drains are still answered; fastify's own 503 is not problem+json.
     return503OnClosing: false,
     genReqId: (request) => callersId(request.headers) ?? Buffer.from(options.randomBytes(16)).toString('hex'),
-    routerOptions: { maxParamLength: LONGEST_PARAMETER },
-    // An address that can't be read never becomes a request either, but it has an answer to put headers on.
+    routerOptions: { maxParamLength: MAX_PARAMETER_LENGTH },
+    // An unreadable URL runs no hooks, so the common headers are set here.
     frameworkErrors: (error, request, reply) => {
       setCommonHeaders(request, reply)
-      sendProblem(request, reply, ourError(error, options.bodyLimit))
+      sendProblem(request, reply, toBullpenError(error, options.bodyLimit))
     },
-    clientErrorHandler: refuseBrokenHttp,
+    clientErrorHandler: answerBrokenHttp,
   })
   app.decorateRequest('taskId', undefined)
-  app.decorateRequest('keyPrint', undefined)
+  app.decorateRequest('keyFingerprint', undefined)
   app.setValidatorCompiler(createValidator(catalogue))
-  app.setSerializerCompiler(serializerCompiler)
-  acceptJsonAlone(app)
+  app.setSerializerCompiler(createSerializer)
+  acceptOnlyJson(app)
   answerErrors(app, options.log, options.bodyLimit)
   await app.register(cookie)
   app.addHook('onRequest', (request, reply, done) => {
     setCommonHeaders(request, reply)
     done()
   })
-  observeAnswers(app, options)
+  logRequests(app, options)
   app.addHook('onSend', async (_request, reply) => {
-    // Otherwise the connection would stay open for the caller's next request, and keep the server from closing.
+    // A connection kept alive for another request would delay the end of the server.
     if (options.closing.aborted) reply.header('connection', 'close')
   })
-  app.addHook('onRequest', guard(keyring, now))
+  app.addHook('onRequest', requireAccess(keyring, now))
   app.addHook('onRequest', (request, reply, done) => {
-    // Before a body is read: what nobody takes needs no reading.
-    if (request.is404) sendProblem(request, reply, noRoute(request))
+    // Before the body is read, which takes no effort for an unknown route.
+    if (request.is404) sendProblem(request, reply, routeNotFound(request))
     else done()
   })
 
-  const table = routeTable(options, { keyring, now, secure: options.secureCookie })
-  for (const row of table) addRoute(app, row)
-  refuseOtherMethods(app, table)
-  await addReference(app, openApiDocument(catalogue, table, version))
+  const routes = [...taskRoutes(options), ...fleetRoutes(options), ...probeRoutes(options)]
+  for (const row of routes) addRoute(app, row)
+  refuseOtherMethods(app, routes)
+  addProblemPages(app)
+  await addLogin(app, { keyring, now, secure: options.secureCookie })
+  await addReference(app, openApiDocument(catalogue, routes, version))
   if (options.boardQueues.length > 0) await addBoard(app, options.boardQueues, options.log)
   return app
 }
@@ -100,7 +105,7 @@ function addRoute(app: FastifyInstance, row: Route): void {
     schema: {
       ...(row.params === undefined ? {} : { params: row.params }),
       ...(row.query === undefined ? {} : { querystring: row.query }),
-      ...(row.body === undefined ? {} : { body: row.body }),
+      ...(row.body === undefined ? {} : { body: row.bodyRequired === false ? row.body.nullish() : row.body }),
       response: Object.fromEntries(answers),
     },
     handler: (request, reply) =>

@@ -1,4 +1,4 @@
-// How a command looks from outside: the fleet's record as the API's JSON.
+// A command as the API shows it.
 import type { CommandView } from '@bullpen/contract'
 import { type CommandRecord, outcomeOf } from '@bullpen/engine/internal'
 import { optionalTime, timeText } from './times.ts'

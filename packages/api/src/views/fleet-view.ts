@@ -1,12 +1,21 @@
-// How the fleet looks from outside: what workers tell of themselves as the API's JSON, in Redis's time.
-import type { Catalogue, PoolState, PoolView, QueueView, SlotView, WorkerView } from '@bullpen/contract'
+// The fleet as the API shows it: what workers report, with Redis's times.
+import {
+  type Catalogue,
+  POOL_STATE_LABELS,
+  type PoolState,
+  type PoolView,
+  type QueueView,
+  SLOT_STATE_LABELS,
+  type SlotView,
+  type WorkerView,
+} from '@bullpen/contract'
 import { ENDED_POOL_STATES } from '@bullpen/contract/internal'
 import type { PoolStatus, SlotStatus } from '@bullpen/engine'
 import { isAlive, type QueueSettings, type RegisteredWorker, type WorkerStatus } from '@bullpen/engine/internal'
 import { optionalTime, timeText } from './times.ts'
 
-/** `now`: by Redis's clock. `queue`: of its pools this queue's alone. */
-export function processView(worker: RegisteredWorker, now: number, queue?: string): WorkerView {
+/** `now`: Redis's time. `queue`: include only the pools of this queue. */
+export function workerView(worker: RegisteredWorker, now: number, queue?: string): WorkerView {
   return {
     worker: worker.worker,
     host: worker.host,
@@ -25,11 +34,20 @@ export function processView(worker: RegisteredWorker, now: number, queue?: strin
 
 export function poolView(pool: PoolStatus): Omit<PoolView, 'worker'> {
   const { queue, state, paused, concurrency, busy, stuckHandlers, notReady } = pool
-  return { queue, state, paused, concurrency, busy, stuckHandlers, ...(notReady === undefined ? {} : { notReady }) }
+  return {
+    queue,
+    state,
+    label: POOL_STATE_LABELS[state],
+    paused,
+    concurrency,
+    busy,
+    stuckHandlers,
+    ...(notReady === undefined ? {} : { notReady }),
+  }
 }
 
-/** The registry knows no kinds: they are the catalogue's. */
-export function workerView(
+/** The registry does not know a task's kind, so the catalogue adds it. */
+export function slotView(
   worker: WorkerStatus,
   { queue }: PoolStatus,
   { slot, state, since, task }: SlotStatus,
@@ -40,6 +58,7 @@ export function workerView(
     queue,
     slot,
     state,
+    label: SLOT_STATE_LABELS[state],
     since: timeText(since),
     ...(task === undefined
       ? {}
@@ -48,20 +67,22 @@ export function workerView(
             id: task.id,
             task: task.task,
             fencingToken: task.fencingToken,
-            ...ofCatalogue(task.task, catalogue),
+            ...definitionFields(task.task, catalogue),
             ...optionalTime('timeoutAt', task.timeoutAt),
           },
         }),
   }
 }
 
-function ofCatalogue(name: string, catalogue: Catalogue): Pick<NonNullable<SlotView['task']>, 'kind' | 'onInterrupt'> {
+function definitionFields(
+  name: string,
+  catalogue: Catalogue,
+): Pick<NonNullable<SlotView['task']>, 'kind' | 'onInterrupt'> {
   if (!catalogue.has(name)) return {}
   const { kind, onInterrupt } = catalogue.get(name)
   return kind === 'short' ? { kind } : { kind, onInterrupt }
 }
 
-/** `live`: the workers that count. */
 export function queueView(queue: string, switches: QueueSettings, live: readonly WorkerStatus[]): QueueView {
   const { paused, drain, concurrency, rate } = switches
   const pools = live.flatMap((worker) => worker.pools).filter((pool) => pool.queue === queue && !hasEnded(pool.state))

@@ -1,15 +1,9 @@
-// Where things are: the addresses that answers and the board link to.
-import type { TaskStatus } from '@bullpen/contract'
-import { MAX_WAIT_S } from '@bullpen/contract/internal'
+// The paths of tasks, for the links in answers and on the board.
 
 export function taskPath(id: string): string {
   return `/v1/tasks/${id}`
 }
 
-export function linksOf(id: string, queue: string, status: TaskStatus) {
-  return {
-    self: taskPath(id),
-    wait: `${taskPath(id)}?wait=${MAX_WAIT_S}`,
-    queue: `/v1/tasks?queue=${queue}&status=${status}`,
-  }
+export function taskLinks(id: string) {
+  return { self: taskPath(id), cancel: `${taskPath(id)}/cancel` }
 }

@@ -1,8 +1,8 @@
-// The pools of live workers, as far as a query asks for them.
+// The pools of live workers that match a query.
 import type { PoolStatus } from '@bullpen/engine'
 import type { Fleet, WorkerStatus } from '@bullpen/engine/internal'
 import { isAlive } from '@bullpen/engine/internal'
-import { noQueue } from '../http/queue-not-found.ts'
+import { queueNotFound } from '../http/problems/queue-not-found.ts'
 
 export interface PoolQuery {
   readonly queue?: string | undefined
@@ -10,7 +10,7 @@ export interface PoolQuery {
 }
 
 /**
- * In the registry's order. A queue of another catalogue that a worker of the fleet works is known, too.
+ * In the registry's order. A queue that only another catalogue has is known if a live worker has a pool on it.
  *
  * @throws BullpenError `queue_not_found`.
  */
@@ -24,7 +24,7 @@ export async function livePools(
     .filter((each) => isAlive(each, now))
     .flatMap((each) => each.pools.map((pool) => ({ worker: each, pool })))
   const known = [...new Set([...queues, ...all.map(({ pool }) => pool.queue)])]
-  if (queue !== undefined && !known.includes(queue)) throw noQueue(queue, known)
+  if (queue !== undefined && !known.includes(queue)) throw queueNotFound(queue, known)
   return all.filter(
     (each) =>
       (queue === undefined || each.pool.queue === queue) && (worker === undefined || each.worker.worker === worker),

@@ -1,70 +1,139 @@
-// Tests how a record reads as the API's JSON.
+// Tests how the API shows a task's record.
 import type { TaskRecord } from '@bullpen/contract'
 import { taskViewSchema } from '@bullpen/contract/internal'
 import { describe, expect, test } from 'vitest'
 import { anId, NOW } from '../api.fixture.ts'
-import { attemptEnd, fakeBroker } from '../fake-broker.fixture.ts'
-import { viewOf } from './task-view.ts'
+import { attemptRecord, fakeBroker } from '../fake-broker.fixture.ts'
+import { taskView } from './task-view.ts'
 
 function view(more: Partial<TaskRecord>) {
-  const shown = viewOf(fakeBroker().put({ id: anId, enqueuedAt: NOW, ...more }))
+  const shown = taskView(fakeBroker().put({ id: anId, enqueuedAt: NOW, ...more }))
   expect(taskViewSchema.parse(shown)).toEqual(shown)
   return shown
 }
 
-const failed = attemptEnd({ state: 'DONE_ERROR', code: 'card_declined', message: 'the bank said no' })
+const failed = attemptRecord({ state: 'DONE_ERROR', code: 'card_declined', message: 'the bank said no', slot: 2 })
+const drained = attemptRecord({
+  counted: false,
+  fencingToken: 2,
+  state: 'TERMINATED_CTX_CLOSED',
+  reason: 'drain',
+  message: 'interrupted by a drain',
+})
 
 describe('a task', () => {
-  test('that nobody has started has no state, no error and no times but its own', () => {
+  test('that has not started has no error, no attempts and no times but its own', () => {
     expect(view({})).toEqual({
       id: anId,
       task: 'math.square',
       version: 1,
       queue: 'cpu',
       status: 'waiting',
-      fencingToken: 0,
       attemptsMade: 0,
       maxAttempts: 5,
+      fencingToken: 0,
       input: { n: 4 },
       meta: {},
       tags: [],
       enqueuedAt: '2026-01-02T03:04:05.000Z',
       attempts: [],
-      links: expect.anything(),
+      links: { self: `/v1/tasks/${anId}`, cancel: `/v1/tasks/${anId}/cancel` },
     })
   })
 
-  test('that runs is IN_PROCESS, and still shows what failed before', () => {
-    const shown = view({ status: 'active', attempts: [failed], startedAt: NOW + 5 })
-    expect(shown).toMatchObject({ state: 'IN_PROCESS', startedAt: '2026-01-02T03:04:05.005Z' })
-    expect(shown.error).toEqual({ code: 'card_declined', message: 'the bank said no' })
-    expect(shown).not.toHaveProperty('reason')
+  test('that is completed shows its output, even null', () => {
+    expect(view({ status: 'completed', output: null, attempts: [failed, attemptRecord()] }).output).toBeNull()
   })
 
-  test('that failed as nobody expected shows the reason', () => {
-    const end = attemptEnd({ state: 'RECOVER_ERR', reason: 'unexpected_error', message: 'TypeError: x' })
-    expect(view({ status: 'dead', attempts: [failed, end] })).toMatchObject({
-      state: 'RECOVER_ERR',
-      reason: 'unexpected_error',
-      error: { code: 'unexpected_error', message: 'TypeError: x' },
-    })
-  })
-
-  test('that is completed shows its output, even null, and no error', () => {
-    const shown = view({ status: 'completed', output: null, attempts: [failed, attemptEnd({ fencingToken: 2 })] })
-    expect(shown).toMatchObject({ state: 'DONE_SUCCESS', output: null })
-    expect(shown).not.toHaveProperty('error')
-  })
-
-  test('that has finished steps names them', () => {
+  test('names its finished steps', () => {
     expect(view({ steps: ['pay', 'mail'] })).toMatchObject({ steps: ['pay', 'mail'] })
   })
 
-  test('that waits for its next attempt says when', () => {
-    expect(view({ status: 'retrying', dueAt: NOW + 1_500, attempts: [failed] })).toMatchObject({
-      state: 'DONE_ERROR',
-      dueAt: '2026-01-02T03:04:06.500Z',
-      attempts: [{ startedAt: '1970-01-01T00:00:01.000Z', endedAt: '1970-01-01T00:00:02.000Z' }],
-    })
+  test('that waits for its next attempt says when that is due', () => {
+    const shown = view({ status: 'retrying', dueAt: NOW + 1_500, startedAt: NOW + 5, attempts: [failed] })
+    expect(shown).toMatchObject({ dueAt: '2026-01-02T03:04:06.500Z', startedAt: '2026-01-02T03:04:05.005Z' })
+  })
+})
+
+describe('the error of a task', () => {
+  const declined = { code: 'card_declined', message: 'the bank said no' }
+
+  test.each([
+    ['is the newest attempt’s if that failed', { status: 'retrying', attempts: [failed] }, declined],
+    ['stays while the next attempt runs', { status: 'active', attempts: [failed] }, declined],
+    ['is absent when a drain returned the task', { status: 'waiting', attempts: [failed, drained] }, undefined],
+    ['is absent when the task is completed', { status: 'completed', attempts: [failed, attemptRecord()] }, undefined],
+    [
+      'is absent when the task was cancelled',
+      { status: 'cancelled', attempts: [attemptRecord({ state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' })] },
+      undefined,
+    ],
+    [
+      'is the reason of a timeout',
+      {
+        status: 'dead',
+        attempts: [attemptRecord({ state: 'TERMINATED_TIMEOUT', reason: 'run_timeout', message: 'm' })],
+      },
+      { code: 'run_timeout', message: 'm' },
+    ],
+    [
+      'is the reason of a panic',
+      { status: 'dead', attempts: [attemptRecord({ state: 'RECOVER_ERR', reason: 'out_of_memory', message: 'm' })] },
+      { code: 'out_of_memory', message: 'm' },
+    ],
+    [
+      'is present on every dead task',
+      { status: 'dead', attempts: [drained] },
+      { code: 'drain', message: 'interrupted by a drain' },
+    ],
+    [
+      'says why a task expired',
+      {
+        status: 'expired',
+        attempts: [attemptRecord({ fencingToken: 0, state: 'TERMINATED_TIMEOUT', reason: 'queue_timeout' })],
+      },
+      { code: 'queue_timeout', message: '' },
+    ],
+  ] as const)('%s', (_title, record, error) => {
+    expect(view({ ...record, attempts: [...record.attempts] }).error).toEqual(error)
+  })
+})
+
+describe('an attempt', () => {
+  test('shows its outcome beside its state, and why it did not succeed', () => {
+    expect(view({ attempts: [failed, drained] }).attempts).toEqual([
+      {
+        attempt: 1,
+        fencingToken: 1,
+        counted: true,
+        outcome: 'failed',
+        state: 'DONE_ERROR',
+        error: { code: 'card_declined', message: 'the bank said no' },
+        worker: 'host-1',
+        slot: 2,
+        startedAt: '1970-01-01T00:00:01.000Z',
+        endedAt: '1970-01-01T00:00:02.000Z',
+      },
+      {
+        attempt: 1,
+        fencingToken: 2,
+        counted: false,
+        outcome: 'interrupted',
+        state: 'TERMINATED_CTX_CLOSED',
+        error: { code: 'drain', message: 'interrupted by a drain' },
+        worker: 'host-1',
+        startedAt: '1970-01-01T00:00:01.000Z',
+        endedAt: '1970-01-01T00:00:02.000Z',
+      },
+    ])
+  })
+
+  test('that succeeded has no error', () => {
+    expect(view({ attempts: [attemptRecord()] }).attempts[0]).not.toHaveProperty('error')
+  })
+
+  test('names who cancelled the task', () => {
+    const cancelled = attemptRecord({ state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled', by: 'ann (key 0813ba6d)' })
+    expect(view({ attempts: [cancelled] }).attempts).toMatchObject([{ outcome: 'cancelled', by: 'ann (key 0813ba6d)' }])
   })
 })

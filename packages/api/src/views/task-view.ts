@@ -1,24 +1,29 @@
-// How a task looks from outside: the broker's record as the API's JSON.
-import type { AttemptRecord, TaskRecord, TaskView } from '@bullpen/contract'
-import { linksOf } from './links.ts'
+// A task as the API shows it: the broker's record as JSON.
+import {
+  ATTEMPT_STATE_LABELS,
+  type AttemptRecord,
+  type AttemptView,
+  type TaskRecord,
+  type TaskView,
+} from '@bullpen/contract'
+import { taskLinks } from './links.ts'
 import { optionalTime, timeText } from './times.ts'
 
-export function viewOf(record: TaskRecord): TaskView {
-  const newest = record.attempts.at(-1)
+export function taskView(record: TaskRecord): TaskView {
+  const error = taskError(record)
   return {
     id: record.id,
     task: record.task,
     version: record.version,
     queue: record.queue,
     status: record.status,
-    ...newestAttempt(record, newest),
-    fencingToken: record.fencingToken,
     attemptsMade: record.attemptsMade,
     maxAttempts: record.maxAttempts,
+    fencingToken: record.fencingToken,
     input: record.input,
     ...(record.status === 'completed' ? { output: record.output } : {}),
-    ...(newest === undefined || newest.state === 'DONE_SUCCESS' ? {} : { error: errorOf(newest) }),
-    ...(record.progress === undefined ? {} : { progress: progressOf(record.progress) }),
+    ...(error === undefined ? {} : { error }),
+    ...(record.progress === undefined ? {} : { progress: progressView(record.progress) }),
     ...(record.steps === undefined ? {} : { steps: [...record.steps] }),
     meta: { ...record.meta },
     tags: [...record.tags],
@@ -27,27 +32,49 @@ export function viewOf(record: TaskRecord): TaskView {
     ...optionalTime('dueAt', record.dueAt),
     ...optionalTime('startedAt', record.startedAt),
     ...optionalTime('endedAt', record.endedAt),
-    attempts: record.attempts.map((end) => ({
-      ...end,
-      startedAt: timeText(end.startedAt),
-      endedAt: timeText(end.endedAt),
-    })),
-    links: linksOf(record.id, record.queue, record.status),
+    attempts: record.attempts.map(attemptView),
+    links: taskLinks(record.id),
   }
 }
 
-/** The attempt that runs has no end yet, so the history's newest is the one before it. */
-function newestAttempt({ status }: TaskRecord, newest: AttemptRecord | undefined): Pick<TaskView, 'state' | 'reason'> {
-  if (status === 'active') return { state: 'IN_PROCESS' }
-  if (newest === undefined) return {}
-  return { state: newest.state, ...(newest.reason === undefined ? {} : { reason: newest.reason }) }
+function attemptView(record: AttemptRecord): AttemptView {
+  const { attempt, fencingToken, counted, state, by, worker, slot, startedAt, endedAt } = record
+  const error = attemptError(record)
+  return {
+    attempt,
+    fencingToken,
+    counted,
+    outcome: ATTEMPT_STATE_LABELS[state],
+    state,
+    ...(error === undefined ? {} : { error }),
+    ...(by === undefined ? {} : { by }),
+    worker,
+    ...(slot === undefined ? {} : { slot }),
+    startedAt: timeText(startedAt),
+    endedAt: timeText(endedAt),
+  }
+}
+
+/**
+ * A task that was requeued, snoozed or cancelled has not failed and has no error; a dead one always has. The records of the
+ * earlier attempts keep theirs.
+ */
+function taskError({ status, attempts }: TaskRecord): TaskView['error'] {
+  const newest = attempts.at(-1)
+  if (newest === undefined) return undefined
+  return status === 'dead' || isFailure(newest) ? attemptError(newest) : undefined
+}
+
+function isFailure({ state }: AttemptRecord): boolean {
+  return state === 'DONE_ERROR' || state === 'RECOVER_ERR' || state === 'TERMINATED_TIMEOUT'
 }
 
 /** A declared failure has its own code; every other end has a reason. */
-function errorOf({ state, code, reason, message }: AttemptRecord): NonNullable<TaskView['error']> {
+function attemptError({ state, code, reason, message }: AttemptRecord): AttemptView['error'] {
+  if (state === 'DONE_SUCCESS') return undefined
   return { code: code ?? reason ?? state.toLowerCase(), message: message ?? '' }
 }
 
-function progressOf({ fraction, note }: NonNullable<TaskRecord['progress']>): NonNullable<TaskView['progress']> {
+function progressView({ fraction, note }: NonNullable<TaskRecord['progress']>): NonNullable<TaskView['progress']> {
   return { fraction, ...(note === undefined ? {} : { note }) }
 }

@@ -5,7 +5,7 @@ export function timeText(ms: number): string {
   return new Date(ms).toISOString()
 }
 
-/** The time under its name, or nothing. */
+/** An object with the time under its name, or an empty one. */
 export function optionalTime<N extends string>(name: N, ms: number | undefined): { readonly [K in N]?: string } {
   return ms === undefined ? {} : ({ [name]: timeText(ms) } as { readonly [K in N]: string })
 }

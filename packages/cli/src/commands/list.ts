@@ -1,5 +1,5 @@
 // bullpen list: the tasks of a queue that have a status, printed as the pages arrive.
-import { PAGE } from '@bullpen/contract/internal'
+import { PAGINATION } from '@bullpen/contract/internal'
 import { parseCount, parseStatus, requireValue } from '../arguments/option-values.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
@@ -11,9 +11,11 @@ export async function list({ values, connect, out }: CommandContext): Promise<Ex
   const queue = requireValue('--queue QUEUE', values.queue)
   const status = parseStatus(values.status)
   if (values.all && values.limit !== undefined) throw new UsageError('--all and --limit cannot be combined')
-  const limit = values.all ? Number.POSITIVE_INFINITY : parseCount('--limit', values.limit ?? String(PAGE.default))
+  const limit = values.all
+    ? Number.POSITIVE_INFINITY
+    : parseCount('--limit', values.limit ?? String(PAGINATION.default))
   let shown = 0
-  for await (const task of connect().list({ queue, status, pageSize: Math.min(limit, PAGE.max) })) {
+  for await (const task of connect().list({ queue, status, pageSize: Math.min(limit, PAGINATION.max) })) {
     shown += 1
     const readerLeft = !(await out.answer(task, (layout) => [listLine(task, layout)]))
     if (readerLeft) break

@@ -9,12 +9,20 @@ const ATTEMPTS = [
     fencingToken: 1,
     attempt: 1,
     counted: true,
+    outcome: 'failed',
     state: 'DONE_ERROR',
-    code: 'smtp_421',
-    message: 'try\nlater',
+    error: { code: 'smtp_421', message: 'try\nlater' },
     worker: 'a:1:x',
   },
-  { fencingToken: 12, attempt: 2, counted: true, state: 'TERMINATED_TIMEOUT', reason: 'run_timeout', worker: 'b:2:y' },
+  {
+    fencingToken: 12,
+    attempt: 2,
+    counted: true,
+    outcome: 'timed out',
+    state: 'TERMINATED_TIMEOUT',
+    error: { code: 'run_timeout', message: '' },
+    worker: 'b:2:y',
+  },
 ] as const
 const TIMES = { startedAt: '2026-01-01T00:00:01.000Z', endedAt: '2026-01-01T00:00:02.500Z' }
 const history = ATTEMPTS.map((attempt) => ({ ...attempt, ...TIMES }))
@@ -23,8 +31,6 @@ test('a task has a line for each of its fields and for each attempt', () => {
   const task = view({
     ...{
       status: 'retrying',
-      state: 'TERMINATED_TIMEOUT',
-      reason: 'run_timeout',
       fencingToken: 12,
       attemptsMade: 2,
       output: undefined,
@@ -42,7 +48,6 @@ test('a task has a line for each of its fields and for each attempt', () => {
     `${ID}  <yellow retrying>`,
     'task         math.factorial, version 1',
     'queue        cpu',
-    'attempt      timed out, run_timeout',
     'attempts     2 of 5 used, 12 started',
     'enqueued     2026-01-01T00:00:00.000Z (1m ago)',
     'due          2026-01-01T00:01:30.000Z (in 30s)',

@@ -1,12 +1,5 @@
 // Tasks as text: in full, and as one line of a list.
-import {
-  type Accepted,
-  ATTEMPT_STATE_LABELS,
-  type Cancellation,
-  type Cancelled,
-  type TaskStatus,
-  type TaskView,
-} from '@bullpen/contract'
+import type { Accepted, Cancellation, Cancelled, TaskStatus, TaskView } from '@bullpen/contract'
 import type { Style } from './colors.ts'
 import { type Layout, tableLines } from './columns.ts'
 import { count, formatLength, plain, relativeTime } from './format.ts'
@@ -45,14 +38,13 @@ export function cancellationLine({ id, status, ended, enqueuedUntil }: Cancellat
 export function taskLines(task: TaskView, layout: Layout): string[] {
   const time = (of: string | undefined) => of && `${of} (${relativeTime(of, layout.now)})`
   const value = (of: unknown) => (of === undefined ? undefined : plain(JSON.stringify(of), MAX_VALUE_LENGTH))
-  const { progress, error, state, reason } = task
+  const { progress, error } = task
   const meta = Object.entries(task.meta)
     .map((entry) => entry.join('='))
     .join(', ')
   const rows: readonly (readonly [string, string | undefined])[] = [
     ['task', `${plain(task.task)}, version ${task.version}`],
     ['queue', task.queue],
-    ['attempt', state && [ATTEMPT_STATE_LABELS[state], reason].filter(Boolean).join(', ')],
     ['attempts', `${task.attemptsMade} of ${task.maxAttempts} used, ${task.fencingToken} started`],
     ['enqueued', time(task.enqueuedAt)],
     ['due', time(task.dueAt)],
@@ -70,13 +62,13 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
   return [`${task.id}  ${coloured(task.status, layout)}`, ...fields, ...attemptLines(task.attempts, layout)]
 }
 
-/** A line for each attempt: fencing token, outcome, reason, message, duration, worker. */
+/** A line for each attempt: fencing token, outcome, error code, message, duration, worker. */
 function attemptLines(attempts: TaskView['attempts'], layout: Layout): readonly string[] {
   const rows = attempts.map((attempt) => [
     String(attempt.fencingToken),
-    ATTEMPT_STATE_LABELS[attempt.state],
-    plain(attempt.reason ?? attempt.code ?? ''),
-    plain(attempt.message ?? '', MAX_MESSAGE_LENGTH),
+    attempt.outcome,
+    plain(attempt.error?.code ?? ''),
+    plain(attempt.error?.message ?? '', MAX_MESSAGE_LENGTH),
     formatLength(Date.parse(attempt.endedAt) - Date.parse(attempt.startedAt)),
     plain(attempt.worker),
   ])

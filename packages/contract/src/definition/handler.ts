@@ -1,7 +1,7 @@
 // What a handler is, what it is given, and how handlers are matched to a catalogue at compile time.
 
 import { BullpenError } from '../errors/errors.ts'
-import type { CallOptions } from '../http/http.ts'
+import type { CallOptions } from '../http/enqueue.ts'
 import type { TaskId } from '../task/task-id.ts'
 import type { Catalogue, DefinitionsOf } from './catalogue.ts'
 import type { Duration } from './duration.ts'

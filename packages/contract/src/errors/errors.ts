@@ -1,8 +1,8 @@
-// The errors that Bullpen itself raises, each with a code from a closed list.
+// The errors that Bullpen raises, each with a code from a closed list.
 
-/** Every code that Bullpen answers or throws. Callers may rely on them; messages may change. */
+/** Every code of an error that Bullpen throws or answers. Codes are stable; messages may change. */
 export const ERROR_CODES = [
-  // what a caller sent
+  // caused by a request
   'malformed_json',
   'invalid_request',
   'unknown_task',
@@ -20,12 +20,12 @@ export const ERROR_CODES = [
   'command_id_reused',
   'route_not_found',
   'method_not_allowed',
-  // what stands in the way on our side
+  // caused by the state of Bullpen or Redis
   'redis_unavailable',
   'queue_draining',
   'shutting_down',
   'internal_error',
-  // what a programmer or operator wrote
+  // caused by code or configuration
   'invalid_definition',
   'invalid_duration',
   'invalid_configuration',
@@ -35,14 +35,14 @@ export const ERROR_CODES = [
   'wrong_state',
   'duplicate_key',
   'invalid_result',
-  // what a worker found in the queue
+  // caused by stored data, or by another worker
   'unreadable_envelope',
   'lock_lost',
 ] as const
 
 export type ErrorCode = (typeof ERROR_CODES)[number]
 
-/** One place in the input that is wrong: a JSON path such as `input.n`, and what is wrong there. */
+/** One wrong place in a request: a path such as `input.n`, and what is wrong there. */
 export interface FieldError {
   readonly path: string
   readonly message: string
@@ -53,7 +53,7 @@ interface BullpenErrorOptions {
   readonly errors?: readonly FieldError[]
 }
 
-/** An error of Bullpen's own; `code` says which, the message gives the numbers, `cause` what led to it. */
+/** An error of Bullpen. `code` is for programs, the message for people; `cause` is the underlying error. */
 export class BullpenError extends Error {
   override readonly name = 'BullpenError'
   readonly code: ErrorCode

@@ -1,17 +1,17 @@
-// A declared failure, however it was declared: thrown as a TaskError, or named by a classifier.
+// A declared failure: thrown as a TaskError, or recognized by a classifier.
 
-/** What a classifier says of an error that a handler threw. */
+/** How a classifier describes an error that a handler threw. */
 export interface Failure {
-  /** Lower case, digits and underscores. */
+  /** Lower-case letters, digits and underscores. */
   readonly code: string
   /** Whether another attempt can succeed. */
   readonly retryable: boolean
-  /** The earliest next attempt, in ms from now; it replaces a shorter backoff. */
+  /** Time until the earliest next attempt, in ms; replaces a shorter backoff. */
   readonly retryAfterMs?: number | undefined
 }
 
 /**
- * Says what a thrown error means: a failure that was to be expected, `'panic'` for one that an engineer should look at,
- * or undefined to leave it to the next classifier.
+ * Classifies a thrown error: an expected failure, `'panic'` for an error that an engineer should look at, or undefined to
+ * leave it to the next classifier.
  */
 export type Classifier = (error: unknown) => Failure | 'panic' | undefined

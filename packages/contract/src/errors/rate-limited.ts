@@ -1,7 +1,7 @@
-// What a handler throws when whom it calls asks for fewer calls: not a failure of this task, but news for its whole queue.
+// Thrown by a handler when a service that it calls asks for fewer calls: throttles the whole queue, and is no failure of the task.
 import { type Duration, formatDuration, milliseconds } from '../definition/duration.ts'
 
-/** Made by {@link rateLimited}. */
+/** Created by {@link rateLimited}. */
 export class RateLimited extends Error {
   override readonly name = 'RateLimited'
   readonly delayMs: number
@@ -9,14 +9,14 @@ export class RateLimited extends Error {
   /** @throws BullpenError `invalid_duration`. */
   constructor(delay: Duration) {
     const delayMs = milliseconds(delay, 'the delay of rateLimited')
-    super(`the handler asked that its queue be held for ${formatDuration(delayMs)}`)
+    super(`rate limited: the queue is throttled for ${formatDuration(delayMs)}`)
     this.delayMs = delayMs
   }
 }
 
 /**
- * To be thrown by a handler: its queue starts nothing for that long, in any process, and then this task first. It uses up no
- * attempt. What runs goes on. Several extend the hold, none shortens it.
+ * Throw this in a handler to throttle its queue: no worker starts a task of the queue for that long, and then this task is
+ * first. The attempt does not count. Running tasks continue. A second throttle may extend the first, but not shorten it.
  *
  * @example throw rateLimited('30s')
  * @throws BullpenError `invalid_duration`.

@@ -1,10 +1,10 @@
-// The failure that a handler declares: expected, coded, and marked as worth another try or not.
+// A failure that a handler declares: expected, with a code, and either retryable or permanent.
 import { type Duration, milliseconds } from '../definition/duration.ts'
 
 interface TaskErrorOptions {
   /** Whether another attempt can succeed. Default: true. */
   readonly retryable?: boolean
-  /** The earliest time for the next attempt, from now; it replaces a shorter backoff. Only with `retryable`. */
+  /** Time until the earliest next attempt; replaces a shorter backoff. Only for a retryable failure. */
   readonly retryAfter?: Duration
   readonly cause?: unknown
 }
@@ -12,8 +12,11 @@ interface TaskErrorOptions {
 const CODE = /^[a-z][a-z0-9_]{0,63}$/
 
 /**
- * Thrown by a handler to declare a failure. The attempt ends as DONE_ERROR; anything else that a handler throws is a
- * panic and ends as RECOVER_ERR. `code` is yours: lower case, digits and underscores, at most 64 characters.
+ * Thrown by a handler to declare a failure: the attempt ends as failed (DONE_ERROR). An undeclared error is a panic
+ * (RECOVER_ERR). Choose your own `code`: lower-case letters, digits and underscores, at most 64 characters.
+ *
+ * @throws RangeError for an invalid code, or for `retryAfter` on a failure that is not retryable.
+ * @throws BullpenError `invalid_duration`.
  *
  * @example throw new TaskError('card_declined', 'the bank said no', { retryable: false })
  */
@@ -26,12 +29,14 @@ export class TaskError extends Error {
   constructor(code: string, message: string, options: TaskErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     if (typeof code !== 'string' || !CODE.test(code)) {
-      throw new RangeError(`a TaskError's code matches ${CODE.source}; got ${JSON.stringify(code)}`)
+      throw new RangeError(
+        `the code of a TaskError is ${JSON.stringify(code)}; expected up to 64 lower-case letters, digits and underscores, beginning with a letter, such as "card_declined"`,
+      )
     }
     this.code = code
     this.retryable = options.retryable ?? true
     if (options.retryAfter !== undefined && !this.retryable) {
-      throw new RangeError(`TaskError ${code} is not retryable, so retryAfter has no meaning`)
+      throw new RangeError(`TaskError ${code} has retryAfter and retryable: false; remove one of them`)
     }
     this.retryAfterMs = options.retryAfter === undefined ? undefined : milliseconds(options.retryAfter, 'retryAfter')
   }

@@ -1,7 +1,7 @@
 // Commands to the fleet over HTTP: what may be asked for, and what came of it.
 import { z } from 'zod'
 import { durationText } from '../definition/duration-text.ts'
-import { listQuerySchema, waitSchema } from '../http/http.ts'
+import { limitSchema as pageLimitSchema, waitSchema } from '../http/queries.ts'
 import { queueText, workerText } from './fleet-names.ts'
 
 /** How a pool, a worker or a queue's whole fleet ends. */
@@ -189,4 +189,4 @@ export const commandWaitSchema = z.strictObject({
 export const commandQuerySchema = z.strictObject({
   wait: waitSchema.default(0).describe("Seconds to wait for every worker's answer: 0 to 30."),
 })
-export const commandsQuerySchema = z.strictObject({ limit: listQuerySchema.shape.limit })
+export const commandsQuerySchema = z.strictObject({ limit: pageLimitSchema })

@@ -1,10 +1,10 @@
-// The fleet over HTTP: what is told of queues, workers, pools and slots.
+// The fleet over HTTP: queues, workers, pools and slots.
 import { z } from 'zod'
-import { POOL_STATES, type PoolState, SLOT_STATES } from '../task/states.ts'
+import { POOL_STATE_LABELS, POOL_STATES, type PoolState, SLOT_STATE_LABELS, SLOT_STATES } from '../task/states.ts'
 import { DRAIN_MODES } from './commands.ts'
 import { queueText, workerText } from './fleet-names.ts'
 
-/** The states of a pool that takes and runs nothing any more. */
+/** The states of a pool that has ended. */
 export const ENDED_POOL_STATES = [
   'ONLINE_DONE',
   'INCOMPLETE_DONE',
@@ -22,19 +22,23 @@ export const slotViewSchema = z
     queue: z.string(),
     slot: z.int(),
     state: z.enum(SLOT_STATES),
+    label: z.enum(SLOT_STATES.map((state) => SLOT_STATE_LABELS[state])).describe('`state` in plain words.'),
     since: time,
     task: z
       .object({
         id: z.string(),
         task: z.string(),
         fencingToken: z.int(),
-        kind: z.enum(['short', 'long']).optional().describe('Absent where the task is not of this catalogue.'),
-        onInterrupt: z.enum(['requeue', 'fail']).optional().describe('What a drain that interrupts it makes of it.'),
-        timeoutAt: time.optional().describe('When its run timeout passes; absent where it has none.'),
+        kind: z.enum(['short', 'long']).optional().describe("Absent if the task is not in this API's catalogue."),
+        onInterrupt: z
+          .enum(['requeue', 'fail'])
+          .optional()
+          .describe('What happens to the task if a drain interrupts it.'),
+        timeoutAt: time.optional().describe('When its timeout passes; absent if it has none.'),
       })
       .optional(),
   })
-  .meta({ id: 'Worker' })
+  .meta({ id: 'Slot' })
 
 export type SlotView = z.infer<typeof slotViewSchema>
 
@@ -43,11 +47,12 @@ export const poolViewSchema = z
     worker: z.string(),
     queue: z.string(),
     state: z.enum(POOL_STATES),
+    label: z.enum(POOL_STATES.map((state) => POOL_STATE_LABELS[state])).describe('`state` in plain words.'),
     paused: z.boolean(),
-    concurrency: z.int().describe('Workers that are not told to end.'),
+    concurrency: z.int().describe('How many slots the pool has, not counting those that are stopping.'),
     busy: z.int(),
-    stuckHandlers: z.int().describe('Handlers that go on after their attempt has ended.'),
-    notReady: z.string().optional().describe('Why it takes no tasks.'),
+    stuckHandlers: z.int().describe('Handlers still running after their attempt has ended.'),
+    notReady: z.string().optional().describe('Why the pool takes no tasks.'),
   })
   .meta({ id: 'Pool' })
 
@@ -60,27 +65,29 @@ export const workerViewSchema = z
     pid: z.int(),
     version: z.string(),
     startedAt: time,
-    seenAt: time.describe('Its last sign of life.'),
-    alive: z.boolean().describe('False: it has been silent for three signs of life.'),
+    seenAt: time.describe('Its last heartbeat.'),
+    alive: z.boolean().describe('False: it has missed three heartbeats.'),
     draining: z.boolean(),
-    skewMs: z.number().describe("How far its clock is ahead of Redis's; negative: behind."),
+    skewMs: z.number().describe("How many ms its clock is ahead of Redis's; negative: behind."),
     drainTimeoutMs: z.int(),
     graceMs: z.int(),
     pools: z.array(poolViewSchema.omit({ worker: true })),
   })
-  .meta({ id: 'Process' })
+  .meta({ id: 'Worker' })
 
 export type WorkerView = z.infer<typeof workerViewSchema>
 
 export const queueViewSchema = z
   .object({
     queue: z.string(),
-    admission: z.enum(['open', 'closed']).describe('Closed: its fleet drains, and new tasks are refused.'),
+    admission: z
+      .enum(['open', 'closed'])
+      .describe('`closed`: the fleet of the queue is draining, and new tasks are refused.'),
     paused: z.boolean(),
     drain: z.object({ mode: z.enum(DRAIN_MODES), since: time, command: z.string() }).optional(),
-    concurrency: z.int().optional().describe('Of the whole fleet; absent: no limit.'),
+    concurrency: z.int().optional().describe('The limit over all workers; absent: none.'),
     rate: z.object({ max: z.int(), perMs: z.int() }).optional(),
-    pools: z.int().describe('Of live workers.'),
+    pools: z.int().describe('Pools of live workers.'),
     slots: z.int(),
     busy: z.int(),
   })
@@ -89,13 +96,13 @@ export const queueViewSchema = z
 export type QueueView = z.infer<typeof queueViewSchema>
 
 export const fleetViewSchema = z
-  .object({ now: time.describe("Redis's."), queues: z.array(queueViewSchema), workers: z.array(workerViewSchema) })
+  .object({ now: time.describe("Redis's time."), queues: z.array(queueViewSchema), workers: z.array(workerViewSchema) })
   .meta({ id: 'Fleet' })
 
 export type FleetView = z.infer<typeof fleetViewSchema>
 
 export const poolPageSchema = z.object({ pools: z.array(poolViewSchema) }).meta({ id: 'Pools' })
-export const slotPageSchema = z.object({ slots: z.array(slotViewSchema) }).meta({ id: 'Workers' })
+export const slotPageSchema = z.object({ slots: z.array(slotViewSchema) }).meta({ id: 'Slots' })
 
 export type PoolPage = z.infer<typeof poolPageSchema>
 export type SlotPage = z.infer<typeof slotPageSchema>

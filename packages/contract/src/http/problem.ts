@@ -1,8 +1,8 @@
-// Errors over HTTP as problem details (RFC 9457), and the one table that gives each code its status.
+// Errors over HTTP as problem details (RFC 9457), with the tables that give each code its status and its title.
 import { z } from 'zod'
 import { ERROR_CODES, type ErrorCode } from '../errors/errors.ts'
 
-/** HTTP status by code. What a caller can't cause is a 500. */
+/** HTTP status by code. Errors that no caller can cause are a 500. */
 export const HTTP_STATUS = {
   malformed_json: 400,
   invalid_request: 400,
@@ -38,24 +38,62 @@ export const HTTP_STATUS = {
   lock_lost: 500,
 } as const satisfies Record<ErrorCode, number>
 
+/** What a problem with this code is called. The `detail` of each answer says more. */
+export const PROBLEM_TITLES = {
+  malformed_json: 'Malformed JSON',
+  invalid_request: 'Invalid request',
+  unknown_task: 'Unknown task',
+  invalid_input: "Input does not match the task's contract",
+  payload_too_large: 'Request body too large',
+  unsupported_media_type: 'Unsupported media type',
+  invalid_cursor: 'Invalid cursor',
+  unauthorized: 'Unauthorized',
+  forbidden: 'Forbidden',
+  task_not_found: 'Task not found',
+  cancel_not_found: 'Cancel not found',
+  queue_not_found: 'Queue not found',
+  worker_not_found: 'Worker not found',
+  command_not_found: 'Command not found',
+  command_id_reused: 'Command id already used',
+  route_not_found: 'No such route',
+  method_not_allowed: 'Method not allowed',
+  redis_unavailable: 'Redis unavailable',
+  queue_draining: 'Queue is draining',
+  shutting_down: 'API is shutting down',
+  internal_error: 'Internal error',
+  invalid_definition: 'Invalid task definition',
+  invalid_duration: 'Invalid duration',
+  invalid_configuration: 'Invalid configuration',
+  invalid_handler: 'Invalid handler',
+  isolation_unavailable: 'Isolation unavailable',
+  illegal_transition: 'Illegal state transition',
+  wrong_state: 'Not possible in this state',
+  duplicate_key: 'Duplicate key',
+  invalid_result: 'Invalid result',
+  unreadable_envelope: 'Unreadable task envelope',
+  lock_lost: 'Lock lost',
+} as const satisfies Record<ErrorCode, string>
+
 export const PROBLEM_CONTENT_TYPE = 'application/problem+json'
 
 export const problemSchema = z
   .object({
-    type: z.string().describe('A URI reference that names the kind of problem: /problems/<code>.'),
+    type: z.string().describe('URI reference of the kind of problem: /problems/<code>.'),
     title: z.string(),
     status: z.int(),
     detail: z.string().optional(),
-    instance: z.string().optional().describe('The request, by its id.'),
-    code: z.enum(ERROR_CODES).describe('What programs decide by.'),
+    code: z.enum(ERROR_CODES).describe('The kind of problem, for programs. `title` and `detail` may change.'),
+    requestId: z.string().optional().describe('The id of the request, as in the X-Request-Id header and in the logs.'),
     errors: z
       .array(z.object({ path: z.string(), message: z.string() }))
       .optional()
-      .describe('Each place in the input that is wrong.'),
+      .describe('Each wrong place in the request.'),
     taskId: z
       .string()
       .optional()
-      .describe('With redis_unavailable on POST: the id to look up later, since the task may have been accepted.'),
+      .describe(
+        'With `redis_unavailable` on POST /v1/tasks: the task may have been stored under this id; look it up before sending it again.',
+      ),
   })
   .meta({ id: 'Problem' })
 

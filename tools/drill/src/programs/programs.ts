@@ -19,7 +19,7 @@ export interface Programs {
 
 const MAINS = { api: '../../../../apps/api/src/main.ts', worker: '../../../../apps/worker/src/main.ts' } as const
 /** What each says when it is ready, with its address. */
-const READY = { api: 'the API listens', worker: 'worker ready' } as const
+const READY = { api: 'API ready', worker: 'worker ready' } as const
 const KEEPER = new URL('./end-with-parent.ts', import.meta.url).href
 
 /** `log`: a file that takes what they print. */

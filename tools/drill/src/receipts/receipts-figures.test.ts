@@ -27,7 +27,7 @@ const delivery = (orderId: string, as: Delivery['as'], at: number, more: Partial
   answeredAt: at + 300,
   ...more,
 })
-const failed = { code: 'delivery_failed' }
+const failed = { error: { code: 'delivery_failed' } }
 /** As the API shows it; `failures` of its attempts are recorded. */
 const view = (orderId: string, failures = 0, more: Partial<TaskView> = {}): TaskView =>
   ({

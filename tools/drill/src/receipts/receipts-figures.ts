@@ -85,7 +85,7 @@ function keepsTo(policy: RetryPolicy, story: Story): boolean {
   const { receipt, view, deliveries } = story
   if (receipt.cancelled) return true
   if (view === undefined || view.attemptsMade > policy.maxAttempts) return false
-  const failed = view.attempts.filter(({ code }) => code === 'delivery_failed').length
+  const failed = view.attempts.filter(({ error }) => error?.code === 'delivery_failed').length
   const made = deliveries.filter(({ as }) => as === 'failed').length
   if (made !== receipt.failures || view.attemptsMade !== failed + 1 || failed > made) return false
   if (wasKilled(story)) return true

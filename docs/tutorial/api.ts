@@ -1,4 +1,0 @@
-import { apiConfig, createApi, runUntilSignalled } from '@bullpen/api'
-import { catalogue } from './catalogue.ts'
-
-process.exit(await runUntilSignalled(await createApi({ catalogue, config: apiConfig() })))

@@ -1,0 +1,64 @@
+// /board/login: exchanges an API key for a session cookie, because a browser cannot send a key when it loads a page.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { originOf, SESSION_COOKIE, WRONG_KEY } from './access.ts'
+import type { Key, Keyring } from './keyring.ts'
+import { loginDestination, sendLoginPage } from './login-page.ts'
+
+const SESSION_S = 12 * 60 * 60
+const LONGEST_FORM_BYTES = 2_048
+
+export interface LoginOptions {
+  readonly keyring: Keyring
+  readonly now: () => number
+  /** Whether the cookie is sent over https only; browsers treat http://localhost as secure. */
+  readonly secure: boolean
+}
+
+export async function addLogin(app: FastifyInstance, { keyring, now, secure }: LoginOptions): Promise<void> {
+  await app.register(async (scope) => {
+    scope.addContentTypeParser(
+      'application/x-www-form-urlencoded',
+      { parseAs: 'string', bodyLimit: LONGEST_FORM_BYTES },
+      (_request, body, done) => done(null, new URLSearchParams(String(body))),
+    )
+    // Only the development key works in a link: it opens the API from this machine only. Other keys are posted.
+    scope.get('/board/login', { config: { access: 'open' } }, async (request, reply) => {
+      const { search } = new URL(request.url, 'http://localhost')
+      const query = new URLSearchParams(search)
+      const text = query.get('key')
+      const destination = loginDestination(query.get('next') ?? '')
+      if (text === null) return sendLoginPage(reply, { destination, status: 200 })
+      const key = keyring.find(text, originOf(request))
+      if (key === undefined) return sendLoginPage(reply, { destination, problem: WRONG_KEY })
+      if (key.loopbackOnly) return logIn(reply, key, destination)
+      return sendLoginPage(reply, {
+        destination,
+        problem: 'Only a development key works in a link. Enter the key here.',
+      })
+    })
+    scope.post('/board/login', { config: { access: 'open' } }, async (request, reply) => {
+      const form = formOf(request)
+      const destination = loginDestination(form.get('next') ?? '')
+      const key = keyring.find(form.get('key') ?? '', originOf(request))
+      if (key === undefined) return sendLoginPage(reply, { destination, problem: WRONG_KEY })
+      return logIn(reply, key, destination)
+    })
+  })
+
+  function logIn(reply: FastifyReply, key: Key, destination: string): FastifyReply {
+    return reply
+      .setCookie(SESSION_COOKIE, keyring.issueSession(key, now() + SESSION_S * 1_000), {
+        path: '/',
+        httpOnly: true,
+        sameSite: 'lax',
+        secure,
+        maxAge: SESSION_S,
+      })
+      .redirect(destination, 303)
+  }
+}
+
+/** Empty if the body is not a form. */
+function formOf({ body }: FastifyRequest): URLSearchParams {
+  return body instanceof URLSearchParams ? body : new URLSearchParams()
+}

@@ -1,0 +1,26 @@
+// Tests /board without Bull Board's packages. With them, create-api.test.ts shows it on a real Redis.
+import fastify from 'fastify'
+import { expect, onTestFinished, test } from 'vitest'
+import { addBoard } from './board.ts'
+import { loadBullBoard } from './bull-board.ts'
+
+const silent = { debug() {}, info() {}, warn() {}, error() {} }
+
+test('Bull Board is loaded when its packages are installed', async () => {
+  expect(await loadBullBoard()).toMatchObject({ createBullBoard: expect.any(Function) })
+})
+
+test.each(['/board', '/board/', '/board/queue/cpu'])(
+  '%s says what to install if Bull Board is missing',
+  async (url) => {
+    const app = fastify()
+    onTestFinished(() => app.close())
+    await addBoard(app, [], silent, async () => undefined)
+    const answer = await app.inject(url)
+    expect(answer.json()).toMatchObject({
+      status: 404,
+      code: 'route_not_found',
+      detail: 'Bull Board is not installed; run: npm install @bull-board/api @bull-board/fastify @bull-board/ui',
+    })
+  },
+)

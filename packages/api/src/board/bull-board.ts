@@ -1,0 +1,32 @@
+// Loads Bull Board, whose packages are optional peers.
+
+export interface BullBoard {
+  readonly createBullBoard: typeof import('@bull-board/api').createBullBoard
+  readonly BullMQAdapter: typeof import('@bull-board/api/bullMQAdapter').BullMQAdapter
+  readonly FastifyAdapter: typeof import('@bull-board/fastify').FastifyAdapter
+}
+
+export const BULL_BOARD_PACKAGES = ['@bull-board/api', '@bull-board/fastify', '@bull-board/ui'] as const
+
+/** Undefined if one of the packages is not installed. */
+export async function loadBullBoard(): Promise<BullBoard | undefined> {
+  try {
+    const [{ createBullBoard }, { BullMQAdapter }, { FastifyAdapter }] = await Promise.all([
+      import('@bull-board/api'),
+      import('@bull-board/api/bullMQAdapter'),
+      import('@bull-board/fastify'),
+    ])
+    // createBullBoard() reads its pages from there.
+    import.meta.resolve('@bull-board/ui/package.json')
+    return { createBullBoard, BullMQAdapter, FastifyAdapter }
+  } catch (error) {
+    if (isMissingPeer(error)) return undefined
+    throw error
+  }
+}
+
+/** Another missing module is a broken installation and not a choice. */
+function isMissingPeer(error: unknown): boolean {
+  const { code, message } = error as NodeJS.ErrnoException
+  return code === 'ERR_MODULE_NOT_FOUND' && BULL_BOARD_PACKAGES.some((name) => message.includes(`'${name}`))
+}

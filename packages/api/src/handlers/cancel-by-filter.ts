@@ -1,0 +1,59 @@
+// POST /v1/tasks/cancel: cancels the tasks of a queue that match a filter, or counts them. GET /v1/cancels/{id}: its progress.
+import {
+  BullpenError,
+  type Cancellation,
+  type CancelPreview,
+  type CancelRequest,
+  milliseconds,
+} from '@bullpen/contract'
+import type { cancelManyQuerySchema } from '@bullpen/contract/internal'
+import type { CancelFilter } from '@bullpen/engine/internal'
+import type { z } from 'zod'
+import { requesterOf } from '../auth/requester.ts'
+import type { ApiContext } from '../http/context.ts'
+import { queueNotFound } from '../http/problems/queue-not-found.ts'
+import type { Call } from '../http/routes/route.ts'
+import { cancellationView, filterView } from '../views/cancellation-view.ts'
+import { countMatching } from './count-matching.ts'
+
+export function cancelByFilter({ catalogue, broker, now }: ApiContext) {
+  return async ({
+    query,
+    body,
+    request,
+    reply,
+  }: Call<unknown, z.output<typeof cancelManyQuerySchema>>): Promise<Cancellation | CancelPreview> => {
+    // Validated, and still as it was sent.
+    const { queue, task, tag, olderThan, by } = body as CancelRequest
+    if (!catalogue.queues.includes(queue)) throw queueNotFound(queue, catalogue.queues)
+    if (task !== undefined) checkQueueOf(task, catalogue.get(task).queue, queue)
+    const before = now() - (olderThan === undefined ? 0 : milliseconds(olderThan, 'olderThan'))
+    const filter: CancelFilter = { queue, task, tag, before, reason: 'cancelled', by: requesterOf(request, by) }
+    if (query.dryRun) {
+      reply.code(200)
+      return { ...filterView(filter), ...(await countMatching(broker, filter)) }
+    }
+    const rule = await broker.cancelMany(filter)
+    const view = cancellationView({ rule, ended: 0, doneAt: undefined })
+    reply.code(202).header('location', view.links.self)
+    return view
+  }
+}
+
+export function showCancel({ broker }: ApiContext) {
+  return async ({ params: { id } }: Call<{ readonly id: string }>): Promise<Cancellation> => {
+    const progress = await broker.cancelProgress(id)
+    if (progress !== undefined) return cancellationView(progress)
+    throw new BullpenError(
+      'cancel_not_found',
+      `there is no cancel ${JSON.stringify(id.slice(0, 100))}; a cancel is available until 24 hours after it is done`,
+    )
+  }
+}
+
+/** A filter that can match nothing is a mistake. */
+function checkQueueOf(task: string, itsQueue: string, queue: string): void {
+  if (itsQueue === queue) return
+  const message = `${task} runs in the queue '${itsQueue}', not in '${queue}'`
+  throw new BullpenError('invalid_request', `task: ${message}`, { errors: [{ path: 'task', message }] })
+}

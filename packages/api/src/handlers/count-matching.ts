@@ -1,0 +1,34 @@
+// Counts the tasks that a cancel by filter would match, reading a bounded number of them.
+import type { TaskStatus } from '@bullpen/contract'
+import { PAGINATION } from '@bullpen/contract/internal'
+import type { Broker } from '@bullpen/engine'
+import { type CancelFilter, matches } from '@bullpen/engine/internal'
+
+/** The statuses of tasks that a cancel can end. */
+const OPEN_STATUSES = ['active', 'waiting', 'scheduled', 'retrying'] as const satisfies readonly TaskStatus[]
+
+/** A page holds up to 200 tasks with their inputs, so this bounds memory and the load on Redis. */
+const MAX_PAGES_PER_STATUS = 10
+
+export interface MatchCount {
+  readonly matching: number
+  /** False if there are more tasks than were read: `matching` is a lower bound. */
+  readonly exact: boolean
+}
+
+export async function countMatching(broker: Broker, filter: CancelFilter): Promise<MatchCount> {
+  let matching = 0
+  let exact = true
+  for (const status of OPEN_STATUSES) {
+    let cursor: string | undefined
+    let pages = 0
+    do {
+      const page = await broker.list({ queue: filter.queue, status, limit: PAGINATION.max, cursor })
+      matching += page.tasks.filter((task) => matches(filter, task)).length
+      cursor = page.next
+      pages++
+    } while (cursor !== undefined && pages < MAX_PAGES_PER_STATUS)
+    if (cursor !== undefined) exact = false
+  }
+  return { matching, exact }
+}

@@ -1,0 +1,44 @@
+// Bounds a long poll: it ends with its wait, with the API, or with the caller's connection.
+import type { ServerResponse } from 'node:http'
+import { BullpenError } from '@bullpen/contract'
+import { settlesWithin } from '@bullpen/engine/node'
+
+/** After the signal a look-up sends one more command to Redis; this bounds the wait for its answer. */
+const LAST_READ_MS = 900
+
+/**
+ * Runs `lookUp` with a signal that aborts on the first of three: `ms` have passed, the API closes, or the caller has
+ * disconnected.
+ *
+ * @throws BullpenError `redis_unavailable` if `lookUp` takes more than 0.9 s to settle after the signal.
+ */
+export async function abortOnFirst<T>(
+  ms: number,
+  closing: AbortSignal,
+  response: ServerResponse,
+  lookUp: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController()
+  const { promise: aborted, resolve } = Promise.withResolvers<void>()
+  const abort = (): void => {
+    controller.abort()
+    resolve()
+  }
+  // Not AbortSignal.any: `closing` lives as long as the process, and would collect every look-up.
+  const timer = setTimeout(abort, ms)
+  closing.addEventListener('abort', abort)
+  response.once('close', abort)
+  if (closing.aborted) abort()
+  const answer = lookUp(controller.signal)
+  try {
+    const overdue = aborted.then(async () => {
+      if (await settlesWithin(answer, LAST_READ_MS)) return answer
+      throw new BullpenError('redis_unavailable', `Redis did not answer within ${LAST_READ_MS} ms`)
+    })
+    return await Promise.race([answer, overdue])
+  } finally {
+    clearTimeout(timer)
+    closing.removeEventListener('abort', abort)
+    response.removeListener('close', abort)
+  }
+}

@@ -1,0 +1,66 @@
+// Answers for requests that reach no handler, and for errors that handlers throw.
+import type { Socket } from 'node:net'
+import { BullpenError, type Log } from '@bullpen/contract'
+import { HTTP_STATUS } from '@bullpen/contract/internal'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Access } from '../../auth/access.ts'
+import { routeOf } from '../access-log.ts'
+import type { Route } from '../routes/route.ts'
+import { problemOf, sendProblem, toBullpenError } from './problem.ts'
+
+export function answerErrors(app: FastifyInstance, log: Log, bodyLimit: number): void {
+  app.setErrorHandler((thrown, request, reply) => {
+    const error = toBullpenError(thrown, bodyLimit)
+    if (HTTP_STATUS[error.code] === 500) {
+      log.error({ err: error.cause ?? error, requestId: request.id, route: routeOf(request) }, 'request failed')
+    }
+    return sendProblem(request, reply, error)
+  })
+  app.setNotFoundHandler((request, reply) => sendProblem(request, reply, routeNotFound(request)))
+}
+
+export function routeNotFound(request: FastifyRequest): BullpenError {
+  return new BullpenError(
+    'route_not_found',
+    `there is no route ${request.method} ${pathOf(request)}; /openapi.json lists them`,
+  )
+}
+
+/** Without the query, which may hold a key. */
+function pathOf(request: FastifyRequest): string {
+  return (request.url.split('?')[0] ?? '').slice(0, 200)
+}
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
+
+/** Answers 405 with an Allow header for a known path with another method; fastify alone would answer 404. */
+export function refuseOtherMethods(app: FastifyInstance, table: readonly Route[]): void {
+  for (const [url, rows] of Map.groupBy(table, ({ path }) => path)) {
+    const allowed: string[] = rows.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+    const access: Access = rows.some((row) => row.access === 'open') ? 'open' : 'browser'
+    app.route({
+      method: METHODS.filter((method) => !allowed.includes(method)),
+      url,
+      config: { access },
+      onRequest: (request, reply) => {
+        reply.header('allow', allowed.join(', '))
+        const detail = `this path accepts ${allowed.join(', ')}, not ${request.method}`
+        sendProblem(request, reply, new BullpenError('method_not_allowed', detail))
+      },
+      handler: () => {},
+    })
+  }
+}
+
+/** Bytes that are not HTTP never become a request, so no hook sees them. */
+export function answerBrokenHttp(_error: Error, socket: Socket): void {
+  if (!socket.writable) {
+    socket.destroy()
+    return
+  }
+  const problem = problemOf(new BullpenError('invalid_request', 'incomplete or malformed HTTP request'), 'none')
+  const body = JSON.stringify(problem)
+  socket.end(
+    `HTTP/1.1 400 Bad Request\r\ncontent-type: application/problem+json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  )
+}

@@ -1,0 +1,63 @@
+// What a schema rejects, as a list of places and messages that name what is accepted.
+import type { FieldError } from '@bullpen/contract'
+import type { z } from 'zod'
+
+type Issue = z.core.$ZodIssue
+
+/** Bounds the answer, which should not be longer than the request. */
+const MAX_FIELD_ERRORS = 20
+
+/** Each wrong place once, at most 20; every unknown field is a place of its own. */
+export function fieldErrors(error: z.core.$ZodError): readonly FieldError[] {
+  const errors = error.issues.flatMap((issue) => fieldErrorsOf(issue))
+  const more = errors.length - MAX_FIELD_ERRORS
+  return more <= 0 ? errors : [...errors.slice(0, MAX_FIELD_ERRORS), { path: '', message: `and ${more} more` }]
+}
+
+/** Replaces zod's default messages, which name no accepted value; a schema's own messages take precedence. */
+export const describeIssue: z.core.$ZodErrorMap = (issue) => {
+  switch (issue.code) {
+    case 'invalid_type':
+      return issue.input === undefined
+        ? `missing; expected ${withArticle(issue.expected)}`
+        : `expected ${withArticle(issue.expected)}, got ${kindOf(issue.input)}`
+    case 'invalid_value':
+      return `${issue.input === undefined ? 'missing; ' : ''}expected ${issue.values.map((value) => JSON.stringify(value)).join(' or ')}`
+    default:
+      return undefined
+  }
+}
+
+function withArticle(type: string): string {
+  const name = type === 'int' ? 'integer' : type
+  return `${/^[aeiou]/.test(name) ? 'an' : 'a'} ${name}`
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'an array' : withArticle(typeof value)
+}
+
+function fieldErrorsOf(issue: Issue): FieldError[] {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({ path: pathOf([...issue.path, key]), message: 'unknown field' }))
+  }
+  if (issue.code === 'invalid_union' && issue.errors.length > 0) {
+    // zod's own message is only 'Invalid input'; what each alternative expects is more useful.
+    const messages = issue.errors.map((branch) => branch.map(({ message }) => message).join(' and '))
+    return [{ path: pathOf(issue.path), message: [...new Set(messages)].join('; or ') }]
+  }
+  return [{ path: pathOf(issue.path), message: issue.message }]
+}
+
+/** `input.lines[3].sku`; what does not read as a name is quoted. */
+export function pathOf(path: readonly PropertyKey[]): string {
+  return path
+    .map((part, index) => {
+      if (typeof part === 'number') return `[${part}]`
+      const name = String(part)
+      if (!/^[A-Za-z_$][\w$-]*$/.test(name)) return `[${JSON.stringify(name)}]`
+      return index === 0 ? name : `.${name}`
+    })
+    .join('')
+}

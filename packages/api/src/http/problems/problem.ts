@@ -1,0 +1,60 @@
+// Errors as the caller sees them: problem details (RFC 9457) whose code comes from the closed list.
+import { BullpenError, type ErrorCode, type Problem } from '@bullpen/contract'
+import { HTTP_STATUS, PROBLEM_CONTENT_TYPE, PROBLEM_TITLES } from '@bullpen/contract/internal'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+
+/** The seconds after which a caller may repeat a request that was refused with 503. */
+const RETRY_AFTER_S = 1
+
+/** For errors of fastify and its plugins, which have only a status. */
+const CODE_BY_STATUS: Readonly<Record<number, ErrorCode>> = {
+  400: 'invalid_request',
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'route_not_found',
+  405: 'method_not_allowed',
+  413: 'payload_too_large',
+  415: 'unsupported_media_type',
+}
+
+export function problemOf(error: BullpenError, requestId: string): Problem {
+  const status = HTTP_STATUS[error.code]
+  return {
+    type: `/problems/${error.code}`,
+    title: PROBLEM_TITLES[error.code],
+    status,
+    // The message of an internal error is for the log only.
+    ...(status === 500 ? {} : { detail: error.message }),
+    code: error.code,
+    requestId,
+    ...(error.errors.length === 0 ? {} : { errors: [...error.errors] }),
+  }
+}
+
+/** Turns any error into a BullpenError: unexpected ones become `internal_error`. */
+export function toBullpenError(error: unknown, bodyLimit: number): BullpenError {
+  if (error instanceof BullpenError) return error
+  const { statusCode, message = '' } = error as { readonly statusCode?: unknown; readonly message?: string }
+  const code = typeof statusCode === 'number' ? CODE_BY_STATUS[statusCode] : undefined
+  if (code === undefined) return new BullpenError('internal_error', 'unexpected error', { cause: error })
+  return new BullpenError(code, DETAILS[code]?.(bodyLimit) ?? message, { cause: error })
+}
+
+const DETAILS: Readonly<Partial<Record<ErrorCode, (bodyLimit: number) => string>>> = {
+  payload_too_large: (bodyLimit) => `the body is larger than the limit of ${bodyLimit} bytes`,
+  unsupported_media_type: () => 'expected a body with Content-Type: application/json',
+}
+
+export function sendProblem(request: FastifyRequest, reply: FastifyReply, error: BullpenError): FastifyReply {
+  const problem = problemOf(error, request.id)
+  if (problem.code === 'unauthorized') reply.header('www-authenticate', 'Bearer realm="bullpen"')
+  if (problem.status === 503) reply.header('retry-after', String(RETRY_AFTER_S))
+  // The task may be stored although Redis's answer was lost: the caller can look it up by its id.
+  const mayBeStored = problem.status >= 500 && problem.code !== 'queue_draining'
+  const body = mayBeStored && request.taskId !== undefined ? { ...problem, taskId: request.taskId } : problem
+  return reply
+    .code(problem.status)
+    .header('content-type', PROBLEM_CONTENT_TYPE)
+    .serializer((payload: unknown) => JSON.stringify(payload))
+    .send(body)
+}

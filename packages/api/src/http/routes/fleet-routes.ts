@@ -1,0 +1,127 @@
+// The routes of the fleet: what runs where, and the commands that control it.
+import {
+  commandPageSchema,
+  commandQuerySchema,
+  commandRequestSchema,
+  commandsQuerySchema,
+  commandViewSchema,
+  commandWaitSchema,
+  fleetQuerySchema,
+  fleetViewSchema,
+  poolPageSchema,
+  poolQuerySchema,
+  slotPageSchema,
+  slotQuerySchema,
+} from '@bullpen/contract/internal'
+import { z } from 'zod'
+import { listCommands } from '../../handlers/list-commands.ts'
+import { listPools } from '../../handlers/list-pools.ts'
+import { listSlots } from '../../handlers/list-slots.ts'
+import { sendCommand } from '../../handlers/send-command.ts'
+import { showCommand } from '../../handlers/show-command.ts'
+import { showFleet } from '../../handlers/show-fleet.ts'
+import type { ApiContext } from '../context.ts'
+import { type Route, route } from './route.ts'
+
+const LOOKED_UP = ['invalid_request', 'unauthorized', 'queue_not_found', 'redis_unavailable'] as const
+
+export function fleetRoutes(context: ApiContext): readonly Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/v1/fleet',
+      access: 'browser',
+      tag: 'Fleet',
+      operationId: 'showFleet',
+      summary: 'Show the fleet',
+      description:
+        'The queues of the catalogue, and every worker with its pools. A worker that has missed three heartbeats is not ' +
+        "`alive`; its last status stays visible for a minute. All times are Redis's. With `queue`: this queue, and the " +
+        'workers that have a pool on it.',
+      query: fleetQuerySchema,
+      answers: { 200: { description: 'The fleet.', schema: fleetViewSchema } },
+      problems: LOOKED_UP,
+      handle: showFleet(context),
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/pools',
+      access: 'browser',
+      tag: 'Fleet',
+      operationId: 'listPools',
+      summary: 'List the pools of live workers',
+      query: poolQuerySchema,
+      answers: { 200: { description: 'All matching pools.', schema: poolPageSchema } },
+      problems: LOOKED_UP,
+      handle: listPools(context),
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/slots',
+      access: 'browser',
+      tag: 'Fleet',
+      operationId: 'listSlots',
+      summary: 'List the slots of live workers',
+      description: 'Each with its state, since when, and its task, as of the last heartbeat of its worker.',
+      query: slotQuerySchema,
+      answers: { 200: { description: 'All matching slots.', schema: slotPageSchema } },
+      problems: LOOKED_UP,
+      handle: listSlots(context),
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/commands',
+      access: 'key',
+      tag: 'Fleet',
+      operationId: 'sendCommand',
+      summary: 'Send a command to the fleet',
+      description:
+        'Pauses, resumes or drains a queue, a worker or one pool; stops a slot; changes the concurrency of a pool or the ' +
+        'limits of a queue. The command is stored before it is sent to workers. If answers are missing when the wait is ' +
+        'over, `outcome` is `pending`; GET /v1/commands/{id} shows the rest. Idempotent if the request has an `id`.',
+      query: commandWaitSchema,
+      body: commandRequestSchema,
+      answers: {
+        200: { description: 'The command is stored. Check `outcome`.', schema: commandViewSchema },
+      },
+      problems: [
+        'malformed_json',
+        'invalid_request',
+        'unauthorized',
+        'queue_not_found',
+        'worker_not_found',
+        'payload_too_large',
+        'unsupported_media_type',
+        'command_id_reused',
+        'redis_unavailable',
+      ],
+      handle: sendCommand(context),
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/commands',
+      access: 'browser',
+      tag: 'Fleet',
+      operationId: 'listCommands',
+      summary: 'List the newest commands',
+      description: 'The audit log: who asked for what, when, and with what outcome. Newest first.',
+      query: commandsQuerySchema,
+      answers: { 200: { description: 'The newest commands.', schema: commandPageSchema } },
+      problems: ['invalid_request', 'unauthorized', 'redis_unavailable'],
+      handle: listCommands(context),
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/commands/:id',
+      access: 'browser',
+      tag: 'Fleet',
+      operationId: 'showCommand',
+      summary: 'Show a command, or wait for its answers',
+      params: z.object({ id: z.string().describe('The id of the command.') }),
+      query: commandQuerySchema,
+      answers: { 200: { description: 'The command.', schema: commandViewSchema } },
+      problems: ['invalid_request', 'unauthorized', 'command_not_found', 'redis_unavailable'],
+      handle: showCommand(context),
+    }),
+  ]
+}

@@ -1,0 +1,36 @@
+// The routes of liveness and readiness probes.
+import { z } from 'zod'
+import { reportAlive, reportReady } from '../../handlers/report-health.ts'
+import type { ApiContext } from '../context.ts'
+import { type Route, route } from './route.ts'
+
+const healthSchema = (status: 'alive' | 'ready') => z.object({ status: z.literal(status) })
+
+export function probeRoutes(context: ApiContext): readonly Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/livez',
+      access: 'open',
+      tag: 'Probes',
+      operationId: 'livez',
+      summary: 'Whether this process is alive',
+      answers: { 200: { description: 'Alive.', schema: healthSchema('alive') } },
+      problems: [],
+      handle: reportAlive(),
+    }),
+    route({
+      method: 'GET',
+      path: '/readyz',
+      access: 'open',
+      tag: 'Probes',
+      operationId: 'readyz',
+      summary: 'Whether this process accepts requests',
+      answers: {
+        200: { description: 'Redis answers, and the process is not shutting down.', schema: healthSchema('ready') },
+      },
+      problems: ['redis_unavailable', 'shutting_down'],
+      handle: reportReady(context),
+    }),
+  ]
+}

@@ -1,0 +1,62 @@
+// One row of the route table: what a route accepts, what it answers, who may call it, and its handler.
+import type { ErrorCode } from '@bullpen/contract'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { z } from 'zod'
+import type { Access } from '../../auth/access.ts'
+
+export interface Call<Params = unknown, Query = unknown> {
+  readonly params: Params
+  readonly query: Query
+  /** Validated against the route's schema, and still as the caller sent it. */
+  readonly body: unknown
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+}
+
+export interface HeaderNote {
+  readonly name: string
+  readonly description: string
+}
+
+export interface Answer {
+  readonly description: string
+  readonly schema: z.ZodType
+  readonly headers?: readonly HeaderNote[]
+}
+
+interface RouteOptions<P extends z.ZodObject, Q extends z.ZodObject> {
+  readonly method: 'GET' | 'POST'
+  /** As fastify writes it: `/v1/tasks/:id`. */
+  readonly path: string
+  readonly access: Access
+  /** The section of the reference. */
+  readonly tag: 'Tasks' | 'Fleet' | 'Probes'
+  readonly operationId: string
+  readonly summary: string
+  readonly description?: string
+  readonly params?: P
+  readonly query?: Q
+  readonly body?: z.ZodType
+  /** Default: true. */
+  readonly bodyRequired?: boolean
+  readonly headers?: readonly HeaderNote[]
+  readonly answers: Readonly<Record<number, Answer>>
+  /** In addition to those that any route may answer. */
+  readonly problems: readonly ErrorCode[]
+  readonly handle: (call: Call<z.output<P>, z.output<Q>>) => Promise<unknown>
+}
+
+export interface Route extends Omit<RouteOptions<z.ZodObject, z.ZodObject>, 'handle'> {
+  readonly handle: (call: Call) => Promise<unknown>
+}
+
+/** Checks a handler's types against its row's schemas, then erases them, so that all rows fit in one table. */
+export function route<P extends z.ZodObject, Q extends z.ZodObject>(options: RouteOptions<P, Q>): Route {
+  const { handle, ...rest } = options
+  return {
+    ...rest,
+    // The server has parsed both with the schemas of this row.
+    handle: ({ params, query, ...others }) =>
+      handle({ params: params as z.output<P>, query: query as z.output<Q>, ...others }),
+  }
+}

@@ -1,0 +1,70 @@
+// Applies the routes' zod schemas: requests are validated, with Bullpen's own codes for what is wrong, and answers serialized.
+import { BullpenError, type Catalogue, type ErrorCode, type FieldError } from '@bullpen/contract'
+import type { FastifySchemaCompiler, FastifySerializerCompiler } from 'fastify'
+import { z } from 'zod'
+import { describeIssue, fieldErrors } from './problems/field-errors.ts'
+
+/**
+ * Query and parameters are replaced by the schema's output. The body stays as sent: the worker parses it again, so defaults
+ * and transforms run once, where the handler runs.
+ */
+export function createValidator(catalogue: Catalogue): FastifySchemaCompiler<z.ZodType> {
+  return ({ schema, httpPart }) =>
+    (data: unknown) => {
+      try {
+        const result = schema.safeParse(data, { error: describeIssue })
+        if (httpPart === 'body') {
+          return result.success ? { value: data } : { error: bodyError(catalogue, schema, data, result.error) }
+        }
+        return result.success
+          ? { value: result.data }
+          : { error: validationError('invalid_request', fieldErrors(result.error)) }
+      } catch (cause) {
+        // A task's own transform threw or is asynchronous: its schema does not accept this input.
+        const message = `the task's schema failed to parse it: ${cause instanceof Error ? cause.message : String(cause)}`
+        return { error: validationError('invalid_input', [{ path: 'input', message }]) }
+      }
+    }
+}
+
+/** Drops what the schema does not name, and fails on an answer that does not match it. */
+export const createSerializer: FastifySerializerCompiler<z.ZodType> = ({ schema }) => {
+  return (answer) => JSON.stringify(schema.parse(answer))
+}
+
+function bodyError(catalogue: Catalogue, schema: z.ZodType, body: unknown, error: z.core.$ZodError): BullpenError {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    return new BullpenError('invalid_request', 'the body must be a JSON object; /openapi.json lists its fields')
+  }
+  const ofTask = schema instanceof z.ZodDiscriminatedUnion && schema.def.discriminator === 'task'
+  return ofTask ? taskBodyError(catalogue, body, error) : validationError('invalid_request', fieldErrors(error))
+}
+
+/** Checks the task's name first: without it the input has no schema. */
+function taskBodyError(catalogue: Catalogue, body: object, error: z.core.$ZodError): BullpenError {
+  const { task } = body as { readonly task?: unknown }
+  if (typeof task !== 'string') {
+    const known = catalogue.definitions.map(({ name }) => name).join(', ')
+    return validationError('invalid_request', [{ path: 'task', message: `expected the name of a task: ${known}` }])
+  }
+  if (!catalogue.has(task)) return unknownTask(catalogue, task)
+  const errors = fieldErrors(error)
+  const onlyInput = errors.every(({ path }) => /^input([.[]|$)/.test(path))
+  return validationError(onlyInput ? 'invalid_input' : 'invalid_request', errors)
+}
+
+function unknownTask(catalogue: Catalogue, name: string): BullpenError {
+  try {
+    catalogue.get(name.slice(0, 100))
+  } catch (error) {
+    if (error instanceof BullpenError) return error
+  }
+  return new BullpenError('unknown_task', 'no task has this name')
+}
+
+function validationError(code: ErrorCode, errors: readonly FieldError[]): BullpenError {
+  const [first] = errors
+  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : ''
+  const detail = first === undefined ? 'invalid request' : `${first.path}: ${first.message}${more}`
+  return new BullpenError(code, detail, { errors })
+}

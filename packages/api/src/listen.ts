@@ -1,0 +1,83 @@
+// Opens the API's ports, once Redis has had a moment to answer.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { SkewWatch } from '@bullpen/bullmq/internal'
+import type { ApiSettings } from '@bullpen/config'
+import { BullpenError } from '@bullpen/contract'
+import type { Broker } from '@bullpen/engine'
+import type { Fleet } from '@bullpen/engine/internal'
+import { settlesWithin } from '@bullpen/engine/node'
+import type { FastifyInstance } from 'fastify'
+import type { MetricsServer } from './http/metrics-server.ts'
+
+export interface Addresses {
+  readonly url: string
+  readonly metricsUrl: string
+  /** In development with the key that logs the browser in: do not log it. */
+  readonly boardUrl: string
+}
+
+interface Ports {
+  readonly app: FastifyInstance
+  readonly metrics: MetricsServer
+  readonly settings: ApiSettings
+  readonly devKey: string | undefined
+}
+
+const CONNECT_WITHIN_MS = 1_000
+const RETRY_MS = 20
+
+/** Without this the first requests would meet a connection in progress. Redis may be down: resolves after 1 s all the same. */
+export async function waitForRedis(
+  { broker, fleet, skew }: { readonly broker: Broker; readonly fleet: Fleet; readonly skew: SkewWatch },
+  closing: AbortSignal,
+): Promise<void> {
+  const deadline = performance.now() + CONNECT_WITHIN_MS
+  while (performance.now() < deadline && !closing.aborted) {
+    const connected = await Promise.all([broker.ping(), fleet.commands(1)]).then(
+      () => true,
+      () => false,
+    )
+    if (connected) break
+    await sleep(RETRY_MS)
+  }
+  // The first tasks need Redis's time, too.
+  await settlesWithin(skew.measured, Math.max(0, deadline - performance.now()), closing)
+}
+
+/** @throws BullpenError `invalid_configuration` when an address is taken; `shutting_down` when `closing` aborts first. */
+export async function openPorts({ app, metrics, settings, devKey }: Ports, closing: AbortSignal): Promise<Addresses> {
+  if (closing.aborted) throw new BullpenError('shutting_down', 'the API was closed before it listened')
+  const { host, port, metricsHost, metricsPort } = settings
+  const metricsAt = await metrics.listen(metricsHost, metricsPort).catch((cause) => {
+    throw addressError('metricsPort', metricsHost, metricsPort, cause)
+  })
+  await app.listen({ host, port }).catch((cause) => {
+    throw addressError('port', host, port, cause)
+  })
+  const address = app.server.address()
+  const url = httpUrl(host, typeof address === 'object' && address !== null ? address.port : port)
+  return {
+    url,
+    metricsUrl: `${httpUrl(metricsHost, metricsAt)}/metrics`,
+    boardUrl: devKey === undefined ? `${url}/board/` : `${url}/board/login?key=${encodeURIComponent(devKey)}`,
+  }
+}
+
+const PORT_VARIABLES = { port: 'BULLPEN_API_PORT', metricsPort: 'BULLPEN_API_METRICS_PORT' } as const
+
+function addressError(
+  setting: keyof typeof PORT_VARIABLES,
+  host: string,
+  port: number,
+  cause: NodeJS.ErrnoException,
+): BullpenError {
+  const why = cause.code === 'EADDRINUSE' ? 'the port is in use' : cause.message
+  const message = `cannot listen on ${host}:${port}: ${why}; set config.${setting} or ${PORT_VARIABLES[setting]}, 0 for any free port`
+  return new BullpenError('invalid_configuration', message, { cause })
+}
+
+function httpUrl(host: string, port: number): string {
+  // A browser cannot open the wildcard address.
+  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
+  return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
+}

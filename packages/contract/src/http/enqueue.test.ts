@@ -1,0 +1,79 @@
+// Tests the body of an enqueue and its answer.
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { defineCatalogue } from '../definition/catalogue.ts'
+import { defineTask } from '../definition/task-definition.ts'
+import { acceptedSchema, enqueueBodySchema } from './enqueue.ts'
+
+const square = defineTask({
+  name: 'math.square',
+  queue: 'cpu',
+  summary: 'n x n.',
+  input: z.object({ n: z.int() }),
+  output: z.int(),
+})
+const list = defineTask({ name: 'math.list', queue: 'cpu', input: z.array(z.int()), output: z.int() })
+const body = enqueueBodySchema(defineCatalogue(square, list))
+
+const paths = (given: unknown) => {
+  const { error } = body.safeParse(given)
+  return error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`)
+}
+
+describe('the body of an enqueue', () => {
+  const labels = (count: number, key = 1, value = 1) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [String(i).padStart(key, 'k'), 'v'.repeat(value)]))
+
+  test.each([
+    { task: 'math.square', input: { n: 4 } },
+    { task: 'math.list', input: [1, 2] },
+    { task: 'math.square', input: { n: 4 }, meta: labels(16, 64, 256), delay: '5s', timeout: 'none' },
+    { task: 'math.square', input: { n: 4 }, meta: {}, timeout: '1.5h' },
+    { task: 'math.square', input: { n: 4 }, tags: ['A-z0.9_:/@', 'x'.repeat(64), ...'12345678'] },
+  ])('%j is accepted unchanged', (given) => {
+    expect(body.parse(given)).toEqual(given)
+  })
+
+  test.each([
+    [null, ': '],
+    [{}, 'task: '],
+    [{ task: 'math.cube', input: {} }, 'task: '],
+    [{ task: 'math.square' }, 'input: '],
+    [{ task: 'math.square', input: { n: '4' } }, 'input.n: '],
+    [{ task: 'math.square', input: { n: 4, m: 5 } }, 'input: Unrecognized key: "m"'],
+    [{ task: 'math.square', input: [1] }, 'input: '],
+    [{ task: 'math.square', input: { n: 4 }, delya: '5s' }, ': Unrecognized key: "delya"'],
+    [
+      { task: 'math.square', input: { n: 4 }, delay: '5' },
+      'delay: duration is "5": a duration has a unit; did you mean \'5s\'',
+    ],
+    [{ task: 'math.square', input: { n: 4 }, delay: 'none' }, 'delay: '],
+    [{ task: 'math.square', input: { n: 4 }, tags: 'a' }, 'tags: '],
+    [{ task: 'math.square', input: { n: 4 }, tags: ['a', ''] }, 'tags.1: a tag is 1 to 64 of'],
+    [{ task: 'math.square', input: { n: 4 }, tags: ['a b'] }, 'tags.0: a tag is 1 to 64 of'],
+    [{ task: 'math.square', input: { n: 4 }, tags: ['x'.repeat(65)] }, 'tags.0: a tag is 1 to 64 of'],
+    [{ task: 'math.square', input: { n: 4 }, tags: [...'1234567890a'] }, 'tags: at most 10 tags'],
+    [{ task: 'math.square', input: { n: 4 }, tags: ['a', 'a'] }, 'tags: duplicate tag'],
+    [{ task: 'math.square', input: { n: 4 }, delay: 5 }, 'delay: '],
+    [{ task: 'math.square', input: { n: 4 }, timeout: '0s' }, 'timeout: '],
+    [{ task: 'math.square', input: { n: 4 }, meta: labels(17) }, 'meta: at most 16 entries'],
+    [{ task: 'math.square', input: { n: 4 }, meta: labels(1, 65) }, 'meta.'],
+    [{ task: 'math.square', input: { n: 4 }, meta: labels(1, 1, 257) }, 'meta.0: '],
+    [{ task: 'math.square', input: { n: 4 }, meta: { a: 1 } }, 'meta.a: '],
+  ])('%j is refused, naming the wrong field', (given, where) => {
+    expect(paths(given)).toEqual([expect.stringContaining(where)])
+    expect(paths(given)?.[0]?.startsWith(where)).toBe(true)
+  })
+
+  test('names every task in JSON Schema', () => {
+    const text = JSON.stringify(z.toJSONSchema(body, { io: 'input' }))
+    for (const part of ['"Enqueue math.square"', '"Enqueue math.list"', '"n x n."']) expect(text).toContain(part)
+  })
+})
+
+test('the answer to an enqueue has an id, a status and links', () => {
+  const links = { self: '/v1/tasks/x', cancel: '/v1/tasks/x/cancel' }
+  const accepted = { id: 'x', status: 'scheduled', links }
+  expect(acceptedSchema.parse(accepted)).toEqual(accepted)
+  expect(acceptedSchema.safeParse({ ...accepted, status: 'new' }).success).toBe(false)
+})

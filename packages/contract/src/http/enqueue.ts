@@ -1,0 +1,100 @@
+// POST /v1/tasks: the request body, built from the catalogue, and the answer.
+import { z } from 'zod'
+import type { Catalogue } from '../definition/catalogue.ts'
+import type { Duration, Limit } from '../definition/duration.ts'
+import { durationText } from '../definition/duration-text.ts'
+import type { TaskDefinition } from '../definition/task-definition.ts'
+import { BullpenError } from '../errors/errors.ts'
+import { TASK_STATUSES } from '../task/states.ts'
+import { linksSchema } from './task-view.ts'
+
+/** The most tags that a task has. */
+export const MAX_TAGS = 10
+
+const metaSchema = z
+  .record(z.string().max(64), z.string().max(256))
+  .refine((meta) => Object.keys(meta).length <= 16, 'at most 16 entries')
+
+export const tagSchema = z
+  .string()
+  .regex(/^[A-Za-z0-9._:/@-]{1,64}$/, 'a tag is 1 to 64 of the characters A-Z a-z 0-9 . _ : / @ -')
+
+const tagsSchema = z
+  .array(tagSchema)
+  .max(MAX_TAGS, `at most ${MAX_TAGS} tags`)
+  .refine((tags) => new Set(tags).size === tags.length, 'duplicate tag; each tag may appear once')
+
+const timeoutText = z.union([z.literal('none'), durationText])
+
+/** What a request may contain besides the task's name and its input. */
+const callOptions = {
+  meta: metaSchema
+    .optional()
+    .describe('Labels for your own use: at most 16, keys up to 64 and values up to 256 characters.'),
+  tags: tagsSchema
+    .optional()
+    .describe('Tags to cancel by: at most 10, each 1 to 64 of the characters A-Z a-z 0-9 . _ : / @ -'),
+  delay: durationText.optional().describe("Time until the earliest start, such as '30s' or '2h'."),
+  timeout: timeoutText
+    .optional()
+    .describe(
+      "Timeout of each attempt, such as '30s'; replaces the definition's. 'none': no timeout. Only for long tasks.",
+    ),
+  heartbeatTimeout: timeoutText
+    .optional()
+    .describe(
+      "The longest time between two heartbeats of the handler; replaces the definition's. Only for long tasks.",
+    ),
+  queueTimeout: timeoutText
+    .optional()
+    .describe(
+      "How long the task may wait for its first start before it expires; replaces the definition's. Only for long tasks.",
+    ),
+  totalTimeout: timeoutText
+    .optional()
+    .describe(
+      "The longest time from enqueueing to the end, over all attempts; replaces the definition's. Only for long tasks.",
+    ),
+}
+
+export const callOptionsSchema = z.strictObject(callOptions)
+
+/** The body of POST /v1/tasks for one definition. */
+export function enqueueRequestSchema(definition: TaskDefinition) {
+  return z.strictObject({ task: z.literal(definition.name), input: definition.input, ...callOptions }).meta({
+    id: `Enqueue ${definition.name}`,
+    ...(definition.summary === undefined ? {} : { description: definition.summary }),
+  })
+}
+
+/** What may be set for one task when it is enqueued. */
+export interface CallOptions {
+  readonly meta?: Readonly<Record<string, string>>
+  /** Tags to cancel by: at most 10, each 1 to 64 of `A-Z a-z 0-9 . _ : / @ -`. */
+  readonly tags?: readonly string[]
+  /** Time until the earliest start. */
+  readonly delay?: Duration
+  readonly timeout?: Limit
+  readonly heartbeatTimeout?: Limit
+  readonly queueTimeout?: Limit
+  readonly totalTimeout?: Limit
+}
+
+/** The fields of a valid body, whatever the task. */
+export interface EnqueueRequest extends CallOptions {
+  readonly task: string
+  readonly input: unknown
+}
+
+/** The body of POST /v1/tasks: one of the catalogue's tasks, discriminated by `task`. */
+export function enqueueBodySchema(catalogue: Catalogue) {
+  const [first, ...rest] = catalogue.definitions.map(enqueueRequestSchema)
+  if (first === undefined) throw new BullpenError('invalid_definition', 'a catalogue needs at least one definition')
+  return z.discriminatedUnion('task', [first, ...rest])
+}
+
+export const acceptedSchema = z
+  .object({ id: z.string(), status: z.enum(TASK_STATUSES), links: linksSchema })
+  .meta({ id: 'Accepted', description: 'The task is stored in Redis.' })
+
+export type Accepted = z.infer<typeof acceptedSchema>
