@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 
 const QUOTES = [
-  ['own-worker.md', '../packages/bullmq/src/own-worker.fixture.ts'],
-  ['nestjs.md', '../packages/bullmq/src/nest.fixture.ts'],
+  ['own-worker.md', '../packages/bullmq/src/examples/own-worker.fixture.ts'],
+  ['nestjs.md', '../packages/bullmq/src/examples/nest.fixture.ts'],
 ] as const
 
 const read = (file: string): string => readFileSync(new URL(file, import.meta.url), 'utf8')

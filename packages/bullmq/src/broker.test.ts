@@ -1,7 +1,7 @@
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
-import { long, rig, short } from './rig.fixture.ts'
+import { long, rig, short } from './setup.fixture.ts'
 
 describe('waiting for the end', () => {
   it('is over soon after the end: long before a look by oneself would come', async () => {

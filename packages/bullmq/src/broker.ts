@@ -1,4 +1,5 @@
-// The broker on Redis: stores tasks as BullMQ jobs and tells how they stand.
+// The broker on Redis: stores tasks as BullMQ jobs, cancels them, and answers questions about them. Every BullmqBroker also
+// does the housekeeping of its queues.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BullpenError, isFinal, type Log, type TaskId, type TaskRecord } from '@bullpen/contract'
@@ -6,42 +7,45 @@ import { createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/int
 import type { Broker, NewTask } from '@bullpen/engine'
 import { storedEnvelope } from '@bullpen/engine/internal'
 import { Queue } from 'bullmq'
-import type { ChainableCommander, Redis } from 'ioredis'
 import { OPEN_ADMISSION, openAdmission } from './admission/admission.ts'
-import { type BulkCanceller, openBulkCanceller } from './cancel/bulk-canceller.ts'
-import { repeatCancels, requestCancel } from './cancel/cancel.ts'
-import { readProgress, readRules, storeRule, underRules } from './cancel/cancel-rules.ts'
-import { blockingConnection, producerConnection, withCommandTimeout } from './connection.ts'
+import { type BulkCanceller, createBulkCanceller } from './cancel/bulk-canceller.ts'
+import { parseRules, readProgress, storeRule, underRules } from './cancel/by-filter.ts'
+import { cancelById, repeatCancels } from './cancel/by-id.ts'
+import { blockingConnection, commandTimeout, producerConnection } from './connection.ts'
 import { BACKOFF_TYPE } from './internals/backoff-strategy.ts'
+import { wakeIdleConsumers } from './internals/global-concurrency.ts'
+import { releaseThrottle } from './internals/throttle.ts'
 import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
-import { expireTasks, keepSweeping } from './maintenance/expirer.ts'
-import { wakeIdleConsumers } from './maintenance/global-concurrency.ts'
-import { releaseThrottle } from './maintenance/throttle.ts'
+import { expireTasks } from './maintenance/expirer.ts'
+import { repeatMaintenance } from './maintenance/maintenance.ts'
+import { countTasks } from './queries/counts.ts'
 import { listIds } from './queries/listing.ts'
-import { askState, readState, STATE_COMMANDS } from './queries/task-state.ts'
+import { readTogether } from './queries/read-together.ts'
+import { addStateReads, decodeState, STATE_READS } from './queries/task-state.ts'
+import { createSchemaGuard } from './schema.ts'
 import { type CompletionListener, openCompletionListener } from './waiting/completion-listener.ts'
 
 export interface BrokerOptions {
   readonly redisUrl: string
   readonly namespace: string
   readonly queues: readonly string[]
-  /** The most bytes that one task's stored data may have: a second line behind the API's own limit. */
+  /** The most bytes that one task's stored data may take: a second check behind the API's own limit. */
   readonly sizeLimit: number
   readonly log: Log
   /**
-   * 'checked': `enqueue` rejects with `queue_draining` while the queue's whole fleet drains. 'open': it does not, for
-   * workers, whose handlers may enqueue what belongs to their work. Default: 'checked', with one more connection.
+   * 'checked': `enqueue` rejects with `queue_draining` while the queue's whole fleet drains. 'open': it does not; for workers,
+   * whose handlers may enqueue child tasks meanwhile. Default: 'checked', with one more connection.
    */
   readonly admission?: 'checked' | 'open'
-  /** Milliseconds since 1970, by the clock that tasks are due by, as of {@link watchSkew}. Default: the machine's. */
+  /** Milliseconds since 1970, by the clock that tasks are due by, such as that of {@link watchSkew}. Default: the machine's. */
   readonly now?: () => number
-  /** Hears of the tasks that this broker's sweep has ended. Must neither throw nor wait. */
+  /** Called for each task that this broker has expired. Must neither throw nor wait. */
   readonly onExpired?: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
-  /** Hears of the tasks that this broker's sweep has ended for a cancel. Must neither throw nor wait. */
+  /** Called for each waiting task that this broker has ended for a cancel by filter. Must neither throw nor wait. */
   readonly onCancelled?: (cancelled: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 }
 
-/** The broker, and BullMQ's own queues for Bull Board to show. */
+/** The broker, and BullMQ's own queues for Bull Board. */
 export interface BullmqBroker extends Broker {
   readonly boardQueues: readonly Queue[]
 }
@@ -50,87 +54,109 @@ interface QueueHandles {
   readonly name: string
   readonly queue: Queue
   readonly keys: QueueKeys
-  readonly settlements: CompletionListener
-  readonly janitor: BulkCanceller
+  readonly completions: CompletionListener
+  readonly bulkCanceller: BulkCanceller
 }
 
-/** Opens without waiting for Redis: until it is there, every call rejects with `redis_unavailable`. */
+/**
+ * Opens without waiting for Redis: until Redis is there, every call rejects with `redis_unavailable`.
+ *
+ * @throws BullpenError `incompatible_schema`, by every call.
+ */
 export function openBroker(options: BrokerOptions): BullmqBroker {
   const { redisUrl, namespace, queues, sizeLimit, log, now = Date.now } = options
   const { onExpired = () => {}, onCancelled = () => {} } = options
   const redis = producerConnection(redisUrl, log)
+  const withCommandTimeout = commandTimeout(redisUrl)
+  const schema = createSchemaGuard(redis, namespace, queues)
   const isChecked = options.admission !== 'open'
   const admission = isChecked ? openAdmission({ redis, redisUrl, namespace, queues, log }) : OPEN_ADMISSION
-  const shelves = new Map(queues.map((name) => [name, openQueueHandles(name)]))
+  const handles = new Map(queues.map((name) => [name, openQueueHandles(name)]))
+  const processName = `broker:${process.pid}`
 
   function openQueueHandles(name: string): QueueHandles {
     const keys = queueKeys(namespace, name)
     const queue = new Queue(name, {
       connection: redis,
       prefix: prefixOf(namespace, name),
-      // With Redis down at the start, a queue that waits for it stays broken after it is back.
+      // A queue that waits for Redis at the start stays broken when Redis comes later.
       skipWaitingForReady: true,
       skipVersionCheck: true,
+      // Nothing is written before the namespace's schema is checked.
+      skipMetasUpdate: true,
     })
-    queue.on('error', () => {}) // The connection logs its own errors, once a second.
+    queue.on('error', () => {}) // The outage reporter follows its connection.
     return {
       name,
       queue,
       keys,
-      settlements: openCompletionListener(keys.events, () => blockingConnection(redisUrl, log), log),
-      janitor: openBulkCanceller({ redis, keys, log, onMoved: (moved) => onCancelled({ queue: name, ...moved }) }),
+      completions: openCompletionListener(keys.events, () => blockingConnection(redisUrl, log), log),
+      bulkCanceller: createBulkCanceller({
+        redis,
+        keys,
+        log,
+        checkSchema: schema.check,
+        onEnded: (ended) => onCancelled({ queue: name, ...ended }),
+      }),
     }
   }
 
-  function shelf(name: string): QueueHandles {
-    const found = shelves.get(name)
-    if (found === undefined) {
-      throw new BullpenError(
-        'queue_not_found',
-        `no task of the catalogue uses the queue '${name}'; known are ${queues.join(', ')}`,
-      )
-    }
-    return found
+  const call = <T>(run: () => Promise<T>): Promise<T> => withCommandTimeout(schema.check()?.then(run) ?? run())
+
+  function handlesOf(name: string): QueueHandles {
+    const found = handles.get(name)
+    if (found !== undefined) return found
+    throw new BullpenError(
+      'queue_not_found',
+      `no task of the catalogue uses the queue '${name}'; the queues are ${queues.join(', ')}`,
+    )
   }
+
+  /** Undefined if the id is malformed, or names another queue. */
+  const handlesOfTask = (id: string): QueueHandles | undefined => handles.get(readTaskId(id)?.queue ?? '')
 
   async function find(id: TaskId): Promise<TaskRecord | undefined> {
-    const home = shelves.get(readTaskId(id)?.queue ?? '')
+    const home = handlesOfTask(id)
     if (home === undefined) return undefined
     const { keys, name } = home
-    const answers = await ask(redis, (transaction) => askState(transaction, keys, id).hvals(keys.cancelRules))
-    const record = readState(id, name, answers)
-    return record && underRules(record, readRules(answers[STATE_COMMANDS]))
+    const answers = await readTogether(redis, (transaction) => {
+      addStateReads(transaction, keys, id)
+      transaction.hvals(keys.cancelRules)
+    })
+    const record = decodeState(id, name, answers)
+    return record && underRules(record, parseRules(answers[STATE_READS]))
   }
 
-  const sweep = async (): Promise<void> => {
+  const maintain = async (): Promise<void> => {
+    await schema.check()
     await admission.refresh()
-    for (const { name, keys } of shelves.values()) {
-      for (const expired of await expireTasks(redis, keys, now(), `sweep:${process.pid}`)) {
-        onExpired({ queue: name, ...expired })
-      }
+    for (const { name, keys } of handles.values()) {
+      for (const expired of await expireTasks(redis, keys, now(), processName)) onExpired({ queue: name, ...expired })
       await releaseThrottle(redis, keys)
       await wakeIdleConsumers(redis, keys)
-      await repeatCancels(redis, keys, now(), `sweep:${process.pid}`)
+      await repeatCancels(redis, keys, now(), processName)
     }
   }
-  const stopSweeping = keepSweeping(sweep, log)
+  const stopMaintenance = repeatMaintenance(maintain, log)
 
   return {
-    boardQueues: [...shelves.values()].map(({ queue }) => queue),
+    boardQueues: [...handles.values()].map(({ queue }) => queue),
 
     async enqueue(task: NewTask) {
-      const { queue, keys } = shelf(task.queue)
+      const { queue, keys } = handlesOf(task.queue)
       const envelope = storedEnvelope(task)
       const bytes = Buffer.byteLength(JSON.stringify(envelope))
       if (bytes > sizeLimit) {
         throw new BullpenError(
           'payload_too_large',
-          `the task would take ${bytes} bytes in Redis; the limit is ${sizeLimit}`,
+          `the task would take ${bytes} bytes in Redis; the limit is ${sizeLimit} bytes`,
         )
       }
-      // Not awaited where it is known, as it nearly always is: then nothing is waited for.
-      const admitted = admission.admit(task.queue)
-      if (admitted !== undefined) await withCommandTimeout(admitted)
+      // Both are undefined nearly always. Awaiting nothing then keeps an enqueue in one tick.
+      const checking = schema.check()
+      if (checking !== undefined) await withCommandTimeout(checking)
+      const admitting = admission.admit(task.queue)
+      if (admitting !== undefined) await withCommandTimeout(admitting)
       const options = {
         jobId: task.id,
         timestamp: task.enqueuedAt,
@@ -138,122 +164,95 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
         backoff: { type: BACKOFF_TYPE },
         ...(task.delayMs !== undefined && { delay: task.delayMs }),
       }
-      const kept = [queue.add(task.task, envelope, options)]
-      // Sent first, and both in one round trip: an entry without its task is forgotten by the sweep.
-      if (task.expiresAt !== undefined) kept.unshift(redis.zadd(keys.expiries, task.expiresAt, task.id) as never)
-      await withCommandTimeout(Promise.all(kept))
+      // Sent first, in the same round trip as the task: an entry without a task is dropped by the expirer.
+      const indexed = task.expiresAt === undefined ? undefined : redis.zadd(keys.expiries, task.expiresAt, task.id)
+      await withCommandTimeout(Promise.all([indexed, queue.add(task.task, envelope, options)]))
     },
 
-    find: (id) => withCommandTimeout(find(id)),
+    find: (id) => call(() => find(id)),
 
     async waitUntilFinished(id, signal) {
-      const home = shelves.get(readTaskId(id)?.queue ?? '')
+      const home = handlesOfTask(id)
       if (home === undefined) return undefined
       let changed = Promise.withResolvers<void>()
       const wake = (): void => changed.resolve()
       signal.addEventListener('abort', wake)
-      const watching = home.settlements.watch(id, wake)
+      const wait = home.completions.wait(id, wake)
       try {
-        await withCommandTimeout(watching.followed)
+        await withCommandTimeout(wait.following)
         for (;;) {
-          // Before the look, so that what happens during it is not missed.
+          // Created before the read, so that an event during the read is not missed.
           changed = Promise.withResolvers()
-          const record = await withCommandTimeout(find(id))
+          const record = await call(() => find(id))
           if (record === undefined || isFinal(record.status) || signal.aborted) return record
           await changed.promise
         }
       } finally {
         signal.removeEventListener('abort', wake)
-        watching.stop()
+        wait.stop()
       }
     },
 
-    async cancel(id, { stoppable }) {
-      const home = shelves.get(readTaskId(id)?.queue ?? '')
+    async cancel(id, { stoppable, by = '' }) {
+      const home = handlesOfTask(id)
       if (home === undefined) return 'not_found'
-      return withCommandTimeout(
-        requestCancel(redis, home.keys, { id, stoppable, now: now(), process: `cancel:${process.pid}` }),
-      )
+      const request = { id, stoppable, now: now(), by, process: processName }
+      return call(() => cancelById(redis, home.keys, request))
     },
 
-    async cancelMany({ queue, task, tag, before, reason, by = `cancel:${process.pid}` }) {
-      const { keys, janitor } = shelf(queue)
+    async cancelMany({ queue, task, tag, before, reason, by = processName }) {
+      const { keys, bulkCanceller } = handlesOf(queue)
       const id = createTaskId(queue, now(), randomBytes(ID_RANDOM_BYTES))
-      const { rule, known } = await withCommandTimeout(
-        storeRule(redis, keys, { id, queue, task, tag, before, reason, by }),
-      )
-      janitor.hurry()
+      const { rule, known } = await call(() => storeRule(redis, keys, { id, queue, task, tag, before, reason, by }))
+      bulkCanceller.start()
       await known
-      // So that what is enqueued afterwards is enqueued later, by this clock.
+      // Wait until the millisecond has passed: a task enqueued next has a later timestamp than the rule.
       if (now() === before) await sleep(2)
       return rule
     },
 
     async cancelProgress(id) {
-      const home = shelves.get(readTaskId(id)?.queue ?? '')
-      return home && withCommandTimeout(readProgress(redis, home.keys, id))
+      const home = handlesOfTask(id)
+      return home && call(() => readProgress(redis, home.keys, id))
     },
 
     async list(query) {
-      const { name, keys } = shelf(query.queue)
-      const { ids, next } = await withCommandTimeout(listIds(redis, keys, query))
-      const [texts, ...answers] = await withCommandTimeout(
-        ask(redis, (all) => ids.reduce((rest, id) => askState(rest, keys, id), all.hvals(keys.cancelRules))),
+      const { name, keys } = handlesOf(query.queue)
+      const { ids, next } = await call(() => listIds(redis, keys, query))
+      const [texts, ...answers] = await call(() =>
+        readTogether(redis, (transaction) => {
+          transaction.hvals(keys.cancelRules)
+          for (const id of ids) addStateReads(transaction, keys, id)
+        }),
       )
-      const rules = readRules(texts)
+      const rules = parseRules(texts)
       const tasks = ids.flatMap((id, i) => {
-        const record = readState(id, name, answers.slice(i * STATE_COMMANDS, (i + 1) * STATE_COMMANDS))
+        const record = decodeState(id, name, answers.slice(i * STATE_READS, (i + 1) * STATE_READS))
         return record === undefined ? [] : [underRules(record, rules)]
       })
-      // A task that has moved on since its id was read, or that shares its set with another status, is not of this page;
-      // one that is cancelled and stands where it waited is of none until the janitor has moved it.
+      // Drop tasks that have moved on since their id was read, and those of another status in the same place. A waiting
+      // task that a cancel rule matches is listed when the bulk canceller has ended it.
       return { tasks: tasks.filter(({ status }) => status === query.status), next }
     },
 
-    async counts(name) {
-      const { keys } = shelf(name)
-      const [waiting, active, scheduled, completed, dead] = await withCommandTimeout(
-        ask(redis, (transaction) =>
-          transaction.llen(keys.wait).llen(keys.active).zcard(keys.delayed).zcard(keys.completed).zcard(keys.failed),
-        ),
-      )
-      return {
-        waiting: Number(waiting),
-        active: Number(active),
-        scheduled: Number(scheduled),
-        retrying: 0,
-        completed: Number(completed),
-        dead: Number(dead),
-        cancelled: 0,
-        expired: 0,
-      }
+    counts: async (name) => {
+      const { keys } = handlesOf(name)
+      return call(() => countTasks(redis, keys))
     },
 
     async ping() {
-      await withCommandTimeout(redis.ping())
+      await call(() => redis.ping())
     },
 
     async close() {
-      stopSweeping()
+      stopMaintenance()
       admission.close()
-      for (const { settlements, janitor } of shelves.values()) {
-        settlements.close()
-        janitor.close()
+      for (const { completions, bulkCanceller } of handles.values()) {
+        completions.close()
+        bulkCanceller.close()
       }
-      await Promise.allSettled([...shelves.values()].map(({ queue }) => queue.close()))
+      await Promise.allSettled([...handles.values()].map(({ queue }) => queue.close()))
       redis.disconnect()
     },
   }
-}
-
-/** One transaction: its questions are answered for the same moment. Rejects when any of them failed. */
-async function ask(
-  redis: Redis,
-  questions: (transaction: ChainableCommander) => ChainableCommander,
-): Promise<unknown[]> {
-  const answers = (await questions(redis.multi()).exec()) ?? []
-  return answers.map(([error, answer]) => {
-    if (error !== null) throw error
-    return answer
-  })
 }

@@ -1,45 +1,46 @@
-// The codec: how outputs and ends are written into a BullMQ job and read back.
+// Encodes attempt records into the fields of a BullMQ job, and decodes them.
 import type { AttemptRecord } from '@bullpen/contract'
 import { attemptRecordSchema } from '@bullpen/contract/internal'
 
-/** What an operator reads as the failure's reason: `RECOVER_ERR (unexpected_error): TypeError: …`. */
+/** BullMQ's `failedReason`: `RECOVER_ERR (unexpected_error): TypeError: …`. */
 export function describeEnd({ state, reason, code, message }: AttemptRecord): string {
   const why = reason ?? code
   return `${state}${why === undefined ? '' : ` (${why})`}${message === undefined ? '' : `: ${message}`}`
 }
 
 /**
- * BullMQ writes the stack of a thrown error together with the transition that it causes, in one script. The end travels
- * as that stack's first line, so that no crash can come between a failure and its record.
+ * BullMQ stores the stack of a thrown error in the script that makes the transition. The attempt record is that stack's first
+ * line, so a crash can't separate the transition from its record.
  */
-export function encodeStack(end: AttemptRecord, error: unknown): string {
-  return `${JSON.stringify(end)}\n${stackOf(error).slice(0, LONGEST_STACK) || describeEnd(end)}`
+export function encodeStack(record: AttemptRecord, error: unknown): string {
+  return `${JSON.stringify(record)}\n${stackOf(error).slice(0, MAX_STACK_CHARACTERS) || describeEnd(record)}`
 }
 
-/** Characters of a stack that are kept: some thirty frames. */
-const LONGEST_STACK = 4_000
+/** About thirty frames. */
+const MAX_STACK_CHARACTERS = 4_000
 
 function stackOf(error: unknown): string {
   try {
     return error instanceof Error ? String(error.stack ?? '') : ''
   } catch {
-    return '' // A getter that throws, a Proxy: the end itself is what counts.
+    return '' // A getter that throws, or a Proxy. The record does not depend on it.
   }
 }
 
-/** The end that a stored stack begins with; undefined when the stack is not ours but of a failure of BullMQ's own. */
+/** The attempt record at the begin of a stored stack; undefined for a failure that BullMQ itself stored. */
 export function decodeStack(stack: unknown): AttemptRecord | undefined {
   if (typeof stack !== 'string') return undefined
   return attemptRecordSchema.safeParse(parseJson(stack.split('\n', 1)[0])).data
 }
 
-/** The ends among a job's stored stacks, oldest first. */
+/** The attempt records in a job's stored stacks, oldest first. */
 export function decodeStacks(stacktrace: string | undefined): AttemptRecord[] {
   const stacks = parseJson(stacktrace)
   if (!Array.isArray(stacks)) return []
-  return stacks.map(decodeStack).filter((end) => end !== undefined)
+  return stacks.map(decodeStack).filter((record) => record !== undefined)
 }
 
+/** Undefined if the text is not JSON. */
 export function parseJson(text: string | undefined): unknown {
   if (text === undefined) return undefined
   try {

@@ -1,62 +1,76 @@
-// Redis connections with the settings that are right for each use; the reasons are measurements.
+// Opens Redis connections with the settings that suit each use, and bounds how long a caller waits for an answer.
 import { BullpenError, type Log } from '@bullpen/contract'
 import { Redis, type RedisOptions } from 'ioredis'
-import { RECONNECTING } from './locks/renewal-connection.ts'
-import { throttledLog } from './throttled-log.ts'
+import { addressOf, isConnectionError, outageReporter } from './redis/outage-reporter.ts'
+import { RECONNECTING } from './redis/renewal-connection.ts'
 
-/** A producer's command gives up after this many ms, so that an HTTP caller has its answer within a second. */
+/** A producer's command gives up after this many ms, so that an HTTP caller is answered within a second. */
 export const COMMAND_TIMEOUT_MS = 800
 
-/** For producers: fails fast while Redis is away, and comes back by itself. */
+/** For producers: rejects at once while Redis is away, and reconnects by itself. */
 export function producerConnection(url: string, log: Log): Redis {
-  return connect(url, log, {
-    ...RECONNECTING,
-    // A command issued while disconnected would wait for ever in ioredis' own queue.
-    enableOfflineQueue: false,
-    commandTimeout: COMMAND_TIMEOUT_MS,
-  })
+  return reported(url, log, new Redis(url, PRODUCER))
 }
 
-/** For workers: waits for Redis as long as it takes, since the work is there when it is back. */
+const PRODUCER = {
+  ...RECONNECTING,
+  // With a queue, a command that is issued while disconnected would wait forever.
+  enableOfflineQueue: false,
+  commandTimeout: COMMAND_TIMEOUT_MS,
+} satisfies Omit<RedisOptions, 'replyMapping'>
+
+/** For workers: waits for Redis as long as it takes. */
 export function workerConnection(url: string, log: Log): Redis {
-  return connect(url, log, { ...RECONNECTING, maxRetriesPerRequest: null })
+  return reported(url, log, new Redis(url, WAITING))
 }
 
-/** For a reader that blocks in a command of its own; never shared. */
+/** For a reader that blocks in a command, or is subscribed; never shared. */
 export function blockingConnection(url: string, log: Log): Redis {
-  return connect(url, log, { ...RECONNECTING, maxRetriesPerRequest: null })
+  return reported(url, log, new Redis(url, WAITING))
 }
 
-/** For measurements: as a producer's, and its failures are for others to tell. */
+const WAITING = { ...RECONNECTING, maxRetriesPerRequest: null } satisfies Omit<RedisOptions, 'replyMapping'>
+
+/** For the measurement of clock skew: like a producer's, but its failures are not reported. */
 export function skewConnection(url: string): Redis {
-  return producerConnection(url, { debug() {}, info() {}, warn() {}, error() {} })
-}
-
-function connect(url: string, log: Log, options: Omit<RedisOptions, 'replyMapping'>): Redis {
-  const redis = new Redis(url, options)
-  const failed = throttledLog((error: Error, suppressed) =>
-    log.warn({ err: error, suppressed }, 'Redis connection failed'),
-  )
-  redis.on('error', failed)
+  const redis = new Redis(url, PRODUCER)
+  redis.on('error', () => {})
   return redis
 }
 
-/** Every failure of a producer's command is the same to its caller: Redis can't be used now. */
-export function unavailable(cause: unknown): BullpenError {
-  if (cause instanceof BullpenError) return cause
-  const why = cause instanceof Error ? cause.message : String(cause)
-  return new BullpenError('redis_unavailable', `Redis did not answer: ${why}`, { cause })
+function reported(url: string, log: Log, redis: Redis): Redis {
+  outageReporter(url, log).follow(redis)
+  return redis
 }
 
-/** The answer, or `redis_unavailable`: no caller waits longer than a producer's command may take. */
-export async function withCommandTimeout<T>(promise: Promise<T>): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error(`no answer within ${COMMAND_TIMEOUT_MS} ms`)), COMMAND_TIMEOUT_MS)
-  try {
-    return await Promise.race([promise, late])
-  } catch (cause) {
-    throw unavailable(cause)
-  } finally {
-    clearTimeout(timer)
+/** Awaits an answer from Redis. @throws BullpenError `redis_unavailable` on any failure, and after {@link COMMAND_TIMEOUT_MS}. */
+export type WithCommandTimeout = <T>(answer: Promise<T>) => Promise<T>
+
+export function commandTimeout(redisUrl: string): WithCommandTimeout {
+  const address = addressOf(redisUrl)
+  return async (answer) => {
+    const { promise: late, reject } = Promise.withResolvers<never>()
+    const timer = setTimeout(() => reject(noAnswer(address)), COMMAND_TIMEOUT_MS)
+    try {
+      return await Promise.race([answer, late])
+    } catch (cause) {
+      throw unavailable(address, cause)
+    } finally {
+      clearTimeout(timer)
+    }
   }
+}
+
+function noAnswer(address: string): BullpenError {
+  return new BullpenError('redis_unavailable', `Redis at ${address} did not answer within ${COMMAND_TIMEOUT_MS} ms`)
+}
+
+function unavailable(address: string, cause: unknown): BullpenError {
+  if (cause instanceof BullpenError) return cause
+  if (cause instanceof Error && cause.message === 'Command timed out') return noAnswer(address)
+  if (isConnectionError(cause)) {
+    return new BullpenError('redis_unavailable', `Redis is not reachable at ${address}`, { cause })
+  }
+  const why = cause instanceof Error ? cause.message : String(cause)
+  return new BullpenError('redis_unavailable', `Redis at ${address} refused a command: ${why}`, { cause })
 }

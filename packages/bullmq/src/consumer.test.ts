@@ -5,7 +5,7 @@ import { eventually } from '@bullpen/testkit'
 import { Worker } from 'bullmq'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { openConsumer } from './consumer.ts'
-import { rig, short, silent } from './rig.fixture.ts'
+import { rig, short, silent } from './setup.fixture.ts'
 
 afterEach(() => vi.restoreAllMocks())
 

@@ -1,210 +1,270 @@
-// The feed: brings a pool its tasks from a BullMQ queue, and writes down what is decided about them.
+// Fetches the tasks of one queue for a pool, with a BullMQ Worker, and commits the pool's verdicts.
+//
+// Invariants:
+//   - A task is started only while this process may start it: its lock is young enough (internals/consumer-worker.ts), no
+//     cancel of it is known, and the copy of the cancel rules is fresh (cancel/rule-cache.ts). A task that is fetched while
+//     the copy is stale waits for a fresh one.
+//   - Its lock is renewed from the fetch until Redis has confirmed the commit (locks/lock-renewer.ts). When the lock is lost,
+//     the pool is told before another process can start the task, and nothing is committed.
+//   - A commit is BullMQ's own transition (processor.ts). A task that the pool can't take is released: it goes back to the
+//     head of the queue, and neither an attempt nor a start is counted.
+//   - Times in scripts are Redis's (internals/scripts-clock.ts), once the clock skew is measured; nothing is fetched before.
+//   - `unconfirmed` names each task whose commit Redis has not confirmed, until `close`.
+//
+// Three things are called a pause. The whole queue: BullMQ's `meta.paused` (fleet/queue-settings.ts), so that the fetch
+// script hands out nothing. One pool: the engine's pool resizes its consumer to 0. And BullMQ's `worker.pause(true)` is how a
+// consumer stops fetching, here and in `resize` only.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
 import {
+  assertTransition,
   type CancelCause,
   type Consumer,
   type ConsumerHost,
   MAX_DEATHS,
   type RunTask,
   stopsRunning,
+  type Transitions,
 } from '@bullpen/engine/internal'
 import { type Job, WaitingError } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { countEnded } from './cancel/cancel-rules.ts'
-import { type CancelSubscriber, openCancelSubscriber } from './cancel/cancel-subscriber.ts'
-import { openRuleCache, type RuleCache } from './cancel/rule-cache.ts'
+import { countEnded } from './cancel/by-filter.ts'
+import { createRuleCache, type RuleCache } from './cancel/rule-cache.ts'
+import { type CancelSubscriber, openCancelSubscriber } from './cancel/subscriber.ts'
 import type { SkewWatch } from './clock/clock-skew.ts'
 import { workerConnection } from './connection.ts'
 import { backoffStrategy } from './internals/backoff-strategy.ts'
-import { LockedWorker } from './internals/locked-worker.ts'
-import { setClock } from './internals/scripts-clock.ts'
+import { ConsumerWorker } from './internals/consumer-worker.ts'
+import { setScriptClock } from './internals/scripts-clock.ts'
 import { prefixOf, queueKeys } from './keys.ts'
 import { type LockRenewer, openLockRenewer } from './locks/lock-renewer.ts'
-import { obey, refuse, taken } from './processor.ts'
-import { throttledLog } from './throttled-log.ts'
+import { commit, release, toFetchedTask } from './processor.ts'
+import { isConnectionError } from './redis/outage-reporter.ts'
+import { throttledLog } from './redis/throttled-log.ts'
+import { createSchemaGuard } from './schema.ts'
 
 export interface LockTimes {
-  /** How long a lock holds unless it is renewed. */
+  /** How long a lock lasts unless it is renewed. */
   readonly lockMs: number
   readonly renewalMs: number
-  /** How often tasks without a lock are looked for; one that is seen twice is taken from its process. */
+  /** How often tasks without a lock are looked for. One that is found twice is taken from its process. */
   readonly stallCheckMs: number
 }
 
-/** Until a task that was refused goes back, in ms. */
-const RELEASE_DELAY_MS = 50
-
-/** How long, in ms, a fleet's rate that was lifted or raised may still be kept here: each looks again so often. */
-const RATE_LOOK_MS = 1_000
-
-/** With these a killed process's tasks are in work again in about 6 s at the 99th percentile, without false stalls. */
+/** With these times the tasks of a killed process run again after about 6 s at p99, without false stalls. */
 const LOCK_TIMES: LockTimes = { lockMs: 5_000, renewalMs: 1_000, stallCheckMs: 1_500 }
 
-const MACHINE = { now: Date.now, measured: Promise.resolve() }
+/** Before a task that was not taken is released, in ms. Released at once, it would be fetched again at once. */
+const RELEASE_DELAY_MS = 50
+
+/** How long, in ms, a rate limit of the queue may still be obeyed here after it was lifted or raised. */
+const RATE_RECHECK_MS = 1_000
+
+const MACHINE_CLOCK = { now: Date.now, measured: Promise.resolve() }
 
 export interface ConsumerOptions {
   readonly queue: string
   readonly namespace: string
   readonly redisUrl: string
-  /** How many tasks are taken at once, until it is resized. */
+  /** How many tasks are held at once, until it is resized. */
   readonly concurrency: number
-  /** How long a completed task is kept, in ms. Dead ones are kept until somebody decides. */
+  /** How long a completed task is kept, in ms. Dead tasks are kept until they are removed. */
   readonly completedRetentionMs: number
   readonly log: Log
-  /** What tasks are due and stamped by, once it is measured. Default: the machine's clock. */
+  /** The clock that tasks are due and stamped by, once it is measured. Default: the machine's. */
   readonly clock?: Pick<SkewWatch, 'now' | 'measured'>
-  /** How long the event loop may stand still, in ms, before its tasks are left to other processes. Default: as long as it does. */
+  /** How long the event loop may be blocked, in ms, before its tasks are left to other processes. Default: unlimited. */
   readonly eventLoopStallLimitMs?: number | undefined
-  /** Shorter ones find a dead process's tasks sooner, and take tasks from live ones that are slow. For tests. */
+  /** Shorter times find the tasks of dead processes sooner, and take tasks from slow ones. For tests. */
   readonly locks?: LockTimes
 }
 
-interface Opened {
-  readonly worker: LockedWorker
-  readonly redis: Redis
-  readonly control: CancelSubscriber
-  readonly rules: RuleCache
-  readonly keeper: LockRenewer
+type ConsumerState = 'new' | 'open' | 'running' | 'stopping' | 'closed'
+
+/** `running` → `open`: fetching has failed, and may be started again. Tasks that were fetched still run. */
+export const CONSUMER_TRANSITIONS: Transitions<ConsumerState> = {
+  new: ['open', 'stopping', 'closed'],
+  open: ['open', 'running', 'stopping', 'closed'],
+  running: ['open', 'stopping', 'closed'],
+  stopping: ['stopping', 'closed'],
+  closed: [],
 }
 
-/** Opens no connection until it is asked to. */
-export function openConsumer(options: ConsumerOptions, work: RunTask, pool: ConsumerHost): Consumer {
-  const { queue, namespace, redisUrl, completedRetentionMs, eventLoopStallLimitMs, log } = options
-  const { locks = LOCK_TIMES, clock = MACHINE } = options
-  let workers = options.concurrency
-  let opened: Opened | undefined
-  let stopped = (): void => {}
+/** What an open consumer owns besides its connection. */
+interface Connected {
+  readonly worker: ConsumerWorker
+  readonly cancels: CancelSubscriber
+  readonly rules: RuleCache
+  readonly renewer: LockRenewer
+}
 
-  const connect = (): Opened => {
-    const redis = workerConnection(redisUrl, log)
-    const keys = queueKeys(namespace, queue)
-    const rules = openRuleCache(
-      redis,
-      keys,
-      (covering) => {
-        for (const task of pool.tasks()) {
-          const rule = covering(task)
-          if (rule !== undefined && stopsRunning(rule)) pool.cancel(task.id, { reason: rule.reason, by: rule.by })
-        }
-      },
-      log,
-    )
-    const control = openCancelSubscriber({
-      redisUrl,
-      keys,
-      cancel: (id) => pool.cancel(id) !== 'not_found',
-      onRule: rules.hear,
-      log,
-    })
-    const carryOut = (job: Job, token: string): Promise<unknown> => {
-      const task = taken(job, token)
-      const rule = rules.covering(task)
-      const asked: CancelCause | undefined = control.wasCancelled(task.id) ? { reason: 'cancelled' } : undefined
-      const cancelled = rule === undefined ? asked : { reason: rule.reason, by: rule.by }
-      return work(
-        cancelled === undefined ? task : { ...task, cancelled },
-        (conclusion) => {
-          if (rule !== undefined && conclusion.verdict.kind === 'cancelled') countEnded(redis, keys, rule)
-          return obey(conclusion, job, token)
-        },
-        // Later, and not at once: who refuses now would be given the same again.
-        () => sleep(RELEASE_DELAY_MS).then(() => refuse(job, token)),
-      )
-    }
-    /** Taken while nobody could say whether they may start. */
-    const held = new Map<string, { lost: boolean }>()
-    const whenFresh = async (job: Job, token: string): Promise<unknown> => {
-      const hold = { lost: false }
-      held.set(job.id ?? '', hold)
-      await rules.fresh()
-      held.delete(job.id ?? '')
-      // BullMQ leaves a job alone that says it has been moved; and so it may have been, by another owner.
-      if (hold.lost || !rules.isFresh()) throw new WaitingError()
-      return carryOut(job, token)
-    }
-    // Two parameters: with a third, BullMQ makes a controller for each job, and cancels what the engine is to decide.
-    const processor = (job: Job, token = ''): Promise<unknown> =>
-      rules.isFresh() ? carryOut(job, token) : whenFresh(job, token)
-    const worker = new LockedWorker(queue, processor, {
-      connection: redis,
-      prefix: prefixOf(namespace, queue),
-      autorun: false,
-      concurrency: workers,
-      lockDuration: locks.lockMs,
-      skipLockRenewal: true,
-      stalledInterval: locks.stallCheckMs,
-      maxStalledCount: MAX_DEATHS,
-      maximumRateLimitDelay: RATE_LOOK_MS,
-      removeOnComplete: { age: Math.ceil(completedRetentionMs / 1_000) },
-      settings: { backoffStrategy },
-    })
-    setClock(worker.backend, clock.now)
-    const failed = throttledLog((err: Error, suppressed) =>
-      log.error({ err, queue, suppressed }, 'the queue reported an error'),
-    )
-    worker.on('error', failed)
-    const { base } = keys
-    const keeper = openLockRenewer({
-      ...locks,
-      redisUrl,
-      base,
-      eventLoopStallLimitMs,
-      slots: workers,
-      log,
-    })
-    const lost = ({ id = '', attemptsStarted }: Job): void => {
-      const hold = held.get(id)
-      if (hold !== undefined) hold.lost = true
-      pool.lockLost(id as TaskId, attemptsStarted)
-    }
-    worker.keeping = { keeper, redis, base, lockMs: locks.lockMs, now: clock.now, lost }
-    return { worker, redis, control, rules, keeper }
-  }
+/** Opens its connections with `open()`. @throws BullpenError `incompatible_schema`, by `open()`. */
+export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: ConsumerHost): Consumer {
+  const { queue, namespace, redisUrl, log, clock = MACHINE_CLOCK } = options
+  let state: ConsumerState = 'new'
+  let concurrency = options.concurrency
+  let redis: Redis | undefined
+  let connected: Connected | undefined
+  let stopRunning = (): void => {}
 
-  const close = (): void => {
-    opened?.control.close()
-    opened?.rules.close()
-    opened?.keeper.close()
-    opened?.redis.disconnect()
+  const moveTo = (to: ConsumerState): void => {
+    assertTransition(`the consumer of queue '${queue}'`, CONSUMER_TRANSITIONS, state, to)
+    state = to
   }
 
   return {
-    notReady: () => (opened?.redis.status === 'ready' ? undefined : 'Redis is not connected'),
+    notReady: () => (redis?.status === 'ready' ? undefined : 'Redis is not connected'),
+
     async open() {
-      // Where only fetching had failed, tasks still run that hold their locks by this connection.
-      opened ??= connect()
-      const { worker, keeper, rules } = opened
-      await Promise.all([worker.waitUntilReady(), keeper.ready, rules.fresh(), clock.measured])
+      moveTo('open')
+      redis ??= workerConnection(redisUrl, log)
+      await createSchemaGuard(redis, namespace, [queue]).check()
+      // It may have been stopped or closed while Redis was away.
+      if (state !== 'open') return
+      // After fetching has failed the connections stay: tasks still run, and their locks are renewed over them.
+      connected ??= connect(options, redis, concurrency, runTask, pool)
+      const { worker, renewer, rules } = connected
+      await Promise.all([worker.waitUntilReady(), renewer.ready, rules.untilFresh(), clock.measured])
     },
-    run() {
+
+    async run() {
+      // A drain may have begun while the consumer opened.
+      if (connected === undefined || state !== 'open') return
+      moveTo('running')
       const { promise, resolve, reject } = Promise.withResolvers<void>()
-      stopped = resolve
-      if (opened === undefined) return promise
-      opened.worker.onFetchingFailed = (err) => {
-        log.error({ err, queue }, 'the pool stopped fetching; it begins again')
+      stopRunning = resolve
+      connected.worker.onFetchingFailed = (err) => {
+        if (state === 'running') moveTo('open')
+        log.error({ err, queue }, 'fetching failed; the pool restarts it')
         reject(err)
       }
-      void opened.worker.run()
+      void connected.worker.run()
       return promise
     },
+
     resize(to) {
-      workers = Math.max(1, to)
-      const worker = opened?.worker
+      concurrency = Math.max(1, to)
+      const worker = connected?.worker
       if (worker === undefined) return
-      if (to === 0) void worker.pause(true)
-      else {
-        // BullMQ looks at a greater one only when a task ends, unless it is woken.
-        if (to > worker.concurrency && worker.isRunning()) void worker.pause(true)
-        worker.concurrency = to
-        if (worker.isPaused()) void worker.resume()
+      if (to === 0) {
+        void worker.pause(true)
+        return
       }
+      // BullMQ notices a higher concurrency when a task ends, or when it resumes.
+      if (to > worker.concurrency && worker.isRunning()) void worker.pause(true)
+      worker.concurrency = to
+      if (worker.isPaused()) void worker.resume()
     },
+
     async stop() {
-      stopped()
-      await opened?.worker.close()
+      if (state === 'closed') return
+      moveTo('stopping')
+      stopRunning()
+      await connected?.worker.close()
     },
-    unconfirmed: () => [...(opened?.worker.held ?? [])].map(({ id = '', name }) => ({ id, task: name })),
-    close,
+
+    unconfirmed: () => [...(connected?.worker.unconfirmed ?? [])].map(({ id = '', name }) => ({ id, task: name })),
+
+    close() {
+      if (state === 'closed') return
+      moveTo('closed')
+      connected?.cancels.close()
+      connected?.rules.close()
+      connected?.renewer.close()
+      redis?.disconnect()
+    },
+  }
+}
+
+function connect(
+  options: ConsumerOptions,
+  redis: Redis,
+  concurrency: number,
+  runTask: RunTask,
+  pool: ConsumerHost,
+): Connected {
+  const { queue, namespace, redisUrl, completedRetentionMs, eventLoopStallLimitMs, log } = options
+  const { clock = MACHINE_CLOCK, locks = LOCK_TIMES } = options
+  const keys = queueKeys(namespace, queue)
+  const rules = createRuleCache(redis, keys, (matching) => stopMatching(pool, matching), log)
+  const cancels = openCancelSubscriber({
+    redisUrl,
+    keys,
+    cancel: (id, by) => pool.cancel(id, causeOf(by)) !== 'not_found',
+    onRulesChanged: rules.refresh,
+    log,
+  })
+
+  const runJob = (job: Job, token: string): Promise<unknown> => {
+    const task = toFetchedTask(job, token)
+    const rule = rules.matching(task)
+    const by = cancels.cancelledBy(task.id)
+    const cancelled = rule ?? (by === undefined ? undefined : causeOf(by))
+    return runTask(
+      cancelled === undefined ? task : { ...task, cancelled: { reason: cancelled.reason, by: cancelled.by } },
+      (result) => {
+        if (rule !== undefined && result.verdict.kind === 'cancelled') countEnded(redis, keys, rule)
+        return commit(result, job, token)
+      },
+      () => sleep(RELEASE_DELAY_MS).then(() => release(job, token)),
+    )
+  }
+
+  /** Jobs that were fetched while the copy of the cancel rules was stale, and whether their lock was lost since. */
+  const waitingForRules = new Map<string, { lockLost: boolean }>()
+  const runWhenFresh = async (job: Job, token: string): Promise<unknown> => {
+    const waiting = { lockLost: false }
+    waitingForRules.set(job.id ?? '', waiting)
+    await rules.untilFresh()
+    waitingForRules.delete(job.id ?? '')
+    // Tells BullMQ that the job was moved: another process may own it by now.
+    if (waiting.lockLost || !rules.isFresh()) throw new WaitingError()
+    return runJob(job, token)
+  }
+
+  // Exactly two parameters: for a processor with three, BullMQ creates an AbortController per job and decides on cancels.
+  const processor = (job: Job, token = ''): Promise<unknown> =>
+    rules.isFresh() ? runJob(job, token) : runWhenFresh(job, token)
+
+  const worker = new ConsumerWorker(queue, processor, {
+    connection: redis,
+    prefix: prefixOf(namespace, queue),
+    autorun: false,
+    concurrency,
+    lockDuration: locks.lockMs,
+    skipLockRenewal: true,
+    stalledInterval: locks.stallCheckMs,
+    maxStalledCount: MAX_DEATHS,
+    maximumRateLimitDelay: RATE_RECHECK_MS,
+    removeOnComplete: { age: Math.ceil(completedRetentionMs / 1_000) },
+    settings: { backoffStrategy },
+  })
+  setScriptClock(worker.backend, clock.now)
+  const logError = throttledLog((err: Error, suppressed) => log.error({ err, queue, suppressed }, 'queue error'))
+  worker.on('error', (err) => {
+    // The outage reporter logs those.
+    if (!isConnectionError(err)) logError(err)
+  })
+  const { base } = keys
+  const renewer = openLockRenewer({ ...locks, redisUrl, base, eventLoopStallLimitMs, slots: concurrency, log })
+  const onLost = ({ id = '', attemptsStarted }: Job): void => {
+    const waiting = waitingForRules.get(id)
+    if (waiting !== undefined) waiting.lockLost = true
+    pool.lockLost(id as TaskId, attemptsStarted)
+  }
+  worker.locks = { renewer, redis, base, lockMs: locks.lockMs, now: clock.now, onLost }
+  return { worker, cancels, rules, renewer }
+}
+
+/** `by`: as published; '' if unknown. */
+function causeOf(by: string): CancelCause {
+  return { reason: 'cancelled', by: by === '' ? undefined : by }
+}
+
+/** Stops the running tasks that a cancel rule matches. */
+function stopMatching(pool: ConsumerHost, matching: RuleCache['matching']): void {
+  for (const task of pool.tasks()) {
+    const rule = matching(task)
+    if (rule !== undefined && stopsRunning(rule)) pool.cancel(task.id, { reason: rule.reason, by: rule.by })
   }
 }

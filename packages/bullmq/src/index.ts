@@ -1,6 +1,6 @@
-// What users of BullMQ's side may use: a broker in process, and a processor for a BullMQ Worker of their own.
+// For users: an in-process broker, and a processor for a BullMQ Worker that a team keeps itself.
 
-export { escaped } from './attempt-context.ts'
 export { type BrokerOptions, type BullmqBroker, openBroker } from './broker.ts'
 export { backoffStrategy } from './internals/backoff-strategy.ts'
 export { type PlainProcessor, type ProcessorOptions, processor } from './plain-processor.ts'
+export { escaped } from './uncaught-errors.ts'

@@ -3,4 +3,4 @@
 export { type SkewWatch, type SkewWatchOptions, watchSkew } from './clock/clock-skew.ts'
 export { decodeStack } from './codec.ts'
 export { type ConsumerOptions, openConsumer } from './consumer.ts'
-export { type FleetOptions, openFleet } from './fleet/index.ts'
+export { type FleetOptions, openFleet } from './fleet/fleet.ts'

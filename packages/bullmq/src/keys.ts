@@ -1,15 +1,24 @@
-// The names of things in Redis: one place, so that every process agrees on them.
+// The names of Bullpen's keys and channels in Redis, and of the BullMQ keys that Bullpen reads directly.
 
-/** BullMQ's key prefix for a queue: a hash tag, so that in a Redis Cluster each queue has one shard and all its keys there. */
+/** Stored in every namespace. Raise it when stored data changes so that an older or newer Bullpen would misread it. */
+export const SCHEMA_VERSION = 2
+
+/** The schema version that a namespace was written with. */
+export function schemaKey(namespace: string): string {
+  return `{${namespace}}:schema`
+}
+
+/** BullMQ's key prefix for a queue. It is a hash tag: in a Redis Cluster all keys of a queue are on one shard. */
 export function prefixOf(namespace: string, queue: string): string {
   return `{${namespace}.${queue}}`
 }
 
-/** BullMQ's keys of one queue that are read without going through its API. */
+/** The keys of one queue. */
 export function queueKeys(namespace: string, queue: string) {
   const base = `${prefixOf(namespace, queue)}:${queue}`
   return {
-    /** BullMQ's keys of the queue begin with it. */
+    // BullMQ's own
+    /** The prefix of all other keys of the queue. */
     base: `${base}:`,
     job: (id: string) => `${base}:${id}`,
     lock: (id: string) => `${base}:${id}:lock`,
@@ -19,61 +28,70 @@ export function queueKeys(namespace: string, queue: string) {
     delayed: `${base}:delayed`,
     completed: `${base}:completed`,
     failed: `${base}:failed`,
+    /** Stream: BullMQ's events. */
     events: `${base}:events`,
-    /** BullMQ's own: what holds for the whole queue, such as a pause and the limits. */
+    /** Hash: settings of the whole queue, such as pause, concurrency and rate limit. */
     meta: `${base}:meta`,
-    /** BullMQ's own: wakes workers that wait for a task. */
+    /** Sorted set: wakes workers that wait for a task. */
     marker: `${base}:marker`,
-    /** BullMQ's own: how many have started in this time of its rate limit. */
+    /** How many tasks have started in the current window of the rate limit. */
     limiter: `${base}:limiter`,
-    /** Bullpen's own: the drain of its fleet, and which command came last for each switch. */
-    switches: `${base}:switches`,
-    /** Bullpen's own: ids by when they expire unless they have been started. */
+
+    // Bullpen's own
+    /** Hash: the drain of the queue's whole fleet, and the sequence number of the last command for each setting. */
+    settings: `${base}:settings`,
+    /** Sorted set: ids of tasks by when they expire unless started. */
     expiries: `${base}:expiries`,
-    /** Bullpen's own: ids of running tasks that are to be cancelled. */
-    cancels: `${base}:cancels`,
-    /** Bullpen's own: a hash, the cancel rules that may cover tasks, by id. */
+    /** Hash: for each running task that is to be cancelled, who asked. */
+    cancelling: `${base}:cancelling`,
+    /** Hash: the cancel rules that may match tasks, by id. */
     cancelRules: `${base}:cancel-rules`,
-    /** Bullpen's own: when each feed last asked for the rules. */
-    cancelFeeds: `${base}:cancel-feeds`,
-    /** Bullpen's own: which feeds know a rule; for some seconds. */
+    /** Sorted set: consumers by when they last read the cancel rules. */
+    cancelConsumers: `${base}:cancel-consumers`,
+    /** Set: the consumers that know a rule. Kept for some seconds. */
     cancelKnown: (id: string) => `${base}:cancel-known:${id}`,
-    /** Bullpen's own: a hash, what a rule has come to; kept for a day after it is done. */
+    /** Hash: how far a cancel rule has come. Kept for a day after it is done. */
     cancelProgress: (id: string) => `${base}:cancel-progress:${id}`,
-    /** Bullpen's own: whose janitor goes through the queue. */
-    cancelJanitor: `${base}:cancel-janitor`,
-    /** A channel: there is a new cancel rule. */
+    /** The process whose bulk canceller works on the queue. */
+    bulkCanceller: `${base}:bulk-canceller`,
+    /** Channel: there is a new cancel rule. */
+    cancelRulesChannel: `${base}:cancel-rules-channel`,
+    /** Channel: the id of a task that is to be cancelled. */
     cancelChannel: `${base}:cancel-channel`,
-    /** A channel: the id of a task that is to be cancelled. */
-    control: `${base}:control`,
   }
 }
 
 export type QueueKeys = ReturnType<typeof queueKeys>
 
-/** What is known of the fleet: one hash tag, so that one script may change all of it. */
+/** The keys of the fleet. They share one hash tag, so one script may change all of them. */
 export function fleetKeys(namespace: string) {
   const base = `{${namespace}}:fleet`
   return {
-    /** Every other key of these begins with it: scripts make the names of inboxes and commands. */
+    /** The prefix of all other keys of the fleet. Scripts build the names of inboxes and commands from it. */
     base: `${base}:`,
-    /** Process ids by their last sign of life. */
-    beats: `${base}:beats`,
-    /** What a process tells of itself. */
+    /** Sorted set: worker ids by their last heartbeat. */
+    heartbeats: `${base}:heartbeats`,
+    /** Hash: the status of a worker. */
     worker: (id: string) => `${base}:worker:${id}`,
-    /** Ids of the commands that a process has not answered, by when they came. */
+    /** Sorted set: ids of the commands that a worker has not answered, in order. */
     inbox: (id: string) => `${base}:inbox:${id}`,
-    /** One command with its answers. */
+    /** Hash: a command with its answers. */
     command: (id: string) => `${base}:command:${id}`,
-    /** Ids of all commands, by when they came. */
+    /** Sorted set: ids of all commands, in order. */
     commands: `${base}:commands`,
-    /** Ids of those whose queue's switch is not known to be set yet. */
-    unset: `${base}:unset`,
-    /** A channel: whom a command or a switch concerns. */
-    wakes: `${base}:wakes`,
-    /** A channel: the id of a command that was answered. */
+    /** Sorted set: ids of the commands whose queue settings may not have been applied. */
+    unapplied: `${base}:unapplied`,
+    /** Channel: a worker or queue that a command or setting concerns. */
+    notifications: `${base}:notifications`,
+    /** Channel: the id of a command that was answered. */
     answers: `${base}:answers`,
   }
 }
 
 export type FleetKeys = ReturnType<typeof fleetKeys>
+
+/** Keys that only Bullpen 0.1.0 wrote: each of them proves that a namespace has schema 1. */
+export function legacyKeys(namespace: string, queue: string) {
+  const base = `${prefixOf(namespace, queue)}:${queue}`
+  return { fleet: `{${namespace}}:fleet:beats`, queue: [`${base}:switches`, `${base}:cancel-feeds`] as const }
+}

@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { openBroker } from './broker.ts'
 import { prefixOf } from './keys.ts'
 import { type PlainProcessor, type ProcessorOptions, processor } from './plain-processor.ts'
-import { silent } from './rig.fixture.ts'
+import { silent } from './setup.fixture.ts'
 
 const schemas = { input: z.object({ n: z.int().default(7) }), output: z.object({ n: z.int() }) }
 /** Retried once, an hour later. */

@@ -15,34 +15,34 @@ import {
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { type Job, UnrecoverableError } from 'bullmq'
-import { attemptContext } from './attempt-context.ts'
 import { AttemptFailed } from './internals/backoff-strategy.ts'
-import { fetchedForeignJob, isOwnJob, saltedBy } from './internals/foreign-job.ts'
-import { obey, taken } from './processor.ts'
+import { foreignSha256, foreignTask, isBullpenJob } from './internals/foreign-job.ts'
+import { commit, toFetchedTask } from './processor.ts'
+import { attemptContext } from './uncaught-errors.ts'
 
 export interface ProcessorOptions<R extends Resources> {
-  /** What handlers find in `ctx.resources`. Opened and closed by you. */
+  /** `ctx.resources` of the handlers. You open and close them. */
   readonly resources?: R
-  /** Around every attempt; the first is the outermost. */
+  /** Wraps every attempt. The first is the outermost. */
   readonly middleware?: readonly Middleware<R>[]
-  /** In ms, or 'none'; for long tasks whose definition says nothing of them. Default: 5 min to run, 5 s of grace. */
+  /** In ms, or 'none'; for long tasks whose definition sets none. Default: 5 min to run, 5 s of grace. */
   readonly limits?: Partial<Timeouts>
   /** Where `ctx.log` writes, each line with the task's fields. Default: nowhere. */
   readonly log?: Log
-  /** Hears of every attempt, such as `createTelemetry(…).sink`. Must neither throw nor wait. */
+  /** Called with every event, such as `createTelemetry(…).sink`. Must neither throw nor wait. */
   readonly sink?: EventSink
-  /** For tasks that ask for isolation. Opened and closed by you. */
+  /** For tasks that ask for isolation. You open and close it. */
   readonly isolator?: Isolator
-  /** The largest output as JSON; a larger one is a panic, `invalid_output`. Default: 262,144. */
+  /** The largest output, as JSON. A larger one is a panic, `invalid_output`. Default: 262,144. */
   readonly maxOutputBytes?: number
   /** For `ctx.enqueue`, such as `openBroker({ …, admission: 'open' }).enqueue`. Without it, that rejects with `invalid_configuration`. */
   readonly enqueue?: (task: NewTask) => Promise<void>
 }
 
-/** A plain BullMQ processor. BullMQ gives a signal only to a function with three parameters: wrap it in another such. */
+/** A plain BullMQ processor. BullMQ passes a signal only to a function with three parameters: if you wrap it, keep all three. */
 export type PlainProcessor = (job: Job, token?: string, signal?: AbortSignal) => Promise<unknown>
 
-/** Timers hold no process open: the Worker's connection does while it runs. */
+/** Timers do not keep the process alive; the Worker's connection does. */
 const clock = clockFrom({
   now: Date.now,
   monotonic: () => performance.now(),
@@ -50,16 +50,16 @@ const clock = clockFrom({
   clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
 })
 
-const PROCESS = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
+const WORKER_ID = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
 const NEVER = new AbortController().signal
-const OUTPUT_LIMIT_BYTES = 262_144
+const MAX_OUTPUT_BYTES = 262_144
 
 /**
- * Runs the catalogue's tasks: input and output checked, timed, retried as their contracts say, panics caught. Jobs are
- * Bullpen's own, or any that were added as `queue.add(task, input)`. One processor may serve several Workers.
+ * Runs the catalogue's tasks: checks input and output, applies timeouts and retries from the definitions, and catches
+ * panics. Jobs may be Bullpen's, or added with `queue.add(task, input)`. One processor may serve several Workers.
  *
- * What aborts the job's signal stops a long task as cancelled, for good; `worker.cancelJob(id, 'drain')` hands it back, and
- * `'lock_lost'` leaves it to whoever has it now.
+ * Aborting the job's signal cancels a long task permanently. `worker.cancelJob(id, 'drain')` requeues it, and
+ * `worker.cancelJob(id, 'lock_lost')` leaves it to its new owner.
  *
  * @throws BullpenError `invalid_handler`, `isolation_unavailable`.
  */
@@ -70,27 +70,27 @@ export function processor<C extends Catalogue, R extends Resources = object>(
 ): PlainProcessor {
   const host = hostOf(catalogue, handlers, options)
   const idle: Slot[] = []
-  let workers = 0
+  let slots = 0
 
-  return async (job: Job, given: string | undefined, signal: AbortSignal | undefined) => {
-    const isOurs = isOwnJob(job)
-    const token = given ?? job.token ?? ''
-    const task = isOurs ? taken(job, token) : fetchedForeignJob(job, token, host.registry)
-    const worker = idle.pop() ?? new Slot(++workers, clock)
+  return async (job: Job, givenToken: string | undefined, signal: AbortSignal | undefined) => {
+    const isBullpens = isBullpenJob(job)
+    const token = givenToken ?? job.token ?? ''
+    const task = isBullpens ? toFetchedTask(job, token) : foreignTask(job, token, host.registry)
+    const slot = idle.pop() ?? new Slot(++slots, clock)
     try {
-      const running = runAttempt(task, worker, {
+      const running = runAttempt(task, slot, {
         ...host,
         queue: job.queueName,
-        ...(!isOurs && { sha256: saltedBy(job) }),
+        ...(!isBullpens && { sha256: foreignSha256(job) }),
       })
-      if (signal !== undefined && worker.interruption !== undefined) follow(signal, worker.interruption)
-      const conclusion = running instanceof Promise ? await running : running
-      if (conclusion.verdict.kind === 'completed' && !isOurs) return conclusion.verdict.output
-      return await obey(conclusion, job, token)
+      if (signal !== undefined && slot.interruption !== undefined) interruptOn(signal, slot.interruption)
+      const result = running instanceof Promise ? await running : running
+      if (result.verdict.kind === 'completed' && !isBullpens) return result.verdict.output
+      return await commit(result, job, token)
     } catch (thrown) {
       throw thrown instanceof AttemptFailed ? forAnyWorker(thrown, job, task.maxAttempts) : thrown
     } finally {
-      idle.push(worker)
+      idle.push(slot)
     }
   }
 }
@@ -100,7 +100,7 @@ function hostOf<C extends Catalogue, R extends Resources>(
   handlers: Handlers<C, R>,
   options: ProcessorOptions<R>,
 ): Omit<RunnerHost, 'queue'> {
-  const { middleware = [], isolator, log, sink = () => {}, enqueue = refuseChild } = options
+  const { middleware = [], isolator, log, sink = () => {}, enqueue = rejectChild } = options
   return {
     registry: createRegistry(catalogue, handlers, {
       middleware,
@@ -113,31 +113,31 @@ function hostOf<C extends Catalogue, R extends Resources>(
     sink,
     enqueue,
     sha256,
-    maxOutputBytes: options.maxOutputBytes ?? OUTPUT_LIMIT_BYTES,
-    worker: PROCESS,
+    maxOutputBytes: options.maxOutputBytes ?? MAX_OUTPUT_BYTES,
+    worker: WORKER_ID,
     resources: options.resources ?? {},
     logFor: (fields) => logWith(fields, log),
-    // What these are for needs a pool: docs/own-worker.md says what that is.
+    // These need a pool; docs/own-worker.md lists what a plain processor can't do.
     poolSignal: NEVER,
     closedBy: () => undefined,
     stuckHandlers: { add() {}, delete() {} },
   }
 }
 
-/** What is known of the attempt at this moment, for its signal; later the worker may have another. */
-function follow(signal: AbortSignal, attempt: NonNullable<Slot['interruption']>): void {
-  const end = (): void => {
+/** Binds the signal to the attempt that runs now: the slot may run another one later. */
+function interruptOn(signal: AbortSignal, attempt: NonNullable<Slot['interruption']>): void {
+  const interrupt = (): void => {
     const { reason } = signal
     if (reason === 'drain' || reason === 'lock_lost') attempt.close(reason)
     else attempt.stop({ reason: 'cancelled' })
   }
-  if (signal.aborted) end()
-  else signal.addEventListener('abort', end, { once: true })
+  if (signal.aborted) interrupt()
+  else signal.addEventListener('abort', interrupt, { once: true })
 }
 
 /**
- * BullMQ decides by the job's options and the error's class. With both set here, the verdict is obeyed whatever backoff
- * the job was added with, and whether the Worker knows it or not. The stored options stay as they were.
+ * BullMQ decides by the job's options and the error's class. Setting both applies the verdict whatever backoff the job was
+ * added with, also in a Worker without Bullpen's strategy. The stored options do not change.
  */
 function forAnyWorker(failed: AttemptFailed, job: Job, attempts: number): Error {
   const { message, stack = '', cause, delayMs } = failed
@@ -147,10 +147,10 @@ function forAnyWorker(failed: AttemptFailed, job: Job, attempts: number): Error 
   return failed
 }
 
-async function refuseChild({ task }: NewTask): Promise<never> {
+async function rejectChild({ task }: NewTask): Promise<never> {
   throw new BullpenError(
     'invalid_configuration',
-    `a handler enqueued ${task}; pass \`enqueue\` to processor(), such as that of openBroker`,
+    `a handler enqueued '${task}', but processor() has no \`enqueue\` option: pass that of openBroker()`,
   )
 }
 

@@ -1,13 +1,13 @@
-// The processor: turns a BullMQ job into a taken task, and the verdict on it into what BullMQ is to do.
+// Translates between BullMQ and the engine: a job becomes a fetched task, and a verdict becomes what BullMQ is to do.
 import type { TaskId } from '@bullpen/contract'
 import type { StoredSuccess } from '@bullpen/contract/internal'
 import { type AttemptResult, type FetchedTask, MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
 import { encodeStack } from './codec.ts'
 import { AttemptFailed } from './internals/backoff-strategy.ts'
-import { holdQueue, keepStacks, stepsOf, takeBackStart } from './internals/job-scripts.ts'
+import { setStacks, stepsOf, throttleQueue, uncountStart } from './internals/job-scripts.ts'
 
-export function taken(job: Job, token: string): FetchedTask {
+export function toFetchedTask(job: Job, token: string): FetchedTask {
   return {
     id: job.id as TaskId,
     task: job.name,
@@ -22,8 +22,8 @@ export function taken(job: Job, token: string): FetchedTask {
   }
 }
 
-/** Obeys the verdict. Returns what BullMQ stores as success, or throws what makes it retry, bury or leave the job. */
-export function obey(
+/** Returns what BullMQ stores as the job's result, or throws the error that makes BullMQ retry, fail or leave the job. */
+export function commit(
   { verdict, record, error }: AttemptResult,
   job: Job,
   token: string,
@@ -35,40 +35,41 @@ export function obey(
     case 'dead':
     case 'cancelled':
     case 'expired':
-      // Said here and not when it was added, so that a waiting job does not pay for it in Redis.
+      // Set now and not when the job is added: stored with each waiting job, the option would cost memory in Redis.
       job.opts.stackTraceLimit = MAX_ATTEMPT_RECORDS
       throw new AttemptFailed(record, verdict, error)
     case 'requeued':
-      return (verdict.throttleMs === undefined ? Promise.resolve() : holdQueue(job, verdict.throttleMs))
-        .then(() => keepEnd(record, error, job, token))
-        .then(() => putBack(job, token))
+      return (verdict.throttleMs === undefined ? Promise.resolve() : throttleQueue(job, verdict.throttleMs))
+        .then(() => storeRecord(record, error, job, token))
+        .then(() => requeue(job, token))
     case 'snoozed': {
+      // The machine's clock is right here: BullMQ subtracts it again, and sends the difference (internals/scripts-clock.ts).
       const until = Date.now() + verdict.delayMs
-      return keepEnd(record, error, job, token).then(async () => {
+      return storeRecord(record, error, job, token).then(async () => {
         await job.moveToDelayed(until, token)
         throw new DelayedError()
       })
     }
     case 'lost':
-      // BullMQ leaves a job alone that says it has been moved; and so it has, by another owner.
+      // Tells BullMQ that the job was moved. It was, by its new owner.
       throw new WaitingError()
   }
 }
 
-/** A task that was taken and may not start: back to the head of the queue, as if it had not been taken. */
-export async function refuse(job: Job, token: string): Promise<never> {
-  await takeBackStart(job, token)
-  return putBack(job, token)
+/** Returns a task that was fetched but can't be started to the head of its queue, as if it had not been fetched. */
+export async function release(job: Job, token: string): Promise<never> {
+  await uncountStart(job, token)
+  return requeue(job, token)
 }
 
-/** BullMQ records nothing of a job that goes back. A crash between this and the move loses the move, not the task. */
-async function keepEnd(end: AttemptResult['record'], error: unknown, job: Job, token: string): Promise<void> {
-  const stacks = [...(job.stacktrace ?? []), encodeStack(end, error)].slice(-MAX_ATTEMPT_RECORDS)
-  await keepStacks(job, token, stacks)
+/** BullMQ records nothing for a job that goes back. A crash between this and the move loses the move, not the task. */
+async function storeRecord(record: AttemptResult['record'], error: unknown, job: Job, token: string): Promise<void> {
+  const stacks = [...(job.stacktrace ?? []), encodeStack(record, error)].slice(-MAX_ATTEMPT_RECORDS)
+  await setStacks(job, token, stacks)
 }
 
-/** To the head of the queue, without using up an attempt. */
-async function putBack(job: Job, token: string): Promise<never> {
+/** To the head of the queue. Uses no attempt of BullMQ's. */
+async function requeue(job: Job, token: string): Promise<never> {
   await job.moveToWait(token)
   throw new WaitingError()
 }

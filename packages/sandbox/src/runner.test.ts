@@ -33,7 +33,7 @@ function world() {
   const taken = (task: string, start: number): FetchedTask => ({
     id: createTaskId('q', 1, new Uint8Array(10)),
     task,
-    envelope: { v: 1, version: 1, input: {} },
+    envelope: { v: 2, version: 1, input: {} },
     enqueuedAt: Date.now(),
     fencingToken: start,
     attempt: start,

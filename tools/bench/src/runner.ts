@@ -83,7 +83,7 @@ function taken(kind: TaskKind): FetchedTask {
   return {
     id: createTaskId('bench', enqueuedAt, new Uint8Array(10)),
     task: definitions[kind].name,
-    envelope: { v: 1, version: 1, input: { n: 50 } },
+    envelope: { v: 2, version: 1, input: { n: 50 } },
     enqueuedAt,
     fencingToken: 1,
     attempt: 1,

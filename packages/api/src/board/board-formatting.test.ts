@@ -7,7 +7,7 @@ const failed = attemptRecord({ state: 'DONE_ERROR', code: 'card_declined', messa
 const stackOf = (record: object) => `${JSON.stringify(record)}\nTaskError: no\n    at handler`
 
 test('data shows the input first, and what was enqueued with it', () => {
-  const stored = { v: 1, version: 2, input: { n: 4 }, meta: { tenant: 'acme' } }
+  const stored = { v: 2, version: 2, input: { n: 4 }, meta: { tenant: 'acme' } }
   expect(formatData(stored)).toEqual({ input: { n: 4 }, meta: { tenant: 'acme' }, version: 2 })
 })
 

@@ -8,7 +8,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { openBroker } from '../broker.ts'
 import { fleetRig } from '../fleet/fleet.fixture.ts'
 import { queueKeys } from '../keys.ts'
-import { rig, short, silent } from '../rig.fixture.ts'
+import { rig, short, silent } from '../setup.fixture.ts'
 import { openAdmission } from './admission.ts'
 
 const DRAIN: CommandSpec = { action: 'drain', mode: 'light', queue: 'rig' }
@@ -36,7 +36,7 @@ describe('the admission of a queue', () => {
     await expect(enqueue(short)).rejects.toMatchObject({
       code: 'queue_draining',
       message: expect.stringMatching(
-        /^the queue 'rig' takes no tasks: its fleet drains since .* \(light\), by the command c1$/,
+        /^queue 'rig' accepts no tasks: its fleet has been draining \(light\) since .*, by command c1$/,
       ),
     })
     const waiting = (await broker.counts('rig')).waiting
@@ -87,7 +87,7 @@ describe('the admission of a queue', () => {
     const { fleet, redis, namespace, isRefused, enqueue } = await drained()
     await enqueue(short)
     await redis.hset(
-      queueKeys(namespace, 'rig').switches,
+      queueKeys(namespace, 'rig').settings,
       'drain',
       JSON.stringify({ mode: 'soft', since: Date.now(), command: 'x' }),
     )

@@ -1,28 +1,29 @@
-// Intake: whether a queue takes new tasks, kept in memory, so that a task costs no question of its own.
+// Decides whether a queue accepts a task now. The answer is kept in memory, so an enqueue costs no extra round trip.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { QueueSettings } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
-import { followWakes, queueOf } from '../fleet/notifications.ts'
-import { readDrain } from '../fleet/queue-settings.ts'
+import { openNotifications, queueOf } from '../fleet/notifications.ts'
+import { decodeDrain } from '../fleet/queue-settings.ts'
 import { fleetKeys, queueKeys } from '../keys.ts'
+import { answersOf } from '../queries/read-together.ts'
 
 type Drain = QueueSettings['drain']
 
 export interface Admission {
   /**
-   * Undefined, or a promise to wait for: what is not known is asked. One round trip then, and none otherwise.
+   * Undefined if the queue is known to accept tasks. Otherwise a promise to wait for, which takes one round trip.
    *
-   * @throws BullpenError `queue_draining`.
+   * @throws BullpenError `queue_draining`, or rejects with it.
    */
   admit(queue: string): Promise<void> | undefined
-  /** Asks anew, for what no message has told. One round trip. */
+  /** Reads the settings again, in case a notification was lost. One round trip. */
   refresh(): Promise<void>
   close(): void
 }
 
 export const OPEN_ADMISSION: Admission = { admit: () => undefined, refresh: async () => {}, close: () => {} }
 
-interface IntakeOptions {
+export interface AdmissionOptions {
   readonly redis: Redis
   readonly redisUrl: string
   readonly namespace: string
@@ -30,57 +31,55 @@ interface IntakeOptions {
   readonly log: Log
 }
 
-export function openAdmission({ redis, redisUrl, namespace, queues, log }: IntakeOptions): Admission {
-  /** What is not in it is not known. */
-  const known = new Map<string, Drain>()
-  /** How often something was told of a queue: an answer to an older question is not believed. */
-  const changes = new Map<string, number>()
+export function openAdmission({ redis, redisUrl, namespace, queues, log }: AdmissionOptions): Admission {
+  /** A queue that is absent must be asked for. */
+  const drains = new Map<string, Drain>()
+  /** Grows with each notification about a queue: an answer to an older read is discarded. */
+  const revisions = new Map<string, number>()
   const keys = fleetKeys(namespace)
-  const wakes = followWakes(redisUrl, keys, log)
+  const notifications = openNotifications(redisUrl, keys, log)
 
-  const ask = async (names: readonly string[]): Promise<void> => {
-    const asked = names.map((queue) => changes.get(queue))
+  const read = async (names: readonly string[]): Promise<void> => {
+    const revisionsBefore = names.map((queue) => revisions.get(queue))
     const pipeline = redis.pipeline()
-    for (const queue of names) pipeline.hget(queueKeys(namespace, queue).switches, 'drain')
-    const answers = (await pipeline.exec()) ?? []
+    for (const queue of names) pipeline.hget(queueKeys(namespace, queue).settings, 'drain')
+    const answers = answersOf(await pipeline.exec())
     names.forEach((queue, i) => {
-      const [error, answer] = answers[i] ?? [new Error('no answer')]
-      if (error !== null) throw error
-      if (changes.get(queue) === asked[i]) known.set(queue, readDrain(answer))
+      if (revisions.get(queue) === revisionsBefore[i]) drains.set(queue, decodeDrain(answers[i]))
     })
   }
 
-  const forget = (names: readonly string[]): void => {
+  const invalidate = (names: readonly string[]): void => {
     for (const queue of names) {
-      known.delete(queue)
-      changes.set(queue, (changes.get(queue) ?? 0) + 1)
+      drains.delete(queue)
+      revisions.set(queue, (revisions.get(queue) ?? 0) + 1)
     }
-    // Where it fails, the next task asks, or the next refresh.
-    ask(names).catch((err: unknown) => log.debug({ err }, 'whether the intake is open is not known'))
+    // If it fails, the next enqueue or refresh reads.
+    read(names).catch((err: unknown) => log.debug({ err }, 'queue settings could not be read'))
   }
 
-  wakes.listen(keys.wakes, (message) => {
+  notifications.listen(keys.notifications, (message) => {
     const queue = message === undefined ? undefined : queueOf(message)
-    if (message === undefined) forget(queues)
-    else if (queue !== undefined && queues.includes(queue)) forget([queue])
+    if (message === undefined) invalidate(queues)
+    else if (queue !== undefined && queues.includes(queue)) invalidate([queue])
   })
 
   return {
     admit(queue) {
-      if (!known.has(queue)) return ask([queue]).then(() => refuse(queue, known.get(queue)))
-      refuse(queue, known.get(queue))
+      if (!drains.has(queue)) return read([queue]).then(() => assertOpen(queue, drains.get(queue)))
+      assertOpen(queue, drains.get(queue))
       return undefined
     },
-    refresh: () => ask(queues),
-    close: () => wakes.close(),
+    refresh: () => read(queues),
+    close: () => notifications.close(),
   }
 }
 
-function refuse(queue: string, drain: Drain): void {
+function assertOpen(queue: string, drain: Drain): void {
   if (drain === undefined) return
   const since = new Date(drain.since).toISOString()
   throw new BullpenError(
     'queue_draining',
-    `the queue '${queue}' takes no tasks: its fleet drains since ${since} (${drain.mode}), by the command ${drain.command}`,
+    `queue '${queue}' accepts no tasks: its fleet has been draining (${drain.mode}) since ${since}, by command ${drain.command}`,
   )
 }

@@ -1,18 +1,18 @@
-// Tests the janitor's script by itself, on lists and sets that others move while it goes through them.
+// Tests the scripts of the bulk canceller on lists and sets that change while they are scanned.
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { queueKeys } from '../keys.ts'
-import { LOOK } from './bulk-cancel-scripts.ts'
+import { END_PAGE } from './bulk-cancel-scripts.ts'
 
-type Looked = [from: string, before: string, found: number[], ended: string[]] | null
+type Page = [from: string, before: string, matched: number[], ended: string[]] | null
 
-/** A queue whose jobs are named after their first letter: those of `c` are covered. */
+/** A queue whose jobs are named after the first letter of their id. The rule matches `c`. */
 function queue() {
   const redis = new Redis(inject('redisUrl'))
   onTestFinished(() => redis.disconnect())
   const keys = queueKeys(`t-${randomUUID().slice(0, 12)}`, 'q')
-  const rule = { id: 'r1', task: 'c', before: 1_000, at: 5_000, reason: 'it was cancelled', end: '"start":0' }
+  const rule = { id: 'r1', task: 'c', before: 1_000, at: 5_000, reason: 'it was cancelled', record: '"fencingToken":0' }
   const add = async (...ids: string[]): Promise<void> => {
     for (const id of ids) await redis.hset(keys.job(id), { name: id[0], timestamp: 1_000 })
   }
@@ -28,69 +28,69 @@ function queue() {
       for (const [id, score] of Object.entries(scores)) await redis.zadd(keys.delayed, score, id)
     },
     add,
-    look: async (place: string, from = '', before = '', limit = 3, janitor = 'me'): Promise<Looked> => {
-      const { cancelJanitor, active, delayed, prioritized, wait, failed, events, expiries } = keys
-      const names = [cancelJanitor, active, delayed, prioritized, wait, failed, events, expiries]
-      const fixed = [janitor, 60_000, keys.job(''), keys.cancelProgress(''), JSON.stringify([rule])]
-      return (await redis.eval(LOOK, 8, ...names, ...fixed, place, from, before, limit, 10)) as Looked
+    endPage: async (place: string, from = '', before = '', limit = 3, holder = 'me'): Promise<Page> => {
+      const { bulkCanceller, active, delayed, prioritized, wait, failed, events, expiries } = keys
+      const names = [bulkCanceller, active, delayed, prioritized, wait, failed, events, expiries]
+      const common = [holder, 60_000, keys.job(''), keys.cancelProgress(''), JSON.stringify([rule])]
+      return (await redis.eval(END_PAGE, 8, ...names, ...common, place, from, before, limit, 10)) as Page
     },
   }
 }
 
-it('goes through the waiting list to its end, and leaves the others in their order', async () => {
-  const { redis, keys, waits, look } = queue()
+it('END_PAGE ends matching tasks of the whole waiting list and keeps the order of the others', async () => {
+  const { redis, keys, waits, endPage } = queue()
   await waits('c1', 'a1', 'c2', 'a2', 'a3', 'c3', 'c4')
-  expect(await look('wait')).toEqual(['1', 'a1', [2], ['c1', 'c', 'c2', 'c']])
-  expect(await look('wait', '1', 'a1')).toEqual(['3', 'a3', [1], ['c3', 'c']])
-  expect(await look('wait', '3', 'a3')).toEqual(['', '', [1], ['c4', 'c']])
+  expect(await endPage('wait')).toEqual(['1', 'a1', [2], ['c1', 'c', 'c2', 'c']])
+  expect(await endPage('wait', '1', 'a1')).toEqual(['3', 'a3', [1], ['c3', 'c']])
+  expect(await endPage('wait', '3', 'a3')).toEqual(['', '', [1], ['c4', 'c']])
   expect(await redis.lrange(keys.wait, 0, -1)).toEqual(['a1', 'a2', 'a3'])
   expect(await redis.zrange(keys.failed, 0, '-1')).toEqual(['c1', 'c2', 'c3', 'c4'])
 })
 
 it.each([
-  ['one before it was removed', 'a1'],
-  ['the one before it was removed', 'a3'],
+  ['a task before the position was removed', 'a1'],
+  ['the task just before the position was removed', 'a3'],
   ['nothing was removed', ''],
-])('passes nothing by where %s, and more were added', async (_how, removed) => {
-  const { redis, keys, waits, look, add } = queue()
+])('END_PAGE skips no waiting task when %s and others were added', async (_how, removed) => {
+  const { redis, keys, waits, endPage, add } = queue()
   await waits('a1', 'a2', 'a3', 'c1', 'a4')
-  expect(await look('wait')).toEqual(['3', 'a3', [0], []])
+  expect(await endPage('wait')).toEqual(['3', 'a3', [0], []])
   await redis.lrem(keys.wait, 1, removed)
   expect(await redis.lrange(keys.wait, 0, -1)).toContain('c1')
   let [from, before]: [string, string] = ['3', 'a3']
-  const found: string[] = []
+  const ended: string[] = []
   await add('a5')
   do {
-    const looked = await look('wait', from, before, 3)
-    ;[from, before] = looked as NonNullable<Looked>
-    found.push(...(looked?.[3] ?? []))
-    if (found.length === 0) await redis.lpush(keys.wait, 'a5')
+    const page = await endPage('wait', from, before, 3)
+    ;[from, before] = page as NonNullable<Page>
+    ended.push(...(page?.[3] ?? []))
+    if (ended.length === 0) await redis.lpush(keys.wait, 'a5')
   } while (from !== '')
-  expect(found).toEqual(['c1', 'c'])
+  expect(ended).toEqual(['c1', 'c'])
 })
 
-it('goes through a set, though what it has looked at goes, and many are due at once', async () => {
-  const { redis, keys, scheduled, look } = queue()
+it('END_PAGE scans a sorted set although tasks leave it and many share a score', async () => {
+  const { redis, keys, scheduled, endPage } = queue()
   await scheduled({ a1: 1, c1: 2, a2: 3, a3: 4, c2: 4, c3: 4, a4: 4, c4: 5, a5: 6 })
-  expect(await look('delayed')).toEqual(['3', '', [1], ['c1', 'c']])
+  expect(await endPage('delayed')).toEqual(['3', '', [1], ['c1', 'c']])
   await redis.zrem(keys.delayed, 'a1', 'a2')
-  expect(await look('delayed', '3')).toEqual(['4', '', [2], ['c2', 'c', 'c3', 'c']])
-  expect(await look('delayed', '4')).toEqual(['', '', [1], ['c4', 'c']])
+  expect(await endPage('delayed', '3')).toEqual(['4', '', [2], ['c2', 'c', 'c3', 'c']])
+  expect(await endPage('delayed', '4')).toEqual(['', '', [1], ['c4', 'c']])
   expect(await redis.zrange(keys.delayed, 0, '-1')).toEqual(['a3', 'a4', 'a5'])
 })
 
-it('finds what runs, also at the end of the waiting list, and ends none of it', async () => {
-  const { redis, keys, add, look } = queue()
+it('END_PAGE counts running tasks, also at the end of the waiting list, and ends none of them', async () => {
+  const { redis, keys, add, endPage } = queue()
   await add('c1', 'a1')
   await redis.rpush(keys.active, 'c1', 'a1')
-  expect(await look('active')).toEqual(['', '', [1], []])
-  expect(await look('wait')).toEqual(['', '', [1], []])
+  expect(await endPage('active')).toEqual(['', '', [1], []])
+  expect(await endPage('wait')).toEqual(['', '', [1], []])
   expect(await redis.exists(keys.failed)).toBe(0)
 })
 
-it('does nothing while another janitor does it', async () => {
-  const { waits, look } = queue()
+it('END_PAGE does nothing while another process has the lease', async () => {
+  const { waits, endPage } = queue()
   await waits('c1')
-  expect(await look('active', '', '', 3, 'other')).not.toBe(null)
-  expect(await look('wait')).toBe(null)
+  expect(await endPage('active', '', '', 3, 'other')).not.toBe(null)
+  expect(await endPage('wait')).toBe(null)
 })

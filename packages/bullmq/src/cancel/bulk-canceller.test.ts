@@ -1,4 +1,4 @@
-// The janitor in a long queue: it looks at a little at a time. How long that holds Redis up is printed, for a quiet machine.
+// The bulk canceller in a long queue. Prints how long its scripts block Redis; the figures mean something on a quiet machine.
 
 import { amount, privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
@@ -6,22 +6,22 @@ import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { openBroker } from '../broker.ts'
 import { queueKeys } from '../keys.ts'
-import { silent } from '../rig.fixture.ts'
+import { silent } from '../setup.fixture.ts'
 
-/** KEYS: wait. ARGV: the prefix of jobs, from, to. Jobs as BullMQ keeps them; one of twenty has the tag. */
+/** KEYS: wait. ARGV: the prefix of jobs, from, to. Adds jobs as BullMQ stores them; one of twenty has the tag. */
 const FILL = `
 for i = tonumber(ARGV[2]), tonumber(ARGV[3]) do
   local id = 'q-' .. string.format('%026d', i)
   local tags = i % 20 == 0 and '"tags":["batch:7"],' or ''
-  local data = '{"v":1,"version":1,' .. tags .. '"input":{"text":"' .. string.rep('x', 200) .. '"}}'
+  local data = '{"v":2,"version":1,' .. tags .. '"input":{"text":"' .. string.rep('x', 200) .. '"}}'
   redis.call('HSET', ARGV[1] .. id, 'name', 'a.b', 'data', data, 'opts', '{"attempts":3}', 'timestamp', 1000 + i,
     'delay', 0, 'priority', 0)
   redis.call('LPUSH', KEYS[1], id)
 end
 `
 
-it.each(['nothing else happens', 'others add to it'])(
-  'ends one in twenty of a long queue, looking at a little at a time, while %s',
+it.each(['nothing else happens', 'tasks are added'])(
+  'the bulk canceller ends one in twenty tasks of a long queue page by page while %s',
   async (how) => {
     const total = amount({ small: 20_000, full: 200_000 })
     const server = await privateRedis()
@@ -41,7 +41,7 @@ it.each(['nothing else happens', 'others add to it'])(
     await redis.config('RESETSTAT')
     let isOver = false
     const added = (async () => {
-      for (let i = 0; how === 'others add to it' && !isOver; i++) await redis.lpush(keys.wait, `other-${i}`)
+      for (let i = 0; how === 'tasks are added' && !isOver; i++) await redis.lpush(keys.wait, `other-${i}`)
     })()
 
     const since = performance.now()
@@ -57,7 +57,7 @@ it.each(['nothing else happens', 'others add to it'])(
     const slow = (await redis.slowlog('GET', '10000')) as unknown as readonly (readonly [number, number, number])[]
     const slowestTaskMs = Math.max(0, ...slow.map(([, , us]) => us)) / 1_000
     const figures = { total, ended: total / 20, answeredMs, endedMs, doneMs, slowestTaskMs, over1ms: slow.length }
-    console.log(JSON.stringify({ janitor: how, ...figures }))
+    console.log(JSON.stringify({ bulkCanceller: how, ...figures }))
     expect(await redis.zcard(keys.failed)).toBe(total / 20)
     expect(await redis.llen(keys.wait)).toBeGreaterThanOrEqual(total - total / 20)
     const [, scripts] = /^cmdstat_eval:calls=(\d+)/m.exec(await redis.info('commandstats')) ?? []

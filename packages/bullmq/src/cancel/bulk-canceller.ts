@@ -1,92 +1,92 @@
-// The janitor: moves what cancel rules cover out of where it waits, a little at a time, until a rule covers nothing any more.
+// Ends in Redis the waiting tasks that cancel rules match, a page at a time, and deletes a rule when nothing matches it any more.
+//
+// One process per queue works at a time: a lease in Redis, renewed with each page. A pass goes through the places in
+// SCAN_ORDER, so that a task that moves during the pass is met later, not missed. A rule is done when it has been known to
+// all consumers and a whole pass found no matching task.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
 import { type CancelRule, endWithoutStart, MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import { describeEnd } from '../codec.ts'
+import { SCAN_ORDER } from '../internals/places.ts'
 import type { QueueKeys } from '../keys.ts'
-import { throttledLog } from '../throttled-log.ts'
-import { BEGIN, FINISH, LEASE_MS, LOOK } from './bulk-cancel-scripts.ts'
-import { KNOWN_TO_ALL_MS, readRules } from './cancel-rules.ts'
+import { throttledLog } from '../redis/throttled-log.ts'
+import { BEGIN_PASS, END_PAGE, FORGET_RULES, LEASE_MS } from './bulk-cancel-scripts.ts'
+import { BULK_CANCELLER, KNOWN_TO_ALL_MS, parseRules } from './by-filter.ts'
 
 /** Tasks that one script looks at. */
-const AT_ONCE = 200
-/** From the end of one pass with nothing to move to the next. */
+const PAGE_SIZE = 200
+/** The wait between two passes if the first one ended no task. */
 const IDLE_MS = 2_000
-/** What a rule has come to is told for a day. */
-const TOLD_MS = 86_400_000
+/** How long the progress of a finished cancel is kept. */
+const KEEP_PROGRESS_MS = 86_400_000
 
-/**
- * In the order in which a task moves on, and one that a rule covers moves in no other once all feeds know the rule: what is
- * not found where it was looked for first is found later on its way, or has ended.
- */
-const PLACES = ['active', 'delayed', 'prioritized', 'wait'] as const
-
-export interface Moved {
+export interface EndedTask {
   readonly id: TaskId
   readonly task: string
 }
 
-interface Pass {
-  /** Rules of which nothing was found. */
-  readonly clean: readonly CancelRule[]
-  readonly moved: number
-}
-
-interface JanitorOptions {
+export interface BulkCancellerOptions {
   readonly redis: Redis
   readonly keys: QueueKeys
-  readonly onMoved: (moved: Moved) => void
+  /** Called for each task that this process has ended. */
+  readonly onEnded: (ended: EndedTask) => void
+  /** Rejects while the namespace may not be used. */
+  readonly checkSchema: () => Promise<void> | undefined
   readonly log: Log
 }
 
 export interface BulkCanceller {
-  /** There is a new rule: it begins at once. */
-  hurry(): void
+  /** Starts a pass now: there is a new rule. */
+  start(): void
   close(): void
 }
 
-/** Looks every two seconds whether there is something to do, and does it until it is done. Keeps no process alive. */
-export function openBulkCanceller({ redis, keys, onMoved, log }: JanitorOptions): BulkCanceller {
-  const failed = throttledLog((err: unknown, suppressed) =>
-    log.debug({ err, suppressed }, 'the janitor of cancels failed'),
+/** Starts a pass every two seconds, and one after another while they end tasks. Keeps no process alive. */
+export function createBulkCanceller(options: BulkCancellerOptions): BulkCanceller {
+  const { redis, keys, checkSchema, log } = options
+  const logFailure = throttledLog((err: unknown, suppressed) =>
+    log.debug({ err, suppressed }, 'cancelling tasks by filter failed'),
   )
-  const janitor = randomUUID()
+  const holder = randomUUID()
   let timer: NodeJS.Timeout | undefined
-  let working = false
-  let hurried = false
-  let closed = false
-  /** The pass before has moved nothing: only what runs keeps a rule. */
-  let isQuiet = false
+  let isWorking = false
+  let isAskedAgain = false
+  let isClosed = false
+  /** The last pass ended no task: only running tasks keep a rule. */
+  let endedNone = false
 
   const pass = async (): Promise<number> => {
-    const begun = (await redis.eval(BEGIN, 2, keys.cancelJanitor, keys.cancelRules, janitor, LEASE_MS)) as Begun
+    await checkSchema()
+    const begun = await redis.eval(BEGIN_PASS, 2, keys.bulkCanceller, keys.cancelRules, holder, LEASE_MS)
     if (begun === null) return 0
-    const [began, texts] = begun
-    const rules = readRules(texts)
-    const done = await goThrough({ redis, keys, onMoved }, janitor, rules, () => closed, isQuiet)
-    if (done === undefined) return 0
-    isQuiet = done.moved === 0
-    const over = done.clean.filter(({ at }) => at + KNOWN_TO_ALL_MS <= began).map(({ id }) => id)
-    if (over.length > 0) await redis.eval(FINISH, 1, keys.cancelRules, keys.cancelProgress(''), TOLD_MS, ...over)
-    return done.moved
+    const [startedAt, texts] = begun as BegunPass
+    const rules = parseRules(texts)
+    const result = await goThrough(options, { holder, rules, endedNone, isClosed: () => isClosed })
+    if (result === undefined) return 0
+    endedNone = result.ended === 0
+    const done = result.unmatched.filter(({ at }) => at + KNOWN_TO_ALL_MS <= startedAt).map(({ id }) => id)
+    if (done.length > 0) {
+      await redis.eval(FORGET_RULES, 1, keys.cancelRules, keys.cancelProgress(''), KEEP_PROGRESS_MS, ...done)
+    }
+    return result.ended
   }
 
   const work = (): void => {
-    if (working) return
+    if (isWorking) return
     clearTimeout(timer)
-    working = true
-    hurried = false
+    isWorking = true
+    isAskedAgain = false
     pass()
       .catch((err: unknown) => {
-        if (!closed) failed(err)
+        if (!isClosed) logFailure(err)
         return 0
       })
-      .then((moved) => {
-        working = false
-        if (closed) return
-        timer = setTimeout(work, moved > 0 || hurried ? 0 : IDLE_MS)
+      .then((ended) => {
+        isWorking = false
+        if (isClosed) return
+        timer = setTimeout(work, ended > 0 || isAskedAgain ? 0 : IDLE_MS)
         timer.unref()
       })
   }
@@ -94,61 +94,73 @@ export function openBulkCanceller({ redis, keys, onMoved, log }: JanitorOptions)
   timer.unref()
 
   return {
-    hurry() {
-      hurried = true
-      isQuiet = false
+    start() {
+      isAskedAgain = true
+      endedNone = false
       work()
     },
     close() {
-      closed = true
+      isClosed = true
       clearTimeout(timer)
     },
   }
 }
 
-type Begun = readonly [now: number, rules: readonly string[]] | null
-type Looked = readonly [from: string, before: string, found: readonly number[], ended: readonly string[]] | null
+type BegunPass = readonly [now: number, rules: readonly string[]]
+type EndedPage = readonly [from: string, before: string, matched: readonly number[], ended: readonly string[]] | null
 
-/** Undefined: it was stopped, or another janitor does it. */
+interface Pass {
+  readonly holder: string
+  readonly rules: readonly CancelRule[]
+  readonly endedNone: boolean
+  readonly isClosed: () => boolean
+}
+
+interface PassResult {
+  /** Rules that matched no task. */
+  readonly unmatched: readonly CancelRule[]
+  /** How many tasks were ended. */
+  readonly ended: number
+}
+
+/** Undefined if the canceller was closed, or another process has the lease. */
 async function goThrough(
-  { redis, keys, onMoved }: Pick<JanitorOptions, 'redis' | 'keys' | 'onMoved'>,
-  janitor: string,
-  rules: readonly CancelRule[],
-  isStopped: () => boolean,
-  isQuiet: boolean,
-): Promise<Pass | undefined> {
-  const found = rules.map(() => 0)
-  const said = JSON.stringify(rules.map(forScript))
-  const { cancelJanitor, active, delayed, prioritized, wait, failed, events, expiries } = keys
-  const names = [cancelJanitor, active, delayed, prioritized, wait, failed, events, expiries]
-  const fixed = [janitor, LEASE_MS, keys.job(''), keys.cancelProgress(''), said]
-  let moved = 0
-  for (const place of PLACES) {
+  { redis, keys, onEnded }: BulkCancellerOptions,
+  { holder, rules, endedNone, isClosed }: Pass,
+): Promise<PassResult | undefined> {
+  const matched = rules.map(() => 0)
+  const { bulkCanceller, active, delayed, prioritized, wait, failed, events, expiries } = keys
+  const names = [bulkCanceller, active, delayed, prioritized, wait, failed, events, expiries]
+  const rulesText = JSON.stringify(rules.map(forScript))
+  const common = [holder, LEASE_MS, keys.job(''), keys.cancelProgress(''), rulesText]
+  let ended = 0
+  for (const place of SCAN_ORDER) {
     let [from, before] = ['', '']
     do {
       const sentAt = performance.now()
-      const args = [...fixed, place, from, before, AT_ONCE, MAX_ATTEMPT_RECORDS]
-      const looked = (await redis.eval(LOOK, names.length, ...names, ...args)) as Looked
-      if (looked === null) return undefined
-      const ended = looked[3]
-      for (let i = 0; i < ended.length; i += 2) onMoved({ id: ended[i] as TaskId, task: ended[i + 1] ?? '' })
-      moved += ended.length / 2
-      looked[2].forEach((count, i) => {
-        found[i] = (found[i] ?? 0) + count
+      const args = [...common, place, from, before, PAGE_SIZE, MAX_ATTEMPT_RECORDS]
+      const page = (await redis.eval(END_PAGE, names.length, ...names, ...args)) as EndedPage
+      if (page === null) return undefined
+      const tasks = page[3]
+      for (let i = 0; i < tasks.length; i += 2) onEnded({ id: tasks[i] as TaskId, task: tasks[i + 1] ?? '' })
+      ended += tasks.length / 2
+      page[2].forEach((count, i) => {
+        matched[i] = (matched[i] ?? 0) + count
       })
-      ;[from, before] = looked
-      if (isStopped()) return undefined
-      // As long as it took: half of the time is for others.
+      ;[from, before] = page
+      if (isClosed()) return undefined
+      // Wait as long as the page took: half of Redis's time is left for others.
       await sleep(performance.now() - sentAt)
     } while (from !== '')
-    // Going through all that waits, again and again, would not end what runs sooner.
-    if (place === 'active' && isQuiet && found.every((count) => count > 0)) break
+    // Only running tasks keep the rules: scanning all waiting tasks again would not end them sooner.
+    if (place === 'active' && endedNone && matched.every((count) => count > 0)) break
   }
-  return { clean: rules.filter((_, i) => found[i] === 0), moved }
+  return { unmatched: rules.filter((_, i) => matched[i] === 0), ended }
 }
 
+/** A rule as END_PAGE reads it. */
 function forScript({ id, task, tag, before, at, reason, by }: CancelRule): object {
-  const end = endWithoutStart(reason, { attempt: 1, process: by, now: at })
-  const { attempt: _, startedAt: _began, endedAt: _ended, ...stored } = end
-  return { id, task, tag, before, at, reason: describeEnd(end), end: JSON.stringify(stored).slice(1, -1) }
+  const record = endWithoutStart(reason, { attempt: 1, process: BULK_CANCELLER, now: at, by })
+  const { attempt: _, startedAt: _started, endedAt: _ended, ...stored } = record
+  return { id, task, tag, before, at, reason: describeEnd(record), record: JSON.stringify(stored).slice(1, -1) }
 }

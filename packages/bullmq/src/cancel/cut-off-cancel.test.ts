@@ -1,7 +1,7 @@
 // A cancel of a task whose process is cut off from Redis at that moment: kept, and heard of when either is back.
 import { faultProxy } from '@bullpen/testkit'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { long, rig } from '../rig.fixture.ts'
+import { long, rig } from '../setup.fixture.ts'
 
 const LOCKS = { lockMs: 3_000, renewalMs: 500, stallCheckMs: 500 }
 

@@ -1,12 +1,12 @@
-// What a feed knows of cancel rules is trusted for less time than a canceller waits, whatever becomes of Redis.
+// A consumer's copy of the cancel rules expires before a canceller stops waiting for that consumer, whatever Redis does.
 import type { TaskId } from '@bullpen/contract'
 import type { FetchedTask } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { queueKeys } from '../keys.ts'
-import { silent } from '../rig.fixture.ts'
-import { ASK_EVERY_MS, KNOWN_TO_ALL_MS, TRUSTED_MS } from './cancel-rules.ts'
-import { openRuleCache } from './rule-cache.ts'
+import { silent } from '../setup.fixture.ts'
+import { KNOWN_TO_ALL_MS, READ_EVERY_MS, TRUSTED_MS } from './by-filter.ts'
+import { createRuleCache } from './rule-cache.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] }))
 afterEach(() => void vi.useRealTimers())
@@ -14,7 +14,7 @@ afterEach(() => void vi.useRealTimers())
 const task: FetchedTask = {
   id: 'q-1' as TaskId,
   task: 'rig.long',
-  envelope: { v: 1, version: 1 },
+  envelope: { v: 2, version: 1 },
   enqueuedAt: 1_000,
   fencingToken: 1,
   attempt: 1,
@@ -24,13 +24,13 @@ const task: FetchedTask = {
   steps: { read: async () => new Map(), keep: async (_, result) => result },
 }
 
-/** A Redis that holds these rules, and answers while it is told to. */
-function watching() {
+/** A rule cache on a fake Redis that answers until it is silenced. */
+function setup() {
   const rules: string[] = []
   const known: string[] = []
   const unanswered: (() => void)[] = []
   let answers = true
-  let asked = 0
+  let reads = 0
   const pipeline = {
     sadd: (key: string) => {
       known.push(key)
@@ -41,21 +41,21 @@ function watching() {
   }
   const redis = {
     eval: async () => {
-      asked++
+      reads++
       if (!answers) await new Promise<void>((resolve) => unanswered.push(resolve))
       return [...rules]
     },
     pipeline: () => pipeline,
     zrem: async () => 1,
-    // No more of Redis than a watch asks for.
+    // Only the commands that a rule cache sends.
   } as unknown as Redis
   const applied = vi.fn()
   const keys = queueKeys('t', 'q')
-  const watch = openRuleCache(redis, keys, applied, silent)
+  const cache = createRuleCache(redis, keys, applied, silent)
   return {
-    watch,
+    cache,
     applied,
-    asked: () => asked,
+    reads: () => reads,
     known,
     addRule: (id: string) => {
       rules.push(JSON.stringify({ id, queue: 'q', before: 1_000, reason: 'cancelled', by: 'b', at: 1 }))
@@ -70,52 +70,52 @@ function watching() {
   }
 }
 
-describe('the rules that a feed knows', () => {
-  it('are asked for every two seconds, and for longer than that a canceller waits', async () => {
-    expect(ASK_EVERY_MS).toBeLessThan(TRUSTED_MS)
+describe('a rule cache', () => {
+  it('reads the rules every two seconds and acknowledges new ones', async () => {
+    expect(READ_EVERY_MS).toBeLessThan(TRUSTED_MS)
     expect(TRUSTED_MS).toBeLessThan(KNOWN_TO_ALL_MS)
-    const { watch, asked, addRule, known } = watching()
-    expect(watch.isFresh()).toBe(false)
-    await watch.fresh()
-    expect({ fresh: watch.isFresh(), asked: asked(), rule: watch.covering(task) }).toEqual({ fresh: true, asked: 1 })
+    const { cache, reads, addRule, known } = setup()
+    expect(cache.isFresh()).toBe(false)
+    await cache.untilFresh()
+    expect({ fresh: cache.isFresh(), reads: reads(), rule: cache.matching(task) }).toEqual({ fresh: true, reads: 1 })
     addRule('r1')
-    await vi.advanceTimersByTimeAsync(ASK_EVERY_MS)
-    expect(watch.covering(task)).toMatchObject({ id: 'r1' })
+    await vi.advanceTimersByTimeAsync(READ_EVERY_MS)
+    expect(cache.matching(task)).toMatchObject({ id: 'r1' })
     expect(known).toEqual(['{t.q}:q:cancel-known:r1'])
-    watch.close()
+    cache.close()
   })
 
-  it('are not trusted when Redis does not answer in time, and asked for before anything starts', async () => {
-    const { watch, silence, answer, addRule } = watching()
-    await watch.fresh()
+  it('is stale when Redis does not answer in time, and fresh only after a new reading', async () => {
+    const { cache, silence, answer, addRule } = setup()
+    await cache.untilFresh()
     silence()
     await vi.advanceTimersByTimeAsync(TRUSTED_MS - 1)
-    expect(watch.isFresh()).toBe(true)
+    expect(cache.isFresh()).toBe(true)
     await vi.advanceTimersByTimeAsync(1)
-    expect(watch.isFresh()).toBe(false)
-    const asked = watch.fresh().then(() => watch.covering(task))
+    expect(cache.isFresh()).toBe(false)
+    const matched = cache.untilFresh().then(() => cache.matching(task))
     addRule('r1')
     await vi.advanceTimersByTimeAsync(10_000)
-    // An answer that comes so late to a question from before says nothing of now: it is asked for again.
+    // This answer is too old to be trusted, so the cache reads again.
     answer()
-    expect(await asked).toMatchObject({ id: 'r1' })
-    expect(watch.isFresh()).toBe(true)
-    watch.close()
+    expect(await matched).toMatchObject({ id: 'r1' })
+    expect(cache.isFresh()).toBe(true)
+    cache.close()
   })
 
-  it('are asked for once more when it hears of a new one while it asks', async () => {
-    const { watch, silence, answer, asked, applied, addRule } = watching()
+  it('reads the rules again if it is notified during a reading', async () => {
+    const { cache, silence, answer, reads, applied, addRule } = setup()
     silence()
-    watch.hear()
-    watch.hear()
-    expect(asked()).toBe(1)
+    cache.refresh()
+    cache.refresh()
+    expect(reads()).toBe(1)
     addRule('r1')
     answer()
     await vi.advanceTimersByTimeAsync(0)
-    expect(asked()).toBe(2)
+    expect(reads()).toBe(2)
     expect(applied).toHaveBeenCalled()
-    watch.close()
+    cache.close()
     await vi.advanceTimersByTimeAsync(60_000)
-    expect(asked()).toBe(2)
+    expect(reads()).toBe(2)
   })
 })

@@ -1,21 +1,25 @@
-// The cancel rules as one feed knows them: asked for in time, and not trusted for longer than a canceller waits.
+// One consumer's copy of the cancel rules: read regularly and when notified, and expired before a canceller stops waiting
+// for this consumer (the protocol is in by-filter.ts).
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
 import { type CancelRule, type FetchedTask, matches, stopsRunning, tagsOf } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../keys.ts'
-import { throttledLog } from '../throttled-log.ts'
-import { ASK_EVERY_MS, NO_RULES, readRules, TRUSTED_MS } from './cancel-rules.ts'
+import { isConnectionError } from '../redis/outage-reporter.ts'
+import { throttledLog } from '../redis/throttled-log.ts'
+import { NO_RULES, parseRules, READ_EVERY_MS, TRUSTED_MS } from './by-filter.ts'
 
-/** A feed that has not asked for so long is gone, in ms. */
-const FORGOTTEN_MS = 60_000
-/** Nobody waits for longer to hear that a feed knows a rule. */
-const KNOWN_KEPT_MS = 10_000
-/** After an answer that was an error, in ms. */
-const ASK_AGAIN_MS = 200
+/** A consumer that has not read the rules for this long is forgotten, in ms. */
+const FORGET_CONSUMER_MS = 60_000
+/** How long acknowledgements are kept, in ms: longer than any canceller waits for them. */
+const KEEP_ACKNOWLEDGED_MS = 10_000
+/** After a reading that failed, in ms. */
+const RETRY_MS = 200
 
-/** KEYS: the feeds, the rules. ARGV: the feed, from when on feeds are forgotten, in ms before now. Returns the rules. */
-const ASK = `
+/**
+ * KEYS: the consumers, the rules. ARGV: this consumer, the silence after which a consumer is forgotten (ms). Answers the rules.
+ */
+const READ = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZADD', KEYS[1], now, ARGV[1])
@@ -24,96 +28,102 @@ return redis.call('HVALS', KEYS[2])
 `
 
 export interface RuleCache {
-  /** Whether {@link covering} may be believed now. */
+  /** Whether the copy is recent enough to start tasks by it. */
   isFresh(): boolean
-  /** Resolves when it is fresh, as long as that takes; or when it is closed. */
-  fresh(): Promise<void>
-  /** The rule that covers a task, so that it may not start. */
-  covering(task: FetchedTask): CancelRule | undefined
-  /** There may be a new rule. */
-  hear(): void
+  /** Resolves when the copy is fresh, or when the cache is closed. */
+  untilFresh(): Promise<void>
+  /** The rule that matches a task. */
+  matching(task: FetchedTask): CancelRule | undefined
+  /** Reads the rules again soon: there may be a new one. */
+  refresh(): void
   close(): void
 }
 
-/** `apply` is called with the rules, when there are any, each time that they have been asked for; then they are known. */
-export function openRuleCache(
+/** `apply` is called after each reading that found rules, before they are acknowledged. */
+export function createRuleCache(
   redis: Redis,
   keys: QueueKeys,
-  apply: (covering: RuleCache['covering']) => void,
+  apply: (matching: RuleCache['matching']) => void,
   log: Log,
 ): RuleCache {
-  const feed = randomUUID()
-  const failed = throttledLog((err: unknown, suppressed) =>
-    log.warn({ err, suppressed }, 'cancel rules could not be asked for'),
+  const consumer = randomUUID()
+  const logFailure = throttledLog((err: unknown, suppressed) =>
+    log.warn({ err, suppressed }, 'cancel rules could not be read'),
   )
   let rules = NO_RULES
   let acknowledged = new Set<string>()
-  /** On the monotonic clock: when the question was sent whose answer is known. */
-  let askedAt = Number.NEGATIVE_INFINITY
-  let asking: Promise<void> | undefined
-  let heard = false
-  let closed = false
+  /** On the monotonic clock: when the newest answered reading was sent. */
+  let readAt = Number.NEGATIVE_INFINITY
+  let reading: Promise<void> | undefined
+  let isStale = false
+  let isClosed = false
   let timer: NodeJS.Timeout | undefined
 
-  const isFresh = (): boolean => performance.now() - askedAt < TRUSTED_MS
-  const covering = (task: FetchedTask): CancelRule | undefined => {
+  const isFresh = (): boolean => performance.now() - readAt < TRUSTED_MS
+  const matching = (task: FetchedTask): CancelRule | undefined => {
     if (rules.length === 0) return undefined
-    const about = { task: task.task, tags: tagsOf(task.envelope), enqueuedAt: task.enqueuedAt }
-    return rules.find((rule) => matches(rule, about))
+    const candidate = { task: task.task, tags: tagsOf(task.envelope), enqueuedAt: task.enqueuedAt }
+    return rules.find((rule) => matches(rule, candidate))
   }
 
-  const askOnce = async (): Promise<void> => {
+  const readOnce = async (): Promise<void> => {
     const sentAt = performance.now()
-    const answer = await redis.eval(ASK, 2, keys.cancelFeeds, keys.cancelRules, feed, FORGOTTEN_MS)
-    // Where two cover a task, the one that stops it counts.
-    rules = readRules(answer).toSorted((one, other) => Number(stopsRunning(other)) - Number(stopsRunning(one)))
-    askedAt = sentAt
-    if (rules.length > 0) apply(covering)
-    const fresh = rules.filter(({ id }) => !acknowledged.has(id))
-    acknowledged = new Set(rules.map(({ id }) => id))
-    if (fresh.length === 0) return
-    const known = redis.pipeline()
-    for (const { id } of fresh) known.sadd(keys.cancelKnown(id), feed).pexpire(keys.cancelKnown(id), KNOWN_KEPT_MS)
-    await known.exec()
+    const answer = await redis.eval(READ, 2, keys.cancelConsumers, keys.cancelRules, consumer, FORGET_CONSUMER_MS)
+    // If two rules match a task, the one that stops it while it runs takes effect.
+    rules = parseRules(answer).toSorted((one, other) => Number(stopsRunning(other)) - Number(stopsRunning(one)))
+    readAt = sentAt
+    if (rules.length > 0) apply(matching)
+    await acknowledge()
   }
 
-  const ask = (): Promise<void> => {
-    if (asking !== undefined) return asking
+  const acknowledge = async (): Promise<void> => {
+    const news = rules.filter(({ id }) => !acknowledged.has(id))
+    acknowledged = new Set(rules.map(({ id }) => id))
+    if (news.length === 0) return
+    const pipeline = redis.pipeline()
+    for (const { id } of news) {
+      pipeline.sadd(keys.cancelKnown(id), consumer).pexpire(keys.cancelKnown(id), KEEP_ACKNOWLEDGED_MS)
+    }
+    await pipeline.exec()
+  }
+
+  const read = (): Promise<void> => {
+    if (reading !== undefined) return reading
     clearTimeout(timer)
-    heard = false
-    asking = askOnce()
+    isStale = false
+    reading = readOnce()
       .then(
-        () => ASK_EVERY_MS,
+        () => READ_EVERY_MS,
         (err: unknown) => {
-          if (!closed) failed(err)
-          return ASK_AGAIN_MS
+          if (!isClosed && !isConnectionError(err)) logFailure(err)
+          return RETRY_MS
         },
       )
-      .then((pauseMs) => {
-        asking = undefined
-        if (closed) return
-        timer = setTimeout(ask, heard ? 0 : pauseMs)
+      .then((delayMs) => {
+        reading = undefined
+        if (isClosed) return
+        timer = setTimeout(read, isStale ? 0 : delayMs)
         timer.unref()
       })
-    return asking
+    return reading
   }
 
   return {
     isFresh,
-    async fresh() {
-      while (!isFresh() && !closed) await ask()
+    async untilFresh() {
+      while (!isFresh() && !isClosed) await read()
     },
-    covering,
-    hear() {
-      // What is being asked may have been answered before there was the rule.
-      if (asking === undefined) void ask()
-      else heard = true
+    matching,
+    refresh() {
+      // A reading that is under way may have been answered before the new rule was stored.
+      if (reading === undefined) void read()
+      else isStale = true
     },
     close() {
-      closed = true
+      isClosed = true
       clearTimeout(timer)
-      // So that nobody waits for it. It is forgotten anyway.
-      redis.zrem(keys.cancelFeeds, feed).catch(() => {})
+      // So that no canceller waits for this consumer. If it fails, the entry expires.
+      redis.zrem(keys.cancelConsumers, consumer).catch(() => {})
     },
   }
 }

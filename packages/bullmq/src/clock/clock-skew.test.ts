@@ -3,7 +3,7 @@ import { type Log, VERSION } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
-import { silent } from '../rig.fixture.ts'
+import { silent } from '../setup.fixture.ts'
 import { watchSkew } from './clock-skew.ts'
 
 const HOUR = 3_600_000

@@ -1,4 +1,4 @@
-// Commands: kept with what each worker makes of them, for as long as somebody may ask who did what.
+// Commands to the fleet, stored for a week with the answer of each worker.
 import { BullpenError } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import {
@@ -10,56 +10,133 @@ import {
 } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import type { FleetKeys } from '../keys.ts'
-import { type KeptCommand, switchedQueue } from './queue-settings.ts'
-import type { Registered } from './registry.ts'
-import { ANSWER, COMMANDS, KEEP } from './scripts.ts'
+import { LUA_TIME } from './lua.ts'
+import { type StoredCommand, targetQueue } from './queue-settings.ts'
+import type { RegisteredWorkers } from './registry.ts'
 
-const KEPT_MS = 7 * 86_400_000
-const KEPT_AT_MOST = 10_000
+const KEEP_MS = 7 * 86_400_000
+const KEEP_AT_MOST = 10_000
 
-type Asked = Omit<Command, 'at'>
+/**
+ * KEYS: the command, all commands, the unapplied ones. ARGV: base, id, spec, author, '1' if it changes the settings of a queue,
+ * how long it is kept (ms), how many are kept, and the workers that it concerns. Answers its sequence number and its time;
+ * nil if the id was used with another spec.
+ */
+const STORE = `${LUA_TIME}
+local base, id, keepMs, keep = ARGV[1], ARGV[2], tonumber(ARGV[6]), tonumber(ARGV[7])
+local stored = redis.call('HMGET', KEYS[1], 'spec', 'sequence', 'at')
+if stored[1] then
+  if stored[1] ~= ARGV[3] then return false end
+  return { stored[2], stored[3] }
+end
+local now = micros()
+local newest = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+local sequence = math.max(now, tonumber(newest[2] or '0') + 1)
+local at = whole(math.floor(now / 1000))
+redis.call('HSET', KEYS[1], 'spec', ARGV[3], 'by', ARGV[4], 'at', at, 'sequence', whole(sequence))
+for i = 8, #ARGV do
+  local inbox = base .. 'inbox:' .. ARGV[i]
+  redis.call('HSET', KEYS[1], 'answer:' .. ARGV[i], 'pending')
+  redis.call('ZADD', inbox, whole(sequence), id)
+  redis.call('PEXPIRE', inbox, keepMs)
+end
+redis.call('PEXPIRE', KEYS[1], keepMs)
+redis.call('ZADD', KEYS[2], whole(sequence), id)
+if ARGV[5] == '1' then redis.call('ZADD', KEYS[3], whole(sequence), id) end
+local old = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', whole(now - keepMs * 1000), 'LIMIT', 0, 100)
+local over = redis.call('ZCARD', KEYS[2]) - keep
+if over > 0 then
+  for _, more in ipairs(redis.call('ZRANGE', KEYS[2], 0, math.min(over, 100) - 1)) do old[#old + 1] = more end
+end
+for _, each in ipairs(old) do
+  redis.call('ZREM', KEYS[2], each)
+  redis.call('ZREM', KEYS[3], each)
+  redis.call('DEL', base .. 'command:' .. each)
+end
+return { whole(sequence), at }
+`
 
-/** @throws BullpenError `worker_not_found` when the spec names one that is not there, or is silent. */
-export function concerned({ spec }: Asked, { workers, now }: Registered): readonly string[] {
+/**
+ * KEYS: the command, the worker's inbox. ARGV: base, id, worker, outcome and detail as JSON without the closing brace. The first
+ * answer of a worker counts. No answer.
+ */
+const ANSWER = `${LUA_TIME}
+redis.call('ZREM', KEYS[2], ARGV[2])
+if redis.call('HGET', KEYS[1], 'answer:' .. ARGV[3]) ~= 'pending' then return end
+redis.call('HSET', KEYS[1], 'answer:' .. ARGV[3], ARGV[4] .. ',"at":' .. whole(millis()) .. '}')
+redis.call('PUBLISH', ARGV[1] .. 'answers', ARGV[2])
+`
+
+/**
+ * KEYS: all commands, heartbeats. ARGV: base, and either an id or '' and how many of the newest. Answers the time, and then of
+ * each command its id, its fields, and the last heartbeat of each worker whose answer is pending.
+ */
+const READ = `${LUA_TIME}
+local ids = { ARGV[2] }
+if ARGV[2] == '' then ids = redis.call('ZREVRANGE', KEYS[1], 0, tonumber(ARGV[3]) - 1) end
+local found = { whole(millis()) }
+for _, id in ipairs(ids) do
+  local fields = redis.call('HGETALL', ARGV[1] .. 'command:' .. id)
+  if #fields > 0 then
+    local seen = {}
+    for i = 1, #fields, 2 do
+      if fields[i + 1] == 'pending' then
+        local worker = string.match(fields[i], '^answer:(.*)$')
+        if worker then
+          seen[#seen + 1] = worker
+          seen[#seen + 1] = redis.call('ZSCORE', KEYS[2], worker) or '0'
+        end
+      end
+    end
+    found[#found + 1] = { id, fields, seen }
+  end
+end
+return found
+`
+
+export type NewCommand = Omit<Command, 'at'>
+
+/** The workers that a command concerns. @throws BullpenError `worker_not_found` if it names one that is unknown or silent. */
+export function recipientsOf({ spec }: NewCommand, { workers, now }: RegisteredWorkers): readonly string[] {
   const found = recipients(spec, workers, now)
   if (found.length === 0 && spec.action !== 'limit' && spec.worker !== undefined) {
-    throw new BullpenError('worker_not_found', `no live worker is called '${spec.worker}'`)
+    throw new BullpenError('worker_not_found', `no live worker has the id '${spec.worker}'; GET /v1/workers lists them`)
   }
   return found
 }
 
-/** Atomic; one round trip. The same id and spec twice is one command. @throws BullpenError `command_id_reused`. */
-export async function keepCommand(
+/** Atomic; idempotent by id and spec. One round trip. @throws BullpenError `command_id_reused`. */
+export async function storeCommand(
   redis: Redis,
   keys: FleetKeys,
-  { id, spec, by }: Asked,
+  { id, spec, by }: NewCommand,
   workers: readonly string[],
-): Promise<KeptCommand> {
-  const names = [keys.command(id), keys.commands, keys.unset]
-  const hasSwitch = switchedQueue(spec) === undefined ? '' : '1'
+): Promise<StoredCommand> {
+  const names = [keys.command(id), keys.commands, keys.unapplied]
+  const changesSettings = targetQueue(spec) === undefined ? '' : '1'
   const text = JSON.stringify(sorted(spec))
   const answer = await redis.eval(
-    KEEP,
+    STORE,
     names.length,
     ...names,
     keys.base,
     id,
     text,
     by,
-    hasSwitch,
-    KEPT_MS,
-    KEPT_AT_MOST,
+    changesSettings,
+    KEEP_MS,
+    KEEP_AT_MOST,
     ...workers,
   )
   if (answer === null) {
-    throw new BullpenError('command_id_reused', `the id '${id}' was used for another command; take a new one`)
+    throw new BullpenError('command_id_reused', `command id '${id}' was already used for another command; use a new id`)
   }
   const [sequence = '', at] = answer as string[]
   return { id, spec, sequence, at: Number(at) }
 }
 
-/** One round trip. The first answer of a worker counts. */
-export async function keepAnswer(
+/** Idempotent: the first answer of a worker counts. One round trip. */
+export async function storeAnswer(
   redis: Redis,
   keys: FleetKeys,
   command: string,
@@ -70,14 +147,14 @@ export async function keepAnswer(
   await redis.eval(ANSWER, names.length, ...names, keys.base, command, worker, text)
 }
 
-/** One round trip; the newest first. */
+/** The newest first. One round trip. */
 export async function readCommands(
   redis: Redis,
   keys: FleetKeys,
   which: { readonly id: string } | { readonly newest: number },
-): Promise<readonly (CommandRecord & KeptCommand)[]> {
+): Promise<readonly (CommandRecord & StoredCommand)[]> {
   const [id, newest] = 'id' in which ? [which.id, 0] : ['', which.newest]
-  const answer = await redis.eval(COMMANDS, 2, keys.commands, keys.beats, keys.base, id, newest)
+  const answer = await redis.eval(READ, 2, keys.commands, keys.heartbeats, keys.base, id, newest)
   const [now, ...found] = answer as [string, ...[string, string[], string[]][]]
   return found.map(([each, fields, seen]) => readCommand(each, pairs(fields), pairs(seen), Number(now)))
 }
@@ -87,7 +164,7 @@ function readCommand(
   fields: ReadonlyMap<string, string>,
   seen: ReadonlyMap<string, string>,
   now: number,
-): CommandRecord & KeptCommand {
+): CommandRecord & StoredCommand {
   const answers = [...fields]
     .filter(([name]) => name.startsWith('answer:'))
     .map(([name, stored]) => readAnswer(name.slice('answer:'.length), stored, seen, now))
@@ -102,7 +179,7 @@ function readCommand(
   }
 }
 
-/** A worker that is silent may come back and answer after all: until it is forgotten that is not decided. */
+/** A silent worker is shown as gone, but may still come back and answer until it is forgotten. */
 function readAnswer(worker: string, stored: string, seen: ReadonlyMap<string, string>, now: number): CommandAnswer {
   if (stored !== 'pending') return { worker, ...(JSON.parse(stored) as Omit<CommandAnswer, 'worker'>) }
   const silentAt = Number(seen.get(worker) ?? 0) + SILENT_AFTER_MS
@@ -113,7 +190,7 @@ function pairs(flat: readonly string[]): Map<string, string> {
   return new Map(Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i] ?? '', flat[2 * i + 1] ?? '']))
 }
 
-/** The same spec is the same text, in whatever spec its fields were written. */
+/** Sorts the fields, so that equal specs have the same text. */
 function sorted(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   const entries = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1))

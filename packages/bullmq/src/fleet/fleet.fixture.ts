@@ -6,8 +6,8 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'
 import { fleetKeys, queueKeys } from '../keys.ts'
-import { silent } from '../rig.fixture.ts'
-import { openFleet } from './index.ts'
+import { silent } from '../setup.fixture.ts'
+import { openFleet } from './fleet.ts'
 
 export function pool(queue: string, slots: readonly SlotStatus[] = []): PoolStatus {
   return {
@@ -65,7 +65,7 @@ export async function fleetRig({
     namespace,
     keys,
     cpu: queueKeys(namespace, 'cpu'),
-    /** As if its last sign of life had been so long ago. */
-    silence: (worker: string, ms: number) => redis.zadd(keys.beats, Date.now() - ms, worker),
+    /** Sets the worker's last heartbeat to `ms` ago. */
+    silence: (worker: string, ms: number) => redis.zadd(keys.heartbeats, Date.now() - ms, worker),
   }
 }

@@ -4,10 +4,10 @@ import { FORGOTTEN_AFTER_MS, outcomeOf, SILENT_AFTER_MS } from '@bullpen/engine/
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
-import { silent } from '../rig.fixture.ts'
-import { concerned, keepCommand } from './commands.ts'
+import { silent } from '../setup.fixture.ts'
+import { recipientsOf, storeCommand } from './commands.ts'
 import { fleetRig, pool, status } from './fleet.fixture.ts'
-import { readProcesses } from './registry.ts'
+import { readWorkers } from './registry.ts'
 
 const PAUSE: CommandSpec = { action: 'pause', queue: 'cpu' }
 const stop = (worker: string): CommandSpec => ({ action: 'stop', worker, queue: 'cpu', slot: 1, how: 'wait' })
@@ -133,18 +133,18 @@ describe('a command', () => {
     const { fleet, redis, keys } = await fleetRig()
     await fleet.beat(status('a'))
     const asked = { id: 'c', spec: PAUSE, by: 'me' }
-    await keepCommand(redis, keys, asked, concerned(asked, await readProcesses(redis, keys, '', silent)))
+    await storeCommand(redis, keys, asked, recipientsOf(asked, await readWorkers(redis, keys, '', silent)))
     expect((await fleet.switches('cpu')).paused).toBe(false)
     const { commands, switches } = await fleet.beat(status('a'))
     expect(commands).toMatchObject([asked])
     expect(switches.get('cpu')?.paused).toBe(true)
-    expect(await redis.zcard(keys.unset)).toBe(0)
+    expect(await redis.zcard(keys.unapplied)).toBe(0)
   })
 
   it('that comes late undoes nothing that was said after it', async () => {
     const { fleet, redis, keys } = await fleetRig()
     const asked = { id: 'c', spec: PAUSE, by: 'me' }
-    await keepCommand(redis, keys, asked, [])
+    await storeCommand(redis, keys, asked, [])
     await fleet.send({ id: 'd', spec: { action: 'resume', queue: 'cpu' }, by: 'me' })
     await fleet.beat(status('a'))
     expect((await fleet.switches('cpu')).paused).toBe(false)

@@ -1,53 +1,51 @@
-// Wakes: the channels of the fleet, over one connection that is opened with the first listener.
+// The fleet's channels: which worker or queue a command concerns, and which command was answered. One connection, opened with
+// the first listener.
 import type { Log } from '@bullpen/contract'
-import type { Redis } from 'ioredis'
-import { blockingConnection } from '../connection.ts'
 import type { FleetKeys } from '../keys.ts'
+import { openSubscriber, type Subscriber } from '../redis/subscriber.ts'
 
-/** What is said on the channel of wakes. */
-export const toProcess = (worker: string): string => `worker ${worker}`
-export const toQueue = (queue: string): string => `queue ${queue}`
+/** The messages on the channel of notifications. */
+export const workerMessage = (worker: string): string => `worker ${worker}`
+export const queueMessage = (queue: string): string => `queue ${queue}`
 export const queueOf = (message: string): string | undefined => /^queue (.*)$/.exec(message)?.[1]
 
-export interface Wakes {
-  /** Hears every message, and undefined whenever some may have been missed: at first, and after each loss of the connection. */
-  listen(channel: string, hear: (message: string | undefined) => void): () => void
+/** `undefined`: messages may have been missed. */
+type Listener = (message: string | undefined) => void
+
+export interface Notifications {
+  /** Calls `listener` with every message, and with undefined at first and after each loss of the connection. */
+  listen(channel: string, listener: Listener): () => void
   close(): void
 }
 
-export function followWakes(redisUrl: string, { wakes, answers }: FleetKeys, log: Log): Wakes {
-  const listeners = new Map<string, Set<(message: string | undefined) => void>>()
-  let redis: Redis | undefined
+export function openNotifications(redisUrl: string, { notifications, answers }: FleetKeys, log: Log): Notifications {
+  const listeners = new Map<string, Set<Listener>>()
+  let subscriber: Subscriber | undefined
 
-  const all = (): void => {
-    for (const heard of listeners.values()) for (const hear of heard) hear(undefined)
-  }
-  const follow = (): Redis => {
-    const opened = blockingConnection(redisUrl, log)
-    opened.on('message', (channel: string, message: string) => {
-      for (const hear of listeners.get(channel) ?? []) hear(message)
+  const open = (): Subscriber =>
+    openSubscriber({
+      redisUrl,
+      channels: [notifications, answers],
+      onMessage(channel, message) {
+        for (const listener of listeners.get(channel) ?? []) listener(message)
+      },
+      onSubscribed() {
+        for (const ofChannel of listeners.values()) for (const listener of ofChannel) listener(undefined)
+      },
+      log,
     })
-    // Asked each time: only its answer says from when on nothing is missed.
-    opened.on('ready', () => {
-      opened
-        .subscribe(wakes, answers)
-        .then(all)
-        .catch((err: unknown) => log.debug({ err }, 'not subscribed: the connection was lost'))
-    })
-    return opened
-  }
 
   return {
-    listen(channel, hear) {
-      const heard = listeners.get(channel) ?? new Set()
-      listeners.set(channel, heard.add(hear))
-      // On a connection that stands already the first call would not come.
-      if (redis?.status === 'ready') queueMicrotask(() => heard.has(hear) && hear(undefined))
-      redis ??= follow()
+    listen(channel, listener) {
+      const ofChannel = listeners.get(channel) ?? new Set()
+      listeners.set(channel, ofChannel.add(listener))
+      // `onSubscribed` has been called already on a connection that is in use.
+      if (subscriber?.isConnected()) queueMicrotask(() => ofChannel.has(listener) && listener(undefined))
+      subscriber ??= open()
       return () => {
-        heard.delete(hear)
+        ofChannel.delete(listener)
       }
     },
-    close: () => redis?.disconnect(),
+    close: () => subscriber?.close(),
   }
 }

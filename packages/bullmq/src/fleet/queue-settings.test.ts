@@ -3,7 +3,7 @@ import type { CommandSpec } from '@bullpen/contract/internal'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { queueKeys } from '../keys.ts'
-import { long, rig, short } from '../rig.fixture.ts'
+import { long, rig, short } from '../setup.fixture.ts'
 import { fleetRig, status } from './fleet.fixture.ts'
 
 async function worked(options: Parameters<typeof rig>[0] = {}) {

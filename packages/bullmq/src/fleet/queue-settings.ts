@@ -1,22 +1,25 @@
-// The switches of a queue: what holds for its whole fleet. Pause and limits are BullMQ's own, so that its scripts obey them.
+// The settings of a queue that hold for its whole fleet: pause, drain, global concurrency and rate limit. Pause and limits are
+// BullMQ's own fields in `meta`, so that its fetch scripts apply them.
 import { milliseconds } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { QueueSettings } from '@bullpen/engine/internal'
 import type { ChainableCommander, Redis } from 'ioredis'
+import { DELAYED_SCORE_STEP } from '../internals/places.ts'
+import { THROTTLE_MARK } from '../internals/throttle.ts'
 import type { QueueKeys } from '../keys.ts'
-import { THROTTLE_MARK } from '../maintenance/throttle.ts'
 
-/** How many commands {@link askSwitches} adds. */
-export const SWITCH_COMMANDS = 2
+/** How many commands {@link addSettingsReads} adds. */
+export const SETTINGS_READS = 2
 
 /**
- * KEYS: switches, meta, marker, wait, prioritized, delayed, events, limiter. ARGV: the command's place in the spec of all,
- * the mark of a hold, and then what to set, name and value one after the other; '' lifts. An older command never undoes a
- * newer one, whoever comes late. Pause and resume do what BullMQ's own do. What may let tasks start again wakes a slot:
- * those that were refused one wait for a marker.
+ * KEYS: settings, meta, marker, wait, prioritized, delayed, events, limiter. ARGV: the command's sequence number, the mark of a
+ * throttle, the step of a delayed score, and then names and values of the settings; '' removes one. No answer.
+ *
+ * An older command never overwrites a newer one, whichever is applied first. Pause and resume do what BullMQ's own do.
+ * A change that may let tasks start adds BullMQ's wake marker: workers that were refused a task wait for it.
  */
 const SET = `
-local sequence, mark = ARGV[1], ARGV[2]
+local sequence, mark, score_step = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local lifted = false
 local function isNewest(name)
   if tonumber(redis.call('HGET', KEYS[1], 'sequence:' .. name) or '0') >= tonumber(sequence) then return false end
@@ -52,7 +55,7 @@ function set.rate(value)
     redis.call('HDEL', KEYS[2], 'max', 'duration')
   end
 end
-for i = 3, #ARGV, 2 do
+for i = 4, #ARGV, 2 do
   if isNewest(ARGV[i]) then set[ARGV[i]](ARGV[i + 1]) end
 end
 if lifted and redis.call('HEXISTS', KEYS[2], 'paused') == 0 then
@@ -60,35 +63,37 @@ if lifted and redis.call('HEXISTS', KEYS[2], 'paused') == 0 then
     redis.call('ZADD', KEYS[3], 0, '0')
   else
     local due = redis.call('ZRANGE', KEYS[6], 0, 0, 'WITHSCORES')
-    if due[2] then redis.call('ZADD', KEYS[3], tonumber(due[2]) / 0x1000, '1') end
+    if due[2] then redis.call('ZADD', KEYS[3], tonumber(due[2]) / score_step, '1') end
   end
 end
 `
 
-export interface KeptCommand {
+export interface StoredCommand {
   readonly id: string
   readonly spec: CommandSpec
+  /** Its place in the order of all commands. */
   readonly sequence: string
   /** Milliseconds since 1970 by Redis's clock. */
   readonly at: number
 }
 
-/** The queue whose switches an spec sets: of its whole fleet. Undefined: none. */
-export function switchedQueue(spec: CommandSpec): string | undefined {
+/** The queue whose settings a command changes; undefined if it changes none. */
+export function targetQueue(spec: CommandSpec): string | undefined {
   if (spec.action === 'limit') return spec.queue
   const ofFleet = spec.action === 'pause' || spec.action === 'resume' || spec.action === 'drain'
   return ofFleet && spec.worker === undefined ? spec.queue : undefined
 }
 
-/** Atomic; twice is once. One round trip, and none for an spec that sets nothing. */
-export async function setSwitches(redis: Redis, keys: QueueKeys, command: KeptCommand): Promise<void> {
-  const { switches, meta, marker, wait, prioritized, delayed, events, limiter } = keys
-  const names = [switches, meta, marker, wait, prioritized, delayed, events, limiter]
-  await redis.eval(SET, names.length, ...names, command.sequence, THROTTLE_MARK, ...settingsOf(command))
+/** Atomic and idempotent. One round trip. */
+export async function applySettings(redis: Redis, keys: QueueKeys, command: StoredCommand): Promise<void> {
+  const { settings, meta, marker, wait, prioritized, delayed, events, limiter } = keys
+  const names = [settings, meta, marker, wait, prioritized, delayed, events, limiter]
+  const args = [command.sequence, THROTTLE_MARK, DELAYED_SCORE_STEP, ...settingsOf(command)]
+  await redis.eval(SET, names.length, ...names, ...args)
 }
 
 /** Names and values. */
-function settingsOf({ id, spec, at }: KeptCommand): string[] {
+function settingsOf({ id, spec, at }: StoredCommand): string[] {
   switch (spec.action) {
     case 'pause':
       return ['paused', '1']
@@ -111,27 +116,27 @@ function settingsOf({ id, spec, at }: KeptCommand): string[] {
   }
 }
 
-/** Adds the questions about one queue. */
-export function askSwitches(pipeline: ChainableCommander, keys: QueueKeys): ChainableCommander {
-  return pipeline.hmget(keys.meta, 'paused', 'concurrency', 'max', 'duration').hget(keys.switches, 'drain')
+/** Adds the reads of one queue's settings. */
+export function addSettingsReads(pipeline: ChainableCommander, keys: QueueKeys): void {
+  pipeline.hmget(keys.meta, 'paused', 'concurrency', 'max', 'duration').hget(keys.settings, 'drain')
 }
 
-/** From the answers, in the spec of the questions. */
-export function readSwitches([meta, drain]: readonly unknown[]): QueueSettings {
+/** Decodes the answers to {@link addSettingsReads}. */
+export function decodeSettings([meta, drain]: readonly unknown[]): QueueSettings {
   const [paused, concurrency, max, duration] = meta as (string | null)[]
-  const isLimited = max != null && max !== THROTTLE_MARK
+  const hasRate = max != null && max !== THROTTLE_MARK
   return {
     paused: paused != null,
-    drain: readDrain(drain),
+    drain: decodeDrain(drain),
     concurrency: concurrency == null ? undefined : Number(concurrency),
-    rate: isLimited ? { max: Number(max), perMs: Number(duration) } : undefined,
+    rate: hasRate ? { max: Number(max), perMs: Number(duration) } : undefined,
   }
 }
 
-/** From the field as it is stored. */
-export function readDrain(stored: unknown): QueueSettings['drain'] {
+/** Decodes the stored field. */
+export function decodeDrain(stored: unknown): QueueSettings['drain'] {
   if (typeof stored !== 'string') return undefined
   const drain = JSON.parse(stored) as NonNullable<QueueSettings['drain']>
-  // JSON has no undefined: what is absent is known to be so.
+  // JSON omits undefined fields.
   return { ...drain, timeoutMs: drain.timeoutMs }
 }

@@ -1,59 +1,131 @@
-// The registry: which workers there are, what each has told of itself last, and what it is told in turn.
+// The registry of workers: each stores its status with every heartbeat, and receives the commands for it in reply.
 import type { Log } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import { type Command, FORGOTTEN_AFTER_MS, type RegisteredWorker, type WorkerStatus } from '@bullpen/engine/internal'
 import type { ChainableCommander, Redis } from 'ioredis'
 import type { FleetKeys } from '../keys.ts'
-import { throttledLog } from '../throttled-log.ts'
-import { BEAT, LEAVE, PROCESSES } from './scripts.ts'
+import { throttledLog } from '../redis/throttled-log.ts'
+import { LUA_TIME } from './lua.ts'
 import { decodeStatus, encodeStatus } from './status-codec.ts'
 
-/** More come with the next beat, when these are answered. */
-const TOLD_AT_ONCE = 100
+/** Commands per reply. The rest come with the next heartbeat, when these are answered. */
+const COMMANDS_PER_REPLY = 100
 
-/** Adds one command: it writes the status, and asks what is to be told. */
-export function askBeat(pipeline: ChainableCommander, keys: FleetKeys, status: WorkerStatus): ChainableCommander {
-  const { about, slots } = encodeStatus(status)
-  const { worker } = status
-  const names = [keys.beats, keys.worker(worker), keys.inbox(worker), keys.unset]
-  return pipeline.eval(BEAT, names.length, ...names, keys.base, worker, about, slots, FORGOTTEN_AFTER_MS, TOLD_AT_ONCE)
+/** `forget(base, worker, now)` removes a worker, and answers its pending commands with `gone`. */
+const FORGET = `
+local function forget(base, worker, now)
+  local inbox = base .. 'inbox:' .. worker
+  for _, id in ipairs(redis.call('ZRANGE', inbox, 0, -1)) do
+    local command = base .. 'command:' .. id
+    if redis.call('HGET', command, 'answer:' .. worker) == 'pending' then
+      redis.call('HSET', command, 'answer:' .. worker, '{"outcome":"gone","at":' .. whole(now) .. '}')
+      redis.call('PUBLISH', base .. 'answers', id)
+    end
+  end
+  redis.call('DEL', inbox, base .. 'worker:' .. worker)
+  redis.call('ZREM', base .. 'heartbeats', worker)
+end
+`
+
+/**
+ * KEYS: heartbeats, the worker, its inbox, the unapplied commands. ARGV: base, worker, status, slots, the silence after which
+ * a worker is forgotten (ms), how many commands at most. Answers id, spec, author and time of each command in the inbox, the
+ * oldest first; and the ids of up to ten commands whose queue settings may not have been applied.
+ */
+const HEARTBEAT = `${LUA_TIME}${FORGET}
+local base, worker, silence = ARGV[1], ARGV[2], tonumber(ARGV[5])
+local now = millis()
+redis.call('HSET', KEYS[2], 'status', ARGV[3], 'slots', ARGV[4])
+redis.call('PEXPIRE', KEYS[2], silence)
+redis.call('ZADD', KEYS[1], whole(now), worker)
+for _, silent in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', whole(now - silence), 'LIMIT', 0, 20)) do
+  forget(base, silent, now)
+end
+local commands = {}
+for _, id in ipairs(redis.call('ZRANGE', KEYS[3], 0, tonumber(ARGV[6]) - 1)) do
+  local command = redis.call('HMGET', base .. 'command:' .. id, 'spec', 'by', 'at')
+  if command[1] then
+    for _, value in ipairs({ id, command[1], command[2], command[3] }) do commands[#commands + 1] = value end
+  else
+    redis.call('ZREM', KEYS[3], id)
+  end
+end
+return { commands, redis.call('ZRANGE', KEYS[4], 0, 9) }
+`
+
+/** KEYS: heartbeats. ARGV: base, worker. No answer. */
+const LEAVE = `${LUA_TIME}${FORGET}
+forget(ARGV[1], ARGV[2], millis())
+`
+
+/**
+ * KEYS: heartbeats. ARGV: base, the silence after which a worker is forgotten (ms), 'slots' or ''. Answers the time, and then of
+ * each worker its last heartbeat, its status, and its slots if asked for.
+ */
+const WORKERS = `${LUA_TIME}
+local now = millis()
+local found = { whole(now) }
+local heartbeats = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. whole(now - tonumber(ARGV[2])), '+inf', 'WITHSCORES')
+for i = 1, #heartbeats, 2 do
+  local status = redis.call('HMGET', ARGV[1] .. 'worker:' .. heartbeats[i], 'status', ARGV[3])
+  if status[1] then
+    found[#found + 1] = heartbeats[i + 1]
+    found[#found + 1] = status[1]
+    found[#found + 1] = status[2] or ''
+  end
+end
+return found
+`
+
+/** Adds one command to the pipeline: it stores the status and asks for the worker's commands. */
+export function addHeartbeat(pipeline: ChainableCommander, keys: FleetKeys, workerStatus: WorkerStatus): void {
+  const { status, slots } = encodeStatus(workerStatus)
+  const { worker } = workerStatus
+  const names = [keys.heartbeats, keys.worker(worker), keys.inbox(worker), keys.unapplied]
+  const args = [keys.base, worker, status, slots, FORGOTTEN_AFTER_MS, COMMANDS_PER_REPLY]
+  pipeline.eval(HEARTBEAT, names.length, ...names, ...args)
 }
 
-/** `unset`: ids of commands whose queue's switch is not known to be set. */
-export function readBeat(answer: unknown): {
+/** `unapplied`: ids of commands whose queue settings may not have been applied. */
+export function decodeHeartbeatReply(answer: unknown): {
   readonly commands: readonly Command[]
-  readonly unset: readonly string[]
+  readonly unapplied: readonly string[]
 } {
-  const [told, unset] = answer as [string[], string[]]
-  const commands = Array.from({ length: told.length / 4 }, (_, i) => {
-    const [id = '', spec = '', by = '', at] = told.slice(4 * i, 4 * i + 4)
+  const [rows, unapplied] = answer as [string[], string[]]
+  const commands = Array.from({ length: rows.length / 4 }, (_, i) => {
+    const [id = '', spec = '', by = '', at] = rows.slice(4 * i, 4 * i + 4)
     return { id, spec: JSON.parse(spec) as CommandSpec, by, at: Number(at) }
   })
-  return { commands, unset }
+  return { commands, unapplied }
 }
 
 /** One round trip. */
 export async function leaveFleet(redis: Redis, keys: FleetKeys, worker: string): Promise<void> {
-  await redis.eval(LEAVE, 1, keys.beats, keys.base, worker)
+  await redis.eval(LEAVE, 1, keys.heartbeats, keys.base, worker)
 }
 
-export interface Registered {
+export interface RegisteredWorkers {
   readonly now: number
   readonly workers: readonly RegisteredWorker[]
 }
 
-/** One round trip. Without `slots` each pool has none: enough to know whom a command concerns. */
-export async function readProcesses(redis: Redis, keys: FleetKeys, slots: 'slots' | '', log: Log): Promise<Registered> {
-  const answer = await redis.eval(PROCESSES, 1, keys.beats, keys.base, FORGOTTEN_AFTER_MS, slots)
-  const [now, ...stored] = answer as string[]
-  const unreadable = throttledLog((err: unknown) => log.warn({ err }, 'what a worker tells of itself can’t be read'))
+/** One round trip. Without `slots` the pools have none: enough to know which workers a command concerns. */
+export async function readWorkers(
+  redis: Redis,
+  keys: FleetKeys,
+  slots: 'slots' | '',
+  log: Log,
+): Promise<RegisteredWorkers> {
+  const answer = await redis.eval(WORKERS, 1, keys.heartbeats, keys.base, FORGOTTEN_AFTER_MS, slots)
+  const [now, ...rows] = answer as string[]
+  const logUnreadable = throttledLog((err: unknown) => log.warn({ err }, 'status of a worker is not readable'))
   const workers: RegisteredWorker[] = []
-  for (let i = 0; i < stored.length; i += 3) {
-    const [seenAt, about = '', rows] = stored.slice(i, i + 3)
+  for (let i = 0; i < rows.length; i += 3) {
+    const [seenAt, status = '', slotRows] = rows.slice(i, i + 3)
     try {
-      workers.push({ ...decodeStatus(about, rows || undefined), seenAt: Number(seenAt) })
+      workers.push({ ...decodeStatus(status, slotRows || undefined), seenAt: Number(seenAt) })
     } catch (err) {
-      unreadable(err)
+      logUnreadable(err)
     }
   }
   return { now: Number(now), workers }

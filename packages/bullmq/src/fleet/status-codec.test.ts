@@ -27,12 +27,12 @@ describe('the stored form of a status', () => {
   ])
 
   it('gives back what was told', () => {
-    const { about, slots } = encodeStatus(full)
-    expect(decodeStatus(about, slots)).toEqual(full)
+    const { status, slots } = encodeStatus(full)
+    expect(decodeStatus(status, slots)).toEqual(full)
   })
 
   it('gives pools without their slots where those are not asked for', () => {
-    expect(decodeStatus(encodeStatus(full).about)).toEqual({
+    expect(decodeStatus(encodeStatus(full).status)).toEqual({
       ...full,
       pools: full.pools.map((each) => ({ ...each, slots: [] })),
     })

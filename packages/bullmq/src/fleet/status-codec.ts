@@ -1,76 +1,77 @@
-// The stored form of a worker's status: small, since each worker writes it every two seconds for thousands of slots.
+// The stored form of a worker's status. It is compact, because each worker writes it every two seconds for up to thousands of
+// slots.
 import type { PoolStatus, SlotStatus } from '@bullpen/engine'
 import type { WorkerStatus } from '@bullpen/engine/internal'
 
-/** Of a slot: number, state, since; with a task its id, name, start; and its end where it has one. */
+/** A slot: its number, state and since when; with a task its id, name and fencing token; and its timeout if it has one. */
 type Row = [number, number, number] | [number, number, number, string, number, number, number?]
 
-/** Words are said once, rows name them by their place; times are ms since the worker's start. */
-interface StoredWorkers {
-  readonly words: readonly string[]
+/** States and task names are stored once in `strings`, and rows hold their index. Times are ms since the worker's start. */
+interface StoredSlots {
+  readonly strings: readonly string[]
   readonly pools: readonly (readonly Row[])[]
 }
 
-type About = Omit<WorkerStatus, 'pools'> & { readonly pools: readonly Omit<PoolStatus, 'slots'>[] }
+type StatusWithoutSlots = Omit<WorkerStatus, 'pools'> & { readonly pools: readonly Omit<PoolStatus, 'slots'>[] }
 
 export interface StoredStatus {
-  /** Of the worker and its pools: enough to know whom a command concerns. */
-  readonly about: string
+  /** The worker and its pools without slots, as JSON. */
+  readonly status: string
+  /** {@link StoredSlots} as JSON. */
   readonly slots: string
 }
 
 export function encodeStatus({ pools, ...worker }: WorkerStatus): StoredStatus {
-  const words = new Map<string, number>()
-  const place = (word: string): number => {
-    const known = words.get(word) ?? words.size
-    words.set(word, known)
-    return known
+  const strings = new Map<string, number>()
+  const indexOf = (text: string): number => {
+    const index = strings.get(text) ?? strings.size
+    strings.set(text, index)
+    return index
   }
-  const rows = pools.map(({ slots }) => slots.map((slot) => encodeWorker(slot, worker.startedAt, place)))
-  const about: About = { ...worker, pools: pools.map(({ slots: _, ...pool }) => pool) }
-  return { about: JSON.stringify(about), slots: JSON.stringify({ words: [...words.keys()], pools: rows }) }
+  const rows = pools.map(({ slots }) => slots.map((slot) => encodeSlot(slot, worker.startedAt, indexOf)))
+  const status: StatusWithoutSlots = { ...worker, pools: pools.map(({ slots: _, ...pool }) => pool) }
+  return { status: JSON.stringify(status), slots: JSON.stringify({ strings: [...strings.keys()], pools: rows }) }
 }
 
-/** Without `slots` its pools have none. @throws SyntaxError or TypeError for what nobody has encoded. */
-export function decodeStatus(about: string, slots?: string): WorkerStatus {
-  // As another worker of this version, or of one that tells more, has written it.
-  const { pools, ...worker } = JSON.parse(about) as About
-  const stored = slots === undefined ? undefined : (JSON.parse(slots) as StoredWorkers)
-  const word = (place: number): string => stored?.words[place] ?? ''
+/** Without `slots` the pools have none. @throws SyntaxError or TypeError if the text was not encoded by {@link encodeStatus}. */
+export function decodeStatus(status: string, slots?: string): WorkerStatus {
+  const { pools, ...worker } = JSON.parse(status) as StatusWithoutSlots
+  const stored = slots === undefined ? undefined : (JSON.parse(slots) as StoredSlots)
+  const stringAt = (index: number): string => stored?.strings[index] ?? ''
   return {
     ...worker,
     pools: pools.map((pool, i) => ({
       ...pool,
-      // JSON has no undefined: what is absent is known to be so.
+      // JSON omits undefined fields.
       notReady: pool.notReady,
-      slots: (stored?.pools[i] ?? []).map((row) => decodeWorker(row, worker.startedAt, word)),
+      slots: (stored?.pools[i] ?? []).map((row) => decodeSlot(row, worker.startedAt, stringAt)),
     })),
   }
 }
 
-function encodeWorker(slot: SlotStatus, startedAt: number, place: (word: string) => number): Row {
+function encodeSlot(slot: SlotStatus, startedAt: number, indexOf: (text: string) => number): Row {
   const { task } = slot
   const since = slot.since - startedAt
-  if (task === undefined) return [slot.slot, place(slot.state), since]
+  if (task === undefined) return [slot.slot, indexOf(slot.state), since]
   const { id, fencingToken, timeoutAt } = task
-  const row: Row = [slot.slot, place(slot.state), since, id, place(task.task), fencingToken]
+  const row: Row = [slot.slot, indexOf(slot.state), since, id, indexOf(task.task), fencingToken]
   if (timeoutAt !== undefined) row.push(timeoutAt - startedAt)
   return row
 }
 
-function decodeWorker(row: Row, startedAt: number, word: (place: number) => string): SlotStatus {
-  const [slot, state, since, id, task, start, timeoutAt] = row
+function decodeSlot(row: Row, startedAt: number, stringAt: (index: number) => string): SlotStatus {
+  const [slot, state, since, id, task, fencingToken, timeoutAt] = row
   return {
     slot,
-    state: word(state) as SlotStatus['state'],
+    state: stringAt(state) as SlotStatus['state'],
     since: since + startedAt,
     task:
-      id === undefined || task === undefined || start === undefined
+      id === undefined || task === undefined || fencingToken === undefined
         ? undefined
         : {
             id,
-            task: word(task),
-            fencingToken: start,
+            task: stringAt(task),
+            fencingToken,
             ...(timeoutAt !== undefined && { timeoutAt: timeoutAt + startedAt }),
           },
   }

@@ -1,30 +1,30 @@
-// The retry seam: the engine's verdict on a failed attempt, carried to BullMQ by the error that is thrown.
+// Carries the engine's verdict on a failed attempt to BullMQ, in the error that the processor throws.
 import type { AttemptRecord } from '@bullpen/contract'
 import type { Verdict } from '@bullpen/engine/internal'
 import { describeEnd, encodeStack } from '../codec.ts'
 
-/** The name of the backoff that each job asks for: without one, BullMQ retries at once and asks nobody. */
+/** The backoff type of every job that Bullpen adds. Without a backoff BullMQ retries at once and calls no strategy. */
 export const BACKOFF_TYPE = 'bullpen'
 
-/** What BullMQ's backoff strategy returns to say that there is no further attempt. */
+/** BullMQ reads this delay as "no further attempt". */
 const FINAL = -1
 
-/** For an error that no verdict stands behind, which only BullMQ itself could throw: try again, soon. */
+/** For an error without a verdict, which only BullMQ itself can throw: retry soon. */
 const FALLBACK_DELAY_MS = 1_000
 
-/** Thrown to BullMQ when an attempt failed: its message and stack are stored, its delay is obeyed. */
+/** Thrown to BullMQ when an attempt failed. BullMQ stores its message and stack, and asks {@link backoffStrategy} for the delay. */
 export class AttemptFailed extends Error {
   override readonly name = 'AttemptFailed'
   readonly delayMs: number
 
   constructor(
-    end: AttemptRecord,
+    record: AttemptRecord,
     verdict: Verdict & { kind: 'retrying' | 'dead' | 'cancelled' | 'expired' },
     error: unknown,
   ) {
-    super(describeEnd(end), { cause: error })
+    super(describeEnd(record), { cause: error })
     this.delayMs = verdict.kind === 'retrying' ? verdict.delayMs : FINAL
-    this.stack = encodeStack(end, error)
+    this.stack = encodeStack(record, error)
   }
 }
 

@@ -1,23 +1,27 @@
-// Writes to a job, and to its queue, what no transition of BullMQ's writes, over the connection that the job was taken by.
+// Writes to a job, and to its queue, what BullMQ's own transitions do not write. Uses the connection that fetched the job.
 import { BullpenError } from '@bullpen/contract'
 import type { StoredSteps } from '@bullpen/engine/internal'
 import type { Job, RedisClient, WorkerOptions } from 'bullmq'
-import { THROTTLE, THROTTLE_MARK, UNTHROTTLE } from '../maintenance/throttle.ts'
+import { THROTTLE, THROTTLE_MARK, UNTHROTTLE } from './throttle.ts'
 
-/** Of a step's name, as a field of the job's own hash: what it holds is the result as JSON. */
+/** The prefix of a finished step's field in the job's hash. The field holds the step's result as JSON. */
 export const STEP_FIELD = 'once:'
 
 /**
- * But for bullpenHold and bullpenRelease: KEYS: job, lock. ARGV: the lock's token, and more. Each writes nothing where another
- * owner has the job, or nobody.
- * bullpenKeepStep (ARGV: token, the number of the start, field, result) returns what the field holds then, or nil: a Worker's
- * token may be that of its next start, too.
- * bullpenReadSteps (ARGV: token, not looked at) returns each step and its result, one after the other.
+ * All but the last two have KEYS: job, lock. ARGV[1] is the lock's token: a script writes nothing if the job is locked with
+ * another token, or not locked.
+ *
+ * - bullpenSetStacks: ARGV: token, the stacks as JSON. No answer.
+ * - bullpenUncountStart: ARGV: token. No answer.
+ * - bullpenKeepStep: ARGV: token, the fencing token, the step's field, its result. Answers what the field holds then, or nil
+ *   if nothing was written. The lock's token is not enough: a plain BullMQ Worker may use the same one for the next attempt.
+ * - bullpenReadSteps: ARGV: not used. Answers step, result, step, result, …
+ * - bullpenThrottle, bullpenUnthrottle: see throttle.ts.
  */
 const SCRIPTS = {
-  bullpenKeepStacks:
+  bullpenSetStacks:
     "if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('HSET', KEYS[1], 'stacktrace', ARGV[2]) end",
-  bullpenTakeBackStart: "if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('HINCRBY', KEYS[1], 'ats', -1) end",
+  bullpenUncountStart: "if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('HINCRBY', KEYS[1], 'ats', -1) end",
   bullpenKeepStep: `
 if redis.call('GET', KEYS[2]) ~= ARGV[1] or redis.call('HGET', KEYS[1], 'ats') ~= ARGV[2] then return false end
 redis.call('HSETNX', KEYS[1], ARGV[3], ARGV[4])
@@ -31,66 +35,76 @@ for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
   end
 end
 return found`,
-  bullpenHold: THROTTLE,
-  bullpenRelease: UNTHROTTLE,
+  bullpenThrottle: THROTTLE,
+  bullpenUnthrottle: UNTHROTTLE,
 }
 
-/** After the end of a hold, in ms, what it left behind is removed. */
-const RELEASED_AFTER_MS = 100
-/** The most that a timer takes. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
+/** From the end of a throttle to the removal of its placeholder rate, in ms. */
+const UNTHROTTLE_AFTER_MS = 100
+/** The longest delay that a Node timer accepts. */
+const MAX_TIMER_MS = 2 ** 31 - 1
 
-const prepared = new WeakSet<RedisClient>()
+const clientsWithScripts = new WeakSet<RedisClient>()
 
 /** Replaces the stacks that are stored with the job. */
-export function keepStacks(job: Job, token: string, stacks: readonly string[]): Promise<unknown> {
-  return run('bullpenKeepStacks', job, [...jobKeys(job), token, JSON.stringify(stacks)])
+export function setStacks(job: Job, token: string, stacks: readonly string[]): Promise<unknown> {
+  return run('bullpenSetStacks', job, [...jobKeys(job), token, JSON.stringify(stacks)])
 }
 
-/** BullMQ counts a start when a job is taken; this one did not come to it. */
-export function takeBackStart(job: Job, token: string): Promise<unknown> {
-  return run('bullpenTakeBackStart', job, [...jobKeys(job), token])
+/** BullMQ counts a start when it fetches a job. This takes it back for a job whose handler was not started. */
+export function uncountStart(job: Job, token: string): Promise<unknown> {
+  return run('bullpenUncountStart', job, [...jobKeys(job), token])
 }
 
-/** The results of the job's finished steps, in its own hash, so that they go when it goes. */
+/** The results of the job's finished steps. They are fields of the job's own hash, so they are removed with it. */
 export function stepsOf(job: Job, token: string): StoredSteps {
   return {
     async read() {
-      const found = (await runKeeping('bullpenReadSteps', job, token)) as string[]
+      const found = (await runStepScript('bullpenReadSteps', job, token)) as string[]
       const steps = new Map<string, string>()
       for (let i = 0; i < found.length; i += 2) steps.set(found[i] ?? '', found[i + 1] ?? '')
       return steps
     },
     async keep(step, result) {
-      const kept = await runKeeping('bullpenKeepStep', job, token, `${job.attemptsStarted}`, STEP_FIELD + step, result)
+      const kept = await runStepScript(
+        'bullpenKeepStep',
+        job,
+        token,
+        `${job.attemptsStarted}`,
+        STEP_FIELD + step,
+        result,
+      )
       return typeof kept === 'string' ? kept : undefined
     },
   }
 }
 
-/** From its answer on nothing of the job's queue is started for so long. Several extend it, none shortens it. */
-export async function holdQueue(job: Job, ms: number): Promise<void> {
+/** When it resolves, no task of the job's queue is started for `ms`. A longer throttle extends a shorter one. */
+export async function throttleQueue(job: Job, ms: number): Promise<void> {
   const keys = [`${job.queueQualifiedName}:limiter`, `${job.queueQualifiedName}:meta`]
-  await run('bullpenHold', job, [...keys, `${ms}`, THROTTLE_MARK, hasOwnRate(job) ? '1' : ''])
+  await run('bullpenThrottle', job, [...keys, `${ms}`, THROTTLE_MARK, hasOwnRate(job) ? '1' : ''])
   const release = (): void => {
-    // A worker that has closed meanwhile leaves it to the sweep.
-    run('bullpenRelease', job, [...keys, THROTTLE_MARK]).catch(() => {})
+    // If the worker has closed by then, the maintenance of another process removes it.
+    run('bullpenUnthrottle', job, [...keys, THROTTLE_MARK]).catch(() => {})
   }
-  setTimeout(release, Math.min(ms + RELEASED_AFTER_MS, LONGEST_TIMER_MS)).unref()
+  setTimeout(release, Math.min(ms + UNTHROTTLE_AFTER_MS, MAX_TIMER_MS)).unref()
 }
 
-async function runKeeping(script: keyof typeof SCRIPTS, job: Job, ...args: string[]): Promise<unknown> {
+async function runStepScript(script: keyof typeof SCRIPTS, job: Job, ...args: string[]): Promise<unknown> {
   if ((await clientOf(job)) !== undefined) return run(script, job, [...jobKeys(job), ...args])
-  throw new BullpenError('invalid_configuration', 'ctx.once keeps its results in Redis, and this queue is elsewhere')
+  throw new BullpenError(
+    'invalid_configuration',
+    `ctx.once stores its results in Redis, but the backend of queue '${job.queueName}' is not Redis`,
+  )
 }
 
 async function run(script: keyof typeof SCRIPTS, job: Job, args: string[]): Promise<unknown> {
   const client = await clientOf(job)
-  // BullMQ keeps jobs elsewhere than in Redis too; there a job that goes back leaves no record.
+  // BullMQ has backends other than Redis. There, a requeued job keeps no attempt record.
   if (client === undefined) return undefined
-  if (!prepared.has(client)) {
+  if (!clientsWithScripts.has(client)) {
     for (const [name, lua] of Object.entries(SCRIPTS)) client.defineCommand(name, { numberOfKeys: 2, lua })
-    prepared.add(client)
+    clientsWithScripts.add(client)
   }
   return client.runCommand(script, args)
 }
@@ -100,14 +114,14 @@ function jobKeys({ queueQualifiedName, id }: Job): [string, string] {
   return [key, `${key}:lock`]
 }
 
-/** The backend is protected in BullMQ's types: its own scripts reach it the same way. */
+/** `backend` is protected in BullMQ's types; BullMQ's own scripts get the client from it, too. */
 function clientOf(job: Job): Promise<RedisClient> | undefined {
   return (job as unknown as { backend: { client?: Promise<RedisClient> } }).backend.client
 }
 
-/** A Worker's own `limiter`: the same counter, and no rate of the queue may stand before it. */
+/** Whether the Worker has a `limiter` option. It uses the same counter, and a rate in `meta` would take precedence. */
 function hasOwnRate(job: Job): boolean {
-  // Its Worker is protected in BullMQ's types, as the backend is.
+  // `queue`, which is the Worker here, is protected in BullMQ's types.
   const { queue } = job as unknown as { queue: { opts?: Partial<WorkerOptions> } }
   return queue.opts?.limiter !== undefined
 }

@@ -8,8 +8,8 @@ import type { Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { queueKeys } from '../keys.ts'
-import { long, type RigOptions, rig } from '../rig.fixture.ts'
-import { setClock, TIME_AT } from './scripts-clock.ts'
+import { long, type RigOptions, rig } from '../setup.fixture.ts'
+import { setScriptClock, TIME_AT } from './scripts-clock.ts'
 
 const HOUR = 3_600_000
 /** What a busy machine may take between two looks at the time. */
@@ -58,7 +58,7 @@ describe("what comes back is told by the machine's clock", () => {
       waitForJob: async () => (said.score === undefined ? null : { member: '0', score: said.score }),
       // No more of the backend than takes or tells the time.
     } as unknown as Worker['backend']
-    setClock(made, () => machineNow + offMs)
+    setScriptClock(made, () => machineNow + offMs)
     return made
   }
 

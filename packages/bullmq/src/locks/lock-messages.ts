@@ -1,23 +1,23 @@
-// What the renewing thread is charged with, and told later.
+// The messages to the lock-renewal thread.
 import type { SharedTable } from './shared-lock-table.ts'
 
-/** The locks of one feed. */
-export interface Charge {
+/** The locks of one consumer, and how to renew them. */
+export interface LockGroup {
   readonly number: number
-  /** BullMQ's keys of the queue begin with it. */
+  /** The prefix of BullMQ's keys of the queue. */
   readonly base: string
   readonly lockMs: number
   readonly renewalMs: number
-  /** A main loop that has not beaten for longer has lost its locks. Undefined: there is no such limit. */
+  /** A main thread whose event loop was blocked for longer loses its locks. Undefined: no limit. */
   readonly eventLoopStallLimitMs: number | undefined
-  /** One 32-bit number: when the main loop last turned, by the machine's clock. */
-  readonly beat: SharedArrayBuffer
-  /** Grows; every one stays in use. */
+  /** One 32-bit number: when the main thread's event loop last turned, by the machine clock. */
+  readonly lastTurn: SharedArrayBuffer
+  /** Only grows. */
   readonly tables: readonly SharedTable[]
 }
 
-export type Order =
-  | { readonly kind: 'tend'; readonly charge: Charge }
-  | { readonly kind: 'table'; readonly number: number; readonly table: SharedTable }
-  | { readonly kind: 'leave'; readonly number: number }
+export type LockMessage =
+  | { readonly kind: 'renew'; readonly group: LockGroup }
+  | { readonly kind: 'add_table'; readonly number: number; readonly table: SharedTable }
+  | { readonly kind: 'release'; readonly number: number }
   | { readonly kind: 'end' }

@@ -10,7 +10,7 @@ import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { openBroker } from '../broker.ts'
 import { queueKeys } from '../keys.ts'
-import { long, rig } from '../rig.fixture.ts'
+import { long, rig } from '../setup.fixture.ts'
 import { blocker, neighbour, type Said } from './lock-process.fixture.ts'
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }

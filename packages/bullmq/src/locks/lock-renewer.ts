@@ -1,119 +1,121 @@
-// Keeps the locks of one feed: writes down which are held, and tells in time of those that can't be kept.
+// Renews the locks of one consumer: stores them in a table that the renewal thread reads, and reports those that are lost or
+// too old while there is still time to stop the task.
 import type { Log } from '@bullpen/contract'
-import type { Charge } from './lock-messages.ts'
+import type { LockGroup } from './lock-messages.ts'
 import { machineMs, msBetween } from './machine-clock.ts'
-import { type Tended, tend } from './renewal-thread.ts'
+import { joinRenewalThread } from './renewal-thread.ts'
 import { SharedLockTable } from './shared-lock-table.ts'
 
-/** Of the lock's duration: so long before it can run out its task is told. */
+/** The share of the lock's duration that must be left when a lock is reported as lost. */
 const MARGIN = 1 / 10
-/** In one renewal interval: how often this loop beats and looks. */
-const LOOKS = 4
+/** How often per renewal interval the locks are checked. */
+const CHECKS_PER_INTERVAL = 4
 
-export interface LockKeeperOptions extends Pick<Charge, 'base' | 'lockMs' | 'renewalMs' | 'eventLoopStallLimitMs'> {
+export interface LockRenewerOptions extends Pick<LockGroup, 'base' | 'lockMs' | 'renewalMs' | 'eventLoopStallLimitMs'> {
   readonly redisUrl: string
-  /** So many at once are usual. */
+  /** How many locks there usually are at once. */
   readonly slots: number
   readonly log: Log
 }
 
 export interface LockRenewer {
-  /** Resolves when locks are renewed. A task that is taken before may lose its own when it blocks the loop at once. */
+  /** Resolves when locks are renewed. A task that starts before may lose its lock if it blocks the event loop at once. */
   readonly ready: Promise<void>
   /**
-   * `ageMs`: how old the lock may be already. `lost` is called at most once: another process may have the task, or could
-   * before that is known. Returns what lets go of it.
+   * Renews a lock until the returned function is called. `ageMs`: how old the lock may already be. `onLost` is called at most
+   * once, when another process has the task, or could have it before this process finds out.
    */
-  hold(id: string, token: string, ageMs: number, lost: () => void): () => void
-  /** Whether a lock of this age may have run out. */
+  add(id: string, token: string, ageMs: number, onLost: () => void): () => void
+  /** Whether a lock of this age may have expired. */
   isTooOld(ageMs: number): boolean
-  /** Renews nothing more. */
+  /** Stops renewing. */
   close(): void
 }
 
-let charges = 0
+let groups = 0
 
-export function openLockRenewer(options: LockKeeperOptions): LockRenewer {
+export function openLockRenewer(options: LockRenewerOptions): LockRenewer {
   const { redisUrl, slots, log, base, lockMs, renewalMs, eventLoopStallLimitMs } = options
-  const first = new Slots(SharedLockTable.of(slots))
-  const all: Slots[] = [first]
-  const beat = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-  Atomics.store(beat, 0, machineMs())
-  const charge: Charge = {
-    number: ++charges,
+  const first = new LockSlots(SharedLockTable.of(slots))
+  const tables: LockSlots[] = [first]
+  const lastTurn = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+  Atomics.store(lastTurn, 0, machineMs())
+  const group: LockGroup = {
+    number: ++groups,
     base,
     lockMs,
     renewalMs,
     eventLoopStallLimitMs,
-    beat: beat.buffer as SharedArrayBuffer,
+    lastTurn: lastTurn.buffer as SharedArrayBuffer,
     tables: [first.table.shared],
   }
-  const tended: Tended = tend(redisUrl, charge, log)
-  const oldestMs = lockMs * (1 - MARGIN)
+  const membership = joinRenewalThread(redisUrl, group, log)
+  const maxAgeMs = lockMs * (1 - MARGIN)
 
-  const look = (): void => {
+  const check = (): void => {
     const now = machineMs()
-    Atomics.store(beat, 0, now)
-    for (const each of all) each.tellLost(now, oldestMs)
+    Atomics.store(lastTurn, 0, now)
+    for (const each of tables) each.reportLost(now, maxAgeMs)
   }
-  const timer = setInterval(look, renewalMs / LOOKS).unref()
+  const timer = setInterval(check, renewalMs / CHECKS_PER_INTERVAL).unref()
 
-  const roomFor = (units: number): Slots => {
-    const found = all.find((each) => each.isFree && each.table.fits(units))
+  /** A table with a free slot of this size, a new one if necessary. */
+  const tableFor = (units: number): LockSlots => {
+    const found = tables.find((each) => each.hasFreeSlot && each.table.fits(units))
     if (found !== undefined) return found
-    const more = new Slots(SharedLockTable.of(slots, units))
-    all.push(more)
-    tended.add(more.table.shared)
-    return more
+    const added = new LockSlots(SharedLockTable.of(slots, units))
+    tables.push(added)
+    membership.addTable(added.table.shared)
+    return added
   }
 
   return {
-    ready: tended.ready,
-    hold: (id, token, ageMs, lost) =>
-      roomFor(id.length + token.length + 1).hold(id, token, (machineMs() - ageMs) | 0, lost),
-    isTooOld: (ageMs) => ageMs > oldestMs,
+    ready: membership.ready,
+    add: (id, token, ageMs, onLost) =>
+      tableFor(id.length + token.length + 1).take(id, token, (machineMs() - ageMs) | 0, onLost),
+    isTooOld: (ageMs) => ageMs > maxAgeMs,
     close() {
       clearInterval(timer)
-      tended.leave()
+      membership.leave()
     },
   }
 }
 
-/** Which slots of a table are free, and who is told when one is lost. */
-class Slots {
+/** A table, its free slots, and the callback of each taken one. */
+class LockSlots {
   readonly table: SharedLockTable
   readonly #free: number[]
-  /** Undefined when it was told, or its slot is free. */
-  readonly #tell: ((() => void) | undefined)[]
+  /** Undefined if the slot is free, or its callback was called. */
+  readonly #onLost: ((() => void) | undefined)[]
 
   constructor(table: SharedLockTable) {
     this.table = table
     this.#free = Array.from({ length: table.slots }, (_, slot) => table.slots - 1 - slot)
-    this.#tell = Array.from({ length: table.slots }, () => undefined)
+    this.#onLost = Array.from({ length: table.slots }, () => undefined)
   }
 
-  get isFree(): boolean {
+  get hasFreeSlot(): boolean {
     return this.#free.length > 0
   }
 
-  hold(id: string, token: string, since: number, lost: () => void): () => void {
+  take(id: string, token: string, since: number, onLost: () => void): () => void {
     const slot = this.#free.pop()
-    if (slot === undefined) throw new RangeError('no slot is free')
-    this.table.hold(slot, id, token, since)
-    this.#tell[slot] = lost
+    if (slot === undefined) throw new RangeError('the lock table has no free slot')
+    this.table.take(slot, id, token, since)
+    this.#onLost[slot] = onLost
     return () => {
-      this.#tell[slot] = undefined
+      this.#onLost[slot] = undefined
       this.table.release(slot)
       this.#free.push(slot)
     }
   }
 
-  tellLost(now: number, oldestMs: number): void {
-    for (const [slot, tell] of this.#tell.entries()) {
-      if (tell === undefined) continue
-      if (!this.table.isLost(slot) && msBetween(this.table.since(slot), now) <= oldestMs) continue
-      this.#tell[slot] = undefined
-      tell()
+  reportLost(now: number, maxAgeMs: number): void {
+    for (const [slot, onLost] of this.#onLost.entries()) {
+      if (onLost === undefined) continue
+      if (!this.table.isLost(slot) && msBetween(this.table.since(slot), now) <= maxAgeMs) continue
+      this.#onLost[slot] = undefined
+      onLost()
     }
   }
 }

@@ -1,143 +1,145 @@
-// The thread that renews locks: one for all feeds of a process that use the same Redis, there while any of them is.
+// The thread that renews locks: one per process and Redis, for all its consumers, while there are any. If the thread dies, the
+// main thread renews the locks until a new one is ready.
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Log } from '@bullpen/contract'
+import { createRestartBackoff } from '@bullpen/engine/internal'
 import { keepWrappersGeneric } from '@bullpen/engine/node'
 import type { Redis } from 'ioredis'
-import type { Charge, Order } from './lock-messages.ts'
+import { renewalConnection } from '../redis/renewal-connection.ts'
+import type { LockGroup, LockMessage } from './lock-messages.ts'
 import { type Renewal, startRenewal } from './renewal.ts'
-import { renewalConnection } from './renewal-connection.ts'
 import type { SharedTable } from './shared-lock-table.ts'
 
 const SOURCE = new URL('./thread-entry.ts', import.meta.url)
-/** As source in the repository, compiled beside this file in what is published. */
+/** TypeScript in the repository, compiled JavaScript in the published package. */
 const ENTRY = new URL(SOURCE.href.replace(/\.ts$/, extname(import.meta.url)))
-/** Between two starts of a thread that dies: doubled from the first to the last; anew once it has run for that long. */
-const RESTART = { firstMs: 500, lastMs: 30_000 }
 
-export interface Tended {
-  /** Resolves when locks are renewed, by the thread or without it, or never will be. */
+export interface Membership {
+  /** Resolves when the locks are renewed, by the thread or without it; also if neither will happen, because it has left. */
   readonly ready: Promise<void>
-  add(table: SharedTable): void
+  addTable(table: SharedTable): void
   leave(): void
 }
 
-const threads = new Map<string, RenewingThread>()
+const threads = new Map<string, RenewalThread>()
 
-/** Where there can be no thread, the log says so and this one renews, as well as its event loop lets it. */
-export function tend(redisUrl: string, charge: Charge, log: Log): Tended {
+/** Starts the thread with the first group. If no thread can be started, a warning is logged and the main thread renews. */
+export function joinRenewalThread(redisUrl: string, group: LockGroup, log: Log): Membership {
   let thread = threads.get(redisUrl)
   if (thread === undefined) {
-    thread = new RenewingThread(redisUrl, log, () => threads.delete(redisUrl))
+    thread = new RenewalThread(redisUrl, log, () => threads.delete(redisUrl))
     threads.set(redisUrl, thread)
   }
-  return thread.tend(charge)
+  return thread.join(group)
 }
 
-class RenewingThread {
+class RenewalThread {
   readonly #redisUrl: string
   readonly #log: Log
-  readonly #gone: () => void
-  readonly #charges = new Map<number, Charge>()
-  /** While the thread is not there: renewal in this one. */
-  readonly #here = new Map<number, Renewal>()
-  #redis: Redis | undefined
-  #worker: Worker | undefined
-  #failures = 0
+  readonly #onEmpty: () => void
+  readonly #groups = new Map<number, LockGroup>()
+  /** Renewal in the main thread, while there is no other. */
+  readonly #fallback = new Map<number, Renewal>()
   readonly #ready = Promise.withResolvers<void>()
-  #again: NodeJS.Timeout | undefined
+  readonly #backoff = createRestartBackoff()
+  #fallbackRedis: Redis | undefined
+  #worker: Worker | undefined
+  #restart: NodeJS.Timeout | undefined
 
-  constructor(redisUrl: string, log: Log, gone: () => void) {
+  constructor(redisUrl: string, log: Log, onEmpty: () => void) {
     this.#redisUrl = redisUrl
     this.#log = log
-    this.#gone = gone
+    this.#onEmpty = onEmpty
     this.#start()
   }
 
-  tend(charge: Charge): Tended {
-    const { number } = charge
-    this.#charges.set(number, charge)
-    this.#send({ kind: 'tend', charge })
-    if (this.#redis !== undefined) this.#renewHere(charge)
+  join(group: LockGroup): Membership {
+    const { number } = group
+    this.#groups.set(number, group)
+    this.#send({ kind: 'renew', group })
+    if (this.#fallbackRedis !== undefined) this.#renewHere(group)
     return {
       ready: this.#ready.promise,
-      add: (table) => {
-        this.#charges.set(number, { ...charge, tables: [...(this.#charges.get(number)?.tables ?? []), table] })
-        this.#send({ kind: 'table', number, table })
-        this.#here.get(number)?.add(table)
+      addTable: (table) => {
+        this.#groups.set(number, { ...group, tables: [...(this.#groups.get(number)?.tables ?? []), table] })
+        this.#send({ kind: 'add_table', number, table })
+        this.#fallback.get(number)?.addTable(table)
       },
       leave: () => {
-        if (!this.#charges.delete(number)) return
-        this.#send({ kind: 'leave', number })
-        this.#here.get(number)?.end()
-        this.#here.delete(number)
-        if (this.#charges.size === 0) this.#end()
+        if (!this.#groups.delete(number)) return
+        this.#send({ kind: 'release', number })
+        this.#fallback.get(number)?.end()
+        this.#fallback.delete(number)
+        if (this.#groups.size === 0) this.#end()
       },
     }
   }
 
-  #send(order: Order): void {
-    this.#worker?.postMessage(order)
+  #send(message: LockMessage): void {
+    this.#worker?.postMessage(message)
   }
 
   #start(): void {
     keepWrappersGeneric()
-    const began = performance.now()
-    const died = (err: unknown): void => {
+    const startedAt = performance.now()
+    const onExit = (err: unknown): void => {
       this.#worker = undefined
-      if (performance.now() - began > RESTART.lastMs) this.#failures = 0
-      this.#fallBack(err)
+      this.#fallBack(err, performance.now() - startedAt)
     }
     try {
-      // The process's own preloads and loaders are not for this thread.
-      const data = { workerData: { redisUrl: this.#redisUrl }, execArgv: [], name: 'bullpen locks' }
-      const worker = new Worker(ENTRY, data)
+      // Without the process's own preloads and loaders.
+      const options = { workerData: { redisUrl: this.#redisUrl }, execArgv: [], name: 'bullpen locks' }
+      const worker = new Worker(ENTRY, options)
       this.#worker = worker
       worker.unref()
       let failure: unknown
       worker.on('error', (error) => {
         failure = error
       })
-      // The only message: it has reached Redis.
+      // The thread sends one message: it is connected to Redis.
       worker.on('message', () => {
         this.#ready.resolve()
-        this.#stopHere()
+        this.#endFallback()
       })
       worker.on('exit', (code) => {
-        if (this.#worker === worker) died(failure ?? new Error(`it exited with ${code}`))
+        if (this.#worker === worker) onExit(failure ?? new Error(`the thread exited with code ${code}`))
       })
-      for (const charge of this.#charges.values()) this.#send({ kind: 'tend', charge })
+      for (const group of this.#groups.values()) this.#send({ kind: 'renew', group })
     } catch (error) {
-      died(error)
+      onExit(error)
     }
   }
 
-  #fallBack(err: unknown): void {
-    const afterMs = Math.min(RESTART.firstMs * 2 ** this.#failures++, RESTART.lastMs)
-    this.#log.warn({ err, afterMs }, 'locks are renewed in the event loop that handlers run in: their thread ended')
-    this.#redis ??= renewalConnection(this.#redisUrl)
-    for (const charge of this.#charges.values()) this.#renewHere(charge)
+  #fallBack(err: unknown, ranForMs: number): void {
+    const afterMs = this.#backoff.next(ranForMs)
+    this.#log.warn(
+      { err, afterMs },
+      'lock renewal thread ended; locks are renewed in the main thread until it is restarted',
+    )
+    this.#fallbackRedis ??= renewalConnection(this.#redisUrl)
+    for (const group of this.#groups.values()) this.#renewHere(group)
     this.#ready.resolve()
-    this.#again = setTimeout(() => this.#start(), afterMs).unref()
+    this.#restart = setTimeout(() => this.#start(), afterMs).unref()
   }
 
-  #renewHere(charge: Charge): void {
-    if (this.#redis === undefined || this.#here.has(charge.number)) return
-    this.#here.set(charge.number, startRenewal(this.#redis, charge))
+  #renewHere(group: LockGroup): void {
+    if (this.#fallbackRedis === undefined || this.#fallback.has(group.number)) return
+    this.#fallback.set(group.number, startRenewal(this.#fallbackRedis, group))
   }
 
-  #stopHere(): void {
-    for (const renewal of this.#here.values()) renewal.end()
-    this.#here.clear()
-    this.#redis?.disconnect()
-    this.#redis = undefined
+  #endFallback(): void {
+    for (const renewal of this.#fallback.values()) renewal.end()
+    this.#fallback.clear()
+    this.#fallbackRedis?.disconnect()
+    this.#fallbackRedis = undefined
   }
 
   #end(): void {
-    this.#gone()
+    this.#onEmpty()
     this.#ready.resolve()
-    clearTimeout(this.#again)
-    this.#stopHere()
+    clearTimeout(this.#restart)
+    this.#endFallback()
     this.#send({ kind: 'end' })
     this.#worker = undefined
   }

@@ -1,37 +1,37 @@
-// Renewal over a connection that falls silent: it is opened anew, and renewing goes on.
+// Renewal over a connection that stops answering: it reconnects and goes on.
 import { eventually } from '@bullpen/testkit'
 import type { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
-import type { Charge } from './lock-messages.ts'
+import type { LockGroup } from './lock-messages.ts'
 import { startRenewal } from './renewal.ts'
 
-const charge: Charge = {
+const group: LockGroup = {
   number: 1,
   base: 'test:',
   lockMs: 1_000,
   renewalMs: 5,
   eventLoopStallLimitMs: undefined,
-  beat: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT),
+  lastTurn: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT),
   tables: [],
 }
 
-it('asks again over a new connection, though what was asked over the silent one is never settled', async () => {
+it('renewal reconnects when Redis is silent, though the pending command is never settled', async () => {
   let [now, asked, isSilent] = [0, 0, true]
   const redis = {
     ping: () => {
       asked++
       return isSilent ? new Promise(() => {}) : Promise.resolve('PONG')
     },
-    // As ioredis: what was under way is forgotten.
+    // Like ioredis: commands under way are dropped.
     disconnect: () => {
       isSilent = false
     },
-    // No more of Redis than a renewal asks for.
+    // Only the commands that a renewal sends.
   } as unknown as Redis
-  const renewal = startRenewal(redis, charge, () => now)
+  const renewal = startRenewal(redis, group, () => now)
   onTestFinished(() => renewal.end())
   await eventually(() => asked === 1)
-  now = charge.lockMs + 1
+  now = group.lockMs + 1
   await eventually(() => asked > 3)
   expect(isSilent).toBe(false)
 })

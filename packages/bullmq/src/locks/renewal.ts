@@ -1,12 +1,14 @@
-// Renews the locks of a charge, each second, for as long as the main loop shows signs of life.
+// Renews the locks of one consumer at each interval, for as long as the main thread's event loop turns.
 import type { Redis } from 'ioredis'
-import type { Charge } from './lock-messages.ts'
+import type { LockGroup } from './lock-messages.ts'
 import { machineMs, msBetween } from './machine-clock.ts'
-import { type HeldLock, SharedLockTable, type SharedTable } from './shared-lock-table.ts'
+import { SharedLockTable, type SharedTable, type TableEntry } from './shared-lock-table.ts'
 
 /**
- * As BullMQ's own extendLocks, which also takes what was renewed off the list of those that may have lost their process.
- * KEYS: stalled. ARGV: base, lock in ms, then id and token of each. Returns which of them are not ours any more, from 1.
+ * Does what BullMQ's own extendLocks does: it also removes renewed jobs from the set of those that may have lost their process.
+ *
+ * KEYS: stalled. ARGV: base, lock duration in ms, then id and token of each lock. Answers the numbers, from 1, of the locks that
+ * this process no longer has.
  */
 const RENEW = `
 local lost = {}
@@ -21,96 +23,95 @@ for i = 3, #ARGV, 2 do
 end
 return lost`
 
-/** So many in one script: half a millisecond or so in which Redis does nothing else. */
-const AT_ONCE = 250
+/** Locks per script: about half a millisecond of Redis's time. */
+const BATCH_SIZE = 250
 
 type RenewingRedis = Redis & { bullpenRenewLocks(...args: (string | number)[]): Promise<number[]> }
 
-/** On ioredis' own terms: a script's text is sent once, and then its hash. */
-function renewing(redis: Redis): RenewingRedis {
+/** With a defined command ioredis sends the script's text once, and its hash afterwards. */
+function withRenewScript(redis: Redis): RenewingRedis {
   if (!('bullpenRenewLocks' in redis)) redis.defineCommand('bullpenRenewLocks', { numberOfKeys: 1, lua: RENEW })
   return redis as RenewingRedis
 }
 
-type Lock = Pick<HeldLock, 'id' | 'token'>
+type Lock = Pick<TableEntry, 'id' | 'token'>
 
-/** Returns those that another owner has, or nobody. */
+/** Returns the locks that this process no longer has. */
 export async function renewLocks<L extends Lock>(
   redis: Redis,
-  { base, lockMs }: Pick<Charge, 'base' | 'lockMs'>,
+  { base, lockMs }: Pick<LockGroup, 'base' | 'lockMs'>,
   locks: readonly L[],
 ): Promise<readonly L[]> {
   const pairs = locks.flatMap(({ id, token }) => [id, token])
-  const lost = await renewing(redis).bullpenRenewLocks(`${base}stalled`, base, lockMs, ...pairs)
+  const lost = await withRenewScript(redis).bullpenRenewLocks(`${base}stalled`, base, lockMs, ...pairs)
   return lost.flatMap((number) => locks[number - 1] ?? [])
 }
 
 export interface Renewal {
-  /** A table more. */
-  add(table: SharedTable): void
+  addTable(table: SharedTable): void
   end(): void
 }
 
-/** Over a connection that refuses what it can't send now: a renewal that comes late is none. */
-export function startRenewal(redis: Redis, charge: Charge, now: () => number = machineMs): Renewal {
-  const beat = new Int32Array(charge.beat)
-  const tables = charge.tables.map((table) => new SharedLockTable(table))
-  /** Taken or renewed less than this ago, it is left to the next round: most tasks have ended by then. */
-  const youngMs = charge.renewalMs / 4
+/** `redis` must reject what it can't send at once: a late renewal is useless. */
+export function startRenewal(redis: Redis, group: LockGroup, now: () => number = machineMs): Renewal {
+  const lastTurn = new Int32Array(group.lastTurn)
+  const tables = group.tables.map((table) => new SharedLockTable(table))
+  /** Locks that were taken or renewed more recently are left to the next round: most tasks have ended by then. */
+  const youngMs = group.renewalMs / 4
   let answeredAt = now()
-  let busy = false
+  let isBusy = false
 
-  const held = (table: SharedLockTable): HeldLock[] => {
-    const found: HeldLock[] = []
+  const dueLocks = (table: SharedLockTable): TableEntry[] => {
+    const due: TableEntry[] = []
     for (let slot = 0; slot < table.slots; slot++) {
-      if (!table.isHeld(slot) || msBetween(table.since(slot), now()) < youngMs) continue
-      const lock = table.read(slot)
-      if (lock !== undefined) found.push(lock)
+      if (!table.isTaken(slot) || msBetween(table.since(slot), now()) < youngMs) continue
+      const entry = table.read(slot)
+      if (entry !== undefined) due.push(entry)
     }
-    return found
+    return due
   }
-  const renew = async (table: SharedLockTable, locks: readonly HeldLock[]): Promise<void> => {
+  const renew = async (table: SharedLockTable, entries: readonly TableEntry[]): Promise<void> => {
     const sentAt = now()
-    const lost = new Set(await renewLocks(redis, charge, locks))
-    for (const lock of locks) {
-      if (lost.has(lock)) table.lost(lock)
-      else table.renewed(lock, sentAt)
+    const lost = new Set(await renewLocks(redis, group, entries))
+    for (const entry of entries) {
+      if (lost.has(entry)) table.markLost(entry)
+      else table.markRenewed(entry, sentAt)
     }
   }
-  const round = async (): Promise<void> => {
+  const renewAll = async (): Promise<void> => {
     const batches = tables.flatMap((table) => {
-      const locks = held(table)
-      const parts = Array.from({ length: Math.ceil(locks.length / AT_ONCE) }, (_, part) =>
-        locks.slice(part * AT_ONCE, (part + 1) * AT_ONCE),
+      const due = dueLocks(table)
+      const parts = Array.from({ length: Math.ceil(due.length / BATCH_SIZE) }, (_, part) =>
+        due.slice(part * BATCH_SIZE, (part + 1) * BATCH_SIZE),
       )
       return parts.map((part) => renew(table, part))
     })
-    // Asked even when there is nothing to renew: whether it answers is known before it matters.
+    // With nothing to renew, a ping still finds out whether Redis answers, before it matters.
     await Promise.all(batches.length > 0 ? batches : [redis.ping()])
     answeredAt = now()
   }
-  const turn = (): void => {
-    if (
-      charge.eventLoopStallLimitMs !== undefined &&
-      msBetween(Atomics.load(beat, 0), now()) > charge.eventLoopStallLimitMs
-    )
-      return
-    // A cut connection may take minutes to fail by itself; a new one is there as soon as the network is.
-    if (msBetween(answeredAt, now()) > charge.lockMs) {
+  const isMainThreadStalled = (): boolean =>
+    group.eventLoopStallLimitMs !== undefined &&
+    msBetween(Atomics.load(lastTurn, 0), now()) > group.eventLoopStallLimitMs
+
+  const onInterval = (): void => {
+    if (isMainThreadStalled()) return
+    // A dead connection may take minutes to fail by itself. A new one works as soon as the network does.
+    if (msBetween(answeredAt, now()) > group.lockMs) {
       answeredAt = now()
       redis.disconnect(true)
-      // What was under way is neither answered nor refused any more: ioredis forgets it when it is connected again.
-      busy = false
+      // Commands that were under way are never settled: ioredis drops them when it reconnects.
+      isBusy = false
     }
-    if (busy) return
-    busy = true
-    // The main loop sees for itself which locks are too old, and its own connection says what Redis lacks.
-    round()
+    if (isBusy) return
+    isBusy = true
+    // The main thread notices locks that are too old, and its own connection reports the outage.
+    renewAll()
       .catch(() => {})
       .finally(() => {
-        busy = false
+        isBusy = false
       })
   }
-  const timer = setInterval(turn, charge.renewalMs)
-  return { add: (table) => tables.push(new SharedLockTable(table)), end: () => clearInterval(timer) }
+  const timer = setInterval(onInterval, group.renewalMs)
+  return { addTable: (table) => tables.push(new SharedLockTable(table)), end: () => clearInterval(timer) }
 }

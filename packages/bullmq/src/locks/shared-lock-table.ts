@@ -1,24 +1,28 @@
-// The locks that are held, in memory that threads share: one thread writes them down, another reads them by itself.
+// The locks that a consumer has, in memory that two threads share: the main thread writes them, the renewal thread reads them.
 //
-// No message would do: a task that is told of by message is unknown for as long as the loop that should send it is blocked.
+// Messages between the threads would not do: a blocked event loop can't send one, so that the lock of a task that was fetched
+// just before would not be renewed.
+//
+// Each slot has a turn counter. It is odd while the slot is taken, and grows with each change of hands, so a reader that sees
+// the same odd turn before and after reading has read one lock. Renewal and loss are stored with the turn that they are about.
 
-/** Of a slot's numbers, in 32-bit words from its begin; the text of id and token follows them. */
+/** The offsets of a slot's numbers, in 32-bit words. The text of id and token follows them. */
 const WORD = { turn: 0, length: 1, since: 2, renewedTurn: 3, renewedAt: 4, lostTurn: 5 } as const
 const HEAD_BYTES = 32
-/** An id of a Bullpen task and BullMQ's token take about a hundred. */
+/** The id of a Bullpen task and BullMQ's token take about a hundred bytes. */
 const USUAL_TEXT_BYTES = 480
-/** UTF-8 takes no more for one unit of a string. */
-const MOST_BYTES_A_UNIT = 3
+/** The most bytes that UTF-8 takes for one UTF-16 unit. */
+const MAX_BYTES_PER_UNIT = 3
 const SEPARATOR = '\n'
 
-/** What crosses to the other thread. */
+/** What is sent to the other thread. */
 export interface SharedTable {
   readonly memory: SharedArrayBuffer
   readonly slotBytes: number
 }
 
-/** One slot as a reader found it. A slot that is given out again has another turn. */
-export interface HeldLock {
+/** One taken slot as a reader found it. When the slot is used for another lock, it has another turn. */
+export interface TableEntry {
   readonly slot: number
   readonly turn: number
   readonly id: string
@@ -40,19 +44,19 @@ export class SharedLockTable {
     this.#text = Buffer.from(shared.memory)
   }
 
-  /** With room in each slot for an id and token of this many UTF-16 units, and for those of usual length. */
+  /** `units`: the UTF-16 units of id and token that a slot must have room for; at least the usual length. */
   static of(slots: number, units = 0): SharedLockTable {
-    const text = Math.max(USUAL_TEXT_BYTES, Math.ceil((units * MOST_BYTES_A_UNIT) / HEAD_BYTES) * HEAD_BYTES)
+    const text = Math.max(USUAL_TEXT_BYTES, Math.ceil((units * MAX_BYTES_PER_UNIT) / HEAD_BYTES) * HEAD_BYTES)
     const slotBytes = HEAD_BYTES + text
     return new SharedLockTable({ memory: new SharedArrayBuffer(slots * slotBytes), slotBytes })
   }
 
   fits(units: number): boolean {
-    return units * MOST_BYTES_A_UNIT <= this.shared.slotBytes - HEAD_BYTES
+    return units * MAX_BYTES_PER_UNIT <= this.shared.slotBytes - HEAD_BYTES
   }
 
-  /** Writes a lock into a free slot: readers see it when this returns. `since`: when it was surely not yet older. */
-  hold(slot: number, id: string, token: string, since: number): void {
+  /** Writes a lock into a free slot. Readers see it when this returns. `since`: a lower bound of when the lock was taken. */
+  take(slot: number, id: string, token: string, since: number): void {
     const at = slot * this.#slotWords
     const room = this.shared.slotBytes - HEAD_BYTES
     this.#words[at + WORD.length] = this.#text.write(
@@ -68,37 +72,37 @@ export class SharedLockTable {
     Atomics.add(this.#words, slot * this.#slotWords + WORD.turn, 1)
   }
 
-  /** Odd while it is held. */
+  /** Odd while the slot is taken. */
   turn(slot: number): number {
     return Atomics.load(this.#words, slot * this.#slotWords + WORD.turn)
   }
 
-  isHeld(slot: number): boolean {
+  isTaken(slot: number): boolean {
     return (this.turn(slot) & 1) === 1
   }
 
-  /** Undefined when it is free, or changes hands while it is read. */
-  read(slot: number): HeldLock | undefined {
+  /** Undefined if the slot is free, or changes hands while it is read. */
+  read(slot: number): TableEntry | undefined {
     const turn = this.turn(slot)
     if ((turn & 1) === 0) return undefined
     const [id, token] = this.#read(slot)
     return this.turn(slot) === turn ? { slot, turn, id, token } : undefined
   }
 
-  /** The lock is surely no older than this: its taking, or the newest renewal, by when that was sent. */
+  /** A lower bound of when the lock was taken or last renewed. */
   since(slot: number): number {
     const at = slot * this.#slotWords
     const renewed = Atomics.load(this.#words, at + WORD.renewedTurn) === this.turn(slot)
     return Atomics.load(this.#words, at + (renewed ? WORD.renewedAt : WORD.since))
   }
 
-  renewed({ slot, turn }: HeldLock, sentAt: number): void {
+  markRenewed({ slot, turn }: TableEntry, sentAt: number): void {
     const at = slot * this.#slotWords
     Atomics.store(this.#words, at + WORD.renewedAt, sentAt)
     Atomics.store(this.#words, at + WORD.renewedTurn, turn)
   }
 
-  lost({ slot, turn }: HeldLock): void {
+  markLost({ slot, turn }: TableEntry): void {
     Atomics.store(this.#words, slot * this.#slotWords + WORD.lostTurn, turn)
   }
 

@@ -1,23 +1,16 @@
-// Listing a queue's tasks of one status, page by page, in the order of the Redis structure that holds them.
-import { BullpenError, type TaskId, type TaskStatus } from '@bullpen/contract'
+// Lists a queue's tasks of one status, page by page, in the order of the places that hold them.
+import { BullpenError, type TaskId } from '@bullpen/contract'
 import type { ListQuery } from '@bullpen/engine'
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
+import { parseJson } from '../codec.ts'
+import { PLACES, type PlaceName, placesOf } from '../internals/places.ts'
 import type { QueueKeys } from '../keys.ts'
 
-/** Which structure holds a status. Two statuses can share one: a page then leaves out what is of the other. */
-const HELD_IN = {
-  waiting: 'wait',
-  active: 'active',
-  scheduled: 'delayed',
-  retrying: 'delayed',
-  completed: 'completed',
-  dead: 'failed',
-  cancelled: 'failed',
-  expired: 'failed',
-} as const satisfies Record<TaskStatus, keyof QueueKeys>
-
-/** In a list: the last task shown. In a sorted set: the last score, and how many of that score have been passed. */
+/**
+ * Where a listing goes on: in a list, the last task shown; in a sorted set, the last score and how many tasks of that score
+ * were shown. Absent: at the start of the place.
+ */
 const positionSchema = z.union([
   z.object({ last: z.string() }),
   z.object({ score: z.number(), passed: z.int().nonnegative() }),
@@ -25,77 +18,101 @@ const positionSchema = z.union([
 
 type Position = z.infer<typeof positionSchema>
 
-const cursorSchema = z.object({ queue: z.string(), status: z.string(), at: positionSchema })
+const cursorSchema = z.object({
+  queue: z.string(),
+  status: z.string(),
+  /** The index of the place among those of the status. */
+  place: z.int().nonnegative(),
+  at: positionSchema.optional(),
+})
+
+type Cursor = Pick<z.infer<typeof cursorSchema>, 'place' | 'at'>
 
 export interface IdPage {
   readonly ids: readonly TaskId[]
   readonly next: string | undefined
 }
 
-/** The ids of one page. One round trip; two for a further page of a list. @throws BullpenError `invalid_cursor`. */
-export async function listIds(redis: Redis, keys: QueueKeys, query: ListQuery): Promise<IdPage> {
-  const position = query.cursor === undefined ? undefined : decode(query)
-  const structure = HELD_IN[query.status]
-  const { ids, next } =
-    structure === 'wait' || structure === 'active'
-      ? await fromList(redis, keys[structure], query.limit, position)
-      : await fromSet(redis, keys[structure], query.limit, position)
-  return { ids: ids as TaskId[], next: next && encode(query, next) }
+interface PlacePage {
+  readonly ids: readonly string[]
+  readonly next: Position | undefined
 }
 
 /**
- * BullMQ takes from the right end of a list: that is where the next to run stands, and where a listing begins. It goes on
- * to the left of the last task shown; when that one has been taken since, everything before it has been, too, and the
- * listing goes on at the right end. So none that goes on waiting is missed.
+ * The ids of one page. If a place holds several statuses, the caller drops the tasks of the others, so a page may be short.
+ * One round trip for each place of the status, and one more for a further page of a list.
+ *
+ * @throws BullpenError `invalid_cursor`.
  */
-async function fromList(redis: Redis, key: string, limit: number, position: Position | undefined) {
-  const last = position !== undefined && 'last' in position ? position.last : undefined
-  const at = last === undefined ? null : await redis.lpos(key, last, 'RANK', -1)
-  const end = at === null ? -1 : at - 1
-  // An index before the first element: the last task shown was the newest.
-  if (at === 0) return { ids: [], next: undefined }
-  const found = (await redis.lrange(key, end < 0 ? end - limit : Math.max(0, end - limit), end)).reverse()
-  const ids = found.slice(0, limit)
-  const shown = ids.at(-1)
-  return { ids, next: found.length > limit && shown !== undefined ? { last: shown } : undefined }
+export async function listIds(redis: Redis, keys: QueueKeys, query: ListQuery): Promise<IdPage> {
+  const places = placesOf(query.status)
+  let cursor: Cursor = query.cursor === undefined ? { place: 0 } : decodeCursor(query)
+  const ids: string[] = []
+  for (; cursor.place < places.length && ids.length < query.limit; cursor = { place: cursor.place + 1 }) {
+    const name = places[cursor.place] as PlaceName
+    const readPage = PLACES[name].type === 'list' ? listPage : sortedSetPage
+    const page = await readPage(redis, keys[name], query.limit - ids.length, cursor.at)
+    ids.push(...page.ids)
+    if (page.next !== undefined)
+      return { ids: ids as TaskId[], next: encodeCursor(query, { ...cursor, at: page.next }) }
+  }
+  const next = cursor.place < places.length ? encodeCursor(query, cursor) : undefined
+  return { ids: ids as TaskId[], next }
 }
 
-async function fromSet(redis: Redis, key: string, limit: number, position: Position | undefined) {
+/**
+ * BullMQ takes from the right end of a list, so the next task to run is there, and a listing starts there. It goes on to the
+ * left of the last task shown. If that one was taken since, so were all before it, and the listing goes on at the right end.
+ * No task that keeps waiting is skipped.
+ */
+async function listPage(redis: Redis, key: string, limit: number, position: Position | undefined): Promise<PlacePage> {
+  const last = position !== undefined && 'last' in position ? position.last : undefined
+  const index = last === undefined ? null : await redis.lpos(key, last, 'RANK', -1)
+  // The last task shown is the newest.
+  if (index === 0) return { ids: [], next: undefined }
+  const end = index === null ? -1 : index - 1
+  const found = (await redis.lrange(key, end < 0 ? end - limit : Math.max(0, end - limit), end)).reverse()
+  const ids = found.slice(0, limit)
+  const lastShown = ids.at(-1)
+  return { ids, next: found.length > limit && lastShown !== undefined ? { last: lastShown } : undefined }
+}
+
+async function sortedSetPage(
+  redis: Redis,
+  key: string,
+  limit: number,
+  position: Position | undefined,
+): Promise<PlacePage> {
   const { score, passed } = position !== undefined && 'score' in position ? position : { score: undefined, passed: 0 }
   const from = score ?? Number.NEGATIVE_INFINITY
-  const answer = await redis.zrangebyscore(key, from, '+inf', 'WITHSCORES', 'LIMIT', passed, limit + 1)
-  const found = pairs(answer)
+  const found = pairs(await redis.zrangebyscore(key, from, '+inf', 'WITHSCORES', 'LIMIT', passed, limit + 1))
   const page = found.slice(0, limit)
+  const ids = page.map(({ id }) => id)
   const last = page.at(-1)
-  if (found.length <= limit || last === undefined) return { ids: page.map((entry) => entry.id), next: undefined }
-  const alike = page.filter((entry) => entry.score === last.score).length
-  const before = last.score === score ? passed : 0
-  return { ids: page.map((entry) => entry.id), next: { score: last.score, passed: before + alike } }
+  if (found.length <= limit || last === undefined) return { ids, next: undefined }
+  const ofLastScore = page.filter((entry) => entry.score === last.score).length
+  const passedBefore = last.score === score ? passed : 0
+  return { ids, next: { score: last.score, passed: passedBefore + ofLastScore } }
 }
 
 function pairs(flat: readonly string[]): { id: string; score: number }[] {
   return Array.from({ length: flat.length / 2 }, (_, i) => ({ id: flat[2 * i] ?? '', score: Number(flat[2 * i + 1]) }))
 }
 
-function encode({ queue, status }: ListQuery, position: Position): string {
-  return Buffer.from(JSON.stringify({ queue, status, at: position })).toString('base64url')
+function encodeCursor({ queue, status }: ListQuery, cursor: Cursor): string {
+  return Buffer.from(JSON.stringify({ queue, status, ...cursor })).toString('base64url')
 }
 
-function decode({ queue, status, cursor = '' }: ListQuery): Position {
-  const parsed = cursorSchema.safeParse(readJson(Buffer.from(cursor, 'base64url').toString()))
-  if (!parsed.success || parsed.data.queue !== queue || parsed.data.status !== status) {
-    throw new BullpenError(
-      'invalid_cursor',
-      `the cursor is not one that a listing of queue '${queue}', status '${status}' gave`,
-    )
-  }
-  return parsed.data.at
+function decodeCursor(query: ListQuery): Cursor {
+  const { queue, status, cursor = '' } = query
+  const parsed = cursorSchema.safeParse(parseJson(Buffer.from(cursor, 'base64url').toString()))
+  if (!parsed.success || parsed.data.queue !== queue || parsed.data.status !== status) throw invalidCursor(query)
+  return parsed.data
 }
 
-function readJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
+function invalidCursor({ queue, status }: ListQuery): BullpenError {
+  return new BullpenError(
+    'invalid_cursor',
+    `the cursor does not belong to a listing of queue '${queue}', status '${status}'`,
+  )
 }

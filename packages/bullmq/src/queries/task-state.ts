@@ -1,4 +1,5 @@
-// A task as its job's own fields and sets tell it: never by scanning a list, whatever the queue's length.
+// Reads a task from its job's own fields and from the sorted sets that may hold it. Never scans a list, so the cost does not
+// depend on the queue's length.
 import {
   type AttemptRecord,
   isFinal,
@@ -12,14 +13,15 @@ import { MAX_ATTEMPT_RECORDS, MAX_DEATHS, statusOfDelayed, statusOfEnded } from 
 import type { ChainableCommander } from 'ioredis'
 import { decodeStacks, parseJson } from '../codec.ts'
 import { STEP_FIELD } from '../internals/job-scripts.ts'
+import { DELAYED_SCORE_STEP } from '../internals/places.ts'
 import type { QueueKeys } from '../keys.ts'
 
-/** How many commands {@link askState} adds. */
-export const STATE_COMMANDS = 5
+/** How many commands {@link addStateReads} adds. */
+export const STATE_READS = 5
 
-/** Adds the questions about one task to a transaction, so that all are answered for one moment. */
-export function askState(transaction: ChainableCommander, keys: QueueKeys, id: TaskId): ChainableCommander {
-  return transaction
+/** Adds the reads of one task to a transaction. */
+export function addStateReads(transaction: ChainableCommander, keys: QueueKeys, id: TaskId): void {
+  transaction
     .hgetall(keys.job(id))
     .exists(keys.lock(id))
     .zscore(keys.delayed, id)
@@ -27,33 +29,30 @@ export function askState(transaction: ChainableCommander, keys: QueueKeys, id: T
     .zscore(keys.failed, id)
 }
 
-/** BullMQ keeps a delayed job's due time in the upper bits of its score, and a counter in the lower twelve. */
-const DELAYED_SCORE_STEP = 0x1000
-
-/** The task from the answers, in the order of the questions; undefined when there is no such job. */
-export function readState(id: TaskId, queue: string, answers: readonly unknown[]): TaskRecord | undefined {
+/** Decodes the answers to {@link addStateReads}; undefined if there is no such job. */
+export function decodeState(id: TaskId, queue: string, answers: readonly unknown[]): TaskRecord | undefined {
   const [fields, locked, delayed, completed, failed] = answers
   if (!isHash(fields) || fields['name'] === undefined) return undefined
   const envelope = envelopeSchema.safeParse(parseJson(fields['data']))
   const stored = envelope.success ? envelope.data : undefined
   const starts = failed !== null && diedTooOften(fields) ? count(fields['ats']) - 1 : count(fields['ats'])
-  const attempts = count(fields['atm'])
-  const history = decodeStacks(fields['stacktrace'])
+  const attemptsMade = count(fields['atm'])
+  const attempts = decodeStacks(fields['stacktrace'])
   const success = completed === null ? undefined : successSchema.safeParse(parseJson(fields['returnvalue'])).data
-  if (completed !== null) history.push(successOf(fields, starts, attempts, success))
-  if (failed !== null) history.push(...unrecordedDeath(fields, starts, attempts, history))
-  const last = history.at(-1)
-  const status = statusOf({ locked: locked === 1, delayed, completed, failed, attempts, last })
+  if (completed !== null) attempts.push(successRecord(fields, starts, attemptsMade, success))
+  if (failed !== null) attempts.push(...lostAttempt(fields, starts, attemptsMade, attempts))
+  const last = attempts.at(-1)
+  const status = statusOf({ locked: locked === 1, delayed, completed, failed, attemptsMade, last })
   return {
     id,
     task: fields['name'],
     version: stored?.version ?? 1,
     queue,
     status,
-    // BullMQ counts a start when a task is taken; one that was found expired or cancelled then did not come to it.
+    // BullMQ counts a start when a job is fetched. A task that was found expired or cancelled then was not started.
     fencingToken: status === 'expired' ? 0 : starts - (last?.fencingToken === 0 && last.slot !== undefined ? 1 : 0),
-    // One that was ended without a start has used up none by that, whatever BullMQ counted.
-    attemptsMade: last?.fencingToken === 0 ? last.attempt - 1 : attempts,
+    // A task that ended without being started has used no attempt by that, though BullMQ counted one.
+    attemptsMade: last?.fencingToken === 0 ? last.attempt - 1 : attemptsMade,
     maxAttempts: maxAttempts(fields['opts']),
     input: stored?.input,
     meta: stored?.meta ?? {},
@@ -63,11 +62,11 @@ export function readState(id: TaskId, queue: string, answers: readonly unknown[]
     dueAt: typeof delayed === 'string' ? Math.floor(Number(delayed) / DELAYED_SCORE_STEP) : undefined,
     startedAt: optional(fields['processedOn']),
     endedAt: optional(fields['finishedOn']),
-    // What was last reported before the end says nothing of a task that has ended.
+    // Progress before the end means nothing for a task that has ended.
     progress: isFinal(status) ? undefined : readProgress(fields['progress']),
     ...stepsIn(fields),
     output: success?.output,
-    attempts: history.slice(-MAX_ATTEMPT_RECORDS),
+    attempts: attempts.slice(-MAX_ATTEMPT_RECORDS),
   }
 }
 
@@ -76,25 +75,25 @@ function stepsIn(fields: Readonly<Record<string, string>>): Pick<TaskRecord, 'st
   return found.length === 0 ? {} : { steps: found.map((field) => field.slice(STEP_FIELD.length)) }
 }
 
-interface Facts {
+interface StatusFacts {
   readonly locked: boolean
   readonly delayed: unknown
   readonly completed: unknown
   readonly failed: unknown
-  readonly attempts: number
+  readonly attemptsMade: number
   readonly last: AttemptRecord | undefined
 }
 
-/** Sets first, since a job is in one of them at most; then the lock, which a running attempt holds. */
-function statusOf({ locked, delayed, completed, failed, attempts, last }: Facts): TaskStatus {
+/** A job is in at most one of the sets. In none of them, it is active if it is locked. */
+function statusOf({ locked, delayed, completed, failed, attemptsMade, last }: StatusFacts): TaskStatus {
   if (completed !== null) return 'completed'
   if (failed !== null) return statusOfEnded(last)
-  if (delayed !== null) return statusOfDelayed(attempts, last)
+  if (delayed !== null) return statusOfDelayed(attemptsMade, last)
   return locked ? 'active' : 'waiting'
 }
 
-/** Of a success only output and process are stored: BullMQ's fields say the rest. */
-function successOf(
+/** Only output, worker and slot of a success are stored; the rest is in BullMQ's fields. */
+function successRecord(
   fields: Readonly<Record<string, string>>,
   start: number,
   attempt: number,
@@ -114,26 +113,26 @@ function successOf(
   }
 }
 
-/** BullMQ itself fails a job whose process died too often, and calls nobody: that start has no record of its own. */
-function unrecordedDeath(
+/** The record of an attempt whose worker died once too often: BullMQ fails such a job without calling the processor. */
+function lostAttempt(
   fields: Readonly<Record<string, string>>,
   start: number,
   attempts: number,
   recorded: readonly AttemptRecord[],
 ): AttemptRecord[] {
-  // One that was ended while it waited has its own record, without a start.
-  if (start === 0 || recorded.at(-1)?.fencingToken === 0 || recorded.some((end) => end.fencingToken === start))
-    return []
+  // A task that was ended while it waited has its own record, without a start.
+  if (start === 0 || recorded.at(-1)?.fencingToken === 0) return []
+  if (recorded.some(({ fencingToken }) => fencingToken === start)) return []
   const [startedAt, endedAt] = [count(fields['processedOn']), count(fields['finishedOn'])]
-  const message = fields['failedReason'] ?? 'the process that ran it died'
+  const message = fields['failedReason'] ?? 'the worker process died'
   return [
     {
       fencingToken: start,
-      // BullMQ has counted it.
+      // BullMQ has counted this attempt.
       attempt: Math.max(1, attempts),
       counted: true,
       state: 'RECOVER_ERR',
-      // More deaths than a task may have, or something that went wrong between us and BullMQ.
+      // More deaths than a task may survive, or an error between BullMQ and Bullpen.
       reason: diedTooOften(fields) ? 'process_lost' : 'unexpected_error',
       message,
       worker: 'unknown',
@@ -143,7 +142,7 @@ function unrecordedDeath(
   ]
 }
 
-/** BullMQ takes such a job once more, to fail it: that is no start. */
+/** BullMQ fetches such a job once more, to fail it. That is not a start. */
 function diedTooOften(fields: Readonly<Record<string, string>>): boolean {
   return count(fields['stc']) > MAX_DEATHS
 }

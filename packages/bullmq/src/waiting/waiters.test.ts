@@ -1,7 +1,7 @@
 // Whoever waits for a task's end while its pool drains: nobody hangs, and all are told how it stands.
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
-import { long, rig } from '../rig.fixture.ts'
+import { long, rig } from '../setup.fixture.ts'
 
 describe('goapp 3: a group that waits for drained tasks', () => {
   it('is told of each when it waits no longer: handed back and waiting, with its end, and never lost', async () => {

@@ -22,6 +22,7 @@ export const ERROR_CODES = [
   'method_not_allowed',
   // caused by the state of Bullpen or Redis
   'redis_unavailable',
+  'incompatible_schema',
   'queue_draining',
   'shutting_down',
   'internal_error',

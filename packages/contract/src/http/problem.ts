@@ -22,6 +22,7 @@ export const HTTP_STATUS = {
   route_not_found: 404,
   method_not_allowed: 405,
   redis_unavailable: 503,
+  incompatible_schema: 500,
   queue_draining: 503,
   shutting_down: 503,
   internal_error: 500,

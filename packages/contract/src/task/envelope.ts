@@ -1,7 +1,8 @@
-// What is stored in Redis with a task: versioned, so that an old worker can tell that it can't read a new producer's.
+// What is stored in Redis with a task. It has a version, so that a worker can tell that it can't read it.
 import { z } from 'zod'
 
-export const ENVELOPE_VERSION = 1
+/** 1 was Bullpen 0.1.0's. */
+export const ENVELOPE_VERSION = 2
 
 /** Small: this stands in Redis once for every task. When it was enqueued is what the job's own timestamp says. */
 export const envelopeSchema = z.object({

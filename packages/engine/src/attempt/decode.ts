@@ -56,9 +56,11 @@ function readEnvelope(stored: unknown): Envelope | TaskError {
   if (parsed.success) return parsed.data
   const version = typeof stored === 'object' && stored !== null && 'v' in stored ? stored.v : undefined
   const newer = typeof version === 'number' && version > ENVELOPE_VERSION
-  const why = newer
-    ? `it is of version ${version}, and this slot reads ${ENVELOPE_VERSION}`
-    : parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ')
+  const older = version === 1 ? ', the version of Bullpen 0.1.0' : ''
+  const why =
+    typeof version === 'number' && version !== ENVELOPE_VERSION
+      ? `its envelope has version ${version}${older}; this worker reads version ${ENVELOPE_VERSION}`
+      : parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ')
   return new TaskError('unreadable_envelope', `the stored task can't be read: ${why}`, { retryable: newer })
 }
 

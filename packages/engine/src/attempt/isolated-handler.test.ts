@@ -49,7 +49,7 @@ function world(middleware: readonly Middleware[] = []) {
   const taken = {
     id: createTaskId('q', 1, new Uint8Array(10)),
     task: isolated.name,
-    envelope: { v: 1, version: 1, input: {}, meta: { a: 'b' } },
+    envelope: { v: 2, version: 1, input: {}, meta: { a: 'b' } },
     enqueuedAt: clock.now(),
     fencingToken: 3,
     attempt: 1,

@@ -125,7 +125,7 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
       {
         id: createTaskId('q', 1, new Uint8Array(10)),
         task,
-        envelope: { v: 1, version: 1, input: {}, ...envelope },
+        envelope: { v: 2, version: 1, input: {}, ...envelope },
         enqueuedAt: clock.now() - 20,
         fencingToken: 1,
         attempt: 1,
@@ -364,9 +364,17 @@ describe('a task that can not be read', () => {
       record: { code: 'unreadable_envelope' },
       verdict: { kind: 'dead' },
     })
-    expect(await take('test.short', { v: 2 })).toMatchObject({
+    expect(await take('test.short', { v: 3 })).toMatchObject({
       record: { code: 'unreadable_envelope' },
       verdict: { kind: 'retrying' },
+    })
+  })
+
+  it('whose envelope Bullpen 0.1.0 wrote is dead at once, and the message names that version', async () => {
+    const { take } = world(() => ({ n: 1 }))
+    expect(await take('test.short', { v: 1 })).toMatchObject({
+      record: { code: 'unreadable_envelope', message: expect.stringContaining('the version of Bullpen 0.1.0') },
+      verdict: { kind: 'dead' },
     })
   })
 })

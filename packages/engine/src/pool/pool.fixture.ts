@@ -119,7 +119,7 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
   const taken = (task: string, envelope: object = {}, given: Partial<FetchedTask> = {}): FetchedTask => ({
     id: createTaskId('rig', 1, new Uint8Array([0, 0, 0, 0, 0, 0, 0, 0, made >> 8, made++ & 255])),
     task,
-    envelope: { v: 1, version: 1, input: {}, ...envelope },
+    envelope: { v: 2, version: 1, input: {}, ...envelope },
     enqueuedAt: clock.now(),
     fencingToken: 1,
     attempt: 1,

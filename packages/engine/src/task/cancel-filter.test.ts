@@ -36,7 +36,7 @@ describe('tags', () => {
     storedEnvelope(newTask(definition, {}, tags === undefined ? {} : { tags }, origin))
 
   it('stand in the envelope before the input, where a script finds them without reading that', () => {
-    expect(JSON.stringify(envelope(['x', 'y']))).toMatch(/^\{"v":1,"version":1,"tags":\["x","y"\],"input":/)
+    expect(JSON.stringify(envelope(['x', 'y']))).toMatch(/^\{"v":2,"version":1,"tags":\["x","y"\],"input":/)
     expect(tagsOf(envelope(['x', 'y']))).toEqual(['x', 'y'])
   })
 

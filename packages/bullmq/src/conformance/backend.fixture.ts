@@ -6,10 +6,10 @@ import type { OpenBackend } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { afterAll, inject } from 'vitest'
-import { openBroker } from './broker.ts'
-import { type LockTimes, openConsumer } from './consumer.ts'
-import { queueKeys } from './keys.ts'
-import { type LockRenewer, openLockRenewer } from './locks/lock-renewer.ts'
+import { openBroker } from '../broker.ts'
+import { type LockTimes, openConsumer } from '../consumer.ts'
+import { queueKeys } from '../keys.ts'
+import { type LockRenewer, openLockRenewer } from '../locks/lock-renewer.ts'
 
 /** A lock that nobody takes away holds as long as ever: a machine under load loses none. */
 const QUICK: LockTimes = { lockMs: 5_000, renewalMs: 200, stallCheckMs: 150 }

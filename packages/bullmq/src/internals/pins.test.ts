@@ -2,9 +2,9 @@ import { eventually } from '@bullpen/testkit'
 import { Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { prefixOf } from './keys.ts'
-import { rig } from './rig.fixture.ts'
-import { throttledLog } from './throttled-log.ts'
+import { prefixOf } from '../keys.ts'
+import { throttledLog } from '../redis/throttled-log.ts'
+import { rig } from '../setup.fixture.ts'
 
 describe('what this package relies on in BullMQ', () => {
   async function queueOf({ redisUrl, namespace }: { redisUrl: string; namespace: string }) {

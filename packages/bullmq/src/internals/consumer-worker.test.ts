@@ -1,31 +1,32 @@
-// A job whose fetch was answered while this process could not read it: who has it is asked before it is started.
+// A job whose fetch is answered late: the process was blocked, and the lock may have expired. It is started only if this
+// process still has it.
 import { randomUUID } from 'node:crypto'
 import { type Job, Queue } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { prefixOf, queueKeys } from '../keys.ts'
 import { openLockRenewer } from '../locks/lock-renewer.ts'
-import { silent } from '../rig.fixture.ts'
-import { LockedWorker } from './locked-worker.ts'
+import { silent } from '../setup.fixture.ts'
+import { ConsumerWorker } from './consumer-worker.ts'
 
 const lockMs = 5_000
 
-/** A job that was taken, and how it goes on. */
-async function taken() {
+/** A fetched job, and the worker that is to process it. */
+async function fetchJob() {
   const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
   const redis = new Redis(redisUrl, { maxRetriesPerRequest: null })
   const common = { connection: redis, prefix: prefixOf(namespace, 'kept') }
   const queue = new Queue('kept', common)
   const processed: (string | undefined)[] = []
   const processor = async ({ id }: Job): Promise<void> => void processed.push(id)
-  const worker = new LockedWorker('kept', processor, {
+  const worker = new ConsumerWorker('kept', processor, {
     ...common,
     autorun: false,
     lockDuration: lockMs,
     skipLockRenewal: true,
   })
   const { base, lock } = queueKeys(namespace, 'kept')
-  const keeper = openLockRenewer({
+  const renewer = openLockRenewer({
     base,
     lockMs,
     renewalMs: 1_000,
@@ -34,9 +35,9 @@ async function taken() {
     slots: 1,
     log: silent,
   })
-  worker.keeping = { keeper, redis, base, lockMs, now: Date.now, lost: () => {} }
+  worker.locks = { renewer, redis, base, lockMs, now: Date.now, onLost: () => {} }
   onTestFinished(async () => {
-    keeper.close()
+    renewer.close()
     await worker.close()
     await queue.obliterate({ force: true })
     await queue.close()
@@ -44,12 +45,12 @@ async function taken() {
   })
   await queue.add('x', {})
   const job = await worker.getNextJob('mine', { block: false })
-  if (job?.id === undefined) throw new Error('it was added')
+  if (job?.id === undefined) throw new Error('no job was fetched')
   return { job, worker, processed, redis, lock: lock(job.id) }
 }
 
-it('is not started when another one has it', async () => {
-  const { job, worker, processed, redis, lock } = await taken()
+it('a job that another process has locked is not started', async () => {
+  const { job, worker, processed, redis, lock } = await fetchJob()
   await redis.set(lock, 'theirs', 'PX', 60_000)
   job.processedOn = Date.now() - lockMs
   await worker.processJob(job, 'mine', () => false)
@@ -57,8 +58,8 @@ it('is not started when another one has it', async () => {
   expect(await redis.get(lock)).toBe('theirs')
 })
 
-it('is started when it is ours still', async () => {
-  const { job, worker, processed } = await taken()
+it('a job that this process still has is started', async () => {
+  const { job, worker, processed } = await fetchJob()
   job.processedOn = Date.now() - lockMs
   await worker.processJob(job, 'mine', () => false)
   expect(processed).toEqual([job.id])

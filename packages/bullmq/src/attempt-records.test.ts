@@ -5,7 +5,7 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { queueKeys } from './keys.ts'
-import { long, type RigOptions, rig } from './rig.fixture.ts'
+import { long, type RigOptions, rig } from './setup.fixture.ts'
 
 const untilTold = ({ signal }: { readonly signal: AbortSignal }): Promise<never> =>
   new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))

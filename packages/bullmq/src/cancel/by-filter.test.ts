@@ -9,7 +9,7 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { queueKeys } from '../keys.ts'
-import { long, rig, short } from '../rig.fixture.ts'
+import { long, rig, short } from '../setup.fixture.ts'
 
 const all = (more: Partial<CancelFilter> = {}): CancelFilter => ({
   queue: 'rig',
@@ -105,12 +105,12 @@ describe('a cancel by filter', () => {
       stage,
       kinds.map((given) => [short, given]),
     )
-    for (const id of single) await broker.cancel(id, { stoppable: true })
-    const { id } = await broker.cancelMany(all({ task: 'rig.short' }))
+    for (const id of single) await broker.cancel(id, { stoppable: true, by: 'ann' })
+    const { id } = await broker.cancelMany(all({ task: 'rig.short', by: 'ann' }))
     await isDone(stage, id)
     const seen = async (task: TaskId) => {
       const job = await redis.hgetall(keys.job(task))
-      const anonymous = (text = '') => text.replaceAll(/\d{13}/g, 'TIME').replaceAll(/"process":"[^"]+"/g, '')
+      const anonymous = (text = '') => text.replaceAll(/\d{13}/g, 'TIME').replaceAll(/\\"worker\\":\\"[^"]+"/g, '')
       return {
         fields: Object.keys(job).toSorted(),
         reason: job['failedReason'],

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { fleetRig } from '../fleet/fleet.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { ownWorker } from '../plain-processor.fixture.ts'
-import { rig, short } from '../rig.fixture.ts'
+import { rig, short } from '../setup.fixture.ts'
 import { THROTTLE_MARK } from './throttle.ts'
 
 async function limited(delay: '300ms' | '1h' = '300ms') {

@@ -1,4 +1,4 @@
-// A cancel by filter against worker processes of their own: one that works, and one that stands still while it is asked for.
+// A cancel by filter with two worker processes: one works, one is stopped (SIGSTOP) while the cancel is requested.
 import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline'
@@ -10,12 +10,12 @@ import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { openBroker } from '../broker.ts'
 import { queueKeys } from '../keys.ts'
-import { silent } from '../rig.fixture.ts'
+import { silent } from '../setup.fixture.ts'
 import { hit, other } from './cancel-process.fixture.ts'
 
 const FIXTURE = new URL('./cancel-process.fixture.ts', import.meta.url).pathname
 
-it('starts nothing that it covers in any process after the answer, nor in one that was stopped and goes on', async () => {
+it('after the answer of a cancel by filter no process starts a matching task, not even one that was stopped meanwhile', async () => {
   const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
   const redis = new Redis(redisUrl)
   const broker = openBroker({ redisUrl, namespace, queues: ['swarm'], sizeLimit: 10_000, log: silent })
@@ -46,23 +46,23 @@ it('starts nothing that it covers in any process after the answer, nor in one th
     })
     return { begun, kill: (signal: NodeJS.Signals) => child.kill(signal) }
   }
-  const works = start()
-  const stands = start()
-  await eventually(() => works.begun.size > 20 && stands.begun.size > 20)
-  // The janitor is kept out: what is covered still waits when the process goes on.
-  const { cancelJanitor } = queueKeys(namespace, 'swarm')
-  await redis.set(cancelJanitor, 'the test')
-  stands.kill('SIGSTOP')
+  const running = start()
+  const stopped = start()
+  await eventually(() => running.begun.size > 20 && stopped.begun.size > 20)
+  // Keep every bulk canceller out, so that matching tasks still wait when the stopped process goes on.
+  const { bulkCanceller } = queueKeys(namespace, 'swarm')
+  await redis.set(bulkCanceller, 'the test')
+  stopped.kill('SIGSTOP')
   const { id } = await broker.cancelMany({ queue: 'swarm', task: hit.name, before: Date.now(), reason: 'cancelled' })
-  // What one process had begun it said before it was stopped; the other has known of the cancel for two seconds.
-  const begun = [...works.begun, ...stands.begun].length
+  // The stopped process had printed what it started before; the other one has known the rule for two seconds.
+  const begun = [...running.begun, ...stopped.begun].length
   const later = [await enqueue(hit), await enqueue(other)]
-  stands.kill('SIGCONT')
+  stopped.kill('SIGCONT')
   for (const each of later) {
     expect(await broker.waitUntilFinished(each, AbortSignal.timeout(30_000))).toMatchObject({ status: 'completed' })
   }
-  expect([...works.begun, ...stands.begun].length).toBe(begun + later.length)
-  await redis.del(cancelJanitor)
+  expect([...running.begun, ...stopped.begun].length).toBe(begun + later.length)
+  await redis.del(bulkCanceller)
   await eventually(async () => (await broker.cancelProgress(id))?.doneAt !== undefined, 30_000)
   expect(await broker.cancelProgress(id)).toMatchObject({ ended: hits.length - begun })
 }, 60_000)

@@ -7,7 +7,7 @@ import { NestFactory } from '@nestjs/core'
 import { type Job, Queue, QueueEvents, type Worker } from 'bullmq'
 import { beforeAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
-import { processor } from './plain-processor.ts'
+import { processor } from '../plain-processor.ts'
 
 const connection = { url: inject('redisUrl') }
 

@@ -1,0 +1,141 @@
+// Cancels all tasks of a queue that match a filter (task name, tag, enqueued before a time).
+//
+// The protocol. A filter is stored as a cancel rule, and the answer guarantees that no matching task starts afterwards:
+//   1. One script stores the rule, publishes that there is a new one, and answers with the consumers that read the rules
+//      within the last 2.5 s (KNOWN_TO_ALL_MS).
+//   2. Each consumer keeps a copy of the rules (rule-cache.ts). It reads them every 2 s and when notified, and starts a task
+//      only if its copy was read within the last 2.4 s (TRUSTED_MS) and no rule matches the task. After each reading it
+//      acknowledges the rules that are new to it, and aborts running attempts that match.
+//   3. The canceller waits, at most 2.5 s, until those consumers have acknowledged. After that the copy of a silent consumer
+//      has expired, and it must read the rules before it starts anything.
+//   4. From then on matching tasks are shown as cancelled (underRules). The bulk canceller (bulk-canceller.ts) ends them in
+//      Redis, page by page, and deletes the rule when a whole pass finds no matching task.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type AttemptRecord, isFinal, type TaskRecord } from '@bullpen/contract'
+import {
+  type CancelProgress,
+  type CancelRule,
+  endWithoutStart,
+  MAX_ATTEMPT_RECORDS,
+  matches,
+} from '@bullpen/engine/internal'
+import type { Redis } from 'ioredis'
+import { z } from 'zod'
+import { parseJson } from '../codec.ts'
+import type { QueueKeys } from '../keys.ts'
+
+/** The `worker` of a task that a rule ended, whichever process ends it in Redis. */
+export const BULK_CANCELLER = 'bulk-canceller'
+
+/** How often a consumer reads the rules, in ms, even if it is not notified. */
+export const READ_EVERY_MS = 2_000
+/** How long after reading the rules a consumer may start tasks, in ms. */
+export const TRUSTED_MS = 2_400
+/** A rule of this age, in ms, is known to every consumer that starts tasks. Longer than {@link TRUSTED_MS}. */
+export const KNOWN_TO_ALL_MS = 2_500
+
+const ruleSchema = z.object({
+  id: z.string(),
+  queue: z.string(),
+  task: z.string().optional(),
+  tag: z.string().optional(),
+  before: z.number(),
+  reason: z.enum(['cancelled', 'queue_shutdown']),
+  by: z.string(),
+  at: z.number(),
+})
+
+export const NO_RULES: readonly CancelRule[] = Object.freeze([])
+
+/** Parses stored rules. Skips those that this version can't read. */
+export function parseRules(texts: unknown): readonly CancelRule[] {
+  if (!Array.isArray(texts) || texts.length === 0) return NO_RULES
+  return texts.flatMap((text) => ruleSchema.safeParse(parseJson(String(text))).data ?? [])
+}
+
+/**
+ * KEYS: the rules, the consumers, the rule's progress. ARGV: the rule's id, the rule as JSON without its last brace, how long
+ * a consumer may start tasks without reading the rules (ms), the channel. Answers the stored rule, and the consumers that
+ * may start tasks without knowing it.
+ */
+const STORE = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local rule = ARGV[2] .. ',"at":' .. string.format('%.0f', now) .. '}'
+redis.call('HSET', KEYS[3], 'rule', rule)
+redis.call('HSET', KEYS[1], ARGV[1], rule)
+redis.call('PUBLISH', ARGV[4], ARGV[1])
+return { rule, redis.call('ZRANGEBYSCORE', KEYS[2], now - ARGV[3], '+inf') }
+`
+
+/** Stores the rule (one round trip). `known` resolves once no consumer can start a matching task; it never rejects. */
+export async function storeRule(
+  redis: Redis,
+  keys: QueueKeys,
+  rule: Omit<CancelRule, 'at'>,
+): Promise<{ readonly rule: CancelRule; readonly known: Promise<void> }> {
+  const names = [keys.cancelRules, keys.cancelConsumers, keys.cancelProgress(rule.id)]
+  const text = JSON.stringify(rule).slice(0, -1)
+  const args = [rule.id, text, KNOWN_TO_ALL_MS, keys.cancelRulesChannel]
+  const answer = await redis.eval(STORE, names.length, ...names, ...args)
+  const [stored, consumers] = answer as [string, string[]]
+  return { rule: ruleSchema.parse(parseJson(stored)), known: untilKnown(redis, keys, rule.id, consumers) }
+}
+
+/** The wait between two checks for acknowledgements, in ms. It doubles from the first to the last. */
+const CHECK_DELAY = { firstMs: 1, lastMs: 32 }
+
+/** If the acknowledgements can't be read, waits until the consumers' copies have expired. */
+async function untilKnown(redis: Redis, keys: QueueKeys, id: string, consumers: readonly string[]): Promise<void> {
+  const until = performance.now() + KNOWN_TO_ALL_MS
+  for (let delayMs = CHECK_DELAY.firstMs; consumers.length > 0; delayMs = Math.min(delayMs * 2, CHECK_DELAY.lastMs)) {
+    const leftMs = until - performance.now()
+    if (leftMs <= 0) return
+    await sleep(Math.min(delayMs, leftMs))
+    const acknowledged = new Set(await redis.smembers(keys.cancelKnown(id)).catch(() => []))
+    if (consumers.every((consumer) => acknowledged.has(consumer))) return
+  }
+}
+
+/** One round trip. */
+export async function readProgress(redis: Redis, keys: QueueKeys, id: string): Promise<CancelProgress | undefined> {
+  const [text, ended, doneAt] = await redis.hmget(keys.cancelProgress(id), 'rule', 'ended', 'doneAt')
+  const [rule] = parseRules(text ? [text] : [])
+  if (rule === undefined) return undefined
+  return { rule, ended: Number(ended ?? 0), doneAt: doneAt ? Number(doneAt) : undefined }
+}
+
+/** Counts a task that a consumer had fetched and ended without starting it. Does not wait for the answer. */
+export function countEnded(redis: Redis, keys: QueueKeys, { id }: CancelRule): void {
+  redis.hincrby(keys.cancelProgress(id), 'ended', 1).catch(() => {})
+}
+
+/** The task as it is shown: cancelled if a rule matches it and no worker runs it, wherever it is in Redis. */
+export function underRules(task: TaskRecord, rules: readonly CancelRule[]): TaskRecord {
+  if (rules.length === 0 || task.status === 'active' || isFinal(task.status)) return task
+  const rule = rules.find((each) => matches(each, task))
+  if (rule === undefined) return task
+  const end = endByRule(rule, task.attemptsMade, task.attempts.at(-1))
+  return {
+    ...task,
+    status: 'cancelled',
+    dueAt: undefined,
+    endedAt: end.endedAt,
+    progress: undefined,
+    attempts: [...task.attempts, end].slice(-MAX_ATTEMPT_RECORDS),
+  }
+}
+
+/** The record of a task that a rule ended: at the rule's time, or at the end of a later attempt. */
+export function endByRule(
+  { reason, by, at }: CancelRule,
+  attemptsMade: number,
+  last: AttemptRecord | undefined,
+): AttemptRecord {
+  return endWithoutStart(reason, {
+    attempt: attemptsMade + 1,
+    process: BULK_CANCELLER,
+    now: Math.max(at, last?.endedAt ?? 0),
+    by,
+  })
+}

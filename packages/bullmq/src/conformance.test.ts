@@ -1,4 +1,0 @@
-import { brokerConformance } from '@bullpen/testing'
-import { openBullmq } from './backend.fixture.ts'
-
-brokerConformance('BullMQ', openBullmq)

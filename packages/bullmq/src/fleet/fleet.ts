@@ -1,0 +1,182 @@
+// The fleet on Redis: the registry of workers, the commands that control them, and the settings of their queues.
+//
+// A command travels like this: `send` stores it with the workers that it concerns (commands.ts), applies it to the settings
+// of its queue (queue-settings.ts), and publishes a notification. A worker that is notified sends a heartbeat and receives
+// its commands and settings in reply (registry.ts). It executes them and stores an answer, which wakes the sender.
+// If a sender dies before the settings are applied, the next heartbeat of any worker applies them.
+import { BullpenError, type Log } from '@bullpen/contract'
+import type { CommandSpec } from '@bullpen/contract/internal'
+import type { CommandRecord, Fleet, QueueSettings } from '@bullpen/engine/internal'
+import type { ChainableCommander } from 'ioredis'
+import { commandTimeout, producerConnection } from '../connection.ts'
+import { fleetKeys, type QueueKeys, queueKeys } from '../keys.ts'
+import { countRemaining } from '../queries/counts.ts'
+import { answersOf } from '../queries/read-together.ts'
+import { createSchemaGuard } from '../schema.ts'
+import { type NewCommand, readCommands, recipientsOf, storeAnswer, storeCommand } from './commands.ts'
+import { openNotifications, queueMessage, workerMessage } from './notifications.ts'
+import {
+  addSettingsReads,
+  applySettings,
+  decodeSettings,
+  SETTINGS_READS,
+  type StoredCommand,
+  targetQueue,
+} from './queue-settings.ts'
+import { addHeartbeat, decodeHeartbeatReply, leaveFleet, readWorkers } from './registry.ts'
+
+/** How often a caller that waits for answers checks by itself, in ms: a worker that falls silent publishes nothing. */
+const RECHECK_MS = 1_000
+
+export interface FleetOptions {
+  readonly redisUrl: string
+  readonly namespace: string
+  /** The queues whose settings it may read and change. */
+  readonly queues: readonly string[]
+  readonly log: Log
+}
+
+/**
+ * Opens without waiting for Redis: until Redis is there, every call rejects with `redis_unavailable`. One connection for
+ * commands, and one for notifications from the first `listen` or `answered` on.
+ *
+ * @throws BullpenError `incompatible_schema`, by every call.
+ */
+export function openFleet({ redisUrl, namespace, queues, log }: FleetOptions): Fleet {
+  const redis = producerConnection(redisUrl, log)
+  const withCommandTimeout = commandTimeout(redisUrl)
+  const schema = createSchemaGuard(redis, namespace, queues)
+  const keys = fleetKeys(namespace)
+  const notifications = openNotifications(redisUrl, keys, log)
+
+  const call = <T>(run: () => Promise<T>): Promise<T> =>
+    withCommandTimeout((schema.check() ?? Promise.resolve()).then(run))
+
+  function keysOf(queue: string): QueueKeys {
+    if (queues.includes(queue)) return queueKeys(namespace, queue)
+    throw new BullpenError('queue_not_found', `unknown queue '${queue}'; the queues are ${queues.join(', ')}`)
+  }
+
+  /** Reads the settings of some queues, and whatever `addFirst` adds as one command, in one round trip. */
+  async function readSettings(names: readonly string[], addFirst?: (pipeline: ChainableCommander) => void) {
+    const pipeline = redis.pipeline()
+    addFirst?.(pipeline)
+    for (const queue of names) addSettingsReads(pipeline, keysOf(queue))
+    const answers = answersOf(await pipeline.exec())
+    const first = addFirst === undefined ? undefined : answers.shift()
+    const settings = new Map<string, QueueSettings>()
+    names.forEach((queue, i) => {
+      settings.set(queue, decodeSettings(answers.slice(i * SETTINGS_READS, (i + 1) * SETTINGS_READS)))
+    })
+    return { first, settings }
+  }
+
+  async function applyAndNotify(command: StoredCommand): Promise<void> {
+    const { id, spec } = command
+    const queue = targetQueue(spec)
+    const pipeline = redis.pipeline()
+    if (queue !== undefined) {
+      await applySettings(redis, queueKeys(namespace, queue), command)
+      pipeline.zrem(keys.unapplied, id)
+    }
+    const worker = spec.action === 'limit' ? undefined : spec.worker
+    const message = worker === undefined ? queueMessage(spec.queue ?? '') : workerMessage(worker)
+    await pipeline.publish(keys.notifications, message).exec()
+  }
+
+  async function send(command: NewCommand): Promise<CommandRecord> {
+    const { id, spec } = command
+    if (spec.queue !== undefined) keysOf(spec.queue)
+    const [known] = await readCommands(redis, keys, { id })
+    // A command that is sent again still concerns the workers that it concerned at first.
+    const workers = known ? [] : recipientsOf(command, await readWorkers(redis, keys, '', log))
+    await applyAndNotify(await storeCommand(redis, keys, command, workers))
+    const [record] = await readCommands(redis, keys, { id })
+    if (record === undefined) throw new BullpenError('internal_error', `command '${id}' was stored, but is not there`)
+    return toRecord(record)
+  }
+
+  const find = async (id: string): Promise<CommandRecord | undefined> => {
+    const [record] = await readCommands(redis, keys, { id })
+    return record && toRecord(record)
+  }
+
+  return {
+    beat: (status) =>
+      call(async () => {
+        const names = [...new Set(status.pools.map(({ queue }) => queue))]
+        const { first, settings } = await readSettings(names, (pipeline) => addHeartbeat(pipeline, keys, status))
+        const { commands, unapplied } = decodeHeartbeatReply(first)
+        if (unapplied.length === 0) return { commands, switches: settings }
+        for (const id of unapplied) {
+          const [command] = await readCommands(redis, keys, { id })
+          if (command !== undefined) await applyAndNotify(command)
+        }
+        return { commands, switches: (await readSettings(names)).settings }
+      }),
+
+    leave: (worker) => call(() => leaveFleet(redis, keys, worker)),
+
+    answer: (command, answer) => call(() => storeAnswer(redis, keys, command, answer)),
+
+    listen(worker, wake) {
+      const relevant = new Set([workerMessage(worker), ...queues.map(queueMessage)])
+      return notifications.listen(keys.notifications, (message) => {
+        if (message === undefined || relevant.has(message)) wake()
+      })
+    },
+
+    workers: () => call(() => readWorkers(redis, keys, 'slots', log)),
+
+    switches: (queue) =>
+      call(async () => {
+        const { settings } = await readSettings([queue])
+        return settings.get(queue) as QueueSettings
+      }),
+
+    remaining: (queue) => call(async () => countRemaining(redis, keysOf(queue))),
+
+    send: (command) => call(() => send(command)),
+
+    command: (id) => call(() => find(id)),
+
+    async answered(id, signal) {
+      let changed = Promise.withResolvers<void>()
+      const wake = (): void => changed.resolve()
+      signal.addEventListener('abort', wake)
+      const recheck = setInterval(wake, RECHECK_MS)
+      const stopListening = notifications.listen(keys.answers, (message) => {
+        if (message === undefined || message === id) wake()
+      })
+      try {
+        for (;;) {
+          // Created before the read, so that an answer during the read is not missed.
+          changed = Promise.withResolvers()
+          const record = await call(() => find(id))
+          const isAnswered = record?.answers.every(({ outcome }) => outcome !== 'pending') ?? true
+          if (isAnswered || signal.aborted) return record
+          await changed.promise
+        }
+      } finally {
+        signal.removeEventListener('abort', wake)
+        clearInterval(recheck)
+        stopListening()
+      }
+    },
+
+    commands: (limit) =>
+      call(async () => {
+        const records = await readCommands(redis, keys, { newest: limit })
+        return records.map(toRecord)
+      }),
+
+    async close() {
+      notifications.close()
+      redis.disconnect()
+    },
+  }
+}
+
+function toRecord({ id, spec, by, at, answers }: CommandRecord & { readonly spec: CommandSpec }): CommandRecord {
+  return { id, spec, by, at, answers }
+}

@@ -1,0 +1,11 @@
+// Lua functions that the scripts of the fleet share.
+
+/** `whole` writes a number up to 2^53 without an exponent. `micros` and `millis` are Redis's time. */
+export const LUA_TIME = `
+local function whole(number) return string.format('%.0f', number) end
+local function micros()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local function millis() return math.floor(micros() / 1000) end
+`

@@ -1,0 +1,51 @@
+// Counts the tasks of a queue.
+import type { TaskStatus } from '@bullpen/contract'
+import type { Redis } from 'ioredis'
+import { DELAYED_SCORE_STEP, PLACES, type PlaceName } from '../internals/places.ts'
+import type { QueueKeys } from '../keys.ts'
+import { readTogether } from './read-together.ts'
+
+/**
+ * How many tasks are in each status. Tasks in a place with several statuses count as its first one: retrying tasks as
+ * scheduled, cancelled and expired ones as dead. One round trip.
+ */
+export async function countTasks(redis: Redis, keys: QueueKeys): Promise<Record<TaskStatus, number>> {
+  const counts: Record<TaskStatus, number> = {
+    scheduled: 0,
+    waiting: 0,
+    active: 0,
+    retrying: 0,
+    completed: 0,
+    dead: 0,
+    cancelled: 0,
+    expired: 0,
+  }
+  const places = Object.keys(PLACES) as PlaceName[]
+  const sizes = await readTogether(redis, (transaction) => {
+    for (const place of places) {
+      if (PLACES[place].type === 'list') transaction.llen(keys[place])
+      else transaction.zcard(keys[place])
+    }
+  })
+  places.forEach((place, i) => {
+    counts[PLACES[place].statuses[0]] += Number(sizes[i])
+  })
+  return counts
+}
+
+/**
+ * KEYS: wait, prioritized, active, delayed. ARGV: the step of a delayed score (see places.ts). Answers how many tasks are in
+ * the first three, or due in the last.
+ */
+const REMAINING = `
+local time = redis.call('TIME')
+local due = (time[1] * 1000 + math.floor(time[2] / 1000) + 1) * tonumber(ARGV[1])
+return redis.call('LLEN', KEYS[1]) + redis.call('ZCARD', KEYS[2]) + redis.call('LLEN', KEYS[3])
+  + redis.call('ZCOUNT', KEYS[4], '-inf', '(' .. string.format('%.0f', due))
+`
+
+/** Tasks that are waiting, active, or due by Redis's clock: a light drain of the fleet waits for them. One round trip. */
+export async function countRemaining(redis: Redis, keys: QueueKeys): Promise<number> {
+  const names = [keys.wait, keys.prioritized, keys.active, keys.delayed]
+  return (await redis.eval(REMAINING, names.length, ...names, DELAYED_SCORE_STEP)) as number
+}

@@ -1,0 +1,20 @@
+// Reads several values of Redis as of one moment.
+import type { ChainableCommander, Redis } from 'ioredis'
+
+/** One transaction, one round trip. Rejects if any of its commands fails. */
+export async function readTogether(
+  redis: Redis,
+  addCommands: (transaction: ChainableCommander) => void,
+): Promise<unknown[]> {
+  const transaction = redis.multi()
+  addCommands(transaction)
+  return answersOf(await transaction.exec())
+}
+
+/** The answers of a transaction or pipeline. Throws the first error among them. */
+export function answersOf(results: Awaited<ReturnType<ChainableCommander['exec']>>): unknown[] {
+  return (results ?? []).map(([error, answer]) => {
+    if (error !== null) throw error
+    return answer
+  })
+}

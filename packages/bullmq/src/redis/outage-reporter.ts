@@ -1,0 +1,106 @@
+// Reports an outage of Redis once per process, not once per connection: one line when it begins, one every 30 s while it
+// lasts, and one when it is over.
+import type { Log } from '@bullpen/contract'
+import type { Redis } from 'ioredis'
+
+const REPEAT_EVERY_MS = 30_000
+
+/** Without user name and password. */
+export function addressOf(redisUrl: string): string {
+  try {
+    const { protocol, host } = new URL(redisUrl)
+    return `${protocol}//${host}`
+  } catch {
+    return 'the configured address'
+  }
+}
+
+export interface OutageReporter {
+  /** Follows a connection until it is closed on purpose. */
+  follow(redis: Redis): void
+}
+
+const reporters = new Map<string, OutageReporter>()
+
+/** The process's reporter for this Redis. It exists while it follows a connection, and logs with the first one's log. */
+export function outageReporter(redisUrl: string, log: Log, repeatMs = REPEAT_EVERY_MS): OutageReporter {
+  const known = reporters.get(redisUrl)
+  if (known !== undefined) return known
+  const created = createReporter(addressOf(redisUrl), log, repeatMs, () => reporters.delete(redisUrl))
+  reporters.set(redisUrl, created)
+  return created
+}
+
+function createReporter(address: string, log: Log, repeatMs: number, onUnused: () => void): OutageReporter {
+  const followed = new Set<Redis>()
+  const down = new Set<Redis>()
+  let outage: { readonly since: number; failures: number; nextLineAt: number } | undefined
+
+  const awayMs = (): number => Math.round(performance.now() - (outage?.since ?? performance.now()))
+
+  const failed = (redis: Redis, wasConnected: boolean): void => {
+    down.add(redis)
+    const now = performance.now()
+    if (outage === undefined) {
+      outage = { since: now, failures: 0, nextLineAt: now + repeatMs }
+      log.warn({ redis: address }, wasConnected ? 'redis connection lost' : 'redis not reachable')
+      return
+    }
+    outage.failures++
+    if (now < outage.nextLineAt) return
+    outage.nextLineAt = now + repeatMs
+    log.warn({ redis: address, awayMs: awayMs(), failures: outage.failures }, 'redis still not reachable')
+  }
+
+  const restored = (redis: Redis): void => {
+    down.delete(redis)
+    if (outage === undefined || down.size > 0) return
+    log.info({ redis: address, awayMs: awayMs() }, 'redis connection restored')
+    outage = undefined
+  }
+
+  const closed = (redis: Redis): void => {
+    followed.delete(redis)
+    down.delete(redis)
+    if (followed.size === 0) onUnused()
+  }
+
+  return {
+    follow(redis) {
+      followed.add(redis)
+      let wasConnected = false
+      redis.on('ready', () => {
+        wasConnected = true
+        restored(redis)
+      })
+      // ioredis emits 'error' for a connection that can't be made, and only 'close' for one that the server ends.
+      redis.on('error', (error: Error) => {
+        if (isConnectionError(error)) failed(redis, wasConnected)
+        else log.warn({ redis: address, err: error }, 'redis reported an error')
+      })
+      redis.on('reconnecting', () => {
+        if (!down.has(redis)) failed(redis, wasConnected)
+      })
+      redis.on('end', () => closed(redis))
+    },
+  }
+}
+
+const CONNECTION_ERROR_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+])
+const CONNECTION_ERROR_MESSAGES = /Connection is closed|Stream isn't writeable|connect ETIMEDOUT|Command timed out/
+
+/** Whether an error only says that Redis is away, which the reporter logs. */
+export function isConnectionError(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  if ('code' in error && CONNECTION_ERROR_CODES.has(String(error.code))) return true
+  return CONNECTION_ERROR_MESSAGES.test(error.message)
+}
