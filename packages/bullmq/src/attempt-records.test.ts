@@ -118,8 +118,8 @@ describe('an end is stored', () => {
 
   it('of a deadline that passes while the task runs: TERMINATED_TIMEOUT (deadline), dead', async () => {
     const { enqueue, startPool, settled } = await rig({ handle: untilTold })
-    const id = await enqueue(long, { totalMs: 400, timeoutMs: 'none' })
     await startPool()
+    const id = await enqueue(long, { totalMs: 400, timeoutMs: 'none' })
     expect(await settled(id)).toMatchObject({
       status: 'dead',
       attempts: [{ state: 'TERMINATED_TIMEOUT', reason: 'total_timeout' }],

@@ -162,7 +162,7 @@ export function filteredCancels(open: OpenBackend): void {
     await broker.cancelMany(all({ reason: 'queue_shutdown', by: 'drain:7' }))
     expect(await settled(id)).toMatchObject({
       status: 'cancelled',
-      attempts: [{ state: 'TERMINATED_STOP_SIGNAL', reason: 'queue_shutdown', worker: 'drain:7' }],
+      attempts: [{ state: 'TERMINATED_STOP_SIGNAL', reason: 'queue_shutdown', by: 'drain:7' }],
     })
   })
 
