@@ -59,6 +59,7 @@ export const PROBLEM_TITLES = {
   route_not_found: 'No such route',
   method_not_allowed: 'Method not allowed',
   redis_unavailable: 'Redis unavailable',
+  incompatible_schema: 'Incompatible data in Redis',
   queue_draining: 'Queue is draining',
   shutting_down: 'API is shutting down',
   internal_error: 'Internal error',
