@@ -1,12 +1,12 @@
-// The states that a task's attempts went through, as its events tell them.
+// The states that a task's attempts went through, according to its events.
 import type { AttemptEndState, AttemptState, TaskEvent } from '@bullpen/contract'
 import { ATTEMPT_TRANSITIONS, assertTransition } from '@bullpen/engine/internal'
 
 /**
- * Attempt after attempt, each from NEW. What can't end without having been in process has been: a task that can't be read
- * fails before its handler is reached.
+ * All attempts in order, each from NEW. `handled`: the fencing tokens of attempts that reached their handler. An attempt that
+ * failed before its handler, because its input could not be read, went through IN_PROCESS as well.
  *
- * @throws BullpenError `illegal_transition`: an engine that goes ways of its own.
+ * @throws BullpenError `illegal_transition` if the events do not follow the state machine.
  */
 export function statesOf(events: readonly TaskEvent[], handled: ReadonlySet<number>): readonly AttemptState[] {
   return events.flatMap((event): readonly AttemptState[] => {

@@ -1,10 +1,10 @@
-// Waits until a condition holds: for what no signal tells of, such as another process.
+// Waits for a condition that no signal reports, such as the state of another process.
 
 const EVERY_MS = 10
 
 type Truthy<T> = Exclude<T, false | 0 | '' | null | undefined>
 
-/** The first truthy value that `look` gives. Rejects after `withinMs` with the last thing that went wrong. */
+/** Resolves with the first truthy value that `look` returns. Rejects after `withinMs`; the cause is its last value or error. */
 export async function eventually<T>(look: () => T | Promise<T>, withinMs = 10_000): Promise<Truthy<T>> {
   const deadline = performance.now() + withinMs
   let last: unknown
@@ -18,5 +18,5 @@ export async function eventually<T>(look: () => T | Promise<T>, withinMs = 10_00
     }
     await new Promise((resolve) => setTimeout(resolve, EVERY_MS))
   } while (performance.now() < deadline)
-  throw new Error(`it did not come true within ${withinMs} ms`, { cause: last })
+  throw new Error(`the condition was not met within ${withinMs} ms`, { cause: last })
 }

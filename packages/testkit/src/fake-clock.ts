@@ -1,12 +1,12 @@
-// A clock that stands still until a test moves it, and calls timers back in their order when it does.
+// A clock that a test moves. Timers fire in their order while it moves, and never in between.
 import type { Clock } from '@bullpen/engine/internal'
 
 export interface FakeClock extends Clock {
-  /** Moves time on, firing what is due at its own moment, and lets promises settle in between. */
+  /** Moves the time by `ms`, fires each timer that is due at its own time, and lets promises settle after each. */
   advance(ms: number): Promise<void>
-  /** Milliseconds until the next timer fires; undefined when there is none. */
+  /** Milliseconds until the next timer fires; undefined if there is none. */
   next(): number | undefined
-  /** Timers that are neither fired nor stopped. */
+  /** How many timers are set. */
   pending(): number
 }
 
@@ -15,10 +15,10 @@ interface Timer {
   readonly callback: () => void
 }
 
-/** Taken now, since a test may put fake timers into its place later. */
+/** Taken at load: a test may replace it with fake timers later. */
 const { setImmediate } = globalThis
 
-/** `start`: its first moment, in ms since 1970. */
+/** `start`: the first time that it shows, in ms since 1970. */
 export function fakeClock(start = 1_700_000_000_000): FakeClock {
   let now = start
   const timers = new Set<Timer>()
@@ -65,7 +65,7 @@ export function fakeClock(start = 1_700_000_000_000): FakeClock {
   }
 }
 
-/** A turn of the event loop: every promise that can settle has settled. */
+/** Waits for a turn of the event loop, in which every promise that can settle does. */
 function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

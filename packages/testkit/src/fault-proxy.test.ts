@@ -1,15 +1,15 @@
-// The fault proxy: forwards, holds back while it is cut, and loses nothing of what it held back.
+// The fault proxy forwards, holds data back while it is cut, and loses none of it.
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { eventually } from './eventually.ts'
 import { faultProxy } from './fault-proxy.ts'
 
 async function echoThroughProxy() {
-  const heard: string[] = []
+  const received: string[] = []
   const server = createServer((socket) => {
     socket.on('error', () => {})
     socket.on('data', (chunk) => {
-      heard.push(String(chunk))
+      received.push(String(chunk))
       socket.write(chunk)
     })
   })
@@ -23,17 +23,17 @@ async function echoThroughProxy() {
     await proxy.close()
     server.close()
   })
-  return { proxy, client, answers, heard }
+  return { proxy, client, answers, received }
 }
 
-it('forwards both ways', async () => {
+it('forwards in both directions', async () => {
   const { client, answers } = await echoThroughProxy()
   client.write('one')
   await eventually(() => answers.join('') === 'one')
 })
 
-it('holds everything back while it is cut, and lets it go when it is mended', async () => {
-  const { proxy, client, answers, heard } = await echoThroughProxy()
+it('holds data back while it is cut, and forwards it when it is mended', async () => {
+  const { proxy, client, answers, received } = await echoThroughProxy()
   client.write('one')
   await eventually(() => answers.join('') === 'one')
   proxy.cut()
@@ -41,13 +41,13 @@ it('holds everything back while it is cut, and lets it go when it is mended', as
   const other = connect(Number(new URL(proxy.url).port), '127.0.0.1')
   onTestFinished(() => void other.destroy())
   await new Promise<void>((resolve) => other.write('three', () => resolve()))
-  expect(heard).toEqual(['one'])
+  expect(received).toEqual(['one'])
   proxy.mend()
-  await eventually(() => heard.toSorted().join() === 'one,three,two')
+  await eventually(() => received.toSorted().join() === 'one,three,two')
   await eventually(() => answers.join('') === 'onetwo')
 })
 
-it('ends a connection whose server has gone', async () => {
+it('closes the connection of a client whose server is gone', async () => {
   const proxy = await faultProxy('redis://127.0.0.1:1')
   onTestFinished(() => proxy.close())
   const client = connect(Number(new URL(proxy.url).port), '127.0.0.1')

@@ -1,21 +1,21 @@
-// A TCP proxy in front of Redis that can stop forwarding: connections stay open, and nothing comes through.
+// A TCP proxy in front of Redis that can stop forwarding while connections stay open, as a network partition does.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export interface FaultProxy {
-  /** Where clients find it. */
+  /** The address for clients. */
   readonly url: string
-  /** From now on nothing is forwarded either way, also on connections that are opened meanwhile. */
+  /** Stops forwarding in both directions, also on connections that are opened later. */
   cut(): void
-  /** What was held back goes on. */
+  /** Forwards again, starting with what was held back. */
   mend(): void
   close(): Promise<void>
 }
 
-/** Listens on a free port of 127.0.0.1. `targetUrl`: of a Redis without TLS. */
+/** Listens on a free port of 127.0.0.1. `targetUrl`: a Redis without TLS. */
 export async function faultProxy(targetUrl: string): Promise<FaultProxy> {
   const { hostname, port } = new URL(targetUrl)
   const sockets = new Set<Socket>()
-  let through = true
+  let isForwarding = true
 
   const forward = (from: Socket, to: Socket): void => {
     sockets.add(from)
@@ -25,7 +25,7 @@ export async function faultProxy(targetUrl: string): Promise<FaultProxy> {
       sockets.delete(from)
       to.destroy()
     })
-    if (!through) from.pause()
+    if (!isForwarding) from.pause()
   }
   const server = createServer((client) => {
     const upstream = connect(Number(port), hostname)
@@ -37,11 +37,11 @@ export async function faultProxy(targetUrl: string): Promise<FaultProxy> {
   return {
     url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
     cut() {
-      through = false
+      isForwarding = false
       for (const socket of sockets) socket.pause()
     },
     mend() {
-      through = true
+      isForwarding = true
       for (const socket of sockets) socket.resume()
     },
     async close() {

@@ -1,4 +1,4 @@
-// For tests of programs that use Bullpen: handlers, pools and brokers without Redis, and time that a test moves.
+// For tests of programs that use Bullpen: handlers, pools and a broker without Redis, on a clock that the test moves.
 
 // Waiting
 export { eventually } from './eventually.ts'
@@ -10,7 +10,7 @@ export { type FaultProxy, faultProxy } from './fault-proxy.ts'
 export {
   type MemoryBroker,
   type MemoryBrokerOptions,
-  type MemoryFeedOptions,
+  type MemoryConsumerOptions,
   memoryBroker,
 } from './memory/memory-broker.ts'
 // One task

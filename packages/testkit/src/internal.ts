@@ -1,3 +1,3 @@
-// For this repository's other packages: may change with any version.
+// For Bullpen's own packages; may change with any version.
 export { realTime } from './real-time.ts'
 export { testPool } from './test-pool.ts'

@@ -1,10 +1,10 @@
-// Real time, for what a fake clock can't move: taken when this is loaded, since a test may put fake timers into its place.
+// Real time, taken when this file is loaded: a test may replace the globals with fake timers later.
 
 const { setTimeout } = globalThis
 const now = performance.now.bind(performance)
 
 export const realTime = {
-  /** Milliseconds since any fixed moment. */
+  /** Milliseconds since an arbitrary fixed time. */
   now,
   wait: (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms)),
 }

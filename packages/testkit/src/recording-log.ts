@@ -1,10 +1,10 @@
-// A log that remembers its lines.
+// A log that records its lines.
 import type { Log } from '@bullpen/contract'
 
 export interface LogLine {
   readonly level: keyof Log
   readonly message: string
-  /** The line's own, and those of its log. */
+  /** The fields of the line and of its log. */
   readonly fields: Readonly<Record<string, unknown>>
 }
 

@@ -1,4 +1,4 @@
-// A pool for tests: the engine's own, with something sensible for all that a test does not say.
+// The engine's own pool with defaults for tests.
 
 import type { Catalogue, Handlers, Log, Resources, TaskEvent } from '@bullpen/contract'
 import type { Broker, Middleware } from '@bullpen/engine'
@@ -20,24 +20,24 @@ import type { MemoryBroker } from './memory/memory-broker.ts'
 export interface TestPoolSettings {
   readonly clock: Clock
   readonly queue: string
-  /** How many tasks run at once. Default 1. */
+  /** Number of slots. Default 1. */
   readonly concurrency?: number
-  /** The name of the process that it stands for. Default 'memory'. */
-  readonly process?: string
+  /** The name of its worker. Default 'memory'. */
+  readonly worker?: string
   readonly resources?: Resources
-  /** Handlers that may go on after their attempt has ended, before the pool takes no more tasks. Default 100. */
+  /** The most handlers that may still run after their attempt has ended, before the pool stops fetching. Default 100. */
   readonly maxStuckHandlers?: number
   readonly parent?: AbortSignal | undefined
-  /** For a drain by the parent's end, in ms. Default 5,000. */
+  /** The grace period of the drain when `parent` aborts, in ms. Default 5,000. */
   readonly graceMs?: number
-  /** From 0 (included) to 1 (excluded). Default: always 0.5, so that no wait is changed by its jitter. */
+  /** For the jitter of backoffs, from 0 (inclusive) to 1 (exclusive). Default: always 0.5, which is no jitter. */
   readonly random?: Random
-  /** Hears of all that happens in it. */
+  /** Called with every event of the pool. */
   readonly sink?: (event: TaskEvent) => void
   readonly logFor?: (fields: object) => Log
-  /** The most bytes that an output may take as JSON. Default 1 MiB. */
+  /** The most bytes of an output as JSON. Default 1 MiB. */
   readonly maxOutputBytes?: number
-  /** For errors that escape handlers; `chargeEscape` finds their attempts through it. */
+  /** Finds the attempt that an uncaught error belongs to. Default: one of its own. */
   readonly context?: AsyncContext
 }
 
@@ -47,18 +47,18 @@ export interface MemoryPoolOptions<C extends Catalogue, R extends Resources>
   readonly handlers: Handlers<C, R>
   readonly resources?: R
   readonly middleware?: readonly Middleware<R>[]
-  /** For what a definition leaves out; what is left out here: the worker's own defaults. */
-  readonly limits?: Partial<Timeouts>
+  /** Timeouts for definitions that set none. Default: those of a worker. */
+  readonly timeouts?: Partial<Timeouts>
 }
 
-/** A pool that takes its tasks from a memory broker; start it, and move the clock. */
+/** Creates a pool that fetches from a memory broker. Start it, then move the clock. */
 export function memoryPool<C extends Catalogue, R extends Resources>(
   broker: MemoryBroker,
-  { catalogue, handlers, middleware = [], limits, ...settings }: MemoryPoolOptions<C, R>,
+  { catalogue, handlers, middleware = [], timeouts, ...settings }: MemoryPoolOptions<C, R>,
 ): Pool {
-  const registry = createRegistry(catalogue, handlers, { middleware, limits: { ...DEFAULT_TIMEOUTS, ...limits } })
-  const { queue, concurrency = 1, process = 'memory' } = settings
-  return testPool(broker, registry, broker.feed({ queue, concurrency, process }), settings)
+  const registry = createRegistry(catalogue, handlers, { middleware, limits: { ...DEFAULT_TIMEOUTS, ...timeouts } })
+  const { queue, concurrency = 1, worker = 'memory' } = settings
+  return testPool(broker, registry, broker.consumer({ queue, concurrency, worker }), settings)
 }
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
@@ -66,17 +66,17 @@ const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 export function testPool(
   broker: Pick<Broker, 'enqueue'>,
   registry: Registry,
-  feed: PoolOptions['consumer'],
+  consumer: PoolOptions['consumer'],
   settings: TestPoolSettings,
 ): Pool {
-  const { queue, concurrency = 1, process = 'memory', maxStuckHandlers = 100, parent, graceMs = 5_000 } = settings
+  const { queue, concurrency = 1, worker = 'memory', maxStuckHandlers = 100, parent, graceMs = 5_000 } = settings
   return createPool({
     queue,
     concurrency,
     maxStuckHandlers,
     graceMs,
     parent,
-    consumer: feed,
+    consumer,
     host: {
       registry,
       context: settings.context ?? attemptContext(),
@@ -86,7 +86,7 @@ export function testPool(
       enqueue: broker.enqueue,
       sha256,
       maxOutputBytes: settings.maxOutputBytes ?? 2 ** 20,
-      worker: process,
+      worker,
       resources: settings.resources ?? {},
       logFor: settings.logFor ?? (() => silent),
     },

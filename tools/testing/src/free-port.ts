@@ -1,4 +1,4 @@
-// A TCP port of this machine that nobody listens on, for a program that must be told one.
+// A free TCP port of this machine, for a program that needs to be given one.
 import { type AddressInfo, createServer } from 'node:net'
 
 export async function freePort(): Promise<number> {

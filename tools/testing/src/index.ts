@@ -1,4 +1,4 @@
-// For this repository's own tests: not published, since it needs vitest and the scripts.
+// For this repository's own tests. It is not published, because it needs vitest and the scripts.
 export type { Backend, BackendOptions, OpenBackend } from './conformance/backend.ts'
 export { brokerConformance } from './conformance/index.ts'
 export { freePort } from './free-port.ts'

@@ -1,4 +1,4 @@
-// A Redis server of a test's own, to be stopped, killed and started again.
+// A Redis server of one test, which can be killed, frozen and started again.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ interface Options {
 
 type StartRedisServer = (options: Options) => Promise<RedisServer>
 
-/** `start` starts it (again) on the same port and data. It is ended, and its data removed, with the test. */
+/** `start` starts it, also again, on the same port and data. The server and its data are removed after the test. */
 export async function privateRedis() {
   const { startRedisServer } = (await import(script('redis/server.mjs'))) as { startRedisServer: StartRedisServer }
   const dir = mkdtempSync(join(tmpdir(), 'bullpen-private-redis-'))
@@ -36,18 +36,18 @@ export async function privateRedis() {
     async start() {
       server = await startRedisServer({ dir, port })
     },
-    /** Ended without a word: on return its process is gone. */
+    /** Kills it with SIGKILL. Resolves when its process is gone. */
     async crash() {
       server?.kill('SIGKILL')
       await server?.exited()
     },
-    /** Alive, and answering nothing: what a cut network looks like. */
+    /** Stops it with SIGSTOP: it stays alive and answers nothing, as after a network partition. */
     freeze: () => server?.kill('SIGSTOP'),
     thaw: () => server?.kill('SIGCONT'),
   }
 }
 
-/** The scripts are plain JavaScript without types: imported by address, so that the compiler doesn't look for any. */
+/** The scripts are JavaScript without types, so they are imported by URL, which the compiler does not resolve. */
 function script(name: string): string {
   return new URL(`../../../scripts/${name}`, import.meta.url).href
 }

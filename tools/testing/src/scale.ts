@@ -1,4 +1,4 @@
-// How much a test does: little in `npm test`, the full amount in `npm run test:full`.
+// How much a test does: a small amount in `npm test`, the full amount in `npm run test:full`.
 import { inject } from 'vitest'
 
 declare module 'vitest' {
@@ -15,7 +15,7 @@ export function amount(of: Readonly<Record<Scale, number>>): number {
   return of[inject('scale')]
 }
 
-/** That many seeds, from 1: those of a small run are the first of a full one, and one that fails can be run by its number. */
+/** That many seeds, from 1. A full run starts with the seeds of a small one, so that a failed seed can be run by its number. */
 export function seeds(of: Readonly<Record<Scale, number>>): readonly number[] {
   return Array.from({ length: amount(of) }, (_, at) => at + 1)
 }

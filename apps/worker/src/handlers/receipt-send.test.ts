@@ -54,7 +54,7 @@ test('posts the receipt as JSON, with a key that every attempt shares', async ()
     })
     response.writeHead(seen.length === 1 ? 503 : 202).end()
   })
-  const sent = await send(url, { attempts: 2 })
+  const sent = await send(url, { maxAttempts: 2 })
   expect(sent.output).toEqual({ status: 202, deliveredAt: expect.stringMatching(/^20.*Z$/) })
   const expected = {
     method: 'POST',

@@ -30,17 +30,17 @@ export const openBullmq: OpenBackend = async ({ queues, sizeLimit, onExpired, lo
   const keys = queueKeys(namespace, queue)
   const redis = new Redis(redisUrl)
   const broker = openBroker({ redisUrl, namespace, queues, sizeLimit, log: silent, onExpired })
-  const feeds: { readonly process: string; readonly feed: Consumer }[] = []
+  const consumers: { readonly worker: string; readonly consumer: Consumer }[] = []
   await eventually(() => broker.ping().then(() => true))
   return {
     broker,
-    feed:
-      ({ concurrency, process }) =>
-      (work, pool) => {
+    consumer:
+      ({ concurrency, worker }) =>
+      (run, pool) => {
         const common = { queue, namespace, redisUrl, concurrency, completedRetentionMs: 60_000, log: silent }
-        const feed = openConsumer({ ...common, ...(locks === 'quick' && { locks: QUICK }) }, work, pool)
-        feeds.push({ process, feed })
-        return feed
+        const consumer = openConsumer({ ...common, ...(locks === 'quick' && { locks: QUICK }) }, run, pool)
+        consumers.push({ worker, consumer })
+        return consumer
       },
     async loseLock(id) {
       await redis.del(keys.lock(id))
@@ -51,11 +51,11 @@ export const openBullmq: OpenBackend = async ({ queues, sizeLimit, onExpired, lo
     async deaths(id) {
       return Number(await redis.hget(keys.job(id), 'stc'))
     },
-    async kill(process, running) {
-      for (const { feed } of feeds.filter((each) => each.process === process)) {
+    async kill(name, running) {
+      for (const { consumer } of consumers.filter(({ worker }) => worker === name)) {
         // A dead process has no connection that blocks, either: one would go on to take what wakes the others.
-        void feed.stop()
-        feed.close()
+        void consumer.stop()
+        consumer.close()
       }
       // Sooner than they would run out.
       if (running.length > 0) await redis.del(running.map(keys.lock))

@@ -1,4 +1,4 @@
-// Tests catalogues, queues, and the suggestions for misspelt names.
+// Tests the catalogue and the hints for misspelt names.
 import fc from 'fast-check'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
@@ -14,24 +14,26 @@ const [resize, crop, welcome] = [task('image.resize', 'cpu'), task('image.crop',
 const catalogue = defineCatalogue(resize, welcome, crop)
 
 describe('a catalogue', () => {
-  test('finds definitions by name and lists each queue once', () => {
+  test('finds definitions by name, and tells each queue once', () => {
     expect(catalogue.get('image.crop')).toBe(crop)
-    expect(catalogue.has('image.crop')).toBe(true)
-    expect(catalogue.has('image.turn')).toBe(false)
-    expect(catalogue.has('toString')).toBe(false)
+    expect([catalogue.has('image.crop'), catalogue.has('image.turn'), catalogue.has('toString')]).toEqual([
+      true,
+      false,
+      false,
+    ])
     expect(catalogue.queues).toEqual(['cpu', 'mail'])
     expect(catalogue.definitions).toEqual([resize, welcome, crop])
   })
 
-  test('suggests the nearest name for an unknown task', () => {
+  test('names the nearest task to a misspelt one, or none', () => {
     const unknown = (message: string) => expect.objectContaining({ code: 'unknown_task', message })
     expect(() => catalogue.get('image.rezise')).toThrow(
-      unknown(`unknown task "image.rezise"; did you mean image.resize?`),
+      unknown(`no task is named "image.rezise"; did you mean 'image.resize'?`),
     )
-    expect(() => catalogue.get('x')).toThrow(unknown('unknown task "x"'))
+    expect(() => catalogue.get('x')).toThrow(unknown('no task is named "x"'))
   })
 
-  test('knows what happens to waiting tasks when a queue shuts down', () => {
+  test('knows what becomes of what waits when a queue shuts down', () => {
     const mail = defineQueue({ name: 'mail', onShutdown: 'cancel' })
     const ofQueue = (name: `${string}.${string}`, queue: string | typeof mail) =>
       defineTask({ name, queue, input: z.object({}), output: z.object({}) })
@@ -44,10 +46,10 @@ describe('a catalogue', () => {
   })
 
   test.each([
-    [{ name: 'Mail' }, 'invalid name; expected a lower-case letter'],
-    [{ name: 'mail', onShutdown: 'drop' }, "expected 'keep' or 'cancel'"],
+    [{ name: 'Mail' }, "a queue's name"],
+    [{ name: 'mail', onShutdown: 'drop' }, "it is 'keep' or 'cancel'"],
     [{ name: 'mail', onShutDown: 'cancel' }, 'did you mean onShutdown?'],
-  ])('the queue %j is rejected', (options, message) => {
+  ])('%j is no queue', (options, message) => {
     expect(() => defineQueue(options as never)).toThrow(
       expect.objectContaining({ code: 'invalid_definition', message: expect.stringContaining(message) }),
     )
@@ -56,19 +58,19 @@ describe('a catalogue', () => {
     )
   })
 
-  test('rejects duplicate names and an empty list', () => {
+  test('refuses two definitions of one name, and none at all', () => {
     const refusal = expect.objectContaining({ code: 'invalid_definition' })
     expect(() => defineCatalogue(resize, task('image.resize', 'mail'))).toThrow(refusal)
-    // @ts-expect-error: a catalogue needs at least one definition.
+    // @ts-expect-error: a catalogue holds at least one definition.
     expect(() => defineCatalogue()).toThrow(refusal)
   })
 
-  test('is immutable', () => {
+  test('can not be changed', () => {
     expect(() => Object.assign(catalogue, { queues: [] })).toThrow(TypeError)
     expect(() => Object.assign(catalogue.definitions, [crop])).toThrow(TypeError)
   })
 
-  test('has the types of its names and definitions', () => {
+  test('knows its names and definitions as types', () => {
     expectTypeOf<NamesOf<typeof catalogue>>().toEqualTypeOf<'image.resize' | 'image.crop' | 'email.welcome'>()
     expectTypeOf<DefinitionsOf<typeof catalogue>>().toEqualTypeOf<typeof resize | typeof crop | typeof welcome>()
   })
@@ -77,7 +79,7 @@ describe('a catalogue', () => {
 describe('the nearest name', () => {
   const known = ['image.resize', 'image.crop', 'email.welcome']
 
-  test('is found in spite of one mistake, and in any case', () => {
+  test('survives one mistake of any kind, and any case', () => {
     const mistakes = fc.constantFrom(...known).chain((name) =>
       fc.record({
         name: fc.constant(name),
@@ -98,18 +100,19 @@ describe('the nearest name', () => {
     )
   })
 
-  test('is the nearest of several, and always a known one', () => {
+  test('is the nearest of several, and never something that is not known', () => {
     expect(nearest('poo', ['pools', 'pool', 'port'])).toBe('pool')
     fc.assert(fc.property(fc.string(), (word) => void expect([undefined, ...known]).toContain(nearest(word, known))))
   })
 
-  test.each(['', 'x', 'zzzzzzzzzzzz', 'z'.repeat(10_000)])('is undefined if nothing is near: %s', (word) => {
+  test.each(['', 'x', 'zzzzzzzzzzzz', 'z'.repeat(10_000)])('is none when nothing is near: %s', (word) => {
     expect(nearest(word, known)).toBeUndefined()
     expect(nearest(word, [])).toBeUndefined()
   })
 
-  test('is found for a text of any length', () => {
-    // Without a limit on the length, this would take minutes.
-    expect(nearest('z'.repeat(10_000_000), Array(100).fill('y'.repeat(10_000)))).toBeUndefined()
+  test('costs little for a text of any length', () => {
+    const before = performance.now()
+    nearest('z'.repeat(10_000_000), Array(100).fill('y'.repeat(10_000)))
+    expect(performance.now() - before).toBeLessThan(1_000)
   })
 })

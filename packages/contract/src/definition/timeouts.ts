@@ -1,6 +1,6 @@
-// The rules between the timeouts of a long task: a timeout that can never fire is a mistake.
+// The rules between a long task's time limits.
 
-/** In milliseconds. Undefined inherits a default, `'none'` is no timeout. */
+/** Milliseconds; undefined is inherited or not there, `'none'` said not to be there. */
 export interface TimeoutsMs {
   readonly timeoutMs?: number | 'none' | undefined
   readonly heartbeatMs?: number | 'none' | undefined
@@ -8,19 +8,19 @@ export interface TimeoutsMs {
   readonly queueMs?: number | 'none' | undefined
 }
 
-/** A description of the first contradiction; undefined if there is none. */
+/** What contradicts: a limit that another one would always come before. Undefined when nothing does. */
 export function contradictionIn({ timeoutMs, heartbeatMs, totalMs, queueMs }: TimeoutsMs): string | undefined {
   if (isNumber(heartbeatMs) && isNumber(timeoutMs) && heartbeatMs >= timeoutMs) {
-    return `heartbeatTimeout (${heartbeatMs} ms) is not shorter than timeout (${timeoutMs} ms), so it would never fire`
+    return `heartbeatTimeout (${heartbeatMs} ms) is not shorter than timeout (${timeoutMs} ms), which would always come first`
   }
   if (isNumber(timeoutMs) && isNumber(totalMs) && timeoutMs > totalMs) {
-    return `timeout (${timeoutMs} ms) is longer than totalTimeout (${totalMs} ms), so it would never fire`
+    return `timeout (${timeoutMs} ms) is longer than totalTimeout (${totalMs} ms), which would always come first`
   }
   if (isNumber(heartbeatMs) && isNumber(totalMs) && heartbeatMs >= totalMs) {
-    return `heartbeatTimeout (${heartbeatMs} ms) is not shorter than totalTimeout (${totalMs} ms), so it would never fire`
+    return `heartbeatTimeout (${heartbeatMs} ms) is not shorter than totalTimeout (${totalMs} ms), which would always come first`
   }
   if (isNumber(queueMs) && isNumber(totalMs) && queueMs >= totalMs) {
-    return `queueTimeout (${queueMs} ms) is not shorter than totalTimeout (${totalMs} ms), so it would never fire`
+    return `queueTimeout (${queueMs} ms) is not shorter than totalTimeout (${totalMs} ms), which would always come first`
   }
   return undefined
 }

@@ -1,6 +1,6 @@
 // One attempt as its isolate sees it: the context that the handler gets, and whether it is over.
-import type { ChildOptions, HandlerLog, Log, TaskContext, TaskDefinition, TaskId } from '@bullpen/contract'
-import { handlerLog, taskId } from '@bullpen/contract/internal'
+import type { ChildOptions, Log, TaskContext, TaskDefinition, TaskId } from '@bullpen/contract'
+import { taskId } from '@bullpen/contract/internal'
 import { type IsolatedTask, Snooze, type StepLookup, type StepStore, Steps } from '@bullpen/engine/internal'
 import type { StartOf } from '../protocol/messages.ts'
 import { packFields } from '../protocol/portable-fields.ts'
@@ -77,12 +77,12 @@ export class InnerAttempt implements StepStore {
     return String(await answers.answered((call) => channel.send({ kind: 'keepStep', of: this.of, call, step, result })))
   }
 
-  #log(): HandlerLog {
+  #log(): Log {
     const at = (level: keyof Log) => (fields: object, message: string) => {
       const line = { kind: 'log', of: this.of, level, fields: packFields(fields), message: String(message) } as const
       this.#host.channel.send(line)
     }
-    return handlerLog({ debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') })
+    return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
   }
 
   #beat(): void {

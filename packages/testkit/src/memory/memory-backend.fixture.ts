@@ -1,4 +1,4 @@
-// The memory broker, for the suites that run against every broker.
+// Opens the memory broker for the suites that run against every broker.
 import type { OpenBackend } from '@bullpen/testing'
 import { memoryBroker } from './memory-broker.ts'
 
@@ -7,10 +7,10 @@ export const openMemory: OpenBackend = async ({ queues, sizeLimit, onExpired, cl
   const [queue = ''] = queues
   return {
     broker,
-    feed: (options) => broker.feed({ queue, ...options }),
+    consumer: (options) => broker.consumer({ queue, ...options }),
     loseLock: async (id) => broker.loseLock(id),
-    kill: async (process) => broker.kill(process),
-    breakFeeds: broker.breakFeeds,
+    kill: async (worker) => broker.kill(worker),
+    failConsumers: broker.failConsumers,
     outage: { begin: broker.fail, end: broker.recover },
     close: broker.close,
   }

@@ -1,4 +1,7 @@
-// A broker in memory, with the semantics of the one on Redis: for tests, whose clock it runs on.
+/**
+ * A broker in memory with the semantics of the broker on Redis. It runs on the test's clock: delays, retries, sweeps and the
+ * recovery of lost tasks happen when the test moves that clock. One conformance suite tests both brokers.
+ */
 import { randomBytes } from 'node:crypto'
 import {
   BullpenError,
@@ -12,7 +15,7 @@ import {
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { Broker, NewTask } from '@bullpen/engine'
 import { type CancelRule, type Clock, newTask, type PoolOptions } from '@bullpen/engine/internal'
-import { type Faults, memoryFeed } from './memory-consumer.ts'
+import { createMemoryConsumer, type MemoryConsumer } from './memory-consumer.ts'
 import { listTasks } from './memory-listing.ts'
 import { MemoryStore } from './memory-store.ts'
 import { Outage } from './outage.ts'
@@ -20,42 +23,42 @@ import { recordOf, type StoredTask, storedTask } from './stored-task.ts'
 
 export interface MemoryBrokerOptions {
   readonly clock: Clock
-  /** A task for another is refused with `queue_not_found`. Default: any is known. */
+  /** A task for any other queue is refused with `queue_not_found`. Default: every queue exists. */
   readonly queues?: readonly string[]
-  /** The most bytes that one task's stored data may have. Default: no limit. */
+  /** The most bytes that the stored data of one task may take. Default: no limit. */
   readonly sizeLimit?: number
-  /** From the end of a process, or the loss of a lock, until its tasks are found again, in ms. Default 6,000. */
+  /** Time from the death of a worker or the loss of a lock until its tasks are recovered, in ms. Default 6,000. */
   readonly stallMs?: number
-  /** How often tasks are looked for that have waited longer than their queue timeout, in ms. Default 2,000. */
+  /** How often the broker looks for tasks whose queue timeout has passed, in ms. Default 2,000. */
   readonly sweepMs?: number
-  /** Hears of the tasks that the sweep has ended. */
+  /** Called with each task that this sweep has ended. */
   readonly onExpired?: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 }
 
-export interface MemoryFeedOptions {
+export interface MemoryConsumerOptions {
   readonly queue: string
-  /** How many tasks are taken at once, until the pool resizes it. */
+  /** How many tasks are fetched at once, until the pool changes it. */
   readonly concurrency: number
-  /** Of the process that the pool stands for; {@link MemoryBroker.kill} ends it by this name. Default 'memory'. */
-  readonly process?: string
+  /** The name of the pool's worker, as {@link MemoryBroker.kill} takes it. Default 'memory'. */
+  readonly worker?: string
 }
 
-/** Its methods reject and take their time as those of the broker on Redis do; faults are injected by the others. */
+/** Behaves as the broker on Redis does, and can be made to fail. */
 export interface MemoryBroker extends Broker {
-  /** Enqueues a task as a caller would, and gives its id. @throws BullpenError for a call that contradicts itself. */
+  /** Enqueues a task and returns its id. @throws BullpenError `invalid_request` for options that contradict each other. */
   add<D extends TaskDefinition>(definition: D, input: InputOf<D>, call?: CallOptions): Promise<TaskId>
-  /** What brings a pool its tasks: `makePool`'s option. */
-  feed(options: MemoryFeedOptions): PoolOptions['consumer']
-  /** The store can't be reached: every method rejects with `redis_unavailable`, pools take nothing and wait. */
+  /** The consumer of a pool. */
+  consumer(options: MemoryConsumerOptions): PoolOptions['consumer']
+  /** Makes the store unreachable: every method rejects with `redis_unavailable`, and pools fetch nothing. */
   fail(): void
-  /** It can be reached again. */
+  /** Makes the store reachable again. */
   recover(): void
-  /** Fetching fails for good in every pool; each starts it again by itself. */
-  breakFeeds(): void
-  /** The lock of a running task is gone: its pool is told, and after `stallMs` another start takes it. */
+  /** Fails the fetching of every pool; each pool restarts its consumer by itself. */
+  failConsumers(): void
+  /** Takes away the lock of a running task: its pool is notified, and the task is started again after `stallMs`. */
   loseLock(id: TaskId): void
-  /** As SIGKILL to a process: nothing of its pools is heard any more; their tasks are found again after `stallMs`. */
-  kill(process: string): void
+  /** Kills a worker, as SIGKILL does: its pools write nothing more, and their tasks are recovered after `stallMs`. */
+  kill(worker: string): void
 }
 
 const STALL_MS = 6_000
@@ -65,34 +68,31 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
   const { clock, queues, sizeLimit = Number.POSITIVE_INFINITY, stallMs = STALL_MS, sweepMs = SWEEP_MS } = options
   const outage = new Outage()
   const tasks = new Map<TaskId, StoredTask>()
-  const shelves = new Map<string, MemoryStore>()
-  const feeds: { readonly process: string; readonly feed: Faults }[] = []
-  const waiting = new Map<TaskId, Set<() => void>>()
+  const stores = new Map<string, MemoryStore>()
+  const consumers: { readonly worker: string; readonly consumer: MemoryConsumer }[] = []
+  const waiters = new Map<TaskId, Set<() => void>>()
   const cancels = new Map<string, { readonly rule: CancelRule; doneAt: number | undefined }>()
   let stopSweep: (() => void) | undefined
 
-  const tell = ({ id }: StoredTask): void => {
-    for (const wake of waiting.get(id) ?? []) wake()
+  const wakeWaiters = ({ id }: StoredTask): void => {
+    for (const wake of waiters.get(id) ?? []) wake()
   }
 
-  const shelf = (queue: string): MemoryStore => {
+  const storeOf = (queue: string): MemoryStore => {
     if (queues !== undefined && !queues.includes(queue)) {
-      throw new BullpenError(
-        'queue_not_found',
-        `no task of the catalogue uses the queue '${queue}'; known are ${queues.join(', ')}`,
-      )
+      throw new BullpenError('queue_not_found', `unknown queue '${queue}'; expected one of ${queues.join(', ')}`)
     }
-    const found = shelves.get(queue) ?? new MemoryStore({ clock, stallMs, onEnded: tell })
-    shelves.set(queue, found)
-    return found
+    const store = stores.get(queue) ?? new MemoryStore({ clock, stallMs, onEnded: wakeWaiters })
+    stores.set(queue, store)
+    return store
   }
 
-  /** Goes on as long as anything may expire, so that a clock has nothing to do otherwise. */
+  /** Runs only while a task may expire: otherwise a fake clock would never run out of timers. */
   const sweep = (): void => {
     stopSweep = clock.after(sweepMs, () => {
       stopSweep = undefined
-      // A store that can't be reached is swept later.
-      const found = [...shelves.values()].map((each) => (outage.lasts ? undefined : each.expire('sweep:memory')))
+      // During an outage nothing is swept, and the next sweep follows.
+      const found = [...stores.values()].map((store) => (outage.lasts ? undefined : store.expire('sweep:memory')))
       for (const { id, queue, task } of found.flatMap((each) => each?.expired ?? [])) {
         options.onExpired?.({ queue, id, task })
       }
@@ -108,18 +108,18 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
 
   const enqueue = async (task: NewTask): Promise<void> => {
     outage.check()
-    const place = shelf(task.queue)
+    const store = storeOf(task.queue)
     const stored = storedTask(task)
     const bytes = Buffer.byteLength(JSON.stringify(stored.envelope))
     if (bytes > sizeLimit) {
       throw new BullpenError(
         'payload_too_large',
-        `the task would take ${bytes} bytes in Redis; the limit is ${sizeLimit}`,
+        `the task takes ${bytes} bytes as JSON, and at most ${sizeLimit} are allowed`,
       )
     }
     if (tasks.has(task.id)) return
     tasks.set(task.id, stored)
-    place.add(stored)
+    store.add(stored)
     if (task.expiresAt !== undefined && stopSweep === undefined) sweep()
   }
 
@@ -138,8 +138,8 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     async waitUntilFinished(id, signal) {
       let changed = Promise.withResolvers<void>()
       const wake = (): void => changed.resolve()
-      const wakes = waiting.get(id) ?? new Set()
-      waiting.set(id, wakes.add(wake))
+      const wakes = waiters.get(id) ?? new Set()
+      waiters.set(id, wakes.add(wake))
       signal.addEventListener('abort', wake)
       try {
         for (;;) {
@@ -151,14 +151,14 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       } finally {
         signal.removeEventListener('abort', wake)
         wakes.delete(wake)
-        if (wakes.size === 0) waiting.delete(id)
+        if (wakes.size === 0) waiters.delete(id)
       }
     },
 
     async cancel(id, options) {
       outage.check()
       const task = tasks.get(id)
-      return task === undefined ? 'not_found' : shelf(task.queue).cancel(task, options)
+      return task === undefined ? 'not_found' : storeOf(task.queue).cancel(task, options)
     },
 
     async cancelMany({ by = 'memory', ...filter }) {
@@ -166,7 +166,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       const now = clock.now()
       const id = createTaskId(filter.queue, now, randomBytes(ID_RANDOM_BYTES))
       const rule = { ...filter, id, by, at: now }
-      shelf(filter.queue).cancelWhere(rule)
+      storeOf(filter.queue).cancelWhere(rule)
       cancels.set(id, { rule, doneAt: undefined })
       return rule
     },
@@ -175,21 +175,21 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       outage.check()
       const found = cancels.get(id)
       if (found === undefined) return undefined
-      const { ended, isDone } = shelf(found.rule.queue).progressOf(found.rule)
+      const { ended, isDone } = storeOf(found.rule.queue).progressOf(found.rule)
       if (isDone) found.doneAt ??= clock.now()
       return { rule: found.rule, ended, doneAt: found.doneAt }
     },
 
     async list(query) {
       outage.check()
-      return listTasks(shelf(query.queue), query)
+      return listTasks(storeOf(query.queue), query)
     },
 
     async counts(queue) {
       outage.check()
-      const { length: waits } = shelf(queue).in('waiting')
+      const { length: waits } = storeOf(queue).in('waiting')
       const [active, delayed, completed, failed] = (['active', 'delayed', 'completed', 'failed'] as const).map(
-        (place) => shelf(queue).in(place).length,
+        (place) => storeOf(queue).in(place).length,
       )
       return {
         waiting: waits,
@@ -209,14 +209,14 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
 
     async close() {
       stopSweep?.()
-      for (const each of shelves.values()) each.close()
+      for (const store of stores.values()) store.close()
     },
 
-    feed: ({ queue, concurrency, process = 'memory' }) => {
-      return (work, pool) => {
-        const feed = memoryFeed({ shelf: shelf(queue), outage, concurrency }, work, pool)
-        feeds.push({ process, feed })
-        return feed
+    consumer: ({ queue, concurrency, worker = 'memory' }) => {
+      return (run, pool) => {
+        const consumer = createMemoryConsumer({ store: storeOf(queue), outage, concurrency }, run, pool)
+        consumers.push({ worker, consumer })
+        return consumer
       }
     },
 
@@ -224,23 +224,23 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
 
     recover() {
       outage.end()
-      for (const each of shelves.values()) each.wake()
+      for (const store of stores.values()) store.wake()
     },
 
-    breakFeeds() {
-      for (const { feed } of feeds) feed.break()
+    failConsumers() {
+      for (const { consumer } of consumers) consumer.fail()
     },
 
     loseLock(id) {
       const task = tasks.get(id)
       const owner = task?.owner
       if (task === undefined || owner === undefined) return
-      shelf(task.queue).orphan(task, owner)
+      storeOf(task.queue).orphan(task, owner)
       owner.lockLost()
     },
 
-    kill(process) {
-      for (const { feed } of feeds.filter((each) => each.process === process)) feed.kill()
+    kill(name) {
+      for (const { consumer } of consumers.filter(({ worker }) => worker === name)) consumer.kill()
     },
   }
 }

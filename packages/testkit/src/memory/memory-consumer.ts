@@ -1,66 +1,66 @@
-// The memory broker's feed: brings a pool its tasks from a shelf, and writes down what is decided about them.
+// The consumer of the memory broker: fetches tasks for a pool and commits the verdicts on them.
 import type { Consumer, ConsumerHost, FetchedTask, RunTask } from '@bullpen/engine/internal'
 import type { MemoryStore } from './memory-store.ts'
 import type { Outage } from './outage.ts'
 import { asJson, type Owner, type StoredTask } from './stored-task.ts'
 
-interface FeedOptions {
-  readonly shelf: MemoryStore
+interface ConsumerOptions {
+  readonly store: MemoryStore
   readonly outage: Outage
   readonly concurrency: number
 }
 
-/** What the broker may do to a feed. */
-export interface Faults {
-  /** Its process is gone: it takes nothing and writes nothing any more, and what it had is found again. */
+/** A consumer that can be made to fail. */
+export interface MemoryConsumer extends Consumer {
+  /** Its worker has died: it fetches and commits nothing more, and its tasks are recovered. */
   kill(): void
-  /** Its fetching fails for good. */
-  break(): void
+  /** Its fetching fails, until the pool restarts it. */
+  fail(): void
 }
 
-export function memoryFeed(
-  { shelf, outage, concurrency }: FeedOptions,
-  work: RunTask,
+export function createMemoryConsumer(
+  { store, outage, concurrency }: ConsumerOptions,
+  run: RunTask,
   pool: ConsumerHost,
-): Consumer & Faults {
-  const taken = new Map<Owner, StoredTask>()
+): MemoryConsumer {
+  const fetched = new Map<Owner, StoredTask>()
   let limit = concurrency
   let running: PromiseWithResolvers<void> | undefined
   let stopListening = (): void => {}
-  let tellEmpty = (): void => {}
+  let onEmpty = (): void => {}
 
   const fetch = (): void => {
-    while (running !== undefined && !outage.lasts && taken.size < limit) {
+    while (running !== undefined && !outage.lasts && fetched.size < limit) {
       const owner: Owner = { lockLost: () => {}, cancel: () => {} }
-      const task = shelf.take(owner)
+      const task = store.take(owner)
       if (task === undefined) return
       owner.lockLost = () => pool.lockLost(task.id)
       owner.cancel = (cause) => void pool.cancel(task.id, cause)
-      taken.set(owner, task)
+      fetched.set(owner, task)
       void handle(task, owner)
     }
   }
 
   const handle = async (task: StoredTask, owner: Owner): Promise<void> => {
-    // A fetch takes time, in which a drain may begin: what it brings is refused.
+    // A fetch takes time. If a drain begins meanwhile, the pool releases the task.
     await undefined
-    let refused = false
-    const refuse = (): void => {
-      refused = true
-      shelf.refuse(task, owner)
+    let released = false
+    const release = (): void => {
+      released = true
+      store.release(task, owner)
     }
-    await work(
-      takenTask(task, owner, outage),
+    await run(
+      fetchedTask(task, owner, outage),
       async ({ verdict, record }) => {
         await outage.over()
-        shelf.obey(task, owner, verdict, record)
+        store.commit(task, owner, verdict, record)
       },
-      refuse,
+      release,
     )
-    taken.delete(owner)
-    if (taken.size === 0) tellEmpty()
-    // Who has no worker for this one has none for the next: the shelf tells when to look again.
-    if (!refused) fetch()
+    fetched.delete(owner)
+    if (fetched.size === 0) onEmpty()
+    // Without a free slot for this task there is none for the next one: the store wakes the consumer later.
+    if (!released) fetch()
   }
 
   const end = (): void => {
@@ -68,9 +68,9 @@ export function memoryFeed(
     running?.resolve()
     running = undefined
   }
-  const letGo = (): void => {
+  const abandon = (): void => {
     end()
-    for (const [owner, task] of taken) shelf.orphan(task, owner)
+    for (const [owner, task] of fetched) store.orphan(task, owner)
   }
 
   return {
@@ -78,40 +78,40 @@ export function memoryFeed(
     open: () => outage.over(),
     run() {
       running = Promise.withResolvers()
-      stopListening = shelf.onReady(fetch)
+      stopListening = store.onReady(fetch)
       const { promise } = running
       fetch()
       return promise
     },
-    resize(workers) {
-      limit = workers
+    resize(slots) {
+      limit = slots
       fetch()
     },
     async stop() {
       end()
-      if (taken.size > 0) await new Promise<void>((resolve) => (tellEmpty = resolve))
+      if (fetched.size > 0) await new Promise<void>((resolve) => (onEmpty = resolve))
     },
-    unconfirmed: () => [...taken.values()].map(({ id, task }) => ({ id, task })),
-    close: letGo,
-    kill: letGo,
-    break() {
+    unconfirmed: () => [...fetched.values()].map(({ id, task }) => ({ id, task })),
+    close: abandon,
+    kill: abandon,
+    fail() {
       const failed = running
       stopListening()
       running = undefined
-      failed?.reject(new Error('the memory broker was told to fail its feeds'))
+      failed?.reject(new Error('fetching failed: failConsumers() was called'))
     },
   }
 }
 
-function takenTask(task: StoredTask, owner: Owner, outage: Outage): FetchedTask {
+function fetchedTask(task: StoredTask, owner: Owner, outage: Outage): FetchedTask {
   const { id, envelope, enqueuedAt, delayMs, maxAttempts, fencingToken, attemptsMade } = task
   return {
     id,
     task: task.task,
-    // As it would be read: what a handler does to its input changes nothing here.
+    // A copy: a handler that changes its input changes nothing stored.
     envelope: asJson(envelope),
     enqueuedAt,
-    fencingToken: fencingToken,
+    fencingToken,
     attempt: attemptsMade + 1,
     maxAttempts,
     readyAt: fencingToken === 1 ? enqueuedAt + delayMs : undefined,

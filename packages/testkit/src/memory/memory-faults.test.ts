@@ -8,7 +8,7 @@ import { memoryBroker } from './memory-broker.ts'
 const echo = defineTask({ name: 'test.echo', queue: 'q', input: z.number(), output: z.number() })
 const catalogue = defineCatalogue(echo)
 
-function world(handle: (context: TaskContext<typeof echo>) => number | Promise<number> = ({ input }) => input) {
+function openQueue(handle: (context: TaskContext<typeof echo>) => number | Promise<number> = ({ input }) => input) {
   const clock = fakeClock()
   const broker = memoryBroker({ clock })
   const events: TaskEvent[] = []
@@ -19,9 +19,9 @@ function world(handle: (context: TaskContext<typeof echo>) => number | Promise<n
 
 const unavailable = { code: 'redis_unavailable' }
 
-describe('a memory broker that is told to fail', () => {
-  it('refuses every call, until it recovers', async () => {
-    const { broker } = world()
+describe('fail()', () => {
+  it('makes every call reject until recover() is called', async () => {
+    const { broker } = openQueue()
     const id = await broker.add(echo, 1)
     broker.fail()
     await expect(broker.add(echo, 1)).rejects.toMatchObject(unavailable)
@@ -37,9 +37,9 @@ describe('a memory broker that is told to fail', () => {
     expect((await broker.find(id))?.status).toBe('waiting')
   })
 
-  it('makes a pool wait with what it has, and with its start', async () => {
+  it('makes a pool wait with its start, its fetching and its commits', async () => {
     const over = Promise.withResolvers<number>()
-    const { broker, pool, clock } = world(() => over.promise)
+    const { broker, pool, clock } = openQueue(() => over.promise)
     broker.fail()
     void pool.start()
     await clock.advance(1_000)
@@ -58,8 +58,8 @@ describe('a memory broker that is told to fail', () => {
     expect(await broker.find(next)).toMatchObject({ status: 'completed', output: 7 })
   })
 
-  it('sweeps what has expired meanwhile when it recovers', async () => {
-    const { broker, clock } = world()
+  it('delays the expiry of tasks until recover() is called', async () => {
+    const { broker, clock } = openQueue()
     const id = await broker.add(echo, 1, { queueTimeout: '1s' })
     broker.fail()
     await clock.advance(10_000)
@@ -69,10 +69,10 @@ describe('a memory broker that is told to fail', () => {
     expect((await broker.find(id))?.status).toBe('expired')
   })
 
-  it('fails its feeds for good: the pool starts them again by itself, and loses nothing', async () => {
-    const { broker, pool, clock, events } = world()
+  it('failConsumers() makes a pool restart its consumer, and loses no task', async () => {
+    const { broker, pool, clock, events } = openQueue()
     await pool.start()
-    broker.breakFeeds()
+    broker.failConsumers()
     const id = await broker.add(echo, 1)
     await clock.advance(499)
     expect(pool.slots()).toMatchObject([{ state: 'RECOVER_ERR' }])
@@ -84,8 +84,8 @@ describe('a memory broker that is told to fail', () => {
 })
 
 describe('a memory broker', () => {
-  it('leaves a clock nothing to do when nothing is to come', async () => {
-    const { broker, pool, clock } = world()
+  it('leaves no timer on the clock when every task has ended', async () => {
+    const { broker, pool, clock } = openQueue()
     await pool.start()
     await broker.add(echo, 1, { queueTimeout: '1s' })
     await broker.add(echo, 2, { delay: '1s' })
@@ -94,8 +94,8 @@ describe('a memory broker', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  it('takes with it, when it is closed, all that it would have done', async () => {
-    const { broker, clock } = world()
+  it('clears its timers when it is closed', async () => {
+    const { broker, clock } = openQueue()
     await broker.add(echo, 1, { delay: '1h', queueTimeout: '1s' })
     await broker.close()
     expect(clock.pending()).toBe(0)

@@ -1,4 +1,4 @@
-// Listing the memory broker's tasks of one status, page by page, with cursors that keep their place.
+// Lists the memory broker's tasks of one status in pages, with cursors that keep their position while tasks move.
 import { BullpenError, type TaskStatus } from '@bullpen/contract'
 import type { ListQuery, Page } from '@bullpen/engine'
 import type { MemoryStore } from './memory-store.ts'
@@ -15,15 +15,15 @@ const PLACE_OF = {
   expired: 'failed',
 } as const satisfies Record<TaskStatus, Place>
 
-/** The last task shown, and in an order by time its moment: it may have moved on since. */
+/** The last task of a page and, in an order by time, its time: the task may have moved since. */
 interface Position {
   readonly last: string
   readonly at: number
 }
 
-export function listTasks(shelf: MemoryStore, query: ListQuery): Page {
+export function listTasks(store: MemoryStore, query: ListQuery): Page {
   const place = PLACE_OF[query.status]
-  const all = shelf.in(place).filter((task) => statusOf(task) === query.status)
+  const all = store.in(place).filter((task) => statusOf(task) === query.status)
   const left = query.cursor === undefined ? all : after(all, decode(query, query.cursor), place)
   const shown = left.slice(0, query.limit)
   const last = shown.at(-1)
@@ -31,7 +31,7 @@ export function listTasks(shelf: MemoryStore, query: ListQuery): Page {
   return { tasks: shown.map(recordOf), next }
 }
 
-/** One that has been taken since was followed by those that are first now; one that is due or ended keeps its moment. */
+/** If the last task has been fetched since, the first tasks follow it. If it is ordered by time, later ones follow it. */
 function after(all: readonly StoredTask[], { last, at }: Position, place: Place): readonly StoredTask[] {
   const index = all.findIndex(({ id }) => id === last)
   if (index >= 0) return all.slice(index + 1)
@@ -51,7 +51,7 @@ function decode({ queue, status }: ListQuery, cursor: string): Position {
   if (ofQueue !== queue || ofStatus !== status || typeof last !== 'string' || typeof at !== 'number') {
     throw new BullpenError(
       'invalid_cursor',
-      `the cursor is not one that a listing of queue '${queue}', status '${status}' gave`,
+      `the cursor does not come from a listing of queue '${queue}' with status '${status}'`,
     )
   }
   return { last, at }

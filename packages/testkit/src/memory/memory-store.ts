@@ -1,4 +1,4 @@
-// A shelf: the tasks of one queue in memory, in the order in which they run, and every move that they make.
+// The tasks of one queue in memory, in the order in which they run, and every transition between their places.
 import type { AttemptRecord } from '@bullpen/contract'
 import type { CancelAnswer } from '@bullpen/contract/internal'
 import {
@@ -12,34 +12,34 @@ import {
   stopsRunning,
   type Verdict,
 } from '@bullpen/engine/internal'
-import { aboutOf, asJson, type Owner, type Place, recordEnd, type StoredTask } from './stored-task.ts'
+import { addRecord, asJson, candidateOf, type Owner, type Place, type StoredTask } from './stored-task.ts'
 
-export interface ShelfOptions {
+export interface MemoryStoreOptions {
   readonly clock: Clock
-  /** From the loss of its owner until a task is found again, in ms. */
+  /** Time from the loss of a task's owner until the task is recovered, in ms. */
   readonly stallMs: number
-  /** Hears of each task that has reached its end. */
+  /** Called with each task that has ended. */
   readonly onEnded: (task: StoredTask) => void
 }
 
-/** Until a task that was refused is offered again, about as long as a round trip takes. */
-const REFUSED_MS = 10
+/** Time until a released task is offered again, in ms: about a round trip. */
+const OFFERED_AGAIN_MS = 10
 
 export class MemoryStore {
   readonly #clock: Clock
   readonly #stallMs: number
   readonly #onEnded: (task: StoredTask) => void
   readonly #tasks: StoredTask[] = []
-  /** The next to run is the first. */
+  /** The first one runs next. */
   readonly #waiting: StoredTask[] = []
-  /** Tells those who take that there may be something. */
-  readonly #takers = new Set<() => void>()
+  /** Called when a task may have become ready. */
+  readonly #listeners = new Set<() => void>()
   readonly #timers = new Set<() => void>()
   #offersAgain = false
-  /** Nothing is taken before. */
-  #heldUntil = Number.NEGATIVE_INFINITY
+  /** Nothing is fetched before this time. */
+  #throttledUntil = Number.NEGATIVE_INFINITY
 
-  constructor({ clock, stallMs, onEnded }: ShelfOptions) {
+  constructor({ clock, stallMs, onEnded }: MemoryStoreOptions) {
     this.#clock = clock
     this.#stallMs = stallMs
     this.#onEnded = onEnded
@@ -50,26 +50,25 @@ export class MemoryStore {
     this.#schedule(task, task.delayMs === 0 ? 0 : task.enqueuedAt + task.delayMs - this.#clock.now())
   }
 
-  /** In the order in which they run, become due, or ended. */
+  /** The tasks of one place, in the order in which they run, become due, or ended. */
   in(place: Place): readonly StoredTask[] {
     if (place === 'waiting') return this.#waiting
     const order = ({ dueAt, endedAt, startedAt }: StoredTask): number => dueAt ?? endedAt ?? startedAt ?? 0
     return this.#tasks.filter((task) => task.place === place).sort((a, b) => order(a) - order(b))
   }
 
-  /** The returned function ends it. */
-  onReady(take: () => void): () => void {
-    this.#takers.add(take)
-    return () => this.#takers.delete(take)
+  /** Calls `listener` when a task may have become ready. Returns a function that removes it. */
+  onReady(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
   }
 
-  /** Tells those who take to look again. */
   wake(): void {
-    for (const take of this.#takers) take()
+    for (const listener of this.#listeners) listener()
   }
 
   take(owner: Owner): StoredTask | undefined {
-    if (this.#clock.now() < this.#heldUntil) return undefined
+    if (this.#clock.now() < this.#throttledUntil) return undefined
     const task = this.#waiting.shift()
     if (task === undefined) return undefined
     task.place = 'active'
@@ -79,30 +78,30 @@ export class MemoryStore {
     return task
   }
 
-  /** As if it had not been taken. */
-  refuse(task: StoredTask, owner: Owner): void {
+  /** Undoes `take`. */
+  release(task: StoredTask, owner: Owner): void {
     if (task.owner !== owner) return
     task.fencingToken--
-    this.#wait(task, 'first', 'quietly')
-    // Later, and not at once: who refuses now would refuse again.
+    this.#wait(task, 'first', { wake: false })
+    // Not at once: the consumer that released it would release it again.
     if (this.#offersAgain) return
     this.#offersAgain = true
-    this.#after(REFUSED_MS, () => {
+    this.#after(OFFERED_AGAIN_MS, () => {
       this.#offersAgain = false
       this.wake()
     })
   }
 
-  /** Obeys the verdict on a start, unless somebody else has the task by now. */
-  obey(task: StoredTask, owner: Owner, verdict: Verdict, end: AttemptRecord): void {
+  /** Carries out the verdict on an attempt, unless the task has another owner by now. */
+  commit(task: StoredTask, owner: Owner, verdict: Verdict, record: AttemptRecord): void {
     if (task.owner !== owner || verdict.kind === 'lost') return
-    recordEnd(task, end)
-    // It was taken, and came to no start.
-    if (end.fencingToken === 0) task.fencingToken--
+    addRecord(task, record)
+    // It was fetched, and its handler was not started.
+    if (record.fencingToken === 0) task.fencingToken--
     const { kind } = verdict
-    if (end.fencingToken > 0 && kind !== 'requeued' && kind !== 'snoozed') task.attemptsMade++
+    if (record.fencingToken > 0 && kind !== 'requeued' && kind !== 'snoozed') task.attemptsMade++
     if (kind === 'requeued') {
-      if (verdict.throttleMs !== undefined) this.#hold(verdict.throttleMs)
+      if (verdict.throttleMs !== undefined) this.#throttle(verdict.throttleMs)
       this.#wait(task, 'first')
     } else if (kind === 'snoozed') this.#schedule(task, verdict.delayMs)
     else if (kind === 'retrying') this.#schedule(task, verdict.delayMs)
@@ -112,7 +111,7 @@ export class MemoryStore {
     }
   }
 
-  /** Its owner is no more, or has it no more: it is found again after a while, and a death counted. */
+  /** The owner has died or lost its lock. After `stallMs` a death is counted, and the task waits again or is dead. */
   orphan(task: StoredTask, owner: Owner): void {
     if (task.owner !== owner) return
     task.owner = undefined
@@ -124,13 +123,13 @@ export class MemoryStore {
       }
       const now = this.#clock.now()
       task.attemptsMade++
-      recordEnd(task, {
+      addRecord(task, {
         fencingToken: task.fencingToken,
         attempt: task.attemptsMade,
         counted: true,
         state: 'RECOVER_ERR',
         reason: 'process_lost',
-        message: 'the processes that ran it died too often',
+        message: 'the workers that ran this task died too often',
         worker: 'unknown',
         startedAt: task.startedAt ?? now,
         endedAt: now,
@@ -139,7 +138,7 @@ export class MemoryStore {
     })
   }
 
-  /** Ends what waits; asks whoever runs it. */
+  /** Ends a task that is not running; asks the owner of a running one to stop it. */
   cancel(task: StoredTask, { stoppable, by }: CancelOptions): CancelAnswer {
     const cause: CancelCause = { reason: 'cancelled', by }
     if (task.place === 'completed' || task.place === 'failed') return 'already_ended'
@@ -153,10 +152,10 @@ export class MemoryStore {
     return 'cancelled'
   }
 
-  /** Ends all that the rule covers and nobody runs, tells who runs one, and lets none of these start again. */
+  /** Ends every matching task that is not running. A running one is stopped if the rule says so, and never starts again. */
   cancelWhere(rule: CancelRule): void {
     for (const task of this.#tasks) {
-      if (task.place === 'completed' || task.place === 'failed' || !matches(rule, aboutOf(task))) continue
+      if (task.place === 'completed' || task.place === 'failed' || !matches(rule, candidateOf(task))) continue
       task.cancelledBy ??= rule.id
       if (task.place === 'active') {
         const cause: CancelCause = { reason: rule.reason, by: rule.by }
@@ -166,7 +165,7 @@ export class MemoryStore {
     }
   }
 
-  /** How many were ended that nobody ran, and whether any runs yet. */
+  /** How many tasks the rule ended before they ran, and whether every matching task has ended. */
   progressOf(rule: CancelRule): { readonly ended: number; readonly isDone: boolean } {
     const covered = this.#tasks.filter(({ cancelledBy }) => cancelledBy === rule.id)
     return {
@@ -175,8 +174,8 @@ export class MemoryStore {
     }
   }
 
-  /** Ends what should have been started by now and never was. Returns those, and whether any may follow. */
-  expire(process: string): { readonly expired: readonly StoredTask[]; readonly more: boolean } {
+  /** Ends every task whose queue timeout passed before its first attempt. `more`: whether others may expire later. */
+  expire(worker: string): { readonly expired: readonly StoredTask[]; readonly more: boolean } {
     const now = this.#clock.now()
     const unstarted = this.#tasks.filter(
       ({ place, fencingToken, expiresAt }) =>
@@ -184,35 +183,33 @@ export class MemoryStore {
     )
     const expired = unstarted.filter(({ expiresAt = now }) => expiresAt <= now)
     for (const task of expired) {
-      const waits = this.#waiting.indexOf(task)
-      if (waits >= 0) this.#waiting.splice(waits, 1)
-      recordEnd(task, endWithoutStart('queue_timeout', { attempt: 1, process, now }))
+      this.#removeWaiting(task)
+      addRecord(task, endWithoutStart('queue_timeout', { attempt: 1, process: worker, now }))
       this.#end(task, 'failed')
     }
     return { expired, more: unstarted.length > expired.length }
   }
 
-  /** Nothing of it happens any more. */
+  /** Cancels every transition to come. */
   close(): void {
     for (const stop of this.#timers) stop()
     this.#timers.clear()
   }
 
-  /** Several extend it, none shortens it. */
-  #hold(ms: number): void {
-    this.#heldUntil = Math.max(this.#heldUntil, this.#clock.now() + ms)
+  /** The latest end applies: a shorter throttle changes nothing. */
+  #throttle(ms: number): void {
+    this.#throttledUntil = Math.max(this.#throttledUntil, this.#clock.now() + ms)
     this.#after(ms, () => this.wake())
   }
 
   #endCancelled(task: StoredTask, { reason, by }: CancelCause, process = 'memory'): void {
-    const waits = this.#waiting.indexOf(task)
-    if (waits >= 0) this.#waiting.splice(waits, 1)
+    this.#removeWaiting(task)
     const now = this.#clock.now()
-    recordEnd(task, endWithoutStart(reason, { attempt: task.attemptsMade + 1, process, now, by }))
+    addRecord(task, endWithoutStart(reason, { attempt: task.attemptsMade + 1, process, now, by }))
     this.#end(task, 'failed')
   }
 
-  #wait(task: StoredTask, where: 'first' | 'last', quietly?: 'quietly'): void {
+  #wait(task: StoredTask, where: 'first' | 'last', { wake = true } = {}): void {
     if (task.cancelRequested !== undefined) {
       this.#endCancelled(task, task.cancelRequested)
       return
@@ -222,10 +219,10 @@ export class MemoryStore {
     task.dueAt = undefined
     if (where === 'first') this.#waiting.unshift(task)
     else this.#waiting.push(task)
-    if (quietly === undefined) this.wake()
+    if (wake) this.wake()
   }
 
-  /** Nothing to wait for: it is ready at once, behind the others. */
+  /** A delay of 0 makes the task ready at once, behind the others. */
   #schedule(task: StoredTask, delayMs: number): void {
     if (delayMs <= 0 || task.cancelRequested !== undefined) {
       this.#wait(task, 'last')
@@ -237,6 +234,11 @@ export class MemoryStore {
     this.#after(delayMs, () => {
       if (task.place === 'delayed') this.#wait(task, 'last')
     })
+  }
+
+  #removeWaiting(task: StoredTask): void {
+    const at = this.#waiting.indexOf(task)
+    if (at >= 0) this.#waiting.splice(at, 1)
   }
 
   #end(task: StoredTask, place: 'completed' | 'failed'): void {

@@ -1,4 +1,4 @@
-// An outage of the memory broker: the store can't be reached, until it can again.
+// An outage of the memory broker, between fail() and recover().
 import { BullpenError } from '@bullpen/contract'
 
 export class Outage {
@@ -17,14 +17,13 @@ export class Outage {
     this.#over = undefined
   }
 
-  /** As a worker waits for its store. */
+  /** Resolves when no outage lasts: a worker waits for its store. */
   async over(): Promise<void> {
     while (this.#over !== undefined) await this.#over.promise
   }
 
-  /** As a producer finds out. @throws BullpenError `redis_unavailable`. */
+  /** For producers, which do not wait. @throws BullpenError `redis_unavailable`. */
   check(): void {
-    if (this.lasts)
-      throw new BullpenError('redis_unavailable', 'Redis did not answer: the memory broker was told to fail')
+    if (this.lasts) throw new BullpenError('redis_unavailable', 'Redis is unavailable: fail() was called')
   }
 }

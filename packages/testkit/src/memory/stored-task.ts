@@ -1,4 +1,4 @@
-// A task as the memory broker holds it, and what is told of it.
+// A task as the memory broker stores it, and the record that it returns of it.
 import {
   type AttemptRecord,
   isFinal,
@@ -19,10 +19,10 @@ import {
   tagsOf,
 } from '@bullpen/engine/internal'
 
-/** Where a task is. A dead, a cancelled and an expired one share a place: their last end tells them apart. */
+/** Where a task is stored. Dead, cancelled and expired tasks share a place: their last attempt record tells them apart. */
 export type Place = 'waiting' | 'active' | 'delayed' | 'completed' | 'failed'
 
-/** Who has taken a task: one for each time that it is taken. */
+/** The holder of a task's lock: a new one each time that the task is fetched. */
 export interface Owner {
   lockLost(): void
   cancel(cause: CancelCause): void
@@ -38,11 +38,11 @@ export interface StoredTask {
   readonly maxAttempts: number
   readonly expiresAt: number | undefined
   place: Place
-  /** Undefined while it is active: its owner has lost it, and nobody has found it yet. */
+  /** Undefined for an active task whose owner is lost and that has not been recovered yet. */
   owner: Owner | undefined
   fencingToken: number
   attemptsMade: number
-  /** How often the process that had it was lost. */
+  /** How many of its workers have died. */
   deaths: number
   dueAt: number | undefined
   startedAt: number | undefined
@@ -50,11 +50,11 @@ export interface StoredTask {
   progress: Progress | undefined
   output: unknown
   attempts: readonly AttemptRecord[]
-  /** The results of its finished steps, as JSON. */
+  /** The results of finished steps, as JSON. */
   readonly steps: Map<string, string>
-  /** It ends as soon as nobody runs it any more. */
+  /** Why the task ends when its current attempt does. */
   cancelRequested: CancelCause | undefined
-  /** The cancel by filter that has asked for it. */
+  /** The id of the cancel by filter that covers it. */
   cancelledBy: string | undefined
 }
 
@@ -86,13 +86,14 @@ export function storedTask(task: NewTask): StoredTask {
   }
 }
 
-/** What a cancel rule looks at. */
-export function aboutOf({ task, envelope, enqueuedAt }: StoredTask): CancelCandidate {
+/** The fields that a cancel rule matches. */
+export function candidateOf({ task, envelope, enqueuedAt }: StoredTask): CancelCandidate {
   return { task, tags: tagsOf(envelope), enqueuedAt }
 }
 
-export function recordEnd(task: StoredTask, end: AttemptRecord): void {
-  task.attempts = [...task.attempts, asJson(end)].slice(-MAX_ATTEMPT_RECORDS)
+/** Keeps the newest records. */
+export function addRecord(task: StoredTask, record: AttemptRecord): void {
+  task.attempts = [...task.attempts, asJson(record)].slice(-MAX_ATTEMPT_RECORDS)
 }
 
 export function statusOf({ place, owner, attemptsMade, attempts }: StoredTask): TaskStatus {
@@ -138,7 +139,7 @@ export function recordOf(task: StoredTask): TaskRecord {
   }
 }
 
-/** What comes back of a value that is stored as JSON. @throws TypeError for what JSON refuses: a cycle, a bigint. */
+/** A value after a round trip through JSON. @throws TypeError for what JSON refuses: a cycle, a bigint. */
 export function asJson<T>(value: T): T {
   const text = JSON.stringify(value)
   return text === undefined ? (undefined as T) : JSON.parse(text)

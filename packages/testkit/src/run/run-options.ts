@@ -1,47 +1,47 @@
-// What may be said of the run of one task.
+// The options of a run of one task.
 import type { CallOptions, Catalogue, Duration, Resources } from '@bullpen/contract'
 import type { Middleware } from '@bullpen/engine'
 import type { AsyncContext, Random, Timeouts } from '@bullpen/engine/internal'
 import type { FakeClock } from '../fake-clock.ts'
 
-/** All `…At` are counted from the enqueueing. */
+/** Every `…At` is a time after the enqueue. */
 export interface RunTaskOptions<R extends Resources = object> {
-  /** What the worker would give to its handlers. */
+  /** The resources that the worker would give to its handlers. */
   readonly resources?: R
-  /** As the caller's: delay, limits, meta. */
+  /** The caller's options: delay, timeouts, tags, meta. */
   readonly call?: CallOptions
   readonly correlationId?: string
-  /** How often it may be tried. Default: what the definition says. */
-  readonly attempts?: number
+  /** Default: the definition's. */
+  readonly maxAttempts?: number
   /**
-   * Default: a clock of its own, that stands still while code runs and jumps to whatever is next: a timeout of 5 minutes
-   * takes no time. Your own {@link FakeClock}, where the handler uses it, too. `'real'`, for a handler that waits for what
-   * is real, such as a file, a socket or a timer: time is real while it runs, and only the waits between are skipped.
+   * Default: a fake clock that stands still while code runs and then jumps to the next timer, so that a timeout of 5 minutes
+   * takes no time. Pass your own {@link FakeClock} if the handler uses it too. Pass `'real'` if the handler waits for a timer, a
+   * file or a socket: time is then real while the handler runs, and only the waits between attempts are skipped.
    */
   readonly clock?: FakeClock | 'real'
-  /** Ends the run, whatever the task is doing by then. Default '30d'; with a real clock '1m'. */
-  readonly limit?: Duration
-  /** The task is cancelled, if it runs then. */
+  /** Ends the run in whatever status the task has. Default '30d', or '1m' with a real clock. */
+  readonly endAt?: Duration
+  /** Cancels the task, if it is running. */
   readonly cancelAt?: Duration
-  /** Its worker is stopped hard: the task is handed back, and taken again where there are more {@link workers}. */
+  /** Stops its slot hard: the task is requeued, and started again if there are more {@link slots}. */
   readonly stopAt?: Duration
-  /** Its pool is drained, as by SIGTERM. No other one takes the task. */
+  /** Drains its pool, as SIGTERM does. No other pool starts the task again. */
   readonly drainAt?: Duration
-  /** How long it may go on after `drainAt` until it is signalled. Default '20s'. */
+  /** How long the handler may run on after `drainAt` before it is signalled. Default '20s'. */
   readonly drainTimeout?: Duration
-  /** Its lock is lost; it is found and started again, some seconds later. */
+  /** Takes away its lock. The task is started again some seconds later. */
   readonly lockLostAt?: Duration
-  /** Its process dies; another one finds it, some seconds later. The handler itself can't be ended, and is heard no more. */
+  /** Kills its worker. Another worker starts the task again some seconds later; the result of the first handler is ignored. */
   readonly crashAt?: Duration
-  /** How many there are: a second one takes what `stopAt` leaves behind. Default 1. */
-  readonly workers?: number
+  /** Slots of the pool. A second one starts a task that `stopAt` has requeued. Default 1. */
+  readonly slots?: number
   readonly middleware?: readonly Middleware<R>[]
-  /** The worker's, for what the definition leaves out. Default: the worker's own defaults. */
-  readonly limits?: Partial<Timeouts>
-  /** The worker's: a child that is not in it is refused. Default: whatever the handler enqueues is in it. */
+  /** The worker's timeouts, for a definition that sets none. Default: those of a worker. */
+  readonly timeouts?: Partial<Timeouts>
+  /** The worker's catalogue: a child that is not in it is refused. Default: every child is accepted. */
   readonly catalogue?: Catalogue
-  /** For the jitter of waits, from 0 to 1. Default: always 0.5, which is none. */
+  /** For the jitter of backoffs, from 0 to 1. Default: always 0.5, which is no jitter. */
   readonly random?: Random
-  /** For `chargeEscape`, where a test charges errors that escape the handler. Otherwise your test runner hears of them. */
+  /** Finds the attempt that an uncaught error belongs to. Default: such an error reaches the test runner. */
   readonly context?: AsyncContext
 }

@@ -1,5 +1,11 @@
-// Runs one task as a worker would, from its enqueueing over all attempts to its end, without Redis.
+/**
+ * Runs one task without Redis, from its enqueue over all attempts to its end, with the engine that a worker uses. The memory
+ * broker and the pool live on one fake clock. The run ends when the task has ended, or when no timer is left that could change
+ * anything. Its handler cannot be ended by force: after a simulated crash or lock loss it runs on, and its result is ignored.
+ */
 import {
+  type AttemptRecord,
+  BullpenError,
   type Duration,
   type Handler,
   type InputOf,
@@ -13,7 +19,7 @@ import {
 } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
-import { DEFAULT_TIMEOUTS, type LocalCancel, newTask, type Pool } from '@bullpen/engine/internal'
+import { DEFAULT_TIMEOUTS, type LocalCancel, newTask, type Pool, type RunTask } from '@bullpen/engine/internal'
 import { fakeClock } from '../fake-clock.ts'
 import { memoryBroker } from '../memory/memory-broker.ts'
 import { asJson } from '../memory/stored-task.ts'
@@ -24,22 +30,23 @@ import { runUntilIdle } from './run-until-idle.ts'
 import { runnableTask } from './runnable-task.ts'
 import { type TaskRun, taskRun } from './task-run.ts'
 
-/** Resources may be left out where the handler needs none. */
+/** Resources are required if the handler needs any. */
 type Given<R extends Resources> = object extends R
   ? [options?: RunTaskOptions<R>]
   : [options: RunTaskOptions<R> & { readonly resources: R }]
 
-/** In real ms: below the 5 s that test runners give to a test. */
+/** In real ms: less than the 5 s that test runners usually allow a test. */
 const PATIENCE_MS = 4_000
-/** As the worker's own default. */
+/** The worker's own default. */
 const DRAIN_TIMEOUT = '20s'
-const LIMIT = { fake: '30d', real: '1m' } as const satisfies Record<string, Duration>
+const END_AT = { fake: '30d', real: '1m' } as const satisfies Record<string, Duration>
 
 /**
- * The whole run of one task, by the engine that a worker uses: reading and checking the input, limits, retries, and what
- * is stored of it. An isolated task runs inline.
+ * Runs one task as a worker would: input and output are checked and stored as JSON, and timeouts, retries and backoffs apply.
+ * A task that asks for isolation runs inline.
  *
- * @throws BullpenError for what nobody could enqueue or handle; Error for a handler that nothing ends.
+ * @throws BullpenError `invalid_input` for an input that the API would refuse, `invalid_request` for such options,
+ * `invalid_handler` for a handler of another task; Error if the handler does not return and no timeout ends it.
  */
 export async function runTask<D extends TaskDefinition, R extends Resources = object>(
   definition: D,
@@ -52,108 +59,135 @@ export async function runTask<D extends TaskDefinition, R extends Resources = ob
   const clock = options.clock === undefined || options.clock === 'real' ? fakeClock() : options.clock
   const { registry, handled } = runnableTask(definition, handler, options)
   const { logs, logFor } = recordingLog()
-  const began = clock.monotonic()
+  const startedAt = clock.monotonic()
   const broker = memoryBroker({ clock })
-  // Not where the task is: nobody is to take them.
-  const nursery = memoryBroker({ clock })
+  // A broker apart, so that no pool starts the children.
+  const childBroker = memoryBroker({ clock })
   const events: TaskEvent[] = []
   const progress: Progress[] = []
   const children: TaskId[] = []
   const task = newTaskFor(definition, input, options, clock.now())
   const { queue } = task
-  const concurrency = options.workers ?? 1
+  const concurrency = options.slots ?? 1
 
-  const enqueue = async (child: NewTask): Promise<void> => {
-    await nursery.enqueue(child)
+  const enqueueChild = async (child: NewTask): Promise<void> => {
+    await childBroker.enqueue(child)
     if (!children.includes(child.id)) children.push(child.id)
   }
-  const open = (process: string): Pool => {
-    const feed = broker.feed({ queue, concurrency, process })
+  const recordProgress = (store: (report: Progress) => Promise<void>) => (report: Progress) => {
+    progress.push(asJson(report))
+    return store(report)
+  }
+  const openPool = (worker: string): Pool => {
+    const openConsumer = broker.consumer({ queue, concurrency, worker })
     const { resources = {}, random, context } = options
-    // What a dead process says is heard by nobody.
+    // A dead worker reports nothing.
     const sink = (event: TaskEvent): void => {
-      if (opened === pool) events.push(event)
+      if (current === pool) events.push(event)
     }
-    const settings = { clock, queue, concurrency, process, resources, logFor, sink }
+    const recording =
+      (run: RunTask): RunTask =>
+      (fetched, commit, release) =>
+        run(
+          { ...fetched, progress: recordProgress(fetched.progress) },
+          (result) =>
+            commit(options.clock === undefined ? { ...result, record: withClockHint(result.record) } : result),
+          release,
+        )
+    const settings = { clock, queue, concurrency, worker, resources, logFor, sink }
     const pool: Pool = testPool(
-      { enqueue },
+      { enqueue: enqueueChild },
       registry,
-      (work, fed) => feed((taken, ...rest) => work({ ...taken, progress: noting(taken.progress) }, ...rest), fed),
+      (run, host) => openConsumer(recording(run), host),
       { ...settings, ...(random && { random }), ...(context && { context }) },
     )
     return pool
   }
-  const noting = (store: (report: Progress) => Promise<void>) => (report: Progress) => {
-    progress.push(asJson(report))
-    return store(report)
-  }
 
   await broker.enqueue(task)
-  let opened = open('memory:1')
-  await opened.start()
-  let final = false
+  let current = openPool('memory:1')
+  await current.start()
+  let hasEnded = false
   void broker.waitUntilFinished(task.id, new AbortController().signal).then(() => {
-    final = true
+    hasEnded = true
   })
 
   let cancel: LocalCancel | undefined
-  const at = (setting: keyof typeof outside): void => {
-    const when = options[setting]
-    if (when !== undefined) clock.after(milliseconds(when, setting), outside[setting])
-  }
-  const outside = {
+  const interventions = {
     cancelAt: () => {
-      cancel = opened.cancel(task.id)
+      cancel = current.cancel(task.id)
     },
-    stopAt: () => opened.stopSlot(busyWorker(opened), 'hard'),
+    stopAt: () => current.stopSlot(busySlot(current), 'hard'),
     drainAt: () => {
       const drainMs = milliseconds(options.drainTimeout ?? DRAIN_TIMEOUT, 'drainTimeout')
-      const { graceMs } = { ...DEFAULT_TIMEOUTS, ...options.limits }
-      void opened.drain({ drainMs, graceMs: graceMs === 'none' ? drainMs : graceMs })
+      const { graceMs } = { ...DEFAULT_TIMEOUTS, ...options.timeouts }
+      void current.drain({ drainMs, graceMs: graceMs === 'none' ? drainMs : graceMs })
     },
     lockLostAt: () => broker.loseLock(task.id),
     crashAt: () => {
       broker.kill('memory:1')
-      opened = open('memory:2')
-      void opened.start()
+      current = openPool('memory:2')
+      void current.start()
     },
   }
-  for (const setting of ['cancelAt', 'stopAt', 'drainAt', 'lockLostAt', 'crashAt'] as const) at(setting)
+  for (const [setting, intervene] of Object.entries(interventions)) {
+    const at = options[setting as keyof typeof interventions]
+    if (at !== undefined) clock.after(milliseconds(at, setting), intervene)
+  }
 
-  const until = began + milliseconds(options.limit ?? (real ? LIMIT.real : LIMIT.fake), 'limit')
+  const until = startedAt + milliseconds(options.endAt ?? (real ? END_AT.real : END_AT.fake), 'endAt')
   try {
-    const isRunning = (): boolean => opened.busy() > 0
-    await runUntilIdle({ clock, real, until, patienceMs: PATIENCE_MS, isRunning, isOver: () => final })
-    const elapsedMs = clock.monotonic() - began
+    const isRunning = (): boolean => current.busy() > 0
+    await runUntilIdle({ clock, real, until, patienceMs: PATIENCE_MS, isRunning, isOver: () => hasEnded })
+    const elapsedMs = clock.monotonic() - startedAt
     const record = await found(broker.find(task.id))
-    // A handler that came to no end by then may do so later; in real time, nobody waits for it.
-    const isOver = (): boolean => real || opened.stuckHandlers() === 0
+    // A stuck handler may still return, which the run records. With a real clock the run does not wait for it.
+    const isOver = (): boolean => real || current.stuckHandlers() === 0
     await runUntilIdle({ clock, real, until, patienceMs: PATIENCE_MS, isRunning: () => false, isOver })
-    const born = await Promise.all(children.map((id) => found(nursery.find(id))))
-    return taskRun({ record, events, handled, logs, progress, children: born, cancel, elapsedMs })
+    const childRecords = await Promise.all(children.map((id) => found(childBroker.find(id))))
+    return taskRun({ record, events, handled, logs, progress, children: childRecords, cancel, elapsedMs })
   } finally {
     await broker.close()
-    await nursery.close()
+    await childBroker.close()
   }
 }
 
-type Caller = Pick<RunTaskOptions, 'attempts' | 'call' | 'correlationId'>
+type Caller = Pick<RunTaskOptions, 'maxAttempts' | 'call' | 'correlationId'>
 
 function newTaskFor(definition: TaskDefinition, input: unknown, options: Caller, now: number): NewTask {
+  checkInput(definition, input)
   const task = newTask(definition, input, options.call ?? {}, {
     id: createTaskId(definition.queue, now, new Uint8Array(ID_RANDOM_BYTES)),
     enqueuedAt: now,
     correlationId: options.correlationId,
   })
-  return options.attempts === undefined ? task : { ...task, maxAttempts: options.attempts }
+  return options.maxAttempts === undefined ? task : { ...task, maxAttempts: options.maxAttempts }
 }
 
-function busyWorker(pool: Pool): number {
+/** As the API does, before anything is stored. */
+function checkInput({ name, input: schema }: TaskDefinition, input: unknown): void {
+  const parsed = schema.safeParse(asJson(input))
+  if (parsed.success) return
+  const errors = parsed.error.issues.map(({ path, message }) => ({ path: ['input', ...path].join('.'), message }))
+  const faults = errors.map(({ path, message }) => `${path}: ${message}`).join('; ')
+  throw new BullpenError('invalid_input', `the input does not fit ${name}: ${faults}`, { errors })
+}
+
+const CLOCK_HINT =
+  "on the fake clock; if the handler waits for a timer, a file or a socket, which that clock does not control, pass clock: 'real'"
+
+/** The default clock jumps over every wait that it does not control, so that the attempt times out at once. */
+function withClockHint(record: AttemptRecord): AttemptRecord {
+  if (record.reason !== 'run_timeout' && record.reason !== 'heartbeat_timeout') return record
+  return { ...record, message: `${record.message ?? record.reason} ${CLOCK_HINT}` }
+}
+
+function busySlot(pool: Pool): number {
   return pool.slots().find(({ task }) => task !== undefined)?.slot ?? 1
 }
 
 async function found(record: Promise<TaskRecord | undefined>): Promise<TaskRecord> {
-  const there = await record
-  if (there === undefined) throw new Error('the memory broker has lost a task')
-  return there
+  const stored = await record
+  if (stored === undefined) throw new Error('the memory broker has lost a task')
+  return stored
 }

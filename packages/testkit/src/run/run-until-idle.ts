@@ -1,24 +1,24 @@
-// Moves a fake clock for a run, until nothing more can happen by time alone.
+// Moves a fake clock until the run is over or no timer is left that could change anything.
 import type { FakeClock } from '../fake-clock.ts'
 import { realTime } from '../real-time.ts'
 
-export interface Drive {
+export interface IdleOptions {
   readonly clock: FakeClock
-  /** While a handler runs, time is real. */
+  /** Whether time is real while a handler runs. */
   readonly real: boolean
-  /** On the monotonic clock: not beyond it. */
+  /** The end of the run, on the monotonic clock. */
   readonly until: number
-  /** How long, in real ms, a handler may run that no timer of the clock would end. */
+  /** How long a handler that no timer of the clock would end may run, in real ms. */
   readonly patienceMs: number
   readonly isOver: () => boolean
   readonly isRunning: () => boolean
 }
 
-/** How often, in real ms, a handler is looked at that waits for something real. */
-const LOOK_EVERY_MS = 1
+/** How often the state of a handler that waits for something real is read, in real ms. */
+const POLL_INTERVAL_MS = 1
 
-/** @throws Error for a handler that still runs, where no time would end it, after the patience. */
-export async function runUntilIdle({ clock, real, until, patienceMs, isOver, isRunning }: Drive): Promise<void> {
+/** @throws Error if a handler that no timeout would end is still running after the patience. */
+export async function runUntilIdle({ clock, real, until, patienceMs, isOver, isRunning }: IdleOptions): Promise<void> {
   let waitedMs = 0
   for (;;) {
     await clock.advance(0)
@@ -26,17 +26,19 @@ export async function runUntilIdle({ clock, real, until, patienceMs, isOver, isR
     const next = clock.next()
     const inTime = next !== undefined && clock.monotonic() + next <= until
     if (isRunning() && (real || next === undefined)) {
-      const began = realTime.now()
-      await realTime.wait(LOOK_EVERY_MS)
-      const ms = realTime.now() - began
+      const startedAt = realTime.now()
+      await realTime.wait(POLL_INTERVAL_MS)
+      const ms = realTime.now() - startedAt
       if (real) await clock.advance(ms)
       waitedMs += ms
-      if (real ? clock.monotonic() > until : waitedMs > patienceMs) throw tooLong(waitedMs)
+      if (real ? clock.monotonic() > until : waitedMs > patienceMs) throw stillRunning(waitedMs)
     } else if (inTime) await clock.advance(next)
     else return
   }
 }
 
-function tooLong(waitedMs: number): Error {
-  return new Error(`the handler still runs after ${Math.round(waitedMs)} ms of real time, and no time limit ends it`)
+function stillRunning(waitedMs: number): Error {
+  return new Error(
+    `the handler is still running after ${Math.round(waitedMs)} ms of real time, and no timeout ends it; give the task a timeout, or make the handler return`,
+  )
 }

@@ -1,4 +1,4 @@
-// One task made ready to run: a registry that holds its handler alone, and knows the children that this enqueues.
+// Makes one task runnable: a registry with its handler alone, which also knows the children that the handler enqueues.
 import {
   type Catalogue,
   defineCatalogue,
@@ -14,36 +14,36 @@ import { createRegistry, DEFAULT_TIMEOUTS, type Registry, type Timeouts } from '
 
 interface RunnableOptions<R extends Resources> {
   readonly middleware?: readonly Middleware<R>[]
-  readonly limits?: Partial<Timeouts>
+  readonly timeouts?: Partial<Timeouts>
   readonly catalogue?: Catalogue
 }
 
 export interface RunnableTask {
   readonly registry: Registry
-  /** Starts that have reached the handler. */
+  /** The fencing tokens of the attempts that have reached the handler. */
   readonly handled: ReadonlySet<number>
 }
 
-/** @throws BullpenError `invalid_handler` for a handler of another task. */
+/** @throws BullpenError `invalid_handler` if the handler belongs to another task. */
 export function runnableTask<D extends TaskDefinition, R extends Resources>(
   definition: D,
   given: Handler<D, R> | Handler<D, R>['handle'],
-  { middleware = [], limits, catalogue }: RunnableOptions<R>,
+  { middleware = [], timeouts, catalogue }: RunnableOptions<R>,
 ): RunnableTask {
   const handled = new Set<number>()
   const children = new Map<string, TaskDefinition>(catalogue?.definitions.map((child) => [child.name, child]))
   const { task, module, handle } =
     typeof given === 'function' ? defineHandler<D, R>(definition, import.meta.url, given) : given
-  const noticing: Handler<D, R>['handle'] = (context) => {
-    handled.add(context.start)
-    if (catalogue === undefined) noticeChildren(context, children)
+  const recording: Handler<D, R>['handle'] = (context) => {
+    handled.add(context.fencingToken)
+    if (catalogue === undefined) recordChildren(context, children)
     return handle(context)
   }
-  const handler = defineHandler<D, R>({ ...task, ...INLINE }, module, noticing)
+  const handler = defineHandler<D, R>({ ...task, ...INLINE }, module, recording)
   const alone = defineCatalogue({ ...definition, ...INLINE })
-  // One task under its own name; the type of a computed key can't say so.
+  // One task under its own name, which the type of a computed key cannot express.
   const handlers = { [definition.name]: handler } as unknown as Handlers<typeof alone, R>
-  const registry = createRegistry(alone, handlers, { middleware, limits: { ...DEFAULT_TIMEOUTS, ...limits } })
+  const registry = createRegistry(alone, handlers, { middleware, limits: { ...DEFAULT_TIMEOUTS, ...timeouts } })
   return {
     handled,
     registry: {
@@ -55,17 +55,17 @@ export function runnableTask<D extends TaskDefinition, R extends Resources>(
   }
 }
 
-/** Here is no other process; and what is tested is the handler. */
+/** Isolation is not under test here. */
 const INLINE = { isolation: 'inline', memoryLimitBytes: undefined } as const
 
-/** A worker's catalogue is not known here: whatever is enqueued is taken to be in it. */
-function noticeChildren(context: TaskContext, children: Map<string, TaskDefinition>): void {
+/** Without the worker's catalogue, every definition that the handler enqueues is taken to be in it. */
+function recordChildren(context: TaskContext, children: Map<string, TaskDefinition>): void {
   const { enqueue } = context
-  const noticing: TaskContext['enqueue'] = (definition, ...rest) => {
+  const recording: TaskContext['enqueue'] = (definition, ...rest) => {
     children.set(definition.name, definition)
     return enqueue(definition, ...rest)
   }
-  Object.defineProperty(context, 'enqueue', { value: noticing })
+  Object.defineProperty(context, 'enqueue', { value: recording })
 }
 
 function notRun(): never {

@@ -1,14 +1,15 @@
-// What is told of the run of one task.
-import type {
-  AttemptRecord,
-  AttemptState,
-  OutputOf,
-  Progress,
-  TaskDefinition,
-  TaskEvent,
-  TaskId,
-  TaskRecord,
-  TaskStatus,
+// The result of a run: what happened to the task, and what its handler did.
+import {
+  ATTEMPT_STATE_LABELS,
+  type AttemptRecord,
+  type AttemptState,
+  type OutputOf,
+  type Progress,
+  type TaskDefinition,
+  type TaskEvent,
+  type TaskId,
+  type TaskRecord,
+  type TaskStatus,
 } from '@bullpen/contract'
 import type { LocalCancel } from '@bullpen/engine/internal'
 import { statesOf } from '../attempt-states.ts'
@@ -16,37 +17,43 @@ import type { LogLine } from '../recording-log.ts'
 
 export interface TaskRun<D extends TaskDefinition = TaskDefinition> {
   readonly id: TaskId
-  /** Of each attempt, one after the other: `['NEW', 'IN_PROCESS', 'DONE_SUCCESS']`. */
-  readonly states: readonly AttemptState[]
   readonly status: TaskStatus
-  /** As a caller gets it: through JSON. Undefined unless the task is completed. */
+  /** One line that says how the task ended and why, for the message of an assertion: `assert.equal(run.status, 'completed', run.summary)`. */
+  readonly summary: string
+  /** The states of all attempts in order: `['NEW', 'IN_PROCESS', 'DONE_SUCCESS']`. */
+  readonly states: readonly AttemptState[]
+  /** As a caller receives it, through JSON. Undefined unless the task is completed. */
   readonly output: OutputOf<D> | undefined
-  /** The recorded ends, oldest first; the ten newest at most. */
+  /** The attempt records, oldest first and at most ten; times are milliseconds since 1970. */
   readonly attempts: readonly AttemptRecord[]
-  /** What the handler threw or the runner made of it, one for each attempt that failed with one. */
+  /** The errors of failed attempts: what the handler threw, or what the runner made of it. */
   readonly errors: readonly unknown[]
   readonly logs: readonly LogLine[]
   readonly progress: readonly Progress[]
-  /** What it enqueued, as it is stored; none of it is run. */
+  /** The tasks that the handler enqueued. They are stored, and not run. */
   readonly children: readonly TaskRecord[]
-  /** Starts whose handlers came back after their attempt had ended, and how much later, in ms. */
-  readonly late: readonly { readonly start: number; readonly overrunMs: number }[]
-  /** What came of `cancelAt`. */
+  /** Handlers that returned after their attempt had ended, and how much later, in ms. */
+  readonly late: readonly { readonly fencingToken: number; readonly overrunMs: number }[]
+  /** The answer to `cancelAt`. */
   readonly cancel: LocalCancel | undefined
+  /** How many attempts were started, counted or not. */
   readonly fencingToken: number
+  /** How many attempts count against the retry policy. */
   readonly attemptsMade: number
-  /** From the enqueueing to the end of the run, in ms of its clock. */
+  /** Time from the enqueue to the end of the run, in ms of its clock. */
   readonly elapsedMs: number
-  /** The task as the API would show it. */
+  /** The task as it is stored. */
   readonly record: TaskRecord
   readonly events: readonly TaskEvent[]
+  /** Returns the output. @throws Error with the summary, and the last error as cause, if the task is not completed. */
+  result(): OutputOf<D>
 }
 
-/** What only the run itself knows; the rest follows from it. */
-export interface Witnessed {
+/** What the run has recorded; everything else follows from it. */
+export interface RecordedRun {
   readonly record: TaskRecord
   readonly events: readonly TaskEvent[]
-  /** Starts that reached their handler. */
+  /** The fencing tokens of the attempts that reached the handler. */
   readonly handled: ReadonlySet<number>
   readonly logs: readonly LogLine[]
   readonly progress: readonly Progress[]
@@ -55,24 +62,41 @@ export interface Witnessed {
   readonly elapsedMs: number
 }
 
-export function taskRun<D extends TaskDefinition>({ handled, ...witnessed }: Witnessed): TaskRun<D> {
-  const { record, events } = witnessed
-  const { id, status, output, attempts: history, fencingToken, attemptsMade: attempts } = record
+export function taskRun<D extends TaskDefinition>({ handled, ...recorded }: RecordedRun): TaskRun<D> {
+  const { record, events } = recorded
+  const { id, status, attempts, fencingToken, attemptsMade } = record
+  // Parsed by the definition's own schema, then through JSON, as a caller receives it.
+  const output = record.output as OutputOf<D> | undefined
+  const errors = events.flatMap((event) =>
+    event.event === 'attempt.ended' && event.error !== undefined ? [event.error] : [],
+  )
+  const summary = summaryOf(record)
   return {
-    ...witnessed,
+    ...recorded,
     id,
     status,
-    // What the definition's own schema made, through JSON: as any caller of the task gets it.
-    output: output as OutputOf<D> | undefined,
-    attempts: history,
-    fencingToken: fencingToken,
-    attemptsMade: attempts,
+    summary,
+    output,
+    attempts,
+    errors,
+    fencingToken,
+    attemptsMade,
     states: statesOf(events, handled),
-    errors: events.flatMap((event) =>
-      event.event === 'attempt.ended' && event.error !== undefined ? [event.error] : [],
-    ),
     late: events.flatMap((event) =>
-      event.event === 'attempt.late' ? [{ start: event.fencingToken, overrunMs: event.overrunMs }] : [],
+      event.event === 'attempt.late' ? [{ fencingToken: event.fencingToken, overrunMs: event.overrunMs }] : [],
     ),
+    result() {
+      if (status !== 'completed') throw new Error(summary, { cause: errors.at(-1) })
+      return output as OutputOf<D>
+    },
   }
+}
+
+/** `dead after 2 of 2 attempts; the last one failed: busy: not now`. */
+function summaryOf({ status, attemptsMade, maxAttempts, attempts }: TaskRecord): string {
+  const last = attempts.at(-1)
+  const after = `${status} after ${attemptsMade} of ${maxAttempts} attempts`
+  if (status === 'completed' || last === undefined) return after
+  const why = [last.code ?? last.reason, last.message].filter((part) => part !== undefined).join(': ')
+  return `${after}; the last one ${ATTEMPT_STATE_LABELS[last.state]}${why === '' ? '' : `: ${why}`}`
 }

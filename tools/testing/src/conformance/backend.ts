@@ -1,4 +1,4 @@
-// What the suite needs of a broker: the broker itself, a feed for pools, and ways to do it harm.
+// What the suites need of a broker: the broker itself, consumers for pools, and ways to inject faults.
 import type { TaskId } from '@bullpen/contract'
 import type { Broker } from '@bullpen/engine'
 import type { Clock, PoolOptions } from '@bullpen/engine/internal'
@@ -7,30 +7,30 @@ export interface BackendOptions {
   readonly queues: readonly string[]
   readonly sizeLimit: number
   readonly onExpired: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
-  /** `quick`: a lost lock is seen within a second. `usual`: as in production, which asks less of Redis. */
+  /** `quick`: a lost lock is noticed within a second. `usual`: the settings of production, which load Redis less. */
   readonly locks: 'quick' | 'usual'
-  /** For a broker that lives by a clock. Others live in real time. */
+  /** For a broker that runs on a clock of the test; others run in real time. */
   readonly clock: Clock
 }
 
-/** Nobody else uses it. */
+/** A broker of the test's own. */
 export interface Backend {
   readonly broker: Broker
-  /** For a pool of the first queue, in a process of this name. */
-  feed(options: { readonly concurrency: number; readonly process: string }): PoolOptions['consumer']
-  /** The lock of a running task is gone; its pool hears of it. */
+  /** The consumer of a pool on the first queue, in the named worker. */
+  consumer(options: { readonly concurrency: number; readonly worker: string }): PoolOptions['consumer']
+  /** Takes away the lock of a running task; its pool is notified. */
   loseLock(id: TaskId): Promise<void>
-  /** The task has had so many deaths, where that can be said; otherwise they are to be died. */
+  /** Sets how many of the task's workers have died. Without it, a test has to kill as many. */
   countDeaths?(id: TaskId, deaths: number): Promise<void>
-  /** How many deaths are counted, where that can be asked. */
+  /** How many of the task's workers have died, if the backend can tell. */
   deaths?(id: TaskId): Promise<number>
-  /** Nothing of this process, which has these tasks, is heard any more. */
-  kill(process: string, running: readonly TaskId[]): Promise<void>
-  /** Fetching fails for good, in every pool. */
-  breakFeeds?(): void
-  /** The store can't be reached, and can again. */
+  /** Kills a worker, which runs these tasks. */
+  kill(worker: string, running: readonly TaskId[]): Promise<void>
+  /** Fails the fetching of every pool. */
+  failConsumers?(): void
+  /** Makes the store unreachable and reachable again. */
   readonly outage?: { begin(): void; end(): void }
-  /** With all that is stored. */
+  /** Deletes everything that is stored. */
   close(): Promise<void>
 }
 

@@ -1,15 +1,15 @@
-// Conformance: cancelling a task, whatever it is doing.
+// Conformance: cancelling a task by its id, in every status.
 import { TaskError } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
-import { gate, long, openStage, short } from './stage.ts'
+import { gate, long, openSetup, QUEUE, short } from './setup.ts'
 
 const LONG = { stoppable: true }
 
 export function cancels(open: OpenBackend): void {
-  it('that waits or is scheduled never runs, and stays visible as cancelled', async () => {
-    const { enqueue, start, settled, broker, events } = await openStage(open)
+  it('a waiting or scheduled task is cancelled at once, never runs, and is listed as cancelled', async () => {
+    const { enqueue, start, settled, broker, events } = await openSetup(open)
     const [waits, later, other] = [
       await enqueue(long, {}),
       await enqueue(short, {}, { delay: '1h' }),
@@ -28,12 +28,12 @@ export function cancels(open: OpenBackend): void {
     expect((await settled(other))?.output).toEqual({ n: 7 })
     expect(events.filter(({ event }) => event === 'attempt.started')).toHaveLength(1)
     expect(await broker.cancel(waits, LONG)).toBe('already_ended')
-    const { tasks } = await broker.list({ queue: 'rig', status: 'cancelled', limit: 10, cursor: undefined })
+    const { tasks } = await broker.list({ queue: QUEUE, status: 'cancelled', limit: 10, cursor: undefined })
     expect(tasks.map(({ id }) => id).toSorted()).toEqual([waits, later].toSorted())
   })
 
-  it('that is retrying ends as cancelled, with the ends before it', async () => {
-    const { enqueue, start, find, settled, broker } = await openStage(open, {
+  it('a retrying task is cancelled at once, and keeps the records of its attempts', async () => {
+    const { enqueue, start, find, settled, broker } = await openSetup(open, {
       handle: () => {
         throw new TaskError('busy', 'not now', { retryAfter: '1h' })
       },
@@ -51,9 +51,9 @@ export function cancels(open: OpenBackend): void {
     })
   })
 
-  it('that runs is told, whichever pool has it, and is not tried again', async () => {
+  it('a running long task is signalled in whichever pool runs it, and is not retried', async () => {
     const { handle, holds } = gate()
-    const { enqueue, start, settled, broker } = await openStage(open, { handle, concurrency: 1 })
+    const { enqueue, start, settled, broker } = await openSetup(open, { handle, concurrency: 1 })
     await start()
     await start()
     const ids = [await enqueue(long, {}), await enqueue(long, {})]
@@ -69,20 +69,20 @@ export function cancels(open: OpenBackend): void {
     }
   })
 
-  it('that runs and is short can not be stopped, and goes on', async () => {
-    const { handle, holds, open: letGo } = gate()
-    const { enqueue, start, settled, broker } = await openStage(open, { handle })
+  it('a running short task cannot be cancelled, and runs on', async () => {
+    const { handle, holds, open: release } = gate()
+    const { enqueue, start, settled, broker } = await openSetup(open, { handle })
     await start()
     const id = await enqueue(short, { n: 3 })
     await holds(1)
     expect(await broker.cancel(id, { stoppable: false })).toBe('not_cancellable')
-    letGo()
+    release()
     expect(await settled(id)).toMatchObject({ status: 'completed', output: { n: 3 } })
   })
 
-  it('whose process dies before it hears of it ends as cancelled when it is found, and is not started again', async () => {
+  it('a running task whose worker dies before the cancel arrives is cancelled when it is recovered, and not started again', async () => {
     const { handle, holds } = gate()
-    const { enqueue, start, settled, broker, backend, events } = await openStage(open, { handle, locks: 'quick' })
+    const { enqueue, start, settled, broker, backend, events } = await openSetup(open, { handle, locks: 'quick' })
     const id = await enqueue(long, {})
     await start('gone')
     await holds(1)
@@ -96,8 +96,8 @@ export function cancels(open: OpenBackend): void {
     expect(events.filter((event) => event.event === 'attempt.ended' && event.verdict === 'completed')).toEqual([])
   })
 
-  it('that nobody knows is not found', async () => {
-    const { broker, made } = await openStage(open)
-    expect(await broker.cancel(made(long, {}).id, LONG)).toBe('not_found')
+  it('an unknown task is not found', async () => {
+    const { broker, create } = await openSetup(open)
+    expect(await broker.cancel(create(long, {}).id, LONG)).toBe('not_found')
   })
 }

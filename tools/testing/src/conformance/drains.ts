@@ -1,34 +1,34 @@
-// Conformance: what each mode of a drain, and a crash, makes of every task there is then.
+// Conformance: what each drain mode, and a crash, does to tasks in every status.
 import { TaskError } from '@bullpen/contract'
 import { type DrainLimits, drainLimits } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
-import { type Handle, long, openStage, short } from './stage.ts'
+import { type Handle, long, openSetup, short } from './setup.ts'
 
-/** What a handler is to do, by its input. */
+/** What the handler does, by its input: it ends on its signal, ignores it, fails, or returns. */
 const LISTENS = 1
-const IS_DEAF = 2
+const IGNORES_SIGNAL = 2
 const FAILS = 3
 const RETURNS = 4
 
 const TIMES = { drainMs: 100, graceMs: 100 }
 
-/** A pool at work on one task of each kind, and one of each that does not run. */
+/** A pool that runs three tasks, beside one waiting, one scheduled and one retrying task. */
 async function manyTasks(open: OpenBackend) {
   const released = Promise.withResolvers<void>()
   const entered: string[] = []
-  const handle: Handle = async ({ id, input, signal, start }) => {
+  const handle: Handle = async ({ id, input, signal, fencingToken }) => {
     if (input.n === FAILS) throw new TaskError('busy', 'later', { retryable: true, retryAfter: '1h' })
-    // Who begins again is not what is looked at.
-    if (input.n === RETURNS || start > 1) return input
+    // Later attempts return at once.
+    if (input.n === RETURNS || fencingToken > 1) return input
     entered.push(id)
     const aborted =
       input.n === LISTENS && new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     await (aborted ? Promise.race([released.promise, aborted]) : released.promise)
     return input
   }
-  const { enqueue, start, find, settled, reaches, backend } = await openStage(open, {
+  const { enqueue, start, find, settled, reaches, backend } = await openSetup(open, {
     handle,
     concurrency: 3,
     locks: 'quick',
@@ -39,7 +39,7 @@ async function manyTasks(open: OpenBackend) {
   const running = {
     short: await enqueue(short, {}),
     listens: await enqueue(long, { n: LISTENS }),
-    deaf: await enqueue(long, { n: IS_DEAF }),
+    ignores: await enqueue(long, { n: IGNORES_SIGNAL }),
   }
   await eventually(() => entered.length === 3)
   const scheduled = await enqueue(long, {}, { delay: '1h' })
@@ -48,7 +48,7 @@ async function manyTasks(open: OpenBackend) {
     ids: { ...running, scheduled, waiting, retrying },
     find,
     settled,
-    letGo: () => released.resolve(),
+    release: () => released.resolve(),
     drain: (limits: DrainLimits) => working.drain(limits),
     crash: async () => {
       await backend.kill('test:1', Object.values(running))
@@ -57,79 +57,79 @@ async function manyTasks(open: OpenBackend) {
   }
 }
 
-type Scene = Awaited<ReturnType<typeof manyTasks>>
+type Setup = Awaited<ReturnType<typeof manyTasks>>
 
-async function expectUnstarted({ ids, find }: Scene): Promise<void> {
+async function expectUnstarted({ ids, find }: Setup): Promise<void> {
   expect(await find(ids.waiting)).toMatchObject({ status: 'waiting', fencingToken: 0 })
   expect(await find(ids.scheduled)).toMatchObject({ status: 'scheduled', fencingToken: 0 })
   expect(await find(ids.retrying)).toMatchObject({ status: 'retrying', fencingToken: 1, attemptsMade: 1 })
 }
 
-/** What ran has finished, and nothing else has begun. */
-async function expectFinished(scene: Scene): Promise<void> {
-  const { ids, find } = scene
-  for (const id of [ids.short, ids.listens, ids.deaf]) {
+/** Running tasks have finished, and no other task has started. */
+async function expectFinished(setup: Setup): Promise<void> {
+  const { ids, find } = setup
+  for (const id of [ids.short, ids.listens, ids.ignores]) {
     expect(await find(id)).toMatchObject({ status: 'completed', fencingToken: 1, attemptsMade: 1 })
   }
-  await expectUnstarted(scene)
+  await expectUnstarted(setup)
 }
 
-/** What could be stopped is back in its queue, no attempt used; a short task is cut off. */
-async function expectHandedBack(scene: Scene): Promise<void> {
-  const { ids, find, letGo } = scene
-  for (const id of [ids.listens, ids.deaf]) {
+/** Long tasks are requeued without using an attempt; the short task is abandoned. */
+async function expectRequeued(setup: Setup): Promise<void> {
+  const { ids, find, release } = setup
+  for (const id of [ids.listens, ids.ignores]) {
     const end = { state: 'TERMINATED_CTX_CLOSED', reason: 'drain' }
     expect(await find(id)).toMatchObject({ status: 'waiting', fencingToken: 1, attemptsMade: 0, attempts: [end] })
   }
   expect(await find(ids.short)).toMatchObject({ attempts: [] })
-  await expectUnstarted(scene)
-  letGo()
+  await expectUnstarted(setup)
+  release()
 }
 
 export function drains(open: OpenBackend): void {
   it.each(['light', 'soft'] as const)(
-    'by %s finishes what runs, whatever it does, and leaves the rest as it is',
+    'a %s drain finishes running tasks and leaves the others as they are',
     async (mode) => {
-      const scene = await manyTasks(open)
-      const drained = scene.drain(drainLimits(mode, TIMES))
-      scene.letGo()
+      const setup = await manyTasks(open)
+      const drained = setup.drain(drainLimits(mode, TIMES))
+      setup.release()
       expect(await drained).toMatchObject({ finished: 3, requeued: 0, abandoned: [], unconfirmed: [] })
-      await expectFinished(scene)
+      await expectFinished(setup)
     },
   )
 
-  it('by soft_timeout finishes what ends in time, and leaves the rest as it is', async () => {
-    const scene = await manyTasks(open)
-    const drained = scene.drain(drainLimits('soft_timeout', { ...TIMES, drainMs: 5_000 }))
-    scene.letGo()
+  it('a soft_timeout drain finishes tasks that end in time and leaves the others as they are', async () => {
+    const setup = await manyTasks(open)
+    const drained = setup.drain(drainLimits('soft_timeout', { ...TIMES, drainMs: 5_000 }))
+    setup.release()
     expect(await drained).toMatchObject({ finished: 3, requeued: 0, abandoned: [], unconfirmed: [] })
-    await expectFinished(scene)
+    await expectFinished(setup)
   })
 
   it.each(['soft_timeout', 'hard'] as const)(
-    'by %s hands back what it has to stop, names what it can not, and leaves the rest as it is',
+    'a %s drain requeues tasks that it interrupts, names those that it cannot, and leaves the others as they are',
     async (mode) => {
-      const scene = await manyTasks(open)
-      expect(await scene.drain(drainLimits(mode, TIMES))).toMatchObject({
+      const setup = await manyTasks(open)
+      expect(await setup.drain(drainLimits(mode, TIMES))).toMatchObject({
         finished: 0,
         requeued: 2,
-        abandoned: [{ id: scene.ids.short }],
+        abandoned: [{ id: setup.ids.short }],
         unconfirmed: [],
       })
-      await expectHandedBack(scene)
+      await expectRequeued(setup)
     },
   )
 
-  it('that never comes, since the process crashes, is made good by another process: one start more, no attempt', async () => {
-    const scene = await manyTasks(open)
-    const { ids, settled, find, letGo } = scene
-    await scene.crash()
-    for (const id of [ids.short, ids.listens, ids.deaf]) {
+  it('a crash without a drain: another worker runs each task again, and no attempt is used', async () => {
+    const setup = await manyTasks(open)
+    const { ids, settled, find, release } = setup
+    await setup.crash()
+    for (const id of [ids.short, ids.listens, ids.ignores]) {
       expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 2, attemptsMade: 1 })
     }
     expect(await settled(ids.waiting)).toMatchObject({ status: 'completed', fencingToken: 1 })
     expect(await find(ids.scheduled)).toMatchObject({ status: 'scheduled', fencingToken: 0 })
     expect(await find(ids.retrying)).toMatchObject({ status: 'retrying', fencingToken: 1, attemptsMade: 1 })
-    letGo()
+    release()
   })
 }

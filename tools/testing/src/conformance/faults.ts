@@ -1,21 +1,21 @@
-// Conformance: lost locks and dead processes.
+// Conformance: lost locks and dead workers.
 
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
-import { gate, type Handle, long, openStage, short } from './stage.ts'
+import { gate, type Handle, long, openSetup, short } from './setup.ts'
 
-/** More deaths of its process than these, and a task is dead. */
-const DEATHS_AT_MOST = 10
+/** A task is dead after one death more. */
+const MAX_DEATHS = 10
 
 export function faults(open: OpenBackend): void {
-  it('signals an attempt whose lock is lost, records nothing of it, and lets another start decide', async () => {
+  it('an attempt that loses its lock is signalled and has no record; the next attempt decides', async () => {
     const { handle, holds } = gate()
     const reasons: unknown[] = []
-    const { enqueue, start, settled, backend, events } = await openStage(open, {
+    const { enqueue, start, settled, backend, events } = await openSetup(open, {
       handle: (context) => {
         context.signal.addEventListener('abort', () => reasons.push(context.signal.reason.message))
-        return context.start === 1 ? handle(context) : { n: context.start }
+        return context.fencingToken === 1 ? handle(context) : { n: context.fencingToken }
       },
       locks: 'quick',
     })
@@ -29,7 +29,7 @@ export function faults(open: OpenBackend): void {
       fencingToken: 2,
       attempts: [{ fencingToken: 2 }],
     })
-    // Whoever has it now may be done before the first one is told.
+    // The next attempt may end before the first one is signalled.
     const ends = await eventually(() => {
       const found = events.filter((event) => event.event === 'attempt.ended')
       return found.length === 2 && found.sort((one, other) => one.fencingToken - other.fencingToken)
@@ -41,10 +41,10 @@ export function faults(open: OpenBackend): void {
     ])
   })
 
-  it('drops what a start returns that has lost its lock, and can not be told', async () => {
+  it('the late output of a short attempt that lost its lock is dropped', async () => {
     const over = Promise.withResolvers<void>()
-    const { enqueue, start, settled, find, backend, events } = await openStage(open, {
-      handle: async ({ start: number }) => {
+    const { enqueue, start, settled, find, backend, events } = await openSetup(open, {
+      handle: async ({ fencingToken: number }) => {
         if (number === 1) await over.promise
         return { n: number }
       },
@@ -62,10 +62,10 @@ export function faults(open: OpenBackend): void {
     expect(await settled(id)).toMatchObject({ status: 'completed', output: { n: 2 }, attempts: [{ fencingToken: 2 }] })
   })
 
-  it('gives the tasks of a process that died to another, and counts the start', async () => {
+  it('the tasks of a dead worker are run by another one, with the next fencing token', async () => {
     const { handle, holds } = gate()
-    const { enqueue, start, settled, backend } = await openStage(open, {
-      handle: (context) => (context.start === 1 ? handle(context) : context.input),
+    const { enqueue, start, settled, backend } = await openSetup(open, {
+      handle: (context) => (context.fencingToken === 1 ? handle(context) : context.input),
       locks: 'quick',
     })
     const id = await enqueue(long, {})
@@ -81,13 +81,13 @@ export function faults(open: OpenBackend): void {
     })
   })
 
-  it('buries a task whose process has died eleven times: process_lost', async () => {
+  it('a task whose workers died eleven times is dead, with the reason process_lost', async () => {
     const starts: number[] = []
-    const handle: Handle = ({ start: number }) => {
+    const handle: Handle = ({ fencingToken: number }) => {
       starts.push(number)
       return new Promise(() => {})
     }
-    const { enqueue, start, settled, find, backend } = await openStage(open, {
+    const { enqueue, start, settled, find, backend } = await openSetup(open, {
       handle,
       concurrency: 20,
       locks: 'quick',
@@ -95,11 +95,11 @@ export function faults(open: OpenBackend): void {
     const id = await enqueue(long, {})
     await start()
     await eventually(() => starts.length === 1)
-    await backend.countDeaths?.(id, DEATHS_AT_MOST)
-    for (let died = backend.countDeaths === undefined ? 0 : DEATHS_AT_MOST; died <= DEATHS_AT_MOST; died++) {
+    await backend.countDeaths?.(id, MAX_DEATHS)
+    for (let died = backend.countDeaths === undefined ? 0 : MAX_DEATHS; died <= MAX_DEATHS; died++) {
       const { fencingToken: before } = await find(id)
       await backend.loseLock(id)
-      if (died < DEATHS_AT_MOST) await eventually(async () => (await find(id)).fencingToken > before)
+      if (died < MAX_DEATHS) await eventually(async () => (await find(id)).fencingToken > before)
     }
     const record = await settled(id)
     const last = starts.at(-1)

@@ -1,10 +1,10 @@
-// Conformance: cancelling by filter: queue, name, tag and age.
+// Conformance: cancelling by filter: queue, task name, tag and age.
 import { TaskError } from '@bullpen/contract'
 import type { CancelFilter } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
-import { gate, long, openStage, QUEUE, short } from './stage.ts'
+import { gate, long, openSetup, QUEUE, short } from './setup.ts'
 
 const all = (more: Partial<CancelFilter> = {}): CancelFilter => ({
   queue: QUEUE,
@@ -22,9 +22,9 @@ const NEVER_STARTED = {
 }
 
 export function filteredCancels(open: OpenBackend): void {
-  it('ends all that waits or is scheduled, at once and for good, and nothing that is enqueued afterwards', async () => {
+  it('it cancels every waiting and scheduled task at once, and no task that is enqueued later', async () => {
     const called: string[] = []
-    const { enqueue, start, find, settled, broker, idsOf } = await openStage(open, {
+    const { enqueue, start, find, settled, broker, idsOf } = await openSetup(open, {
       handle: ({ id, input }) => {
         called.push(id)
         return input
@@ -40,15 +40,15 @@ export function filteredCancels(open: OpenBackend): void {
     expect((await settled(later))?.output).toEqual({ n: 7 })
     await eventually(async () => (await broker.cancelProgress(id))?.doneAt !== undefined)
     expect(await broker.cancelProgress(id)).toMatchObject({ rule: { id, queue: QUEUE }, ended: 3 })
-    // The same to look at, wherever they stand now.
+    // The records do not change when a worker meets the cancelled tasks.
     for (const task of covered) expect(await find(task)).toMatchObject(NEVER_STARTED)
     expect((await idsOf('cancelled')).toSorted()).toEqual(covered.toSorted())
     expect(called).toEqual([later])
   })
 
-  it('of a queue that shuts down ends what nobody runs; what runs goes on, and ends so when it is handed back', async () => {
-    const { handle, holds, open: letGo } = gate()
-    const { enqueue, start, find, settled, broker } = await openStage(open, { handle, concurrency: 2 })
+  it('with queue_shutdown it cancels tasks that are not running; a running one is cancelled only if it is requeued', async () => {
+    const { handle, holds, open: release } = gate()
+    const { enqueue, start, find, settled, broker } = await openSetup(open, { handle, concurrency: 2 })
     const pool = await start()
     const [finishes, goesBack] = [await enqueue(long, { n: 3 }), await enqueue(long, {})]
     await holds(2)
@@ -64,23 +64,25 @@ export function filteredCancels(open: OpenBackend): void {
       fencingToken: 1,
       attempts: [{ reason: 'slot_stopped' }, { fencingToken: 0, reason: 'queue_shutdown' }],
     })
-    letGo()
+    release()
     expect(await settled(finishes)).toMatchObject({ status: 'completed', output: { n: 3 } })
     await eventually(async () => (await broker.cancelProgress(id))?.doneAt !== undefined)
   })
 
-  it('covers what all of its parts fit: name, tag and age', async () => {
-    const { enqueue, start, find, settled, broker, put, made } = await openStage(open)
+  it('it covers tasks that match all of its conditions: name, tag and age', async () => {
+    const { enqueue, start, find, settled, broker, enqueueTask, create } = await openSetup(open)
     const tags = ['batch:7', 'x']
-    const old = { ...made(long, {}, { tags }), enqueuedAt: Date.now() - 60_000 }
-    const hit = await put(old)
+    const old = { ...create(long, {}, { tags }), enqueuedAt: Date.now() - 60_000 }
+    const hit = await enqueueTask(old)
     const others = [
-      await put({ ...made(short, { n: 1 }, { tags }), enqueuedAt: old.enqueuedAt }),
-      await put({ ...made(long, { n: 1 }, { tags: ['batch:77', 'batch'] }), enqueuedAt: old.enqueuedAt }),
-      await put({ ...made(long, { n: 1 }), enqueuedAt: old.enqueuedAt }),
+      await enqueueTask({ ...create(short, { n: 1 }, { tags }), enqueuedAt: old.enqueuedAt }),
+      await enqueueTask({ ...create(long, { n: 1 }, { tags: ['batch:77', 'batch'] }), enqueuedAt: old.enqueuedAt }),
+      await enqueueTask({ ...create(long, { n: 1 }), enqueuedAt: old.enqueuedAt }),
       await enqueue(long, { n: 1 }, { tags }),
     ]
-    const { id } = await broker.cancelMany(all({ task: 'rig.long', tag: 'batch:7', before: Date.now() - 30_000 }))
+    const { id } = await broker.cancelMany(
+      all({ task: 'conformance.long', tag: 'batch:7', before: Date.now() - 30_000 }),
+    )
     expect(await find(hit)).toMatchObject({ ...NEVER_STARTED, tags })
     await start()
     for (const other of others) expect(await settled(other)).toMatchObject({ status: 'completed' })
@@ -89,8 +91,8 @@ export function filteredCancels(open: OpenBackend): void {
     expect(await find(hit)).toMatchObject(NEVER_STARTED)
   })
 
-  it('ends what is retrying, with the ends before it', async () => {
-    const { enqueue, start, find, reaches, broker } = await openStage(open, {
+  it('it cancels a retrying task, which keeps the records of its attempts', async () => {
+    const { enqueue, start, find, reaches, broker } = await openSetup(open, {
       handle: () => {
         throw new TaskError('busy', 'not now', { retryAfter: '1h' })
       },
@@ -110,9 +112,9 @@ export function filteredCancels(open: OpenBackend): void {
     })
   })
 
-  it('stops long tasks that run, wherever', async () => {
+  it('it stops running long tasks in every worker', async () => {
     const { handle, holds } = gate()
-    const { enqueue, start, settled, broker } = await openStage(open, { handle, concurrency: 1 })
+    const { enqueue, start, settled, broker } = await openSetup(open, { handle, concurrency: 1 })
     await start('one')
     await start('two')
     const ids = [await enqueue(long, {}), await enqueue(long, {})]
@@ -127,14 +129,14 @@ export function filteredCancels(open: OpenBackend): void {
     }
   })
 
-  it('lets a short task that runs go on, not start again when it fails, and is not done before', async () => {
+  it('it lets a running short task finish, cancels its retry, and is done only then', async () => {
     const fails = Promise.withResolvers<never>()
     const calls: number[] = []
     const handle = ({ input: { n } }: { readonly input: { readonly n: number } }) => {
       calls.push(n)
       return n === 0 ? fails.promise : { n }
     }
-    const { enqueue, start, settled, broker } = await openStage(open, { handle })
+    const { enqueue, start, settled, broker } = await openSetup(open, { handle })
     await start()
     const id = await enqueue(short, {})
     await eventually(() => calls.length === 1)
@@ -156,8 +158,8 @@ export function filteredCancels(open: OpenBackend): void {
     expect(calls).toEqual([0, 1])
   })
 
-  it('of a queue shut down says so, and is final', async () => {
-    const { enqueue, settled, broker } = await openStage(open)
+  it('it records the reason and the author of the cancel', async () => {
+    const { enqueue, settled, broker } = await openSetup(open)
     const id = await enqueue(long, {})
     await broker.cancelMany(all({ reason: 'queue_shutdown', by: 'drain:7' }))
     expect(await settled(id)).toMatchObject({
@@ -166,10 +168,10 @@ export function filteredCancels(open: OpenBackend): void {
     })
   })
 
-  it('of no such queue is refused, and of no such id is unknown', async () => {
-    const { broker, made } = await openStage(open)
+  it('it is refused for an unknown queue, and not found by an unknown id', async () => {
+    const { broker, create } = await openSetup(open)
     await expect(broker.cancelMany(all({ queue: 'nowhere' }))).rejects.toMatchObject({ code: 'queue_not_found' })
-    expect(await broker.cancelProgress(made(long, {}).id)).toBe(undefined)
+    expect(await broker.cancelProgress(create(long, {}).id)).toBe(undefined)
     expect(await broker.cancelProgress('nowhere-1')).toBe(undefined)
   })
 }

@@ -1,4 +1,4 @@
-// The conformance suite: what every broker of Bullpen does, with pools on it; run against each of them.
+// The conformance suite: the behaviour of every broker with pools on it. It runs against the broker on Redis and the one in memory.
 import { describe } from 'vitest'
 import type { OpenBackend } from './backend.ts'
 import { cancels } from './cancels.ts'
@@ -13,14 +13,14 @@ import { steps } from './steps.ts'
 import { verdicts } from './verdicts.ts'
 
 export function brokerConformance(name: string, open: OpenBackend): void {
-  describe(`${name}: a task`, () => records(open))
-  describe(`${name}: by the end of its attempt`, () => verdicts(open))
-  describe(`${name}: a cancelled task`, () => cancels(open))
+  describe(`${name}: the record of a task`, () => records(open))
+  describe(`${name}: the verdict on an attempt`, () => verdicts(open))
+  describe(`${name}: cancelling a task`, () => cancels(open))
   describe(`${name}: a cancel by filter`, () => filteredCancels(open))
-  describe(`${name}: an interruption`, () => interruptions(open))
-  describe(`${name}: a step`, () => steps(open))
-  describe(`${name}: a listing`, () => listings(open))
-  describe(`${name}: a pool`, () => pools(open))
-  describe(`${name}: a drain`, () => drains(open))
-  describe(`${name}: with faults`, () => faults(open))
+  describe(`${name}: interruptions`, () => interruptions(open))
+  describe(`${name}: steps`, () => steps(open))
+  describe(`${name}: listing and waiting`, () => listings(open))
+  describe(`${name}: pools`, () => pools(open))
+  describe(`${name}: drains`, () => drains(open))
+  describe(`${name}: faults`, () => faults(open))
 }

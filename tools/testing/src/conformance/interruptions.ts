@@ -1,12 +1,12 @@
-// Conformance: what becomes of tasks whose worker ends under them, by their definition and however often it does.
+// Conformance: tasks whose worker stops while they run, by their definition and however often that happens.
 
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
-import { fragile, gate, type Handle, long, openStage } from './stage.ts'
+import { fragile, gate, type Handle, long, openSetup } from './setup.ts'
 
-/** Of one task, by as many deploys. */
-const HAND_BACKS = 50
+/** As many deploys interrupt one task. */
+const REQUEUES = 50
 
 export function interruptions(open: OpenBackend): void {
   it.each([
@@ -14,11 +14,11 @@ export function interruptions(open: OpenBackend): void {
     ['parent_closed', 'TERMINATED_CTX_CLOSED'],
     ['slot_stopped', 'TERMINATED_STOP_SIGNAL'],
   ] as const)(
-    'by %s is dead where its definition says so, with its end, and nobody starts it again',
+    'with onInterrupt: fail, a task that %s interrupts is dead, with a record, and is not started again',
     async (reason, state) => {
       const { handle, holds, entered } = gate()
       const parent = new AbortController()
-      const stage = await openStage(open, { handle, parent: parent.signal, concurrency: 1 })
+      const stage = await openSetup(open, { handle, parent: parent.signal, concurrency: 1 })
       const { enqueue, start, settled, find, drain } = stage
       const [id, behind] = [await enqueue(fragile, {}), await enqueue(fragile, {})]
       const pool = await start()
@@ -32,15 +32,15 @@ export function interruptions(open: OpenBackend): void {
         attemptsMade: 1,
         attempts: [{ state, reason, fencingToken: 1, counted: true, worker: 'test:1' }],
       })
-      // What has not started has nothing to fail for.
+      // A task that has not started is not interrupted.
       expect(await find(behind)).toMatchObject({ status: 'waiting', fencingToken: 0, attemptsMade: 0, attempts: [] })
       expect(entered).toEqual([id])
     },
   )
 
-  it('counts output within the grace, also of a task that fails otherwise', async () => {
+  it('output within the grace period counts, also with onInterrupt: fail', async () => {
     const { handle, holds } = gate()
-    const { enqueue, start, settled, drain } = await openStage(open, {
+    const { enqueue, start, settled, drain } = await openSetup(open, {
       handle: (context) => Promise.resolve(handle(context)).catch(() => ({ n: 8 })),
     })
     const id = await enqueue(fragile, {})
@@ -50,10 +50,10 @@ export function interruptions(open: OpenBackend): void {
     expect(await settled(id)).toMatchObject({ status: 'completed', output: { n: 8 } })
   })
 
-  it('leaves a task to its next owner whose lock is lost, whatever its definition says', async () => {
+  it('a task that loses its lock is left to its next owner, also with onInterrupt: fail', async () => {
     const { handle, holds } = gate()
-    const { enqueue, start, settled, backend } = await openStage(open, {
-      handle: (context) => (context.start === 1 ? handle(context) : { n: context.start }),
+    const { enqueue, start, settled, backend } = await openSetup(open, {
+      handle: (context) => (context.fencingToken === 1 ? handle(context) : { n: context.fencingToken }),
       locks: 'quick',
     })
     const id = await enqueue(fragile, {})
@@ -63,22 +63,23 @@ export function interruptions(open: OpenBackend): void {
     expect(await settled(id)).toMatchObject({ status: 'completed', output: { n: 2 } })
   })
 
-  it(`by ${HAND_BACKS} drains uses up no attempt and counts no death: after them it survives as many as any`, async () => {
+  it(`${REQUEUES} drains use up no attempt and count no death`, async () => {
     const { handle, entered } = gate()
-    const held: Handle = (context) => (context.start <= HAND_BACKS + 1 ? handle(context) : { n: context.start })
-    const { enqueue, start, settled, find, backend } = await openStage(open, { handle: held, locks: 'quick' })
+    const waitAtFirst: Handle = (context) =>
+      context.fencingToken <= REQUEUES + 1 ? handle(context) : { n: context.fencingToken }
+    const { enqueue, start, settled, find, backend } = await openSetup(open, { handle: waitAtFirst, locks: 'quick' })
     const id = await enqueue(long, {}, { timeout: 'none' })
-    for (let n = 1; n <= HAND_BACKS; n++) {
+    for (let n = 1; n <= REQUEUES; n++) {
       const pool = await start(`test:${n}`)
       await eventually(() => entered.length === n)
       await pool.drain({ drainMs: 0, graceMs: 1_000 })
     }
-    expect(await find(id)).toMatchObject({ status: 'waiting', fencingToken: HAND_BACKS, attemptsMade: 0 })
+    expect(await find(id)).toMatchObject({ status: 'waiting', fencingToken: REQUEUES, attemptsMade: 0 })
     expect((await backend.deaths?.(id)) ?? 0).toBe(0)
     await start('test:dies')
-    await eventually(() => entered.length === HAND_BACKS + 1)
+    await eventually(() => entered.length === REQUEUES + 1)
     await backend.kill('test:dies', [id])
     await start('test:last')
-    expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: HAND_BACKS + 2, attemptsMade: 1 })
+    expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: REQUEUES + 2, attemptsMade: 1 })
   })
 }

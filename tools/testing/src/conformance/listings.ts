@@ -1,22 +1,22 @@
-// Conformance: listing, counting, and waiting for the end.
+// Conformance: listing tasks, counting them, and waiting for their end.
 import { TaskError } from '@bullpen/contract'
 import { TASK_STATUSES } from '@bullpen/contract/internal'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
-import { gate, long, openStage, QUEUE, short } from './stage.ts'
+import { gate, long, openSetup, QUEUE, short } from './setup.ts'
 
 export function listings(open: OpenBackend): void {
-  it('gives the waiting ones in the order in which they will run, each once, over pages', async () => {
-    const { enqueue, idsOf } = await openStage(open)
+  it('waiting tasks are listed in the order in which they will run, each once over all pages', async () => {
+    const { enqueue, idsOf } = await openSetup(open)
     const ids: string[] = []
     for (let n = 0; n < 23; n++) ids.push(await enqueue(short, { n }))
     expect(await idsOf('waiting', 5)).toEqual(ids)
     expect(await idsOf('waiting', 23)).toEqual(ids)
   })
 
-  it('misses none that goes on waiting while others are taken between its pages', async () => {
-    const { handle, holds, open: letGo } = gate()
-    const { enqueue, start, broker } = await openStage(open, { handle, concurrency: 6 })
+  it('no waiting task is missed when others start between two pages', async () => {
+    const { handle, holds, open: release } = gate()
+    const { enqueue, start, broker } = await openSetup(open, { handle, concurrency: 6 })
     const ids: string[] = []
     for (let n = 0; n < 30; n++) ids.push(await enqueue(long, {}))
     const page = async (cursor: string | undefined) => {
@@ -27,16 +27,16 @@ export function listings(open: OpenBackend): void {
     await start('test:1')
     await holds(6)
     expect((await page(next)).shown).toEqual(ids.slice(10, 20))
-    // By now the last one that was shown has been taken, too.
+    // By now the last task of the first page has started, too.
     await start('test:2')
     await holds(12)
     expect((await page(next)).shown).toEqual(ids.slice(12, 22))
-    letGo()
+    release()
   })
 
-  it('runs them in that order', async () => {
+  it('waiting tasks run in the order of the listing', async () => {
     const ran: string[] = []
-    const { enqueue, start, settled } = await openStage(open, {
+    const { enqueue, start, settled } = await openSetup(open, {
       concurrency: 1,
       handle: ({ id, input }) => {
         ran.push(id)
@@ -50,17 +50,20 @@ export function listings(open: OpenBackend): void {
     expect(ran).toEqual(ids)
   })
 
-  it.each([7, 50])('gives ended ones each once, %i a page, though many ended in one millisecond', async (limit) => {
-    const { enqueue, idsOf, start, settled } = await openStage(open, { concurrency: 50 })
-    const ids = await Promise.all(Array.from({ length: 40 }, () => enqueue(short, {})))
-    await start()
-    for (const id of ids) await settled(id)
-    expect((await idsOf('completed', limit)).toSorted()).toEqual(ids.toSorted())
-  })
+  it.each([7, 50])(
+    'ended tasks are listed once each, %i per page, although many ended in the same millisecond',
+    async (limit) => {
+      const { enqueue, idsOf, start, settled } = await openSetup(open, { concurrency: 50 })
+      const ids = await Promise.all(Array.from({ length: 40 }, () => enqueue(short, {})))
+      await start()
+      for (const id of ids) await settled(id)
+      expect((await idsOf('completed', limit)).toSorted()).toEqual(ids.toSorted())
+    },
+  )
 
-  it('tells apart those that share a place', async () => {
+  it('each status has a listing of its own', async () => {
     const { handle, holds } = gate()
-    const { enqueue, made, put, idsOf, start, reaches, settled, broker } = await openStage(open, {
+    const { enqueue, create, enqueueTask, idsOf, start, reaches, settled, broker } = await openSetup(open, {
       handle: (context) => {
         if (context.input.n === 1) throw new TaskError('busy', '', { retryAfter: '1h' })
         if (context.input.n === 2) throw new TaskError('gone', '', { retryable: false })
@@ -73,8 +76,8 @@ export function listings(open: OpenBackend): void {
       await enqueue(long, { n: 2 }),
       await enqueue(long, {}),
     ]
-    const late = made(long, {}, { queueTimeout: '50ms' })
-    const expired = await put({ ...late, enqueuedAt: late.enqueuedAt - 51, expiresAt: undefined })
+    const late = create(long, {}, { queueTimeout: '50ms' })
+    const expired = await enqueueTask({ ...late, enqueuedAt: late.enqueuedAt - 51, expiresAt: undefined })
     const pool = await start()
     await holds(1)
     expect(await idsOf('active')).toEqual([cancelled])
@@ -93,23 +96,23 @@ export function listings(open: OpenBackend): void {
       cancelled: [cancelled],
       expired: [expired],
     })
-    // Those that share a place are counted together, where the first of them stands.
+    // Statuses that share a place in Redis are counted together, under the first of them.
     const counts = { waiting: 0, active: 0, scheduled: 2, retrying: 0, completed: 0, dead: 3, cancelled: 0, expired: 0 }
     expect(await broker.counts(QUEUE)).toEqual(counts)
   })
 
-  it('is empty for an empty queue, and knows no other queue', async () => {
-    const { broker, idsOf } = await openStage(open)
+  it('the listings of an empty queue are empty, and an unknown queue is refused', async () => {
+    const { broker, idsOf } = await openSetup(open)
     for (const status of TASK_STATUSES) expect(await idsOf(status)).toEqual([])
-    const elsewhere = { queue: 'gir', status: 'waiting', limit: 1, cursor: undefined } as const
+    const elsewhere = { queue: 'unknown', status: 'waiting', limit: 1, cursor: undefined } as const
     await expect(broker.list(elsewhere)).rejects.toMatchObject({ code: 'queue_not_found' })
-    await expect(broker.counts('gir')).rejects.toMatchObject({ code: 'queue_not_found' })
+    await expect(broker.counts('unknown')).rejects.toMatchObject({ code: 'queue_not_found' })
   })
 
   it.each(['', 'x', 'e30', Buffer.from('null').toString('base64url')])(
-    'refuses the cursor %j, and one of another listing',
+    'the cursor %j is refused, and so is the cursor of another listing',
     async (cursor) => {
-      const { broker, enqueue } = await openStage(open)
+      const { broker, enqueue } = await openSetup(open)
       const wrong = { code: 'invalid_cursor' }
       const list = (status: 'waiting' | 'dead', from: string | undefined) =>
         broker.list({ queue: QUEUE, status, limit: 1, cursor: from })
@@ -120,23 +123,23 @@ export function listings(open: OpenBackend): void {
     },
   )
 
-  it('lets nobody wait in vain, whether the task ends before, while or after the waiting begins', async () => {
-    const { enqueue, start, settled } = await openStage(open)
+  it('waiting for a task resolves, whether it ends before, while or after the wait begins', async () => {
+    const { enqueue, start, settled } = await openSetup(open)
     await start()
     const waits = Array.from({ length: 100 }, async (_, n) => settled(await enqueue(short, { n })))
     const outputs = (await Promise.all(waits)).map((record) => record?.output)
     expect(outputs).toEqual(Array.from({ length: 100 }, (_, n) => ({ n })))
   })
 
-  it('gives the task as it stands to who waits no longer', async () => {
-    const { enqueue, broker } = await openStage(open)
+  it('a wait that is aborted resolves with the current task', async () => {
+    const { enqueue, broker } = await openSetup(open)
     const id = await enqueue(short, {})
     expect((await broker.waitUntilFinished(id, AbortSignal.timeout(30)))?.status).toBe('waiting')
     expect((await broker.waitUntilFinished(id, AbortSignal.abort()))?.status).toBe('waiting')
   })
 
-  it('answers a ping', async () => {
-    const { broker } = await openStage(open)
+  it('a ping resolves', async () => {
+    const { broker } = await openSetup(open)
     await expect(broker.ping()).resolves.toBeUndefined()
   })
 }

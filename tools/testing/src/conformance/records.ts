@@ -1,22 +1,22 @@
-// Conformance: a task as the broker tells it, from the moment that it is stored.
+// Conformance: the record of a task, from its enqueue to its end.
 import { TaskError } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
-import { expectAbout, long, openStage, plain, QUEUE, SIZE_LIMIT, short } from './stage.ts'
+import { expectAbout, long, openSetup, plain, QUEUE, SIZE_LIMIT, short } from './setup.ts'
 
 export function records(open: OpenBackend): void {
-  it('waits, with all that was said when it was enqueued', async () => {
-    const { made, put, find } = await openStage(open)
-    const id = await put({
-      ...made(long, { n: 5 }, { meta: { tenant: 'a' } }),
+  it('a waiting task has everything that the caller enqueued', async () => {
+    const { create, enqueueTask, find } = await openSetup(open)
+    const id = await enqueueTask({
+      ...create(long, { n: 5 }, { meta: { tenant: 'a' } }),
       correlationId: 'c-1',
       enqueuedAt: 1_700_000_000_000,
     })
     expect(await find(id)).toEqual({
       id,
-      task: 'rig.long',
+      task: 'conformance.long',
       version: 1,
       queue: QUEUE,
       status: 'waiting',
@@ -37,14 +37,14 @@ export function records(open: OpenBackend): void {
     })
   })
 
-  it('is scheduled while its delay lasts, and due when that ends', async () => {
-    const { made, put, find } = await openStage(open)
-    const task = made(short, {}, { delay: '1m' })
-    expect(await find(await put(task))).toMatchObject({ status: 'scheduled', dueAt: task.enqueuedAt + 60_000 })
+  it('a delayed task is scheduled, and due when its delay ends', async () => {
+    const { create, enqueueTask, find } = await openSetup(open)
+    const task = create(short, {}, { delay: '1m' })
+    expect(await find(await enqueueTask(task))).toMatchObject({ status: 'scheduled', dueAt: task.enqueuedAt + 60_000 })
   })
 
-  it('starts when its delay is over, and tells how long it then waited', async () => {
-    const { enqueue, start, settled, events } = await openStage(open)
+  it('a delayed task starts when its delay is over, and its wait is counted from then', async () => {
+    const { enqueue, start, settled, events } = await openSetup(open)
     await start()
     const record = await settled(await enqueue(short, {}, { delay: '30ms' }))
     expect(record?.status).toBe('completed')
@@ -53,9 +53,9 @@ export function records(open: OpenBackend): void {
     expect(waited).toEqual([expect.closeTo(0, -4)])
   })
 
-  it('is active while it runs, with its progress, and completed after, with its output and its end', async () => {
+  it('a task is active with its progress, then completed with its output and attempt record', async () => {
     const over = Promise.withResolvers<void>()
-    const { enqueue, start, settled, reaches } = await openStage(open, {
+    const { enqueue, start, settled, reaches } = await openSetup(open, {
       handle: async ({ input, progress }) => {
         await progress(0.25, 'a quarter')
         await over.promise
@@ -87,8 +87,8 @@ export function records(open: OpenBackend): void {
     })
   })
 
-  it('is retrying between its attempts, then dead, with every end', async () => {
-    const { enqueue, start, reaches, settled } = await openStage(open, {
+  it('a failing task is retrying between attempts, then dead with every attempt record', async () => {
+    const { enqueue, start, reaches, settled } = await openSetup(open, {
       handle: ({ attempt }) => {
         throw attempt === 1 ? new TaskError('busy', 'not now', { retryAfter: '200ms' }) : new Error('broken')
       },
@@ -115,9 +115,9 @@ export function records(open: OpenBackend): void {
     })
   })
 
-  it('keeps the ten newest ends, the last one included', async () => {
-    const { enqueue, start, settled } = await openStage(open, {
-      handle: ({ start: number, snooze, input }) => (number < 12 ? snooze('1ms') : input),
+  it('the ten newest attempt records are stored', async () => {
+    const { enqueue, start, settled } = await openSetup(open, {
+      handle: ({ fencingToken: number, snooze, input }) => (number < 12 ? snooze('1ms') : input),
     })
     await start()
     const record = await settled(await enqueue(short, {}))
@@ -125,9 +125,9 @@ export function records(open: OpenBackend): void {
     expect(record?.attempts.map(({ fencingToken: number }) => number)).toEqual([3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
   })
 
-  it('gives what goes through it as JSON leaves it', async () => {
+  it('input and output are stored as JSON', async () => {
     const at = new Date(0)
-    const { enqueue, start, settled } = await openStage(open, {
+    const { enqueue, start, settled } = await openSetup(open, {
       handle: ({ input }) => ({ input, at, gone: undefined, not: Number.NaN, list: [undefined] }),
     })
     await start()
@@ -138,31 +138,33 @@ export function records(open: OpenBackend): void {
     expect(Object.keys(record?.input as object)).toEqual(['at'])
   })
 
-  it('may have no input and no output', async () => {
-    const { enqueue, start, settled } = await openStage(open, { handle: () => undefined })
+  it('a task may have neither input nor output', async () => {
+    const { enqueue, start, settled } = await openSetup(open, { handle: () => undefined })
     await start()
     const record = await settled(await enqueue(plain, undefined))
     expect(record).toMatchObject({ status: 'completed', input: undefined, output: undefined })
   })
 
-  it('is stored once for one id: a lost reply and a resend double nothing', async () => {
-    const { made, put, broker, find } = await openStage(open)
-    const task = made(short, { n: 1 })
-    await put(task)
-    await put({ ...task, input: { n: 2 } })
+  it('enqueueing the same id twice stores one task', async () => {
+    const { create, enqueueTask, broker, find } = await openSetup(open)
+    const task = create(short, { n: 1 })
+    await enqueueTask(task)
+    await enqueueTask({ ...task, input: { n: 2 } })
     expect(await broker.counts(QUEUE)).toMatchObject({ waiting: 1 })
     expect(await find(task.id)).toMatchObject({ input: { n: 1 } })
   })
 
-  it('is refused when it is too large, or its queue is in no catalogue; nothing of it is stored', async () => {
-    const { enqueue, made, put, broker } = await openStage(open)
+  it('a task that is too large or whose queue is unknown is refused, and not stored', async () => {
+    const { enqueue, create, enqueueTask, broker } = await openSetup(open)
     await expect(enqueue(plain, 'x'.repeat(SIZE_LIMIT))).rejects.toMatchObject({ code: 'payload_too_large' })
-    await expect(put({ ...made(short, {}), queue: 'gir' })).rejects.toMatchObject({ code: 'queue_not_found' })
+    await expect(enqueueTask({ ...create(short, {}), queue: 'unknown' })).rejects.toMatchObject({
+      code: 'queue_not_found',
+    })
     expect(await broker.counts(QUEUE)).toMatchObject({ waiting: 0 })
   })
 
-  it('is not there when nobody enqueued it, nor in a queue that nobody knows', async () => {
-    const { broker } = await openStage(open)
+  it('an id that was never enqueued is not found, nor one of an unknown queue', async () => {
+    const { broker } = await openSetup(open)
     for (const queue of [QUEUE, 'elsewhere']) {
       const id = createTaskId(queue, 1, new Uint8Array(10))
       expect(await broker.find(id)).toBeUndefined()

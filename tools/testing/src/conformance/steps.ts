@@ -1,17 +1,17 @@
-// Conformance: the steps of a task run once, whatever becomes of its starts.
+// Conformance: each step of a task runs once over all its attempts.
 import { TaskError } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
-import { type Context, gate, long, openStage, plain, short } from './stage.ts'
+import { type Context, gate, long, openSetup, plain, short } from './setup.ts'
 
 export function steps(open: OpenBackend): void {
   it.each([short, long])(
-    'of $name runs in the first of its attempts, and has its result in all',
+    'a step of $name runs in one attempt, and every attempt has its result',
     async (definition) => {
       const keys: string[] = []
       const results: unknown[] = []
-      const { enqueue, start, settled } = await openStage(open, {
+      const { enqueue, start, settled } = await openSetup(open, {
         handle: async ({ once, attempt, input }) => {
           const pay = (key: string) => {
             keys.push(key)
@@ -31,19 +31,19 @@ export function steps(open: OpenBackend): void {
     },
   )
 
-  it('is there after a hand back, and so is what was kept within the grace', async () => {
+  it('step results are there after a requeue, including those of the grace period', async () => {
     const { handle, holds } = gate()
     const runs: string[] = []
-    const { enqueue, start, settled, find } = await openStage(open, {
+    const { enqueue, start, settled, find } = await openSetup(open, {
       handle: async (context) => {
         const step = (name: string) =>
           context.once(name, () => {
-            runs.push(`${name} ${context.start}`)
-            return context.start
+            runs.push(`${name} ${context.fencingToken}`)
+            return context.fencingToken
           })
         await step('before')
-        if (context.start === 1) await Promise.resolve(handle(context)).catch(() => step('within'))
-        if (context.start === 1) return new Promise(() => {})
+        if (context.fencingToken === 1) await Promise.resolve(handle(context)).catch(() => step('within'))
+        if (context.fencingToken === 1) return new Promise(() => {})
         return { n: (await step('before')) + (await step('within')) }
       },
     })
@@ -58,13 +58,13 @@ export function steps(open: OpenBackend): void {
     expect(runs).toEqual(['before 1', 'within 1'])
   })
 
-  it('is there for another process when the one that ran it has died', async () => {
+  it('step results of a dead worker are there for the next one', async () => {
     const { handle, holds } = gate()
     const runs: number[] = []
-    const { enqueue, start, settled, backend } = await openStage(open, {
+    const { enqueue, start, settled, backend } = await openSetup(open, {
       handle: async (context) => {
-        const n = await context.once('pay', () => runs.push(context.start) + 6)
-        return context.start === 1 ? handle(context) : { n }
+        const n = await context.once('pay', () => runs.push(context.fencingToken) + 6)
+        return context.fencingToken === 1 ? handle(context) : { n }
       },
       locks: 'quick',
     })
@@ -77,13 +77,13 @@ export function steps(open: OpenBackend): void {
     expect(runs).toEqual([1])
   })
 
-  it('is not kept by a start that has lost its lock: what its next owner keeps is not overwritten', async () => {
+  it('an attempt that lost its lock cannot store a step result over that of the next owner', async () => {
     const owned = Promise.withResolvers<void>()
     const refused = Promise.withResolvers<void>()
     const codes: unknown[] = []
-    const { enqueue, start, settled, backend, find } = await openStage(open, {
-      // A short one is not told of the loss.
-      handle: async ({ once, start: number }: Context) => {
+    const { enqueue, start, settled, backend, find } = await openSetup(open, {
+      // A short task is not signalled.
+      handle: async ({ once, fencingToken: number }: Context) => {
         if (number === 1) await owned.promise
         const { n } = await once('pay', () => ({ n: number })).catch((error) => {
           codes.push(error.code)
@@ -109,11 +109,11 @@ export function steps(open: OpenBackend): void {
     expect(codes).toEqual(['lock_lost'])
   })
 
-  it('is refused where its result is larger than an output may be, or can not be kept', async () => {
-    const { enqueue, start, settled } = await openStage(open, {
+  it('a step result that is too large or not JSON is refused', async () => {
+    const { enqueue, start, settled } = await openSetup(open, {
       handle: async ({ once }) => {
         const codes: unknown[] = []
-        // What was refused is not kept, and counts as done: each has a name of its own.
+        // A refused result is not stored, but its name is used up.
         for (const [n, result] of ['x'.repeat(999), 1n, undefined].entries()) {
           await once(`${n}`, () => result as string).catch(({ code }) => codes.push(code))
         }

@@ -1,4 +1,4 @@
-// A chronicle: all that was told during a program, and the rules that hold for it whatever the program was.
+// The history of a program: every event and every record that was seen, and the rules that hold for any program.
 import {
   type AttemptState,
   isFinal,
@@ -13,101 +13,103 @@ import { fragile } from './tasks.ts'
 type Ended = TaskEvent & { event: 'attempt.ended' }
 type Started = TaskEvent & { event: 'attempt.started' }
 
-const HISTORY_LENGTH = 10
-const WORKERS_END: readonly string[] = ['drain', 'parent_closed', 'slot_stopped']
+const MAX_RECORDS = 10
+const WORKER_STOPPED: readonly string[] = ['drain', 'parent_closed', 'slot_stopped']
 
-export class Chronicle {
-  readonly #told: { readonly process: string; readonly event: TaskEvent }[] = []
+export class History {
+  readonly #events: { readonly worker: string; readonly event: TaskEvent }[] = []
   readonly #dead = new Set<string>()
   readonly #handled = new Set<string>()
-  /** Tasks that their owner has lost, by a lost lock, a dead process, or a drain that abandoned them. */
-  readonly #taken = new Set<string>()
+  /** Tasks whose owner lost its lock, died, or abandoned them in a drain. */
+  readonly #ownerLost = new Set<string>()
   readonly #finals = new Map<TaskId, TaskRecord>()
 
-  hear(process: string, event: TaskEvent): void {
-    if (!this.#dead.has(process)) this.#told.push({ process, event })
+  add(worker: string, event: TaskEvent): void {
+    if (!this.#dead.has(worker)) this.#events.push({ worker, event })
   }
 
-  handled(id: TaskId, start: number): void {
-    this.#handled.add(`${id} ${start}`)
+  handled(id: TaskId, fencingToken: number): void {
+    this.#handled.add(`${id} ${fencingToken}`)
   }
 
-  /** Nothing of it is heard from here on. */
-  died(process: string): void {
-    this.#dead.add(process)
+  /** Later events of this worker are ignored. */
+  workerDied(worker: string): void {
+    this.#dead.add(worker)
   }
 
-  isDead(process: string): boolean {
-    return this.#dead.has(process)
+  isDead(worker: string): boolean {
+    return this.#dead.has(worker)
   }
 
-  tookFromOwner(...ids: readonly string[]): void {
-    for (const id of ids) this.#taken.add(id)
+  ownerLost(...ids: readonly string[]): void {
+    for (const id of ids) this.#ownerLost.add(id)
   }
 
   get events(): readonly TaskEvent[] {
-    return this.#told.map(({ event }) => event)
+    return this.#events.map(({ event }) => event)
   }
 
-  /** A look at a task: an end is for ever. */
-  saw(record: TaskRecord): void {
+  /** Checks a record against those seen before: a final status never changes. */
+  observe(record: TaskRecord): void {
     const before = this.#finals.get(record.id)
-    if (before !== undefined) same(record, before, `${record.id} has ended, and is told otherwise later`)
+    if (before !== undefined) same(record, before, `${record.id} had ended, and its record has changed`)
     if (isFinal(record.status)) this.#finals.set(record.id, record)
-    const starts = record.attempts.map(({ fencingToken }) => fencingToken)
-    rule(strictlyGrows(starts), `${record.id} has an end recorded twice, or out of order: ${starts.join(', ')}`)
-    rule(starts.length <= HISTORY_LENGTH, `${record.id} has ${starts.length} ends`)
+    const tokens = record.attempts.map(({ fencingToken }) => fencingToken)
+    rule(strictlyGrows(tokens), `${record.id} has attempt records twice or out of order: ${tokens.join(', ')}`)
+    rule(tokens.length <= MAX_RECORDS, `${record.id} has ${tokens.length} attempt records`)
     rule(
       record.attemptsMade <= record.maxAttempts,
       `${record.id} used ${record.attemptsMade} of ${record.maxAttempts} attempts`,
     )
-    rule((starts.at(-1) ?? 0) <= record.fencingToken, `${record.id} has an end of a start that is not counted`)
+    rule((tokens.at(-1) ?? 0) <= record.fencingToken, `${record.id} has a record of an attempt that was never started`)
   }
 
-  /** At the end of a program. */
+  /** Checks every rule at the end of a program. */
   check(records: readonly TaskRecord[]): void {
-    for (const process of new Set(this.#told.map((told) => told.process))) this.#checkPool(process)
+    for (const worker of new Set(this.#events.map((each) => each.worker))) this.#checkPool(worker)
     for (const record of records) {
-      this.saw(record)
+      this.observe(record)
       this.#checkTask(record)
     }
   }
 
-  #checkPool(process: string): void {
+  #checkPool(worker: string): void {
     let state: PoolState = 'NEW'
-    for (const told of this.#told) {
-      if (told.process !== process || told.event.event !== 'pool.state') continue
-      rule(told.event.from === state, `the pool of ${process} was ${state}, and moves from ${told.event.from}`)
-      assertTransition(`the pool of ${process}`, POOL_TRANSITIONS, told.event.from, told.event.to)
-      state = told.event.to
+    for (const { worker: of, event } of this.#events) {
+      if (of !== worker || event.event !== 'pool.state') continue
+      rule(event.from === state, `the pool of ${worker} was ${state}, and moved from ${event.from}`)
+      assertTransition(`the pool of ${worker}`, POOL_TRANSITIONS, event.from, event.to)
+      state = event.to
     }
   }
 
   #checkTask(record: TaskRecord): void {
     const { id, attempts: history } = record
-    const about = this.#told.filter(({ event }) => 'id' in event && event.id === id)
-    const started = about.flatMap(({ event, process }) => (isStarted(event) ? [{ ...event, process }] : []))
+    const about = this.#events.filter(({ event }) => 'id' in event && event.id === id)
+    const started = about.flatMap(({ event, worker }) => (isStarted(event) ? [{ ...event, worker }] : []))
     const ended = about.flatMap(({ event }) => (isEnded(event) ? [event] : []))
-    const starts = started.map(({ fencingToken }) => fencingToken)
-    rule(strictlyGrows(starts), `${id} was started as ${starts.join(', ')}`)
-    for (const { fencingToken, process } of started) {
+    const tokens = started.map(({ fencingToken }) => fencingToken)
+    rule(strictlyGrows(tokens), `${id} started attempts out of order: ${tokens.join(', ')}`)
+    for (const { fencingToken, worker } of started) {
       const { length } = ended.filter((end) => end.fencingToken === fencingToken)
-      const mayBeMissing = this.#dead.has(process) || this.#isOpen(process)
-      rule(length === 1 || (length === 0 && mayBeMissing), `start ${fencingToken} of ${id} ended ${length} times`)
+      const mayBeMissing = this.#dead.has(worker) || this.#hasAbandoned(worker)
+      rule(length === 1 || (length === 0 && mayBeMissing), `attempt ${fencingToken} of ${id} ended ${length} times`)
     }
-    for (const end of ended) this.#checkEnd(end, starts, record)
+    for (const end of ended) this.#checkEnd(end, tokens, record)
     if (record.task === fragile.name) this.#checkFragile(record)
-    // An expired one is recorded as never started, as the sweep does it.
-    const recorded = ended
+    // The record of an expired task says that it never started, as the sweep does.
+    const reported = ended
       .filter(({ verdict }) => verdict !== 'lost' && verdict !== 'expired')
       .map(({ fencingToken }) => fencingToken)
-    const kept = history
+    const stored = history
       .filter(({ fencingToken, reason }) => fencingToken > 0 && reason !== 'process_lost')
       .map(({ fencingToken }) => fencingToken)
-    const strange = kept.filter((start) => !recorded.includes(start))
-    rule(strange.length === 0, `${id} has ends that nobody told of: ${strange.join(', ')}`)
-    if (!this.#taken.has(id)) same(kept, recorded.slice(-HISTORY_LENGTH).slice(-kept.length), `${id} has lost an end`)
-    rule(this.#taken.has(id) || kept.length >= Math.min(recorded.length, HISTORY_LENGTH - 1), `${id} has lost an end`)
+    const unreported = stored.filter((fencingToken) => !reported.includes(fencingToken))
+    rule(unreported.length === 0, `${id} has records of attempts without an event: ${unreported.join(', ')}`)
+    if (!this.#ownerLost.has(id)) {
+      same(stored, reported.slice(-MAX_RECORDS).slice(-stored.length), `${id} has lost an attempt record`)
+      rule(stored.length >= Math.min(reported.length, MAX_RECORDS - 1), `${id} has lost an attempt record`)
+    }
     this.#checkFinal(
       record,
       ended,
@@ -115,49 +117,49 @@ export class Chronicle {
     )
   }
 
-  #checkEnd(end: Ended, starts: readonly number[], { id, attempts: history }: TaskRecord): void {
-    rule(starts.includes(end.fencingToken), `${id} ended as start ${end.fencingToken}, which never began`)
+  #checkEnd(end: Ended, tokens: readonly number[], { id, attempts: history }: TaskRecord): void {
+    rule(tokens.includes(end.fencingToken), `attempt ${end.fencingToken} of ${id} ended, and never started`)
     const wasHandled = this.#handled.has(`${id} ${end.fencingToken}`)
     const early = (ATTEMPT_TRANSITIONS.NEW as readonly AttemptState[]).includes(end.state)
     assertTransition('an attempt', ATTEMPT_TRANSITIONS, wasHandled || !early ? 'IN_PROCESS' : 'NEW', end.state)
-    const kept = history.find(({ fencingToken }) => fencingToken === end.fencingToken)
-    if (kept === undefined) return
-    rule(end.verdict !== 'lost', `start ${end.fencingToken} of ${id} had lost its lock, and its end is recorded`)
+    const stored = history.find(({ fencingToken }) => fencingToken === end.fencingToken)
+    if (stored === undefined) return
+    rule(end.verdict !== 'lost', `attempt ${end.fencingToken} of ${id} had lost its lock, and has a record`)
     same(
-      [kept.state, kept.reason, kept.attempt],
+      [stored.state, stored.reason, stored.attempt],
       [end.state, end.reason, end.attempt],
-      `start ${end.fencingToken} of ${id}`,
+      `attempt ${end.fencingToken} of ${id}`,
     )
   }
 
-  /** A start that its worker's end interrupted is the last. One that reached no handler has interrupted nothing. */
+  /** An attempt that its worker interrupted is the last one, unless its handler had not started. */
   #checkFragile({ id, attempts: history }: TaskRecord): void {
     const at = history.findIndex(
-      ({ fencingToken, reason = '' }) => WORKERS_END.includes(reason) && this.#handled.has(`${id} ${fencingToken}`),
+      ({ fencingToken, reason = '' }) => WORKER_STOPPED.includes(reason) && this.#handled.has(`${id} ${fencingToken}`),
     )
-    rule(at < 0 || at === history.length - 1, `${id} was interrupted by its worker's end, and started again`)
+    rule(at < 0 || at === history.length - 1, `${id} was interrupted by its worker, and started again`)
   }
 
   #checkFinal(record: TaskRecord, ended: readonly Ended[], about: readonly TaskEvent[]): void {
     const { id, status, output, attempts: history } = record
-    rule(isFinal(status), `${id} is ${status} at the end`)
+    rule(isFinal(status), `${id} is ${status} when the program ends`)
     const last = history.at(-1)
     const finals = ended.filter(
       ({ verdict, fencingToken }) =>
         isFinalVerdict(verdict) && history.some((end) => end.fencingToken === fencingToken),
     )
-    rule(finals.length <= 1, `${id} came to an end ${finals.length} times`)
+    rule(finals.length <= 1, `${id} ended ${finals.length} times`)
     if (status !== 'completed') return
-    rule(last?.state === 'DONE_SUCCESS', `${id} is completed, and its last end is ${last?.state}`)
-    same(output, { n: last?.fencingToken }, `${id} tells the output of another start`)
+    rule(last?.state === 'DONE_SUCCESS', `${id} is completed, and its last attempt is ${last?.state}`)
+    same(output, { n: last?.fencingToken }, `${id} has the output of another attempt`)
     const late = about.flatMap((event) => (event.event === 'attempt.late' ? [event.fencingToken] : []))
-    rule(!late.includes(last?.fencingToken ?? 0), `${id} tells what came too late`)
+    rule(!late.includes(last?.fencingToken ?? 0), `${id} has an output that came too late`)
   }
 
-  /** Abandoned by its drain: what it runs has no end yet. */
-  #isOpen(process: string): boolean {
-    return this.#told.some(
-      ({ process: of, event }) => of === process && event.event === 'pool.state' && event.to === 'TERMINATE_TIMEOUT',
+  /** A drain that timed out abandons tasks, whose attempts have no end. */
+  #hasAbandoned(worker: string): boolean {
+    return this.#events.some(
+      ({ worker: of, event }) => of === worker && event.event === 'pool.state' && event.to === 'TERMINATE_TIMEOUT',
     )
   }
 }
@@ -171,11 +173,11 @@ function strictlyGrows(numbers: readonly number[]): boolean {
   return numbers.every((number, i) => i === 0 || number > (numbers[i - 1] ?? 0))
 }
 
-export function rule(holds: boolean, otherwise: string): void {
-  if (!holds) throw new Error(otherwise)
+export function rule(holds: boolean, violation: string): void {
+  if (!holds) throw new Error(violation)
 }
 
-function same(is: unknown, was: unknown, otherwise: string): void {
-  const [now, then] = [JSON.stringify(is), JSON.stringify(was)]
-  if (now !== then) throw new Error(`${otherwise}: ${then}, and now ${now}`)
+function same(actual: unknown, expected: unknown, violation: string): void {
+  const [now, before] = [JSON.stringify(actual), JSON.stringify(expected)]
+  if (now !== before) throw new Error(`${violation}: expected ${before}, got ${now}`)
 }

@@ -1,4 +1,4 @@
-// The tasks of every program, and how one is made of its plan.
+// The task definitions of every program, and the tasks that its plans describe.
 import { randomBytes } from 'node:crypto'
 import { defineCatalogue, defineTask, type TaskDefinition } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
@@ -17,21 +17,21 @@ const common = {
 } as const
 const short = defineTask({ name: 'model.short', kind: 'short', ...common })
 const long = defineTask({ name: 'model.long', timeout: '1h', ...common })
-/** Dead when its worker ends under it. */
+/** Dead if its worker stops while it runs. */
 export const fragile = defineTask({ name: 'model.fragile', timeout: '1h', onInterrupt: 'fail', ...common })
 export const child = defineTask({ name: 'model.child', kind: 'short', ...common })
-/** Runs until as many are there as there are workers. */
-export const muster = defineTask({ name: 'model.muster', kind: 'short', ...common })
-/** Runs until it is told to end. */
-export const stay = defineTask({ name: 'model.stay', timeout: '1h', ...common })
-export const catalogue = defineCatalogue(short, long, fragile, child, muster, stay)
+/** Runs until as many of it run at once as there are slots. */
+export const rendezvous = defineTask({ name: 'model.rendezvous', kind: 'short', ...common })
+/** Runs until its attempt is signalled. */
+export const endless = defineTask({ name: 'model.endless', timeout: '1h', ...common })
+export const catalogue = defineCatalogue(short, long, fragile, child, rendezvous, endless)
 
 export function plannedTask(plan: TaskPlan, now: number): NewTask {
   const { kind, delayMs, timeoutMs, heartbeatMs, queueMs, totalMs, maxAttempts } = plan
-  const made = plainTask({ short, long, fragile }[kind], now, delayMs)
-  if (kind === 'short') return { ...made, maxAttempts }
+  const task = plainTask({ short, long, fragile }[kind], now, delayMs)
+  if (kind === 'short') return { ...task, maxAttempts }
   const expiresAt = queueMs === undefined ? undefined : now + delayMs + queueMs
-  return { ...made, timeoutMs, heartbeatMs, totalMs, queueMs, maxAttempts, expiresAt }
+  return { ...task, timeoutMs, heartbeatMs, totalMs, queueMs, maxAttempts, expiresAt }
 }
 
 export function plainTask(definition: TaskDefinition, now: number, delayMs = 0): NewTask {

@@ -1,4 +1,4 @@
-// A stage for one test: a broker of its own, pools on it, one handler for every task, and all events.
+// The setup of one test: a broker of its own, pools on it, one handler for every task, and a record of all events.
 import { randomBytes } from 'node:crypto'
 import {
   type CallOptions,
@@ -24,7 +24,7 @@ import { expect, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import type { OpenBackend } from './backend.ts'
 
-export const QUEUE = 'rig'
+export const QUEUE = 'conformance'
 
 const common = {
   queue: QUEUE,
@@ -32,22 +32,22 @@ const common = {
   output: z.object({ n: z.int() }),
   retry: { maxAttempts: 3, backoff: { initialDelay: '20ms', jitter: 0 } },
 } as const
-export const short = defineTask({ name: 'rig.short', kind: 'short', ...common })
-export const long = defineTask({ name: 'rig.long', timeout: '10s', ...common })
-/** Dead when its worker ends under it. */
-export const fragile = defineTask({ name: 'rig.fragile', timeout: '10s', onInterrupt: 'fail', ...common })
-/** Whatever it is given and returns is stored. */
-export const plain = defineTask({ ...common, name: 'rig.plain', input: z.unknown(), output: z.unknown() })
-export const child = defineTask({ name: 'rig.child', ...common })
+export const short = defineTask({ name: 'conformance.short', kind: 'short', ...common })
+export const long = defineTask({ name: 'conformance.long', timeout: '10s', ...common })
+/** Dead if its worker stops while it runs. */
+export const fragile = defineTask({ name: 'conformance.fragile', timeout: '10s', onInterrupt: 'fail', ...common })
+/** Accepts every input and output. */
+export const plain = defineTask({ ...common, name: 'conformance.plain', input: z.unknown(), output: z.unknown() })
+export const child = defineTask({ name: 'conformance.child', ...common })
 const catalogue = defineCatalogue(short, long, fragile, plain, child)
 
 export type Context = TaskContext<typeof long>
 export type Handle = (context: Context) => unknown
 
-export interface StageOptions {
-  /** Of every task. Default: returns its input. */
+export interface SetupOptions {
+  /** The handler of every task. Default: returns its input. */
   readonly handle?: Handle
-  /** Of each pool. Default 4. */
+  /** Slots of each pool. Default 4. */
   readonly concurrency?: number
   readonly maxStuckHandlers?: number
   readonly parent?: AbortSignal
@@ -59,7 +59,7 @@ export const SIZE_LIMIT = 10_000
 
 const DRAIN = { drainMs: 5_000, graceMs: 1_000 }
 
-export async function openStage(open: OpenBackend, options: StageOptions = {}) {
+export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
   const { handle = ({ input }) => input, concurrency = 4, maxStuckHandlers = 10, parent, locks = 'usual' } = options
   const clock = systemClock
   const expired: TaskId[] = []
@@ -73,7 +73,7 @@ export async function openStage(open: OpenBackend, options: StageOptions = {}) {
     await backend.close()
   })
 
-  // One function for all of them: what it is given and returns differs by the task that is enqueued.
+  // One function handles every task, although their inputs and outputs differ.
   const handlers = Object.fromEntries(
     catalogue.definitions.map((task) => [task.name, defineHandler(task, import.meta.url, handle as never)]),
   ) as unknown as Handlers<typeof catalogue>
@@ -81,26 +81,26 @@ export async function openStage(open: OpenBackend, options: StageOptions = {}) {
     limits: { ...DEFAULT_TIMEOUTS, timeoutMs: 10_000, graceMs: 100 },
   })
 
-  const put = async (task: NewTask): Promise<TaskId> => {
+  const enqueueTask = async (task: NewTask): Promise<TaskId> => {
     await broker.enqueue(task)
     return task.id
   }
-  const made = <D extends TaskDefinition>(definition: D, input: InputOf<D>, call: CallOptions = {}): NewTask => {
+  const create = <D extends TaskDefinition>(definition: D, input: InputOf<D>, call: CallOptions = {}): NewTask => {
     const now = Date.now()
     const id = createTaskId(QUEUE, now, randomBytes(ID_RANDOM_BYTES))
     return newTask(definition, input, call, { id, enqueuedAt: now, correlationId: undefined })
   }
   const find = async (id: TaskId): Promise<TaskRecord> => {
     const record = await broker.find(id)
-    if (record === undefined) throw new Error(`${id} is not there`)
+    if (record === undefined) throw new Error(`task ${id} not found`)
     return record
   }
 
-  const make = (process = 'test:1'): Pool => {
-    const feed = backend.feed({ concurrency, process })
+  const createPool = (worker = 'test:1'): Pool => {
+    const consumer = backend.consumer({ concurrency, worker })
     const sink = (event: TaskEvent) => events.push(event)
-    const settings = { clock, queue: QUEUE, concurrency, process, maxStuckHandlers, parent, graceMs: 1_000 }
-    const pool = testPool(broker, registry, feed, { ...settings, sink, maxOutputBytes: 1_000 })
+    const settings = { clock, queue: QUEUE, concurrency, worker, maxStuckHandlers, parent, graceMs: 1_000 }
+    const pool = testPool(broker, registry, consumer, { ...settings, sink, maxOutputBytes: 1_000 })
     pools.push(pool)
     return pool
   }
@@ -109,17 +109,18 @@ export async function openStage(open: OpenBackend, options: StageOptions = {}) {
     backend,
     broker,
     events,
-    /** Found by the sweep. */
+    /** Tasks that the sweep has ended. */
     expired,
     find,
-    /** A task that is not enqueued yet. */
-    made,
-    put,
+    /** Creates a task without enqueueing it. */
+    create,
+    enqueueTask,
     enqueue: <D extends TaskDefinition>(definition: D, input: InputOf<D>, call?: CallOptions) =>
-      put(made(definition, input, call)),
-    pool: make,
-    async start(process?: string): Promise<Pool> {
-      const pool = make(process)
+      enqueueTask(create(definition, input, call)),
+    /** Creates a pool without starting it. */
+    pool: createPool,
+    async start(worker?: string): Promise<Pool> {
+      const pool = createPool(worker)
       await pool.start()
       return pool
     },
@@ -144,13 +145,13 @@ export async function openStage(open: OpenBackend, options: StageOptions = {}) {
   }
 }
 
-/** A wait is counted from the end, and written down a little later. In ms. */
+/** A wait counts from the end of the attempt, which is stored a little later. In ms. */
 export function expectAbout(waitMs: number, meantMs: number): void {
   expect(waitMs).toBeGreaterThanOrEqual(meantMs - 1)
   expect(waitMs).toBeLessThan(2 * meantMs)
 }
 
-/** A handler that runs until it is let go, or is told to end. */
+/** A handler that runs until the gate opens or its attempt is signalled. */
 export function gate() {
   const opened = Promise.withResolvers<void>()
   const entered: TaskId[] = []

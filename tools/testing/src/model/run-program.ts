@@ -1,0 +1,90 @@
+/**
+ * Runs a program on a broker and checks its rules: every task ends, no result is lost or doubled, every transition is in the
+ * tables, no slot is lost, and a final drain requeues what runs.
+ */
+import { isFinal } from '@bullpen/contract'
+import type { Clock } from '@bullpen/engine/internal'
+import type { OpenBackend } from '../conformance/backend.ts'
+import { disturber } from './disturbances.ts'
+import { rule } from './history.ts'
+import type { Program } from './program.ts'
+import { openSimulation, type Simulation } from './simulation.ts'
+import { endless, plainTask, rendezvous } from './tasks.ts'
+
+export interface Time {
+  readonly clock: Clock
+  pass(ms: number): Promise<void>
+  /** Lets time pass until `isTrue`. Rejects if that takes too long. */
+  until(isTrue: () => boolean | Promise<boolean>, what: string): Promise<void>
+}
+
+export async function runProgram(program: Program, open: OpenBackend, time: Time): Promise<void> {
+  const simulation = await openSimulation(program, open, time.clock)
+  const { apply, isAway, recover } = disturber(simulation)
+  try {
+    await simulation.startWorker()
+    for (const task of program.tasks) await simulation.plan(task)
+    for (const { afterMs, ...disturbance } of program.disturbances) {
+      await time.pass(afterMs)
+      await apply(disturbance)
+      if (!isAway()) await simulation.observe()
+    }
+    recover()
+    simulation.release()
+    await everyTaskEnds(simulation, time)
+    await noSlotIsLost(simulation, time)
+    simulation.history.check(await simulation.observe())
+    await drainRequeuesEverything(simulation, time)
+  } finally {
+    recover()
+    await simulation.close()
+  }
+}
+
+async function everyTaskEnds(
+  { history, running, observe, isDraining, startWorker, workers }: Simulation,
+  time: Time,
+): Promise<void> {
+  if (slots({ running }) === 0) await startWorker()
+  await time.until(async () => (await observe()).every(({ status }) => isFinal(status)), 'every task ends')
+  await time.until(() => !isDraining(), 'every drain ends')
+  const alive = workers.filter(({ name }) => !history.isDead(name))
+  await time.until(() => alive.every(({ pool }) => pool.busy() === 0), 'every slot is idle')
+  await time.until(() => alive.every(({ pool }) => pool.stuckHandlers() === 0), 'every handler returns')
+}
+
+/** As many tasks run at once as there are slots. */
+async function noSlotIsLost({ enqueue, running, meeting }: Simulation, time: Time): Promise<void> {
+  const many = slots({ running })
+  meeting.expect(many)
+  for (let n = 0; n < many; n++) await enqueue(plainTask(rendezvous, time.clock.now()))
+  await time.until(meeting.isComplete, `all ${many} slots work at once`)
+  await time.until(() => running().every(({ pool }) => pool.busy() === 0), 'every slot is idle again')
+}
+
+/** After the drain, running and waiting tasks are waiting, scheduled ones are scheduled, no attempt is used, and no slot is left. */
+async function drainRequeuesEverything(simulation: Simulation, time: Time): Promise<void> {
+  const { backend, history, drain, enqueue, isDraining, running, workers } = simulation
+  const tasks = Array.from({ length: slots(simulation) + 2 }, (_, n) =>
+    plainTask(endless, time.clock.now(), n === 0 ? 3_600_000 : 0),
+  )
+  for (const task of tasks) await enqueue(task)
+  const last = running()
+  await time.until(() => last.every(({ pool }) => pool.busy() === pool.size()), 'every slot works')
+  for (const worker of last) drain(worker, 0)
+  await time.until(() => !isDraining(), 'the last pools have drained')
+  for (const [n, { id }] of tasks.entries()) {
+    const record = await backend.broker.find(id)
+    const is = `${record?.status} after ${record?.attemptsMade} attempts`
+    rule(is === `${n === 0 ? 'scheduled' : 'waiting'} after 0 attempts`, `after a drain ${id} is ${is}`)
+  }
+  for (const { pool, name } of last) rule(pool.state() === 'SHUTDOWN', `the pool of ${name} is ${pool.state()}`)
+  for (const { pool, name } of workers.filter((worker) => !history.isDead(worker.name))) {
+    const left = pool.slots().filter(({ state }) => state !== 'TERMINATED')
+    rule(left.length === 0, `${left.length} slots of ${name} have not terminated`)
+  }
+}
+
+function slots({ running }: Pick<Simulation, 'running'>): number {
+  return running().reduce((sum, { pool }) => sum + pool.size(), 0)
+}
