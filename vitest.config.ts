@@ -20,7 +20,7 @@ export default defineConfig(({ mode }) => ({
       '{packages,apps,tools}/*/src/**/*.test.ts',
       'scripts/**/*.test.mjs',
       'k8s/**/*.test.ts',
-      'docs/**/*.test.ts',
+      'docs/{,how-to/}*.test.ts',
     ],
     globalSetup: ['scripts/testing/global-setup.mjs'],
     setupFiles: ['tools/testing/src/leaks/setup.ts'],

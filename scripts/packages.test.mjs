@@ -1,4 +1,4 @@
-// The published packages, installed into an empty project elsewhere that defines a task of its own.
+// The published packages, installed into an empty project elsewhere: the one of the tutorial.
 import { spawn } from 'node:child_process'
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -21,42 +21,16 @@ const PROJECT = {
     },
     include: ['*.ts'],
   }),
-  'catalogue.ts': `
-    import { defineCatalogue, defineTask } from '@bullpen/contract'
-    import { z } from 'zod'
+  ...filesIn(join(root, 'docs/tutorial')),
+}
 
-    export const welcome = defineTask({
-      name: 'email.welcome',
-      queue: 'email',
-      kind: 'long',
-      input: z.object({ to: z.email(), name: z.string().default('you') }),
-      output: z.object({ greeting: z.string() }),
-      timeout: '30s',
-      retry: { maxAttempts: 3 },
-    })
-    export const catalogue = defineCatalogue(welcome)`,
-  'welcome.ts': `
-    import { defineHandler } from '@bullpen/contract'
-    import { welcome } from './catalogue.ts'
-
-    export default defineHandler(welcome, import.meta.url, async ({ input }) => ({ greeting: 'Hello, ' + input.name }))`,
-  'worker.ts': `
-    import { createWorker, runUntilSignalled } from '@bullpen/worker'
-    import { catalogue } from './catalogue.ts'
-    import welcome from './welcome.ts'
-
-    const port = Number(process.env['PORT'] ?? 0)
-    const config = { redisUrl: String(process.env['REDIS_URL']), namespace: 'elsewhere', port }
-    const worker = createWorker({ catalogue, handlers: { 'email.welcome': welcome }, config })
-    process.exit(await runUntilSignalled(worker))`,
-  'api.ts': `
-    import { createApi, runUntilSignalled } from '@bullpen/api'
-    import { catalogue } from './catalogue.ts'
-
-    const redisUrl = String(process.env['REDIS_URL'])
-    const port = Number(process.env['PORT'] ?? 0)
-    const config = { redisUrl, namespace: 'elsewhere', keys: ['${KEY}'], port, metricsPort: 0 }
-    process.exit(await runUntilSignalled(await createApi({ catalogue, config })))`,
+/** Settings with which the tutorial's programs share a machine and a Redis with other tests. */
+const SETTINGS = {
+  BULLPEN_NAMESPACE: 'elsewhere',
+  BULLPEN_API_KEYS: KEY,
+  BULLPEN_API_PORT: '0',
+  BULLPEN_API_METRICS_PORT: '0',
+  BULLPEN_WORKER_PORT: '0',
 }
 
 /** The examples of the test kit's README, as tests of the same project. */
@@ -67,6 +41,11 @@ const examples = [...readFileSync(join(root, 'packages/testkit/README.md'), 'utf
 const project = mkdtempSync(join(tmpdir(), 'bullpen-elsewhere-'))
 const processes = []
 
+function filesIn(folder) {
+  const names = globSync('*.ts', { cwd: folder })
+  return Object.fromEntries(names.map((name) => [name, readFileSync(join(folder, name), 'utf8')]))
+}
+
 async function must(command, args, options) {
   const { code, stdout, stderr } = await run(command, args, options)
   if (code !== 0) throw new Error(`${[command, ...args].join(' ')} exited with ${code}:\n${stdout}${stderr}`)
@@ -75,7 +54,7 @@ async function must(command, args, options) {
 
 /** Starts a program of the project. `line` resolves with the first line on stdout that matches. */
 function start(file, variables = {}) {
-  const env = { PATH: process.env.PATH, REDIS_URL: inject('redisUrl'), ...variables }
+  const env = { PATH: process.env.PATH, REDIS_URL: inject('redisUrl'), ...SETTINGS, ...variables }
   const child = spawn(process.execPath, [file], { cwd: project, env, stdio: ['ignore', 'pipe', 'inherit'] })
   processes.push(child)
   const exit = new Promise((resolve) => child.once('exit', resolve))
@@ -146,8 +125,8 @@ it('a strict project compiles against the published types', async () => {
   expect(code).toBe(0)
 })
 
-it('the examples in the test kit’s README run as tests', async () => {
-  const files = examples.map(([file]) => file)
+it('the tests of the tutorial and of the test kit’s README pass', async () => {
+  const files = ['welcome.test.ts', ...examples.map(([file]) => file)]
   const { code, stdout } = await run(process.execPath, ['--test', '--test-reporter=tap', ...files], { cwd: project })
   expect(stdout).toMatch(/^# fail 0$/m)
   expect(Number(/^# pass (\d+)$/m.exec(stdout)?.[1])).toBeGreaterThanOrEqual(files.length)
@@ -179,13 +158,16 @@ it('two workers run on one machine', async () => {
   expect(await Promise.all(workers.map((worker) => worker.end()))).toEqual([0, 0])
 })
 
-it.each(['api.ts'])('%s exits with a code other than 0 if its port is taken', async (file) => {
+it.each([
+  ['worker.ts', 'BULLPEN_WORKER_PORT'],
+  ['api.ts', 'BULLPEN_API_PORT'],
+])('%s exits with a code other than 0 if its port is taken', async (file, variable) => {
   const server = createServer()
   const port = await new Promise((resolve) => {
     server.listen(0, '127.0.0.1', () => resolve(server.address().port))
   })
   try {
-    expect(await start(file, { PORT: String(port) }).exit).toBeGreaterThan(0)
+    expect(await start(file, { [variable]: String(port) }).exit).toBeGreaterThan(0)
   } finally {
     server.close()
   }

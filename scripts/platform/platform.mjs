@@ -161,7 +161,7 @@ export function createPlatform({
     }
     if (shutdown) throw new UserError(STOPPED)
     const timedOut = child.running()
-    if (!timedOut) await child.exited() // its last lines may still be on their way
+    if (!timedOut) await child.outputRead()
     const what = timedOut ? `was not ready within ${READY_TIMEOUT / 1000} s` : 'exited before it was ready'
     throw new UserError(
       `${name} ${what}. Its last output (all of it is in ${logOf(name)}):\n${tail(starting.get(name))}`,

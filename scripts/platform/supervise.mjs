@@ -2,10 +2,12 @@
 import { spawn } from 'node:child_process'
 import { chmodSync, closeSync, createWriteStream, openSync } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 const FIRST_DELAY = 500 // ms
 const LONGEST_DELAY = 10_000 // ms
 const HEALTHY_AFTER = 30_000 // ms: a process that ran this long restarts after the first delay again
+const LAST_OUTPUT = 1000 // ms
 const OWNER_ONLY = 0o600 // inputs and results may be logged
 
 /** The delay before restart number `restarts` (from 0), in ms. */
@@ -30,6 +32,7 @@ export function supervise({ name, command, args, env, cwd, logFile, onLine, onSt
   const log = openLog(logFile)
   let child
   let exited = Promise.resolve()
+  let closed = Promise.resolve()
   let stopped = false
   let expectsExit = false
   let restarts = 0
@@ -45,6 +48,7 @@ export function supervise({ name, command, args, env, cwd, logFile, onLine, onSt
       child[stream].pipe(log, { end: false })
       createInterface({ input: child[stream] }).on('line', (line) => onLine?.(line, stream))
     }
+    closed = new Promise((resolve) => child.once('close', resolve))
     exited = new Promise((resolve) => {
       let settled = false
       const settle = (how) => {
@@ -54,8 +58,7 @@ export function supervise({ name, command, args, env, cwd, logFile, onLine, onSt
         resolve()
       }
       child.once('error', (error) => settle(`could not be started: ${error.message}`))
-      // close and not exit: its last lines, which may say why it exited, have been read
-      child.once('close', (code, signal) =>
+      child.once('exit', (code, signal) =>
         settle(signal === null ? `exited with code ${code}` : `was killed by ${signal}`),
       )
     })
@@ -87,8 +90,8 @@ export function supervise({ name, command, args, env, cwd, logFile, onLine, onSt
       return child.pid
     },
     running,
-    /** Resolves when the process that was launched last has exited and its output has been read. */
-    exited: () => exited,
+    /** Resolves when the last lines of an exited process have been read, or after 1 s if a descendant holds its pipes. */
+    outputRead: () => Promise.race([closed, sleep(LAST_OUTPUT, undefined, { ref: false })]),
     /** Drains the process and starts it again. `beforeLaunch` runs in between. */
     async restart(beforeLaunch) {
       await end()

@@ -117,7 +117,7 @@ function hostOf<C extends Catalogue, R extends Resources>(
     worker: WORKER_ID,
     resources: options.resources ?? {},
     logFor: (fields) => logWith(fields, log),
-    // These need a pool; docs/own-worker.md lists what a plain processor can't do.
+    // These need a pool; docs/how-to/your-own-bullmq-worker.md lists what a plain processor cannot do.
     poolSignal: NEVER,
     closedBy: () => undefined,
     stuckHandlers: { add() {}, delete() {} },

@@ -1,4 +1,4 @@
-// The example of docs/nestjs.md: the guide quotes what follows this line, and nest.test.ts runs it.
+// The example of docs/how-to/nestjs.md: the guide quotes what follows this line, and nest.test.ts runs it.
 import { type PlainProcessor, processor } from '@bullpen/bullmq'
 import { defineCatalogue, defineHandler, defineTask, type TaskContext } from '@bullpen/contract'
 import { BullModule, OnWorkerEvent, Processor, WorkerHost } from '@nestjs/bullmq'

@@ -1,4 +1,4 @@
-// The example of docs/own-worker.md: the guide quotes what follows this line, and own-worker.test.ts runs it.
+// The example of docs/how-to/your-own-bullmq-worker.md: the guide quotes what follows this line, and own-worker.test.ts runs it.
 import { escaped, processor } from '@bullpen/bullmq'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry/internal'

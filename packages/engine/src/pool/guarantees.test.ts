@@ -1,5 +1,5 @@
 // Where goapp, the pool that this one descends from, was measured to fail: each failure is a test here, that it does not.
-// Numbers 3, 9 and 10 need Redis or HTTP; docs/states.md says where they stand.
+// Numbers 3, 9 and 10 need Redis or HTTP; docs/explanation/goapp.md lists their tests.
 import type { TaskRecord } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { describe, expect, it } from 'vitest'

@@ -1,0 +1,135 @@
+// What each error code means and what to do about it: the compiler asks for an entry when a code is added.
+import type { ErrorCode } from '@bullpen/contract'
+
+interface Advice {
+  readonly meaning: string
+  readonly action: string
+}
+
+export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
+  malformed_json: { meaning: 'The request body is empty, is not JSON, or is not UTF-8.', action: 'Fix the body.' },
+  invalid_request: {
+    meaning: 'A field, a query parameter or the request itself is wrong or unknown.',
+    action: 'Read `errors`: it lists each place that is wrong.',
+  },
+  unknown_task: {
+    meaning: 'The catalogue has no task with this name.',
+    action: 'Use the name that `detail` suggests, or deploy the API with the catalogue that has the task.',
+  },
+  invalid_input: {
+    meaning: "The input does not match the task's schema.",
+    action: 'Read `errors` and fix the input.',
+  },
+  payload_too_large: {
+    meaning: 'The body is larger than the limit.',
+    action: 'Store the data elsewhere and send a reference to it, or raise `BULLPEN_API_BODY_LIMIT`.',
+  },
+  unsupported_media_type: {
+    meaning: 'The body is not `application/json`, or it is compressed.',
+    action: 'Send `Content-Type: application/json` and no `Content-Encoding`.',
+  },
+  invalid_cursor: {
+    meaning: 'The cursor does not belong to a listing of this queue and status.',
+    action: 'Start the listing again without a cursor.',
+  },
+  unauthorized: {
+    meaning: 'The request has no key, or a key that this API does not accept.',
+    action: 'Send `Authorization: Bearer KEY`; a development key works from the same machine only.',
+  },
+  forbidden: { meaning: 'The board was asked to change something.', action: 'Use the API or the CLI instead.' },
+  task_not_found: {
+    meaning: 'No task has this id, or its retention has passed.',
+    action: 'Check the id; raise `BULLPEN_WORKER_COMPLETED_RETENTION` to look completed tasks up for longer.',
+  },
+  cancel_not_found: {
+    meaning: 'No cancel by filter has this id, or it finished more than a day ago.',
+    action: 'Check the id.',
+  },
+  queue_not_found: {
+    meaning: 'No task of the catalogue uses this queue.',
+    action: 'Check the name against `GET /v1/fleet`.',
+  },
+  worker_not_found: {
+    meaning: 'No live worker has this id.',
+    action: 'List the workers with `bullpen fleet`; a restarted worker has a new id.',
+  },
+  command_not_found: {
+    meaning: 'No command has this id, or it is older than seven days.',
+    action: 'Check the id.',
+  },
+  command_id_reused: {
+    meaning: 'Another command already has this id.',
+    action: 'Choose a new id, or leave `id` out.',
+  },
+  route_not_found: { meaning: 'The API has no such path.', action: 'Check the path against `/reference`.' },
+  method_not_allowed: {
+    meaning: 'The path exists and does not accept this method.',
+    action: 'Use a method from the `Allow` header.',
+  },
+  redis_unavailable: {
+    meaning: 'Redis did not answer within a second.',
+    action:
+      'Retry after `Retry-After`. If the problem has a `taskId`, look that task up first: it may have been stored.',
+  },
+  queue_draining: {
+    meaning: "The queue's fleet is draining and accepts no new tasks.",
+    action: 'Retry later, or resume the queue with `bullpen resume --queue QUEUE`.',
+  },
+  shutting_down: {
+    meaning: 'This process is shutting down.',
+    action: 'Send the request to another replica; load balancers do that when `/readyz` fails.',
+  },
+  internal_error: {
+    meaning: 'An unexpected error in the API.',
+    action: "Look for the response's `X-Request-Id` in the API's log.",
+  },
+  invalid_definition: {
+    meaning: 'A task, queue or catalogue definition is wrong. Thrown at start-up.',
+    action: 'Fix the setting that the message names.',
+  },
+  invalid_duration: {
+    meaning: 'A duration is not written as a number with a unit.',
+    action: "Write `'500ms'`, `'30s'`, `'5m'`, `'2h'` or `'1d'`.",
+  },
+  invalid_configuration: {
+    meaning: 'A setting is unknown, wrong, or contradicts another one. Thrown at start-up.',
+    action: 'Fix every setting that the message lists.',
+  },
+  invalid_handler: {
+    meaning: 'A task has no handler, or the handler is not what `defineHandler` returned. Thrown at start-up.',
+    action: 'Fix the handler that the message names.',
+  },
+  isolation_unavailable: {
+    meaning: 'An isolated task was given to something that has no isolator.',
+    action: 'Run it with `createWorker`, or pass an isolator.',
+  },
+  illegal_transition: {
+    meaning: 'A state machine was asked for a transition that its table does not have.',
+    action: 'Report it: this is a bug in Bullpen.',
+  },
+  wrong_state: {
+    meaning: 'A method was called in a state that does not allow it, such as `start()` twice.',
+    action: 'Create a new object, or await the previous call.',
+  },
+  duplicate_key: {
+    meaning: 'A handler used one key for two child tasks of the same definition.',
+    action: 'Give each child of a definition its own key, such as the row number.',
+  },
+  invalid_result: {
+    meaning: 'A step of `ctx.once` returned something that JSON cannot store, or too much of it.',
+    action: 'Return `null` or a small value, such as an id.',
+  },
+  unreadable_envelope: {
+    meaning: 'A worker found a job that Bullpen did not write, or that a newer version wrote.',
+    action: 'Upgrade the workers before the producers, and keep other producers out of the queue.',
+  },
+  incompatible_schema: {
+    meaning: 'The namespace in Redis was written by another version of Bullpen with another schema.',
+    action: 'Use another namespace, or drain this one with the version that wrote it and delete its keys.',
+  },
+  lock_lost: {
+    meaning: 'The attempt no longer owns its task; another worker may be running it.',
+    action:
+      'Let the error propagate. If it happens often, see [A stalled event loop](../runbook/event-loop-stalled.md).',
+  },
+}

@@ -1,0 +1,44 @@
+import { randomUUID } from 'node:crypto'
+import { createApi } from '@bullpen/api'
+import { createClient } from '@bullpen/client'
+import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
+import { createWorker } from '@bullpen/worker'
+import { z } from 'zod'
+
+const importRows = defineTask({
+  name: 'rows.import',
+  queue: 'imports',
+  input: z.object({ rows: z.int() }),
+  output: z.object({ rows: z.int() }),
+  timeout: '1h',
+  heartbeatTimeout: '30s', // an attempt that reports nothing for 30 s is stuck, and ends
+})
+const catalogue = defineCatalogue(importRows)
+
+const { promise: seen, resolve: goOn } = Promise.withResolvers<void>()
+
+const handleImport = defineHandler(importRows, import.meta.url, async ({ input, progress, heartbeat }) => {
+  await progress(0.5, `row ${input.rows / 2} of ${input.rows}`)
+  await seen // so that this program can look; a real handler goes on
+  for (let row = input.rows / 2; row < input.rows; row++) heartbeat()
+  return { rows: input.rows }
+})
+
+const config = { redisUrl: process.env['REDIS_URL'], namespace: 'how-to-progress', logLevel: 'silent' } as const
+const key = randomUUID()
+const worker = createWorker({ catalogue, handlers: { 'rows.import': handleImport }, config: { ...config, port: 0 } })
+const api = await createApi({ catalogue, config: { ...config, keys: [key], port: 0, metricsPort: 0 } })
+await worker.start()
+const { url } = await api.listen()
+const client = createClient({ baseUrl: url, key })
+
+const { id } = await client.enqueue(importRows, { rows: 1_000 })
+let task = await client.task(importRows, id)
+while (task.progress === undefined) task = await client.task(importRows, id)
+console.log(task.status, task.progress)
+
+goOn()
+console.log(await client.result(importRows, id, { timeout: '20s' }))
+
+await api.close()
+await worker.drain()

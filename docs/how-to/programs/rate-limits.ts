@@ -1,0 +1,48 @@
+import { randomUUID } from 'node:crypto'
+import { createApi } from '@bullpen/api'
+import { createClient } from '@bullpen/client'
+import { defineCatalogue, defineHandler, defineTask, rateLimited } from '@bullpen/contract'
+import { createWorker } from '@bullpen/worker'
+import { z } from 'zod'
+
+const sync = defineTask({
+  name: 'crm.sync',
+  queue: 'crm',
+  input: z.object({ contact: z.int() }),
+  output: z.object({ startedAtMs: z.int() }),
+})
+const catalogue = defineCatalogue(sync)
+
+let refusals = 0
+const handleSync = defineHandler(sync, import.meta.url, ({ input, startedAt }) => {
+  // The service answered 429: throttle the whole queue, in every worker, and run this task first afterwards.
+  if (input.contact === 1 && refusals++ === 0) throw rateLimited('1s')
+  return { startedAtMs: startedAt.getTime() }
+})
+
+const config = { redisUrl: process.env['REDIS_URL'], namespace: 'how-to-rates', logLevel: 'silent' } as const
+const key = randomUUID()
+const worker = createWorker({ catalogue, handlers: { 'crm.sync': handleSync }, config: { ...config, port: 0 } })
+const api = await createApi({ catalogue, config: { ...config, keys: [key], port: 0, metricsPort: 0 } })
+await worker.start()
+const { url } = await api.listen()
+const client = createClient({ baseUrl: url, key })
+
+async function startsOf(contacts: readonly number[]): Promise<number[]> {
+  const accepted = await Promise.all(contacts.map((contact) => client.enqueue(sync, { contact })))
+  const results = await Promise.all(accepted.map(({ id }) => client.result(sync, id, { timeout: '20s' })))
+  return results.map(({ startedAtMs }) => startedAtMs).sort((a, b) => a - b)
+}
+
+// At most 5 starts per second, over all workers of the queue.
+await client.command({ action: 'limit', queue: 'crm', rate: { max: 5, per: '1s' } })
+const starts = await startsOf(Array.from({ length: 15 }, (_, i) => i + 100))
+console.log('15 starts took at least 2 s:', (starts.at(-1) ?? 0) - (starts[0] ?? 0) >= 1_900)
+
+await client.command({ action: 'limit', queue: 'crm', rate: 'none', concurrency: 2 })
+const asked = Date.now()
+const [first = 0] = await startsOf([1])
+console.log('the refused task ran 1 s later:', first - asked >= 900, 'refusals:', refusals - 1)
+
+await api.close()
+await worker.drain()

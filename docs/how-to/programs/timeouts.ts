@@ -1,0 +1,58 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createApi } from '@bullpen/api'
+import { createClient } from '@bullpen/client'
+import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
+import { createWorker } from '@bullpen/worker'
+import { z } from 'zod'
+
+const report = defineTask({
+  name: 'report.build',
+  queue: 'reports',
+  input: z.object({ pages: z.int() }),
+  output: z.object({ pages: z.int() }),
+  timeout: '1s', // one attempt
+  grace: '200ms', // from the signal until the slot is freed
+  queueTimeout: '10m', // from ready to the first start
+  totalTimeout: '1h', // all attempts together
+  retry: { maxAttempts: 1 },
+})
+const catalogue = defineCatalogue(report)
+
+const handleReport = defineHandler(report, import.meta.url, async ({ input, signal, checkpoint, log }) => {
+  try {
+    for (let page = 1; page <= input.pages; page++) {
+      checkpoint() // throws when this attempt has to stop
+      await sleep(50, undefined, { signal }) // fetch and database drivers take the signal, too
+    }
+    return { pages: input.pages }
+  } finally {
+    if (signal.aborted) log.info({}, 'removing the half-written file')
+  }
+})
+
+const config = { redisUrl: process.env['REDIS_URL'], namespace: 'how-to-timeouts', logLevel: 'silent' } as const
+const key = randomUUID()
+const worker = createWorker({ catalogue, handlers: { 'report.build': handleReport }, config: { ...config, port: 0 } })
+const api = await createApi({ catalogue, config: { ...config, keys: [key], port: 0, metricsPort: 0 } })
+await worker.start()
+const { url } = await api.listen()
+const client = createClient({ baseUrl: url, key })
+
+const slow = await client.enqueue(report, { pages: 1_000 })
+const timedOut = await client.waitUntilFinished(report, slow.id, { timeout: '20s' })
+console.log(timedOut.status, timedOut.error?.code)
+
+const patient = await client.enqueue(report, { pages: 30 }, { timeout: '10s' })
+console.log(await client.result(report, patient.id, { timeout: '20s' }))
+
+const unwanted = await client.enqueue(report, { pages: 1_000 }, { timeout: '10m', tags: ['order:17'] })
+const { outcome } = await client.cancel(unwanted.id, { wait: '5s' })
+console.log(outcome)
+
+const scheduled = await client.enqueue(report, { pages: 1 }, { delay: '30m', tags: ['order:17'] })
+await client.cancelMany({ queue: 'reports', tag: 'order:17' })
+console.log((await client.task(report, scheduled.id)).status)
+
+await api.close()
+await worker.drain()

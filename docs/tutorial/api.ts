@@ -1,0 +1,4 @@
+import { apiConfig, createApi, runUntilSignalled } from '@bullpen/api'
+import { catalogue } from './catalogue.ts'
+
+process.exit(await runUntilSignalled(await createApi({ catalogue, config: apiConfig() })))

@@ -1,0 +1,13 @@
+import { defineCatalogue, defineTask } from '@bullpen/contract'
+import { z } from 'zod'
+
+export const welcome = defineTask({
+  name: 'email.welcome',
+  queue: 'email',
+  input: z.object({ to: z.email(), name: z.string().default('you') }),
+  output: z.object({ greeting: z.string() }),
+  timeout: '30s',
+  retry: { maxAttempts: 3, backoff: { initialDelay: '1s' } },
+})
+
+export const catalogue = defineCatalogue(welcome)
