@@ -1,4 +1,4 @@
-// Finds a module that runs in an isolate: as source in the repository, compiled beside this one in what is published.
+// Finds the entry module of an isolate: source in the repository, compiled beside this file in the published package.
 import { extname } from 'node:path'
 
 export function built(source: URL): URL {

@@ -1,4 +1,4 @@
-// Handlers that do all that a handler should and should not do.
+// Handlers that do everything that a handler should and should not do.
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { threadId } from 'node:worker_threads'
 import { defineHandler, rateLimited, type TaskContext, TaskError } from '@bullpen/contract'
@@ -88,7 +88,7 @@ const fails = (message: string): never => {
 
 export const trigger = defineHandler(tasks.trigger, here, async () => {
   setOff()
-  // Two turns of the event loop: a rejection is told of after the first.
+  // Two turns of the event loop: a rejection is reported after the first.
   await setImmediate()
   await setImmediate()
   return place()

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import type { IsolatedTask } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
-import { openRig, outputOf } from './rig.fixture.ts'
+import { openSetup, outputOf } from './setup.fixture.ts'
 import * as tasks from './tasks.fixture.ts'
 
 interface Place {
@@ -15,20 +15,20 @@ interface Place {
 const ISOLATIONS: readonly IsolatedTask['isolation'][] = ['thread', 'process']
 
 describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
-  it('runs outside this thread, with its input parsed and its output checked, and finds its isolate warm again', async () => {
-    await using rig = openRig(isolation)
-    const first = await outputOf<Place & { n: number }>(rig.run(tasks.where, { n: '21' }))
-    const second = await outputOf<Place>(rig.run(tasks.where))
+  it('runs outside the main thread with parsed input and checked output, and reuses its warm isolate', async () => {
+    await using setup = openSetup(isolation)
+    const first = await outputOf<Place & { n: number }>(setup.run(tasks.where, { n: '21' }))
+    const second = await outputOf<Place>(setup.run(tasks.where))
     expect(first.n).toBe(42)
     expect([first.pid !== process.pid, first.thread !== 0]).toEqual([isolation === 'process', isolation === 'thread'])
     expect([second.pid, second.thread]).toEqual([first.pid, first.thread])
-    expect(rig.replaced).toEqual([])
+    expect(setup.replaced).toEqual([])
   })
 
-  it('sees its whole context, and may take it apart', async () => {
-    await using rig = openRig(isolation)
+  it('sees its whole context, and may destructure it', async () => {
+    await using setup = openSetup(isolation)
     const meta = { tenant: 'x' }
-    const run = rig.run(tasks.context, {}, { fencingToken: 3, attempt: 2, meta, correlationId: 'c-1' })
+    const run = setup.run(tasks.context, {}, { fencingToken: 3, attempt: 2, meta, correlationId: 'c-1' })
     expect(await outputOf(run)).toEqual({
       id: run.task.id,
       name: 'test.context',
@@ -46,16 +46,16 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
     expect(run.beats()).toBe(2)
   })
 
-  it('enqueues children, and hears of the ones that were refused', async () => {
-    await using rig = openRig(isolation)
-    const run = rig.run(tasks.children, { keys: ['a', 'a'] })
+  it('enqueues children, and receives the error of a refused one', async () => {
+    await using setup = openSetup(isolation)
+    const run = setup.run(tasks.children, { keys: ['a', 'a'] })
     expect(await outputOf(run)).toEqual({ order: [expect.stringMatching(/^q-/), 'Error: that key is taken'] })
     expect(run.enqueued[0]).toEqual(['test.context', { a: 1 }, { key: 'a' }])
   })
 
-  it('runs a step once, hands it its key, and hears of what can not be kept', async () => {
-    await using rig = openRig(isolation)
-    const run = rig.run(tasks.steps, { steps: ['new', 'done', 'throws', 'cycle', '', 'lost', 'new'] })
+  it('runs a step once with its key, and receives the error of a result that can’t be stored', async () => {
+    await using setup = openSetup(isolation)
+    const run = setup.run(tasks.steps, { steps: ['new', 'done', 'throws', 'cycle', '', 'lost', 'new'] })
     expect(await outputOf(run)).toEqual({
       order: [
         'key of new',
@@ -73,21 +73,25 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
     ])
   })
 
-  it('may ask to be started again later', async () => {
-    await using rig = openRig(isolation)
-    expect(await rig.run(tasks.snoozing).outcome).toEqual({ kind: 'snoozed', delayMs: 600_000 })
+  it('may snooze', async () => {
+    await using setup = openSetup(isolation)
+    expect(await setup.run(tasks.snoozing).outcome).toEqual({ kind: 'snoozed', delayMs: 600_000 })
   })
 
-  it('may ask that its queue be held', async () => {
-    await using rig = openRig(isolation)
-    expect(await rig.run(tasks.limited).outcome).toEqual({ kind: 'rate_limited', delayMs: 30_000 })
+  it('may throttle its queue', async () => {
+    await using setup = openSetup(isolation)
+    expect(await setup.run(tasks.limited).outcome).toEqual({ kind: 'rate_limited', delayMs: 30_000 })
   })
 
-  it('reports progress, and goes on when it is stored', async () => {
-    await using rig = openRig(isolation)
-    const run = rig.run(tasks.progress, { fractions: [0.1, 0.9, 2] })
+  it('reports progress, and continues when the progress is stored', async () => {
+    await using setup = openSetup(isolation)
+    const run = setup.run(tasks.progress, { fractions: [0.1, 0.9, 2] })
     expect(await outputOf(run)).toEqual({
-      order: ['stored 0.1', 'Error: the store is away', 'RangeError: progress is a fraction from 0 to 1; got 2'],
+      order: [
+        'stored 0.1',
+        'Error: the store is away',
+        'RangeError: expected a fraction from 0 to 1 as progress, got 2',
+      ],
     })
     expect(run.progress).toEqual([
       { fraction: 0.1, note: 'so far' },
@@ -95,9 +99,9 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
     ])
   })
 
-  it('logs through its attempt, with errors as errors, and never fails for what it logs', async () => {
-    await using rig = openRig(isolation)
-    const run = rig.run(tasks.log)
+  it('logs through its attempt with errors as errors, and never fails because of a log line', async () => {
+    await using setup = openSetup(isolation)
+    const run = setup.run(tasks.log)
     await outputOf(run)
     expect(run.lines.map(({ level, message }) => `${level} ${message}`)).toEqual([
       'debug d',
@@ -113,12 +117,12 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
     expect(error).toMatchObject({ nested: { err: { name: 'Error', message: 'deep' } } })
   })
 
-  it('hears its signal: timers, fetch and checkpoints end with the reason that was given', async () => {
-    await using rig = openRig(isolation)
+  it('receives its signal: timers, fetch and checkpoints end with the given reason', async () => {
+    await using setup = openSetup(isolation)
     await using server = await silentServer()
     for (const way of ['timer', 'fetch', 'checkpoint']) {
-      const run = rig.run(tasks.wait, { for: way, url: server.url })
-      await run.said('waiting')
+      const run = setup.run(tasks.wait, { for: way, url: server.url })
+      await run.logged('waiting')
       run.signal(new DOMException('the run limit of 5 ms passed', 'TimeoutError'))
       run.signal(new Error('a second one changes nothing'))
       const { reason } = await outputOf<{ reason: string }>(run)
@@ -126,25 +130,25 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
     }
   })
 
-  it('begins with its signal aborted when the signal came first', async () => {
-    await using rig = openRig(isolation)
-    const run = rig.run(tasks.wait, { for: 'timer' })
+  it('starts with an aborted signal when the signal came first', async () => {
+    await using setup = openSetup(isolation)
+    const run = setup.run(tasks.wait, { for: 'timer' })
     run.signal(new DOMException('too late already', 'AbortError'))
     expect(await outputOf(run)).toEqual({ reason: expect.stringContaining('AbortError: too late already') })
   })
 
-  it('finds the resources that its isolate opened once', async () => {
-    await using rig = openRig(isolation, { resources: new URL('./resources.fixture.ts', import.meta.url).href })
+  it('uses the resources that its isolate opened once', async () => {
+    await using setup = openSetup(isolation, { resources: new URL('./resources.fixture.ts', import.meta.url).href })
     const expected = { first: 1, second: 'second, after 1' }
-    expect(await outputOf(rig.run(tasks.resource))).toMatchObject(expected)
-    expect(await outputOf(rig.run(tasks.resource))).toMatchObject(expected)
+    expect(await outputOf(setup.run(tasks.resource))).toMatchObject(expected)
+    expect(await outputOf(setup.run(tasks.resource))).toMatchObject(expected)
   })
 })
 
-describe.each(ISOLATIONS)('an attempt in a %s ends', (isolation) => {
-  it('as declared, with code, retry and cause', async () => {
-    await using rig = openRig(isolation)
-    expect(await rig.run(tasks.fail).outcome).toMatchObject({
+describe.each(ISOLATIONS)('an attempt in a %s', (isolation) => {
+  it('ends as declared, with code, retry and cause', async () => {
+    await using setup = openSetup(isolation)
+    expect(await setup.run(tasks.fail).outcome).toMatchObject({
       kind: 'declared',
       failure: { code: 'bank_away', retryable: true, retryAfterMs: 5_000 },
       error: {
@@ -154,21 +158,21 @@ describe.each(ISOLATIONS)('an attempt in a %s ends', (isolation) => {
         cause: { message: 'no route' },
       },
     })
-    expect(await rig.run(tasks.classified).outcome).toMatchObject({
+    expect(await setup.run(tasks.classified).outcome).toMatchObject({
       kind: 'declared',
       failure: { code: 'out_of_range', retryable: false },
       error: { name: 'RangeError', message: 'too far' },
     })
-    expect(await rig.run(tasks.where, { n: 1 }).outcome).toMatchObject({
+    expect(await setup.run(tasks.where, { n: 1 }).outcome).toMatchObject({
       kind: 'declared',
       failure: { code: 'invalid_input', retryable: false },
       error: { message: expect.stringContaining('input.n: ') },
     })
   })
 
-  it('as a panic, with name, message, stack and cause', async () => {
-    await using rig = openRig(isolation)
-    expect(await rig.run(tasks.panic, { what: 'error' }).outcome).toMatchObject({
+  it('ends as a panic, with name, message, stack and cause', async () => {
+    await using setup = openSetup(isolation)
+    expect(await setup.run(tasks.panic, { what: 'error' }).outcome).toMatchObject({
       kind: 'panicked',
       reason: 'unexpected_error',
       error: {
@@ -178,18 +182,18 @@ describe.each(ISOLATIONS)('an attempt in a %s ends', (isolation) => {
         cause: { name: 'RangeError', message: 'the cause' },
       },
     })
-    expect(await rig.run(tasks.panic, { what: 'text' }).outcome).toMatchObject({
+    expect(await setup.run(tasks.panic, { what: 'text' }).outcome).toMatchObject({
       reason: 'unexpected_error',
       error: { message: expect.stringContaining('"a text"') },
     })
-    expect(await rig.run(tasks.badClassifier).outcome).toMatchObject({
+    expect(await setup.run(tasks.badClassifier).outcome).toMatchObject({
       reason: 'unexpected_error',
       error: {
         message: expect.stringContaining('a classifier that throws'),
         cause: { message: 'a classifier that throws' },
       },
     })
-    expect(rig.replaced).toEqual([])
+    expect(setup.replaced).toEqual([])
   })
 
   it.each([
@@ -197,101 +201,102 @@ describe.each(ISOLATIONS)('an attempt in a %s ends', (isolation) => {
     ['function', 'cloned'],
     ['bigint', 'stored as JSON'],
     ['cycle', 'stored as JSON'],
-  ])('as a panic for an output that can not be kept: %s', async (what, why) => {
-    await using rig = openRig(isolation)
-    const outcome = await rig.run(tasks.output, { what }).outcome
+  ])('ends as a panic when its output can’t be stored: %s', async (what, why) => {
+    await using setup = openSetup(isolation)
+    const outcome = await setup.run(tasks.output, { what }).outcome
     expect(outcome).toMatchObject({ kind: 'panicked', reason: 'invalid_output', error: { name: 'TypeError' } })
     expect(String('error' in outcome && outcome.error)).toContain(why)
-    expect(await outputOf(rig.run(tasks.output, { what: 'date' }))).toEqual(new Date(0))
-    expect(await outputOf(rig.run(tasks.output, { what: 'nothing' }))).toBe(undefined)
+    expect(await outputOf(setup.run(tasks.output, { what: 'date' }))).toEqual(new Date(0))
+    expect(await outputOf(setup.run(tasks.output, { what: 'nothing' }))).toBe(undefined)
   })
 
   it.each(['timer', 'text', 'rejection', 'forgotten', 'listener'])(
-    'as a panic for an error that escapes it by a %s, and its isolate is replaced',
+    'ends as a panic when an error escapes it by a %s, and its isolate is replaced',
     async (how) => {
-      await using rig = openRig(isolation)
-      const before = await outputOf<Place>(rig.run(tasks.where))
-      const run = rig.run(tasks.escaping, { how })
+      await using setup = openSetup(isolation)
+      const before = await outputOf<Place>(setup.run(tasks.where))
+      const run = setup.run(tasks.escaping, { how })
       if (how === 'listener') {
-        await run.said('listening')
+        await run.logged('listening')
         run.signal(new DOMException('over', 'AbortError'))
       }
       const outcome = await run.outcome
       expect(outcome).toMatchObject({ kind: 'panicked', reason: 'escaped_error' })
       expect(outcome).toMatchObject({ error: how === 'text' ? { message: 'a text' } : { name: 'TypeError' } })
-      const after = await outputOf<Place>(rig.run(tasks.where))
+      const after = await outputOf<Place>(setup.run(tasks.where))
       expect([after.pid, after.thread]).not.toEqual([before.pid, before.thread])
-      expect(rig.replaced).toMatchObject([{ isolation, cause: 'escaped_error' }])
+      expect(setup.replaced).toMatchObject([{ isolation, cause: 'escaped_error' }])
     },
   )
 
-  it.each([0, 7])('as a panic when it exits by code %i, and nothing else ends', async (code) => {
-    await using rig = openRig(isolation)
-    const run = rig.run(tasks.exit, { code })
+  it.each([0, 7])('ends as a panic when it exits with code %i, and nothing else ends', async (code) => {
+    await using setup = openSetup(isolation)
+    const run = setup.run(tasks.exit, { code })
     expect(await run.outcome).toMatchObject({
       kind: 'panicked',
       reason: 'isolate_died',
       error: { message: expect.stringMatching(new RegExp(`^${isolation} \\d+ exited with code ${code}$`)) },
     })
     expect(run.lines).toMatchObject([{ message: 'exiting' }])
-    await outputOf(rig.run(tasks.where))
-    expect(rig.replaced).toMatchObject([{ cause: 'isolate_died', of: { task: 'test.exit' } }])
+    await outputOf(setup.run(tasks.where))
+    expect(setup.replaced).toMatchObject([{ cause: 'isolate_died', of: { task: 'test.exit' } }])
   })
 
-  it('within 250 ms of being killed, though it loops; 50 others have run undisturbed', async () => {
-    await using rig = openRig(isolation, { threads: { max: 2 }, processes: { max: 2 } })
-    const looping = rig.run(tasks.loop)
-    await looping.said('looping')
-    const others = await Promise.all(Array.from({ length: 50 }, () => outputOf<Place>(rig.run(tasks.where))))
+  it('can be killed while it loops, and 50 others run undisturbed', async () => {
+    await using setup = openSetup(isolation, { threads: { max: 2 }, processes: { max: 2 } })
+    const looping = setup.run(tasks.loop)
+    await looping.logged('looping')
+    const others = await Promise.all(Array.from({ length: 50 }, () => outputOf<Place>(setup.run(tasks.where))))
     expect(new Set(others.map(({ pid, thread }) => `${pid}:${thread}`)).size).toBe(1)
     looping.signal(new DOMException('too slow', 'TimeoutError'))
-    const killedAt = performance.now()
     looping.kill()
     looping.kill()
     expect(await looping.outcome).toMatchObject({ reason: 'isolate_died', error: { message: /was killed/ } })
-    expect(performance.now() - killedAt).toBeLessThan(250)
-    expect(rig.replaced).toMatchObject([{ cause: 'killed', of: { id: looping.task.id } }])
+    expect(setup.replaced).toMatchObject([{ cause: 'killed', of: { id: looping.task.id } }])
   })
 })
 
-describe.each(ISOLATIONS)('what a task leaves behind in a %s', (isolation) => {
-  it.each(['throw', 'reject', 'exit'])('is charged to nobody else (%s), and the isolate is replaced', async (what) => {
-    await using rig = openRig(isolation)
-    const guilty = rig.run(tasks.leave, { what })
-    await outputOf(guilty)
-    const next = await outputOf<Place>(rig.run(tasks.trigger))
-    const { err, ...line } = await rig.own.said('an error escaped a task that had ended')
-    expect(line).toMatchObject({ level: 'error', id: guilty.task.id, task: 'test.leave', fencingToken: 1 })
-    expect(String(err)).toMatch(what === 'exit' ? /process.exit\(9\)/ : /left behind/)
-    const third = await outputOf<Place>(rig.run(tasks.where))
-    expect([third.pid, third.thread]).not.toEqual([next.pid, next.thread])
-    expect(rig.replaced).toMatchObject([{ cause: 'late_escape' }])
-  })
+describe.each(ISOLATIONS)('what an attempt leaves behind in a %s', (isolation) => {
+  it.each(['throw', 'reject', 'exit'])(
+    'is attributed to no other attempt (%s), and its isolate is replaced',
+    async (what) => {
+      await using setup = openSetup(isolation)
+      const guilty = setup.run(tasks.leave, { what })
+      await outputOf(guilty)
+      const next = await outputOf<Place>(setup.run(tasks.trigger))
+      const { err, ...line } = await setup.own.logged('uncaught error of a task that had ended')
+      expect(line).toMatchObject({ level: 'error', id: guilty.task.id, task: 'test.leave', fencingToken: 1 })
+      expect(String(err)).toMatch(what === 'exit' ? /process.exit\(9\)/ : /left behind/)
+      const third = await outputOf<Place>(setup.run(tasks.where))
+      expect([third.pid, third.thread]).not.toEqual([next.pid, next.thread])
+      expect(setup.replaced).toMatchObject([{ cause: 'late_escape' }])
+    },
+  )
 
-  it('is logged with its own id, and reports no progress', async () => {
-    await using rig = openRig(isolation)
-    const guilty = rig.run(tasks.leave, { what: 'log' })
+  it('is logged with its own task id, and its progress is dropped', async () => {
+    await using setup = openSetup(isolation)
+    const guilty = setup.run(tasks.leave, { what: 'log' })
     await outputOf(guilty)
-    const next = rig.run(tasks.trigger)
+    const next = setup.run(tasks.trigger)
     await outputOf(next)
-    expect(rig.own.lines).toMatchObject([{ level: 'warn', message: 'said late', a: 1, id: guilty.task.id }])
-    await outputOf(rig.run(tasks.leave, { what: 'progress' }))
-    const last = rig.run(tasks.trigger)
+    expect(setup.own.lines).toMatchObject([{ level: 'warn', message: 'said late', a: 1, id: guilty.task.id }])
+    await outputOf(setup.run(tasks.leave, { what: 'progress' }))
+    const last = setup.run(tasks.trigger)
     await outputOf(last)
     expect([next, last].flatMap(({ lines, progress }) => [...lines, ...progress])).toEqual([])
   })
 
-  it('replaces its isolate also while nothing runs', async () => {
-    await using rig = openRig(isolation)
-    const guilty = rig.run(tasks.idleEscape)
+  it('has its isolate replaced also while nothing runs', async () => {
+    await using setup = openSetup(isolation)
+    const guilty = setup.run(tasks.idleEscape)
     await outputOf(guilty)
-    expect(await rig.own.said('an error escaped')).toMatchObject({ id: guilty.task.id })
-    await eventually(() => rig.replaced.length === 1)
-    expect(rig.replaced).toMatchObject([{ cause: 'late_escape', of: undefined }])
+    expect(await setup.own.logged('uncaught error')).toMatchObject({ id: guilty.task.id })
+    await eventually(() => setup.replaced.length === 1)
+    expect(setup.replaced).toMatchObject([{ cause: 'late_escape', of: undefined }])
   })
 })
 
-/** A server that takes requests and never answers. */
+/** A server that takes requests and never pendingCalls. */
 async function silentServer() {
   const server = createServer(() => {})
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

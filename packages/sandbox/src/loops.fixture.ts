@@ -1,4 +1,4 @@
-// Isolated tasks for the engine's runner: some never come back, some die after their first step.
+// Isolated tasks for the engine's runner: some loop forever, some die after their first step.
 import { defineCatalogue, defineHandler, defineTask, type TaskContext } from '@bullpen/contract'
 import { z } from 'zod'
 
@@ -12,12 +12,12 @@ const stepsInProcess = defineTask({ ...steps, name: 'steps.process', isolation: 
 
 export const catalogue = defineCatalogue(inThread, inProcess, stepsInThread, stepsInProcess)
 
-const forEver = (): never => {
+const loopForever = (): never => {
   while (true) {}
 }
-// Exported one by one: isolates look among a module's exports for the handler of their task.
-export const threadLoop = defineHandler(inThread, import.meta.url, forEver)
-export const processLoop = defineHandler(inProcess, import.meta.url, forEver)
+// Each is exported: an isolate searches a module's exports for the handler of its task.
+export const threadLoop = defineHandler(inThread, import.meta.url, loopForever)
+export const processLoop = defineHandler(inProcess, import.meta.url, loopForever)
 
 const dying = async ({ once, fencingToken }: TaskContext): Promise<{ paid: number; key: string }> => {
   const paid = await once('pay', (key) => ({ paid: fencingToken, key }))

@@ -3,33 +3,33 @@ import { BullpenError, type Log } from '@bullpen/contract'
 import type { Clock, Isolator, Random } from '@bullpen/engine/internal'
 import { systemClock } from '@bullpen/engine/node'
 import { childStarter } from './isolate/child-process.ts'
-import { IsolatePool, type Most, type Replaced } from './isolate/isolate-pool.ts'
-import { awaitUndertaker } from './isolate/orphan-reaper.ts'
+import { IsolatePool, type Max, type Replaced } from './isolate/isolate-pool.ts'
+import { openOrphanReaper } from './isolate/orphan-reaper.ts'
 import { canReadResident, readResident } from './isolate/resident-memory.ts'
 import { startThread } from './isolate/thread.ts'
 
 export interface IsolatorOptions {
-  /** `max`: the most at a time; a function is asked anew whenever one might be started. */
-  readonly threads: { readonly max: Most }
-  readonly processes: { readonly max: Most }
+  /** `max`: the most threads at a time. A function is called whenever one might be started. */
+  readonly threads: { readonly max: Max }
+  readonly processes: { readonly max: Max }
   /**
    * URL of the module whose default export is a record of resource openers (`{ open, close? }`). Opened once in each
-   * thread or process, before its first task; closed in reverse when it ends, unless it has to be killed.
+   * thread or process, before its first task; closed in reverse order when it ends, unless it is killed.
    */
   readonly resources?: string | undefined
-  /** For what belongs to no running task: late errors, resources that do not open or close. */
+  /** For what belongs to no running task: late errors, resources that fail to open or close. */
   readonly log: Log
   readonly clock?: Clock
   readonly random?: Random
-  /** A thread or process that has had nothing to do for this long, in ms, ends. Default: 30,000. */
+  /** A thread or process without a task ends after this time, in ms. Default: 30,000. */
   readonly idleMs?: number
-  /** Hears of every isolate that ended for another reason than having nothing to do. Must neither throw nor wait. */
+  /** Called for every isolate that ended for another reason than idleness or `close`. Must neither throw nor wait. */
   readonly onReplaced?: (event: Replaced) => void
 }
 
 /**
- * Starts nothing: isolates are started when tasks need them, and tasks for which none is free wait, with their time
- * running. A run that has not begun when the isolator is closed ends as `closed` (`parent_closed`).
+ * Starts nothing yet: isolates are started when tasks need them. Tasks for which none is free wait, and their timeout runs
+ * meanwhile. A run that has not started when the isolator is closed ends as `closed` (`parent_closed`).
  *
  * @throws BullpenError `invalid_configuration` when a `max` is not a whole number from 1. `run` throws
  * `invalid_definition` for a thread with a memory limit: V8 may abort the whole process when a thread's memory runs out.
@@ -44,27 +44,30 @@ export function openIsolator(options: IsolatorOptions): Isolator {
     startIsolate: startThread,
     reportMemory: false,
   })
-  const undertaker = awaitUndertaker((err) =>
-    log.warn({ err }, 'should this process be killed, its child processes that are in a loop will live on'),
+  const reaper = openOrphanReaper((err) =>
+    log.warn({ err }, 'orphan reaper unavailable: if this worker is killed, child processes in a loop keep running'),
   )
   const processes = new IsolatePool({
     ...common,
     isolation: 'process',
     max: options.processes.max,
-    startIsolate: childStarter(undertaker, readResident),
+    startIsolate: childStarter(reaper, readResident),
     reportMemory: !canReadResident,
   })
   return {
     isolations: ['thread', 'process'],
     run(task, calls) {
       if (task.isolation === 'thread' && task.memoryLimitBytes !== undefined) {
-        throw new BullpenError('invalid_definition', `task ${task.task}: a thread has no memory limit`)
+        throw new BullpenError(
+          'invalid_definition',
+          `task ${task.task}: a thread can't have a memory limit; use isolation: 'process'`,
+        )
       }
       return (task.isolation === 'thread' ? threads : processes).run(task, calls)
     },
     async close() {
       await Promise.all([threads.close(), processes.close()])
-      await undertaker.close()
+      await reaper.close()
     },
   }
 }

@@ -1,8 +1,8 @@
-// A process with one child, whose id it prints once the child does what the first argument says.
-import { openRig, outputOf } from './rig.fixture.ts'
+// A process with one child. It prints the child's process id once the child does what the first argument says.
+import { openSetup, outputOf } from './setup.fixture.ts'
 import * as tasks from './tasks.fixture.ts'
 
-const { run } = openRig('process')
+const { run } = openSetup('process')
 if (process.argv[2] === 'idle') console.log((await outputOf<{ pid: number }>(run(tasks.where))).pid)
-if (process.argv[2] === 'loop') console.log((await run(tasks.loop).said('looping'))['pid'])
-if (process.argv[2] === 'wait') console.log((await run(tasks.wait, { for: 'nothing' }).said('waiting'))['pid'])
+if (process.argv[2] === 'loop') console.log((await run(tasks.loop).logged('looping'))['pid'])
+if (process.argv[2] === 'wait') console.log((await run(tasks.wait, { for: 'nothing' }).logged('waiting'))['pid'])

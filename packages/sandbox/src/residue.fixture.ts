@@ -1,9 +1,9 @@
-// A process that says what it holds before, while and after it runs tasks in isolates, also ones that end badly.
+// A process that prints its open handles before, while and after it runs tasks in isolates, some of which crash.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { getActiveResourcesInfo } from 'node:process'
 import { setImmediate } from 'node:timers/promises'
 import type { IsolatedTask } from '@bullpen/engine/internal'
-import { openRig } from './rig.fixture.ts'
+import { openSetup } from './setup.fixture.ts'
 import * as tasks from './tasks.fixture.ts'
 
 const isolation: IsolatedTask['isolation'] = process.argv[2] === 'thread' ? 'thread' : 'process'
@@ -22,12 +22,12 @@ function children(): string[] {
 }
 
 const before = getActiveResourcesInfo()
-const rig = openRig(isolation, { threads: { max: 3 }, processes: { max: 3 } })
-const looping = rig.run(tasks.loop)
-await looping.said('looping')
-await Promise.all([rig.run(tasks.exit, { code: 3 }).outcome, rig.run(tasks.where).outcome])
+const setup = openSetup(isolation, { threads: { max: 3 }, processes: { max: 3 } })
+const looping = setup.run(tasks.loop)
+await looping.logged('looping')
+await Promise.all([setup.run(tasks.exit, { code: 3 }).outcome, setup.run(tasks.where).outcome])
 const during = getActiveResourcesInfo()
-await rig.isolator.close()
+await setup.isolator.close()
 // A turn of the event loop lets go of closed handles in its last phase, which comes after its immediates.
 await setImmediate()
 await setImmediate()

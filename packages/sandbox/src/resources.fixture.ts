@@ -1,4 +1,4 @@
-// Resources that count their openings, and write down in which order they are closed where a test asks for it.
+// Resources that count how often they are opened, and append their names to a file when they are closed.
 import { appendFileSync } from 'node:fs'
 
 let opened = 0

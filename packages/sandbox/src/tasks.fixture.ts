@@ -6,7 +6,7 @@ const task = <const Name extends TaskName, I extends z.ZodType, O extends z.ZodT
   defineTask({ name, queue: 'q', input, output })
 const none = z.object({})
 
-/** Where it ran, and what became of its input. */
+/** Returns where it ran, and its parsed input. */
 export const where = task(
   'test.where',
   z.object({ n: z.string().transform(Number).default(1) }),
@@ -40,20 +40,20 @@ export const escaping = task(
   z.object({ how: z.enum(['timer', 'rejection', 'forgotten', 'listener', 'text']) }),
   none,
 )
-/** Leaves something behind that fails when `trigger` runs. */
+/** Leaves something behind that takes effect when `trigger` runs. */
 export const leave = task(
   'test.leave',
   z.object({ what: z.enum(['throw', 'reject', 'exit', 'log', 'progress']) }),
   none,
 )
-/** Sets off what `leave` left, and waits until it has had its effect. */
+/** Triggers what `leave` left behind, and waits for the effect. */
 export const trigger = task('test.trigger', none, z.object({ pid: z.int(), thread: z.int() }))
 /** Leaves an error that escapes while nothing runs. */
 export const idleEscape = task('test.idle-escape', none, none)
 export const exit = task('test.exit', z.object({ code: z.int() }), none)
-/** Says 'looping' in its log and never comes back. */
+/** Logs 'looping' and loops forever. */
 export const loop = task('test.loop', none, none)
-/** Waits for its signal in the way said; says 'waiting' in its log when it does. */
+/** Logs 'waiting' and waits for its signal in the given way. */
 export const wait = task(
   'test.wait',
   z.object({ for: z.enum(['timer', 'fetch', 'checkpoint', 'nothing']), url: z.string().default('') }),
@@ -64,7 +64,7 @@ export const progress = task(
   z.object({ fractions: z.array(z.number()) }),
   z.object({ order: z.unknown() }),
 )
-/** Each step's run returns its key; 'throws' and 'cycle' do what they say. */
+/** Each step returns its key, except 'throws' and 'cycle'. */
 export const steps = task('test.steps', z.object({ steps: z.array(z.string()) }), z.object({ order: z.unknown() }))
 export const children = task(
   'test.children',
@@ -85,7 +85,7 @@ export const memory = task(
   z.object({ how: z.enum(['objects', 'array', 'map', 'json', 'buffers']) }),
   none,
 )
-/** Keeps so many bytes for ever; with `wait` it never ends. */
+/** Allocates bytes and never frees them; with `wait` it never ends. */
 export const keep = task(
   'test.keep',
   z.object({ bytes: z.int(), wait: z.boolean().default(false) }),
@@ -93,5 +93,5 @@ export const keep = task(
 )
 /** Its module, broken.fixture.ts, throws when it is imported. */
 export const broken = task('test.broken', none, none)
-/** Calls a JavaScript function from WebAssembly so often. */
+/** Calls a JavaScript function from WebAssembly `calls` times. */
 export const wasm = task('test.wasm', z.object({ calls: z.int() }), z.object({ called: z.int() }))

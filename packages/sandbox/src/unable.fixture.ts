@@ -1,4 +1,4 @@
-// Resources that do not open.
+// Resources that fail to open.
 export default {
   database: {
     open() {

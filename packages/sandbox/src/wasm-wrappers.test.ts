@@ -1,4 +1,4 @@
-// V8's cache of WebAssembly wrappers, which threads would share: nothing comes into it.
+// V8's cache of WebAssembly wrappers, which is shared by all threads, stays empty.
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, it, onTestFinished } from 'vitest'
 
-/** More calls than Node's own type stripping makes in the main thread, where the flag comes too late. */
+/** More calls than Node's own type stripping makes in the main thread before the flag is set. */
 const BUDGET = 100_000
 
-it('has no wrapper of what a handler calls from WebAssembly in a thread, however often', async () => {
+it('a handler in a thread that calls from WebAssembly often gets no wrapper in the cache', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'bullpen-sandbox-'))
   onTestFinished(() => rmSync(dir, { recursive: true }))
   const codes = join(dir, 'v8.log')
@@ -22,7 +22,7 @@ it('has no wrapper of what a handler calls from WebAssembly in a thread, however
   const fixture = new URL('./wasm.fixture.ts', import.meta.url).pathname
   const { stdout, stderr } = await promisify(execFile)(process.execPath, [...flags, fixture, `${BUDGET * 2}`])
   expect(JSON.parse(stdout)).toEqual({ called: BUDGET * 2 })
-  // Where V8 says that it does not know the flag, it is time to look whether it is still needed.
+  // If V8 no longer knows the flag, check whether the workaround is still needed.
   expect(stderr).toBe('')
   const made = readFileSync(codes, 'utf8').split('\n')
   expect(made.length).toBeGreaterThan(1_000)

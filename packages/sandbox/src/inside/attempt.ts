@@ -1,20 +1,20 @@
-// One attempt as its isolate sees it: the context that the handler gets, and whether it is over.
+// One attempt inside its isolate: the handler's context, and whether the attempt is over.
 import type { ChildOptions, Log, TaskContext, TaskDefinition, TaskId } from '@bullpen/contract'
 import { taskId } from '@bullpen/contract/internal'
 import { type IsolatedTask, Snooze, type StepLookup, type StepStore, Steps } from '@bullpen/engine/internal'
-import type { StartOf } from '../protocol/messages.ts'
+import type { AttemptRef } from '../protocol/messages.ts'
 import { packFields } from '../protocol/portable-fields.ts'
 import type { Channel } from './channel.ts'
-import type { Answers } from './pending-calls.ts'
+import type { PendingCalls } from './pending-calls.ts'
 
 export interface InnerHost {
   readonly channel: Channel
-  readonly answers: Answers
+  readonly pendingCalls: PendingCalls
   readonly resources: object
 }
 
 export class InnerAttempt implements StepStore {
-  readonly of: StartOf
+  readonly of: AttemptRef
   readonly rawInput: unknown
   over = false
   readonly #task: IsolatedTask
@@ -33,7 +33,7 @@ export class InnerAttempt implements StepStore {
     this.#controller.abort(reason)
   }
 
-  /** A plain object of values and arrow functions: a handler may take any of them out of it. */
+  /** A plain object of values and arrow functions: a handler may destructure it. */
   contextFor(definition: TaskDefinition, input: unknown): TaskContext {
     const { id, fencingToken, attempt, meta, correlationId, enqueuedAt, startedAt } = this.#task
     const { signal } = this.#controller
@@ -53,10 +53,10 @@ export class InnerAttempt implements StepStore {
       poolSignal: signal,
       log: this.#log(),
       resources: this.#host.resources,
-      heartbeat: () => this.#beat(),
+      heartbeat: () => this.#heartbeat(),
       checkpoint: () => {
         signal.throwIfAborted()
-        this.#beat()
+        this.#heartbeat()
       },
       progress: (fraction, note) => this.#report(fraction, note),
       snooze: (delay) => {
@@ -68,13 +68,17 @@ export class InnerAttempt implements StepStore {
   }
 
   async findStep(step: string): Promise<StepLookup> {
-    const { channel, answers } = this.#host
-    return (await answers.answered((call) => channel.send({ kind: 'findStep', of: this.of, call, step }))) as StepLookup
+    const { channel, pendingCalls } = this.#host
+    return (await pendingCalls.call((call) =>
+      channel.send({ kind: 'findStep', of: this.of, call, step }),
+    )) as StepLookup
   }
 
   async storeStep(step: string, result: string): Promise<string> {
-    const { channel, answers } = this.#host
-    return String(await answers.answered((call) => channel.send({ kind: 'keepStep', of: this.of, call, step, result })))
+    const { channel, pendingCalls } = this.#host
+    return String(
+      await pendingCalls.call((call) => channel.send({ kind: 'storeStep', of: this.of, call, step, result })),
+    )
   }
 
   #log(): Log {
@@ -85,14 +89,14 @@ export class InnerAttempt implements StepStore {
     return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
   }
 
-  #beat(): void {
+  #heartbeat(): void {
     this.#host.channel.send({ kind: 'heartbeat', of: this.of })
   }
 
-  /** The worker's process checks the input and makes the id: it knows the catalogue, and what was enqueued before. */
+  /** The worker validates the input and makes the id: it knows the catalogue and what was enqueued before. */
   async #enqueue(task: string, input: unknown, options: ChildOptions | undefined): Promise<TaskId> {
-    const { channel, answers } = this.#host
-    const id = await answers.answered((call) =>
+    const { channel, pendingCalls } = this.#host
+    const id = await pendingCalls.call((call) =>
       channel.send({ kind: 'enqueue', of: this.of, call, task, input, options }),
     )
     return taskId(String(id))
@@ -100,10 +104,10 @@ export class InnerAttempt implements StepStore {
 
   async #report(fraction: number, note: string | undefined): Promise<void> {
     if (!(fraction >= 0 && fraction <= 1)) {
-      throw new RangeError(`progress is a fraction from 0 to 1; got ${fraction}`)
+      throw new RangeError(`expected a fraction from 0 to 1 as progress, got ${fraction}`)
     }
-    const { channel, answers } = this.#host
+    const { channel, pendingCalls } = this.#host
     const progress = note === undefined ? { fraction } : { fraction, note: String(note) }
-    await answers.answered((call) => channel.send({ kind: 'progress', of: this.of, call, progress }))
+    await pendingCalls.call((call) => channel.send({ kind: 'progress', of: this.of, call, progress }))
   }
 }

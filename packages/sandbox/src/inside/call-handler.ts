@@ -4,9 +4,9 @@ import { handlerIn } from '@bullpen/contract/internal'
 import { declaredFailure, type IsolatedTask, type Outcome, outcomeOfThrow } from '@bullpen/engine/internal'
 import type { z } from 'zod'
 import type { InnerAttempt } from './attempt.ts'
-import { namingRefusedMemory } from './refused-memory.ts'
+import { classifyRefusedMemory } from './refused-memory.ts'
 
-/** @throws whatever the module throws, BullpenError `invalid_handler` when it exports no handler of this task. */
+/** @throws what the module throws, or BullpenError `invalid_handler` when it exports no handler of the task. */
 export async function importHandler({ module, task }: IsolatedTask): Promise<Handler> {
   return handlerIn(await import(module), task, module)
 }
@@ -17,19 +17,19 @@ export async function callHandler(handler: Handler, attempt: InnerAttempt): Prom
   try {
     const parsed = input.safeParse(attempt.rawInput)
     if (!parsed.success) {
-      const message = `the input does not fit ${name}: ${placesOf(parsed.error, 'input')}`
+      const message = `the input does not match the schema of ${name}: ${issuesOf(parsed.error, 'input')}`
       return declaredFailure(new TaskError('invalid_input', message, { retryable: false }))
     }
     const returned = output.safeParse(await handler.handle(attempt.contextFor(handler.task, parsed.data)))
     if (returned.success) return storable(returned.data, name)
     return invalidOutput(
-      `the handler of ${name} returned what its contract refuses: ${placesOf(returned.error, 'output')}`,
+      `the handler of ${name} returned output that its schema refuses: ${issuesOf(returned.error, 'output')}`,
     )
   } catch (thrown) {
     try {
-      return namingRefusedMemory(outcomeOfThrow(thrown, classify))
+      return classifyRefusedMemory(outcomeOfThrow(thrown, classify))
     } catch (cause) {
-      // A classifier that itself throws has found nothing: its own error is what an engineer should look at.
+      // A classifier that throws has a defect of its own, which matters more than the error that it was given.
       const error = new Error(`the classifier of ${name} threw: ${String(cause)}`, { cause })
       return { kind: 'panicked', reason: 'unexpected_error', error }
     }
@@ -40,7 +40,7 @@ export function invalidOutput(message: string, cause?: unknown): Outcome {
   return { kind: 'panicked', reason: 'invalid_output', error: new TypeError(message, { cause }) }
 }
 
-/** Outputs are stored as JSON: a BigInt or a cycle would cross the border and fail there. */
+/** Outputs are stored as JSON. A BigInt or a cycle can be cloned to the worker, and would fail only there. */
 function storable(output: unknown, name: string): Outcome {
   try {
     JSON.stringify(output)
@@ -50,6 +50,6 @@ function storable(output: unknown, name: string): Outcome {
   }
 }
 
-function placesOf(error: z.ZodError, root: string): string {
+function issuesOf(error: z.ZodError, root: string): string {
   return error.issues.map((issue) => `${[root, ...issue.path].join('.')}: ${issue.message}`).join('; ')
 }

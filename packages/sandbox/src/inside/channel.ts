@@ -1,8 +1,8 @@
-// What a thread and a child process have in common, seen from within: a line to the pool, and an end.
+// What the inside of a thread and of a child process have in common: messages to and from the worker, and an end.
 import type { FromIsolate, ToIsolate } from '../protocol/messages.ts'
 
 export interface Channel {
-  /** @throws DataCloneError when something in the message can't be cloned. */
+  /** @throws DataCloneError when part of the message can't be cloned. */
   send(message: FromIsolate): void
   listen(listener: (message: ToIsolate) => void): void
   /** Ends this thread or process. */

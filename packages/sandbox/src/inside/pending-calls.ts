@@ -1,27 +1,28 @@
-// The calls out of an isolate that wait for an answer.
+// Calls from an isolate to its worker that wait for an answer.
 
-export interface Answers {
-  /** Sends a call under a number of its own; resolves or rejects with the answer to that number. */
-  answered(send: (call: number) => void): Promise<unknown>
-  answer(call: number, value: unknown, error: Error | undefined): void
+export interface PendingCalls {
+  /** `send` sends the call under the given number. Settles with the answer to that number. */
+  call(send: (call: number) => void): Promise<unknown>
+  /** Settles a call. An unknown number is ignored. */
+  settle(call: number, value: unknown, error: Error | undefined): void
 }
 
-export function awaitAnswers(): Answers {
-  const waiting = new Map<number, PromiseWithResolvers<unknown>>()
+export function createPendingCalls(): PendingCalls {
+  const pending = new Map<number, PromiseWithResolvers<unknown>>()
   let calls = 0
   return {
-    answered(send) {
-      const waits = Promise.withResolvers<unknown>()
+    call(send) {
+      const answer = Promise.withResolvers<unknown>()
       const call = calls++
       send(call)
-      waiting.set(call, waits)
-      return waits.promise
+      pending.set(call, answer)
+      return answer.promise
     },
-    answer(call, value, error) {
-      const waits = waiting.get(call)
-      waiting.delete(call)
-      if (error === undefined) waits?.resolve(value)
-      else waits?.reject(error)
+    settle(call, value, error) {
+      const answer = pending.get(call)
+      pending.delete(call)
+      if (error === undefined) answer?.resolve(value)
+      else answer?.reject(error)
     },
   }
 }

@@ -1,16 +1,16 @@
-// What a child process runs: serves its pool over the IPC channel, and ends with it.
+// The entry point of a child process: serves the worker over the IPC channel.
 import { serve } from './serve.ts'
 
 const end = process.exit
 
-// The channel closes when the parent dies, however it does. A child in a loop never gets here: see undertaker.ts.
+// The channel closes however the worker dies. A child in a loop never gets here: see orphan-reaper.ts.
 process.on('disconnect', () => end(1))
 
-// Ctrl-C and service managers signal the parent's whole group. The parent drains, so its children must live on until then.
+// Ctrl-C and service managers signal the whole process group. The worker drains, so its children must keep running.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 serve({
-  // Without a callback, a message that comes too late for a closed channel would be thrown as an 'error' event.
+  // Without a callback, a message to a channel that has closed would become an 'error' event.
   send: (message) => void process.send?.(message, undefined, undefined, () => {}),
   listen: (listener) => process.on('message', listener),
   end: () => end(0),

@@ -1,8 +1,11 @@
-// The inside of an isolate: opens resources, runs one task after the other, and says how each ended.
+// The inside of an isolate: opens its resources, runs one task after the other, and sends back how each attempt ended.
+//
+// An isolate has one attempt at a time, but what earlier attempts left behind (timers, promises) may still run. Every attempt
+// therefore runs in its own async context, and errors, logs and calls are attributed by that context.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setImmediate } from 'node:timers/promises'
 import type { Handler } from '@bullpen/contract'
-import type { IsolatedTask, Outcome } from '@bullpen/engine/internal'
+import type { IsolatedTask, OpenResources, Outcome } from '@bullpen/engine/internal'
 import type { ToIsolate } from '../protocol/messages.ts'
 import { fromPortable, toPortable } from '../protocol/portable-error.ts'
 import { packFields } from '../protocol/portable-fields.ts'
@@ -10,21 +13,21 @@ import { packOutcome } from '../protocol/portable-outcome.ts'
 import { InnerAttempt } from './attempt.ts'
 import { callHandler, importHandler, invalidOutput } from './call-handler.ts'
 import type { Channel } from './channel.ts'
-import { watchEscapes } from './escapes.ts'
-import { awaitAnswers } from './pending-calls.ts'
-import { type InnerResources, openResources } from './resources.ts'
+import { createPendingCalls } from './pending-calls.ts'
+import { openModuleResources } from './resources.ts'
+import { watchUncaught } from './uncaught.ts'
 
-/** How often a process says how much memory it takes, where its parent can't look it up. */
-const REPORT_EVERY_MS = 50
+/** How often a process reports its memory where the worker can't read it. */
+const REPORT_INTERVAL_MS = 50
 
 export function serve(channel: Channel): void {
   const attempts = new AsyncLocalStorage<InnerAttempt>()
-  const answers = awaitAnswers()
+  const pendingCalls = createPendingCalls()
   const handlers = new Map<string, Handler>()
-  let resources: InnerResources | undefined
+  let resources: OpenResources<Record<string, unknown>> | undefined
   let current: InnerAttempt | undefined
 
-  const conclude = (attempt: InnerAttempt, outcome: Outcome, broken = false): void => {
+  const finish = (attempt: InnerAttempt, outcome: Outcome, broken = false): void => {
     if (attempt.over) return
     attempt.over = true
     sendOutcome(channel, attempt, outcome, broken)
@@ -47,27 +50,28 @@ export function serve(channel: Channel): void {
       handler = await handlerOf(task)
     } catch (cause) {
       const error = new Error(`the handler of ${task.task} can't be imported: ${toPortable(cause).message}`, { cause })
-      return conclude(attempt, { kind: 'panicked', reason: 'unexpected_error', error }, true)
+      return finish(attempt, { kind: 'panicked', reason: 'unexpected_error', error }, true)
     }
     const outcome = await callHandler(handler, attempt)
-    // A turn of the event loop: Node tells of a rejection that nobody handles only when all promises have settled, and
-    // one that this handler left behind is this attempt's.
+    // One turn of the event loop: Node reports an unhandled rejection only after all promises have settled, and one that this
+    // handler left behind belongs to this attempt.
     await setImmediate()
-    conclude(attempt, outcome)
+    finish(attempt, outcome)
   }
 
   const open = async (module: string | undefined): Promise<void> => {
     try {
-      resources = await openResources(module, (fields, message) =>
-        channel.send({ kind: 'log', of: undefined, level: 'error', fields: packFields(fields), message }),
-      )
+      resources = await openModuleResources(module, (err, resource) => {
+        const fields = packFields({ err, resource })
+        channel.send({ kind: 'log', of: undefined, level: 'error', fields, message: 'resource failed to close' })
+      })
       channel.send({ kind: 'ready' })
     } catch (error) {
-      channel.send({ kind: 'unable', error: toPortable(error) })
+      channel.send({ kind: 'open_failed', error: toPortable(error) })
     }
   }
 
-  const heard = (message: ToIsolate): void => {
+  const onMessage = (message: ToIsolate): void => {
     switch (message.kind) {
       case 'open':
         if (message.reportMemory) reportMemory(channel)
@@ -75,7 +79,7 @@ export function serve(channel: Channel): void {
         return
       case 'run': {
         const { task, aborted } = message
-        const attempt = new InnerAttempt(task, { channel, answers, resources: resources?.values ?? {} })
+        const attempt = new InnerAttempt(task, { channel, pendingCalls, resources: resources?.values ?? {} })
         if (aborted !== undefined) attempt.abort(fromPortable(aborted))
         current = attempt
         void attempts.run(attempt, () => run(attempt, task))
@@ -83,24 +87,24 @@ export function serve(channel: Channel): void {
       }
       case 'signal': {
         const attempt = current
-        // In the attempt's own context: a listener of its signal that throws is its own escape.
+        // In the attempt's own context, so that an error thrown by a listener of its signal is attributed to it.
         if (attempt !== undefined) attempts.run(attempt, () => attempt.abort(fromPortable(message.reason)))
         return
       }
       case 'answer':
-        answers.answer(message.call, message.value, message.error && fromPortable(message.error))
+        pendingCalls.settle(message.call, message.value, message.error && fromPortable(message.error))
         return
       case 'end':
         void Promise.resolve(resources?.close()).then(() => channel.end())
     }
   }
 
-  watchEscapes(attempts, {
-    charged: (attempt, error) =>
-      conclude(attempt, { kind: 'panicked', reason: 'escaped_error', error: fromPortable(toPortable(error)) }),
+  watchUncaught(attempts, {
+    attributed: (attempt, error) =>
+      finish(attempt, { kind: 'panicked', reason: 'escaped_error', error: fromPortable(toPortable(error)) }),
     late: (attempt, error) => channel.send({ kind: 'late', of: attempt?.of, error: toPortable(error) }),
   })
-  channel.listen(heard)
+  channel.listen(onMessage)
 }
 
 function sendOutcome(channel: Channel, { of }: InnerAttempt, outcome: Outcome, broken: boolean): void {
@@ -114,6 +118,6 @@ function sendOutcome(channel: Channel, { of }: InnerAttempt, outcome: Outcome, b
 
 function reportMemory(channel: Channel): void {
   const report = (): void => channel.send({ kind: 'memory', residentBytes: process.memoryUsage.rss() })
-  setInterval(report, REPORT_EVERY_MS).unref()
+  setInterval(report, REPORT_INTERVAL_MS).unref()
   report()
 }

@@ -1,4 +1,4 @@
-// What a thread runs: serves its pool over a port of its own, since handlers may use `parentPort` for theirs.
+// The entry point of a thread: serves the worker over a port of its own, since handlers may use `parentPort`.
 import { type MessagePort, workerData } from 'node:worker_threads'
 import { serve } from './serve.ts'
 

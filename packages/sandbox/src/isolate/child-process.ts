@@ -1,30 +1,31 @@
-// Isolates that are child processes: killable whatever they do, with a memory limit, and a crash that is theirs alone.
+// Isolates that are child processes: they can be killed whatever they do, have a memory limit, and crash alone.
 import { type ChildProcess, fork } from 'node:child_process'
+import { settlesWithin } from '@bullpen/engine/node'
 import { built } from '../built.ts'
 import { childExecArgv } from '../exec-argv.ts'
 import type { FromIsolate, ToIsolate } from '../protocol/messages.ts'
-import type { Death, IsolateListener, StartIsolate } from './isolate.ts'
-import type { Undertaker } from './orphan-reaper.ts'
+import type { IsolateExit, IsolateListener, StartIsolate } from './isolate.ts'
+import type { OrphanReaper } from './orphan-reaper.ts'
 import { type ReadResident, watchMemory } from './resident-memory.ts'
 
 const ENTRY = built(new URL('../inside/process-entry.ts', import.meta.url))
 
-/** V8's last words. An exit by SIGABRT has other causes, too, and nothing else tells them apart. */
+/** What V8 writes before it aborts. SIGABRT has other causes too, and nothing else distinguishes them. */
 const OUT_OF_MEMORY = /heap out of memory|Fatal JavaScript invalid size error/
-/** Of what a child wrote to stderr, so much is kept to find them: native and JavaScript stacks come after them. */
-const LAST_WORDS = 16_384
-/** From the exit to the end of its stderr; a grandchild that has inherited it may keep it open for ever. */
-const LAST_WORDS_MS = 250
+/** How much of the end of stderr is searched for it: native and JavaScript stacks follow. In characters. */
+const STDERR_TAIL = 16_384
+/** How long to wait for the end of stderr after the exit, in ms: a grandchild may have inherited it and keep it open. */
+const STDERR_MS = 250
 
-export function childStarter(undertaker: Undertaker, look: ReadResident): StartIsolate {
-  return (listener, memoryLimitBytes) => startChild(listener, memoryLimitBytes, undertaker, look)
+export function childStarter(reaper: OrphanReaper, readResident: ReadResident): StartIsolate {
+  return (listener, memoryLimitBytes) => startChild(listener, memoryLimitBytes, reaper, readResident)
 }
 
 function startChild(
-  { heard, ended }: IsolateListener,
+  { onMessage, onExit }: IsolateListener,
   memoryLimitBytes: number | undefined,
-  undertaker: Undertaker,
-  look: ReadResident,
+  reaper: OrphanReaper,
+  readResident: ReadResident,
 ) {
   const child = fork(ENTRY, [], {
     execArgv: childExecArgv(process.execArgv, memoryLimitBytes),
@@ -38,33 +39,34 @@ function startChild(
 
   const memory = watchMemory(
     memoryLimitBytes,
-    () => look(pid),
+    () => readResident(pid),
     (takenBytes) => {
       exceeded = takenBytes
       child.kill('SIGKILL')
     },
   )
   if (pid !== 0) {
-    undertaker.born(pid)
-    child.once('exit', () => undertaker.died(pid))
+    reaper.watch(pid)
+    child.once('exit', () => reaper.forget(pid))
   }
   child.on('message', (message: FromIsolate) => {
-    if (message.kind === 'memory') return memory.told(message.residentBytes)
-    if (message.kind === 'ready') memory.began()
-    if (message.kind === 'imported') memory.needs(message.residentBytes)
-    heard(message)
+    if (message.kind === 'memory') return memory.report(message.residentBytes)
+    if (message.kind === 'ready') memory.start()
+    if (message.kind === 'imported') memory.addToBaseline(message.residentBytes)
+    onMessage(message)
   })
-  void endOf(child).then(({ failure, exitCode, signal, stderr }) => {
+  void exitOf(child).then(({ failure, exitCode, signal, stderr }) => {
     memory.stop()
-    if (failure !== undefined) ended({ reason: 'isolate_died', message: `${name}: ${failure.message}`, cause: failure })
-    else if (exceeded !== undefined) ended(overLimit(name, exceeded, memoryLimitBytes))
-    else if (OUT_OF_MEMORY.test(stderr)) ended(heapFull(name, memoryLimitBytes))
-    else ended({ reason: 'isolate_died', message: `${name} ${wordsFor(killed, exitCode, signal)}` })
+    if (failure !== undefined)
+      onExit({ reason: 'isolate_died', message: `${name}: ${failure.message}`, cause: failure })
+    else if (exceeded !== undefined) onExit(overLimit(name, exceeded, memoryLimitBytes))
+    else if (OUT_OF_MEMORY.test(stderr)) onExit(heapFull(name, memoryLimitBytes))
+    else onExit({ reason: 'isolate_died', message: `${name} ${describeExit(killed, exitCode, signal)}` })
   })
 
   return {
     name,
-    // Without a callback, a message that comes too late for a child that has died would be thrown as an 'error' event.
+    // Without a callback, a message to a child that has died would become an 'error' event.
     send: (message: ToIsolate) => void child.send(message, () => {}),
     kill() {
       killed = true
@@ -74,58 +76,53 @@ function startChild(
   }
 }
 
-interface End {
-  /** It could not be started. */
+interface ChildExit {
+  /** Why the child could not be started. */
   readonly failure?: Error
   readonly exitCode: number | null
   readonly signal: NodeJS.Signals | null
   readonly stderr: string
 }
 
-/** When it has exited, all that it sent is read, and so is what it wrote to stderr. */
-async function endOf(child: ChildProcess): Promise<End> {
+/** Resolves when the child has exited and all that it sent and wrote to stderr has been read. */
+async function exitOf(child: ChildProcess): Promise<ChildExit> {
   let stderr = ''
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     process.stderr.write(text)
-    stderr = (stderr + text).slice(-LAST_WORDS)
+    stderr = (stderr + text).slice(-STDERR_TAIL)
   })
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()))
   const disconnected = new Promise<void>((resolve) => child.once('disconnect', () => resolve()))
   const failed = new Promise<Error>((resolve) => {
-    // One that comes later than the start tells of a message or a signal to a child that is gone.
+    // A later error is about a message or a signal to a child that is gone.
     child.on('error', (error) => {
       if (child.pid === undefined) resolve(error)
     })
   })
-  const exited = new Promise<Pick<End, 'exitCode' | 'signal'>>((resolve) =>
+  const exited = new Promise<Pick<ChildExit, 'exitCode' | 'signal'>>((resolve) =>
     child.once('exit', (exitCode, signal) => resolve({ exitCode, signal })),
   )
   const end = await Promise.race([exited, failed])
   if (end instanceof Error) return { failure: end, exitCode: null, signal: null, stderr }
   await disconnected
-  let timer: NodeJS.Timeout | undefined
-  const enough = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, LAST_WORDS_MS)
-  })
-  await Promise.race([closed, enough])
-  clearTimeout(timer)
+  await settlesWithin(closed, STDERR_MS)
   child.stderr?.destroy()
   return { ...end, stderr }
 }
 
 const inMiB = (bytes: number | undefined): number => Math.round((bytes ?? 0) / 2 ** 20)
 
-function overLimit(name: string, takenBytes: number, limitBytes: number | undefined): Death {
+function overLimit(name: string, takenBytes: number, limitBytes: number | undefined): IsolateExit {
   const message = `${name} took ${inMiB(takenBytes)} MiB of memory; its limit is ${inMiB(limitBytes)} MiB`
   return { reason: 'out_of_memory', message }
 }
 
-function heapFull(name: string, limitBytes: number | undefined): Death {
+function heapFull(name: string, limitBytes: number | undefined): IsolateExit {
   const limit = limitBytes === undefined ? "Node's own" : `${inMiB(limitBytes)} MiB`
   return { reason: 'out_of_memory', message: `${name} ran out of heap; its limit is ${limit}` }
 }
 
-function wordsFor(killed: boolean, exitCode: number | null, signal: NodeJS.Signals | null): string {
+function describeExit(killed: boolean, exitCode: number | null, signal: NodeJS.Signals | null): string {
   if (killed) return 'was killed'
   return signal === null ? `exited with code ${exitCode}` : `was ended by ${signal}`
 }

@@ -1,27 +1,37 @@
-// Keeps warm isolates of one kind: gives each task one that is idle or new, and replaces those that end.
+// A pool of warm isolates of one kind. Each run gets an isolate that is idle, or a new one, or waits its turn.
+//
+// - `max` limits the isolates; those that are ending count until they are gone.
+// - Isolates serve runs of their own memory limit only. When a run waits and all isolates have other limits, idle ones make room.
+// - Isolates that die before they have imported any handler are started again with backoff: their fault is not a task's.
 import { BullpenError, type Isolation, type Log } from '@bullpen/contract'
-import type { Clock, IsolateCalls, IsolatedTask, Random } from '@bullpen/engine/internal'
-import type { StartOf } from '../protocol/messages.ts'
+import {
+  type Clock,
+  createRestartBackoff,
+  type IsolateCalls,
+  type IsolatedTask,
+  type Random,
+} from '@bullpen/engine/internal'
+import type { AttemptRef } from '../protocol/messages.ts'
 import type { StartIsolate } from './isolate.ts'
-import { type Place, Run } from './isolated-run.ts'
-import { Cell, type CellHost, type EndCause } from './managed-isolate.ts'
+import { Run, type RunOwner } from './isolated-run.ts'
+import { type EndCause, type IsolateHost, ManagedIsolate } from './managed-isolate.ts'
 
-/** An isolate's life ended, and not because it had nothing to do. */
+/** An isolate ended for another reason than idleness or the end of the pool. */
 export interface Replaced {
   readonly isolation: Exclude<Isolation, 'inline'>
   /** `thread 7`, `process 4711`. */
   readonly isolate: string
   readonly cause: Exclude<EndCause, 'idle' | 'closed'>
-  /** The task that ran in it then. */
-  readonly of: StartOf | undefined
+  /** The attempt that ran in it then. */
+  readonly of: AttemptRef | undefined
 }
 
-export type Most = number | (() => number)
+export type Max = number | (() => number)
 
 export interface IsolatePoolOptions {
   readonly isolation: Replaced['isolation']
   /** The most isolates at a time; those that are ending count. */
-  readonly max: Most
+  readonly max: Max
   readonly startIsolate: StartIsolate
   readonly reportMemory: boolean
   readonly clock: Clock
@@ -32,20 +42,21 @@ export interface IsolatePoolOptions {
   readonly onReplaced: (event: Replaced) => void
 }
 
-/** Between the starts of isolates that die before they come as far as a handler: doubled from the first to the last. */
-const BACKOFF = { firstMs: 100, lastMs: 5_000, jitter: 0.2 }
+/** Between the starts of isolates that die before they have imported a handler. */
+const BACKOFF = { firstMs: 100, lastMs: 5_000 }
+const JITTER = 0.2
 
-/** A module that can't be imported must not cost everyone else their warm isolates. */
-const REPLACE_BROKEN_EVERY_MS = 5_000
+/** One module that can't be imported must not cost all other tasks their warm isolates. */
+const REPLACE_BROKEN_INTERVAL_MS = 5_000
 
-export class IsolatePool implements Place {
+export class IsolatePool implements RunOwner {
   readonly #options: IsolatePoolOptions
-  readonly #host: CellHost
-  /** Longest idle first. */
-  #cells: readonly Cell[] = []
+  readonly #host: IsolateHost
+  /** The longest idle first. */
+  #isolates: readonly ManagedIsolate[] = []
   #waiting: readonly Run[] = []
   #closed = false
-  #failures = 0
+  readonly #backoff = createRestartBackoff(BACKOFF)
   #startAfter = Number.NEGATIVE_INFINITY
   #brokenAfter = Number.NEGATIVE_INFINITY
   #stopTimer: (() => void) | undefined
@@ -56,19 +67,19 @@ export class IsolatePool implements Place {
     if (!Number.isInteger(this.#max) || this.#max < 1) {
       throw new BullpenError(
         'invalid_configuration',
-        `isolates of kind ${options.isolation}: max is ${this.#max}; it is a whole number from 1`,
+        `max of isolation '${options.isolation}' is ${this.#max}; expected a whole number from 1`,
       )
     }
     this.#host = {
       ...options,
       started: () => {
-        this.#failures = 0
+        this.#backoff.reset()
       },
-      freed: (cell) => {
-        this.#cells = [...this.#cells.filter((other) => other !== cell), cell]
-        this.#place()
+      freed: (isolate) => {
+        this.#isolates = [...this.#isolates.filter((other) => other !== isolate), isolate]
+        this.#dispatch()
       },
-      gone: (cell, cause, of) => this.#gone(cell, cause, of),
+      gone: (isolate, cause, of) => this.#gone(isolate, cause, of),
       mayReplaceBroken: () => this.#mayReplaceBroken(),
     }
   }
@@ -83,88 +94,86 @@ export class IsolatePool implements Place {
     if (this.#closed) run.end({ kind: 'closed', reason: 'parent_closed' })
     else {
       this.#waiting = [...this.#waiting, run]
-      this.#place()
+      this.#dispatch()
     }
     return run
   }
 
-  /** Of a run that waits: it will begin with its signal aborted. */
+  /** A waiting run starts later with its signal aborted. */
   signal(): void {}
 
   kill(run: Run): void {
     this.#waiting = this.#waiting.filter((other) => other !== run)
-    run.panic('isolate_died', 'the task was ended while it waited for an isolate')
+    run.panic('isolate_died', 'the task was killed while it waited for an isolate')
   }
 
   async close(): Promise<void> {
     this.#closed = true
     this.#stopTimer?.()
-    // They have not begun, so nothing is lost: others may have them.
+    // Waiting runs have not started, so their tasks can be requeued.
     for (const run of this.#waiting) run.end({ kind: 'closed', reason: 'parent_closed' })
     this.#waiting = []
-    await Promise.all(this.#cells.map((cell) => cell.close()))
+    await Promise.all(this.#isolates.map((isolate) => isolate.close()))
   }
 
-  /** Gives isolates to those that wait, first come first served. */
-  #place(): void {
+  /** Gives isolates to waiting runs, first come first served. */
+  #dispatch(): void {
     if (this.#closed) return
     for (const run of this.#waiting) {
-      const cell = this.#idleFor(run) ?? this.#start(run)
-      if (cell === undefined) continue
+      const isolate = this.#idleFor(run) ?? this.#start(run)
+      if (isolate === undefined) continue
       this.#waiting = this.#waiting.filter((other) => other !== run)
-      cell.take(run)
+      isolate.take(run)
     }
     this.#makeRoom()
   }
 
-  /** The one used last is the warmest. */
-  #idleFor({ task }: Run): Cell | undefined {
-    return this.#cells.findLast(
+  /** The most recently used isolate is the warmest. */
+  #idleFor({ task }: Run): ManagedIsolate | undefined {
+    return this.#isolates.findLast(
       ({ state, memoryLimitBytes }) => state === 'idle' && memoryLimitBytes === task.memoryLimitBytes,
     )
   }
 
-  #start({ task }: Run): Cell | undefined {
-    if (this.#cells.length >= this.#max) return undefined
+  #start({ task }: Run): ManagedIsolate | undefined {
+    if (this.#isolates.length >= this.#max) return undefined
     const waitMs = this.#startAfter - this.#options.clock.monotonic()
     if (waitMs > 0) {
       this.#stopTimer ??= this.#options.clock.after(waitMs, () => {
         this.#stopTimer = undefined
-        this.#place()
+        this.#dispatch()
       })
       return undefined
     }
-    const cell = new Cell(this.#host, task.memoryLimitBytes)
-    this.#cells = [...this.#cells, cell]
-    return cell
+    const isolate = new ManagedIsolate(this.#host, task.memoryLimitBytes)
+    this.#isolates = [...this.#isolates, isolate]
+    return isolate
   }
 
-  /** Whoever waits while another is idle needs one with another memory limit. */
+  /** A run that waits although an isolate is idle needs another memory limit: retire as many idle isolates as runs wait. */
   #makeRoom(): void {
-    const ending = this.#cells.filter(({ state }) => state === 'ending').length
-    const needed = this.#cells.length < this.#max ? 0 : this.#waiting.length - ending
-    const idle = this.#cells.filter(({ state }) => state === 'idle')
-    for (const cell of idle.slice(0, Math.max(0, needed))) cell.retire('made_room')
+    const ending = this.#isolates.filter(({ state }) => state === 'ending').length
+    const needed = this.#isolates.length < this.#max ? 0 : this.#waiting.length - ending
+    const idle = this.#isolates.filter(({ state }) => state === 'idle')
+    for (const isolate of idle.slice(0, Math.max(0, needed))) isolate.retire('made_room')
   }
 
-  #gone(cell: Cell, cause: EndCause, of: StartOf | undefined): void {
-    this.#cells = this.#cells.filter((other) => other !== cell)
+  #gone(isolate: ManagedIsolate, cause: EndCause, of: AttemptRef | undefined): void {
+    this.#isolates = this.#isolates.filter((other) => other !== isolate)
     const { isolation, clock, random, onReplaced } = this.#options
     const failed = cause === 'isolate_died' || cause === 'out_of_memory' || cause === 'unable_to_start'
-    if (failed && !cell.started) {
-      const { firstMs, lastMs, jitter } = BACKOFF
-      const backoffMs = Math.min(firstMs * 2 ** this.#failures, lastMs) * (1 + jitter * (2 * random() - 1))
-      this.#failures++
+    if (failed && !isolate.started) {
+      const backoffMs = this.#backoff.next(0) * (1 + JITTER * (2 * random() - 1))
       this.#startAfter = clock.monotonic() + backoffMs
     }
-    if (cause !== 'idle' && cause !== 'closed') onReplaced({ isolation, isolate: cell.name, cause, of })
-    this.#place()
+    if (cause !== 'idle' && cause !== 'closed') onReplaced({ isolation, isolate: isolate.name, cause, of })
+    this.#dispatch()
   }
 
   #mayReplaceBroken(): boolean {
     const now = this.#options.clock.monotonic()
     if (now < this.#brokenAfter) return false
-    this.#brokenAfter = now + REPLACE_BROKEN_EVERY_MS
+    this.#brokenAfter = now + REPLACE_BROKEN_INTERVAL_MS
     return true
   }
 }

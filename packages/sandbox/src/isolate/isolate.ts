@@ -1,11 +1,11 @@
-// The port to one thread or one child process, which its pool starts, speaks to and ends.
+// The port to one thread or child process.
 import type { EndReason } from '@bullpen/contract'
 import type { FromIsolate, ToIsolate } from '../protocol/messages.ts'
 
-/** How an isolate came to its end: the reason is what a task that was running in it ends with. */
-export interface Death {
+/** How an isolate ended. An attempt that was running in it ends with `reason`. */
+export interface IsolateExit {
   readonly reason: EndReason<'RECOVER_ERR'> & ('isolate_died' | 'out_of_memory')
-  /** What happened, naming exit code or signal. */
+  /** Names the exit code or the signal. */
   readonly message: string
   readonly cause?: Error
 }
@@ -14,18 +14,18 @@ export interface Isolate {
   /** For logs: `thread 7`, `process 4711`. */
   readonly name: string
   send(message: ToIsolate): void
-  /** Ends it at once, whatever it does. Twice is once. */
+  /** Ends the isolate at once, whatever it is doing. Idempotent. */
   kill(): void
-  /** Too full of what earlier tasks left in its memory for another one. */
+  /** Whether earlier tasks left so much in its memory that it should not run another one. */
   isFull(): boolean
 }
 
 export interface IsolateListener {
-  /** In the order in which they were sent, and all of them before `ended`. */
-  heard(message: FromIsolate): void
-  /** Once. Nothing of it is left then. */
-  ended(death: Death): void
+  /** In the order of sending; all messages come before `onExit`. */
+  onMessage(message: FromIsolate): void
+  /** Called once, when the thread or process is gone. */
+  onExit(exit: IsolateExit): void
 }
 
-/** Starts an isolate; never throws: what can't be started ends. The limit is for processes alone. */
+/** Never throws: an isolate that can't be started exits. Only processes have a memory limit. */
 export type StartIsolate = (listener: IsolateListener, memoryLimitBytes: number | undefined) => Isolate

@@ -1,9 +1,9 @@
-// One task on its way through an isolate: waiting for one, at work in it, or over.
+// One attempt in an isolate: waiting for one, running in it, or over.
 import type { IsolateCalls, IsolatedRun, IsolatedTask, Outcome } from '@bullpen/engine/internal'
-import type { StartOf } from '../protocol/messages.ts'
+import type { AttemptRef } from '../protocol/messages.ts'
 
-/** What a run asks of the place where it is: of the pool while it waits, of its isolate from then on. */
-export interface Place {
+/** Who controls a run: the pool while the run waits for an isolate, and from then on the isolate. */
+export interface RunOwner {
   signal(run: Run, reason: Error): void
   kill(run: Run): void
 }
@@ -11,18 +11,18 @@ export interface Place {
 export class Run implements IsolatedRun {
   readonly task: IsolatedTask
   readonly calls: IsolateCalls
-  readonly of: StartOf
+  readonly of: AttemptRef
   readonly outcome: Promise<Outcome>
   over = false
-  /** The first signal that came. */
+  /** The reason of the first signal. */
   aborted: Error | undefined
-  place: Place
+  owner: RunOwner
   readonly #resolve: (outcome: Outcome) => void
 
-  constructor(task: IsolatedTask, calls: IsolateCalls, place: Place) {
+  constructor(task: IsolatedTask, calls: IsolateCalls, owner: RunOwner) {
     this.task = task
     this.calls = calls
-    this.place = place
+    this.owner = owner
     this.of = { id: task.id, task: task.task, fencingToken: task.fencingToken, attempt: task.attempt }
     const { promise, resolve } = Promise.withResolvers<Outcome>()
     this.outcome = promise
@@ -32,11 +32,11 @@ export class Run implements IsolatedRun {
   signal(reason: Error): void {
     if (this.over || this.aborted !== undefined) return
     this.aborted = reason
-    this.place.signal(this, reason)
+    this.owner.signal(this, reason)
   }
 
   kill(): void {
-    if (!this.over) this.place.kill(this)
+    if (!this.over) this.owner.kill(this)
   }
 
   end(outcome: Outcome): void {

@@ -1,71 +1,77 @@
-// One isolate's life in its pool: starting → idle ⇄ busy → ending → gone.
+// One isolate of a pool: starting → idle ⇄ busy → ending → gone.
+//
+// - An isolate has one run at a time. A message names its attempt, and one of an attempt that has ended is refused or dropped:
+//   another attempt may be running by then.
+// - Whatever ends the isolate, `onExit` is the only place that reports it gone, once, with the first cause that was recorded.
+// - An error that escaped an attempt leaves the isolate in an unknown state, so the isolate is replaced.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { Clock, IsolateCalls, IsolatedTask } from '@bullpen/engine/internal'
-import { type FromIsolate, isSameStart, type StartOf } from '../protocol/messages.ts'
+import { type AttemptRef, type FromIsolate, isSameAttempt } from '../protocol/messages.ts'
 import { fromPortable, type PortableError, toPortable } from '../protocol/portable-error.ts'
 import { unpackFields } from '../protocol/portable-fields.ts'
 import { unpackOutcome } from '../protocol/portable-outcome.ts'
-import type { Death, Isolate, StartIsolate } from './isolate.ts'
-import type { Place, Run } from './isolated-run.ts'
+import type { Isolate, IsolateExit, StartIsolate } from './isolate.ts'
+import type { Run, RunOwner } from './isolated-run.ts'
 
-/** Why an isolate's life ended. */
+/** Why an isolate ended. */
 export type EndCause =
-  /** It died of itself, by an exit, a crash or a signal. */
-  | Death['reason']
-  /** Its task had to be ended. */
+  /** It ended by itself: an exit, a crash or a signal from outside. */
+  | IsolateExit['reason']
+  /** Its attempt had to be killed. */
   | 'killed'
-  /** An error escaped its task, so that its state is unknown. */
+  /** An error escaped its attempt. */
   | 'escaped_error'
-  /** As before, by a task that had ended already. */
+  /** An error escaped an attempt that had ended already. */
   | 'late_escape'
+  /** Its resources did not open. */
   | 'unable_to_start'
-  /** A handler's module could not be imported, which an isolate remembers for ever. */
+  /** A handler's module could not be imported. Node caches the failure, so only a new isolate can try again. */
   | 'import_failed'
-  /** Its memory was half full with what tasks had left. */
+  /** Earlier tasks left more than half of its memory limit in use. */
   | 'full'
-  /** It had to make room for a process with another memory limit. */
+  /** A process with another memory limit was needed. */
   | 'made_room'
-  /** It had nothing to do. */
+  /** It had no task for a while. */
   | 'idle'
   | 'closed'
 
-/** What a cell tells its pool, and what it needs of it. */
-export interface CellHost {
+/** What an isolate needs from its pool. */
+export interface IsolateHost {
   readonly clock: Clock
   readonly log: Log
   readonly resources: string | undefined
   readonly reportMemory: boolean
   readonly idleMs: number
   readonly startIsolate: StartIsolate
-  /** It has imported a handler: whatever happens from here on, isolates can be started. */
+  /** The isolate has imported a handler, so isolates can be started. */
   started(): void
-  freed(cell: Cell): void
-  gone(cell: Cell, cause: EndCause, of: StartOf | undefined): void
-  /** Whether an isolate that remembers a failed import may be replaced already. */
+  freed(isolate: ManagedIsolate): void
+  gone(isolate: ManagedIsolate, cause: EndCause, of: AttemptRef | undefined): void
+  /** Whether an isolate with a failed import may be replaced now. */
   mayReplaceBroken(): boolean
 }
 
-/** From being asked to end to being killed: the time to close resources. */
+/** How long an isolate may take to close its resources before it is killed, in ms. */
 const CLOSING_MS = 1_000
 
-export class Cell implements Place {
+export class ManagedIsolate implements RunOwner {
   state: 'starting' | 'idle' | 'busy' | 'ending' | 'gone' = 'starting'
-  /** It has once come as far as a handler. */
+  /** Whether it has ever imported a handler. */
   started = false
   readonly memoryLimitBytes: number | undefined
-  readonly #host: CellHost
+  readonly #host: IsolateHost
   readonly #isolate: Isolate
   readonly #gone = Promise.withResolvers<void>()
   #run: Run | undefined
   #cause: EndCause | undefined
   #stopTimer = (): void => {}
 
-  constructor(host: CellHost, memoryLimitBytes: IsolatedTask['memoryLimitBytes']) {
+  constructor(host: IsolateHost, memoryLimitBytes: IsolatedTask['memoryLimitBytes']) {
     this.#host = host
     this.memoryLimitBytes = memoryLimitBytes
     const listener = {
-      heard: (message: FromIsolate) => this.#heard(message),
-      ended: (death: Death) => this.#ended(death),
+      onMessage: (message: FromIsolate) => this.#onMessage(message),
+      onExit: (exit: IsolateExit) => this.#onExit(exit),
     }
     this.#isolate = host.startIsolate(listener, memoryLimitBytes)
     this.#isolate.send({ kind: 'open', resources: host.resources, reportMemory: host.reportMemory })
@@ -75,10 +81,10 @@ export class Cell implements Place {
     return this.#isolate.name
   }
 
-  /** While it is idle, or starting and not yet taken. */
+  /** Legal while the isolate is idle, or starting without a run. */
   take(run: Run): void {
     this.#run = run
-    run.place = this
+    run.owner = this
     if (this.state === 'idle') this.#begin(run)
   }
 
@@ -89,11 +95,11 @@ export class Cell implements Place {
   kill(run: Run): void {
     if (this.state === 'starting') {
       this.#run = undefined
-      run.panic('isolate_died', `the task was ended before ${this.name} had started`)
+      run.panic('isolate_died', `the task was killed before ${this.name} had started`)
     } else this.#kill('killed')
   }
 
-  /** Asks an idle one to close its resources and end. */
+  /** Asks an idle isolate to close its resources and end. */
   retire(cause: EndCause): void {
     this.#cause ??= cause
     this.state = 'ending'
@@ -102,7 +108,7 @@ export class Cell implements Place {
     this.#isolate.send({ kind: 'end' })
   }
 
-  /** Resolves when nothing is left of it. What runs in it is killed. */
+  /** Kills what runs. Resolves when the isolate is gone. */
   close(): Promise<void> {
     if (this.state === 'idle') this.retire('closed')
     else if (this.state === 'starting' || this.state === 'busy') this.#kill('closed')
@@ -115,7 +121,7 @@ export class Cell implements Place {
     try {
       this.#isolate.send({ kind: 'run', task: run.task, aborted: run.aborted && toPortable(run.aborted) })
     } catch (cause) {
-      // Only what no broker stores: what was read from JSON can be cloned.
+      // Can't happen with input that was read from JSON.
       const error = new Error(`the input of ${run.task.task} can't be cloned: ${String(cause)}`, { cause })
       this.#run = undefined
       run.end({ kind: 'panicked', reason: 'unexpected_error', error })
@@ -123,7 +129,7 @@ export class Cell implements Place {
     }
   }
 
-  #rest(): void {
+  #becomeIdle(): void {
     this.#run = undefined
     this.state = 'idle'
     this.#stopTimer = this.#host.clock.after(this.#host.idleMs, () => this.retire('idle'))
@@ -137,15 +143,15 @@ export class Cell implements Place {
     this.#isolate.kill()
   }
 
-  #heard(message: FromIsolate): void {
+  #onMessage(message: FromIsolate): void {
     switch (message.kind) {
       case 'ready':
         if (this.state !== 'starting') return
-        if (this.#run === undefined) this.#rest()
+        if (this.#run === undefined) this.#becomeIdle()
         else this.#begin(this.#run)
         return
-      case 'unable':
-        this.#unable(message.error)
+      case 'open_failed':
+        this.#openFailed(message.error)
         return
       case 'imported':
         this.#started()
@@ -168,7 +174,7 @@ export class Cell implements Place {
           return this.#callsOf(of, `began step ${step}`).findStep(step)
         })
         return
-      case 'keepStep':
+      case 'storeStep':
         void this.#answer(message.call, async () => {
           const { of, step, result } = message
           return this.#callsOf(of, `finished step ${step}`).storeStep(step, result)
@@ -189,12 +195,12 @@ export class Cell implements Place {
     }
   }
 
-  /** The run that is meant, unless it is over. */
-  #runOf(of: StartOf): Run | undefined {
-    return this.#run !== undefined && isSameStart(this.#run.of, of) ? this.#run : undefined
+  /** The run of this attempt, unless it is over. */
+  #runOf(of: AttemptRef): Run | undefined {
+    return this.#run !== undefined && isSameAttempt(this.#run.of, of) ? this.#run : undefined
   }
 
-  #callsOf(of: StartOf, did: string): IsolateCalls {
+  #callsOf(of: AttemptRef, did: string): IsolateCalls {
     const run = this.#runOf(of)
     if (run !== undefined) return run.calls
     throw new BullpenError('wrong_state', `${of.id} ${did} after its attempt had ended`)
@@ -206,15 +212,15 @@ export class Cell implements Place {
     this.#host.started()
   }
 
-  #unable(error: PortableError): void {
+  #openFailed(error: PortableError): void {
     const cause = fromPortable(error)
-    this.#host.log.error({ err: cause, isolate: this.name }, 'the resources of an isolate did not open')
+    this.#host.log.error({ err: cause, isolate: this.name }, 'resources of an isolate failed to open')
     this.#run?.panic('isolate_died', `${this.name} could not open its resources: ${cause.message}`, cause)
     this.#run = undefined
     this.#kill('unable_to_start')
   }
 
-  /** A progress report of an attempt that has ended is dropped: another start may be reporting by now. */
+  /** Answers a call of the isolate with what `does` returns or throws. */
   async #answer(call: number, does: () => Promise<unknown>): Promise<void> {
     let value: unknown
     let error: PortableError | undefined
@@ -227,10 +233,10 @@ export class Cell implements Place {
   }
 
   #late({ of, error }: FromIsolate & { kind: 'late' }): void {
-    const whose = of === undefined ? 'no task that is known' : 'a task that had ended'
+    const whose = of === undefined ? 'outside any task' : 'of a task that had ended'
     this.#host.log.error(
       { err: fromPortable(error), ...of, isolate: this.name },
-      `an error escaped ${whose}; the isolate is replaced`,
+      `uncaught error ${whose}; the isolate is replaced`,
     )
     this.#cause ??= 'late_escape'
     if (this.state === 'idle') this.retire('late_escape')
@@ -247,16 +253,16 @@ export class Cell implements Place {
     else if (this.#cause !== undefined) this.retire(this.#cause)
     else if (broken && this.#host.mayReplaceBroken()) this.retire('import_failed')
     else if (this.#isolate.isFull()) this.retire('full')
-    else this.#rest()
+    else this.#becomeIdle()
   }
 
-  #ended(death: Death): void {
+  #onExit(exit: IsolateExit): void {
     this.state = 'gone'
     this.#stopTimer()
     const run = this.#run
-    run?.panic(death.reason, death.message, death.cause)
+    run?.panic(exit.reason, exit.message, exit.cause)
     this.#run = undefined
     this.#gone.resolve()
-    this.#host.gone(this, this.#cause ?? death.reason, run?.of)
+    this.#host.gone(this, this.#cause ?? exit.reason, run?.of)
   }
 }

@@ -1,8 +1,9 @@
-// Ends the children of a parent that was killed. A child sees its channel close and exits, unless it is in a loop: then
-// nothing within it can, so one small shell waits for the parent's end of a pipe to close, as it does however it dies.
+// Kills the child processes of a worker that was killed. A child exits when its IPC channel closes, unless it is in a loop: then
+// nothing inside it can react. So one small shell holds the read end of a pipe whose write end belongs to the worker. The pipe
+// closes however the worker dies, and the shell kills the children that are left.
 import { type ChildProcess, spawn } from 'node:child_process'
 
-/** Reads `+ pid` and `- pid`; at the end of its input, kills those that are left. Signals to the group are for the parent. */
+/** Reads `+ pid` and `- pid`. At the end of its input it kills what is left. Signals to the process group are the worker's. */
 const SCRIPT = `
 trap '' INT TERM HUP
 left=' '
@@ -15,42 +16,42 @@ done
 for pid in $left; do kill -9 "$pid"; done
 `
 
-export interface Undertaker {
-  born(pid: number): void
-  /** To be said before its process id can be given to another process. */
-  died(pid: number): void
+export interface OrphanReaper {
+  watch(pid: number): void
+  /** Must be called before the process id can be reused. */
+  forget(pid: number): void
   close(): Promise<void>
 }
 
-/** Started with the first child. Where there is no shell, children in a loop outlive a killed parent. */
-export function awaitUndertaker(warn: (error: Error) => void): Undertaker {
+/** Starts the shell with the first child. Without a shell, children in a loop outlive a killed worker. */
+export function openOrphanReaper(onError: (error: Error) => void): OrphanReaper {
   let shell: ChildProcess | undefined
-  let ended: Promise<unknown> = Promise.resolve()
+  let closed: Promise<unknown> = Promise.resolve()
 
   const start = (): ChildProcess => {
     const started = spawn('/bin/sh', ['-c', SCRIPT], { stdio: ['pipe', 'ignore', 'ignore'] })
-    ended = new Promise<void>((resolve) => {
+    closed = new Promise<void>((resolve) => {
       started.once('close', () => resolve())
       started.once('error', (error) => {
-        warn(error)
+        onError(error)
         resolve()
       })
     })
-    // A shell that has gone away is no reason for the worker to go, too.
-    started.stdin?.on('error', warn)
+    // Without a listener, the loss of the shell would end the worker.
+    started.stdin?.on('error', onError)
     return started
   }
-  const tell = (what: '+' | '-', pid: number): void => {
+  const send = (what: '+' | '-', pid: number): void => {
     shell ??= start()
     shell.stdin?.write(`${what} ${pid}\n`)
   }
 
   return {
-    born: (pid) => tell('+', pid),
-    died: (pid) => tell('-', pid),
+    watch: (pid) => send('+', pid),
+    forget: (pid) => send('-', pid),
     async close() {
       shell?.stdin?.end()
-      await ended
+      await closed
     },
   }
 }

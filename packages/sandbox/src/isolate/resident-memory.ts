@@ -1,10 +1,10 @@
-// The watch on a child's resident memory: what lives outside V8's heap, such as buffers, no heap limit holds.
+// Watches the resident memory of a child process: V8's heap limit does not cover what lives outside its heap, such as buffers.
 import { existsSync, readFileSync } from 'node:fs'
 
-/** Bytes of a process's memory that are in RAM; undefined when it is gone. Where it can't be looked up the child says it. */
+/** Bytes of a process's memory that are in RAM; undefined when the process is gone, or where it can't be read. */
 export type ReadResident = (pid: number) => number | undefined
 
-/** Linux says it of any process, also of one whose event loop stands still. */
+/** Linux tells it for any process, also while that process's event loop is blocked. Elsewhere the child reports it. */
 export const canReadResident = existsSync('/proc/self/status')
 
 export const readResident: ReadResident = (pid) => {
@@ -16,59 +16,59 @@ export const readResident: ReadResident = (pid) => {
   }
 }
 
-/** Short, since a handler can fill a gigabyte in half a second; looking takes some 20 µs. */
-const LOOK_EVERY_MS = 20
+/** A handler can fill a gigabyte in half a second; one read takes about 20 µs. */
+const POLL_MS = 20
 
-/** V8's young generation and what allocators keep: resident memory beyond the limit that no handler holds on to. */
+/** V8's young generation and what allocators retain: resident memory beyond the limit that no handler uses. */
 const SLACK_BYTES = 48 * 2 ** 20
 
 export interface MemoryWatch {
-  /** From here on the child's own memory counts, beyond what Node needs before any task. */
-  began(): void
-  /** A module that it imported took so much: code is not what a limit is for. */
-  needs(moduleBytes: number): void
-  /** What the child itself says, where it can't be looked up. A child in a loop says nothing, and is not watched then. */
-  told(residentBytes: number): void
-  /** More than half of the limit is taken. */
+  /** Starts to count, from what Node needs before any task. */
+  start(): void
+  /** An imported module took this much: the limit is not for code. */
+  addToBaseline(moduleBytes: number): void
+  /** What the child reports where the worker can't read it. A child in a loop reports nothing and is not watched. */
+  report(residentBytes: number): void
+  /** Whether more than half of the limit is used. */
   isHalfFull(): boolean
   stop(): void
 }
 
-/** Calls `exceeded` once, with what was seen in bytes. Without a limit nothing is watched. */
+/** Calls `onExceeded` once, with the bytes used. Without a limit nothing is watched. */
 export function watchMemory(
   limitBytes: number | undefined,
-  look: () => number | undefined,
-  exceeded: (takenBytes: number) => void,
+  read: () => number | undefined,
+  onExceeded: (usedBytes: number) => void,
 ): MemoryWatch {
   let baseline: number | undefined
-  let last = 0
+  let usedBytes = 0
   let timer: NodeJS.Timeout | undefined
   const stop = (): void => clearInterval(timer)
-  const told = (residentBytes: number): void => {
+  const report = (residentBytes: number): void => {
     baseline ??= residentBytes
-    last = residentBytes - baseline
-    if (limitBytes === undefined || last <= limitBytes + SLACK_BYTES) return
+    usedBytes = residentBytes - baseline
+    if (limitBytes === undefined || usedBytes <= limitBytes + SLACK_BYTES) return
     stop()
-    exceeded(last)
+    onExceeded(usedBytes)
   }
-  const lookNow = (): void => {
-    const residentBytes = look()
-    if (residentBytes !== undefined) told(residentBytes)
+  const poll = (): void => {
+    const residentBytes = read()
+    if (residentBytes !== undefined) report(residentBytes)
   }
   return {
-    began() {
+    start() {
       if (limitBytes === undefined) return
-      lookNow()
-      timer = setInterval(lookNow, LOOK_EVERY_MS)
+      poll()
+      timer = setInterval(poll, POLL_MS)
     },
-    needs(moduleBytes) {
+    addToBaseline(moduleBytes) {
       if (baseline !== undefined) baseline += Math.max(0, moduleBytes)
     },
-    told,
+    report,
     isHalfFull() {
       if (limitBytes === undefined) return false
-      lookNow()
-      return last > limitBytes / 2
+      poll()
+      return usedBytes > limitBytes / 2
     },
     stop,
   }

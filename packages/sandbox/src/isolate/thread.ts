@@ -1,14 +1,14 @@
-// Isolates that are threads: warm, killable in the middle of a loop, without a memory limit of their own.
+// Isolates that are threads: they can be killed in the middle of a loop, and have no memory limit of their own.
 //
 // On node:worker_threads itself rather than on piscina: docs/adr/0010-threads-of-our-own.md.
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import { keepWrappersGeneric } from '@bullpen/engine/node'
 import { built } from '../built.ts'
-import type { Death, IsolateListener, StartIsolate } from './isolate.ts'
+import type { IsolateExit, IsolateListener, StartIsolate } from './isolate.ts'
 
 const ENTRY = built(new URL('../inside/thread-entry.ts', import.meta.url))
 
-export const startThread: StartIsolate = ({ heard, ended }: IsolateListener) => {
+export const startThread: StartIsolate = ({ onMessage, onExit }: IsolateListener) => {
   keepWrappersGeneric()
   const { port1: port, port2 } = new MessageChannel()
   const worker = new Worker(ENTRY, { workerData: { port: port2 }, transferList: [port2] })
@@ -20,8 +20,8 @@ export const startThread: StartIsolate = ({ heard, ended }: IsolateListener) => 
     killed = true
     void worker.terminate()
   }
-  port.on('message', heard)
-  // Nothing that is sent here can't be read; should it happen, waiting for the message would never end.
+  port.on('message', onMessage)
+  // Not known to happen; if it did, the attempt would wait for the lost message without end.
   port.on('messageerror', (error) => {
     failure = error
     kill()
@@ -30,19 +30,19 @@ export const startThread: StartIsolate = ({ heard, ended }: IsolateListener) => 
     failure = error instanceof Error ? error : new Error(String(error))
   })
   worker.on('exit', (exitCode) => {
-    // What it sent before it ended may still be waiting here.
+    // Messages that it sent before it ended may still be in the port.
     for (let left = receiveMessageOnPort(port); left !== undefined; left = receiveMessageOnPort(port)) {
-      heard(left.message)
+      onMessage(left.message)
     }
-    // Open still when the thread has never come to be.
+    // Still open when the thread could not be started.
     port.close()
-    ended(deathOf(name, exitCode, killed, failure))
+    onExit(exitOf(name, exitCode, killed, failure))
   })
 
   return { name, send: (message) => port.postMessage(message), kill, isFull: () => false }
 }
 
-function deathOf(name: string, exitCode: number, killed: boolean, failure: Error | undefined): Death {
+function exitOf(name: string, exitCode: number, killed: boolean, failure: Error | undefined): IsolateExit {
   if (failure !== undefined) {
     const outOfMemory = 'code' in failure && failure.code === 'ERR_WORKER_OUT_OF_MEMORY'
     const reason = outOfMemory ? 'out_of_memory' : 'isolate_died'

@@ -1,4 +1,4 @@
-// Errors as plain data: what crosses a thread's or a process's border and is an Error again on the other side.
+// Errors as plain data, to be sent between threads and processes and made errors again on the other side.
 
 export interface PortableError {
   readonly name: string
@@ -8,10 +8,10 @@ export interface PortableError {
   readonly cause: PortableError | undefined
 }
 
-/** Longer chains are cut; a cause that leads back to itself would never end. */
-const DEEPEST_CAUSE = 5
+/** Longer chains of causes are cut: a cause may refer to itself. */
+const MAX_CAUSE_DEPTH = 5
 
-/** Of an Error's own fields only these cross: others may be huge, secret or impossible to clone. */
+/** Other fields of an error are not sent: they may be huge, secret or impossible to clone. */
 export function toPortable(thrown: unknown, depth = 0): PortableError {
   if (!(thrown instanceof Error)) return plain('Error', textOf(thrown))
   try {
@@ -22,7 +22,7 @@ export function toPortable(thrown: unknown, depth = 0): PortableError {
       message: String(message),
       stack: typeof stack === 'string' ? stack : undefined,
       code: typeof code === 'string' || typeof code === 'number' ? code : undefined,
-      cause: cause === undefined || depth === DEEPEST_CAUSE ? undefined : toPortable(cause, depth + 1),
+      cause: cause === undefined || depth === MAX_CAUSE_DEPTH ? undefined : toPortable(cause, depth + 1),
     }
   } catch {
     return plain('Error', 'an error whose fields throw when they are read')
@@ -30,7 +30,7 @@ export function toPortable(thrown: unknown, depth = 0): PortableError {
 }
 
 export function fromPortable({ name, message, stack, code, cause }: PortableError): Error {
-  // What the platform aborts signals with: handlers and libraries tell it by its class.
+  // The platform aborts signals with these, and handlers and libraries recognise them by their class.
   if (name === 'AbortError' || name === 'TimeoutError') return new DOMException(message, name)
   const error = new Error(message, cause === undefined ? undefined : { cause: fromPortable(cause) })
   const hidden = { configurable: true, enumerable: false, writable: true }

@@ -1,10 +1,10 @@
-// A log line's fields on their way out of an isolate: as JSON, which they become in the end, with their errors beside it.
+// The fields of a log line on their way out of an isolate: JSON, with the errors beside it.
 import { inspect } from 'node:util'
 import { fromPortable, type PortableError, toPortable } from './portable-error.ts'
 
 export interface PortableFields {
   readonly json: string
-  /** Errors that were fields themselves, as in `log.error({ err }, …)`: loggers treat those in their own way. */
+  /** Fields that are errors, as in `log.error({ err }, …)`: loggers treat them in their own way. */
   readonly errors: Readonly<Record<string, PortableError>>
 }
 

@@ -1,4 +1,4 @@
-// An isolator for a test: what it logs and replaces is kept, and tasks are run by their definitions.
+// An isolator for a test: records log lines and replaced isolates, and runs tasks by their definitions.
 import { existsSync, readFileSync } from 'node:fs'
 import { BullpenError, type Log, type Progress, type TaskDefinition } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
@@ -8,8 +8,8 @@ import { type IsolatorOptions, openIsolator } from './open-isolator.ts'
 
 export type Line = { readonly level: keyof Log; readonly message: string } & Readonly<Record<string, unknown>>
 
-/** A log that keeps its lines, and tells of the one that says something. */
-export function keptLog() {
+/** A log that records its lines. `logged` resolves with the first line that contains the words. */
+export function recordingLog() {
   const lines: Line[] = []
   const waiting = new Set<() => void>()
   const at = (level: keyof Log) => (fields: object, message: string) => {
@@ -17,7 +17,7 @@ export function keptLog() {
     for (const look of waiting) look()
   }
   const log: Log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
-  const said = (words: string): Promise<Line> =>
+  const logged = (words: string): Promise<Line> =>
     new Promise((resolve) => {
       const look = (): void => {
         const line = lines.find(({ message }) => message.includes(words))
@@ -26,15 +26,15 @@ export function keptLog() {
       waiting.add(look)
       look()
     })
-  return { log, lines, said }
+  return { log, lines, logged }
 }
 
-export function openRig(
+export function openSetup(
   isolation: IsolatedTask['isolation'],
   options: Partial<IsolatorOptions> = {},
   given?: Pick<Isolator, 'run' | 'close'>,
 ) {
-  const own = keptLog()
+  const own = recordingLog()
   const replaced: Replaced[] = []
   const isolator =
     given ??
@@ -49,10 +49,10 @@ export function openRig(
   return {
     isolator,
     replaced,
-    /** What belongs to no running task. */
+    /** The log of what belongs to no running task. */
     own,
     run(definition: TaskDefinition, input: unknown = {}, more: Partial<IsolatedTask> = {}) {
-      const said = keptLog()
+      const recorded = recordingLog()
       const progress: Progress[] = []
       const enqueued: unknown[] = []
       const steps = new Map<string, string>([['done', '"before"']])
@@ -89,21 +89,21 @@ export function openRig(
           steps.set(step, result)
           return result
         },
-        log: said.log,
+        log: recorded.log,
       }
-      const { outcome, ...rest } = ends(isolator.run(task, calls))
-      return { ...rest, outcome, task, ...said, progress, enqueued, steps, beats: () => beats }
+      const { outcome, ...rest } = methodsOf(isolator.run(task, calls))
+      return { ...rest, outcome, task, ...recorded, progress, enqueued, steps, beats: () => beats }
     },
     [Symbol.asyncDispose]: () => isolator.close(),
   }
 }
 
-/** Its methods, taken out of it. */
-function ends(run: ReturnType<ReturnType<typeof openIsolator>['run']>) {
+/** The methods of a run as functions that can be destructured. */
+function methodsOf(run: ReturnType<ReturnType<typeof openIsolator>['run']>) {
   return { outcome: run.outcome, signal: (reason: Error) => run.signal(reason), kill: () => run.kill() }
 }
 
-/** What a task returned; an outcome of any other kind fails the test with its own error. */
+/** What a task returned. Any other outcome fails the test with its own error. */
 export async function outputOf<T>(run: {
   readonly outcome: ReturnType<ReturnType<typeof openIsolator>['run']>['outcome']
 }) {
@@ -112,7 +112,7 @@ export async function outputOf<T>(run: {
   throw new Error(`the task ended as ${outcome.kind}`, { cause: 'error' in outcome ? outcome.error : outcome })
 }
 
-/** False also of a process that has ended and that nobody has collected yet, as happens to orphans. */
+/** False also for a zombie: an orphan that has ended and has not been collected. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
