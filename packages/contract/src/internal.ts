@@ -1,11 +1,13 @@
 // For Bullpen's own packages: may change with any version.
 
 export { limitMs } from './definition/duration.ts'
-export { handlerIn, LOG_LEVELS } from './definition/handler.ts'
-export { nearest } from './definition/nearest.ts'
+export { handlerIn } from './definition/handler.ts'
+export { handlerLog, LOG_LEVELS } from './definition/log.ts'
+export { nearest, suggestion } from './definition/nearest.ts'
 export { ON_SHUTDOWN } from './definition/queue.ts'
 export { contradictionIn, type TimeoutsMs } from './definition/timeouts.ts'
 export { ERROR_CODES } from './errors/errors.ts'
+export { type DeclaredFailure, declareFailure } from './errors/failure.ts'
 export { RateLimited } from './errors/rate-limited.ts'
 export {
   ANSWER_OUTCOMES,

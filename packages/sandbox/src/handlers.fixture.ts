@@ -61,7 +61,7 @@ export const escaping = defineHandler(tasks.escaping, here, async ({ input, sign
       signal.addEventListener('abort', () => {
         throw new TypeError('thrown by a listener')
       })
-      log.info({}, 'listening')
+      log.info('listening')
       return never()
   }
 })

@@ -1,6 +1,6 @@
 // Parses the command line: the command, its arguments and its options.
 import { parseArgs } from 'node:util'
-import { nearest } from '@bullpen/contract/internal'
+import { suggestion } from '@bullpen/contract/internal'
 import { COMMAND_NAMES, type CommandName, commandOf } from '../commands/command-table.ts'
 import { COMMON_OPTIONS, OPTIONS, type OptionName, spelling } from './options.ts'
 import { UsageError } from './usage-error.ts'
@@ -67,10 +67,4 @@ function checkArguments(command: CommandName, given: readonly string[]): void {
   if (given.length < accepted.min) throw new UsageError(`missing argument; ${expected}`)
   if (given.length > accepted.max) throw new UsageError(`unexpected argument '${given[accepted.max]}'; ${expected}`)
   if (given.includes('')) throw new UsageError(`an argument is empty; ${expected}`)
-}
-
-/** `; did you mean dead?`, or nothing. */
-export function suggestion(word: string, known: readonly string[]): string {
-  const near = nearest(word, known)
-  return near === undefined ? '' : `; did you mean ${near}?`
 }

@@ -1,7 +1,6 @@
 // Parses the values of options, before any request is sent. Every function throws UsageError.
 import { BullpenError, type Duration, type Limit, milliseconds, type TaskStatus } from '@bullpen/contract'
-import { limitMs, TASK_STATUSES } from '@bullpen/contract/internal'
-import { suggestion } from './command-line.ts'
+import { limitMs, suggestion, TASK_STATUSES } from '@bullpen/contract/internal'
 import { UsageError } from './usage-error.ts'
 
 export function parseDuration(option: string, text: string | undefined, longest?: Duration): Duration | undefined {

@@ -1,9 +1,9 @@
-// Amounts of memory as people write them ('256MiB') and as machines count them (bytes).
+// Amounts of memory as text, such as '256MiB', and their number of bytes.
 import { BullpenError } from '../errors/errors.ts'
 
 type Unit = 'MiB' | 'GiB'
 
-/** A whole number of mebibytes or gibibytes: `'256MiB'`, `'2GiB'`. */
+/** A whole number of mebibytes or gibibytes, such as `'256MiB'` or `'2GiB'`. */
 export type Memory = `${number}${Unit}`
 
 const BYTES: Readonly<Record<Unit, number>> = { MiB: 2 ** 20, GiB: 2 ** 30 }
@@ -15,7 +15,7 @@ export function bytes(memory: string, setting: string): number {
   if (match === null) {
     throw new BullpenError(
       'invalid_definition',
-      `${setting} is ${JSON.stringify(memory)}; it is a whole number with MiB or GiB, such as '256MiB'`,
+      `${setting} is ${JSON.stringify(memory)}; expected a whole number with MiB or GiB, such as '256MiB'`,
     )
   }
   return Number(match[1]) * BYTES[match[2] as Unit]

@@ -1,4 +1,4 @@
-// Tests the catalogue and the hints for misspelt names.
+// Tests catalogues, queues, and the suggestions for misspelt names.
 import fc from 'fast-check'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
@@ -14,26 +14,24 @@ const [resize, crop, welcome] = [task('image.resize', 'cpu'), task('image.crop',
 const catalogue = defineCatalogue(resize, welcome, crop)
 
 describe('a catalogue', () => {
-  test('finds definitions by name, and tells each queue once', () => {
+  test('finds definitions by name and lists each queue once', () => {
     expect(catalogue.get('image.crop')).toBe(crop)
-    expect([catalogue.has('image.crop'), catalogue.has('image.turn'), catalogue.has('toString')]).toEqual([
-      true,
-      false,
-      false,
-    ])
+    expect(catalogue.has('image.crop')).toBe(true)
+    expect(catalogue.has('image.turn')).toBe(false)
+    expect(catalogue.has('toString')).toBe(false)
     expect(catalogue.queues).toEqual(['cpu', 'mail'])
     expect(catalogue.definitions).toEqual([resize, welcome, crop])
   })
 
-  test('names the nearest task to a misspelt one, or none', () => {
+  test('suggests the nearest name for an unknown task', () => {
     const unknown = (message: string) => expect.objectContaining({ code: 'unknown_task', message })
     expect(() => catalogue.get('image.rezise')).toThrow(
-      unknown(`no task is named "image.rezise"; did you mean 'image.resize'?`),
+      unknown(`unknown task "image.rezise"; did you mean image.resize?`),
     )
-    expect(() => catalogue.get('x')).toThrow(unknown('no task is named "x"'))
+    expect(() => catalogue.get('x')).toThrow(unknown('unknown task "x"'))
   })
 
-  test('knows what becomes of what waits when a queue shuts down', () => {
+  test('knows what happens to waiting tasks when a queue shuts down', () => {
     const mail = defineQueue({ name: 'mail', onShutdown: 'cancel' })
     const ofQueue = (name: `${string}.${string}`, queue: string | typeof mail) =>
       defineTask({ name, queue, input: z.object({}), output: z.object({}) })
@@ -46,10 +44,10 @@ describe('a catalogue', () => {
   })
 
   test.each([
-    [{ name: 'Mail' }, "a queue's name"],
-    [{ name: 'mail', onShutdown: 'drop' }, "it is 'keep' or 'cancel'"],
+    [{ name: 'Mail' }, 'invalid name; expected a lower-case letter'],
+    [{ name: 'mail', onShutdown: 'drop' }, "expected 'keep' or 'cancel'"],
     [{ name: 'mail', onShutDown: 'cancel' }, 'did you mean onShutdown?'],
-  ])('%j is no queue', (options, message) => {
+  ])('the queue %j is rejected', (options, message) => {
     expect(() => defineQueue(options as never)).toThrow(
       expect.objectContaining({ code: 'invalid_definition', message: expect.stringContaining(message) }),
     )
@@ -58,19 +56,19 @@ describe('a catalogue', () => {
     )
   })
 
-  test('refuses two definitions of one name, and none at all', () => {
+  test('rejects duplicate names and an empty list', () => {
     const refusal = expect.objectContaining({ code: 'invalid_definition' })
     expect(() => defineCatalogue(resize, task('image.resize', 'mail'))).toThrow(refusal)
-    // @ts-expect-error: a catalogue holds at least one definition.
+    // @ts-expect-error: a catalogue needs at least one definition.
     expect(() => defineCatalogue()).toThrow(refusal)
   })
 
-  test('can not be changed', () => {
+  test('is immutable', () => {
     expect(() => Object.assign(catalogue, { queues: [] })).toThrow(TypeError)
     expect(() => Object.assign(catalogue.definitions, [crop])).toThrow(TypeError)
   })
 
-  test('knows its names and definitions as types', () => {
+  test('has the types of its names and definitions', () => {
     expectTypeOf<NamesOf<typeof catalogue>>().toEqualTypeOf<'image.resize' | 'image.crop' | 'email.welcome'>()
     expectTypeOf<DefinitionsOf<typeof catalogue>>().toEqualTypeOf<typeof resize | typeof crop | typeof welcome>()
   })
@@ -79,7 +77,7 @@ describe('a catalogue', () => {
 describe('the nearest name', () => {
   const known = ['image.resize', 'image.crop', 'email.welcome']
 
-  test('survives one mistake of any kind, and any case', () => {
+  test('is found in spite of one mistake, and in any case', () => {
     const mistakes = fc.constantFrom(...known).chain((name) =>
       fc.record({
         name: fc.constant(name),
@@ -100,19 +98,18 @@ describe('the nearest name', () => {
     )
   })
 
-  test('is the nearest of several, and never something that is not known', () => {
+  test('is the nearest of several, and always a known one', () => {
     expect(nearest('poo', ['pools', 'pool', 'port'])).toBe('pool')
     fc.assert(fc.property(fc.string(), (word) => void expect([undefined, ...known]).toContain(nearest(word, known))))
   })
 
-  test.each(['', 'x', 'zzzzzzzzzzzz', 'z'.repeat(10_000)])('is none when nothing is near: %s', (word) => {
+  test.each(['', 'x', 'zzzzzzzzzzzz', 'z'.repeat(10_000)])('is undefined if nothing is near: %s', (word) => {
     expect(nearest(word, known)).toBeUndefined()
     expect(nearest(word, [])).toBeUndefined()
   })
 
-  test('costs little for a text of any length', () => {
-    const before = performance.now()
-    nearest('z'.repeat(10_000_000), Array(100).fill('y'.repeat(10_000)))
-    expect(performance.now() - before).toBeLessThan(1_000)
+  test('is found for a text of any length', () => {
+    // Without a limit on the length, this would take minutes.
+    expect(nearest('z'.repeat(10_000_000), Array(100).fill('y'.repeat(10_000)))).toBeUndefined()
   })
 })

@@ -1,16 +1,16 @@
-// A catalogue: the task definitions that producers and workers of one system share.
+// The catalogue: the task definitions that the producers and workers of one system share.
 import { BullpenError } from '../errors/errors.ts'
-import { nearest } from './nearest.ts'
+import { suggestion } from './nearest.ts'
 import type { OnShutdown } from './queue.ts'
 import type { TaskDefinition } from './task-definition.ts'
 
 export interface Catalogue<D extends TaskDefinition = TaskDefinition> {
   readonly definitions: readonly D[]
-  /** The names of the queues that hold these tasks, each once, in the order of first use. */
+  /** The names of their queues, in the order of first use. */
   readonly queues: readonly string[]
-  /** What becomes of a queue's waiting tasks when its whole fleet is drained. `keep` for a queue that it does not use. */
+  /** What happens to waiting tasks when the whole fleet of the queue is drained; `keep` for an unknown queue. */
   onShutdown(queue: string): OnShutdown
-  /** The definition by its name. @throws BullpenError `unknown_task`, naming the nearest known one. */
+  /** The definition of that name. @throws BullpenError `unknown_task`, which suggests the nearest name. */
   get(name: string): D
   has(name: string): boolean
 }
@@ -19,8 +19,12 @@ export type DefinitionsOf<C extends Catalogue> = C['definitions'][number]
 export type NamesOf<C extends Catalogue> = DefinitionsOf<C>['name']
 
 /**
- * @throws BullpenError `invalid_definition` when two definitions have one name, or say different things of their queue, or
- * when there is none.
+ * Collects task definitions into a catalogue. Producers and workers import the same one.
+ *
+ * @example
+ * export const catalogue = defineCatalogue(welcome, receipt)
+ * @throws BullpenError `invalid_definition` if there is no definition, if two have the same name, or if two define their
+ * queue differently.
  */
 export function defineCatalogue<const D extends readonly [TaskDefinition, ...TaskDefinition[]]>(
   ...definitions: D
@@ -31,26 +35,26 @@ export function defineCatalogue<const D extends readonly [TaskDefinition, ...Tas
     if (typeof definition?.name !== 'string' || typeof definition.queue !== 'string') {
       throw new BullpenError(
         'invalid_definition',
-        'a catalogue is made of what defineTask returned: defineCatalogue(first, second)',
+        'expected definitions from defineTask, such as defineCatalogue(first, second)',
       )
     }
     if (byName.has(definition.name)) {
       throw new BullpenError(
         'invalid_definition',
-        `two definitions are named '${definition.name}'; a name is used once`,
+        `two definitions are named '${definition.name}'; names must be unique`,
       )
     }
-    const said = onShutdown.get(definition.queue) ?? definition.onShutdown
-    if (said !== definition.onShutdown) {
+    const first = onShutdown.get(definition.queue) ?? definition.onShutdown
+    if (first !== definition.onShutdown) {
       throw new BullpenError(
         'invalid_definition',
-        `onShutdown of the queue '${definition.queue}' is '${said}', and '${definition.onShutdown}' where '${definition.name}' is defined; give all of its tasks what one defineQueue returned`,
+        `onShutdown of queue '${definition.queue}' is '${first}' in one definition and '${definition.onShutdown}' in '${definition.name}'; pass the same defineQueue result to all of its tasks`,
       )
     }
-    onShutdown.set(definition.queue, said)
+    onShutdown.set(definition.queue, first)
     byName.set(definition.name, definition)
   }
-  if (byName.size === 0) throw new BullpenError('invalid_definition', 'a catalogue holds at least one definition')
+  if (byName.size === 0) throw new BullpenError('invalid_definition', 'a catalogue needs at least one definition')
   return Object.freeze({
     definitions: Object.freeze([...definitions]),
     queues: Object.freeze([...new Set(definitions.map((definition) => definition.queue))]),
@@ -59,11 +63,8 @@ export function defineCatalogue<const D extends readonly [TaskDefinition, ...Tas
     get(name: string): D[number] {
       const definition = byName.get(name)
       if (definition === undefined) {
-        const hint = nearest(name, [...byName.keys()])
-        throw new BullpenError(
-          'unknown_task',
-          `no task is named ${JSON.stringify(name)}${hint === undefined ? '' : `; did you mean '${hint}'?`}`,
-        )
+        const known = [...byName.keys()]
+        throw new BullpenError('unknown_task', `unknown task ${JSON.stringify(name)}${suggestion(name, known)}`)
       }
       return definition
     },

@@ -1,4 +1,4 @@
-// A duration as a caller writes it in JSON: checked, and kept as text.
+// The zod schema of a duration in JSON. The value stays text.
 import { z } from 'zod'
 import { BullpenError } from '../errors/errors.ts'
 import { milliseconds } from './duration.ts'

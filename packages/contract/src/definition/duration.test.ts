@@ -1,4 +1,4 @@
-// Tests durations: what is read, what is refused and with which hint, and the way back.
+// Tests durations: parsing, formatting, and the hints for invalid ones.
 import fc from 'fast-check'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { type Duration, formatDuration, limitMs, milliseconds } from './duration.ts'
@@ -18,7 +18,7 @@ test.each([
   expect(milliseconds(text)).toBe(ms)
 })
 
-test('is written in a way that reads back as the same, the shortest one', () => {
+test('a formatted duration is the shortest text with the same length', () => {
   fc.assert(
     fc.property(
       fc.oneof(
@@ -36,7 +36,7 @@ test('is written in a way that reads back as the same, the shortest one', () => 
   )
 })
 
-test('counts in proportion to its number', () => {
+test('a duration is proportional to its number', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 365 }), fc.constantFrom('s', 'm', 'h', 'd'), (count, unit) => {
       expect(milliseconds(`${count}${unit}`)).toBe(count * milliseconds(`1${unit}`))
@@ -44,15 +44,16 @@ test('counts in proportion to its number', () => {
   )
 })
 
-describe('refuses, naming the setting and what is right,', () => {
+describe('an invalid duration is rejected with the setting and a hint', () => {
   test.each([
-    ['30', "did you mean '30s' or '30ms'?"],
-    ['1.5', "did you mean '1.5s' or '1.5ms'?"],
-    ['-5s', 'a duration is positive'],
+    ['30', "expected a duration with a unit, such as '30s' or '30ms'"],
+    ['1.5', "such as '1.5s' or '1.5ms'"],
+    ['-5s', "expected a positive duration such as '30s'"],
     ['0s', "the shortest is '1ms'"],
     ['0.4ms', "the shortest is '1ms'"],
-    ['366d', "the longest duration is '365d'"],
-    [`${'9'.repeat(400)}s`, "the longest duration is '365d'"],
+    ['0', "the shortest is '1ms'"],
+    ['366d', "the longest is '365d'"],
+    [`${'9'.repeat(400)}s`, "the longest is '365d'"],
     ['', "such as '30s'"],
     ['none', "such as '30s'"],
     ['s', "such as '30s'"],
@@ -72,7 +73,7 @@ describe('refuses, naming the setting and what is right,', () => {
     expect(() => milliseconds(text)).toThrow(hint)
   })
 
-  test('any other text', () => {
+  test('any other text is rejected', () => {
     const plain = /^\d+(\.\d+)?(ms|s|m|h|d)$/
     fc.assert(
       fc.property(
@@ -85,12 +86,29 @@ describe('refuses, naming the setting and what is right,', () => {
   })
 })
 
-test('a limit may be absent or inherited', () => {
-  expect([limitMs('none', 'x'), limitMs(undefined, 'x'), limitMs('2s', 'x')]).toEqual(['none', undefined, 2_000])
-  expect(() => limitMs('2', 'grace of a.b')).toThrow('grace of a.b')
+describe('a limit', () => {
+  test("is a duration, 'none' or undefined", () => {
+    expect(limitMs('2s', 'x')).toBe(2_000)
+    expect(limitMs('none', 'x')).toBe('none')
+    expect(limitMs(undefined, 'x')).toBeUndefined()
+  })
+
+  test.each(['0s', '0', '0ms', 0])('of %j is rejected, and the error says how to have no limit', (zero) => {
+    expect(() => limitMs(zero as string, 'timeout of a.b')).toThrow(
+      `timeout of a.b is ${JSON.stringify(zero)}; use 'none' for no limit, or leave it out to inherit the default`,
+    )
+  })
+
+  test("that is not a duration is rejected with 'none' among what is accepted", () => {
+    expect(() => limitMs('never', 'grace of a.b')).toThrow("such as '30s', or 'none' for no limit")
+    expect(() => limitMs('2', 'grace of a.b')).toThrow("such as '2s' or '2ms'")
+    expect(() => limitMs(5 as never, 'grace of a.b')).toThrow(
+      "grace of a.b is 5; expected a duration with a unit, such as '5s'",
+    )
+  })
 })
 
-test('has a type that knows units', () => {
+test('the type Duration requires a unit', () => {
   expectTypeOf<'30s'>().toExtend<Duration>()
   expectTypeOf<'1.5h'>().toExtend<Duration>()
   expectTypeOf<'30'>().not.toExtend<Duration>()

@@ -1,4 +1,4 @@
-// Tests how handlers are defined, found in a module, and matched to a catalogue at compile time.
+// Tests how handlers are defined, found in a module, and checked against a catalogue by the compiler.
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
 import { defineCatalogue } from './catalogue.ts'
@@ -29,21 +29,18 @@ const handleWelcome = defineHandler(
 )
 
 describe('a handler', () => {
-  test('keeps its task and its module, and can not be changed', () => {
+  test('has its task and its module, and is immutable', () => {
     expect(handleSize).toMatchObject({ task: size, module: import.meta.url })
     expect(() => Object.assign(handleSize, { module: 'other' })).toThrow(TypeError)
   })
 
-  test.each(['', './here.ts', '/abs/here.ts', 'https://example.org/x.js'])(
-    'is not given %j as its module',
-    (module) => {
-      expect(() => defineHandler(size, module, () => ({ area: 1 }))).toThrow(
-        expect.objectContaining({ code: 'invalid_handler', message: expect.stringContaining('import.meta.url') }),
-      )
-    },
-  )
+  test.each(['', './here.ts', '/abs/here.ts', 'https://example.org/x.js'])('rejects %j as its module', (module) => {
+    expect(() => defineHandler(size, module, () => ({ area: 1 }))).toThrow(
+      expect.objectContaining({ code: 'invalid_handler', message: expect.stringContaining('import.meta.url') }),
+    )
+  })
 
-  test('is found among what its module exports, by the name of its task', () => {
+  test('is found among the exports of its module by the name of its task', () => {
     const exports = { a: undefined, b: null, c: 'text', d: { task: size }, default: handleSize, other: handleWelcome }
     expect(handlerIn(exports, 'email.welcome', 'm.ts')).toBe(handleWelcome)
     expect(handlerIn(exports, 'image.size', 'm.ts')).toBe(handleSize)
@@ -66,12 +63,12 @@ test('a context has the types of its definition', () => {
   })
   // @ts-expect-error: the output is the definition's.
   defineHandler(size, import.meta.url, () => ({ area: '1' }))
-  // @ts-expect-error: as a promise, too.
+  // @ts-expect-error: also as a promise.
   defineHandler(size, import.meta.url, async () => ({}))
 })
 
-// Each of these must not compile: the test is that tsc finds every one of these comments needed.
-test('handlers match their catalogue at compile time', () => {
+// None of these may compile: tsc fails if one of the comments is not needed.
+test('the compiler checks handlers against their catalogue', () => {
   const whole = { 'image.size': handleSize, 'email.welcome': handleWelcome } satisfies Handlers<
     typeof catalogue,
     Mailer
@@ -81,7 +78,7 @@ test('handlers match their catalogue at compile time', () => {
   // @ts-expect-error: a task without a handler.
   ;({ 'image.size': handleSize }) satisfies Handlers<typeof catalogue, Mailer>
 
-  // @ts-expect-error: a handler of no task.
+  // @ts-expect-error: a handler without a task.
   ;({ 'image.size': handleSize, 'email.welcome': handleWelcome, 'image.crop': handleSize }) satisfies Handlers<
     typeof catalogue,
     Mailer
@@ -95,7 +92,7 @@ test('handlers match their catalogue at compile time', () => {
 
   ;({
     'image.size': handleSize,
-    // @ts-expect-error: a handler that needs a resource which the worker does not open.
+    // @ts-expect-error: a handler that needs a resource that the worker does not open.
     'email.welcome': handleWelcome,
   }) satisfies Handlers<typeof catalogue, { readonly database: object }>
 })

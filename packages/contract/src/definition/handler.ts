@@ -5,18 +5,8 @@ import type { CallOptions } from '../http/enqueue.ts'
 import type { TaskId } from '../task/task-id.ts'
 import type { Catalogue, DefinitionsOf } from './catalogue.ts'
 import type { Duration } from './duration.ts'
+import type { HandlerLog } from './log.ts'
 import type { InputOf, ParsedInputOf, ReturnOf, TaskDefinition } from './task-definition.ts'
-
-/** Structured log lines; every line of a context's log already carries the task's id, name, start and attempt. */
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
-export type LogLevel = (typeof LOG_LEVELS)[number]
-
-export interface Log {
-  debug(fields: object, message: string): void
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-  error(fields: object, message: string): void
-}
 
 /** What a worker opened at its start and its handlers use: database pools, HTTP clients, settings. */
 export type Resources = object
@@ -48,7 +38,8 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
   readonly signal: AbortSignal
   /** Aborts when the pool's drain reaches its deadline. One signal for the whole pool. */
   readonly poolSignal: AbortSignal
-  readonly log: Log
+  /** `log.info('sending')`, or with fields: `log.info({ to }, 'sending')`. */
+  readonly log: HandlerLog
   readonly resources: R
   /** Grows with every start of this task: a later start's writes can be told from an earlier one's. The same as `start`. */
   readonly fencingToken: number

@@ -1,20 +1,26 @@
-// The nearest known name to a misspelt one, by edit distance.
+// Suggests the nearest known name for a misspelt one, by edit distance.
 
-/** A caller's text has no limit, and the distance costs the product of both lengths. */
-const LONGEST = 100
+/** Names are cut to this length, because the distance costs the product of both lengths and a caller's text has no limit. */
+const MAX_LENGTH = 100
 
-/** Undefined when nothing is near: more than half of the word would have to change. */
+/** Undefined if nothing is near: more than half of the word would have to change. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
-  const lower = word.slice(0, LONGEST).toLowerCase()
+  const lower = word.slice(0, MAX_LENGTH).toLowerCase()
   const best = known
-    .map((candidate) => ({ candidate, distance: distance(lower, candidate.slice(0, LONGEST).toLowerCase()) }))
+    .map((candidate) => ({ candidate, distance: distance(lower, candidate.slice(0, MAX_LENGTH).toLowerCase()) }))
     .sort((a, b) => a.distance - b.distance)[0]
-  return best !== undefined && best.distance <= Math.max(lower.length, Math.min(best.candidate.length, LONGEST)) / 2
+  return best !== undefined && best.distance <= Math.max(lower.length, Math.min(best.candidate.length, MAX_LENGTH)) / 2
     ? best.candidate
     : undefined
 }
 
-/** Levenshtein's distance, one row at a time. */
+/** `; did you mean timeout?`, or nothing. */
+export function suggestion(word: string, known: readonly string[]): string {
+  const near = nearest(word, known)
+  return near === undefined ? '' : `; did you mean ${near}?`
+}
+
+/** The Levenshtein distance, computed row by row. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, i) => i)
   for (let i = 1; i <= from.length; i++) {

@@ -1,19 +1,21 @@
-// A queue that says more of itself than its name.
+// Queue definitions, for queues that need more than a name.
 import { BullpenError } from '../errors/errors.ts'
 import { QUEUE_NAME } from '../task/task-id.ts'
-import { nearest } from './nearest.ts'
+import { suggestion } from './nearest.ts'
 
-/** What becomes of a queue's waiting tasks when its whole fleet is drained otherwise than lightly. */
+/** What happens to the waiting tasks of a queue when its whole fleet is drained in any mode but light. */
 export const ON_SHUTDOWN = ['keep', 'cancel'] as const
 
 export type OnShutdown = (typeof ON_SHUTDOWN)[number]
 
 export interface QueueOptions {
+  /** Starts with a lower-case letter, then lower-case letters, digits, dots, hyphens and underscores; at most 40. */
   readonly name: string
   /**
-   * What becomes of tasks that nobody runs (waiting, scheduled, retrying, handed back) when the queue's whole fleet is
-   * drained by command, otherwise than lightly. Default `keep`: they stay until the queue is resumed. `cancel`: they end as
-   * cancelled, reason `queue_shutdown`, and whoever waits for one is told. A process that ends alone cancels nothing.
+   * What happens to tasks that are not running (waiting, scheduled, retrying, requeued) when the whole fleet of the queue is
+   * drained by command, in any mode but light. `keep`, the default: they stay until the queue is resumed. `cancel`: they are
+   * cancelled with reason `queue_shutdown`, and callers that wait for them are notified. The drain of a single worker cancels
+   * nothing.
    */
   readonly onShutdown?: OnShutdown
 }
@@ -23,36 +25,39 @@ export interface QueueDefinition {
   readonly onShutdown: OnShutdown
 }
 
-/** A look-alike that nobody has checked is none. */
+/** What {@link defineQueue} returned, as opposed to unchecked objects of the same shape. */
 const definitions = new WeakSet<object>()
 
 const SETTINGS: readonly string[] = ['name', 'onShutdown'] satisfies readonly (keyof QueueOptions)[]
 
+export const QUEUE_NAME_RULE =
+  'expected a lower-case letter, then lower-case letters, digits, dots, hyphens and underscores, at most 40 characters'
+
 /**
- * Defines a queue, for the `queue` of task definitions; one that needs no more than a name is given as text. Pure.
+ * Defines a queue for the `queue` setting of task definitions. A queue that needs only a name can be given there as text.
+ * Pure: nothing is registered.
  *
+ * @example
+ * const reports = defineQueue({ name: 'reports', onShutdown: 'cancel' })
  * @throws BullpenError `invalid_definition`.
  */
 export function defineQueue(options: QueueOptions): QueueDefinition {
   const { name, onShutdown = 'keep' } = options
-  const wrong = (message: string): never => {
-    throw new BullpenError('invalid_definition', `queue ${JSON.stringify(name)}: ${message}`)
+  const fail = (problem: string): never => {
+    throw new BullpenError('invalid_definition', `queue ${JSON.stringify(name)}: ${problem}`)
   }
   const unknown = Object.keys(options).find((setting) => !SETTINGS.includes(setting))
-  if (unknown !== undefined) {
-    const hint = nearest(unknown, SETTINGS)
-    wrong(`${unknown} is not a setting of a queue${hint === undefined ? '' : `; did you mean ${hint}?`}`)
+  if (unknown !== undefined) fail(`${unknown} is not a setting of a queue${suggestion(unknown, SETTINGS)}`)
+  if (typeof name !== 'string' || !QUEUE_NAME.test(name)) fail(`invalid name; ${QUEUE_NAME_RULE}`)
+  if (!ON_SHUTDOWN.includes(onShutdown)) {
+    fail(`onShutdown is ${JSON.stringify(onShutdown)}; expected 'keep' or 'cancel'`)
   }
-  if (typeof name !== 'string' || !QUEUE_NAME.test(name)) wrong(NAME_RULE)
-  if (!ON_SHUTDOWN.includes(onShutdown)) wrong(`onShutdown is ${JSON.stringify(onShutdown)}; it is 'keep' or 'cancel'`)
   const definition = Object.freeze({ name, onShutdown })
   definitions.add(definition)
   return definition
 }
 
-export const NAME_RULE = "a queue's name is lower-case letters, digits, dots and underscores, at most 40"
-
-/** As {@link defineQueue} made it, or undefined when `given` is something else. */
+/** The definition of a name or of what {@link defineQueue} returned; undefined for anything else. */
 export function queueOf(given: unknown): QueueDefinition | undefined {
   if (typeof given === 'string') return QUEUE_NAME.test(given) ? { name: given, onShutdown: 'keep' } : undefined
   return definitions.has(given as object) ? (given as QueueDefinition) : undefined

@@ -1,37 +1,36 @@
-// The retry policy of a task: how many attempts it gets, and how long it waits between them.
-
+// The retry policy of a task: the number of attempts, and the delays between them.
 import { BullpenError } from '../errors/errors.ts'
 import { type Duration, milliseconds } from './duration.ts'
 import { nearest } from './nearest.ts'
 
-/** The wait grows by `factor` with each attempt, from `initialDelay` up to `maxDelay`. The default. */
+/** The default: the delay is multiplied by `factor` after each attempt, from `initialDelay` up to `maxDelay`. */
 interface ExponentialOptions {
   readonly type?: 'exponential'
-  /** The wait before the second attempt. Default '1s'. */
+  /** The delay before the second attempt. Default '1s'. */
   readonly initialDelay?: Duration
-  /** The longest wait. Default '5m'. */
+  /** Default '5m', or `initialDelay` if that is longer. */
   readonly maxDelay?: Duration
-  /** What the wait is multiplied by with each further attempt: 1 to 100. Default 2. */
+  /** 1 to 100. Default 2. */
   readonly factor?: number
 }
 
-/** The wait grows by `initialDelay` with each attempt: 1, 2, 3 times as long, up to `maxDelay`. */
+/** The delay grows by `initialDelay` after each attempt, up to `maxDelay`. */
 interface LinearOptions {
   readonly type: 'linear'
   /** Default '1s'. */
   readonly initialDelay?: Duration
-  /** Default '5m'. */
+  /** Default '5m', or `initialDelay` if that is longer. */
   readonly maxDelay?: Duration
 }
 
-/** Every wait is equally long. */
+/** Every delay is the same. */
 interface FixedOptions {
   readonly type: 'fixed'
   /** Default '1s'. */
   readonly initialDelay?: Duration
 }
 
-/** One wait for each retry; the last one is used again if there are more retries than entries. */
+/** One delay for each retry; the last one is repeated if there are more retries. */
 interface ListOptions {
   readonly type: 'list'
   /** 1 to 1,000 entries. */
@@ -39,18 +38,18 @@ interface ListOptions {
 }
 
 export type BackoffOptions = (ExponentialOptions | LinearOptions | FixedOptions | ListOptions) & {
-  /** The random share of the wait, up and down: 0.2 is ±20 %. 0 to 1; default 0.2. */
+  /** Varies each delay at random, so that tasks that failed together do not retry together: 0.2 is ±20 %. 0 to 1; default 0.2. */
   readonly jitter?: number
 }
 
-/** What a definition says about retries. Whatever it leaves out comes from {@link DEFAULT_RETRY}. */
+/** The `retry` setting of a definition. Defaults: {@link DEFAULT_RETRY}. */
 export interface RetryOptions {
-  /** Attempts in total, including the first; 1 never retries. 1 to 1,000; default 5. */
+  /** Including the first attempt; 1 never retries. 1 to 1,000; default 5. */
   readonly maxAttempts?: number
   readonly backoff?: BackoffOptions
 }
 
-/** A backoff with every default filled in. All delays are milliseconds. */
+/** A backoff with defaults filled in and delays in milliseconds. */
 export type Backoff =
   | {
       readonly type: 'exponential'
@@ -68,17 +67,16 @@ export interface RetryPolicy {
   readonly backoff: Backoff
 }
 
-export const DEFAULT_RETRY: RetryPolicy = {
-  maxAttempts: 5,
-  backoff: { type: 'exponential', initialMs: 1_000, maxMs: 300_000, factor: 2, jitter: 0.2 },
-}
-
 const DEFAULT_BACKOFF = { initialMs: 1_000, maxMs: 300_000, factor: 2, jitter: 0.2 } as const
+
+/** 5 attempts; exponential backoff from 1 s to 5 min, ±20 %. */
+export const DEFAULT_RETRY: RetryPolicy = { maxAttempts: 5, backoff: { type: 'exponential', ...DEFAULT_BACKOFF } }
+
 const MAX_ATTEMPTS = 1_000
 const MAX_FACTOR = 100
 
 const RETRY_SETTINGS = ['maxAttempts', 'backoff'] as const satisfies readonly (keyof RetryOptions)[]
-/** Which settings each type of backoff takes, besides `type` and `jitter`. */
+/** The settings of each type of backoff, besides `type` and `jitter`. */
 const BACKOFF_SETTINGS = {
   exponential: ['initialDelay', 'maxDelay', 'factor'],
   linear: ['initialDelay', 'maxDelay'],
@@ -89,32 +87,32 @@ const BACKOFF_TYPES = Object.keys(BACKOFF_SETTINGS) as readonly Backoff['type'][
 
 /** @throws BullpenError `invalid_definition` or `invalid_duration`, naming the task and the setting. */
 export function retryPolicy(options: RetryOptions, task: string): RetryPolicy {
-  const wrong = (message: string): never => {
-    throw new BullpenError('invalid_definition', `task ${task}: ${message}`)
+  const fail: Fail = (problem) => {
+    throw new BullpenError('invalid_definition', `task ${JSON.stringify(task)}: ${problem}`)
   }
-  // The compiler rejects these; plain JavaScript gets here.
-  if (!isRecord(options)) wrong(`retry is ${JSON.stringify(options)}; expected an object such as { maxAttempts: 3 }`)
-  refuseUnknown(options, RETRY_SETTINGS, 'retry', wrong)
+  // The compiler rejects what is not an object; plain JavaScript does not.
+  if (!isRecord(options)) fail(`retry is ${JSON.stringify(options)}; expected an object such as { maxAttempts: 3 }`)
+  refuseUnknown(options, RETRY_SETTINGS, 'retry', fail)
   const maxAttempts = options.maxAttempts ?? DEFAULT_RETRY.maxAttempts
   if (!Number.isInteger(maxAttempts) || maxAttempts < 1 || maxAttempts > MAX_ATTEMPTS) {
-    wrong(`retry.maxAttempts is ${maxAttempts}; expected a whole number from 1 to ${MAX_ATTEMPTS}`)
+    fail(`retry.maxAttempts is ${maxAttempts}; expected a whole number from 1 to ${MAX_ATTEMPTS}`)
   }
-  return { maxAttempts, backoff: Object.freeze(backoffOf(options.backoff ?? {}, task, wrong)) }
+  return { maxAttempts, backoff: Object.freeze(backoffOf(options.backoff ?? {}, task, fail)) }
 }
 
-type Wrong = (message: string) => never
+type Fail = (problem: string) => never
 
-function backoffOf(options: BackoffOptions, task: string, wrong: Wrong): Backoff {
+function backoffOf(options: BackoffOptions, task: string, fail: Fail): Backoff {
   if (!isRecord(options)) {
-    wrong(`retry.backoff is ${JSON.stringify(options)}; expected an object such as { initialDelay: '1s' }`)
+    fail(`retry.backoff is ${JSON.stringify(options)}; expected an object such as { initialDelay: '1s' }`)
   }
   const { type = 'exponential', jitter = DEFAULT_BACKOFF.jitter } = options
   if (!BACKOFF_TYPES.includes(type)) {
-    wrong(`retry.backoff.type is ${JSON.stringify(type)}; expected ${BACKOFF_TYPES.join(', ')}`)
+    fail(`retry.backoff.type is ${JSON.stringify(type)}; expected ${BACKOFF_TYPES.join(', ')}`)
   }
-  refuseUnknown(options, ['type', 'jitter', ...BACKOFF_SETTINGS[type]], 'retry.backoff', wrong)
+  refuseUnknown(options, ['type', 'jitter', ...BACKOFF_SETTINGS[type]], 'retry.backoff', fail)
   if (typeof jitter !== 'number' || !(jitter >= 0 && jitter <= 1)) {
-    wrong(`retry.backoff.jitter is ${jitter}; expected a number from 0 to 1`)
+    fail(`retry.backoff.jitter is ${jitter}; expected a number from 0 to 1`)
   }
   const delay = (setting: 'initialDelay' | 'maxDelay', byDefault: number): number => {
     const given = (options as ExponentialOptions)[setting]
@@ -124,7 +122,7 @@ function backoffOf(options: BackoffOptions, task: string, wrong: Wrong): Backoff
     const initialMs = delay('initialDelay', DEFAULT_BACKOFF.initialMs)
     const maxMs = delay('maxDelay', Math.max(DEFAULT_BACKOFF.maxMs, initialMs))
     if (maxMs < initialMs) {
-      wrong(`retry.backoff.maxDelay (${maxMs} ms) is shorter than retry.backoff.initialDelay (${initialMs} ms)`)
+      fail(`retry.backoff.maxDelay (${maxMs} ms) is shorter than retry.backoff.initialDelay (${initialMs} ms)`)
     }
     return { initialMs, maxMs, jitter }
   }
@@ -136,7 +134,7 @@ function backoffOf(options: BackoffOptions, task: string, wrong: Wrong): Backoff
     case 'list': {
       const { delays } = options
       if (!Array.isArray(delays) || delays.length < 1 || delays.length > MAX_ATTEMPTS) {
-        wrong(`retry.backoff.delays is ${JSON.stringify(delays)}; expected 1 to ${MAX_ATTEMPTS} durations`)
+        fail(`retry.backoff.delays is ${JSON.stringify(delays)}; expected 1 to ${MAX_ATTEMPTS} durations`)
       }
       const delaysMs = delays.map((given) => milliseconds(given, `retry.backoff.delays of ${task}`))
       return { type: 'list', delaysMs: Object.freeze(delaysMs), jitter }
@@ -144,7 +142,7 @@ function backoffOf(options: BackoffOptions, task: string, wrong: Wrong): Backoff
     default: {
       const { factor = DEFAULT_BACKOFF.factor } = options
       if (typeof factor !== 'number' || !(factor >= 1 && factor <= MAX_FACTOR)) {
-        wrong(`retry.backoff.factor is ${factor}; expected a number from 1 to ${MAX_FACTOR}`)
+        fail(`retry.backoff.factor is ${factor}; expected a number from 1 to ${MAX_FACTOR}`)
       }
       return { type: 'exponential', ...growing(), factor }
     }
@@ -155,10 +153,10 @@ function isRecord(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function refuseUnknown(options: object, known: readonly string[], path: string, wrong: Wrong): void {
+function refuseUnknown(options: object, known: readonly string[], path: string, fail: Fail): void {
   const unknown = Object.keys(options).find((setting) => !known.includes(setting))
   if (unknown === undefined) return
   const near = nearest(unknown, known)
   const accepted = near === undefined ? `expected ${known.join(', ')}` : `did you mean ${path}.${near}?`
-  wrong(`${path}.${unknown} is not a setting; ${accepted}`)
+  fail(`${path}.${unknown} is not a setting; ${accepted}`)
 }

@@ -1,4 +1,4 @@
-// Tests what defineTask accepts, fills in, refuses and infers.
+// Tests what defineTask accepts, rejects and infers, and its defaults.
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
 import { DEFAULT_RETRY } from './retry-policy.ts'
@@ -13,13 +13,13 @@ import {
 
 const minimal = { name: 'email.welcome', queue: 'mail', input: z.object({}), output: z.object({}) } as const
 
-/** As plain JavaScript would call it. */
+/** Without the compiler's checks, as from plain JavaScript. */
 const define = (options: object) => defineTask(options as typeof minimal)
 const refusal = (message: string | RegExp, code = 'invalid_definition') =>
   expect.objectContaining({ code, message: expect.stringMatching(message) })
 
 describe('a definition', () => {
-  test('says only what differs from the defaults', () => {
+  test('has defaults for everything but name, queue, input and output', () => {
     expect(defineTask(minimal)).toMatchObject({
       name: 'email.welcome',
       version: 1,
@@ -34,7 +34,7 @@ describe('a definition', () => {
     })
   })
 
-  test('counts its durations in milliseconds, and knows limits that are absent', () => {
+  test('has durations in milliseconds, and limits that may be none', () => {
     const retry = { maxAttempts: 3, backoff: { initialDelay: '2s', maxDelay: '1m', jitter: 0 } } as const
     expect(defineTask({ ...minimal, timeout: '5m', grace: 'none', retry, isolation: 'process' })).toMatchObject({
       timeoutMs: 300_000,
@@ -47,19 +47,19 @@ describe('a definition', () => {
     })
   })
 
-  test('counts memory in bytes', () => {
+  test('has its memory limit in bytes', () => {
     expect(defineTask({ ...minimal, isolation: 'process', memoryLimit: '1GiB' }).memoryLimitBytes).toBe(2 ** 30)
     expect(defineTask(minimal).memoryLimitBytes).toBeUndefined()
   })
 
-  test('can not be changed', () => {
+  test('is immutable', () => {
     const task = defineTask(minimal)
     expect(() => Object.assign(task, { queue: 'other' })).toThrow(TypeError)
     expect(() => Object.assign(task.retry, { maxAttempts: 9 })).toThrow(TypeError)
   })
 })
 
-describe('refuses', () => {
+describe('defineTask rejects', () => {
   test.each([
     [{ timeout: '10s', heartbeatTimeout: '10s' }, /heartbeatTimeout \(10000 ms\) is not shorter than timeout/],
     [{ timeout: '10s', totalTimeout: '9s' }, /timeout \(10000 ms\) is longer than totalTimeout \(9000 ms\)/],
@@ -69,31 +69,33 @@ describe('refuses', () => {
   })
 
   test.each([
-    [{ memoryLimit: '256MiB' }, /memoryLimit needs a process of its own/],
-    [{ memoryLimit: '256MiB', isolation: 'thread' }, /V8 may abort the whole process/],
-    [{ memoryLimit: '32MiB', isolation: 'process' }, /Node itself needs '64MiB'/],
-    [{ memoryLimit: '256MB', isolation: 'process' }, /whole number with MiB or GiB/],
+    [{ memoryLimit: '256MiB' }, /memoryLimit needs isolation: 'process'/],
+    [{ memoryLimit: '256MiB', isolation: 'thread' }, /V8 may abort the whole worker/],
+    [{ memoryLimit: '32MiB', isolation: 'process' }, /expected at least '64MiB'/],
+    [{ memoryLimit: '256MB', isolation: 'process' }, /expected a whole number with MiB or GiB/],
   ])('the memory limit of %j', (limits, message) => {
     expect(() => define({ ...minimal, ...limits })).toThrow(refusal(message))
   })
 
   test.each([
     [{ queue: undefined }, /queue is undefined/],
-    [{ name: ['email.welcome'] }, /a name is two or more/],
-    [{ input: undefined }, /input is a zod schema/],
-    [{ output: { type: 'object' } }, /output is a zod schema/],
+    [{ name: ['email.welcome'] }, /expected two or more lower-case words/],
+    [{ input: undefined }, /input is undefined; expected a zod schema/],
+    [{ output: { type: 'object' } }, /output is {"type":"object"}; expected a zod schema/],
     [{ retry: 5 }, /retry is 5; expected an object/],
     [{ retry: { retries: 9 } }, /retry\.retries is not a setting; expected maxAttempts, backoff/],
     [{ retry: { backoff: { jitter: '0.5' } } }, /retry\.backoff\.jitter is 0\.5/],
-  ])('what types would refuse, from plain JavaScript: %j', (wrong, message) => {
+  ])('what the compiler would reject: %j', (wrong, message) => {
     expect(() => define({ ...minimal, ...wrong })).toThrow(refusal(message))
   })
 
-  test('a setting that nobody knows, naming the nearest', () => {
+  test('an unknown setting, with a suggestion', () => {
     expect(() => define({ ...minimal, timeot: '5s' })).toThrow(
       refusal(/timeot is not a setting of a task; did you mean timeout\?/),
     )
-    expect(() => define({ ...minimal, kind: 'short', totalTimeout: '5s' })).toThrow(refusal(/it has no totalTimeout/))
+    expect(() => define({ ...minimal, kind: 'short', totalTimeout: '5s' })).toThrow(
+      refusal(/totalTimeout needs kind: 'long'/),
+    )
   })
 
   test.each([
@@ -108,10 +110,10 @@ describe('refuses', () => {
     'a.b:c',
     `${'e'.repeat(79)}.x`,
   ])('the name %j', (name) => {
-    expect(() => define({ ...minimal, name })).toThrow(refusal(/^task "[^"]*": a name is two or more/))
+    expect(() => define({ ...minimal, name })).toThrow(refusal(/^task "[^"]*": invalid name; expected two or more/))
   })
 
-  test.each(['', 'Mail', 'mail-out', 'mail:out', '1mail', 'm'.repeat(41)])('the queue %j', (queue) => {
+  test.each(['', 'Mail', '-mail', 'mail:out', '1mail', 'm'.repeat(41)])('the queue %j', (queue) => {
     expect(() => define({ ...minimal, queue })).toThrow(refusal(/^task "email\.welcome": queue is /))
   })
 
@@ -119,13 +121,18 @@ describe('refuses', () => {
     expect(() => define({ ...minimal, version })).toThrow(refusal('version is'))
   })
 
-  test.each(['timeout', 'grace'])('nonsense as %s', (setting) => {
+  test.each([0, '0s'])('a timeout of %j, and says how to have none', (timeout) => {
+    const message = /^timeout of email\.welcome is .*; use 'none' for no limit, or leave it out/
+    expect(() => define({ ...minimal, timeout })).toThrow(refusal(message, 'invalid_duration'))
+  })
+
+  test.each(['timeout', 'grace'])('a number without a unit as %s', (setting) => {
     expect(() => define({ ...minimal, [setting]: '30' })).toThrow(
       refusal(`${setting} of email.welcome is "30"`, 'invalid_duration'),
     )
   })
 
-  test('a kind or an isolation that there is none of', () => {
+  test('an unknown kind, isolation or onInterrupt', () => {
     expect(() => define({ ...minimal, kind: 'medium' })).toThrow(refusal('kind is "medium"'))
     expect(() => define({ ...minimal, isolation: 'fork' })).toThrow(refusal('isolation is "fork"'))
     expect(() => define({ ...minimal, onInterrupt: 'retry' })).toThrow(refusal('onInterrupt is "retry"'))
@@ -133,7 +140,7 @@ describe('refuses', () => {
 
   test.each(['timeout', 'grace', 'isolation'])('%s of a short task', (setting) => {
     expect(() => define({ ...minimal, kind: 'short', [setting]: setting === 'isolation' ? 'thread' : '1s' })).toThrow(
-      refusal(`so it has no ${setting}`),
+      refusal(`${setting} needs kind: 'long'`),
     )
   })
 
@@ -174,17 +181,17 @@ describe('refuses', () => {
 describe('the input', () => {
   const inputOf = (input: z.ZodType) => defineTask({ ...minimal, input }).input
 
-  test('refuses unknown fields, so that a misspelt one is not lost', () => {
+  test('rejects unknown fields, so that a misspelt one is noticed', () => {
     expect(inputOf(z.object({ n: z.int() })).safeParse({ n: 1, m: 2 }).success).toBe(false)
     expect(inputOf(z.object({ n: z.int() })).safeParse({ n: 1 }).success).toBe(true)
   })
 
-  test('takes unknown fields where it says so', () => {
+  test('accepts unknown fields if it is loose', () => {
     expect(inputOf(z.looseObject({ n: z.int() })).safeParse({ n: 1, m: 2 })).toMatchObject({ data: { n: 1, m: 2 } })
     expect(inputOf(z.object({}).catchall(z.int())).safeParse({ m: 'x' }).success).toBe(false)
   })
 
-  test('keeps refinements and descriptions', () => {
+  test('keeps its refinements and its description', () => {
     const input = inputOf(
       z
         .object({ n: z.int() })
@@ -202,7 +209,7 @@ describe('the input', () => {
   })
 })
 
-test('types follow from the schemas, on both sides of defaults and transforms', () => {
+test('types follow from the schemas, before and after defaults and transforms', () => {
   const task = defineTask({
     ...minimal,
     name: 'a.b',
@@ -217,13 +224,13 @@ test('types follow from the schemas, on both sides of defaults and transforms', 
   expectTypeOf(task).toExtend<TaskDefinition>()
 })
 
-test('types refuse what the rules refuse', () => {
+test('the compiler rejects what defineTask rejects', () => {
   // @ts-expect-error: a name has a dot.
   expect(() => defineTask({ ...minimal, name: 'welcome' })).toThrow()
   // @ts-expect-error: a short task is not timed.
   expect(() => defineTask({ ...minimal, kind: 'short', timeout: '1s' })).toThrow()
   // @ts-expect-error: a duration has a unit.
   expect(() => defineTask({ ...minimal, timeout: '1' })).toThrow()
-  // @ts-expect-error: a wait is never 'none'.
+  // @ts-expect-error: base is not a setting.
   expect(() => defineTask({ ...minimal, retry: { base: 'none' } })).toThrow()
 })

@@ -1,69 +1,77 @@
-// The contract of one task: its name, its input and output, and how it is run.
+// Task definitions: name, queue, input, output, and how the task is run.
 import { z } from 'zod'
 import { BullpenError } from '../errors/errors.ts'
 import type { Classifier } from '../errors/failure.ts'
 import type { Isolation, TaskKind } from '../task/states.ts'
 import { bytes, type Memory } from './bytes.ts'
 import { type Limit, limitMs } from './duration.ts'
-import { nearest } from './nearest.ts'
-import { NAME_RULE, type OnShutdown, type QueueDefinition, queueOf } from './queue.ts'
+import { suggestion } from './nearest.ts'
+import { type OnShutdown, QUEUE_NAME_RULE, type QueueDefinition, queueOf } from './queue.ts'
 import { type RetryOptions, type RetryPolicy, retryPolicy } from './retry-policy.ts'
 import { contradictionIn } from './timeouts.ts'
 
-/** A task's name: two or more lower-case words joined by dots, such as `files.digest-tree`. */
+/** Two or more lower-case words joined by dots, such as `email.welcome` or `files.digest-tree`. At most 80 characters. */
 export type TaskName = `${string}.${string}`
 
 interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output extends z.ZodType> {
   readonly name: Name
-  /** Of this contract; stored with every task. Default 1. */
+  /** Version of this contract, stored with every task. Default 1. */
   readonly version?: number
-  /** Its name, or what {@link defineQueue} returned. */
+  /** A queue name such as `'email'`, or the result of {@link defineQueue}. */
   readonly queue: string | QueueDefinition
-  /** One line for the API reference. */
+  /** A line for the API reference. */
   readonly summary?: string
-  /** A zod object refuses unknown fields unless it says `.loose()`; objects within it do so with `z.strictObject`. */
+  /**
+   * A zod schema. An object refuses unknown fields unless it is `.loose()`; for nested objects use `z.strictObject`.
+   */
   readonly input: Input
+  /** A zod schema of what the handler returns; `z.void()` if it returns nothing. */
   readonly output: Output
+  /** Attempts and backoff. Default: 5 attempts, exponential from 1 s to 5 min. */
   readonly retry?: RetryOptions
   /**
-   * Asked before the default classifier what a thrown error means. The default declares Node's system errors, failed
-   * fetches, HTTP statuses and lost database connections; what nobody declares is a panic.
+   * Says what a thrown error means, before the default classifier is asked. The default recognises Node's system errors,
+   * failed fetches, HTTP statuses and lost database connections. An error that neither recognises is a panic.
    */
   readonly classify?: Classifier
 }
 
+/** What happens to a task whose attempt a drain or a hard stop interrupts. */
 export type OnInterrupt = 'requeue' | 'fail'
 
 interface ShortOptions {
-  /** Runs in the worker itself, untimed and unstoppable, with almost no overhead. */
+  /** Runs in the worker's own thread with almost no overhead; cannot be timed, cancelled or interrupted once it runs. */
   readonly kind: 'short'
 }
 
 interface LongOptions {
-  /** Timed and stoppable. The default. */
+  /** Can be timed, cancelled and interrupted. The default. */
   readonly kind?: 'long'
-  /** From the attempt's start to its end; where an isolate must be started first, that counts. Unset: the pool's default; `'none'`: no limit. */
+  /**
+   * Time limit of one attempt, including the start of its isolate. Default: the worker's `taskTimeout`; `'none'`: no limit.
+   */
   readonly timeout?: Limit
-  /** The longest time between two signs of life (`ctx.heartbeat()`, progress, checkpoint). Unset: the pool's default. */
+  /** Longest time between two calls of `ctx.heartbeat()`, `progress()`, `checkpoint()` or `once()`. Default: the worker's. */
   readonly heartbeatTimeout?: Limit
-  /** The task's whole life, from its enqueueing over all attempts. Unset: the pool's default. */
+  /** Time limit from enqueueing to the end of the last attempt. Default: the worker's. */
   readonly totalTimeout?: Limit
-  /** From ready to run to the first start; a task that waits longer expires without starting. Unset: the pool's default. */
+  /** Longest wait from being ready to the first attempt; then the task expires without starting. Default: the worker's. */
   readonly queueTimeout?: Limit
-  /** From the signal to the freed slot. Unset: the pool's default. */
+  /** Time that a handler has to end after its signal, before its slot is freed. Default: the worker's. */
   readonly grace?: Limit
   /**
-   * Where the handler runs. Default `inline`: it shares the process, can be signalled, can't be killed. A `thread` is killed
-   * after its grace, even in a loop; a `process`, too, and there a crash or too much memory ends this attempt alone.
+   * Where the handler runs. `inline`, the default: in the worker's thread; it can be signalled, not killed. `thread`: killed
+   * after the grace period, even in an endless loop. `process`: the same, and a crash or too much memory ends only this
+   * attempt.
    */
   readonly isolation?: Isolation
   /**
-   * What becomes of a task whose attempt is interrupted by its worker's end: a drain, a closed parent, a hard stop. `fail`:
-   * it is dead, for tasks that nobody may start again unseen. It is never said of a lost lock, which a new owner decides, nor
-   * of a task that has not started. Default `requeue`: back to its queue, without using up an attempt.
+   * What happens to a task whose running attempt is interrupted by a drain, a closed parent or a hard stop. `requeue`, the
+   * default: it returns to the head of its queue, and the attempt does not count. `fail`: it is dead, for tasks that must not
+   * run again unseen. Does not apply to a lost lock, where the new owner decides.
    */
   readonly onInterrupt?: OnInterrupt
-  /** The most memory that one attempt may take, at least '64MiB'; only with `isolation: 'process'`. Unset: Node's own limit. */
+  /** Memory limit of one attempt, at least '64MiB'. Needs `isolation: 'process'`. Default: Node's own limit. */
   readonly memoryLimit?: Memory
 }
 
@@ -74,7 +82,7 @@ export type TaskOptions<Name extends TaskName, Input extends z.ZodType, Output e
 > &
   (ShortOptions | LongOptions)
 
-/** What {@link defineTask} returns: frozen, with defaults filled in and durations in milliseconds. */
+/** The result of {@link defineTask}: frozen, with defaults filled in and durations in milliseconds. */
 export interface TaskDefinition<
   Name extends TaskName = TaskName,
   Input extends z.ZodType = z.ZodType,
@@ -83,13 +91,13 @@ export interface TaskDefinition<
   readonly name: Name
   readonly version: number
   readonly queue: string
-  /** Of its queue. */
+  /** The setting of its queue. */
   readonly onShutdown: OnShutdown
   readonly summary: string | undefined
   readonly kind: TaskKind
   readonly input: Input
   readonly output: Output
-  /** Undefined inherits the pool's default. */
+  /** Undefined inherits the worker's default. */
   readonly timeoutMs: number | 'none' | undefined
   readonly heartbeatMs: number | 'none' | undefined
   readonly queueMs: number | 'none' | undefined
@@ -102,16 +110,17 @@ export interface TaskDefinition<
   readonly memoryLimitBytes: number | undefined
 }
 
-/** What a caller sends: the input before the schema's defaults and transforms. */
+/** What a producer sends: the input before the schema's defaults and transforms. */
 export type InputOf<D extends TaskDefinition> = z.input<D['input']>
-/** What a handler sees: the input after them. */
+/** What a handler receives: the input after defaults and transforms. */
 export type ParsedInputOf<D extends TaskDefinition> = z.output<D['input']>
 /** What a handler returns: the output before the schema's defaults and transforms. */
 export type ReturnOf<D extends TaskDefinition> = z.input<D['output']>
-/** What a caller gets back. */
+/** What a producer gets back: the output after defaults and transforms. */
 export type OutputOf<D extends TaskDefinition> = z.output<D['output']>
 
-const LEAST_MEMORY = 64 * 2 ** 20
+/** Node itself needs about this much. */
+const MIN_MEMORY = 64 * 2 ** 20
 const KINDS: readonly TaskKind[] = ['short', 'long']
 const ISOLATIONS: readonly Isolation[] = ['inline', 'thread', 'process']
 const ON_INTERRUPT: readonly OnInterrupt[] = ['requeue', 'fail']
@@ -137,64 +146,74 @@ const SETTINGS: readonly string[] = [
   'classify',
   ...LONG_SETTINGS,
 ] satisfies readonly (keyof CommonOptions<TaskName, z.ZodType, z.ZodType> | keyof LongOptions)[]
+const MAX_NAME_LENGTH = 80
 const NAME = /^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)+$/
 
 /**
- * Defines a task. Pure: nothing is registered anywhere.
+ * Defines a task: the contract between its producers and its handler. Pure: nothing is registered.
  *
- * @throws BullpenError `invalid_definition` or `invalid_duration`, naming the task, the setting and what is right.
+ * @example
+ * export const welcome = defineTask({
+ *   name: 'email.welcome',
+ *   queue: 'email',
+ *   input: z.object({ to: z.email() }),
+ *   output: z.string(),
+ *   timeout: '30s',
+ *   retry: { maxAttempts: 3 },
+ * })
+ * @throws BullpenError `invalid_definition` or `invalid_duration`, which name the task, the setting and what is accepted.
  */
 export function defineTask<const Name extends TaskName, Input extends z.ZodType, Output extends z.ZodType>(
   options: TaskOptions<Name, Input, Output>,
 ): TaskDefinition<Name, Input, Output> {
   const { name, version = 1, kind = 'long' } = options
-  const wrong = (message: string): never => {
-    throw new BullpenError('invalid_definition', `task ${JSON.stringify(name)}: ${message}`)
+  const fail = (problem: string): never => {
+    throw new BullpenError('invalid_definition', `task ${JSON.stringify(name)}: ${problem}`)
   }
   const unknown = Object.keys(options).find((setting) => !SETTINGS.includes(setting))
-  if (unknown !== undefined) {
-    const hint = nearest(unknown, SETTINGS)
-    wrong(`${unknown} is not a setting of a task${hint === undefined ? '' : `; did you mean ${hint}?`}`)
+  if (unknown !== undefined) fail(`${unknown} is not a setting of a task${suggestion(unknown, SETTINGS)}`)
+  if (typeof name !== 'string' || !NAME.test(name) || name.length > MAX_NAME_LENGTH) {
+    fail(
+      "invalid name; expected two or more lower-case words joined by dots, at most 80 characters, such as 'email.welcome'",
+    )
   }
-  if (typeof name !== 'string' || !NAME.test(name) || name.length > 80) {
-    wrong("a name is two or more lower-case words joined by dots, at most 80 characters, such as 'email.welcome'")
-  }
-  const queue = queueOf(options.queue) ?? wrong(`queue is ${JSON.stringify(options.queue)}; ${NAME_RULE}`)
+  const queue = queueOf(options.queue) ?? fail(`queue is ${JSON.stringify(options.queue)}; ${QUEUE_NAME_RULE}`)
   for (const side of ['input', 'output'] as const) {
-    if (typeof options[side]?.safeParse !== 'function')
-      wrong(`${side} is a zod schema; got ${JSON.stringify(options[side])}`)
+    if (typeof options[side]?.safeParse !== 'function') {
+      fail(`${side} is ${JSON.stringify(options[side])}; expected a zod schema`)
+    }
   }
-  if (!KINDS.includes(kind)) wrong(`kind is ${JSON.stringify(kind)}; it is 'short' or 'long'`)
-  if (!Number.isInteger(version) || version < 1) wrong(`version is ${version}; it is a whole number from 1`)
+  if (!KINDS.includes(kind)) fail(`kind is ${JSON.stringify(kind)}; expected 'short' or 'long'`)
+  if (!Number.isInteger(version) || version < 1) fail(`version is ${version}; expected a whole number from 1`)
   if (options.classify !== undefined && typeof options.classify !== 'function') {
-    wrong(`classify is ${JSON.stringify(options.classify)}; it is a function of the thrown error`)
+    fail(`classify is ${JSON.stringify(options.classify)}; expected a function of the thrown error`)
   }
   const long: LongOptions = options.kind === 'short' ? {} : options
-  if (options.kind === 'short') refuseLongSettings(options, wrong)
+  if (options.kind === 'short') refuseLongSettings(options, fail)
   const { isolation = 'inline', onInterrupt = 'requeue' } = long
   if (!ISOLATIONS.includes(isolation)) {
-    wrong(`isolation is ${JSON.stringify(isolation)}; it is 'inline', 'thread' or 'process'`)
+    fail(`isolation is ${JSON.stringify(isolation)}; expected 'inline', 'thread' or 'process'`)
   }
   if (!ON_INTERRUPT.includes(onInterrupt)) {
-    wrong(`onInterrupt is ${JSON.stringify(onInterrupt)}; it is 'requeue' or 'fail'`)
+    fail(`onInterrupt is ${JSON.stringify(onInterrupt)}; expected 'requeue' or 'fail'`)
   }
   const limits = {
     timeoutMs: limitMs(long.timeout, `timeout of ${name}`),
     heartbeatMs: limitMs(long.heartbeatTimeout, `heartbeatTimeout of ${name}`),
     queueMs: limitMs(long.queueTimeout, `queueTimeout of ${name}`),
-    totalMs: limitMs(long.totalTimeout, `deadline of ${name}`),
+    totalMs: limitMs(long.totalTimeout, `totalTimeout of ${name}`),
     graceMs: limitMs(long.grace, `grace of ${name}`),
   }
   const contradiction = contradictionIn(limits)
-  if (contradiction !== undefined) wrong(contradiction)
+  if (contradiction !== undefined) fail(contradiction)
   const memoryLimitBytes =
     long.memoryLimit === undefined ? undefined : bytes(long.memoryLimit, `memoryLimit of ${name}`)
   if (memoryLimitBytes !== undefined) {
-    if (isolation === 'inline') wrong("memoryLimit needs a process of its own; say isolation: 'process'")
+    if (isolation === 'inline') fail("memoryLimit needs isolation: 'process'")
     if (isolation === 'thread') {
-      wrong("memoryLimit needs isolation: 'process': V8 may abort the whole process when a thread runs out of memory")
+      fail("memoryLimit needs isolation: 'process'; V8 may abort the whole worker when a thread runs out of memory")
     }
-    if (memoryLimitBytes < LEAST_MEMORY) wrong(`memoryLimit is '${long.memoryLimit}'; Node itself needs '64MiB'`)
+    if (memoryLimitBytes < MIN_MEMORY) fail(`memoryLimit is '${long.memoryLimit}'; expected at least '64MiB'`)
   }
   return Object.freeze({
     name,
@@ -214,20 +233,21 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
   })
 }
 
-/** Types already refuse these; plain JavaScript and casts come by here. */
-function refuseLongSettings(options: object, wrong: (message: string) => never): void {
+/** The compiler rejects these; plain JavaScript and casts do not. */
+function refuseLongSettings(options: object, fail: (problem: string) => never): void {
   for (const setting of LONG_SETTINGS) {
-    if (setting in options)
-      wrong(`a short task is neither timed nor isolated, so it has no ${setting}; say kind: 'long'`)
+    if (setting in options) {
+      fail(`${setting} needs kind: 'long'; a short task is neither timed nor isolated`)
+    }
   }
 }
 
-/** Dropping a misspelt field silently would lose what the caller meant. */
+/** By default zod drops unknown fields, which would hide a misspelt one. */
 function refusingUnknownFields<S extends z.ZodType>(schema: S): S {
   const object: z.ZodType = schema
   if (!(object instanceof z.ZodObject) || object.def.catchall !== undefined) return schema
   const strict: z.ZodType = object.strict()
-  // A copy has no entry in zod's registry: without this the description would be missing in the API reference.
+  // The copy is not in zod's registry, so that its description would be missing in the API reference.
   const { id: _, ...meta } = object.meta() ?? {}
   return (Object.keys(meta).length === 0 ? strict : strict.meta(meta)) as S
 }

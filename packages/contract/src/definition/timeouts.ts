@@ -1,6 +1,6 @@
-// The rules between a long task's time limits.
+// The rules between the timeouts of a long task: a timeout that can never fire is a mistake.
 
-/** Milliseconds; undefined is inherited or not there, `'none'` said not to be there. */
+/** In milliseconds. Undefined inherits a default, `'none'` is no timeout. */
 export interface TimeoutsMs {
   readonly timeoutMs?: number | 'none' | undefined
   readonly heartbeatMs?: number | 'none' | undefined
@@ -8,19 +8,19 @@ export interface TimeoutsMs {
   readonly queueMs?: number | 'none' | undefined
 }
 
-/** What contradicts: a limit that another one would always come before. Undefined when nothing does. */
+/** A description of the first contradiction; undefined if there is none. */
 export function contradictionIn({ timeoutMs, heartbeatMs, totalMs, queueMs }: TimeoutsMs): string | undefined {
   if (isNumber(heartbeatMs) && isNumber(timeoutMs) && heartbeatMs >= timeoutMs) {
-    return `heartbeatTimeout (${heartbeatMs} ms) is not shorter than timeout (${timeoutMs} ms), which would always come first`
+    return `heartbeatTimeout (${heartbeatMs} ms) is not shorter than timeout (${timeoutMs} ms), so it would never fire`
   }
   if (isNumber(timeoutMs) && isNumber(totalMs) && timeoutMs > totalMs) {
-    return `timeout (${timeoutMs} ms) is longer than totalTimeout (${totalMs} ms), which would always come first`
+    return `timeout (${timeoutMs} ms) is longer than totalTimeout (${totalMs} ms), so it would never fire`
   }
   if (isNumber(heartbeatMs) && isNumber(totalMs) && heartbeatMs >= totalMs) {
-    return `heartbeatTimeout (${heartbeatMs} ms) is not shorter than totalTimeout (${totalMs} ms), which would always come first`
+    return `heartbeatTimeout (${heartbeatMs} ms) is not shorter than totalTimeout (${totalMs} ms), so it would never fire`
   }
   if (isNumber(queueMs) && isNumber(totalMs) && queueMs >= totalMs) {
-    return `queueTimeout (${queueMs} ms) is not shorter than totalTimeout (${totalMs} ms), which would always come first`
+    return `queueTimeout (${queueMs} ms) is not shorter than totalTimeout (${totalMs} ms), so it would never fire`
   }
   return undefined
 }

@@ -1,24 +1,23 @@
-// A failure that a handler declares: expected, with a code, and either retryable or permanent.
-import { type Duration, milliseconds } from '../definition/duration.ts'
+// The failure that a handler declares: expected, with a code, and marked as worth another attempt or not.
+import type { Duration } from '../definition/duration.ts'
+import { declareFailure } from './failure.ts'
 
 interface TaskErrorOptions {
   /** Whether another attempt can succeed. Default: true. */
   readonly retryable?: boolean
-  /** Time until the earliest next attempt; replaces a shorter backoff. Only for a retryable failure. */
+  /** The shortest delay before the next attempt. It replaces a shorter backoff, and has no effect if not retryable. */
   readonly retryAfter?: Duration
   readonly cause?: unknown
 }
 
-const CODE = /^[a-z][a-z0-9_]{0,63}$/
-
 /**
- * Thrown by a handler to declare a failure: the attempt ends as failed (DONE_ERROR). An undeclared error is a panic
- * (RECOVER_ERR). Choose your own `code`: lower-case letters, digits and underscores, at most 64 characters.
+ * Thrown by a handler to declare an expected failure: the attempt has failed. Anything else that a handler throws, unless a
+ * classifier recognises it, is a panic.
  *
- * @throws RangeError for an invalid code, or for `retryAfter` on a failure that is not retryable.
- * @throws BullpenError `invalid_duration`.
+ * `code` is your own: lower case, digits and underscores, at most 64 characters. The constructor never throws: it turns any
+ * other text into such a code ('Card declined' becomes 'card_declined') and ignores a `retryAfter` that is not a duration.
  *
- * @example throw new TaskError('card_declined', 'the bank said no', { retryable: false })
+ * @example throw new TaskError('card_declined', 'the bank refused the charge', { retryable: false })
  */
 export class TaskError extends Error {
   override readonly name = 'TaskError'
@@ -26,18 +25,11 @@ export class TaskError extends Error {
   readonly retryable: boolean
   readonly retryAfterMs: number | undefined
 
-  constructor(code: string, message: string, options: TaskErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause })
-    if (typeof code !== 'string' || !CODE.test(code)) {
-      throw new RangeError(
-        `the code of a TaskError is ${JSON.stringify(code)}; expected up to 64 lower-case letters, digits and underscores, beginning with a letter, such as "card_declined"`,
-      )
-    }
-    this.code = code
-    this.retryable = options.retryable ?? true
-    if (options.retryAfter !== undefined && !this.retryable) {
-      throw new RangeError(`TaskError ${code} has retryAfter and retryable: false; remove one of them`)
-    }
-    this.retryAfterMs = options.retryAfter === undefined ? undefined : milliseconds(options.retryAfter, 'retryAfter')
+  constructor(code: string, message: string, { retryable = true, retryAfter, cause }: TaskErrorOptions = {}) {
+    super(message, cause === undefined ? undefined : { cause })
+    const failure = declareFailure({ code, retryable, retryAfter })
+    this.code = failure.code
+    this.retryable = failure.retryable
+    this.retryAfterMs = failure.retryAfterMs
   }
 }

@@ -45,7 +45,7 @@ describe('the body of an enqueue', () => {
     [{ task: 'math.square', input: { n: 4 }, delya: '5s' }, ': Unrecognized key: "delya"'],
     [
       { task: 'math.square', input: { n: 4 }, delay: '5' },
-      'delay: duration is "5": a duration has a unit; did you mean \'5s\'',
+      'delay: duration is "5"; expected a duration with a unit, such as \'5s\'',
     ],
     [{ task: 'math.square', input: { n: 4 }, delay: 'none' }, 'delay: '],
     [{ task: 'math.square', input: { n: 4 }, tags: 'a' }, 'tags: '],

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { createTaskId, ID_RANDOM_BYTES, QUEUE_NAME, readTaskId, taskId } from './task-id.ts'
 
 const LAST_MS = 2 ** 48 - 1
-const queue = fc.stringMatching(/^[a-z][a-z0-9._]{0,39}$/)
+const queue = fc.stringMatching(/^[a-z][a-z0-9._-]{0,39}$/)
 const time = fc.oneof(fc.integer({ min: 0, max: LAST_MS }), fc.constantFrom(0, 1, LAST_MS, Date.UTC(2026, 0)))
 const random = fc.uint8Array({ minLength: ID_RANDOM_BYTES, maxLength: ID_RANDOM_BYTES })
 
@@ -32,7 +32,7 @@ describe('an id', () => {
     fc.assert(
       fc.property(queue, time, random, (name, now, bytes) => {
         const id = createTaskId(name, now, bytes)
-        expect(id).toMatch(/^[a-z][a-z0-9._]*-[0-9a-z]{26}$/)
+        expect(id).toMatch(/^[a-z][a-z0-9._-]*-[0-9a-z]{26}$/)
         expect(Number(id)).toBeNaN()
         expect(id).not.toContain(':')
       }),

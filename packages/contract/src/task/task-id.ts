@@ -6,8 +6,8 @@ declare const brand: unique symbol
 /** `<queue>-<26 characters>`: the queue, then 48 bits of time and 80 random bits in Crockford's base 32 (the ULID form). */
 export type TaskId = string & { readonly [brand]: 'TaskId' }
 
-/** A queue's name: lower case, starting with a letter; letters, digits, dots and underscores, at most 40 characters. */
-export const QUEUE_NAME = /^[a-z][a-z0-9._]{0,39}$/
+/** A queue's name: lower case, starting with a letter; letters, digits, dots, hyphens and underscores, at most 40 characters. */
+export const QUEUE_NAME = /^[a-z][a-z0-9._-]{0,39}$/
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 const UNIQUE = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/

@@ -3,11 +3,13 @@ import {
   type AttemptState,
   BullpenError,
   type ChildOptions,
+  type HandlerLog,
   type Log,
   type Progress,
   type TaskContext,
   type TaskId,
 } from '@bullpen/contract'
+import { handlerLog } from '@bullpen/contract/internal'
 import { assertTransition } from '../pool/state-machine.ts'
 import type { Outcome } from '../ports/attempt-result.ts'
 import type { NewTask } from '../ports/broker.ts'
@@ -63,7 +65,7 @@ export class Attempt implements TaskContext, StepStore {
   #state: AttemptState = 'NEW'
   #controller: AbortController | undefined
   #abortReason: Error | undefined
-  #log: Log | undefined
+  #log: HandlerLog | undefined
   #onEscape: ((outcome: Outcome & { kind: 'panicked' }) => void) | undefined
   #escapee: (Outcome & { kind: 'panicked' }) | undefined
   #isolate: Interruptible | undefined
@@ -166,14 +168,16 @@ export class Attempt implements TaskContext, StepStore {
     return this.#isolate !== undefined
   }
 
-  get log(): Log {
-    this.#log ??= this.#host.logFor({
-      task: this.name,
-      id: this.id,
-      start: this.start,
-      attempt: this.attempt,
-      ...(this.correlationId === undefined ? {} : { correlationId: this.correlationId }),
-    })
+  get log(): HandlerLog {
+    this.#log ??= handlerLog(
+      this.#host.logFor({
+        task: this.name,
+        id: this.id,
+        start: this.start,
+        attempt: this.attempt,
+        ...(this.correlationId === undefined ? {} : { correlationId: this.correlationId }),
+      }),
+    )
     return this.#log
   }
 

@@ -1,6 +1,6 @@
 // Outcomes: what a handler's error becomes, and the end state and words that each outcome gives the attempt.
 import { type AttemptEndState, type Classifier, type EndReason, formatDuration, TaskError } from '@bullpen/contract'
-import { RateLimited } from '@bullpen/contract/internal'
+import { declareFailure, RateLimited } from '@bullpen/contract/internal'
 import type { Outcome } from '../ports/attempt-result.ts'
 import { classifyByDefault } from './classifier.ts'
 import { Snooze } from './snooze.ts'
@@ -76,7 +76,9 @@ export function outcomeOfThrow(thrown: unknown, classify: Classifier | undefined
   if (thrown instanceof Snooze) return { kind: 'snoozed', delayMs: thrown.delayMs }
   if (thrown instanceof RateLimited) return { kind: 'rate_limited', delayMs: thrown.delayMs }
   const failure = classify?.(thrown) ?? classifyByDefault(thrown)
-  if (failure !== undefined && failure !== 'panic') return { kind: 'declared', failure, error: asError(thrown) }
+  if (failure !== undefined && failure !== 'panic') {
+    return { kind: 'declared', failure: declareFailure(failure), error: asError(thrown) }
+  }
   return { kind: 'panicked', reason: 'unexpected_error', error: asError(thrown) }
 }
 

@@ -1,5 +1,6 @@
 // How an attempt can end, and what follows for its task: what the runner returns, a consumer commits and an isolator reports.
-import type { AttemptRecord, CancelReason, EndReason, Failure } from '@bullpen/contract'
+import type { AttemptRecord, CancelReason, EndReason } from '@bullpen/contract'
+import type { DeclaredFailure } from '@bullpen/contract/internal'
 
 /** Why the context of a running attempt was closed from outside. */
 export type CloseReason = Exclude<EndReason<'TERMINATED_CTX_CLOSED'>, 'snoozed' | 'rate_limited'>
@@ -20,7 +21,7 @@ export type Outcome =
   /** It returned output that the contract accepts. */
   | { readonly kind: 'returned'; readonly output: unknown }
   /** It threw a declared failure, or the runner declared one on its behalf. */
-  | { readonly kind: 'declared'; readonly failure: Failure; readonly error: Error }
+  | { readonly kind: 'declared'; readonly failure: DeclaredFailure; readonly error: Error }
   /** Anything undeclared. */
   | { readonly kind: 'panicked'; readonly reason: EndReason<'RECOVER_ERR'>; readonly error: Error }
   /** A timeout of `limitMs` passed. */

@@ -1,6 +1,6 @@
 // One attempt inside its isolate: the handler's context, and whether the attempt is over.
-import type { ChildOptions, Log, TaskContext, TaskDefinition, TaskId } from '@bullpen/contract'
-import { taskId } from '@bullpen/contract/internal'
+import type { ChildOptions, HandlerLog, Log, TaskContext, TaskDefinition, TaskId } from '@bullpen/contract'
+import { handlerLog, taskId } from '@bullpen/contract/internal'
 import { type IsolatedTask, Snooze, type StepLookup, type StepStore, Steps } from '@bullpen/engine/internal'
 import type { AttemptRef } from '../protocol/messages.ts'
 import { packFields } from '../protocol/portable-fields.ts'
@@ -81,12 +81,12 @@ export class InnerAttempt implements StepStore {
     )
   }
 
-  #log(): Log {
+  #log(): HandlerLog {
     const at = (level: keyof Log) => (fields: object, message: string) => {
       const line = { kind: 'log', of: this.of, level, fields: packFields(fields), message: String(message) } as const
       this.#host.channel.send(line)
     }
-    return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+    return handlerLog({ debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') })
   }
 
   #heartbeat(): void {
