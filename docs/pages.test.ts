@@ -1,6 +1,7 @@
 // The reference pages and the quoted programs are those of the code, and every link leads somewhere.
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
+import { METRICS } from '@bullpen/telemetry'
 import { describe, expect, it } from 'vitest'
 import { withQuotes } from './build/quotes.ts'
 import { referencePages } from './build/reference-pages.ts'
@@ -18,6 +19,15 @@ describe('a reference page', () => {
 })
 
 describe('a page', () => {
+  const settings = new Set(read('docs/reference/settings.md').match(/\bBULLPEN_[A-Z_]+\b/g))
+
+  it.each(pages.filter((file) => file !== 'CHANGELOG.md'))('%s names metrics and settings that exist', (file) => {
+    const metrics = read(file).match(/\bbullpen_[a-z]+_[a-z_]+\b/g) ?? []
+    expect(metrics.filter((name) => !(name in METRICS))).toEqual([])
+    const variables = read(file).match(/\bBULLPEN_[A-Z_]*[A-Z]\b/g) ?? []
+    expect(variables.filter((name) => !settings.has(name))).toEqual([])
+  })
+
   it.each(pages)('%s quotes its programs as they are', (file) => {
     expect(withQuotes(read(file), join(root, file))).toBe(read(file))
   })

@@ -71,6 +71,10 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action:
       'Retry after `Retry-After`. If the problem has a `taskId`, look that task up first: it may have been stored.',
   },
+  incompatible_schema: {
+    meaning: 'What the namespace stores in Redis was written by an incompatible version of Bullpen.',
+    action: 'Let the old version finish its tasks, or use another namespace (`BULLPEN_NAMESPACE`).',
+  },
   queue_draining: {
     meaning: "The queue's fleet is draining and accepts no new tasks.",
     action: 'Retry later, or resume the queue with `bullpen resume --queue QUEUE`.',
@@ -122,10 +126,6 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   unreadable_envelope: {
     meaning: 'A worker found a job that Bullpen did not write, or that a newer version wrote.',
     action: 'Upgrade the workers before the producers, and keep other producers out of the queue.',
-  },
-  incompatible_schema: {
-    meaning: 'The namespace in Redis was written by another version of Bullpen with another schema.',
-    action: 'Use another namespace, or drain this one with the version that wrote it and delete its keys.',
   },
   lock_lost: {
     meaning: 'The attempt no longer owns its task; another worker may be running it.',

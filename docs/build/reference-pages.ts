@@ -8,7 +8,6 @@ import { LOG_FIELDS, METRICS } from '@bullpen/telemetry'
 import { RESOURCE_SETTINGS } from '../../apps/worker/src/resources/settings.ts'
 import { fleetRoutes } from '../../packages/api/src/http/routes/fleet-routes.ts'
 import { probeRoutes } from '../../packages/api/src/http/routes/probe-routes.ts'
-import type { Route } from '../../packages/api/src/http/routes/route.ts'
 import { taskRoutes } from '../../packages/api/src/http/routes/task-routes.ts'
 import { COMMAND_NAMES } from '../../packages/cli/src/commands/command-table.ts'
 import { EXIT_MEANINGS } from '../../packages/cli/src/exit-codes.ts'
@@ -89,6 +88,7 @@ Rules across settings: \`drainTimeout + grace + 2s\` must fit into \`termination
       [
         ['`BULLPEN_API`', 'the CLI', 'The address of the API.'],
         ['`BULLPEN_KEY`', 'the CLI', 'The API key.'],
+        ['`BULLPEN_BY`', 'the CLI', 'Your name for the audit log.'],
         ['`BULLPEN_CONFIG`', 'API, worker', 'A JSON file with the names of the first column as keys.'],
       ],
     ),
@@ -257,7 +257,7 @@ npx --no -- bullpen fleet
 const fenced = (text: string): string => `\`\`\`text\n${text}\`\`\``
 
 /** The handlers of the table are not called here, and close over a context that has nothing but a catalogue. */
-function routes(): readonly Route[] {
+function routes(): ReturnType<typeof taskRoutes> {
   const context = { catalogue } as unknown as Parameters<typeof taskRoutes>[0]
   return [...taskRoutes(context), ...fleetRoutes(context), ...probeRoutes(context)]
 }
@@ -282,6 +282,7 @@ schemas of your tasks. This page lists the routes; [Use the HTTP API](../how-to/
         ['`GET /openapi.json`', 'The OpenAPI document', ACCESS.browser],
         ['`GET /reference`', 'The same as a page', ACCESS.browser],
         ['`GET /board/`', 'Bull Board, read-only', ACCESS.browser],
+        ['`GET /board/login`', 'The form that starts a browser session', ACCESS.open],
       ],
     ),
     `
