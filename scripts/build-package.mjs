@@ -2,6 +2,7 @@
 import { copyFileSync, cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { foreground } from './system/foreground.mjs'
+import { explainAndExit, UserError } from './system/user-error.mjs'
 
 const root = join(import.meta.dirname, '..')
 const readJson = (...path) => JSON.parse(readFileSync(join(...path), 'utf8'))
@@ -48,9 +49,10 @@ function pathsToSiblings(home, from) {
 
 async function build(home) {
   const source = readJson(home, 'package.json')
-  if (source.private) throw new Error(`${source.name} is private: only published packages are built`)
+  if (source.private) throw new UserError(`${source.name} is private: only published packages are built`)
   const pages = [join(home, 'README.md'), join(root, 'LICENSE')]
-  for (const page of pages) if (!existsSync(page)) throw new Error(`${source.name} cannot be published without ${page}`)
+  for (const page of pages)
+    if (!existsSync(page)) throw new UserError(`${source.name} cannot be published without ${page}`)
   const dist = join(home, 'dist')
   rmSync(dist, { recursive: true, force: true })
   const cache = join(home, '.turbo')
@@ -83,4 +85,4 @@ async function build(home) {
   return missing.length === 0 ? 0 : 1
 }
 
-if (process.argv[1] === import.meta.filename) process.exit(await build(process.cwd()))
+if (process.argv[1] === import.meta.filename) process.exit(await build(process.cwd()).catch(explainAndExit))

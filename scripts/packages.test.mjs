@@ -108,6 +108,23 @@ it('a published manifest points at compiled files and has no workspace fields', 
   })
 })
 
+it('a private package is not built', async () => {
+  const { code, stderr } = await run(process.execPath, [join(root, 'scripts/build-package.mjs')], {
+    cwd: join(root, 'packages/tasks'),
+  })
+  expect(stderr).toBe('bullpen: @bullpen/tasks is private: only published packages are built\n')
+  expect(code).toBe(1)
+})
+
+it('every published package has a README and a license', () => {
+  const folders = globSync('node_modules/@bullpen/*', { cwd: project })
+  expect(folders.length).toBeGreaterThan(5)
+  for (const folder of folders) {
+    const files = globSync('*', { cwd: join(project, folder) })
+    expect(files, folder).toEqual(expect.arrayContaining(['README.md', 'LICENSE']))
+  }
+})
+
 it('no sources, no tests and nothing of the example are published', () => {
   const published = globSync('node_modules/@bullpen/*/**/*', { cwd: project })
   expect(published.length).toBeGreaterThan(0)
