@@ -41,6 +41,10 @@ test('tasks are enqueued, shown, listed and cancelled', async () => {
 
   const tagged = await run('enqueue', 'task.count', '{"fencingToken":1}', '--delay', '1h', '--tag', 'batch:7')
   const [taggedId = ''] = tagged.out.split(' ')
+  expect(await run('cancel', '--queue', 'cpu', '--tag', 'batch:7', '--dry-run')).toMatchObject({
+    code: 0,
+    out: 'would cancel 1 task of cpu (tag batch:7)\n',
+  })
   const many = await run(
     'cancel',
     '--queue',
@@ -64,7 +68,7 @@ test('tasks are enqueued, shown, listed and cancelled', async () => {
   expect(ended).toMatchObject({
     status: 'cancelled',
     tags: ['batch:7'],
-    attempts: [{ outcome: 'cancelled', error: { code: 'cancelled' } }],
+    attempts: [{ outcome: 'cancelled', error: { code: 'cancelled' }, by: expect.stringContaining('ann') }],
   })
 
   expect(await run('enqueue', 'task.conut')).toMatchObject({ code: 3, err: expect.stringContaining('task.count') })

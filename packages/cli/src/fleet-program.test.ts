@@ -260,7 +260,7 @@ describe('drain --wait', () => {
   test('ends with exit code 1 if a worker falls silent or a pool fails', async () => {
     const bad = fleetOf([
       workerOf(P1, { alive: false }),
-      workerOf(P2, { pools: [pool({ state: 'TERMINATE_TIMEOUT' })] }),
+      workerOf(P2, { pools: [pool({ state: 'TERMINATE_TIMEOUT', label: 'drain timed out' })] }),
     ])
     await using api = await fakeApi({ [SEND]: drained(), [ONE]: ok(bad) })
     const { code, out } = await run(api, drain)

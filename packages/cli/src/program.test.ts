@@ -1,4 +1,5 @@
 // Tests the program in a process of its own, against a fake API: requests, output and exit codes of every command.
+import { userInfo } from 'node:os'
 import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { run } from './capture.fixture.ts'
@@ -220,6 +221,14 @@ describe('cancel', () => {
     expect(await runBullpen(api, ['cancel', ID, '--wait', '31s'])).toMatchObject({ code: 2 })
   })
 
+  test('names --by, $BULLPEN_BY or the user as the one who asked', async () => {
+    await using api = await fakeApi({ [CANCEL]: answer('cancelled', 'cancelled') })
+    await run(api, ['cancel', ID])
+    await run(api, ['cancel', ID, '--by', 'bob'])
+    await run(api, ['cancel', ID], { env: {} })
+    expect(api.seen.map(({ body }) => body)).toEqual([{ by: 'ann' }, { by: 'bob' }, { by: userInfo().username }])
+  })
+
   test('continues after a refused id, and reports both', async () => {
     await using api = await fakeApi({ [CANCEL]: answer('cancelled', 'cancelled') })
     const { code, out, err } = await runBullpen(api, ['cancel', 'cpu-x', ID, '--json'])
@@ -250,6 +259,7 @@ describe('cancel by filter', () => {
   const preview = { queue: 'cpu', enqueuedUntil: pending.enqueuedUntil, matching: 12, exact: true }
   const filter = ['--queue', 'cpu', '--task', 'a.b', '--tag', 'x', '--older-than', '1h']
   const body = { queue: 'cpu', task: 'a.b', tag: 'x', olderThan: '1h' }
+  const BY = userInfo().username
   const answering = (answer: string) => Object.assign(Readable.from([answer]), { isTTY: true })
 
   test('with --yes sends the filter and prints the id of the cancellation', async () => {
@@ -262,8 +272,8 @@ describe('cancel by filter', () => {
     const { out } = await runBullpen(api, ['cancel', '--queue', 'cpu', '--yes', '--json'])
     expect(jsonLines(out)).toEqual([pending])
     expect(api.seen).toEqual([
-      { request: SEND, body },
-      { request: SEND, body: { queue: 'cpu' } },
+      { request: SEND, body: { ...body, by: BY } },
+      { request: SEND, body: { queue: 'cpu', by: BY } },
     ])
   })
 
@@ -276,7 +286,7 @@ describe('cancel by filter', () => {
     })
     expect(api.seen).toEqual([
       { request: PREVIEW, body },
-      { request: SEND, body },
+      { request: SEND, body: { ...body, by: 'ann' } },
     ])
   })
 

@@ -5,6 +5,7 @@ import {
   type CallOptions,
   type Cancellation,
   type Cancelled,
+  type CancelPreview,
   type CancelRequest,
   type Duration,
   type InputOf,
@@ -68,19 +69,6 @@ export type TaskOf<D extends TaskDefinition> = Omit<TaskView, 'task' | 'input' |
   readonly task: D['name']
   readonly input: InputOf<D>
   readonly output?: OutputOf<D>
-}
-
-/** What {@link Client.cancelMany} would cancel now. */
-export interface CancelPreview {
-  readonly queue: string
-  readonly task?: string
-  readonly tag?: string
-  /** Tasks enqueued at this time or earlier match. */
-  readonly enqueuedUntil: string
-  /** How many tasks match. */
-  readonly matching: number
-  /** False if the queue holds more tasks than a preview reads: at least `matching` match. */
-  readonly exact: boolean
 }
 
 /**

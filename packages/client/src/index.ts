@@ -1,6 +1,5 @@
 // The client's public surface.
 export {
-  type CancelPreview,
   type Client,
   type ClientOptions,
   createClient,

@@ -129,9 +129,9 @@ describe('a command', () => {
       'with an unknown action',
       { action: 'explode', queue: 'cpu' },
       'invalid_request',
-      'action: it is pause, resume, drain',
+      'action: expected pause, resume, drain',
     ],
-    ['without a target', { action: 'pause' }, 'invalid_request', 'queue: name a queue, a worker, or both'],
+    ['without a target', { action: 'pause' }, 'invalid_request', 'queue: specify queue, worker, or both'],
     ['with an unknown field', { ...PAUSE, slot: 1 }, 'invalid_request', 'slot: unknown field'],
     ['that is a list', [PAUSE], 'invalid_request', 'the body must be a JSON object'],
   ])('%s is refused, and not logged', async (_name, body, code, detail) => {

@@ -1,7 +1,14 @@
 // bullpen cancel: cancels tasks by id, or all tasks of a queue that match a filter.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { CancelPreview, Client } from '@bullpen/client'
-import { type Cancellation, type Cancelled, type CancelRequest, formatDuration, milliseconds } from '@bullpen/contract'
+import type { Client } from '@bullpen/client'
+import {
+  type Cancellation,
+  type Cancelled,
+  type CancelPreview,
+  type CancelRequest,
+  formatDuration,
+  milliseconds,
+} from '@bullpen/contract'
 import { MAX_WAIT_S } from '@bullpen/contract/internal'
 import { parseDuration, requireValue } from '../arguments/option-values.ts'
 import { UsageError } from '../arguments/usage-error.ts'
@@ -30,7 +37,7 @@ export async function cancel(context: CommandContext): Promise<ExitCode> {
 }
 
 async function cancelByFilter(context: CommandContext): Promise<ExitCode> {
-  const { values, connect, out } = context
+  const { values, connect, out, by } = context
   const filter = parseFilter(context)
   const wait = parseDuration('--wait', values.wait, MAX_WAIT)
   const mayAsk = context.isInteractive && !out.json
@@ -52,7 +59,7 @@ async function cancelByFilter(context: CommandContext): Promise<ExitCode> {
       return EXIT.incomplete
     }
   }
-  const cancellation = await client.cancelMany(filter)
+  const cancellation = await client.cancelMany({ ...filter, ...(by !== undefined && { by }) })
   await out.answer(cancellation, () => [cancellationLine(cancellation)])
   if (wait === undefined) return EXIT.success
   const last = await waitUntilDone(client, cancellation, performance.now() + milliseconds(wait))
@@ -96,10 +103,10 @@ async function waitUntilDone(client: Client, { id }: Cancellation, until: number
 }
 
 /** Continues when the API refuses one of the ids. The exit code is the highest of all. */
-async function cancelByIds({ positionals, values, connect, out, reportError }: CommandContext): Promise<ExitCode> {
+async function cancelByIds({ positionals, values, connect, out, by, reportError }: CommandContext): Promise<ExitCode> {
   const wait = parseDuration('--wait', values.wait, formatDuration(MAX_WAIT_S * 1_000))
   const client = connect()
-  const options = wait === undefined ? {} : { wait }
+  const options = { ...(wait !== undefined && { wait }), ...(by !== undefined && { by }) }
   let highest: ExitCode = EXIT.success
   for (const id of positionals) {
     const code = await client.cancel(id, options).then(async (cancelled) => {

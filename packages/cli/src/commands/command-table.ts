@@ -40,7 +40,7 @@ export const COMMANDS = {
     summary: 'Show a task and its attempts',
     description: [
       'Show a task; with --wait, once it has ended or the time is up.',
-      'Each attempt has a line: fencing token, outcome, reason, message, duration, worker.',
+      'Each attempt has a line: fencing token, outcome, error code, message, duration, worker, and who cancelled it.',
     ],
     arguments: { min: 1, max: 1 },
     options: ['wait'],
@@ -72,7 +72,7 @@ export const COMMANDS = {
       'it returns when all of them have ended.',
     ],
     arguments: { min: 0, max: Number.POSITIVE_INFINITY },
-    options: ['queue', 'task', 'tag', 'older-than', 'dry-run', 'yes', 'wait'],
+    options: ['queue', 'task', 'tag', 'older-than', 'dry-run', 'yes', 'by', 'wait'],
     optionHelp: {
       queue: { value: 'QUEUE', help: 'cancel the tasks of this queue' },
       tag: { value: 'TAG', help: 'only tasks that have this tag' },

@@ -1,7 +1,7 @@
 // Waits for the pools of a drain to end, and shows the progress.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@bullpen/client'
-import { type FleetView, POOL_STATE_LABELS, type PoolState } from '@bullpen/contract'
+import type { FleetView, PoolState } from '@bullpen/contract'
 import { ENDED_POOL_STATES } from '@bullpen/contract/internal'
 import type { Target } from '../arguments/target.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
@@ -33,7 +33,7 @@ export async function waitForPools(out: Output, client: Client, drain: Drain): P
     // The pools of a silent worker are unknown, so nothing can be said about the whole target.
     ...(open === 0 && silent.length > 0 ? [] : [ended]),
     ...silent.map((worker) => `${plain(worker)} stopped sending heartbeats`),
-    ...failed.map(({ worker, queue, state }) => `${plain(queue)} of ${plain(worker)}: ${POOL_STATE_LABELS[state]}`),
+    ...failed.map(({ worker, queue, label }) => `${plain(queue)} of ${plain(worker)}: ${plain(label)}`),
   ]
   await out.answer(fleet, () => lines)
   return open === 0 && silent.length + failed.length === 0 ? EXIT.success : EXIT.incomplete

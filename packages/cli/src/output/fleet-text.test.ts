@@ -29,6 +29,7 @@ test('workers and pools show anything unusual', () => {
   const unusual = pool({
     queue: 'files',
     state: 'SHUTTING_DOWN',
+    label: 'draining',
     paused: true,
     stuckHandlers: 2,
     notReady: 'Redis is away',
@@ -47,7 +48,11 @@ test('workers and pools show anything unusual', () => {
 })
 
 test('slots are listed below their pool, by the name that `bullpen stop` accepts', () => {
-  const slots = [{ ...busy(10, 5), state: 'TERMINATING_STOP_SIGNAL' as const }, idle(2), busy(1, 30)]
+  const slots = [
+    { ...busy(10, 5), state: 'TERMINATING_STOP_SIGNAL' as const, label: 'stopping' as const },
+    idle(2),
+    busy(1, 30),
+  ]
   const others = [
     { ...idle(3), worker: 'other' },
     { ...idle(4), queue: 'files' },

@@ -1,14 +1,5 @@
 // The fleet as text: queues, workers with their pools, and slots.
-import {
-  type FleetView,
-  POOL_STATE_LABELS,
-  type PoolState,
-  type QueueView,
-  SLOT_STATE_LABELS,
-  type SlotState,
-  type SlotView,
-  type WorkerView,
-} from '@bullpen/contract'
+import type { FleetView, PoolState, QueueView, SlotState, SlotView, WorkerView } from '@bullpen/contract'
 import { type Cell, type Layout, tableLines, tableRows } from './columns.ts'
 import { count, formatLength, plain, relativeTime } from './format.ts'
 
@@ -90,7 +81,7 @@ function poolRow(pool: Pool, queueIsPaused: boolean): Cell[] {
   const { queue, state, busy, concurrency, paused, stuckHandlers, notReady } = pool
   const isRunning = RUNNING.includes(state)
   const isPaused = isRunning && (paused || queueIsPaused)
-  const label = isPaused ? 'paused' : POOL_STATE_LABELS[state]
+  const label = isPaused ? 'paused' : plain(pool.label)
   const unusual = [
     stuckHandlers === 0 ? '' : count(stuckHandlers, 'stuck handler'),
     notReady === undefined ? '' : `not accepting tasks: ${plain(notReady)}`,
@@ -110,7 +101,7 @@ function slotLines(slots: readonly SlotView[], layout: Layout): readonly string[
     .toSorted((a, b) => a.slot - b.slot)
     .map((slot): Cell[] => {
       const { state, since, task } = slot
-      const label = SLOT_STATE_LABELS[state]
+      const label = plain(slot.label)
       return [
         slotName(slot),
         QUIET.includes(state) ? label : [state === 'WORKING' ? 'cyan' : 'yellow', label],

@@ -62,15 +62,16 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
   return [`${task.id}  ${coloured(task.status, layout)}`, ...fields, ...attemptLines(task.attempts, layout)]
 }
 
-/** A line for each attempt: fencing token, outcome, error code, message, duration, worker. */
+/** A line for each attempt: fencing token, outcome, error code, message, duration, worker, who cancelled it. */
 function attemptLines(attempts: TaskView['attempts'], layout: Layout): readonly string[] {
   const rows = attempts.map((attempt) => [
     String(attempt.fencingToken),
-    attempt.outcome,
+    plain(attempt.outcome),
     plain(attempt.error?.code ?? ''),
     plain(attempt.error?.message ?? '', MAX_MESSAGE_LENGTH),
     formatLength(Date.parse(attempt.endedAt) - Date.parse(attempt.startedAt)),
     plain(attempt.worker),
+    attempt.by === undefined ? '' : `by ${plain(attempt.by)}`,
   ])
   return rows.length === 0 ? [] : ['history', ...tableLines(rows, { paint: layout.paint, indent: 2 })]
 }

@@ -1,7 +1,8 @@
+// Tests which commands to the fleet are valid, their defaults, and the errors for others.
 import { describe, expect, it } from 'vitest'
 import { commandRequestSchema } from './commands.ts'
 
-describe('a command', () => {
+describe('a fleet command', () => {
   it.each([
     [{ action: 'pause', queue: 'cpu' }],
     [{ action: 'resume', worker: 'pod-1:7:ab12cd34' }],
@@ -9,11 +10,11 @@ describe('a command', () => {
     [{ action: 'stop', worker: 'p', queue: 'cpu', slot: 3, how: 'hard', by: 'ann', id: 'once-1' }],
     [{ action: 'resize', queue: 'cpu', concurrency: 20 }],
     [{ action: 'limit', queue: 'cpu', concurrency: 'none', rate: { max: 10, per: '1s' } }],
-  ])('may be %j', (body) => {
+  ])('%j is valid', (body) => {
     expect(commandRequestSchema.safeParse(body)).toMatchObject({ success: true })
   })
 
-  it('drains soft, with the timeout of each worker, and stops by waiting, unless it says otherwise', () => {
+  it('drains with soft_timeout and stops a slot after its task by default', () => {
     expect(commandRequestSchema.parse({ action: 'drain', queue: 'cpu' })).toMatchObject({ mode: 'soft_timeout' })
     expect(commandRequestSchema.parse({ action: 'stop', queue: 'cpu', worker: 'p', slot: 1 })).toMatchObject({
       how: 'wait',
@@ -21,28 +22,28 @@ describe('a command', () => {
   })
 
   it.each([
-    [{ action: 'pause' }, 'queue', 'name a queue, a worker, or both for one pool'],
-    [{ action: 'drain', queue: 'cpu', mode: 'hard', timeout: '1s' }, 'timeout', 'only soft_timeout has one'],
+    [{ action: 'pause' }, 'queue', 'specify queue, worker, or both for one pool'],
+    [{ action: 'drain', queue: 'cpu', mode: 'hard', timeout: '1s' }, 'timeout', 'timeout needs mode soft_timeout'],
     [{ action: 'drain', queue: 'cpu', timeout: 'soon' }, 'timeout', 'soon'],
-    [{ action: 'drain', queue: 'Cpu' }, 'queue', 'it is the name of a queue'],
-    [{ action: 'limit', queue: 'cpu' }, 'concurrency', 'say concurrency, rate, or both'],
+    [{ action: 'drain', queue: 'Cpu' }, 'queue', 'expected the name of a queue'],
+    [{ action: 'limit', queue: 'cpu' }, 'concurrency', 'specify concurrency, rate, or both'],
     [{ action: 'resize', queue: 'cpu', concurrency: 0 }, 'concurrency', '1'],
     [{ action: 'stop', worker: 'p', queue: 'cpu', slot: 0 }, 'slot', '1'],
     [{ action: 'pause', queue: 'cpu', id: 'a b' }, 'id', 'letters'],
-  ])('is not %j: at %s', (body, path, message) => {
+  ])('%j is rejected with an error at %s', (body, path, message) => {
     const issues = commandRequestSchema.safeParse(body).error?.issues ?? []
     expect(issues).toHaveLength(1)
     expect(issues[0]?.path.join('.')).toBe(path)
     expect(issues[0]?.message).toContain(message)
   })
 
-  it('of another kind is refused, and so is a field that it does not have', () => {
+  it('with an unknown action or field is rejected', () => {
     expect(commandRequestSchema.safeParse({ action: 'explode', queue: 'cpu' }).success).toBe(false)
     expect(commandRequestSchema.safeParse({ action: 'pause', queue: 'cpu', slot: 1 }).success).toBe(false)
   })
 
-  it('of no kind that there is says which there are', () => {
+  it('with an unknown action is rejected with the known ones', () => {
     const issue = commandRequestSchema.safeParse({ action: 'explode', queue: 'cpu' }).error?.issues[0]
-    expect(issue).toMatchObject({ path: ['action'], message: 'it is pause, resume, drain, stop, resize or limit' })
+    expect(issue).toMatchObject({ path: ['action'], message: 'expected pause, resume, drain, stop, resize or limit' })
   })
 })
