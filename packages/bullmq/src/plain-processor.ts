@@ -4,13 +4,15 @@ import { hostname } from 'node:os'
 import { BullpenError, type Catalogue, type Handlers, type Log, type Resources } from '@bullpen/contract'
 import type { EventSink, Middleware, NewTask } from '@bullpen/engine'
 import {
+  type AttemptResult,
   clockFrom,
   createRegistry,
   DEFAULT_TIMEOUTS,
+  type FetchedTask,
+  InterruptibleRun,
   type Isolator,
   type RunnerHost,
   runAttempt,
-  Slot,
   type Timeouts,
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
@@ -51,7 +53,6 @@ const clock = clockFrom({
 })
 
 const WORKER_ID = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
-const NEVER = new AbortController().signal
 const MAX_OUTPUT_BYTES = 262_144
 
 /**
@@ -69,30 +70,46 @@ export function processor<C extends Catalogue, R extends Resources = object>(
   options: ProcessorOptions<R> = {},
 ): PlainProcessor {
   const host = hostOf(catalogue, handlers, options)
-  const idle: Slot[] = []
-  let slots = 0
-
   return async (job: Job, givenToken: string | undefined, signal: AbortSignal | undefined) => {
     const isBullpens = isBullpenJob(job)
     const token = givenToken ?? job.token ?? ''
     const task = isBullpens ? toFetchedTask(job, token) : foreignTask(job, token, host.registry)
-    const slot = idle.pop() ?? new Slot(++slots, clock)
     try {
-      const running = runAttempt(task, slot, {
-        ...host,
-        queue: job.queueName,
-        ...(!isBullpens && { sha256: foreignSha256(job) }),
-      })
-      if (signal !== undefined && slot.interruption !== undefined) interruptOn(signal, slot.interruption)
-      const result = running instanceof Promise ? await running : running
+      const runner = { ...host, queue: job.queueName, ...(!isBullpens && { sha256: foreignSha256(job) }) }
+      const result = await runUnderSignal(task, runner, signal)
       if (result.verdict.kind === 'completed' && !isBullpens) return result.verdict.output
       return await commit(result, job, token)
     } catch (thrown) {
       throw thrown instanceof AttemptFailed ? forAnyWorker(thrown, job, task.maxAttempts) : thrown
-    } finally {
-      idle.push(slot)
     }
   }
+}
+
+/** A signal that aborted before the start keeps the handler from starting; a later one interrupts a long attempt. */
+async function runUnderSignal(
+  task: FetchedTask,
+  host: RunnerHost,
+  signal: AbortSignal | undefined,
+): Promise<AttemptResult> {
+  const cause = signal?.aborted ? causeOf(signal) : undefined
+  const cancelled = cause === 'cancelled' ? { ...task, cancelled: { reason: cause } } : task
+  const running = runAttempt(cancelled, host, cause === 'cancelled' ? undefined : cause)
+  if (!(running instanceof InterruptibleRun)) return running
+  const interrupt = (): void => {
+    const reason = signal === undefined ? 'cancelled' : causeOf(signal)
+    if (reason === 'cancelled') running.stop({ reason })
+    else running.close(reason)
+  }
+  signal?.addEventListener('abort', interrupt, { once: true })
+  try {
+    return await running.result
+  } finally {
+    signal?.removeEventListener('abort', interrupt)
+  }
+}
+
+function causeOf({ reason }: AbortSignal): 'drain' | 'lock_lost' | 'cancelled' {
+  return reason === 'drain' || reason === 'lock_lost' ? reason : 'cancelled'
 }
 
 function hostOf<C extends Catalogue, R extends Resources>(
@@ -104,7 +121,7 @@ function hostOf<C extends Catalogue, R extends Resources>(
   return {
     registry: createRegistry(catalogue, handlers, {
       middleware,
-      limits: { ...DEFAULT_TIMEOUTS, ...options.limits },
+      timeouts: { ...DEFAULT_TIMEOUTS, ...options.limits },
       isolator,
     }),
     context: attemptContext,
@@ -117,22 +134,7 @@ function hostOf<C extends Catalogue, R extends Resources>(
     worker: WORKER_ID,
     resources: options.resources ?? {},
     logFor: (fields) => logWith(fields, log),
-    // These need a pool; docs/how-to/your-own-bullmq-worker.md lists what a plain processor cannot do.
-    poolSignal: NEVER,
-    closedBy: () => undefined,
-    stuckHandlers: { add() {}, delete() {} },
   }
-}
-
-/** Binds the signal to the attempt that runs now: the slot may run another one later. */
-function interruptOn(signal: AbortSignal, attempt: NonNullable<Slot['interruption']>): void {
-  const interrupt = (): void => {
-    const { reason } = signal
-    if (reason === 'drain' || reason === 'lock_lost') attempt.close(reason)
-    else attempt.stop({ reason: 'cancelled' })
-  }
-  if (signal.aborted) interrupt()
-  else signal.addEventListener('abort', interrupt, { once: true })
 }
 
 /**

@@ -108,7 +108,7 @@ export async function rig({
         },
         host: {
           registry: createRegistry(catalogue, handlers, {
-            limits: { ...DEFAULT_TIMEOUTS, timeoutMs: 10_000, graceMs: 100 },
+            timeouts: { ...DEFAULT_TIMEOUTS, timeoutMs: 10_000, graceMs: 100 },
           }),
           context: { run: (attempt, code) => code(attempt), current: () => undefined },
           clock: clockOf({ now, at: (moment) => now() + moment - performance.now() }),

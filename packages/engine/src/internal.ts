@@ -1,16 +1,15 @@
 // For Bullpen's own packages: may change with any version.
 
-export type { Attempt } from './attempt/attempt.ts'
-export { ATTEMPT_TRANSITIONS } from './attempt/attempt-machine.ts'
+export type { Attempt, DecodedTask } from './attempt/attempt.ts'
 export { backoffMs } from './attempt/backoff.ts'
-export { type DecodedTask, decodeTask } from './attempt/decode.ts'
-export { type AsyncContext, attributeUncaught, type UncaughtFate } from './attempt/escapes.ts'
-export { declaredFailure, outcomeOfThrow } from './attempt/outcome.ts'
+export { decodeTask, type RunnableTask } from './attempt/decode.ts'
+export { InterruptibleRun } from './attempt/interruptible-run.ts'
+export { declaredFailure, outcomeOfThrow, Snooze } from './attempt/outcome.ts'
 export { createRegistry, type Registry, type RegistryOptions } from './attempt/registry.ts'
-export { type RunnerHost, runAttempt, runDecoded } from './attempt/runner.ts'
-export { Snooze } from './attempt/snooze.ts'
+export { type RunnerHost, type RunningAttempt, runAttempt, runDecoded } from './attempt/runner.ts'
 export { Steps } from './attempt/steps.ts'
 export { DEFAULT_TIMEOUTS, type Timeouts } from './attempt/timeouts.ts'
+export { type AsyncContext, attributeUncaught, type UncaughtFate } from './attempt/uncaught.ts'
 export {
   FORGOTTEN_AFTER_MS,
   HEARTBEAT_INTERVAL_MS,
@@ -19,13 +18,13 @@ export {
   recipients,
   SILENT_AFTER_MS,
 } from './fleet/fleet.ts'
-export { type DrainLimits, drainLimits } from './pool/drain-deadline.ts'
+export { ATTEMPT_TRANSITIONS } from './machines/attempt-machine.ts'
+export { POOL_TRANSITIONS } from './machines/pool-machine.ts'
+export { SLOT_TRANSITIONS } from './machines/slot-machine.ts'
+export { assertTransition, type Transitions } from './machines/state-machine.ts'
+export { type DrainLimits, drainLimits } from './pool/drain.ts'
 export { createPool } from './pool/pool.ts'
-export { POOL_TRANSITIONS } from './pool/pool-machine.ts'
 export type { OnlineReport, Pool, PoolOptions } from './pool/pool-types.ts'
-export { Slot } from './pool/slot.ts'
-export { SLOT_TRANSITIONS } from './pool/slot-machine.ts'
-export { assertTransition, type Transitions } from './pool/state-machine.ts'
 export type { AttemptResult, CancelCause, CloseReason, Outcome, StopCause, Verdict } from './ports/attempt-result.ts'
 export type { CancelFilter, CancelOptions, CancelProgress, CancelRule } from './ports/broker.ts'
 export type { Clock, Random, Timer } from './ports/clock.ts'
@@ -49,4 +48,5 @@ export { newTask, type Origin } from './task/new-task.ts'
 export { endWithoutStart, MAX_ATTEMPT_RECORDS, MAX_DEATHS, statusOfDelayed, statusOfEnded } from './task/task-status.ts'
 export { clockFrom } from './time/clock.ts'
 export { createRestartBackoff, type RestartBackoff, type RestartLimits, restartDelay } from './time/restart-backoff.ts'
+export { ReusableTimer } from './time/reusable-timer.ts'
 export { settlesWithin } from './time/with-timeout.ts'

@@ -1,6 +1,13 @@
 // The engine's runner with real isolates: a loop is ended, and a finished step is not repeated.
 import { createTaskId } from '@bullpen/contract/internal'
-import { createRegistry, type FetchedTask, type RunnerHost, runAttempt, Slot } from '@bullpen/engine/internal'
+import {
+  type AttemptResult,
+  createRegistry,
+  type FetchedTask,
+  InterruptibleRun,
+  type RunnerHost,
+  runAttempt,
+} from '@bullpen/engine/internal'
 import { sha256, systemClock } from '@bullpen/engine/node'
 import { expect, it } from 'vitest'
 import { catalogue, handlers } from './loops.fixture.ts'
@@ -20,12 +27,9 @@ function setup() {
     sink: ({ event }) => events.push(event),
     queue: 'q',
     enqueue: async () => {},
-    closedBy: () => undefined,
-    stuckHandlers: new Set(),
     sha256,
     maxOutputBytes: 1_000,
     worker: 'host:1',
-    poolSignal: new AbortController().signal,
     resources: {},
     logFor: () => log,
   }
@@ -45,13 +49,11 @@ function setup() {
       keep: async (step, result) => kept.set(step, result).get(step),
     },
   })
-  const slot = new Slot(1, systemClock)
-  const run = async (task: string, start = 1) => runAttempt(taken(task, start), slot, host)
-  const close = (): Promise<void> => {
-    slot.close()
-    return isolator.close()
+  const run = async (task: string, start = 1): Promise<AttemptResult> => {
+    const running = runAttempt(taken(task, start), host)
+    return running instanceof InterruptibleRun ? running.result : running
   }
-  return { run, events, kept, [Symbol.asyncDispose]: close }
+  return { run, events, kept, [Symbol.asyncDispose]: () => isolator.close() }
 }
 
 it.each(['loop.thread', 'loop.process'])('%s, which loops, ends at its timeout', async (task) => {

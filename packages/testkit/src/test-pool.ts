@@ -56,7 +56,7 @@ export function memoryPool<C extends Catalogue, R extends Resources>(
   broker: MemoryBroker,
   { catalogue, handlers, middleware = [], timeouts, ...settings }: MemoryPoolOptions<C, R>,
 ): Pool {
-  const registry = createRegistry(catalogue, handlers, { middleware, limits: { ...DEFAULT_TIMEOUTS, ...timeouts } })
+  const registry = createRegistry(catalogue, handlers, { middleware, timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts } })
   const { queue, concurrency = 1, worker = 'memory' } = settings
   return testPool(broker, registry, broker.consumer({ queue, concurrency, worker }), settings)
 }

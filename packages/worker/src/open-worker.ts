@@ -94,7 +94,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       onReplaced: ({ isolation, isolate, cause }) => sink({ event: 'isolate.replaced', isolation, isolate, cause }),
     }),
   )
-  const registry = createRegistry(catalogue, handlers, { middleware, limits: defaultTimeouts(settings), isolator })
+  const registry = createRegistry(catalogue, handlers, { middleware, timeouts: defaultTimeouts(settings), isolator })
   const notReady = (): string | undefined => {
     if (pools === undefined) return 'starting'
     return pools.ending() ? 'draining' : pools.notReady()

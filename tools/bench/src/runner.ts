@@ -8,10 +8,12 @@ import {
   createRegistry,
   decodeTask,
   type FetchedTask,
+  InterruptibleRun,
+  ReusableTimer,
   type RunnerHost,
+  type RunningAttempt,
   runAttempt,
   runDecoded,
-  Slot,
 } from '@bullpen/engine/internal'
 import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
 import { createTelemetry } from '@bullpen/telemetry/internal'
@@ -67,12 +69,9 @@ function host(handle: Handle): RunnerHost {
     sink: createTelemetry({ role: 'worker', version: 'bench' }).sink,
     queue: 'bench',
     enqueue: async () => {},
-    closedBy: () => undefined,
-    stuckHandlers: new Set(),
     sha256,
     maxOutputBytes: 1_000,
     worker: 'bench',
-    poolSignal: new AbortController().signal,
     resources: {},
     logFor: () => silent,
   }
@@ -94,36 +93,43 @@ function taken(kind: TaskKind): FetchedTask {
   }
 }
 
-/** Runs one task on this worker; a promise only where there is something to wait for, as a pool sees it. */
-type Run = (worker: Slot) => unknown
+/** What a slot gives to the attempts that it runs. */
+type SlotHost = RunnerHost & Required<Pick<RunnerHost, 'slot' | 'timer'>>
 
-const MODES: Readonly<Record<string, (tasks: number, run: Run, workers: readonly Slot[]) => Promise<void>>> = {
-  async batch(tasks, run, workers) {
+/** Runs one task in this slot; returns a promise only when there is something to wait for, as a slot does. */
+type Run = (slot: SlotHost) => unknown
+
+const MODES: Readonly<Record<string, (tasks: number, run: Run, slots: readonly SlotHost[]) => Promise<void>>> = {
+  async batch(tasks, run, slots) {
     for (let i = 0; i < tasks; i += BATCH) {
       const waiting: Promise<unknown>[] = []
-      for (const worker of workers) {
-        const result = run(worker)
+      for (const slot of slots) {
+        const result = run(slot)
         if (result instanceof Promise) waiting.push(result)
       }
       await Promise.all(waiting)
     }
   },
-  async single(tasks, run, [worker]) {
-    if (worker === undefined) return
+  async single(tasks, run, [slot]) {
+    if (slot === undefined) return
     for (let i = 0; i < tasks; i++) {
-      const result = run(worker)
+      const result = run(slot)
       if (result instanceof Promise) await result
     }
   },
 }
 
+function resultOfRun(running: RunningAttempt): unknown {
+  return running instanceof InterruptibleRun ? running.result : running
+}
+
 /** Bytes that a task leaves for the collector, from one batch that the young generation can hold. */
-async function bytes(run: Run, workers: readonly Slot[]): Promise<number> {
+async function bytes(run: Run, slots: readonly SlotHost[]): Promise<number> {
   setFlagsFromString('--expose-gc')
   const collect: () => void = runInNewContext('gc')
   collect()
   const before = process.memoryUsage().heapUsed
-  await MODES['single']?.(BATCH, run, workers)
+  await MODES['single']?.(BATCH, run, slots)
   return (process.memoryUsage().heapUsed - before) / BATCH
 }
 
@@ -133,11 +139,14 @@ export async function* benchRunner(): AsyncGenerator<Result> {
     for (const kind of ['short', 'long'] as const) {
       const world = host(handle)
       const task = taken(kind)
-      const reading = decodeTask(task, world.registry)
-      if (reading instanceof Error) throw reading
-      const workers = Array.from({ length: BATCH }, (_, i) => new Slot(i + 1, world.clock))
-      const ours: Run = (worker) => runDecoded(task, reading, worker, world)
-      const withReading: Run = (worker) => runAttempt(task, worker, world)
+      const decoded = decodeTask(task, world.registry)
+      if (decoded instanceof Error) throw decoded
+      const timers = Array.from({ length: BATCH }, () => new ReusableTimer(world.clock))
+      const slots = timers.map(
+        (timer, i): SlotHost => ({ ...world, slot: i + 1, timer: (onFire) => timer.lend(onFire) }),
+      )
+      const ours: Run = (slot) => resultOfRun(runDecoded(task, decoded, slot))
+      const withDecoding: Run = (slot) => resultOfRun(runAttempt(task, slot))
       const input = { input: { n: 50 } }
       const bare: Run = async () => {
         try {
@@ -149,7 +158,7 @@ export async function* benchRunner(): AsyncGenerator<Result> {
       for (const [mode, runAll] of Object.entries(MODES)) {
         const timed = async (run: Run, tasks = TASKS): Promise<number> => {
           const began = performance.now()
-          await runAll(tasks, run, workers)
+          await runAll(tasks, run, slots)
           return ((performance.now() - began) * 1e6) / tasks
         }
         const beside = (one: Run, other: Run) =>
@@ -159,7 +168,7 @@ export async function* benchRunner(): AsyncGenerator<Result> {
             () => timed(other),
             'lower',
           )
-        for (const run of [ours, withReading, bare]) await timed(run, WARM_UP_TASKS)
+        for (const run of [ours, withDecoding, bare]) await timed(run, WARM_UP_TASKS)
         const pairs = await beside(ours, bare)
         const id = `${kind}-${mode}`
         const goapp = GOAPP[id]
@@ -174,17 +183,17 @@ export async function* benchRunner(): AsyncGenerator<Result> {
             'runner',
             `${id} ${name}, envelope and input read each time, beside bare code`,
             'ns/task',
-            await beside(withReading, bare),
+            await beside(withDecoding, bare),
           )
         }
         yield resultOf('runner', `${id} ${name}, beside bare code`, 'ns/task', pairs)
       }
-      const own = await bytes(ours, workers)
-      const theirs = await bytes(bare, workers)
+      const own = await bytes(ours, slots)
+      const theirs = await bytes(bare, slots)
       yield resultOf('runner', `${kind} ${name}, beside bare code`, 'bytes/task', [
         { ours: own, theirs, ratio: theirs / own },
       ])
-      for (const worker of workers) worker.close()
+      for (const timer of timers) timer.close()
     }
   }
 }

@@ -37,7 +37,7 @@ if (process.argv[1] === import.meta.filename) {
           'swarm.hit': defineHandler(hit, import.meta.url, begin),
           'swarm.other': defineHandler(other, import.meta.url, begin),
         },
-        { limits: DEFAULT_TIMEOUTS },
+        { timeouts: DEFAULT_TIMEOUTS },
       ),
       context: attemptContext(),
       clock: systemClock,

@@ -77,7 +77,7 @@ if (process.argv[1] === import.meta.filename) {
         fed,
       ),
     host: {
-      registry: createRegistry(catalogue, handlers, { limits: DEFAULT_TIMEOUTS }),
+      registry: createRegistry(catalogue, handlers, { timeouts: DEFAULT_TIMEOUTS }),
       context: attemptContext(),
       clock: systemClock,
       random: Math.random,

@@ -1,4 +1,4 @@
-// One attempt while it lasts: the context that its handler sees, and the state that it is in.
+// One attempt while it lasts: its state, and the context that its handler sees.
 import {
   type AttemptState,
   BullpenError,
@@ -7,68 +7,83 @@ import {
   type Log,
   type Progress,
   type TaskContext,
+  type TaskDefinition,
   type TaskId,
 } from '@bullpen/contract'
 import { handlerLog } from '@bullpen/contract/internal'
-import { assertTransition } from '../pool/state-machine.ts'
+import { ATTEMPT_TRANSITIONS } from '../machines/attempt-machine.ts'
+import { assertTransition } from '../machines/state-machine.ts'
 import type { Outcome } from '../ports/attempt-result.ts'
 import type { NewTask } from '../ports/broker.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
 import type { EventSink } from '../ports/event-sink.ts'
 import type { StepLookup, StepStore } from '../ports/steps.ts'
-import { ATTEMPT_TRANSITIONS } from './attempt-machine.ts'
-import { childTask, type Sha256 } from './child-task.ts'
-import type { DecodedTask } from './decode.ts'
-import { uncaughtOutcome } from './outcome.ts'
-import type { Registry } from './registry.ts'
-import { Snooze } from './snooze.ts'
+import { childTask, type Sha256 } from '../task/child-task.ts'
+import { Snooze, uncaughtOutcome } from './outcome.ts'
 import { Steps, stepKey } from './steps.ts'
+import type { Timeouts } from './timeouts.ts'
 
-/** Where a handler runs that can be signalled from outside, and killed. */
-interface Interruptible {
+/** What is known of a task before its handler starts: its stored envelope, decoded and checked. */
+export interface DecodedTask {
+  readonly definition: TaskDefinition
+  /** Parsed by the definition's schema. */
+  readonly input: unknown
+  /** As the caller sent it. */
+  readonly rawInput: unknown
+  readonly meta: Readonly<Record<string, string>>
+  readonly correlationId: string | undefined
+  readonly timeouts: Timeouts
+  /** When the total timeout passes, in ms since 1970. */
+  readonly totalTimeoutAt: number | 'none'
+}
+
+/** An isolate that runs the handler. */
+interface Isolate {
   signal(reason: Error): void
   kill(): void
 }
 
-/** What an attempt needs of the pool that runs it. */
+/** What an attempt needs from its surroundings. */
 export interface AttemptHost {
-  readonly registry: Registry
+  readonly registry: { get(task: string): { readonly definition: TaskDefinition } | undefined }
   readonly clock: Clock
   readonly sink: EventSink
-  readonly poolSignal: AbortSignal
+  /** Aborts when the pool's drain reaches its deadline. Default: never. */
+  readonly poolSignal?: AbortSignal
   readonly resources: object
   /** A log whose lines carry these fields. */
   readonly logFor: (fields: object) => Log
   /** As the broker's. */
   readonly enqueue: (task: NewTask) => Promise<void>
   readonly sha256: Sha256
-  /** The most bytes that an output, or the result of a step, may take as JSON. */
+  /** The largest output, and the largest result of a step, in bytes as JSON. */
   readonly maxOutputBytes: number
 }
+
+const NEVER_ABORTED = new AbortController().signal
 
 const NO_STEPS: ReadonlyMap<string, string> = new Map()
 
 /**
- * A class, where the rest are functions: what a handler may read is made by the prototype's getters when it is read, so
- * that a task pays for what it uses. They return functions of their own, so that a handler may take them out of their
- * context: `({ input, progress }) => …`.
+ * A class, because its getters make what a handler reads when the handler reads it: a task pays only for what it uses. The
+ * getters return free functions, so that a handler may destructure its context: `({ input, progress }) => …`.
  */
 export class Attempt implements TaskContext, StepStore {
   readonly fetched: FetchedTask
   readonly decoded: DecodedTask
   /** On the monotonic clock. */
   readonly startedAtMonotonic: number
-  /** The last sign of life, on the monotonic clock; the beginning is one. */
+  /** The last heartbeat, on the monotonic clock; the start is one. */
   lastHeartbeatAt: number
   readonly #host: AttemptHost
   #state: AttemptState = 'NEW'
   #controller: AbortController | undefined
   #abortReason: Error | undefined
   #log: HandlerLog | undefined
-  #onEscape: ((outcome: Outcome & { kind: 'panicked' }) => void) | undefined
-  #escapee: (Outcome & { kind: 'panicked' }) | undefined
-  #isolate: Interruptible | undefined
+  #onUncaught: ((outcome: Outcome & { kind: 'panicked' }) => void) | undefined
+  #uncaught: (Outcome & { kind: 'panicked' }) | undefined
+  #isolate: Isolate | undefined
   #children: Set<TaskId> | undefined
   #steps: Steps | undefined
   #storedSteps: Promise<ReadonlyMap<string, string>> | undefined
@@ -97,7 +112,7 @@ export class Attempt implements TaskContext, StepStore {
   }
 
   get name(): TaskContext['name'] {
-    return this.decoded.runnable.definition.name
+    return this.decoded.definition.name
   }
 
   get start(): number {
@@ -129,7 +144,7 @@ export class Attempt implements TaskContext, StepStore {
   }
 
   get poolSignal(): AbortSignal {
-    return this.#host.poolSignal
+    return this.#host.poolSignal ?? NEVER_ABORTED
   }
 
   get enqueuedAt(): Date {
@@ -141,7 +156,7 @@ export class Attempt implements TaskContext, StepStore {
   }
 
   get signal(): AbortSignal {
-    if (this.decoded.runnable.definition.kind === 'short') return this.poolSignal
+    if (this.decoded.definition.kind === 'short') return this.poolSignal
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
       if (this.#abortReason !== undefined) this.#controller.abort(this.#abortReason)
@@ -149,20 +164,20 @@ export class Attempt implements TaskContext, StepStore {
     return this.#controller.signal
   }
 
-  /** Tells the handler that its attempt is to end; a signal that nobody has read yet is born aborted. */
+  /** Aborts the handler's signal. A signal that the handler has not read yet is created aborted. */
   abort(reason: Error): void {
     this.#abortReason ??= reason
     this.#controller?.abort(reason)
     this.#isolate?.signal(reason)
   }
 
-  /** The isolate that runs the handler: it hears of the signal, also of one that came before it. */
-  onInterrupt(isolate: Interruptible): void {
+  /** The isolate that runs the handler. It receives the signal, even one that aborted before. */
+  runIn(isolate: Isolate): void {
     this.#isolate = isolate
     if (this.#abortReason !== undefined) isolate.signal(this.#abortReason)
   }
 
-  /** Ends the isolate; an inline handler can't be killed. True when there was one to kill. */
+  /** Kills the isolate. False when there is none: an inline handler cannot be killed. */
   kill(): boolean {
     this.#isolate?.kill()
     return this.#isolate !== undefined
@@ -173,7 +188,7 @@ export class Attempt implements TaskContext, StepStore {
       this.#host.logFor({
         task: this.name,
         id: this.id,
-        start: this.start,
+        fencingToken: this.fencingToken,
         attempt: this.attempt,
         ...(this.correlationId === undefined ? {} : { correlationId: this.correlationId }),
       }),
@@ -181,22 +196,22 @@ export class Attempt implements TaskContext, StepStore {
     return this.#log
   }
 
-  /** What the first error that escaped the handler makes of this attempt. */
+  /** The outcome of the first uncaught error. */
   get uncaught(): Outcome | undefined {
-    return this.#escapee
+    return this.#uncaught
   }
 
-  /** Who hears at once that an error has escaped the handler. */
+  /** `listener` is called at once for an uncaught error. */
   onUncaught(listener: (outcome: Outcome & { kind: 'panicked' }) => void): void {
-    this.#onEscape = listener
+    this.#onUncaught = listener
   }
 
-  /** False when the attempt has ended already: then the error changes nothing. */
+  /** False when the attempt has ended: then the error changes nothing. */
   attributeUncaught(error: unknown): boolean {
     if (this.#state !== 'IN_PROCESS') return false
-    const outcome = this.#escapee ?? uncaughtOutcome(error)
-    this.#escapee = outcome
-    this.#onEscape?.(outcome)
+    const outcome = this.#uncaught ?? uncaughtOutcome(error)
+    this.#uncaught = outcome
+    this.#onUncaught?.(outcome)
     return true
   }
 
@@ -211,7 +226,7 @@ export class Attempt implements TaskContext, StepStore {
   get checkpoint(): TaskContext['checkpoint'] {
     return () => {
       if (this.#abortReason !== undefined) throw this.#abortReason
-      if (this.decoded.runnable.definition.kind === 'short') this.poolSignal.throwIfAborted()
+      if (this.decoded.definition.kind === 'short') this.poolSignal.throwIfAborted()
       this.#recordHeartbeat()
     }
   }
@@ -238,16 +253,13 @@ export class Attempt implements TaskContext, StepStore {
     }
     const definition = registry.get(name)?.definition
     if (definition === undefined) {
-      throw new BullpenError(
-        'unknown_task',
-        `the catalogue of this slot has no task ${name}, so nothing can enqueue it`,
-      )
+      throw new BullpenError('unknown_task', `this worker's catalogue has no task ${name}, so it cannot be enqueued`)
     }
     const child = childTask(this, definition, input, options, clock.now(), sha256)
     if (this.#children?.has(child.id)) {
       throw new BullpenError(
         'duplicate_key',
-        `${this.id} has enqueued a ${name} with the key ${JSON.stringify(options.key ?? '')} already; give each child a key of its own`,
+        `${this.id} has already enqueued ${name} with the key ${JSON.stringify(options.key ?? '')}; give each child a different key`,
       )
     }
     this.#children ??= new Set()
@@ -255,7 +267,7 @@ export class Attempt implements TaskContext, StepStore {
     try {
       await enqueue(child)
     } catch (error) {
-      // It may be tried again: the id is the same.
+      // The handler may try again: the id will be the same.
       this.#children.delete(child.id)
       throw error
     }
@@ -273,11 +285,11 @@ export class Attempt implements TaskContext, StepStore {
       throw new BullpenError('wrong_state', `${this.id} began step ${step} after its attempt had ended: ${this.#state}`)
     }
     this.#recordHeartbeat()
-    // Before the first start there was none that could have finished a step.
-    this.#storedSteps ??= this.start === 1 ? Promise.resolve(NO_STEPS) : this.fetched.steps.read()
+    // The first attempt finds no steps: it saves the round trip.
+    this.#storedSteps ??= this.fencingToken === 1 ? Promise.resolve(NO_STEPS) : this.fetched.steps.read()
     try {
-      const kept = await this.#storedSteps
-      return { key: stepKey(this.id, step, this.#host.sha256), result: kept.get(step) }
+      const stored = await this.#storedSteps
+      return { key: stepKey(this.id, step, this.#host.sha256), result: stored.get(step) }
     } catch (error) {
       this.#storedSteps = undefined
       throw error
@@ -293,27 +305,27 @@ export class Attempt implements TaskContext, StepStore {
       )
     }
     this.#recordHeartbeat()
-    const kept = await this.fetched.steps.keep(step, result)
-    if (kept !== undefined) return kept
+    const stored = await this.fetched.steps.keep(step, result)
+    if (stored !== undefined) return stored
     this.#hasLostLock = true
     throw new BullpenError(
       'lock_lost',
-      `the result of step ${step} was not kept: ${this.id} may have another owner by now`,
+      `the result of step ${step} was not stored: this attempt has lost the lock of ${this.id}`,
     )
   }
 
-  /** It was told so when it kept a step, which may be sooner than its pool is. */
+  /** Set when storing a step has shown it, which may be before the consumer learns of it. */
   get hasLostLock(): boolean {
     return this.#hasLostLock
   }
 
   async #report(fraction: number, note: string | undefined): Promise<void> {
     if (!(fraction >= 0 && fraction <= 1)) {
-      throw new RangeError(`progress is a fraction from 0 to 1; got ${fraction}`)
+      throw new RangeError(`invalid progress: expected a fraction from 0 to 1, got ${fraction}`)
     }
     const progress: Progress = note === undefined ? { fraction } : { fraction, note }
     this.#recordHeartbeat()
-    // An attempt that has ended owns the task no more: another start may be reporting by now.
+    // An attempt that has ended no longer owns the task: the next one may report its own progress.
     if (this.#state === 'IN_PROCESS') await this.fetched.progress(progress)
   }
 }

@@ -1,54 +1,50 @@
-// Reading a taken task: from what Redis holds to a definition, its handler and a parsed input.
+// Decodes a fetched task: from what is stored to a definition, its handler and a parsed input.
 import { TaskError } from '@bullpen/contract'
 import { ENVELOPE_VERSION, type Envelope, envelopeSchema } from '@bullpen/contract/internal'
 import type { z } from 'zod'
 import type { FetchedTask } from '../ports/consumer.ts'
+import type { DecodedTask } from './attempt.ts'
 import type { Registry, Runnable } from './registry.ts'
-import type { CallTimeouts, Timeouts } from './timeouts.ts'
+import { type CallTimeouts, totalTimeoutAt } from './timeouts.ts'
 
-/** What could be read of a task that is ready to run. */
-export interface DecodedTask {
-  readonly runnable: Runnable
-  /** Parsed by the definition's schema. */
-  readonly input: unknown
-  readonly rawInput: unknown
-  readonly meta: Readonly<Record<string, string>>
-  readonly correlationId: string | undefined
-  readonly timeouts: Timeouts
-}
+/** A decoded task with the handler that is to run it. */
+export interface RunnableTask extends DecodedTask, Pick<Runnable, 'handle'> {}
 
 const NO_META: Readonly<Record<string, string>> = Object.freeze({})
 
 /**
- * The reading, or the declared failure that stands in its way. What a newer deploy may have written is retryable, since
- * another slot may be able to read it; what nobody can read is permanent.
+ * The decoded task, or the failure that prevents it. What a newer version may have written is retryable, because another worker
+ * may be able to read it; anything else is permanent.
  */
-export function decodeTask(taken: FetchedTask, registry: Registry): DecodedTask | TaskError {
-  const runnable = registry.get(taken.task)
+export function decodeTask(task: FetchedTask, registry: Registry): RunnableTask | TaskError {
+  const runnable = registry.get(task.task)
   if (runnable === undefined) {
     return new TaskError(
       'unknown_task',
-      `this slot's catalogue has no task ${taken.task}; is the slot older than its producer?`,
+      `this worker's catalogue has no task ${task.task}; is the worker older than the producer?`,
     )
   }
-  const envelope = readEnvelope(taken.envelope)
+  const envelope = readEnvelope(task.envelope)
   if (envelope instanceof TaskError) return envelope
   const parsed = parseInput(runnable, envelope)
   if (parsed instanceof TaskError) return parsed
+  const timeouts = runnable.timeouts(callTimeouts(envelope))
   return {
-    runnable,
+    definition: runnable.definition,
+    handle: runnable.handle,
     input: parsed.input,
     rawInput: envelope.input,
     meta: envelope.meta ?? NO_META,
     correlationId: envelope.correlationId,
-    timeouts: runnable.limits(callTimeouts(envelope)),
+    timeouts,
+    totalTimeoutAt: totalTimeoutAt(task.enqueuedAt, timeouts),
   }
 }
 
-/** Undefined when the caller said none, as is usual: then the definition's and the pool's are known already. */
+/** Undefined when the caller set none, as is usual: then the prepared timeouts hold. */
 function callTimeouts({ timeoutMs, heartbeatMs, queueMs, totalMs }: Envelope): CallTimeouts | undefined {
-  const said = timeoutMs ?? heartbeatMs ?? queueMs ?? totalMs
-  return said === undefined ? undefined : { timeoutMs, heartbeatMs, queueMs, totalMs }
+  const any = timeoutMs ?? heartbeatMs ?? queueMs ?? totalMs
+  return any === undefined ? undefined : { timeoutMs, heartbeatMs, queueMs, totalMs }
 }
 
 function readEnvelope(stored: unknown): Envelope | TaskError {
@@ -61,10 +57,10 @@ function readEnvelope(stored: unknown): Envelope | TaskError {
     typeof version === 'number' && version !== ENVELOPE_VERSION
       ? `its envelope has version ${version}${older}; this worker reads version ${ENVELOPE_VERSION}`
       : parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ')
-  return new TaskError('unreadable_envelope', `the stored task can't be read: ${why}`, { retryable: newer })
+  return new TaskError('unreadable_envelope', `the stored task cannot be read: ${why}`, { retryable: newer })
 }
 
-/** A schema's own transform may throw, or be asynchronous: then the input is not one that it accepts. */
+/** A transform of the schema may throw, or be asynchronous: then the input is invalid. */
 function parseInput(runnable: Runnable, envelope: Envelope): { readonly input: unknown } | TaskError {
   try {
     const parsed = runnable.definition.input.safeParse(envelope.input)

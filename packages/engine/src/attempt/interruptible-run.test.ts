@@ -145,15 +145,15 @@ describe('a closed context', () => {
   )
 
   it('lets nothing start, and fails nothing that has not: it goes back, whatever its definition says', async () => {
-    const { run, closed, calls } = soloist()
-    closed.by = 'drain'
+    const { run, slot, calls } = soloist()
+    slot.closedBy = 'drain'
     expect((await run('rig.fragile')).verdict).toEqual({ kind: 'requeued' })
     expect(calls).toEqual([])
   })
 
   it('lets nothing start: the task goes back at once', async () => {
-    const { run, closed, calls } = soloist()
-    closed.by = 'parent_closed'
+    const { run, slot, calls } = soloist()
+    slot.closedBy = 'parent_closed'
     expect(await run('rig.short')).toMatchObject({
       record: { state: 'TERMINATED_CTX_CLOSED', reason: 'parent_closed' },
       verdict: { kind: 'requeued' },

@@ -1,159 +1,176 @@
-// A long handler that waits for something, and may be interrupted meanwhile: signal, grace, freed slot, late result.
-import type { Interruption, Slot } from '../pool/slot.ts'
-import type { CloseReason, Outcome, StopCause } from '../ports/attempt-result.ts'
-import type { Clock } from '../ports/clock.ts'
+// A long attempt whose handler waits for something, and which can be interrupted meanwhile.
+//
+// The handler's promise and an interruption race. An interruption is a passed timeout, a cancel, a closed context or an
+// uncaught error; the first one decides, later ones change nothing. It has three steps:
+//   1. The handler's signal aborts, and the grace period begins.
+//   2. If the handler returns or throws within the grace period, the attempt ends then.
+//   3. If it does not, the attempt ends without it. A handler in an isolate is killed. An inline handler cannot be killed: it
+//      is stuck, and what it returns later is dropped and reported as late.
+// One timer serves both waits: for the next timeout first, for the end of the grace period afterwards.
+import type { AttemptResult, CloseReason, Outcome, StopCause } from '../ports/attempt-result.ts'
+import type { Clock, Timer } from '../ports/clock.ts'
 import type { Attempt } from './attempt.ts'
-import { nextTimeoutAt, passedTimeout } from './countdown.ts'
-import type { AsyncContext } from './escapes.ts'
-import type { Timeouts } from './timeouts.ts'
+import { nextTimeoutAt, passedTimeout, type RunningTimeouts } from './timeouts.ts'
+import type { AsyncContext } from './uncaught.ts'
 
 export interface InterruptibleRunHost {
   readonly clock: Clock
   readonly context: AsyncContext
-  /** Handlers that go on although their attempt has ended and their slot is free. */
-  readonly stuckHandlers: { add(run: Interruption): void; delete(run: Interruption): void }
+  /** A timer for one run, which closes it. Default: a new one of the clock. */
+  readonly timer?: (onFire: () => void) => Timer
+  /** An inline handler still runs although its attempt has ended; `returned` resolves when it returns. */
+  readonly onStuckHandler?: (returned: Promise<unknown>) => void
 }
 
-type Interrupted = Outcome & { kind: 'timed_out' | 'closed' | 'stopped' | 'panicked' }
+type Interruption = Outcome & { kind: 'timed_out' | 'closed' | 'stopped' | 'panicked' }
 
-/** An interruption is what `ctx.signal.reason` holds: an Error named as the platform names its own. */
-function reasonFor(outcome: Interrupted): Error {
-  switch (outcome.kind) {
+/** What the handler finds in `ctx.signal.reason`: an error with the name that the platform gives its own. */
+function abortReason(interruption: Interruption): Error {
+  switch (interruption.kind) {
     case 'timed_out':
-      return new DOMException(`the ${outcome.reason} limit of ${outcome.limitMs} ms passed`, 'TimeoutError')
+      return new DOMException(`the ${interruption.reason} limit of ${interruption.limitMs} ms passed`, 'TimeoutError')
     case 'closed':
-      return new DOMException(`the attempt's context was closed: ${outcome.reason}`, 'AbortError')
+      return new DOMException(`the attempt's context was closed: ${interruption.reason}`, 'AbortError')
     case 'stopped':
-      return new DOMException(`the attempt was stopped: ${outcome.reason}`, 'AbortError')
+      return new DOMException(`the attempt was stopped: ${interruption.reason}`, 'AbortError')
     case 'panicked':
-      return new DOMException(`an error escaped the handler: ${outcome.error.message}`, 'AbortError')
+      return new DOMException(`an error escaped the handler: ${interruption.error.message}`, 'AbortError')
   }
 }
 
 /**
- * After a drain's signal valid output still counts: its effect happened, and doing it again would double it. After a
- * cancel, a timeout or an escaped error the end is decided at the signal; after a lost lock another owner decides.
+ * Whether valid output within the grace period still counts. After a drain or a hard stop of the slot it does: its effect has
+ * happened, and a retry would repeat it. After a cancel, a timeout or an uncaught error the end is decided at the signal; after
+ * a lost lock another owner decides.
  */
-function stillCounts(interrupted: Interrupted): boolean {
-  if (interrupted.kind === 'closed') return interrupted.reason !== 'lock_lost'
-  return interrupted.kind === 'stopped' && interrupted.reason === 'slot_stopped'
+function outputCounts(interruption: Interruption): boolean {
+  if (interruption.kind === 'closed') return interruption.reason !== 'lock_lost'
+  return interruption.kind === 'stopped' && interruption.reason === 'slot_stopped'
 }
 
-/**
- * `outcome` is the handler's, or the interruption's: it resolves when the handler ends, or `grace` after the signal,
- * whichever is first. A class, since one is made for every long attempt that waits.
- */
-export class InterruptibleRun implements Interruption {
-  readonly outcome: Promise<Outcome>
-  /** Calls back with how long after its attempt's end, in ms, the handler came back; its result is dropped. */
-  onLate: ((overrunMs: number) => void) | undefined
+/** A class, because one is made for every long attempt that waits. */
+export class InterruptibleRun {
+  /** Never rejects. */
+  readonly result: Promise<AttemptResult>
   readonly #attempt: Attempt
-  readonly #slot: Slot
-  readonly #limits: Timeouts
-  readonly #deadlineAt: number | 'none'
+  readonly #handler: Promise<Outcome>
   readonly #host: InterruptibleRunHost
+  readonly #onLate: (overrunMs: number) => void
+  readonly #timer: Timer
+  /** On the monotonic clock. */
+  readonly #totalTimeoutAt: number | 'none'
   #resolve: (outcome: Outcome) => void = () => {}
-  #interrupted: Interrupted | undefined
+  #interruption: Interruption | undefined
   #interruptedAt = 0
-  #over = false
-  #killed = false
+  #hasEnded = false
+  #isKilled = false
 
-  /** `returned`: what the handler gives; never rejects. `deadlineAt`: on the monotonic clock. */
+  /**
+   * `handler`: the outcome of the handler alone; never rejects. `finish` makes the result of the outcome that counts. `onLate` is
+   * called when the handler returns output that no longer counts, with the time since the interruption.
+   */
   constructor(
-    returned: Promise<Outcome>,
     attempt: Attempt,
-    slot: Slot,
-    limits: Timeouts,
-    deadlineAt: number | 'none',
+    handler: Promise<Outcome>,
     host: InterruptibleRunHost,
+    finish: (outcome: Outcome) => AttemptResult,
+    onLate: (overrunMs: number) => void,
   ) {
+    const { startedAtMonotonic, decoded } = attempt
     this.#attempt = attempt
-    this.#slot = slot
-    this.#limits = limits
-    this.#deadlineAt = deadlineAt
+    this.#handler = handler
     this.#host = host
-    this.outcome = new Promise((resolve) => {
+    this.#onLate = onLate
+    this.#totalTimeoutAt =
+      decoded.totalTimeoutAt === 'none'
+        ? 'none'
+        : startedAtMonotonic + (decoded.totalTimeoutAt - host.clock.at(startedAtMonotonic))
+    this.result = new Promise<Outcome>((resolve) => {
       this.#resolve = resolve
-    })
-    slot.interruption = this
+    }).then(finish)
+    const onTimer = (): void => this.#onTimer()
+    this.#timer = host.timer === undefined ? host.clock.timer(onTimer) : host.timer(onTimer)
     attempt.onUncaught((outcome) => this.#interrupt(outcome))
-    this.#wait()
-    returned.then((outcome) => this.#returned(outcome))
+    this.#awaitTimeout()
+    handler.then((outcome) => this.#onHandlerEnd(outcome))
   }
 
+  /** When the run timeout passes, on the monotonic clock; undefined when the attempt has none or has ended. */
   get timeoutAt(): number | undefined {
-    const { timeoutMs } = this.#limits
-    return timeoutMs === 'none' ? undefined : this.#attempt.startedAtMonotonic + timeoutMs
+    const { timeoutMs } = this.#attempt.decoded.timeouts
+    return timeoutMs === 'none' || this.#hasEnded ? undefined : this.#attempt.startedAtMonotonic + timeoutMs
   }
 
-  close(reason: CloseReason, graceAtMostMs = Number.POSITIVE_INFINITY): void {
-    this.#interrupt({ kind: 'closed', reason }, graceAtMostMs)
+  /** Closes the attempt's context, with at most `maxGraceMs` of grace. */
+  close(reason: CloseReason, maxGraceMs?: number): void {
+    this.#interrupt({ kind: 'closed', reason }, maxGraceMs)
   }
 
-  stop(cause: StopCause): void {
-    this.#interrupt({ kind: 'stopped', ...cause })
+  /** As `close`, for a cancel or a hard stop of the slot. False when the attempt has ended. */
+  stop(cause: StopCause): boolean {
+    this.#interrupt({ kind: 'stopped', reason: cause.reason, by: cause.by })
+    return !this.#hasEnded
   }
 
-  onTimer(): void {
-    if (this.#over) return
-    if (this.#interrupted !== undefined) {
-      this.#graceOver(this.#interrupted)
+  #onTimer(): void {
+    if (this.#hasEnded) return
+    if (this.#interruption !== undefined) {
+      this.#onGraceOver(this.#interruption)
       return
     }
-    const limit = passedTimeout(this.#countdown(), this.#host.clock.monotonic())
-    if (limit === undefined) this.#wait()
-    else this.#interrupt({ kind: 'timed_out', ...limit })
+    const passed = passedTimeout(this.#timeouts(), this.#host.clock.monotonic())
+    if (passed === undefined) this.#awaitTimeout()
+    else this.#interrupt({ kind: 'timed_out', ...passed })
   }
 
-  #countdown() {
-    const { startedAtMonotonic: startedAt, lastHeartbeatAt } = this.#attempt
-    return { startedAt, lastHeartbeatAt, deadlineAt: this.#deadlineAt, timeouts: this.#limits }
+  #timeouts(): RunningTimeouts {
+    const { decoded, startedAtMonotonic: startedAt, lastHeartbeatAt } = this.#attempt
+    return { timeouts: decoded.timeouts, startedAt, lastHeartbeatAt, totalTimeoutAt: this.#totalTimeoutAt }
   }
 
-  /** Signs of life move no timer: they are looked at when it rings, and it is set again. */
-  #wait(): void {
-    const next = nextTimeoutAt(this.#countdown())
-    if (next === Number.POSITIVE_INFINITY) return
-    // Rounded up: a timer that rings a fraction early would only be set again.
-    this.#slot.timer.set(Math.max(0, Math.ceil(next - this.#host.clock.monotonic())))
+  /** Heartbeats do not move the timer: they are read when it fires, and it is set again. */
+  #awaitTimeout(): void {
+    const at = nextTimeoutAt(this.#timeouts())
+    if (at === Number.POSITIVE_INFINITY) return
+    // Rounded up: a timer that fires a fraction early would only be set again.
+    this.#timer.set(Math.max(0, Math.ceil(at - this.#host.clock.monotonic())))
   }
 
-  #interrupt(outcome: Interrupted, graceAtMostMs = Number.POSITIVE_INFINITY): void {
-    if (this.#interrupted !== undefined || this.#over) return
-    this.#interrupted = outcome
+  #interrupt(interruption: Interruption, maxGraceMs = Number.POSITIVE_INFINITY): void {
+    if (this.#interruption !== undefined || this.#hasEnded) return
+    this.#interruption = interruption
     this.#interruptedAt = this.#host.clock.monotonic()
-    const { graceMs } = this.#limits
-    const untilKillMs = Math.min(graceMs === 'none' ? Number.POSITIVE_INFINITY : graceMs, graceAtMostMs)
-    if (untilKillMs === Number.POSITIVE_INFINITY) this.#slot.timer.clear()
-    else this.#slot.timer.set(untilKillMs)
-    // In the attempt's own context: what a listener throws is charged to this attempt and not to the worker.
-    this.#host.context.run(this.#attempt, () => this.#attempt.abort(reasonFor(outcome)))
+    const { graceMs } = this.#attempt.decoded.timeouts
+    const graceLeftMs = Math.min(graceMs === 'none' ? Number.POSITIVE_INFINITY : graceMs, maxGraceMs)
+    if (graceLeftMs === Number.POSITIVE_INFINITY) this.#timer.clear()
+    else this.#timer.set(graceLeftMs)
+    // In the attempt's async context, so that an error thrown by an abort listener is attributed to this attempt.
+    this.#host.context.run(this.#attempt, () => this.#attempt.abort(abortReason(interruption)))
   }
 
-  #graceOver(outcome: Interrupted): void {
-    this.#killed = this.#attempt.kill()
-    if (!this.#killed) this.#host.stuckHandlers.add(this)
-    this.#end(outcome)
+  #onGraceOver(interruption: Interruption): void {
+    this.#isKilled = this.#attempt.kill()
+    if (!this.#isKilled) this.#host.onStuckHandler?.(this.#handler)
+    this.#end(interruption)
   }
 
-  #returned(outcome: Outcome): void {
-    const interrupted = this.#interrupted
-    if (interrupted === undefined) {
+  #onHandlerEnd(outcome: Outcome): void {
+    const interruption = this.#interruption
+    if (interruption === undefined) {
       this.#end(outcome)
       return
     }
-    const counts = outcome.kind === 'returned' && stillCounts(interrupted) && !this.#over
-    // A handler that throws because it was told to end has done as it was told.
-    const dropped = this.#over ? !this.#killed : outcome.kind === 'returned' && !counts
-    if (dropped) this.onLate?.(this.#host.clock.monotonic() - this.#interruptedAt)
-    this.#host.stuckHandlers.delete(this)
-    if (!this.#over) this.#end(counts ? outcome : interrupted)
+    const returned = outcome.kind === 'returned'
+    const counts = returned && !this.#hasEnded && outputCounts(interruption)
+    // A handler that throws within the grace period has only obeyed its signal: nothing is late.
+    const isLate = this.#hasEnded ? !this.#isKilled : returned && !counts
+    if (isLate) this.#onLate(this.#host.clock.monotonic() - this.#interruptedAt)
+    if (!this.#hasEnded) this.#end(counts ? outcome : interruption)
   }
 
   #end(outcome: Outcome): void {
-    this.#over = true
-    this.#slot.timer.clear()
-    this.#slot.interruption = undefined
+    this.#hasEnded = true
+    this.#timer.close()
     this.#resolve(outcome)
   }
 }

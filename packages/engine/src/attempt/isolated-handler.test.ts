@@ -3,13 +3,12 @@ import { createTaskId } from '@bullpen/contract/internal'
 import { fakeClock } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { Slot } from '../pool/slot.ts'
 import type { Outcome } from '../ports/attempt-result.ts'
 import type { IsolateCalls, IsolatedTask, Isolator } from '../ports/isolator.ts'
 import type { Middleware } from './middleware.ts'
 import { declaredFailure, describeOutcome } from './outcome.ts'
 import { createRegistry } from './registry.ts'
-import { runAttempt } from './runner.ts'
+import { RunSlot } from './run-slot.fixture.ts'
 import { stepsInMemory } from './steps.fixture.ts'
 
 const isolated = defineTask({
@@ -58,31 +57,21 @@ function world(middleware: readonly Middleware[] = []) {
     progress: async (at: unknown) => void progress.push(at),
     steps: store.steps,
   }
-  const take = async () =>
-    runAttempt(taken, new Slot(1, clock), {
-      registry: createRegistry(
-        defineCatalogue(isolated),
-        { 'test.isolated': handler },
-        {
-          middleware,
-          isolator,
-        },
-      ),
-      context: { run: (attempt, code) => code(attempt), current: () => undefined },
-      clock,
-      random: () => 0.5,
-      sink: (event) => events.push(event),
-      queue: 'q',
-      enqueue: async () => {},
-      closedBy: () => undefined,
-      stuckHandlers: new Set(),
-      sha256: () => new Uint8Array(32),
-      maxOutputBytes: 1_000,
-      worker: 'host:1',
-      poolSignal: new AbortController().signal,
-      resources: {},
-      logFor: () => silent,
-    })
+  const slot = new RunSlot({
+    registry: createRegistry(defineCatalogue(isolated), { 'test.isolated': handler }, { middleware, isolator }),
+    context: { run: (attempt, code) => code(attempt), current: () => undefined },
+    clock,
+    random: () => 0.5,
+    sink: (event) => events.push(event),
+    queue: 'q',
+    enqueue: async () => {},
+    sha256: () => new Uint8Array(32),
+    maxOutputBytes: 1_000,
+    worker: 'host:1',
+    resources: {},
+    logFor: () => silent,
+  })
+  const take = async () => slot.run(taken)
   return { take, end, seen, clock, events, progress, store }
 }
 

@@ -1,10 +1,10 @@
-// The handler of an isolated task, as the runner calls it: a call into the thread or worker where the real one runs.
+// The handler of an isolated task, as the runner calls it: it runs the real one in a thread or child process.
 import type { Handler } from '@bullpen/contract'
 import type { Outcome } from '../ports/attempt-result.ts'
 import type { Isolator } from '../ports/isolator.ts'
 import type { Attempt } from './attempt.ts'
 
-/** Carries an isolate's outcome past the middleware, which sees it as what the handler threw. */
+/** Carries an isolate's outcome through the middleware, which sees it as the error that the handler threw. */
 export class IsolateEnded extends Error {
   override readonly name = 'IsolateEnded'
   readonly outcome: Outcome
@@ -42,7 +42,7 @@ export function isolatedHandle({ task, module }: Handler, isolator: Isolator) {
       findStep: (step) => attempt.findStep(step),
       storeStep: (step, result) => attempt.storeStep(step, result),
     })
-    attempt.onInterrupt(run)
+    attempt.runIn(run)
     const outcome = await run.outcome
     if (outcome.kind === 'returned') return outcome.output
     throw new IsolateEnded(outcome)

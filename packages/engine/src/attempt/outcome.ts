@@ -1,9 +1,29 @@
 // Outcomes: what a handler's error becomes, and the end state and words that each outcome gives the attempt.
-import { type AttemptEndState, type Classifier, type EndReason, formatDuration, TaskError } from '@bullpen/contract'
+import {
+  type AttemptEndState,
+  type Classifier,
+  type Duration,
+  type EndReason,
+  formatDuration,
+  milliseconds,
+  TaskError,
+} from '@bullpen/contract'
 import { declareFailure, RateLimited } from '@bullpen/contract/internal'
 import type { Outcome } from '../ports/attempt-result.ts'
 import { classifyByDefault } from './classifier.ts'
-import { Snooze } from './snooze.ts'
+
+/** What `ctx.snooze` throws to leave the handler. Not a failure: the task is to be run again later. */
+export class Snooze extends Error {
+  override readonly name = 'Snooze'
+  readonly delayMs: number
+
+  /** @throws BullpenError `invalid_duration`. */
+  constructor(delay: Duration) {
+    const delayMs = milliseconds(delay, 'the delay of snooze')
+    super(`the handler asked to be run again in ${formatDuration(delayMs)}`)
+    this.delayMs = delayMs
+  }
+}
 
 /** How the attempt ended, as it is stored and reported. */
 export interface OutcomeDetails {

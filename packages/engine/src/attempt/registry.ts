@@ -1,4 +1,4 @@
-// The registry: for each task of a catalogue, all that is needed to run it, prepared once when a pool is made.
+// The registry: everything that is needed to run each task of a catalogue, prepared once for a pool.
 import {
   BullpenError,
   type Catalogue,
@@ -13,8 +13,8 @@ import { isolatedHandle } from './isolated-handler.ts'
 import { type Middleware, wrap } from './middleware.ts'
 import { type CallTimeouts, DEFAULT_TIMEOUTS, resolveTimeouts, type Timeouts } from './timeouts.ts'
 
-/** Of a short task: it is not timed. */
-const NO_LIMITS: Timeouts = Object.freeze({
+/** Short tasks are not timed. */
+const NO_TIMEOUTS: Timeouts = Object.freeze({
   timeoutMs: 'none',
   heartbeatMs: 'none',
   queueMs: 'none',
@@ -22,45 +22,48 @@ const NO_LIMITS: Timeouts = Object.freeze({
   graceMs: 'none',
 })
 
-/** A definition with its handler, middleware around it. */
+/** A definition with its handler, which is wrapped in the middleware. */
 export interface Runnable {
   readonly definition: TaskDefinition
   readonly handle: (attempt: Attempt) => unknown
-  /** What holds for one attempt, by what its caller said. */
-  readonly limits: (call: CallTimeouts | undefined) => Timeouts
+  /** The timeouts of one attempt, given those that its caller set. */
+  readonly timeouts: (call: CallTimeouts | undefined) => Timeouts
 }
 
 export interface Registry {
-  /** Undefined for a task that this slot's catalogue does not hold. */
+  /** Undefined for a task that is not in the catalogue. */
   get(task: string): Runnable | undefined
 }
 
 export interface RegistryOptions<R extends Resources> {
   /** Around every attempt; the first is the outermost. */
   readonly middleware?: readonly Middleware<R>[]
-  /** The pool's default limits for long tasks. Default: {@link DEFAULT_TIMEOUTS}. */
-  readonly limits?: Timeouts
+  /** For what definitions of long tasks leave out. Default: {@link DEFAULT_TIMEOUTS}. */
+  readonly timeouts?: Timeouts
   readonly isolator?: Isolator | undefined
 }
 
 /**
- * @throws BullpenError `invalid_handler` for a handler of another task or none at all (types refuse both, plain
- * JavaScript does not), `isolation_unavailable` for a definition that asks for an isolation that is not at hand.
+ * @throws BullpenError `invalid_handler` for a missing handler or one of another task (types prevent both, plain JavaScript
+ * does not), `isolation_unavailable` for a definition that asks for an isolation that is not offered.
  */
 export function createRegistry<C extends Catalogue, R extends Resources>(
   catalogue: C,
   handlers: Handlers<C, R>,
-  { middleware = [], limits: pool = DEFAULT_TIMEOUTS, isolator }: RegistryOptions<R> = {},
+  { middleware = [], timeouts: pool = DEFAULT_TIMEOUTS, isolator }: RegistryOptions<R> = {},
 ): Registry {
   const runnables = new Map<string, Runnable>()
-  // Which context type a handler takes is checked by Handlers<C, R>; from here on all are called the same way.
+  // Handlers<C, R> has checked the type of each handler's context; from here on all are called the same way.
   const erased = handlers as unknown as Readonly<Record<string, Handler | undefined>>
   if (typeof erased !== 'object' || erased === null) {
-    throw new BullpenError('invalid_handler', 'handlers is an object with one handler for each task of the catalogue')
+    throw new BullpenError(
+      'invalid_handler',
+      'invalid handlers: expected an object with one handler for each task of the catalogue',
+    )
   }
   const extra = Object.keys(erased).find((name) => !catalogue.has(name))
   if (extra !== undefined) {
-    throw new BullpenError('invalid_handler', `there is a handler for '${extra}', and no such task in the catalogue`)
+    throw new BullpenError('invalid_handler', `there is a handler for '${extra}', but no such task in the catalogue`)
   }
   for (const definition of catalogue.definitions) {
     const handler = erased[definition.name]
@@ -71,7 +74,7 @@ export function createRegistry<C extends Catalogue, R extends Resources>(
       )
     }
     if (typeof handler.handle !== 'function') {
-      throw new BullpenError('invalid_handler', `the handler of ${definition.name} is not what defineHandler returned`)
+      throw new BullpenError('invalid_handler', `the handler of ${definition.name} was not made by defineHandler`)
     }
     if (handler.task.name !== definition.name) {
       throw new BullpenError(
@@ -80,11 +83,11 @@ export function createRegistry<C extends Catalogue, R extends Resources>(
       )
     }
     const handle = innermost(handler, isolator)
-    const usual = definition.kind === 'short' ? NO_LIMITS : resolveTimeouts(definition, pool, undefined)
+    const usual = definition.kind === 'short' ? NO_TIMEOUTS : resolveTimeouts(definition, pool, undefined)
     runnables.set(definition.name, {
       definition,
       handle: wrap(handle, middleware as readonly Middleware[]),
-      limits: (call) =>
+      timeouts: (call) =>
         call === undefined || definition.kind === 'short' ? usual : resolveTimeouts(definition, pool, call),
     })
   }
@@ -97,6 +100,6 @@ function innermost(handler: Handler, isolator: Isolator | undefined): (attempt: 
   if (isolator?.isolations.includes(isolation)) return isolatedHandle(handler, isolator)
   throw new BullpenError(
     'isolation_unavailable',
-    `task ${name} asks for isolation '${isolation}'; this slot offers ${['inline', ...(isolator?.isolations ?? [])].join(' and ')}`,
+    `task ${name} asks for isolation '${isolation}'; this worker offers ${['inline', ...(isolator?.isolations ?? [])].join(' and ')}`,
   )
 }

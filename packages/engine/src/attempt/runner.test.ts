@@ -12,17 +12,17 @@ import { fakeClock } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { sha256 } from '../node/index.ts'
-import { type Interruption, Slot } from '../pool/slot.ts'
-import type { CloseReason } from '../ports/attempt-result.ts'
+import type { AttemptResult } from '../ports/attempt-result.ts'
 import type { NewTask } from '../ports/broker.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
 import type { Attempt } from './attempt.ts'
-import { attributeUncaught } from './escapes.ts'
 import type { Middleware } from './middleware.ts'
 import { createRegistry } from './registry.ts'
-import { type RunnerHost, runAttempt } from './runner.ts'
+import { RunSlot } from './run-slot.fixture.ts'
+import type { RunnerHost } from './runner.ts'
 import { stepsInMemory } from './steps.fixture.ts'
 import { DEFAULT_TIMEOUTS } from './timeouts.ts'
+import { attributeUncaught } from './uncaught.ts'
 
 const schemas = { input: z.object({ n: z.int().default(1) }), output: z.looseObject({ n: z.int() }) }
 const short = defineTask({ name: 'test.short', queue: 'q', kind: 'short', ...schemas })
@@ -75,10 +75,7 @@ const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 function world(handle: Handle, middleware: readonly Middleware[] = []) {
   const clock = fakeClock()
   const events: TaskEvent[] = []
-  const stuckHandlers = new Set<Interruption>()
-  const closed: { by: CloseReason | undefined } = { by: undefined }
   const enqueued: NewTask[] = []
-  const slot = new Slot(1, clock)
   const pool = new AbortController()
   let running: Attempt | undefined
   // Handlers misbehave here on purpose, in ways that their types refuse.
@@ -96,7 +93,7 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
   const host: RunnerHost = {
     registry: createRegistry(catalogue, handlers, {
       middleware,
-      limits: { ...DEFAULT_TIMEOUTS, timeoutMs: 1_000, graceMs: 200 },
+      timeouts: { ...DEFAULT_TIMEOUTS, timeoutMs: 1_000, graceMs: 200 },
     }),
     context: {
       run: (attempt, code) => {
@@ -110,8 +107,6 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
     sink: (event) => events.push(event),
     queue: 'q',
     enqueue: async (task) => void enqueued.push(task),
-    closedBy: () => closed.by,
-    stuckHandlers,
     sha256,
     maxOutputBytes: 1_000,
     worker: 'host:1',
@@ -120,25 +115,32 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
     logFor: () => silent,
   }
   const progress: unknown[] = []
-  const take = async (task: string, envelope: object = {}, counts: Partial<FetchedTask> = {}) =>
-    runAttempt(
-      {
-        id: createTaskId('q', 1, new Uint8Array(10)),
-        task,
-        envelope: { v: 2, version: 1, input: {}, ...envelope },
-        enqueuedAt: clock.now() - 20,
-        fencingToken: 1,
-        attempt: 1,
-        maxAttempts: 3,
-        readyAt: clock.now() - 20,
-        progress: async (at) => void progress.push(at),
-        steps: stepsInMemory().steps,
-        ...counts,
-      },
-      slot,
-      host,
-    )
-  return { clock, events, slot, stuckHandlers, closed, enqueued, pool, take, progress, context: host.context }
+  const slot = new RunSlot(host)
+  const take = async (task: string, envelope: object = {}, counts: Partial<FetchedTask> = {}): Promise<AttemptResult> =>
+    slot.run({
+      id: createTaskId('q', 1, new Uint8Array(10)),
+      task,
+      envelope: { v: 2, version: 1, input: {}, ...envelope },
+      enqueuedAt: clock.now() - 20,
+      fencingToken: 1,
+      attempt: 1,
+      maxAttempts: 3,
+      readyAt: clock.now() - 20,
+      progress: async (at) => void progress.push(at),
+      steps: stepsInMemory().steps,
+      ...counts,
+    })
+  return {
+    clock,
+    events,
+    slot,
+    stuckHandlers: slot.stuckHandlers,
+    enqueued,
+    pool,
+    take,
+    progress,
+    context: host.context,
+  }
 }
 
 const named = (events: readonly TaskEvent[]): string[] => events.map(({ event }) => event)
@@ -679,7 +681,7 @@ describe('the context', () => {
       await context.progress(50)
       return { n: 1 }
     })
-    expect((await take('test.short')).record.message).toContain('fraction from 0 to 1; got 50')
+    expect((await take('test.short')).record.message).toContain('fraction from 0 to 1, got 50')
   })
 })
 
@@ -721,8 +723,8 @@ describe('the registry', () => {
   it('refuses a missing handler, one of another task, and an isolation that is not at hand', () => {
     const one = defineCatalogue(short)
     expect(() => createRegistry(one, {} as never)).toThrow(expect.objectContaining({ code: 'invalid_handler' }))
-    expect(() => createRegistry(one, undefined as never)).toThrow(/handlers is an object/)
-    expect(() => createRegistry(one, { 'test.short': handle } as never)).toThrow(/not what defineHandler returned/)
+    expect(() => createRegistry(one, undefined as never)).toThrow(/expected an object with one handler/)
+    expect(() => createRegistry(one, { 'test.short': handle } as never)).toThrow(/was not made by defineHandler/)
     const right = defineHandler(short, import.meta.url, handle)
     expect(() => createRegistry(one, { 'test.short': right, 'test.shrt': right } as never)).toThrow(/no such task/)
     const other = { 'test.short': defineHandler(long, import.meta.url, handle) } as never

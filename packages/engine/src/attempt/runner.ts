@@ -1,254 +1,247 @@
-// The runner: one attempt as a pipeline of named steps, from a taken task to an ending and a verdict.
-import { type AttemptRecord, DEFAULT_RETRY, type RetryPolicy, TaskError, type TaskKind } from '@bullpen/contract'
-import type { Slot } from '../pool/slot.ts'
+// The runner: one attempt, from a fetched task to a verdict and a record.
+//
+//   decode → check whether it may start → begin → call the handler → check its output → finish
+//
+// `runAttempt` returns as soon as it can: with the result when the handler returned at once, with a promise of it for a short
+// handler that waits, and with an interruptible run for a long one. It never throws or rejects: whatever a handler does becomes
+// an outcome. It emits `attempt.started` and `attempt.ended` for every attempt, and `attempt.late` when a handler returns after
+// its attempt has ended.
+import { type AttemptRecord, DEFAULT_RETRY, TaskError, type TaskKind } from '@bullpen/contract'
 import type { AttemptResult, CloseReason, Outcome, Verdict } from '../ports/attempt-result.ts'
 import type { Random } from '../ports/clock.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
-import { Attempt, type AttemptHost } from './attempt.ts'
-import { type DecodedTask, decodeTask } from './decode.ts'
+import { Attempt, type AttemptHost, type DecodedTask } from './attempt.ts'
+import { decodeTask, type RunnableTask } from './decode.ts'
 import { InterruptibleRun, type InterruptibleRunHost } from './interruptible-run.ts'
 import { IsolateEnded } from './isolated-handler.ts'
 import { declaredFailure, describeOutcome, type OutcomeDetails, outcomeOfThrow } from './outcome.ts'
 import { checkOutput } from './output.ts'
-import { countsAsAttempt, decide, type RetryContext } from './verdict.ts'
+import type { Registry } from './registry.ts'
+import { timeoutBeforeStart } from './timeouts.ts'
+import { countsAsAttempt, decide } from './verdict.ts'
 
-/** What a pool gives to every attempt that it runs. */
+/** What a run needs from its surroundings. */
 export interface RunnerHost extends AttemptHost, InterruptibleRunHost {
+  readonly registry: Registry
   readonly random: Random
-  /** Why the pool lets nothing start any more; undefined while it does. */
-  readonly closedBy: () => CloseReason | undefined
   readonly queue: string
-  /** This worker, for the record: host and worker id. */
+  /** This worker, for the attempt record: its host and process id. */
   readonly worker: string
+  /** The slot that runs the attempt, for the record. Default: none. */
+  readonly slot?: number
 }
 
-/**
- * Runs one attempt to its end; at once when its handler returns at once. Neither throws nor rejects: whatever the handler
- * does becomes an outcome. Emits `attempt.started` and `attempt.ended`, and `attempt.late` when the handler comes back
- * after its attempt has ended.
- *
- * Steps: read → look whether it may start → begin → call (a long handler that waits: timed, interruptible) → check the
- * output → conclude.
- */
-export function runAttempt(taken: FetchedTask, slot: Slot, host: RunnerHost): AttemptResult | Promise<AttemptResult> {
-  const reading = decodeTask(taken, host.registry)
-  return reading instanceof TaskError
-    ? rejectBeforeStart(taken, undefined, declaredFailure(reading), slot, host)
-    : runDecoded(taken, reading, slot, host)
+export type RunningAttempt = AttemptResult | Promise<AttemptResult> | InterruptibleRun
+
+/** `closedBy`: the attempt's context was closed before it could start. */
+export function runAttempt(task: FetchedTask, host: RunnerHost, closedBy?: CloseReason): RunningAttempt {
+  const decoded = decodeTask(task, host.registry)
+  return decoded instanceof TaskError
+    ? endBeforeStart(task, undefined, declaredFailure(decoded), host)
+    : runDecoded(task, decoded, host, closedBy)
 }
 
-/** As {@link runAttempt}, of a task that has been read. */
+/** As {@link runAttempt}, for a task that is decoded already. */
 export function runDecoded(
-  taken: FetchedTask,
-  reading: DecodedTask,
-  slot: Slot,
+  task: FetchedTask,
+  decoded: RunnableTask,
   host: RunnerHost,
-): AttemptResult | Promise<AttemptResult> {
-  const beganAt = host.clock.monotonic()
-  const tooLate = startBlocker(taken, reading, beganAt, host)
-  if (tooLate !== undefined) return rejectBeforeStart(taken, reading, tooLate, slot, host)
-  const attempt = begin(taken, reading, beganAt, host)
-  const outcome = call(attempt, slot, host)
-  return outcome instanceof Promise
-    ? outcome.then((late) => finish(attempt, late, slot, host))
-    : finish(attempt, outcome, slot, host)
+  closedBy?: CloseReason,
+): RunningAttempt {
+  const startedAt = host.clock.monotonic()
+  const blocked = whyNotStart(task, decoded, startedAt, host, closedBy)
+  if (blocked !== undefined) return endBeforeStart(task, decoded, blocked, host)
+  return call(begin(task, decoded, startedAt, host), decoded, host)
 }
 
-/** What stands in the way of a start: a closed pool, a queue timeout or a deadline that has passed. */
-function startBlocker(taken: FetchedTask, reading: DecodedTask, at: number, host: RunnerHost): Outcome | undefined {
-  const closed = host.closedBy()
-  if (closed !== undefined) return { kind: 'closed', reason: closed }
-  if (taken.cancelled !== undefined) return { kind: 'stopped', ...taken.cancelled }
-  const { queueMs, totalMs } = reading.timeouts
-  if (queueMs === 'none' && totalMs === 'none') return undefined
-  const now = host.clock.at(at)
-  if (queueMs !== 'none' && taken.readyAt !== undefined && now >= taken.readyAt + queueMs) {
-    return { kind: 'timed_out', reason: 'queue_timeout', limitMs: queueMs }
-  }
-  if (totalMs !== 'none' && now >= taken.enqueuedAt + totalMs) {
-    return { kind: 'timed_out', reason: 'total_timeout', limitMs: totalMs }
-  }
-  return undefined
+function whyNotStart(
+  task: FetchedTask,
+  { timeouts, totalTimeoutAt }: DecodedTask,
+  at: number,
+  { clock }: RunnerHost,
+  closedBy: CloseReason | undefined,
+): Outcome | undefined {
+  if (closedBy !== undefined) return { kind: 'closed', reason: closedBy }
+  if (task.cancelled !== undefined) return { kind: 'stopped', ...task.cancelled }
+  if (timeouts.queueMs === 'none' && totalTimeoutAt === 'none') return undefined
+  const passed = timeoutBeforeStart({ timeouts, totalTimeoutAt, readyAt: task.readyAt }, clock.at(at))
+  return passed && { kind: 'timed_out', ...passed }
 }
 
-function begin(taken: FetchedTask, reading: DecodedTask, beganAt: number, host: RunnerHost): Attempt {
-  const attempt = new Attempt(taken, reading, beganAt, host)
+function begin(task: FetchedTask, decoded: DecodedTask, startedAt: number, host: RunnerHost): Attempt {
+  const attempt = new Attempt(task, decoded, startedAt, host)
   attempt.moveTo('IN_PROCESS')
-  const { queue, sink, clock } = host
-  const { task, id, fencingToken, attempt: number } = taken
-  sink({
-    event: 'attempt.started',
-    queue,
-    task,
-    id,
-    kind: reading.runnable.definition.kind,
-    fencingToken,
-    attempt: number,
-    correlationId: reading.correlationId,
-    waitedMs: waitedMs(taken, clock.at(beganAt)),
-  })
+  emitStarted(task, decoded.definition.kind, decoded.correlationId, host.clock.at(startedAt), host)
   return attempt
 }
 
-/** Calls the handler. Neither throws nor rejects; a promise only where the handler gave one. */
-function call(attempt: Attempt, slot: Slot, host: RunnerHost): Outcome | Promise<Outcome> {
+function call(attempt: Attempt, { handle }: RunnableTask, host: RunnerHost): RunningAttempt {
   const { decoded } = attempt
+  const { definition } = decoded
+  let outcome: Outcome | Promise<Outcome>
   try {
-    const returned = host.context.run(attempt, decoded.runnable.handle)
-    if (!isThenable(returned)) return checkOutput(returned, decoded.runnable.definition, host.maxOutputBytes)
-    const outcome = settle(returned, decoded, host)
-    return decoded.runnable.definition.kind === 'short'
-      ? // It can't be interrupted: what escaped it is its outcome when it ends, whatever it returned.
-        outcome.then((late) => attempt.uncaught ?? late)
-      : timed(outcome, attempt, slot, host)
+    const returned = host.context.run(attempt, handle)
+    outcome = isThenable(returned)
+      ? settle(returned, decoded, host)
+      : checkOutput(returned, definition, host.maxOutputBytes)
   } catch (thrown) {
-    return failed(thrown, decoded)
+    outcome = outcomeOfError(thrown, decoded)
+  }
+  if (!(outcome instanceof Promise)) return finish(attempt, outcome, host)
+  if (definition.kind === 'short') {
+    // A short attempt cannot be interrupted: an uncaught error becomes its outcome when the handler has ended.
+    return outcome.then((own) => finish(attempt, attempt.uncaught ?? own, host))
+  }
+  return new InterruptibleRun(
+    attempt,
+    outcome,
+    host,
+    (final) => finish(attempt, final, host),
+    (overrunMs) => emitLate(attempt, overrunMs, host),
+  )
+}
+
+async function settle(returned: PromiseLike<unknown>, decoded: DecodedTask, host: RunnerHost): Promise<Outcome> {
+  try {
+    return checkOutput(await returned, decoded.definition, host.maxOutputBytes)
+  } catch (thrown) {
+    return outcomeOfError(thrown, decoded)
   }
 }
 
-async function settle(returned: PromiseLike<unknown>, reading: DecodedTask, host: RunnerHost): Promise<Outcome> {
-  try {
-    return checkOutput(await returned, reading.runnable.definition, host.maxOutputBytes)
-  } catch (thrown) {
-    return failed(thrown, reading)
-  }
-}
-
-/** A classifier that itself throws has found nothing: its own error is what an engineer should look at. */
-function failed(thrown: unknown, { runnable }: DecodedTask): Outcome {
+/** If the definition's classifier itself throws, that error is reported: it is a bug that somebody has to fix. */
+function outcomeOfError(thrown: unknown, { definition }: DecodedTask): Outcome {
   if (thrown instanceof IsolateEnded) return thrown.outcome
   try {
-    return outcomeOfThrow(thrown, runnable.definition.classify)
+    return outcomeOfThrow(thrown, definition.classify)
   } catch (cause) {
-    const error = new Error(`the classifier of ${runnable.definition.name} threw: ${String(cause)}`, { cause })
+    const error = new Error(`the classifier of ${definition.name} threw: ${String(cause)}`, { cause })
     return { kind: 'panicked', reason: 'unexpected_error', error }
   }
 }
 
-/** Not `instanceof Promise`: query builders and promises of other realms are awaited too. */
+/** Not `instanceof Promise`: query builders, and promises of other realms, are awaited too. */
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }
 
-function timed(returned: Promise<Outcome>, attempt: Attempt, slot: Slot, host: RunnerHost): Promise<Outcome> {
-  const { fetched, decoded } = attempt
-  const deadlineAt = deadlineOf(fetched, decoded)
-  const { clock } = host
-  const run = new InterruptibleRun(
-    returned,
-    attempt,
-    slot,
-    decoded.timeouts,
-    deadlineAt === 'none' ? 'none' : attempt.startedAtMonotonic + (deadlineAt - clock.at(attempt.startedAtMonotonic)),
-    host,
-  )
-  run.onLate = (overrunMs) => {
-    const { kind } = decoded.runnable.definition
-    host.sink({ event: 'attempt.late', ...eventFields(fetched, kind, decoded.correlationId, host), overrunMs })
-  }
-  return run.outcome
-}
-
 const LOCK_LOST: Outcome = Object.freeze({ kind: 'closed', reason: 'lock_lost' })
 
-function finish(attempt: Attempt, outcome: Outcome, slot: Slot, host: RunnerHost): AttemptResult {
-  const { fetched, decoded, startedAtMonotonic } = attempt
-  const { clock } = host
-  const endedAt = clock.monotonic()
-  const inTime = attempt.hasLostLock ? LOCK_LOST : capSnooze(fetched, decoded, outcome, clock.at(endedAt))
-  const ending = describeOutcome(inTime)
-  attempt.moveTo(ending.state)
-  const { definition } = decoded.runnable
-  const verdict = decide(retryContext(fetched, decoded), inTime, definition.retry, clock.at(endedAt), host.random)
-  emitEnded(fetched, definition.kind, decoded.correlationId, ending, verdict, endedAt - startedAtMonotonic, host)
-  return {
-    record: toRecord(fetched, ending, verdict, startedAtMonotonic, endedAt, slot, host),
-    verdict,
-    error: ending.error,
-  }
+function finish(attempt: Attempt, outcome: Outcome, host: RunnerHost): AttemptResult {
+  const { fetched: task, decoded, startedAtMonotonic } = attempt
+  const { definition, totalTimeoutAt } = decoded
+  const endedAt = host.clock.monotonic()
+  const now = host.clock.at(endedAt)
+  const final = attempt.hasLostLock ? LOCK_LOST : limitSnooze(outcome, decoded, now)
+  const details = describeOutcome(final)
+  attempt.moveTo(details.state)
+  const { attempt: number, maxAttempts } = task
+  const { onInterrupt, retry } = definition
+  const context = { attempt: number, maxAttempts, totalTimeoutAt, neverStarted: false, onInterrupt }
+  const verdict = decide(context, final, retry, now, host.random)
+  emitEnded(task, definition.kind, decoded.correlationId, details, verdict, endedAt - startedAtMonotonic, host)
+  return { record: toRecord(task, details, verdict, startedAtMonotonic, endedAt, host), verdict, error: details.error }
 }
 
-/** A snooze beyond the end of the task's life is that end. */
-function capSnooze(taken: FetchedTask, reading: DecodedTask, outcome: Outcome, now: number): Outcome {
-  const deadlineAt = deadlineOf(taken, reading)
-  if (outcome.kind !== 'snoozed' || deadlineAt === 'none' || now + outcome.delayMs < deadlineAt) return outcome
-  return { kind: 'timed_out', reason: 'total_timeout', limitMs: deadlineAt - taken.enqueuedAt }
+/** A snooze that would outlast the total timeout ends the task instead. */
+function limitSnooze(outcome: Outcome, { timeouts: { totalMs }, totalTimeoutAt }: DecodedTask, now: number): Outcome {
+  if (outcome.kind !== 'snoozed' || totalTimeoutAt === 'none' || totalMs === 'none') return outcome
+  return now + outcome.delayMs < totalTimeoutAt
+    ? outcome
+    : { kind: 'timed_out', reason: 'total_timeout', limitMs: totalMs }
 }
 
-/** A task that can't be read, or may not start, reaches no handler; but its attempt begins and ends, and is told. */
-function rejectBeforeStart(
-  taken: FetchedTask,
-  reading: DecodedTask | undefined,
+/** Ends an attempt whose handler is not started: the task cannot be decoded, or must not start. */
+function endBeforeStart(
+  task: FetchedTask,
+  decoded: DecodedTask | undefined,
   outcome: Outcome,
-  slot: Slot,
   host: RunnerHost,
 ): AttemptResult {
   const at = host.clock.monotonic()
   const now = host.clock.at(at)
-  const definition = host.registry.get(taken.task)?.definition
+  const definition = host.registry.get(task.task)?.definition
   const kind = definition?.kind ?? 'long'
-  const policy: RetryPolicy = definition?.retry ?? DEFAULT_RETRY
-  const ending = describeOutcome(outcome)
-  // Whatever its definition says: nothing of it has happened.
-  const count: RetryContext = {
-    ...retryContext(taken, reading),
+  const details = describeOutcome(outcome)
+  const { attempt, maxAttempts, fencingToken } = task
+  const context = {
+    attempt,
+    maxAttempts,
+    // Unknown for a task that cannot be decoded.
+    totalTimeoutAt: decoded?.totalTimeoutAt ?? 'none',
+    neverStarted: fencingToken === 1,
+    // Whatever the definition says: the handler has done nothing yet.
     onInterrupt: 'requeue',
-    neverStarted: taken.fencingToken === 1,
-  }
-  const verdict = decide(count, outcome, policy, now, host.random)
-  const correlationId = reading?.correlationId
-  host.sink({
+  } as const
+  const verdict = decide(context, outcome, definition?.retry ?? DEFAULT_RETRY, now, host.random)
+  emitStarted(task, kind, decoded?.correlationId, now, host)
+  emitEnded(task, kind, decoded?.correlationId, details, verdict, 0, host)
+  // A task that ends as cancelled or expired here has no attempt that it could be the end of.
+  const hasNoAttempt = verdict.kind === 'expired' || verdict.kind === 'cancelled'
+  const ended = hasNoAttempt ? { ...task, fencingToken: 0 } : task
+  return { record: toRecord(ended, details, verdict, at, at, host), verdict, error: details.error }
+}
+
+function emitStarted(
+  task: FetchedTask,
+  kind: TaskKind,
+  correlationId: string | undefined,
+  now: number,
+  { sink, queue }: RunnerHost,
+): void {
+  sink({
     event: 'attempt.started',
-    ...eventFields(taken, kind, correlationId, host),
-    waitedMs: waitedMs(taken, now),
+    queue,
+    task: task.task,
+    id: task.id,
+    kind,
+    fencingToken: task.fencingToken,
+    attempt: task.attempt,
+    correlationId,
+    // Never negative: the clock of the machine that enqueued may be ahead of this one.
+    waitedMs: task.readyAt === undefined ? undefined : Math.max(0, now - task.readyAt),
   })
-  emitEnded(taken, kind, correlationId, ending, verdict, 0, host)
-  // A task that never starts any more has an end without a start, as one that is ended while it waits.
-  const never = verdict.kind === 'expired' || verdict.kind === 'cancelled'
-  const end = toRecord(never ? { ...taken, fencingToken: 0 } : taken, ending, verdict, at, at, slot, host)
-  return { record: end, verdict, error: ending.error }
-}
-
-/** Milliseconds since 1970. */
-function deadlineOf(taken: FetchedTask, reading: DecodedTask): number | 'none' {
-  const { totalMs } = reading.timeouts
-  return totalMs === 'none' ? 'none' : taken.enqueuedAt + totalMs
-}
-
-/** What could not be read has no deadline that anybody knows. */
-function retryContext(taken: FetchedTask, reading: DecodedTask | undefined): RetryContext {
-  const { attempt, maxAttempts } = taken
-  if (reading === undefined)
-    return { attempt, maxAttempts, totalTimeoutAt: 'none', neverStarted: false, onInterrupt: 'requeue' }
-  const { onInterrupt } = reading.runnable.definition
-  return { attempt, maxAttempts, totalTimeoutAt: deadlineOf(taken, reading), neverStarted: false, onInterrupt }
 }
 
 function emitEnded(
-  taken: FetchedTask,
+  task: FetchedTask,
   kind: TaskKind,
   correlationId: string | undefined,
-  ending: OutcomeDetails,
+  { state, reason, code, error }: OutcomeDetails,
   verdict: Verdict,
   durationMs: number,
-  host: RunnerHost,
+  { sink, queue }: RunnerHost,
 ): void {
-  host.sink({
+  sink({
     event: 'attempt.ended',
-    queue: host.queue,
-    task: taken.task,
-    id: taken.id,
+    queue,
+    task: task.task,
+    id: task.id,
     kind,
-    fencingToken: taken.fencingToken,
-    attempt: taken.attempt,
+    fencingToken: task.fencingToken,
+    attempt: task.attempt,
     correlationId,
-    state: ending.state,
-    reason: ending.reason,
-    code: ending.code,
-    error: ending.error,
+    state,
+    reason,
+    code,
+    error,
     durationMs,
     verdict: verdict.kind,
     delayMs: delayOf(verdict),
+  })
+}
+
+function emitLate({ fetched: task, decoded }: Attempt, overrunMs: number, { sink, queue }: RunnerHost): void {
+  sink({
+    event: 'attempt.late',
+    queue,
+    task: task.task,
+    id: task.id,
+    kind: decoded.definition.kind,
+    fencingToken: task.fencingToken,
+    attempt: task.attempt,
+    correlationId: decoded.correlationId,
+    overrunMs,
   })
 }
 
@@ -257,41 +250,28 @@ function delayOf(verdict: Verdict): number | undefined {
   return verdict.kind === 'retrying' || verdict.kind === 'snoozed' ? verdict.delayMs : undefined
 }
 
-/** Never negative: the clock of the machine that enqueued may be ahead of ours. */
-function waitedMs({ readyAt }: FetchedTask, now: number): number | undefined {
-  return readyAt === undefined ? undefined : Math.max(0, now - readyAt)
-}
-
-function eventFields(taken: FetchedTask, kind: TaskKind, correlationId: string | undefined, host: RunnerHost) {
-  const { task, id, fencingToken, attempt } = taken
-  return { queue: host.queue, task, id, kind, fencingToken, attempt, correlationId }
-}
-
 function toRecord(
-  { fencingToken, attempt }: FetchedTask,
+  { fencingToken, attempt }: Pick<FetchedTask, 'fencingToken' | 'attempt'>,
   { state, reason, code, message, by }: OutcomeDetails,
   verdict: Verdict,
-  beganAt: number,
+  startedAt: number,
   endedAt: number,
-  slot: Slot,
-  { clock, worker }: RunnerHost,
+  { clock, worker, slot }: RunnerHost,
 ): AttemptRecord {
-  const end = {
+  const record: AttemptRecord = {
     fencingToken,
     attempt,
     counted: fencingToken > 0 && countsAsAttempt(verdict),
     state,
     worker,
-    slot: slot.number,
-    startedAt: Math.round(clock.at(beganAt)),
+    startedAt: Math.round(clock.at(startedAt)),
     endedAt: Math.round(clock.at(endedAt)),
   }
-  if (state === 'DONE_SUCCESS') return end
-  return {
-    ...end,
-    ...(reason && { reason }),
-    ...(code !== undefined && { code }),
-    ...(message !== undefined && { message }),
-    ...(by !== undefined && { by }),
-  }
+  if (slot !== undefined) record.slot = slot
+  if (state === 'DONE_SUCCESS') return record
+  if (reason !== undefined) record.reason = reason
+  if (code !== undefined) record.code = code
+  if (message !== undefined) record.message = message
+  if (by !== undefined) record.by = by
+  return record
 }

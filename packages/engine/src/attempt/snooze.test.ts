@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { soloist } from '../pool/pool.fixture.ts'
-import { Snooze } from './snooze.ts'
+import { Snooze } from './outcome.ts'
 
 describe('a snooze', () => {
   it('takes a duration, and nothing else', () => {

@@ -1,7 +1,7 @@
 // The steps of one attempt: each runs once for its task, and its result is kept for the starts that follow.
 import { BullpenError, type TaskContext, type TaskId } from '@bullpen/contract'
 import type { StepStore } from '../ports/steps.ts'
-import type { Sha256 } from './child-task.ts'
+import type { Sha256 } from '../task/child-task.ts'
 
 const MAX_STEP_NAME_LENGTH = 128
 /** Enough that no two steps share a key, and short enough for any header. */

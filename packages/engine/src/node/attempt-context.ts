@@ -1,7 +1,7 @@
 // Which attempt the running code belongs to, kept by Node's async context.
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
 import type { Attempt } from '../attempt/attempt.ts'
-import type { AsyncContext } from '../attempt/escapes.ts'
+import type { AsyncContext } from '../attempt/uncaught.ts'
 
 /**
  * Handlers run in a context that holds their attempt, and of the code that fetched it nothing but what was there when this was

@@ -1,22 +1,21 @@
-// What a drain did: counted while it goes on, and reported at its end.
-
+// What a drain did: counted while it goes on, reported at its end.
 import type { AttemptResult } from '../ports/attempt-result.ts'
 import type { FetchedTask, NamedTask } from '../ports/consumer.ts'
 
-/** Empty `abandoned` and `unconfirmed`: all ended well. */
+/** The drain was clean if `abandoned` and `unconfirmed` are empty. */
 export interface DrainReport {
   readonly queue: string
-  /** Attempts that ended by themselves meanwhile, whatever came of them. */
+  /** Attempts that ended by themselves during the drain, whatever their outcome. */
   readonly finished: number
-  /** Back in their queue, no attempt used: interrupted by the drain, or taken and not started. */
+  /** Tasks that went back to their queue: interrupted by the drain, or fetched and not started. */
   readonly requeued: number
-  /** Interrupted by the drain, and failed by that. */
+  /** Tasks that the drain interrupted and whose definition says that they fail then. */
   readonly failed: number
-  /** Still running at the end; others recover them when their lock has run out. */
+  /** Attempts that still run; other workers recover the tasks when their locks have expired. */
   readonly abandoned: readonly NamedTask[]
-  /** They have ended, but the store has not confirmed that it is written down: they may be started again. */
+  /** Tasks that have ended without the store's confirmation: they may run again. */
   readonly unconfirmed: readonly NamedTask[]
-  /** How long into the drain the last one ran; up to its end for what is abandoned. */
+  /** How long into the drain the last attempt ran; to the end of the drain if one is abandoned. */
   readonly slowestTaskMs: number
 }
 
@@ -32,30 +31,30 @@ export class DrainTally {
     this.#startedAt = startedAt
   }
 
-  concluded({ record, verdict }: AttemptResult, at: number): void {
+  attemptEnded({ record, verdict }: AttemptResult, at: number): void {
     this.#slowestTaskMs = at - this.#startedAt
-    // Of a lost one another owner decides; it is nothing that this worker did.
+    // Another worker owns the task: nothing of it is this drain's doing.
     if (verdict.kind === 'lost') return
     if (verdict.kind === 'requeued') this.#requeued++
     else if (record.reason === 'drain' || record.reason === 'parent_closed') this.#failed++
     else this.#finished++
   }
 
-  refused(): void {
+  taskReleased(): void {
     this.#requeued++
   }
 
-  /** `held`: taken, and not confirmed; those that run may be among them. */
-  report(queue: string, running: readonly FetchedTask[], held: readonly NamedTask[], at: number): DrainReport {
+  /** `uncommitted`: the consumer's tasks that the store has not confirmed; those that run may be among them. */
+  report(queue: string, running: readonly FetchedTask[], uncommitted: readonly NamedTask[], at: number): DrainReport {
     const named = ({ id, task }: NamedTask): NamedTask => ({ id, task })
-    const runs = new Set<string>(running.map(({ id }) => id))
+    const runningIds = new Set<string>(running.map(({ id }) => id))
     return {
       queue,
       finished: this.#finished,
       requeued: this.#requeued,
       failed: this.#failed,
       abandoned: running.map(named),
-      unconfirmed: held.filter(({ id }) => !runs.has(id)).map(named),
+      unconfirmed: uncommitted.filter(({ id }) => !runningIds.has(id)).map(named),
       slowestTaskMs: Math.round(running.length > 0 ? at - this.#startedAt : this.#slowestTaskMs),
     }
   }

@@ -1,56 +1,191 @@
-// Winding a pool up: what runs may end, then is signalled; then what has ended is acknowledged.
-
+// How a pool shuts down. The whole algorithm is `Drain.run`:
+//
+//   1. Stop fetching. In a light drain, what is being fetched at this moment is still started.
+//   2. Wait until the running attempts have ended, or until the deadline passes.
+//   3. At the deadline, signal every long attempt: its context closes with the reason 'drain' or 'parent_closed'.
+//   4. Wait for the grace period. An attempt that ends within it counts if it returned valid output; otherwise its verdict is
+//      to requeue the task. A short attempt cannot be signalled; if it outlasts the grace period it is abandoned.
+//   5. Wait until the consumer has committed every result, for as long as the limits allow.
+//
+// Concurrent drains merge: `tighten` may be called at any time, and only ever makes the drain harder. A light drain can become
+// soft, a deadline earlier, a grace period shorter. Once the attempts are signalled, their grace period no longer changes.
+// Attempts are never abandoned here: the pool reports as abandoned what its slots still run when `run` has resolved.
+import type { DrainMode } from '@bullpen/contract'
+import type { CloseReason } from '../ports/attempt-result.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Consumer } from '../ports/consumer.ts'
-import type { DrainDeadline } from './drain-deadline.ts'
-import type { Slots } from './slots.ts'
+import type { Slots, Terminating } from './slots.ts'
 
-/** What acknowledging takes when nothing runs, and the store answers. */
-export const ACKNOWLEDGE_MS = { most: 1_000, least: 250 }
-
-export interface WindingHost {
-  readonly clock: Clock
-  readonly crew: Slots
-  readonly feed: Consumer
-  /** The deadline has passed: every running attempt is to be signalled. */
-  readonly signal: (graceMs: number) => void
+export interface DrainLimits {
+  /** How long running attempts may go on before they are signalled, in ms. */
+  readonly drainMs: number | 'none'
+  /** How long signalled attempts may take to end, in ms. */
+  readonly graceMs: number
+  /** Start tasks that are being fetched, too. Default: they are released. */
+  readonly light?: boolean | undefined
+  /** Moves the deadline to the moment when it aborts: a second signal to the process. */
+  readonly hurry?: AbortSignal | undefined
+  /** An error belongs to no attempt, so anything in this worker may be broken: the pool moves to RECOVER_ERR and drains hard. */
+  readonly broken?: boolean | undefined
 }
 
-/** Workers end, first those that are idle; what is left of the deadline is for acknowledging. The feed is not closed yet. */
-export async function runDrain(urgency: DrainDeadline, { clock, crew, feed, signal }: WindingHost): Promise<void> {
-  // What it fails to acknowledge is recovered by others; nobody listens yet when it fails.
-  const stopped = feed.stop().catch(() => {})
-  if (!(await urgency.within(ended(urgency, crew, stopped), () => urgency.leftMs))) {
-    signal(urgency.graceMs)
-    await urgency.within(crew.idle(), graceOver(clock, urgency.graceMs))
-  } else if (urgency.light) {
-    // Nothing is fetched any more.
-    crew.end('TERMINATING_TASK_CH_CLOSED')
+/** The limits of a mode. `drainMs` applies to `soft_timeout`: the other modes have no deadline, or an immediate one. */
+export function drainLimits(
+  mode: DrainMode,
+  { drainMs, graceMs }: { readonly drainMs: number; readonly graceMs: number },
+): DrainLimits {
+  switch (mode) {
+    case 'light':
+      return { drainMs: 'none', graceMs, light: true }
+    case 'soft':
+      return { drainMs: 'none', graceMs }
+    case 'soft_timeout':
+      return { drainMs, graceMs }
+    case 'hard':
+      return { drainMs: 0, graceMs }
   }
-  await urgency.within(stopped, acknowledging(urgency, clock))
 }
 
-/** Lightly: all that was taken, also what is still on its way. */
-async function ended(urgency: DrainDeadline, crew: Slots, stopped: Promise<void>): Promise<void> {
-  if (urgency.light) await Promise.race([stopped, urgency.soft])
-  await crew.idle()
+/** How long the consumer may take to commit when nothing runs any more, in ms: `most` of the time left, `least` in any case. */
+export const COMMIT_MS = { most: 1_000, least: 250 }
+
+export interface DrainHost {
+  readonly clock: Clock
+  readonly slots: Slots
+  /** Why attempts are signalled at the deadline. */
+  readonly reason: CloseReason
+  /** The state of slots that stop softly. */
+  readonly softEnd: Terminating
+  /** Called at the deadline, before attempts are signalled. */
+  readonly onDeadline: () => void
 }
 
-/** Once it has begun, nothing changes it. */
-function graceOver(clock: Clock, graceMs: number): () => number {
-  const at = clock.monotonic() + graceMs + ACKNOWLEDGE_MS.least
-  return () => at - clock.monotonic()
-}
+export class Drain {
+  readonly #host: DrainHost
+  readonly #ended = new AbortController()
+  readonly #soft = Promise.withResolvers<void>()
+  #isLight = true
+  #hasBegun = false
+  /** On the monotonic clock. */
+  #deadlineAt = Number.POSITIVE_INFINITY
+  #graceMs = Number.POSITIVE_INFINITY
+  #resetTimer = (): void => {}
 
-/** Without a deadline it has all the time that the store may take to come back. */
-function acknowledging(urgency: DrainDeadline, clock: Clock): () => number {
-  let at = Number.POSITIVE_INFINITY
-  return () => {
-    const { most, least } = ACKNOWLEDGE_MS
-    const now = clock.monotonic()
-    if (urgency.leftMs < Number.POSITIVE_INFINITY) {
-      at = Math.min(at, now + Math.max(least, Math.min(most, urgency.leftInAllMs)))
+  constructor(host: DrainHost, limits: DrainLimits) {
+    this.#host = host
+    this.tighten(limits)
+  }
+
+  /** Tasks that are being fetched are still started. */
+  get isLight(): boolean {
+    return this.#isLight
+  }
+
+  /** Applies the harder of the present limits and these. */
+  tighten({ drainMs, graceMs, light = false, hurry }: DrainLimits): void {
+    if (this.#ended.signal.aborted) return
+    const now = this.#host.clock.monotonic()
+    this.#graceMs = Math.min(this.#graceMs, graceMs)
+    if (drainMs !== 'none') this.#deadlineAt = Math.min(this.#deadlineAt, now + drainMs)
+    if (!light) this.#soften()
+    const onHurry = (): void => {
+      this.#deadlineAt = Math.min(this.#deadlineAt, this.#host.clock.monotonic())
+      this.#soften()
+      this.#resetTimer()
     }
-    return at - now
+    if (hurry?.aborted) onHurry()
+    else hurry?.addEventListener('abort', onHurry, { once: true, signal: this.#ended.signal })
+    this.#resetTimer()
+  }
+
+  /** Tells the slots to stop: at once, or in a light drain when their task, or the one being fetched for them, has ended. */
+  stopSlots(): void {
+    this.#hasBegun = true
+    if (this.#isLight) this.#host.slots.endBusy('TERMINATING_TASK_CH_CLOSED')
+    else this.#host.slots.end(this.#host.softEnd)
+  }
+
+  /** Resolves when everything has ended and is committed, or the limits have passed. */
+  async run(consumer: Consumer): Promise<void> {
+    const { slots, reason, onDeadline } = this.#host
+    // A consumer that fails to stop leaves its tasks uncommitted, and other workers recover them.
+    const committed = consumer.stop().catch(() => {})
+    if (!(await this.#within(this.#attemptsEnded(committed), () => this.#leftMs()))) {
+      this.#isLight = false
+      slots.end('TERMINATING_PARENT_CTX_CLOSED')
+      onDeadline()
+      slots.closeAll(reason, this.#graceMs)
+      await this.#within(slots.idle(), this.#graceLeftMs())
+    } else if (this.#isLight) {
+      slots.end('TERMINATING_TASK_CH_CLOSED')
+    }
+    await this.#within(committed, this.#commitLeftMs())
+  }
+
+  /** Nothing tightens it any more; leaves no listener behind. */
+  close(): void {
+    this.#ended.abort()
+  }
+
+  /** In a light drain, tasks that are being fetched have to end as well. */
+  async #attemptsEnded(committed: Promise<void>): Promise<void> {
+    if (this.#isLight) await Promise.race([committed, this.#soft.promise])
+    await this.#host.slots.idle()
+  }
+
+  #soften(): void {
+    if (!this.#isLight) return
+    this.#isLight = false
+    // Idle slots that were waiting for what was being fetched.
+    if (this.#hasBegun) this.#host.slots.end('TERMINATING_STOP_SIGNAL')
+    this.#soft.resolve()
+  }
+
+  /** Until attempts are signalled; Infinity while there is no deadline. */
+  #leftMs(): number {
+    return Math.max(0, this.#deadlineAt - this.#host.clock.monotonic())
+  }
+
+  /** Fixed from now on, whatever tightens the drain. */
+  #graceLeftMs(): () => number {
+    const { clock } = this.#host
+    const at = clock.monotonic() + this.#graceMs + COMMIT_MS.least
+    return () => at - clock.monotonic()
+  }
+
+  /** Without a deadline the consumer has as long as the store may take to come back. */
+  #commitLeftMs(): () => number {
+    const { clock } = this.#host
+    let at = Number.POSITIVE_INFINITY
+    return () => {
+      const now = clock.monotonic()
+      if (this.#deadlineAt < Number.POSITIVE_INFINITY) {
+        const leftMs = this.#deadlineAt + this.#graceMs - now
+        at = Math.min(at, now + Math.max(COMMIT_MS.least, Math.min(COMMIT_MS.most, leftMs)))
+      }
+      return at - now
+    }
+  }
+
+  /** Whether the promise settles within `leftMs()`, which is read again when the drain is tightened. One wait at a time. */
+  async #within(promise: Promise<unknown>, leftMs: () => number): Promise<boolean> {
+    const { promise: timedOut, resolve } = Promise.withResolvers<false>()
+    let cancelTimer = (): void => {}
+    this.#resetTimer = () => {
+      cancelTimer()
+      const ms = leftMs()
+      cancelTimer = ms === Number.POSITIVE_INFINITY ? () => {} : this.#host.clock.after(ms, () => resolve(false))
+    }
+    this.#resetTimer()
+    const settled = promise.then(
+      () => true,
+      () => true,
+    )
+    try {
+      return await Promise.race([settled, timedOut])
+    } finally {
+      cancelTimer()
+      this.#resetTimer = () => {}
+    }
   }
 }

@@ -1,9 +1,7 @@
 // Where goapp, the pool that this one descends from, was measured to fail: each failure is a test here, that it does not.
 // Numbers 3, 9 and 10 need Redis or HTTP; docs/explanation/goapp.md lists their tests.
 import type { TaskRecord } from '@bullpen/contract'
-import { createTaskId } from '@bullpen/contract/internal'
 import { describe, expect, it } from 'vitest'
-import { newTask } from '../task/new-task.ts'
 import { GRACE_MS, poolRig, poolStates, soloist, TIMEOUT_MS, tasks } from './pool.fixture.ts'
 
 async function started(options: Parameters<typeof poolRig>[0] = {}) {
@@ -80,20 +78,22 @@ describe('goapp 4: a drain with a timeout', () => {
   })
 })
 
-describe('goapp 5: a producer during a stop', () => {
-  it('gets a typed error', async () => {
-    const { pool, give, clock, enqueued } = await started()
+describe('a call to a pool that is stopping or has stopped', () => {
+  it('is refused with a typed error', async () => {
+    const { pool, give, clock } = await started()
     give()
     await clock.advance(0)
     const drained = pool.drain({ drainMs: 0, graceMs: GRACE_MS })
-    const origin = { id: createTaskId('rig', 1, new Uint8Array(10)), enqueuedAt: 1, correlationId: undefined }
-    const submitted = Array.from({ length: 5 }, () => pool.submit(newTask(tasks.long, {}, {}, origin)))
-    for (const { reason } of (await Promise.allSettled(submitted)) as PromiseRejectedResult[]) {
-      expect(reason).toMatchObject({ name: 'BullpenError', code: 'wrong_state' })
+    const refused = { name: 'BullpenError', code: 'wrong_state' }
+    for (const ended of [false, true]) {
+      await expect(pool.start()).rejects.toMatchObject(refused)
+      for (const call of [() => pool.pause(), () => pool.resume(), () => pool.resize(3)]) {
+        expect(call).toThrow(expect.objectContaining(refused))
+      }
+      if (ended) break
+      await clock.advance(GRACE_MS)
+      await drained
     }
-    await clock.advance(GRACE_MS)
-    await drained
-    expect(enqueued).toEqual([])
   })
 })
 

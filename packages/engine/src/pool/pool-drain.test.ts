@@ -1,6 +1,6 @@
 // The modes of a drain, two of them at once, and the report at the end.
 import { describe, expect, it } from 'vitest'
-import { drainLimits } from './drain-deadline.ts'
+import { drainLimits } from './drain.ts'
 import { GRACE_MS, poolRig, poolStates } from './pool.fixture.ts'
 
 const ENDLESS = { timeoutMs: 'none' }
@@ -154,15 +154,6 @@ describe('two drains', () => {
     hurry.abort()
     await clock.advance(0)
     expect(call.heard()).toBeDefined()
-  })
-
-  it('of which the second says that something is broken end as RECOVER_ERR', async () => {
-    const { pool, call } = await atWork()
-    const drained = pool.drain(soft)
-    void pool.drain({ ...soft, broken: true })
-    call.finish()
-    await drained
-    expect(pool.state()).toBe('RECOVER_ERR')
   })
 })
 

@@ -49,7 +49,7 @@ export class PoolModel {
   readonly #maxStuckHandlers: number
   #feed: { readonly upSince: number } | { readonly restartAt: number } = { upSince: 0 }
   #failures = 0
-  #broken = false
+  #isDraining = false
   #drain:
     | {
         readonly startedAt: number
@@ -90,7 +90,7 @@ export class PoolModel {
   }
 
   get #starts(): boolean {
-    return (this.runs || (this.state === 'SHUTTING_DOWN' && this.#drain?.light === true)) && !this.paused && !this.full
+    return (this.runs || (this.#isDraining && this.#drain?.light === true)) && !this.paused && !this.full
   }
 
   /** `to`: the index of the slot that the pool gave it to. */
@@ -102,7 +102,7 @@ export class PoolModel {
     this.#idle = this.#idle.filter((idle) => idle !== slot)
     if (slot === undefined) {
       this.given.push('refused')
-      if (this.state === 'SHUTTING_DOWN') this.drained.requeued++
+      if (this.#isDraining) this.drained.requeued++
       return
     }
     const task = {
@@ -195,7 +195,7 @@ export class PoolModel {
 
   drain(mode: DrainMode, ms: number, broken: boolean): void {
     const drainMs = { light: Number.POSITIVE_INFINITY, soft: Number.POSITIVE_INFINITY, soft_timeout: ms, hard: 0 }[mode]
-    this.#press(mode === 'light', drainMs, 'drain', broken)
+    this.#press(mode === 'light' && !broken, broken ? 0 : drainMs, 'drain', broken)
   }
 
   parentCloses(): void {
@@ -222,9 +222,10 @@ export class PoolModel {
       signalledAt: undefined,
       by,
     }
-    if (began) this.state = 'SHUTTING_DOWN'
-    if (this.state !== 'SHUTTING_DOWN') return
-    this.#broken ||= broken
+    if (began) this.#isDraining = true
+    if (broken) this.state = 'RECOVER_ERR'
+    else if (began) this.state = 'SHUTTING_DOWN'
+    if (!this.#isDraining) return
     this.#drain.light &&= light
     this.#drain.deadlineAt = Math.min(this.#drain.deadlineAt, this.now + drainMs)
     for (const slot of this.slots) {
@@ -250,7 +251,7 @@ export class PoolModel {
   #next(): number {
     const dues = this.tasks.filter(({ end }) => end === undefined).map((task) => this.#due(task))
     if ('restartAt' in this.#feed && this.runs) dues.push(this.#feed.restartAt)
-    if (this.#drain !== undefined && this.state === 'SHUTTING_DOWN') {
+    if (this.#drain !== undefined && this.#isDraining) {
       const { signalledAt, deadlineAt } = this.#drain
       dues.push(signalledAt === undefined ? deadlineAt : signalledAt + GRACE_MS + 2 * BEYOND_MS)
     }
@@ -283,7 +284,7 @@ export class PoolModel {
   }
 
   #drainOn(): void {
-    if (this.#drain === undefined || this.state !== 'SHUTTING_DOWN') return
+    if (this.#drain === undefined || !this.#isDraining) return
     const { startedAt, deadlineAt, signalledAt, by } = this.#drain
     if (this.busy > 0 && signalledAt === undefined && deadlineAt <= this.now) {
       this.#drain.signalledAt = this.now
@@ -293,14 +294,15 @@ export class PoolModel {
     const over = signalledAt !== undefined && this.now >= signalledAt + GRACE_MS + 2 * BEYOND_MS
     if (this.busy > 0 && !over) return
     for (const slot of this.slots) this.#terminate(slot, 'TERMINATING_TASK_CH_CLOSED')
-    this.state = this.#broken ? 'RECOVER_ERR' : over ? 'TERMINATE_TIMEOUT' : 'SHUTDOWN'
+    this.#isDraining = false
+    if (this.state === 'SHUTTING_DOWN') this.state = over ? 'TERMINATE_TIMEOUT' : 'SHUTDOWN'
     this.drained.abandoned = this.busy
     if (over) this.drained.slowestTaskMs = this.now - startedAt
   }
 
   #end(task: ModelTask, end: ExpectedEnd): void {
     task.end = end
-    if (this.#drain !== undefined && this.state === 'SHUTTING_DOWN') this.#count(end, this.now - this.#drain.startedAt)
+    if (this.#drain !== undefined && this.#isDraining) this.#count(end, this.now - this.#drain.startedAt)
     const { slot } = task
     slot.task = undefined
     if (slot.state === 'WORKING') {

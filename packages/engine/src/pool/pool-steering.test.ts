@@ -52,10 +52,10 @@ describe('a pool that is paused', () => {
 
   it('can only be one that runs', async () => {
     const { pool } = poolRig()
-    for (const act of [pool.pause, pool.resume]) expect(act).toThrow(wrongState)
+    for (const act of [() => pool.pause(), () => pool.resume()]) expect(act).toThrow(wrongState)
     await pool.start()
     await pool.drain(AT_ONCE)
-    for (const act of [pool.pause, pool.resume]) expect(act).toThrow(wrongState)
+    for (const act of [() => pool.pause(), () => pool.resume()]) expect(act).toThrow(wrongState)
     expect(pool.status()).toMatchObject({ paused: false, notReady: "the pool of queue 'rig' is SHUTDOWN" })
   })
 })

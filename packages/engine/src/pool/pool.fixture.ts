@@ -12,18 +12,17 @@ import { createTaskId } from '@bullpen/contract/internal'
 import { type FakeClock, fakeClock } from '@bullpen/testkit'
 import { z } from 'zod'
 import type { Attempt } from '../attempt/attempt.ts'
-import { attributeUncaught, type UncaughtFate } from '../attempt/escapes.ts'
 import { createRegistry } from '../attempt/registry.ts'
-import { type RunnerHost, runAttempt } from '../attempt/runner.ts'
+import { RunSlot } from '../attempt/run-slot.fixture.ts'
 import { stepsInMemory } from '../attempt/steps.fixture.ts'
 import { DEFAULT_TIMEOUTS } from '../attempt/timeouts.ts'
+import { attributeUncaught, type UncaughtFate } from '../attempt/uncaught.ts'
 import { sha256 } from '../node/index.ts'
-import type { AttemptResult, CloseReason } from '../ports/attempt-result.ts'
+import type { AttemptResult } from '../ports/attempt-result.ts'
 import type { NewTask } from '../ports/broker.ts'
 import type { Consumer, ConsumerHost, FetchedTask, RunTask } from '../ports/consumer.ts'
 import { createPool } from './pool.ts'
 import type { PoolOptions } from './pool-types.ts'
-import { type Interruption, Slot } from './slot.ts'
 
 const schemas = { input: z.object({ n: z.int().default(1) }), output: z.object({ n: z.int() }) }
 const short = defineTask({ name: 'rig.short', queue: 'rig', kind: 'short', ...schemas })
@@ -98,7 +97,7 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
   }
   const host: PoolOptions['host'] = {
     registry: createRegistry(catalogue, handlers, {
-      limits: { ...DEFAULT_TIMEOUTS, timeoutMs: TIMEOUT_MS, graceMs: GRACE_MS },
+      timeouts: { ...DEFAULT_TIMEOUTS, timeoutMs: TIMEOUT_MS, graceMs: GRACE_MS },
     }),
     context: { run: (attempt, code) => code(attempt), current: () => undefined },
     clock,
@@ -136,25 +135,16 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
 /** One slot on a stage: attempts one after the other, each until its end. */
 export function soloist(options: { readonly handle?: Handle } = {}) {
   const scene = stage(options)
-  const { clock, host, taken } = scene
-  const slot = new Slot(1, clock)
-  const stuckHandlers = new Set<Interruption>()
-  const closed: { by: CloseReason | undefined } = { by: undefined }
-  const runner: RunnerHost = {
-    ...host,
-    queue: 'rig',
-    poolSignal: new AbortController().signal,
-    stuckHandlers,
-    closedBy: () => closed.by,
-  }
+  const { host, taken } = scene
+  const slot = new RunSlot({ ...host, queue: 'rig' })
+  const { stuckHandlers } = slot
   return {
     ...scene,
     slot,
     stuckHandlers,
-    closed,
     /** Async, so that a handler that returned at once looks like the others. */
     run: async (task: string, envelope: object = {}, given: Partial<FetchedTask> = {}): Promise<AttemptResult> =>
-      runAttempt(taken(task, envelope, given), slot, runner),
+      slot.run(taken(task, envelope, given)),
   }
 }
 

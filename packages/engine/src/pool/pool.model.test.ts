@@ -5,7 +5,7 @@ import { amount } from '@bullpen/testing'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { LEAVINGS, type Leaving } from '../attempt/reference.fixture.ts'
-import { drainLimits } from './drain-deadline.ts'
+import { drainLimits } from './drain.ts'
 import { type Given, GRACE_MS, poolRig, poolStates } from './pool.fixture.ts'
 import { PoolModel } from './pool-model.fixture.ts'
 
@@ -108,10 +108,10 @@ function poolAndModel() {
         obeys(model.resize(each.size), () => pool.resize(each.size))
         return
       case 'pause':
-        obeys(model.pause(true), pool.pause)
+        obeys(model.pause(true), () => pool.pause())
         return
       case 'resume':
-        obeys(model.pause(false), pool.resume)
+        obeys(model.pause(false), () => pool.resume())
         return
       case 'drain':
         void pool.drain({ ...drainLimits(each.mode, { drainMs: each.ms, graceMs: GRACE_MS }), broken: each.broken })
@@ -209,7 +209,9 @@ async function settles(life: ReturnType<typeof poolAndModel>): Promise<void> {
   expect(named('attempt.started')).toHaveLength(given.filter(({ refused }) => !refused).length)
   expect(named('attempt.ended')).toHaveLength(named('attempt.started').length)
   expect([clock.pending(), feed.closed, feed.stops]).toEqual([0, true, 1])
-  expect(poolStates(life)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', model.state])
+  // A broken pool may reach RECOVER_ERR before, during or after its drain.
+  expect(poolStates(life).at(-1)).toBe(model.state)
+  expect(new Set(poolStates(life)).size).toBe(poolStates(life).length)
 }
 
 it('a pool does what its model does, and loses no slot, whatever happens to it', async () => {

@@ -90,33 +90,6 @@ describe('a pool', () => {
   })
 })
 
-describe('submitting', () => {
-  it('enqueues while the pool runs in the background', async () => {
-    const { pool, enqueued } = await started()
-    await pool.submit(aTask())
-    expect(enqueued).toHaveLength(1)
-  })
-
-  it('is refused, typed, by a pool that is NEW, ONLINE_RUNNING, SHUTTING_DOWN or ended', async () => {
-    const refused = (state: string) => ({ code: 'wrong_state', message: expect.stringContaining(`is ${state};`) })
-    const rig = poolRig()
-    await expect(rig.pool.submit(aTask())).rejects.toMatchObject(refused('NEW'))
-    void rig.pool.online([aTask().id], () => new Promise(() => {}))
-    await rig.clock.advance(0)
-    await expect(rig.pool.submit(aTask())).rejects.toMatchObject(refused('ONLINE_RUNNING'))
-
-    const other = await started()
-    other.give()
-    const drained = other.pool.drain(PATIENTLY)
-    await expect(other.pool.submit(aTask())).rejects.toMatchObject(refused('SHUTTING_DOWN'))
-    await other.clock.advance(0)
-    other.calls[0]?.finish()
-    await drained
-    await expect(other.pool.submit(aTask())).rejects.toMatchObject(refused('SHUTDOWN'))
-    expect([...rig.enqueued, ...other.enqueued]).toEqual([])
-  })
-})
-
 describe('a drain', () => {
   it('goes by its order: no more tasks, wait, signal at the deadline, grace, hand back, let go', async () => {
     const rig = await started()
@@ -177,17 +150,6 @@ describe('a drain', () => {
     expect([pool.state(), pool.busy(), clock.pending()]).toEqual(['TERMINATE_TIMEOUT', 0, 0])
   })
 
-  it('of a worker that nobody knows what is broken in ends as RECOVER_ERR, whatever it leaves', async () => {
-    const left = await started()
-    left.give('rig.short')
-    const drained = left.pool.drain({ ...AT_ONCE, broken: true })
-    await left.clock.advance(2_000)
-    expect((await drained).abandoned).toHaveLength(1)
-    const empty = await started()
-    await empty.pool.drain({ ...AT_ONCE, broken: true })
-    expect([left.pool.state(), empty.pool.state()]).toEqual(['RECOVER_ERR', 'RECOVER_ERR'])
-  })
-
   it('is hurried by a second signal, also one that came before it', async () => {
     for (const early of [true, false]) {
       const { pool, give, calls, clock } = await started()
@@ -241,6 +203,94 @@ describe('a drain', () => {
     resolve()
     await starting
     expect([pool.state(), feed.runs, states()]).toEqual(['SHUTDOWN', 0, ['TERMINATED', 'TERMINATED']])
+  })
+})
+
+describe('an error that belongs to no attempt', () => {
+  const BROKEN = { ...AT_ONCE, broken: true }
+
+  it('moves the pool to RECOVER_ERR at once, and then drains it hard', async () => {
+    const { pool, give, calls, clock } = await started()
+    give()
+    await clock.advance(0)
+    const drained = pool.drain({ ...PATIENTLY, broken: true })
+    expect(pool.state()).toBe('RECOVER_ERR')
+    expect(calls[0]?.heard()).toBeUndefined()
+    await clock.advance(0)
+    expect(calls[0]?.heard()).toBeDefined()
+    await clock.advance(GRACE_MS)
+    expect(await drained).toMatchObject({ requeued: 1, abandoned: [] })
+    expect(pool.state()).toBe('RECOVER_ERR')
+  })
+
+  it('is not overwritten by the end of a drain that leaves tasks behind', async () => {
+    const { pool, give, clock } = await started()
+    give('rig.short')
+    const drained = pool.drain(BROKEN)
+    await clock.advance(2_000)
+    expect((await drained).abandoned).toHaveLength(1)
+    expect(pool.state()).toBe('RECOVER_ERR')
+  })
+
+  it('makes a drain that is under way hard', async () => {
+    const { pool, give, calls, clock } = await started()
+    give()
+    await clock.advance(0)
+    const drained = pool.drain({ drainMs: 'none', graceMs: GRACE_MS })
+    void pool.drain(BROKEN)
+    expect(pool.state()).toBe('RECOVER_ERR')
+    await clock.advance(0)
+    expect(calls[0]?.heard()).toBeDefined()
+    await clock.advance(GRACE_MS)
+    expect(await drained).toMatchObject({ requeued: 1 })
+    expect(pool.state()).toBe('RECOVER_ERR')
+  })
+
+  it.each([
+    ['NEW', async () => poolRig()],
+    [
+      'SHUTDOWN',
+      async () => {
+        const ended = await started()
+        await ended.pool.drain(AT_ONCE)
+        return ended
+      },
+    ],
+    [
+      'TERMINATE_TIMEOUT',
+      async () => {
+        const ended = await started()
+        ended.give('rig.short')
+        const drained = ended.pool.drain(AT_ONCE)
+        await ended.clock.advance(2_000)
+        await drained
+        return ended
+      },
+    ],
+    [
+      'ONLINE_DONE',
+      async () => {
+        const ended = poolRig()
+        await ended.pool.online([], () => new Promise(() => {}))
+        return ended
+      },
+    ],
+    [
+      'INCOMPLETE_DONE',
+      async () => {
+        const ended = poolRig()
+        const online = ended.pool.online([aTask().id], async () => undefined)
+        await ended.clock.advance(2_000)
+        await online
+        return ended
+      },
+    ],
+  ] as const)('reaches a pool that is %s, too', async (state, make) => {
+    const { pool } = await make()
+    expect(pool.state()).toBe(state)
+    await pool.drain(BROKEN)
+    await pool.drain(BROKEN)
+    expect(pool.state()).toBe('RECOVER_ERR')
   })
 })
 
@@ -438,7 +488,7 @@ describe('handlers that go on after their attempt', () => {
     for (let i = 0; i < 2; i++) give()
     await clock.advance(150)
     expect([pool.stuckHandlers(), pool.busy(), feed.size]).toEqual([2, 0, 0])
-    expect(pool.notReady()).toContain('2 handlers go on after their attempts have ended, 1 are allowed')
+    expect(pool.notReady()).toContain('2 handlers still run after their attempt has ended, the limit is 1')
     const refused = give()
     await refused.settled
     expect(refused.refused).toBe(true)

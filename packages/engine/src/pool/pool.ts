@@ -1,237 +1,301 @@
 // A pool: the slots of one worker on one queue, from the first fetch to the end of the drain.
-import { BullpenError, type PoolState } from '@bullpen/contract'
-import { type RunnerHost, runAttempt } from '../attempt/runner.ts'
-import type { CloseReason } from '../ports/attempt-result.ts'
-import type { RunTask } from '../ports/consumer.ts'
+//
+// What holds at any time:
+// - The pool's state says what may be asked of it; POOL_TRANSITIONS says how it moves. A pool starts once.
+// - The consumer fetches as many tasks as there are slots that take tasks: none unless the pool runs, while it is paused, and
+//   while too many handlers are stuck. Every change of these goes through `#updateCapacity`.
+// - A task that was fetched when no slot may take it is released, as if it had not been fetched.
+// - There is at most one drain, which later calls only make harder (drain.ts). The consumer is closed at its end.
+// - An error that belongs to no attempt moves the pool to RECOVER_ERR at once, from any state, and nothing overwrites that.
+import { BullpenError, type PoolState, type TaskId } from '@bullpen/contract'
+import { POOL_TRANSITIONS } from '../machines/pool-machine.ts'
+import { assertTransition } from '../machines/state-machine.ts'
+import type { AttemptResult } from '../ports/attempt-result.ts'
+import type { Consumer, FetchedTask, LocalCancel } from '../ports/consumer.ts'
+import type { PoolStatus, SlotStatus } from '../ports/pool-status.ts'
 import { settlesWithin } from '../time/with-timeout.ts'
-import { ACKNOWLEDGE_MS, runDrain } from './drain.ts'
-import { DrainDeadline, type DrainLimits } from './drain-deadline.ts'
+import { COMMIT_MS, Drain, type DrainLimits } from './drain.ts'
 import { type DrainReport, DrainTally } from './drain-report.ts'
-import { createFetchLoop } from './fetch-loop.ts'
-import { type OnlineSet, onlineSet } from './online-set.ts'
-import { POOL_TRANSITIONS } from './pool-machine.ts'
-import type { Pool, PoolOptions } from './pool-types.ts'
+import { createFetchLoop, type FetchLoop } from './fetch-loop.ts'
+import { createOnlineSet, type OnlineSet, type WaitUntilFinished } from './online-set.ts'
+import type { OnlineReport, Pool, PoolOptions } from './pool-types.ts'
 import { Slots } from './slots.ts'
-import { assertTransition } from './state-machine.ts'
 
 const MAX_SLOTS = 10_000
 
-/** Opens nothing until it is started. */
+const RUNNING: readonly PoolState[] = ['BG_RUNNING', 'ONLINE_RUNNING']
+
+/** The states in which each of these may be asked for. A drain may be asked for in every state. */
+const ALLOWED = {
+  'be started': ['NEW'],
+  'be paused': RUNNING,
+  'be resumed': RUNNING,
+  'be resized': ['NEW', ...RUNNING],
+} as const satisfies Readonly<Record<string, readonly PoolState[]>>
+
+/** Connects to nothing until it is started. */
 export function createPool(options: PoolOptions): Pool {
-  const { queue, concurrency, host, maxStuckHandlers, parent } = options
-  const closing = new AbortController()
-  const drainBegun = new AbortController()
-  const crew = new Slots(concurrency, host.clock, () => tellFeed())
-  let state: PoolState = 'NEW'
-  let paused = false
-  let closedBy: CloseReason | undefined
-  let online: OnlineSet | undefined
-  let opened = false
-  let ending:
-    | { readonly urgency: DrainDeadline; readonly tally: DrainTally; readonly report: Promise<DrainReport> }
-    | undefined
+  return new SlotPool(options)
+}
 
-  const runner: RunnerHost = {
-    ...host,
-    queue,
-    poolSignal: closing.signal,
-    stuckHandlers: crew.stuckHandlers,
-    closedBy: () => closedBy,
+class SlotPool implements Pool {
+  readonly queue: string
+  readonly #options: PoolOptions
+  readonly #slots: Slots
+  readonly #consumer: Consumer
+  readonly #fetching: FetchLoop
+  readonly #poolSignal = new AbortController()
+  readonly #drainBegun = new AbortController()
+  readonly #onParentAbort = (): void => {
+    void this.#beginDrain({ drainMs: 0, graceMs: this.#options.graceMs }, 'parent_closed')
+  }
+  #state: PoolState = 'NEW'
+  #isPaused = false
+  /** The consumer has been asked to open: it is stopped and closed by the drain. */
+  #isStarted = false
+  #online: OnlineSet | undefined
+  #ending: { readonly drain: Drain; readonly tally: DrainTally; readonly report: Promise<DrainReport> } | undefined
+
+  constructor(options: PoolOptions) {
+    const { queue, concurrency, host, parent } = options
+    this.queue = queue
+    this.#options = options
+    this.#slots = new Slots(concurrency, { ...host, queue, poolSignal: this.#poolSignal.signal }, () =>
+      this.#updateCapacity(),
+    )
+    this.#consumer = options.consumer((task, commit, release) => this.#run(task, commit, release), {
+      lockLost: (id, fencingToken) => this.#slots.close(id, 'lock_lost', fencingToken),
+      cancel: (id, cause) => this.#slots.cancel(id, cause),
+      tasks: () => this.#slots.running(),
+    })
+    this.#fetching = createFetchLoop(this.#consumer, {
+      clock: host.clock,
+      isRunning: () => this.#isRunning(),
+      onFetching: () => {
+        const failed = this.#slots.fetchingBegan()
+        this.#updateCapacity()
+        return failed
+      },
+      onFailed: () => this.#slots.fetchingFailed(),
+      onRestarted: (slots, afterMs) => host.sink({ event: 'slots.restarted', queue, slots, afterMs }),
+    })
+    parent?.addEventListener('abort', this.#onParentAbort, { once: true })
+    if (parent?.aborted) this.#onParentAbort()
   }
 
-  const moveTo = (to: PoolState): void => {
-    assertTransition(`the pool of queue '${queue}'`, POOL_TRANSITIONS, state, to)
-    const from = state
-    state = to
-    host.sink({ event: 'pool.state', queue, from, to })
-  }
-  const runs = (): boolean => state === 'BG_RUNNING' || state === 'ONLINE_RUNNING'
-  const isFull = (): boolean => crew.stuckHandlerCount > maxStuckHandlers
-  /** A light drain lets start what was being fetched when it began. */
-  const mayStart = (): boolean =>
-    !paused &&
-    !isFull() &&
-    (runs() || (state === 'SHUTTING_DOWN' && closedBy === undefined && ending?.urgency.light === true))
-  const tellFeed = (): void => {
-    if (opened) feed.resize(runs() && !paused && !isFull() ? crew.size : 0)
-  }
-  const wrong = (what: string): never => {
-    throw new BullpenError('wrong_state', `the pool of queue '${queue}' is ${state}; ${what}`)
+  size(): number {
+    return this.#slots.size
   }
 
-  const work: RunTask = async (task, obey, refuse) => {
-    // A fetch may have been under way when the drain began, or a slot was stopped. What it brings is not started.
-    const slot = mayStart() ? crew.take(task) : undefined
+  busy(): number {
+    return this.#slots.busy
+  }
+
+  stuckHandlers(): number {
+    return this.#slots.stuckHandlers
+  }
+
+  state(): PoolState {
+    return this.#state
+  }
+
+  slots(): readonly SlotStatus[] {
+    return this.#slots.status()
+  }
+
+  notReady(): string | undefined {
+    if (!this.#isRunning()) return `the pool of queue '${this.queue}' is ${this.#state}`
+    if (this.#isSaturated()) {
+      return `the pool of queue '${this.queue}' takes no tasks: ${this.#slots.stuckHandlers} handlers still run after their attempt has ended, the limit is ${this.#options.maxStuckHandlers}`
+    }
+    if (this.#slots.size === 0) return `the pool of queue '${this.queue}' takes no tasks: its slots have been stopped`
+    return this.#consumer.notReady()
+  }
+
+  status(): PoolStatus {
+    return {
+      queue: this.queue,
+      state: this.#state,
+      paused: this.#isPaused,
+      concurrency: this.#slots.size,
+      busy: this.#slots.busy,
+      stuckHandlers: this.#slots.stuckHandlers,
+      notReady: this.#isPaused && this.#isRunning() ? 'paused' : this.notReady(),
+      slots: this.#slots.status(),
+    }
+  }
+
+  async start(): Promise<void> {
+    await this.#begin('BG_RUNNING')
+  }
+
+  async online(tasks: readonly TaskId[], waitUntilFinished: WaitUntilFinished): Promise<OnlineReport> {
+    const set = createOnlineSet(tasks, waitUntilFinished, this.#options.host.clock)
+    await this.#begin('ONLINE_RUNNING', set)
+    await set.ended(this.#drainBegun.signal)
+    if (this.#state === 'ONLINE_RUNNING') {
+      if (set.unfinished().length === 0) this.#moveTo('ONLINE_DONE')
+      void this.#beginDrain({ drainMs: COMMIT_MS.most, graceMs: this.#options.graceMs }, 'drain')
+    }
+    await this.#ending?.report
+    return { state: this.#state, unfinished: set.unfinished() }
+  }
+
+  stopSlot(slot: number, how: 'wait' | 'hard'): void {
+    if (this.#slots.stop(slot, how)) return
+    throw this.#wrongState(`slot ${slot} does not exist or is stopping already`)
+  }
+
+  pause(): void {
+    this.#assertAllowed('be paused')
+    this.#isPaused = true
+    this.#updateCapacity()
+  }
+
+  resume(): void {
+    this.#assertAllowed('be resumed')
+    this.#isPaused = false
+    this.#updateCapacity()
+  }
+
+  resize(concurrency: number): void {
+    if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > MAX_SLOTS) {
+      throw new BullpenError(
+        'invalid_configuration',
+        `invalid concurrency of queue '${this.queue}': expected a whole number from 1 to ${MAX_SLOTS}, got ${concurrency}`,
+      )
+    }
+    this.#assertAllowed('be resized')
+    this.#slots.resize(concurrency)
+  }
+
+  cancel(id: TaskId): LocalCancel {
+    return this.#slots.cancel(id)
+  }
+
+  drain(limits: DrainLimits): Promise<DrainReport> {
+    if (!limits.broken) return this.#beginDrain(limits, 'drain')
+    if (this.#state !== 'RECOVER_ERR') this.#moveTo('RECOVER_ERR')
+    return this.#beginDrain({ ...limits, drainMs: 0, light: false }, 'drain')
+  }
+
+  #isRunning(): boolean {
+    return RUNNING.includes(this.#state)
+  }
+
+  #isSaturated(): boolean {
+    return this.#slots.stuckHandlers > this.#options.maxStuckHandlers
+  }
+
+  /** A light drain starts what was being fetched when it began. */
+  #mayStart(): boolean {
+    if (this.#isPaused || this.#isSaturated()) return false
+    return this.#isRunning() || (this.#state === 'SHUTTING_DOWN' && this.#ending?.drain.isLight === true)
+  }
+
+  #updateCapacity(): void {
+    if (!this.#isStarted) return
+    this.#consumer.resize(this.#isRunning() && !this.#isPaused && !this.#isSaturated() ? this.#slots.size : 0)
+  }
+
+  #moveTo(to: PoolState): void {
+    assertTransition(`the pool of queue '${this.queue}'`, POOL_TRANSITIONS, this.#state, to)
+    const from = this.#state
+    this.#state = to
+    this.#options.host.sink({ event: 'pool.state', queue: this.queue, from, to })
+  }
+
+  #assertAllowed(what: keyof typeof ALLOWED): void {
+    const allowed: readonly PoolState[] = ALLOWED[what]
+    if (!allowed.includes(this.#state)) throw this.#wrongState(`it cannot ${what}`)
+  }
+
+  #wrongState(why: string): BullpenError {
+    return new BullpenError('wrong_state', `the pool of queue '${this.queue}' is ${this.#state}; ${why}`)
+  }
+
+  async #begin(running: 'BG_RUNNING' | 'ONLINE_RUNNING', set?: OnlineSet): Promise<void> {
+    this.#assertAllowed('be started')
+    if (this.#isStarted) throw this.#wrongState('it is being started already')
+    this.#isStarted = true
+    this.#online = set
+    await this.#consumer.open()
+    // A drain may have begun while the store was awaited.
+    if (this.#state !== 'NEW') return
+    this.#moveTo(running)
+    this.#fetching.begin()
+  }
+
+  async #run<T>(
+    task: FetchedTask,
+    commit: (result: AttemptResult) => T | Promise<T>,
+    release: () => T | Promise<T>,
+  ): Promise<T> {
+    // The task may have been fetched while a drain began, or while a slot was stopped.
+    const slot = this.#mayStart() ? this.#slots.take(task) : undefined
     if (slot === undefined) {
-      ending?.tally.refused()
-      return refuse()
+      this.#ending?.tally.taskReleased()
+      return release()
     }
     try {
-      const running = runAttempt(task, slot, runner)
-      const conclusion = running instanceof Promise ? await running : running
-      slot.concluded = true
-      ending?.tally.concluded(conclusion, host.clock.monotonic())
-      return await obey(conclusion)
+      const running = slot.run(task)
+      const result = running instanceof Promise ? await running : running
+      slot.commit()
+      this.#ending?.tally.attemptEnded(result, this.#options.host.clock.monotonic())
+      return await commit(result)
     } finally {
-      crew.release(slot)
+      this.#slots.release(slot)
     }
   }
-  const feed = options.consumer(work, {
-    lockLost: (id, start) => crew.close(id, 'lock_lost', start),
-    cancel: (id, cause) => crew.cancel(id, cause),
-    tasks: () => crew.running(),
-  })
 
-  const fetches = createFetchLoop(feed, {
-    clock: host.clock,
-    isRunning: runs,
-    onFetching() {
-      const failed = crew.begin()
-      // A slot may have been stopped while there was no feed to tell.
-      tellFeed()
-      return failed
-    },
-    onFailed: () => crew.failed(),
-    onRestarted: (slots, afterMs) => host.sink({ event: 'slots.restarted', queue, slots, afterMs }),
-  })
-
-  const begin = async (running: 'BG_RUNNING' | 'ONLINE_RUNNING', set?: OnlineSet): Promise<void> => {
-    if (opened || state !== 'NEW') wrong('a pool starts once')
-    opened = true
-    online = set
-    await feed.open()
-    // A drain may have come while the store did not.
-    if (state !== 'NEW') return
-    moveTo(running)
-    fetches.begin()
-  }
-
-  /** The deadline of a drain has passed. */
-  const signal = (by: CloseReason, graceMs: number): void => {
-    closedBy = by
-    crew.end('TERMINATING_PARENT_CTX_CLOSED')
-    closing.abort(new DOMException(`the pool ends: ${by}`, 'AbortError'))
-    crew.closeAll(by, graceMs)
-  }
-
-  const drainOnce = async (urgency: DrainDeadline, tally: DrainTally, by: CloseReason): Promise<DrainReport> => {
-    const ended = state === 'ONLINE_DONE'
-    // The store has not been reached yet: nothing was taken, and nobody need wait for it.
-    if (state === 'NEW') urgency.tighten({ drainMs: 0, graceMs: options.graceMs })
-    if (!ended) moveTo('SHUTTING_DOWN')
-    drainBegun.abort()
-    if (by === 'parent_closed') closedBy = by
-    if (ended) crew.end('TERMINATING_TASK_CH_CLOSED')
-    else if (urgency.light) crew.endAtWork('TERMINATING_TASK_CH_CLOSED')
-    else crew.end(by === 'drain' ? 'TERMINATING_STOP_SIGNAL' : 'TERMINATING_PARENT_CTX_CLOSED')
-    fetches.end()
-    const { clock } = host
-    if (opened) await runDrain(urgency, { clock, crew, feed, signal: (graceMs) => signal(by, graceMs) })
-    const report = tally.report(queue, crew.running(), opened ? feed.unconfirmed() : [], clock.monotonic())
-    if (opened) feed.close()
-    // What ran may have been the last of the set.
-    if (online !== undefined && !ended) await settlesWithin(clock, online.recheck(), ACKNOWLEDGE_MS.most)
-    parent?.removeEventListener('abort', onParent)
-    urgency.close()
-    if (!ended) moveTo(endState(report, urgency.broken, online !== undefined && online.unfinished().length > 0))
-    return report
-  }
-
-  const endState = ({ abandoned, unconfirmed }: DrainReport, broken: boolean, incomplete: boolean): PoolState => {
-    if (broken) return 'RECOVER_ERR'
-    if (abandoned.length > 0 || unconfirmed.length > 0) return 'TERMINATE_TIMEOUT'
-    return incomplete ? 'INCOMPLETE_DONE' : 'SHUTDOWN'
-  }
-
-  const drain = (limits: DrainLimits, by: CloseReason): Promise<DrainReport> => {
-    if (ending !== undefined) {
-      ending.urgency.tighten(limits)
-      return ending.report
+  #beginDrain(limits: DrainLimits, reason: 'drain' | 'parent_closed'): Promise<DrainReport> {
+    if (this.#ending !== undefined) {
+      this.#ending.drain.tighten(limits)
+      return this.#ending.report
     }
-    // Idle slots that waited for what was being fetched.
-    const urgency = new DrainDeadline(host.clock, limits, () => ending && crew.end('TERMINATING_STOP_SIGNAL'))
-    const tally = new DrainTally(host.clock.monotonic())
+    const { clock } = this.#options.host
+    const softEnds = { drain: 'TERMINATING_STOP_SIGNAL', parent_closed: 'TERMINATING_PARENT_CTX_CLOSED' } as const
+    const drain = new Drain(
+      {
+        clock,
+        slots: this.#slots,
+        reason,
+        softEnd: this.#state === 'ONLINE_DONE' ? 'TERMINATING_TASK_CH_CLOSED' : softEnds[reason],
+        onDeadline: () => this.#poolSignal.abort(new DOMException(`the pool ends: ${reason}`, 'AbortError')),
+      },
+      limits,
+    )
+    const tally = new DrainTally(clock.monotonic())
     const { promise: report, resolve, reject } = Promise.withResolvers<DrainReport>()
-    ending = { urgency, tally, report }
-    drainOnce(urgency, tally, by).then(resolve, reject)
+    this.#ending = { drain, tally, report }
+    this.#shutDown(drain, tally).then(resolve, reject)
     return report
   }
 
-  const onParent = (): void => void drain({ drainMs: 0, graceMs: options.graceMs }, 'parent_closed')
-  parent?.addEventListener('abort', onParent, { once: true })
-  if (parent?.aborted) onParent()
-
-  const notReady = (): string | undefined => {
-    if (!runs()) return `the pool of queue '${queue}' is ${state}`
-    if (isFull()) {
-      return `the pool of queue '${queue}' takes no tasks: ${crew.stuckHandlerCount} handlers go on after their attempts have ended, ${maxStuckHandlers} are allowed`
+  async #shutDown(drain: Drain, tally: DrainTally): Promise<DrainReport> {
+    const { clock } = this.#options.host
+    // Before the store was reached nothing has been fetched, and there is nothing to wait for.
+    if (this.#state === 'NEW') drain.tighten({ drainMs: 0, graceMs: this.#options.graceMs })
+    if (POOL_TRANSITIONS[this.#state].some((next) => next === 'SHUTTING_DOWN')) this.#moveTo('SHUTTING_DOWN')
+    this.#drainBegun.abort()
+    drain.stopSlots()
+    this.#fetching.end()
+    if (this.#isStarted) await drain.run(this.#consumer)
+    const uncommitted = this.#isStarted ? this.#consumer.unconfirmed() : []
+    const report = tally.report(this.queue, this.#slots.running(), uncommitted, clock.monotonic())
+    if (this.#isStarted) this.#consumer.close()
+    // What ran may have been the last of the given set.
+    if (this.#online !== undefined && this.#state === 'SHUTTING_DOWN') {
+      await settlesWithin(clock, this.#online.recheck(), COMMIT_MS.most)
     }
-    if (crew.size === 0) return `the pool of queue '${queue}' takes no tasks: its slots have been stopped`
-    return feed.notReady()
+    this.#options.parent?.removeEventListener('abort', this.#onParentAbort)
+    drain.close()
+    if (this.#state === 'SHUTTING_DOWN') this.#moveTo(this.#endState(report))
+    return report
   }
 
-  return {
-    queue,
-    size: () => crew.size,
-    busy: () => crew.busy,
-    stuckHandlers: () => crew.stuckHandlerCount,
-    state: () => state,
-    slots: () => crew.status(),
-    notReady,
-    status: () => ({
-      queue,
-      state,
-      paused,
-      concurrency: crew.size,
-      busy: crew.busy,
-      stuckHandlers: crew.stuckHandlerCount,
-      notReady: paused && runs() ? 'paused' : notReady(),
-      slots: crew.status(),
-    }),
-    async start() {
-      await begin('BG_RUNNING')
-    },
-    async online(tasks, settled) {
-      const set = onlineSet(tasks, settled, host.clock)
-      await begin('ONLINE_RUNNING', set)
-      await set.ended(drainBegun.signal)
-      if (state === 'ONLINE_RUNNING') {
-        if (set.unfinished().length === 0) moveTo('ONLINE_DONE')
-        if (ending === undefined) void drain({ drainMs: ACKNOWLEDGE_MS.most, graceMs: options.graceMs }, 'drain')
-      }
-      await ending?.report
-      return { state, unfinished: set.unfinished() }
-    },
-    async submit(task) {
-      if (state !== 'BG_RUNNING') wrong('it takes no new tasks')
-      await host.enqueue(task)
-    },
-    stopSlot(slot, how) {
-      if (!crew.stop(slot, how)) wrong(`its slot ${slot} is ending, or there is none`)
-      tellFeed()
-    },
-    pause() {
-      if (!runs()) wrong('it can not be paused')
-      paused = true
-      tellFeed()
-    },
-    resume() {
-      if (!runs()) wrong('it can not be resumed')
-      paused = false
-      tellFeed()
-    },
-    resize(to) {
-      if (!Number.isInteger(to) || to < 1 || to > MAX_SLOTS) {
-        throw new BullpenError(
-          'invalid_configuration',
-          `the pool of queue '${queue}' can not have ${to} slots: it is a whole number from 1 to ${MAX_SLOTS}`,
-        )
-      }
-      if (state !== 'NEW' && !runs()) wrong('it can not be resized')
-      crew.resize(to)
-      tellFeed()
-    },
-    cancel: (id) => crew.cancel(id),
-    drain: (limits) => drain(limits, 'drain'),
+  #endState({ abandoned, unconfirmed }: DrainReport): PoolState {
+    if (abandoned.length > 0 || unconfirmed.length > 0) return 'TERMINATE_TIMEOUT'
+    return this.#online !== undefined && this.#online.unfinished().length > 0 ? 'INCOMPLETE_DONE' : 'SHUTDOWN'
   }
 }

@@ -1,67 +1,113 @@
-// A slot: one slot of a pool, its state, and the attempt that it runs.
+// A slot: runs one attempt at a time, and keeps that attempt and its timer.
 import type { SlotState } from '@bullpen/contract'
-import type { CloseReason, StopCause } from '../ports/attempt-result.ts'
-import type { Clock, Timer } from '../ports/clock.ts'
+import { InterruptibleRun } from '../attempt/interruptible-run.ts'
+import { type RunnerHost, runAttempt } from '../attempt/runner.ts'
+import { SLOT_TRANSITIONS } from '../machines/slot-machine.ts'
+import { assertTransition } from '../machines/state-machine.ts'
+import type { AttemptResult, CloseReason, StopCause } from '../ports/attempt-result.ts'
+import type { Clock } from '../ports/clock.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
 import type { SlotStatus } from '../ports/pool-status.ts'
-import { SLOT_TRANSITIONS } from './slot-machine.ts'
-import { assertTransition } from './state-machine.ts'
+import { ReusableTimer } from '../time/reusable-timer.ts'
 
-/** A running long attempt, as its pool sees it. Each of these, after the first one or after the end, changes nothing. */
-export interface Interruption {
-  /** Closes the attempt's context: the handler is signalled and has the grace period to end. */
-  close(reason: CloseReason, graceAtMostMs?: number): void
-  /** As `close`, for a cancel of this task or a hard stop of its slot. */
-  stop(cause: StopCause): void
-  /** Its slot's timer rang. */
-  onTimer(): void
-  /** When its run timeout passes, on the monotonic clock; undefined where it has none. */
-  readonly timeoutAt: number | undefined
-}
+/** What a slot gives to its attempts; it adds its own number and timer. */
+export type SlotHost = Omit<RunnerHost, 'slot' | 'timer'>
 
-/** A class, since a pool holds many and touches one twice for every task. */
+/** A class, because a pool has many and uses one for every task. */
 export class Slot {
   readonly number: number
-  /** What it runs, if anything. */
-  task: FetchedTask | undefined
-  /** The attempt has ended; what follows is being written down. */
-  concluded = false
-  /** Of its long attempt, once that waits for something. */
-  interruption: Interruption | undefined
   readonly #clock: Clock
+  readonly #host: RunnerHost
+  readonly #timer: ReusableTimer
   #state: SlotState = 'NEW'
   /** On the monotonic clock. */
   #since: number
-  #timer: Timer | undefined
+  #task: FetchedTask | undefined
+  /** The attempt, while it can be interrupted. */
+  #run: InterruptibleRun | undefined
+  /** The attempt has ended, and its result is being committed. */
+  #isCommitting = false
 
-  constructor(number: number, clock: Clock) {
+  constructor(number: number, host: SlotHost) {
+    const timer = new ReusableTimer(host.clock)
     this.number = number
-    this.#clock = clock
-    this.#since = clock.monotonic()
+    this.#clock = host.clock
+    this.#timer = timer
+    this.#host = { ...host, slot: number, timer: (onFire) => timer.lend(onFire) }
+    this.#since = host.clock.monotonic()
   }
 
   get state(): SlotState {
     return this.#state
   }
 
-  /** `at`: now, on the monotonic clock. @throws BullpenError `illegal_transition`. */
-  moveTo(state: SlotState, at = this.#clock.monotonic()): void {
-    assertTransition('a slot', SLOT_TRANSITIONS, this.#state, state)
-    this.#state = state
-    this.#since = at
+  /** The task that it runs or commits. */
+  get task(): FetchedTask | undefined {
+    return this.#task
   }
 
-  /** One timer for all attempts of this slot, one after the other: making one for each costs as much as a short task. */
-  get timer(): Timer {
-    this.#timer ??= this.#clock.timer(() => this.interruption?.onTimer())
-    return this.#timer
+  /** The task whose attempt has not ended. */
+  get runningTask(): FetchedTask | undefined {
+    return this.#isCommitting ? undefined : this.#task
+  }
+
+  /** @throws BullpenError `illegal_transition`. */
+  moveTo(state: SlotState): void {
+    assertTransition('a slot', SLOT_TRANSITIONS, this.#state, state)
+    this.#state = state
+    this.#since = this.#clock.monotonic()
+  }
+
+  /** Gives the idle slot a task. */
+  take(task: FetchedTask): void {
+    this.moveTo('WORKING')
+    this.#task = task
+  }
+
+  /** Runs one attempt of its task; a promise only when there is something to wait for. Never throws or rejects. */
+  run(task: FetchedTask): AttemptResult | Promise<AttemptResult> {
+    const running = runAttempt(task, this.#host)
+    if (!(running instanceof InterruptibleRun)) return running
+    this.#run = running
+    return running.result
+  }
+
+  /** The attempt has ended: it can no longer be interrupted, and is not reported as running. */
+  commit(): void {
+    this.#run = undefined
+    this.#isCommitting = true
+  }
+
+  /** Takes the task away when its result is committed: the slot is idle again, or TERMINATED if it was to stop. */
+  release(): void {
+    this.#task = undefined
+    this.#run = undefined
+    this.#isCommitting = false
+    if (this.#state === 'WORKING') this.moveTo('IDLE')
+    else this.terminate()
+  }
+
+  /** Ends the slot for good. */
+  terminate(): void {
+    this.moveTo('TERMINATED')
+    this.#timer.close()
+  }
+
+  /** Closes the context of its attempt, if that can be interrupted, with at most `maxGraceMs` of grace. */
+  close(reason: CloseReason, maxGraceMs?: number): void {
+    this.#run?.close(reason, maxGraceMs)
+  }
+
+  /** Stops its attempt. False when it cannot be interrupted. */
+  stop(cause: StopCause): boolean {
+    return this.#run?.stop(cause) ?? false
   }
 
   status(): SlotStatus {
-    const { number, task } = this
-    const timeoutAt = this.interruption?.timeoutAt
+    const task = this.#task
+    const timeoutAt = this.#run?.timeoutAt
     return {
-      slot: number,
+      slot: this.number,
       state: this.#state,
       since: Math.round(this.#clock.at(this.#since)),
       task: task && {
@@ -71,10 +117,5 @@ export class Slot {
         ...(timeoutAt !== undefined && { timeoutAt: Math.round(this.#clock.at(timeoutAt)) }),
       },
     }
-  }
-
-  /** Nothing of it is left behind. */
-  close(): void {
-    this.#timer?.close()
   }
 }

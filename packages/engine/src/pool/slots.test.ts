@@ -1,200 +1,224 @@
-import { fakeClock } from '@bullpen/testkit'
-import { describe, expect, it } from 'vitest'
-import { stage } from './pool.fixture.ts'
-import type { Interruption } from './slot.ts'
+import { describe, expect, it, vi } from 'vitest'
+import { GRACE_MS, stage, TIMEOUT_MS } from './pool.fixture.ts'
 import { Slots } from './slots.ts'
 
-const { taken } = stage()
-
-function crewOf(size: number) {
-  const clock = fakeClock()
-  const stuckHandlers: number[] = []
-  const crew = new Slots(size, clock, (count) => stuckHandlers.push(count))
-  return { crew, clock, stuckHandlers, states: () => crew.status().map(({ state }) => state) }
+function slotsOf(size: number) {
+  const { host, taken, calls, clock } = stage()
+  const onCapacityChange = vi.fn()
+  const slots = new Slots(size, { ...host, queue: 'rig' }, onCapacityChange)
+  const states = () => slots.status().map(({ state }) => state)
+  return { slots, taken, calls, clock, onCapacityChange, states }
 }
 
-/** A long attempt that remembers what it was told. */
-function interruption() {
-  const told: string[] = []
-  const run: Interruption = {
-    timeoutAt: undefined,
-    close: (reason, graceMs) => told.push(`close ${reason} ${graceMs}`),
-    stop: ({ reason }) => told.push(`stop ${reason}`),
-    onTimer: () => {},
-  }
-  return { run, told }
+/** Slots of which one runs a task. */
+function working(size: number, name: 'rig.long' | 'rig.short' = 'rig.long') {
+  const setup = slotsOf(size)
+  setup.slots.fetchingBegan()
+  const task = setup.taken(name)
+  const slot = setup.slots.take(task)
+  if (slot === undefined) throw new Error('no slot is idle')
+  const result = Promise.resolve(slot.run(task))
+  const [call] = setup.calls
+  if (call === undefined) throw new Error('the handler was not called')
+  return { ...setup, task, slot, call, result }
 }
 
-/** A crew of which the first to work holds a long task. */
-function working(size: number) {
-  const all = crewOf(size)
-  all.crew.begin()
-  const task = taken('rig.long')
-  const slot = all.crew.take(task)
-  if (slot === undefined) throw new Error('nobody was idle')
-  const { run, told } = interruption()
-  slot.interruption = run
-  return { ...all, task, slot, told }
-}
-
-describe('a crew', () => {
-  it('is NEW until it begins, and then idle; nobody of it takes a task before', () => {
-    const { crew, states } = crewOf(2)
+describe('the slots of a pool', () => {
+  it('are NEW and take no task until fetching begins, and IDLE then', () => {
+    const { slots, states, taken } = slotsOf(2)
     expect(states()).toEqual(['NEW', 'NEW'])
-    expect(crew.take(taken('rig.long'))).toBeUndefined()
-    crew.begin()
+    expect(slots.take(taken('rig.long'))).toBeUndefined()
+    expect(slots.fetchingBegan()).toBe(0)
     expect(states()).toEqual(['IDLE', 'IDLE'])
   })
 
-  it('shows each slot by number, with its state, since when, and what it runs', async () => {
-    const { crew, clock } = crewOf(2)
-    crew.begin()
+  it('are shown by number, with their state, since when, and their task', async () => {
+    const { slots, clock, taken } = slotsOf(2)
+    slots.fetchingBegan()
     await clock.advance(70)
     const task = taken('rig.long')
-    const slot = crew.take(task)
-    expect(crew.status().find((each) => each.slot === slot?.number)).toEqual({
+    const slot = slots.take(task)
+    expect(slots.status().find((each) => each.slot === slot?.number)).toEqual({
       slot: slot?.number,
       state: 'WORKING',
       since: clock.now(),
       task: { id: task.id, task: 'rig.long', fencingToken: 1 },
     })
-    expect(crew.status().filter(({ task }) => task === undefined)).toMatchObject([
+    expect(slots.status().filter((each) => each.task === undefined)).toMatchObject([
       { state: 'IDLE', since: clock.now() - 70 },
     ])
   })
 
-  it('gives no more tasks than it has slots, and the last one to be idle is the next to work', () => {
-    const { crew } = crewOf(2)
-    crew.begin()
-    const [first, second] = [crew.take(taken('rig.long')), crew.take(taken('rig.long'))]
-    expect(crew.take(taken('rig.long'))).toBeUndefined()
-    expect(crew.busy).toBe(2)
-    if (first === undefined || second === undefined) throw new Error('two were idle')
-    crew.release(second)
-    crew.release(first)
-    expect(crew.take(taken('rig.long'))).toBe(first)
+  it('show when the run timeout of a long attempt passes', () => {
+    const { slots, slot, clock } = working(1)
+    expect(slots.status()).toMatchObject([
+      { slot: slot.number, state: 'WORKING', task: { timeoutAt: clock.now() + TIMEOUT_MS } },
+    ])
   })
 
-  it('tells when nobody works any more', async () => {
-    const { crew, slot } = working(2)
-    let idle = false
-    const told = crew.idle().then(() => (idle = true))
+  it('take one task each, and the slot that became idle last works next', () => {
+    const { slots, taken } = slotsOf(2)
+    slots.fetchingBegan()
+    const [first, second] = [slots.take(taken('rig.long')), slots.take(taken('rig.long'))]
+    expect(slots.take(taken('rig.long'))).toBeUndefined()
+    expect(slots.busy).toBe(2)
+    if (first === undefined || second === undefined) throw new Error('two slots were idle')
+    slots.release(second)
+    slots.release(first)
+    expect(slots.take(taken('rig.long'))).toBe(first)
+  })
+
+  it('report a task as running until its attempt has ended, not until it is committed', async () => {
+    const { slots, slot, task, call, result } = working(2)
+    expect(slots.running()).toEqual([task])
+    call.finish()
+    await result
+    slot.commit()
+    expect(slots.running()).toEqual([])
+    expect(slots.busy).toBe(1)
+  })
+
+  it('resolve when none of them has a task', async () => {
+    const { slots, slot } = working(2)
+    let isIdle = false
+    const idle = slots.idle().then(() => (isIdle = true))
     await Promise.resolve()
-    expect(idle).toBe(false)
-    crew.release(slot)
-    await told
-    await crew.idle()
+    expect(isIdle).toBe(false)
+    slots.release(slot)
+    await idle
+    await slots.idle()
   })
 
-  it('tells how many handlers are left over, whenever that changes', () => {
-    const { crew, stuckHandlers } = crewOf(1)
-    const { run } = interruption()
-    crew.stuckHandlers.add(run)
-    crew.stuckHandlers.delete(run)
-    crew.stuckHandlers.delete(run)
-    expect(stuckHandlers).toEqual([1, 0])
-    expect(crew.stuckHandlerCount).toBe(0)
+  it('count the handlers that still run after their attempt has ended', async () => {
+    const { slots, clock, call, result, onCapacityChange } = working(1)
+    await clock.advance(TIMEOUT_MS + GRACE_MS)
+    expect((await result).record.reason).toBe('run_timeout')
+    expect(slots.stuckHandlers).toBe(1)
+    expect(onCapacityChange).toHaveBeenCalledTimes(1)
+    call.finish()
+    await clock.advance(0)
+    expect(slots.stuckHandlers).toBe(0)
+    expect(onCapacityChange).toHaveBeenCalledTimes(2)
   })
 })
 
-describe('a crew that is told to end', () => {
-  it('ends its idle slots at once, and the others when their task has ended', () => {
-    const { crew, states, slot } = working(2)
-    crew.end('TERMINATING_STOP_SIGNAL')
+describe('slots that are to stop', () => {
+  it('end at once when they are idle, and otherwise when their task has ended', () => {
+    const { slots, states, slot } = working(2)
+    slots.end('TERMINATING_STOP_SIGNAL')
     expect(states().sort()).toEqual(['TERMINATED', 'TERMINATING_STOP_SIGNAL'])
-    expect([crew.size, crew.busy]).toEqual([0, 1])
-    crew.release(slot)
+    expect({ size: slots.size, busy: slots.busy }).toEqual({ size: 0, busy: 1 })
+    slots.release(slot)
     expect(states()).toEqual(['TERMINATED', 'TERMINATED'])
-    expect([crew.size, crew.busy]).toEqual([0, 0])
+    expect({ size: slots.size, busy: slots.busy }).toEqual({ size: 0, busy: 0 })
   })
 
-  it('twice is once; what is soft may turn hard, and nothing turns softer', () => {
-    const { crew, slot } = working(1)
-    crew.end('TERMINATING_TASK_CH_CLOSED')
-    crew.end('TERMINATING_TASK_CH_CLOSED')
+  it('stop harder when they are asked again, and never softer', () => {
+    const { slots, slot } = working(1)
+    slots.end('TERMINATING_TASK_CH_CLOSED')
+    slots.end('TERMINATING_TASK_CH_CLOSED')
     expect(slot.state).toBe('TERMINATING_TASK_CH_CLOSED')
-    crew.end('TERMINATING_STOP_SIGNAL')
-    crew.end('TERMINATING_TASK_CH_CLOSED')
+    slots.end('TERMINATING_STOP_SIGNAL')
+    slots.end('TERMINATING_TASK_CH_CLOSED')
     expect(slot.state).toBe('TERMINATING_STOP_SIGNAL')
-    crew.end('TERMINATING_PARENT_CTX_CLOSED')
-    crew.end('TERMINATING_STOP_SIGNAL')
+    slots.end('TERMINATING_PARENT_CTX_CLOSED')
+    slots.end('TERMINATING_STOP_SIGNAL')
     expect(slot.state).toBe('TERMINATING_PARENT_CTX_CLOSED')
   })
 
-  it('ends slots that never began, and those that had failed', () => {
-    const { crew, states } = crewOf(1)
-    crew.end('TERMINATING_STOP_SIGNAL')
-    expect(states()).toEqual(['TERMINATED'])
-    const failed = crewOf(1)
-    failed.crew.begin()
-    failed.crew.failed()
-    failed.crew.end('TERMINATING_PARENT_CTX_CLOSED')
-    expect(failed.states()).toEqual(['TERMINATED'])
-  })
+  it.each(['TERMINATING_STOP_SIGNAL', 'TERMINATING_PARENT_CTX_CLOSED', 'TERMINATING_TASK_CH_CLOSED'] as const)(
+    'by %s end before fetching has begun, and while it has failed',
+    (state) => {
+      const fresh = slotsOf(1)
+      fresh.slots.end(state)
+      expect(fresh.states()).toEqual(['TERMINATED'])
+      const failed = slotsOf(1)
+      failed.slots.fetchingBegan()
+      failed.slots.fetchingFailed()
+      failed.slots.end(state)
+      expect(failed.states()).toEqual(['TERMINATED'])
+    },
+  )
 
-  it('closes every long attempt, with at most so much grace', () => {
-    const { crew, told } = working(2)
-    crew.closeAll('drain', 20)
-    expect(told).toEqual(['close drain 20'])
+  it('close the context of every long attempt, with at most the given grace', async () => {
+    const { slots, clock, call, result } = working(2)
+    slots.closeAll('drain', 20)
+    expect(call.heard()).toMatchObject({ name: 'AbortError' })
+    await clock.advance(20)
+    expect((await result).record).toMatchObject({ state: 'TERMINATED_CTX_CLOSED', reason: 'drain' })
   })
 })
 
-describe('a crew whose feed failed', () => {
-  it('has its idle slots in RECOVER_ERR until it begins again; those that work go on', () => {
-    const { crew, states, slot } = working(2)
-    crew.failed()
+describe('slots whose consumer failed', () => {
+  it('are RECOVER_ERR while they are idle, until fetching begins again; the others finish their tasks', () => {
+    const { slots, states, slot, taken } = working(2)
+    slots.fetchingFailed()
     expect(states().sort()).toEqual(['RECOVER_ERR', 'WORKING'])
-    expect(crew.take(taken('rig.long'))).toBeUndefined()
-    expect(crew.size).toBe(2)
-    crew.release(slot)
-    expect(crew.begin()).toBe(1)
+    expect(slots.take(taken('rig.long'))).toBeUndefined()
+    expect(slots.size).toBe(2)
+    slots.release(slot)
+    expect(slots.fetchingBegan()).toBe(1)
     expect(states()).toEqual(['IDLE', 'IDLE'])
-    expect([crew.take(taken('rig.long')), crew.take(taken('rig.long'))]).not.toContain(undefined)
-    expect(crew.take(taken('rig.long'))).toBeUndefined()
+    expect([slots.take(taken('rig.long')), slots.take(taken('rig.long'))]).not.toContain(undefined)
+    expect(slots.take(taken('rig.long'))).toBeUndefined()
   })
 })
 
 describe('stopping one slot', () => {
-  it('that is idle ends it at once; it is not there any more', () => {
-    const { crew, states } = crewOf(2)
-    crew.begin()
-    expect(crew.stop(1, 'wait')).toBe(true)
+  it('ends it at once when it is idle; a second stop finds no such slot', () => {
+    const { slots, states } = slotsOf(2)
+    slots.fetchingBegan()
+    expect(slots.stop(1, 'wait')).toBe(true)
     expect(states()).toEqual(['TERMINATED', 'IDLE'])
-    expect(crew.size).toBe(1)
-    expect([crew.stop(1, 'wait'), crew.stop(1, 'hard')]).toEqual([false, false])
+    expect(slots.size).toBe(1)
+    expect(slots.stop(1, 'wait')).toBe(false)
+    expect(slots.stop(1, 'hard')).toBe(false)
   })
 
-  it('by wait lets its task end; by hard stops it, also after a wait', () => {
-    const { crew, slot, told } = working(1)
-    expect(crew.stop(slot.number, 'wait')).toBe(true)
-    expect(told).toEqual([])
-    expect(crew.stop(slot.number, 'wait')).toBe(false)
-    expect(crew.stop(slot.number, 'hard')).toBe(true)
-    expect(told).toEqual(['stop slot_stopped'])
+  it('lets its attempt finish with wait, and stops the attempt with hard, also after a wait', () => {
+    const { slots, slot, call } = working(1)
+    expect(slots.stop(slot.number, 'wait')).toBe(true)
+    expect(call.heard()).toBeUndefined()
+    expect(slots.stop(slot.number, 'wait')).toBe(false)
+    expect(slots.stop(slot.number, 'hard')).toBe(true)
+    expect(call.heard()).toMatchObject({ message: 'the attempt was stopped: slot_stopped' })
     expect(slot.state).toBe('TERMINATING_STOP_SIGNAL')
   })
 
-  it.each([0, 3, -1, 1.5])('that there is not (%d) does nothing', (number) => {
-    const { crew } = crewOf(2)
-    crew.begin()
-    expect(crew.stop(number, 'hard')).toBe(false)
-    expect(crew.size).toBe(2)
+  it.each([0, 3, -1, 1.5])('does nothing when there is no slot %d', (number) => {
+    const { slots } = slotsOf(2)
+    slots.fetchingBegan()
+    expect(slots.stop(number, 'hard')).toBe(false)
+    expect(slots.size).toBe(2)
   })
 })
 
-describe('cancelling, and closing, one task', () => {
-  it('finds it by its id, and signals a long one', () => {
-    const { crew, task, told } = working(2)
-    expect(crew.cancel(task.id)).toBe('cancelling')
-    crew.close(task.id, 'lock_lost')
-    expect(told).toEqual(['stop cancelled', 'close lock_lost undefined'])
+describe('one task among the slots', () => {
+  it('is found by its id and cancelled, and its record says by whom', async () => {
+    const { slots, task, clock, result } = working(2)
+    expect(slots.cancel(task.id, { reason: 'cancelled', by: 'alice' })).toBe('cancelling')
+    await clock.advance(GRACE_MS)
+    expect((await result).record).toMatchObject({
+      state: 'TERMINATED_STOP_SIGNAL',
+      reason: 'cancelled',
+      by: 'alice',
+      counted: true,
+    })
+    expect(slots.cancel(task.id)).toBe('not_cancellable')
   })
 
-  it('says that a short one can’t be stopped, and that another one is not here', () => {
-    const { crew, slot, task } = working(2)
-    slot.interruption = undefined
-    expect(crew.cancel(task.id)).toBe('not_cancellable')
-    expect(crew.cancel(taken('rig.long').id)).toBe('not_found')
-    crew.close(taken('rig.long').id, 'lock_lost')
+  it('loses its lock only if the attempt that lost it still runs', () => {
+    const { slots, task, call } = working(2)
+    slots.close(task.id, 'lock_lost', task.fencingToken + 1)
+    expect(call.heard()).toBeUndefined()
+    slots.close(task.id, 'lock_lost', task.fencingToken)
+    expect(call.heard()).toMatchObject({ message: "the attempt's context was closed: lock_lost" })
+  })
+
+  it('is not cancellable when it is short, and not found when another pool runs it', () => {
+    const { slots, task, taken } = working(2, 'rig.short')
+    expect(slots.cancel(task.id)).toBe('not_cancellable')
+    expect(slots.cancel(taken('rig.long').id)).toBe('not_found')
+    slots.close(taken('rig.long').id, 'lock_lost')
   })
 })

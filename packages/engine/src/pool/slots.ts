@@ -1,15 +1,14 @@
-// The crew: the slots of one pool, who is idle, who runs what, and who is to end.
+// The slots of one pool: which are idle, which run a task, and which are to stop.
 import type { SlotState, TaskId } from '@bullpen/contract'
 import type { CancelCause, CloseReason } from '../ports/attempt-result.ts'
-import type { Clock } from '../ports/clock.ts'
 import type { FetchedTask, LocalCancel } from '../ports/consumer.ts'
 import type { SlotStatus } from '../ports/pool-status.ts'
-import { type Interruption, Slot } from './slot.ts'
+import { Slot, type SlotHost } from './slot.ts'
 
 export type Terminating = Extract<SlotState, `TERMINATING_${string}`>
 
-/** A slot that takes no more tasks. */
-const ENDING: readonly SlotState[] = [
+/** The states of a slot that takes no further task. */
+const STOPPING: readonly SlotState[] = [
   'TERMINATING_STOP_SIGNAL',
   'TERMINATING_PARENT_CTX_CLOSED',
   'TERMINATING_TASK_CH_CLOSED',
@@ -17,61 +16,51 @@ const ENDING: readonly SlotState[] = [
 ] satisfies readonly (Terminating | 'TERMINATED')[]
 
 export class Slots {
+  readonly #host: SlotHost
+  readonly #onCapacityChange: () => void
   #slots: readonly Slot[] = []
-  /** The last one to have become idle is the next to work. */
+  /** A stack: the slot that became idle last works next. */
   readonly #idle: Slot[] = []
-  readonly #stuckHandlers = new Set<Interruption>()
-  readonly #onLeftovers: (count: number) => void
-  readonly #clock: Clock
   #whenIdle: (() => void)[] = []
   #busy = 0
-  /** How many there have ever been. */
-  #numbered = 0
-  /** What brings tasks is there. */
-  #begun = false
+  #stuckHandlers = 0
+  /** How many slots have ever been made: their numbers are never reused. */
+  #made = 0
+  #isFetching = false
 
-  /** `onLeftovers` hears how many handlers go on after their attempt has ended, whenever that number changes. */
-  constructor(size: number, clock: Clock, onLeftovers: (count: number) => void) {
-    this.#clock = clock
-    this.#onLeftovers = onLeftovers
+  /** `onCapacityChange` is called when the number of slots that take tasks, or of stuck handlers, changes. */
+  constructor(size: number, host: Omit<SlotHost, 'onStuckHandler'>, onCapacityChange: () => void) {
+    this.#host = { ...host, onStuckHandler: (returned) => this.#addStuckHandler(returned) }
+    this.#onCapacityChange = onCapacityChange
     this.#grow(size)
   }
 
-  /** Workers that are not told to end. */
+  /** Slots that are not to stop. */
   get size(): number {
-    return this.#lasting().length
+    return this.#staying().length
   }
 
   get busy(): number {
     return this.#busy
   }
 
-  get stuckHandlerCount(): number {
-    return this.#stuckHandlers.size
-  }
-
-  readonly stuckHandlers = {
-    add: (run: Interruption): void => {
-      this.#stuckHandlers.add(run)
-      this.#onLeftovers(this.#stuckHandlers.size)
-    },
-    delete: (run: Interruption): void => {
-      if (this.#stuckHandlers.delete(run)) this.#onLeftovers(this.#stuckHandlers.size)
-    },
+  /** Handlers that still run after their attempt has ended. */
+  get stuckHandlers(): number {
+    return this.#stuckHandlers
   }
 
   status(): readonly SlotStatus[] {
     return this.#slots.map((slot) => slot.status())
   }
 
-  /** What runs now: its attempt has not ended. */
+  /** The tasks whose attempts have not ended. */
   running(): readonly FetchedTask[] {
-    return this.#slots.flatMap(({ task, concluded }) => (task === undefined || concluded ? [] : [task]))
+    return this.#slots.flatMap(({ runningTask }) => runningTask ?? [])
   }
 
-  /** All slots become idle: at the start, and after {@link failed}. Returns how many had failed. */
-  begin(): number {
-    this.#begun = true
+  /** Makes the slots idle when fetching begins, and again after {@link fetchingFailed}. Returns how many had failed. */
+  fetchingBegan(): number {
+    this.#isFetching = true
     const failed = this.#slots.filter(({ state }) => state === 'RECOVER_ERR').length
     for (const slot of this.#slots) {
       if (slot.state !== 'NEW' && slot.state !== 'RECOVER_ERR') continue
@@ -81,119 +70,121 @@ export class Slots {
     return failed
   }
 
-  /** What brings tasks has failed: idle slots can't go on until it is there again. */
-  failed(): void {
-    this.#begun = false
+  fetchingFailed(): void {
+    this.#isFetching = false
     for (const slot of this.#idle.splice(0)) slot.moveTo('RECOVER_ERR')
   }
 
-  /** An idle slot for this task, or undefined when there is none. */
+  /** An idle slot, which now has this task; undefined when none is idle. */
   take(task: FetchedTask): Slot | undefined {
     const slot = this.#idle.pop()
     if (slot === undefined) return undefined
-    slot.moveTo('WORKING')
-    slot.task = task
+    slot.take(task)
     this.#busy++
     return slot
   }
 
   release(slot: Slot): void {
-    slot.task = undefined
-    slot.concluded = false
+    slot.release()
     this.#busy--
-    if (slot.state === 'WORKING') {
-      slot.moveTo('IDLE')
-      this.#idle.push(slot)
-    } else {
-      slot.moveTo('TERMINATED')
-      slot.close()
-    }
+    if (slot.state === 'IDLE') this.#idle.push(slot)
     if (this.#busy > 0) return
-    for (const tell of this.#whenIdle) tell()
+    for (const resolve of this.#whenIdle) resolve()
     this.#whenIdle = []
   }
 
-  /** Resolves when no slot runs a task. */
+  /** Resolves when no slot has a task. */
   idle(): Promise<void> {
     return this.#busy === 0 ? Promise.resolve() : new Promise((resolve) => this.#whenIdle.push(resolve))
   }
 
-  /** Told to end: idle ones do so at once, the others when their task has ended. Twice is once. */
+  /** Stops every slot: idle ones at once, the others when their task has ended. Idempotent; never makes a stop softer. */
   end(state: Terminating): void {
     for (const slot of this.#slots) this.#end(slot, state)
   }
 
-  /** As `end`, of those that have a task: the others wait for one that is on its way. */
-  endAtWork(state: Terminating): void {
+  /** As `end`, for slots with a task; idle ones wait for a task that is being fetched. */
+  endBusy(state: Terminating): void {
     for (const slot of this.#slots) if (slot.task !== undefined) this.#end(slot, state)
   }
 
-  /** So many that are not told to end. Those that are too many end, idle ones first; those that have ended are forgotten. */
+  /** Makes new slots, or stops surplus ones, idle ones first. Slots that have stopped leave the status. */
   resize(size: number): void {
-    const lasting = this.#lasting()
-    const byTurn = lasting.toSorted(
+    const staying = this.#staying()
+    const idleFirst = staying.toSorted(
       (a, b) => Number(a.task !== undefined) - Number(b.task !== undefined) || b.number - a.number,
     )
-    for (const slot of byTurn.slice(0, Math.max(0, lasting.length - size))) {
+    for (const slot of idleFirst.slice(0, Math.max(0, staying.length - size))) {
       this.#end(slot, 'TERMINATING_STOP_SIGNAL')
     }
     this.#slots = this.#slots.filter(({ state }) => state !== 'TERMINATED')
-    this.#grow(size - lasting.length)
+    this.#grow(size - staying.length)
+    this.#onCapacityChange()
   }
 
   /**
-   * Stops one slot: `wait` lets its task end first, `hard` stops it, and it is handed back. False: there is no such
-   * slot, or it is ending already.
+   * Stops one slot. `wait` lets its attempt finish; `hard` stops the attempt, and the task is requeued. False when there is no
+   * such slot, or it is already stopping and there is nothing more to do.
    */
   stop(number: number, how: 'wait' | 'hard'): boolean {
     const slot = this.#slots.find((each) => each.number === number)
     if (slot === undefined || slot.state === 'TERMINATED') return false
-    const ended = this.#end(slot, 'TERMINATING_STOP_SIGNAL')
-    if (how === 'hard') slot.interruption?.stop({ reason: 'slot_stopped' })
-    return ended || how === 'hard'
+    const wasStaying = this.#end(slot, 'TERMINATING_STOP_SIGNAL')
+    if (how === 'hard') slot.stop({ reason: 'slot_stopped' })
+    this.#onCapacityChange()
+    return wasStaying || how === 'hard'
   }
 
   cancel(id: TaskId, cause: CancelCause = { reason: 'cancelled' }): LocalCancel {
     const slot = this.#slots.find(({ task }) => task?.id === id)
     if (slot === undefined) return 'not_found'
-    if (slot.interruption === undefined) return 'not_cancellable'
-    slot.interruption.stop(cause)
-    return 'cancelling'
+    return slot.stop(cause) ? 'cancelling' : 'not_cancellable'
   }
 
-  /** Closes the context of the attempt of this task, when it runs here: of this start, or of whichever. */
-  close(id: TaskId, reason: CloseReason, start?: number): void {
-    const slot = this.#slots.find(({ task }) => task?.id === id && (start === undefined || task.fencingToken === start))
-    slot?.interruption?.close(reason)
+  /** Closes the context of the attempt of this task, if it runs here. `fencingToken`: only of that attempt. */
+  close(id: TaskId, reason: CloseReason, fencingToken?: number): void {
+    const slot = this.#slots.find(
+      ({ task }) => task?.id === id && (fencingToken === undefined || task.fencingToken === fencingToken),
+    )
+    slot?.close(reason)
   }
 
-  /** Closes the context of every long attempt, with at most so much grace. */
-  closeAll(reason: CloseReason, graceMs: number): void {
-    for (const { interruption } of this.#slots) interruption?.close(reason, graceMs)
+  /** Closes the context of every long attempt, with at most `maxGraceMs` of grace. */
+  closeAll(reason: CloseReason, maxGraceMs: number): void {
+    for (const slot of this.#slots) slot.close(reason, maxGraceMs)
   }
 
-  #lasting(): readonly Slot[] {
-    return this.#slots.filter(({ state }) => !ENDING.includes(state))
+  #addStuckHandler(returned: Promise<unknown>): void {
+    this.#stuckHandlers++
+    this.#onCapacityChange()
+    void returned.then(() => {
+      this.#stuckHandlers--
+      this.#onCapacityChange()
+    })
+  }
+
+  #staying(): readonly Slot[] {
+    return this.#slots.filter(({ state }) => !STOPPING.includes(state))
   }
 
   #grow(by: number): void {
-    const more = Array.from({ length: Math.max(0, by) }, () => new Slot(++this.#numbered, this.#clock))
+    const more = Array.from({ length: Math.max(0, by) }, () => new Slot(++this.#made, this.#host))
     this.#slots = [...this.#slots, ...more]
-    if (this.#begun) this.begin()
+    if (this.#isFetching) this.fetchingBegan()
   }
 
+  /** True when the slot was not stopping before. */
   #end(slot: Slot, state: Terminating): boolean {
-    if (slot.state === 'TERMINATED' || slot.state === state || slot.state === 'TERMINATING_PARENT_CTX_CLOSED') {
-      return false
-    }
-    if (slot.state === 'TERMINATING_STOP_SIGNAL' && state === 'TERMINATING_TASK_CH_CLOSED') return false
-    const ending = ENDING.includes(slot.state)
+    const isHard = slot.state === 'TERMINATED' || slot.state === 'TERMINATING_PARENT_CTX_CLOSED'
+    const isSofter = slot.state === 'TERMINATING_STOP_SIGNAL' && state === 'TERMINATING_TASK_CH_CLOSED'
+    if (isHard || isSofter || slot.state === state) return false
+    const wasStaying = !STOPPING.includes(slot.state)
     slot.moveTo(state)
-    if (slot.task !== undefined) return !ending
-    const at = this.#idle.indexOf(slot)
-    if (at >= 0) this.#idle.splice(at, 1)
-    slot.moveTo('TERMINATED')
-    slot.close()
-    return !ending
+    if (slot.task === undefined) {
+      const at = this.#idle.indexOf(slot)
+      if (at >= 0) this.#idle.splice(at, 1)
+      slot.terminate()
+    }
+    return wasStaying
   }
 }

@@ -43,13 +43,13 @@ export function runnableTask<D extends TaskDefinition, R extends Resources>(
   const alone = defineCatalogue({ ...definition, ...INLINE })
   // One task under its own name, which the type of a computed key cannot express.
   const handlers = { [definition.name]: handler } as unknown as Handlers<typeof alone, R>
-  const registry = createRegistry(alone, handlers, { middleware, limits: { ...DEFAULT_TIMEOUTS, ...timeouts } })
+  const registry = createRegistry(alone, handlers, { middleware, timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts } })
   return {
     handled,
     registry: {
       get(name) {
         const child = children.get(name)
-        return registry.get(name) ?? (child && { definition: child, handle: notRun, limits: () => DEFAULT_TIMEOUTS })
+        return registry.get(name) ?? (child && { definition: child, handle: notRun, timeouts: () => DEFAULT_TIMEOUTS })
       },
     },
   }

@@ -78,7 +78,7 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
     catalogue.definitions.map((task) => [task.name, defineHandler(task, import.meta.url, handle as never)]),
   ) as unknown as Handlers<typeof catalogue>
   const registry = createRegistry(catalogue, handlers, {
-    limits: { ...DEFAULT_TIMEOUTS, timeoutMs: 10_000, graceMs: 100 },
+    timeouts: { ...DEFAULT_TIMEOUTS, timeoutMs: 10_000, graceMs: 100 },
   })
 
   const enqueueTask = async (task: NewTask): Promise<TaskId> => {

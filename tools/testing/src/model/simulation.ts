@@ -50,7 +50,7 @@ export async function openSimulation({ concurrency }: Program, open: OpenBackend
     ]),
     // Every task of the catalogue has a handler, which the type of a computed record cannot express.
   ) as unknown as Handlers<typeof catalogue>
-  const registry = createRegistry(catalogue, handlers, { limits: { ...DEFAULT_TIMEOUTS, graceMs: GRACE_MS } })
+  const registry = createRegistry(catalogue, handlers, { timeouts: { ...DEFAULT_TIMEOUTS, graceMs: GRACE_MS } })
 
   const drain = ({ pool }: SimulatedWorker, drainMs: number): void => {
     draining++

@@ -2,7 +2,7 @@
 import { BullpenError, type ChildOptions, type TaskDefinition, type TaskId } from '@bullpen/contract'
 import { callOptionsSchema, createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'
-import { newTask } from '../task/new-task.ts'
+import { newTask } from './new-task.ts'
 
 export interface Parent {
   readonly id: TaskId

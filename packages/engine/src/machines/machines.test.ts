@@ -1,10 +1,10 @@
 import { BullpenError } from '@bullpen/contract'
 import { ATTEMPT_END_STATES, ATTEMPT_STATES, END_REASONS, POOL_STATES, SLOT_STATES } from '@bullpen/contract/internal'
-import { fakeClock } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
-import { ATTEMPT_TRANSITIONS } from '../attempt/attempt-machine.ts'
+import { stage } from '../pool/pool.fixture.ts'
+import { Slot } from '../pool/slot.ts'
+import { ATTEMPT_TRANSITIONS } from './attempt-machine.ts'
 import { POOL_TRANSITIONS } from './pool-machine.ts'
-import { Slot } from './slot.ts'
 import { SLOT_TRANSITIONS } from './slot-machine.ts'
 import { assertTransition, type Transitions } from './state-machine.ts'
 
@@ -55,7 +55,7 @@ describe.each(MACHINES)('the machine of the $name', ({ table, states }) => {
           expect(move).toThrow(
             expect.objectContaining({
               code: 'illegal_transition',
-              message: expect.stringContaining(`it can't go from ${from} to ${to}`),
+              message: expect.stringContaining(`it cannot go from ${from} to ${to}`),
             }),
           )
       }
@@ -88,10 +88,10 @@ describe('the machines', () => {
 
   it('say what may follow', () => {
     expect(() => assertTransition('an attempt', ATTEMPT_TRANSITIONS, 'NEW', 'DONE_SUCCESS')).toThrow(
-      /NEW to DONE_SUCCESS; IN_PROCESS/,
+      /NEW to DONE_SUCCESS; only IN_PROCESS/,
     )
     expect(() => assertTransition('a pool', POOL_TRANSITIONS, 'RECOVER_ERR', 'BG_RUNNING')).toThrow(
-      /nothing may follow RECOVER_ERR/,
+      /RECOVER_ERR is final/,
     )
   })
 
@@ -104,8 +104,8 @@ describe('the machines', () => {
 
 describe('a slot', () => {
   it('keeps its state, and since when, at a move that is refused', async () => {
-    const clock = fakeClock()
-    const slot = new Slot(1, clock)
+    const { host, clock } = stage()
+    const slot = new Slot(1, { ...host, queue: 'rig' })
     slot.moveTo('IDLE')
     const { since } = slot.status()
     await clock.advance(10)

@@ -2,14 +2,13 @@
 import type { AttemptState, PoolState, SlotState } from '@bullpen/contract'
 import { ATTEMPT_STATES, POOL_STATES, SLOT_STATES } from '@bullpen/contract/internal'
 import { amount } from '@bullpen/testing'
-import { fakeClock } from '@bullpen/testkit'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Attempt } from '../attempt/attempt.ts'
 import { decodeTask } from '../attempt/decode.ts'
-import { stage } from './pool.fixture.ts'
+import { stage } from '../pool/pool.fixture.ts'
+import { Slot } from '../pool/slot.ts'
 import { POOL_TRANSITIONS } from './pool-machine.ts'
-import { Slot } from './slot.ts'
 import { assertTransition } from './state-machine.ts'
 
 const isEnd = (state: AttemptState): boolean => state !== 'NEW' && state !== 'IN_PROCESS'
@@ -26,12 +25,12 @@ const WAYS: readonly SlotState[] = [
   'TERMINATING_PARENT_CTX_CLOSED',
 ]
 
-function workerMay(from: SlotState, to: SlotState): boolean {
+function slotMay(from: SlotState, to: SlotState): boolean {
   if (from === 'TERMINATED') return false
   if (WAYS.includes(from)) return to === 'TERMINATED' || WAYS.indexOf(to) > WAYS.indexOf(from)
   if (WAYS.includes(to)) return true
   if (to === 'IDLE') return from !== 'IDLE'
-  return from === 'IDLE' ? to === 'WORKING' || to === 'RECOVER_ERR' : from === 'WORKING' && to === 'RECOVER_ERR'
+  return from === 'IDLE' && (to === 'WORKING' || to === 'RECOVER_ERR')
 }
 
 function poolMay(from: PoolState, to: PoolState): boolean {
@@ -87,7 +86,7 @@ it('an attempt moves as its rules say, whatever it is told', () => {
 })
 
 it('a slot moves as its rules say, whatever it is told', () => {
-  walks(SLOT_STATES, workerMay, () => new Slot(1, fakeClock()))
+  walks(SLOT_STATES, slotMay, () => new Slot(1, { ...stage().host, queue: 'rig' }))
 })
 
 it('a pool moves as its rules say, whatever it is told', () => {

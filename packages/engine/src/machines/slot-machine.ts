@@ -1,4 +1,4 @@
-// The slot's machine: one slot of a pool, from its first task to the end of its pool.
+// The state machine of a slot: what runs one attempt at a time.
 import type { SlotState } from '@bullpen/contract'
 import type { Transitions } from './state-machine.ts'
 
@@ -8,14 +8,17 @@ const TERMINATING = [
   'TERMINATING_TASK_CH_CLOSED',
 ] as const satisfies readonly SlotState[]
 
-/** The pool moves it in and out of WORKING; a stop, a drain or a closed parent tells it to end, once its task has. */
+/**
+ * NEW: until the consumer fetches. IDLE and WORKING: without and with a task. RECOVER_ERR: an idle slot while fetching has
+ * failed. TERMINATING: the slot takes no further task, and is TERMINATED when its present one has ended.
+ */
 export const SLOT_TRANSITIONS = {
   NEW: ['IDLE', ...TERMINATING],
   IDLE: ['WORKING', 'RECOVER_ERR', ...TERMINATING],
-  WORKING: ['IDLE', 'RECOVER_ERR', ...TERMINATING],
-  // A drain that was soft may turn hard; nothing turns softer.
-  TERMINATING_STOP_SIGNAL: ['TERMINATING_PARENT_CTX_CLOSED', 'TERMINATED'],
+  WORKING: ['IDLE', ...TERMINATING],
+  // A drain can only become harder.
   TERMINATING_TASK_CH_CLOSED: ['TERMINATING_STOP_SIGNAL', 'TERMINATING_PARENT_CTX_CLOSED', 'TERMINATED'],
+  TERMINATING_STOP_SIGNAL: ['TERMINATING_PARENT_CTX_CLOSED', 'TERMINATED'],
   TERMINATING_PARENT_CTX_CLOSED: ['TERMINATED'],
   TERMINATED: [],
   RECOVER_ERR: ['IDLE', ...TERMINATING],
