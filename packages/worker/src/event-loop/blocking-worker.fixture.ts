@@ -1,4 +1,4 @@
-// A worker process whose handlers hold the event loop: for ever, for a time, in native code, and one that lets it turn.
+// A worker process whose handlers block the event loop: forever, for a time, in native code; one of them yields.
 import { execFileSync } from 'node:child_process'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
@@ -7,13 +7,13 @@ import { createWorker, runUntilSignalled } from '../index.ts'
 
 const schemas = { input: z.object({ ms: z.int() }), output: z.object({ fencingToken: z.int() }) }
 const about = { queue: 'slow', timeout: '1m', ...schemas } as const
-const forEver = defineTask({ name: 'block.for-ever', ...about })
-const aTime = defineTask({ name: 'block.a-time', ...about })
+const forever = defineTask({ name: 'block.forever', ...about })
+const forATime = defineTask({ name: 'block.for-a-time', ...about })
 const native = defineTask({ name: 'block.native', ...about })
-const yielding = defineTask({ name: 'block.not', ...about })
+const yielding = defineTask({ name: 'block.yielding', ...about })
 const waiting = defineTask({ name: 'block.waiting', ...about })
 
-export const blockingTasks = defineCatalogue(forEver, aTime, native, yielding, waiting)
+export const blockingTasks = defineCatalogue(forever, forATime, native, yielding, waiting)
 
 function spin(ms: number): number {
   const until = performance.now() + ms
@@ -24,11 +24,11 @@ function spin(ms: number): number {
 
 if (process.argv[1] === import.meta.filename) {
   const handlers = {
-    'block.for-ever': defineHandler(forEver, import.meta.url, async ({ input }) => {
+    'block.forever': defineHandler(forever, import.meta.url, async ({ input }) => {
       await sleep(input.ms)
       while (true) {}
     }),
-    'block.a-time': defineHandler(aTime, import.meta.url, async ({ input, fencingToken }) => {
+    'block.for-a-time': defineHandler(forATime, import.meta.url, async ({ input, fencingToken }) => {
       await sleep(20)
       spin(input.ms)
       return { fencingToken }
@@ -38,7 +38,7 @@ if (process.argv[1] === import.meta.filename) {
       execFileSync('sleep', [String(input.ms / 1_000)])
       return { fencingToken }
     }),
-    'block.not': defineHandler(yielding, import.meta.url, async ({ input, fencingToken }) => {
+    'block.yielding': defineHandler(yielding, import.meta.url, async ({ input, fencingToken }) => {
       const until = performance.now() + input.ms
       while (performance.now() < until) {
         spin(30)

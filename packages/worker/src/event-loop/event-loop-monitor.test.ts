@@ -1,4 +1,4 @@
-// Worker processes whose event loop is held by a handler: what their log says while nothing else of them can speak.
+// The log of worker processes whose event loop is blocked by a handler.
 
 import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
@@ -32,9 +32,9 @@ async function worker(eventLoopStallWarning: string) {
   const child = spawn(process.execPath, [FIXTURE, redisUrl, namespace, eventLoopStallWarning], {
     env: { PATH: process.env['PATH'] },
   })
-  let [output, complaints] = ['', '']
+  let [output, stderr] = ['', '']
   child.stdout.on('data', (chunk) => (output += chunk))
-  child.stderr.on('data', (chunk) => (complaints += chunk))
+  child.stderr.on('data', (chunk) => (stderr += chunk))
   const exited = new Promise<number | null>((resolve) => child.on('exit', (code) => resolve(code)))
   onTestFinished(async () => {
     child.kill('SIGKILL')
@@ -50,7 +50,7 @@ async function worker(eventLoopStallWarning: string) {
   return {
     child,
     lines,
-    complaints: () => complaints,
+    stderr: () => stderr,
     url: String(ready?.['url']),
     async enqueue(task: string, ms: number): Promise<string> {
       const id = createTaskId('slow', Date.now(), randomBytes(10))
@@ -66,17 +66,17 @@ async function worker(eventLoopStallWarning: string) {
   }
 }
 
-describe('a handler that never lets the event loop turn', () => {
-  it('is named with its location in the log while it blocks, and again as that goes on', async () => {
+describe('a handler that blocks the event loop forever', () => {
+  it('is logged with its location while it blocks, and again while that lasts', async () => {
     const { child, enqueue, lines } = await worker('500ms')
     const innocent = await enqueue('block.waiting', 60_000)
     await eventually(() => lines('attempt started').some((line) => line['id'] === innocent))
-    const id = await enqueue('block.for-ever', 50)
+    const id = await enqueue('block.forever', 50)
     const [first, second] = await eventually(() => {
-      const named = lines('event loop is blocked').filter((line) => line['id'] === id)
+      const named = lines('event loop blocked').filter((line) => line['id'] === id)
       return named.length > 1 && named
     })
-    const who = { name: 'bullpen-worker', task: 'block.for-ever', id, fencingToken: 1, attempt: 1 }
+    const who = { name: 'bullpen-worker', task: 'block.forever', id, fencingToken: 1, attempt: 1 }
     const location = lineWith('while (true) {}')
     expect(first).toMatchObject({ ...who, location, pid: child.pid })
     expect(second).toMatchObject({ ...who, location, level: 'error' })
@@ -86,23 +86,23 @@ describe('a handler that never lets the event loop turn', () => {
 })
 
 describe('a handler that blocks the event loop for a time', () => {
-  it('is named while it does and when it is over, and counted; the worker then drains as ever', async () => {
-    const { url, enqueue, lines, ended, drain, complaints } = await worker('500ms')
-    const id = await enqueue('block.a-time', 2_000)
+  it('is logged during and after the stall, and counted; the worker then drains normally', async () => {
+    const { url, enqueue, lines, ended, drain, stderr } = await worker('500ms')
+    const id = await enqueue('block.for-a-time', 2_000)
     await ended(id)
     const over = await eventually(() => lines('event loop stalled').find((line) => line['id'] === id))
-    const who = { task: 'block.a-time', id, fencingToken: 1, attempt: 1, location: `spin (${lineWith('turns++')})` }
+    const who = { task: 'block.for-a-time', id, fencingToken: 1, attempt: 1, location: `spin (${lineWith('turns++')})` }
     expect(over).toMatchObject({ ...who, level: 'warn' })
     expect(over['stalledMs']).toBeGreaterThanOrEqual(1_950)
-    expect(lines('event loop is blocked')).toContainEqual(expect.objectContaining(who))
+    expect(lines('event loop blocked')).toContainEqual(expect.objectContaining(who))
     const metrics = await (await fetch(`${url}/metrics`)).text()
-    expect(metrics).toContain('bullpen_event_loop_stalls_total{task="block.a-time"} 1')
+    expect(metrics).toContain('bullpen_event_loop_stalls_total{task="block.for-a-time"} 1')
     expect(await drain()).toBe(0)
-    // No debugger says that it is attached, or listens.
-    expect(complaints()).toBe('')
+    // No message of Node's about a debugger.
+    expect(stderr()).toBe('')
   })
 
-  it('in native code is told while it does, and named as soon as that ends', async () => {
+  it('in native code is logged without a name, and named as soon as the code returns', async () => {
     const { enqueue, lines, ended, drain } = await worker('500ms')
     const id = await enqueue('block.native', 2_500)
     await ended(id)
@@ -113,29 +113,29 @@ describe('a handler that blocks the event loop for a time', () => {
   })
 })
 
-describe('what is not a block', () => {
-  it('is work that lets the loop turn', async () => {
+describe('the monitor', () => {
+  it('does not report work that yields', async () => {
     const { enqueue, lines, ended, drain } = await worker('1.5s')
-    const id = await enqueue('block.not', 3_000)
+    const id = await enqueue('block.yielding', 3_000)
     await ended(id)
     expect(lines('event loop').filter((line) => line['id'] === id)).toEqual([])
     expect(await drain()).toBe(0)
   })
 
-  it('is anything, where the setting says none', async () => {
+  it('reports nothing when the setting is none', async () => {
     const { enqueue, lines, ended, drain } = await worker('none')
-    await ended(await enqueue('block.a-time', 1_000))
+    await ended(await enqueue('block.for-a-time', 1_000))
     expect(await drain()).toBe(0)
     expect(lines('event loop')).toEqual([])
   })
 })
 
-describe('the setting', () => {
+describe('the setting eventLoopStallWarning', () => {
   it.each(['500ms', '1.5s', 'none'])('may be %s', (eventLoopStallWarning) => {
     expect(checkSettings(WORKER_SETTINGS, [], { eventLoopStallWarning })).toMatchObject({ eventLoopStallWarning })
   })
 
-  it('may not be shorter than the watch can see, nor without a unit', () => {
+  it('is refused when it is shorter than the monitor can measure, or has no unit', () => {
     expect(() => checkSettings(WORKER_SETTINGS, [], { eventLoopStallWarning: '100ms' })).toThrow(
       /expected a duration of at least "500ms"/,
     )

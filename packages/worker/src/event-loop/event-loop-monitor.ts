@@ -1,104 +1,102 @@
-// Watches the main thread's event loop from a thread of its own: a handler that never returns stops every timer here.
+// Monitors the main thread's event loop from a thread: a handler that never returns stops every timer of its own thread.
+//
+// The main thread increments a shared counter with every tick. When the counter stands still, the monitor thread samples the
+// main thread's stack, finds the attempt through the async context, and names both in the log.
 import { extname } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { isMainThread, Worker } from 'node:worker_threads'
-import type { LogLevel } from '@bullpen/contract'
-import { type Log, milliseconds } from '@bullpen/contract'
+import { type Log, type LogLevel, milliseconds } from '@bullpen/contract'
 import type { EventSink } from '@bullpen/engine'
 import type { AsyncContext } from '@bullpen/engine/internal'
-import type { AttemptInLoop, BlockOver, WatchOrders } from './messages.ts'
-import { BEAT_MS } from './stall.ts'
+import { settlesWithin } from '@bullpen/engine/node'
+import type { AttemptInLoop, MonitorOptions, StallOver } from './messages.ts'
+import { TICK_MS } from './stall.ts'
 
 const SOURCE = new URL('./monitor-thread.ts', import.meta.url)
-/** As source in the repository, compiled beside this file in what is published. */
+/** Source in the repository, compiled beside this file in the published package. */
 const ENTRY = new URL(SOURCE.href.replace(/\.ts$/, extname(import.meta.url)))
-/** What the thread may take to end by itself; it has nothing to wait for. */
-const ENDING_MS = 500
+/** How long the thread may take to end by itself, in ms; it has nothing to wait for. */
+const END_MS = 500
 
-let watches = 0
+let monitors = 0
 
 export interface EventLoopMonitor {
-  /** Leaves nothing behind: neither thread, timer nor global. */
+  /** Ends the thread; leaves no timer and no global behind. */
   close(): Promise<void>
 }
 
-export interface LoopWatchOptions {
-  /** A duration, or `none` for no watch. */
+export interface EventLoopMonitorOptions {
+  /** A duration, or `none` for no monitor. */
   readonly warnAfter: string
   readonly context: AsyncContext
-  /** Hears `event_loop.stalled` when a block is over; while it lasts, the thread writes to the log's own place. */
+  /** Receives `event_loop.stalled` when a stall is over. While it lasts, the thread writes to the log's own destination. */
   readonly sink: EventSink
   readonly log: Log
   readonly logAs: { readonly level: LogLevel; readonly name: string }
 }
 
-/** Where there can be no watch, the log says so once and the worker goes on without. */
-export function openEventLoopMonitor({ warnAfter, context, sink, log, logAs }: LoopWatchOptions): EventLoopMonitor {
-  if (warnAfter === 'none') return { close: async () => {} }
-  const unwatched = (err: unknown): void =>
-    log.warn({ err }, 'the event loop is not watched: who blocks it goes unsaid')
+const NO_MONITOR: EventLoopMonitor = { close: async () => {} }
+
+/** If the event loop can't be monitored, the log says so once, and the worker runs without a monitor. */
+export function openEventLoopMonitor(options: EventLoopMonitorOptions): EventLoopMonitor {
+  const { warnAfter, context, sink, log, logAs } = options
+  if (warnAfter === 'none') return NO_MONITOR
+  const unavailable = (err: unknown): void =>
+    log.warn({ err }, 'event-loop monitor unavailable; stalls will not be reported')
   const shared = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
-  const hook = `bullpen.attempt-in-loop.${++watches}`
-  const orders: WatchOrders = { beats: shared, warnAfterMs: milliseconds(warnAfter), hook, log: logAs }
+  const hook = `bullpen.attempt-in-loop.${++monitors}`
+  const workerData: MonitorOptions = { ticks: shared, warnAfterMs: milliseconds(warnAfter), hook, log: logAs }
   let thread: Worker
   try {
-    // The inspector reaches the main thread from every other, and from none its neighbour.
+    // The inspector reaches the main thread from any other thread, but no other thread.
     if (!isMainThread) throw new Error('this worker does not run in the main thread')
-    // Node 24 ends the whole process when a thread looks at a main thread that was left without an inspector.
+    // Node 24 ends the whole process when a thread connects to a main thread without an inspector.
     if (process.permission?.has('inspector') === false) throw new Error('Node was started without --allow-inspector')
-    // The process's own preloads and loaders are not for this thread.
-    thread = new Worker(ENTRY, { workerData: orders, execArgv: [], name: 'bullpen loop watch' })
+    // The process's own preloads and loaders are not meant for this thread.
+    thread = new Worker(ENTRY, { workerData, execArgv: [], name: 'bullpen event-loop monitor' })
   } catch (error) {
-    unwatched(error)
-    return { close: async () => {} }
+    unavailable(error)
+    return NO_MONITOR
   }
-  const ended = new Promise<void>((resolve) => thread.once('exit', () => resolve()))
+  const exited = new Promise<void>((resolve) => thread.once('exit', () => resolve()))
   thread.unref()
 
-  const beats = new Int32Array(shared)
-  let last = performance.now()
-  /** Between two beats, since a block was last told. */
-  let slowestTaskMs = 0
-  const beat = setInterval(() => {
+  const ticks = new Int32Array(shared)
+  let lastTick = performance.now()
+  /** The longest time between two ticks since the last stall was reported. */
+  let longestMs = 0
+  const timer = setInterval(() => {
     const now = performance.now()
-    slowestTaskMs = Math.max(slowestTaskMs, now - last)
-    last = now
-    Atomics.add(beats, 0, 1)
-  }, BEAT_MS).unref()
+    longestMs = Math.max(longestMs, now - lastTick)
+    lastTick = now
+    Atomics.add(ticks, 0, 1)
+  }, TICK_MS).unref()
   thread.on('error', (error) => {
-    clearInterval(beat)
-    unwatched(error)
+    clearInterval(timer)
+    unavailable(error)
   })
-  thread.on('message', ({ attempt, location }: BlockOver) => {
+  thread.on('message', ({ attempt, location }: StallOver) => {
     const { task, id, fencingToken, attempt: number } = attempt ?? {}
-    sink({
-      event: 'event_loop.stalled',
-      task,
-      id,
-      fencingToken,
-      attempt: number,
-      location,
-      stalledMs: slowestTaskMs,
-    })
-    slowestTaskMs = 0
+    const stalledMs = Math.round(longestMs)
+    longestMs = 0
+    sink({ event: 'event_loop.stalled', task, id, fencingToken, attempt: number, location, stalledMs })
   })
-  Object.defineProperty(globalThis, Symbol.for(hook), { value: () => answer(context), configurable: true })
+  Object.defineProperty(globalThis, Symbol.for(hook), { value: () => currentAttempt(context), configurable: true })
 
   return {
     async close() {
-      // Its end alone may be what this process waits for.
+      // The process may have nothing else to wait for.
       thread.ref()
-      thread.postMessage('end')
-      clearInterval(beat)
+      thread.postMessage('stop')
+      clearInterval(timer)
       Reflect.deleteProperty(globalThis, Symbol.for(hook))
-      await Promise.race([ended, sleep(ENDING_MS, undefined, { ref: false })])
+      await settlesWithin(exited, END_MS)
       await thread.terminate()
     },
   }
 }
 
-/** Called by the watching thread, in the middle of whatever runs. */
-function answer(context: AsyncContext): string | undefined {
+/** Called by the monitor thread while the main thread is paused. */
+function currentAttempt(context: AsyncContext): string | undefined {
   const running = context.current()
   if (running === undefined) return undefined
   const { name, id, fencingToken, attempt } = running

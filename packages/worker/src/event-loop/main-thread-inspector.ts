@@ -1,96 +1,101 @@
-// Finds out, from another thread, what the main thread is doing this moment: stops it for some milliseconds and asks.
+// Finds out, from another thread, what the main thread is executing: pauses it for some milliseconds through V8's inspector.
+//
+// - The main thread always continues: after MAX_PAUSE_MS at the latest, and also when this side fails.
+// - The pause is requested together with enabling the debugger, so that it takes effect on the first JavaScript that runs, in a
+//   loop too. Native code can't be paused: the sample then waits until that code returns.
+// - A pause that was not ours is a breakpoint of a developer's debugger, and is left alone.
 import type { Runtime, Session } from 'node:inspector'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { settlesWithin } from '@bullpen/engine/node'
 import type { AttemptInLoop } from './messages.ts'
 import { locationOf } from './source-location.ts'
 
-/** The longest that the main thread is held, and that saying goodbye may take. */
-const HOLD_MS = 500
+/** The longest that the main thread is paused, and that disabling the debugger may take. */
+const MAX_PAUSE_MS = 500
 
-export interface Sighting {
+/** What the main thread was executing. */
+export interface StackSample {
   readonly attempt: AttemptInLoop | undefined
-  /** Undefined where only Node itself runs. */
+  /** Undefined when only Node itself runs. */
   readonly location: string | undefined
-  /** The main thread's last beat when it was stopped. */
-  readonly beat: number
+  /** The main thread's newest tick when it was paused. */
+  readonly tick: number
 }
 
 /**
- * Resolves when the main thread has run JavaScript again, be it in a loop without an end: with undefined when `signal`
- * was aborted before, or when somebody else's debugger holds it. The main thread always goes on. Native code can't be
- * stopped, so that it may take as long as that does. @throws where this Node has no inspector.
+ * Resolves when the main thread has run JavaScript again: with undefined if `signal` was aborted before, or if another debugger
+ * has paused it.
+ *
+ * @throws when this Node has no inspector.
  */
-export async function lookAtMainThread(
+export async function sampleMainThread(
   hook: string,
   signal: AbortSignal,
-  beat: () => number,
-): Promise<Sighting | undefined> {
+  tick: () => number,
+): Promise<StackSample | undefined> {
   const { Session } = await import('node:inspector')
   const session = new Session()
   session.connectToMainThread()
-  const leaving = new AbortController()
+  const disconnecting = new AbortController()
   try {
-    return await sightingOf(session, hook, signal, leaving.signal, beat)
+    return await sample(session, hook, signal, disconnecting.signal, tick)
   } finally {
-    leaving.abort()
-    await leave(session)
+    disconnecting.abort()
+    await disconnect(session)
   }
 }
 
-function sightingOf(
+function sample(
   session: Session,
   hook: string,
   signal: AbortSignal,
-  left: AbortSignal,
-  beat: () => number,
-): Promise<Sighting | undefined> {
+  disconnecting: AbortSignal,
+  tick: () => number,
+): Promise<StackSample | undefined> {
   return new Promise((resolve, reject) => {
     const expression = `globalThis[Symbol.for(${JSON.stringify(hook)})]?.()`
-    const question = { expression, silent: true }
     const urls = new Map<string, string>()
-    let asked = false
-    const failed = (error: Error | null): void => {
+    let requested = false
+    const rejectWith = (error: Error | null): void => {
       if (error !== null) reject(error)
     }
     signal.addEventListener('abort', () => resolve(undefined), { once: true })
     session.on('Debugger.scriptParsed', ({ params }) => urls.set(params.scriptId, params.url))
     session.on('Debugger.paused', ({ params }) => {
-      // Told before our own request was answered: it stands at somebody's breakpoint, and must stay there.
-      if (!asked) return resolve(undefined)
+      // Paused before our own request was confirmed: this is somebody's breakpoint, and must stay paused.
+      if (!requested) return resolve(undefined)
       const location = locationOf(params.callFrames, (script) => urls.get(script))
-      let sighting: Sighting = { attempt: undefined, location, beat: beat() }
+      let found: StackSample = { attempt: undefined, location, tick: tick() }
       const longest = setTimeout(() => {
         session.post('Debugger.resume')
-        resolve(sighting)
-      }, HOLD_MS)
-      // Disabled before it has really gone on, V8's debugger keeps a request to stop, for whoever enables it next.
+        resolve(found)
+      }, MAX_PAUSE_MS)
+      // Disabled before the main thread has really resumed, V8's debugger keeps a pause request for whoever enables it next.
       session.once('Debugger.resumed', () => {
         clearTimeout(longest)
-        resolve(sighting)
+        resolve(found)
       })
-      // Evaluated outside the frame: Node's own frames see no globals, and a handler's may hide them.
-      session.post('Runtime.evaluate', question, (error, answer: Runtime.EvaluateReturnType) => {
-        // After leaving, this is called with an error, and the session can post no more.
-        if (left.aborted) return
-        const told: unknown = error === null ? answer.result.value : undefined
-        if (typeof told === 'string') sighting = { ...sighting, attempt: JSON.parse(told) as AttemptInLoop }
+      // Evaluated outside the frame: Node's own frames see no globals, and a handler's may shadow them.
+      session.post('Runtime.evaluate', { expression, silent: true }, (error, answer: Runtime.EvaluateReturnType) => {
+        // While disconnecting this is called with an error, and the session can't post any more.
+        if (disconnecting.aborted) return
+        const running: unknown = error === null ? answer.result.value : undefined
+        if (typeof running === 'string') found = { ...found, attempt: JSON.parse(running) as AttemptInLoop }
         session.post('Debugger.resume')
       })
     })
-    // Both at once: where native code ends, the first thing that runs is to stop.
-    session.post('Debugger.enable', failed)
+    session.post('Debugger.enable', rejectWith)
     session.post('Debugger.pause', (error) => {
-      asked = true
-      failed(error)
+      requested = true
+      rejectWith(error)
     })
   })
 }
 
-/** Disconnecting alone would let the main thread go, too; asking first also takes back a request that is still waiting. */
-async function leave(session: Session): Promise<void> {
+/** Disconnecting alone would also resume the main thread. Disabling first takes back a pause request that is still waiting. */
+async function disconnect(session: Session): Promise<void> {
   const disabled = new Promise<void>((resolve) => {
     session.post('Debugger.disable', () => resolve())
   })
-  await Promise.race([disabled, sleep(HOLD_MS, undefined, { ref: false })])
+  await settlesWithin(disabled, MAX_PAUSE_MS)
   session.disconnect()
 }

@@ -1,23 +1,22 @@
-// What the main thread and the thread that watches it say to each other.
-
+// The messages between the main thread and the monitor thread.
 import type { LogLevel } from '@bullpen/contract'
 import type { Attempt } from '@bullpen/engine/internal'
 
-/** What is told of the attempt that runs in the loop. */
+/** Names the attempt whose code runs in the event loop, with the fields that log lines use. */
 export type AttemptInLoop = Readonly<Pick<Attempt, 'id' | 'fencingToken' | 'attempt'> & { task: string }>
 
-/** Given to the thread at its start. */
-export interface WatchOrders {
-  /** One 32-bit number, which the main thread counts up at each beat. */
-  readonly beats: SharedArrayBuffer
+/** Given to the monitor thread when it starts. */
+export interface MonitorOptions {
+  /** One 32-bit number, which the main thread increments with every tick. */
+  readonly ticks: SharedArrayBuffer
   readonly warnAfterMs: number
-  /** Key of the global symbol under which the main thread's function answers which attempt runs now, as JSON. */
+  /** The key of a global symbol: the function under it returns the attempt that runs now, as JSON. */
   readonly hook: string
   readonly log: { readonly level: LogLevel; readonly name: string }
 }
 
-/** From the thread: a block that it has told of is over. */
-export interface BlockOver {
+/** From the monitor thread: a stall that it has logged is over. */
+export interface StallOver {
   readonly attempt: AttemptInLoop | undefined
   readonly location: string | undefined
 }

@@ -1,93 +1,96 @@
-// What the watching thread runs: looks at the main thread's beats, and says in the log who blocks its event loop.
+// The monitor thread: reads the main thread's ticks, and writes to the log who blocks its event loop.
+//
+// While the event loop is blocked nothing on the main thread runs, its log included. So this thread writes its lines itself,
+// and sends a message when the stall is over; the main thread then emits the event that is counted.
 import { writeSync } from 'node:fs'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
+import { settlesWithin } from '@bullpen/engine/node'
 import type { LogField } from '@bullpen/telemetry'
 import { createLog } from '@bullpen/telemetry/log'
-import { lookAtMainThread, type Sighting } from './main-thread-inspector.ts'
-import type { BlockOver, WatchOrders } from './messages.ts'
-import { BEAT_MS, observe, STILLNESS_BEGINS } from './stall.ts'
+import { type StackSample, sampleMainThread } from './main-thread-inspector.ts'
+import type { MonitorOptions, StallOver } from './messages.ts'
+import { NO_STALL, observe, type StallState, TICK_MS } from './stall.ts'
 
-/** A line does not wait longer for its task and location: native code shows none while it runs. Some milliseconds are usual. */
-const SIGHT_MS = 1_000
+/** How long a line waits for a stack sample, in ms: there is none while native code runs. Usual are a few milliseconds. */
+const SAMPLE_MS = 1_000
 
-const { beats, warnAfterMs, hook, log: about } = workerData as WatchOrders
-const beating = new Int32Array(beats)
-const beat = (): number => Atomics.load(beating, 0)
-// Past the main thread, whose streams do not move while it is blocked, and past the thread pool, which may be busy.
-const log = createLog({ ...about, destination: { write: writeOut } })
+const { ticks, warnAfterMs, hook, log: about } = workerData as MonitorOptions
+const counter = new Int32Array(ticks)
+const tick = (): number => Atomics.load(counter, 0)
+// Not through the main thread, whose streams stand still, and not through the thread pool, which may be busy.
+const log = createLog({ ...about, destination: { write: writeNow } })
 
-let stillness = { ...STILLNESS_BEGINS, beat: beat() }
-let lookedAt = performance.now()
-let canLook = true
-/** The look at this block that has not come to an end; there is one at a time. */
-let looking: { readonly sight: Promise<void>; readonly stop: AbortController } | undefined
-/** Who was last seen in this block. */
-let seen: Sighting | undefined
+let state: StallState = { ...NO_STALL, tick: tick() }
+let readAt = performance.now()
+let canSample = true
+/** The sample that is under way; there is one at a time. */
+let sampling: { readonly done: Promise<void>; readonly cancel: AbortController } | undefined
+/** The newest sample of this stall. */
+let sample: StackSample | undefined
 
-const watch = setInterval(() => {
+const timer = setInterval(() => {
   const now = performance.now()
-  const step = observe(stillness, { beat: beat(), elapsedMs: now - lookedAt }, warnAfterMs)
-  stillness = step.stillness
-  lookedAt = now
-  if (step.finding === 'tell') void tell()
-  if (step.finding === 'over') void tellEnd()
-}, BEAT_MS)
+  const step = observe(state, { tick: tick(), elapsedMs: now - readAt }, warnAfterMs)
+  state = step.state
+  readAt = now
+  if (step.finding === 'report') void report()
+  if (step.finding === 'over') void reportOver()
+}, TICK_MS)
 
-async function tell(): Promise<void> {
-  const { beat: newest, told } = stillness
-  looking ??= startLook(newest)
-  await Promise.race([looking?.sight, sleep(SIGHT_MS, undefined, { ref: false })])
-  // Over before it could be told: the line of its end says all.
-  if (beat() !== newest) return
+async function report(): Promise<void> {
+  const { tick: newest, reports } = state
+  sampling ??= startSample(newest)
+  if (sampling !== undefined) await settlesWithin(sampling.done, SAMPLE_MS)
+  // Over before it could be reported: the line about its end says everything.
+  if (tick() !== newest) return
   const fields: Partial<Record<LogField, unknown>> = {
-    ...seen?.attempt,
-    location: seen?.location,
-    stalledMs: Math.round(stillness.stillMs),
+    ...sample?.attempt,
+    location: sample?.location,
+    stalledMs: Math.round(state.stalledMs),
   }
-  log[told === 1 ? 'warn' : 'error'](fields, `the event loop is blocked${blocker()}: no timer and no other task runs`)
+  log[reports === 1 ? 'warn' : 'error'](fields, `event loop blocked${culprit()}: no timer and no other task runs`)
 }
 
-function blocker(): string {
-  if (seen === undefined) return canLook ? ' in native code, or by a debugger' : ''
-  return seen.attempt === undefined ? ' by code that belongs to no task' : ''
+function culprit(): string {
+  if (sample === undefined) return canSample ? ' in native code, or by a debugger' : ''
+  return sample.attempt === undefined ? ' by code outside any task' : ''
 }
 
-function startLook(newest: number): typeof looking {
-  if (!canLook) return undefined
-  const stop = new AbortController()
-  const sight = lookAtMainThread(hook, stop.signal, beat)
-    .then((sighting) => {
-      // What it did after its next beat has nothing to do with the block.
-      if (sighting !== undefined && sighting.beat === newest) seen = sighting
+function startSample(newest: number): typeof sampling {
+  if (!canSample) return undefined
+  const cancel = new AbortController()
+  const done = sampleMainThread(hook, cancel.signal, tick)
+    .then((found) => {
+      // What the main thread did after its next tick is not part of the stall.
+      if (found !== undefined && found.tick === newest) sample = found
     })
     .catch((err: unknown) => {
-      canLook = false
-      log.warn({ err }, 'who blocks the event loop can not be seen: Node can not look at its main thread')
+      canSample = false
+      log.warn({ err }, 'cannot sample the main thread; stalls will be reported without a stack')
     })
     .finally(() => {
-      looking = undefined
+      sampling = undefined
     })
-  return { sight, stop }
+  return { done, cancel }
 }
 
-async function tellEnd(): Promise<void> {
-  // One that waited for native code to end is about to see it.
-  if (looking !== undefined) await Promise.race([looking.sight, sleep(SIGHT_MS, undefined, { ref: false })])
-  looking?.stop.abort()
-  const over: BlockOver = { attempt: seen?.attempt, location: seen?.location }
-  seen = undefined
+async function reportOver(): Promise<void> {
+  // A sample that waited for native code to return is about to be taken.
+  if (sampling !== undefined) await settlesWithin(sampling.done, SAMPLE_MS)
+  sampling?.cancel.abort()
+  const over: StallOver = { attempt: sample?.attempt, location: sample?.location }
+  sample = undefined
   parentPort?.postMessage(over)
 }
 
-// The only message: come to an end.
+// The only message: stop.
 parentPort?.once('message', () => {
-  clearInterval(watch)
-  looking?.stop.abort()
+  clearInterval(timer)
+  sampling?.cancel.abort()
 })
 
-/** A line that a full pipe does not take in a tenth of a second is lost, as this thread must not block for ever. */
-function writeOut(line: string): void {
+/** A full pipe that takes no line for 100 ms loses it: this thread must not block. */
+function writeNow(line: string): void {
   for (let attempts = 0; attempts < 10; attempts++) {
     try {
       writeSync(1, line)

@@ -1,3 +1,4 @@
+// The source location that is reported for a stack.
 import { expect, it } from 'vitest'
 import { type Frame, locationOf } from './source-location.ts'
 
@@ -14,21 +15,21 @@ const at = (scriptId: string, functionName: string, lineNumber: number): Frame =
 })
 
 it.each<[string, Frame[], string | undefined]>([
-  ['where it is, as lines are counted in editors', [at('handler', 'spin', 6)], 'spin (/app/src/handlers/digest.ts:7)'],
-  ['without a name', [at('handler', '', 0)], '/app/src/handlers/digest.ts:1'],
-  ['as a path', [at('odd', 'spin', 0)], 'spin (/app/a b.ts:1)'],
+  ['function, file and line, counted from 1', [at('handler', 'spin', 6)], 'spin (/app/src/handlers/digest.ts:7)'],
+  ['file and line when the function has no name', [at('handler', '', 0)], '/app/src/handlers/digest.ts:1'],
+  ['a decoded path', [at('odd', 'spin', 0)], 'spin (/app/a b.ts:1)'],
   [
-    'of the program that called Node and a library',
+    'in the program that called Node and a library',
     [at('node', 'spawnSync', 900), at('library', 'go', 3), at('handler', 'digest', 11), at('handler', 'outer', 20)],
     'digest (/app/src/handlers/digest.ts:12)',
   ],
   [
-    'of a library that nobody called',
+    'in a library when no code of the program is on the stack',
     [at('node', 'emit', 5), at('library', 'onData', 3)],
     'onData (/app/node_modules/slow/index.js:4)',
   ],
-  ['nowhere, where Node itself runs', [at('node', 'processTimers', 5), at('evaluated', '', 0)], undefined],
-  ['nowhere, in a script that nobody knows', [at('unknown', 'f', 0)], undefined],
+  ['undefined when Node itself runs', [at('node', 'processTimers', 5), at('evaluated', '', 0)], undefined],
+  ['undefined in an unknown script', [at('unknown', 'f', 0)], undefined],
 ])('the location is %s', (_, frames, location) => {
   expect(locationOf(frames, (script) => URLS[script])).toBe(location)
 })

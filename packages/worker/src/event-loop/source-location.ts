@@ -1,19 +1,19 @@
-// Where code runs, in words: from the call frames of the inspector to one function, file and line.
+// The source location of running code: from the inspector's call frames to one function, file and line.
 import { fileURLToPath } from 'node:url'
 
-/** What is read of the inspector's frames; the innermost comes first. */
+/** The part of an inspector's call frame that is read. The innermost frame comes first. */
 export interface Frame {
   readonly functionName: string
-  /** Both count from 0. */
+  /** Lines count from 0. */
   readonly location: { readonly scriptId: string; readonly lineNumber: number }
 }
 
-const isNodes = (url: string): boolean => url === '' || url.startsWith('node:')
-const isLibrarys = (url: string): boolean => url.includes('/node_modules/')
+const isOfNode = (url: string): boolean => url === '' || url.startsWith('node:')
+const isOfLibrary = (url: string): boolean => url.includes('/node_modules/')
 
 /**
- * `name (/path/of/file.ts:7)` of the innermost frame that is of the program's own code; where none is, of a library's.
- * Undefined where only Node itself runs.
+ * `name (/path/of/file.ts:7)` of the innermost frame in the program's own code, or else in a library. Undefined when only Node
+ * itself runs.
  */
 export function locationOf(
   frames: readonly Frame[],
@@ -25,8 +25,8 @@ export function locationOf(
       url: urlOf(location.scriptId) ?? '',
       line: location.lineNumber + 1,
     }))
-    .filter(({ url }) => !isNodes(url))
-  const location = locations.find(({ url }) => !isLibrarys(url)) ?? locations[0]
+    .filter(({ url }) => !isOfNode(url))
+  const location = locations.find(({ url }) => !isOfLibrary(url)) ?? locations[0]
   if (location === undefined) return undefined
   const file = location.url.startsWith('file:') ? fileURLToPath(location.url) : location.url
   return location.name === '' ? `${file}:${location.line}` : `${location.name} (${file}:${location.line})`

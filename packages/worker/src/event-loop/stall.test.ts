@@ -1,54 +1,56 @@
+// When a stall of the event loop is reported, read from its ticks.
 import { describe, expect, it } from 'vitest'
-import { BEAT_MS, type Finding, type Look, observe, STILLNESS_BEGINS } from './stall.ts'
+import { type Finding, NO_STALL, observe, type Reading, TICK_MS } from './stall.ts'
 
 const WARN_AFTER_MS = 1_000
 
-/** What was found at each look that found something, with how long the loop had stood still by then. */
-function findings(looks: readonly Look[]): [Finding, stillMs: number][] {
-  let stillness = STILLNESS_BEGINS
-  return looks.flatMap((look): [Finding, number][] => {
-    const step = observe(stillness, look, WARN_AFTER_MS)
-    stillness = step.stillness
-    return step.finding === 'nothing' ? [] : [[step.finding, stillness.stillMs]]
+/** The findings, each with how long the loop had been stalled by then. */
+function findings(readings: readonly Reading[]): [Finding, stalledMs: number][] {
+  let state = NO_STALL
+  return readings.flatMap((reading): [Finding, number][] => {
+    const step = observe(state, reading, WARN_AFTER_MS)
+    state = step.state
+    return step.finding === 'nothing' ? [] : [[step.finding, state.stalledMs]]
   })
 }
 
-const still = (looks: number, beat = 1, elapsedMs = BEAT_MS): Look[] => Array(looks).fill({ beat, elapsedMs })
+const stalled = (readings: number, tick = 1, elapsedMs = TICK_MS): Reading[] =>
+  Array(readings).fill({ tick, elapsedMs })
 
-describe('the watch of an event loop', () => {
-  it('says nothing of one that turns, however busy', () => {
-    const looks = Array.from({ length: 100 }, (_, look) => still(9, look + 1)).flat()
-    expect(findings(looks)).toEqual([])
+describe('a stall of the event loop', () => {
+  it('is not reported of a loop that is busy but runs', () => {
+    const readings = Array.from({ length: 100 }, (_, reading) => stalled(9, reading + 1)).flat()
+    expect(findings(readings)).toEqual([])
   })
 
-  it('tells a block when it is as long as was set, and again each time that it has doubled', () => {
-    expect(findings(still(100))).toEqual([
-      ['tell', 1_000],
-      ['tell', 2_000],
-      ['tell', 4_000],
-      ['tell', 8_000],
+  it('is reported when it is as long as was set, and again each time that it has doubled', () => {
+    expect(findings(stalled(100))).toEqual([
+      ['report', 1_000],
+      ['report', 2_000],
+      ['report', 4_000],
+      ['report', 8_000],
     ])
   })
 
-  it('tells its end once, and the next block from the beginning', () => {
-    expect(findings([...still(25), ...still(5, 2), ...still(12, 3), ...still(1, 4)])).toEqual([
-      ['tell', 1_000],
-      ['tell', 2_000],
+  it('is reported over once, and the next stall starts from zero', () => {
+    expect(findings([...stalled(25), ...stalled(5, 2), ...stalled(12, 3), ...stalled(1, 4)])).toEqual([
+      ['report', 1_000],
+      ['report', 2_000],
       ['over', 0],
-      ['tell', 1_000],
+      ['report', 1_000],
       ['over', 0],
     ])
   })
 
-  it('does not blame the loop for the time that the whole process was held', () => {
-    expect(findings([...still(3), ...still(1, 1, 60_000), ...still(1, 2)])).toEqual([])
+  it('does not include the time in which the whole process was stopped', () => {
+    expect(findings([...stalled(3), ...stalled(1, 1, 60_000), ...stalled(1, 2)])).toEqual([])
   })
 
-  it('counts looks that come somewhat late in full', () => {
-    expect(findings(still(9, 1, 1.5 * BEAT_MS))).toEqual([['tell', 1_050]])
+  it('includes readings that are somewhat late in full', () => {
+    expect(findings(stalled(9, 1, 1.5 * TICK_MS))).toEqual([['report', 1_050]])
   })
 
-  it('goes on when the beats’ 32 bits run over', () => {
-    expect(findings([...still(5, 2 ** 31 - 1), ...still(5, -(2 ** 31))])).toEqual([])
+  it('survives the overflow of the 32-bit tick', () => {
+    expect(findings([...stalled(5, 2 ** 31 - 1), ...stalled(5, -(2 ** 31))])).toEqual([])
   })
 })

@@ -1,41 +1,44 @@
-// Decides from the main thread's beats whether its event loop stands still, and when that is worth a line in the log.
+// Decides from the main thread's ticks whether its event loop is stalled, and when a stall is worth a line in the log. Pure.
 
-/** How often the main thread beats, and how often the watch looks at the beats. */
-export const BEAT_MS = 100
+/** How often the main thread ticks, and how often the monitor thread reads the ticks. */
+export const TICK_MS = 100
 
-/** A block is told again whenever it has lasted so many times longer: 1 s, 2 s, 4 s; for ever is 17 lines a day. */
-const TOLD_AGAIN_AFTER = 2
+/** A stall is reported again whenever it has lasted twice as long: after 1 s, 2 s, 4 s. An endless one makes 17 lines a day. */
+const REPORT_FACTOR = 2
 
-export interface Stillness {
-  /** The newest beat that was seen. */
-  readonly beat: number
-  /** How long that has been the newest. */
-  readonly stillMs: number
-  /** How often this block was told. */
-  readonly told: number
+export interface StallState {
+  /** The newest tick that was seen. */
+  readonly tick: number
+  /** How long ago it was new. */
+  readonly stalledMs: number
+  /** How often this stall has been reported. */
+  readonly reports: number
 }
 
-export interface Look {
-  readonly beat: number
-  /** Since the look before. */
+export interface Reading {
+  readonly tick: number
+  /** Since the reading before. */
   readonly elapsedMs: number
 }
 
-/** `tell`: say now that the loop is blocked. `over`: the loop turns again after a block that was told. */
-export type Finding = 'nothing' | 'tell' | 'over'
+/** `report`: the loop is stalled, and a line is due. `over`: the loop runs again after a stall that was reported. */
+export type Finding = 'nothing' | 'report' | 'over'
 
-export const STILLNESS_BEGINS: Stillness = { beat: 0, stillMs: 0, told: 0 }
+export const NO_STALL: StallState = { tick: 0, stalledMs: 0, reports: 0 }
 
 export function observe(
-  before: Stillness,
-  { beat, elapsedMs }: Look,
+  before: StallState,
+  { tick, elapsedMs }: Reading,
   warnAfterMs: number,
-): { readonly stillness: Stillness; readonly finding: Finding } {
-  if (beat !== before.beat) {
-    return { stillness: { beat, stillMs: 0, told: 0 }, finding: before.told === 0 ? 'nothing' : 'over' }
+): { readonly state: StallState; readonly finding: Finding } {
+  if (tick !== before.tick) {
+    return { state: { tick, stalledMs: 0, reports: 0 }, finding: before.reports === 0 ? 'nothing' : 'over' }
   }
-  // A look that comes late shows that the whole process was held, as by SIGSTOP or a starved machine: not the loop's doing.
-  const stillMs = before.stillMs + Math.min(elapsedMs, 2 * BEAT_MS)
-  const due = stillMs >= warnAfterMs * TOLD_AGAIN_AFTER ** before.told
-  return { stillness: { beat, stillMs, told: before.told + (due ? 1 : 0) }, finding: due ? 'tell' : 'nothing' }
+  // A late reading means that the whole process was stopped, as by SIGSTOP or a starved machine. The loop is not to blame.
+  const stalledMs = before.stalledMs + Math.min(elapsedMs, 2 * TICK_MS)
+  const isDue = stalledMs >= warnAfterMs * REPORT_FACTOR ** before.reports
+  return {
+    state: { tick, stalledMs, reports: before.reports + (isDue ? 1 : 0) },
+    finding: isDue ? 'report' : 'nothing',
+  }
 }
