@@ -1,9 +1,11 @@
 // Tests /board without Bull Board's packages. With them, create-api.test.ts shows it on a real Redis.
 import fastify from 'fastify'
 import { expect, onTestFinished, test } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
 import { addBoard } from './board.ts'
 import { loadBullBoard } from './bull-board.ts'
 
+const peers = Object.entries(manifest.peerDependencies).filter(([name]) => name.startsWith('@bull-board/'))
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
 test('Bull Board is loaded when its packages are installed', async () => {
@@ -20,7 +22,7 @@ test.each(['/board', '/board/', '/board/queue/cpu'])(
     expect(answer.json()).toMatchObject({
       status: 404,
       code: 'route_not_found',
-      detail: 'Bull Board is not installed; run: npm install @bull-board/api @bull-board/fastify @bull-board/ui',
+      detail: `Bull Board is not installed; run: npm install ${peers.map(([name, version]) => `${name}@${version}`).join(' ')}`,
     })
   },
 )

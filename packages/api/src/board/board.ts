@@ -5,7 +5,7 @@ import { makeReadOnly } from '../auth/read-only-pages.ts'
 import { sendProblem } from '../http/problems/problem.ts'
 import { taskPath } from '../views/links.ts'
 import { formatData, formatJob, formatReturnValue } from './board-formatting.ts'
-import { BULL_BOARD_PACKAGES, type BullBoard, loadBullBoard } from './bull-board.ts'
+import { BULL_BOARD_PACKAGES, BULL_BOARD_VERSION, type BullBoard, loadBullBoard } from './bull-board.ts'
 
 type Adapter = InstanceType<BullBoard['BullMQAdapter']>
 /** BullMQ's queue, as the adapter's parameter: only packages/bullmq imports bullmq. */
@@ -27,7 +27,8 @@ export async function addBoard(
 
 /** Without Bull Board, /board says what to install. */
 async function addMissingBoard(app: FastifyInstance): Promise<void> {
-  const detail = `Bull Board is not installed; run: npm install ${BULL_BOARD_PACKAGES.join(' ')}`
+  const packages = BULL_BOARD_PACKAGES.map((name) => `${name}@${BULL_BOARD_VERSION}`)
+  const detail = `Bull Board is not installed; run: npm install ${packages.join(' ')}`
   await app.register(async (scope) => {
     makeReadOnly(scope)
     for (const path of [PREFIX, `${PREFIX}/*`]) {

@@ -6,7 +6,9 @@ export interface BullBoard {
   readonly FastifyAdapter: typeof import('@bull-board/fastify').FastifyAdapter
 }
 
+/** Pinned, because the board is adapted by overriding methods of its queue adapter. */
 export const BULL_BOARD_PACKAGES = ['@bull-board/api', '@bull-board/fastify', '@bull-board/ui'] as const
+export const BULL_BOARD_VERSION = '9.10.1'
 
 /** Undefined if one of the packages is not installed. */
 export async function loadBullBoard(): Promise<BullBoard | undefined> {

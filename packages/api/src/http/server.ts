@@ -16,10 +16,8 @@ import { answerBrokenHttp, answerErrors, refuseOtherMethods, routeNotFound } fro
 import { sendProblem, toBullpenError } from './problems/problem.ts'
 import { addProblemPages } from './problems/problem-pages.ts'
 import { callersId } from './request-id.ts'
-import { fleetRoutes } from './routes/fleet-routes.ts'
-import { probeRoutes } from './routes/probe-routes.ts'
 import type { Route } from './routes/route.ts'
-import { taskRoutes } from './routes/task-routes.ts'
+import { routeTable } from './routes/route-table.ts'
 import { createSerializer, createValidator } from './schemas.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
 
@@ -86,7 +84,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     else done()
   })
 
-  const routes = [...taskRoutes(options), ...fleetRoutes(options), ...probeRoutes(options)]
+  const routes = routeTable(options)
   for (const row of routes) addRoute(app, row)
   refuseOtherMethods(app, routes)
   addProblemPages(app)

@@ -1,0 +1,10 @@
+// All routes that programs use: the server registers them, and the OpenAPI document describes them.
+import type { ApiContext } from '../context.ts'
+import { fleetRoutes } from './fleet-routes.ts'
+import { probeRoutes } from './probe-routes.ts'
+import type { Route } from './route.ts'
+import { taskRoutes } from './task-routes.ts'
+
+export function routeTable(context: ApiContext): readonly Route[] {
+  return [...taskRoutes(context), ...fleetRoutes(context), ...probeRoutes(context)]
+}
