@@ -1,9 +1,9 @@
 // The published packages, installed into an empty project elsewhere: the one of the tutorial.
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { publishedManifest } from './build-package.mjs'
@@ -12,7 +12,24 @@ import { run } from './system/programs.mjs'
 const root = join(import.meta.dirname, '..')
 const KEY = 'a-key-of-the-test-project'
 
+/** A Node 20 on the PATH. */
+const oldestNode = (process.env.PATH ?? '')
+  .split(delimiter)
+  .map((folder) => join(folder, 'node'))
+  .find((file) => spawnSync(file, ['--version'], { encoding: 'utf8' }).stdout?.startsWith('v20.'))
+
+/** Plain JavaScript, because Node 20 does not strip types. */
+const PRODUCER = `
+import { createClient } from '@bullpen/client'
+import { defineTask } from '@bullpen/contract'
+import { z } from 'zod'
+const task = defineTask({ name: 'a.b', queue: 'a', input: z.object({}), output: z.void() })
+const client = createClient({ baseUrl: 'http://127.0.0.1:1', key: 'k', retryFor: '1ms' })
+await client.enqueue(task, {}).catch(({ code }) => console.log(code))
+`
+
 const PROJECT = {
+  'producer.mjs': PRODUCER,
   'package.json': JSON.stringify({ name: 'elsewhere', private: true, type: 'module' }),
   'tsconfig.json': JSON.stringify({
     compilerOptions: {
@@ -147,6 +164,13 @@ it('the tests of the tutorial and of the test kit’s README pass', async () => 
   const { code, stdout } = await run(process.execPath, ['--test', '--test-reporter=tap', ...files], { cwd: project })
   expect(stdout).toMatch(/^# fail 0$/m)
   expect(Number(/^# pass (\d+)$/m.exec(stdout)?.[1])).toBeGreaterThanOrEqual(files.length)
+  expect(code).toBe(0)
+})
+
+it.runIf(oldestNode !== undefined)('a producer runs on Node 20: client and contract need nothing newer', async () => {
+  const { code, stdout, stderr } = await run(oldestNode, ['producer.mjs'], { cwd: project })
+  expect(stderr).toBe('')
+  expect(stdout).toBe('unreachable\n')
   expect(code).toBe(0)
 })
 
