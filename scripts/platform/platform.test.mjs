@@ -1,6 +1,15 @@
 // The platform as `npm start` and `npm run demo` start it: a real Redis, API and workers, on free ports.
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -57,6 +66,14 @@ describe('a platform', () => {
     expect(statSync(join(home, 'platform.json')).mode & 0o777).toBe(0o600)
     expect(statSync(join(home, 'dev-key')).mode & 0o777).toBe(0o600)
     expect(await factorial(note, 5)).toBe('120')
+  })
+
+  it('keeps its key out of its logs, which only their owner can read', () => {
+    for (const name of ['api', 'worker-1', 'worker-2']) {
+      const file = join(home, 'logs', `${name}.log`)
+      expect(readFileSync(file, 'utf8')).not.toContain(where.key)
+      expect(statSync(file).mode & 0o777).toBe(0o600)
+    }
   })
 
   it('serves every address that the banner names', async () => {
