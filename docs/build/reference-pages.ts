@@ -145,7 +145,8 @@ function errorsPage(): string {
     'Error codes',
     `
 Every error of the API is a problem detail (RFC 9457, \`application/problem+json\`) with a \`code\` from the first table. Programs
-should decide by \`code\`: the texts may change. A 503 carries \`Retry-After: 1\`.`,
+should decide by \`code\`: the texts may change. \`errors\` lists each wrong place of the request, and \`type\` leads to a page of the API about the
+code. A 503 carries \`Retry-After: 1\`.`,
     '## Answered by the API',
     table(
       ['code', 'status', 'meaning', 'what to do'],
