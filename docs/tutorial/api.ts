@@ -1,4 +1,4 @@
 import { apiConfig, createApi, runUntilSignalled } from '@bullpen/api'
 import { catalogue } from './catalogue.ts'
 
-process.exit(await runUntilSignalled(await createApi({ catalogue, config: apiConfig() })))
+process.exit(await runUntilSignalled(() => createApi({ catalogue, config: apiConfig() })))
