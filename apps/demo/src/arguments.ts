@@ -1,30 +1,30 @@
-// What the demo is told on its command line and in its environment.
+// The demo's command line and environment.
 import { parseArgs } from 'node:util'
 
 export interface DemoArguments {
   readonly api: string
   readonly key: string
-  /** As given: the list begins with it, as find's does. */
+  /** As typed: every path of the list begins with it, as in find's output. */
   readonly directory: string
-  /** Names right below the directory. */
+  /** Names directly below the directory that are left out. */
   readonly exclude: ReadonlySet<string>
-  /** Process ids of the workers of which one is killed in the middle; empty: none is. */
+  /** Process ids of the workers, one of which is killed halfway; empty without --kill. */
   readonly victims: readonly number[]
-  /** Tasks enqueued and not yet ended, at most. */
+  /** The largest number of tasks that are enqueued and have not ended. */
   readonly inFlight: number
 }
 
 export const USAGE = `usage: BULLPEN_KEY=… main.ts --api URL --dir DIR [--exclude NAME]… [--in-flight N] [--kill --workers PID,PID]
 
-  --api URL        where the Bullpen API is
-  --dir DIR        every regular file below it is hashed; symbolic links are not followed
-  --exclude NAME   leave out this name right below DIR; may be repeated
-  --in-flight N    tasks enqueued and not yet ended, 1 to 1000; default 64
-  --kill           kill a worker with SIGKILL when a third of the results are in
-  --workers PIDS   process ids of the workers on this machine, separated by commas
+  --api URL        address of the Bullpen API
+  --dir DIR        hash every regular file below DIR; symbolic links are not followed
+  --exclude NAME   leave out NAME directly below DIR; repeatable
+  --in-flight N    keep at most N tasks in flight, 1 to 1000 (default: 64)
+  --kill           kill a worker with SIGKILL once a third of the results are in
+  --workers PIDS   process ids of the workers on this machine, separated by commas; with --kill
 `
 
-/** Told to the user as it is, without a stack trace; the exit code is 2. */
+/** Invalid arguments: printed without a stack trace, exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
@@ -38,22 +38,23 @@ const OPTIONS = {
   workers: { type: 'string', default: '' },
 } as const
 
-/** @throws UsageError for what is unknown, missing or wrong. */
+/** @throws UsageError for anything unknown, missing or invalid. */
 export function readArguments(argv: readonly string[], env: NodeJS.ProcessEnv): DemoArguments {
   const values = parsed(argv)
   const workers =
-    values.workers === '' ? [] : values.workers.split(',').map((text) => number('--workers', text, 2 ** 31))
+    values.workers === '' ? [] : values.workers.split(',').map((text) => wholeNumber('--workers', text, 2 ** 31))
   if (values.kill && workers.length === 0) throw new UsageError('--kill needs --workers PID,PID')
-  if (!values.kill && workers.length > 0) throw new UsageError('--workers has a meaning only with --kill')
-  const api = required('--api URL', values.api)
-  if (!/^https?:\/\//.test(api) || !URL.canParse(api)) throw new UsageError(`--api ${api} is not an http or https URL`)
+  if (!values.kill && workers.length > 0) throw new UsageError('--workers needs --kill')
+  const api = required('option --api URL', values.api)
+  if (!/^https?:\/\//.test(api) || !URL.canParse(api))
+    throw new UsageError(`--api is '${api}'; expected an http or https URL`)
   return {
     api,
-    key: required('BULLPEN_KEY in the environment', env['BULLPEN_KEY']),
-    directory: required('--dir DIR', values.dir),
+    key: required('environment variable BULLPEN_KEY', env['BULLPEN_KEY']),
+    directory: required('option --dir DIR', values.dir),
     exclude: new Set(values.exclude),
     victims: workers,
-    inFlight: number('--in-flight', values['in-flight'], 1_000),
+    inFlight: wholeNumber('--in-flight', values['in-flight'], 1_000),
   }
 }
 
@@ -66,13 +67,14 @@ function parsed(argv: readonly string[]) {
 }
 
 function required(what: string, value: string | undefined): string {
-  if (value === undefined || value === '') throw new UsageError(`${what} is missing`)
+  if (value === undefined || value === '') throw new UsageError(`missing ${what}`)
   return value
 }
 
-function number(option: string, text: string, most: number): number {
+function wholeNumber(option: string, text: string, max: number): number {
   const value = /^\d+$/.test(text) ? Number(text) : Number.NaN
-  if (!(value >= 1 && value <= most))
-    throw new UsageError(`${option}: '${text}' is not a whole number from 1 to ${most}`)
+  if (!(value >= 1 && value <= max)) {
+    throw new UsageError(`${option} is '${text}'; expected a whole number from 1 to ${max}`)
+  }
   return value
 }

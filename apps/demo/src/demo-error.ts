@@ -1,5 +1,4 @@
-// What ended the demo before its list was whole; told without a stack trace, and the exit code is 1.
-
+/** Why the demo ended without a complete list: printed without a stack trace, exit code 1. */
 export class DemoError extends Error {
   override readonly name = 'DemoError'
 }

@@ -1,4 +1,4 @@
-// Tests the demo against a fake API, and its list against find, sort and md5sum.
+// Tests the demo against a fake API, and its list against the output of find, sort and md5sum.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
@@ -28,20 +28,20 @@ async function run(api: Pick<FakeApi, 'url'>, ...more: string[]) {
   const [stdout, stderr] = [new Capture(), new Capture()]
   const argv = ['--api', api.url, ...(more.includes('--dir') ? [] : ['--dir', tree.directory]), ...more]
   const code = await demo({ argv, env: { BULLPEN_KEY: FAKE_KEY }, stdout, stderr })
-  return { code, list: stdout.text, told: stderr.text }
+  return { code, list: stdout.text, messages: stderr.text }
 }
 
 describe('the list', () => {
-  test.each(['', '/'])('equals the pipeline, with DIR ending in "%s"', async (end) => {
+  test.each(['', '/'])('equals the output of md5sum, with DIR ending in "%s"', async (end) => {
     await using api = await fakeApi()
-    const { code, list, told } = await run(api, '--dir', tree.directory + end)
+    const { code, list, messages } = await run(api, '--dir', tree.directory + end)
     expect({ code, list }).toEqual({ code: 0, list: await md5Pipeline(tree.directory + end) })
-    expect(told).toMatch(
-      new RegExp(`^${tree.files} files, \\d+\\.\\d kB, 2 worker processes, \\d+\\.\\d s \\(\\d+ files/s\\)\n$`),
+    expect(messages).toMatch(
+      new RegExp(`^${tree.files} files, \\d+\\.\\d kB, 2 workers, \\d+\\.\\d s \\(\\d+ files/s\\)\n$`),
     )
   })
 
-  test('begins with DIR as it was given, also relative and through a link; workers are asked for real paths', async () => {
+  test('begins with DIR as typed, also if relative or a link; workers get real paths', async () => {
     await using api = await fakeApi()
     const link = join(tree.directory, '../link')
     await symlink(tree.directory, link)
@@ -54,12 +54,12 @@ describe('the list', () => {
 
   test('of an empty directory is empty', async () => {
     await using api = await fakeApi()
-    const { code, list, told } = await run(api, '--dir', join(tree.directory, 'empty-dir'))
+    const { code, list, messages } = await run(api, '--dir', join(tree.directory, 'empty-dir'))
     expect({ code, list }).toEqual({ code: 0, list: '' })
-    expect(told).toMatch(/^0 files, 0 bytes, 0 worker processes/)
+    expect(messages).toMatch(/^0 files, 0 bytes, 0 workers/)
   })
 
-  test('leaves out names right below DIR', async () => {
+  test('leaves out excluded names directly below DIR', async () => {
     await using api = await fakeApi()
     const { list } = await run(api, '--exclude', 'dir', '--exclude', '.hidden')
     expect(list).toContain('/plain.txt\n')
@@ -68,40 +68,40 @@ describe('the list', () => {
     expect(list).not.toContain('.hidden')
   })
 
-  test('has never more than the given number of tasks under way, and as many', async () => {
+  test('never has more than the given number of tasks in flight, and reaches it', async () => {
     await using api = await fakeApi()
     await run(api, '--in-flight', '5')
-    expect(api.most()).toBe(5)
+    expect(api.maxInFlight()).toBe(5)
   })
 })
 
-describe('the first error ends it, with exit code 1 and no list:', () => {
+describe('the first error ends the demo with exit code 1 and without a list:', () => {
   test('a file that is removed after the walk', async () => {
     await using api = await fakeApi({
       fails: (path) => (path.endsWith('a.b') ? { code: 'not_found', message: `"${path}" does not exist` } : undefined),
     })
-    const { code, list, told } = await run(api, '--in-flight', '2')
+    const { code, list, messages } = await run(api, '--in-flight', '2')
     expect({ code, list }).toEqual({ code: 1, list: '' })
-    expect(told).toContain(`${JSON.stringify(`${tree.directory}/a.b`)}: task files-`)
-    expect(told).toContain('not_found: ')
-    expect(told).not.toContain('    at ')
+    expect(messages).toContain(`${JSON.stringify(`${tree.directory}/a.b`)}: task files-`)
+    expect(messages).toContain('not_found: ')
+    expect(messages).not.toContain('    at ')
   })
 
-  test('nothing is enqueued after it', async () => {
+  test('nothing more is enqueued', async () => {
     await using api = await fakeApi({ fails: () => ({ code: 'not_readable', message: 'may not be read' }) })
     await run(api, '--in-flight', '3')
     expect(api.enqueued.length).toBeLessThanOrEqual(6)
   })
 
-  test('a name that is not UTF-8; nothing is enqueued', async () => {
+  test('a file name that is not UTF-8, before anything is enqueued', async () => {
     await using api = await fakeApi()
     await writeFile(Buffer.concat([Buffer.from(`${tree.directory}/dir/`), Buffer.from([0x66, 0xfc])]), '')
-    const { code, list, told } = await run(api)
+    const { code, list, messages } = await run(api)
     expect({ code, list, enqueued: api.enqueued.length }).toEqual({ code: 1, list: '', enqueued: 0 })
-    expect(told).toBe(`${tree.directory}/dir/f\\xfc: the name is not UTF-8, so JSON can't carry it\n`)
+    expect(messages).toBe(`${tree.directory}/dir/f\\xfc: the name is not UTF-8, so JSON cannot carry it\n`)
   })
 
-  test('an odd name that holds no regular file, or is left out, is none', async () => {
+  test('a directory or an excluded file whose name is not UTF-8 is no error', async () => {
     await using api = await fakeApi()
     const odd = Buffer.concat([Buffer.from(`${tree.directory}/`), Buffer.from([0xfc])])
     await mkdir(odd)
@@ -111,29 +111,29 @@ describe('the first error ends it, with exit code 1 and no list:', () => {
     expect((await run(api, '--exclude', 'out')).code).toBe(0)
   })
 
-  test("the walk's own, after all results", async () => {
+  test('a directory that cannot be read, after all results', async () => {
     await chmod(join(tree.directory, '..'), 0o755)
     await mkdir(join(tree.directory, 'closed'), { mode: 0 })
     await using api = await fakeApi()
-    const { code, list, told } = await unprivileged(() => run(api))
+    const { code, list, messages } = await unprivileged(() => run(api))
     expect({ code, list }).toEqual({ code: 1, list: '' })
-    expect(told).toMatch(/^the walk broke off: EACCES.*\/closed'\n$/s)
+    expect(messages).toMatch(/^cannot read the whole directory: EACCES.*\/closed'\n$/s)
     expect(api.enqueued.length).toBeGreaterThan(10)
     expect(api.enqueued.every(({ ended }) => ended)).toBe(true)
   })
 
-  test("a result's error is told rather than the walk's", async () => {
+  test('the error of a result rather than that of the walk', async () => {
     await chmod(join(tree.directory, '..'), 0o755)
     await mkdir(join(tree.directory, 'closed'), { mode: 0 })
     await using api = await fakeApi({ fails: () => ({ code: 'io_error', message: 'EIO' }) })
-    const { told } = await unprivileged(() => run(api))
-    expect(told).toContain('io_error: EIO')
-    expect(told).not.toContain('walk')
+    const { messages } = await unprivileged(() => run(api))
+    expect(messages).toContain('io_error: EIO')
+    expect(messages).not.toContain('cannot read')
   })
 
-  test('an API that refuses, and one that is not there', async () => {
+  test('a refused enqueue, and a wrong key', async () => {
     await using api = await fakeApi({ refuses: { status: 403, code: 'forbidden' } })
-    expect((await run(api)).told).toMatch(/: forbidden\n$/)
+    expect((await run(api)).messages).toMatch(/: forbidden\n$/)
     const stderr = new Capture()
     const argv = ['--api', api.url, '--dir', tree.directory]
     expect(await demo({ argv, env: { BULLPEN_KEY: 'wrong' }, stdout: new Capture(), stderr })).toBe(1)
@@ -141,40 +141,40 @@ describe('the first error ends it, with exit code 1 and no list:', () => {
   })
 })
 
-describe('wrong arguments end it with exit code 2 and the usage:', () => {
+describe('invalid arguments end the demo with exit code 2 and the usage:', () => {
   test.each([
     [['--dirr', 'x'], /Unknown option '--dirr'/],
     [['more'], /Unexpected argument 'more'/],
-    [['--in-flight', '0'], /--in-flight: '0' is not a whole number from 1 to 1000/],
+    [['--in-flight', '0'], /--in-flight is '0'; expected a whole number from 1 to 1000/],
     [['--in-flight', 'many'], /'many'/],
     [['--kill'], /--kill needs --workers/],
-    [['--workers', '1'], /only with --kill/],
-    [['--kill', '--workers', '1,x'], /--workers: 'x'/],
-    // kill(0) and kill(-1) would end far more than a worker.
-    [['--kill', '--workers', '0'], /--workers: '0'/],
+    [['--workers', '1'], /--workers needs --kill/],
+    [['--kill', '--workers', '1,x'], /--workers is 'x'/],
+    // kill(0) and kill(-1) would signal far more than a worker.
+    [['--kill', '--workers', '0'], /--workers is '0'/],
     [['--kill', '--workers', '-1'], /workers/],
-    [['--api', 'localhost:80'], /--api localhost:80 is not/],
-    [['--dir', ''], /--dir DIR is missing/],
-    [['--dir', '/nowhere/at/all'], /--dir \/nowhere\/at\/all: does not exist/],
-    [['--dir', '/etc/passwd'], /is not a directory/],
+    [['--api', 'localhost:80'], /--api is 'localhost:80'; expected an http or https URL/],
+    [['--dir', ''], /missing option --dir DIR/],
+    [['--dir', '/nowhere/at/all'], /--dir is '\/nowhere\/at\/all': no such directory/],
+    [['--dir', '/etc/passwd'], /expected a directory/],
   ])('%j', async (more, message) => {
-    const { code, list, told } = await run({ url: 'http://127.0.0.1:9' }, ...more)
+    const { code, list, messages } = await run({ url: 'http://127.0.0.1:9' }, ...more)
     expect({ code, list }).toEqual({ code: 2, list: '' })
-    expect(told).toMatch(message)
-    expect(told).toContain('\nusage: ')
+    expect(messages).toMatch(message)
+    expect(messages).toContain('\nusage: ')
   })
 
-  test('a link without a slash, which find would not follow', async () => {
-    const { code, told } = await run({ url: 'http://127.0.0.1:9' }, '--dir', join(tree.directory, 'link-to-dir'))
+  test('a symbolic link without a slash, which find would not follow', async () => {
+    const { code, messages } = await run({ url: 'http://127.0.0.1:9' }, '--dir', join(tree.directory, 'link-to-dir'))
     expect(code).toBe(2)
-    expect(told).toContain("link-to-dir/' follows it")
+    expect(messages).toContain("link-to-dir/' to follow it")
   })
 
   test('no key', async () => {
     const stderr = new Capture()
     const argv = ['--api', 'http://127.0.0.1:9', '--dir', '/']
     expect(await demo({ argv, env: {}, stdout: new Capture(), stderr })).toBe(2)
-    expect(stderr.text).toContain('BULLPEN_KEY in the environment is missing')
+    expect(stderr.text).toContain('missing environment variable BULLPEN_KEY')
   })
 })
 
@@ -185,44 +185,44 @@ describe('--kill', () => {
     return { child, pid: child.pid ?? 0, ended: once(child, 'exit') }
   }
 
-  test('kills a worker that has taken part, while it holds a task, and tells what was started again', async () => {
+  test('kills a worker that has taken part, while it holds a task, and reports what was started again', async () => {
     const [idle, busy] = await Promise.all([sleeper(), sleeper()])
-    // As if held by the worker that dies: started again once it is dead.
+    // This task behaves as if the killed worker held it: it is started again after the kill.
     const held = tree.files - 3
     await using api = await fakeApi({
-      process: () => `host:${busy.pid}:x`,
+      worker: () => `host:${busy.pid}:x`,
       fencingToken: (index) => (index === held ? 2 : 1),
       before: (_, index) => (index === held ? busy.ended : undefined),
     })
-    const { code, list, told } = await run(api, '--kill', '--workers', `${idle.pid},${busy.pid}`)
+    const { code, list, messages } = await run(api, '--kill', '--workers', `${idle.pid},${busy.pid}`)
     expect((await busy.ended)[1]).toBe('SIGKILL')
     expect(idle.child.exitCode ?? idle.child.signalCode).toBeNull()
     idle.child.kill('SIGKILL')
     expect({ code, list }).toEqual({ code: 0, list: await md5Pipeline(tree.directory) })
-    expect(told).toContain(`killed worker ${busy.pid} with SIGKILL\n`)
-    expect(told).toContain(`after worker ${busy.pid} was killed, 1 task was started again: 1 start beyond the first`)
-    expect(told).toContain('at least two worker processes must take part; 1 did')
+    expect(messages).toContain(`killed worker ${busy.pid} with SIGKILL\n`)
+    expect(messages).toContain(`after worker ${busy.pid} was killed, 1 task was started again (1 extra start)\n`)
+    expect(messages).toContain('a recovery needs at least two workers; 1 took part')
   })
 
-  test('waits with the kill until a third of the results are in', async () => {
+  test('waits until a third of the results are in', async () => {
     const victim = await sleeper()
     let ended = 0
-    let lookedAt: number | undefined
+    let firstLook: number | undefined
     await using api = await fakeApi({
       before: async () => {
         if (ended >= tree.files / 3) await victim.ended
         ended++
       },
       active: () => {
-        lookedAt ??= ended
+        firstLook ??= ended
         return ['held']
       },
     })
     await run(api, '--in-flight', '1', '--kill', '--workers', `${victim.pid}`)
-    expect(lookedAt).toBe(Math.ceil(tree.files / 3))
+    expect(firstLook).toBe(Math.ceil(tree.files / 3))
   })
 
-  test('lets a worker go on that holds no task, and tries again', async () => {
+  test('lets a worker that holds no task continue, and tries again', async () => {
     const victim = await sleeper()
     const looks: string[][] = [[], ['quick'], ['other'], [], ['held'], ['held']]
     const left = [...looks]
@@ -230,24 +230,35 @@ describe('--kill', () => {
       before: async (_, index) => (index === tree.files - 3 ? await victim.ended : undefined),
       active: () => left.shift() ?? [],
     })
-    const { told } = await run(api, '--kill', '--workers', `${victim.pid}`)
+    const { messages } = await run(api, '--kill', '--workers', `${victim.pid}`)
     expect(left).toEqual([])
-    expect(told).toContain(`killed worker ${victim.pid} with SIGKILL\n`)
+    expect(messages).toContain(`killed worker ${victim.pid} with SIGKILL\n`)
   })
 
-  test('says so when there is none to kill', async () => {
+  test('says that the tree is too small if the kill interrupts nothing', async () => {
+    const victim = await sleeper()
+    await using api = await fakeApi({
+      before: async (_, index) => (index === tree.files - 3 ? await victim.ended : undefined),
+      active: () => ['held'],
+    })
+    const { code, messages } = await run(api, '--kill', '--workers', `${victim.pid}`)
+    expect(code).toBe(0)
+    expect(messages).toContain('too small: nothing was interrupted')
+  })
+
+  test('says so if no worker can be killed', async () => {
     const gone = await sleeper()
     gone.child.kill('SIGKILL')
     await gone.ended
     await using api = await fakeApi()
-    const { code, told } = await run(api, '--kill', '--workers', `${gone.pid}`)
+    const { code, messages } = await run(api, '--kill', '--workers', `${gone.pid}`)
     expect(code).toBe(0)
-    expect(told).toContain('no worker to kill')
-    expect(told).toContain('no worker was killed')
+    expect(messages).toContain('no worker to kill')
+    expect(messages).toContain('no worker was killed')
   })
 })
 
-test('as a program it is not disturbed by a reader that leaves', async () => {
+test('the program ends normally if its reader closes the pipe', async () => {
   await using api = await fakeApi()
   const directory = await mkdtemp(join(tmpdir(), 'bullpen-demo-'))
   const long = 'x'.repeat(200)
@@ -263,6 +274,6 @@ test('as a program it is not disturbed by a reader that leaves', async () => {
   const [code] = await once(child, 'close')
   await rm(directory, { recursive: true })
   expect({ code, lines: out.text.split('\n').length }).toEqual({ code: 0, lines: 2 })
-  // A slow machine sees its progress in lines before.
-  expect(err.text).toMatch(/(^|\n)1000 files, 0 bytes, 2 worker processes, [^\n]*\n$/)
+  // On a slow machine, progress lines precede the report.
+  expect(err.text).toMatch(/(^|\n)1000 files, 0 bytes, 2 workers, [^\n]*\n$/)
 })

@@ -1,4 +1,4 @@
-// MD5All over the HTTP API: find the files, hash each as a task, print the list that md5sum would.
+// The demo: finds the files below a directory, hashes each as a task, and prints the list that md5sum would print.
 import { randomUUID } from 'node:crypto'
 import type { Writable } from 'node:stream'
 import { createClient } from '@bullpen/client'
@@ -9,20 +9,20 @@ import { digestAll } from './digest-all.ts'
 import { KILL_AFTER, killOne } from './kill.ts'
 import { writeLines } from './list-output.ts'
 import { type Screen, showProgress } from './progress.ts'
-import { finalReport } from './report.ts'
+import { finalReport, type Kill } from './report.ts'
 import { Tally } from './tally.ts'
 import { findFiles } from './tree.ts'
 
-interface Surroundings {
+interface ProcessIO {
   readonly argv: readonly string[]
   readonly env: NodeJS.ProcessEnv
-  /** The list, and nothing else. */
+  /** Gets the list and nothing else. */
   readonly stdout: Writable
   readonly stderr: Screen
 }
 
-/** The exit code: 0 when the list is whole, 1 when something ended it before, 2 for wrong arguments. */
-export async function demo({ argv, env, stdout, stderr }: Surroundings): Promise<0 | 1 | 2> {
+/** Returns the exit code: 0 if the list is complete, 1 if an error ended it early, 2 for invalid arguments. */
+export async function demo({ argv, env, stdout, stderr }: ProcessIO): Promise<0 | 1 | 2> {
   try {
     await run(readArguments(argv, env), { env, stdout, stderr })
     return 0
@@ -31,41 +31,43 @@ export async function demo({ argv, env, stdout, stderr }: Surroundings): Promise
       stderr.write(`${error.message}\n\n${USAGE}`)
       return 2
     }
-    const known = error instanceof DemoError
-    stderr.write(`${known ? error.message : error instanceof Error ? error.stack : String(error)}\n`)
+    const isExpected = error instanceof DemoError
+    stderr.write(`${isExpected ? error.message : error instanceof Error ? error.stack : String(error)}\n`)
     return 1
   }
 }
 
-async function run(wanted: DemoArguments, { env, stdout, stderr }: Omit<Surroundings, 'argv'>): Promise<void> {
-  const began = performance.now()
-  // The id that ties all of a run's tasks together in the workers' logs.
-  const client = createClient({ baseUrl: wanted.api, key: wanted.key, correlationId: `demo-${randomUUID()}` })
-  const { files, error } = await findFiles(wanted.directory, wanted.exclude)
+async function run(args: DemoArguments, { env, stdout, stderr }: Omit<ProcessIO, 'argv'>): Promise<void> {
+  const startedAt = performance.now()
+  // Ties the tasks of this run together in the workers' logs.
+  const client = createClient({ baseUrl: args.api, key: args.key, correlationId: `demo-${randomUUID()}` })
+  const { files, error } = await findFiles(args.directory, args.exclude)
   const tally = new Tally(files.length)
   const digests: FileDigest[] = []
-  const standing = () => ({ ...tally, total: tally.total, seconds: (performance.now() - began) / 1_000 })
-  const progress = showProgress(stderr, env, standing)
-  const over = new AbortController()
-  const kill = async () => {
-    const { victims } = wanted
-    const pid = await killOne({ client, victims, processes: tally.processes, signal: over.signal })
-    progress.say(pid === undefined ? 'no worker to kill' : `killed worker ${pid} with SIGKILL`)
-    return pid
+  const counts = () => ({ ...tally, seconds: (performance.now() - startedAt) / 1_000 })
+  const progress = showProgress(stderr, env, counts)
+  const ended = new AbortController()
+  const killWorker = async () => {
+    const { victims } = args
+    const pid = await killOne({ client, victims, workers: tally.workers, signal: ended.signal })
+    progress.print(pid === undefined ? 'no worker to kill' : `killed worker ${pid} with SIGKILL`)
+    return { pid }
   }
-  let killing: Promise<number | undefined> | undefined
+  let killing: Promise<Kill> | undefined
   try {
-    await digestAll(client, files, wanted.inFlight, (digested) => {
+    await digestAll(client, files, args.inFlight, (digested) => {
       tally.add(digested)
       digests.push({ path: digested.path, md5: digested.md5 })
-      if (wanted.victims.length > 0 && tally.files >= files.length * KILL_AFTER) killing ??= kill()
+      if (args.victims.length > 0 && tally.files >= files.length * KILL_AFTER) killing ??= killWorker()
     })
   } finally {
-    over.abort()
+    ended.abort()
     await killing
     progress.end()
   }
-  if (error !== undefined) throw new DemoError(`the walk broke off: ${error instanceof Error ? error.message : error}`)
+  if (error !== undefined)
+    throw new DemoError(`cannot read the whole directory: ${error instanceof Error ? error.message : error}`)
   await writeLines(stdout, md5Lines(digests))
-  stderr.write(`${finalReport(standing(), wanted.victims.length > 0, await killing).join('\n')}\n`)
+  const kill = args.victims.length === 0 ? undefined : ((await killing) ?? { pid: undefined })
+  stderr.write(`${finalReport(counts(), kill).join('\n')}\n`)
 }

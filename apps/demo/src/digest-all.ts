@@ -1,4 +1,4 @@
-// Hashes every file over the HTTP API, a bounded number at a time: MD5All of the seeds.
+// Hashes every file as a task over the HTTP API, a bounded number at a time.
 import { type Client, TaskEndedError } from '@bullpen/client'
 import { filesDigest } from '@bullpen/tasks'
 import { forEachBounded } from '@bullpen/tasks/files'
@@ -9,13 +9,13 @@ export interface Digested {
   readonly path: string
   readonly md5: string
   readonly bytes: number
-  /** How often a worker began it; more than once when one died with it. */
+  /** How often a handler was started; more than once if a worker died with the task. */
   readonly starts: number
-  /** The worker processes that ran it. */
-  readonly processes: readonly string[]
+  /** The workers that ran it. */
+  readonly workers: readonly string[]
 }
 
-/** @throws DemoError for the first file that fails, naming it; nothing is enqueued after that. */
+/** @throws DemoError that names the first file that fails. Nothing is enqueued after that. */
 export async function digestAll(
   client: Client,
   files: readonly TreeFile[],
@@ -31,7 +31,7 @@ export async function digestAll(
         ...task.output,
         path: shown,
         starts: task.fencingToken,
-        processes: task.attempts.map((end) => end.worker),
+        workers: task.attempts.map(({ worker }) => worker),
       })
     } catch (error) {
       throw new DemoError(`${JSON.stringify(shown)}: ${error instanceof Error ? error.message : error}`, {

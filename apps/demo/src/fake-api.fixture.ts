@@ -1,4 +1,4 @@
-// A small HTTP API that hashes files itself, for tests of the demo alone.
+// A small HTTP API that hashes the files itself.
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -18,37 +18,37 @@ interface Behaviour {
   readonly before?: (path: string, index: number) => unknown
   /** Ends the task as dead with this code and message. */
   readonly fails?: (path: string) => { code: string; message: string } | undefined
-  /** The ids that a listing of active tasks shows; all that are under way unless it is given. */
+  /** The ids in a listing of active tasks. Default: all that have not ended. */
   readonly active?: () => readonly string[]
   readonly fencingToken?: (index: number) => number
-  readonly process?: (index: number) => string
-  /** The status of every answer to an enqueue, with a problem of this code. */
+  readonly worker?: (index: number) => string
+  /** Answers every enqueue with this problem. */
   readonly refuses?: Pick<Problem, 'status' | 'code'>
 }
 
-/** What {@link fakeApi} returns; `most` is the largest number of tasks that were under way at once. */
+/** `maxInFlight` is the largest number of tasks that were in flight at once. */
 export interface FakeApi extends AsyncDisposable {
   readonly url: string
   readonly enqueued: FakeTask[]
-  readonly most: () => number
+  readonly maxInFlight: () => number
 }
 
 export const FAKE_KEY = 'fake-key'
 
 export async function fakeApi(behaviour: Behaviour = {}): Promise<FakeApi> {
   const tasks = new Map<string, FakeTask>()
-  let most = 0
+  let maxInFlight = 0
 
   async function enqueue(request: IncomingMessage): Promise<[number, object]> {
     const { input } = (await json(request)) as { input: { path: string } }
     if (behaviour.refuses !== undefined) return [behaviour.refuses.status, { ...behaviour.refuses, title: '' }]
     const id = `files-${String(tasks.size).padStart(26, '0')}`
     tasks.set(id, { id, path: input.path, ended: false })
-    most = Math.max(most, open().length)
+    maxInFlight = Math.max(maxInFlight, open().length)
     return [202, { id, status: 'waiting', links: {} }]
   }
 
-  async function settled(id: string): Promise<[number, object]> {
+  async function result(id: string): Promise<[number, object]> {
     const task = tasks.get(id)
     if (task === undefined) return [404, { status: 404, code: 'task_not_found', title: '' }]
     const index = Number(id.slice('files-'.length))
@@ -57,7 +57,7 @@ export async function fakeApi(behaviour: Behaviour = {}): Promise<FakeApi> {
     const content = error === undefined ? await readFile(task.path) : Buffer.alloc(0)
     const md5 = createHash('md5').update(content).digest('hex')
     task.ended = true
-    const process = behaviour.process?.(index) ?? `host:${1_000_000_000 + (index % 2)}:x`
+    const worker = behaviour.worker?.(index) ?? `host:${1_000_000_000 + (index % 2)}:x`
     const time = new Date().toISOString()
     const view: Partial<TaskView> = {
       id,
@@ -70,7 +70,7 @@ export async function fakeApi(behaviour: Behaviour = {}): Promise<FakeApi> {
           counted: true,
           outcome: 'succeeded',
           state: 'DONE_SUCCESS',
-          worker: process,
+          worker,
           startedAt: time,
           endedAt: time,
         },
@@ -93,7 +93,7 @@ export async function fakeApi(behaviour: Behaviour = {}): Promise<FakeApi> {
         ? await enqueue(request)
         : pathname === '/v1/tasks'
           ? [200, { tasks: behaviour.active?.().map((id) => ({ id })) ?? open() }]
-          : await settled(pathname.slice('/v1/tasks/'.length))
+          : await result(pathname.slice('/v1/tasks/'.length))
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   }
 
@@ -104,7 +104,7 @@ export async function fakeApi(behaviour: Behaviour = {}): Promise<FakeApi> {
     get enqueued() {
       return [...tasks.values()]
     },
-    most: () => most,
+    maxInFlight: () => maxInFlight,
     async [Symbol.asyncDispose]() {
       server.close()
       server.closeAllConnections()

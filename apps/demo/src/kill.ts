@@ -1,56 +1,56 @@
-// Kills a worker in the middle of the work, as a machine that fails would.
+// Kills a worker in the middle of the work, as if its machine had failed.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@bullpen/client'
 import { filesDigest } from '@bullpen/tasks'
 
-/** How far the work is when it happens: late enough for all workers to be busy, early enough to see the recovery. */
+/** The share of results after which the worker is killed: late enough that all workers are busy, early enough to see the recovery. */
 export const KILL_AFTER = 1 / 3
 
-/** A worker that holds no task at that moment shows no recovery; small files leave it idle between two of them. */
-const TRIES = 50
-/** For tasks that others hold to end, once the victim stands still. */
-const STANDING_MS = 100
+/** With small files a worker is often idle, and an idle one has nothing to recover: try until it holds a task. */
+const MAX_TRIES = 50
+/** Time for the tasks of other workers to end while the victim is stopped. */
+const STOPPED_MS = 100
 const BETWEEN_TRIES_MS = 20
 
-/** `host:pid:…`, as results tell the process that ran them. */
+/** A worker's name is `host:pid:…`. */
 const PROCESS_ID = /:(\d+)(?::|$)/
 
 interface Killing {
   readonly client: Client
   /** Process ids. */
   readonly victims: readonly number[]
-  /** Those that have taken part so far. */
-  readonly processes: ReadonlySet<string>
-  /** Aborts when the work is over. */
+  /** The names of the workers that have taken part so far. */
+  readonly workers: ReadonlySet<string>
+  /** Aborts when the work has ended. */
   readonly signal: AbortSignal
 }
 
 /**
- * Kills one of `victims` with SIGKILL: one that has taken part if there is such, and while it holds a task, which takes
- * a few tries of stopping it and looking. Returns its process id, or undefined when none of them runs.
+ * Kills one of `victims` with SIGKILL, preferably one that has taken part, and while it holds a task: stops it, checks, and
+ * lets it continue until it does. Returns its process id, or undefined if none of them is running.
  */
-export async function killOne({ client, victims, processes, signal }: Killing): Promise<number | undefined> {
-  const busy = new Set([...processes].map((name) => Number(PROCESS_ID.exec(name)?.[1])))
+export async function killOne({ client, victims, workers, signal }: Killing): Promise<number | undefined> {
+  const busy = new Set([...workers].map((name) => Number(PROCESS_ID.exec(name)?.[1])))
   const inOrder = victims.toSorted((a, b) => Number(busy.has(b)) - Number(busy.has(a)))
   const victim = inOrder.find((pid) => send(pid, 'SIGSTOP'))
   if (victim === undefined) return undefined
   try {
-    for (let tries = 1; tries < TRIES && !(await somebodyIsStuck(client, signal)); tries++) {
+    for (let tries = 1; tries < MAX_TRIES && !(await aTaskIsStuck(client, signal)); tries++) {
       send(victim, 'SIGCONT')
       await sleep(BETWEEN_TRIES_MS, undefined, { signal })
       send(victim, 'SIGSTOP')
     }
   } catch {
-    // The work is over, or the API does not answer: the kill was promised all the same.
+    // The work has ended, or the API does not answer: kill the worker anyway, as --kill asks.
   }
   return send(victim, 'SIGKILL') ? victim : undefined
 }
 
-/** A task that is active before and after the pause is held by the worker that stands still, or is a large file. */
-async function somebodyIsStuck(client: Client, signal: AbortSignal): Promise<boolean> {
+/** A task that stays active through the pause is held by the stopped worker, or is a large file. */
+async function aTaskIsStuck(client: Client, signal: AbortSignal): Promise<boolean> {
   const before = await active(client, signal)
   if (before.size === 0) return false
-  await sleep(STANDING_MS, undefined, { signal })
+  await sleep(STOPPED_MS, undefined, { signal })
   return [...(await active(client, signal))].some((id) => before.has(id))
 }
 

@@ -1,10 +1,10 @@
-// Writes the list to a stream that may be slow, or whose reader may leave.
+// Writes the list to a stream that may be slow, or whose reader may close it.
 import { Readable, type Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 
-const CHUNK = 64 * 1_024
+const CHUNK_LENGTH = 64 * 1_024
 
-/** Resolves when all is written; false when the reader has gone, as `head` does. */
+/** True when everything is written; false if the reader has closed the pipe, as `head` does. */
 export async function writeLines(stream: Writable, lines: readonly string[]): Promise<boolean> {
   try {
     await pipeline(Readable.from(chunks(lines)), stream, { end: false })
@@ -19,7 +19,7 @@ function* chunks(lines: readonly string[]): Generator<string> {
   let chunk = ''
   for (const line of lines) {
     chunk += line
-    if (chunk.length >= CHUNK) {
+    if (chunk.length >= CHUNK_LENGTH) {
       yield chunk
       chunk = ''
     }

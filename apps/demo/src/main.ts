@@ -2,6 +2,6 @@
 import { demo } from './demo.ts'
 
 const { argv, env, stdout, stderr } = process
-// A reader that leaves is noticed where the list is written; nobody is left to tell when it was the screen.
+// A closed pipe is handled where the list is written.
 for (const stream of [stdout, stderr]) stream.on('error', () => {})
 process.exitCode = await demo({ argv: argv.slice(2), env, stdout, stderr })

@@ -1,14 +1,14 @@
-// Shows how far the work is: a bar on a terminal, plain lines elsewhere.
+// Shows the progress: a bar on a terminal, plain lines elsewhere.
 import type { Writable } from 'node:stream'
-import { progressBar, progressLine, type Standing } from './report.ts'
+import { type Counts, progressBar, progressLine } from './report.ts'
 
 /** A stream that may be a terminal. */
 export type Screen = Writable & { readonly isTTY?: boolean; readonly columns?: number }
 
 export interface Progress {
-  /** A line of its own, above the bar. */
-  say(line: string): void
-  /** Takes the bar away and shows no more. */
+  /** Prints a line above the bar. */
+  print(line: string): void
+  /** Erases the bar and stops. */
   end(): void
 }
 
@@ -16,18 +16,16 @@ const BAR_EVERY_MS = 100
 const LINE_EVERY_MS = 3_000
 const ERASE_LINE = '\r\x1b[K'
 
-/** Shows `standing()` until ended. NO_COLOR (no-color.org) and TERM=dumb are respected. */
-export function showProgress(screen: Screen, env: NodeJS.ProcessEnv, standing: () => Standing): Progress {
+/** Shows `counts()` until ended. Respects NO_COLOR (no-color.org) and TERM=dumb. */
+export function showProgress(screen: Screen, env: NodeJS.ProcessEnv, counts: () => Counts): Progress {
   const bar = screen.isTTY === true && env['TERM'] !== 'dumb'
   const colour = !env['NO_COLOR']
   const draw = () =>
-    screen.write(
-      bar ? ERASE_LINE + progressBar(standing(), screen.columns ?? 80, colour) : `${progressLine(standing())}\n`,
-    )
+    screen.write(bar ? ERASE_LINE + progressBar(counts(), screen.columns ?? 80, colour) : `${progressLine(counts())}\n`)
   const timer = setInterval(draw, bar ? BAR_EVERY_MS : LINE_EVERY_MS)
   if (bar) draw()
   return {
-    say(line) {
+    print(line) {
       screen.write(`${bar ? ERASE_LINE : ''}${line}\n`)
       if (bar) draw()
     },

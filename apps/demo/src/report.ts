@@ -1,7 +1,7 @@
-// The words for what was done: the progress line, the bar, and the report at the end.
-import { formatBytes, plural } from './words.ts'
+// The texts of the demo: the progress line, the bar, and the final report.
+import { formatBytes, plural } from './format.ts'
 
-export interface Standing {
+export interface Counts {
   readonly files: number
   readonly bytes: number
   readonly total: number
@@ -9,44 +9,47 @@ export interface Standing {
 }
 
 /** `1200 of 20000 files, 6 %, 1.2 MB, 2310 files/s`. */
-export function progressLine({ files, bytes, total, seconds }: Standing): string {
+export function progressLine({ files, bytes, total, seconds }: Counts): string {
   const percent = total === 0 ? 100 : Math.floor((files / total) * 100)
   return `${files} of ${plural(total, 'file')}, ${percent} %, ${formatBytes(bytes)}, ${rate(files, seconds)}`
 }
 
-/** One line of at most `columns - 1` characters; the bar takes what the words leave and is left out when that is little. */
-export function progressBar(standing: Standing, columns: number, colour: boolean): string {
+/** At most `columns - 1` characters. The bar fills what the text leaves, up to 40 characters, and is left out if that is too little. */
+export function progressBar(counts: Counts, columns: number, colour: boolean): string {
   const room = Math.max(columns - 1, 0)
-  const words = progressLine(standing)
-  const width = Math.min(room - words.length - 3, 40)
-  if (width < 8) return words.slice(0, room)
-  const full = standing.total === 0 ? width : Math.floor((standing.files / standing.total) * width)
-  const bar = '#'.repeat(full)
-  return `[${colour ? `\x1b[32m${bar}\x1b[39m` : bar}${'.'.repeat(width - full)}] ${words}`
+  const text = progressLine(counts)
+  const width = Math.min(room - text.length - 3, 40)
+  if (width < 8) return text.slice(0, room)
+  const filled = counts.total === 0 ? width : Math.floor((counts.files / counts.total) * width)
+  const bar = '#'.repeat(filled)
+  return `[${colour ? `\x1b[32m${bar}\x1b[39m` : bar}${'.'.repeat(width - filled)}] ${text}`
 }
 
-interface Outcome extends Standing {
-  readonly processes: ReadonlySet<string>
+interface Outcome extends Counts {
+  readonly workers: ReadonlySet<string>
   readonly startedAgain: number
   readonly extraStarts: number
 }
 
-/** What the user is told at the end. `killed` is the worker that was killed, if one was to be. */
-export function finalReport(outcome: Outcome, wantedKill: boolean, killed: number | undefined): string[] {
-  const { files, bytes, processes, seconds, startedAgain, extraStarts } = outcome
-  const workers = plural(processes.size, 'worker process', 'worker processes')
+/** Undefined without --kill; `pid` is undefined if no worker could be killed. */
+export type Kill = { readonly pid: number | undefined } | undefined
+
+export function finalReport(outcome: Outcome, kill: Kill): string[] {
+  const { files, bytes, workers, seconds, startedAgain, extraStarts } = outcome
   const lines = [
-    `${plural(files, 'file')}, ${formatBytes(bytes)}, ${workers}, ${seconds.toFixed(1)} s (${rate(files, seconds)})`,
+    `${plural(files, 'file')}, ${formatBytes(bytes)}, ${plural(workers.size, 'worker')}, ${seconds.toFixed(1)} s (${rate(files, seconds)})`,
   ]
-  if (wantedKill || startedAgain > 0) {
-    const died = killed === undefined ? '' : `after worker ${killed} was killed, `
-    const again = startedAgain === 1 ? 'task was' : 'tasks were'
-    lines.push(`${died}${startedAgain} ${again} started again: ${plural(extraStarts, 'start')} beyond the first`)
+  if (startedAgain > 0) {
+    const cause = kill?.pid === undefined ? '' : `after worker ${kill.pid} was killed, `
+    const tasks = startedAgain === 1 ? 'task was' : 'tasks were'
+    lines.push(`${cause}${startedAgain} ${tasks} started again (${plural(extraStarts, 'extra start')})`)
   }
-  if (wantedKill && killed === undefined) lines.push('no worker was killed: the work was over, or none of them runs')
-  if (wantedKill && processes.size < 2) {
-    lines.push(`to see a recovery at least two worker processes must take part; ${processes.size} did`)
-  }
+  if (kill === undefined) return lines
+  if (kill.pid === undefined)
+    lines.push('no worker was killed: the work had ended, or no worker of --workers is running')
+  else if (startedAgain === 0)
+    lines.push('too small: nothing was interrupted; try a directory with more or larger files')
+  if (workers.size < 2) lines.push(`a recovery needs at least two workers; ${workers.size} took part`)
   return lines
 }
 

@@ -1,4 +1,4 @@
-// Counts what has come in: files, bytes, workers, and starts beyond the first.
+// Counts the results: files, bytes, workers, and tasks that were started more than once.
 import type { Digested } from './digest-all.ts'
 
 export class Tally {
@@ -6,20 +6,20 @@ export class Tally {
   bytes = 0
   /** Tasks that were started more than once. */
   startedAgain = 0
-  /** Starts beyond each task's first. */
+  /** Starts in addition to the first one of each task. */
   extraStarts = 0
-  readonly processes = new Set<string>()
+  readonly workers = new Set<string>()
   readonly total: number
 
   constructor(total: number) {
     this.total = total
   }
 
-  add({ bytes, starts, processes }: Digested): void {
+  add({ bytes, starts, workers }: Digested): void {
     this.files += 1
     this.bytes += bytes
     this.startedAgain += starts > 1 ? 1 : 0
     this.extraStarts += starts - 1
-    for (const process of processes) this.processes.add(process)
+    for (const worker of workers) this.workers.add(worker)
   }
 }

@@ -1,25 +1,25 @@
-// The files to hash: what find would print, and where the workers find it.
+// Finds the files to hash, with the path to print and the path for the workers.
 import { lstat, realpath } from 'node:fs/promises'
 import { escapeBytes, joinPath, listFiles, pathText } from '@bullpen/tasks/files'
 import { UsageError } from './arguments.ts'
 import { DemoError } from './demo-error.ts'
 
 export interface TreeFile {
-  /** As find prints it: what the list says. */
+  /** As find prints it, for the list. */
   readonly shown: string
-  /** Absolute, without links: what the workers are asked for. */
+  /** Absolute and without symbolic links, for the workers. */
   readonly path: string
 }
 
 export interface Tree {
   readonly files: readonly TreeFile[]
-  /** The walk's own error, or undefined; to be looked at after all results, as in Go's MD5All. */
+  /** The error that ended the walk early. Check it after all results: an error of a result comes first. */
   readonly error: unknown
 }
 
 /**
- * @throws UsageError when `directory` is not one; DemoError when a name can't be carried by JSON, since then no list
- * could be right.
+ * @throws UsageError if `directory` is not a directory; DemoError if the name of a file is not UTF-8, because JSON cannot
+ * carry it and the list would be incomplete.
  */
 export async function findFiles(directory: string, exclude: ReadonlySet<string>): Promise<Tree> {
   await checkDirectory(directory)
@@ -29,21 +29,21 @@ export async function findFiles(directory: string, exclude: ReadonlySet<string>)
 }
 
 async function checkDirectory(directory: string): Promise<void> {
-  const stat = await lstat(directory).catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(`--dir ${directory}: ${error.code === 'ENOENT' ? 'does not exist' : error.message}`)
+  const stats = await lstat(directory).catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError(`--dir is '${directory}': ${error.code === 'ENOENT' ? 'no such directory' : error.message}`)
   })
-  if (stat.isSymbolicLink()) {
+  if (stats.isSymbolicLink()) {
     throw new UsageError(
-      `--dir ${directory}: is a symbolic link, which find does not follow; '${directory}/' follows it`,
+      `--dir is '${directory}', a symbolic link, which find does not follow; use '${directory}/' to follow it`,
     )
   }
-  if (!stat.isDirectory()) throw new UsageError(`--dir ${directory}: is not a directory`)
+  if (!stats.isDirectory()) throw new UsageError(`--dir is '${directory}'; expected a directory`)
 }
 
 function fileNamed(name: Buffer, directory: string, real: string): TreeFile {
   const text = pathText(name)
   if (text === undefined) {
-    throw new DemoError(`${joinPath(directory, escapeBytes(name))}: the name is not UTF-8, so JSON can't carry it`)
+    throw new DemoError(`${joinPath(directory, escapeBytes(name))}: the name is not UTF-8, so JSON cannot carry it`)
   }
   return { shown: joinPath(directory, text), path: joinPath(real, text) }
 }

@@ -1,4 +1,4 @@
-// Tests what the catalogue's contracts accept and refuse.
+// Tests which inputs the example tasks accept and refuse.
 import { describe, expect, test } from 'vitest'
 import { catalogue } from './index.ts'
 
@@ -27,7 +27,7 @@ const refused: [string, unknown][] = [
   ['receipt.send', { orderId: '1', to: 'ann@example.org', total: 19.9, currency: 'EUR' }],
   ['receipt.send', { orderId: '1', to: 'ann@example.org', total: '-1', currency: 'EUR' }],
   ['receipt.send', { orderId: '1', to: 'ann@example.org', total: '19.90', currency: 'eur' }],
-  // The endpoint comes from the worker's configuration, never from the input.
+  // The endpoint comes from the worker's configuration, never from an input.
   ['receipt.send', { orderId: '1', to: 'a@example.org', total: '1', currency: 'EUR', endpoint: 'http://x' }],
 ]
 
@@ -40,7 +40,7 @@ describe('the catalogue', () => {
     expect(catalogue.get(name).input.safeParse(input)).toMatchObject({ success: false })
   })
 
-  test('spreads its tasks over three queues, one for each kind of load', () => {
+  test('has a queue for each kind of load', () => {
     expect(catalogue.queues).toEqual(['cpu', 'files', 'mail'])
   })
 })

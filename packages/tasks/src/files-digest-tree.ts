@@ -1,4 +1,4 @@
-// The contract of files.digest-tree: one MD5 for all regular files below a directory.
+// files.digest-tree: one MD5 for all regular files below a directory.
 import { defineTask } from '@bullpen/contract'
 import { z } from 'zod'
 import { absolutePath, md5 } from './path-schema.ts'

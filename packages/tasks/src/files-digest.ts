@@ -1,4 +1,4 @@
-// The contract of files.digest: the MD5 of one regular file.
+// files.digest: the MD5 and the size of one regular file.
 import { defineTask } from '@bullpen/contract'
 import { z } from 'zod'
 import { absolutePath, md5 } from './path-schema.ts'
@@ -10,7 +10,7 @@ export const filesDigest = defineTask({
   summary: "MD5 and size of one regular file below the worker's roots.",
   input: z.object({ path: absolutePath }),
   output: z.object({ md5, bytes: z.int().nonnegative() }),
-  // At 20 MB/s, a slow network disk, this is a file of 36 GB.
+  // Enough for 36 GB at 20 MB/s, the speed of a slow network disk.
   timeout: '30m',
   retry: { maxAttempts: 3, backoff: { initialDelay: '500ms', maxDelay: '10s' } },
 })

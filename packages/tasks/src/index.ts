@@ -1,4 +1,4 @@
-// The example catalogue: what the API accepts and the worker handles in this repository.
+// The example catalogue, shared by the example API and the example worker.
 import { defineCatalogue } from '@bullpen/contract'
 import { filesDigest } from './files-digest.ts'
 import { filesDigestTree } from './files-digest-tree.ts'

@@ -1,4 +1,4 @@
-// The contract of math.factorial: goapp's own example, exact for every allowed number.
+// math.factorial: n!, exact for every allowed n.
 import { defineTask } from '@bullpen/contract'
 import { z } from 'zod'
 
@@ -8,7 +8,7 @@ export const mathFactorial = defineTask({
   kind: 'short',
   summary: 'n! for n from 0 to 1000.',
   input: z.object({ n: z.int().min(0).max(1_000) }),
-  // 23! no longer fits a double, so JSON can't carry it as a number.
+  // Text, because JSON numbers are doubles and 23! needs more digits than a double has.
   output: z.object({ value: z.string().regex(/^[1-9]\d*$/) }),
   retry: { maxAttempts: 1 },
 })

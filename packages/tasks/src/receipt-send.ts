@@ -1,4 +1,4 @@
-// The contract of receipt.send: one receipt, delivered to the endpoint that the worker is configured with.
+// receipt.send: delivers one receipt to the endpoint of the worker's configuration.
 import { defineTask } from '@bullpen/contract'
 import { z } from 'zod'
 
@@ -10,9 +10,9 @@ export const receiptSend = defineTask({
   input: z.object({
     orderId: z.string().min(1).max(64),
     to: z.email().max(254),
-    // A decimal string: money and binary fractions don't go together.
-    total: z.string().regex(/^\d{1,15}(\.\d{1,4})?$/, "a decimal number such as '19.90'"),
-    currency: z.string().regex(/^[A-Z]{3}$/, "an ISO 4217 code such as 'EUR'"),
+    // A decimal string, because binary fractions cannot represent most amounts of money.
+    total: z.string().regex(/^\d{1,15}(\.\d{1,4})?$/, "expected a decimal number such as '19.90'"),
+    currency: z.string().regex(/^[A-Z]{3}$/, "expected an ISO 4217 code such as 'EUR'"),
   }),
   output: z.object({ deliveredAt: z.iso.datetime(), status: z.int().min(200).max(299) }),
   timeout: '30s',

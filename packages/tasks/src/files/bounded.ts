@@ -1,8 +1,8 @@
-// Bounded parallelism: many items, a few at a time, and the first failure ends it.
+// Bounded parallelism that stops at the first failure.
 
 /**
- * Runs `work` for every item, at most `limit` at a time. After the first failure nothing more is begun, the signal that
- * `work` is given aborts, what is running is waited for, and the failure is thrown.
+ * Runs `work` for every item, at most `limit` at a time. After the first failure it starts no more items, aborts the signal
+ * of the running ones, waits for them, and throws the failure.
  *
  * @throws the first failure of `work`, or the outer signal's reason.
  */
@@ -14,9 +14,9 @@ export async function forEachBounded<T>(
 ): Promise<void> {
   const failed = new AbortController()
   const signal = outer === undefined ? failed.signal : AbortSignal.any([failed.signal, outer])
-  const rest = items[Symbol.iterator]()
-  const lane = async () => {
-    for (let next = rest.next(); !next.done && !signal.aborted; next = rest.next()) {
+  const remaining = items[Symbol.iterator]()
+  const runNext = async () => {
+    for (let next = remaining.next(); !next.done && !signal.aborted; next = remaining.next()) {
       try {
         await work(next.value, signal)
       } catch (error) {
@@ -24,6 +24,6 @@ export async function forEachBounded<T>(
       }
     }
   }
-  await Promise.all(Array.from({ length: limit }, lane))
+  await Promise.all(Array.from({ length: limit }, runNext))
   signal.throwIfAborted()
 }

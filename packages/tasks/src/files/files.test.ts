@@ -1,4 +1,4 @@
-// Tests the walk and the list against find, sort and md5sum themselves.
+// Tests the walk and the list against find, sort and md5sum.
 import { createHash } from 'node:crypto'
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,9 +13,9 @@ afterEach(async () => {
 })
 
 async function tree() {
-  const made = await evilTree()
-  cleanUps.push(made.remove)
-  return made
+  const created = await evilTree()
+  cleanUps.push(created.remove)
+  return created
 }
 
 async function digests(directory: string, names: readonly Buffer[]) {
@@ -33,15 +33,18 @@ async function digests(directory: string, names: readonly Buffer[]) {
 }
 
 describe('the list', () => {
-  test.each(['', '/', '//'])('equals the pipeline over evil names, with DIR ending in "%s"', async (end) => {
-    const { directory, files } = await tree()
-    const listing = await listFiles(directory)
-    expect(listing).toMatchObject({ error: undefined, files: { length: files } })
-    const lines = md5Lines(await digests(directory + end, listing.files))
-    expect(lines.join('')).toBe(await md5Pipeline(directory + end))
-  })
+  test.each(['', '/', '//'])(
+    'equals the output of md5sum for difficult names, with DIR ending in "%s"',
+    async (end) => {
+      const { directory, files } = await tree()
+      const listing = await listFiles(directory)
+      expect(listing).toMatchObject({ error: undefined, files: { length: files } })
+      const lines = md5Lines(await digests(directory + end, listing.files))
+      expect(lines.join('')).toBe(await md5Pipeline(directory + end))
+    },
+  )
 
-  test('equals the pipeline over generated names', async () => {
+  test('equals the output of md5sum for generated names', async () => {
     const { directory } = await tree()
     const character = fc.oneof(
       fc.constantFrom('\\', '\n', '\r', 'n', 'r', ' ', '.', '-', '/', '\uffff', '\ue000', '\u{10000}', '\u{10ffff}'),
@@ -61,13 +64,13 @@ describe('the list', () => {
     expect(md5Lines(await digests(directory, listing.files)).join('')).toBe(await md5Pipeline(directory))
   })
 
-  test('of nothing is nothing', () => {
+  test('is empty without files', () => {
     expect(md5Lines([])).toEqual([])
   })
 })
 
 describe('the walk', () => {
-  test('leaves out names right below the directory, and only there', async () => {
+  test('leaves out excluded names directly below the directory, and only there', async () => {
     const { directory } = await tree()
     await mkdir(join(directory, 'keep'))
     await writeFile(join(directory, 'keep/plain.txt'), '')
@@ -78,20 +81,20 @@ describe('the walk', () => {
     expect(names.filter((name) => name.startsWith('dir/'))).toEqual([])
   })
 
-  test('tells names that are not UTF-8 as bytes', async () => {
+  test('finds names that are not UTF-8', async () => {
     const { directory } = await tree()
     await writeFile(Buffer.concat([Buffer.from(`${directory}/dir/b`), Buffer.from([0xe9, 0x5c, 0x0a])]), '')
     const { files } = await listFiles(directory)
-    const odd = files.filter((file) => pathText(file) === undefined)
-    expect(odd.map(escapeBytes)).toEqual(['dir/b\\xe9\\\\\\x0a'])
+    const notUtf8 = files.filter((file) => pathText(file) === undefined)
+    expect(notUtf8.map(escapeBytes)).toEqual(['dir/b\\xe9\\\\\\x0a'])
   })
 
-  test('keeps what it found when a directory is missing', async () => {
+  test('reports a missing directory', async () => {
     const { directory } = await tree()
     expect(await listFiles(join(directory, 'nowhere'))).toMatchObject({ files: [], error: { code: 'ENOENT' } })
   })
 
-  test('ends at the first directory that it may not read', async () => {
+  test('ends at the first directory that it cannot read', async () => {
     const { directory } = await tree()
     await chmod(join(directory, '..'), 0o755)
     await chmod(join(directory, 'dir/deep'), 0)
@@ -100,7 +103,7 @@ describe('the walk', () => {
     expect(error).toMatchObject({ code: 'EACCES', message: expect.stringContaining('dir/deep') })
   })
 
-  test('ends when it is told to', async () => {
+  test('ends when its signal aborts', async () => {
     const { directory } = await tree()
     const reason = new Error('enough')
     await expect(listFiles(directory, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
@@ -111,21 +114,21 @@ describe('bounded parallelism', () => {
   test('runs every item, never more than the limit at a time, and reaches the limit', async () => {
     const done = new Set<number>()
     let running = 0
-    let most = 0
+    let maxRunning = 0
     await forEachBounded(Array(100).keys(), 7, async (item) => {
-      most = Math.max(most, ++running)
+      maxRunning = Math.max(maxRunning, ++running)
       await new Promise(setImmediate)
       running--
       done.add(item)
     })
-    expect({ most, done: done.size }).toEqual({ most: 7, done: 100 })
+    expect({ maxRunning, done: done.size }).toEqual({ maxRunning: 7, done: 100 })
   })
 
-  test('begins nothing after the first failure, tells the others, waits for them and throws it', async () => {
-    const begun: number[] = []
+  test('after the first failure starts nothing more, aborts the others, waits for them and throws it', async () => {
+    const started: number[] = []
     const ended: number[] = []
     const run = forEachBounded(Array(100).keys(), 3, async (item, signal) => {
-      begun.push(item)
+      started.push(item)
       if (item === 1) throw new Error('first')
       await new Promise((resolve) => signal.addEventListener('abort', resolve))
       await new Promise(setImmediate)
@@ -133,7 +136,7 @@ describe('bounded parallelism', () => {
       throw new Error('second')
     })
     await expect(run).rejects.toThrow('first')
-    expect({ begun, ended }).toEqual({ begun: [0, 1, 2], ended: [0, 2] })
+    expect({ started, ended }).toEqual({ started: [0, 1, 2], ended: [0, 2] })
   })
 
   test('ends with the reason of the outer signal', async () => {

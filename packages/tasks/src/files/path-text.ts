@@ -1,12 +1,12 @@
-// File names as text: a name is bytes, JSON carries only those that are UTF-8.
+// File names as text. A name is bytes, and JSON can carry only names that are UTF-8.
 import { isUtf8 } from 'node:buffer'
 
-/** The path as text, or undefined when its bytes are not UTF-8. */
+/** The path as text; undefined if its bytes are not UTF-8. */
 export function pathText(path: Buffer): string | undefined {
   return isUtf8(path) ? path.toString() : undefined
 }
 
-/** For messages: what is not printable ASCII as `\xe9`, so that any name can be told from any other. */
+/** For messages: bytes that are not printable ASCII become `\xe9`, so that different names stay different. */
 export function escapeBytes(path: Buffer): string {
   return path
     .toString('latin1')

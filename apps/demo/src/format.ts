@@ -1,4 +1,4 @@
-// Numbers with their nouns and units.
+// Formats counts and sizes.
 
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`
@@ -9,7 +9,7 @@ const UNITS = ['kB', 'MB', 'GB', 'TB', 'PB'] as const
 /** Decimal units, one digit after the point: 1234567 is `1.2 MB`. */
 export function formatBytes(bytes: number): string {
   if (bytes < 1_000) return plural(bytes, 'byte')
-  // Not by logarithm: 999,950 would be written as 1000.0 kB.
+  // A logarithm would choose the unit before rounding, and write 999,950 as 1000.0 kB.
   let value = bytes
   for (const unit of UNITS) {
     value /= 1_000
