@@ -33,7 +33,6 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
       id: run.task.id,
       name: 'test.context',
       input: { a: 7 },
-      start: 3,
       fencingToken: 3,
       attempt: 2,
       meta,

@@ -25,8 +25,6 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
   readonly name: D['name']
   /** Parsed by the definition's schema, defaults and transforms applied. */
   readonly input: ParsedInputOf<D>
-  /** Counts every time that a handler was started for this task, from 1; grows even when the process died. */
-  readonly start: number
   /** Counts what the retry policy counts, from 1. */
   readonly attempt: number
   readonly meta: Readonly<Record<string, string>>
@@ -41,7 +39,10 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
   /** `log.info('sending')`, or with fields: `log.info({ to }, 'sending')`. */
   readonly log: HandlerLog
   readonly resources: R
-  /** Grows with every start of this task: a later start's writes can be told from an earlier one's. The same as `start`. */
+  /**
+   * Grows with every attempt of this task, counted or not, from 1. A store that remembers the highest one can refuse the writes
+   * of an earlier attempt that is still running.
+   */
   readonly fencingToken: number
   /** A sign of life: the heartbeat timeout counts from here. Costs nothing; a short task needs none. */
   heartbeat(): void

@@ -115,10 +115,6 @@ export class Attempt implements TaskContext, StepStore {
     return this.decoded.definition.name
   }
 
-  get start(): number {
-    return this.fetched.fencingToken
-  }
-
   get fencingToken(): number {
     return this.fetched.fencingToken
   }

@@ -55,11 +55,11 @@ describe('a step', () => {
 
   it('that throws is not kept, and runs again', async () => {
     const runs: number[] = []
-    const { begin, store } = world(async ({ once, start }) => {
+    const { begin, store } = world(async ({ once, fencingToken }) => {
       const step = () => {
-        runs.push(start)
+        runs.push(fencingToken)
         if (runs.length < 3) throw new Error('no')
-        return start
+        return fencingToken
       }
       await once('pay', step).catch(() => {})
       return { n: await once('pay', step) }

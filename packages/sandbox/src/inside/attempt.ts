@@ -41,7 +41,6 @@ export class InnerAttempt implements StepStore {
       id,
       name: definition.name,
       input,
-      start: fencingToken,
       attempt,
       fencingToken,
       meta,

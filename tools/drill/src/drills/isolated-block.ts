@@ -8,7 +8,7 @@ import type { WorkerOrder } from '../programs/worker-main.ts'
 /** A thread inherits its process's environment, and not its arguments. */
 export const ORDER_VARIABLE = 'BULLPEN_DRILL_ORDER'
 
-export const apartHandler = defineHandler(apart, import.meta.url, async ({ id, input, start }) => {
+export const apartHandler = defineHandler(apart, import.meta.url, async ({ id, input, fencingToken: start }) => {
   const { name, ledger } = JSON.parse(process.env[ORDER_VARIABLE] ?? '') as WorkerOrder
   const append = appendTo(ledger)
   append({ what: 'start', id, start, process: name, at: wallMs() })

@@ -22,7 +22,7 @@ const { name, ledger, config } = JSON.parse(given) as WorkerOrder
 const append = appendTo(ledger)
 let hasBlocked = false
 
-const workHandler = defineHandler(work, import.meta.url, async ({ id, input, start, signal, snooze }) => {
+const workHandler = defineHandler(work, import.meta.url, async ({ id, input, fencingToken: start, signal, snooze }) => {
   const note = (what: Effect['what'], more?: Pick<Effect, 'machineMs'>): void =>
     append({ what, id, start, process: name, at: wallMs(), ...more })
   note('start')
