@@ -1,4 +1,4 @@
-// A worker's life: it starts once, ends once, and leaves nothing open, whenever it is told to end.
+// A worker starts once, drains once, and leaves nothing open, whenever it is drained.
 import { randomUUID } from 'node:crypto'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { describe, expect, inject, it } from 'vitest'
@@ -40,7 +40,7 @@ function worker(parent?: AbortSignal) {
 const wrongState = { code: 'wrong_state' }
 
 describe('a worker', () => {
-  it('starts once, whichever way, and not after it has ended', async () => {
+  it('starts once, and not after it has drained', async () => {
     const { start, online, drain, letOpen, seen } = worker()
     letOpen()
     await start()
@@ -51,7 +51,7 @@ describe('a worker', () => {
     expect(seen).toEqual({ opened: 1, closed: 1 })
   })
 
-  it('that is told to end before it starts does not start', async () => {
+  it('does not start when it has been drained', async () => {
     const { start, drain, ended } = worker()
     const nothing = { finished: 0, requeued: 0, failed: 0, abandoned: [], unconfirmed: [], slowestTaskMs: 0 }
     expect(await drain()).toEqual(nothing)
@@ -59,7 +59,7 @@ describe('a worker', () => {
     await expect(start()).rejects.toMatchObject(wrongState)
   })
 
-  it('that is told to end while its resources open closes them, and never takes a task', async () => {
+  it('closes its resources when it is drained while they open, and fetches no task', async () => {
     const { start, drain, letOpen, seen } = worker()
     const starting = expect(start()).rejects.toMatchObject(wrongState)
     const drained = drain()
@@ -69,14 +69,14 @@ describe('a worker', () => {
     expect(seen).toEqual({ opened: 1, closed: 1 })
   })
 
-  it('whose parent has closed does not start, which is no failure of the process', async () => {
+  it('does not start when its parent has closed, and the program exits with 0', async () => {
     const { letOpen, ...made } = worker(AbortSignal.abort())
     letOpen()
     expect(await runUntilSignalled(made)).toBe(0)
     expect(made.seen.opened).toBe(0)
   })
 
-  it('whose parent closes while it starts ends in order', async () => {
+  it('closes in order when its parent closes while it starts', async () => {
     const parent = new AbortController()
     const { letOpen, ...made } = worker(parent.signal)
     const code = runUntilSignalled(made)

@@ -1,8 +1,8 @@
-// What the drain of a whole process came to, over all its pools, and the log of it.
+// Sums up the drain of a worker over all its pools, and logs the summary.
 import type { Log } from '@bullpen/contract'
 import type { DrainReport } from '@bullpen/engine'
 
-/** Empty `abandoned` and `unconfirmed`: all ended well. */
+/** When `abandoned` and `unconfirmed` are empty, every task finished or was requeued. */
 export type DrainSummary = Omit<DrainReport, 'queue'>
 
 export function summarizeDrain(reports: readonly DrainReport[]): DrainSummary {
@@ -17,11 +17,12 @@ export function summarizeDrain(reports: readonly DrainReport[]): DrainSummary {
   }
 }
 
-/** One line for each task that others must recover, and one for all. `about`: of the last. */
+/** One line for each task that another worker must recover, and one with the totals and the fields of `about`. */
 export function logDrainSummary(log: Log, end: DrainSummary, about: object = {}): void {
-  for (const { id, task } of end.abandoned) log.error({ id, task }, 'abandoned: still running at the end of the drain')
+  for (const { id, task } of end.abandoned)
+    log.error({ id, task }, 'task abandoned: still running at the end of the drain')
   for (const { id, task } of end.unconfirmed) {
-    log.error({ id, task }, 'unconfirmed: it has ended, but Redis has not confirmed that; it may be started again')
+    log.error({ id, task }, 'task unconfirmed: Redis has not confirmed its result; it may run again')
   }
   const { finished, requeued, failed, slowestTaskMs } = end
   const numbers = { finished, requeued, failed, abandoned: end.abandoned.length, unconfirmed: end.unconfirmed.length }

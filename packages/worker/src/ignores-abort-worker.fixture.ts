@@ -1,4 +1,4 @@
-// A worker process whose handlers are slow on purpose: one listens to its signal, one does not, some throw elsewhere.
+// A worker process with slow handlers: one obeys its signal, one ignores it, some throw outside their promise.
 import { EventEmitter } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
@@ -81,10 +81,18 @@ if (process.argv[1] === import.meta.filename) {
   }
   const isolated = { 'isolated.thread': threadHandler, 'isolated.process': processHandler }
   const isolatedResources = new URL('./isolated.fixture.ts', import.meta.url).href
-  // Outside every attempt: what it throws is nobody's.
+  // Throws outside any attempt.
   process.on('SIGUSR2', throwElsewhere)
-  const [redisUrl, namespace] = process.argv.slice(2)
-  const config = { redisUrl, namespace, port: 0, drainTimeout: '500ms', grace: '500ms', pools: { slow: 4 } } as const
+  const [redisUrl, namespace, drainTimeout = '500ms'] = process.argv.slice(2)
+  const config = {
+    redisUrl,
+    namespace,
+    port: 0,
+    drainTimeout,
+    grace: '500ms',
+    pools: { slow: 4 },
+    terminationGrace: '2h',
+  } as const
   process.exit(
     await runUntilSignalled(
       createWorker({

@@ -1,4 +1,4 @@
-// Isolated handlers that behave badly on purpose, and resources of their own.
+// Isolated handlers that may loop, and their resources.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineHandler, defineTask, type TaskContext } from '@bullpen/contract'
 import { z } from 'zod'
@@ -17,7 +17,7 @@ let times = 0
 /** Opened once in each thread or process. */
 export default { opened: { open: () => ({ times: ++times }) } }
 
-/** A negative time loops for ever, in code that hears no signal; another is slept. */
+/** Loops forever when `ms` is negative, and sleeps otherwise. */
 async function work(ms: number, { opened }: Isolated) {
   while (ms < 0);
   await sleep(ms)

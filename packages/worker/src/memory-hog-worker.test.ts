@@ -1,38 +1,38 @@
-// A worker whose tasks use up memory and stack, again and again: each ends its own attempt, and nothing of it is left.
+// A worker whose tasks use up memory and stack, many times: each ends only its own attempt, and leaves nothing behind.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskRecord } from '@bullpen/contract'
 import { amount } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { type HungryRig, PATIENCE, startHungryWorker, type Wanted } from './memory-hog-rig.fixture.ts'
+import { type MemoryHogWorker, PATIENCE, startMemoryHogWorker, type Wanted } from './memory-hog-setup.fixture.ts'
 import type { ProcessTree } from './process-tree.fixture.ts'
 
 const KINDS = ['objects', 'array', 'map', 'json', 'buffers'] as const
 const MODEST = ['modest.inline', 'modest.process'] as const
-/** As many as the worker has. */
+/** The concurrency of the worker. */
 const SLOTS = 2
-const HUNGRY_TASKS = amount({ small: 20, full: 200 })
-const MODEST_TO_EACH = 10
+const HOGS = amount({ small: 20, full: 200 })
+const MODEST_PER_HOG = 10
 
 const range = (length: number): readonly number[] => Array.from({ length }, (_, at) => at)
 const turn = <T>(names: readonly T[], at: number): T => names[at % names.length] as T
 
-/** The kinds take turns; after each hungry task come ten modest ones. */
-const mixed = (hungry: number): readonly Wanted[] =>
-  range(hungry).flatMap((n) => [
-    { task: `hungry.${turn(KINDS, n)}`, n },
-    ...range(MODEST_TO_EACH).map((at) => ({ task: turn(MODEST, at), n: MODEST_TO_EACH * n + at })),
+/** All kinds in turn; ten modest tasks follow each hog. */
+const mixed = (hogs: number): readonly Wanted[] =>
+  range(hogs).flatMap((n) => [
+    { task: `hog.${turn(KINDS, n)}`, n },
+    ...range(MODEST_PER_HOG).map((at) => ({ task: turn(MODEST, at), n: MODEST_PER_HOG * n + at })),
   ])
 
-/** Long enough to be at work all at once: afterwards each slot has a process, warm and idle. */
+/** Long enough to run at the same time: afterwards each slot has a warm, idle process. */
 const oneForEachSlot: readonly Wanted[] = range(SLOTS).map((n) => ({ task: 'modest.process', n, ms: 500 }))
 
 const inMB = ({ ownBytes, processes, residentBytes }: ProcessTree): string =>
   `${Math.round(residentBytes / 1e6)} MB in ${processes} processes, ${Math.round(ownBytes / 1e6)} of them the worker's`
 
-let worker: HungryRig
+let worker: MemoryHogWorker
 beforeAll(async () => {
-  worker = await startHungryWorker()
+  worker = await startMemoryHogWorker()
 })
 afterAll(() => worker.close())
 
@@ -43,38 +43,38 @@ describe('a worker whose isolated tasks use up their memory', () => {
   const of = (name: string) => records.filter((record) => record.task === name)
 
   beforeAll(async () => {
-    // Compared is a worker that has seen each kind of task and has a process in each slot with the same worker later:
-    // one that has just started would be small because it has done nothing, and one without processes at the end, too.
+    // The worker is compared with itself after it has seen each kind of task and has a process in each slot: a new worker would
+    // be smaller, and so would one whose processes have ended.
     await worker.run(mixed(KINDS.length))
     await worker.run(oneForEachSlot)
     before = worker.resources()
-    records = await worker.run(mixed(HUNGRY_TASKS))
+    records = await worker.run(mixed(HOGS))
     await worker.run(oneForEachSlot)
     endedAt = performance.now()
   }, 2 * PATIENCE)
 
-  it.each(KINDS)('ends every attempt that uses it up by %s as RECOVER_ERR (out_of_memory)', (kind) => {
-    const ends = of(`hungry.${kind}`).map(({ status, attempts }) => ({ status, attempts }))
+  it.each(KINDS)('ends every attempt that uses it up by %s with out_of_memory', (kind) => {
+    const ends = of(`hog.${kind}`).map(({ status, attempts }) => ({ status, attempts }))
     const outOfMemory = expect.objectContaining({ state: 'RECOVER_ERR', reason: 'out_of_memory' })
-    expect(ends).toEqual(Array(HUNGRY_TASKS / KINDS.length).fill({ status: 'dead', attempts: [outOfMemory] }))
+    expect(ends).toEqual(Array(HOGS / KINDS.length).fill({ status: 'dead', attempts: [outOfMemory] }))
   })
 
-  it.each(MODEST)('completes every %s beside them, at its first start and with its own output', (name) => {
+  it.each(MODEST)('completes every %s at its first attempt and with its own output', (name) => {
     const ends = of(name).map(({ status, fencingToken, input, output }) => ({
       status,
       fencingToken: fencingToken,
       input,
       output,
     }))
-    const numbers = range(HUNGRY_TASKS * MODEST_TO_EACH).filter((n) => turn(MODEST, n % MODEST_TO_EACH) === name)
+    const numbers = range(HOGS * MODEST_PER_HOG).filter((n) => turn(MODEST, n % MODEST_PER_HOG) === name)
     expect(ends).toEqual(
       numbers.map((n) => ({ status: 'completed', fencingToken: 1, input: { n }, output: { twice: 2 * n } })),
     )
   })
 
-  it('holds, 10 s after the end and with its processes, at most 1.2 × the memory of before + 32 MB', async (test) => {
+  it('uses, 10 s later and with its processes, at most 1.2 × the memory of before + 32 MB', async (test) => {
     const allowed = 1.2 * before.residentBytes + 32e6
-    // The promise is of a moment, which a full run waits for; a small one is content when it comes true earlier.
+    // A full run measures at exactly 10 s; a small run accepts any earlier moment.
     if (inject('scale') === 'full') await sleep(endedAt + 10_000 - performance.now())
     else await eventually(() => worker.resources().residentBytes <= allowed, 10_000).catch(() => {})
     const after = worker.resources()
@@ -83,16 +83,16 @@ describe('a worker whose isolated tasks use up their memory', () => {
     expect(after.processes).toBeLessThanOrEqual(before.processes)
   })
 
-  it('is alive and ready', async () => {
+  it('stays alive and ready', async () => {
     expect(worker.isAlive()).toBe(true)
     expect(await worker.readiness()).toBe(200)
   })
 })
 
 describe('a worker whose task overflows the stack', () => {
-  it('ends it as RECOVER_ERR (unexpected_error), and completes the next one', async () => {
+  it('ends that attempt with unexpected_error, and completes the next task', async () => {
     const [overflown, next] = await worker.run([
-      { task: 'hungry.stack', n: 1 },
+      { task: 'hog.stack', n: 1 },
       { task: 'modest.inline', n: 2 },
     ])
     expect(overflown).toMatchObject({
@@ -103,7 +103,7 @@ describe('a worker whose task overflows the stack', () => {
   })
 })
 
-it('drains after all that with nothing abandoned, and exits with 0', async () => {
+it('a worker drains after such tasks with nothing abandoned, and exits with 0', async () => {
   worker.drain()
   expect(await worker.exited).toBe(0)
   expect(worker.output()).toMatch(/"abandoned":0.*"drained"/)

@@ -1,24 +1,24 @@
-// Handlers that use up memory in five ways, or the stack, and two that do nothing of the kind.
+// Handlers that use up memory in five ways, or the stack, and two modest ones.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { z } from 'zod'
 
 const here = import.meta.url
 const schemas = { input: z.object({ n: z.int(), ms: z.int().default(0) }), output: z.object({ twice: z.int() }) }
-const inline = { queue: 'hungry', timeout: '1m', retry: { maxAttempts: 1 }, ...schemas } as const
+const inline = { queue: 'hogs', timeout: '1m', retry: { maxAttempts: 1 }, ...schemas } as const
 const isolated = { ...inline, isolation: 'process', memoryLimit: '64MiB' } as const
 
-const objects = defineTask({ name: 'hungry.objects', ...isolated })
-const array = defineTask({ name: 'hungry.array', ...isolated })
-const map = defineTask({ name: 'hungry.map', ...isolated })
-const json = defineTask({ name: 'hungry.json', ...isolated })
-const buffers = defineTask({ name: 'hungry.buffers', ...isolated })
-const stack = defineTask({ name: 'hungry.stack', ...inline })
+const objects = defineTask({ name: 'hog.objects', ...isolated })
+const array = defineTask({ name: 'hog.array', ...isolated })
+const map = defineTask({ name: 'hog.map', ...isolated })
+const json = defineTask({ name: 'hog.json', ...isolated })
+const buffers = defineTask({ name: 'hog.buffers', ...isolated })
+const stack = defineTask({ name: 'hog.stack', ...inline })
 const modestHere = defineTask({ name: 'modest.inline', ...inline })
-/** With the limit of the hungry ones, so that they share their processes. */
+/** With the memory limit of the hogs, so that they share processes. */
 const modestThere = defineTask({ name: 'modest.process', ...isolated })
 
-export const hungryTasks = defineCatalogue(objects, array, map, json, buffers, stack, modestHere, modestThere)
+export const memoryHogTasks = defineCatalogue(objects, array, map, json, buffers, stack, modestHere, modestThere)
 
 export const holdsObjects = defineHandler(objects, here, () => {
   for (const kept: object[] = []; ; ) kept.push({ at: kept.length, in: [kept.length] })
@@ -33,13 +33,13 @@ export const holdsMap = defineHandler(map, here, () => {
   for (const kept = new Map<number, object>(); ; ) kept.set(kept.size, { at: kept.size })
 })
 
-/** 12 MB of text: what runs out is the memory for what it says. */
+/** 12 MB of text, which parses into much more. */
 export const holdsParsed = defineHandler(json, here, () => {
   const parsed = JSON.parse(`[${'{},'.repeat(4_000_000)}1]`)
   return { twice: parsed.length }
 })
 
-/** Outside V8's heap, where no limit of Node's holds them. */
+/** Outside V8's heap, which Node's own limit does not cover. */
 export const holdsBuffers = defineHandler(buffers, here, () => {
   for (const kept: Buffer[] = []; ; ) kept.push(Buffer.alloc(2 ** 22, 1))
 })

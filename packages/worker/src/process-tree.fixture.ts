@@ -1,4 +1,4 @@
-// A process and all that descend from it: how many they are, and how much of the machine's memory is theirs.
+// The number of processes in a process tree, and their resident memory.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 
@@ -13,7 +13,7 @@ export interface ProcessTree {
   readonly ownBytes: number
   /** The process itself among them. */
   readonly processes: number
-  /** Pages that several share count for each, as they do in every such sum. */
+  /** Shared pages count once for each process. */
   readonly residentBytes: number
 }
 
@@ -38,7 +38,7 @@ function listedByProc(): Listed[] {
         const field = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0)
         return [{ pid: Number(pid), parent: field('PPid'), residentBytes: field('VmRSS') * 1_024 }]
       } catch {
-        return [] // it has ended meanwhile
+        return [] // the process has ended meanwhile
       }
     })
 }

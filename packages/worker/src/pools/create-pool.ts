@@ -1,5 +1,4 @@
-// Makes the pools of a process: the engine's, fed from Redis.
-
+// Creates the pools of a worker: the engine's pool with a consumer on Redis.
 import { openConsumer, type SkewWatch } from '@bullpen/bullmq/internal'
 import type { WorkerSettings } from '@bullpen/config'
 import { type Log, milliseconds, type Resources } from '@bullpen/contract'
@@ -13,8 +12,8 @@ export interface PoolFactoryOptions {
   readonly context: AsyncContext
   readonly clock: SkewWatch
   readonly sink: EventSink
-  /** For the record: host, process id, and what tells it from others. */
-  readonly process: string
+  /** The worker's name in attempt records: host, process id and a random part. */
+  readonly worker: string
   readonly resources: Resources
   readonly tasks: Pick<Broker, 'enqueue'>
   readonly parent: AbortSignal | undefined
@@ -22,7 +21,7 @@ export interface PoolFactoryOptions {
 }
 
 export function poolFactory(options: PoolFactoryOptions): (queue: string, concurrency: number) => Pool {
-  const { settings, registry, context, clock, sink, process, resources, tasks, parent, log } = options
+  const { settings, registry, context, clock, sink, worker, resources, tasks, parent, log } = options
   const { namespace, redisUrl, eventLoopStallLimit } = settings
   const completedRetentionMs = milliseconds(settings.completedRetention)
   const eventLoopStallLimitMs = eventLoopStallLimit === 'none' ? undefined : milliseconds(eventLoopStallLimit)
@@ -48,7 +47,7 @@ export function poolFactory(options: PoolFactoryOptions): (queue: string, concur
         enqueue: (task) => tasks.enqueue(task),
         sha256,
         maxOutputBytes: settings.maxOutputBytes,
-        worker: process,
+        worker,
         resources,
         logFor: (fields) => log.child(fields),
       },

@@ -1,4 +1,4 @@
-// One worker process for hungry and modest tasks, in a namespace of its own, and what a test does with it.
+// One worker process for memory hogs and modest tasks, in a namespace of its own.
 import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
@@ -8,7 +8,7 @@ import { newTask } from '@bullpen/engine/internal'
 import { amount } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { inject } from 'vitest'
-import { hungryTasks } from './memory-hog.fixture.ts'
+import { memoryHogTasks } from './memory-hog.fixture.ts'
 import { processTree } from './process-tree.fixture.ts'
 
 export interface Wanted {
@@ -19,18 +19,18 @@ export interface Wanted {
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** In ms, for all tasks of one `run`; those that have not ended by then are given as they stand. */
+/** How long all tasks of one `run` may take, in ms. */
 export const PATIENCE = amount({ small: 60_000, full: 12 * 60_000 })
 
-export type HungryRig = Awaited<ReturnType<typeof startHungryWorker>>
+export type MemoryHogWorker = Awaited<ReturnType<typeof startMemoryHogWorker>>
 
-/** The hungry tasks may keep the machine so busy that the broker finds Redis too slow; that is not what is looked at. */
+/** The hogs may keep the machine so busy that commands to Redis time out; that is not what is tested. */
 const patiently = <T>(look: () => Promise<T>) => eventually(look, PATIENCE)
 
 /** Resolves when the worker is ready. */
-export async function startHungryWorker() {
+export async function startMemoryHogWorker() {
   const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
-  const broker = openBroker({ redisUrl, namespace, queues: hungryTasks.queues, sizeLimit: 10_000, log: silent })
+  const broker = openBroker({ redisUrl, namespace, queues: memoryHogTasks.queues, sizeLimit: 10_000, log: silent })
   const program = new URL('./memory-hog-worker.fixture.ts', import.meta.url).pathname
   const worker = spawn(process.execPath, [program, redisUrl, namespace], { env: { PATH: process.env['PATH'] } })
   const exited = new Promise<number | null>((resolve) => worker.once('exit', (code) => resolve(code)))
@@ -39,9 +39,9 @@ export async function startHungryWorker() {
   const url = await eventually(() => /"url":"([^"]+)".*worker ready/.exec(output)?.[1])
 
   async function enqueue({ task, ...input }: Wanted): Promise<TaskId> {
-    const id = createTaskId('hungry', Date.now(), randomBytes(10))
+    const id = createTaskId('hogs', Date.now(), randomBytes(10))
     const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
-    const wanted = newTask(hungryTasks.get(task), input, {}, origin)
+    const wanted = newTask(memoryHogTasks.get(task), input, {}, origin)
     await patiently(() => broker.enqueue(wanted).then(() => id))
     return id
   }
@@ -54,7 +54,7 @@ export async function startHungryWorker() {
     resources: () => processTree(worker.pid ?? 0),
     drain: () => void worker.kill('SIGTERM'),
 
-    /** Enqueues them in this order; resolves when all have ended. */
+    /** Enqueues the tasks in this order, and resolves when all have ended. */
     async run(tasks: readonly Wanted[]): Promise<readonly TaskRecord[]> {
       const patience = AbortSignal.timeout(PATIENCE)
       const ids: TaskId[] = []
