@@ -345,3 +345,30 @@ describe('configuration', () => {
     expect((await fetch(`${url}/openapi.json`, { headers: { authorization: `Bearer ${key}` } })).status).toBe(200)
   })
 })
+
+describe('a namespace that Bullpen 0.1.0 wrote', () => {
+  /** `write`: stores what only 0.1.0 did. */
+  async function legacyNamespace(redisUrl: string): Promise<string> {
+    const namespace = `t-${randomUUID().slice(0, 8)}`
+    const { hostname, port } = new URL(redisUrl)
+    const socket = connect(Number(port), hostname)
+    socket.write(`ZADD {${namespace}}:fleet:beats 1 w\r\n`)
+    await once(socket, 'data')
+    socket.destroy()
+    return namespace
+  }
+
+  test('is refused: the API does not start', async () => {
+    const redisUrl = inject('redisUrl')
+    const api = await createApi({
+      catalogue,
+      log: silent,
+      config: { redisUrl, keys: [KEY], port: 0, metricsPort: 0, namespace: await legacyNamespace(redisUrl) },
+    })
+    onTestFinished(() => api.close())
+    await expect(api.listen()).rejects.toMatchObject({
+      code: 'incompatible_schema',
+      message: expect.stringContaining('was written by Bullpen 0.1.0'),
+    })
+  })
+})

@@ -26,7 +26,11 @@ interface Ports {
 const CONNECT_WITHIN_MS = 1_000
 const RETRY_MS = 20
 
-/** Without this the first requests would meet a connection in progress. Redis may be down: resolves after 1 s all the same. */
+/**
+ * Without this the first requests would meet a connection in progress. Redis may be down: resolves after 1 s all the same.
+ *
+ * @throws BullpenError `incompatible_schema` when another version of Bullpen wrote the namespace.
+ */
 export async function waitForRedis(
   { broker, fleet, skew }: { readonly broker: Broker; readonly fleet: Fleet; readonly skew: SkewWatch },
   closing: AbortSignal,
@@ -35,7 +39,10 @@ export async function waitForRedis(
   while (performance.now() < deadline && !closing.aborted) {
     const connected = await Promise.all([broker.ping(), fleet.commands(1)]).then(
       () => true,
-      () => false,
+      (error: unknown) => {
+        if (error instanceof BullpenError && error.code === 'incompatible_schema') throw error
+        return false
+      },
     )
     if (connected) break
     await sleep(RETRY_MS)

@@ -1,31 +1,31 @@
-// Ends that nothing but a cause from outside brings, as they are stored: state and reason, and the task's status.
+// Attempt records of ends that come from outside the handler: the stored state and reason, and the task's status.
 import type { TaskContext, TaskId } from '@bullpen/contract'
 import { MAX_DEATHS } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { queueKeys } from './keys.ts'
-import { long, type RigOptions, rig } from './setup.fixture.ts'
+import { long, type SetupOptions, setup } from './setup.fixture.ts'
 
-const untilTold = ({ signal }: { readonly signal: AbortSignal }): Promise<never> =>
+const untilAborted = ({ signal }: { readonly signal: AbortSignal }): Promise<never> =>
   new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
 
-/** A pool that runs one task, whose handler has begun and waits for its signal. */
-async function running(options: Omit<RigOptions, 'handle'> = {}) {
-  const begun = Promise.withResolvers<TaskContext<typeof long>>()
-  const left = Promise.withResolvers<Error>()
+/** A pool that runs one task, whose handler waits for its signal. */
+async function running(options: Omit<SetupOptions, 'handle'> = {}) {
+  const started = Promise.withResolvers<TaskContext<typeof long>>()
+  const aborted = Promise.withResolvers<Error>()
   const handle = async (context: TaskContext<typeof long>): Promise<never> => {
-    begun.resolve(context)
-    return untilTold(context).catch((told) => {
-      left.resolve(told)
-      throw told
+    started.resolve(context)
+    return untilAborted(context).catch((reason) => {
+      aborted.resolve(reason)
+      throw reason
     })
   }
-  const all = await rig({ concurrency: 1, ...options, handle })
+  const all = await setup({ concurrency: 1, ...options, handle })
   const id = await all.enqueue(long)
   const pool = await all.startPool()
-  await begun.promise
-  return { ...all, id, pool, told: left.promise }
+  await started.promise
+  return { ...all, id, pool, signalled: aborted.promise }
 }
 
 /** The namespace's keys, and a connection of the test's own. */
@@ -37,16 +37,16 @@ function store({ redisUrl, namespace }: { readonly redisUrl: string; readonly na
 
 const waiting = { status: 'waiting', fencingToken: 1, attemptsMade: 0 }
 
-describe('an end is stored', () => {
-  it('of a queue timeout that has passed when the task is taken: TERMINATED_TIMEOUT (queue), expired', async () => {
+describe('an attempt record is stored', () => {
+  it('for a queue timeout that has passed when the task is fetched: TERMINATED_TIMEOUT (queue_timeout), expired', async () => {
     let called = 0
-    const { enqueue, startPool, settled } = await rig({
+    const { enqueue, startPool, settled } = await setup({
       handle: ({ input }) => {
         called++
         return input
       },
     })
-    // No expiresAt: the sweep does not know it.
+    // Without expiresAt the expirer does not know it.
     const id = await enqueue(long, { enqueuedAt: Date.now() - 1_000, queueMs: 500 })
     await startPool()
     expect(await settled(id)).toMatchObject({
@@ -57,8 +57,8 @@ describe('an end is stored', () => {
     expect(called).toBe(0)
   })
 
-  it('of a queue timeout that passes while nobody takes the task: TERMINATED_TIMEOUT (queue), expired, by the sweep', async () => {
-    const { enqueue, settled } = await rig()
+  it('for a queue timeout that passes while no worker fetches the task: TERMINATED_TIMEOUT (queue_timeout), expired, by the expirer', async () => {
+    const { enqueue, settled } = await setup()
     const now = Date.now()
     const id = await enqueue(long, { enqueuedAt: now, queueMs: 300, expiresAt: now + 300 })
     expect(await settled(id)).toMatchObject({
@@ -68,7 +68,7 @@ describe('an end is stored', () => {
     })
   })
 
-  it('of a cancel while the task runs: TERMINATED_STOP_SIGNAL (cancelled), cancelled', async () => {
+  it('for a cancel of a running task: TERMINATED_STOP_SIGNAL (cancelled), cancelled', async () => {
     const { pool, id, settled } = await running()
     expect(pool.cancel(id)).toBe('cancelling')
     expect(await settled(id)).toMatchObject({
@@ -77,7 +77,7 @@ describe('an end is stored', () => {
     })
   })
 
-  it('of a hard stop of its worker: TERMINATED_STOP_SIGNAL (slot_stopped), waiting again', async () => {
+  it('for a hard stop of its slot: TERMINATED_STOP_SIGNAL (slot_stopped), waiting again', async () => {
     const { pool, id, broker } = await running()
     pool.stopSlot(1, 'hard')
     const record = await eventually(async () => {
@@ -90,7 +90,7 @@ describe('an end is stored', () => {
     })
   })
 
-  it('of a closed parent: TERMINATED_CTX_CLOSED (parent_closed), waiting again', async () => {
+  it('for a closed parent: TERMINATED_CTX_CLOSED (parent_closed), waiting again', async () => {
     const parent = new AbortController()
     const { pool, id, broker } = await running({ parent: parent.signal })
     parent.abort()
@@ -101,8 +101,8 @@ describe('an end is stored', () => {
     })
   })
 
-  it('of a snooze: TERMINATED_CTX_CLOSED (snoozed), scheduled, and started again then', async () => {
-    const { enqueue, startPool, broker, settled } = await rig({
+  it('for a snooze: TERMINATED_CTX_CLOSED (snoozed), scheduled, and started again later', async () => {
+    const { enqueue, startPool, broker, settled } = await setup({
       handle: ({ snooze, fencingToken, input }) => (fencingToken === 1 ? snooze('700ms') : input),
     })
     const id = await enqueue(long)
@@ -116,8 +116,8 @@ describe('an end is stored', () => {
     expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 2, attemptsMade: 1 })
   })
 
-  it('of a deadline that passes while the task runs: TERMINATED_TIMEOUT (deadline), dead', async () => {
-    const { enqueue, startPool, settled } = await rig({ handle: untilTold })
+  it('for a total timeout that passes while the task runs: TERMINATED_TIMEOUT (total_timeout), dead', async () => {
+    const { enqueue, startPool, settled } = await setup({ handle: untilAborted })
     await startPool()
     const id = await enqueue(long, { totalMs: 400, timeoutMs: 'none' })
     expect(await settled(id)).toMatchObject({
@@ -126,22 +126,22 @@ describe('an end is stored', () => {
     })
   })
 
-  it('of a lost lock by nobody but the new owner: the handler is told, and what it leaves is not recorded', async () => {
-    const { id, told, broker, ...all } = await running()
+  it('for a lost lock only by the new owner: the old handler is signalled, and its end is not recorded', async () => {
+    const { id, signalled, broker, ...all } = await running()
     const { redis, keys } = store(all)
     await redis.set(keys.lock(id), 'another owner', 'PX', 30_000)
-    expect(await told).toMatchObject({ name: 'AbortError', message: expect.stringContaining('lock_lost') })
+    expect(await signalled).toMatchObject({ name: 'AbortError', message: expect.stringContaining('lock_lost') })
     await eventually(() => all.events.some(({ event }) => event === 'attempt.ended'))
     expect(all.events.at(-1)).toMatchObject({ state: 'TERMINATED_CTX_CLOSED', reason: 'lock_lost', verdict: 'lost' })
     expect(await broker.find(id)).toMatchObject({ status: 'active', fencingToken: 1, attemptsMade: 0, attempts: [] })
     expect(await redis.get(keys.lock(id))).toBe('another owner')
   })
 
-  it('of a process that died with it once too often: RECOVER_ERR (process_lost), dead', async () => {
-    const { enqueue, startPool, settled, ...all } = await rig()
+  it('for one worker death too many: RECOVER_ERR (process_lost), dead', async () => {
+    const { enqueue, startPool, settled, ...all } = await setup()
     const { redis, keys } = store(all)
     const id: TaskId = await enqueue(long)
-    // As its last process left it: taken, its lock run out, and dead as often as it may be.
+    // As its last worker left it: active, without a lock, after as many deaths as are allowed.
     await redis.lmove(keys.wait, keys.active, 'RIGHT', 'LEFT')
     await redis.hset(keys.job(id), { ats: MAX_DEATHS + 1, stc: MAX_DEATHS, processedOn: Date.now() })
     await startPool()

@@ -1,12 +1,12 @@
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
-import { long, rig, short } from './setup.fixture.ts'
+import { long, setup, short } from './setup.fixture.ts'
 
-describe('waiting for the end', () => {
-  it('is over soon after the end: long before a look by oneself would come', async () => {
+describe('a caller that waits for the end of a task', () => {
+  it('is woken by the event, not by the recheck', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
-    const { enqueue, startPool, settled } = await rig({ handle: () => promise.then(() => ({ n: 1 })) })
+    const { enqueue, startPool, settled } = await setup({ handle: () => promise.then(() => ({ n: 1 })) })
     const id = await enqueue(long)
     await startPool()
     const latencies: number[] = []
@@ -18,10 +18,10 @@ describe('waiting for the end', () => {
     expect((latencies[0] ?? Number.NaN) - ended).toBeLessThan(500)
   })
 
-  it('is refused within a second when Redis does not answer, and goes on when it does', async () => {
+  it('is refused within a second when Redis does not answer, and succeeds when it does again', async () => {
     const server = await privateRedis()
     await server.start()
-    const { enqueue, settled, startPool } = await rig({ redisUrl: server.url })
+    const { enqueue, settled, startPool } = await setup({ redisUrl: server.url })
     const id = await enqueue(short, { input: { n: 4 } })
     server.freeze()
     const began = performance.now()

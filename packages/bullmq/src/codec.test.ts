@@ -21,7 +21,7 @@ const ends: fc.Arbitrary<AttemptRecord> = fc.record(
 )
 
 describe('the codec', () => {
-  it('gives back every end that it wrote into a stack, whatever its message', () => {
+  it('decodes every attempt record that it encoded into a stack, whatever the message', () => {
     fc.assert(
       fc.property(fc.array(ends), (given) => {
         const stored = JSON.stringify(given.map((end) => encodeStack(end, new Error(end.message))))
@@ -30,7 +30,7 @@ describe('the codec', () => {
     )
   })
 
-  it('leaves out what is not its own, and never throws', () => {
+  it('skips stacks that are not its own, and never throws', () => {
     expect(decodeStacks(JSON.stringify(['Error: job stalled\n    at x', 'null', 7]))).toEqual([])
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.json()), (text) => {
@@ -39,7 +39,7 @@ describe('the codec', () => {
     )
   })
 
-  it('says an end in words', () => {
+  it('describes a record for people', () => {
     const end: AttemptRecord = {
       fencingToken: 1,
       attempt: 1,

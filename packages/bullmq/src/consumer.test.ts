@@ -1,22 +1,22 @@
-// Tests the feed: what is refused, and fetching that fails.
+// The consumer: released tasks, fetching that fails, commits that Redis does not confirm, and its lifecycle.
 import type { FetchedTask, RunTask } from '@bullpen/engine/internal'
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Worker } from 'bullmq'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { openConsumer } from './consumer.ts'
-import { rig, short, silent } from './setup.fixture.ts'
+import { setup, short, silent } from './setup.fixture.ts'
 
 afterEach(() => vi.restoreAllMocks())
 
-describe('a task that is refused', () => {
-  it('goes back as if it had not been taken: its next start is still its first', async () => {
-    const { enqueue, redisUrl, namespace, broker } = await rig()
+describe('a task that no slot takes', () => {
+  it('is released as if it had not been fetched: its next attempt is still the first', async () => {
+    const { enqueue, redisUrl, namespace, broker } = await setup()
     const id = await enqueue(short)
     const offered: FetchedTask[] = []
-    const work: RunTask = async (task, obey, refuse) => {
+    const runTask: RunTask = async (task, commit, release) => {
       offered.push(task)
-      if (offered.length === 1) return refuse()
+      if (offered.length === 1) return release()
       const end = {
         fencingToken: task.fencingToken,
         attempt: task.attempt,
@@ -26,13 +26,13 @@ describe('a task that is refused', () => {
         startedAt: 1,
         endedAt: 2,
       }
-      return obey({ record: end, verdict: { kind: 'completed', output: { n: 1 } }, error: undefined })
+      return commit({ record: end, verdict: { kind: 'completed', output: { n: 1 } }, error: undefined })
     }
     const options = { queue: 'rig', namespace, redisUrl, concurrency: 1, completedRetentionMs: 60_000, log: silent }
-    const feed = openConsumer(options, work, { lockLost: () => {}, cancel: () => 'not_found', tasks: () => [] })
-    onTestFinished(() => feed.close())
-    await feed.open()
-    const running = feed.run()
+    const consumer = openConsumer(options, runTask, { lockLost: () => {}, cancel: () => 'not_found', tasks: () => [] })
+    onTestFinished(() => consumer.close())
+    await consumer.open()
+    const running = consumer.run()
     await eventually(async () => (await broker.find(id))?.status === 'completed')
     expect(offered.map(({ fencingToken, attempt, readyAt }) => [fencingToken, attempt, readyAt !== undefined])).toEqual(
       [
@@ -41,17 +41,17 @@ describe('a task that is refused', () => {
       ],
     )
     expect(await broker.find(id)).toMatchObject({ fencingToken: 1, attemptsMade: 1 })
-    await feed.stop()
+    await consumer.stop()
     await running
   })
 })
 
 describe('fetching that fails', () => {
-  it('begins again after a while, and its workers are told of as restarted', async () => {
-    // Protected in BullMQ's types: a fault is put where nothing from outside reaches.
+  it('is restarted after a delay, and the restart is reported', async () => {
+    // `mainLoop` is protected in BullMQ's types; the fault can't be injected from outside.
     const loop = vi.spyOn(Worker.prototype as unknown as { mainLoop(): Promise<void> }, 'mainLoop')
     loop.mockRejectedValueOnce(new Error('fetching is broken'))
-    const { enqueue, startPool, settled, events, drain } = await rig()
+    const { enqueue, startPool, settled, events, drain } = await setup()
     const id = await enqueue(short, { input: { n: 6 } })
     const pool = await startPool()
     expect((await settled(id))?.output).toEqual({ n: 6 })
@@ -61,27 +61,63 @@ describe('fetching that fails', () => {
   })
 })
 
-describe('an end that can not be written down', () => {
-  it('since Redis is away at the end of the drain, is named', async () => {
+describe('a commit that Redis does not confirm', () => {
+  it('by the end of the drain is reported as unconfirmed', async () => {
     const redis = await privateRedis()
     await redis.start()
-    const over = Promise.withResolvers<{ n: number }>()
-    const entered = Promise.withResolvers<void>()
-    const { enqueue, startPool } = await rig({
+    const result = Promise.withResolvers<{ n: number }>()
+    const started = Promise.withResolvers<void>()
+    const { enqueue, startPool } = await setup({
       redisUrl: redis.url,
       handle: () => {
-        entered.resolve()
-        return over.promise
+        started.resolve()
+        return result.promise
       },
     })
     const id = await enqueue(short)
     const pool = await startPool()
-    await entered.promise
+    await started.promise
     await redis.crash()
     const drained = pool.drain({ drainMs: 300, graceMs: 100 })
-    over.resolve({ n: 1 })
+    result.resolve({ n: 1 })
     expect(await drained).toMatchObject({ finished: 1, abandoned: [], unconfirmed: [{ id, task: 'rig.short' }] })
     expect(pool.state()).toBe('TERMINATE_TIMEOUT')
     await redis.start()
+  })
+})
+
+describe('the lifecycle of a consumer', () => {
+  async function idleConsumer() {
+    const { redisUrl, namespace } = await setup()
+    const options = { queue: 'rig', namespace, redisUrl, concurrency: 1, completedRetentionMs: 60_000, log: silent }
+    const runTask: RunTask = () => Promise.reject(new Error('there is no task'))
+    const consumer = openConsumer(options, runTask, { lockLost: () => {}, cancel: () => 'not_found', tasks: () => [] })
+    onTestFinished(() => consumer.close())
+    return consumer
+  }
+
+  it('allows no opening after a stop, and says what it did', async () => {
+    const consumer = await idleConsumer()
+    await consumer.open()
+    await consumer.stop()
+    await expect(consumer.open()).rejects.toMatchObject({
+      code: 'illegal_transition',
+      message: "the consumer of queue 'rig' can't go from stopping to open; stopping, closed may follow stopping",
+    })
+  })
+
+  it('ends a run that begins after a stop at once', async () => {
+    const consumer = await idleConsumer()
+    await consumer.open()
+    await consumer.stop()
+    expect(await consumer.run()).toBeUndefined()
+  })
+
+  it('is idempotent in closing, and can be closed before it was opened', async () => {
+    const consumer = await idleConsumer()
+    consumer.close()
+    consumer.close()
+    await consumer.stop()
+    expect(consumer.notReady()).toBe('Redis is not connected')
   })
 })

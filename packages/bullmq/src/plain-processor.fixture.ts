@@ -10,7 +10,7 @@ import { type PlainProcessor, type ProcessorOptions, processor } from './plain-p
 import { silent } from './setup.fixture.ts'
 
 const schemas = { input: z.object({ n: z.int().default(7) }), output: z.object({ n: z.int() }) }
-/** Retried once, an hour later. */
+/** Retried once, after an hour. */
 export const slow = defineTask({
   name: 'own.slow',
   queue: 'own',
@@ -18,7 +18,7 @@ export const slow = defineTask({
   retry: { maxAttempts: 2, backoff: { initialDelay: '1h', maxDelay: '1h', jitter: 0 } },
   ...schemas,
 })
-/** Retried twice, at once. */
+/** Retried twice, immediately. */
 export const eager = defineTask({
   name: 'own.eager',
   queue: 'own',
@@ -77,24 +77,24 @@ export function ownWorker(handle: Handle, options: ProcessorOptions<object> = {}
       onTestFinished(() => broker.close())
       return broker
     },
-    /** As a team makes it: nothing of Bullpen's but the processor. `settled()`: the next completed or failed attempt. */
+    /** A team's own Worker: only the processor is Bullpen's. `settled()` resolves with the next completed or failed attempt. */
     startWorker(more: Partial<WorkerOptions> & { queue?: string; wrapped?: PlainProcessor } = {}) {
       const { queue = 'own', wrapped = run, ...settings } = more
       const worker = new Worker(queue, wrapped, { ...base(queue), ...settings })
       const errors: Error[] = []
       worker.on('error', (error) => errors.push(error))
       onTestFinished(() => worker.close(true))
-      const heard: Settled[] = []
+      const unread: Settled[] = []
       const waiting: ((settled: Settled) => void)[] = []
-      const tell = (settled: Settled): void => {
+      const onSettled = (settled: Settled): void => {
         const next = waiting.shift()
-        if (next === undefined) heard.push(settled)
+        if (next === undefined) unread.push(settled)
         else next(settled)
       }
-      worker.on('completed', (job) => tell({ event: 'completed', job }))
-      worker.on('failed', (job, error) => job && tell({ event: 'failed', job, error }))
+      worker.on('completed', (job) => onSettled({ event: 'completed', job }))
+      worker.on('failed', (job, error) => job && onSettled({ event: 'failed', job, error }))
       const settled = (): Promise<Settled> => {
-        const next = heard.shift()
+        const next = unread.shift()
         return next === undefined ? new Promise((resolve) => waiting.push(resolve)) : Promise.resolve(next)
       }
       return { worker, errors, settled }
@@ -102,12 +102,12 @@ export function ownWorker(handle: Handle, options: ProcessorOptions<object> = {}
   }
 }
 
-/** A handler that runs until its attempt is to end, and says when it has begun. */
+/** A handler that runs until its signal aborts. `started` resolves with its context. */
 export function listening() {
-  const { promise: begun, resolve } = Promise.withResolvers<TaskContext<typeof slow>>()
+  const { promise: started, resolve } = Promise.withResolvers<TaskContext<typeof slow>>()
   const handle: Handle = (context) => {
     resolve(context)
     return new Promise((_, reject) => context.signal.addEventListener('abort', () => reject(context.signal.reason)))
   }
-  return { begun, handle }
+  return { started, handle }
 }

@@ -14,13 +14,13 @@ import { escaped } from './uncaught-errors.ts'
 
 const HOUR_MS = 3_600_000
 
-function bullpensOwn(): NewTask {
+function bullpenTask(): NewTask {
   const id = createTaskId('own', Date.now(), randomBytes(10))
   return newTask(slow, { n: 3 }, {}, { id, enqueuedAt: Date.now(), correlationId: 'c-1' })
 }
 
 describe('a job that the team added', () => {
-  it('is its task’s input as it stands, and its result is the output', async () => {
+  it('is the task’s input, and its result is the output', async () => {
     const { openQueue, startWorker, run } = ownWorker(({ input }) => ({ n: input.n + 1 }))
     const { settled } = startWorker()
     const queue = openQueue()
@@ -32,7 +32,7 @@ describe('a job that the team added', () => {
     expect(run).toHaveLength(3)
   })
 
-  it('may look like an envelope: the mark of Bullpen’s own is not in its data', async () => {
+  it('may look like an envelope: Bullpen’s own jobs are not recognised by their data', async () => {
     const { openQueue, startWorker, ended } = ownWorker(({ input }) => input)
     const { settled } = startWorker()
     await openQueue().add('own.slow', { v: 1, version: 1, input: { n: 1 }, timeoutMs: 'none' })
@@ -40,7 +40,7 @@ describe('a job that the team added', () => {
     expect(ended()).toMatchObject([{ code: 'invalid_input', verdict: 'dead' }])
   })
 
-  it('is retried as its contract says, though it was added without attempts or backoff', async () => {
+  it('is retried by its definition, though it was added without attempts or backoff', async () => {
     const { openQueue, startWorker, ended } = ownWorker(() => {
       throw new TaskError('busy', 'not now', { retryable: true })
     })
@@ -56,7 +56,7 @@ describe('a job that the team added', () => {
     expect(errors).toEqual([])
   })
 
-  it('keeps its own number of attempts; the delay is the contract’s, and no sooner than the handler wants it', async () => {
+  it('keeps its own number of attempts; the delay is the definition’s, or the handler’s if that is longer', async () => {
     const { openQueue, startWorker } = ownWorker(() => {
       throw new TaskError('busy', 'not now', { retryable: true, retryAfter: '2h' })
     })
@@ -68,7 +68,7 @@ describe('a job that the team added', () => {
     expect(await (await settled()).job.getState()).toBe('failed')
   })
 
-  it('fails for good when its attempts are used up, with the end of each', async () => {
+  it('fails permanently when its attempts are used up, with a record of each', async () => {
     const { openQueue, startWorker } = ownWorker(() => {
       throw new TypeError('broken')
     })
@@ -86,7 +86,7 @@ describe('a job that the team added', () => {
     ])
   })
 
-  it('fails for good at a permanent failure, and hands the team’s listeners the handler’s own error', async () => {
+  it('fails permanently on a permanent failure, and passes the handler’s error to the team’s listeners', async () => {
     const { openQueue, startWorker } = ownWorker(() => {
       throw new TaskError('gone', 'no such thing', { retryable: false })
     })
@@ -98,7 +98,7 @@ describe('a job that the team added', () => {
     expect(error).toMatchObject({ cause: { code: 'gone', message: 'no such thing' } })
   })
 
-  it('of an unknown task is tried again: another process may know it', async () => {
+  it('of an unknown task is retried: another process may know it', async () => {
     const { openQueue, startWorker } = ownWorker(({ input }) => input)
     const { settled } = startWorker()
     await openQueue().add('own.other', {})
@@ -109,14 +109,14 @@ describe('a job that the team added', () => {
 })
 
 describe('a job that Bullpen’s broker added', () => {
-  it('is read and written as a pool does, so that the API shows it', async () => {
+  it('is read and written as by a pool, so that the API shows it', async () => {
     const { openBroker, startWorker } = ownWorker(({ input, correlationId }) => {
       expect(correlationId).toBe('c-1')
       return input
     })
     const { settled } = startWorker()
     const broker = openBroker()
-    const task = bullpensOwn()
+    const task = bullpenTask()
     await eventually(() => broker.enqueue(task).then(() => true))
     await settled()
     expect(await broker.find(task.id)).toMatchObject({
@@ -126,13 +126,13 @@ describe('a job that Bullpen’s broker added', () => {
     })
   })
 
-  it('is retried by a Worker that has no strategy for its backoff', async () => {
+  it('is retried by a Worker without Bullpen’s backoff strategy', async () => {
     const { openBroker, startWorker } = ownWorker(() => {
       throw new Error('panic')
     })
     const { settled, errors } = startWorker()
     const broker = openBroker()
-    const task = bullpensOwn()
+    const task = bullpenTask()
     await eventually(() => broker.enqueue(task).then(() => true))
     expect((await settled()).job.delay).toBe(HOUR_MS)
     expect(await broker.find(task.id)).toMatchObject({ status: 'retrying', attemptsMade: 1 })
@@ -143,7 +143,7 @@ describe('a job that Bullpen’s broker added', () => {
 describe('a step', () => {
   it.each([
     ['own.eager', 3],
-    // Its retries are the default's, a second apart.
+    // It has the default retry policy, with a second between attempts.
     ['own.brief', 2],
   ])('of %s runs once over all attempts, its result kept in the job itself', async (name, attempts) => {
     const keys: string[] = []
@@ -158,7 +158,7 @@ describe('a step', () => {
     const last: unknown[] = []
     for (let i = 0; i < 2 * attempts; i++) last.push((await settled()).job.returnvalue)
     expect(last.filter((value) => value !== null)).toHaveLength(2)
-    // Jobs of the same number, in another queue or at another time, have other keys.
+    // Two jobs have different keys.
     expect([keys.length, new Set(keys).size]).toEqual([2, 2])
     const { client } = await queue.getBackend()
     const hash = await (await client).hgetall(queue.toKey(jobs[0]?.id ?? ''))
@@ -166,7 +166,7 @@ describe('a step', () => {
     expect(errors).toEqual([])
   })
 
-  it('has the result that was kept first', async () => {
+  it('resolves with the result that was stored first', async () => {
     const { openQueue, startWorker } = ownWorker(async ({ once, id }) => {
       const { client } = await queue.getBackend()
       return once('pay', async () => {
@@ -180,7 +180,7 @@ describe('a step', () => {
     expect((await settled()).job.returnvalue).toEqual({ n: 1 })
   })
 
-  it('is not kept by a start whose lock somebody else has', async () => {
+  it('is not stored by an attempt that has lost its lock', async () => {
     const codes: unknown[] = []
     const { openQueue, startWorker } = ownWorker(async ({ once, input, id }) => {
       const { client } = await queue.getBackend()
@@ -200,27 +200,27 @@ describe('a step', () => {
 })
 
 describe('a long task', () => {
-  it('that does not listen gives up its slot after timeout and grace, and its late result is dropped', async () => {
-    const open = Promise.withResolvers<{ n: number }>()
+  it('that ignores its signal leaves its slot after timeout and grace, and its late result is dropped', async () => {
+    const result = Promise.withResolvers<{ n: number }>()
     const { openQueue, startWorker, events, ended } = ownWorker(({ fencingToken }) =>
-      fencingToken === 1 ? open.promise : { n: 2 },
+      fencingToken === 1 ? result.promise : { n: 2 },
     )
     const { settled } = startWorker()
     await openQueue().add('own.eager', {})
     const first = await settled()
     expect(first.error?.message).toMatch(/^TERMINATED_TIMEOUT \(run_timeout\): .*50 ms/)
     expect((await settled()).job.returnvalue).toEqual({ n: 2 })
-    open.resolve({ n: 1 })
+    result.resolve({ n: 1 })
     await eventually(() => events.some(({ event }) => event === 'attempt.late'))
     expect(ended().map(({ verdict }) => verdict)).toEqual(['retrying', 'completed'])
   })
 
-  it('is cancelled by the Worker’s cancelJob, for good, whatever attempts are left', async () => {
-    const { begun, handle } = listening()
+  it('is cancelled permanently by the Worker’s cancelJob, whatever attempts are left', async () => {
+    const { started, handle } = listening()
     const { openQueue, startWorker, ended } = ownWorker(handle)
     const { worker, settled } = startWorker()
     const { id = '' } = await openQueue().add('own.slow', {})
-    const { signal } = await begun
+    const { signal } = await started
     expect(worker.cancelJob(id, 'the customer left')).toBe(true)
     const { job, error } = await settled()
     expect(signal.reason).toMatchObject({ name: 'AbortError', message: 'the attempt was stopped: cancelled' })
@@ -229,28 +229,28 @@ describe('a long task', () => {
     expect(ended()).toMatchObject([{ state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled', verdict: 'cancelled' }])
   })
 
-  it('unlike a short one, which goes on: cancelJob answers true all the same', async () => {
-    const open = Promise.withResolvers<{ n: number }>()
-    const begun = Promise.withResolvers<void>()
+  it('unlike a short one can be cancelled: a short one finishes, though cancelJob answers true', async () => {
+    const result = Promise.withResolvers<{ n: number }>()
+    const started = Promise.withResolvers<void>()
     const { openQueue, startWorker } = ownWorker(() => {
-      begun.resolve()
-      return open.promise
+      started.resolve()
+      return result.promise
     })
     const { worker, settled } = startWorker()
     const { id = '' } = await openQueue().add('own.brief', {})
-    await begun.promise
+    await started.promise
     expect(worker.cancelJob(id)).toBe(true)
-    open.resolve({ n: 1 })
+    result.resolve({ n: 1 })
     expect((await settled()).job.returnvalue).toEqual({ n: 1 })
   })
 
-  it('is handed back by the reason drain: no attempt used, the end kept, and another Worker goes on', async () => {
-    const { begun, handle } = listening()
+  it('is requeued by the reason drain: no attempt is used, the record is stored, and another Worker runs it', async () => {
+    const { started, handle } = listening()
     const { openQueue, startWorker } = ownWorker((context) => (context.fencingToken === 1 ? handle(context) : { n: 5 }))
     const queue = openQueue()
     const { worker } = startWorker()
     const { id = '' } = await queue.add('own.slow', {})
-    await begun
+    await started
     const closed = worker.close()
     worker.cancelAllJobs('drain')
     await closed
@@ -263,13 +263,13 @@ describe('a long task', () => {
   })
 
   it('whose lock is lost is left to its new owner', async () => {
-    const { begun, handle } = listening()
+    const { started, handle } = listening()
     const { openQueue, startWorker, ended } = ownWorker(handle)
     const queue = openQueue()
     const { worker } = startWorker({ lockRenewTime: 40, skipStalledCheck: true })
     worker.on('lockRenewalFailed', (ids) => ids.forEach((id) => void worker.cancelJob(id, 'lock_lost')))
     const { id = '' } = await queue.add('own.slow', {})
-    const { signal } = await begun
+    const { signal } = await started
     await (await queue.backend.client).set(`${queue.toKey(id)}:lock`, 'another owner')
     await eventually(() => ended().length === 1)
     expect(signal.aborted).toBe(true)
@@ -277,7 +277,7 @@ describe('a long task', () => {
     expect(await queue.getJobState(id)).toBe('active')
   })
 
-  it('may snooze: scheduled again, no attempt used', async () => {
+  it('may snooze: it is scheduled again, and no attempt is used', async () => {
     const { openQueue, startWorker, ended } = ownWorker(async ({ snooze }) => snooze('1h'))
     startWorker()
     const queue = openQueue()
@@ -287,9 +287,9 @@ describe('a long task', () => {
     expect(ended()).toMatchObject([{ verdict: 'snoozed', delayMs: HOUR_MS }])
   })
 
-  it('ends by an error that escaped it', async () => {
+  it('ends with RECOVER_ERR on an error that escaped its handler', async () => {
     const fates: string[] = []
-    const { begun, handle } = listening()
+    const { started, handle } = listening()
     const { openQueue, startWorker } = ownWorker((context) => {
       // As Node calls it: in the async context of what threw.
       setImmediate(() => fates.push(escaped(new Error('from a timer'))))
@@ -297,34 +297,34 @@ describe('a long task', () => {
     })
     const { settled } = startWorker()
     await openQueue().add('own.slow', {})
-    await begun
+    await started
     expect((await settled()).error?.message).toBe('RECOVER_ERR (escaped_error): Error: from a timer')
     expect(fates).toEqual(['charged'])
-    expect(escaped(new Error('nobody’s'))).toBe('unattributed')
+    expect(escaped(new Error('of no handler'))).toBe('unattributed')
   })
 })
 
 describe('processor', () => {
   it('runs as many jobs at once as the Worker has concurrency', async () => {
-    const open = Promise.withResolvers<void>()
+    const result = Promise.withResolvers<void>()
     let running = 0
     const { openBroker, startWorker } = ownWorker(async ({ input }) => {
       running++
-      await open.promise
+      await result.promise
       return input
     })
     const broker = openBroker()
     await eventually(() => broker.ping().then(() => true))
-    const tasks = Array.from({ length: 25 }, bullpensOwn)
+    const tasks = Array.from({ length: 25 }, bullpenTask)
     for (const task of tasks) await broker.enqueue(task)
     const { settled } = startWorker({ concurrency: 10 })
     await eventually(() => running === 10)
-    open.resolve()
+    result.resolve()
     for (const _ of tasks) await settled()
     expect(running).toBe(25)
   })
 
-  it('serves two Workers: same job ids, different queues, and different children', async () => {
+  it('serves two Workers: the same job ids in different queues have different child tasks', async () => {
     const children: NewTask[] = []
     const enqueue = async (child: NewTask): Promise<void> => void children.push(child)
     const { openQueue, startWorker, ended } = ownWorker(
@@ -342,7 +342,7 @@ describe('processor', () => {
     expect(new Set(children.map(({ id }) => id)).size).toBe(2)
   })
 
-  it('makes the same child again in the next attempt of the same job', async () => {
+  it('derives the same child id in the next attempt of the same job', async () => {
     const children: string[] = []
     const { openQueue, startWorker } = ownWorker(
       async (context) => {
@@ -358,7 +358,7 @@ describe('processor', () => {
     expect(children).toEqual([children[0], children[0]])
   })
 
-  it('says what is missing when a handler enqueues and nobody said where to', async () => {
+  it('names the missing option when a handler enqueues without one', async () => {
     const { openQueue, startWorker } = ownWorker(async (context) => {
       await context.enqueue(eager, {})
       return context.input
@@ -368,9 +368,9 @@ describe('processor', () => {
     expect((await settled()).error?.cause).toMatchObject({ code: 'invalid_configuration' })
   })
 
-  it('gives handlers resources, a log with their task’s fields, and the middleware around', async () => {
-    const said: unknown[] = []
-    const log = { debug() {}, warn() {}, error() {}, info: (...line: unknown[]) => said.push(line) }
+  it('gives handlers their resources, a log with the task’s fields, and middleware', async () => {
+    const lines: unknown[] = []
+    const log = { debug() {}, warn() {}, error() {}, info: (...line: unknown[]) => lines.push(line) }
     const { openQueue, startWorker } = ownWorker(
       ({ log, resources }) => {
         log.info({ code: 'x' }, 'working')
@@ -381,10 +381,10 @@ describe('processor', () => {
     const { settled } = startWorker()
     await openQueue().add('own.slow', {})
     expect((await settled()).job.returnvalue).toEqual({ n: 6 })
-    expect(said).toEqual([[{ task: 'own.slow', id: '1', fencingToken: 1, attempt: 1, code: 'x' }, 'working']])
+    expect(lines).toEqual([[{ task: 'own.slow', id: '1', fencingToken: 1, attempt: 1, code: 'x' }, 'working']])
   })
 
-  it('counts in Bullpen’s metrics', async () => {
+  it('is counted in Bullpen’s metrics', async () => {
     const telemetry = createTelemetry({ role: 'worker', version: '0' })
     const { openQueue, startWorker } = ownWorker(({ input }) => input, { sink: telemetry.sink })
     const { settled } = startWorker()
@@ -400,14 +400,14 @@ describe('processor', () => {
   })
 })
 
-describe('what processor() relies on in BullMQ', () => {
-  it('gives a signal to a function with three parameters, wrapped or not, and to no other', async () => {
-    const { begun, handle } = listening()
+describe('BullMQ, as processor() relies on it,', () => {
+  it('passes a signal to a function with three parameters, wrapped or not, and to no other', async () => {
+    const { started, handle } = listening()
     const { openQueue, startWorker, run } = ownWorker(handle)
     const queue = openQueue()
     const two = startWorker({ wrapped: (job: Job, token?: string) => run(job, token) })
     const { id = '' } = await queue.add('own.slow', {})
-    await begun
+    await started
     expect(two.worker.cancelJob(id)).toBe(false)
     await two.worker.close(true)
 
@@ -418,35 +418,35 @@ describe('what processor() relies on in BullMQ', () => {
       wrapped: (job: Job, token?: string, signal?: AbortSignal) => wrapped.run(job, token, signal),
     })
     const other = await openQueue('wrapped').add('own.slow', {})
-    await again.begun
+    await again.started
     expect(three.worker.cancelJob(other.id ?? '')).toBe(true)
     expect((await three.settled()).error?.name).toBe('UnrecoverableError')
   })
 
-  it('lets a job stall whose backoff the Worker does not know, when code around the processor throws', async () => {
+  it('leaves a job stalled if its backoff is unknown to the Worker and code around the processor throws', async () => {
     const throwing = async (_job: Job, _token?: string, _signal?: AbortSignal): Promise<never> => {
-      throw new Error('not the processor’s')
+      throw new Error('thrown around the processor')
     }
     const { openBroker, openQueue, startWorker } = ownWorker(({ input }) => input)
     const broker = openBroker()
     const without = startWorker({ wrapped: throwing })
-    await eventually(() => broker.enqueue(bullpensOwn()).then(() => true))
+    await eventually(() => broker.enqueue(bullpenTask()).then(() => true))
     await eventually(() => without.errors.length === 1)
     expect(without.errors[0]?.message).toContain('Unknown backoff strategy bullpen')
     expect(await openQueue().getActiveCount()).toBe(1)
     await without.worker.close()
 
     const { settled } = startWorker({ wrapped: throwing, settings: { backoffStrategy } })
-    await broker.enqueue(bullpensOwn())
+    await broker.enqueue(bullpenTask())
     expect((await settled()).job.delay).toBe(1_000)
   })
 
-  it('aborts no signal when the Worker closes: it waits, or with force leaves the handler behind', async () => {
-    const { begun, handle } = listening()
+  it('aborts no signal when the Worker closes: it waits, or with force abandons the handler', async () => {
+    const { started, handle } = listening()
     const { openQueue, startWorker } = ownWorker(handle)
     const { worker } = startWorker()
     await openQueue().add('own.slow', {})
-    const { signal } = await begun
+    const { signal } = await started
     await worker.close(true)
     expect(signal.aborted).toBe(false)
   })

@@ -1,4 +1,4 @@
-// A broker and a pool on the shared Redis, in a namespace of their own, with one handler for every task.
+// A broker and pools on the shared Redis, in a namespace of their own, with one handler for all tasks.
 import { randomBytes, randomUUID } from 'node:crypto'
 import {
   defineCatalogue,
@@ -35,18 +35,18 @@ const catalogue = defineCatalogue(short, long)
 
 export const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
-export interface RigOptions {
+export interface SetupOptions {
   readonly handle?: (context: TaskContext<typeof long>) => { n: number } | Promise<{ n: number }>
   readonly concurrency?: number
   readonly redisUrl?: string
   readonly maxStuckHandlers?: number
   readonly parent?: AbortSignal
   readonly locks?: LockTimes
-  /** What Redis' clock is made to be, in ms since 1970. */
+  /** The clock that stands for Redis's, in ms since 1970. */
   readonly now?: () => number
 }
 
-export async function rig({
+export async function setup({
   handle = ({ input }) => input,
   concurrency = 4,
   redisUrl = inject('redisUrl'),
@@ -54,12 +54,12 @@ export async function rig({
   parent,
   locks,
   now = Date.now,
-}: RigOptions = {}) {
+}: SetupOptions = {}) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, now, log: silent })
   const events: TaskEvent[] = []
   const pools: Pool[] = []
-  const feeds: Consumer[] = []
+  const consumers: Consumer[] = []
   const handlers = {
     'rig.short': defineHandler(short, import.meta.url, handle as never),
     'rig.long': defineHandler(long, import.meta.url, handle),
@@ -80,7 +80,7 @@ export async function rig({
     namespace,
     redisUrl,
     drain,
-    /** Another pool on the queue, as another process would have. */
+    /** Another pool on the queue, as in another worker. */
     async startPool(through = redisUrl): Promise<Pool> {
       const pool = createPool({
         queue: 'rig',
@@ -88,8 +88,8 @@ export async function rig({
         maxStuckHandlers,
         graceMs: 1_000,
         parent,
-        consumer: (work, fed) => {
-          const feed = openConsumer(
+        consumer: (runTask, host) => {
+          const consumer = openConsumer(
             {
               queue: 'rig',
               namespace,
@@ -100,11 +100,11 @@ export async function rig({
               clock: { now, measured: Promise.resolve() },
               ...(locks && { locks }),
             },
-            work,
-            fed,
+            runTask,
+            host,
           )
-          feeds.push(feed)
-          return feed
+          consumers.push(consumer)
+          return consumer
         },
         host: {
           registry: createRegistry(catalogue, handlers, {
@@ -126,11 +126,11 @@ export async function rig({
       await pool.start()
       return pool
     },
-    /** As if the process of the pool that was started so many-th, from 0, had died with these tasks in hand. */
+    /** As if the worker of a pool had died while it ran these tasks. `pool`: in the order of their start, from 0. */
     async kill(pool: number, running: readonly TaskId[]): Promise<void> {
-      // A dead process has no connection that blocks, either: one would go on to take what wakes the others.
-      void feeds[pool]?.stop()
-      feeds[pool]?.close()
+      // The blocking connection is closed, too: it would go on to take the markers that wake the others.
+      void consumers[pool]?.stop()
+      consumers[pool]?.close()
       const redis = new Redis(redisUrl)
       await redis.del(running.map(queueKeys(namespace, 'rig').lock))
       redis.disconnect()

@@ -1,5 +1,7 @@
 // A worker starts once, drains once, and leaves nothing open, whenever it is drained.
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { describe, expect, inject, it } from 'vitest'
 import { z } from 'zod'
@@ -14,7 +16,7 @@ interface Resources {
   readonly door: { readonly open: boolean }
 }
 
-function worker(parent?: AbortSignal) {
+function worker(parent?: AbortSignal, namespace = `t-${randomUUID().slice(0, 12)}`) {
   const opening = Promise.withResolvers<void>()
   const seen = { opened: 0, closed: 0 }
   const resources: ResourceOpeners<Resources> = {
@@ -32,7 +34,7 @@ function worker(parent?: AbortSignal) {
     handlers,
     resources,
     ...(parent && { parent }),
-    config: { redisUrl: inject('redisUrl'), namespace: `t-${randomUUID().slice(0, 12)}`, port: 0, logLevel: 'silent' },
+    config: { redisUrl: inject('redisUrl'), namespace, port: 0, logLevel: 'silent' },
   })
   return { ...made, seen, letOpen: () => opening.resolve() }
 }
@@ -84,5 +86,22 @@ describe('a worker', () => {
     letOpen()
     expect(await code).toBe(0)
     expect(made.seen).toEqual({ opened: 1, closed: 1 })
+  })
+
+  it('does not start in a namespace that Bullpen 0.1.0 wrote', async () => {
+    const namespace = `t-${randomUUID().slice(0, 12)}`
+    const { hostname, port } = new URL(inject('redisUrl'))
+    const socket = connect(Number(port), hostname)
+    // Only 0.1.0 wrote this key.
+    socket.write(`ZADD {${namespace}}:fleet:beats 1 w\r\n`)
+    await once(socket, 'data')
+    socket.destroy()
+    const { start, letOpen, seen } = worker(undefined, namespace)
+    letOpen()
+    await expect(start()).rejects.toMatchObject({
+      code: 'incompatible_schema',
+      message: expect.stringContaining('was written by Bullpen 0.1.0'),
+    })
+    expect(seen).toEqual({ opened: 1, closed: 1 })
   })
 })

@@ -1,4 +1,4 @@
-// Tests the intake: a queue whose fleet drains takes no new tasks, and an open one costs no question.
+// Admission: a queue whose fleet drains accepts no tasks, and an open one costs no round trip.
 import { randomBytes } from 'node:crypto'
 import { type CommandSpec, createTaskId } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
@@ -8,14 +8,14 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { openBroker } from '../broker.ts'
 import { fleetRig } from '../fleet/fleet.fixture.ts'
 import { queueKeys } from '../keys.ts'
-import { rig, short, silent } from '../setup.fixture.ts'
+import { setup, short, silent } from '../setup.fixture.ts'
 import { openAdmission } from './admission.ts'
 
 const DRAIN: CommandSpec = { action: 'drain', mode: 'light', queue: 'rig' }
 const RESUME: CommandSpec = { action: 'resume', queue: 'rig' }
 
 async function drained(redisUrl?: string) {
-  const pools = await rig({ ...(redisUrl && { redisUrl }) })
+  const pools = await setup({ ...(redisUrl && { redisUrl }) })
   const members = await fleetRig({ namespace: pools.namespace, queues: ['rig'], ...(redisUrl && { redisUrl }) })
   let sent = 0
   const command = (order: CommandSpec) => members.fleet.send({ id: `c${++sent}`, spec: order, by: 'me' })
@@ -28,7 +28,7 @@ async function drained(redisUrl?: string) {
 }
 
 describe('the admission of a queue', () => {
-  it('is closed while its fleet drains: soon for a broker that was open, at once for one that comes', async () => {
+  it('is refused while its fleet drains: soon by a running broker, at once by a new one', async () => {
     const { command, isRefused, enqueue, namespace, redisUrl, broker } = await drained()
     await enqueue(short)
     await command(DRAIN)
@@ -47,7 +47,7 @@ describe('the admission of a queue', () => {
     await eventually(async () => !(await isRefused()), 1_000)
   })
 
-  it('is asked for by who does not know it yet', async () => {
+  it('is read from Redis by a broker that does not know it', async () => {
     const { command, namespace, redisUrl, redis } = await drained()
     await command(DRAIN)
     const admission = openAdmission({ redis, redisUrl, namespace, queues: ['rig'], log: silent })
@@ -55,7 +55,7 @@ describe('the admission of a queue', () => {
     await expect(admission.admit('rig')).rejects.toMatchObject({ code: 'queue_draining' })
   })
 
-  it('stays open for what a running handler enqueues', async () => {
+  it('stays open for child tasks of running handlers', async () => {
     const { command, namespace, redisUrl, isRefused } = await drained()
     await command(DRAIN)
     await eventually(isRefused)
@@ -65,7 +65,7 @@ describe('the admission of a queue', () => {
     expect((await workers.find(task.id))?.status).toBe('waiting')
   })
 
-  it('is asked for nothing while it is known', async () => {
+  it('costs no round trip while it is known', async () => {
     const server = await privateRedis()
     await server.start()
     const { enqueue, redis } = await drained(server.url)
@@ -79,11 +79,11 @@ describe('the admission of a queue', () => {
     for (let i = 0; i < 500; i++) await enqueue(short)
     await redis.publish('over', '')
     await eventually(() => asked.includes('publish'))
-    // Its sweep asks each two seconds, whatever is enqueued.
+    // The maintenance reads it every two seconds.
     expect(asked.filter((name) => name === 'hget').length).toBeLessThan(10)
   })
 
-  it('is found out by the sweep where no message came', async () => {
+  it('is found out by the maintenance if a notification was lost', async () => {
     const { fleet, redis, namespace, isRefused, enqueue } = await drained()
     await enqueue(short)
     await redis.hset(

@@ -1,4 +1,4 @@
-// Cancels by filter against live workers and a real Redis: what starts, what is left, and how it looks there.
+// Cancels by filter with live pools and a real Redis: which tasks start, which are left, and what is stored.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskId } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
@@ -9,7 +9,7 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { queueKeys } from '../keys.ts'
-import { long, rig, short } from '../setup.fixture.ts'
+import { long, setup, short } from '../setup.fixture.ts'
 
 const all = (more: Partial<CancelFilter> = {}): CancelFilter => ({
   queue: 'rig',
@@ -18,7 +18,7 @@ const all = (more: Partial<CancelFilter> = {}): CancelFilter => ({
   ...more,
 })
 
-type Rig = Awaited<ReturnType<typeof rig>>
+type Rig = Awaited<ReturnType<typeof setup>>
 
 function store({ redisUrl, namespace }: Rig) {
   const redis = new Redis(redisUrl)
@@ -29,7 +29,7 @@ function store({ redisUrl, namespace }: Rig) {
 const isDone = ({ broker }: Rig, id: string) =>
   eventually(async () => (await broker.cancelProgress(id))?.doneAt !== undefined, 60_000)
 
-/** In the order in which they are given, which is that in which they wait. */
+/** Enqueues the tasks in this order, which is the order in which they wait. */
 async function enqueueAll(
   { enqueue }: Rig,
   tasks: readonly (readonly [typeof short | typeof long, Partial<NewTask>?])[],
@@ -42,14 +42,14 @@ async function enqueueAll(
 }
 
 describe('a cancel by filter', () => {
-  it.each(['that hears of it', 'whose control connections are cut'])(
-    'lets no worker %s start what it covers after the answer, and ends the rest',
+  it.each(['that is notified', 'whose subscriber connections are cut'])(
+    'starts no matching task after the answer on a worker %s, and ends the waiting ones',
     async (how) => {
       const server = await privateRedis()
       await server.start()
       const count = amount({ small: 10_000, full: 20_000 })
       const begun: string[] = []
-      const stage = await rig({
+      const stage = await setup({
         redisUrl: server.url,
         concurrency: 4,
         handle: async ({ name, id, input }) => {
@@ -60,7 +60,7 @@ describe('a cancel by filter', () => {
       })
       const { broker, startPool, settled } = stage
       const { redis, keys } = store(stage)
-      // One of seven is another task, and goes on.
+      // Every seventh task is of another name, and runs.
       const ids = await enqueueAll(
         stage,
         Array.from({ length: count }, (_, i) => [i % 7 === 6 ? long : short]),
@@ -71,7 +71,7 @@ describe('a cancel by filter', () => {
       await startPool()
       await eventually(() => begun.length > 100)
       const cut =
-        how === 'that hears of it' ? undefined : setInterval(() => redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub'), 5)
+        how === 'that is notified' ? undefined : setInterval(() => redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub'), 5)
       onTestFinished(() => clearInterval(cut))
       const { id } = await broker.cancelMany(all({ task: 'rig.short' }))
       const begunByThen = begun.length
@@ -92,8 +92,8 @@ describe('a cancel by filter', () => {
     90_000,
   )
 
-  it('leaves each task as a single cancel does', async () => {
-    const stage = await rig()
+  it('stores for each task what a cancel by id stores', async () => {
+    const stage = await setup()
     const { broker } = stage
     const { redis, keys } = store(stage)
     const kinds = [{}, { delayMs: 3_600_000 }, { expiresAt: Date.now() + 3_600_000 }]
@@ -133,8 +133,8 @@ describe('a cancel by filter', () => {
     expect(of1).toEqual(of2)
   })
 
-  it('ends in Redis what the engine says that it covers, whatever stands in a task, and nothing else', async () => {
-    const stage = await rig()
+  it('ends exactly the tasks that the engine’s `matches` says, whatever a task contains', async () => {
+    const stage = await setup()
     const { broker, enqueue } = stage
     const { redis, keys } = store(stage)
     const before = Date.now() - 10_000
@@ -170,8 +170,8 @@ describe('a cancel by filter', () => {
     expect((await redis.zrange(keys.failed, '0', '-1')).toSorted()).toEqual(expected.toSorted())
   })
 
-  it('is not passed by while others add to the list, take from it and remove from its middle', async () => {
-    const stage = await rig()
+  it('misses no task while others are added to the list, taken from it and removed from its middle', async () => {
+    const stage = await setup()
     const { broker, enqueue } = stage
     const { redis, keys } = store(stage)
     const ids = await enqueueAll(
@@ -179,7 +179,7 @@ describe('a cancel by filter', () => {
       Array.from({ length: 3_000 }, (_, i) => [i % 3 === 0 ? short : long]),
     )
     const { id } = await broker.cancelMany(all({ task: 'rig.short' }))
-    // Until the janitor is through: single cancels of others, wherever they stand, and new ones.
+    // Until the bulk canceller has finished: cancels by id anywhere in the list, and new tasks.
     const others = ids.filter((_, i) => i % 3 !== 0)
     let isOver = false
     const disturbed = (async () => {

@@ -1,4 +1,4 @@
-// A process with a pool that says each start of a task on a line of its own.
+// A process with a pool that prints a line for each task that it starts.
 import { writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/contract'
@@ -14,7 +14,7 @@ export const other = defineTask({ name: 'swarm.other', ...schemas })
 if (process.argv[1] === import.meta.filename) {
   const [redisUrl = '', namespace = ''] = process.argv.slice(2)
   const log: Log = { debug() {}, info() {}, warn() {}, error() {} }
-  // At once: a process that is stopped or killed has said what it has begun.
+  // Synchronously, so that a process that is stopped or killed has printed what it has started.
   const begin = async ({ name, id }: { readonly name: string; readonly id: string }): Promise<void> => {
     writeSync(1, `${name} ${id}\n`)
     await sleep(5)
@@ -24,11 +24,11 @@ if (process.argv[1] === import.meta.filename) {
     concurrency: 4,
     maxStuckHandlers: 10,
     graceMs: 500,
-    consumer: (work, fed) =>
+    consumer: (runTask, host) =>
       openConsumer(
         { queue: 'swarm', namespace, redisUrl, concurrency: 4, completedRetentionMs: 60_000, log },
-        work,
-        fed,
+        runTask,
+        host,
       ),
     host: {
       registry: createRegistry(
@@ -43,7 +43,7 @@ if (process.argv[1] === import.meta.filename) {
       clock: systemClock,
       random: Math.random,
       sink: () => {},
-      enqueue: () => Promise.reject(new Error('it enqueues nothing')),
+      enqueue: () => Promise.reject(new Error('this process enqueues no tasks')),
       sha256,
       maxOutputBytes: 1_000,
       worker: `test:${process.pid}`,

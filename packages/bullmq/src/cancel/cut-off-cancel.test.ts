@@ -1,11 +1,11 @@
-// A cancel of a task whose process is cut off from Redis at that moment: kept, and heard of when either is back.
+// A cancel of a task whose worker is cut off from Redis at that moment is stored, and delivered when the worker is back.
 import { faultProxy } from '@bullpen/testkit'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { long, rig } from '../setup.fixture.ts'
+import { long, setup } from '../setup.fixture.ts'
 
 const LOCKS = { lockMs: 3_000, renewalMs: 500, stallCheckMs: 500 }
 
-/** A pool at work on a task that listens, and cut off since. */
+/** A pool that runs a task whose handler listens to its signal, and that was cut off since. */
 async function cutOff() {
   const proxy = await faultProxy(inject('redisUrl'))
   onTestFinished(() => proxy.close())
@@ -19,17 +19,17 @@ async function cutOff() {
         reject(signal.reason)
       })
     })
-  const stage = await rig({ handle, locks: LOCKS, concurrency: 1 })
-  await stage.startPool(proxy.url)
-  const id = await stage.enqueue(long)
-  // Redis says that it is active before the pool has heard of it.
+  const all = await setup({ handle, locks: LOCKS, concurrency: 1 })
+  await all.startPool(proxy.url)
+  const id = await all.enqueue(long)
+  // Redis shows the task as active before the pool has received it.
   await begun.promise
   proxy.cut()
-  return { ...stage, proxy, id, signals }
+  return { ...all, proxy, id, signals }
 }
 
-describe('a cancel of a task whose process is cut off', () => {
-  it('for less than its lock holds reaches the handler when it is back', async () => {
+describe('a cancel of a task whose worker is cut off', () => {
+  it('for less than the lock lasts reaches the handler when the worker is back', async () => {
     const { proxy, broker, id, signals, settled } = await cutOff()
     expect(await broker.cancel(id, { stoppable: true })).toBe('cancelling')
     expect(signals).toEqual([])
@@ -42,7 +42,7 @@ describe('a cancel of a task whose process is cut off', () => {
     expect(signals).toHaveLength(1)
   })
 
-  it('for longer is carried out by whoever takes the task over: it is not started again', async () => {
+  it('for longer is executed by the worker that takes the task over, without starting it', async () => {
     const { broker, id, signals, settled, startPool, events } = await cutOff()
     expect(await broker.cancel(id, { stoppable: true })).toBe('cancelling')
     await startPool()
@@ -50,7 +50,7 @@ describe('a cancel of a task whose process is cut off', () => {
       status: 'cancelled',
       attempts: [{ fencingToken: 0, reason: 'cancelled' }],
     })
-    // The watchdog has told the handler before anybody else could have the task.
+    // The handler was signalled before another worker could have the task.
     expect(signals).toHaveLength(1)
     expect(events.filter((event) => event.event === 'attempt.ended' && event.verdict === 'completed')).toEqual([])
   })

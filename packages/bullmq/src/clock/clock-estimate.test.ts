@@ -1,12 +1,12 @@
-// Which measurement of another clock is trusted, and when its distance is told.
+// Which measurement of another clock is trusted, and when the skew is logged.
 import { describe, expect, it } from 'vitest'
-import { crossing, type Estimate, surer } from './clock-estimate.ts'
+import { better, crossing, type Estimate } from './clock-estimate.ts'
 
 const known: Estimate = { offsetMs: 1_000, errorMs: 1, at: 0 }
 
 describe('of two measurements', () => {
   it('the first is better than none', () => {
-    expect(surer(undefined, known)).toBe(known)
+    expect(better(undefined, known)).toBe(known)
   })
 
   it.each([
@@ -14,11 +14,11 @@ describe('of two measurements', () => {
     ['a new one that is as sure as what is left of the old one', { offsetMs: 1_001, errorMs: 2.9, at: 10_000 }],
     ['a new one that both can not be true with', { offsetMs: 5_000, errorMs: 800, at: 10 }],
   ])('%s is kept', (_, sample) => {
-    expect(surer(known, sample)).toBe(sample)
+    expect(better(known, sample)).toBe(sample)
   })
 
-  it('a new one that is less sure, and could be wrong by what it differs, is not', () => {
-    expect(surer(known, { offsetMs: 1_700, errorMs: 800, at: 10 })).toBe(known)
+  it('a less certain new one that agrees within its error is dropped', () => {
+    expect(better(known, { offsetMs: 1_700, errorMs: 800, at: 10 })).toBe(known)
   })
 })
 

@@ -1,33 +1,33 @@
-// What is known of another clock from what it said: which measurement to trust, and when its distance is worth a line.
+// Estimates the offset of another clock from its answers: which measurement to trust, and when the skew is worth a log line.
 
-/** Another clock's time at a moment of ours, which is monotonic. */
+/** One measurement of another clock against our monotonic one. */
 export interface Estimate {
-  /** What to add to our time to have the other's. */
+  /** Other clock minus ours. */
   readonly offsetMs: number
-  /** The true offset is not farther from it than this: half of the round trip. */
+  /** The true offset differs by at most this: half of the round trip. */
   readonly errorMs: number
   /** When it was measured, by our clock. */
   readonly at: number
 }
 
-/** Good enough to measure seldom. */
+/** An estimate with a smaller error is good enough to measure rarely. */
 export const ESTIMATE_ENOUGH_MS = 50
 
-/** Two clocks that nobody sets run apart by less than this. */
+/** Two clocks that are not set drift apart by less than this share. */
 const DRIFT = 1 / 5_000
 
 const FAR_MS = 500
 const NEAR_MS = 250
 
-/** The new one where it is surer than what is left of the old one, or contradicts it: the other clock was set. */
-export function surer(known: Estimate | undefined, sample: Estimate): Estimate {
+/** The new sample if it is more certain than the aged estimate, or contradicts it because a clock was set; else the estimate. */
+export function better(known: Estimate | undefined, sample: Estimate): Estimate {
   if (known === undefined) return sample
-  const doubtMs = known.errorMs + (sample.at - known.at) * DRIFT
-  const isContradicted = Math.abs(sample.offsetMs - known.offsetMs) > doubtMs + sample.errorMs
-  return isContradicted || sample.errorMs <= doubtMs ? sample : known
+  const agedErrorMs = known.errorMs + (sample.at - known.at) * DRIFT
+  const isContradicted = Math.abs(sample.offsetMs - known.offsetMs) > agedErrorMs + sample.errorMs
+  return isContradicted || sample.errorMs <= agedErrorMs ? sample : known
 }
 
-/** Whether the skew has surely become large, or small again; between the two limits it stays what it was. */
+/** Whether the skew has certainly become large, or small again. Between the two limits nothing changes. */
 export function crossing(wasFar: boolean, skewMs: number, errorMs: number): 'far' | 'near' | undefined {
   const ms = Math.abs(skewMs)
   if (!wasFar && ms - errorMs > FAR_MS) return 'far'

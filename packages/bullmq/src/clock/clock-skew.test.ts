@@ -1,4 +1,4 @@
-// The skew between this machine's clock and Redis', with a machine's clock that is set.
+// The skew between the clocks of this machine and of Redis, when the machine's clock is set.
 import { type Log, VERSION } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
@@ -39,23 +39,23 @@ describe.each([HOUR, -HOUR])('a machine that is %i ms ahead', (aheadMs) => {
     expect(Math.abs((skew.skewMs() ?? 0) - aheadMs)).toBeLessThan(CLOSE_MS)
   })
 
-  it('is told of when it becomes so and when it is no longer, and not in between', async () => {
-    const told: unknown[][] = []
-    const log: Log = { ...silent, warn: (...line) => told.push(line), info: (...line) => told.push(line) }
+  it('is logged when it becomes large and when it is small again, and not in between', async () => {
+    const lines: unknown[][] = []
+    const log: Log = { ...silent, warn: (...line) => lines.push(line), info: (...line) => lines.push(line) }
     const skew = watch(log)
     await skew.measured
     setMachine(aheadMs)
     // At once, and not with the next measurement.
     expect(Math.abs(skew.now() - machineNow())).toBeLessThan(CLOSE_MS)
-    await eventually(() => told.length === 1)
-    expect(told).toEqual([[{ skewMs: expect.any(Number) }, expect.stringContaining("not Redis' own")]])
+    await eventually(() => lines.length === 1)
+    expect(lines).toEqual([[{ skewMs: expect.any(Number) }, expect.stringContaining('differs from that of Redis')]])
     setMachine(0)
-    await eventually(() => told.length > 1)
-    expect(told).toEqual([expect.anything(), [{ skewMs: expect.any(Number) }, expect.stringContaining('near')]])
+    await eventually(() => lines.length > 1)
+    expect(lines).toEqual([expect.anything(), [{ skewMs: expect.any(Number) }, expect.stringContaining('agrees')]])
   })
 })
 
-it('is done without where Redis refuses to tell the time: the log says so once', async () => {
+it('without the TIME command the machine’s clock is used, and one warning is logged', async () => {
   const admin = new Redis(inject('redisUrl'))
   onTestFinished(() => admin.disconnect())
   const user = `no-time-${VERSION}`
@@ -67,5 +67,5 @@ it('is done without where Redis refuses to tell the time: the log says so once',
   const skew = watch({ ...silent, warn: (_, message) => warned.push(message) }, url.href)
   await skew.measured
   expect(skew.skewMs()).toBeUndefined()
-  expect(warned).toEqual([expect.stringContaining('does not tell the time')])
+  expect(warned).toEqual([expect.stringContaining('refuses the TIME command')])
 })

@@ -1,37 +1,45 @@
-// Clock skew: how far this machine's clock is from Redis', measured again and again, and the time by Redis' clock.
+// Measures how far this machine's clock is from Redis's, and tells the time by Redis's clock.
+//
+// Which clock to use:
+//   - Redis's time (`SkewWatch.now`, or TIME within a script) for every instant that is stored or compared with a stored one:
+//     when a task is enqueued, due, started, ended or expires. All processes agree on it.
+//   - the engine's `Clock` for everything that an attempt or a pool measures. Its `now` is Redis's time, too; tests replace it.
+//   - `performance.now()` for durations within one process: timeouts, leases, how long ago something was read.
+//   - `machineMs` (locks/machine-clock.ts) for durations that two threads of one process compare.
+//   - `Date.now()` only where BullMQ itself uses it (internals/scripts-clock.ts), and as the fallback until Redis answers.
 import type { Log } from '@bullpen/contract'
 import { ReplyError } from 'ioredis'
 import { skewConnection } from '../connection.ts'
-import { crossing, ESTIMATE_ENOUGH_MS, type Estimate, surer } from './clock-estimate.ts'
+import { better, crossing, ESTIMATE_ENOUGH_MS, type Estimate } from './clock-estimate.ts'
 
 const MEASURE_EVERY_MS = 10_000
-/** While what is known is no better than {@link ESTIMATE_ENOUGH_MS}. */
-const MEASURE_AGAIN_MS = 1_000
+/** Until an estimate is better than {@link ESTIMATE_ENOUGH_MS}. */
+const MEASURE_SOON_MS = 1_000
 
 export interface SkewWatch {
   /**
-   * Whole milliseconds since 1970 by Redis' clock; by the machine's until the first measurement. Counted on from the newest
-   * measurement, so that setting the machine's clock changes nothing. No round trip.
+   * Whole milliseconds since 1970 by Redis's clock; by the machine's until the first measurement. Computed from the newest
+   * measurement and the monotonic clock, so setting the machine's clock changes nothing. No round trip.
    */
   now(): number
-  /** The same, in fractions, of a moment of `performance.now()`. */
+  /** The same at a moment of `performance.now()`, with fractions. */
   at(monotonic: number): number
-  /** By how much the machine's clock is ahead of Redis', in ms; negative: behind. Undefined: not measured yet. */
+  /** How far the machine's clock is ahead of Redis's, in ms; negative if behind. Undefined until it is measured. */
   skewMs(): number | undefined
-  /** Resolves with the first measurement; also when Redis refuses to tell the time, which the log says, and on close. */
+  /** Resolves with the first measurement, on close, and if Redis refuses the TIME command, which is logged. */
   readonly measured: Promise<void>
   close(): void
 }
 
 export interface SkewWatchOptions {
   readonly redisUrl: string
-  /** Told when the skew grows past half a second, and when it is small again. */
+  /** Reports when the skew exceeds half a second, and when it is small again. */
   readonly log: Log
-  /** Between two measurements, in ms. Default: 10,000. For tests. */
+  /** The interval between measurements, in ms. Default: 10,000. For tests. */
   readonly everyMs?: number
 }
 
-/** Opens a connection of its own. One round trip when it is there, and one each 10 s. Holds no process open. */
+/** Opens a connection of its own. One round trip when it is connected, and one every 10 s. Keeps no process alive. */
 export function watchSkew({ redisUrl, log, everyMs = MEASURE_EVERY_MS }: SkewWatchOptions): SkewWatch {
   const redis = skewConnection(redisUrl)
   const { promise: measured, resolve } = Promise.withResolvers<void>()
@@ -50,35 +58,36 @@ export function watchSkew({ redisUrl, log, everyMs = MEASURE_EVERY_MS }: SkewWat
     const [seconds, micros] = await redis.time()
     const errorMs = (performance.now() - sentAt) / 2
     const theirs = Number(seconds) * 1_000 + Number(micros) / 1_000
-    known = surer(known, { offsetMs: theirs - (sentAt + errorMs), errorMs, at: sentAt + errorMs })
+    known = better(known, { offsetMs: theirs - (sentAt + errorMs), errorMs, at: sentAt + errorMs })
     resolve()
-    tell(known.errorMs)
+    logCrossing(known.errorMs)
   }
-  const tell = (errorMs: number): void => {
+  const logCrossing = (errorMs: number): void => {
     const skew = Math.round(skewMs() ?? 0)
     const crossed = crossing(isFar, skew, errorMs)
     if (crossed === undefined) return
     isFar = crossed === 'far'
-    if (isFar) log.warn({ skewMs: skew }, "this machine's clock is not Redis' own: tasks go by that of Redis")
-    else log.info({ skewMs: skew }, "this machine's clock is near Redis' own again")
+    if (isFar)
+      log.warn({ skewMs: skew }, 'clock of this machine differs from that of Redis; task times use the clock of Redis')
+    else log.info({ skewMs: skew }, 'clock of this machine agrees with that of Redis again')
   }
   const refused = (err: unknown): void => {
     if (!(err instanceof ReplyError) || isRefused) return
     isRefused = true
-    log.warn({ err }, "Redis does not tell the time: tasks go by this machine's clock")
+    log.warn({ err }, 'Redis refuses the TIME command; task times use the clock of this machine')
     resolve()
   }
-  const turn = async (): Promise<void> => {
+  const measureAndRepeat = async (): Promise<void> => {
     clearTimeout(timer)
     await measure().catch(refused)
     const isEnough = known !== undefined && known.errorMs <= ESTIMATE_ENOUGH_MS
     clearTimeout(timer)
     // A measurement that was under way when it closed ends here.
     if (isClosed || redis.status === 'end') return
-    timer = setTimeout(turn, isEnough ? everyMs : MEASURE_AGAIN_MS).unref()
+    timer = setTimeout(measureAndRepeat, isEnough ? everyMs : MEASURE_SOON_MS).unref()
   }
-  // It may be another server, of another time.
-  redis.on('ready', () => void turn())
+  // After a failover it may be another server, with another clock.
+  redis.on('ready', () => void measureAndRepeat())
 
   return {
     now,

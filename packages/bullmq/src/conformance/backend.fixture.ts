@@ -11,7 +11,7 @@ import { type LockTimes, openConsumer } from '../consumer.ts'
 import { queueKeys } from '../keys.ts'
 import { type LockRenewer, openLockRenewer } from '../locks/lock-renewer.ts'
 
-/** A lock that nobody takes away holds as long as ever: a machine under load loses none. */
+/** The lock duration is the usual one, so that a machine under load loses no lock. */
 const QUICK: LockTimes = { lockMs: 5_000, renewalMs: 200, stallCheckMs: 150 }
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
@@ -36,9 +36,9 @@ export const openBullmq: OpenBackend = async ({ queues, sizeLimit, onExpired, lo
     broker,
     consumer:
       ({ concurrency, worker }) =>
-      (run, pool) => {
+      (runTask, pool) => {
         const common = { queue, namespace, redisUrl, concurrency, completedRetentionMs: 60_000, log: silent }
-        const consumer = openConsumer({ ...common, ...(locks === 'quick' && { locks: QUICK }) }, run, pool)
+        const consumer = openConsumer({ ...common, ...(locks === 'quick' && { locks: QUICK }) }, runTask, pool)
         consumers.push({ worker, consumer })
         return consumer
       },
@@ -53,11 +53,11 @@ export const openBullmq: OpenBackend = async ({ queues, sizeLimit, onExpired, lo
     },
     async kill(name, running) {
       for (const { consumer } of consumers.filter(({ worker }) => worker === name)) {
-        // A dead process has no connection that blocks, either: one would go on to take what wakes the others.
+        // The blocking connection is closed, too: it would go on to take the markers that wake the others.
         void consumer.stop()
         consumer.close()
       }
-      // Sooner than they would run out.
+      // Sooner than they would expire.
       if (running.length > 0) await redis.del(running.map(keys.lock))
     },
     async close() {

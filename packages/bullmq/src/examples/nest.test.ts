@@ -28,8 +28,8 @@ function openQueue(name: string): Queue {
   return queue
 }
 
-describe('what a WorkerHost of Nest’s is given', () => {
-  /** Whether BullMQ gives its process() a signal: with one, the job can be cancelled. */
+describe('the signal of a job under Nest’s WorkerHost', () => {
+  /** Whether BullMQ passes a signal to its process(): with one, the job can be cancelled. */
   async function signalOf(host: new () => WorkerHost, seen: Promise<unknown>): Promise<boolean> {
     @Module({
       imports: [BullModule.forRoot({ connection }), BullModule.registerQueue({ name: host.name })],
@@ -41,19 +41,19 @@ describe('what a WorkerHost of Nest’s is given', () => {
     return (await seen) instanceof AbortSignal
   }
 
-  it('is no signal where process has two parameters, as in Nest’s documentation', async () => {
+  it('is missing if process() has two parameters, as in Nest’s documentation', async () => {
     const { promise, resolve } = Promise.withResolvers<unknown>()
     @Processor('TwoParameters')
     class TwoParameters extends WorkerHost {
       async process(_job: Job, _token?: string): Promise<void> {
-        // biome-ignore lint/complexity/noArguments: a third parameter is what it must not have
+        // biome-ignore lint/complexity/noArguments: it must not have a third parameter
         resolve(arguments[2])
       }
     }
     expect(await signalOf(TwoParameters, promise)).toBe(false)
   })
 
-  it('is a signal where it has three', async () => {
+  it('is passed if it has three', async () => {
     const { promise, resolve } = Promise.withResolvers<unknown>()
     @Processor('ThreeParameters')
     class ThreeParameters extends WorkerHost {
@@ -64,7 +64,7 @@ describe('what a WorkerHost of Nest’s is given', () => {
     expect(await signalOf(ThreeParameters, promise)).toBe(true)
   })
 
-  it('is no signal in the scope of a request, whatever it has', async () => {
+  it('is missing in request scope, however many it has', async () => {
     const { promise, resolve } = Promise.withResolvers<unknown>()
     @Processor({ name: 'RequestScoped', scope: Scope.REQUEST })
     class RequestScoped extends WorkerHost {
@@ -77,7 +77,7 @@ describe('what a WorkerHost of Nest’s is given', () => {
 })
 
 describe('the guide’s MailProcessor', () => {
-  /** The application, and a job whose mail is sent until the signal aborts. */
+  /** The application, and a job whose mailer waits until the signal aborts. */
   async function sending() {
     const { MailModule, MailProcessor, Mailer } = await import('./nest.fixture.ts')
     const app = await start(MailModule)
@@ -108,7 +108,7 @@ describe('the guide’s MailProcessor', () => {
     await eventually(async () => (await queue.getJobState(id)) === 'failed')
   })
 
-  it('hands back what has not ended some time after the application began to close', async () => {
+  it('requeues the jobs that still run some time after the application began to close', async () => {
     const { app, queue, id } = await sending()
     await app.close()
     expect(await queue.getJobState(id)).toBe('waiting')

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Queue, QueueEvents } from 'bullmq'
 import { expect, inject, it, onTestFinished } from 'vitest'
 
-it('the guide’s program runs a task, the job that is none yet, and ends on SIGTERM', async () => {
+it('the guide’s program runs a task and a job that is not a task yet, and ends on SIGTERM', async () => {
   const connection = { url: inject('redisUrl') }
   const queue = new Queue('email', { connection })
   const events = new QueueEvents('email', { connection })
@@ -13,9 +13,9 @@ it('the guide’s program runs a task, the job that is none yet, and ends on SIG
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const exit = once(child, 'exit')
-  let said = ''
+  let output = ''
   child.stdout.on('data', (text) => {
-    said += text
+    output += text
   })
   onTestFinished(async () => {
     child.kill('SIGKILL')
@@ -29,5 +29,5 @@ it('the guide’s program runs a task, the job that is none yet, and ends on SIG
   expect(await old.waitUntilFinished(events, 15_000)).toBe('done as always: email.farewell')
   child.kill('SIGTERM')
   expect(await exit).toEqual([0, null])
-  expect(said).toMatch(/"task":"email.welcome".*"msg":"writing to ann@example.com"/)
+  expect(output).toMatch(/"task":"email.welcome".*"msg":"writing to ann@example.com"/)
 })

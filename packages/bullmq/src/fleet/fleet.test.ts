@@ -1,4 +1,4 @@
-// Tests the fleet on a real Redis: who is there, who is told what, and what became of it.
+// The fleet on a real Redis: the registry of workers, the commands for them, and their answers.
 import type { CommandSpec } from '@bullpen/contract/internal'
 import { FORGOTTEN_AFTER_MS, outcomeOf, SILENT_AFTER_MS } from '@bullpen/engine/internal'
 import { privateRedis } from '@bullpen/testing'
@@ -13,7 +13,7 @@ const PAUSE: CommandSpec = { action: 'pause', queue: 'cpu' }
 const stop = (worker: string): CommandSpec => ({ action: 'stop', worker, queue: 'cpu', slot: 1, how: 'wait' })
 
 describe('the registry', () => {
-  it('tells of every worker what it told last, and when by Redis’s clock', async () => {
+  it('shows the last status of each worker, and the time of its heartbeat by Redis’s clock', async () => {
     const { fleet, open, redis } = await fleetRig()
     const slots = [{ slot: 1, state: 'IDLE' as const, since: 1_700_000_000_100, task: undefined }]
     await fleet.beat(status('a'))
@@ -28,7 +28,7 @@ describe('the registry', () => {
     for (const { seenAt } of workers) expect(now - seenAt).toBeLessThan(SILENT_AFTER_MS)
   })
 
-  it('forgets who has left, and answers for it', async () => {
+  it('removes a worker that leaves, and answers its commands with gone', async () => {
     const { fleet } = await fleetRig()
     await fleet.beat(status('a'))
     await fleet.send({ id: 'c', spec: stop('a'), by: 'me' })
@@ -37,7 +37,7 @@ describe('the registry', () => {
     expect((await fleet.command('c'))?.answers).toMatchObject([{ worker: 'a', outcome: 'gone' }])
   })
 
-  it('tells of silent workers until they are forgotten; what they have not answered is gone', async () => {
+  it('shows silent workers until they are forgotten, and their pending commands as gone', async () => {
     const { fleet, redis, keys, silence } = await fleetRig()
     await fleet.beat(status('quiet'))
     await fleet.beat(status('loud'))
@@ -48,7 +48,7 @@ describe('the registry', () => {
       { worker: 'loud', outcome: 'pending' },
       { worker: 'quiet', outcome: 'gone' },
     ])
-    // It was only slow.
+    // The worker was only slow.
     await fleet.beat(status('quiet'))
     expect((await fleet.command('c'))?.answers[1]).toEqual({ worker: 'quiet', outcome: 'pending' })
     await silence('quiet', FORGOTTEN_AFTER_MS + 1_000)
@@ -61,7 +61,7 @@ describe('the registry', () => {
 })
 
 describe('a command', () => {
-  it('is told to those that it concerns, until they have answered; the first answer counts', async () => {
+  it('is delivered to the workers that it concerns until they answer; the first answer counts', async () => {
     const { fleet } = await fleetRig()
     for (const name of ['a', 'b']) await fleet.beat(status(name))
     await fleet.beat(status('other', [pool('io')]))
@@ -86,7 +86,7 @@ describe('a command', () => {
     expect(record?.answers[0]?.at).toBeGreaterThanOrEqual(sent.at)
   })
 
-  it('is one command however often it is sent, also all at once; another spec needs another id', async () => {
+  it('is idempotent by id and spec, also when sent concurrently; another spec needs another id', async () => {
     const { fleet, open } = await fleetRig()
     await fleet.beat(status('a'))
     const spec: CommandSpec = { action: 'drain', mode: 'soft', queue: 'cpu' }
@@ -103,7 +103,7 @@ describe('a command', () => {
     await expect(fleet.send({ id: 'c', spec: PAUSE, by: 'me' })).rejects.toMatchObject({ code: 'command_id_reused' })
   })
 
-  it('for a worker that is not there is refused, and not kept', async () => {
+  it('for an unknown worker is refused, and not stored', async () => {
     const { fleet, silence } = await fleetRig()
     await fleet.beat(status('a'))
     await silence('a', SILENT_AFTER_MS + 1_000)
@@ -115,21 +115,21 @@ describe('a command', () => {
     expect(await fleet.commands(10)).toEqual([])
   })
 
-  it('for a queue that nobody has named is refused', async () => {
+  it('for an unknown queue is refused', async () => {
     const { fleet } = await fleetRig()
     const spec: CommandSpec = { action: 'pause', queue: 'never' }
     await expect(fleet.send({ id: 'c', spec, by: 'me' })).rejects.toMatchObject({ code: 'queue_not_found' })
     await expect(fleet.switches('never')).rejects.toMatchObject({ code: 'queue_not_found' })
   })
 
-  it('for nobody is done: what it sets for its queue is set', async () => {
+  it('that concerns no worker is done: the settings of its queue are applied', async () => {
     const { fleet } = await fleetRig()
     const { answers } = await fleet.send({ id: 'c', spec: PAUSE, by: 'me' })
     expect([answers, outcomeOf(answers)]).toEqual([[], 'done'])
     expect(await fleet.answered('c', new AbortController().signal)).toMatchObject({ id: 'c' })
   })
 
-  it('whose sender died before it could tell anybody is heard of at the next beat, and its switch set', async () => {
+  it('whose sender died before applying it is applied and delivered at the next heartbeat', async () => {
     const { fleet, redis, keys } = await fleetRig()
     await fleet.beat(status('a'))
     const asked = { id: 'c', spec: PAUSE, by: 'me' }
@@ -141,7 +141,7 @@ describe('a command', () => {
     expect(await redis.zcard(keys.unapplied)).toBe(0)
   })
 
-  it('that comes late undoes nothing that was said after it', async () => {
+  it('that is applied late does not overwrite a newer one', async () => {
     const { fleet, redis, keys } = await fleetRig()
     const asked = { id: 'c', spec: PAUSE, by: 'me' }
     await storeCommand(redis, keys, asked, [])
@@ -152,7 +152,7 @@ describe('a command', () => {
     expect((await fleet.switches('cpu')).paused).toBe(false)
   })
 
-  it('is listed, the newest first, for seven days and among 10,000', async () => {
+  it('is listed, newest first, for seven days and among the last 10,000', async () => {
     const { fleet, redis, keys } = await fleetRig()
     for (const id of ['x', 'y', 'z']) await fleet.send({ id, spec: PAUSE, by: 'me' })
     expect((await fleet.commands(2)).map(({ id }) => id)).toEqual(['z', 'y'])
@@ -170,8 +170,8 @@ describe('a command', () => {
   })
 })
 
-describe('who waits for answers', () => {
-  it('has them when the last worker has answered', async () => {
+describe('a caller that waits for answers', () => {
+  it('is answered when the last worker has answered', async () => {
     const { fleet, open } = await fleetRig()
     for (const name of ['a', 'b']) await fleet.beat(status(name))
     await fleet.send({ id: 'c', spec: PAUSE, by: 'me' })
@@ -182,7 +182,7 @@ describe('who waits for answers', () => {
     expect((await record)?.answers.map(({ outcome }) => outcome)).toEqual(['done', 'refused'])
   })
 
-  it('has them as they stand when the time is up, and nothing of a command that nobody sent', async () => {
+  it('gets the present state when its signal aborts, and undefined for an unknown command', async () => {
     const { fleet } = await fleetRig()
     await fleet.beat(status('a'))
     await fleet.send({ id: 'c', spec: stop('a'), by: 'me' })
@@ -204,8 +204,8 @@ describe('who waits for answers', () => {
 })
 
 describe('a worker that listens', () => {
-  it('is woken by what concerns it, by its queue’s switches, and after a loss of the connection', async () => {
-    // Of its own: no other test's connections are to be cut.
+  it('is woken by its commands, by the settings of its queues, and after a loss of the connection', async () => {
+    // A Redis of its own: the connections of other tests must not be cut.
     const server = await privateRedis()
     await server.start()
     const { fleet, open, redis } = await fleetRig({ queues: ['cpu'], redisUrl: server.url })

@@ -1,13 +1,13 @@
-// Tests the switches of a queue on real pools: paused, drained, capped and slowed fleets.
+// The settings of a queue on real pools: pause, drain, global concurrency and rate limit.
 import type { CommandSpec } from '@bullpen/contract/internal'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { queueKeys } from '../keys.ts'
-import { long, rig, short } from '../setup.fixture.ts'
+import { long, setup, short } from '../setup.fixture.ts'
 import { fleetRig, status } from './fleet.fixture.ts'
 
-async function worked(options: Parameters<typeof rig>[0] = {}) {
-  const pools = await rig(options)
+async function worked(options: Parameters<typeof setup>[0] = {}) {
+  const pools = await setup(options)
   const { fleet, redis } = await fleetRig({ namespace: pools.namespace, queues: ['rig'] })
   let sent = 0
   return {
@@ -19,8 +19,8 @@ async function worked(options: Parameters<typeof rig>[0] = {}) {
   }
 }
 
-describe('the switches of a queue', () => {
-  it('are told as they were set, and by the beat too', async () => {
+describe('the settings of a queue', () => {
+  it('are read as they were set, also in the reply to a heartbeat', async () => {
     const { fleet } = await fleetRig()
     const none = { paused: false, drain: undefined, concurrency: undefined, rate: undefined }
     expect(await fleet.switches('cpu')).toEqual(none)
@@ -44,7 +44,7 @@ describe('the switches of a queue', () => {
     expect(await fleet.switches('cpu')).toEqual(none)
   })
 
-  it('stay as they are when one worker alone is paused, drained or resumed', async () => {
+  it('do not change when a single worker is paused, drained or resumed', async () => {
     const { fleet } = await fleetRig()
     await fleet.beat(status('a'))
     await fleet.send({ id: 'q', spec: { action: 'pause', queue: 'cpu' }, by: 'me' })
@@ -55,7 +55,7 @@ describe('the switches of a queue', () => {
 })
 
 describe('a paused queue', () => {
-  it('starts nothing in any worker, lets what runs go on, and its tasks are waiting', async () => {
+  it('starts no task on any worker, lets running ones finish, and shows its tasks as waiting', async () => {
     const started: number[] = []
     const gate = Promise.withResolvers<void>()
     const handle = async ({ input }: { input: { n: number } }) => {
@@ -76,14 +76,14 @@ describe('a paused queue', () => {
     const later = await enqueue(short, { input: { n: 4 }, delayMs: 1 })
     gate.resolve()
     expect((await settled(running))?.status).toBe('completed')
-    // The task for later is due: it is promoted, and not started.
+    // The scheduled task is due: it is promoted, but not started.
     await eventually(async () => (await broker.find(later))?.status === 'waiting', 15_000)
     for (const id of held) expect((await broker.find(id))?.status).toBe('waiting')
     expect((await broker.list({ queue: 'rig', status: 'waiting', limit: 10, cursor: undefined })).tasks).toHaveLength(3)
     expect((await broker.counts('rig')).waiting).toBe(3)
     expect(started).toEqual([1])
     expect(await broker.cancel(held[1] as never, { stoppable: false })).toBe('cancelled')
-    // Bull Board asks this.
+    // What Bull Board reads.
     expect(await broker.boardQueues[0]?.isPaused()).toBe(true)
     expect(await redis.exists(`${keys.base}paused`)).toBe(0)
     await command({ action: 'resume', queue: 'rig' })
@@ -95,7 +95,7 @@ describe('a paused queue', () => {
   })
 })
 
-describe('a cap of 3 over two pools of 10', () => {
+describe('a global concurrency of 3 over two pools of 10', () => {
   it('is never exceeded', async () => {
     let running = 0
     let most = 0
@@ -114,7 +114,7 @@ describe('a cap of 3 over two pools of 10', () => {
     expect(most).toBe(3)
   })
 
-  it('gives on, with the next sweep, the place of a pool that takes nothing more', async () => {
+  it('passes the room of a pool that fetches no more to the other one, by the next maintenance', async () => {
     const gates: PromiseWithResolvers<void>[] = []
     const handle = async ({ input }: { input: { n: number } }) => {
       const gate = Promise.withResolvers<void>()
@@ -130,13 +130,13 @@ describe('a cap of 3 over two pools of 10', () => {
     await startPool()
     first.pause()
     gates[0]?.resolve()
-    // BullMQ itself looks again after 5 s.
+    // BullMQ by itself checks again after 5 s.
     await eventually(() => gates.length === 2, 3_500)
     gates[1]?.resolve()
     for (const id of ids) expect((await settled(id))?.status).toBe('completed')
   })
 
-  it('gives its places on when a task is handed back, when its worker dies, and when the cap is raised', async () => {
+  it('passes room on when a task is requeued, when its worker dies, and when the limit is raised', async () => {
     const gates = new Map<number, PromiseWithResolvers<void>>()
     const handle = async ({ input, signal }: { input: { n: number }; signal: AbortSignal }) => {
       const gate = Promise.withResolvers<void>()
@@ -154,12 +154,12 @@ describe('a cap of 3 over two pools of 10', () => {
     const two = await enqueue(long, { input: { n: 2 } })
     await eventually(() => gates.size === 1)
     await startPool()
-    // Handed back, by a drain: another worker has it, and still alone.
+    // Requeued by a drain: another worker runs it, still alone.
     gates.clear()
     await first.drain({ drainMs: 0, graceMs: 1_000, hurry: new AbortController().signal })
     await eventually(() => gates.size === 1)
     expect([...gates.keys()]).toEqual([1])
-    // A death: its lock has gone, and the stall check gives it to a worker that is left.
+    // The worker dies: the lock is gone, and the stall check requeues the task for another worker.
     gates.clear()
     await kill(1, [one])
     await startPool()
@@ -172,8 +172,8 @@ describe('a cap of 3 over two pools of 10', () => {
   })
 })
 
-describe('a rate of 20 a second over two pools', () => {
-  it('is kept, whatever is waiting', async () => {
+describe('a rate limit of 20 per second over two pools', () => {
+  it('is obeyed, however many tasks wait', async () => {
     const starts: number[] = []
     const handle = ({ input }: { input: { n: number } }) => {
       starts.push(performance.now())
@@ -185,14 +185,14 @@ describe('a rate of 20 a second over two pools', () => {
     await startPool()
     const ids = await Promise.all(Array.from({ length: 50 }, () => enqueue(short)))
     for (const id of ids) expect((await settled(id))?.status).toBe('completed')
-    // Windows begin with their first start: the 21st start is in the next one, the 41st in the one after.
+    // A window begins with its first start, so the 21st start is in the second one and the 41st in the third.
     expect((starts[20] ?? 0) - (starts[0] ?? 0)).toBeGreaterThan(900)
     expect((starts[40] ?? 0) - (starts[20] ?? 0)).toBeGreaterThan(900)
   })
 })
 
-describe('a rate that is lifted', () => {
-  it('holds nothing back any more, a second later', async () => {
+describe('a rate limit that is removed', () => {
+  it('delays no task any more a second later', async () => {
     const { broker, enqueue, startPool, settled, command } = await worked()
     await command({ action: 'limit', queue: 'rig', rate: { max: 1, per: '1h' } })
     await startPool()
@@ -205,8 +205,8 @@ describe('a rate that is lifted', () => {
   })
 })
 
-describe('what remains of a queue', () => {
-  it('is what waits, runs, or is due, and not what is for later', async () => {
+describe('the remaining tasks of a queue', () => {
+  it('are those that wait, run or are due, without those scheduled for later', async () => {
     const gate = Promise.withResolvers<void>()
     const handle = async ({ input }: { input: { n: number } }) => {
       await gate.promise

@@ -1,4 +1,4 @@
-// Tests the stored form of a status: nothing is lost, and it is small.
+// The stored form of a worker's status is lossless and small.
 import type { SlotStatus } from '@bullpen/engine'
 import { describe, expect, it } from 'vitest'
 import { pool, status } from './fleet.fixture.ts'
@@ -26,19 +26,19 @@ describe('the stored form of a status', () => {
     { ...pool('io'), notReady: 'why' },
   ])
 
-  it('gives back what was told', () => {
+  it('decodes to the status that was encoded', () => {
     const { status, slots } = encodeStatus(full)
     expect(decodeStatus(status, slots)).toEqual(full)
   })
 
-  it('gives pools without their slots where those are not asked for', () => {
+  it('decodes to pools without slots if the slots are not given', () => {
     expect(decodeStatus(encodeStatus(full).status)).toEqual({
       ...full,
       pools: full.pools.map((each) => ({ ...each, slots: [] })),
     })
   })
 
-  it('takes less than 20 bytes for an idle slot, and less than 70 for one that works', () => {
+  it('takes less than 20 bytes for an idle slot, and less than 70 for a working one', () => {
     const bytes = (make: (slot: number) => SlotStatus): number => {
       const slots = Array.from({ length: 10_000 }, (_, i) => make(i + 1))
       return encodeStatus(status('p', [pool('cpu', slots)])).slots.length

@@ -4,9 +4,9 @@ import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { prefixOf } from '../keys.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
-import { rig } from '../setup.fixture.ts'
+import { setup } from '../setup.fixture.ts'
 
-describe('what this package relies on in BullMQ', () => {
+describe('BullMQ', () => {
   async function queueOf({ redisUrl, namespace }: { redisUrl: string; namespace: string }) {
     const connection = new Redis(redisUrl, { maxRetriesPerRequest: null })
     const options = { connection, prefix: prefixOf(namespace, 'rig') }
@@ -18,8 +18,8 @@ describe('what this package relies on in BullMQ', () => {
     return { queue, options, connection }
   }
 
-  it('keeps a delayed job’s due time in its score above twelve bits', async () => {
-    const { queue, connection } = await queueOf(await rig())
+  it('stores the due time of a delayed job in the bits of its score above the twelfth', async () => {
+    const { queue, connection } = await queueOf(await setup())
     const before = Date.now()
     const { id = '' } = await queue.add('x', {}, { delay: 5_000 })
     const due = Math.floor(Number(await connection.zscore(queue.toKey('delayed'), id)) / 0x1000)
@@ -27,8 +27,8 @@ describe('what this package relies on in BullMQ', () => {
     expect(due).toBeLessThanOrEqual(Date.now() + 5_000)
   })
 
-  it('writes a thrown error’s stack with the transition, asks the strategy for the delay, and takes -1 for final', async () => {
-    const { queue, options, connection } = await queueOf(await rig())
+  it('stores the stack of a thrown error with the transition, asks the strategy for the delay, and reads -1 as final', async () => {
+    const { queue, options, connection } = await queueOf(await setup())
     const asked: string[] = []
     const settings = {
       backoffStrategy: (_: number, type: string | undefined, error?: Error) => {

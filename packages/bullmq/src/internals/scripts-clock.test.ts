@@ -1,4 +1,4 @@
-// Which time BullMQ's scripts are given: pools and a broker whose clock is an hour from this machine's, on a real Redis.
+// The time that BullMQ's scripts are given: pools and a broker whose clock is an hour off this machine's, on a real Redis.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,15 +8,15 @@ import type { Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { queueKeys } from '../keys.ts'
-import { long, type RigOptions, rig } from '../setup.fixture.ts'
+import { long, type SetupOptions, setup } from '../setup.fixture.ts'
 import { setScriptClock, TIME_AT } from './scripts-clock.ts'
 
 const HOUR = 3_600_000
-/** What a busy machine may take between two looks at the time. */
+/** What a busy machine may take between two readings of the clock. */
 const CLOSE_MS = 5_000
-/** BullMQ's scores: the time, and room for 4,096 jobs of the same millisecond. */
+/** BullMQ's scores: the time, with room for 4,096 jobs of the same millisecond. */
 const SCORE = 0x1000
-/** As many as any script takes. */
+/** At least as many arguments as any script takes. */
 const ARGUMENTS = Array(23).fill('')
 
 /** Given by file: keys are counted in its name, arguments in its comment. */
@@ -31,7 +31,7 @@ function scriptsWithTime(): ReadonlyMap<string, number> {
   )
 }
 
-it("every script that takes the time is given it where BullMQ's own comment says, but those that no pool runs", () => {
+it("every script of a pool that takes the time gets it at the position that BullMQ's own comment says", () => {
   const others = [
     'addJobScheduler',
     'changeDelay',
@@ -45,18 +45,18 @@ it("every script that takes the time is given it where BullMQ's own comment says
   expect(new Map(theirs)).toEqual(TIME_AT)
 })
 
-describe("what comes back is told by the machine's clock", () => {
+describe("times in answers are translated to the machine's clock", () => {
   const machineNow = 1_000_000_000_000
   const due = (offMs: number): number => machineNow + offMs + 500
 
-  /** A backend whose scripts and markers all say the same. */
+  /** A backend whose scripts and markers all answer the same. */
   function backend(offMs: number, said: { readonly answer?: unknown; readonly score?: number }) {
     vi.spyOn(Date, 'now').mockReturnValue(machineNow)
     onTestFinished(() => void vi.restoreAllMocks())
     const made = {
       execCommand: async () => said.answer,
       waitForJob: async () => (said.score === undefined ? null : { member: '0', score: said.score }),
-      // No more of the backend than takes or tells the time.
+      // Only the methods of the backend that take or return times.
     } as unknown as Worker['backend']
     setScriptClock(made, () => machineNow + offMs)
     return made
@@ -72,7 +72,7 @@ describe("what comes back is told by the machine's clock", () => {
     expect(await waitForJob(1)).toEqual({ member: '0', score: due(0) })
   })
 
-  it('and where nothing is due, or it is another answer, it stays what it was', async () => {
+  it('an answer without a due time stays as it is', async () => {
     const none = backend(HOUR, { answer: [0, 0, 0, 0], score: 0 })
     expect(await none.execCommand({} as never, 'moveToActive', ARGUMENTS)).toEqual([0, 0, 0, 0])
     expect(await none.waitForJob(1)).toEqual({ member: '0', score: 0 })
@@ -82,9 +82,9 @@ describe("what comes back is told by the machine's clock", () => {
   })
 })
 
-async function clockOffBy(offMs: number, options: Omit<RigOptions, 'now'> = {}) {
+async function clockOffBy(offMs: number, options: Omit<SetupOptions, 'now'> = {}) {
   const now = (): number => Date.now() + offMs
-  const all = await rig({ ...options, now })
+  const all = await setup({ ...options, now })
   const redis = new Redis(all.redisUrl)
   onTestFinished(() => redis.disconnect())
   const keys = queueKeys(all.namespace, 'rig')
@@ -93,7 +93,7 @@ async function clockOffBy(offMs: number, options: Omit<RigOptions, 'now'> = {}) 
 }
 
 describe.each([HOUR, -HOUR])("with Redis' clock %i ms from the machine's", (offMs) => {
-  it('what is taken and completed is stamped by it', async () => {
+  it('fetched and completed jobs are stamped by the given clock', async () => {
     const { enqueue, startPool, settled, redis, keys, isNow } = await clockOffBy(offMs)
     await startPool()
     const [first, second] = [await enqueue(long), await enqueue(long)]
@@ -105,7 +105,7 @@ describe.each([HOUR, -HOUR])("with Redis' clock %i ms from the machine's", (offM
     }
   })
 
-  it('a delayed task starts when it is due, on a pool that waits for it', async () => {
+  it('a delayed task starts when it is due on an idle pool', async () => {
     const startedAt: number[] = []
     const { enqueue, startPool, settled, now } = await clockOffBy(offMs, {
       handle: ({ input }) => {
@@ -135,7 +135,7 @@ describe.each([HOUR, -HOUR])("with Redis' clock %i ms from the machine's", (offM
     expect(dueIn).toBeLessThanOrEqual(600_000)
   })
 
-  it('neither queue timeout nor deadline is over before its time', async () => {
+  it('neither a queue timeout nor a total timeout passes early', async () => {
     const { broker, enqueue, startPool, settled, now } = await clockOffBy(offMs)
     const limits = { queueMs: 60_000, totalMs: 60_000, expiresAt: now() + 60_000 }
     const id = await enqueue(long, limits)

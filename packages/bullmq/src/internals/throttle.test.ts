@@ -1,15 +1,15 @@
-// Tests a hold in Redis: where there is a rate and where there is none, and that it leaves nothing behind.
+// A throttle in Redis, with and without a rate limit, and that it leaves nothing behind.
 import { rateLimited } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
 import { fleetRig } from '../fleet/fleet.fixture.ts'
 import { queueKeys } from '../keys.ts'
 import { ownWorker } from '../plain-processor.fixture.ts'
-import { rig, short } from '../setup.fixture.ts'
+import { setup, short } from '../setup.fixture.ts'
 import { THROTTLE_MARK } from './throttle.ts'
 
 async function limited(delay: '300ms' | '1h' = '300ms') {
-  const pools = await rig({
+  const pools = await setup({
     handle: ({ fencingToken, input }) => {
       if (fencingToken === 1 && input.n === 1) throw rateLimited(delay)
       return input
@@ -22,8 +22,8 @@ async function limited(delay: '300ms' | '1h' = '300ms') {
   return { ...pools, fleet, redis, keys, meta, held }
 }
 
-describe('a hold', () => {
-  it('of a queue without a rate is not told as one, and leaves none behind', async () => {
+describe('a throttle', () => {
+  it('of a queue without a rate limit is not shown as one, and leaves none behind', async () => {
     const { enqueue, startPool, settled, fleet, meta, held } = await limited()
     const id = await enqueue(short, { input: { n: 1 } })
     await startPool()
@@ -34,13 +34,13 @@ describe('a hold', () => {
     await eventually(async () => (await meta())[0] === null)
   })
 
-  it('whose process has ended is cleared away by the sweep of any other', async () => {
+  it('whose process has ended is removed by the maintenance of another one', async () => {
     const { redis, keys, meta } = await limited()
     await redis.hset(keys.meta, 'max', THROTTLE_MARK, 'duration', 1)
     await eventually(async () => (await meta())[0] === null)
   })
 
-  it('holds beside a rate, which is kept; and outlasts the end of that rate', async () => {
+  it('works beside a rate limit, which is kept, and outlasts the removal of that limit', async () => {
     const { enqueue, startPool, broker, fleet, meta, held, redis, keys } = await limited('1h')
     const rate = { max: 1_000, per: '1s' } as const
     await fleet.send({ id: 'a', spec: { action: 'limit', queue: 'rig', rate }, by: 'me' })
@@ -52,19 +52,19 @@ describe('a hold', () => {
     expect(await meta()).toEqual([THROTTLE_MARK, '1'])
     expect((await fleet.switches('rig')).rate).toBeUndefined()
     await eventually(async () => (await broker.find(id))?.status === 'waiting')
-    // As if its time were up.
+    // As if its time had passed.
     await redis.del(keys.limiter)
     await eventually(async () => (await broker.find(id))?.status === 'completed')
   })
 })
 
-describe('a hold that a team’s own Worker asks for', () => {
+describe('a throttle by a team’s own Worker', () => {
   const once = ({ fencingToken, input }: { fencingToken: number; input: { n: number } }) => {
     if (fencingToken === 1) throw rateLimited('300ms')
     return input
   }
 
-  it('holds its queue, without a rate of its own', async () => {
+  it('throttles the queue of a Worker without a rate limit', async () => {
     const { openQueue, startWorker, ended } = ownWorker(once)
     const queue = openQueue()
     const { settled } = startWorker()
@@ -78,7 +78,7 @@ describe('a hold that a team’s own Worker asks for', () => {
     expect(await queue.getJobState(id)).toBe('completed')
   })
 
-  it('holds its queue by the Worker’s own rate, which stands again after it', async () => {
+  it('throttles the queue through the Worker’s own rate limit, which applies again afterwards', async () => {
     const { openQueue, startWorker } = ownWorker(once)
     const queue = openQueue()
     const { settled } = startWorker({ limiter: { max: 1_000, duration: 1_000 } })

@@ -1,4 +1,4 @@
-// A process with a pool whose locks are short: one handler blocks the event loop, its neighbour waits and listens.
+// A process with a pool whose locks are short: one handler blocks the event loop, its neighbour waits for its signal.
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/contract'
@@ -8,14 +8,14 @@ import { z } from 'zod'
 import { openConsumer } from '../consumer.ts'
 
 const schemas = { input: z.object({ ms: z.int() }), output: z.object({ fencingToken: z.int(), pid: z.int() }) }
-/** Its first start holds the loop, and then waits a while for its signal. Others end at once. */
+/** The first attempt blocks the event loop, and then waits a while for its signal. Others end at once. */
 export const blocker = defineTask({ name: 'lock.blocker', queue: 'lock', timeout: '1m', ...schemas })
-/** Its first start waits; others end at once. */
+/** The first attempt waits; others end at once. */
 export const neighbour = defineTask({ name: 'lock.neighbour', queue: 'lock', timeout: '1m', ...schemas })
 const catalogue = defineCatalogue(blocker, neighbour)
 
 export interface Said {
-  readonly said: 'loaded' | 'ready' | 'started' | 'told' | 'warned'
+  readonly said: 'loaded' | 'ready' | 'started' | 'signalled' | 'warned'
   readonly id?: string
   readonly fencingToken?: number
   readonly reason?: string
@@ -23,7 +23,7 @@ export interface Said {
 
 const say = (line: Said): void => console.log(JSON.stringify(line))
 
-function hold(ms: number): void {
+function block(ms: number): void {
   const until = performance.now() + ms
   while (performance.now() < until);
 }
@@ -41,17 +41,17 @@ if (process.argv[1] === import.meta.filename) {
     'lock.blocker': defineHandler(blocker, import.meta.url, async ({ id, input, fencingToken, signal }) => {
       say({ said: 'started', id, fencingToken })
       if (fencingToken > 1) return { fencingToken, pid }
-      signal.addEventListener('abort', () => say({ said: 'told', id, reason: signal.reason.message }))
-      // The line above is out, and the neighbour has begun.
+      signal.addEventListener('abort', () => say({ said: 'signalled', id, reason: signal.reason.message }))
+      // By then the line above is printed, and the neighbour has started.
       await sleep(300)
-      hold(input.ms)
+      block(input.ms)
       await sleep(300)
       return { fencingToken, pid }
     }),
     'lock.neighbour': defineHandler(neighbour, import.meta.url, async ({ id, input, fencingToken, signal }) => {
       say({ said: 'started', id, fencingToken })
       if (fencingToken > 1) return { fencingToken, pid }
-      signal.addEventListener('abort', () => say({ said: 'told', id, reason: signal.reason.message }))
+      signal.addEventListener('abort', () => say({ said: 'signalled', id, reason: signal.reason.message }))
       await sleep(input.ms, undefined, { signal })
       return { fencingToken, pid }
     }),
@@ -61,7 +61,7 @@ if (process.argv[1] === import.meta.filename) {
     concurrency: 2,
     maxStuckHandlers: 10,
     graceMs: 500,
-    consumer: (work, fed) =>
+    consumer: (runTask, host) =>
       openConsumer(
         {
           queue: 'lock',
@@ -73,8 +73,8 @@ if (process.argv[1] === import.meta.filename) {
           eventLoopStallLimitMs: eventLoopStallLimitMs === '' ? undefined : Number(eventLoopStallLimitMs),
           locks: { lockMs: 1_000, renewalMs: 200, stallCheckMs: 300 },
         },
-        work,
-        fed,
+        runTask,
+        host,
       ),
     host: {
       registry: createRegistry(catalogue, handlers, { timeouts: DEFAULT_TIMEOUTS }),
@@ -82,7 +82,7 @@ if (process.argv[1] === import.meta.filename) {
       clock: systemClock,
       random: Math.random,
       sink: () => {},
-      enqueue: () => Promise.reject(new Error('it enqueues nothing')),
+      enqueue: () => Promise.reject(new Error('this process enqueues no tasks')),
       sha256,
       maxOutputBytes: 1_000,
       worker: `test:${pid}`,

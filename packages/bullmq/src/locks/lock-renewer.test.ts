@@ -1,4 +1,4 @@
-// Locks of real processes whose event loop stands still, or whose Redis does: who keeps which task, and who is told.
+// Locks of real processes whose event loop is blocked, or whose Redis is silent: which process keeps which task.
 import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Log, TaskId } from '@bullpen/contract'
@@ -10,7 +10,7 @@ import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { openBroker } from '../broker.ts'
 import { queueKeys } from '../keys.ts'
-import { long, rig } from '../setup.fixture.ts'
+import { long, setup } from '../setup.fixture.ts'
 import { blocker, neighbour, type Said } from './lock-process.fixture.ts'
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
@@ -64,14 +64,14 @@ async function queueOfProcesses() {
 }
 
 describe('a handler that blocks the event loop', () => {
-  it('for longer than a lock lasts is started nowhere else, and neither are its neighbours', async () => {
+  it('for longer than its lock lasts is started nowhere else, and neither are its neighbours', async () => {
     const { said, load, enqueue, settled } = await queueOfProcesses()
     const [first, second] = [await load(), await load()]
     await first.run()
-    const innocent = await enqueue(neighbour, 3_500)
+    const bystander = await enqueue(neighbour, 3_500)
     const id = await enqueue(blocker, 2_500)
     await second.run()
-    for (const each of [id, innocent]) {
+    for (const each of [id, bystander]) {
       expect(await settled(each)).toMatchObject({
         status: 'completed',
         fencingToken: 1,
@@ -79,29 +79,29 @@ describe('a handler that blocks the event loop', () => {
       })
     }
     expect(said.filter((line) => line.said === 'started')).toHaveLength(2)
-    expect(said.filter((line) => line.said === 'told')).toEqual([])
+    expect(said.filter((line) => line.said === 'signalled')).toEqual([])
   })
 
-  it('for longer than may be loses its tasks to others: it is told as soon as it can be, and its results are refused', async () => {
+  it('for longer than the limit loses its tasks to others: it is signalled as soon as possible, and its results are refused', async () => {
     const { load, enqueue, settled } = await queueOfProcesses()
     const [first, second] = [await load({ args: ['500'] }), await load()]
     await first.run()
-    const innocent = await enqueue(neighbour, 60_000)
+    const bystander = await enqueue(neighbour, 60_000)
     const id = await enqueue(blocker, 4_000)
     await second.run()
-    for (const each of [id, innocent]) {
+    for (const each of [id, bystander]) {
       expect(await settled(each)).toMatchObject({
         status: 'completed',
         fencingToken: 2,
         output: { fencingToken: 2, pid: second.child.pid },
       })
     }
-    await eventually(() => first.said.filter((line) => line.said === 'told').length === 2)
+    await eventually(() => first.said.filter((line) => line.said === 'signalled').length === 2)
     const reason = expect.stringContaining('lock_lost')
-    for (const each of [id, innocent]) expect(first.said).toContainEqual({ said: 'told', id: each, reason })
+    for (const each of [id, bystander]) expect(first.said).toContainEqual({ said: 'signalled', id: each, reason })
     first.child.kill('SIGTERM')
     await eventually(() => first.child.exitCode !== null)
-    for (const each of [id, innocent]) {
+    for (const each of [id, bystander]) {
       expect(await settled(each)).toMatchObject({
         attemptsMade: 1,
         output: { fencingToken: 2 },
@@ -111,12 +111,12 @@ describe('a handler that blocks the event loop', () => {
   })
 })
 
-describe('a Redis that answers no more', () => {
-  it('has its tasks told before their locks can run out', async () => {
+describe('a Redis that stops answering', () => {
+  it('has running tasks signalled before their locks can expire', async () => {
     const server = await privateRedis()
     await server.start()
     const begun = Promise.withResolvers<AbortSignal>()
-    const { enqueue, startPool, namespace } = await rig({
+    const { enqueue, startPool, namespace } = await setup({
       redisUrl: server.url,
       locks: { lockMs: 2_000, renewalMs: 200, stallCheckMs: 60_000 },
       handle: ({ signal }) => {
@@ -141,28 +141,33 @@ describe('a Redis that answers no more', () => {
     const leftMs = await redis.pttl(key)
     expect(leftMs).toBeGreaterThan(0)
     server.freeze()
-    const told = new Promise<number>((tell) => signal.addEventListener('abort', () => tell(performance.now())))
-    expect((await told) - asked).toBeLessThan(leftMs)
+    const signalled = new Promise<number>((resolve) =>
+      signal.addEventListener('abort', () => resolve(performance.now())),
+    )
+    expect((await signalled) - asked).toBeLessThan(leftMs)
     expect(signal.reason.message).toContain('lock_lost')
     server.thaw()
   })
 })
 
-describe('the renewing thread', () => {
-  it('where there can be none is done without: the log says so', async () => {
+describe('the renewal thread', () => {
+  it('is replaced by the main thread where threads are not permitted, and a warning is logged', async () => {
     const { said, load, enqueue, settled } = await queueOfProcesses()
     const [first, second] = [await load({ flags: ['--permission', '--allow-fs-read=*'] }), await load()]
     await first.run()
     const id = await enqueue(neighbour, 2_500)
     await second.run()
     expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 1 })
-    expect(said).toContainEqual({ said: 'warned', reason: expect.stringContaining('locks are renewed in') })
+    expect(said).toContainEqual({
+      said: 'warned',
+      reason: expect.stringContaining('locks are renewed in the main thread'),
+    })
   })
 
-  it('ends with the last pool, and leaves no connection', async () => {
+  it('ends with the last pool, and closes its connection', async () => {
     const server = await privateRedis()
     await server.start()
-    const { startPool, drain, broker } = await rig({ redisUrl: server.url })
+    const { startPool, drain, broker } = await setup({ redisUrl: server.url })
     const redis = new Redis(server.url)
     onTestFinished(() => redis.disconnect())
     const clients = async (): Promise<number> =>
@@ -171,7 +176,7 @@ describe('the renewing thread', () => {
         .split('\n').length
     const before = await clients()
     await Promise.all([startPool(), startPool()])
-    // Each pool's own, one that blocks and one that listens; and one for the locks of both.
+    // Per pool: one for commands, one that blocks, one that is subscribed. And one for the locks of both.
     await eventually(async () => (await clients()) === before + 2 * 3 + 1)
     await drain()
     await eventually(async () => (await clients()) === before)

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { SharedLockTable } from './shared-lock-table.ts'
 
-/** As both threads see it. */
+/** One table as both threads see it. */
 function twoViews(slots: number, units?: number) {
   const here = SharedLockTable.of(slots, units)
   return { here, there: new SharedLockTable(here.shared) }
 }
 
 describe('a table of locks', () => {
-  it('is seen by the other side as it is written, without a message', () => {
+  it('shows the other thread what was written, without a message', () => {
     const { here, there } = twoViews(2)
     here.take(1, 'cpu-01', 'token:1', 5)
     expect([there.read(0), there.read(1)]).toMatchObject([undefined, { id: 'cpu-01', token: 'token:1' }])
@@ -16,7 +16,7 @@ describe('a table of locks', () => {
     expect(there.read(1)).toBeUndefined()
   })
 
-  it('keeps ids of any length and letters', () => {
+  it('stores ids of any length and script', () => {
     const id = 'ü\n'.repeat(3_000)
     expect(SharedLockTable.of(1).fits(id.length)).toBe(false)
     const { here, there } = twoViews(1, id.length + 10)
@@ -24,7 +24,7 @@ describe('a table of locks', () => {
     expect(there.read(0)).toMatchObject({ id, token: 'token:1' })
   })
 
-  it('takes what is said of a slot for the lock that was read there, not for the next one', () => {
+  it('applies a renewal or loss to the lock that was read, not to the next one of the slot', () => {
     const { here, there } = twoViews(1)
     here.take(0, 'first', 'token:1', 10)
     const first = there.read(0)

@@ -1,26 +1,26 @@
-// Whoever waits for a task's end while its pool drains: nobody hangs, and all are told how it stands.
+// Callers that wait for tasks while the pool drains: none hangs, and each gets the present state of its task.
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it } from 'vitest'
-import { long, rig } from '../setup.fixture.ts'
+import { long, setup } from '../setup.fixture.ts'
 
-describe('goapp 3: a group that waits for drained tasks', () => {
-  it('is told of each when it waits no longer: handed back and waiting, with its end, and never lost', async () => {
-    let entered = 0
-    const { enqueue, startPool, drain, broker } = await rig({
+describe('callers that wait for drained tasks', () => {
+  it('get each task when they stop waiting: requeued, with its attempt record', async () => {
+    let started = 0
+    const { enqueue, startPool, drain, broker } = await setup({
       concurrency: 1,
       handle: ({ signal }) => {
-        entered++
+        started++
         return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
       },
     })
     const ids = [await enqueue(long), await enqueue(long), await enqueue(long)]
     const pool = await startPool()
-    await eventually(() => entered === 1)
-    const patience = new AbortController()
-    const group = Promise.all(ids.map((id) => broker.waitUntilFinished(id, patience.signal)))
+    await eventually(() => started === 1)
+    const stopWaiting = new AbortController()
+    const group = Promise.all(ids.map((id) => broker.waitUntilFinished(id, stopWaiting.signal)))
     expect(await drain(50, 2_000)).toMatchObject([{ queue: 'rig', abandoned: [] }])
     expect(pool.state()).toBe('SHUTDOWN')
-    patience.abort()
+    stopWaiting.abort()
     const records = await group
     expect(records.map((record) => record?.status)).toEqual(['waiting', 'waiting', 'waiting'])
     expect(records.map((record) => record?.attempts.map(({ state, reason }) => [state, reason]))).toEqual([
@@ -30,20 +30,20 @@ describe('goapp 3: a group that waits for drained tasks', () => {
     ])
   })
 
-  it('goes on waiting, and is told of the ends, when another pool takes over', async () => {
+  it('keep waiting, and get the results when another pool runs the tasks', async () => {
     let open = false
-    let entered = 0
-    const { enqueue, startPool, drain, settled } = await rig({
+    let started = 0
+    const { enqueue, startPool, drain, settled } = await setup({
       concurrency: 2,
       handle: ({ signal, input }) => {
-        entered++
+        started++
         if (open) return input
         return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
       },
     })
     const ids = [await enqueue(long), await enqueue(long), await enqueue(long)]
     await startPool()
-    await eventually(() => entered === 2)
+    await eventually(() => started === 2)
     const group = Promise.all(ids.map((id) => settled(id)))
     await drain(0, 2_000)
     open = true
