@@ -102,7 +102,7 @@ describe('the lifecycle of a consumer', () => {
     await consumer.stop()
     await expect(consumer.open()).rejects.toMatchObject({
       code: 'illegal_transition',
-      message: "the consumer of queue 'rig' can't go from stopping to open; stopping, closed may follow stopping",
+      message: expect.stringMatching(/^the consumer of queue 'rig' .*stopping/),
     })
   })
 
