@@ -56,6 +56,16 @@ describe('the stack of an attempt', () => {
     ])
   })
 
+  test('has the message of an attempt that no error ended, without its state', () => {
+    const timedOut = attemptRecord({ state: 'TERMINATED_TIMEOUT', reason: 'run_timeout', message: '2 s passed' })
+    const stack = `${JSON.stringify(timedOut)}\nTERMINATED_TIMEOUT (run_timeout): 2 s passed`
+    const job = { name: 'x', stacktrace: [stack], failedReason: 'TERMINATED_TIMEOUT (run_timeout): 2 s passed' }
+    expect(formatJob(job)).toMatchObject({
+      failedReason: 'timed out (run_timeout): 2 s passed',
+      stacktrace: ['attempt 1 timed out (run_timeout) after 1000 ms on host-1\n2 s passed'],
+    })
+  })
+
   test('names who cancelled a task that never started', () => {
     const cancelled = attemptRecord({
       fencingToken: 0,

@@ -30,12 +30,14 @@ export function formatReturnValue(stored: unknown): unknown {
  */
 export function formatJob<J extends StoredJob>(job: J): J {
   const stacks = Array.isArray(job.stacktrace) ? job.stacktrace : []
-  const outcome = outcomeOf(job, decodeStack(stacks.at(-1)))
+  const newest = decodeStack(stacks.at(-1))
+  const outcome = outcomeOf(job, newest)
   const neverStarted = job.finishedOn !== undefined && job.processedOn === undefined
   return {
     ...job,
     // `receipt.send · failed (card_declined)`
     name: outcome === undefined ? job.name : `${job.name} · ${outcome}`,
+    ...(newest === undefined || job.failedReason === undefined ? {} : { failedReason: failureOf(newest) }),
     stacktrace: stacks.map(formatStack),
     ...(neverStarted ? { processedOn: job.finishedOn } : {}),
   }
@@ -46,6 +48,7 @@ export interface StoredJob {
   readonly name: string
   readonly returnvalue?: unknown
   readonly stacktrace: readonly unknown[] | null
+  readonly failedReason?: string | undefined
   readonly processedOn?: number | undefined
   readonly finishedOn?: number | undefined
 }
@@ -57,11 +60,19 @@ function outcomeOf({ returnvalue, finishedOn }: StoredJob, newest: AttemptRecord
   return finishedOn === undefined ? `attempt ${newest.attempt} ${labelOf(newest)}` : labelOf(newest)
 }
 
-/** The record of a failed attempt is stored as JSON in the first line of its stack. */
+function failureOf(record: AttemptRecord): string {
+  return record.message === undefined ? labelOf(record) : `${labelOf(record)}: ${record.message}`
+}
+
+/**
+ * The record of a failed attempt is stored as JSON in the first line of its stack. An attempt that no error ended has only one
+ * more line, with its state and message.
+ */
 function formatStack(stack: unknown): unknown {
   const record = decodeStack(stack)
   if (record === undefined || typeof stack !== 'string') return stack
-  return [summary(record), ...stack.split('\n').slice(1)].join('\n')
+  const [, title = '', ...frames] = stack.split('\n')
+  return [summary(record), title.startsWith(record.state) ? (record.message ?? '') : title, ...frames].join('\n')
 }
 
 function summary(record: AttemptRecord): string {

@@ -56,3 +56,15 @@ function withoutIdentity(schema: object): Json {
   const { $schema: _, $id: __, id: ___, ...rest } = schema as Record<string, unknown>
   return rest
 }
+
+/** The schemas in a request body that become components: one for each task, or the body itself if it has a name. */
+export function bodyOptions(body: z.ZodType | undefined): readonly { id: string; schema: z.ZodType }[] {
+  if (!(body instanceof z.ZodDiscriminatedUnion)) {
+    const id = body && z.globalRegistry.get(body)?.id
+    return body === undefined || id === undefined ? [] : [{ id, schema: body }]
+  }
+  return body.options.flatMap((schema) => {
+    if (!(schema instanceof z.ZodObject) || !(schema.shape['task'] instanceof z.ZodLiteral)) return []
+    return [{ id: `${String(schema.shape['task'].value)}.Enqueue`, schema }]
+  })
+}

@@ -54,7 +54,7 @@ describe('a cancel by filter', () => {
   })
 
   test.each([
-    [{ queue: 'gpu' }, 404, 'queue_not_found', "did you mean 'cpu'?"],
+    [{ queue: 'gpu' }, 404, 'queue_not_found', 'did you mean cpu?'],
     [{ queue: 'cpu', task: 'math.sqare' }, 422, 'unknown_task', 'math.square'],
     [{ queue: 'mail', task: 'math.square' }, 400, 'invalid_request', "runs in the queue 'cpu', not in 'mail'"],
     [{}, 400, 'invalid_request', 'queue: missing; expected a string'],

@@ -122,7 +122,7 @@ describe('a command', () => {
   })
 
   test.each([
-    ['for an unknown queue', { action: 'pause', queue: 'cpv' }, 'queue_not_found', "did you mean 'cpu'?"],
+    ['for an unknown queue', { action: 'pause', queue: 'cpv' }, 'queue_not_found', 'did you mean cpu?'],
     ['for an unknown worker', { action: 'drain', worker: 'p' }, 'worker_not_found', 'p'],
     ['for a worker without heartbeats', { action: 'drain', worker: 'silent' }, 'worker_not_found', 'silent'],
     [

@@ -138,7 +138,7 @@ test.each(['/v1/fleet', '/v1/pools', '/v1/slots'])(
     const { app, get, fleet } = await testApi()
     expect(problemIn(await get(`${path}?queue=cpv`))).toMatchObject({
       code: 'queue_not_found',
-      detail: expect.stringContaining("did you mean 'cpu'?"),
+      detail: expect.stringContaining('did you mean cpu?'),
     })
     expect(problemIn(await get(`${path}?quue=cpu`))).toMatchObject({ code: 'invalid_request' })
     expect(problemIn(await app.inject({ url: path }))).toMatchObject({ code: 'unauthorized' })

@@ -19,7 +19,9 @@ export const attemptViewSchema = z
     state: z.enum(ATTEMPT_END_STATES).describe('The final state of the attempt, of which `outcome` is the label.'),
     error: errorSchema.optional().describe('Why the attempt did not succeed.'),
     by: z.string().optional().describe('Who cancelled the task, where that is known.'),
-    worker: z.string().describe('The worker that ran the attempt.'),
+    worker: z
+      .string()
+      .describe('The worker that ran the attempt, or the process that ended the task before it started.'),
     slot: z.int().optional().describe("The number of the slot in the worker's pool, from 1."),
     startedAt: time,
     endedAt: time,

@@ -22,10 +22,15 @@ export const describeIssue: z.core.$ZodErrorMap = (issue) => {
         ? `missing; expected ${withArticle(issue.expected)}`
         : `expected ${withArticle(issue.expected)}, got ${kindOf(issue.input)}`
     case 'invalid_value':
-      return `${issue.input === undefined ? 'missing; ' : ''}expected ${issue.values.map((value) => JSON.stringify(value)).join(' or ')}`
+      return `${issue.input === undefined ? 'missing; ' : ''}expected ${oneOf(issue.values)}`
     default:
       return undefined
   }
+}
+
+function oneOf(values: readonly z.core.util.Primitive[]): string {
+  const quoted = values.map((value) => JSON.stringify(value))
+  return quoted.length <= 2 ? quoted.join(' or ') : `one of ${quoted.join(', ')}`
 }
 
 function withArticle(type: string): string {

@@ -1,0 +1,121 @@
+// One operation of the OpenAPI document: parameters, body, answers and problems of a route.
+import { BullpenError, type Catalogue, type ErrorCode } from '@bullpen/contract'
+import { HTTP_STATUS, PROBLEM_CONTENT_TYPE } from '@bullpen/contract/internal'
+import { z } from 'zod'
+import { problemOf } from '../http/problems/problem.ts'
+import type { Answer, HeaderNote, Route } from '../http/routes/route.ts'
+import { bodyOptions, inline, type Json, reference } from './component-schemas.ts'
+
+export function operation(catalogue: Catalogue, row: Route, outputs: z.core.$ZodRegistry<{ id: string }>): Json {
+  return {
+    operationId: row.operationId,
+    tags: [row.tag],
+    summary: row.summary,
+    ...(row.description === undefined ? {} : { description: row.description }),
+    ...(row.access === 'open' ? { security: [] } : {}),
+    ...(row.access === 'browser' ? { security: [{ bearer: [] }, { session: [] }] } : {}),
+    parameters: [
+      ...parametersIn('path', row.params),
+      ...parametersIn('query', row.query),
+      ...(row.headers ?? []).map((header) => ({ in: 'header', ...header, schema: { type: 'string' } })),
+    ],
+    ...requestBody(row),
+    responses: {
+      ...Object.fromEntries(
+        Object.entries(row.answers).map(([status, answer]) => [status, answerOf(catalogue, answer, outputs)]),
+      ),
+      ...problems(row.problems),
+    },
+  }
+}
+
+function requestBody({ body, bodyRequired = true }: Route): Json {
+  const schema = bodySchema(body)
+  if (schema === undefined) return {}
+  return { requestBody: { required: bodyRequired, content: { 'application/json': { schema } } } }
+}
+
+function bodySchema(body: z.ZodType | undefined): Json | undefined {
+  if (body === undefined) return undefined
+  const id = z.globalRegistry.get(body)?.id
+  if (id !== undefined) return reference(id)
+  const tasks = bodyOptions(body)
+  return {
+    oneOf: tasks.map((task) => reference(task.id)),
+    discriminator: {
+      propertyName: 'task',
+      mapping: Object.fromEntries(
+        tasks.map((task) => [task.id.replace(/\.Enqueue$/, ''), `#/components/schemas/${task.id}`]),
+      ),
+    },
+  }
+}
+
+function answerOf(catalogue: Catalogue, answer: Answer, outputs: z.core.$ZodRegistry<{ id: string }>): Json {
+  const id = outputs.get(answer.schema)?.id
+  return {
+    description: answer.description,
+    headers: headerNotes([...(answer.headers ?? []), REQUEST_ID]),
+    content: { 'application/json': { schema: id === undefined ? inline(answer.schema, 'output') : shape(id) } },
+  }
+
+  /** A stored task may be missing from the catalogue of today, so the general shape is one of the alternatives. */
+  function shape(component: string): Json {
+    return component === 'Task'
+      ? { anyOf: [...catalogue.definitions.map(({ name }) => reference(`${name}.Task`)), reference('Task')] }
+      : reference(component)
+  }
+}
+
+function parametersIn(place: 'path' | 'query', schema: z.ZodObject | undefined): readonly Json[] {
+  if (schema === undefined) return []
+  const { properties = {} } = inline(schema, 'output') as { readonly properties?: Readonly<Record<string, Json>> }
+  return Object.entries(properties).map(([name, { description, ...rest }]) => ({
+    in: place,
+    name,
+    // A parameter with a default is always there once parsed, and may be left out.
+    required: place === 'path' || !schema.shape[name]?.safeParse(undefined).success,
+    ...(description === undefined ? {} : { description }),
+    schema: rest,
+  }))
+}
+
+function problems(codes: readonly ErrorCode[]): Json {
+  const byStatus = Map.groupBy(codes, (code) => HTTP_STATUS[code])
+  return {
+    ...Object.fromEntries(
+      [...byStatus].map(([status, ofStatus]) => [
+        String(status),
+        {
+          description: ofStatus.map((code) => `\`${code}\``).join(', '),
+          headers: headerNotes([...(PROBLEM_HEADERS[status] ?? []), REQUEST_ID]),
+          content: problemContent(ofStatus),
+        },
+      ]),
+    ),
+    default: { description: 'Any other problem.', content: problemContent(['internal_error']) },
+  }
+}
+
+const REQUEST_ID: HeaderNote = { name: 'X-Request-Id', description: 'The id of the request, as in the logs.' }
+
+const PROBLEM_HEADERS: Readonly<Record<number, readonly HeaderNote[]>> = {
+  401: [{ name: 'WWW-Authenticate', description: '`Bearer`.' }],
+  503: [{ name: 'Retry-After', description: 'Seconds to wait before sending the request again.' }],
+}
+
+function headerNotes(notes: readonly HeaderNote[]): Json {
+  return Object.fromEntries(notes.map(({ name, description }) => [name, { description, schema: { type: 'string' } }]))
+}
+
+function problemContent(codes: readonly ErrorCode[]): Json {
+  const example = (code: ErrorCode) => ({
+    value: problemOf(new BullpenError(code, 'What was wrong, where, and what is accepted.'), '4bf92f3577b34da6'),
+  })
+  return {
+    [PROBLEM_CONTENT_TYPE]: {
+      schema: reference('Problem'),
+      examples: Object.fromEntries(codes.map((code) => [code, example(code)])),
+    },
+  }
+}
