@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { createApi } from '@bullpen/api'
 import { createClient } from '@bullpen/client'
 import { defineCatalogue, defineHandler, defineTask, type Handlers, type TaskContext } from '@bullpen/contract'
-import type { Middleware } from '@bullpen/engine'
-import { createWorker, type ResourceOpeners } from '@bullpen/worker'
+import { createWorker, type Middleware, type ResourceOpeners } from '@bullpen/worker'
 import { z } from 'zod'
 
 /** Stands for a mail provider's client. */

@@ -1,4 +1,4 @@
-// The example of docs/how-to/nestjs.md: the guide quotes what follows this line, and nest.test.ts runs it.
+// The example of docs/how-to/nestjs.md: the page quotes what follows this line, and nest.test.ts runs it.
 import { type PlainProcessor, processor } from '@bullpen/bullmq'
 import { defineCatalogue, defineHandler, defineTask, type TaskContext } from '@bullpen/contract'
 import { BullModule, OnWorkerEvent, Processor, WorkerHost } from '@nestjs/bullmq'
@@ -15,7 +15,7 @@ export const welcome = defineTask({
   retry: { maxAttempts: 3, backoff: { initialDelay: '1s' } },
 })
 
-/** Whatever your handlers need: a service like any other. */
+/** What your handlers need: a service like any other. */
 @Injectable()
 export class Mailer {
   async send(to: string, signal: AbortSignal): Promise<string> {
@@ -41,7 +41,7 @@ export class MailProcessor extends WorkerHost implements BeforeApplicationShutdo
     this.run = processor(defineCatalogue(welcome), { 'mail.welcome': handleWelcome }, { resources: { mailer } })
   }
 
-  // Three parameters, written out: Nest binds this method, and BullMQ counts them.
+  // Declare all three parameters: Nest binds this method, and BullMQ passes a signal only if it has three.
   process(job: Job, token?: string, signal?: AbortSignal): Promise<unknown> {
     return this.run(job, token, signal)
   }
@@ -51,7 +51,7 @@ export class MailProcessor extends WorkerHost implements BeforeApplicationShutdo
     for (const id of ids) this.worker.cancelJob(id, 'lock_lost')
   }
 
-  // After this Nest closes its Workers, and they wait for what runs. What has not ended by then is handed back.
+  // Nest closes its workers after this, and they wait for running jobs. Jobs that have not ended after DRAIN_MS are requeued.
   beforeApplicationShutdown(): void {
     setTimeout(() => this.worker.cancelAllJobs('drain'), DRAIN_MS).unref()
   }

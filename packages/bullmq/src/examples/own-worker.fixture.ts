@@ -1,7 +1,6 @@
-// The example of docs/how-to/your-own-bullmq-worker.md: the guide quotes what follows this line, and own-worker.test.ts runs it.
+// The example of docs/how-to/your-own-bullmq-worker.md: the page quotes what follows this line, and own-worker.test.ts runs it.
 import { escaped, processor } from '@bullpen/bullmq'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
-import { createLog, createTelemetry, logEvents } from '@bullpen/telemetry/internal'
 import { type Job, Worker } from 'bullmq'
 import { z } from 'zod'
 
@@ -20,30 +19,25 @@ const handleWelcome = defineHandler(welcome, import.meta.url, async ({ input, lo
   return { greeting: `Hello, ${input.name}` }
 })
 
-/** What is not a task yet stays as it is. */
-async function theOldWay(job: Job): Promise<unknown> {
+/** Jobs that are not tasks yet. */
+async function processAsBefore(job: Job): Promise<unknown> {
   return `done as always: ${job.name}`
 }
 
-const log = createLog({ level: 'info', name: 'email-worker' })
-const telemetry = createTelemetry({ role: 'worker', version: '1.0.0' })
-const tell = logEvents(log)
+const line = (level: string) => (fields: object, msg: string) => console.log(JSON.stringify({ level, ...fields, msg }))
+const log = { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') }
+
 const run = processor(
   catalogue,
   { 'email.welcome': handleWelcome },
-  {
-    log,
-    sink: (event) => {
-      telemetry.sink(event)
-      tell(event)
-    },
-  },
+  // Every attempt emits events: count them in your metrics.
+  { log, sink: (event) => log.debug(event, event.event) },
 )
 
 const worker = new Worker(
   'email',
-  // Three parameters, written out: BullMQ counts them.
-  async (job, token, signal) => (catalogue.has(job.name) ? run(job, token, signal) : theOldWay(job)),
+  // Declare all three parameters: BullMQ passes a signal only if the function has three.
+  async (job, token, signal) => (catalogue.has(job.name) ? run(job, token, signal) : processAsBefore(job)),
   {
     connection: { url: process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379' },
     concurrency: 10,
@@ -53,7 +47,7 @@ const worker = new Worker(
     maxStalledCount: 10,
   },
 )
-worker.on('error', (err) => log.error({ err }, 'the queue reported an error'))
+worker.on('error', (err) => log.error({ err: String(err) }, 'the queue reported an error'))
 worker.on('lockRenewalFailed', (ids) => {
   for (const id of ids) worker.cancelJob(id, 'lock_lost')
 })
@@ -65,11 +59,11 @@ async function end(code: number, drainMs: number): Promise<void> {
   process.exit(code)
 }
 
-function onEscape(err: unknown): void {
+function onUncaught(err: unknown): void {
   if (escaped(err) !== 'unattributed') return
-  log.error({ err }, 'an error escaped that is no handler’s')
+  log.error({ err: String(err) }, 'uncaught error outside any attempt')
   void end(70, 0)
 }
 
 process.once('SIGTERM', () => void end(0, 20_000))
-process.on('uncaughtException', onEscape).on('unhandledRejection', onEscape)
+process.on('uncaughtException', onUncaught).on('unhandledRejection', onUncaught)
