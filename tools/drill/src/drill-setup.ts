@@ -1,4 +1,4 @@
-// What every drill stands on: a Redis of its own, a broker, a fleet of worker processes, and the ledger outside them.
+// The setup of a drill: a Redis of its own, a broker, a fleet of workers, and the ledger outside them.
 
 import { randomUUID } from 'node:crypto'
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
@@ -12,29 +12,29 @@ import { Redis } from 'ioredis'
 import { type Effect, readEffects } from './ledger/effects.ts'
 import type { End } from './ledger/figures.ts'
 import { catalogue, work } from './programs/catalogue.ts'
-import { type Fleet, makeFleet, type Side } from './programs/fleet.ts'
-import { followQueue, type HandBack } from './programs/queue-events.ts'
+import { type Fleet, openFleet, type System } from './programs/fleet.ts'
+import { followQueue, type Requeue } from './programs/queue-events.ts'
 
-export interface Stage {
+export interface DrillSetup {
   readonly redisUrl: string
   readonly broker: BullmqBroker
   readonly fleet: Fleet
-  /** Resolves at the next start in this process; also after 5 s without one. */
-  nextStart(process: string): Promise<void>
-  /** Resolves when no task waits or runs any more; also after `withinMs`, for the judge to find what is missing. */
-  quiet(withinMs: number): Promise<void>
-  /** The ledger as it stands. */
+  /** Resolves at the next start in this worker, or after 5 s. */
+  nextStart(worker: string): Promise<void>
+  /** Resolves when no task is waiting or running, or after `withinMs`: the figures then show what is missing. */
+  untilIdle(withinMs: number): Promise<void>
+  /** The ledger so far. */
   effects(): readonly Effect[]
-  /** What the processes' logs hold by now, of all that are JSON. */
+  /** The JSON lines of the workers' logs so far. */
   logLines(): readonly Readonly<Record<string, unknown>>[]
-  /** What was written down, and how the accepted tasks ended. */
+  /** The whole ledger, and how the accepted tasks ended. */
   records(accepted: readonly string[]): Promise<Records>
 }
 
 export interface Records {
   readonly ends: ReadonlyMap<string, End>
   readonly completions: ReadonlyMap<string, number>
-  readonly handBacks: readonly HandBack[]
+  readonly requeues: readonly Requeue[]
   readonly effects: readonly Effect[]
 }
 
@@ -45,12 +45,16 @@ interface PrivateRedis {
 type TemporaryRedis = (name: string, options: object) => Promise<PrivateRedis>
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error: console.error }
-const LOOK_MS = 20
+const POLL_MS = 20
 const NEXT_START_MS = 5_000
-const FINDS_AT_ONCE = 100
+const CONCURRENT_READS = 100
 
-/** Sets the stage, and clears it whatever happens on it. */
-export async function onStage<T>(side: Side, config: WorkerConfig, act: (stage: Stage) => Promise<T>): Promise<T> {
+/** Opens the setup, and closes it whatever happens in between. */
+export async function withDrillSetup<T>(
+  system: System,
+  config: WorkerConfig,
+  act: (setup: DrillSetup) => Promise<T>,
+): Promise<T> {
   const redis = await openRedis()
   const dir = mkdtempSync(join(tmpdir(), 'bullpen-drill-ledger-'))
   const [ledger, log] = [join(dir, 'effects.log'), join(dir, 'workers.log')]
@@ -62,10 +66,10 @@ export async function onStage<T>(side: Side, config: WorkerConfig, act: (stage: 
     sizeLimit: 10_000,
     log: silent,
   })
-  const fleet = makeFleet({
+  const fleet = openFleet({
     ledger,
     log,
-    side,
+    system,
     config: { redisUrl: redis.url, namespace, port: 0, logLevel: 'warn', ...config },
   })
   const events = followQueue(redis.url, `{${namespace}.${work.queue}}:${work.queue}:events`)
@@ -75,21 +79,21 @@ export async function onStage<T>(side: Side, config: WorkerConfig, act: (stage: 
       redisUrl: redis.url,
       broker,
       fleet,
-      async nextStart(process) {
+      async nextStart(worker) {
         const known = existsSync(ledger) ? statSync(ledger).size : 0
         const deadline = performance.now() + NEXT_START_MS
-        const begins = new RegExp(`^start \\S+ \\d+ ${process} `, 'm')
+        const begins = new RegExp(`^start \\S+ \\d+ ${worker} `, 'm')
         while (performance.now() < deadline) {
           if (existsSync(ledger) && begins.test(readFileSync(ledger).toString('utf8', known))) return
-          await sleep(LOOK_MS)
+          await sleep(POLL_MS)
         }
       },
-      async quiet(withinMs) {
+      async untilIdle(withinMs) {
         const deadline = performance.now() + withinMs
         while (performance.now() < deadline) {
           const busy = await broker.counts(work.queue).catch(() => undefined)
           if (busy !== undefined && busy.waiting + busy.active + busy.scheduled === 0) return
-          await sleep(LOOK_MS)
+          await sleep(POLL_MS)
         }
       },
       effects: () => (existsSync(ledger) ? readEffects(wholeLines(ledger)) : []),
@@ -103,7 +107,7 @@ export async function onStage<T>(side: Side, config: WorkerConfig, act: (stage: 
         return {
           ends: await endsOf(broker, accepted),
           completions: events.completions,
-          handBacks: events.handBacks,
+          requeues: events.requeues,
           effects: readEffects(readFileSync(ledger, 'utf8')),
         }
       },
@@ -120,41 +124,41 @@ export async function onStage<T>(side: Side, config: WorkerConfig, act: (stage: 
   }
 }
 
-/** A line may be on its way. */
+/** The last line may be incomplete. */
 function wholeLines(file: string): string {
   const text = readFileSync(file, 'utf8')
   return text.slice(0, text.lastIndexOf('\n') + 1)
 }
 
-/** Whatever REDIS_URL names is not ours to load. */
+/** A Redis of its own: a drill must not load the one that REDIS_URL names. */
 export async function openRedis(): Promise<PrivateRedis> {
-  // The scripts are plain JavaScript without types: imported by address, so that the compiler doesn't look for any.
+  // The scripts are JavaScript without types, so they are imported by URL, which the compiler does not resolve.
   const script = new URL('../../../scripts/redis/temporary.mjs', import.meta.url).href
   const { temporaryRedis } = (await import(script)) as { temporaryRedis: TemporaryRedis }
   const redis = await temporaryRedis('drill', { env: { ...process.env, REDIS_URL: undefined } })
   const connection = new Redis(redis.url)
-  // No drill of these ends Redis, and the disk is not what they measure.
+  // No drill stops Redis, and the disk is not measured.
   await connection.config('SET', 'appendonly', 'no')
   connection.disconnect()
   return redis
 }
 
-/** A producer's connection refuses commands until it is there. */
+/** A producer's connection refuses commands until it is open. */
 async function reachable(broker: BullmqBroker): Promise<void> {
   for (;;) {
-    const there = await broker.ping().then(
+    const isOpen = await broker.ping().then(
       () => true,
       () => false,
     )
-    if (there) return
-    await sleep(LOOK_MS)
+    if (isOpen) return
+    await sleep(POLL_MS)
   }
 }
 
 async function endsOf(broker: BullmqBroker, accepted: readonly string[]): Promise<ReadonlyMap<string, End>> {
   const ends = new Map<string, End>()
-  for (let i = 0; i < accepted.length; i += FINDS_AT_ONCE) {
-    const records = await Promise.all(accepted.slice(i, i + FINDS_AT_ONCE).map((id) => broker.find(id as TaskId)))
+  for (let i = 0; i < accepted.length; i += CONCURRENT_READS) {
+    const records = await Promise.all(accepted.slice(i, i + CONCURRENT_READS).map((id) => broker.find(id as TaskId)))
     for (const record of records) {
       if (record !== undefined && isFinal(record.status)) ends.set(record.id, record)
     }

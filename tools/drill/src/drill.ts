@@ -1,27 +1,30 @@
-// What a drill is, and how it is run: its figures judged by its target, beside those of plain BullMQ.
+/**
+ * A drill is a chaos test: it runs real workers under load, injects one kind of fault, and judges the figures of a ledger outside
+ * the system by a target, beside the figures of plain BullMQ.
+ */
 import type { Figures } from './ledger/figures.ts'
-import type { Side } from './programs/fleet.ts'
+import type { System } from './programs/fleet.ts'
 import { type Baseline, type Report, reportOf, type Scale, type Target } from './report.ts'
 
 export interface Drill {
   readonly name: string
   target(scale: Scale): Target
-  /** What plain BullMQ did in the same scenario, as it was measured before. Undefined: it can't do the like. */
+  /** What plain BullMQ did in the same scenario, measured earlier. Undefined if it has no such feature. */
   readonly known: Baseline | undefined
-  /** Whether plain BullMQ can be put through the same. */
+  /** Whether plain BullMQ can run the same scenario. */
   readonly comparable: boolean
-  /** Does it, and reads the ledger. */
-  run(scale: Scale, seed: number, side: Side): Promise<Figures>
+  /** Runs the scenario and reads the ledger. */
+  run(scale: Scale, seed: number, system: System): Promise<Figures>
 }
 
-export interface Order {
+export interface DrillOptions {
   readonly scale: Scale
   readonly seed: number
-  /** Run plain BullMQ as well, in the same drill: it waits for locks of 30 s, so this takes minutes. */
+  /** Runs plain BullMQ as well. Its locks last 30 s, so this takes minutes. */
   readonly peer: boolean
 }
 
-export async function perform(drill: Drill, { scale, seed, peer }: Order): Promise<Report> {
+export async function runDrill(drill: Drill, { scale, seed, peer }: DrillOptions): Promise<Report> {
   const figures = await drill.run(scale, seed, 'bullpen')
   const baseline =
     peer && drill.comparable
@@ -31,8 +34,8 @@ export async function perform(drill: Drill, { scale, seed, peer }: Order): Promi
 }
 
 function knownOf({ known }: Drill): Baseline {
-  if (known === undefined) return { from: 'nothing to measure: it can not do the like' }
-  return { ...known, from: 'BullMQ 6.7 at its defaults, measured before' }
+  if (known === undefined) return { from: 'not applicable: plain BullMQ has no such feature' }
+  return { ...known, from: 'BullMQ 6.7 at its defaults, measured earlier' }
 }
 
 function measured(figures: Figures): Baseline {

@@ -1,12 +1,12 @@
-// Every drill, small: nothing is lost, doubled or used up, and what was interrupted is in work again.
+// Every drill at small scale: nothing is lost or doubled, no attempt is used up, and interrupted tasks run again.
 import { describe, expect, it } from 'vitest'
-import { perform } from './drill.ts'
-import { APART, DRILLS } from './drills.ts'
+import { runDrill } from './drill.ts'
+import { DOCKER_DRILLS, DRILLS } from './drills.ts'
 
-/** Beside other tests a machine is no measure of time: how long is for `npm run drill` to judge, and whether at all for us. */
+/** Other tests run at the same time, so that times are judged by `npm run drill` alone. */
 const isTime = (missed: string): boolean => /^\w+Ms [\d.]+, /.test(missed)
 
-// Two at once: what they do is mostly waiting, and their processes need the machine when they start.
+// Two at once: they mostly wait, but their processes need the processor when they start.
 describe.each([
   { pair: ['kill', 'deploy'] },
   { pair: ['long', 'cutoff'] },
@@ -14,17 +14,17 @@ describe.each([
   { pair: ['cancel', 'receipts'] },
 ])('drills', ({ pair }) => {
   it.concurrent.each(pair)(
-    '%s, at small scale, misses no target but in time',
+    'drill %s meets its targets at small scale, times aside',
     async (name) => {
       const drill = DRILLS.get(name)
-      const report = drill && (await perform(drill, { scale: 'small', seed: 1, peer: false }))
+      const report = drill && (await runDrill(drill, { scale: 'small', seed: 1, peer: false }))
       expect(report?.missed.filter((missed) => !isTime(missed))).toEqual([])
     },
     120_000,
   )
 })
 
-it('has every drill in its list, and apart what needs a Docker engine', () => {
-  expect([...APART.keys()]).toEqual(['containers'])
+it('drills that need Docker are listed apart from the others', () => {
+  expect([...DOCKER_DRILLS.keys()]).toEqual(['containers'])
   expect([...DRILLS.keys()]).toEqual(['kill', 'deploy', 'long', 'cutoff', 'block', 'clocks', 'cancel', 'receipts'])
 })

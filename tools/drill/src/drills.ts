@@ -15,5 +15,5 @@ const named = (drills: readonly Drill[]): ReadonlyMap<string, Drill> =>
 
 export const DRILLS = named([kill, deploy, long, cutoff, block, clocks, cancel, receipts])
 
-/** They need more than this repository and a Redis: a Docker engine. `all` leaves them out. */
-export const APART = named([containers])
+/** Drills that need a Docker engine. `all` leaves them out. */
+export const DOCKER_DRILLS = named([containers])

@@ -1,17 +1,26 @@
-// drill NAME|all [--seed N] [--scale small|full] [--peer] [--json]: runs one drill, or all; 1 when one missed its target.
+// The command line of the drills. Exit code 0: every target was met, 1: one was missed, 2: wrong usage.
 import { parseArgs } from 'node:util'
-import { type Drill, type Order, perform } from './drill.ts'
-import { APART, DRILLS } from './drills.ts'
+import { type Drill, type DrillOptions, runDrill } from './drill.ts'
+import { DOCKER_DRILLS, DRILLS } from './drills.ts'
 import { asJson, asText } from './report.ts'
 
-const USAGE = `usage: drill NAME|all [--seed N] [--scale small|full] [--peer] [--json]\nNAME is one of ${[...DRILLS.keys()].join(', ')}; or, with a Docker engine, ${[...APART.keys()].join(', ')}`
+const USAGE = `usage: drill NAME|all [--seed N] [--scale small|full] [--peer] [--json]
 
-interface Command extends Order {
+Run a drill: real workers under load, one kind of fault, and figures judged by a target. The exit code is 1 if a target is missed.
+
+  NAME           ${[...DRILLS.keys()].join(', ')}; with a Docker engine also ${[...DOCKER_DRILLS.keys()].join(', ')}
+  all            every drill that needs no Docker engine
+  --seed N       repeat the random choices of an earlier run (default: 1)
+  --scale SCALE  small: about a minute; full: the amounts of the targets (default: small)
+  --peer         run plain BullMQ as well, where it can run the same scenario
+  --json         print one JSON object per drill`
+
+interface Command extends DrillOptions {
   readonly drills: readonly Drill[]
   readonly json: boolean
 }
 
-/** Undefined for what is no command. */
+/** Undefined for wrong usage. */
 function readCommand(args: readonly string[]): Command | undefined {
   try {
     const { values, positionals } = parseArgs({
@@ -25,7 +34,7 @@ function readCommand(args: readonly string[]): Command | undefined {
       },
     })
     const [name = '', ...others] = positionals
-    const named = DRILLS.get(name) ?? APART.get(name)
+    const named = DRILLS.get(name) ?? DOCKER_DRILLS.get(name)
     const drills = name === 'all' ? [...DRILLS.values()] : named === undefined ? [] : [named]
     const { seed, scale, peer, json } = values
     if (others.length > 0 || drills.length === 0) return undefined
@@ -42,7 +51,7 @@ if (command === undefined) {
   process.exitCode = 2
 } else {
   for (const drill of command.drills) {
-    const report = await perform(drill, command)
+    const report = await runDrill(drill, command)
     console.log(command.json ? asJson(report) : asText(report))
     if (!report.ok) process.exitCode = 1
   }

@@ -1,4 +1,4 @@
-// A drill's verdict: it can fail, and says at which figure.
+// A report names every figure that missed its limit.
 import { describe, expect, it } from 'vitest'
 import type { Figures } from './ledger/figures.ts'
 import { asJson, asText, reportOf } from './report.ts'
@@ -15,7 +15,7 @@ const good: Figures = {
   accepted: 400,
   lost: 0,
   duplicated: 0,
-  unseen: 0,
+  eventsMissed: 0,
   failed: 0,
   effectsRepeated: 1,
   restarted: 30,
@@ -27,27 +27,27 @@ const good: Figures = {
 }
 
 describe('a report', () => {
-  it('is ok at its limits', () => {
+  it('is ok if every figure is at its limit', () => {
     expect(reportOf(run, good)).toMatchObject({ ok: true, missed: [] })
   })
 
   it.each([
     [{ lost: 1 }, 'lost 1, limit 0'],
     [{ duplicated: 1 }, 'duplicated 1, limit 0'],
-    [{ unseen: 1 }, 'unseen 1, limit 0'],
+    [{ eventsMissed: 1 }, 'eventsMissed 1, limit 0'],
     [{ failed: 1 }, 'failed 1, limit 0'],
     [{ restarted: 31 }, 'restarted 31, limit 30'],
     [{ recoveryP99Ms: 10_001 }, 'recoveryP99Ms 10001, limit 10000'],
     [{ recoveryP99Ms: Number.POSITIVE_INFINITY }, 'recoveryP99Ms Infinity, limit 10000'],
     [{ recoveryP99Ms: undefined }, 'recoveryP99Ms not measured, limit 10000'],
-    [{ accepted: 0 }, 'nothing was accepted'],
-  ])('of %j has missed its target', (change, missed) => {
+    [{ accepted: 0 }, 'no task was accepted'],
+  ])('with %j has missed its target', (change, missed) => {
     const report = reportOf(run, { ...good, ...change })
     expect(report).toMatchObject({ ok: false, missed: [missed] })
     expect(asText(report)).toContain(`MISSED: ${missed}`)
   })
 
-  it('is one JSON object a line', () => {
+  it('is one line of JSON', () => {
     const line = asJson(reportOf(run, good))
     expect(line).not.toContain('\n')
     expect(JSON.parse(line)).toMatchObject({

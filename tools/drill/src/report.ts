@@ -1,16 +1,16 @@
-// A drill's verdict: its figures beside its target, as one JSON object a line for programs and a few lines for people.
+// The report of a drill: its figures beside its target, as one line of JSON for programs or as text for people.
 import type { Figures } from './ledger/figures.ts'
 
 export type Scale = 'small' | 'full'
 
 export interface Target {
-  /** As a reader sees it. */
+  /** For readers. */
   readonly text: string
-  /** The most that each figure may be. One that could not be measured has missed its limit. */
+  /** The upper limit of each figure. A figure that could not be measured misses its limit. */
   readonly atMost: Partial<Readonly<Record<keyof Figures, number>>>
 }
 
-/** What plain BullMQ does in the same scenario, and where that is from. */
+/** The figures of plain BullMQ in the same scenario, and where they are from. */
 export type Baseline = Readonly<Record<string, number | string>>
 
 export interface Report extends Figures {
@@ -18,7 +18,7 @@ export interface Report extends Figures {
   readonly scale: Scale
   readonly seed: number
   readonly ok: boolean
-  /** What is above its limit, or was not measured. */
+  /** The figures that are above their limit, or were not measured. */
   readonly missed: readonly string[]
   readonly target: string
   readonly baseline: Baseline
@@ -32,14 +32,14 @@ export interface Run {
   readonly baseline: Baseline
 }
 
-/** Of every drill, whatever its target says besides. */
-const ALWAYS: Target['atMost'] = { lost: 0, duplicated: 0, unseen: 0, failed: 0 }
+/** Limits of every drill, besides its own target. */
+const ALWAYS: Target['atMost'] = { lost: 0, duplicated: 0, eventsMissed: 0, failed: 0 }
 
 export function reportOf({ drill, scale, seed, target, baseline }: Run, figures: Figures): Report {
   const missed = Object.entries({ ...ALWAYS, ...target.atMost })
     .filter(([name, limit]) => !((figures[name as keyof Figures] ?? Number.NaN) <= limit))
     .map(([name, limit]) => `${name} ${figures[name as keyof Figures] ?? 'not measured'}, limit ${limit}`)
-  if (figures.accepted === 0) missed.unshift('nothing was accepted')
+  if (figures.accepted === 0) missed.unshift('no task was accepted')
   return { drill, scale, seed, ...figures, ok: missed.length === 0, missed, target: target.text, baseline }
 }
 

@@ -1,18 +1,18 @@
-// Drill `block`: handlers hold the event loops of two processes, of one for less than eventLoopStallLimit and of one for longer.
+// Drill `block`: handlers block the event loops of two workers, one for less than eventLoopStallLimit and one for longer.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { z } from 'zod'
 import type { Drill } from '../drill.ts'
-import { onStage, type Stage } from '../drill-setup.ts'
+import { type DrillSetup, withDrillSetup } from '../drill-setup.ts'
 import type { Effect } from '../ledger/effects.ts'
-import { cutShort, type Figures, figuresOf, restartsIn, signalsAfter } from '../ledger/figures.ts'
+import { type Figures, figuresOf, interruptedBy, restartsOf, signalsAfter } from '../ledger/figures.ts'
 import { enqueueOne, enqueueSteadily } from '../ledger/load.ts'
-import { apart, work } from '../programs/catalogue.ts'
+import { isolated, work } from '../programs/catalogue.ts'
 import type { Scale } from '../report.ts'
 
 type Output = z.output<typeof work.output>
 
-interface Begun extends Effect {
-  /** What was enqueued for it. */
+interface StartedTask extends Effect {
+  /** Every task that was enqueued until the worker had started one. */
   readonly ids: readonly string[]
 }
 
@@ -24,9 +24,9 @@ interface Block {
 interface Plan {
   readonly concurrency: number
   readonly bystanders: number
-  /** Longer than a lock lasts, 5 s: without the renewing thread its tasks would be started elsewhere. */
+  /** Longer than a lock, which lasts 5 s: without the renewal thread the tasks would be started elsewhere. */
   readonly shorter: Block
-  /** Its locks run out 5 s after eventLoopStallLimit, and within 3 s more that is noticed. */
+  /** The locks expire 5 s after eventLoopStallLimit, and the tasks are recovered at most 3 s later. */
   readonly longer: Block
   readonly ratePerSecond: number
 }
@@ -50,10 +50,10 @@ const PLANS: Readonly<Record<Scale, Plan>> = {
 
 const RECOVERY_MS = 10_000
 const SIGNALLED_MS = 1_000
-const QUIET_WITHIN_MS = 60_000
-const LOOK_MS = 20
-const TAKEN_WITHIN_MS = 20_000
-/** By which a task outlasts the longer block; it begins less than that before it. */
+const IDLE_WITHIN_MS = 60_000
+const POLL_MS = 20
+const STARTED_WITHIN_MS = 20_000
+/** How much longer than the longer block a task runs that starts shortly before it. */
 const OUTLAST_MS = 1_000
 
 export const block: Drill = {
@@ -61,33 +61,33 @@ export const block: Drill = {
   target(scale) {
     const { concurrency, shorter, longer } = PLANS[scale]
     return {
-      text: `a block of ${shorter.ms / 1_000} s: nothing started twice; of ${longer.ms / 1_000} s (eventLoopStallLimit ${longer.eventLoopStallLimitMs / 1_000} s): recovery <= 10 s from then, attempts aborted <= 1 s after the loop runs, results refused; isolated tasks elsewhere started once; both blockers named`,
+      text: `event loop blocked for ${shorter.ms / 1_000} s: nothing restarted; for ${longer.ms / 1_000} s (eventLoopStallLimit ${longer.eventLoopStallLimitMs / 1_000} s): recovery <= 10 s after the limit, attempts signalled <= 1 s after the loop runs again, results refused; isolated tasks not restarted; the log names both handlers`,
       atMost: {
         restarted: concurrency,
         effectsRepeated: concurrency,
-        restartedOthers: 0,
+        restartedUnaffected: 0,
         attemptsUsed: 0,
         recoveryP99Ms: RECOVERY_MS,
         signalSlowestMs: SIGNALLED_MS,
-        resultsKept: 0,
-        blockersUnnamed: 0,
+        staleResultsStored: 0,
+        stallsUnattributed: 0,
       },
     }
   },
-  known: { startedTwice: '21 of 21, by a block that outlasts the lock' },
-  comparable: false, // it renews in the loop that is blocked, and has no limit to compare
-  run: (scale, _seed, side) =>
-    onStage(side, { pools: { drill: PLANS[scale].concurrency } }, (stage) => holdLoops(PLANS[scale], stage)),
+  known: { startedTwice: '21 of 21, if the loop is blocked for longer than a lock lasts' },
+  comparable: false, // it renews locks in the blocked loop, and has no limit
+  run: (scale, _seed, system) =>
+    withDrillSetup(system, { pools: { drill: PLANS[scale].concurrency } }, (setup) => blockLoops(PLANS[scale], setup)),
 }
 
-async function holdLoops({ bystanders, shorter, longer, ratePerSecond }: Plan, stage: Stage): Promise<Figures> {
-  const { broker, fleet, quiet, records, logLines } = stage
+async function blockLoops({ bystanders, shorter, longer, ratePerSecond }: Plan, setup: DrillSetup): Promise<Figures> {
+  const { broker, fleet, untilIdle, records, logLines } = setup
   const start = ({ eventLoopStallLimitMs }: Block) => fleet.start({ eventLoopStallLimit: `${eventLoopStallLimitMs}ms` })
   const others = Array.from({ length: bystanders }, () => fleet.start())
   const [brief, lasting] = await Promise.all([start(shorter), start(longer), ...others])
-  // In whichever process: it holds its own thread's loop for as long as the others hold theirs.
-  const isolated = await Promise.all(Array.from({ length: 4 }, () => enqueueOne(broker, apart, { ms: shorter.ms })))
-  await begun(stage, isolated)
+  // In any worker: each blocks the loop of its own thread for as long as the shorter block lasts.
+  const inThreads = await Promise.all(Array.from({ length: 4 }, () => enqueueOne(broker, isolated, { ms: shorter.ms })))
+  await untilStarted(setup, inThreads)
   let over = false
   const enqueued = enqueueSteadily(broker, {
     tasks: ratePerSecond,
@@ -95,24 +95,24 @@ async function holdLoops({ bystanders, shorter, longer, ratePerSecond }: Plan, s
     more: () => !over,
     input: () => ({ ms: 250, listens: true }),
   })
-  // One that is still running when the longer block is over: to hear of it.
-  const outlasting = await startIn(stage, lasting.name, { ms: longer.ms + OUTLAST_MS, againMs: 250, listens: true })
+  // This task is still running when the longer block is over, and has to be signalled then.
+  const outlasting = await startIn(setup, lasting.name, { ms: longer.ms + OUTLAST_MS, againMs: 250, listens: true })
   const [inBrief, inLasting] = await Promise.all(
     [
-      { process: brief.name, ms: shorter.ms },
-      { process: lasting.name, ms: longer.ms },
-    ].map((blocks) => startIn(stage, blocks.process, { ms: 0, listens: false, blocks })),
+      { worker: brief.name, ms: shorter.ms },
+      { worker: lasting.name, ms: longer.ms },
+    ].map((blocks) => startIn(setup, blocks.worker, { ms: 0, listens: false, blocks })),
   )
-  if (inBrief === undefined || inLasting === undefined) throw new Error('both loops are held')
+  if (inBrief === undefined || inLasting === undefined) throw new Error('a task that blocks a loop is missing')
   await sleep(longer.ms)
   over = true
-  const accepted = [...(await enqueued), ...isolated, ...[outlasting, inBrief, inLasting].flatMap(({ ids }) => ids)]
-  await quiet(QUIET_WITHIN_MS)
+  const accepted = [...(await enqueued), ...inThreads, ...[outlasting, inBrief, inLasting].flatMap(({ ids }) => ids)]
+  await untilIdle(IDLE_WITHIN_MS)
 
   const { effects, ends, ...rest } = await records(accepted)
   const overAt = inLasting.at + longer.ms
-  // What an isolated handler ends meanwhile, nobody hears of.
-  const lost = cutShort(
+  // Ends during the block are left out: the worker cannot commit what an isolated handler finishes then.
+  const lost = interruptedBy(
     effects.filter(({ what, at }) => at <= (what === 'start' ? overAt : inLasting.at)),
     lasting.name,
     inLasting.at + longer.eventLoopStallLimitMs,
@@ -129,33 +129,38 @@ async function holdLoops({ bystanders, shorter, longer, ratePerSecond }: Plan, s
       exits: [],
       signals: signalsAfter(effects, lasting.name, overAt, SIGNALLED_MS),
     }),
-    restartedOthers: restartsIn(effects.filter(({ id }) => !lostIds.has(id))),
-    resultsKept: lost.filter(({ id }) => (ends.get(id)?.output as Output | undefined)?.start === 1).length,
-    blockersUnnamed: [inBrief, inLasting].filter(({ id }) => !named.has(id)).length,
+    restartedUnaffected: restartsOf(effects.filter(({ id }) => !lostIds.has(id))),
+    staleResultsStored: lost.filter(({ id }) => (ends.get(id)?.output as Output | undefined)?.fencingToken === 1)
+      .length,
+    stallsUnattributed: [inBrief, inLasting].filter(({ id }) => !named.has(id)).length,
   }
 }
 
-async function begun({ effects }: Stage, ids: readonly string[]): Promise<void> {
-  await taken(() => ids.every((id) => effects().some((effect) => effect.id === id)))
+async function untilStarted({ effects }: DrillSetup, ids: readonly string[]): Promise<void> {
+  await found(() => ids.every((id) => effects().some((effect) => effect.id === id)))
 }
 
-/** Enqueues tasks until the process has taken one: there is no way to give a task to a process. */
-async function startIn({ broker, effects }: Stage, process: string, input: z.input<typeof work.input>): Promise<Begun> {
+/** Enqueues tasks until the worker has started one: a task cannot be sent to a worker. */
+async function startIn(
+  { broker, effects }: DrillSetup,
+  worker: string,
+  input: z.input<typeof work.input>,
+): Promise<StartedTask> {
   const ids: string[] = []
-  const begun = await taken(async () => {
+  const start = await found(async () => {
     ids.push(await enqueueOne(broker, work, input))
-    await sleep(LOOK_MS)
-    return effects().find((each) => each.process === process && ids.includes(each.id))
+    await sleep(POLL_MS)
+    return effects().find((each) => each.worker === worker && ids.includes(each.id))
   })
-  return { ...begun, ids }
+  return { ...start, ids }
 }
 
-async function taken<T>(look: () => T | undefined | false | Promise<T | undefined>): Promise<T> {
-  const deadline = performance.now() + TAKEN_WITHIN_MS
+async function found<T>(look: () => T | undefined | false | Promise<T | undefined>): Promise<T> {
+  const deadline = performance.now() + STARTED_WITHIN_MS
   while (performance.now() < deadline) {
-    const found = await look()
-    if (found) return found
-    await sleep(LOOK_MS)
+    const value = await look()
+    if (value) return value
+    await sleep(POLL_MS)
   }
-  throw new Error('a task that the drill needs was not taken in time')
+  throw new Error(`a task that the drill needs was not started within ${STARTED_WITHIN_MS} ms`)
 }

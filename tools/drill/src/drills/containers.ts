@@ -1,4 +1,4 @@
-// Drill `containers`: the workers of docker-compose.yml are replaced one after the other, while they deliver receipts.
+// Drill `containers`: the workers of docker-compose.yml are replaced one after the other while they deliver receipts.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import type { Drill } from '../drill.ts'
 import type { Exit, Figures } from '../ledger/figures.ts'
 import { type Compose, HOST, openCompose } from '../programs/compose.ts'
 import { followQueue } from '../programs/queue-events.ts'
-import { receiptEndpoint } from '../receipts/receipt-endpoint.ts'
+import { openReceiptEndpoint } from '../receipts/receipt-endpoint.ts'
 import { sendReceipts, settled } from '../receipts/receipt-load.ts'
 import { receiptFigures } from '../receipts/receipts-figures.ts'
 import type { Scale } from '../report.ts'
@@ -27,17 +27,17 @@ const PLANS: Readonly<Record<Scale, Plan>> = {
   full: { workers: 3, concurrency: 100, restarts: 9, receipts: 2_000, ratePerSecond: 40 },
 }
 
-/** Shorter than the longest delivery, so that some are handed back. */
+/** Shorter than the longest delivery, so that some tasks are requeued. */
 const DRAIN = { drainMs: 2_000, graceMs: 1_000 }
 const ANSWERS_MS = { least: 200, most: 5_000 }
-/** The engine's own time to stop a container, and to say so, is in it. */
+/** Includes the time that Docker takes to stop a container. */
 const EXIT_AT_MOST_MS = DRAIN.drainMs + DRAIN.graceMs + 2_000
 const KILL_AFTER_S = 35
 
 export const containers: Drill = {
   name: 'containers',
   target: () => ({
-    text: `0 attempts used up, every container's exit with 0 and <= ${EXIT_AT_MOST_MS} ms, in work again <= 1 s after the hand back`,
+    text: `0 attempts used up, every container's exit with 0 and <= ${EXIT_AT_MOST_MS} ms, running again <= 1 s after the requeue`,
     atMost: {
       attemptsUsed: 0,
       offPolicy: 0,
@@ -48,14 +48,14 @@ export const containers: Drill = {
     },
   }),
   known: undefined,
-  comparable: false, // its images are ours
+  comparable: false, // plain BullMQ has no images here
   run: (scale) => roll(PLANS[scale]),
 }
 
 async function roll(plan: Plan): Promise<Figures> {
   const dir = mkdtempSync(join(tmpdir(), 'bullpen-drill-containers-'))
   const key = randomBytes(16).toString('hex')
-  const endpoint = await receiptEndpoint({ answerMs, failures: () => 0, host: HOST })
+  const endpoint = await openReceiptEndpoint({ answerMs, failures: () => 0, host: HOST })
   const compose = await openCompose({
     project: `bullpen-drill-${randomUUID().slice(0, 8)}`,
     dir,
@@ -90,7 +90,7 @@ async function deliver(
   compose: Compose,
   plan: Plan,
   api: { readonly baseUrl: string; readonly key: string },
-  deliveries: Awaited<ReturnType<typeof receiptEndpoint>>['deliveries'],
+  deliveries: Awaited<ReturnType<typeof openReceiptEndpoint>>['deliveries'],
 ): Promise<Figures> {
   const events = followQueue(await compose.redisUrl(), '{bullpen.mail}:mail:events')
   try {
@@ -110,15 +110,15 @@ async function deliver(
   }
 }
 
-/** As an orchestrator does it: the new one is ready before the old one is told to end. */
+/** As an orchestrator does: the new worker is ready before the old one is told to shut down. */
 async function replaceOldest(compose: Compose): Promise<Exit> {
   const [oldest = ''] = await compose.workers()
   await compose.addWorker()
   const { code, tookMs } = await compose.stop(oldest, KILL_AFTER_S)
-  return { process: oldest, code, tookMs, at: Date.now() }
+  return { worker: oldest, code, tookMs, at: Date.now() }
 }
 
-/** By the number in the order's id, spread evenly. */
+/** Spread evenly, by the number in the order's id. */
 function answerMs(orderId: string): number {
   const n = Number(/\d+$/.exec(orderId)?.[0] ?? 0)
   return ANSWERS_MS.least + ((n * 7_919) % (ANSWERS_MS.most - ANSWERS_MS.least))

@@ -1,18 +1,18 @@
-// Drill `cutoff`: a worker process can't reach Redis for longer than its locks last, while the others can.
+// Drill `cutoff`: one worker cannot reach Redis for longer than its locks last, while the others can.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { faultProxy } from '@bullpen/testkit'
 import type { Drill } from '../drill.ts'
-import { onStage } from '../drill-setup.ts'
-import { cutShort, type Figures, figuresOf, restartsIn, runningWithin, signalsAfter } from '../ledger/figures.ts'
+import { withDrillSetup } from '../drill-setup.ts'
+import { type Figures, figuresOf, interruptedBy, restartsOf, runningWithin, signalsAfter } from '../ledger/figures.ts'
 import { enqueueSteadily, type Load } from '../ledger/load.ts'
 import { momentsIn, randomFrom } from '../ledger/random.ts'
-import type { Side } from '../programs/fleet.ts'
+import type { System } from '../programs/fleet.ts'
 import type { Scale } from '../report.ts'
 
-/** Most tasks are short of a lock's 5 s; some outlast it, and are to hear of it in the process that was cut off. */
+/** Most tasks are shorter than a lock's 5 s; the others have to be signalled in the worker that was cut off. */
 const input = (n: number) => ({ ms: n % 8 === 0 ? 7_000 : 250, againMs: 250, listens: true })
 
-/** Of every worker; none of its settings. */
+/** How long a lock lasts in every worker. */
 const LOCK_MS = 5_000
 
 const PLANS = {
@@ -21,69 +21,73 @@ const PLANS = {
 } as const
 
 const RECOVERY_MS = 10_000
-const QUIET_WITHIN_MS = 60_000
+const IDLE_WITHIN_MS = 60_000
 
 export const cutoff: Drill = {
   name: 'cutoff',
   target(scale) {
-    // What ran there at each cut, and what was on its way there then.
+    // The tasks that ran in the worker at each cut, and those that were on their way to it.
     const most = PLANS[scale].cuts * 2 * PLANS[scale].concurrency
     return {
-      text: `0 lost, 0 completed twice, 0 attempts used up, restarts <= cuts x 2 x concurrency (${most}), recovery p99 <= 10 s, attempts signalled <= 5 s after the cut, and nothing else restarted`,
+      text: `0 lost, 0 completed twice, 0 attempts used up, restarts <= cuts x 2 x concurrency (${most}), recovery p99 <= 10 s, attempts signalled <= 5 s after the cut, and no other task restarted`,
       atMost: {
         restarted: most,
         effectsRepeated: most,
         attemptsUsed: 0,
         recoveryP99Ms: RECOVERY_MS,
         signalSlowestMs: LOCK_MS,
-        restartedOthers: 0,
+        restartedUnaffected: 0,
       },
     }
   },
-  known: { startsOfATask: 2, effectsOfATask: 2, duplicated: 0 },
-  comparable: false, // its locks last 30 s, and outlast the cut
-  run: (scale, seed, side) => cutOff(PLANS[scale], seed, side),
+  known: { attemptsPerTask: 2, effectsPerTask: 2, duplicated: 0 },
+  comparable: false, // its locks last 30 s, longer than the cut
+  run: (scale, seed, system) => cutOff(PLANS[scale], seed, system),
 }
 
-async function cutOff(plan: (typeof PLANS)[Scale], seed: number, side: Side): Promise<Figures> {
+async function cutOff(plan: (typeof PLANS)[Scale], seed: number, system: System): Promise<Figures> {
   const { reachable, concurrency, cuts, cutMs, everyMs, ratePerSecond } = plan
   const tasks = (cuts * everyMs * ratePerSecond) / 1_000
   const load: Load = { tasks, ratePerSecond, input }
   const random = randomFrom(seed)
-  return onStage(side, { pools: { drill: concurrency } }, async ({ redisUrl, broker, fleet, quiet, records }) => {
-    const proxy = await faultProxy(redisUrl)
-    try {
-      await Promise.all(Array.from({ length: reachable }, () => fleet.start()))
-      const victim = await fleet.start({ redisUrl: proxy.url })
-      const began = performance.now()
-      const enqueued = enqueueSteadily(broker, load)
-      const moments: number[] = []
-      for (let cut = 0; cut < cuts; cut++) {
-        const [moment = 0] = momentsIn(everyMs - (cuts > 1 ? cutMs : 0), 1, random)
-        await sleep(Math.max(0, began + cut * everyMs + moment - performance.now()))
-        moments.push(Date.now())
-        proxy.cut()
-        await sleep(cutMs)
-        proxy.mend()
+  return withDrillSetup(
+    system,
+    { pools: { drill: concurrency } },
+    async ({ redisUrl, broker, fleet, untilIdle, records }) => {
+      const proxy = await faultProxy(redisUrl)
+      try {
+        await Promise.all(Array.from({ length: reachable }, () => fleet.start()))
+        const victim = await fleet.start({ redisUrl: proxy.url })
+        const began = performance.now()
+        const enqueued = enqueueSteadily(broker, load)
+        const moments: number[] = []
+        for (let cut = 0; cut < cuts; cut++) {
+          const [moment = 0] = momentsIn(everyMs - (cuts > 1 ? cutMs : 0), 1, random)
+          await sleep(Math.max(0, began + cut * everyMs + moment - performance.now()))
+          moments.push(Date.now())
+          proxy.cut()
+          await sleep(cutMs)
+          proxy.mend()
+        }
+        const accepted = await enqueued
+        await untilIdle(IDLE_WITHIN_MS)
+        const { effects, ...rest } = await records(accepted)
+        const interruptions = moments.flatMap((at) =>
+          interruptedBy(
+            effects.filter((effect) => effect.at <= at),
+            victim.name,
+            at,
+          ),
+        )
+        const signals = moments.flatMap((at) => signalsAfter(effects, victim.name, at, LOCK_MS))
+        const cut = new Set(moments.flatMap((at) => [...runningWithin(effects, victim.name, at, at + cutMs)]))
+        return {
+          ...figuresOf({ accepted, effects, ...rest, interruptions, exits: [], signals }),
+          restartedUnaffected: restartsOf(effects.filter(({ id }) => !cut.has(id))),
+        }
+      } finally {
+        await proxy.close()
       }
-      const accepted = await enqueued
-      await quiet(QUIET_WITHIN_MS)
-      const { effects, ...rest } = await records(accepted)
-      const interruptions = moments.flatMap((at) =>
-        cutShort(
-          effects.filter((effect) => effect.at <= at),
-          victim.name,
-          at,
-        ),
-      )
-      const signals = moments.flatMap((at) => signalsAfter(effects, victim.name, at, LOCK_MS))
-      const cut = new Set(moments.flatMap((at) => [...runningWithin(effects, victim.name, at, at + cutMs)]))
-      return {
-        ...figuresOf({ accepted, effects, ...rest, interruptions, exits: [], signals }),
-        restartedOthers: restartsIn(effects.filter(({ id }) => !cut.has(id))),
-      }
-    } finally {
-      await proxy.close()
-    }
-  })
+    },
+  )
 }

@@ -1,8 +1,8 @@
-// Drill `kill`: worker processes are killed without a word at random moments under load, and replaced.
+// Drill `kill`: under load, workers are killed with SIGKILL at random times and replaced.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Drill } from '../drill.ts'
-import { onStage } from '../drill-setup.ts'
-import { cutShort, figuresOf } from '../ledger/figures.ts'
+import { withDrillSetup } from '../drill-setup.ts'
+import { figuresOf, interruptedBy } from '../ledger/figures.ts'
 import { enqueueSteadily, type Load, spanMs } from '../ledger/load.ts'
 import { momentsIn, pick, randomFrom } from '../ledger/random.ts'
 import type { Scale } from '../report.ts'
@@ -14,7 +14,7 @@ const PLANS = {
 
 const TASK_MS = 250
 const RECOVERY_MS = 10_000
-const QUIET_WITHIN_MS = 120_000
+const IDLE_WITHIN_MS = 120_000
 
 const load = (scale: Scale): Load => ({ ...PLANS[scale], input: () => ({ ms: TASK_MS, listens: false }) })
 
@@ -29,27 +29,27 @@ export const kill: Drill = {
   },
   known: { lost: 0, restarted: 'kills x concurrency', recoveryP99Ms: 60_000 },
   comparable: true,
-  run(scale, seed, side) {
+  run(scale, seed, system) {
     const { processes, concurrency, kills } = PLANS[scale]
     const random = randomFrom(seed)
-    return onStage(side, { pools: { drill: concurrency } }, async ({ broker, fleet, quiet, records }) => {
+    return withDrillSetup(system, { pools: { drill: concurrency } }, async ({ broker, fleet, untilIdle, records }) => {
       await Promise.all(Array.from({ length: processes }, () => fleet.start()))
       const began = performance.now()
       const enqueued = enqueueSteadily(broker, load(scale))
       const replacements: Promise<unknown>[] = []
-      const deaths: { readonly process: string; readonly at: number }[] = []
+      const deaths: { readonly worker: string; readonly at: number }[] = []
       for (const moment of momentsIn(spanMs(load(scale)), kills, random)) {
         await sleep(Math.max(0, began + moment - performance.now()))
-        // All may be dead at once, with none of the replacements there yet; those that were killed have long been there.
-        if (fleet.members.length === 0) await replacements.at(-1)
-        const victim = pick(fleet.members, random)
-        deaths.push({ process: victim.name, at: await victim.kill() })
+        // Every worker may be dead before the first replacement is ready.
+        if (fleet.workers.length === 0) await replacements.at(-1)
+        const victim = pick(fleet.workers, random)
+        deaths.push({ worker: victim.name, at: await victim.kill() })
         replacements.push(fleet.start())
       }
       const [accepted] = await Promise.all([enqueued, ...replacements])
-      await quiet(QUIET_WITHIN_MS)
+      await untilIdle(IDLE_WITHIN_MS)
       const { effects, ...rest } = await records(accepted)
-      const interruptions = deaths.flatMap(({ process, at }) => cutShort(effects, process, at))
+      const interruptions = deaths.flatMap(({ worker, at }) => interruptedBy(effects, worker, at))
       return figuresOf({ accepted, effects, ...rest, interruptions, exits: [] })
     })
   },

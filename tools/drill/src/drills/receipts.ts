@@ -1,4 +1,4 @@
-// Drill `receipts`: receipts over HTTP, from the client to the endpoint, while the workers are restarted: told to end, then killed.
+// Drill `receipts`: receipts are delivered over HTTP while workers are restarted, first with SIGTERM, then with SIGKILL.
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,15 +10,15 @@ import type { Drill } from '../drill.ts'
 import { openRedis } from '../drill-setup.ts'
 import type { Exit, Figures } from '../ledger/figures.ts'
 import { randomFrom } from '../ledger/random.ts'
-import { runPrograms } from '../programs/programs.ts'
 import { followQueue } from '../programs/queue-events.ts'
-import { receiptEndpoint } from '../receipts/receipt-endpoint.ts'
+import { openPrograms } from '../programs/shipped-programs.ts'
+import { openReceiptEndpoint } from '../receipts/receipt-endpoint.ts'
 import { sendReceipts, settled } from '../receipts/receipt-load.ts'
 import { failuresOf, RECEIPT_PLANS, type ReceiptPlan } from '../receipts/receipt-plans.ts'
 import { startReceiptWorkers } from '../receipts/receipt-workers.ts'
 import { type Receipt, receiptFigures } from '../receipts/receipts-figures.ts'
 
-/** The worker's defaults for drain and grace, and a second. */
+/** The worker's default drain timeout and grace period, and a second. */
 const EXIT_AT_MOST_MS = 26_000
 const RECOVERY_MS = 10_000
 const RETRY_LATE_MS = 2_000
@@ -29,7 +29,7 @@ export const receipts: Drill = {
     const { restarts, concurrency } = RECEIPT_PLANS[scale]
     const most = restarts * concurrency
     return {
-      text: `every receipt taken exactly once, the cancelled ones never; delivered again: 0 with SIGTERM, <= kills x concurrency (${most}) with SIGKILL; failures retried as their policy says`,
+      text: `every receipt accepted exactly once, cancelled ones never; repeated deliveries: 0 with SIGTERM, <= kills x concurrency (${most}) with SIGKILL; failures retried as their policy says`,
       atMost: {
         repeatedBySigterm: 0,
         repeatedBySigkill: most,
@@ -44,7 +44,7 @@ export const receipts: Drill = {
     }
   },
   known: undefined,
-  comparable: false, // it has neither an API nor steps
+  comparable: false, // plain BullMQ has neither an API nor steps
   run: (scale, seed) => deliver(RECEIPT_PLANS[scale], seed),
 }
 
@@ -53,9 +53,12 @@ async function deliver(plan: ReceiptPlan, seed: number): Promise<Figures> {
   const dir = mkdtempSync(join(tmpdir(), 'bullpen-drill-receipts-'))
   const log = join(dir, 'programs.log')
   const redis = await openRedis()
-  const endpoint = await receiptEndpoint({ answerMs: plan.answerMs, failures: (orderId) => failuresOf(orderId, plan) })
+  const endpoint = await openReceiptEndpoint({
+    answerMs: plan.answerMs,
+    failures: (orderId) => failuresOf(orderId, plan),
+  })
   const key = randomBytes(16).toString('hex')
-  const programs = runPrograms({ log, env: settings(redis.url, key, plan) })
+  const programs = openPrograms({ log, env: settings(redis.url, key, plan) })
   const events = followQueue(redis.url, '{bullpen.mail}:mail:events')
   try {
     const [api, workers] = await Promise.all([

@@ -1,11 +1,11 @@
-// Drills `deploy` and `long`: every worker process is told to end and replaced, in turn, under load.
+// Drills `deploy` and `long`: under load, the workers are replaced one after the other with SIGTERM.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Drill } from '../drill.ts'
-import { onStage } from '../drill-setup.ts'
-import { cutShort, type Exit, type Figures, figuresOf, requeued } from '../ledger/figures.ts'
+import { withDrillSetup } from '../drill-setup.ts'
+import { type Exit, type Figures, figuresOf, interruptedBy, interruptedByRequeue } from '../ledger/figures.ts'
 import { enqueueSteadily, type Load, spanMs } from '../ledger/load.ts'
 import { momentsIn, randomFrom } from '../ledger/random.ts'
-import type { Side } from '../programs/fleet.ts'
+import type { System } from '../programs/fleet.ts'
 import type { Scale, Target } from '../report.ts'
 
 interface Plan {
@@ -17,7 +17,7 @@ interface Plan {
 
 const LOADS = {
   deploy: () => ({ ms: 250, listens: false }),
-  // Every other handler does not listen to its signal: it is handed back all the same, after the grace.
+  // Every other handler ignores its signal, and is requeued after the grace period.
   long: (n: number) => ({ ms: 3_000, listens: n % 2 === 0 }),
 } as const
 
@@ -31,7 +31,7 @@ const PLANS: Readonly<Record<'deploy' | 'long', Readonly<Record<Scale, Plan>>>> 
       load: { tasks: 30_000, ratePerSecond: 500, input: LOADS.deploy },
     },
   },
-  // Half of the slots are free: what is handed back has somewhere to go, so that its way back is what is measured.
+  // Half of the slots are free, so that only the time of the requeue is measured.
   long: {
     small: { processes: 2, concurrency: 10, restarts: 2, load: { tasks: 12, ratePerSecond: 4, input: LOADS.long } },
     full: { processes: 4, concurrency: 50, restarts: 20, load: { tasks: 1_800, ratePerSecond: 30, input: LOADS.long } },
@@ -40,10 +40,10 @@ const PLANS: Readonly<Record<'deploy' | 'long', Readonly<Record<Scale, Plan>>>> 
 
 const DRAIN_TIMEOUT_MS = 1_000
 const GRACE_MS = 500
-/** Then it is killed, as a platform does: an exit that was not in time has no code. */
+/** Then the worker is killed, as a platform does, and its exit has no code. */
 const EXIT_AT_MOST_MS = DRAIN_TIMEOUT_MS + GRACE_MS + 1_000
 const BACK_IN_WORK_MS = 1_000
-const QUIET_WITHIN_MS = 120_000
+const IDLE_WITHIN_MS = 120_000
 
 const EXITS: Target['atMost'] = {
   attemptsUsed: 0,
@@ -54,36 +54,36 @@ const EXITS: Target['atMost'] = {
 export const deploy: Drill = {
   name: 'deploy',
   target: () => ({
-    text: '0 lost, 0 attempts used up, nothing restarted, every exit 0 and <= deadline + 1 s',
+    text: '0 lost, 0 attempts used up, nothing restarted, every exit with 0 and <= drain timeout + grace + 1 s',
     atMost: { ...EXITS, restarted: 0 },
   }),
   known: { lost: 0 },
   comparable: true,
-  run: (scale, seed, side) => restartInTurn(PLANS.deploy[scale], seed, side),
+  run: (scale, seed, system) => restartInTurn(PLANS.deploy[scale], seed, system),
 }
 
 export const long: Drill = {
   name: 'long',
   target: () => ({
-    text: 'in work again <= 1 s after the hand back, 0 attempts used up, every exit 0 and <= deadline + 1 s',
+    text: 'running again <= 1 s after the requeue, 0 attempts used up, every exit with 0 and <= drain timeout + grace + 1 s',
     atMost: { ...EXITS, recoveryP99Ms: BACK_IN_WORK_MS },
   }),
   known: { recoveryP99Ms: 57_700 },
   comparable: true,
-  run: (scale, seed, side) => restartInTurn(PLANS.long[scale], seed, side),
+  run: (scale, seed, system) => restartInTurn(PLANS.long[scale], seed, system),
 }
 
 async function restartInTurn(
   { processes, concurrency, restarts, load }: Plan,
   seed: number,
-  side: Side,
+  system: System,
 ): Promise<Figures> {
   const config = {
     pools: { drill: concurrency },
     drainTimeout: `${DRAIN_TIMEOUT_MS}ms`,
     grace: `${GRACE_MS}ms`,
   } as const
-  return onStage(side, config, async ({ broker, fleet, nextStart, quiet, records }) => {
+  return withDrillSetup(system, config, async ({ broker, fleet, nextStart, untilIdle, records }) => {
     await Promise.all(Array.from({ length: processes }, () => fleet.start()))
     const began = performance.now()
     const exits: Exit[] = []
@@ -92,11 +92,11 @@ async function restartInTurn(
     try {
       for (const moment of momentsIn(spanMs(load), restarts, randomFrom(seed))) {
         await sleep(Math.max(0, began + moment - performance.now()))
-        const [oldest] = fleet.members
-        if (oldest === undefined) throw new Error('there is no process to restart')
-        // As a rolling update does: the new one is ready before the old one is told to end.
+        const [oldest] = fleet.workers
+        if (oldest === undefined) throw new Error('no worker is left to restart')
+        // As a rolling update does: the new worker is ready before the old one is told to shut down.
         await fleet.start()
-        // Then it has work in hand when it is told to end.
+        // So that it runs tasks when it is told to shut down.
         await nextStart(oldest.name)
         exits.push(await oldest.end(EXIT_AT_MOST_MS))
       }
@@ -104,13 +104,13 @@ async function restartInTurn(
       restarting = false
     }
     const accepted = await enqueued
-    await quiet(QUIET_WITHIN_MS)
-    const { handBacks, effects, ...rest } = await records(accepted)
+    await untilIdle(IDLE_WITHIN_MS)
+    const { requeues, effects, ...rest } = await records(accepted)
     const killed = exits.filter(({ code }) => code === null)
     const interruptions =
       killed.length === 0
-        ? requeued(handBacks, effects)
-        : killed.flatMap(({ process, at }) => cutShort(effects, process, at))
+        ? interruptedByRequeue(requeues, effects)
+        : killed.flatMap(({ worker, at }) => interruptedBy(effects, worker, at))
     return figuresOf({ accepted, effects, ...rest, interruptions, exits })
   })
 }

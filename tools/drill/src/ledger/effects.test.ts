@@ -1,25 +1,28 @@
-// The ledger of effects: what is appended is read again, in order, and a broken line is refused.
+// The ledger of effects is read as it was written, in order, and a malformed line is refused.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { appendTo, type Effect, readEffects } from './effects.ts'
 
-it('gives back what several writers have appended', () => {
+it('the ledger returns the effects of several writers in order', () => {
   const dir = mkdtempSync(join(tmpdir(), 'bullpen-effects-'))
   onTestFinished(() => rmSync(dir, { recursive: true }))
   const file = join(dir, 'effects.log')
   const effects: Effect[] = [
-    { what: 'start', id: 'drill-1', start: 1, process: 'w1', at: 5 },
-    { what: 'start', id: 'drill-1', start: 2, process: 'w2', at: 9 },
-    { what: 'signal', id: 'drill-1', start: 1, process: 'w1', at: 10, machineMs: 7.25 },
-    { what: 'end', id: 'drill-1', start: 2, process: 'w2', at: 12 },
+    { what: 'start', id: 'drill-1', fencingToken: 1, worker: 'w1', at: 5 },
+    { what: 'start', id: 'drill-1', fencingToken: 2, worker: 'w2', at: 9 },
+    { what: 'signal', id: 'drill-1', fencingToken: 1, worker: 'w1', at: 10, machineMs: 7.25 },
+    { what: 'end', id: 'drill-1', fencingToken: 2, worker: 'w2', at: 12 },
   ]
   const writers = [appendTo(file), appendTo(file)]
   for (const [i, effect] of effects.entries()) writers[i % 2]?.(effect)
   expect(readEffects(readFileSync(file, 'utf8'))).toEqual(effects)
 })
 
-it.each(['begin drill-1 1 w1 5', 'start drill-1 1 w1', 'start drill-1 1 w1 5 6 7'])('refuses the line %s', (line) => {
-  expect(() => readEffects(`${line}\n`)).toThrow(line)
-})
+it.each(['begin drill-1 1 w1 5', 'start drill-1 1 w1', 'start drill-1 1 w1 5 6 7'])(
+  'the ledger refuses the line %s',
+  (line) => {
+    expect(() => readEffects(`${line}\n`)).toThrow(line)
+  },
+)

@@ -1,20 +1,19 @@
-// The ledger of effects: one line for each start, signal and end of a handler, appended to a file that outlives whoever wrote it.
+// The ledger of effects: one line for each start, signal and end of a handler, in a file that outlives the process that wrote it.
 import { openSync, writeSync } from 'node:fs'
 
 export interface Effect {
   readonly what: 'start' | 'signal' | 'end'
   readonly id: string
-  /** The number of the task's start. */
-  readonly start: number
-  /** The worker process, by its name in the fleet. */
-  readonly process: string
+  readonly fencingToken: number
+  /** The worker's name in the fleet. */
+  readonly worker: string
   /** Unix time in ms. */
   readonly at: number
-  /** Of signals: ms, in fractions, by the clock that all processes of the machine share and nobody sets. */
+  /** For signals: fractional ms on the monotonic clock that all processes of the machine share. */
   readonly machineMs?: number
 }
 
-/** Unix time in ms, also where a drill has set the process's own clock. */
+/** Unix time in ms, also if a drill has shifted the clock of the process. */
 export function wallMs(): number {
   return Math.round(performance.timeOrigin + performance.now())
 }
@@ -24,30 +23,33 @@ export function machineMs(): number {
   return Number(process.hrtime.bigint()) / 1e6
 }
 
-/** Each line is in the kernel's hands on return: SIGKILL does not take it back. Several processes may share a file. */
+/** A line is written when the call returns, and survives SIGKILL. Several processes may share a file. */
 export function appendTo(file: string): (effect: Effect) => void {
   const descriptor = openSync(file, 'a')
-  return ({ what, id, start, process, at, machineMs }) => {
-    writeSync(descriptor, `${what} ${id} ${start} ${process} ${at}${machineMs === undefined ? '' : ` ${machineMs}`}\n`)
+  return ({ what, id, fencingToken, worker, at, machineMs }) => {
+    writeSync(
+      descriptor,
+      `${what} ${id} ${fencingToken} ${worker} ${at}${machineMs === undefined ? '' : ` ${machineMs}`}\n`,
+    )
   }
 }
 
-/** @throws Error for a line that is none: a ledger with a hole proves nothing. */
+/** @throws Error for a malformed line: an incomplete ledger proves nothing. */
 export function readEffects(text: string): readonly Effect[] {
   return text
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => {
-      const [what, id, start, process, at, machineMs, ...more] = line.split(' ')
+      const [what, id, fencingToken, worker, at, machineMs, ...more] = line.split(' ')
       const known = what === 'start' || what === 'signal' || what === 'end'
-      if (!known || id === undefined || process === undefined || at === undefined || more.length > 0) {
-        throw new Error(`the ledger of effects has a line that is none: ${line}`)
+      if (!known || id === undefined || worker === undefined || at === undefined || more.length > 0) {
+        throw new Error(`malformed line in the ledger of effects: ${line}`)
       }
       return {
         what,
         id,
-        start: Number(start),
-        process,
+        fencingToken: Number(fencingToken),
+        worker,
         at: Number(at),
         ...(machineMs && { machineMs: Number(machineMs) }),
       }

@@ -1,32 +1,32 @@
-// What a ledger says: each figure from a ledger that was written by hand.
+// Each figure, from a ledger that is written by hand.
 import { describe, expect, it } from 'vitest'
 import type { Effect } from './effects.ts'
 import {
-  cutShort,
   type End,
   figuresOf,
+  interruptedBy,
+  interruptedByRequeue,
   type Ledger,
   p99,
   rank,
-  requeued,
-  restartsIn,
+  restartsOf,
   runningWithin,
   signalsAfter,
 } from './figures.ts'
 
 const completed: End = { status: 'completed', attemptsMade: 1 }
-const started = (id: string, start: number, process: string, at: number): Effect => ({
+const started = (id: string, fencingToken: number, worker: string, at: number): Effect => ({
   what: 'start',
   id,
-  start,
-  process,
+  fencingToken,
+  worker,
   at,
 })
-const ended = (id: string, start: number, process: string, at: number): Effect => ({
+const ended = (id: string, fencingToken: number, worker: string, at: number): Effect => ({
   what: 'end',
   id,
-  start,
-  process,
+  fencingToken,
+  worker,
   at,
 })
 
@@ -46,13 +46,13 @@ const ledger = (changes: Partial<Ledger> = {}): Ledger => ({
   ...changes,
 })
 
-describe('figures', () => {
-  it('of a ledger without trouble are all zero', () => {
+describe('figuresOf', () => {
+  it('counts nothing in a ledger without faults', () => {
     expect(figuresOf(ledger())).toEqual({
       accepted: 2,
       lost: 0,
       duplicated: 0,
-      unseen: 0,
+      eventsMissed: 0,
       failed: 0,
       effectsRepeated: 0,
       restarted: 0,
@@ -64,15 +64,15 @@ describe('figures', () => {
     })
   })
 
-  it('count as lost what was accepted and has no end', () => {
+  it('counts accepted tasks that have not ended as lost', () => {
     expect(figuresOf(ledger({ ends: new Map([['a', completed]]) }))).toMatchObject({ accepted: 2, lost: 1 })
   })
 
-  it('count as duplicated what was recorded as completed twice, and as unseen what was not', () => {
-    expect(figuresOf(ledger({ completions: new Map([['a', 2]]) }))).toMatchObject({ duplicated: 1, unseen: 1 })
+  it('counts tasks that completed twice as duplicated, and those without a completion event as missed', () => {
+    expect(figuresOf(ledger({ completions: new Map([['a', 2]]) }))).toMatchObject({ duplicated: 1, eventsMissed: 1 })
   })
 
-  it('count as failed what ended otherwise', () => {
+  it('counts tasks that ended in another status as failed', () => {
     const ends = new Map([
       ['a', completed],
       ['b', { status: 'dead', attemptsMade: 5 }],
@@ -80,7 +80,7 @@ describe('figures', () => {
     expect(figuresOf(ledger({ ends }))).toMatchObject({ failed: 1, lost: 0, attemptsUsed: 4 })
   })
 
-  it('count starts beyond the first, and apart from them effects that ended twice', () => {
+  it('counts restarts and repeated effects separately', () => {
     const effects = [
       ...ledger().effects,
       started('a', 2, 'w2', 6_000),
@@ -90,32 +90,32 @@ describe('figures', () => {
     expect(figuresOf(ledger({ effects }))).toMatchObject({ restarted: 2, effectsRepeated: 1 })
   })
 
-  it('measure recovery from the interruption to the next start in another process', () => {
+  it('measures recovery from the interruption to the next attempt in another worker', () => {
     const effects = [started('a', 1, 'w1', 0), started('a', 2, 'w2', 6_100), started('a', 3, 'w3', 9_000)]
-    const interruptions = [{ id: 'a', process: 'w1', at: 100 }]
+    const interruptions = [{ id: 'a', worker: 'w1', at: 100 }]
     expect(figuresOf(ledger({ effects, interruptions }))).toMatchObject({ interrupted: 1, recoveryP99Ms: 6_000 })
   })
 
-  it('call a recovery that did not come infinite', () => {
-    const interruptions = [{ id: 'a', process: 'w1', at: 100 }]
+  it('reports an infinite recovery if no attempt followed', () => {
+    const interruptions = [{ id: 'a', worker: 'w1', at: 100 }]
     expect(figuresOf(ledger({ interruptions })).recoveryP99Ms).toBe(Number.POSITIVE_INFINITY)
   })
 
-  it('tell the slowest exit, and how many were not 0', () => {
+  it('reports the slowest exit, and how many were not 0', () => {
     const exits = [
-      { process: 'w1', code: 0, at: 1_000, tookMs: 300 },
-      { process: 'w2', code: null, at: 2_000, tookMs: 900 },
+      { worker: 'w1', code: 0, at: 1_000, tookMs: 300 },
+      { worker: 'w2', code: null, at: 2_000, tookMs: 900 },
     ]
     expect(figuresOf(ledger({ exits }))).toMatchObject({ exitSlowestMs: 900, exitsNotZero: 1 })
   })
 })
 
-it('counts no restart for a task whose first start in the ledger is its second for the system', () => {
-  expect(restartsIn([started('a', 2, 'w2', 500), ended('a', 2, 'w2', 750)])).toBe(0)
-  expect(restartsIn([started('a', 1, 'w1', 0), started('a', 2, 'w2', 500)])).toBe(1)
+it('a task whose first start in the ledger is its second attempt has no restart', () => {
+  expect(restartsOf([started('a', 2, 'w2', 500), ended('a', 2, 'w2', 750)])).toBe(0)
+  expect(restartsOf([started('a', 1, 'w1', 0), started('a', 2, 'w2', 500)])).toBe(1)
 })
 
-it('finds what a process ran within a span: begun before or in it, and not ended before', () => {
+it('runningWithin finds attempts that started before or in the span and did not end before it', () => {
   const effects = [
     started('a', 1, 'w1', 0),
     started('b', 1, 'w1', 0),
@@ -127,28 +127,28 @@ it('finds what a process ran within a span: begun before or in it, and not ended
   expect([...runningWithin(effects, 'w1', 100, 200)]).toEqual(['a', 'c'])
 })
 
-describe('what a death cuts short', () => {
-  it('are the starts of that process that it did not end', () => {
+describe('interruptedBy', () => {
+  it('returns the attempts that the worker did not end', () => {
     const effects = [
       started('a', 1, 'w1', 0),
       ended('a', 1, 'w1', 250),
       started('b', 2, 'w1', 300),
       started('c', 1, 'w2', 300),
     ]
-    expect(cutShort(effects, 'w1', 400)).toEqual([{ id: 'b', process: 'w1', at: 400 }])
+    expect(interruptedBy(effects, 'w1', 400)).toEqual([{ id: 'b', worker: 'w1', at: 400 }])
   })
 
-  it('are not those that were told to end before, which leave no end behind', () => {
-    const told: Effect = { what: 'signal', id: 'a', start: 1, process: 'w1', at: 300 }
-    expect(cutShort([started('a', 1, 'w1', 0), told], 'w1', 400)).toEqual([])
+  it('leaves out attempts that were signalled before, which write no end', () => {
+    const signalled: Effect = { what: 'signal', id: 'a', fencingToken: 1, worker: 'w1', at: 300 }
+    expect(interruptedBy([started('a', 1, 'w1', 0), signalled], 'w1', 400)).toEqual([])
   })
 })
 
-describe('the signals after a cut', () => {
+describe('signalsAfter', () => {
   const open = started('a', 1, 'w1', 50)
-  const signalled: Effect = { what: 'signal', id: 'a', start: 1, process: 'w1', at: 4_600 }
+  const signalled: Effect = { what: 'signal', id: 'a', fencingToken: 1, worker: 'w1', at: 4_600 }
 
-  it('are counted from the cut, of the attempts that were open then', () => {
+  it('counts from the cut, for the attempts that ran then', () => {
     const effects = [
       open,
       started('b', 1, 'w2', 60),
@@ -159,38 +159,38 @@ describe('the signals after a cut', () => {
     expect(signalsAfter(effects, 'w1', 100, 5_000)).toEqual([4_500])
   })
 
-  it('never came for an attempt that went on without', () => {
+  it('is infinite for an attempt that ran on without a signal', () => {
     expect(signalsAfter([open, ended('a', 1, 'w1', 5_101)], 'w1', 100, 5_000)).toEqual([Number.POSITIVE_INFINITY])
     expect(signalsAfter([open], 'w1', 100, 5_000)).toEqual([Number.POSITIVE_INFINITY])
   })
 
-  it('were not needed where the attempt ended by itself', () => {
+  it('leaves out an attempt that ended by itself', () => {
     expect(signalsAfter([open, ended('a', 1, 'w1', 5_100)], 'w1', 100, 5_000)).toEqual([])
   })
 
-  it('tell the slowest, where any was needed', () => {
+  it('gives the slowest signal to the figures, if any was needed', () => {
     expect(figuresOf(ledger({ signals: [3, 5, 4] })).signalSlowestMs).toBe(5)
     expect(figuresOf(ledger({ signals: [] })).signalSlowestMs).toBeUndefined()
   })
 })
 
-describe('what was handed back', () => {
-  it('was with the process that had started it last before', () => {
+describe('interruptedByRequeue', () => {
+  it('names the worker that had started the attempt', () => {
     const effects = [started('a', 1, 'w1', 0), started('a', 2, 'w2', 520)]
-    expect(requeued([{ id: 'a', at: 500 }], effects)).toEqual([{ id: 'a', process: 'w1', at: 500 }])
+    expect(interruptedByRequeue([{ id: 'a', at: 500 }], effects)).toEqual([{ id: 'a', worker: 'w1', at: 500 }])
   })
 
-  it('is of the start before, though the next one comes in the same millisecond', () => {
+  it('names the attempt before a start in the same millisecond', () => {
     const effects = [started('a', 1, 'w1', 100), started('a', 2, 'w2', 500)]
-    expect(requeued([{ id: 'a', at: 500 }], effects)).toEqual([{ id: 'a', process: 'w1', at: 500 }])
+    expect(interruptedByRequeue([{ id: 'a', at: 500 }], effects)).toEqual([{ id: 'a', worker: 'w1', at: 500 }])
   })
 
-  it('is not a task that no handler had', () => {
-    expect(requeued([{ id: 'a', at: 500 }], [])).toEqual([])
+  it('leaves out a task that no handler had started', () => {
+    expect(interruptedByRequeue([{ id: 'a', at: 500 }], [])).toEqual([])
   })
 })
 
-it('gives the smallest value that a part of all do not exceed', () => {
+it('rank returns the smallest value that a share of the values does not exceed', () => {
   expect(rank([3, 1, 2, 4], 0.5)).toBe(2)
   expect(rank([], 0.5)).toBeUndefined()
 })

@@ -1,91 +1,91 @@
-// What a ledger says of a drill: lost, duplicated, repeated, recovered, counted from what was written down outside the system.
+// The figures of a drill, counted from a ledger that is written outside the system under test.
 import type { Effect } from './effects.ts'
 
-/** How the system says that a task ended. */
+/** How a task ended, according to the system. */
 export interface End {
   readonly status: string
   readonly attemptsMade: number
   readonly output?: unknown
 }
 
-/** A start that was cut short, and when: from then on its task waits for the next one. */
+/** An attempt that was interrupted, and when: its task then waits for the next attempt. */
 export interface Interruption {
   readonly id: string
-  readonly process: string
+  readonly worker: string
   /** Unix time in ms. */
   readonly at: number
 }
 
-/** The end of a process that was told to end. */
+/** The exit of a worker that was told to shut down. */
 export interface Exit {
-  readonly process: string
-  /** Null: it did not end in time, and was killed. */
+  readonly worker: string
+  /** Null if it did not exit in time and was killed. */
   readonly code: number | null
   /** Unix time in ms. */
   readonly at: number
-  /** From the signal. */
+  /** Time since the signal. */
   readonly tookMs: number
 }
 
 export interface Ledger {
   readonly accepted: readonly string[]
-  /** Accepted tasks that have ended; one that is missing has not. */
+  /** The accepted tasks that have ended. */
   readonly ends: ReadonlyMap<string, End>
   /** How often each task was recorded as completed. */
   readonly completions: ReadonlyMap<string, number>
   readonly effects: readonly Effect[]
   readonly interruptions: readonly Interruption[]
   readonly exits: readonly Exit[]
-  /** How long each attempt that should have been signalled waited for it, in ms; infinite for one that never was. */
+  /** How long each attempt that had to be signalled waited for its signal, in ms; infinite if it got none. */
   readonly signals?: readonly number[]
 }
 
 export interface Figures {
   readonly accepted: number
-  /** Accepted, and without an end. */
+  /** Accepted tasks that have not ended. */
   readonly lost: number
-  /** Recorded as completed more than once. */
+  /** Tasks that were recorded as completed more than once. */
   readonly duplicated: number
-  /** Completed by their record, and not seen to complete: with any of these `duplicated` is not known. */
-  readonly unseen: number
-  /** Ended otherwise than completed. */
+  /** Completed tasks without an event of their completion: if there are any, `duplicated` is unknown. */
+  readonly eventsMissed: number
+  /** Tasks that ended in another status than completed. */
   readonly failed: number
-  /** Tasks whose effect ended more than once; of receipts, every repetition. */
+  /** Tasks whose effect happened more than once; for receipts, every repeated delivery. */
   readonly effectsRepeated: number
-  /** Deliveries of what the endpoint had taken before, while processes were told to end, and while they were killed. */
+  /** Deliveries that the endpoint had accepted before, while workers were told to shut down, and while they were killed. */
   readonly repeatedBySigterm?: number
   readonly repeatedBySigkill?: number
-  /** Deliveries whose failures were not retried as their policy says: how often, and no sooner. */
+  /** Receipts that were not retried as often, or were retried sooner, than their policy says. */
   readonly offPolicy?: number
-  /** The most that a retry came later than its policy's longest wait. */
+  /** The most by which a retry came later than the longest backoff of its policy. */
   readonly retryLateMs?: number | undefined
   readonly cancelledDelivered?: number
-  /** Starts beyond each task's first, those that an attempt's failure asked for not counted. */
+  /** Attempts beyond the first of each task, without the retries of failed attempts. */
   readonly restarted: number
-  /** Attempts beyond each task's first. */
+  /** Counted attempts beyond the first of each task. */
   readonly attemptsUsed: number
   readonly interrupted: number
-  /** From the interruption to the next start elsewhere; infinite when one did not come. Undefined when nothing was interrupted. */
+  /** Time from an interruption to the next attempt in another worker; infinite if none came. Undefined if nothing was interrupted. */
   readonly recoveryP99Ms: number | undefined
-  /** Undefined when no process was told to end. */
+  /** Undefined if no worker was told to shut down. */
   readonly exitSlowestMs: number | undefined
   readonly exitsNotZero: number
-  /** Undefined when no attempt had to be signalled. */
+  /** Undefined if no attempt had to be signalled. */
   readonly signalSlowestMs?: number | undefined
-  /** From the request to the signal, at the median and the 99th percentile; infinite where there was none. */
+  /** Time from the request to the signal, at the median and the 99th percentile; infinite if no signal came. */
   readonly signalP50Ms?: number | undefined
   readonly signalP99Ms?: number | undefined
-  /** Starts beyond the first of tasks that nothing had come upon. */
-  readonly restartedOthers?: number
-  /** Tasks whose record holds the result of a start that had lost its lock. */
-  readonly resultsKept?: number
-  /** From when a task was due to its start, at the most, early or late. Undefined when nothing was due. */
+  /** Attempts beyond the first of tasks that no fault affected. */
+  readonly restartedUnaffected?: number
+  /** Tasks whose record has the result of an attempt that had lost its lock. */
+  readonly staleResultsStored?: number
+  /** The largest difference between the time when a task was due and its start. Undefined if nothing was due. */
   readonly dueErrorMaxMs?: number | undefined
   readonly startedEarly?: number
-  /** Processes whose clock was off and whose log does not say so. */
-  readonly skewsUntold?: number
-  /** Handlers that held an event loop and that no line of the log names. */
-  readonly blockersUnnamed?: number
+  /** Workers whose clock was off and whose log does not report it. */
+  readonly skewsUnreported?: number
+  /** Handlers that blocked an event loop and that no log line names. */
+  readonly stallsUnattributed?: number
 }
 
 export function figuresOf(ledger: Ledger): Figures {
@@ -97,10 +97,10 @@ export function figuresOf(ledger: Ledger): Figures {
     accepted: accepted.length,
     lost: accepted.filter((id) => !ends.has(id)).length,
     duplicated: count(completions.values(), (times) => times > 1),
-    unseen: completed.filter((id) => !completions.has(id)).length,
+    eventsMissed: completed.filter((id) => !completions.has(id)).length,
     failed: count(ends.values(), ({ status }) => status !== 'completed'),
     effectsRepeated: count(timesEnded.values(), (times) => times > 1),
-    restarted: restartsIn(starts),
+    restarted: restartsOf(starts),
     attemptsUsed: [...ends.values()].reduce((sum, { attemptsMade }) => sum + Math.max(0, attemptsMade - 1), 0),
     interrupted: interruptions.length,
     recoveryP99Ms: p99(recoveries(interruptions, starts)),
@@ -110,30 +110,32 @@ export function figuresOf(ledger: Ledger): Figures {
   }
 }
 
-/** Starts beyond each task's first that was written down: one that was taken and never begun is none. */
-export function restartsIn(effects: readonly Effect[]): number {
+/** Starts beyond the first of each task in the ledger. An attempt that was fetched and never started is not in it. */
+export function restartsOf(effects: readonly Effect[]): number {
   const starts = effects.filter(({ what }) => what === 'start')
   return starts.length - countBy(starts).size
 }
 
-/** The starts of a process that it neither ended nor told to end: with its death at `at` they were cut short. */
-export function cutShort(effects: readonly Effect[], process: string, at: number): readonly Interruption[] {
-  return openStarts(effects, process).map(({ id }) => ({ id, process, at }))
+/** The attempts that a worker had started, and neither ended nor signalled, when it died at `at`. */
+export function interruptedBy(effects: readonly Effect[], worker: string, at: number): readonly Interruption[] {
+  return openAttempts(effects, worker).map(({ id }) => ({ id, worker, at }))
 }
 
-/** From `at` to the signal of each start of a process that was open then, unless it came to its end within `endsMs`. */
+/** Time from `at` to the signal of each attempt that a worker ran then, except for attempts that ended within `endsMs`. */
 export function signalsAfter(
   effects: readonly Effect[],
-  process: string,
+  worker: string,
   at: number,
   endsMs: number,
 ): readonly number[] {
-  const open = openStarts(
+  const open = openAttempts(
     effects.filter((effect) => effect.at <= at),
-    process,
+    worker,
   )
-  return open.flatMap(({ id, start }) => {
-    const later = effects.filter((each) => each.id === id && each.start === start && each.process === process)
+  return open.flatMap(({ id, fencingToken }) => {
+    const later = effects.filter(
+      (each) => each.id === id && each.fencingToken === fencingToken && each.worker === worker,
+    )
     const signal = later.find(({ what }) => what === 'signal')
     if (signal !== undefined) return [Math.max(0, signal.at - at)]
     const end = later.find(({ what }) => what === 'end')
@@ -141,45 +143,45 @@ export function signalsAfter(
   })
 }
 
-/** The tasks that a process ran at any moment of this span. */
+/** The tasks that a worker ran at any time of this span. */
 export function runningWithin(
   effects: readonly Effect[],
-  process: string,
+  worker: string,
   from: number,
   to: number,
 ): ReadonlySet<string> {
-  const open = openStarts(
+  const open = openAttempts(
     effects.filter(({ at }) => at < from),
-    process,
+    worker,
   )
-  const within = effects.filter((each) => each.process === process && each.at >= from && each.at <= to)
+  const within = effects.filter((each) => each.worker === worker && each.at >= from && each.at <= to)
   return new Set([...open, ...within].map(({ id }) => id))
 }
 
-function openStarts(effects: readonly Effect[], process: string): readonly Effect[] {
+function openAttempts(effects: readonly Effect[], worker: string): readonly Effect[] {
   const open = new Map<string, Effect>()
   for (const effect of effects) {
-    if (effect.process !== process) continue
-    const key = `${effect.id} ${effect.start}`
+    if (effect.worker !== worker) continue
+    const key = `${effect.id} ${effect.fencingToken}`
     if (effect.what === 'start') open.set(key, effect)
     else open.delete(key)
   }
   return [...open.values()]
 }
 
-/** Tasks that went back to their queue, each from the process that had started it last before. */
-export function requeued(
-  handBacks: readonly { readonly id: string; readonly at: number }[],
+/** The attempts that ended with a requeue, each in the worker that had started it. */
+export function interruptedByRequeue(
+  requeues: readonly { readonly id: string; readonly at: number }[],
   effects: readonly Effect[],
 ): readonly Interruption[] {
   const starts = Map.groupBy(
     effects.filter(({ what }) => what === 'start'),
     ({ id }) => id,
   )
-  return handBacks.flatMap(({ id, at }) => {
-    // One of the very same millisecond is the next: what is handed back has run for longer than that.
+  return requeues.flatMap(({ id, at }) => {
+    // A start in the same millisecond is the next one: an attempt that is requeued has run for longer.
     const last = starts.get(id)?.findLast((start) => start.at < at)
-    return last === undefined ? [] : [{ id, process: last.process, at }]
+    return last === undefined ? [] : [{ id, worker: last.worker, at }]
   })
 }
 
@@ -187,15 +189,15 @@ export function p99(values: readonly number[]): number | undefined {
   return rank(values, 0.99)
 }
 
-/** By nearest rank: the smallest value that this part of all do not exceed. */
-export function rank(values: readonly number[], part: number): number | undefined {
-  return values.toSorted((a, b) => a - b)[Math.ceil(values.length * part) - 1]
+/** By nearest rank: the smallest value that this share of the values does not exceed. */
+export function rank(values: readonly number[], share: number): number | undefined {
+  return values.toSorted((a, b) => a - b)[Math.ceil(values.length * share) - 1]
 }
 
 function recoveries(interruptions: readonly Interruption[], starts: readonly Effect[]): readonly number[] {
   const byTask = Map.groupBy(starts, ({ id }) => id)
-  return interruptions.map(({ id, process, at }) => {
-    const later = (byTask.get(id) ?? []).filter((start) => start.process !== process && start.at >= at)
+  return interruptions.map(({ id, worker, at }) => {
+    const later = (byTask.get(id) ?? []).filter((start) => start.worker !== worker && start.at >= at)
     return Math.min(...later.map((start) => start.at - at), Number.POSITIVE_INFINITY)
   })
 }
@@ -206,8 +208,8 @@ function countBy(effects: readonly Effect[]): ReadonlyMap<string, number> {
   return counts
 }
 
-function count<T>(values: Iterable<T>, are: (value: T) => boolean): number {
+function count<T>(values: Iterable<T>, matches: (value: T) => boolean): number {
   let found = 0
-  for (const value of values) if (are(value)) found++
+  for (const value of values) if (matches(value)) found++
   return found
 }

@@ -1,4 +1,4 @@
-// Enqueues tasks at a steady rate, and remembers the id of each that was accepted.
+// Enqueues tasks at a steady rate, and returns the ids of those that were accepted.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CallOptions, TaskId } from '@bullpen/contract'
@@ -6,24 +6,24 @@ import { createTaskId } from '@bullpen/contract/internal'
 import type { Broker } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
 import type { z } from 'zod'
-import { type apart, work } from '../programs/catalogue.ts'
+import { type isolated, work } from '../programs/catalogue.ts'
 
 type Input = z.input<typeof work.input>
 
 export interface Load {
   readonly tasks: number
-  /** Asked after these tasks: whether to go on, at the same rate. Unset: no. */
+  /** Whether to go on at the same rate after these tasks. Default: no. */
   readonly more?: () => boolean
   readonly ratePerSecond: number
-  /** How long the n-th task works, and whether it ends when it is signalled. */
+  /** The input of the n-th task. */
   readonly input: (n: number) => Input
-  /** What its caller says of each. */
+  /** The caller's options for each task. */
   readonly call?: CallOptions
 }
 
 const TICK_MS = 10
 
-/** Resolves with the accepted ids when each task was accepted or refused. */
+/** Resolves with the accepted ids when every task was accepted or refused. */
 export async function enqueueSteadily(
   broker: Broker,
   { tasks, ratePerSecond, input, call, more = () => false }: Load,
@@ -36,7 +36,7 @@ export async function enqueueSteadily(
   const sent: Promise<unknown>[] = []
   while (sent.length < tasks || more()) {
     const due = Math.ceil(((performance.now() - began) / 1_000) * ratePerSecond)
-    // One that is refused is its caller's to repeat, and nothing that could be lost.
+    // A refused task is for the caller to repeat: it cannot be lost.
     while (sent.length < due && (sent.length < tasks || more())) sent.push(enqueue(sent.length).catch(() => {}))
     await sleep(TICK_MS)
   }
@@ -44,8 +44,8 @@ export async function enqueueSteadily(
   return accepted
 }
 
-/** Returns its id when it was accepted. */
-export async function enqueueOne<D extends typeof work | typeof apart>(
+/** Resolves with the id when the task was accepted. */
+export async function enqueueOne<D extends typeof work | typeof isolated>(
   broker: Broker,
   definition: D,
   input: z.input<D['input']>,
@@ -57,7 +57,7 @@ export async function enqueueOne<D extends typeof work | typeof apart>(
   return id
 }
 
-/** How long such a load goes on. */
+/** How long a load takes. */
 export function spanMs({ tasks, ratePerSecond }: Load): number {
   return (tasks / ratePerSecond) * 1_000
 }

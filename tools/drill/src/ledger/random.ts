@@ -1,4 +1,4 @@
-// Randomness from a seed, so that a drill that failed can be run again (mulberry32).
+// Random numbers from a seed (mulberry32), so that a failed drill can be run again.
 
 export type Random = () => number
 
@@ -12,14 +12,14 @@ export function randomFrom(seed: number): Random {
   }
 }
 
-/** That many moments of a span, in order; its first and its last tenth are left out, where there is little load. */
+/** That many times in a span, in order. The first and last tenth, which have little load, are left out. */
 export function momentsIn(spanMs: number, count: number, random: Random): readonly number[] {
   return Array.from({ length: count }, () => spanMs * (0.1 + 0.8 * random())).sort((a, b) => a - b)
 }
 
-/** @throws RangeError when there is nothing to pick from. */
+/** @throws RangeError for an empty list. */
 export function pick<T>(from: readonly T[], random: Random): T {
   const picked = from[Math.floor(random() * from.length)]
-  if (picked === undefined) throw new RangeError('there is nothing to pick from')
+  if (picked === undefined) throw new RangeError('cannot pick from an empty list')
   return picked
 }

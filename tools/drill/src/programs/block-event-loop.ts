@@ -1,8 +1,8 @@
-// Holds the event loop that it is called in, and leaves the processor to others meanwhile.
+// Blocks the event loop of its thread, and leaves the processor to others meanwhile.
 
 const SLICE_MS = 5
 
-export function hold(ms: number): void {
+export function blockEventLoop(ms: number): void {
   const nothing = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   const until = performance.now() + ms
   while (performance.now() < until) Atomics.wait(nothing, 0, 0, SLICE_MS)

@@ -1,8 +1,8 @@
-// The drills' own tasks: they take as long as they are told, and hold up what they are told to.
+// The tasks of the drills: their input says how long they take, and what they block.
 import { defineCatalogue, defineTask } from '@bullpen/contract'
 import { z } from 'zod'
 
-const output = z.object({ start: z.int() })
+const output = z.object({ fencingToken: z.int() })
 const queue = 'drill'
 const timeout = '5m'
 
@@ -13,19 +13,19 @@ export const work = defineTask({
   input: z.object({
     ms: z.int(),
     listens: z.boolean(),
-    /** How long it takes when it is started again; as long as before unless it is given. */
+    /** How long later attempts take. Default: as long as the first. */
     againMs: z.int().optional(),
-    /** What its first start ends with, and how long the next one is to wait. */
+    /** How the first attempt ends, and how long the next one has to wait. */
     again: z.object({ by: z.enum(['retry', 'snooze']), afterMs: z.int() }).optional(),
-    /** The first that this process starts holds its event loop for so long; all others end at once. */
-    blocks: z.object({ process: z.string(), ms: z.int() }).optional(),
+    /** The first attempt in this worker blocks its event loop for `ms`; every other one ends at once. */
+    blocks: z.object({ worker: z.string(), ms: z.int() }).optional(),
   }),
   output,
 })
 
-/** In a thread of its own, whose event loop it holds all the while. */
-export const apart = defineTask({
-  name: 'drill.apart',
+/** Runs in a thread, whose event loop it blocks. */
+export const isolated = defineTask({
+  name: 'drill.isolated',
   queue,
   timeout,
   isolation: 'thread',
@@ -33,4 +33,4 @@ export const apart = defineTask({
   output,
 })
 
-export const catalogue = defineCatalogue(work, apart)
+export const catalogue = defineCatalogue(work, isolated)

@@ -1,4 +1,4 @@
-// The system as docker-compose.yml makes it: containers that are built, started, told to end and taken away.
+// The system of docker-compose.yml: containers that are built, started, stopped and removed.
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,39 +7,39 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 export interface Compose {
-  /** Builds the images, and starts everything with so many workers. */
+  /** Builds the images and starts everything, with that many workers. */
   up(workers: number): Promise<void>
-  /** Ids of the workers' containers; those that are there the longest come first. */
+  /** The ids of the workers' containers, oldest first. */
   workers(): Promise<readonly string[]>
-  /** One container more; resolves when its worker is ready. */
+  /** Starts one more worker. Resolves with its container when it is ready. */
   addWorker(): Promise<string>
-  /** As `docker stop`: SIGTERM, and SIGKILL after so long. Then it is removed. */
+  /** Stops a container as `docker stop` does, with SIGTERM and then SIGKILL, and removes it. */
   stop(container: string, killAfterS: number): Promise<{ readonly code: number; readonly tookMs: number }>
-  /** Where the API answers. */
+  /** The API's URL. */
   apiUrl(): Promise<string>
-  /** Where Redis answers; on Linux the containers' network can be reached from outside. */
+  /** Redis's URL: on Linux the containers' network can be reached from the host. */
   redisUrl(): Promise<string>
-  /** What the workers printed, those that are gone excepted. */
+  /** The output of the workers that still exist. */
   logs(): Promise<string>
-  /** Everything goes, the tasks too. */
+  /** Removes everything, with the stored tasks. */
   down(): Promise<void>
 }
 
 export interface ComposeOptions {
   readonly project: string
-  /** For what stands in docker-compose.yml. */
+  /** The variables of docker-compose.yml. */
   readonly env: Readonly<Record<string, string>>
-  /** Besides what docker-compose.yml gives the workers. */
+  /** Variables of the workers, besides those of docker-compose.yml. */
   readonly workerEnv: Readonly<Record<string, string>>
-  /** A folder for the file that says so. */
+  /** The folder for the file with these variables. */
   readonly dir: string
 }
 
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url))
 const READY_WITHIN_MS = 60_000
-const LOOK_MS = 250
+const POLL_MS = 250
 
-/** By which name a container reaches the machine that it runs on. */
+/** The name by which a container reaches its host. */
 export const HOST = 'host.docker.internal'
 
 const run = promisify(execFile)
@@ -49,7 +49,7 @@ async function output(file: string, args: readonly string[], env: NodeJS.Process
   return stdout.trim()
 }
 
-/** The plugin where it is there, the older program otherwise. */
+/** The Docker plugin if it is installed, otherwise the older program. */
 async function composeCommand(): Promise<readonly [string, ...string[]]> {
   return output('docker', ['compose', 'version']).then(
     () => ['docker', 'compose'] as const,
@@ -57,13 +57,13 @@ async function composeCommand(): Promise<readonly [string, ...string[]]> {
   )
 }
 
-/** @throws Error when no Docker engine answers. */
+/** @throws Error if no Docker engine answers. */
 export async function openCompose({ project, env, workerEnv, dir }: ComposeOptions): Promise<Compose> {
   await output('docker', ['info', '--format', '{{.ServerVersion}}'])
   const [program, ...first] = await composeCommand()
   const own = join(dir, 'drill.json')
   const worker = { environment: workerEnv, extra_hosts: [`${HOST}:host-gateway`] }
-  // YAML takes JSON as it is.
+  // JSON is valid YAML.
   writeFileSync(own, JSON.stringify({ services: { worker } }))
   const base = [...first, '--project-name', project, '--project-directory', ROOT]
   const files = ['-f', join(ROOT, 'docker-compose.yml'), '-f', own]
@@ -88,7 +88,7 @@ export async function openCompose({ project, env, workerEnv, dir }: ComposeOptio
       )
       if (answers) return
       if (performance.now() > deadline) throw new Error(`the worker in ${container} was not ready in time`)
-      await sleep(LOOK_MS)
+      await sleep(POLL_MS)
     }
   }
 
@@ -98,7 +98,7 @@ export async function openCompose({ project, env, workerEnv, dir }: ComposeOptio
       for (const target of ['api', 'worker']) {
         await output('docker', [
           'build',
-          '--quiet',
+          '--untilIdle',
           '--network',
           'host',
           '--target',

@@ -1,11 +1,11 @@
-// The peer of worker-main: a plain BullMQ Worker at its defaults, on the same jobs, which closes on SIGTERM.
+// The counterpart of worker-main: a plain BullMQ Worker at its defaults, on the same jobs, which closes on SIGTERM.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'bullmq'
 import { appendTo } from '../ledger/effects.ts'
 import { work } from './catalogue.ts'
-import type { WorkerOrder } from './worker-main.ts'
+import type { WorkerArguments } from './worker-main.ts'
 
-const { name, ledger, config } = JSON.parse(process.argv[2] ?? '') as WorkerOrder
+const { name, ledger, config } = JSON.parse(process.argv[2] ?? '') as WorkerArguments
 const append = appendTo(ledger)
 const { hostname, port } = new URL(config.redisUrl ?? '')
 
@@ -13,11 +13,11 @@ type Data = { readonly input: { readonly ms: number } }
 
 const worker = new Worker<Data>(
   work.queue,
-  async ({ id = '', attemptsStarted: start, data }) => {
-    append({ what: 'start', id, start, process: name, at: Date.now() })
+  async ({ id = '', attemptsStarted: fencingToken, data }) => {
+    append({ what: 'start', id, fencingToken, worker: name, at: Date.now() })
     await sleep(data.input.ms)
-    append({ what: 'end', id, start, process: name, at: Date.now() })
-    return { output: { start }, process: name }
+    append({ what: 'end', id, fencingToken, worker: name, at: Date.now() })
+    return { output: { fencingToken }, process: name }
   },
   {
     connection: { host: hostname, port: Number(port) },

@@ -1,17 +1,17 @@
-// Follows a queue's own event stream: how often each task was recorded as completed, and when it was handed back.
+// Follows the event stream of a queue: how often each task completed, and when it was requeued.
 import { Redis } from 'ioredis'
 
-export interface HandBack {
+export interface Requeue {
   readonly id: string
-  /** Unix time in ms, by Redis' clock. */
+  /** Unix time in ms, by Redis's clock. */
   readonly at: number
 }
 
 export interface QueueEvents {
   readonly completions: ReadonlyMap<string, number>
-  /** From active to waiting. */
-  readonly handBacks: readonly HandBack[]
-  /** Resolves when everything that the stream holds by now has been read. */
+  /** Moves from active to waiting. */
+  readonly requeues: readonly Requeue[]
+  /** Resolves when everything that is in the stream has been read. */
   close(): Promise<void>
 }
 
@@ -21,13 +21,13 @@ const BLOCK_MS = 100
 type Entries = readonly (readonly [id: string, fields: readonly string[]])[]
 
 /**
- * From the stream's beginning, and on a connection of its own. BullMQ trims the stream to about 10,000 entries: a reader
- * that falls behind misses some, which shows as tasks that completed unseen.
+ * Reads from the beginning of the stream, on a connection of its own. BullMQ trims the stream to about 10,000 entries: a reader
+ * that falls behind misses some, which the figure `eventsMissed` shows.
  */
 export function followQueue(redisUrl: string, key: string): QueueEvents {
   const redis = new Redis(redisUrl, { maxRetriesPerRequest: null })
   const completions = new Map<string, number>()
-  const handBacks: HandBack[] = []
+  const requeues: Requeue[] = []
   let last = '0'
   let closing = false
 
@@ -37,7 +37,7 @@ export function followQueue(redisUrl: string, key: string): QueueEvents {
     const id = fields.get('jobId') ?? ''
     if (fields.get('event') === 'completed') completions.set(id, (completions.get(id) ?? 0) + 1)
     if (fields.get('event') === 'waiting' && fields.get('prev') === 'active') {
-      handBacks.push({ id, at: Number.parseInt(entry, 10) })
+      requeues.push({ id, at: Number.parseInt(entry, 10) })
     }
   }
 
@@ -53,7 +53,7 @@ export function followQueue(redisUrl: string, key: string): QueueEvents {
 
   return {
     completions,
-    handBacks,
+    requeues,
     async close() {
       closing = true
       await reading

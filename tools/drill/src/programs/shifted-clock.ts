@@ -1,4 +1,4 @@
-// Loaded before a worker process under drill: from then on its wall clock is off by as much as the environment says.
+// Preloaded into a worker of a drill: shifts its wall clock by the milliseconds in the environment.
 const { BULLPEN_DRILL_CLOCK_OFF_MS: offMs } = process.env
 
 const RealDate = Date
@@ -6,7 +6,7 @@ const now = (): number => RealDate.now() + Number(offMs)
 
 globalThis.Date = new Proxy(RealDate, {
   get: (date, name) => (name === 'now' ? now : Reflect.get(date, name)),
-  // `Date()` is text, and `new Date()` the time; one that is given stays what it is.
+  // `Date()` returns text and `new Date()` the current time; `new Date(value)` is left as it is.
   apply: () => new RealDate(now()).toString(),
   construct: (date, given, made) => Reflect.construct(date, given.length === 0 ? [now()] : given, made),
 })

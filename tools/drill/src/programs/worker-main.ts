@@ -1,51 +1,55 @@
-// A worker process under drill: writes each start, signal and end of its handlers to the ledger, and tells its parent when it works.
+// A worker of a drill: writes each start, signal and end of its handlers to the ledger, and reports to its parent when it is ready.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { WorkerConfig } from '@bullpen/config'
 import { defineHandler, TaskError } from '@bullpen/contract'
 import { createWorker, runUntilSignalled } from '@bullpen/worker'
-import { apartHandler, ORDER_VARIABLE } from '../drills/isolated-block.ts'
 import { appendTo, type Effect, machineMs, wallMs } from '../ledger/effects.ts'
-import { hold } from './block-event-loop.ts'
+import { blockEventLoop } from './block-event-loop.ts'
 import { catalogue, work } from './catalogue.ts'
+import { ARGUMENTS_VARIABLE, isolatedHandler } from './isolated-handler.ts'
 
-/** What a fleet passes, as JSON, in the one argument. */
-export interface WorkerOrder {
+/** The one argument of the program, as JSON. */
+export interface WorkerArguments {
   readonly name: string
   readonly ledger: string
   readonly config: WorkerConfig
 }
 
 const given = process.argv[2] ?? ''
-process.env[ORDER_VARIABLE] = given
-const { name, ledger, config } = JSON.parse(given) as WorkerOrder
+process.env[ARGUMENTS_VARIABLE] = given
+const { name, ledger, config } = JSON.parse(given) as WorkerArguments
 const append = appendTo(ledger)
 let hasBlocked = false
 
-const workHandler = defineHandler(work, import.meta.url, async ({ id, input, fencingToken: start, signal, snooze }) => {
+const workHandler = defineHandler(work, import.meta.url, async ({ id, input, fencingToken, signal, snooze }) => {
   const note = (what: Effect['what'], more?: Pick<Effect, 'machineMs'>): void =>
-    append({ what, id, start, process: name, at: wallMs(), ...more })
+    append({ what, id, fencingToken, worker: name, at: wallMs(), ...more })
   note('start')
   const signalled = (): void => note('signal', { machineMs: machineMs() })
   signal.addEventListener('abort', signalled, { once: true })
   const { ms, againMs = ms, again, blocks, listens } = input
-  if (blocks?.process === name && !hasBlocked) {
+  if (blocks?.worker === name && !hasBlocked) {
     hasBlocked = true
-    hold(blocks.ms)
+    blockEventLoop(blocks.ms)
   } else if (blocks === undefined) {
-    await sleep(start === 1 ? ms : againMs, undefined, listens ? { signal } : {})
+    await sleep(fencingToken === 1 ? ms : againMs, undefined, listens ? { signal } : {})
   }
-  if (start === 1 && again?.by === 'snooze') snooze(`${again.afterMs}ms`)
-  if (start === 1 && again?.by === 'retry') {
-    throw new TaskError('again', 'as it was asked to', { retryAfter: `${again.afterMs}ms` })
+  if (fencingToken === 1 && again?.by === 'snooze') snooze(`${again.afterMs}ms`)
+  if (fencingToken === 1 && again?.by === 'retry') {
+    throw new TaskError('again', 'the input asks for a retry', { retryAfter: `${again.afterMs}ms` })
   }
   note('end')
   signal.removeEventListener('abort', signalled)
-  return { start }
+  return { fencingToken }
 })
 
-const worker = createWorker({ catalogue, handlers: { 'drill.work': workHandler, 'drill.apart': apartHandler }, config })
-// A drill that dies must not leave its fleet behind.
+const worker = createWorker({
+  catalogue,
+  handlers: { 'drill.work': workHandler, 'drill.isolated': isolatedHandler },
+  config,
+})
+// A drill that dies must not leave its workers behind.
 process.once('disconnect', () => process.exit(3))
 const code = await runUntilSignalled({
   ...worker,

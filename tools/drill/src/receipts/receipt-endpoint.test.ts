@@ -1,10 +1,10 @@
 // The endpoint of the receipts drill is a judge: it takes each key once, fails as told, and notes who went away.
 import { eventually } from '@bullpen/testkit'
 import { expect, it, onTestFinished } from 'vitest'
-import { receiptEndpoint } from './receipt-endpoint.ts'
+import { openReceiptEndpoint } from './receipt-endpoint.ts'
 
 async function endpoint(answerMs: number, failures = 0) {
-  const opened = await receiptEndpoint({ answerMs, failures: () => failures })
+  const opened = await openReceiptEndpoint({ answerMs, failures: () => failures })
   onTestFinished(() => opened.close())
   const deliver = async (key: string, signal?: AbortSignal): Promise<number> => {
     const headers = { 'content-type': 'application/json', 'idempotency-key': key }
@@ -15,27 +15,27 @@ async function endpoint(answerMs: number, failures = 0) {
   return { ...opened, deliver }
 }
 
-it('takes a key once, and knows it after', async () => {
+it('the endpoint accepts a key once, and then reports a duplicate', async () => {
   const { deliver, deliveries } = await endpoint(0)
   expect([await deliver('k1'), await deliver('k1'), await deliver('k2')]).toEqual([202, 202, 202])
   expect(deliveries).toMatchObject([
-    { orderId: 'a', key: 'k1', by: 'w7', as: 'taken', answeredAt: expect.any(Number), cutAt: undefined },
-    { as: 'known' },
-    { as: 'taken', key: 'k2' },
+    { orderId: 'a', key: 'k1', by: 'w7', as: 'accepted', answeredAt: expect.any(Number), cutAt: undefined },
+    { as: 'duplicate' },
+    { as: 'accepted', key: 'k2' },
   ])
 })
 
-it('fails an order as often as it is told to', async () => {
+it('the endpoint fails an order as often as asked', async () => {
   const { deliver } = await endpoint(0, 2)
   expect([await deliver('k'), await deliver('k'), await deliver('k')]).toEqual([503, 503, 202])
 })
 
-it('has taken what it did not come to answer, and tells who holds such', async () => {
+it('the endpoint accepts a receipt before it responds, and reports open deliveries', async () => {
   const { deliver, deliveries, holds } = await endpoint(60_000)
   const caller = new AbortController()
   const answer = deliver('k', caller.signal)
   await holds('w7', 1)
-  expect(deliveries).toMatchObject([{ as: 'taken', cutAt: undefined }])
+  expect(deliveries).toMatchObject([{ as: 'accepted', cutAt: undefined }])
   caller.abort()
   await expect(answer).rejects.toThrow()
   await eventually(() => deliveries[0]?.cutAt !== undefined)

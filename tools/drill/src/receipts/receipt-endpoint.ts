@@ -1,4 +1,4 @@
-// The endpoint that receipts are delivered to, outside the system under test: it dedupes by key, fails as told, and keeps a ledger.
+// The endpoint of receipts, outside the system under test: it deduplicates by idempotency key, fails as asked, and records deliveries.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
@@ -8,49 +8,49 @@ import { setTimeout as sleep } from 'node:timers/promises'
 export interface Delivery {
   readonly orderId: string
   readonly key: string
-  /** Who delivered, as he was told to say. */
+  /** The worker that delivered, as its URL names it. */
   readonly by: string
   readonly at: number
-  /** `taken`: the receipt is delivered. `known`: that key's receipt was taken before, and is not delivered again. */
-  readonly as: 'taken' | 'known' | 'failed'
-  /** When whoever delivered went away unanswered. */
+  /** `accepted`: a new receipt. `duplicate`: a receipt with this key was accepted before. */
+  readonly as: 'accepted' | 'duplicate' | 'failed'
+  /** When the worker closed the connection without a response. */
   cutAt: number | undefined
   answeredAt: number | undefined
 }
 
 export interface ReceiptEndpoint {
-  /** Where `by` is to deliver. */
+  /** The URL for the worker `by`. */
   url(by: string): string
-  /** Resolves when he has so many deliveries that are not answered yet; also after 5 s. */
+  /** Resolves when the worker has that many open deliveries, or after 5 s. */
   holds(by: string, many: number): Promise<void>
   readonly deliveries: readonly Delivery[]
   close(): Promise<void>
 }
 
 const LOOPBACK = '127.0.0.1'
-const LOOK_MS = 5
-const HOLDS_WITHIN_MS = 5_000
+const POLL_MS = 5
+const OPEN_WITHIN_MS = 5_000
 
 export interface EndpointOptions {
-  /** What it makes of a request is decided before. */
+  /** Time until the response. The receipt is accepted or refused before. */
   readonly answerMs: number | ((orderId: string) => number)
-  /** How often an order's deliveries fail first. */
+  /** How many deliveries of an order fail before one is accepted. */
   readonly failures: (orderId: string) => number
-  /** By which name those who deliver reach this machine; other names than its own need every address. Default: 127.0.0.1. */
+  /** The name by which workers reach this machine. With any other than the default, 127.0.0.1, it listens on every address. */
   readonly host?: string
 }
 
-export async function receiptEndpoint(options: EndpointOptions): Promise<ReceiptEndpoint> {
+export async function openReceiptEndpoint(options: EndpointOptions): Promise<ReceiptEndpoint> {
   const { answerMs, failures, host = LOOPBACK } = options
   const deliveries: Delivery[] = []
-  const taken = new Set<string>()
+  const accepted = new Set<string>()
 
   const judge = (orderId: string, key: string): Delivery['as'] => {
-    if (taken.has(key)) return 'known'
+    if (accepted.has(key)) return 'duplicate'
     const failed = deliveries.filter((each) => each.orderId === orderId && each.as === 'failed').length
     if (failed < failures(orderId)) return 'failed'
-    taken.add(key)
-    return 'taken'
+    accepted.add(key)
+    return 'accepted'
   }
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { orderId } = (await json(request)) as { readonly orderId: string }
@@ -80,10 +80,10 @@ export async function receiptEndpoint(options: EndpointOptions): Promise<Receipt
   return {
     url: (by) => `http://${host}:${port}/receipts?by=${by}`,
     async holds(by, many) {
-      const deadline = performance.now() + HOLDS_WITHIN_MS
+      const deadline = performance.now() + OPEN_WITHIN_MS
       while (performance.now() < deadline) {
         if (deliveries.filter((each) => each.by === by && isOpen(each)).length >= many) return
-        await sleep(LOOK_MS)
+        await sleep(POLL_MS)
       }
     },
     deliveries,

@@ -1,4 +1,4 @@
-// Sends receipts over HTTP at a steady rate, and looks what has become of them.
+// Enqueues receipts over HTTP at a steady rate, and reads how they ended.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@bullpen/client'
 import type { Duration, TaskView } from '@bullpen/contract'
@@ -7,19 +7,19 @@ import type { Receipt, Way } from './receipts-figures.ts'
 
 const CANCELLED_DELAY = '3s'
 const SETTLED_WITHIN_MS = 90_000
-const LOOKS_AT_ONCE = 25
+const CONCURRENT_READS = 25
 
 export interface ReceiptLoad {
   readonly way: Way
-  /** So many, and more at the same rate while `more` says so. */
+  /** That many, and more at the same rate while `more` returns true. */
   readonly receipts: number
   readonly ratePerSecond: number
   readonly more: () => boolean
-  /** How often the delivery of an order is made to fail. */
+  /** How many deliveries of an order fail. */
   readonly failures: (orderId: string) => number
 }
 
-/** At a steady rate, and before them one that is cancelled while it waits for its time. A refused one is its caller's to repeat. */
+/** Starts with a scheduled receipt that is cancelled at once. Returns the receipts that the API has accepted. */
 export async function sendReceipts(client: Client, load: ReceiptLoad): Promise<readonly Receipt[]> {
   const { way, receipts, ratePerSecond, more, failures } = load
   const send = async (orderId: string, delay?: Duration): Promise<Receipt | undefined> => {
@@ -40,7 +40,7 @@ export async function sendReceipts(client: Client, load: ReceiptLoad): Promise<r
   return (await Promise.all(sent)).filter((receipt) => receipt !== undefined)
 }
 
-/** As the API shows them when they have ended; those that do not end in time, as they stand then. */
+/** The tasks as the API returns them when they have ended, or after the timeout. */
 export async function settled(client: Client, sent: readonly Receipt[]): Promise<readonly TaskView[]> {
   const signal = AbortSignal.timeout(SETTLED_WITHIN_MS)
   const left = [...sent]
@@ -51,6 +51,6 @@ export async function settled(client: Client, sent: readonly Receipt[]): Promise
       views.push(await client.waitUntilFinished(id, { signal }).catch(() => client.task(id)))
     }
   }
-  await Promise.all(Array.from({ length: LOOKS_AT_ONCE }, look))
+  await Promise.all(Array.from({ length: CONCURRENT_READS }, look))
   return views
 }

@@ -1,21 +1,21 @@
-// The worker processes of a receipts drill, and how they are restarted while they deliver.
+// The workers of the receipts drill, and how they are restarted while they deliver.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Exit } from '../ledger/figures.ts'
 import { momentsIn, pick, type Random } from '../ledger/random.ts'
-import type { Program, Programs } from '../programs/programs.ts'
+import type { Program, Programs } from '../programs/shipped-programs.ts'
 import type { ReceiptEndpoint } from './receipt-endpoint.ts'
 import type { ReceiptPlan } from './receipt-plans.ts'
 import type { Way } from './receipts-figures.ts'
 
-/** Of a process, when it is ended. */
-const IN_HAND = 5
+/** Open deliveries of a worker when it is restarted. */
+const OPEN_DELIVERIES = 5
 
 export interface ReceiptWorkers {
-  /** In the middle of the load, one process after the other; as many work afterwards as before. */
+  /** Restarts workers one after the other while the load lasts. As many run afterwards as before. */
   restart(way: Way, plan: ReceiptPlan, random: Random): Promise<readonly Exit[]>
 }
 
-/** Resolves when all of them are ready. A process that was told to end is killed after `exitAtMostMs`. */
+/** Resolves when every worker is ready. A worker that does not exit within `exitAtMostMs` of SIGTERM is killed. */
 export async function startReceiptWorkers(
   programs: Programs,
   endpoint: ReceiptEndpoint,
@@ -35,11 +35,11 @@ export async function startReceiptWorkers(
         await sleep(Math.max(0, began + moment - performance.now()))
         const [oldest] = workers
         const victim = way === 'kill' ? pick(workers, random) : oldest
-        if (victim === undefined) throw new Error('there is no process to restart')
+        if (victim === undefined) throw new Error('no worker is left to restart')
         workers = workers.filter((worker) => worker !== victim)
-        // As a rolling update does: the new one is ready before the old one is told to end. Nobody tells of a kill before.
+        // As in a rolling update, the new worker is ready before the old one is told to shut down. A kill comes without notice.
         const replacement = way === 'kill' ? undefined : await start()
-        await endpoint.holds(victim.by, IN_HAND)
+        await endpoint.holds(victim.by, OPEN_DELIVERIES)
         if (way === 'kill') await victim.process.kill()
         else exits.push(await victim.process.end(exitAtMostMs))
         workers = [...workers, replacement ?? (await start())]

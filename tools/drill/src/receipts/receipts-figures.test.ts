@@ -43,7 +43,7 @@ function figures(changes: Partial<Omit<ReceiptLedger, 'views'>> & { views?: read
   const { views = [view('a'), view('b', 1)], ...rest } = changes
   return receiptFigures({
     receipts: [receipt('a'), receipt('b', { failures: 1 })],
-    deliveries: [delivery('a', 'taken', 0), delivery('b', 'failed', 0), delivery('b', 'taken', 1_300)],
+    deliveries: [delivery('a', 'accepted', 0), delivery('b', 'failed', 0), delivery('b', 'accepted', 1_300)],
     completions: new Map([
       ['id-a', 1],
       ['id-b', 1],
@@ -56,12 +56,12 @@ function figures(changes: Partial<Omit<ReceiptLedger, 'views'>> & { views?: read
 }
 
 describe('the figures of receipts', () => {
-  it('are zero where each was taken once, and each failure was retried in its time', () => {
+  it('are zero if each receipt was accepted once and each failure retried in time', () => {
     expect(figures()).toEqual({
       accepted: 2,
       lost: 0,
       duplicated: 0,
-      unseen: 0,
+      eventsMissed: 0,
       failed: 0,
       effectsRepeated: 0,
       repeatedBySigterm: 0,
@@ -79,26 +79,26 @@ describe('the figures of receipts', () => {
   })
 
   it.each([
-    ['was never taken', [delivery('b', 'failed', 0), delivery('b', 'taken', 1_300)], undefined],
+    ['was never taken', [delivery('b', 'failed', 0), delivery('b', 'accepted', 1_300)], undefined],
     ['has no end', undefined, [view('a', 0, { status: 'active' }), view('b', 1)]],
     ['the API does not know', undefined, [view('b', 1)]],
   ] as const)('count as lost what %s', (_, deliveries, views) => {
     expect(figures({ ...(deliveries && { deliveries }), ...(views && { views }) })).toMatchObject({ lost: 1 })
   })
 
-  it('count as duplicated what was taken twice, by two keys, or is recorded as completed twice', () => {
-    const twice = [delivery('a', 'taken', 0), delivery('a', 'taken', 10, { key: 'other' })]
+  it('count receipts that were accepted twice, or completed twice, as duplicated', () => {
+    const twice = [delivery('a', 'accepted', 0), delivery('a', 'accepted', 10, { key: 'other' })]
     expect(figures({ deliveries: twice })).toMatchObject({ duplicated: 1 })
-    expect(figures({ completions: new Map([['id-a', 2]]) })).toMatchObject({ duplicated: 1, unseen: 1 })
+    expect(figures({ completions: new Map([['id-a', 2]]) })).toMatchObject({ duplicated: 1, eventsMissed: 1 })
   })
 
-  it.each(['term', 'kill'] as const)('count what was delivered again by its key, and by which way: %s', (way) => {
+  it.each(['term', 'kill'] as const)('count repeated deliveries by the way of the restart: %s', (way) => {
     const receipts = [receipt('a', { way }), receipt('b', { failures: 1 })]
     const deliveries = [
-      delivery('a', 'taken', 0, { answeredAt: undefined, cutAt: 100 }),
-      delivery('a', 'known', 6_100),
+      delivery('a', 'accepted', 0, { answeredAt: undefined, cutAt: 100 }),
+      delivery('a', 'duplicate', 6_100),
       delivery('b', 'failed', 0),
-      delivery('b', 'taken', 1_300),
+      delivery('b', 'accepted', 1_300),
     ]
     const views = [view('a', 0, { fencingToken: 2 }), view('b', 1)]
     expect(figures({ receipts, deliveries, views })).toMatchObject({
@@ -113,13 +113,13 @@ describe('the figures of receipts', () => {
     })
   })
 
-  it('take a delivery that was cut off and never made again as recovered never', () => {
-    const deliveries = [delivery('a', 'taken', 0, { answeredAt: undefined, cutAt: 100 })]
+  it('report an infinite recovery if an interrupted delivery was never repeated', () => {
+    const deliveries = [delivery('a', 'accepted', 0, { answeredAt: undefined, cutAt: 100 })]
     expect(figures({ deliveries })).toMatchObject({ recoveryP99Ms: Number.POSITIVE_INFINITY })
   })
 
-  it('are off policy where a retry came too early, and say how late the latest was', () => {
-    const retried = (at: number) => figures({ deliveries: [delivery('b', 'failed', 0), delivery('b', 'taken', at)] })
+  it('count a retry that came too early as off policy, and report the latest one', () => {
+    const retried = (at: number) => figures({ deliveries: [delivery('b', 'failed', 0), delivery('b', 'accepted', at)] })
     expect(retried(300 + 700)).toMatchObject({ offPolicy: 1 })
     expect(retried(300 + 800)).toMatchObject({ offPolicy: 0, retryLateMs: -400 })
     expect(retried(300 + 1_250)).toMatchObject({ offPolicy: 0, retryLateMs: 50 })
@@ -135,14 +135,14 @@ describe('the figures of receipts', () => {
     expect(figures({ receipts, views: [view('a'), seen] })).toMatchObject({ offPolicy: 1 })
   })
 
-  it('forgive a killed start the failure that it took along', () => {
+  it('do not expect a record of a failure whose worker was killed', () => {
     expect(figures({ views: [view('a'), view('b', 0, { fencingToken: 2 })] })).toMatchObject({
       offPolicy: 0,
       restarted: 1,
     })
   })
 
-  it('want of a cancelled one that it is cancelled, and not delivered', () => {
+  it('expect a cancelled receipt to be cancelled and not delivered', () => {
     const receipts = [receipt('a', { cancelled: true })]
     const cancelled = view('a', 0, { status: 'cancelled', fencingToken: 0, attemptsMade: 0 })
     expect(figures({ receipts, views: [cancelled], deliveries: [] })).toMatchObject({

@@ -1,11 +1,11 @@
-// What the endpoint's ledger and the API together say of a receipts drill.
+// The figures of the receipts drill, from the endpoint's record of deliveries and the API.
 
 import { isFinal, type RetryPolicy, type TaskView } from '@bullpen/contract'
 import { backoffMs } from '@bullpen/engine/internal'
 import { type Exit, type Figures, p99 } from '../ledger/figures.ts'
 import type { Delivery } from './receipt-endpoint.ts'
 
-/** How the worker processes were ended while these were delivered. */
+/** How workers were restarted while these receipts were delivered. */
 export type Way = 'term' | 'kill'
 
 /** A receipt that the API accepted. */
@@ -13,14 +13,14 @@ export interface Receipt {
   readonly id: string
   readonly orderId: string
   readonly way: Way
-  /** How often its delivery was made to fail. */
+  /** How many of its deliveries the endpoint failed. */
   readonly failures: number
   readonly cancelled: boolean
 }
 
 export interface ReceiptLedger {
   readonly receipts: readonly Receipt[]
-  /** As the API shows them at last. */
+  /** The tasks as the API returned them at the end. */
   readonly views: ReadonlyMap<string, TaskView>
   readonly deliveries: readonly Delivery[]
   readonly completions: ReadonlyMap<string, number>
@@ -34,19 +34,19 @@ export function receiptFigures(ledger: ReceiptLedger): Figures {
   const sent = stories.filter(({ receipt }) => !receipt.cancelled)
   const count = (are: (story: Story) => boolean): number => stories.filter(are).length
   const sum = (of: (story: Story) => number): number => stories.reduce((total, story) => total + of(story), 0)
-  const repeated = (way: Way): number => sum((story) => (story.receipt.way === way ? story.known : 0))
+  const repeated = (way: Way): number => sum((story) => (story.receipt.way === way ? story.duplicates : 0))
   return {
     accepted: receipts.length,
-    lost: sent.filter(({ view, taken }) => taken === 0 || view === undefined || !isFinal(view.status)).length,
-    duplicated: count(({ receipt, taken }) => taken > 1 || (completions.get(receipt.id) ?? 0) > 1),
-    unseen: count(({ view }) => view?.status === 'completed' && !completions.has(view.id)),
+    lost: sent.filter(({ view, accepted }) => accepted === 0 || view === undefined || !isFinal(view.status)).length,
+    duplicated: count(({ receipt, accepted }) => accepted > 1 || (completions.get(receipt.id) ?? 0) > 1),
+    eventsMissed: count(({ view }) => view?.status === 'completed' && !completions.has(view.id)),
     failed: count(({ view, receipt }) => isFinal(view?.status ?? 'waiting') && view?.status !== wanted(receipt)),
-    effectsRepeated: sum(({ known }) => known),
+    effectsRepeated: sum(({ duplicates }) => duplicates),
     repeatedBySigterm: repeated('term'),
     repeatedBySigkill: repeated('kill'),
     restarted: sum(({ view }) => (view === undefined ? 0 : view.fencingToken - view.attemptsMade)),
     attemptsUsed: sum(({ view }) => Math.max(0, (view?.attemptsMade ?? 0) - 1)),
-    offPolicy: count((story) => !keepsTo(policy, story)),
+    offPolicy: count((story) => !followsPolicy(policy, story)),
     retryLateMs: mostOf(sent.flatMap((story) => lateness(policy, story))),
     cancelledDelivered: count(({ receipt, deliveries }) => receipt.cancelled && deliveries.length > 0),
     interrupted: sum(({ deliveries }) => deliveries.filter(({ cutAt }) => cutAt !== undefined).length),
@@ -59,29 +59,34 @@ export function receiptFigures(ledger: ReceiptLedger): Figures {
 interface Story {
   readonly receipt: Receipt
   readonly view: TaskView | undefined
-  /** In order. */
   readonly deliveries: readonly Delivery[]
-  /** How often the endpoint took it for a new one. */
-  readonly taken: number
+  /** How often the endpoint accepted it as a new receipt. */
+  readonly accepted: number
   /** How often it was delivered again after that. */
-  readonly known: number
+  readonly duplicates: number
 }
 
 function storyOf(receipt: Receipt, { views, deliveries: all }: ReceiptLedger): Story {
   const deliveries = all.filter(({ orderId }) => orderId === receipt.orderId)
   const times = (as: Delivery['as']): number => deliveries.filter((each) => each.as === as).length
-  return { receipt, view: views.get(receipt.id), deliveries, taken: times('taken'), known: times('known') }
+  return {
+    receipt,
+    view: views.get(receipt.id),
+    deliveries,
+    accepted: times('accepted'),
+    duplicates: times('duplicate'),
+  }
 }
 
 const wanted = ({ cancelled }: Receipt): TaskView['status'] => (cancelled ? 'cancelled' : 'completed')
 
-/** A process that died under an attempt took it along, unconfirmed: it counts as a start, and is not repeated as a failure. */
+/** An attempt that died with its worker has a fencing token, but does not count and is not retried as a failure. */
 function wasKilled({ view }: Story): boolean {
   return view !== undefined && view.fencingToken > view.attemptsMade
 }
 
-/** As often as the policy allows, each failure one attempt, and none before its wait is over. */
-function keepsTo(policy: RetryPolicy, story: Story): boolean {
+/** Whether each failure was one attempt, retried as often as the policy allows and not before the backoff was over. */
+function followsPolicy(policy: RetryPolicy, story: Story): boolean {
   const { receipt, view, deliveries } = story
   if (receipt.cancelled) return true
   if (view === undefined || view.attemptsMade > policy.maxAttempts) return false
@@ -92,15 +97,15 @@ function keepsTo(policy: RetryPolicy, story: Story): boolean {
   return failed === made && waits(deliveries).every((waitMs, i) => waitMs >= backoff(policy, i, -1) - CLOCKS_MS)
 }
 
-/** How much later than the policy's longest wait each retry came. Undisturbed ones alone: others also wait to be found. */
+/** How much later than the longest backoff each retry came. Receipts of killed workers are left out: they also wait for recovery. */
 function lateness(policy: RetryPolicy, story: Story): readonly number[] {
   return wasKilled(story) ? [] : waits(story.deliveries).map((waitMs, i) => waitMs - backoff(policy, i, 1))
 }
 
-/** A wait is counted from its record, and in another process than ours. */
+/** A backoff is counted from the attempt record, in another process than this one. */
 const CLOCKS_MS = 5
 
-/** From each failure's answer to the next delivery. */
+/** Time from each failed response to the next delivery. */
 function waits(deliveries: readonly Delivery[]): readonly number[] {
   return deliveries.flatMap(({ as, answeredAt }, i) => {
     const next = deliveries[i + 1]
@@ -108,12 +113,12 @@ function waits(deliveries: readonly Delivery[]): readonly number[] {
   })
 }
 
-/** After so many failures before; `jitter`: -1 the shortest, 1 the longest. */
-function backoff({ backoff }: RetryPolicy, failures: number, way: -1 | 1): number {
-  return backoffMs(failures + 1, backoff, () => (way + 1) / 2)
+/** The backoff after that many failures; -1: the shortest with jitter, 1: the longest. */
+function backoff({ backoff }: RetryPolicy, failures: number, bound: -1 | 1): number {
+  return backoffMs(failures + 1, backoff, () => (bound + 1) / 2)
 }
 
-/** From the end of whoever delivered to the next delivery; infinite where none came. */
+/** Time from each interrupted delivery to the next one; infinite if none came. */
 function recoveries(deliveries: readonly Delivery[]): readonly number[] {
   return deliveries.flatMap(({ cutAt }, i) =>
     cutAt === undefined ? [] : [(deliveries[i + 1]?.at ?? Number.POSITIVE_INFINITY) - cutAt],

@@ -1,0 +1,47 @@
+// A forked program of a drill: how it is killed, how it is told to shut down, and how all of them are ended afterwards.
+import type { ChildProcess } from 'node:child_process'
+import type { Exit } from '../ledger/figures.ts'
+
+export interface RunningProgram {
+  readonly name: string
+  /** Sends SIGKILL and waits for the exit. Resolves with the unix time of the signal in ms. */
+  kill(): Promise<number>
+  /** Sends SIGTERM, and SIGKILL after `killAfterMs`. Resolves when the process has exited. */
+  end(killAfterMs: number): Promise<Exit>
+}
+
+/** Every program of a drill, so that none outlives it. */
+export class ChildProcesses {
+  readonly #exits = new Map<ChildProcess, Promise<number | null>>()
+
+  /** `ready`: resolves when the program works. @throws Error if the program exits first. */
+  async add<T>(name: string, child: ChildProcess, ready: Promise<T>): Promise<RunningProgram & { readonly ready: T }> {
+    const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
+    this.#exits.set(child, exited)
+    const first = await Promise.race([ready.then((value) => ({ value })), exited.then((code) => ({ code }))])
+    if ('code' in first) throw new Error(`${name} exited with ${first.code} before it was ready`)
+    return {
+      name,
+      ready: first.value,
+      async kill() {
+        const at = Date.now()
+        child.kill('SIGKILL')
+        await exited
+        return at
+      },
+      async end(killAfterMs) {
+        const startedAt = performance.now()
+        child.kill('SIGTERM')
+        const timer = setTimeout(() => child.kill('SIGKILL'), killAfterMs)
+        const code = await exited
+        clearTimeout(timer)
+        return { worker: name, code, at: Date.now(), tookMs: Math.round(performance.now() - startedAt) }
+      },
+    }
+  }
+
+  async killAll(): Promise<void> {
+    for (const child of this.#exits.keys()) child.kill('SIGKILL')
+    await Promise.all(this.#exits.values())
+  }
+}

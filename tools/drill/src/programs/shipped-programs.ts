@@ -1,0 +1,52 @@
+// The API and the worker of the example, run as they are shipped.
+import { fork } from 'node:child_process'
+import { createWriteStream } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { ChildProcesses, type RunningProgram } from './child-process.ts'
+
+export interface Program extends RunningProgram {
+  /** The address that it listens on. */
+  readonly url: string
+}
+
+export interface Programs {
+  /** Starts a program with these settings besides the common ones. Resolves when it is ready. */
+  start(program: keyof typeof MAINS, env?: Readonly<Record<string, string>>): Promise<Program>
+  /** Kills the remaining programs. */
+  close(): Promise<void>
+}
+
+const MAINS = { api: '../../../../apps/api/src/main.ts', worker: '../../../../apps/worker/src/main.ts' } as const
+/** The log message with which each program reports its address. */
+const READY = { api: 'API ready', worker: 'worker ready' } as const
+const EXIT_WITH_PARENT = new URL('./exit-with-parent.ts', import.meta.url).href
+
+/** `log`: the file for their output. */
+export function openPrograms({ log, env: common }: { log: string; env: Readonly<Record<string, string>> }): Programs {
+  const out = createWriteStream(log, { flags: 'a' })
+  const children = new ChildProcesses()
+
+  return {
+    async start(program, env = {}) {
+      const child = fork(new URL(MAINS[program], import.meta.url), [], {
+        env: { PATH: process.env['PATH'], ...common, ...env },
+        execArgv: ['--import', EXIT_WITH_PARENT],
+        stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      })
+      child.stderr?.pipe(out, { end: false })
+      const listening = new Promise<string>((resolve) => {
+        if (child.stdout === null) return
+        createInterface({ input: child.stdout }).on('line', (line) => {
+          out.write(`${line}\n`)
+          if (line.includes(READY[program])) resolve(/"url":"([^"]+)"/.exec(line)?.[1] ?? '')
+        })
+      })
+      const { ready: url, ...running } = await children.add(`${program}-${child.pid}`, child, listening)
+      return { ...running, url }
+    },
+    async close() {
+      await children.killAll()
+      out.end()
+    },
+  }
+}
