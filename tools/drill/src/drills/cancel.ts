@@ -51,10 +51,10 @@ async function cancelAll(plan: (typeof PLANS)[Scale], system: System): Promise<F
         requestedAt.set(id, machineMs())
         return broker.cancel(id as TaskId, { stoppable: true }).catch(() => {})
       }
-      const began = performance.now()
+      const startedAt = performance.now()
       const requests: Promise<unknown>[] = []
       while (requests.length < accepted.length) {
-        const due = Math.ceil(((performance.now() - began) / 1_000) * cancelsPerSecond)
+        const due = Math.ceil(((performance.now() - startedAt) / 1_000) * cancelsPerSecond)
         for (const id of accepted.slice(requests.length, due)) requests.push(request(id))
         await sleep(TICK_MS)
       }

@@ -58,12 +58,12 @@ async function cutOff(plan: (typeof PLANS)[Scale], seed: number, system: System)
       try {
         await Promise.all(Array.from({ length: reachable }, () => fleet.start()))
         const victim = await fleet.start({ redisUrl: proxy.url })
-        const began = performance.now()
+        const startedAt = performance.now()
         const enqueued = enqueueSteadily(broker, load)
         const moments: number[] = []
         for (let cut = 0; cut < cuts; cut++) {
           const [moment = 0] = momentsIn(everyMs - (cuts > 1 ? cutMs : 0), 1, random)
-          await sleep(Math.max(0, began + cut * everyMs + moment - performance.now()))
+          await sleep(Math.max(0, startedAt + cut * everyMs + moment - performance.now()))
           moments.push(Date.now())
           proxy.cut()
           await sleep(cutMs)

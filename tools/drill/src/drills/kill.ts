@@ -34,12 +34,12 @@ export const kill: Drill = {
     const random = randomFrom(seed)
     return withDrillSetup(system, { pools: { drill: concurrency } }, async ({ broker, fleet, untilIdle, records }) => {
       await Promise.all(Array.from({ length: processes }, () => fleet.start()))
-      const began = performance.now()
+      const startedAt = performance.now()
       const enqueued = enqueueSteadily(broker, load(scale))
       const replacements: Promise<unknown>[] = []
       const deaths: { readonly worker: string; readonly at: number }[] = []
       for (const moment of momentsIn(spanMs(load(scale)), kills, random)) {
-        await sleep(Math.max(0, began + moment - performance.now()))
+        await sleep(Math.max(0, startedAt + moment - performance.now()))
         // Every worker may be dead before the first replacement is ready.
         if (fleet.workers.length === 0) await replacements.at(-1)
         const victim = pick(fleet.workers, random)

@@ -85,13 +85,13 @@ async function restartInTurn(
   } as const
   return withDrillSetup(system, config, async ({ broker, fleet, nextStart, untilIdle, records }) => {
     await Promise.all(Array.from({ length: processes }, () => fleet.start()))
-    const began = performance.now()
+    const startedAt = performance.now()
     const exits: Exit[] = []
     let restarting = true
     const enqueued = enqueueSteadily(broker, { ...load, more: () => restarting })
     try {
       for (const moment of momentsIn(spanMs(load), restarts, randomFrom(seed))) {
-        await sleep(Math.max(0, began + moment - performance.now()))
+        await sleep(Math.max(0, startedAt + moment - performance.now()))
         const [oldest] = fleet.workers
         if (oldest === undefined) throw new Error('no worker is left to restart')
         // As a rolling update does: the new worker is ready before the old one is told to shut down.

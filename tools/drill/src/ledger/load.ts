@@ -32,10 +32,10 @@ export async function enqueueSteadily(
   const enqueue = async (n: number): Promise<void> => {
     accepted.push(await enqueueOne(broker, work, input(n), call))
   }
-  const began = performance.now()
+  const startedAt = performance.now()
   const sent: Promise<unknown>[] = []
   while (sent.length < tasks || more()) {
-    const due = Math.ceil(((performance.now() - began) / 1_000) * ratePerSecond)
+    const due = Math.ceil(((performance.now() - startedAt) / 1_000) * ratePerSecond)
     // A refused task is for the caller to repeat: it cannot be lost.
     while (sent.length < due && (sent.length < tasks || more())) sent.push(enqueue(sent.length).catch(() => {}))
     await sleep(TICK_MS)

@@ -121,9 +121,9 @@ export async function openCompose({ project, env, workerEnv, dir }: ComposeOptio
       return added
     },
     async stop(container, killAfterS) {
-      const began = performance.now()
+      const startedAt = performance.now()
       await output('docker', ['stop', '-t', String(killAfterS), container])
-      const tookMs = Math.round(performance.now() - began)
+      const tookMs = Math.round(performance.now() - startedAt)
       const code = Number(await inspect(container, '{{.State.ExitCode}}'))
       await output('docker', ['rm', container])
       return { code, tookMs }

@@ -1,4 +1,4 @@
-// The endpoint of the receipts drill is a judge: it takes each key once, fails as told, and notes who went away.
+// The endpoint of the receipts drill accepts each key once, fails as asked, and records interrupted deliveries.
 import { eventually } from '@bullpen/testkit'
 import { expect, it, onTestFinished } from 'vitest'
 import { openReceiptEndpoint } from './receipt-endpoint.ts'

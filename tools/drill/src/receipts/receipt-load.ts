@@ -32,9 +32,9 @@ export async function sendReceipts(client: Client, load: ReceiptLoad): Promise<r
     return { id: task.id, orderId, way, failures: failures(orderId), cancelled }
   }
   const sent = [send(`${way}-cancelled`, CANCELLED_DELAY)]
-  const began = performance.now()
+  const startedAt = performance.now()
   for (let n = 0; n < receipts || more(); n++) {
-    await sleep(Math.max(0, began + (n / ratePerSecond) * 1_000 - performance.now()))
+    await sleep(Math.max(0, startedAt + (n / ratePerSecond) * 1_000 - performance.now()))
     sent.push(send(`${way}-${n}`))
   }
   return (await Promise.all(sent)).filter((receipt) => receipt !== undefined)

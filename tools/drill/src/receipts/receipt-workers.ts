@@ -30,9 +30,9 @@ export async function startReceiptWorkers(
   return {
     async restart(way, { receipts, ratePerSecond, restarts }, random) {
       const exits: Exit[] = []
-      const began = performance.now()
+      const startedAt = performance.now()
       for (const moment of momentsIn((receipts / ratePerSecond) * 1_000, restarts, random)) {
-        await sleep(Math.max(0, began + moment - performance.now()))
+        await sleep(Math.max(0, startedAt + moment - performance.now()))
         const [oldest] = workers
         const victim = way === 'kill' ? pick(workers, random) : oldest
         if (victim === undefined) throw new Error('no worker is left to restart')

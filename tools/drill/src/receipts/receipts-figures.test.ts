@@ -79,7 +79,7 @@ describe('the figures of receipts', () => {
   })
 
   it.each([
-    ['was never taken', [delivery('b', 'failed', 0), delivery('b', 'accepted', 1_300)], undefined],
+    ['was never accepted', [delivery('b', 'failed', 0), delivery('b', 'accepted', 1_300)], undefined],
     ['has no end', undefined, [view('a', 0, { status: 'active' }), view('b', 1)]],
     ['the API does not know', undefined, [view('b', 1)]],
   ] as const)('count as lost what %s', (_, deliveries, views) => {

@@ -18,8 +18,8 @@ export function interruptions(open: OpenBackend): void {
     async (reason, state) => {
       const { handle, holds, entered } = gate()
       const parent = new AbortController()
-      const stage = await openSetup(open, { handle, parent: parent.signal, concurrency: 1 })
-      const { enqueue, start, settled, find, drain } = stage
+      const setup = await openSetup(open, { handle, parent: parent.signal, concurrency: 1 })
+      const { enqueue, start, settled, find, drain } = setup
       const [id, behind] = [await enqueue(fragile, {}), await enqueue(fragile, {})]
       const pool = await start()
       await holds(1)

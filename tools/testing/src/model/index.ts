@@ -56,10 +56,10 @@ function fake(): Time {
     clock,
     pass: (ms) => clock.advance(ms),
     async until(isTrue, what) {
-      const began = clock.monotonic()
+      const startedAt = clock.monotonic()
       await clock.advance(0)
       while (!(await isTrue())) {
-        const waitedMs = clock.monotonic() - began
+        const waitedMs = clock.monotonic() - startedAt
         if (waitedMs > LONG_ENOUGH_MS.fake) throw new Error(`not within the time allowed: ${what}`)
         // Larger and larger steps: the longer it takes, the less the exact time matters.
         await clock.advance(Math.max(1, clock.next() ?? 1_000, waitedMs / 10))
