@@ -22,7 +22,7 @@ describe('the example worker without Redis', () => {
     const redis = await privateRedis()
     const start = () => run([], { REDIS_URL: redis.url, BULLPEN_WORKER_PORT: '0' })
     const first = start()
-    await eventually(() => first.output().includes('Redis connection failed'))
+    await eventually(() => first.output().includes('redis not reachable'))
     first.child.kill('SIGTERM')
     expect(await first.exited).toBe(0)
 

@@ -1,4 +1,4 @@
-// Tests files.digest-tree against find, sort and md5sum.
+// The handler of files.digest-tree, compared with find, sort and md5sum.
 import { chmod, mkdir, open, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { filesDigestTree } from '@bullpen/tasks'
@@ -28,14 +28,14 @@ function resources(access: FileAccess) {
   return { files: access, receipts: { deliver: () => Promise.reject() } }
 }
 
-test.each(['', '/'])('prints what md5sum of md5sum prints, with DIR ending in "%s"', async (end) => {
+test.each(['', '/'])('the digest of a directory equals md5sum of md5sum, with DIR ending in "%s"', async (end) => {
   const path = tree.directory + end
   const output = await run(path)
   expect(output).toMatchObject({ files: tree.files, bytes: expect.any(Number) })
   expect(`${output.md5}  -\n`).toBe(await md5Pipeline(path, ' | md5sum'))
 })
 
-test('an empty directory is the digest of nothing', async () => {
+test('the digest of an empty directory is that of no input', async () => {
   expect(await run(join(tree.directory, 'empty-dir'))).toEqual({
     files: 0,
     bytes: 0,
@@ -43,7 +43,7 @@ test('an empty directory is the digest of nothing', async () => {
   })
 })
 
-test('reads at most 20 files at a time, and reports how far it is', async () => {
+test('a directory is read at most 20 files at a time, and progress is reported', async () => {
   for (let i = 0; i < 100; i++) await writeFile(join(tree.directory, `more-${i}`), '')
   let now = 0
   vi.spyOn(Date, 'now').mockImplementation(() => (now += 100))
@@ -66,7 +66,7 @@ test('reads at most 20 files at a time, and reports how far it is', async () => 
   vi.restoreAllMocks()
 })
 
-test('refuses a name that is not UTF-8, and tells it', async () => {
+test('a file name that is not UTF-8 is refused and named', async () => {
   await writeFile(Buffer.concat([Buffer.from(`${tree.directory}/`), Buffer.from([0x66, 0xfc])]), '')
   await expect(run(tree.directory)).rejects.toMatchObject({
     code: 'name_not_utf8',
@@ -75,7 +75,7 @@ test('refuses a name that is not UTF-8, and tells it', async () => {
   })
 })
 
-test('fails when a file is removed between the walk and its digest, naming it', async () => {
+test('a file that is removed between the walk and its digest is named', async () => {
   const losing: FileAccess = {
     ...files,
     async list(path, signal) {
@@ -90,7 +90,7 @@ test('fails when a file is removed between the walk and its digest, naming it', 
   })
 })
 
-test("looks at the walk's own error after all results", async () => {
+test('an error of the walk is reported after all digests', async () => {
   await mkdir(join(tree.directory, 'closed'))
   await chmod(join(tree.directory, '..'), 0o755)
   await chmod(join(tree.directory, 'closed'), 0)
@@ -115,11 +115,11 @@ test.each([
   ['plain.txt', 'not_a_directory'],
   ['nowhere', 'not_found'],
   ['link-to-dir', 'path_outside_roots'],
-])('refuses %s with %s', async (name, code) => {
+])('%s is refused with %s', async (name, code) => {
   await expect(run(join(tree.directory, name))).rejects.toMatchObject({ code, retryable: false })
 })
 
-test('stops when the attempt is to end', async () => {
+test('a cancelled task stops reading', async () => {
   const file = await open(join(tree.directory, 'sparse'), 'w')
   await file.truncate(2 ** 40)
   await file.close()

@@ -1,4 +1,4 @@
-// Handles files.digest-tree: MD5All of the seeds, bounded, in one task.
+// Handles files.digest-tree: digests a whole directory in one task, with bounded concurrency.
 import { createHash } from 'node:crypto'
 import { defineHandler, type TaskContext } from '@bullpen/contract'
 import { filesDigestTree } from '@bullpen/tasks'
@@ -6,11 +6,11 @@ import { escapeBytes, type FileDigest, forEachBounded, joinPath, md5Lines, pathT
 import { permanent } from '../resources/file-error.ts'
 import type { WorkerResources } from '../resources/index.ts'
 
-/** The seed's bound: it limits open files and memory, whatever the tree. */
-const DIGESTERS = 20
+/** How many files are read at the same time: limits open files and memory, however large the directory is. */
+const CONCURRENCY = 20
 
-/** How often progress is stored: each time is a round trip to Redis. */
-const REPORT_EVERY_MS = 500
+/** Each report is a round trip to Redis. */
+const REPORT_INTERVAL_MS = 500
 
 export default defineHandler(
   filesDigestTree,
@@ -27,15 +27,15 @@ export default defineHandler(
       const file = await resources.files.digest(path, stop)
       digests.push({ path, md5: file.md5 })
       bytes += file.bytes
-      if (Date.now() - reportedAt < REPORT_EVERY_MS) return
+      if (Date.now() - reportedAt < REPORT_INTERVAL_MS) return
       reportedAt = Date.now()
-      // A look-up that shows an old number is no reason to begin again.
+      // Outdated progress is no reason to fail the task.
       await context
         .progress(digests.length / names.length, `${digests.length} of ${names.length} files`)
-        .catch((err) => context.log.warn({ err }, 'progress was not stored'))
+        .catch((err) => context.log.warn({ err }, 'progress not stored'))
     }
-    await forEachBounded(names, DIGESTERS, digest, signal)
-    // As in the seed, after all results: a failed digest is nearer to the cause than a walk that broke off.
+    await forEachBounded(names, CONCURRENCY, digest, signal)
+    // After all results: a failed digest says more about the cause than an interrupted walk.
     if (listing.error !== undefined) throw listing.error
     const list = createHash('md5')
     for (const line of md5Lines(digests)) list.update(line)
@@ -43,9 +43,9 @@ export default defineHandler(
   },
 )
 
-/** Names travel as JSON in errors and lists, so one that is not UTF-8 is refused rather than changed. */
+/** Names are sent as JSON, so a name that is not UTF-8 is refused rather than changed. */
 function textOf(name: Buffer, directory: string): string {
   const text = pathText(name)
   if (text !== undefined) return text
-  throw permanent('name_not_utf8', `${joinPath(directory, escapeBytes(name))} is not named in UTF-8`)
+  throw permanent('name_not_utf8', `${joinPath(directory, escapeBytes(name))} has a name that is not UTF-8`)
 }

@@ -1,4 +1,4 @@
-// Tests files.digest on real files: what it reads, and all that it refuses to read.
+// The handler of files.digest on real files: what it reads, and what it refuses to read.
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmod, mkdir, open, rename, rm, symlink, writeFile } from 'node:fs/promises'
@@ -28,21 +28,24 @@ async function resources(roots: string[]) {
 
 const permanent = (code: string) => ({ name: 'TaskError', code, retryable: false })
 
-describe('reads', () => {
-  test.each([0, 1, 262_143, 262_144, 262_145, 3_000_000])('a file of %i bytes as md5sum does', async (bytes) => {
-    const path = join(tree.directory, 'sized')
-    await writeFile(path, Buffer.alloc(bytes, 'bullpen'))
-    const md5 = execFileSync('md5sum', [path], { encoding: 'utf8' }).slice(0, 32)
-    expect(await run(path)).toEqual({ md5, bytes })
-  })
+describe('files.digest reads', () => {
+  test.each([0, 1, 262_143, 262_144, 262_145, 3_000_000])(
+    'a file of %i bytes, with the digest of md5sum',
+    async (bytes) => {
+      const path = join(tree.directory, 'sized')
+      await writeFile(path, Buffer.alloc(bytes, 'bullpen'))
+      const md5 = execFileSync('md5sum', [path], { encoding: 'utf8' }).slice(0, 32)
+      expect(await run(path)).toEqual({ md5, bytes })
+    },
+  )
 
-  test('a file whose size the file system does not know', async () => {
+  test('a file whose size is unknown to the file system', async () => {
     const { md5, bytes } = await run('/proc/version', { roots: ['/proc'] })
     expect(bytes).toBeGreaterThan(10)
     expect(md5).toBe(execFileSync('md5sum', ['/proc/version'], { encoding: 'utf8' }).slice(0, 32))
   })
 
-  test('through a link, and below a root that is a link, as long as they lead below a root', async () => {
+  test('through links that stay below a root', async () => {
     const { directory } = tree
     await symlink('plain.txt', join(directory, 'inner-link'))
     await symlink(directory, join(directory, '../root-link'))
@@ -54,8 +57,8 @@ describe('reads', () => {
   })
 })
 
-describe('refuses, for good,', () => {
-  test('a file outside, however it is spelt', async () => {
+describe('files.digest refuses permanently', () => {
+  test('a file outside the roots, however its path is written', async () => {
     const { directory } = tree
     const outside = [
       join(directory, '../outside'),
@@ -68,32 +71,32 @@ describe('refuses, for good,', () => {
     for (const path of outside) await expect(run(path), path).rejects.toMatchObject(permanent('path_outside_roots'))
   })
 
-  test('a neighbour whose name begins like the root', async () => {
+  test('a directory whose name starts with that of a root', async () => {
     await mkdir(`${tree.directory}-2`)
     await writeFile(`${tree.directory}-2/x`, 'x')
     await expect(run(`${tree.directory}-2/x`)).rejects.toMatchObject(permanent('path_outside_roots'))
   })
 
-  test('to tell whether a path outside exists', async () => {
+  test('to reveal whether a path outside the roots exists', async () => {
     const told = async (path: string) => run(path).catch((error) => error.message.replace(path, 'PATH'))
     expect(await told('/nowhere/at/all')).toBe(await told('/etc/passwd'))
     expect(await told(join(tree.directory, '../nowhere'))).toBe(await told('/etc/passwd'))
   })
 
-  test('everything when there is no root', async () => {
+  test('every path when there are no roots', async () => {
     await expect(run(join(tree.directory, 'plain.txt'), { roots: [] })).rejects.toMatchObject(
       permanent('path_outside_roots'),
     )
   })
 
-  test('what is missing', async () => {
+  test('a path that does not exist', async () => {
     await expect(run(join(tree.directory, 'nowhere'))).rejects.toMatchObject(permanent('not_found'))
     await expect(run(join(tree.directory, 'plain.txt/x'))).rejects.toMatchObject(permanent('not_found'))
     await expect(run(join(tree.directory, 'dangling'))).rejects.toMatchObject(permanent('not_found'))
     await expect(run(join(tree.directory, 'x'.repeat(300)))).rejects.toMatchObject(permanent('not_found'))
   })
 
-  test('a directory, a pipe that nobody writes to, a socket, a device, a link to itself', async () => {
+  test('a directory, a pipe without a writer, a socket, a device, a link to itself', async () => {
     const { directory } = tree
     execFileSync('mkfifo', [join(directory, 'pipe')])
     await symlink('self', join(directory, 'self'))
@@ -105,14 +108,14 @@ describe('refuses, for good,', () => {
     await expect(run('/dev/zero', { roots: ['/dev'] })).rejects.toMatchObject(permanent('not_a_file'))
   })
 
-  test('what it may not read', async () => {
+  test('a file without permission to read it', async () => {
     const path = join(tree.directory, 'plain.txt')
     await chmod(join(tree.directory, '..'), 0o755)
     await chmod(path, 0)
     await unprivileged(() => expect(run(path)).rejects.toMatchObject(permanent('not_readable')))
   })
 
-  test('a directory that becomes a link while the file is opened', async () => {
+  test('a directory that becomes a link while a file in it is opened', async () => {
     const { directory } = tree
     const [dir, secret] = [join(directory, 'dir'), join(directory, '../secret')]
     await mkdir(secret)
@@ -140,7 +143,7 @@ describe('refuses, for good,', () => {
   })
 })
 
-test('stops in the middle of a long file when the attempt is to end', async () => {
+test('a cancelled task stops in the middle of a long file', async () => {
   const path = join(tree.directory, 'sparse')
   const file = await open(path, 'w')
   await file.truncate(2 ** 40)
@@ -149,7 +152,7 @@ test('stops in the middle of a long file when the attempt is to end', async () =
   expect(await runTask(filesDigest, digest, { path }, options)).toMatchObject({ status: 'cancelled', late: [] })
 })
 
-test('a root that is not a directory stops the worker from starting', async () => {
+test('a worker does not start with a root that is not a directory', async () => {
   const wrong = { code: 'invalid_configuration', message: expect.stringContaining('BULLPEN_WORKER_FILES_ROOTS') }
   await expect(openFileAccess({ roots: [join(tree.directory, 'nowhere')] })).rejects.toMatchObject(wrong)
   await expect(openFileAccess({ roots: [join(tree.directory, 'plain.txt')] })).rejects.toMatchObject(wrong)

@@ -1,4 +1,4 @@
-// The handlers of the example catalogue; a task without one does not compile.
+// The handlers of the example catalogue. A task without a handler does not compile.
 import type { Handlers } from '@bullpen/contract'
 import type { catalogue } from '@bullpen/tasks'
 import type { WorkerResources } from '../resources/index.ts'

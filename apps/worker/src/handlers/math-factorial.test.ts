@@ -1,4 +1,4 @@
-// Tests math.factorial.
+// The handler of math.factorial.
 import { mathFactorial } from '@bullpen/tasks'
 import { runTask } from '@bullpen/testkit'
 import { expect, test } from 'vitest'
@@ -8,7 +8,7 @@ test.each([
   [0, '1'],
   [1, '1'],
   [5, '120'],
-  // The first that a double can't hold.
+  // The first value that a double can't represent.
   [23, '25852016738884976640000'],
   [30, '265252859812191058636308480000000'],
 ])('%i! is %s', async (n, value) => {

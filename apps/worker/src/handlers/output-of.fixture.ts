@@ -1,7 +1,7 @@
-// What a run of one attempt came to, as a test of a handler wants it: its output, or what it threw.
+// The output of a task that ran once in a test of its handler.
 import type { TaskRun } from '@bullpen/testkit'
 
-/** Throws what the handler threw; of a task that ended otherwise, its status. */
+/** Throws what the handler threw, or an error with the status of a task that ended in another way. */
 export function outputOf<Run extends TaskRun>(run: Run): Exclude<Run['output'], undefined> {
   const [thrown] = run.errors
   if (thrown !== undefined) throw thrown
@@ -9,5 +9,5 @@ export function outputOf<Run extends TaskRun>(run: Run): Exclude<Run['output'], 
   return run.output as Exclude<Run['output'], undefined>
 }
 
-/** These handlers read files and sockets, and a failure is looked at, not tried again. */
+/** These handlers read real files and sockets, and their failures are examined rather than retried. */
 export const ONCE = { clock: 'real', attempts: 1 } as const

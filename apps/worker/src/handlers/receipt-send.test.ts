@@ -1,4 +1,4 @@
-// Tests receipt.send against a real HTTP server that can be made to fail.
+// The handler of receipt.send, against a real HTTP server that can be made to fail.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -41,7 +41,7 @@ async function send(url: string | undefined, options: RunTaskOptions<WorkerResou
 
 const run = async (url: string | undefined) => outputOf(await send(url))
 
-test('posts the receipt as JSON, with a key that every attempt shares', async () => {
+test('a receipt is posted as JSON, with a key that all attempts share', async () => {
   const seen: Readonly<Record<string, unknown>>[] = []
   const url = await endpoint(async (request, response) => {
     const { method, url: path, headers } = request
@@ -67,7 +67,7 @@ test('posts the receipt as JSON, with a key that every attempt shares', async ()
   expect(new Set(seen.map(({ key }) => key)).size).toBe(1)
 })
 
-test('delivers once, though its process dies before that is recorded', async () => {
+test('a receipt is delivered once, although its worker dies before that is recorded', async () => {
   let seen = 0
   const url = await endpoint((_, response) => {
     seen++
@@ -87,7 +87,7 @@ test('delivers once, though its process dies before that is recorded', async () 
   expect(seen).toBe(1)
 })
 
-describe('a failure that may pass is retryable:', () => {
+describe('a transient failure is retryable:', () => {
   test.each([500, 502, 503, 429, 408])('%i', async (status) => {
     await expect(run(await answering(status))).rejects.toMatchObject({
       code: 'delivery_failed',
@@ -97,19 +97,19 @@ describe('a failure that may pass is retryable:', () => {
     })
   })
 
-  test('with the Retry-After that the endpoint asks for', async () => {
+  test('after the Retry-After of the endpoint', async () => {
     const url = await answering(503, { 'retry-after': '7' })
     await expect(run(url)).rejects.toMatchObject({ code: 'delivery_failed', retryAfterMs: 7_000 })
   })
 
-  test('nobody listens', async () => {
+  test('nothing listens at the endpoint', async () => {
     const url = await answering(200)
     servers[0]?.close()
     const failure = { code: 'delivery_failed', retryable: true, message: expect.stringContaining('ECONNREFUSED') }
     await expect(run(url)).rejects.toMatchObject(failure)
   })
 
-  test('the connection breaks before an answer; the secret part of the endpoint is not told', async () => {
+  test('the connection breaks before an answer, and the error does not contain the endpoint’s query', async () => {
     const url = await endpoint((request) => request.socket.destroy())
     const error = await run(url).catch((caught) => caught)
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
@@ -117,12 +117,12 @@ describe('a failure that may pass is retryable:', () => {
   })
 })
 
-test.each([400, 401, 404, 422, 301, 307])('%i is a refusal, for good', async (status) => {
+test.each([400, 401, 404, 422, 301, 307])('status %i is a permanent refusal', async (status) => {
   const url = await answering(status, { location: 'http://127.0.0.1:9/' })
   await expect(run(url)).rejects.toMatchObject({ code: 'delivery_refused', retryable: false })
 })
 
-test('without an endpoint it fails for good and names the setting', async () => {
+test('without an endpoint the task fails permanently and names the setting', async () => {
   await expect(run(undefined)).rejects.toMatchObject({
     code: 'no_endpoint',
     retryable: false,
@@ -130,19 +130,19 @@ test('without an endpoint it fails for good and names the setting', async () => 
   })
 })
 
-test.each(['ftp://x', 'nonsense', 'http://ann:secret@localhost/'])('%s is no endpoint', async (wrong) => {
+test.each(['ftp://x', 'nonsense', 'http://ann:secret@localhost/'])('%s is refused as an endpoint', async (wrong) => {
   await expect(openReceiptGateway({ endpoint: wrong })).rejects.toMatchObject({
     code: 'invalid_configuration',
     message: expect.not.stringContaining('secret'),
   })
 })
 
-test('stops waiting for an answer when the attempt is to end', async () => {
+test('a cancelled task stops waiting for an answer', async () => {
   const url = await endpoint(() => {})
   expect(await send(url, { cancelAt: '50ms' })).toMatchObject({ status: 'cancelled', late: [] })
 })
 
-test('reads Retry-After as seconds or a date, at most a day', () => {
+test('Retry-After is read as seconds or as a date, up to a day', () => {
   const now = Date.parse('2026-01-01T00:00:00Z')
   expect(retryAfter('2', now)).toBe('2s')
   expect(retryAfter('Thu, 01 Jan 2026 00:01:00 GMT', now)).toBe('1m')

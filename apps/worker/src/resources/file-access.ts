@@ -1,4 +1,4 @@
-// Reads regular files below the worker's roots, and nothing else.
+// Reads regular files below the configured roots, and nothing else.
 import { createHash } from 'node:crypto'
 import { constants, readlinkSync } from 'node:fs'
 import { type FileHandle, lstat, open, realpath } from 'node:fs/promises'
@@ -9,24 +9,24 @@ import { declared, permanent } from './file-error.ts'
 
 export interface FileAccess {
   /**
-   * MD5 and size of the regular file that `path` leads to.
+   * MD5 and size of the regular file at `path`.
    *
    * @throws TaskError `path_outside_roots`, `not_found`, `not_a_file`, `not_readable` (permanent), `io_error`
    * (retryable); the signal's reason when it aborts.
    */
   digest(path: string, signal: AbortSignal): Promise<{ md5: string; bytes: number }>
   /**
-   * The regular files below the directory that `path` leads to; links below it are not followed.
+   * The regular files below the directory at `path`. Links in it are not followed.
    *
-   * @throws TaskError as {@link digest}, with `not_a_directory`; the walk's own error stands in the listing.
+   * @throws TaskError as {@link digest}, and `not_a_directory`; an error of the walk itself is in the listing.
    */
   list(path: string, signal: AbortSignal): Promise<Listing>
 }
 
-/** 256 KiB: large files take few reads, and hashing one chunk keeps the event loop for less than a millisecond. */
+/** 256 KiB: few reads for large files, and hashing one chunk blocks the event loop for less than a millisecond. */
 const CHUNK = 256 * 1_024
 
-/** O_NONBLOCK: opening a pipe that nobody writes to would hold a thread for ever. */
+/** O_NONBLOCK: opening a pipe without a writer would block a thread of the pool forever. */
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /** @throws BullpenError `invalid_configuration` when a root is not a directory. */
@@ -34,12 +34,12 @@ export async function openFileAccess({ roots }: { readonly roots: readonly strin
   const real = await Promise.all(roots.map(realRoot))
   const isBelow = (path: string) => real.some((root) => below(root, path))
 
-  /** Where a path leads, all links resolved. What is outside is not even told to exist. */
+  /** The path with all links resolved. The error for a path outside the roots does not reveal whether it exists. */
   async function resolve(path: string): Promise<string> {
     const outside = () =>
       permanent(
         'path_outside_roots',
-        `${JSON.stringify(path)} is not below one of this worker's ${roots.length} roots (BULLPEN_WORKER_FILES_ROOTS)`,
+        `${JSON.stringify(path)} is not below any of this worker's ${roots.length} roots (BULLPEN_WORKER_FILES_ROOTS)`,
       )
     try {
       const resolved = await realpath(path)
@@ -58,8 +58,9 @@ export async function openFileAccess({ roots }: { readonly roots: readonly strin
       try {
         handle = await open(resolved, FLAGS)
         const { size } = await regularFile(handle, path)
-        // A directory of the path may have become a link since it was resolved: what counts is what is open now.
-        if (!isBelow(openedPath(handle) ?? resolved)) throw permanent('path_outside_roots', `${path} was moved away`)
+        // A directory in the path may have become a link since it was resolved: check what is open now.
+        if (!isBelow(openedPath(handle) ?? resolved))
+          throw permanent('path_outside_roots', `${path} no longer leads below a root`)
         return await md5(handle, size, signal)
       } catch (error) {
         throw signal.aborted ? signal.reason : declared(error, path)
@@ -82,7 +83,7 @@ async function realRoot(root: string): Promise<string> {
   const wrong = (cause?: unknown) =>
     new BullpenError(
       'invalid_configuration',
-      `BULLPEN_WORKER_FILES_ROOTS: ${JSON.stringify(root)} is not a directory that can be read`,
+      `BULLPEN_WORKER_FILES_ROOTS: ${JSON.stringify(root)} is not a readable directory`,
       { cause },
     )
   const real = await realpath(root).catch((error) => Promise.reject(wrong(error)))
@@ -100,7 +101,7 @@ async function regularFile(handle: FileHandle, path: string) {
   return stat
 }
 
-/** Linux tells it; elsewhere undefined, and the race between resolving and opening stays. procfs never waits for a disk. */
+/** Only on Linux; elsewhere undefined, and the race between resolving and opening remains. procfs never waits for a disk. */
 function openedPath(handle: FileHandle): string | undefined {
   try {
     return readlinkSync(`/proc/self/fd/${handle.fd}`)

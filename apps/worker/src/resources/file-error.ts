@@ -1,4 +1,4 @@
-// The file system's errors as declared failures: which of them another attempt can mend.
+// Declares errors of the file system: which are permanent, and which another attempt may not meet.
 import { TaskError } from '@bullpen/contract'
 
 const PERMANENT: Readonly<Record<string, readonly [code: string, meaning: string]>> = {
@@ -17,15 +17,15 @@ export function permanent(code: string, message: string, cause?: unknown): TaskE
   return new TaskError(code, message, { retryable: false, cause })
 }
 
-/** A TaskError for what reading `path` threw; what is not from the file system comes back as it is: a panic. */
+/** A TaskError for an error of the file system. Any other error is returned unchanged, and is a panic. */
 export function declared(error: unknown, path: string): unknown {
   if (error instanceof TaskError || !isSystemError(error)) return error
   const known = PERMANENT[error.code]
-  // The system's own path is nearer to the cause: a directory deep in a tree.
+  // The path in the error is more precise: it may name a directory deep in a tree.
   const place = JSON.stringify(error.path === undefined ? path : String(error.path))
   if (known !== undefined) return permanent(known[0], `${place} ${known[1]} (${error.code})`, error)
-  // EIO, EMFILE, ENFILE, ENOMEM, ESTALE and the like: the next attempt may be luckier.
-  return new TaskError('io_error', `${place} could not be read: ${error.code}`, { cause: error })
+  // EIO, EMFILE, ENFILE, ENOMEM, ESTALE and similar ones are transient.
+  return new TaskError('io_error', `${place} can't be read: ${error.code}`, { cause: error })
 }
 
 function isSystemError(error: unknown): error is NodeJS.ErrnoException & { code: string } {

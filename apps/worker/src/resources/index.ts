@@ -1,4 +1,4 @@
-// What the example handlers use besides their input: opened before the first fetch, closed after the drain.
+// The resources of the example handlers: opened before the first task, closed after the last.
 import { type FileAccess, openFileAccess } from './file-access.ts'
 import { openReceiptGateway, type ReceiptGateway } from './receipt-gateway.ts'
 
@@ -11,13 +11,13 @@ export interface WorkerResources {
 }
 
 export interface ResourceSettings {
-  /** BULLPEN_WORKER_FILES_ROOTS: absolute directories; files elsewhere are refused. None: all are. */
+  /** BULLPEN_WORKER_FILES_ROOTS: absolute directories. Files elsewhere are refused; without roots, all files. */
   readonly filesRoots: readonly string[]
-  /** BULLPEN_WORKER_RECEIPT_ENDPOINT: an http or https URL; undefined: receipts are refused. */
+  /** BULLPEN_WORKER_RECEIPT_ENDPOINT: an http or https URL. Undefined: receipts are refused. */
   readonly receiptEndpoint: string | undefined
 }
 
-/** One way to open each of {@link WorkerResources}. */
+/** An opener for each of {@link WorkerResources}. */
 export function workerResources({ filesRoots, receiptEndpoint }: ResourceSettings) {
   return {
     files: { open: () => openFileAccess({ roots: filesRoots }) },

@@ -1,4 +1,4 @@
-// Delivers receipts over HTTP to the one endpoint that the worker is configured with.
+// Delivers receipts over HTTP to the configured endpoint.
 import { BullpenError, type Duration, formatDuration, TaskError } from '@bullpen/contract'
 
 export interface Receipt {
@@ -10,8 +10,8 @@ export interface Receipt {
 
 export interface ReceiptGateway {
   /**
-   * Delivers once; resolves with the endpoint's 2xx status. `key` goes along as Idempotency-Key: the same for every
-   * start, so that an endpoint that knows it sends one mail.
+   * Sends one request and resolves with its 2xx status. `key` is sent as Idempotency-Key: it is the same in every attempt, so
+   * that an endpoint that honours it sends one mail.
    *
    * @throws TaskError `delivery_failed` (retryable: no answer, 5xx, 408, 425, 429; Retry-After is honoured),
    * `delivery_refused` (permanent: any other status), `no_endpoint` (permanent); the signal's reason when it aborts.
@@ -22,8 +22,8 @@ export interface ReceiptGateway {
 const SETTING = 'BULLPEN_WORKER_RECEIPT_ENDPOINT'
 const DAY_MS = 86_400_000
 
-/** Statuses below 500 that say "not now" and not "not so" (RFC 9110, 8470, 6585). */
-const NOT_NOW: readonly number[] = [408, 425, 429]
+/** Statuses below 500 that are transient (RFC 9110, 8470, 6585). */
+const TRANSIENT: readonly number[] = [408, 425, 429]
 
 /** @throws BullpenError `invalid_configuration` when the endpoint is not an http or https URL without credentials. */
 export async function openReceiptGateway({
@@ -35,16 +35,16 @@ export async function openReceiptGateway({
   return {
     async deliver(receipt, key, signal) {
       if (url === undefined) {
-        throw new TaskError('no_endpoint', `this worker delivers no receipts: ${SETTING} is not set`, {
+        throw new TaskError('no_endpoint', `receipts can't be delivered: ${SETTING} is not set`, {
           retryable: false,
         })
       }
       const response = await post(url, receipt, key, signal)
-      // The answer's text is not ours to keep; unread, it would hold the connection.
+      // The body is not needed, but an unread body would keep the connection busy.
       await response.body?.cancel()
       if (response.ok) return response.status
       const message = `${url.host} answered ${response.status}`
-      if (response.status >= 500 || NOT_NOW.includes(response.status)) {
+      if (response.status >= 500 || TRANSIENT.includes(response.status)) {
         const after = retryAfter(response.headers.get('retry-after'), Date.now())
         throw new TaskError('delivery_failed', message, after === undefined ? {} : { retryAfter: after })
       }
@@ -67,7 +67,7 @@ async function post(url: URL, receipt: Receipt, key: string, signal: AbortSignal
       method: 'POST',
       headers: { 'content-type': 'application/json', 'idempotency-key': key },
       body: JSON.stringify(receipt),
-      // The endpoint is configured, not discovered: following would deliver to somebody else.
+      // A redirect would deliver the receipt to an address that was not configured.
       redirect: 'manual',
       signal,
     })
@@ -79,7 +79,7 @@ async function post(url: URL, receipt: Receipt, key: string, signal: AbortSignal
   }
 }
 
-/** Seconds or an HTTP date (RFC 9110, 10.2.3), at most a day; undefined when absent, past or unreadable. */
+/** Seconds or an HTTP date (RFC 9110, 10.2.3), at most a day. Undefined when the header is absent, past or unreadable. */
 export function retryAfter(header: string | null, now: number): Duration | undefined {
   if (header === null) return undefined
   const ms = /^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - now

@@ -1,5 +1,4 @@
 // The settings of the example handlers' resources.
-
 import { isAbsolute, resolve } from 'node:path'
 import type { SettingsTable } from '@bullpen/config'
 import { z } from 'zod'
