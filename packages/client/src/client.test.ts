@@ -39,7 +39,7 @@ function view(more: Partial<TaskView> = {}): TaskView {
 }
 
 describe('enqueue', () => {
-  test('posts the task with the key, the correlation id and what the caller adds', async () => {
+  test('sends the task with the API key, the correlation id and the options', async () => {
     const { client, seen } = await api([[202, ACCEPTED]], { correlationId: 'order-7' })
     const accepted = await client.enqueue(
       count,
@@ -69,13 +69,13 @@ describe('enqueue', () => {
     ])
   })
 
-  test('takes a name instead of a definition, as a program without a catalogue has it', async () => {
+  test('enqueueNamed takes a name instead of a definition', async () => {
     const { client, seen } = await api([[202, ACCEPTED]])
     expect(await client.enqueueNamed('task.other', [1], { queueTimeout: '1m' })).toEqual(ACCEPTED)
     expect(seen[0]?.body).toEqual({ task: 'task.other', input: [1], queueTimeout: '1m' })
   })
 
-  test('cancels tasks by filter, and looks up how far that is', async () => {
+  test('cancelMany sends the filter, and cancellation reports its progress', async () => {
     const pending = { id: 'cpu-1', status: 'pending' }
     const { client, seen } = await api([
       [202, pending],
@@ -89,27 +89,36 @@ describe('enqueue', () => {
     ])
   })
 
-  test('cancels a task, and waits for its end as long as it is told', async () => {
+  test('previewCancel asks how many tasks match, and cancels none', async () => {
+    const preview = { queue: 'cpu', matching: 3, exact: true, enqueuedUntil: '2026-01-01T00:00:00.000Z' }
+    const { client, seen } = await api([[200, preview]])
+    expect(await client.previewCancel({ queue: 'cpu', tag: 'x' })).toEqual(preview)
+    expect(seen).toMatchObject([
+      { method: 'POST', url: '/v1/tasks/cancel?dryRun=true', body: { queue: 'cpu', tag: 'x' } },
+    ])
+  })
+
+  test('cancel sends who asked, and waits as long as given', async () => {
     const cancelled = { id: ID, outcome: 'cancelled', status: 'cancelled', links: {} }
     const { client, seen } = await api([
       [200, cancelled],
       [200, cancelled],
     ])
     expect(await client.cancel(ID)).toEqual(cancelled)
-    await client.cancel(ID, { wait: '5s' })
-    expect(seen.map(({ method, url }) => `${method} ${url}`)).toEqual([
-      `POST /v1/tasks/${ID}/cancel`,
-      `POST /v1/tasks/${ID}/cancel?wait=5`,
+    await client.cancel(ID, { wait: '5s', by: 'ann' })
+    expect(seen.map(({ method, url, body }) => [`${method} ${url}`, body])).toEqual([
+      [`POST /v1/tasks/${ID}/cancel`, undefined],
+      [`POST /v1/tasks/${ID}/cancel?wait=5`, { by: 'ann' }],
     ])
   })
 
-  test('keeps a path in front of the API', async () => {
+  test('keeps a path prefix of the base URL', async () => {
     const { baseUrl, seen } = await api([[202, ACCEPTED]])
     await createClient({ baseUrl: `${baseUrl}/bullpen`, key: 'k' }).enqueue(count, { fencingToken: 4 })
     expect(seen[0]?.url).toBe('/bullpen/v1/tasks')
   })
 
-  test('tells what the API refused, and where', async () => {
+  test('rejects with what the API refused, and with the invalid fields', async () => {
     const errors = [{ path: 'input.fencingToken', message: 'too big' }]
     const { client } = await api([problem('invalid_input', 422, { detail: 'task.count refuses it', errors })])
     await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({
@@ -122,14 +131,21 @@ describe('enqueue', () => {
     })
   })
 
-  test('is not repeated when the answer is lost: the task may be stored', async () => {
+  test('a field that the detail already contains is not repeated in the message', () => {
+    const errors = [{ path: 'input.cents', message: 'Too small' }]
+    const problem = new ProblemError({ code: 'invalid_input', detail: 'input.cents: Too small', errors })
+    expect(problem.message).toBe('invalid_input: input.cents: Too small')
+    expect(problem.errors).toEqual(errors)
+  })
+
+  test('is not repeated if the answer is lost, because the task may be stored', async () => {
     const { client, seen } = await api(['break', [202, ACCEPTED]])
     const error = await client.enqueue(count, { fencingToken: 4 }).catch((caught) => caught)
     expect(error).toMatchObject({ code: 'unreachable', status: undefined, cause: expect.any(TypeError) })
     expect(seen.length).toBe(1)
   })
 
-  test('is not repeated after a 503 that names the task, and tells its id', async () => {
+  test('is not repeated after a 503 with a task id, which the error has', async () => {
     const { client, seen } = await api([problem('redis_unavailable', 503, { taskId: ID }), [202, ACCEPTED]])
     await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({
       code: 'redis_unavailable',
@@ -138,7 +154,7 @@ describe('enqueue', () => {
     expect(seen.length).toBe(1)
   })
 
-  test('is not repeated after a 503 of somebody else', async () => {
+  test('is not repeated after a 503 that is not from the API', async () => {
     const { client, seen } = await api([
       [503, '<html>'],
       [202, ACCEPTED],
@@ -150,13 +166,13 @@ describe('enqueue', () => {
     expect(seen.length).toBe(1)
   })
 
-  test('is repeated after a 503 that names no task: nothing was accepted', async () => {
+  test('is repeated after a 503 without a task id, because nothing was stored', async () => {
     const { client, seen } = await api([problem('shutting_down', 503), [202, ACCEPTED]])
     expect(await client.enqueue(count, { fencingToken: 4 })).toEqual(ACCEPTED)
     expect(seen.length).toBe(2)
   })
 
-  test('is not repeated while the queue drains: that lasts until somebody resumes it', async () => {
+  test('is not repeated while the queue drains, because it stays closed until it is resumed', async () => {
     const { client, seen } = await api([problem('queue_draining', 503), [202, ACCEPTED]])
     await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({ code: 'queue_draining' })
     expect(seen.length).toBe(1)
@@ -173,7 +189,7 @@ describe('enqueue', () => {
     expect(await accepted).toEqual(ACCEPTED)
   })
 
-  test('gives up when the API stays away, with the cause', async () => {
+  test('gives up if the API stays unreachable, and names the cause', async () => {
     const { baseUrl } = await api([])
     servers[0]?.close()
     const { enqueue } = createClient({ baseUrl, key: 'k', retryFor: '200ms' })
@@ -183,7 +199,7 @@ describe('enqueue', () => {
     })
   })
 
-  test('gives up on an API that is silent', async () => {
+  test('gives up if the API does not answer', async () => {
     const { client, seen } = await api(['silence'], { requestTimeout: '50ms' })
     await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({ code: 'unreachable' })
     expect(seen.length).toBe(1)
@@ -214,7 +230,7 @@ describe('task', () => {
     expect(seen.map(({ url }) => url)).toEqual(['/v1/tasks/a%2Fb%3Fc'])
   })
 
-  test('of another definition is refused, and accepted when no definition is named', async () => {
+  test('of another definition is refused, and returned if no definition is given', async () => {
     const { client } = await api([[200, view({ task: 'task.other' })]])
     await expect(client.task(count, ID)).rejects.toThrow(`task ${ID} is a task.other, not a task.count`)
     expect((await client.task(ID)).task).toBe('task.other')
@@ -235,7 +251,7 @@ describe('task', () => {
 })
 
 describe('result', () => {
-  test('asks the API to wait, again and again, until the task has ended', async () => {
+  test('asks the API to wait until the task has ended', async () => {
     const { client, seen } = await api([
       [200, view({ status: 'active', output: undefined })],
       [200, view({ status: 'retrying', output: undefined })],
@@ -258,7 +274,7 @@ describe('result', () => {
     expect(error).toMatchObject({ code, task: { id: ID, ...ended }, message: `task ${ID} ${message}` })
   })
 
-  test('is no longer waited for after the timeout, or when the signal aborts', async () => {
+  test('is awaited until the timeout, or until the signal aborts', async () => {
     const { client } = await api(['silence'])
     await expect(client.result(count, ID, { timeout: '50ms' })).rejects.toMatchObject({ name: 'TimeoutError' })
     const reason = new Error('enough')
@@ -285,14 +301,14 @@ describe('list', () => {
     ])
   })
 
-  test('asks for no page that nobody reads', async () => {
+  test('requests no page that is not read', async () => {
     const { client, seen } = await api([[200, { tasks: [view(), view()], next: 'more' }]])
     for await (const task of client.list({ queue: 'cpu', status: 'dead' })) if (task.id === ID) break
     expect(seen.length).toBe(1)
   })
 })
 
-test('says so when the address is not one of an API', async () => {
+test('an answer that is not from a Bullpen API is rejected, and so is an invalid base URL', async () => {
   const { client } = await api([[200, '<html>']])
   await expect(client.task(count, ID)).rejects.toMatchObject({ code: 'unexpected_answer', status: 200 })
   const wrong = expect.objectContaining({ code: 'invalid_configuration' })

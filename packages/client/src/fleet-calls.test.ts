@@ -1,10 +1,10 @@
-// Tests what the client asks of the fleet, against a real HTTP server that answers as each test says.
+// Tests the client's calls about the fleet against an HTTP server that answers as each test says.
 import type { CommandView } from '@bullpen/contract'
 import { describe, expect, test } from 'vitest'
 import type { Client } from './index.ts'
 import { api, problem } from './server.fixture.ts'
 
-const PROCESS = 'pod 1/a:7:ab12cd34'
+const WORKER = 'pod 1/a:7:ab12cd34'
 const DONE = {
   id: 'once-1',
   spec: { action: 'pause', queue: 'cpu' },
@@ -14,8 +14,8 @@ const DONE = {
   answers: [],
 } satisfies CommandView
 
-describe('a look at the fleet', () => {
-  test('asks for what is wanted, and gives what the API answers', async () => {
+describe('the fleet', () => {
+  test('is requested with the given filters, and returned as the API answers', async () => {
     const fleet = { now: '', queues: [], workers: [] }
     const { client, seen } = await api([
       [200, fleet],
@@ -26,8 +26,8 @@ describe('a look at the fleet', () => {
     ])
     expect(await client.fleet()).toEqual(fleet)
     await client.fleet({ queue: 'cpu' })
-    expect(await client.pools({ worker: PROCESS })).toEqual([1])
-    expect(await client.slots({ queue: 'cpu', worker: PROCESS, state: 'IDLE' })).toEqual([2])
+    expect(await client.pools({ worker: WORKER })).toEqual([1])
+    expect(await client.slots({ queue: 'cpu', worker: WORKER, state: 'IDLE' })).toEqual([2])
     expect(await client.slots()).toEqual([])
     expect(seen.map(({ url }) => url)).toEqual([
       '/v1/fleet',
@@ -42,14 +42,14 @@ describe('a look at the fleet', () => {
 describe('a command', () => {
   test('is sent with an id, an author and a wait', async () => {
     const { client, seen } = await api([[200, DONE]])
-    const order = { action: 'stop', worker: PROCESS, queue: 'cpu', slot: 3, how: 'hard' } as const
+    const order = { action: 'stop', worker: WORKER, queue: 'cpu', slot: 3, how: 'hard' } as const
     expect(await client.command(order, { id: 'once-1', by: 'ann', wait: '1500ms' })).toEqual(DONE)
     expect(seen).toMatchObject([
       { method: 'POST', url: '/v1/commands?wait=1.5', body: { ...order, id: 'once-1', by: 'ann' } },
     ])
   })
 
-  test('whose answer is lost is sent again under the same id', async () => {
+  test('is sent again with the same id if its answer is lost', async () => {
     const { client, seen } = await api(['break', problem('redis_unavailable', 503), [502, '<html>'], [200, DONE]])
     expect(await client.command({ action: 'drain', queue: 'cpu' })).toEqual(DONE)
     expect(seen).toHaveLength(4)
@@ -59,7 +59,7 @@ describe('a command', () => {
     expect(seen.map(({ body }) => body)).toEqual(Array(4).fill(first?.body))
   })
 
-  test('that is refused is not sent again', async () => {
+  test('is not sent again if it is refused', async () => {
     const { client, seen } = await api([problem('worker_not_found', 404)])
     await expect(client.command({ action: 'resume', worker: 'p' }, { wait: 'none' })).rejects.toMatchObject({
       code: 'worker_not_found',
@@ -70,14 +70,14 @@ describe('a command', () => {
   test.each([
     (client: Client) => client.command({ action: 'resume', queue: 'cpu' }, { wait: '100ms' }),
     (client: Client) => client.commandById('once-1', { wait: '100ms' }),
-  ])('is waited for as long as the API may take, and no longer: %s', async (call) => {
+  ])('is awaited for its wait and the request timeout: %s', async (call) => {
     const { client } = await api(['silence'], { requestTimeout: '20ms', retryFor: '10ms' })
     const before = performance.now()
     await expect(call(client)).rejects.toMatchObject({ code: 'unreachable' })
     expect(performance.now() - before).toBeGreaterThan(110)
   })
 
-  test('is looked up, waited for, and listed with others', async () => {
+  test('is looked up, awaited and listed', async () => {
     const { client, seen } = await api([
       [200, DONE],
       [200, DONE],
@@ -96,11 +96,11 @@ describe('a command', () => {
     ])
   })
 
-  test('takes no order that there is not', async () => {
+  test('must have the fields of its action', async () => {
     const { client } = await api([[200, DONE]])
-    // @ts-expect-error: a resize says to how many.
+    // @ts-expect-error: a resize needs a concurrency.
     await client.command({ action: 'resize', queue: 'cpu' })
-    // @ts-expect-error: the id is an option of its own.
+    // @ts-expect-error: the id is an option.
     await client.command({ action: 'pause', queue: 'cpu', id: 'x' })
   })
 })

@@ -1,4 +1,4 @@
-// A real HTTP server that answers as each test says, and a client of it.
+// An HTTP server that answers as each test says, and a client of it.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -23,7 +23,7 @@ afterEach(() => {
   }
 })
 
-/** A client of a server that gives these answers, one after the other, the last one for ever. */
+/** A client of a server that gives these answers in turn, and repeats the last one. */
 export async function api(answers: readonly Answer[], options: Partial<ClientOptions> = {}) {
   const seen: Seen[] = []
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
