@@ -312,7 +312,16 @@ describe('listening', () => {
     await expect(api.listen()).rejects.toThrow('this one is closed')
   })
 
-  test('ends when the API is closed meanwhile', async () => {
+  test('ends when the API is closed while its ports open, and leaves none of them open', async () => {
+    const config = { redisUrl: inject('redisUrl'), keys: [KEY], port: 0, metricsPort: 0 }
+    const api = await createApi({ catalogue, log: silent, config })
+    api.app.addHook('onListen', async () => void api.close())
+    await expect(api.listen()).rejects.toMatchObject({ code: 'shutting_down' })
+    await api.close()
+    expect(api.app.server.listening).toBe(false)
+  })
+
+  test('ends when the API is closed before Redis has answered', async () => {
     const redis = await privateRedis()
     const api = await createApi({
       catalogue,

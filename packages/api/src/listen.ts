@@ -53,7 +53,7 @@ export async function waitForRedis(
 
 /** @throws BullpenError `invalid_configuration` when an address is taken; `shutting_down` when `closing` aborts first. */
 export async function openPorts({ app, metrics, settings, devKey }: Ports, closing: AbortSignal): Promise<Addresses> {
-  if (closing.aborted) throw new BullpenError('shutting_down', 'the API was closed before it listened')
+  refuseIfClosed(closing)
   const { host, port, metricsHost, metricsPort } = settings
   const metricsAt = await metrics.listen(metricsHost, metricsPort).catch((cause) => {
     throw addressError('metricsPort', metricsHost, metricsPort, cause)
@@ -61,6 +61,7 @@ export async function openPorts({ app, metrics, settings, devKey }: Ports, closi
   await app.listen({ host, port }).catch((cause) => {
     throw addressError('port', host, port, cause)
   })
+  refuseIfClosed(closing)
   const address = app.server.address()
   const url = httpUrl(host, typeof address === 'object' && address !== null ? address.port : port)
   return {
@@ -68,6 +69,10 @@ export async function openPorts({ app, metrics, settings, devKey }: Ports, closi
     metricsUrl: `${httpUrl(metricsHost, metricsAt)}/metrics`,
     boardUrl: devKey === undefined ? `${url}/board/` : `${url}/board/login?key=${encodeURIComponent(devKey)}`,
   }
+}
+
+function refuseIfClosed(closing: AbortSignal): void {
+  if (closing.aborted) throw new BullpenError('shutting_down', 'the API was closed while it was opening')
 }
 
 const PORT_VARIABLES = { port: 'BULLPEN_API_PORT', metricsPort: 'BULLPEN_API_METRICS_PORT' } as const
