@@ -79,7 +79,7 @@ settings. An empty environment variable counts as unset. Durations are a number 
     settingsTable(WORKER_SETTINGS),
     `
 Rules across settings: \`drainTimeout + grace + 2s\` must fit into \`terminationGrace\`; see [Drain](../explanation/drain.md).
-\`heartbeatTimeout\` must be shorter than \`taskTimeout\`, and \`taskTimeout\` and \`queueTimeout\` no longer than \`totalTimeout\`.`,
+\`heartbeatTimeout\` must be shorter than \`taskTimeout\`. \`taskTimeout\` must not exceed \`totalTimeout\`, and \`queueTimeout\` must be shorter.`,
     '## Resources of the example worker',
     settingsTable(RESOURCE_SETTINGS),
     '## Elsewhere',
