@@ -39,10 +39,11 @@ it('a new task compiles, and its test passes', async () => {
     cwd: copy,
   })
   expect(tsc.stdout).toBe('')
+  expect(tsc.code).toBe(0)
   const vitest = await run(process.execPath, [join(modules, 'vitest/vitest.mjs'), 'run', test], { cwd: copy })
   expect(vitest.stdout).toContain('1 passed')
-  expect({ code: vitest.code, types: tsc.code }).toEqual({ code: 0, types: 0 })
-})
+  expect(vitest.code).toBe(0)
+}, 60_000)
 
 it('an existing task is refused, and nothing changes', () => {
   const catalogue = () => readFileSync(join(copy, 'packages/tasks/src/index.ts'), 'utf8')

@@ -157,7 +157,7 @@ it('a strict project compiles against the published types', async () => {
   const { code, stdout } = await run(process.execPath, [tsc, '-p', project], { cwd: project })
   expect(stdout).toBe('')
   expect(code).toBe(0)
-})
+}, 60_000)
 
 it('the tests of the tutorial and of the test kit’s README pass', async () => {
   const files = ['welcome.test.ts', ...examples.map(([file]) => file)]
@@ -165,7 +165,7 @@ it('the tests of the tutorial and of the test kit’s README pass', async () => 
   expect(stdout).toMatch(/^# fail 0$/m)
   expect(Number(/^# pass (\d+)$/m.exec(stdout)?.[1])).toBeGreaterThanOrEqual(files.length)
   expect(code).toBe(0)
-})
+}, 60_000)
 
 it.runIf(oldestNode !== undefined)('a producer runs on Node 20: client and contract need nothing newer', async () => {
   const { code, stdout, stderr } = await run(oldestNode, ['producer.mjs'], { cwd: project })
