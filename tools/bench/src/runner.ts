@@ -1,4 +1,5 @@
-// The runner's cost a task, without Redis: telemetry, async context and output validation on; beside goapp and bare code.
+// The runner's cost per task without Redis, with telemetry, async context and output validation, compared with bare code and
+// with goapp, a worker pool in Go.
 import { performance } from 'node:perf_hooks'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -26,7 +27,7 @@ const TASKS = 200 * BATCH
 const WARM_UP_TASKS = 50 * BATCH
 const PAIRS = 5
 
-/** What the seed's own pool takes on such a machine, in ns a task: for a handler that returns at once. */
+/** What goapp's pool takes on a similar machine, in ns per task, for a handler that returns at once. */
 const GOAPP: Readonly<Record<string, number>> = {
   'short-batch': 350,
   'short-single': 740,
@@ -123,7 +124,7 @@ function resultOfRun(running: RunningAttempt): unknown {
   return running instanceof InterruptibleRun ? running.result : running
 }
 
-/** Bytes that a task leaves for the collector, from one batch that the young generation can hold. */
+/** Bytes per task that are left to the garbage collector, from one batch that fits into the young generation. */
 async function bytes(run: Run, slots: readonly SlotHost[]): Promise<number> {
   setFlagsFromString('--expose-gc')
   const collect: () => void = runInNewContext('gc')
@@ -133,7 +134,7 @@ async function bytes(run: Run, slots: readonly SlotHost[]): Promise<number> {
   return (process.memoryUsage().heapUsed - before) / BATCH
 }
 
-/** Less is better here; a ratio above 1 still means that ours is. */
+/** Lower is better; a ratio above 1 means that ours is better. */
 export async function* benchRunner(): AsyncGenerator<Result> {
   for (const [name, handle] of Object.entries(HANDLERS)) {
     for (const kind of ['short', 'long'] as const) {
@@ -181,7 +182,7 @@ export async function* benchRunner(): AsyncGenerator<Result> {
           )
           yield resultOf(
             'runner',
-            `${id} ${name}, envelope and input read each time, beside bare code`,
+            `${id} ${name}, envelope and input decoded each time, beside bare code`,
             'ns/task',
             await beside(withDecoding, bare),
           )

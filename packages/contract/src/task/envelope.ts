@@ -4,15 +4,15 @@ import { z } from 'zod'
 /** 1 was Bullpen 0.1.0's. */
 export const ENVELOPE_VERSION = 2
 
-/** Small: this stands in Redis once for every task. When it was enqueued is what the job's own timestamp says. */
+/** Kept small: it is stored once for every task. The time of the enqueueing is the job's own timestamp. */
 export const envelopeSchema = z.object({
-  /** Of the envelope itself. */
+  /** The version of the envelope itself. */
   v: z.literal(ENVELOPE_VERSION),
-  /** Of the task's contract. */
+  /** The version of the task's definition. */
   version: z.int().positive(),
-  /** Before the input: a script in Redis finds them without reading that. */
+  /** Before the input, so that a script in Redis finds them without parsing the input. */
   tags: z.array(z.string()).optional(),
-  /** As the caller sent it: the worker parses it again, so that transforms run once, where the handler runs. Absent: undefined. */
+  /** As the caller sent it: the worker parses it, so that transforms run once, where the handler runs. Absent when undefined. */
   input: z.unknown().optional(),
   meta: z.record(z.string(), z.string()).optional(),
   correlationId: z.string().optional(),
@@ -20,21 +20,21 @@ export const envelopeSchema = z.object({
   timeoutMs: z.union([z.int().positive(), z.literal('none')]).optional(),
   /** The caller's own heartbeat timeout, in ms. */
   heartbeatMs: z.union([z.int().positive(), z.literal('none')]).optional(),
-  /** The caller's own queue timeout, in ms from when it is ready to run. */
+  /** The caller's own queue timeout, in ms from when the task is ready to run. */
   queueMs: z.union([z.int().positive(), z.literal('none')]).optional(),
-  /** The caller's own deadline, in ms from the enqueueing. */
+  /** The caller's own total timeout, in ms from the enqueueing. */
   totalMs: z.union([z.int().positive(), z.literal('none')]).optional(),
 })
 
 export type Envelope = z.infer<typeof envelopeSchema>
 
-/** What is stored of a success. All else that is told of it, BullMQ's own fields say. */
+/** What is stored of a success. BullMQ's own fields hold the rest of its record. */
 export const successSchema = z.object({
   /** Absent when the task's output is undefined. */
   output: z.unknown().optional(),
-  /** The worker process that ran it. */
+  /** The worker that ran it: host and process id. */
   worker: z.string(),
-  /** Which of the pool's workers, from 1. */
+  /** Which slot of the pool, from 1. */
   slot: z.int().positive().optional(),
 })
 

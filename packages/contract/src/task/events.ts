@@ -1,4 +1,4 @@
-// What happens to tasks, attempts and pools, as telemetry, results and webhooks hear of it.
+// The events of tasks, attempts, slots and pools that telemetry receives.
 import type { AttemptEndState, EndReason, FinalStatus, Isolation, PoolState, TaskKind } from './states.ts'
 
 interface TaskFields {
@@ -18,18 +18,19 @@ interface AttemptFields extends TaskFields {
 export type VerdictKind =
   | FinalStatus
   | 'retrying'
-  /** To the head of its queue, no attempt used. */
+  /** Back to the head of its queue; the attempt does not count. */
   | 'requeued'
-  /** Scheduled again at the handler's own wish, no attempt used. */
+  /** Scheduled again, as the handler asked; the attempt does not count. */
   | 'snoozed'
-  /** Another process owns it by now, and decides. */
+  /** Another worker owns the task and decides. */
   | 'lost'
 
-/** A closed union: consumers switch over `event` exhaustively. Durations are milliseconds. */
+/** A closed union: receivers switch over `event` exhaustively. Durations are in milliseconds. */
 export type TaskEvent =
   | (TaskFields & { readonly event: 'task.enqueued' })
   | (AttemptFields & {
-      readonly event: 'attempt.started' /** Ready, but not taken; known for the first start alone. */
+      readonly event: 'attempt.started'
+      /** From when the task was ready until the attempt started; known for the first attempt only. */
       readonly waitedMs: number | undefined
     })
   | (AttemptFields & {
@@ -40,25 +41,25 @@ export type TaskEvent =
       readonly error: unknown
       readonly durationMs: number
       readonly verdict: VerdictKind
-      /** Until the next attempt; for `retrying`, `snoozed`, and what is handed back while its queue is held. */
+      /** Until the next attempt: of `retrying` and `snoozed` tasks, and of tasks that are requeued while their queue is throttled. */
       readonly delayMs: number | undefined
     })
-  /** The handler came back after its attempt had ended; its result was dropped. */
+  /** The handler returned after its attempt had ended; its result was dropped. */
   | (AttemptFields & { readonly event: 'attempt.late'; readonly overrunMs: number })
-  /** A thread or child process ended for another reason than having nothing to do; another takes its place. */
+  /** A thread or child process ended, other than by being idle, and is replaced. */
   | {
       readonly event: 'isolate.replaced'
       readonly isolation: Exclude<Isolation, 'inline'>
       readonly isolate: string
       readonly cause: string
     }
-  /** A task was cancelled that nobody ran. */
+  /** A task was cancelled before it started. */
   | (TaskFields & { readonly event: 'task.cancelled' })
-  /** A task waited longer than its queue timeout and nobody took it; found by the sweep. */
+  /** A task passed its queue timeout before a worker fetched it. */
   | (TaskFields & { readonly event: 'task.expired' })
-  /** A pool's fetching failed and begins again; its workers were RECOVER_ERR for so long. */
+  /** A pool's fetching failed and begins again; its slots were in RECOVER_ERR for `afterMs`. */
   | { readonly event: 'slots.restarted'; readonly queue: string; readonly slots: number; readonly afterMs: number }
-  /** The event loop turns again after a block that was told of; the rest says which attempt held it, where that is known. */
+  /** An event-loop stall that was reported is over. The other fields name the attempt that caused it, if known. */
   | {
       readonly event: 'event_loop.stalled'
       readonly task: string | undefined

@@ -1,4 +1,4 @@
-// Task ids: made before Redis is asked, ordered by time, and telling the queue that holds the task.
+// Task ids: made before Redis is asked, sorted by time, with the name of the queue that holds the task.
 import { BullpenError } from '../errors/errors.ts'
 
 declare const brand: unique symbol
@@ -13,7 +13,7 @@ const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 const UNIQUE = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/
 const TIME_DIGITS = 10
 
-/** How many random bytes an id takes. */
+/** How many random bytes an id needs. */
 export const ID_RANDOM_BYTES = 10
 
 /** A new id. `now` is in milliseconds since 1970, `random` holds at least {@link ID_RANDOM_BYTES} random bytes. */
@@ -25,7 +25,7 @@ export function createTaskId(queue: string, now: number, random: Uint8Array): Ta
   return `${queue}-${time}${base32(random)}` as TaskId
 }
 
-/** The queue and the time of creation that an id tells, or undefined when it is not an id of ours. */
+/** The queue and the time of creation in an id; undefined when the text is not a task id. */
 export function readTaskId(
   text: string,
 ): { readonly id: TaskId; readonly queue: string; readonly createdAt: number } | undefined {
@@ -37,7 +37,7 @@ export function readTaskId(
   return { id: text as TaskId, queue, createdAt }
 }
 
-/** The id in `text`. @throws BullpenError `task_not_found` when it can't be one. */
+/** The text as a task id. @throws BullpenError `task_not_found` when it is not one. */
 export function taskId(text: string): TaskId {
   const read = readTaskId(text)
   if (read === undefined) {

@@ -1,4 +1,4 @@
-// A task as it stands now: what the broker reads and the API shows.
+// A task in its present state: what the broker reads and the API shows.
 import type { AttemptRecord } from './attempt-record.ts'
 import type { TaskStatus } from './states.ts'
 import type { TaskId } from './task-id.ts'
@@ -16,9 +16,9 @@ export interface TaskRecord {
   readonly version: number
   readonly queue: string
   readonly status: TaskStatus
-  /** Times that a handler was started. */
+  /** How many attempts there have been, counted or not. */
   readonly fencingToken: number
-  /** Attempts used up. */
+  /** Attempts that count against the retry policy. */
   readonly attemptsMade: number
   readonly maxAttempts: number
   readonly input: unknown
@@ -26,18 +26,18 @@ export interface TaskRecord {
   readonly tags: readonly string[]
   readonly correlationId: string | undefined
   readonly enqueuedAt: number
-  /** When it becomes ready, while it is scheduled or retrying. */
+  /** When it becomes ready; while it is scheduled or retrying. */
   readonly dueAt: number | undefined
-  /** Of the newest start. */
+  /** When the newest attempt started. */
   readonly startedAt: number | undefined
   /** When it reached its final status. */
   readonly endedAt: number | undefined
-  /** As last reported, until the task ends. */
+  /** As last reported; until the task ends. */
   readonly progress: Progress | undefined
-  /** The names of its finished steps, in no order that counts; left out where there are none. */
+  /** The names of its finished steps, in no particular order; absent when there are none. */
   readonly steps?: readonly string[]
   /** Present when the task is completed. */
   readonly output: unknown
-  /** The recorded ends, oldest first; the ten newest at most. */
+  /** The attempt records, oldest first; at most the newest ten. */
   readonly attempts: readonly AttemptRecord[]
 }

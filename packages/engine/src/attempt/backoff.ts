@@ -1,10 +1,10 @@
-// How long a failed task waits before its next attempt: its policy's delay, with jitter.
+// How long a task waits between a failed attempt and the next one: the retry policy's delay, with jitter.
 import type { Backoff } from '@bullpen/contract'
 import type { Random } from '../ports/clock.ts'
 
 /**
- * Milliseconds before the attempt that follows `attempt` (from 1): the policy's delay, plus or minus the jitter. Never
- * negative, and never above the policy's longest delay by more than the jitter.
+ * Milliseconds between the failed attempt number `attempt` (from 1) and the next: the policy's delay, plus or minus the jitter.
+ * Never negative; above the policy's longest delay by at most the jitter.
  */
 export function backoffMs(attempt: number, backoff: Backoff, random: Random): number {
   return Math.round(delayMs(attempt, backoff) * (1 + backoff.jitter * (2 * random() - 1)))

@@ -1,7 +1,7 @@
-// The default classifier: which errors of the platform, the network and the databases are plainly expected failures.
+// The default classifier: which errors of the platform, the network and databases are expected failures, and retryable.
 import type { Classifier, Failure } from '@bullpen/contract'
 
-/** What the operating system says (errno), and whether another attempt may find it otherwise. */
+/** Codes of the operating system (errno), and whether another attempt may succeed. */
 const SYSTEM_ERRORS: Readonly<Record<string, boolean>> = {
   EAGAIN: true,
   EAI_AGAIN: true,
@@ -19,7 +19,7 @@ const SYSTEM_ERRORS: Readonly<Record<string, boolean>> = {
   ENFILE: true,
   ENOBUFS: true,
   ENOSPC: true,
-  // A name that can't be found now may be found by a resolver that is back.
+  // The name may exist, and the resolver may be back soon.
   ENOTFOUND: true,
   EPIPE: true,
   ETIMEDOUT: true,
@@ -35,7 +35,7 @@ const SYSTEM_ERRORS: Readonly<Record<string, boolean>> = {
   EROFS: false,
 }
 
-/** undici's own, which fetch hands on as a cause. Wrong arguments are missing here: they are a programmer's. */
+/** Codes of undici, which fetch passes on as a cause. Codes for wrong arguments are left out: those are bugs. */
 const UNDICI_ERRORS: readonly string[] = [
   'UND_ERR_CONNECT_TIMEOUT',
   'UND_ERR_HEADERS_TIMEOUT',
@@ -45,7 +45,7 @@ const UNDICI_ERRORS: readonly string[] = [
   'UND_ERR_DESTROYED',
 ]
 
-/** MySQL's drivers: lost connections, full servers, locks. */
+/** Codes of MySQL drivers: lost connections, overloaded servers, locks. */
 const MYSQL_ERRORS: readonly string[] = [
   'PROTOCOL_CONNECTION_LOST',
   'ER_CON_COUNT_ERROR',
@@ -60,10 +60,10 @@ const MYSQL_ERRORS: readonly string[] = [
  */
 const POSTGRES_RETRYABLE = /^(08...|53...|57P0[123]|40001|40P01|55P03)$/
 
-/** "Not now" rather than "not so": RFC 9110, 8470, 6585. */
+/** 4xx statuses that ask for a later attempt: RFC 9110, RFC 8470, RFC 6585. */
 const RETRYABLE_STATUS: readonly number[] = [408, 425, 429]
 
-/** How many causes are followed: fetch wraps one, libraries around it one or two more. */
+/** How many causes are followed: fetch wraps one, libraries around it wrap one or two more. */
 const CAUSES_AT_MOST = 5
 
 export const classifyByDefault: Classifier = (error) => {
@@ -79,7 +79,7 @@ export const classifyByDefault: Classifier = (error) => {
 function byCode(error: Error): Failure | undefined {
   const code = 'code' in error ? error.code : undefined
   if (typeof code !== 'string') return undefined
-  // What `ctx.enqueue` rejects with while Redis is away.
+  // `ctx.enqueue` rejects with this while Redis cannot be reached.
   if (code === 'redis_unavailable') return { code, retryable: true }
   const system = SYSTEM_ERRORS[code]
   if (system !== undefined) return { code: code.toLowerCase(), retryable: system }
@@ -99,7 +99,7 @@ function byStatus(error: Error): Failure | undefined {
   return { code: `http_${status}`, retryable: status >= 500 || RETRYABLE_STATUS.includes(status) }
 }
 
-/** `AbortSignal.timeout` of the handler's own, and drivers that name their errors. */
+/** A handler's own `AbortSignal.timeout`, and drivers that name their errors. */
 function byName(error: Error): Failure | undefined {
   switch (error.name) {
     case 'TimeoutError':

@@ -13,7 +13,7 @@ async function begun(envelope: object = {}, given: object = {}, task = 'rig.long
 }
 
 describe('a queue timeout', () => {
-  it('that has passed when the task is taken: expired, never started', async () => {
+  it('that has passed when the task is fetched expires it without an attempt', async () => {
     const { run, calls, clock, events } = soloist()
     const readyAt = clock.now()
     await clock.advance(200)
@@ -28,7 +28,7 @@ describe('a queue timeout', () => {
     ])
   })
 
-  it('that has not passed, or was for an earlier start, lets it begin', async () => {
+  it('lets the attempt start if it has not passed, or if the task has started before', async () => {
     const { run, calls, clock } = soloist()
     const readyAt = clock.now()
     await clock.advance(199)
@@ -40,8 +40,8 @@ describe('a queue timeout', () => {
   })
 })
 
-describe('a deadline', () => {
-  it('that passes while the handler runs signals it, and ends the task after the grace', async () => {
+describe('a total timeout', () => {
+  it('that passes while the handler runs signals it, and leaves the task dead after the grace period', async () => {
     const { ended, call, clock } = await begun({ timeoutMs: 'none', totalMs: 70 })
     await clock.advance(70)
     expect(call.heard()).toMatchObject({ name: 'TimeoutError', message: 'the total_timeout limit of 70 ms passed' })
@@ -54,7 +54,7 @@ describe('a deadline', () => {
 })
 
 describe('a cancel of a running task', () => {
-  it('signals it, and ends it as TERMINATED_STOP_SIGNAL (cancelled): cancelled, whatever it throws', async () => {
+  it('signals the handler, and ends the task as cancelled whatever the handler throws', async () => {
     const { ended, call, clock, interruption } = await begun({}, { attempt: 1 })
     interruption.stop({ reason: 'cancelled' })
     expect(call.heard()).toMatchObject({ name: 'AbortError' })
@@ -66,7 +66,7 @@ describe('a cancel of a running task', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  it('has been decided at the signal: output that comes within the grace is a late result', async () => {
+  it('decides the end at the signal: output within the grace period is a late result', async () => {
     const { ended, call, interruption, named } = await begun()
     interruption.stop({ reason: 'cancelled' })
     call.finish()
@@ -76,7 +76,7 @@ describe('a cancel of a running task', () => {
 })
 
 describe('a hard stop of its slot', () => {
-  it('hands the task back as TERMINATED_STOP_SIGNAL (slot_stopped), no attempt used', async () => {
+  it('requeues the task, and the attempt does not count', async () => {
     const { ended, clock, interruption } = await begun({}, { attempt: 3 })
     interruption.stop({ reason: 'slot_stopped' })
     await clock.advance(GRACE_MS)
@@ -86,7 +86,7 @@ describe('a hard stop of its slot', () => {
     })
   })
 
-  it('still takes valid output within the grace', async () => {
+  it('accepts valid output within the grace period', async () => {
     const { ended, call, interruption } = await begun()
     interruption.stop({ reason: 'slot_stopped' })
     call.finish({ n: 7 })
@@ -99,28 +99,31 @@ describe('a closed context', () => {
     ['drain', 'requeued'],
     ['parent_closed', 'requeued'],
     ['lock_lost', 'lost'],
-  ] as const)('by %s ends the attempt as TERMINATED_CTX_CLOSED with that reason: %s', async (reason, verdict) => {
-    const { ended, call, clock, interruption } = await begun({}, { attempt: 3 })
-    interruption.close(reason)
-    expect(call.heard()).toMatchObject({ name: 'AbortError', message: expect.stringContaining(reason) })
-    await clock.advance(GRACE_MS)
-    expect(await ended).toMatchObject({
-      record: { state: 'TERMINATED_CTX_CLOSED', reason },
-      verdict: { kind: verdict },
-    })
-  })
+  ] as const)(
+    'by %s ends the attempt as TERMINATED_CTX_CLOSED with that reason and the verdict %s',
+    async (reason, verdict) => {
+      const { ended, call, clock, interruption } = await begun({}, { attempt: 3 })
+      interruption.close(reason)
+      expect(call.heard()).toMatchObject({ name: 'AbortError', message: expect.stringContaining(reason) })
+      await clock.advance(GRACE_MS)
+      expect(await ended).toMatchObject({
+        record: { state: 'TERMINATED_CTX_CLOSED', reason },
+        verdict: { kind: verdict },
+      })
+    },
+  )
 
   it.each([
     ['parent_closed', 'completed'],
     ['lock_lost', 'lost'],
-  ] as const)('by %s makes of output within the grace: %s', async (reason, verdict) => {
+  ] as const)('by %s, with valid output within the grace period, gives the verdict %s', async (reason, verdict) => {
     const { ended, call, interruption } = await begun()
     interruption.close(reason)
     call.finish()
     expect((await ended).verdict.kind).toBe(verdict)
   })
 
-  it('frees the slot after the shorter of the task’s grace and the closer’s', async () => {
+  it('frees the slot after the shorter of the task’s grace period and the given one', async () => {
     const { clock, interruption, slot } = await begun()
     interruption.close('drain', 20)
     await clock.advance(19)
@@ -130,7 +133,7 @@ describe('a closed context', () => {
   })
 
   it.each(['drain', 'parent_closed', 'slot_stopped'] as const)(
-    'by %s leaves a task dead that fails when it is interrupted, and recorded so; its output within the grace counts',
+    'by %s leaves a task with onInterrupt fail dead, unless it returns valid output within the grace period',
     async (reason) => {
       for (const outputs of [false, true]) {
         const { ended, call, clock, interruption } = await begun({}, {}, 'rig.fragile')
@@ -144,14 +147,14 @@ describe('a closed context', () => {
     },
   )
 
-  it('lets nothing start, and fails nothing that has not: it goes back, whatever its definition says', async () => {
+  it('requeues a task that has not started, even one with onInterrupt fail', async () => {
     const { run, slot, calls } = soloist()
     slot.closedBy = 'drain'
     expect((await run('rig.fragile')).verdict).toEqual({ kind: 'requeued' })
     expect(calls).toEqual([])
   })
 
-  it('lets nothing start: the task goes back at once', async () => {
+  it('starts no handler: the task is requeued at once', async () => {
     const { run, slot, calls } = soloist()
     slot.closedBy = 'parent_closed'
     expect(await run('rig.short')).toMatchObject({
@@ -162,8 +165,8 @@ describe('a closed context', () => {
   })
 })
 
-describe('a handler that does not end within the grace', () => {
-  it('is left over until it comes back; then it is told once, and is gone', async () => {
+describe('a handler that does not end within the grace period', () => {
+  it('is stuck until it returns, and is then reported as late once', async () => {
     const { ended, call, clock, stuckHandlers, named } = await begun()
     await clock.advance(TIMEOUT_MS + GRACE_MS)
     await ended
@@ -178,7 +181,7 @@ describe('a handler that does not end within the grace', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  it('keeps its slot where its grace has no end', async () => {
+  it('keeps its slot when its grace period has no limit', async () => {
     const solo = soloist()
     const ended = solo.run('rig.patient', { timeoutMs: 10 })
     await solo.clock.advance(1e9)
@@ -190,7 +193,7 @@ describe('a handler that does not end within the grace', () => {
 })
 
 describe('a stack overflow', () => {
-  it.each(['rig.short', 'rig.long'])('in a handler of %s is a panic like any other', async (task) => {
+  it.each(['rig.short', 'rig.long'])('in a handler of %s is a panic', async (task) => {
     const endless = (): number => endless() + 1
     const { run } = soloist({ handle: async () => ({ n: endless() }) })
     expect(await run(task)).toMatchObject({

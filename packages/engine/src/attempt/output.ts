@@ -1,16 +1,16 @@
-// Checks what a handler returned: against its contract, and as the JSON that it will be stored as.
+// Checks the output of a handler: against its definition's schema, and as the JSON that is stored.
 import type { TaskDefinition } from '@bullpen/contract'
 import type { Outcome } from '../ports/attempt-result.ts'
 
-/** `returned` with the parsed output, or `panicked` with invalid_output, naming the place, the size or what JSON refuses. */
+/** `returned` with the parsed output; `panicked` (invalid_output) when the schema, the size limit or JSON refuses it. */
 export function checkOutput(returned: unknown, definition: TaskDefinition, limitBytes: number): Outcome {
   const { name, output, isolation } = definition
   try {
-    // An isolate has parsed its output already: a schema's transform must not be applied twice.
+    // An isolate has already parsed its output: the schema's transforms must not run twice.
     const parsed = isolation === 'inline' ? output.safeParse(returned) : ({ success: true, data: returned } as const)
     if (!parsed.success) {
       const places = parsed.error.issues.map(({ path, message }) => `${['output', ...path].join('.')}: ${message}`)
-      return invalid(`the handler of ${name} returned what its contract refuses: ${places.join('; ')}`)
+      return invalid(`the output of ${name} does not fit its definition: ${places.join('; ')}`)
     }
     if (!isPlainlySmall(parsed.data, limitBytes)) {
       const length = jsonLength(parsed.data)
@@ -20,7 +20,7 @@ export function checkOutput(returned: unknown, definition: TaskDefinition, limit
     }
     return { kind: 'returned', output: parsed.data }
   } catch (cause) {
-    return invalid(`the output of ${name} can't be stored as JSON: ${String(cause)}`)
+    return invalid(`the output of ${name} cannot be stored as JSON: ${String(cause)}`)
   }
 }
 
@@ -28,12 +28,12 @@ function invalid(message: string): Outcome {
   return { kind: 'panicked', reason: 'invalid_output', error: new TypeError(message) }
 }
 
-/** The most bytes that one character takes in JSON: `\u0000`. */
+/** The most bytes that one character takes as JSON: `\u0000`. */
 const WIDEST = 6
-/** Above the longest number, and a key's quotes, colon and comma. */
+/** More than the longest number takes, with its key's quotes, colon and comma. */
 const AROUND_A_FIELD = 32
 
-/** Whether a look at its few flat fields is enough to know that it fits. Most outputs are such; JSON costs three times as much. */
+/** Whether an upper bound of its flat fields shows that it fits. True for most outputs; serialising costs three times as much. */
 function isPlainlySmall(output: unknown, limitBytes: number): boolean {
   if (typeof output !== 'object' || output === null || Object.getPrototypeOf(output) !== Object.prototype) return false
   let most = 2
@@ -47,7 +47,7 @@ function isPlainlySmall(output: unknown, limitBytes: number): boolean {
   return true
 }
 
-/** In characters, which are bytes unless the text is not plain: near enough for a limit. Throws for cycles and bigints. */
+/** In characters, which equal bytes for ASCII: close enough for a limit. Throws for cycles and bigints. */
 function jsonLength(value: unknown): number {
   return JSON.stringify(value)?.length ?? 0
 }

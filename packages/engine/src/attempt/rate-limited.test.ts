@@ -27,7 +27,7 @@ describe('a rate limit', () => {
     expect((await run('rig.long', {}, { attempt: 3 })).record).toMatchObject(limited)
   })
 
-  it('that comes after the signal changes nothing', async () => {
+  it('after the signal changes nothing', async () => {
     const { run, calls, clock, slot } = soloist()
     const ended = run('rig.long')
     await clock.advance(0)

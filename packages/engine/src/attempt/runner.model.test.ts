@@ -260,7 +260,7 @@ async function happens(
   else call.fail(new TaskError('failed', '', { retryable: deed.how === 'declares a retryable failure' }))
 }
 
-it('attempts end once, as the first interruption or else their handler says, and late handlers change nothing', async () => {
+it('an attempt ends once, by its first interruption or else its handler, and a late handler changes nothing', async () => {
   await fc.assert(fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 3 }), live), {
     numRuns: amount({ small: 1_000, full: 15_000 }),
   })

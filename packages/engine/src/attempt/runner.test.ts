@@ -157,18 +157,18 @@ describe.each(['test.short', 'test.long'])('an attempt of %s', (task) => {
     ])
   })
 
-  it('awaits what an asynchronous handler returns', async () => {
+  it('awaits the promise of an asynchronous handler', async () => {
     const { take } = world(async () => ({ n: 2 }))
     expect((await take(task)).verdict).toEqual({ kind: 'completed', output: { n: 2 } })
   })
 
-  it('awaits thenables that are no promises, as query builders are', async () => {
+  it('awaits thenables that are not promises, such as query builders', async () => {
     // biome-ignore lint/suspicious/noThenProperty: a thenable is what is tested
     const { take } = world(() => ({ n: 0, then: (resolve: (value: object) => void) => resolve({ n: 3 }) }))
     expect((await take(task)).verdict).toEqual({ kind: 'completed', output: { n: 3 } })
   })
 
-  it('gives the handler its input with defaults, counts, times and resources', async () => {
+  it('gives the handler its parsed input, numbers, times and resources', async () => {
     let seen: TaskContext | undefined
     const { take, clock, pool } = world((context) => {
       seen = context
@@ -220,7 +220,7 @@ describe.each(['test.short', 'test.long'])('an attempt of %s', (task) => {
     },
   )
 
-  it('ends as RECOVER_ERR (invalid_output) when the contract refuses the output, naming the place', async () => {
+  it('ends as RECOVER_ERR (invalid_output) with the path when the output does not fit its definition', async () => {
     const { take } = world(() => ({ n: 'seven' }))
     const { record } = await take(task)
     expect(record).toMatchObject({
@@ -232,8 +232,8 @@ describe.each(['test.short', 'test.long'])('an attempt of %s', (task) => {
 
   it.each([
     ['too large', () => ({ n: 1, text: 'x'.repeat(1_000) }), /takes 10\d\d bytes as JSON; the limit is 1000/],
-    ['circular', () => circular, /can't be stored as JSON: TypeError: .*circular/],
-    ['with a bigint', () => ({ n: 1, big: 1n }), /can't be stored as JSON: TypeError: .*BigInt/],
+    ['circular', () => circular, /cannot be stored as JSON: TypeError: .*circular/],
+    ['with a bigint', () => ({ n: 1, big: 1n }), /cannot be stored as JSON: TypeError: .*BigInt/],
   ])('ends as RECOVER_ERR (invalid_output) when the output is %s', async (_, handle, message) => {
     const { take } = world(handle)
     const { record } = await take(task)
@@ -262,7 +262,7 @@ describe.each(['test.short', 'test.long'])('an attempt of %s', (task) => {
   })
 })
 
-describe('a thrown error that is no TaskError', () => {
+describe('a thrown error that is not a TaskError', () => {
   const enoent = Object.assign(new Error('no such file'), { code: 'ENOENT' })
   const throwing = (error: unknown) =>
     world(() => {
@@ -276,7 +276,7 @@ describe('a thrown error that is no TaskError', () => {
     })
   })
 
-  it('is what the definition’s classifier says, a panic too', async () => {
+  it('becomes what the definition’s classifier returns, including a panic', async () => {
     expect((await throwing(new RangeError('sold out')).take('test.classified')).record).toMatchObject({
       state: 'DONE_ERROR',
       code: 'out_of_stock',
@@ -299,7 +299,7 @@ describe('a thrown error that is no TaskError', () => {
   })
 })
 
-describe('an error that can hardly be read', () => {
+describe('an error that is hard to read', () => {
   const unreadable = (property: string) =>
     Object.defineProperty(new Error('x'), property, {
       get() {
@@ -334,8 +334,8 @@ describe('an error that can hardly be read', () => {
   })
 })
 
-describe('a task that can not be read', () => {
-  it('that no definition names is tried again: a newer slot may know it', async () => {
+describe('a task that cannot be decoded', () => {
+  it('is retried when its definition is unknown: a newer worker may have it', async () => {
     const { take, events } = world(() => ({ n: 1 }))
     const { record, verdict } = await take('test.unheard')
     expect(record).toMatchObject({ state: 'DONE_ERROR', code: 'unknown_task' })
@@ -343,7 +343,7 @@ describe('a task that can not be read', () => {
     expect(named(events)).toEqual(['attempt.started', 'attempt.ended'])
   })
 
-  it('whose input does not fit is dead at once, unless a newer contract wrote it', async () => {
+  it('is dead at once when its input does not fit, unless a newer definition wrote it', async () => {
     const { take } = world(() => ({ n: 1 }))
     expect(await take('test.short', { input: { n: 'x' } })).toMatchObject({
       record: { state: 'DONE_ERROR', code: 'invalid_input', message: expect.stringContaining('input.n') },
@@ -352,7 +352,7 @@ describe('a task that can not be read', () => {
     expect((await take('test.short', { input: { n: 'x' }, version: 2 })).verdict.kind).toBe('retrying')
   })
 
-  it('whose schema throws is dead at once', async () => {
+  it('is dead at once when its schema throws', async () => {
     const { take } = world(() => ({ n: 1 }))
     expect(await take('test.throwing')).toMatchObject({
       record: { code: 'invalid_input', message: expect.stringContaining('threw: TypeError') },
@@ -360,7 +360,7 @@ describe('a task that can not be read', () => {
     })
   })
 
-  it('whose envelope is garbage is dead at once, unless a newer producer wrote it', async () => {
+  it('is dead at once when its envelope is malformed, unless a newer producer wrote it', async () => {
     const { take } = world(() => ({ n: 1 }))
     expect(await take('test.short', { version: 'one' })).toMatchObject({
       record: { code: 'unreadable_envelope' },
@@ -372,7 +372,7 @@ describe('a task that can not be read', () => {
     })
   })
 
-  it('whose envelope Bullpen 0.1.0 wrote is dead at once, and the message names that version', async () => {
+  it('is dead at once when Bullpen 0.1.0 wrote its envelope, and the message names that version', async () => {
     const { take } = world(() => ({ n: 1 }))
     expect(await take('test.short', { v: 1 })).toMatchObject({
       record: { code: 'unreadable_envelope', message: expect.stringContaining('the version of Bullpen 0.1.0') },
@@ -381,8 +381,8 @@ describe('a task that can not be read', () => {
   })
 })
 
-describe('a timeout', () => {
-  it('signals the handler, and ends the attempt as TERMINATED_TIMEOUT (run) as soon as it has ended', async () => {
+describe('a run timeout', () => {
+  it('signals the handler, and ends the attempt as TERMINATED_TIMEOUT as soon as the handler has ended', async () => {
     const { take, clock, slot } = world(
       ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
     )
@@ -402,7 +402,7 @@ describe('a timeout', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  it('frees the slot after the grace when the handler does not listen; its later result is dropped and counted', async () => {
+  it('frees the slot after the grace period when the handler ignores its signal; its later result is dropped and reported', async () => {
     const late = Promise.withResolvers<object>()
     const { take, clock, events } = world(() => late.promise)
     const ended = take('test.long')
@@ -415,7 +415,7 @@ describe('a timeout', () => {
     expect(named(events).filter((name) => name === 'attempt.ended')).toHaveLength(1)
   })
 
-  it('has been decided at the signal: output that comes within the grace is a late result', async () => {
+  it('decides the end at the signal: output within the grace period is a late result', async () => {
     const { take, clock, events } = world(
       ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({ n: 1 }))),
     )
@@ -425,7 +425,7 @@ describe('a timeout', () => {
     expect(named(events)).toContain('attempt.late')
   })
 
-  it('is the call’s, else the definition’s, else the pool’s', async () => {
+  it('is the caller’s, or else the definition’s, or else the pool’s', async () => {
     const { take, clock } = world(({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', reject)))
     const own = take('test.long', { timeoutMs: 30 })
     await clock.advance(30)
@@ -435,7 +435,7 @@ describe('a timeout', () => {
     expect((await pools).record.message).toContain('1000 ms')
   })
 
-  it('never comes for a task that says none, and none for a short one', async () => {
+  it('never passes for a task without one, or for a short task', async () => {
     const { take, clock, slot } = world(() => new Promise(() => {}))
     void take('test.patient')
     void take('test.short')
@@ -444,7 +444,7 @@ describe('a timeout', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  it('leaves no timer behind when the handler is in time', async () => {
+  it('leaves no timer behind when the handler ends in time', async () => {
     const { take, clock } = world(async () => ({ n: 1 }))
     await take('test.long')
     expect(clock.pending()).toBe(0)
@@ -456,7 +456,7 @@ describe('a heartbeat', () => {
   const untilAborted = ({ signal }: TaskContext) =>
     new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
 
-  it('that is missed ends the attempt as TERMINATED_TIMEOUT (heartbeat)', async () => {
+  it('that is missed ends the attempt as TERMINATED_TIMEOUT (heartbeat_timeout)', async () => {
     const { take, clock } = world(untilAborted)
     const ended = take('test.beating')
     await clock.advance(100)
@@ -489,7 +489,7 @@ describe('a heartbeat', () => {
   })
 })
 
-describe('a deadline', () => {
+describe('a total timeout', () => {
   it('that has passed before the first attempt ends the task as expired, and starts no handler', async () => {
     let called = false
     const { take, clock, events } = world(() => {
@@ -517,7 +517,7 @@ describe('a deadline', () => {
     expect(verdict).toEqual({ kind: 'dead' })
   })
 
-  it('that comes before the run timeout ends the attempt, and the task with it', async () => {
+  it('that passes before the run timeout ends the attempt and the task', async () => {
     const { take, clock } = world(() => new Promise(() => {}))
     const ended = take('test.mortal', {}, { enqueuedAt: clock.now() - 250 })
     await clock.advance(200)
@@ -526,7 +526,7 @@ describe('a deadline', () => {
     expect(verdict).toEqual({ kind: 'dead' })
   })
 
-  it('is the call’s where it says one', async () => {
+  it('is the caller’s when the caller sets one', async () => {
     const { take, clock } = world(() => new Promise(() => {}))
     const ended = take('test.patient', { totalMs: 100 }, { enqueuedAt: clock.now() })
     await clock.advance(100)
@@ -536,7 +536,7 @@ describe('a deadline', () => {
 })
 
 describe('a checkpoint', () => {
-  it('throws the reason when the attempt is to end, and is no late result', async () => {
+  it('throws the abort reason when the attempt is to end, which is not a late result', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const { take, clock, events } = world(async ({ checkpoint, signal }) => {
       signal.addEventListener('abort', () => resolve())
@@ -551,7 +551,7 @@ describe('a checkpoint', () => {
     expect(named(events)).not.toContain('attempt.late')
   })
 
-  it('of a short task throws when its pool ends', async () => {
+  it('of a short task throws when its pool reaches its drain deadline', async () => {
     const { take, pool } = world(({ checkpoint }) => {
       checkpoint()
       return { n: 1 }
@@ -562,7 +562,7 @@ describe('a checkpoint', () => {
   })
 })
 
-describe('an error that escapes the handler', () => {
+describe('an uncaught error', () => {
   it('ends a long attempt as RECOVER_ERR (escaped_error), signals its handler, and drops what it returns', async () => {
     const { take, clock, context, events } = world(
       ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({ n: 1 }))),
@@ -576,7 +576,7 @@ describe('an error that escapes the handler', () => {
     expect(named(events)).toContain('attempt.late')
   })
 
-  it('is a short attempt’s outcome when it ends, whatever it returned', async () => {
+  it('becomes the outcome of a short attempt when its handler ends, whatever it returned', async () => {
     const { promise, resolve } = Promise.withResolvers<object>()
     const { take, context } = world(() => promise)
     const ended = take('test.short')
@@ -590,7 +590,7 @@ describe('an error that escapes the handler', () => {
     })
   })
 
-  it('changes nothing once its attempt has ended, and is nobody’s where no attempt is known', async () => {
+  it('changes nothing after its attempt has ended, and is unattributed when no attempt is running', async () => {
     const { take, context } = world(() => ({ n: 1 }))
     expect(attributeUncaught(new Error('x'), context)).toBe('unattributed')
     await take('test.long')
@@ -599,7 +599,7 @@ describe('an error that escapes the handler', () => {
 })
 
 describe('a closed context', () => {
-  it('hands the task back as TERMINATED_CTX_CLOSED (drain) when the handler stops', async () => {
+  it('requeues the task as TERMINATED_CTX_CLOSED (drain) when the handler stops', async () => {
     const { take, clock, slot } = world(
       ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
     )
@@ -611,7 +611,7 @@ describe('a closed context', () => {
     expect(verdict).toEqual({ kind: 'requeued' })
   })
 
-  it('still takes valid output within the grace: the effect has happened', async () => {
+  it('accepts valid output within the grace period, because its effect has happened', async () => {
     const { take, slot, events } = world(
       ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({ n: 9 }))),
     )
@@ -621,7 +621,7 @@ describe('a closed context', () => {
     expect(named(events)).not.toContain('attempt.late')
   })
 
-  it('closed twice, or after the timeout, is what came first', async () => {
+  it('closed twice, or after a timeout, keeps the first reason', async () => {
     const { take, clock, slot } = world(() => new Promise(() => {}))
     const ended = take('test.long')
     const attempt = slot.interruption
@@ -633,8 +633,8 @@ describe('a closed context', () => {
   })
 })
 
-describe('the context', () => {
-  it('makes the signal when it is read: read after the abort, it is born aborted', async () => {
+describe('the context of a handler', () => {
+  it('creates its signal when it is first read, aborted if the attempt has been interrupted', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     let signal: AbortSignal | undefined
     const { take, clock } = world(async (context) => {
@@ -676,7 +676,7 @@ describe('the context', () => {
     expect(progress).toEqual([{ fraction: 0.5, note: 'half' }])
   })
 
-  it('refuses progress that is no fraction', async () => {
+  it('refuses progress that is not a fraction', async () => {
     const { take } = world(async (context) => {
       await context.progress(50)
       return { n: 1 }
@@ -720,7 +720,7 @@ describe('middleware', () => {
 
 describe('the registry', () => {
   const handle = () => ({ n: 1 })
-  it('refuses a missing handler, one of another task, and an isolation that is not at hand', () => {
+  it('refuses a missing handler, one of another task, and an isolation that is not offered', () => {
     const one = defineCatalogue(short)
     expect(() => createRegistry(one, {} as never)).toThrow(expect.objectContaining({ code: 'invalid_handler' }))
     expect(() => createRegistry(one, undefined as never)).toThrow(/expected an object with one handler/)

@@ -3,13 +3,13 @@ import { soloist } from '../pool/pool.fixture.ts'
 import { Snooze } from './outcome.ts'
 
 describe('a snooze', () => {
-  it('takes a duration, and nothing else', () => {
+  it('accepts only a duration', () => {
     expect(new Snooze('2m').delayMs).toBe(120_000)
     expect(() => new Snooze('soon' as never)).toThrow(expect.objectContaining({ code: 'invalid_duration' }))
   })
 
   it.each(['rig.short', 'rig.long'])(
-    'ends an attempt of %s as TERMINATED_CTX_CLOSED (snoozed), scheduled again, no attempt used, no failure',
+    'ends an attempt of %s as TERMINATED_CTX_CLOSED (snoozed), schedules the task again, and does not count',
     async (task) => {
       const { run, calls, clock, named } = soloist()
       const ended = run(task, {}, { attempt: 3 })
@@ -23,12 +23,12 @@ describe('a snooze', () => {
     },
   )
 
-  it('leaves a handler that throws it before it returns a promise, too', async () => {
+  it('works in a handler that has not returned a promise yet', async () => {
     const { run } = soloist({ handle: ({ snooze }) => snooze('1s') })
     expect((await run('rig.long')).verdict).toEqual({ kind: 'snoozed', delayMs: 1_000 })
   })
 
-  it('of no right duration is the handler’s own mistake: RECOVER_ERR', async () => {
+  it('with an invalid duration is a panic of the handler', async () => {
     const { run } = soloist({ handle: ({ snooze }) => snooze('soon' as never) })
     expect((await run('rig.long')).record).toMatchObject({ state: 'RECOVER_ERR', reason: 'unexpected_error' })
   })
@@ -37,7 +37,7 @@ describe('a snooze', () => {
     ['before', 499, 'snoozed'],
     ['at', 500, 'dead'],
     ['beyond', 501, 'dead'],
-  ] as const)('that ends %s the deadline of the task (%i ms): %s', async (_, ms, verdict) => {
+  ] as const)('that ends %s the total timeout of the task (%i ms) gives the verdict %s', async (_, ms, verdict) => {
     const { run, calls, clock } = soloist()
     const ended = run('rig.long', { totalMs: 600 })
     await clock.advance(50)
@@ -49,7 +49,7 @@ describe('a snooze', () => {
     }
   })
 
-  it('that comes after the signal changes nothing', async () => {
+  it('after the signal changes nothing', async () => {
     const { run, calls, clock, slot } = soloist()
     const ended = run('rig.long')
     await clock.advance(0)

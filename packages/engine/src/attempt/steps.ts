@@ -1,27 +1,27 @@
-// The steps of one attempt: each runs once for its task, and its result is kept for the starts that follow.
+// `ctx.once`: steps that run once for a task, and whose results are stored for its later attempts.
 import { BullpenError, type TaskContext, type TaskId } from '@bullpen/contract'
 import type { StepStore } from '../ports/steps.ts'
 import type { Sha256 } from '../task/child-task.ts'
 
 const MAX_STEP_NAME_LENGTH = 128
-/** Enough that no two steps share a key, and short enough for any header. */
+/** Long enough that two steps never share a key, short enough for any HTTP header. */
 const KEY_BYTES = 16
 
-/** 32 characters of 0-9 and a-f, the same for the same task and step on every machine. */
+/** The idempotency key of a step: 32 hexadecimal characters, the same for the same task and step on every machine. */
 export function stepKey(id: TaskId, step: string, sha256: Sha256): string {
-  // A length before each part: no two pairs make the same text.
+  // Each part is prefixed with its length, so that different parts never make the same text.
   const text = ['step', id, step].map((part) => `${part.length}:${part}`).join('')
   return Array.from(sha256(text).subarray(0, KEY_BYTES), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
 export class Steps {
-  readonly #keeper: StepStore
+  readonly #store: StepStore
   readonly #running = new Map<string, Promise<string>>()
-  /** What has been done is not done again because it could not be kept. */
+  /** Results of steps that ran but could not be stored: trying again stores them without running the step again. */
   readonly #done = new Map<string, string>()
 
-  constructor(keeper: StepStore) {
-    this.#keeper = keeper
+  constructor(store: StepStore) {
+    this.#store = store
   }
 
   readonly once: TaskContext['once'] = async (step, run) => {
@@ -29,13 +29,13 @@ export class Steps {
       const message = `got ${typeof step === 'string' ? `${step.length} characters` : typeof step}`
       throw new BullpenError(
         'invalid_request',
-        `the name of a step is text of 1 to ${MAX_STEP_NAME_LENGTH} characters`,
+        `invalid step name: expected text of 1 to ${MAX_STEP_NAME_LENGTH} characters, ${message}`,
         {
           errors: [{ path: 'step', message }],
         },
       )
     }
-    // Parsed for each caller: what one does to it is not seen by another, and it is what a later start will get.
+    // Parsed for each caller, so that no caller sees another's changes, and each sees what a later attempt will get.
     return JSON.parse(await (this.#running.get(step) ?? this.#begin(step, run)))
   }
 
@@ -47,11 +47,11 @@ export class Steps {
   }
 
   async #run(step: string, run: (key: string) => unknown): Promise<string> {
-    const { key, result } = await this.#keeper.findStep(step)
+    const { key, result } = await this.#store.findStep(step)
     if (result !== undefined) return result
     const done = this.#done.get(step) ?? asJson(await run(key), step)
     this.#done.set(step, done)
-    return this.#keeper.storeStep(step, done)
+    return this.#store.storeStep(step, done)
   }
 }
 
@@ -60,11 +60,11 @@ function asJson(result: unknown, step: string): string {
   try {
     json = JSON.stringify(result)
   } catch (cause) {
-    throw new BullpenError('invalid_result', `the result of step ${step} can't be kept as JSON: ${String(cause)}`, {
+    throw new BullpenError('invalid_result', `the result of step ${step} cannot be stored as JSON: ${String(cause)}`, {
       cause,
     })
   }
   if (json !== undefined) return json
-  const what = result === undefined ? 'undefined; return null where there is nothing to say' : typeof result
-  throw new BullpenError('invalid_result', `the result of step ${step} can't be kept as JSON: it is ${what}`)
+  const what = result === undefined ? 'undefined; return null instead' : typeof result
+  throw new BullpenError('invalid_result', `the result of step ${step} cannot be stored as JSON: it is ${what}`)
 }

@@ -76,7 +76,7 @@ function walks<S extends string>(states: readonly S[], may: (from: S, to: S) => 
   )
 }
 
-it('an attempt moves as its rules say, whatever it is told', () => {
+it('an attempt makes exactly the transitions of its rules', () => {
   const { host, taken } = stage()
   const task = taken('rig.long')
   const reading = decodeTask(task, host.registry)
@@ -85,11 +85,11 @@ it('an attempt moves as its rules say, whatever it is told', () => {
   walks(ATTEMPT_STATES, attemptMay, () => new Attempt(task, reading, 0, { ...host, poolSignal }))
 })
 
-it('a slot moves as its rules say, whatever it is told', () => {
+it('a slot makes exactly the transitions of its rules', () => {
   walks(SLOT_STATES, slotMay, () => new Slot(1, { ...stage().host, queue: 'rig' }))
 })
 
-it('a pool moves as its rules say, whatever it is told', () => {
+it('a pool makes exactly the transitions of its rules', () => {
   walks(POOL_STATES, poolMay, () => {
     let state: PoolState = 'NEW'
     return {

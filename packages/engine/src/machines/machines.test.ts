@@ -27,12 +27,12 @@ function reachable<S extends string>(table: Transitions<S>, from: S): Set<S> {
 }
 
 describe.each(MACHINES)('the machine of the $name', ({ table, states }) => {
-  it('has the states of the contract, which the metrics’ labels are made from, and no other', () => {
+  it('has exactly the states of the contract, from which the labels of metrics are made', () => {
     expect(Object.keys(table).sort()).toEqual([...states].sort())
     expect(Object.values(table).flat().sort()).toEqual(expect.arrayContaining(states.filter((each) => each !== 'NEW')))
   })
 
-  it('reaches every state from NEW, none of them leads back to it, and none follows itself', () => {
+  it('reaches every state from NEW, never returns to NEW, and lets no state follow itself', () => {
     expect([...reachable(table, 'NEW')].sort()).toEqual([...states].sort())
     expect(Object.values(table).flat()).not.toContain('NEW')
     for (const [from, followers] of Object.entries(table)) {
@@ -41,12 +41,12 @@ describe.each(MACHINES)('the machine of the $name', ({ table, states }) => {
     }
   })
 
-  it('reaches an end from every state', () => {
+  it('reaches a final state from every state', () => {
     for (const from of states)
       expect([...reachable(table, from)].some((state) => table[state]?.length === 0)).toBe(true)
   })
 
-  it('lets pass exactly what is in its table, and names both states of all else', () => {
+  it('allows exactly the transitions of its table, and names both states of any other', () => {
     for (const from of states) {
       for (const to of states) {
         const move = () => assertTransition('it', table, from, to)
@@ -64,11 +64,11 @@ describe.each(MACHINES)('the machine of the $name', ({ table, states }) => {
 })
 
 describe('the machines', () => {
-  it('let nobody move an attempt on from its end', () => {
+  it('never leave the end of an attempt', () => {
     for (const end of ATTEMPT_END_STATES) expect(ATTEMPT_TRANSITIONS[end]).toEqual([])
   })
 
-  it('let nobody move a slot on once it is TERMINATED, nor one that is ending back to work', () => {
+  it('never leave TERMINATED, and never return a stopping slot to work', () => {
     expect(SLOT_TRANSITIONS.TERMINATED).toEqual([])
     for (const ending of SLOT_STATES.filter((state) => state.startsWith('TERMINAT'))) {
       expect([...reachable<string>(SLOT_TRANSITIONS, ending)]).not.toEqual(
@@ -82,11 +82,11 @@ describe('the machines', () => {
     expect(POOL_TRANSITIONS.RECOVER_ERR).toEqual([])
   })
 
-  it('never call an online pool done once it has begun to shut down', () => {
+  it('never report an online pool as done once it shuts down', () => {
     expect([...reachable<string>(POOL_TRANSITIONS, 'SHUTTING_DOWN')]).not.toContain('ONLINE_DONE')
   })
 
-  it('say what may follow', () => {
+  it('name the states that may follow', () => {
     expect(() => assertTransition('an attempt', ATTEMPT_TRANSITIONS, 'NEW', 'DONE_SUCCESS')).toThrow(
       /NEW to DONE_SUCCESS; only IN_PROCESS/,
     )
@@ -95,7 +95,7 @@ describe('the machines', () => {
     )
   })
 
-  it('give a reason to every end but DONE_SUCCESS and DONE_ERROR', () => {
+  it('have a reason for every end but DONE_SUCCESS and DONE_ERROR', () => {
     expect(Object.keys(END_REASONS).sort()).toEqual(
       ATTEMPT_END_STATES.filter((state) => !state.startsWith('DONE_')).sort(),
     )
@@ -103,7 +103,7 @@ describe('the machines', () => {
 })
 
 describe('a slot', () => {
-  it('keeps its state, and since when, at a move that is refused', async () => {
+  it('keeps its state and its time when a transition is refused', async () => {
     const { host, clock } = stage()
     const slot = new Slot(1, { ...host, queue: 'rig' })
     slot.moveTo('IDLE')

@@ -1,12 +1,12 @@
-// Which attempt the running code belongs to, kept by Node's async context.
+// Knows which attempt the running code belongs to, through Node's async context.
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
 import type { Attempt } from '../attempt/attempt.ts'
 import type { AsyncContext } from '../attempt/uncaught.ts'
 
 /**
- * Handlers run in a context that holds their attempt, and of the code that fetched it nothing but what was there when this was
- * made. Node copies a context for each value that enters it, which is the dearest part of a short task: from a fixed one
- * outside that is one copy, where `storage.run` makes two.
+ * Handlers run in a context that holds their attempt and, of the fetching code's context, only what existed when this was
+ * created. Node copies the context for each value that enters it, which is the most expensive part of a short task. Entering
+ * from a fixed outer context needs one copy; `storage.run` needs two.
  */
 export function attemptContext(): AsyncContext {
   const storage = new AsyncLocalStorage<Attempt>()
@@ -16,7 +16,7 @@ export function attemptContext(): AsyncContext {
     return code(attempt)
   }
   return {
-    // The types forget that `enter` returns what its own argument does.
+    // The types lose that `enter` returns what `code` returns.
     run: (attempt, code) => outside.runInAsyncScope(enter, undefined, attempt, code) as ReturnType<typeof code>,
     current: () => storage.getStore(),
   }

@@ -1,4 +1,4 @@
-// The engine's clock, from the machine's.
+// The engine's clock on Node, from the machine's clocks.
 import { performance } from 'node:perf_hooks'
 import type { Clock } from '../ports/clock.ts'
 import { clockFrom } from '../time/clock.ts'
@@ -10,7 +10,7 @@ export const systemClock = clockFrom({
   clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
 })
 
-/** As the machine's, but for what time it is: `at` is asked for moments of `performance.now()`. */
+/** The system clock with another source for the time of day; `at` receives moments of `performance.now()`. */
 export function clockOf({ now, at }: Pick<Clock, 'now' | 'at'>): Clock {
   return { ...systemClock, now, at }
 }

@@ -1,5 +1,4 @@
-// Where goapp, the pool that this one descends from, was measured to fail: each failure is a test here, that it does not.
-// Numbers 3, 9 and 10 need Redis or HTTP; docs/explanation/goapp.md lists their tests.
+// Guarantees of a pool that in-process worker pools commonly miss. Those that need Redis or HTTP are tested in their packages.
 import type { TaskRecord } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
 import { GRACE_MS, poolRig, poolStates, soloist, TIMEOUT_MS, tasks } from './pool.fixture.ts'
@@ -10,7 +9,7 @@ async function started(options: Parameters<typeof poolRig>[0] = {}) {
   return rig
 }
 
-describe('goapp 1: a handler that comes back after its timeout or stop', () => {
+describe('a handler that returns after its timeout or stop', () => {
   it.each(['returns', 'throws'] as const)(
     '%s into nothing: no crash, no second end, and its slot goes on',
     async (how) => {
@@ -39,8 +38,8 @@ describe('goapp 1: a handler that comes back after its timeout or stop', () => {
   )
 })
 
-describe('goapp 2: a drain', () => {
-  it('finishes what was started, gives back what was not, and claims no clean shutdown for what it abandons', async () => {
+describe('a drain', () => {
+  it('finishes running tasks, releases fetched ones, and does not report a clean shutdown when it abandons one', async () => {
     const rig = await started({ concurrency: 1 })
     const { pool, give, calls, clock } = rig
     const first = give()
@@ -63,8 +62,8 @@ describe('goapp 2: a drain', () => {
   })
 })
 
-describe('goapp 4: a drain with a timeout', () => {
-  it('turns hard at its deadline: the handler sees the cancellation, and its task is handed back', async () => {
+describe('a drain with a timeout', () => {
+  it('signals the handler at its deadline, and requeues its task', async () => {
     const { pool, give, calls, clock } = await started()
     const given = give('rig.long', { timeoutMs: 'none' })
     await clock.advance(0)
@@ -97,8 +96,8 @@ describe('a call to a pool that is stopping or has stopped', () => {
   })
 })
 
-describe('goapp 6: an online pool whose parent is cancelled', () => {
-  it('says INCOMPLETE_DONE, and which of its tasks have not ended', async () => {
+describe('an online pool whose parent is closed', () => {
+  it('ends as INCOMPLETE_DONE and names its unfinished tasks', async () => {
     const parent = new AbortController()
     const { pool, clock, taken } = poolRig({ parent: parent.signal })
     const ids = Array.from({ length: 10 }, () => taken('rig.long').id)
@@ -113,8 +112,8 @@ describe('goapp 6: an online pool whose parent is cancelled', () => {
   })
 })
 
-describe('goapp 7: a late handler of an ended attempt', () => {
-  it('can not touch the next attempt of its slot: progress, heartbeats, children, errors and snoozes are its own', async () => {
+describe('a late handler of an ended attempt', () => {
+  it('cannot affect the next attempt of its slot by progress, heartbeats, children, errors or snoozes', async () => {
     const { run, calls, clock, slot, progress, enqueued, named } = soloist()
     const limits = { timeoutMs: TIMEOUT_MS, heartbeatMs: 60 }
     const first = run('rig.long', limits)
@@ -149,7 +148,7 @@ describe('goapp 7: a late handler of an ended attempt', () => {
   })
 })
 
-describe('goapp 8: a panic in a long task', () => {
+describe('a panic in a long task', () => {
   it.each(['before', 'after'] as const)('%s its first await ends as RECOVER_ERR, and is no success', async (when) => {
     const handle = async () => {
       if (when === 'after') await Promise.resolve()
@@ -163,7 +162,7 @@ describe('goapp 8: a panic in a long task', () => {
   })
 })
 
-describe('goapp 11: TERMINATED_CTX_CLOSED', () => {
+describe('TERMINATED_CTX_CLOSED', () => {
   it.each(['drain', 'parent_closed', 'lock_lost'] as const)('is reached by %s, with that reason', async (reason) => {
     const parent = new AbortController()
     const { pool, feed, give, clock } = await started({ parent: parent.signal })

@@ -23,7 +23,7 @@ async function atWork(options: Parameters<typeof poolRig>[0] = {}) {
 }
 
 describe('a light drain', () => {
-  it('starts and finishes what was being fetched when it began, and has no deadline', async () => {
+  it('starts and finishes tasks that were being fetched when it began, and has no deadline', async () => {
     const rig = await atWork()
     const { pool, give, call, calls, clock, states, feed } = rig
     const drained = pool.drain(light)
@@ -43,7 +43,7 @@ describe('a light drain', () => {
     expect(poolStates(rig)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', 'SHUTDOWN'])
   })
 
-  it('waits for what is being fetched when nobody works', async () => {
+  it('waits for tasks that are being fetched when no slot is busy', async () => {
     const rig = poolRig()
     const { pool, feed, give, calls, clock } = rig
     await pool.start()
@@ -59,7 +59,7 @@ describe('a light drain', () => {
     expect(await drained).toMatchObject({ finished: 1 })
   })
 
-  it('of a paused pool starts nothing all the same', async () => {
+  it('of a paused pool starts nothing', async () => {
     const { pool, give, call } = await atWork()
     pool.pause()
     const drained = pool.drain(light)
@@ -70,7 +70,7 @@ describe('a light drain', () => {
     expect(await drained).toMatchObject({ finished: 1, requeued: 1 })
   })
 
-  it('of a pool that awaits the store is over at once', async () => {
+  it('of a pool that waits for the store ends at once', async () => {
     const { pool, feed, clock } = poolRig()
     feed.opening = () => new Promise(() => {})
     feed.stopping = () => new Promise(() => {})
@@ -83,7 +83,7 @@ describe('a light drain', () => {
 })
 
 describe('a soft drain', () => {
-  it('finishes what was started, gives back what was fetched, and has no deadline', async () => {
+  it('finishes running tasks, releases fetched ones, and has no deadline', async () => {
     const { pool, give, call, clock, states } = await atWork()
     const drained = pool.drain(soft)
     expect(states().sort()).toEqual(['TERMINATED', 'TERMINATING_STOP_SIGNAL'])
@@ -94,7 +94,7 @@ describe('a soft drain', () => {
     expect(await drained).toMatchObject({ finished: 1, requeued: 1, abandoned: [] })
   })
 
-  it('waits for the store as well, until it is given a deadline', async () => {
+  it('waits for the store too, until it gets a deadline', async () => {
     const { pool, call, clock, feed, given } = await atWork()
     feed.writing = () => new Promise(() => {})
     const drained = pool.drain(soft)
@@ -132,7 +132,7 @@ describe('two drains', () => {
     }
   })
 
-  it('have the deadline that comes first', async () => {
+  it('have the earlier deadline', async () => {
     const { pool, call, clock } = await atWork()
     void pool.drain({ drainMs: 10_000, graceMs: GRACE_MS })
     await clock.advance(100)
@@ -158,7 +158,7 @@ describe('two drains', () => {
 })
 
 describe('the report of a drain', () => {
-  it('counts what finished, what went back, what it cut off, and how long the last one went on', async () => {
+  it('counts finished, requeued and abandoned tasks, and how long the last one ran', async () => {
     const { pool, give, calls, clock } = await atWork({ concurrency: 4 })
     const [, cut] = [give('rig.long', ENDLESS), give('rig.short')]
     give('rig.long', ENDLESS)
@@ -180,7 +180,7 @@ describe('the report of a drain', () => {
     })
   })
 
-  it('counts apart what the drain failed, as its definition says', async () => {
+  it('counts separately the tasks that the drain failed', async () => {
     const { pool, give, clock } = await atWork({ concurrency: 3 })
     const [failed] = [give('rig.fragile', ENDLESS), give('rig.long', ENDLESS)]
     await clock.advance(0)
@@ -190,7 +190,7 @@ describe('the report of a drain', () => {
     expect(failed?.conclusion).toMatchObject({ record: { reason: 'drain' }, verdict: { kind: 'dead' } })
   })
 
-  it('has the longest of what ended where nothing was cut off, and none of what ended before', async () => {
+  it('gives the time of the last attempt that ended during the drain when none is abandoned', async () => {
     const { pool, give, calls, clock, given } = await atWork({ concurrency: 3 })
     give('rig.long', ENDLESS)
     await clock.advance(0)
@@ -204,7 +204,7 @@ describe('the report of a drain', () => {
     expect(await idle.pool.drain(hard)).toMatchObject({ finished: 0, slowestTaskMs: 0 })
   })
 
-  it('names ends that could not be written down, which is no clean end', async () => {
+  it('names tasks whose result was not confirmed, which is not a clean end', async () => {
     const { pool, feed, call, clock, given } = await atWork()
     feed.writing = () => new Promise(() => {})
     const drained = pool.drain(softTimeout)

@@ -13,7 +13,7 @@ async function started(options: Parameters<typeof poolRig>[0] = {}) {
 }
 
 describe('a pool that is paused', () => {
-  it('starts nothing more, lets go on what runs, and gives back what was being fetched, until it is resumed', async () => {
+  it('starts nothing, lets running tasks go on, and releases fetched ones, until it is resumed', async () => {
     const { pool, feed, give, calls, clock } = await started()
     const running = give()
     await clock.advance(0)
@@ -34,7 +34,7 @@ describe('a pool that is paused', () => {
     expect(pool.busy()).toBe(1)
   })
 
-  it('is as it was told to be: ready for the probe, and told of as paused', async () => {
+  it('stays ready for the readiness probe, and reports that it is paused', async () => {
     const { pool, feed } = await started()
     pool.pause()
     expect([pool.notReady(), pool.status().notReady]).toEqual([undefined, 'paused'])
@@ -42,7 +42,7 @@ describe('a pool that is paused', () => {
     expect(pool.notReady()).toBe('Redis is not connected')
   })
 
-  it('stays paused when its feed fails and runs again', async () => {
+  it('stays paused when its consumer fails and is restarted', async () => {
     const { pool, feed, clock } = await started()
     pool.pause()
     feed.fail()
@@ -50,7 +50,7 @@ describe('a pool that is paused', () => {
     expect([feed.runs, feed.size]).toEqual([2, 0])
   })
 
-  it('can only be one that runs', async () => {
+  it('must be running', async () => {
     const { pool } = poolRig()
     for (const act of [() => pool.pause(), () => pool.resume()]) expect(act).toThrow(wrongState)
     await pool.start()
@@ -63,7 +63,7 @@ describe('a pool that is paused', () => {
 describe('a pool that is resized', () => {
   const numbers = ({ pool }: ReturnType<typeof poolRig>) => pool.slots().map(({ slot }) => slot)
 
-  it('to more has new slots at once, whose numbers go on', async () => {
+  it('to more slots has new ones at once, with new numbers', async () => {
     const rig = await started()
     const { pool, feed, give, clock } = rig
     pool.stopSlot(2, 'wait')
@@ -74,7 +74,7 @@ describe('a pool that is resized', () => {
     expect([pool.busy(), given.map(({ refused }) => refused)]).toEqual([4, [false, false, false, false, true]])
   })
 
-  it('to less ends idle slots first, and others after their task; those are forgotten the next time', async () => {
+  it('to fewer slots stops idle ones first and busy ones after their task, which leave the status at the next resize', async () => {
     const rig = await started({ concurrency: 4 })
     const { pool, feed, give, calls, clock, states } = rig
     const given = [give(), give()]
@@ -115,7 +115,7 @@ describe('a pool that is resized', () => {
     expect(timers()).toBe(before)
   })
 
-  it('while its feed is down has the new ones begin with the others', async () => {
+  it('while its consumer is down starts the new slots with the others', async () => {
     const { pool, feed, clock, states } = await started({ concurrency: 1 })
     feed.fail()
     await clock.advance(0)
@@ -125,21 +125,21 @@ describe('a pool that is resized', () => {
     expect([states(), feed.size]).toEqual([['IDLE', 'IDLE'], 2])
   })
 
-  it('before its start begins with as many', async () => {
+  it('before its start begins with that many slots', async () => {
     const { pool, feed, states } = poolRig()
     pool.resize(3)
     await pool.start()
     expect([states(), feed.size]).toEqual([['IDLE', 'IDLE', 'IDLE'], 3])
   })
 
-  it('brings back slots where all have been stopped', async () => {
+  it('gets slots again after all have been stopped', async () => {
     const { pool, feed } = await started({ concurrency: 1 })
     pool.stopSlot(1, 'wait')
     pool.resize(1)
     expect([pool.notReady(), feed.size, pool.slots()]).toMatchObject([undefined, 1, [{ slot: 2, state: 'IDLE' }]])
   })
 
-  it('to what no pool may have, or when it ends, is a typed error', async () => {
+  it('to an invalid number, or while it ends, is a typed error', async () => {
     const { pool } = await started()
     for (const size of [0, 1.5, 10_001, Number.NaN]) {
       expect(() => pool.resize(size)).toThrow(expect.objectContaining({ code: 'invalid_configuration' }))
@@ -150,7 +150,7 @@ describe('a pool that is resized', () => {
 })
 
 describe('the status of a pool', () => {
-  it('tells what it does, and until when a long task may go on', async () => {
+  it('shows what it does, and when the run timeout of a long task passes', async () => {
     const { pool, give, clock } = await started({ concurrency: 3 })
     const [long, short, endless] = [give('rig.long'), give('rig.short'), give('rig.long', { timeoutMs: 'none' })]
     const began = clock.now()

@@ -214,7 +214,7 @@ async function settles(life: ReturnType<typeof poolAndModel>): Promise<void> {
   expect(new Set(poolStates(life)).size).toBe(poolStates(life).length)
 }
 
-it('a pool does what its model does, and loses no slot, whatever happens to it', async () => {
+it('a pool does what its model does and loses no slot, whatever happens', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 30, size: 'max' }), async (steps) => {
       const life = poolAndModel()

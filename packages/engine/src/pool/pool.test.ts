@@ -25,7 +25,7 @@ const aTask = () =>
   )
 
 describe('a pool', () => {
-  it('opens nothing until it is started; then it takes tasks, and says so', async () => {
+  it('connects to nothing until it is started, and then fetches tasks', async () => {
     const rig = poolRig({ concurrency: 3 })
     const { pool, feed, states } = rig
     expect([pool.state(), pool.notReady(), feed.opens]).toEqual(['NEW', "the pool of queue 'rig' is NEW", 0])
@@ -35,7 +35,7 @@ describe('a pool', () => {
     expect(poolStates(rig)).toEqual(['BG_RUNNING'])
   })
 
-  it('runs each task on a slot of its own, and says by the record which', async () => {
+  it('runs each task in its own slot, and names the slot in the record', async () => {
     const { pool, give, calls, clock, states } = await started()
     const given = [give(), give()]
     await clock.advance(0)
@@ -46,7 +46,7 @@ describe('a pool', () => {
     expect([pool.busy(), states(), clock.pending()]).toEqual([0, ['IDLE', 'IDLE'], 0])
   })
 
-  it('refuses what nobody is idle for: it goes back as if it had not been taken', async () => {
+  it('releases a task when no slot is idle, as if it had not been fetched', async () => {
     const { give, calls, clock, named } = await started({ concurrency: 1 })
     const [first, second] = [give(), give()]
     await second.settled
@@ -57,13 +57,13 @@ describe('a pool', () => {
     expect(named('attempt.started')).toHaveLength(1)
   })
 
-  it('says what its feed is missing', async () => {
+  it('reports why its consumer is not ready', async () => {
     const { pool, feed } = await started()
     feed.lack = 'Redis is not connected'
     expect(pool.notReady()).toBe('Redis is not connected')
   })
 
-  it('starts once: a second start is refused, whether the first is over or not', async () => {
+  it('starts once, and refuses a second start during and after the first', async () => {
     const rig = poolRig()
     const first = rig.pool.start()
     await expect(rig.pool.start()).rejects.toMatchObject({ code: 'wrong_state' })
@@ -76,7 +76,7 @@ describe('a pool', () => {
     expect(rig.feed.opens).toBe(1)
   })
 
-  it('frees a slot whose conclusion could not be written down, too', async () => {
+  it('frees a slot when its result could not be committed', async () => {
     const { feed, taken, calls, clock, pool } = await started({ concurrency: 1 })
     const failing = feed.work(
       taken('rig.long'),
@@ -91,7 +91,7 @@ describe('a pool', () => {
 })
 
 describe('a drain', () => {
-  it('goes by its order: no more tasks, wait, signal at the deadline, grace, hand back, let go', async () => {
+  it('goes in order: stop fetching, wait, signal at the deadline, grace period, requeue, close', async () => {
     const rig = await started()
     const { pool, feed, give, calls, clock, states } = rig
     const given = give('rig.long', { timeoutMs: 'none' })
@@ -127,7 +127,7 @@ describe('a drain', () => {
     expect(poolStates(rig)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', 'SHUTDOWN'])
   })
 
-  it('twice is one drain', async () => {
+  it('is one drain when it is asked for twice', async () => {
     const rig = await started()
     const [first, second] = [rig.pool.drain(AT_ONCE), rig.pool.drain(PATIENTLY)]
     expect(second).toBe(first)
@@ -137,7 +137,7 @@ describe('a drain', () => {
     expect(rig.feed.stops).toBe(1)
   })
 
-  it('abandons, and names, a short task that outlasts the grace: TERMINATE_TIMEOUT, which stays', async () => {
+  it('abandons a short task that outlasts the grace period, names it, and ends as TERMINATE_TIMEOUT', async () => {
     const { pool, give, calls, clock } = await started()
     const given = give('rig.short')
     await clock.advance(0)
@@ -150,7 +150,7 @@ describe('a drain', () => {
     expect([pool.state(), pool.busy(), clock.pending()]).toEqual(['TERMINATE_TIMEOUT', 0, 0])
   })
 
-  it('is hurried by a second signal, also one that came before it', async () => {
+  it('reaches its deadline at a second signal, also one that came before the drain', async () => {
     for (const early of [true, false]) {
       const { pool, give, calls, clock } = await started()
       give()
@@ -166,7 +166,7 @@ describe('a drain', () => {
     }
   })
 
-  it('does not wait for a feed that can not acknowledge', async () => {
+  it('does not wait for a consumer that cannot commit', async () => {
     const { pool, feed, clock } = await started()
     feed.stopping = () => new Promise(() => {})
     const drained = pool.drain(PATIENTLY)
@@ -175,7 +175,7 @@ describe('a drain', () => {
     expect([pool.state(), feed.closed, clock.pending()]).toEqual(['SHUTDOWN', true, 0])
   })
 
-  it('is not disturbed by a feed that fails to stop', async () => {
+  it('ends even when the consumer fails to stop', async () => {
     const { pool, feed, give, calls, clock } = await started()
     give()
     await clock.advance(0)
@@ -187,14 +187,14 @@ describe('a drain', () => {
     expect(pool.state()).toBe('SHUTDOWN')
   })
 
-  it('of a pool that never started is over at once', async () => {
+  it('of a pool that never started ends at once', async () => {
     const { pool, feed, states } = poolRig()
     expect(await pool.drain(PATIENTLY)).toMatchObject({ queue: 'rig', abandoned: [] })
     expect([pool.state(), states(), feed.stops]).toEqual(['SHUTDOWN', ['TERMINATED', 'TERMINATED'], 0])
     await expect(pool.start()).rejects.toMatchObject({ code: 'wrong_state' })
   })
 
-  it('that comes while the store is awaited keeps the pool from running', async () => {
+  it('that begins while the store is awaited keeps the pool from running', async () => {
     const { pool, feed, states } = poolRig()
     const { promise, resolve } = Promise.withResolvers<void>()
     feed.opening = () => promise
@@ -314,7 +314,7 @@ describe('a parent that closes', () => {
     expect([pool.state(), clock.pending()]).toEqual(['SHUTDOWN', 0])
   })
 
-  it('hurries a drain that is under way', async () => {
+  it('moves the deadline of a drain that is under way to now', async () => {
     const parent = new AbortController()
     const { pool, give, calls, clock } = await started({ parent: parent.signal })
     give('rig.long', { timeoutMs: 'none' })
@@ -329,7 +329,7 @@ describe('a parent that closes', () => {
     expect((await drained).abandoned).toEqual([])
   })
 
-  it('before the start keeps the pool from starting', async () => {
+  it('before the start prevents the start', async () => {
     const { pool, states } = poolRig({ parent: AbortSignal.abort() })
     expect([pool.state(), states()]).toEqual(['SHUTDOWN', ['TERMINATED', 'TERMINATED']])
     await expect(pool.start()).rejects.toMatchObject({ code: 'wrong_state' })
@@ -363,7 +363,7 @@ describe('an online pool', () => {
     return { ...rig, ids, set, report }
   }
 
-  it('ends itself when its set has ended, here or elsewhere: ONLINE_DONE', async () => {
+  it('ends as ONLINE_DONE when every task of its set has ended, here or on another worker', async () => {
     const { pool, set, report, states, clock, feed, ...rig } = online(3)
     await clock.advance(0)
     expect(pool.state()).toBe('ONLINE_RUNNING')
@@ -376,11 +376,11 @@ describe('an online pool', () => {
     expect([states(), feed.closed, clock.pending()]).toEqual([['TERMINATED', 'TERMINATED'], true, 0])
   })
 
-  it('of no tasks is done at once', async () => {
+  it('with no tasks is done at once', async () => {
     expect(await online(0).report).toEqual({ state: 'ONLINE_DONE', unfinished: [] })
   })
 
-  it('ends its slots by TERMINATING_TASK_CH_CLOSED, and lets one finish what it has taken besides', async () => {
+  it('stops its slots as TERMINATING_TASK_CH_CLOSED, and lets other tasks that run finish', async () => {
     const { pool, give, calls, set, report, states, clock } = online(1)
     await clock.advance(0)
     const besides = give()
@@ -408,7 +408,7 @@ describe('an online pool', () => {
     },
   )
 
-  it('that is drained while the store is awaited: INCOMPLETE_DONE, with everything', async () => {
+  it('that is drained while the store is awaited ends as INCOMPLETE_DONE with every task unfinished', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const rig = poolRig()
     rig.feed.opening = () => promise
@@ -420,7 +420,7 @@ describe('an online pool', () => {
     expect(await report).toEqual({ state: 'INCOMPLETE_DONE', unfinished: ids })
   })
 
-  it('counts what ends during its drain as ended', async () => {
+  it('counts tasks that end during its drain as ended', async () => {
     const { pool, set, report, ids, clock, give, calls } = online(2)
     await clock.advance(0)
     give()
@@ -441,7 +441,7 @@ describe('an online pool', () => {
     expect(await other.report).toEqual({ state: 'SHUTDOWN', unfinished: [] })
   })
 
-  it('is not disturbed by a second start, whatever that was given', async () => {
+  it('goes on when a second start is refused', async () => {
     const { pool, set, report, clock, ids } = online(1)
     await clock.advance(0)
     await expect(pool.online([], set.settled)).rejects.toMatchObject({ code: 'wrong_state' })
@@ -449,7 +449,7 @@ describe('an online pool', () => {
     expect(await report).toEqual({ state: 'INCOMPLETE_DONE', unfinished: ids })
   })
 
-  it('with a task that is not there at all ends itself: INCOMPLETE_DONE, with that one', async () => {
+  it('with a task that does not exist ends as INCOMPLETE_DONE with that task unfinished', async () => {
     const rig = poolRig()
     const { id } = rig.taken('rig.long')
     const report = rig.pool.online([id], async () => undefined)
@@ -471,7 +471,7 @@ describe('an online pool', () => {
     expect(rig.clock.pending()).toBe(0)
   })
 
-  it('says of a task that can not be asked about that it is left', async () => {
+  it('reports a task that cannot be looked up as unfinished', async () => {
     const rig = poolRig()
     const ids = [rig.taken('rig.long').id]
     const report = rig.pool.online(ids, () => Promise.reject(new Error('redis is away')))
@@ -482,8 +482,8 @@ describe('an online pool', () => {
   })
 })
 
-describe('handlers that go on after their attempt', () => {
-  it('keep the pool from taking more when they are too many, until enough have come back', async () => {
+describe('stuck handlers', () => {
+  it('stop the pool from fetching when there are too many, until enough have returned', async () => {
     const { pool, feed, give, calls, clock } = await started({ concurrency: 3, maxStuckHandlers: 1 })
     for (let i = 0; i < 2; i++) give()
     await clock.advance(150)
@@ -502,7 +502,7 @@ describe('handlers that go on after their attempt', () => {
 })
 
 describe('a slot that is stopped', () => {
-  it('by wait ends after its task; the pool goes on with one less', async () => {
+  it('with wait ends after its task, and the pool goes on with one slot less', async () => {
     const { pool, feed, give, calls, clock, states } = await started()
     const given = give()
     await clock.advance(0)
@@ -516,7 +516,7 @@ describe('a slot that is stopped', () => {
     expect(pool.notReady()).toBeUndefined()
   })
 
-  it('by hard stops its attempt, which is handed back', async () => {
+  it('with hard stops its attempt, and the task is requeued', async () => {
     const { pool, give, calls, clock } = await started({ concurrency: 1 })
     const given = give()
     await clock.advance(0)
@@ -530,7 +530,7 @@ describe('a slot that is stopped', () => {
     })
   })
 
-  it('twice, or one that there is not, is a typed error', async () => {
+  it('a second time, or with an unknown number, is a typed error', async () => {
     const { pool } = await started()
     pool.stopSlot(1, 'wait')
     for (const [slot, how] of [
@@ -542,14 +542,14 @@ describe('a slot that is stopped', () => {
     }
   })
 
-  it('before the start leaves its feed one less', async () => {
+  it('before the start lowers the capacity of the consumer', async () => {
     const { pool, feed, states } = poolRig()
     pool.stopSlot(1, 'wait')
     await pool.start()
     expect([states(), feed.size]).toEqual([['TERMINATED', 'IDLE'], 1])
   })
 
-  it('as the last one leaves a pool that says that it takes no tasks', async () => {
+  it('as the last one leaves a pool that is not ready', async () => {
     const { pool, feed } = await started({ concurrency: 1 })
     pool.stopSlot(1, 'wait')
     expect([feed.size, pool.notReady()]).toEqual([
@@ -560,7 +560,7 @@ describe('a slot that is stopped', () => {
 })
 
 describe('a cancel', () => {
-  it('of a running long task signals it: cancelling, and then cancelled', async () => {
+  it('of a running long task signals its handler and ends it as cancelled', async () => {
     const { pool, give, calls, clock } = await started()
     const given = give()
     await clock.advance(0)
@@ -574,7 +574,7 @@ describe('a cancel', () => {
     })
   })
 
-  it('of a running short task is not_cancellable, and it goes on', async () => {
+  it('of a running short task is refused as not_cancellable, and the task goes on', async () => {
     const { pool, give, calls, clock } = await started()
     const given = give('rig.short')
     await clock.advance(0)
@@ -591,7 +591,7 @@ describe('a cancel', () => {
 })
 
 describe('a lock that is lost', () => {
-  it('aborts its attempt, whose end is nobody’s business any more', async () => {
+  it('aborts the attempt, whose result is not committed', async () => {
     const { feed, give, calls, clock } = await started()
     const given = give()
     await clock.advance(0)
@@ -613,7 +613,7 @@ describe('a lock that is lost', () => {
 })
 
 describe('a pool that has ended', () => {
-  it('leaves no timer and no listener behind, on a real clock too', async () => {
+  it('leaves no timer and no listener behind, also on a real clock', async () => {
     const parent = new AbortController()
     const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length
     const before = timers()
@@ -635,8 +635,8 @@ describe('a pool that has ended', () => {
   })
 })
 
-describe('a feed that fails', () => {
-  it('has its idle slots in RECOVER_ERR until it is opened and run again, after a wait, and counted', async () => {
+describe('a consumer that fails', () => {
+  it('leaves the idle slots in RECOVER_ERR until it is opened and run again after a delay', async () => {
     const { feed, give, calls, clock, states, named } = await started()
     const given = give()
     await clock.advance(0)
@@ -652,7 +652,7 @@ describe('a feed that fails', () => {
     expect(named('slots.restarted')).toEqual([{ event: 'slots.restarted', queue: 'rig', slots: 1, afterMs: 500 }])
   })
 
-  it('again and again waits longer each time, up to half a minute; after a long good time it begins anew', async () => {
+  it('repeatedly is restarted after growing delays of up to 30 s, which start over after a long healthy run', async () => {
     const { feed, clock, named } = await started()
     const failAgain = async () => {
       feed.fail()
@@ -666,7 +666,7 @@ describe('a feed that fails', () => {
     expect(waits().at(-1)).toBe(500)
   })
 
-  it('and can not be opened again is tried again, and fails nobody', async () => {
+  it('to open again is retried', async () => {
     const { feed, clock, states, named } = await started()
     feed.opening = () => Promise.reject(new Error('not connected'))
     feed.fail()
@@ -678,7 +678,7 @@ describe('a feed that fails', () => {
     expect(named('slots.restarted').length).toBeGreaterThan(0)
   })
 
-  it('is told its size again when it begins again', async () => {
+  it('gets its capacity again when it is restarted', async () => {
     const { pool, feed, clock } = await started()
     pool.stopSlot(1, 'wait')
     feed.size = undefined
@@ -687,7 +687,7 @@ describe('a feed that fails', () => {
     expect(feed.size).toBe(1)
   })
 
-  it('during the wait for a restart is left alone by a drain: nothing of it is left', async () => {
+  it('is not restarted after a drain, and leaves no timer behind', async () => {
     const { pool, feed, clock } = await started()
     feed.fail()
     await clock.advance(0)

@@ -1,4 +1,4 @@
-// A task that a handler enqueues as part of its own: its id follows from its parent's, so that a retry doubles nothing.
+// Child tasks: enqueued by a handler, with ids derived from the parent's, so that a retry of the parent enqueues none twice.
 import { BullpenError, type ChildOptions, type TaskDefinition, type TaskId } from '@bullpen/contract'
 import { callOptionsSchema, createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'
@@ -11,17 +11,17 @@ export interface Parent {
 
 const MAX_KEY_LENGTH = 256
 
-/** SHA-256: a platform's own, handed in. */
+/** The platform's SHA-256. */
 export type Sha256 = (text: string) => Uint8Array
 
-/** The same for the same parent, definition and key, in every attempt and on every machine. It tells the parent's time. */
+/** The same for the same parent, definition and key, in every attempt and on every machine. Has the parent's time of creation. */
 export function childTaskId(
   parent: TaskId,
   { name, queue }: Pick<TaskDefinition, 'name' | 'queue'>,
   key: string,
   sha256: Sha256,
 ): TaskId {
-  // A length before each part: no two triples make the same text.
+  // Each part is prefixed with its length, so that different parts never make the same text.
   const text = [parent, name, key].map((part) => `${part.length}:${part}`).join('')
   return createTaskId(queue, readTaskId(parent)?.createdAt ?? 0, sha256(text).subarray(0, ID_RANDOM_BYTES))
 }
@@ -37,15 +37,21 @@ export function childTask(
 ): NewTask {
   const { key = '', ...call } = options
   if (typeof key !== 'string' || key.length > MAX_KEY_LENGTH) {
-    throw new BullpenError('invalid_request', `the key of a child is text of at most ${MAX_KEY_LENGTH} characters`, {
-      errors: [{ path: 'key', message: `got ${typeof key === 'string' ? `${key.length} characters` : typeof key}` }],
-    })
+    throw new BullpenError(
+      'invalid_request',
+      `invalid key of a child task: expected text of at most ${MAX_KEY_LENGTH} characters`,
+      {
+        errors: [{ path: 'key', message: `got ${typeof key === 'string' ? `${key.length} characters` : typeof key}` }],
+      },
+    )
   }
-  const said = callOptionsSchema.safeParse(call)
-  if (!said.success) {
-    const errors = said.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
+  const checked = callOptionsSchema.safeParse(call)
+  if (!checked.success) {
+    const errors = checked.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
     const places = errors.map(({ path, message }) => `${path === '' ? '' : `${path}: `}${message}`).join('; ')
-    throw new BullpenError('invalid_request', `the options of a child ${definition.name}: ${places}`, { errors })
+    throw new BullpenError('invalid_request', `invalid options of the child task ${definition.name}: ${places}`, {
+      errors,
+    })
   }
   const parsed = definition.input.safeParse(input)
   if (!parsed.success) {

@@ -1,4 +1,4 @@
-// A new task from a definition, an input and what a caller says of it: checked, and ready for the broker.
+// Makes a new task for the broker from a definition, an input and the caller's options.
 import { BullpenError, type CallOptions, milliseconds, type TaskDefinition, type TaskId } from '@bullpen/contract'
 import { contradictionIn, limitMs } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'
@@ -18,9 +18,9 @@ const LIMITS = [
 ] as const satisfies readonly (keyof CallOptions)[]
 
 /**
- * The input is stored as it is given: the worker parses it. Check it before.
+ * The input is stored as given, and parsed by the worker. Validate it before.
  *
- * @throws BullpenError `invalid_request` for a limit of a short task and for limits that contradict each other,
+ * @throws BullpenError `invalid_request` for a timeout of a short task and for timeouts that contradict each other,
  * `invalid_duration`.
  */
 export function newTask(definition: TaskDefinition, input: unknown, call: CallOptions, origin: Origin): NewTask {
@@ -28,7 +28,10 @@ export function newTask(definition: TaskDefinition, input: unknown, call: CallOp
   const limits = callTimeouts(definition, call)
   const totalMs = limits.totalMs ?? definition.totalMs
   if (delayMs !== undefined && typeof totalMs === 'number' && delayMs >= totalMs) {
-    refuse('delay', `delay (${delayMs} ms) is not shorter than deadline (${totalMs} ms), so that it could never start`)
+    refuse(
+      'delay',
+      `the delay (${delayMs} ms) must be shorter than the total timeout (${totalMs} ms), or the task would never start`,
+    )
   }
   const queueMs = limits.queueMs ?? definition.queueMs
   return {
@@ -53,7 +56,7 @@ function callTimeouts(definition: TaskDefinition, call: CallOptions) {
   const said = LIMITS.filter((limit) => call[limit] !== undefined)
   const [first] = said
   if (kind === 'short' && first !== undefined) {
-    refuse(first, `${name} is a short task: it is not timed, so it takes no ${first}`)
+    refuse(first, `${name} is a short task, which is not timed: remove ${first}`)
   }
   const limits = {
     timeoutMs: limitMs(call.timeout, 'timeout'),

@@ -1,7 +1,7 @@
-// The engine's clock, made from a platform's own functions, which are handed in.
+// The engine's clock, made from the functions of a platform.
 
 import type { Clock, Timer } from '../ports/clock.ts'
-/** What Node gives: `{ now: Date.now, monotonic: () => performance.now(), setTimeout, clearTimeout }`. */
+/** On Node: `{ now: Date.now, monotonic: () => performance.now(), setTimeout, clearTimeout }`. */
 export interface Platform {
   readonly now: () => number
   readonly monotonic: () => number
@@ -9,10 +9,10 @@ export interface Platform {
   readonly clearTimeout: (timer: { refresh(): unknown }) => void
 }
 
-/** The longest time that Node's timers count; a longer one would fire at once. */
+/** The longest delay of Node's timers: a longer one would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** How long, in ms, the two clocks are taken to run alike: the wall clock may be set meanwhile. */
+/** How long, in ms, the offset between the two clocks is reused: the wall clock may be set at any time. */
 const TRUSTED_FOR_MS = 1_000
 
 export function clockFrom(platform: Platform): Clock {
@@ -35,15 +35,15 @@ export function clockFrom(platform: Platform): Clock {
       timer.set(ms)
       return timer.close
     },
-    timer: (ring) => repeatedTimer(platform, ring),
+    timer: (onFire) => repeatedTimer(platform, onFire),
   }
 }
 
 /**
- * Set to the same time again and again, as it is for attempts with one timeout, it only refreshes what is there. A cleared
- * one runs out in silence, which costs less than to end it: closing does that.
+ * A timer that is set to the same delay again, as for attempts with one timeout, only refreshes the platform's timer. A cleared
+ * one still runs out, silently, because that costs less than cancelling it; closing cancels it.
  */
-function repeatedTimer({ setTimeout, clearTimeout }: Platform, ring: () => void): Timer {
+function repeatedTimer({ setTimeout, clearTimeout }: Platform, onFire: () => void): Timer {
   let timer: ReturnType<Platform['setTimeout']> | undefined
   let timerMs = 0
   let restMs = 0
@@ -53,7 +53,7 @@ function repeatedTimer({ setTimeout, clearTimeout }: Platform, ring: () => void)
     if (!isSet) return
     isSet = false
     if (restMs > 0) set(restMs)
-    else ring()
+    else onFire()
   }
   const set = (ms: number): void => {
     isSet = true

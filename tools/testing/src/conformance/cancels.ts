@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
 import { gate, long, openSetup, QUEUE, short } from './setup.ts'
 
-const LONG = { stoppable: true }
+const LONG = { stoppable: true, by: 'alice' }
 
 export function cancels(open: OpenBackend): void {
   it('a waiting or scheduled task is cancelled at once, never runs, and is listed as cancelled', async () => {
@@ -16,12 +16,14 @@ export function cancels(open: OpenBackend): void {
       await enqueue(long, { n: 7 }),
     ]
     expect(await broker.cancel(waits, LONG)).toBe('cancelled')
-    expect(await broker.cancel(later, { stoppable: false })).toBe('cancelled')
+    expect(await broker.cancel(later, { stoppable: false, by: 'alice' })).toBe('cancelled')
     for (const id of [waits, later]) {
       expect(await settled(id)).toMatchObject({
         status: 'cancelled',
         fencingToken: 0,
-        attempts: [{ fencingToken: 0, counted: false, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
+        attempts: [
+          { fencingToken: 0, counted: false, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled', by: 'alice' },
+        ],
       })
     }
     await start()
@@ -63,7 +65,9 @@ export function cancels(open: OpenBackend): void {
       expect(await settled(id)).toMatchObject({
         status: 'cancelled',
         fencingToken: 1,
-        attempts: [{ fencingToken: 1, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled' }],
+        attempts: [
+          { fencingToken: 1, counted: true, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled', by: 'alice' },
+        ],
       })
       expect(await broker.cancel(id, LONG)).toBe('already_ended')
     }
