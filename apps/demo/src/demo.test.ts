@@ -103,10 +103,10 @@ describe('the first error ends the demo with exit code 1 and without a list:', (
 
   test('a directory or an excluded file whose name is not UTF-8 is no error', async () => {
     await using api = await fakeApi()
-    const odd = Buffer.concat([Buffer.from(`${tree.directory}/`), Buffer.from([0xfc])])
-    await mkdir(odd)
+    const notUtf8 = Buffer.concat([Buffer.from(`${tree.directory}/`), Buffer.from([0xfc])])
+    await mkdir(notUtf8)
     expect((await run(api)).code).toBe(0)
-    await rename(odd, join(tree.directory, 'out'))
+    await rename(notUtf8, join(tree.directory, 'out'))
     await writeFile(Buffer.concat([Buffer.from(`${tree.directory}/out/`), Buffer.from([0xfc])]), '')
     expect((await run(api, '--exclude', 'out')).code).toBe(0)
   })

@@ -47,7 +47,7 @@ export interface FakeApi extends AsyncDisposable {
   readonly seen: Seen[]
 }
 
-/** Answers requests such as `GET /v1/tasks/x?wait=30` from the table, where a function answers anew each time, and others with a 404. */
+/** Answers requests such as `GET /v1/tasks/x?wait=30` from the table, calling functions for each request; others get a 404. */
 export async function fakeApi(answers: Readonly<Record<string, Answer | (() => Answer)>> = {}): Promise<FakeApi> {
   const seen: Seen[] = []
   const server = createServer(async (incoming, response) => {

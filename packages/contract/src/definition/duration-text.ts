@@ -1,12 +1,21 @@
-// The zod schema of a duration in JSON. The value stays text.
+// The zod schemas of durations and limits in JSON. The values stay text.
 import { z } from 'zod'
 import { BullpenError } from '../errors/errors.ts'
-import { milliseconds } from './duration.ts'
+import { limitMs, milliseconds } from './duration.ts'
 
-export const durationText = z.string().superRefine((text, context) => {
-  try {
-    milliseconds(text)
-  } catch (error) {
-    context.addIssue({ code: 'custom', message: error instanceof BullpenError ? error.message : String(error) })
-  }
+export const durationText = textThat((text) => milliseconds(text))
+
+/** A duration, or `'none'` for no limit. */
+export const limitText = z.union([z.literal('none'), textThat((text) => limitMs(text, 'duration'))], {
+  error: "expected a duration such as '30s', or 'none' for no limit",
 })
+
+function textThat(parse: (text: string) => unknown): z.ZodString {
+  return z.string().superRefine((text, context) => {
+    try {
+      parse(text)
+    } catch (error) {
+      context.addIssue({ code: 'custom', message: error instanceof BullpenError ? error.message : String(error) })
+    }
+  })
+}

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { Catalogue } from '../definition/catalogue.ts'
 import type { Duration, Limit } from '../definition/duration.ts'
-import { durationText } from '../definition/duration-text.ts'
+import { durationText, limitText } from '../definition/duration-text.ts'
 import type { TaskDefinition } from '../definition/task-definition.ts'
 import { BullpenError } from '../errors/errors.ts'
 import { TASK_STATUSES } from '../task/states.ts'
@@ -24,8 +24,6 @@ const tagsSchema = z
   .max(MAX_TAGS, `at most ${MAX_TAGS} tags`)
   .refine((tags) => new Set(tags).size === tags.length, 'duplicate tag; each tag may appear once')
 
-const timeoutText = z.union([z.literal('none'), durationText])
-
 /** What a request may contain besides the task's name and its input. */
 const callOptions = {
   meta: metaSchema
@@ -35,22 +33,22 @@ const callOptions = {
     .optional()
     .describe('Tags to cancel by: at most 10, each 1 to 64 of the characters A-Z a-z 0-9 . _ : / @ -'),
   delay: durationText.optional().describe("Time until the earliest start, such as '30s' or '2h'."),
-  timeout: timeoutText
+  timeout: limitText
     .optional()
     .describe(
       "Timeout of each attempt, such as '30s'; replaces the definition's. 'none': no timeout. Only for long tasks.",
     ),
-  heartbeatTimeout: timeoutText
+  heartbeatTimeout: limitText
     .optional()
     .describe(
       "The longest time between two heartbeats of the handler; replaces the definition's. Only for long tasks.",
     ),
-  queueTimeout: timeoutText
+  queueTimeout: limitText
     .optional()
     .describe(
       "How long the task may wait for its first start before it expires; replaces the definition's. Only for long tasks.",
     ),
-  totalTimeout: timeoutText
+  totalTimeout: limitText
     .optional()
     .describe(
       "The longest time from enqueueing to the end, over all attempts; replaces the definition's. Only for long tasks.",
