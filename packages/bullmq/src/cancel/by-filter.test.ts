@@ -164,8 +164,8 @@ describe('a cancel by filter', () => {
       const { definition, tags = [], enqueuedAt = 0 } = tasks[i] ?? { definition: short }
       return filters.some((filter) => matches(filter, { task: definition.name, tags, enqueuedAt }))
     })
-    const told = await Promise.all(ids.map((id) => broker.find(id)))
-    expect(told.flatMap((task) => (task?.status === 'cancelled' ? [task.id] : []))).toEqual(expected)
+    const records = await Promise.all(ids.map((id) => broker.find(id)))
+    expect(records.flatMap((task) => (task?.status === 'cancelled' ? [task.id] : []))).toEqual(expected)
     for (const { id } of cancels) await isDone(stage, id)
     expect((await redis.zrange(keys.failed, '0', '-1')).toSorted()).toEqual(expected.toSorted())
   })

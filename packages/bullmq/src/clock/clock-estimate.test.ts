@@ -31,7 +31,10 @@ describe('a skew', () => {
     [true, 300, 0, undefined],
     [true, 240, 5, 'near'],
     [false, 240, 5, undefined],
-  ] as const)('told as far: %s, of %i ms known to %i ms is told: %s', (wasFar, skewMs, errorMs, told) => {
-    expect(crossing(wasFar, skewMs, errorMs)).toBe(told)
-  })
+  ] as const)(
+    'reported as far: %s, of %i ms with an error of %i ms is reported as %s',
+    (wasFar, skewMs, errorMs, reported) => {
+      expect(crossing(wasFar, skewMs, errorMs)).toBe(reported)
+    },
+  )
 })

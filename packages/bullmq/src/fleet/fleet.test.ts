@@ -20,7 +20,7 @@ describe('the registry', () => {
     await (await open()).beat(status('b', [pool('cpu', slots), pool('io')]))
     await fleet.beat({ ...status('a'), draining: true })
     const { now, workers } = await fleet.workers()
-    expect(workers.map(({ seenAt: _, ...told }) => told)).toEqual(
+    expect(workers.map(({ seenAt: _, ...status }) => status)).toEqual(
       expect.arrayContaining([{ ...status('a'), draining: true }, status('b', [pool('cpu', slots), pool('io')])]),
     )
     const [seconds] = await redis.time()
@@ -71,9 +71,9 @@ describe('a command', () => {
       { worker: 'a', outcome: 'pending' },
       { worker: 'b', outcome: 'pending' },
     ])
-    const [told, untold] = [await fleet.beat(status('a')), await fleet.beat(status('other', [pool('io')]))]
-    expect(told.commands).toEqual([{ id: 'c', spec: PAUSE, by: 'me', at: sent.at }])
-    expect(untold.commands).toEqual([])
+    const [addressed, other] = [await fleet.beat(status('a')), await fleet.beat(status('other', [pool('io')]))]
+    expect(addressed.commands).toEqual([{ id: 'c', spec: PAUSE, by: 'me', at: sent.at }])
+    expect(other.commands).toEqual([])
     await fleet.answer('c', { worker: 'a', outcome: 'done', detail: 'paused' })
     await fleet.answer('c', { worker: 'a', outcome: 'refused' })
     await fleet.answer('c', { worker: 'other', outcome: 'done' })
