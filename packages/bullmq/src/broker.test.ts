@@ -9,7 +9,7 @@ describe('a caller that waits for the end of a task', () => {
     const server = await privateRedis()
     await server.start()
     const result = Promise.withResolvers<{ n: number }>()
-    const { enqueue, startPool, settled } = await setup({ redisUrl: server.url, handle: () => result.promise })
+    const { enqueue, startPool, broker } = await setup({ redisUrl: server.url, handle: () => result.promise })
     const id = await enqueue(long)
     await startPool()
     const redis = new Redis(server.url)
@@ -17,7 +17,7 @@ describe('a caller that waits for the end of a task', () => {
     // The recheck is an interval, so that it never comes.
     vi.useFakeTimers({ toFake: ['setInterval'] })
     onTestFinished(() => void vi.useRealTimers())
-    const waiting = settled(id)
+    const waiting = broker.waitUntilFinished(id, new AbortController().signal)
     await eventually(async () => String(await redis.client('LIST')).includes('cmd=xread'))
     result.resolve({ n: 1 })
     expect(await waiting).toMatchObject({ status: 'completed' })
