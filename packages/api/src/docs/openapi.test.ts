@@ -16,6 +16,10 @@ interface Operation {
   readonly responses: Readonly<Record<string, unknown>>
 }
 
+interface RequestBody {
+  readonly content: { readonly 'application/json': { readonly examples: Readonly<Record<string, { value: unknown }>> } }
+}
+
 async function document(): Promise<Document> {
   const { get } = await testApi()
   return (await get('/openapi.json')).json<Document>()
@@ -112,6 +116,18 @@ describe('the document', () => {
         },
       },
     })
+  })
+
+  test('has an example of the body for every task, which the API accepts', async () => {
+    const { post } = await testApi()
+    const { paths } = await document()
+    const body = paths['/v1/tasks']?.['post']?.requestBody as RequestBody
+    const { examples } = body.content['application/json']
+    expect(examples).toEqual({
+      'math.square': { value: { task: 'math.square', input: { n: 1 } } },
+      'email.welcome': { value: { task: 'email.welcome', input: { to: 'ann@example.com' } } },
+    })
+    for (const { value } of Object.values(examples)) expect((await post(value)).statusCode).toBe(202)
   })
 
   test('describes the headers of answers and problems', async () => {

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { problemOf } from '../http/problems/problem.ts'
 import type { Answer, HeaderNote, Route } from '../http/routes/route.ts'
 import { bodyOptions, inline, type Json, reference } from './component-schemas.ts'
+import { exampleOf } from './examples.ts'
 
 export function operation(catalogue: Catalogue, row: Route, outputs: z.core.$ZodRegistry<{ id: string }>): Json {
   return {
@@ -32,7 +33,16 @@ export function operation(catalogue: Catalogue, row: Route, outputs: z.core.$Zod
 function requestBody({ body, bodyRequired = true }: Route): Json {
   const schema = bodySchema(body)
   if (schema === undefined) return {}
-  return { requestBody: { required: bodyRequired, content: { 'application/json': { schema } } } }
+  return { requestBody: { required: bodyRequired, content: { 'application/json': { schema, ...bodyExamples(body) } } } }
+}
+
+/** One for each task, or for the body itself. */
+function bodyExamples(body: z.ZodType | undefined): Json {
+  const examples = bodyOptions(body).flatMap(({ id, schema }) => {
+    const value = exampleOf(schema)
+    return value === undefined ? [] : [[id.replace(/\.Enqueue$/, ''), { value }] as const]
+  })
+  return examples.length === 0 ? {} : { examples: Object.fromEntries(examples) }
 }
 
 function bodySchema(body: z.ZodType | undefined): Json | undefined {
