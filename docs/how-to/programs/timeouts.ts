@@ -27,7 +27,7 @@ const handleReport = defineHandler(report, import.meta.url, async ({ input, sign
     }
     return { pages: input.pages }
   } finally {
-    if (signal.aborted) log.info({}, 'removing the half-written file')
+    if (signal.aborted) log.info('removing the half-written file')
   }
 })
 

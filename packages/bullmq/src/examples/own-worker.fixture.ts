@@ -15,7 +15,7 @@ const welcome = defineTask({
 const catalogue = defineCatalogue(welcome)
 
 const handleWelcome = defineHandler(welcome, import.meta.url, async ({ input, log }) => {
-  log.info({}, `writing to ${input.to}`)
+  log.info(`writing to ${input.to}`)
   return { greeting: `Hello, ${input.name}` }
 })
 
