@@ -87,7 +87,7 @@ export const API_RULES: readonly SettingsRule<typeof API_SETTINGS>[] = [
       : undefined,
   ({ environment, keys }) =>
     environment === 'production' && keys.length === 0
-      ? 'keys (BULLPEN_API_KEYS) is empty, and in production nobody could use the API; set a key, or set environment (BULLPEN_ENV) to development, which makes one for this machine'
+      ? 'keys (BULLPEN_API_KEYS) is empty, and in production the API needs at least one; set a key, or set environment (BULLPEN_ENV) to development, which makes one for this machine'
       : undefined,
   ({ host, port, metricsHost, metricsPort }) =>
     port !== 0 && port === metricsPort && host === metricsHost

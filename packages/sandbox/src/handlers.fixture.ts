@@ -52,7 +52,7 @@ export const escaping = defineHandler(tasks.escaping, here, async ({ input, sign
       })
       return never()
     case 'rejection':
-      void Promise.reject(new TypeError('nobody awaits it'))
+      void Promise.reject(new TypeError('not awaited'))
       return never()
     case 'forgotten':
       void Promise.reject(new TypeError('forgotten, then returned'))

@@ -78,9 +78,9 @@ describe('files.digest refuses permanently', () => {
   })
 
   test('to reveal whether a path outside the roots exists', async () => {
-    const told = async (path: string) => run(path).catch((error) => error.message.replace(path, 'PATH'))
-    expect(await told('/nowhere/at/all')).toBe(await told('/etc/passwd'))
-    expect(await told(join(tree.directory, '../nowhere'))).toBe(await told('/etc/passwd'))
+    const answerTo = async (path: string) => run(path).catch((error) => error.message.replace(path, 'PATH'))
+    expect(await answerTo('/nowhere/at/all')).toBe(await answerTo('/etc/passwd'))
+    expect(await answerTo(join(tree.directory, '../nowhere'))).toBe(await answerTo('/etc/passwd'))
   })
 
   test('every path when there are no roots', async () => {
@@ -121,7 +121,7 @@ describe('files.digest refuses permanently', () => {
     await mkdir(secret)
     await writeFile(join(secret, 'inside'), 'secret')
     const access = await openFileAccess({ roots: [directory] })
-    const told = createHash('md5').update('secret').digest('hex')
+    const digestOfSecret = createHash('md5').update('secret').digest('hex')
     const answers = new Set<string>()
     let over = false
     const swaps = (async () => {
@@ -138,7 +138,7 @@ describe('files.digest refuses permanently', () => {
     }
     over = true
     await swaps
-    expect(answers).not.toContain(told)
+    expect(answers).not.toContain(digestOfSecret)
     expect(answers.size).toBeGreaterThan(1)
   })
 })

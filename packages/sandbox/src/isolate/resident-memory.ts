@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 /** Bytes of a process's memory that are in RAM; undefined when the process is gone, or where it can't be read. */
 export type ReadResident = (pid: number) => number | undefined
 
-/** Linux tells it for any process, also while that process's event loop is blocked. Elsewhere the child reports it. */
+/** Linux shows it for any process, also while that process's event loop is blocked. Elsewhere the child reports it. */
 export const canReadResident = existsSync('/proc/self/status')
 
 export const readResident: ReadResident = (pid) => {

@@ -1,6 +1,6 @@
 // Monitors the main thread's event loop from a thread: a handler that never returns stops every timer of its own thread.
 //
-// The main thread increments a shared counter with every tick. When the counter stands still, the monitor thread samples the
+// The main thread increments a shared counter with every tick. When the counter stops, the monitor thread samples the
 // main thread's stack, finds the attempt through the async context, and names both in the log.
 import { extname } from 'node:path'
 import { isMainThread, Worker } from 'node:worker_threads'

@@ -61,7 +61,7 @@ function sample(
     signal.addEventListener('abort', () => resolve(undefined), { once: true })
     session.on('Debugger.scriptParsed', ({ params }) => urls.set(params.scriptId, params.url))
     session.on('Debugger.paused', ({ params }) => {
-      // Paused before our own request was confirmed: this is somebody's breakpoint, and must stay paused.
+      // Paused before our own request was confirmed: this is a breakpoint of another debugger, and must stay paused.
       if (!requested) return resolve(undefined)
       const location = locationOf(params.callFrames, (script) => urls.get(script))
       let found: StackSample = { attempt: undefined, location, tick: tick() }
@@ -69,7 +69,7 @@ function sample(
         session.post('Debugger.resume')
         resolve(found)
       }, MAX_PAUSE_MS)
-      // Disabled before the main thread has really resumed, V8's debugger keeps a pause request for whoever enables it next.
+      // Disabled before the main thread has really resumed, V8's debugger keeps a pause request and applies it when it is enabled again.
       session.once('Debugger.resumed', () => {
         clearTimeout(longest)
         resolve(found)

@@ -17,7 +17,7 @@ const SAMPLE_MS = 1_000
 const { ticks, warnAfterMs, hook, log: about } = workerData as MonitorOptions
 const counter = new Int32Array(ticks)
 const tick = (): number => Atomics.load(counter, 0)
-// Not through the main thread, whose streams stand still, and not through the thread pool, which may be busy.
+// Not through the main thread, whose streams are blocked, and not through the thread pool, which may be busy.
 const log = createLog({ ...about, destination: { write: writeNow } })
 
 let state: StallState = { ...NO_STALL, tick: tick() }

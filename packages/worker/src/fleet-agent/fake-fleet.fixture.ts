@@ -1,4 +1,4 @@
-// A fleet in memory, of one worker: the test sends commands, sets switches, and sees what the worker tells and answers.
+// A fleet of one worker in memory. A test sends commands, changes the settings of queues, and reads heartbeats and answers.
 import { BullpenError } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { Command, CommandAnswer, Fleet, QueueSettings, WorkerStatus } from '@bullpen/engine/internal'
@@ -14,8 +14,8 @@ export function fakeFleet(clock: FakeClock, worker: string) {
   const remaining = new Map<string, number>()
   const left: string[] = []
   const wakes = new Set<() => void>()
-  /** `deaf`: answers do not arrive. */
-  const faults = { away: false, broken: false, deaf: false }
+  /** `away`: Redis is unreachable. `broken`: every call fails. `dropsAnswers`: answers are lost. */
+  const faults = { away: false, broken: false, dropsAnswers: false }
   let commands = 0
 
   const reach = (): void => {
@@ -26,30 +26,30 @@ export function fakeFleet(clock: FakeClock, worker: string) {
     for (const each of wakes) each()
   }
   const unused = (): never => {
-    throw new Error('no worker asks for this')
+    throw new Error('not used by workers')
   }
 
   const fleet: Fleet = {
     async beat(status) {
       reach()
       beats.push(status)
-      const told = new Map(status.pools.map(({ queue }) => [queue, switches.get(queue) ?? OFF]))
-      return { commands: [...pending.values()], switches: told }
+      const settings = new Map(status.pools.map(({ queue }) => [queue, switches.get(queue) ?? OFF]))
+      return { commands: [...pending.values()], switches: settings }
     },
-    async leave(who) {
+    async leave(name) {
       reach()
-      left.push(who)
+      left.push(name)
     },
     async answer(command, answer) {
       reach()
-      if (faults.deaf) throw new BullpenError('redis_unavailable', 'Redis did not answer')
+      if (faults.dropsAnswers) throw new BullpenError('redis_unavailable', 'Redis did not answer')
       answers.push({ ...answer, command })
       pending.delete(command)
     },
-    listen(who, tell) {
-      if (who !== worker) throw new Error(`nobody is called ${who}`)
-      wakes.add(tell)
-      return () => wakes.delete(tell)
+    listen(name, wakeUp) {
+      if (name !== worker) throw new Error(`expected worker ${worker}, got ${name}`)
+      wakes.add(wakeUp)
+      return () => wakes.delete(wakeUp)
     },
     async remaining(queue) {
       reach()
@@ -72,9 +72,9 @@ export function fakeFleet(clock: FakeClock, worker: string) {
     faults,
     wake,
     listeners: () => wakes.size,
-    /** Tells the worker, which answers within a turn of the loop. */
-    async send(order: CommandSpec, id = `c${++commands}`) {
-      pending.set(id, { id, spec: order, by: 'ops', at: clock.now() })
+    /** The worker answers within a turn of the event loop. */
+    async send(spec: CommandSpec, id = `c${++commands}`) {
+      pending.set(id, { id, spec, by: 'ops', at: clock.now() })
       wake()
       await clock.advance(0)
       return answers.findLast(({ command }) => command === id)

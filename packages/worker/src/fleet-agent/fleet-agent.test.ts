@@ -1,4 +1,4 @@
-// The fleet agent between a fleet in memory and real pools, on a clock that stands still.
+// The fleet agent between a fleet in memory and real pools, on a fake clock.
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import { HEARTBEAT_INTERVAL_MS } from '@bullpen/engine/internal'
@@ -88,7 +88,7 @@ async function startedAgent() {
   return setup
 }
 
-const of = (order: CommandSpec): CommandSpec => order
+const of = (spec: CommandSpec): CommandSpec => spec
 
 describe('the fleet agent', () => {
   it('sends a heartbeat every two seconds, and at once when a command is announced', async () => {
@@ -242,8 +242,8 @@ describe('a command', () => {
 
   it('drains the whole worker with its mode', async () => {
     const { send, drains, beats } = await startedAgent()
-    const order = of({ action: 'drain', worker: ME, mode: 'soft_timeout', timeout: '90s' })
-    expect(await send(order)).toMatchObject({ outcome: 'done', detail: 'the worker is draining' })
+    const spec = of({ action: 'drain', worker: ME, mode: 'soft_timeout', timeout: '90s' })
+    expect(await send(spec)).toMatchObject({ outcome: 'done', detail: 'the worker is draining' })
     expect(drains).toEqual([{ mode: 'soft_timeout', timeoutMs: 90_000 }])
     expect(beats.at(-1)?.draining).toBe(true)
   })
@@ -251,22 +251,22 @@ describe('a command', () => {
   it('for the whole fleet is ignored by a worker that drains', async () => {
     const { send, pools } = await startedAgent()
     void pools.end({ mode: 'soft' })
-    for (const order of [
+    for (const spec of [
       of({ action: 'resume', queue: 'one' }),
       of({ action: 'resize', queue: 'one', concurrency: 9 }),
     ]) {
-      expect(await send(order)).toMatchObject({ outcome: 'done', detail: 'the worker is draining' })
+      expect(await send(spec)).toMatchObject({ outcome: 'done', detail: 'the worker is draining' })
     }
     expect(pools.pool('one')?.state()).toBe('SHUTDOWN')
   })
 
   it('is executed once when it is delivered twice, and answered the same', async () => {
     const { send, answers, faults, clock, lines, pools } = await startedAgent()
-    faults.deaf = true
+    faults.dropsAnswers = true
     await send(of({ action: 'stop', worker: ME, queue: 'one', slot: 2, how: 'wait' }), 'same')
     await clock.advance(3 * HEARTBEAT_INTERVAL_MS)
     expect([answers, pools.pool('one')?.size()]).toEqual([[], 1])
-    faults.deaf = false
+    faults.dropsAnswers = false
     await clock.advance(HEARTBEAT_INTERVAL_MS)
     expect(answers).toMatchObject([{ command: 'same', outcome: 'done', detail: 'slot 2 is stopping' }])
     await send(of({ action: 'stop', worker: ME, queue: 'one', slot: 1, how: 'wait' }), 'same')

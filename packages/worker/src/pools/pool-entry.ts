@@ -1,6 +1,6 @@
 // The entry of one queue: its pool, and the next one when a drained pool is to work again (a pool starts only once).
 //
-// While the entry has a drain cause, its pool takes no tasks, and the worker stays ready: somebody asked for it. Resuming
+// While the entry has a drain cause, its pool takes no tasks, and the worker stays ready, since that was requested. Resuming
 // clears the cause. A drained pool is then replaced by a new one; a pool that still drains is replaced when it has finished.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { DrainReport, PoolStatus } from '@bullpen/engine'
