@@ -94,7 +94,11 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
     failingSince ??= clock.monotonic()
     if (!isAway(err) || clock.monotonic() - failingSince >= UNREACHABLE_AFTER_MS) {
       if (!isUnreachable) {
-        log.warn({ err }, 'fleet registry unreachable; pools keep running, remote commands are delayed')
+        // The broker logs an outage of the store itself, with its cause.
+        log.warn(
+          isAway(err) ? {} : { err },
+          'fleet registry unreachable; pools keep running, remote commands are delayed',
+        )
       }
       isUnreachable = true
     }
