@@ -6,7 +6,7 @@ import type { Accepted } from '@bullpen/contract'
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 
 const KEY = 'process-key-0123456789'
-const WITHIN = { timeout: 10_000, interval: 20 }
+const WITHIN = { timeout: 25_000, interval: 20 }
 const MAIN = new URL('./main.ts', import.meta.url).pathname
 
 function run(env: Record<string, string>, args: readonly string[] = []) {
@@ -97,6 +97,7 @@ test('the log of a development API does not contain its key', async () => {
   const { child, exited, output } = run({
     REDIS_URL: inject('redisUrl'),
     BULLPEN_ENV: 'development',
+    BULLPEN_NAMESPACE: `main-${process.pid}`,
     BULLPEN_API_DEV_KEY: key,
     BULLPEN_API_PORT: '0',
     BULLPEN_API_METRICS_PORT: '0',

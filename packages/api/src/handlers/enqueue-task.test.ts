@@ -130,9 +130,7 @@ describe('a refused task', () => {
 
   test('with a timeout for a short task is answered with the reason', async () => {
     const { post } = await testApi()
-    expect(problemIn(await post({ ...SQUARE, timeout: '5s' })).detail).toBe(
-      'math.square is a short task: it is not timed, so it takes no timeout',
-    )
+    expect(problemIn(await post({ ...SQUARE, timeout: '5s' })).detail).toMatch(/^math\.square is a short task/)
   })
 })
 
