@@ -28,6 +28,11 @@ describe('a page', () => {
     expect(variables.filter((name) => !settings.has(name))).toEqual([])
   })
 
+  it.each(pages.filter((file) => file !== 'CHANGELOG.md'))('%s names files that exist', (file) => {
+    const named = read(file).match(/(?<=`)(?:packages|apps|tools|scripts|k8s|docs)\/[\w./-]+(?=`)/g) ?? []
+    expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
+  })
+
   it.each(pages)('%s quotes its programs as they are', (file) => {
     expect(withQuotes(read(file), join(root, file))).toBe(read(file))
   })
@@ -38,15 +43,6 @@ describe('a page', () => {
       .map(([, link = '']) => link)
       .filter((link) => !leadsSomewhere(file, link))
     expect(dead).toEqual([])
-  })
-})
-
-describe('ARCHITECTURE.md', () => {
-  it('names files that exist', () => {
-    const named = [...read('ARCHITECTURE.md').matchAll(/`((?:packages|apps|tools|scripts|k8s|docs)\/[\w./-]+)`/g)]
-    const missing = named.map(([, path = '']) => path).filter((path) => !existsSync(join(root, path)))
-    expect(named.length).toBeGreaterThan(30)
-    expect(missing).toEqual([])
   })
 })
 
