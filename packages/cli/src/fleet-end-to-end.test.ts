@@ -12,6 +12,9 @@ import { FAKE_KEY } from './fake-api.fixture.ts'
 
 const WORKER = new URL('../../worker/src/ignores-abort-worker.fixture.ts', import.meta.url).pathname
 
+/** Two processes load the whole worker, which takes long on a busy machine. */
+const START_TIMEOUT_MS = 60_000
+
 async function startFleet() {
   const namespace = `t-${randomUUID().slice(0, 8)}`
   const redisUrl = inject('redisUrl')
@@ -31,7 +34,7 @@ async function startFleet() {
     children.push(child)
   }
   const running = ({ workers }: FleetView) => workers.filter(({ pools }) => pools[0]?.state === 'BG_RUNNING')
-  await eventually(async () => running(await asJson<FleetView>('fleet')).length === 2)
+  await eventually(async () => running(await asJson<FleetView>('fleet')).length === 2, START_TIMEOUT_MS)
   const { workers } = await asJson<FleetView>('fleet')
   const nameOf = (child: ChildProcess) => workers.find(({ pid }) => pid === child.pid)?.worker ?? ''
   return { bullpen, asJson, lines, children, names: children.map(nameOf) }
@@ -105,4 +108,4 @@ test('a fleet is paused, resized, stopped and drained by command, and no task is
   ])
   const audited = lines.filter((line): line is { command: string } => 'command' in line).map(({ command }) => command)
   expect(audited).toEqual(commands.map((command) => command.id).reverse())
-})
+}, 120_000)
