@@ -64,6 +64,8 @@ const MACHINE_CLOCK = { now: Date.now, measured: Promise.resolve() }
 
 export interface ConsumerOptions {
   readonly queue: string
+  /** Every queue of the catalogue, in which data of another version is looked for. Default: `queue`. */
+  readonly catalogueQueues?: readonly string[]
   readonly namespace: string
   readonly redisUrl: string
   /** How many tasks are held at once, until it is resized. */
@@ -100,7 +102,7 @@ interface Connected {
 
 /** Opens its connections with `open()`. @throws BullpenError `incompatible_schema`, by `open()`. */
 export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: ConsumerHost): Consumer {
-  const { queue, namespace, redisUrl, log, clock = MACHINE_CLOCK } = options
+  const { queue, catalogueQueues = [queue], namespace, redisUrl, log, clock = MACHINE_CLOCK } = options
   let state: ConsumerState = 'new'
   let concurrency = options.concurrency
   let redis: Redis | undefined
@@ -118,7 +120,7 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
     async open() {
       moveTo('open')
       redis ??= workerConnection(redisUrl, log)
-      await createSchemaGuard(redis, namespace, [queue]).check()
+      await createSchemaGuard(redis, namespace, catalogueQueues).check()
       // It may have been stopped or closed while Redis was away.
       if (state !== 'open') return
       // After fetching has failed the connections stay: tasks still run, and their locks are renewed over them.

@@ -39,6 +39,15 @@ function worker(parent?: AbortSignal, namespace = `t-${randomUUID().slice(0, 12)
   return { ...made, seen, letOpen: () => opening.resolve() }
 }
 
+/** Sends one command to the tests' Redis, and waits for the answer. */
+async function sendToRedis(command: string): Promise<void> {
+  const { hostname, port } = new URL(inject('redisUrl'))
+  const socket = connect(Number(port), hostname)
+  socket.write(`${command}\r\n`)
+  await once(socket, 'data')
+  socket.destroy()
+}
+
 const wrongState = { code: 'wrong_state' }
 
 describe('a worker', () => {
@@ -90,12 +99,8 @@ describe('a worker', () => {
 
   it('does not start in a namespace that Bullpen 0.1.0 wrote', async () => {
     const namespace = `t-${randomUUID().slice(0, 12)}`
-    const { hostname, port } = new URL(inject('redisUrl'))
-    const socket = connect(Number(port), hostname)
     // Only 0.1.0 wrote this key.
-    socket.write(`ZADD {${namespace}}:fleet:beats 1 w\r\n`)
-    await once(socket, 'data')
-    socket.destroy()
+    await sendToRedis(`ZADD {${namespace}}:fleet:beats 1 w`)
     const { start, letOpen, seen } = worker(undefined, namespace)
     letOpen()
     await expect(start()).rejects.toMatchObject({
@@ -103,5 +108,24 @@ describe('a worker', () => {
       message: expect.stringContaining('was written by Bullpen 0.1.0'),
     })
     expect(seen).toEqual({ opened: 1, closed: 1 })
+  })
+
+  it.each([
+    ['works that queue as well', { life: 1, other: 1 }],
+    ['works only other queues', { other: 1 }],
+  ])('does not start when Bullpen 0.1.0 wrote one queue of its catalogue, and it %s', async (_, pools) => {
+    const namespace = `t-${randomUUID().slice(0, 12)}`
+    // Only 0.1.0 wrote this key.
+    await sendToRedis(`HSET {${namespace}.life}:life:switches drain {}`)
+    const other = defineTask({ name: 'other.task', queue: 'other', input: z.object({}), output: z.object({}) })
+    // The second start shows that the first one has not marked the namespace as its own.
+    for (let i = 0; i < 2; i++) {
+      const { start } = createWorker({
+        catalogue: defineCatalogue(task, other),
+        handlers: { ...handlers, 'other.task': defineHandler(other, import.meta.url, () => ({})) },
+        config: { redisUrl: inject('redisUrl'), namespace, pools, port: 0, logLevel: 'silent' },
+      })
+      await expect(start()).rejects.toMatchObject({ code: 'incompatible_schema' })
+    }
   })
 })

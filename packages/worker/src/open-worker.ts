@@ -138,7 +138,8 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     for (const warning of graceWarnings(catalogue, sizes, graceMs)) log.warn(warning)
     // Distinct across hosts, across containers that share a host name, and across restarts that reuse a process id.
     const worker = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
-    const common = { settings, registry, context, clock: skew, sink, worker, log, parent }
+    const catalogueQueues = catalogue.queues
+    const common = { settings, catalogueQueues, registry, context, clock: skew, sink, worker, log, parent }
     pools = createPoolSupervisor({
       sizes,
       drainTimes: { drainMs, graceMs },
@@ -147,7 +148,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       log,
     })
     const fleetAgent = openFleetAgent({
-      fleet: openFleet({ namespace, redisUrl, log, queues: [...sizes.keys()] }),
+      fleet: openFleet({ namespace, redisUrl, log, queues: [...sizes.keys()], catalogueQueues }),
       clock: clockOf(skew),
       skewMs: () => Math.round(skew.skewMs() ?? 0),
       log,

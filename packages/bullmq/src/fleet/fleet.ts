@@ -33,6 +33,8 @@ export interface FleetOptions {
   readonly namespace: string
   /** The queues whose settings it may read and change. */
   readonly queues: readonly string[]
+  /** Every queue of the catalogue, in which data of another version is looked for. Default: `queues`. */
+  readonly catalogueQueues?: readonly string[]
   readonly log: Log
 }
 
@@ -42,10 +44,11 @@ export interface FleetOptions {
  *
  * @throws BullpenError `incompatible_schema`, by every call.
  */
-export function openFleet({ redisUrl, namespace, queues, log }: FleetOptions): Fleet {
+export function openFleet(options: FleetOptions): Fleet {
+  const { redisUrl, namespace, queues, catalogueQueues = queues, log } = options
   const redis = producerConnection(redisUrl, log)
   const withCommandTimeout = commandTimeout(redisUrl)
-  const schema = createSchemaGuard(redis, namespace, queues)
+  const schema = createSchemaGuard(redis, namespace, catalogueQueues)
   const keys = fleetKeys(namespace)
   const notifications = openNotifications(redisUrl, keys, log)
 

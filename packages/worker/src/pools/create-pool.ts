@@ -8,6 +8,7 @@ import { clockOf, sha256 } from '@bullpen/engine/node'
 
 export interface PoolFactoryOptions {
   readonly settings: WorkerSettings
+  readonly catalogueQueues: readonly string[]
   readonly registry: Registry
   readonly context: AsyncContext
   readonly clock: SkewWatch
@@ -21,7 +22,7 @@ export interface PoolFactoryOptions {
 }
 
 export function poolFactory(options: PoolFactoryOptions): (queue: string, concurrency: number) => Pool {
-  const { settings, registry, context, clock, sink, worker, resources, tasks, parent, log } = options
+  const { settings, catalogueQueues, registry, context, clock, sink, worker, resources, tasks, parent, log } = options
   const { namespace, redisUrl, eventLoopStallLimit } = settings
   const completedRetentionMs = milliseconds(settings.completedRetention)
   const eventLoopStallLimitMs = eventLoopStallLimit === 'none' ? undefined : milliseconds(eventLoopStallLimit)
@@ -34,7 +35,17 @@ export function poolFactory(options: PoolFactoryOptions): (queue: string, concur
       parent,
       consumer: (work, fed) =>
         openConsumer(
-          { queue, concurrency, namespace, redisUrl, completedRetentionMs, eventLoopStallLimitMs, clock, log },
+          {
+            queue,
+            catalogueQueues,
+            concurrency,
+            namespace,
+            redisUrl,
+            completedRetentionMs,
+            eventLoopStallLimitMs,
+            clock,
+            log,
+          },
           work,
           fed,
         ),
