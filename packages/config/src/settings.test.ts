@@ -52,7 +52,9 @@ describe('settings', () => {
   })
 
   it('ignore the variables of other programs', () => {
-    expect(read({ env: { BULLPEN_API_PORT: '1', BULLPEN_KEY: 'x', HOME: '/' } }).port).toBe(9465)
+    expect(
+      read({ env: { BULLPEN_API_PORT: '1', BULLPEN_API: 'x', BULLPEN_KEY: 'x', BULLPEN_BY: 'x', HOME: '/' } }).port,
+    ).toBe(9465)
   })
 
   it('are checked against the rules across settings once each of them is valid', () => {

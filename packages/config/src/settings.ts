@@ -41,8 +41,8 @@ export interface SettingsSources {
 export const CONFIG_FILE_VARIABLE = 'BULLPEN_CONFIG'
 /** A program ignores the variables of the other programs. */
 const PROGRAMS = ['API', 'WORKER'] as const
-/** Variables that only some programs read: no mistake in the environment of the others. */
-const SHARED_VARIABLES = ['BULLPEN_KEY', 'BULLPEN_ENV']
+/** Variables that only some programs read, the command line among them: no mistake in the environment of the others. */
+const SHARED_VARIABLES = ['BULLPEN_ENV', 'BULLPEN_API', 'BULLPEN_KEY', 'BULLPEN_BY']
 
 /**
  * In settings that were read from a program's sources: each value, and where it came from unless it is a default. Under an
