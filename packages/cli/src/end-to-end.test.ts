@@ -60,7 +60,7 @@ test('tasks are enqueued, shown, listed and cancelled', async () => {
   expect(many).toEqual({
     code: 0,
     out: expect.stringMatching(
-      /^(cpu-\S+) {2}pending, 0 tasks cancelled .*\n\1 {2}done, 1 task cancelled before starting, covers .*\n$/,
+      /^(cpu-\S+) {2}in effect: no matching task .*\n\1 {2}done: 1 task enqueued until \S+ cancelled before starting\n$/,
     ),
     err: '',
   })

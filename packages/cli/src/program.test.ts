@@ -266,7 +266,7 @@ describe('cancel by filter', () => {
     await using api = await fakeApi({ [SEND]: [202, pending] })
     expect(await runBullpen(api, ['cancel', ...filter, '--yes'])).toEqual({
       code: 0,
-      out: 'cpu-1  pending, 0 tasks cancelled before starting, covers tasks enqueued until 2026-01-01T00:00:00.000Z\n',
+      out: 'cpu-1  in effect: no matching task enqueued until 2026-01-01T00:00:00.000Z starts\n',
       err: '',
     })
     const { out } = await runBullpen(api, ['cancel', '--queue', 'cpu', '--yes', '--json'])
@@ -288,6 +288,13 @@ describe('cancel by filter', () => {
       { request: PREVIEW, body },
       { request: SEND, body: { ...body, by: 'ann' } },
     ])
+  })
+
+  test('asks nothing and cancels nothing if no task matches', async () => {
+    await using api = await fakeApi({ [PREVIEW]: [200, { ...preview, matching: 0 }] })
+    const ended = await run(api, ['cancel', '--queue', 'cpu', '--tag', 'x'], { stdin: answering('y\n') })
+    expect(ended).toEqual({ code: 0, out: '', err: 'nothing to cancel: 0 tasks of cpu (tag x)\n' })
+    expect(api.seen.map(({ request }) => request)).toEqual([PREVIEW])
   })
 
   test.each(['n\n', '\n', 'yeah\n', ''])('the answer %j cancels nothing', async (answer) => {
@@ -388,6 +395,19 @@ describe('an error', () => {
       code: 4,
       err: expect.stringMatching(/^bullpen: unreachable: .*127\.0\.0\.1:1/),
     })
+  })
+
+  test('a field error is not printed twice if the detail contains its message', async () => {
+    const message = 'a.b is a short task, which is not timed: remove totalTimeout'
+    const errors = [
+      { path: 'totalTimeout', message },
+      { path: 'tags[0]', message: 'an empty tag' },
+    ]
+    const problem = { code: 'invalid_request', title: 'Invalid request', status: 400, detail: message, errors }
+    await using api = await fakeApi({ [SHOW]: [400, problem] })
+    expect((await runBullpen(api, ['show', ID])).err).toBe(
+      `bullpen: invalid_request: ${message}\n  tags[0]: an empty tag\n`,
+    )
   })
 
   test('a server that is not a Bullpen API ends with exit code 4', async () => {

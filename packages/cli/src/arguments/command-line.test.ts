@@ -5,8 +5,8 @@ import { parseCommandLine } from './command-line.ts'
 import { parseChoice, parseCount, parseDuration, parseLimit, parseMeta, parseStatus } from './option-values.ts'
 import { UsageError } from './usage-error.ts'
 
-const usageError = (message: string) =>
-  expect.objectContaining({ name: 'UsageError', message: expect.stringContaining(message) })
+const usageError = (message: string | RegExp) =>
+  expect.objectContaining({ name: 'UsageError', message: expect.stringMatching(message) })
 
 test('options are accepted before and after the command and its arguments', () => {
   const expected = { command: 'show', positionals: ['x'], values: { json: true, wait: '10s' } }
@@ -32,8 +32,11 @@ test.each([
   [['show', 'x', 'y'], "unexpected argument 'y'; expected bullpen show ID"],
   [['list', 'cpu'], "unexpected argument 'cpu'; expected bullpen list --queue QUEUE --status STATUS"],
   [['cancel', 'x', ''], 'an argument is empty'],
-  [['show', 'x', '--wait'], '--wait'],
-  [['show', 'x', '--json=yes'], '--json'],
+  [['enqueue', 'a.b', '--nope'], /^unknown option '--nope'$/],
+  [['show', 'x', '--wait'], /^--wait needs a value: --wait DURATION$/],
+  [['show', 'x', '--wait', '-1s'], '--wait needs a value: --wait DURATION; write --wait=VALUE if'],
+  [['show', 'x', '--json=yes'], /^--json takes no value$/],
+  [['show', 'x', '--help=yes'], /^--help takes no value$/],
 ])('%j is rejected', (argv, message) => {
   expect(() => parseCommandLine(argv)).toThrow(usageError(message))
 })

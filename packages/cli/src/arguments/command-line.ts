@@ -1,6 +1,6 @@
 // Parses the command line: the command, its arguments and its options.
 import { parseArgs } from 'node:util'
-import { suggestion } from '@bullpen/contract/internal'
+import { nearest, suggestion } from '@bullpen/contract/internal'
 import { COMMAND_NAMES, type CommandName, commandOf } from '../commands/command-table.ts'
 import { COMMON_OPTIONS, OPTIONS, type OptionName, spelling } from './options.ts'
 import { UsageError } from './usage-error.ts'
@@ -43,14 +43,25 @@ function parseStrictly(argv: readonly string[], command: CommandName | undefined
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'))) throw error
     const [, unknown] = /^Unknown option '(.+?)'/.exec(error.message) ?? []
-    if (unknown === undefined) throw new UsageError(error.message.split('\n')[0])
+    if (unknown === undefined) throw new UsageError(valueProblem(error.message))
     if (!unknown.startsWith('--')) {
       throw new UsageError(`unknown option '${unknown}'; put -- before an argument that begins with -`)
     }
     const names = command === undefined ? Object.keys(OPTIONS) : [...commandOf(command).options, ...COMMON_OPTIONS]
-    const known = names.map((name) => `--${name}`)
-    throw new UsageError(`unknown option '${unknown}'${suggestion(unknown, known)}`)
+    // Compared without the dashes, which would make every short option similar to every other.
+    const known = nearest(unknown.slice(2), names)
+    throw new UsageError(`unknown option '${unknown}'${known === undefined ? '' : `; did you mean --${known}?`}`)
   }
+}
+
+/** The message of `parseArgs` about an option's value, in the words of the help. */
+function valueProblem(message: string): string {
+  const [, name] = /--([a-z-]+)/.exec(message) ?? []
+  const option = Object.keys(OPTIONS).find((known): known is OptionName => known === name)
+  if (option === undefined) return message
+  if (message.includes('does not take an argument')) return `--${option} takes no value`
+  const hint = message.includes('ambiguous') ? `; write --${option}=VALUE if the value begins with -` : ''
+  return `--${option} needs a value: ${spelling(option)}${hint}`
 }
 
 function checkOption(command: CommandName, option: string): void {

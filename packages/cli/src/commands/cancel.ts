@@ -54,6 +54,10 @@ async function cancelByFilter(context: CommandContext): Promise<ExitCode> {
   }
   if (!values.yes) {
     const preview = await client.previewCancel(filter)
+    if (preview.exact && preview.matching === 0) {
+      out.remark(`nothing to cancel: ${matchText(preview, filter)}`)
+      return EXIT.success
+    }
     if (!(await context.confirm(`Cancel ${matchText(preview, filter)}?`))) {
       out.remark('nothing was cancelled')
       return EXIT.incomplete

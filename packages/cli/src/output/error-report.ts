@@ -25,7 +25,9 @@ export function errorReport(error: unknown): ErrorReport | undefined {
   const { code, status, detail, errors, taskId } = error
   const isBullpen = code !== 'unreachable' && code !== 'unexpected_answer'
   // The API's detail may already contain the field errors.
-  const fields = errors.map(({ path, message }) => `${path}: ${message}`).filter((text) => !detail?.includes(text))
+  const fields = errors
+    .filter(({ message }) => !detail?.includes(message))
+    .map(({ path, message }) => `${path}: ${message}`)
   return {
     exitCode: isBullpen ? EXIT.refused : EXIT.unreachable,
     lines: [

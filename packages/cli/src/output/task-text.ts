@@ -31,7 +31,10 @@ export function cancelledLine({ id, outcome, status }: Cancelled, layout: Layout
 }
 
 export function cancellationLine({ id, status, ended, enqueuedUntil }: Cancellation): string {
-  return `${id}  ${status}, ${count(ended, 'task')} cancelled before starting, covers tasks enqueued until ${enqueuedUntil}`
+  if (status === 'done')
+    return `${id}  done: ${count(ended, 'task')} enqueued until ${enqueuedUntil} cancelled before starting`
+  const soFar = ended === 0 ? '' : `, ${count(ended, 'task')} cancelled so far`
+  return `${id}  in effect: no matching task enqueued until ${enqueuedUntil} starts${soFar}`
 }
 
 /** One line for each field that the task has, and one for each attempt. */

@@ -43,7 +43,7 @@ export function taskId(text: string): TaskId {
   if (read === undefined) {
     throw new BullpenError(
       'task_not_found',
-      `${JSON.stringify(text)} is not a task id; one looks like 'short-01jd3v7n8q0000000000000000'`,
+      `${JSON.stringify(text)} is not a task id; one looks like 'cpu-01jd3v7n8q0000000000000000'`,
     )
   }
   return read.id
