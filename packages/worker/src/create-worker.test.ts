@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
+import { eventually } from '@bullpen/testkit'
 import { describe, expect, inject, it } from 'vitest'
 import { z } from 'zod'
 import { createWorker } from './create-worker.ts'
@@ -78,6 +79,19 @@ describe('a worker', () => {
     await starting
     await drained
     expect(seen).toEqual({ opened: 1, closed: 1 })
+  })
+
+  it('does not start when it is drained while it waits for Redis', async () => {
+    const { start, state, drain } = createWorker({
+      catalogue: defineCatalogue(task),
+      handlers,
+      // No Redis listens on this port.
+      config: { redisUrl: 'redis://127.0.0.1:1', port: 0, logLevel: 'silent' },
+    })
+    const started = expect(start()).rejects.toMatchObject(wrongState)
+    await eventually(() => state() === 'running')
+    await drain()
+    await started
   })
 
   it('does not start when its parent has closed, and the program exits with 0', async () => {

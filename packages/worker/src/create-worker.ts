@@ -103,6 +103,8 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
         await opened.pools.start()
         url = opened.url
       })
+      // While Redis was away, for instance: its pools have never run.
+      lifecycle.assertStarted()
       return { url }
     },
     async online(tasks) {

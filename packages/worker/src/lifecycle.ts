@@ -47,6 +47,8 @@ export interface Lifecycle<P> {
   parts(): P | undefined
   /** Opens the worker. `call`: for the error. @throws BullpenError `wrong_state` unless the worker is new. */
   open(call: string): Promise<P>
+  /** @throws BullpenError `wrong_state` when a drain has begun. */
+  assertStarted(): void
   /** Drains the pools, then closes the worker. Every call resolves with the summary of the same drain. */
   drain(request: DrainRequest): Promise<DrainSummary>
   /** Resolves when a drain has ended, whatever began it. */
@@ -73,14 +75,16 @@ export function createLifecycle<P extends { readonly pools: PoolSupervisor }>(
 
   const close = (): Promise<boolean> => settlesWithin(stack.disposeAsync(), closeMs)
 
+  const assertIn = (wanted: WorkerState): void => {
+    if (state !== wanted) throw wrongState('it was drained before it had started', state)
+  }
+
   const steps: Opening = {
     owns(closeOne) {
       if (stack.disposed) void closeOne()
       else stack.defer(async () => void (await closeOne()))
     },
-    assertWanted() {
-      if (state !== 'opening') throw wrongState('it was drained before it had started', state)
-    },
+    assertWanted: () => assertIn('opening'),
   }
 
   const openOnce = async (): Promise<P> => {
@@ -115,6 +119,7 @@ export function createLifecycle<P extends { readonly pools: PoolSupervisor }>(
       opening = openOnce()
       return opening
     },
+    assertStarted: () => assertIn('running'),
     drain(request) {
       pending.push(request)
       if (drained !== undefined) {
