@@ -4,3 +4,4 @@ export { type SkewWatch, type SkewWatchOptions, watchSkew } from './clock/clock-
 export { decodeStack } from './codec.ts'
 export { type ConsumerOptions, openConsumer } from './consumer.ts'
 export { type FleetOptions, openFleet } from './fleet/fleet.ts'
+export { isConnectionError } from './redis/outage-reporter.ts'

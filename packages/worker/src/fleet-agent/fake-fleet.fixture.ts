@@ -14,12 +14,16 @@ export function fakeFleet(clock: FakeClock, worker: string) {
   const remaining = new Map<string, number>()
   const left: string[] = []
   const wakes = new Set<() => void>()
-  /** `away`: Redis is unreachable. `broken`: every call fails. `dropsAnswers`: answers are lost. */
-  const faults = { away: false, broken: false, dropsAnswers: false }
+  /** `away`: Redis does not answer. `refused`: no connection. `broken`: every call fails. `dropsAnswers`: answers are lost. */
+  const faults = { away: false, refused: false, broken: false, dropsAnswers: false }
   let commands = 0
 
   const reach = (): void => {
     if (faults.away) throw new BullpenError('redis_unavailable', 'Redis did not answer')
+    if (faults.refused) {
+      const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+      throw new BullpenError('redis_unavailable', 'Redis is not reachable', { cause })
+    }
     if (faults.broken) throw new Error('no permission')
   }
   const wake = (): void => {

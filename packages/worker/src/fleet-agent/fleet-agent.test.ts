@@ -117,7 +117,18 @@ describe('the fleet agent', () => {
     expect((await send(of({ action: 'pause', worker: ME })))?.at).toBe(clock.now())
   })
 
-  it('keeps trying while the store is away, logs that once, and leaves the pools running', async () => {
+  it('logs nothing of lost connections, which are logged already, and goes on when they are restored', async () => {
+    const { faults, clock, lines, stateOf, send } = await startedAgent()
+    faults.refused = true
+    await clock.advance(10 * HEARTBEAT_INTERVAL_MS)
+    expect(stateOf('one')).toBe('BG_RUNNING')
+    faults.refused = false
+    await clock.advance(HEARTBEAT_INTERVAL_MS)
+    expect(lines).toEqual([])
+    expect(await send(of({ action: 'pause', worker: ME }))).toMatchObject({ outcome: 'done' })
+  })
+
+  it('keeps trying while the store does not answer, logs that once, and leaves the pools running', async () => {
     const { faults, clock, lines, stateOf, beats, send } = await startedAgent()
     faults.away = true
     await clock.advance(10 * HEARTBEAT_INTERVAL_MS)

@@ -3,6 +3,7 @@
 //
 // One heartbeat is under way at a time. It is sent every HEARTBEAT_INTERVAL_MS, and at once when the registry announces a
 // command; an announcement during a heartbeat leads to one more. While the registry is unreachable the pools keep running.
+import { isConnectionError } from '@bullpen/bullmq/internal'
 import { BullpenError, type Log } from '@bullpen/contract'
 import {
   type Clock,
@@ -92,16 +93,10 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
 
   const failed = (err: unknown): unknown => {
     failingSince ??= clock.monotonic()
-    if (!isAway(err) || clock.monotonic() - failingSince >= UNREACHABLE_AFTER_MS) {
-      if (!isUnreachable) {
-        // The broker logs an outage of the store itself, with its cause.
-        log.warn(
-          isAway(err) ? {} : { err },
-          'fleet registry unreachable; pools keep running, remote commands are delayed',
-        )
-      }
-      isUnreachable = true
-    }
+    const isLate = clock.monotonic() - failingSince >= UNREACHABLE_AFTER_MS
+    if (isUnreachable || isReportedOutage(err) || (isAway(err) && !isLate)) return err
+    isUnreachable = true
+    log.warn({ err }, 'fleet registry unreachable; pools keep running, remote commands are delayed')
     return err
   }
 
@@ -143,4 +138,9 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
 
 function isAway(failure: unknown): boolean {
   return failure instanceof BullpenError && failure.code === 'redis_unavailable'
+}
+
+/** Lost connections: the broker's log has one line when they are lost, and one when they are restored. */
+function isReportedOutage(failure: unknown): boolean {
+  return isAway(failure) && isConnectionError((failure as BullpenError).cause)
 }
