@@ -21,7 +21,7 @@ function chooseDirectory(dir = root) {
     if (statSync(path).isDirectory()) return { dir, real: realpathSync(path) }
     say(`bullpen: ${dir} is not a directory`)
   } catch (error) {
-    say(`bullpen: ${error.message}`)
+    say(error.code === 'ENOENT' ? `bullpen: directory ${path} does not exist` : `bullpen: ${error.message}`)
   }
   return process.exit(1)
 }

@@ -21,8 +21,9 @@ export function terminalLine(line, stream, { handlers = false } = {}) {
   }
   const isShown = PROBLEMS.includes(entry?.level) || (handlers && entry?.level === 'info' && isFromHandler(entry))
   if (!isShown) return undefined
-  const { level, msg, err, id, task } = entry
+  const { level, msg, err, id, task, method, route, status } = entry
   const about = [task, id].filter((part) => typeof part === 'string').join(' ')
   const cause = err?.message && err.message !== msg ? `: ${err.message}` : ''
-  return [level, about, `${msg ?? ''}${cause}`].filter(Boolean).join('  ')
+  const request = route === undefined ? '' : `: ${method} ${route} ${status}`
+  return [level, about, `${msg ?? ''}${request}${cause}`].filter(Boolean).join('  ')
 }

@@ -397,17 +397,15 @@ describe('an error', () => {
     })
   })
 
-  test('a field error is not printed twice if the detail contains its message', async () => {
-    const message = 'a.b is a short task, which is not timed: remove totalTimeout'
-    const errors = [
-      { path: 'totalTimeout', message },
-      { path: 'tags[0]', message: 'an empty tag' },
-    ]
-    const problem = { code: 'invalid_request', title: 'Invalid request', status: 400, detail: message, errors }
+  test.each([
+    ['a detail without the field', 'remove totalTimeout', 'remove totalTimeout', []],
+    ['a detail with the field', 'a: unknown field (and 1 more)', 'unknown field', ['b: unknown field']],
+  ])('a field error is printed once: %s', async (_, detail, message, rest) => {
+    const errors = ['a', ...(rest.length === 0 ? [] : ['b'])].map((path) => ({ path, message }))
+    const problem = { code: 'invalid_request', title: 'Invalid request', status: 400, detail, errors }
     await using api = await fakeApi({ [SHOW]: [400, problem] })
-    expect((await runBullpen(api, ['show', ID])).err).toBe(
-      `bullpen: invalid_request: ${message}\n  tags[0]: an empty tag\n`,
-    )
+    const { err } = await runBullpen(api, ['show', ID])
+    expect(err).toBe([`bullpen: invalid_request: ${detail}`, ...rest.map((line) => `  ${line}`), ''].join('\n'))
   })
 
   test('a server that is not a Bullpen API ends with exit code 4', async () => {

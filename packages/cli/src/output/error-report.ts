@@ -26,7 +26,7 @@ export function errorReport(error: unknown): ErrorReport | undefined {
   const isBullpen = code !== 'unreachable' && code !== 'unexpected_answer'
   // The API's detail may already contain the field errors.
   const fields = errors
-    .filter(({ message }) => !detail?.includes(message))
+    .filter(({ path, message }) => detail !== message && !detail?.includes(`${path}: ${message}`))
     .map(({ path, message }) => `${path}: ${message}`)
   return {
     exitCode: isBullpen ? EXIT.refused : EXIT.unreachable,

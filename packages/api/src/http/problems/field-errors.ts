@@ -23,6 +23,31 @@ export const describeIssue: z.core.$ZodErrorMap = (issue) => {
         : `expected ${withArticle(issue.expected)}, got ${kindOf(issue.input)}`
     case 'invalid_value':
       return `${issue.input === undefined ? 'missing; ' : ''}expected ${oneOf(issue.values)}`
+    case 'too_small':
+      return outOfBounds(issue, issue.minimum, issue.inclusive === false ? 'more than' : 'at least')
+    case 'too_big':
+      return outOfBounds(issue, issue.maximum, issue.inclusive === false ? 'less than' : 'at most')
+    default:
+      return undefined
+  }
+}
+
+type Bounds = Pick<z.core.$ZodIssueTooSmall, 'origin' | 'exact'> & { readonly input?: unknown }
+
+/** `expected at most 5, got 7`, or `expected at least 1 character`: text and lists are not repeated. */
+function outOfBounds({ origin, exact, input }: Bounds, bound: number | bigint, comparison: string): string | undefined {
+  const limit = `${exact ? 'exactly' : comparison} ${bound}`
+  const plural = bound === 1 ? '' : 's'
+  switch (origin) {
+    case 'number':
+    case 'int':
+    case 'bigint':
+      return `expected ${limit}, got ${input}`
+    case 'string':
+      return `expected ${limit} character${plural}`
+    case 'array':
+    case 'set':
+      return `expected ${limit} item${plural}`
     default:
       return undefined
   }
