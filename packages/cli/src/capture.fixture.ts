@@ -1,4 +1,4 @@
-// Streams that record what is written to them, as a pipe and as a terminal, and the program run on them.
+// Streams that record what is written to them, either as a pipe or as a terminal, and a function that runs the program on them.
 import { Readable, Writable } from 'node:stream'
 import { WriteStream } from 'node:tty'
 import { FAKE_KEY } from './fake-api.fixture.ts'

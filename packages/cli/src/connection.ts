@@ -1,10 +1,10 @@
-// The address of the API and its key, from options and environment.
+// Reads the address and the key of the API from the options and the environment.
 import { type Client, createClient } from '@bullpen/client'
 import { UsageError } from './arguments/usage-error.ts'
 
 const DEFAULT_API = 'http://127.0.0.1:8080'
 
-/** Long enough for an API that is restarting, short enough for someone at a terminal. */
+/** Long enough for an API to restart, and short enough for a user who is waiting at a terminal. */
 const RETRY_FOR = '2s'
 
 interface Connection {
@@ -12,7 +12,7 @@ interface Connection {
   readonly key: string
 }
 
-/** An empty value counts as unset. @throws UsageError, which never contains the key. */
+/** Treats an empty value as unset. @throws UsageError, whose message never contains the key. */
 export function readConnection(values: Partial<Connection>, env: NodeJS.ProcessEnv): Connection {
   const api = values.api || env['BULLPEN_API'] || DEFAULT_API
   const url = URL.canParse(api) ? new URL(api) : undefined

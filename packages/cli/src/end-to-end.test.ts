@@ -102,7 +102,7 @@ test('a queue without workers is limited, drained and resumed, and the audit lis
   )
   expect(await run('resume', '--queue', 'cpu')).toMatchObject({
     code: 0,
-    err: 'no worker is running a pool of the target\n',
+    err: 'no running worker has a pool that matches the target\n',
   })
   expect(await run('enqueue', 'task.count', '{"fencingToken":1}')).toMatchObject({ code: 0 })
   const audit = (await run('audit')).out

@@ -1,14 +1,14 @@
-// The exit codes, which scripts decide by and help explains.
+// The exit codes, on which scripts rely, with the texts that explain them in the help.
 
 export const EXIT = { success: 0, incomplete: 1, usage: 2, refused: 3, unreachable: 4, bug: 70 } as const
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 
 export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
-  0: 'success; with --wait, the task completed or the pools ended',
-  1: 'not finished, or only in part; with --wait, not in time, or the task ended without completing',
+  0: 'success; with --wait, the task has completed or the pools have ended',
+  1: 'not finished, or only partly done; with --wait, not finished in time, or the task ended without completing',
   2: 'invalid arguments; nothing was changed',
-  3: 'the API refused the request',
+  3: 'the API rejected the request',
   4: 'no Bullpen API could be reached',
   70: 'a bug in bullpen itself',
 }

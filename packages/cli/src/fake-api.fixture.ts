@@ -1,4 +1,4 @@
-// A small HTTP API that answers as each test says, and the program as a process of its own.
+// A small HTTP API whose answers each test defines, and functions that run the program in a separate process.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -47,7 +47,7 @@ export interface FakeApi extends AsyncDisposable {
   readonly seen: Seen[]
 }
 
-/** Answers requests such as `GET /v1/tasks/x?wait=30` from the table, calling functions for each request; others get a 404. */
+/** Answers requests such as `GET /v1/tasks/x?wait=30` from the table. A function in the table is called for each request. Any other request gets a 404. */
 export async function fakeApi(answers: Readonly<Record<string, Answer | (() => Answer)>> = {}): Promise<FakeApi> {
   const seen: Seen[] = []
   const server = createServer(async (incoming, response) => {
@@ -87,12 +87,12 @@ interface Run {
   readonly stdin?: string | Uint8Array
 }
 
-/** Runs the program in a process of its own, whose environment has only the API and its key. */
+/** Runs the program in a separate process, whose environment contains only the address and the key of the API. */
 export function runBullpen(api: { readonly url: string }, args: readonly string[], run: Run = {}): Promise<Ended> {
   return runProcess(process.execPath, [MAIN, ...args], api, run)
 }
 
-/** Runs a line of shell in which `bullpen` is the program. */
+/** Runs a line of shell script in which `bullpen` calls the program. */
 export function runShell(api: { readonly url: string }, line: string, run: Run = {}): Promise<Ended> {
   const script = `bullpen() { '${process.execPath}' '${MAIN}' "$@"; }; ${line}`
   return runProcess('bash', ['--norc', '-o', 'pipefail', '-c', script], api, run)

@@ -110,7 +110,7 @@ describe('a fleet command', () => {
     const head = outcome === 'done' ? 'paused cpu  command c1' : `pause cpu  ${outcome}  command c1`
     expect(ended.out).toBe(`${head}\n  ${P1}  done     paused\n  b [2J                    refused  no such pool\n`)
     expect(ended.err).toBe(
-      outcome === 'pending' ? 'some workers have not answered yet: bullpen audit c1 --wait 30s\n' : '',
+      outcome === 'pending' ? 'some workers have not answered yet; check with: bullpen audit c1 --wait 30s\n' : '',
     )
     const asJson = await run(api, ['pause', '--queue', 'cpu', '--json'])
     expect(asJson).toMatchObject({ code, err: '' })
@@ -119,7 +119,7 @@ describe('a fleet command', () => {
 
   test('says so if no worker is concerned', async () => {
     await using api = await fakeApi({ [SEND]: done() })
-    const remark = { err: 'no worker is running a pool of the target\n' }
+    const remark = { err: 'no running worker has a pool that matches the target\n' }
     expect(await run(api, ['pause', '--queue', 'cpu'])).toMatchObject({ code: 0, ...remark })
     expect(await run(api, ['resize', '--queue', 'cpu', '--concurrency', '8'])).toMatchObject({ code: 1, ...remark })
   })
@@ -149,9 +149,9 @@ describe('a fleet command', () => {
       ['drain', '--queue', 'cpu', '--mode', 'sotf'],
       "--mode is 'sotf'; expected light, soft, soft_timeout, hard; did you mean soft?",
     ],
-    [['drain', '--queue', 'cpu', '--mode', 'hard', '--timeout', '1s'], '--timeout needs --mode soft_timeout'],
+    [['drain', '--queue', 'cpu', '--mode', 'hard', '--timeout', '1s'], '--timeout requires --mode soft_timeout'],
     [['drain', '--queue', 'cpu', '--dry-run', '--wait', '1s'], '--dry-run and --wait cannot be combined'],
-    [['audit', '--wait', '1s'], '--wait needs the ID of a command'],
+    [['audit', '--wait', '1s'], '--wait requires the ID of a command'],
     [['audit', 'c1', '--limit', '1'], '--limit cannot be combined with an ID'],
   ])('%j is rejected as invalid usage', async (args, message) => {
     expect(await run(nowhere, args)).toMatchObject({ code: 2, out: '', err: expect.stringContaining(message) })
@@ -333,7 +333,7 @@ describe('audit', () => {
       `2026-01-01T00:10:00Z  done  stop ${P1}/cpu/3, hard  ann (key 3fa29c01)  c1\n` +
         '2026-01-01T00:10:00Z  done  limit cpu, rate 10/1s                     b                   c1\n',
     )
-    expect(await run(api, ['audit'])).toEqual({ code: 0, out: '', err: 'no commands have been given\n' })
+    expect(await run(api, ['audit'])).toEqual({ code: 0, out: '', err: 'no commands have been sent\n' })
     expect(await run(api, ['audit', '--json'])).toMatchObject({ err: '' })
     expect(jsonLines((await run(api, ['audit', '--limit', '2', '--json'])).out)).toEqual([{ commands }])
   })

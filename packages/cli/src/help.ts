@@ -1,4 +1,4 @@
-// Help texts, generated from the tables of commands and options.
+// Generates the help texts from the tables of commands and options.
 import { COMMON_OPTIONS, OPTIONS, type OptionHelp, type OptionName, spelling } from './arguments/options.ts'
 import { COMMAND_NAMES, type CommandName, commandOf } from './commands/command-table.ts'
 import { EXIT_MEANINGS } from './exit-codes.ts'
@@ -6,9 +6,11 @@ import { EXIT_MEANINGS } from './exit-codes.ts'
 export function generalHelp(): string {
   return sections(
     ['usage: bullpen COMMAND [ARGUMENT]… [OPTION]…'],
-    ["Enqueue, show, list and cancel tasks, and control the fleet that runs them, over Bullpen's HTTP API."],
+    [
+      "Enqueue, show, list and cancel tasks, and control the fleet that runs them. All commands use Bullpen's HTTP API.",
+    ],
     ['commands:', ...aligned(COMMAND_NAMES.map((name) => [name, commandOf(name).summary]))],
-    ['options of every command:', ...optionLines(COMMON_OPTIONS)],
+    ['options that all commands share:', ...optionLines(COMMON_OPTIONS)],
     ['exit codes:', ...aligned(Object.entries(EXIT_MEANINGS))],
     ['examples:', ...COMMAND_NAMES.flatMap((name) => commandOf(name).examples.slice(0, 1)).map(indented)],
   )
@@ -20,7 +22,7 @@ export function commandHelp(name: CommandName): string {
     [['usage: bullpen', name, usage, '[OPTION]…'].filter(Boolean).join(' ')],
     description,
     options.length === 0 ? [] : ['options:', ...optionLines(options, optionHelp)],
-    ["Run 'bullpen help' for the options of every command and the exit codes."],
+    ["Run 'bullpen help' to see the exit codes and the options that all commands share."],
     ['examples:', ...examples.map(indented)],
   )
 }

@@ -138,7 +138,7 @@ describe('show', () => {
     expect({ code, out }).toMatchObject({ code: 1, out: expect.stringContaining(`${ID}  active\n`) })
   })
 
-  test('refuses an unknown task', async () => {
+  test('rejects an unknown task', async () => {
     await using api = await fakeApi()
     expect(await runBullpen(api, ['show', ID])).toMatchObject({ code: 3, err: 'bullpen: task_not_found\n' })
   })
@@ -157,7 +157,7 @@ describe('list', () => {
       code: 0,
       lines: [`${ID}1`, `${ID}2`, ''],
     })
-    expect(err).toBe('stopped at 2; there may be more tasks: use --all or a higher --limit\n')
+    expect(err).toBe('stopped after 2 tasks; there may be more, so use --all or a higher --limit to see them\n')
     expect(await runBullpen(api, [...DEAD, '--json'])).toEqual({
       code: 0,
       out: tasks.map((task) => `${JSON.stringify(task)}\n`).join(''),
@@ -266,7 +266,7 @@ describe('cancel by filter', () => {
     await using api = await fakeApi({ [SEND]: [202, pending] })
     expect(await runBullpen(api, ['cancel', ...filter, '--yes'])).toEqual({
       code: 0,
-      out: 'cpu-1  in effect: no matching task enqueued until 2026-01-01T00:00:00.000Z starts\n',
+      out: 'cpu-1  in effect: no matching task that was enqueued until 2026-01-01T00:00:00.000Z will start\n',
       err: '',
     })
     const { out } = await runBullpen(api, ['cancel', '--queue', 'cpu', '--yes', '--json'])
@@ -310,7 +310,7 @@ describe('cancel by filter', () => {
   test('without a terminal, or with --json, needs --yes and sends no request', async () => {
     await using api = await fakeApi()
     const message =
-      'bullpen: cancel --queue asks for confirmation on a terminal; add --yes, or --dry-run to count the tasks'
+      'bullpen: cancel --queue asks for confirmation, which requires a terminal; add --yes to confirm, or --dry-run to count the tasks'
     const piped = await run(api, ['cancel', '--queue', 'cpu'])
     expect(piped).toMatchObject({ code: 2, err: expect.stringContaining(message) })
     expect(await run(api, ['cancel', '--queue', 'cpu', '--json'], { stdin: answering('y\n') })).toMatchObject({

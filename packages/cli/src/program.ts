@@ -1,4 +1,4 @@
-// The program: parses the command line, runs the command, and prints errors.
+// The CLI program, which parses the command line, runs the command, and prints errors.
 import type { Readable, Writable } from 'node:stream'
 import { VERSION } from '@bullpen/contract'
 import { type CommandLine, commandNamed, parseCommandLine } from './arguments/command-line.ts'
@@ -20,7 +20,7 @@ import { invokerName } from './invoker.ts'
 import { errorReport } from './output/error-report.ts'
 import { createOutput } from './output/output.ts'
 
-/** What the program sees of the process that runs it. */
+/** The parts of the process that the program uses. */
 export interface ProcessIO {
   readonly argv: readonly string[]
   readonly env: NodeJS.ProcessEnv
@@ -48,7 +48,7 @@ const COMMANDS: Readonly<Record<Exclude<CommandName, 'help'>, (context: CommandC
 
 export async function bullpen(io: ProcessIO): Promise<ExitCode> {
   const { argv, stderr } = io
-  // Not from the parsed command line, which may be what is wrong.
+  // Not taken from the parsed command line, because the parser itself may fail.
   const json = argv.includes('--json')
   const reportError = (error: unknown): ExitCode => {
     const report = errorReport(error)

@@ -5,7 +5,7 @@ import { REDIS_SETTINGS } from './redis-settings.ts'
 import { wholeNumberOr } from './setting-types.ts'
 import type { PartialSettings, SettingsOf, SettingsRule, SettingsTable } from './settings.ts'
 
-/** A key stands in a header, in a link and in a comma-separated list: RFC 6750's characters, and none of them a comma. */
+/** A key is used in a header, in a link and in a comma-separated list, so it is limited to the characters of RFC 6750, which do not include a comma. */
 const keySchema = z
   .string()
   .min(20)
@@ -33,64 +33,64 @@ export const API_SETTINGS = {
     env: 'BULLPEN_ENV',
     schema: z.enum(['development', 'production']).default('production'),
     expected: '"development" or "production"',
-    help: 'In development the API makes a key that works from this machine only; in production keys must be set.',
+    help: 'In development, the API generates a key that is accepted only from this machine. In production, at least one key must be set.',
   },
   host: {
     env: 'BULLPEN_API_HOST',
     ...host,
-    help: 'The address that the API listens on; 0.0.0.0 in a container.',
+    help: 'The address that the API listens on. Use 0.0.0.0 in a container.',
   },
   port: {
     env: 'BULLPEN_API_PORT',
     ...wholeNumberOr(8080, 0, 65_535),
-    help: 'The port that the API listens on. 0 takes a free one.',
+    help: 'The port that the API listens on. Use 0 to pick any free port.',
   },
   metricsHost: {
     env: 'BULLPEN_API_METRICS_HOST',
     ...host,
-    help: 'The address that metrics listen on. They need no key: keep this address inside the cluster.',
+    help: 'The address on which metrics are served. Metrics require no key, so do not expose this address outside the cluster.',
   },
   metricsPort: {
     env: 'BULLPEN_API_METRICS_PORT',
     ...wholeNumberOr(9464, 0, 65_535),
-    help: 'The port that metrics listen on. 0 takes a free one.',
+    help: 'The port on which metrics are served. Use 0 to pick any free port.',
   },
   keys: {
     env: 'BULLPEN_API_KEYS',
     schema: keysSchema,
     expected: `keys separated by commas, each of ${KEY_FORM}`,
     secret: true,
-    help: 'The API keys, separated by commas; each has at least 20 characters.',
+    help: 'The API keys, separated by commas. Each key must have at least 20 characters.',
   },
   devKey: {
     env: 'BULLPEN_API_DEV_KEY',
     schema: keySchema.optional(),
     expected: `a key of ${KEY_FORM}`,
     secret: true,
-    help: 'The API key for development, which works from this machine only. Unset: a random one.',
+    help: 'The API key for development, which is accepted only from this machine. If unset, the API generates a random key.',
   },
   bodyLimit: {
     env: 'BULLPEN_API_BODY_LIMIT',
     ...wholeNumberOr(262_144, 1_024, 16_777_216),
-    help: 'The largest request body, in bytes.',
+    help: 'The maximum size of a request body, in bytes.',
   },
 } as const satisfies SettingsTable
 
 export type ApiSettings = SettingsOf<typeof API_SETTINGS>
-/** What a program passes: every setting may be left out. */
+/** The settings as a program passes them. Each of them is optional. */
 export type ApiConfig = PartialSettings<typeof API_SETTINGS>
 
 export const API_RULES: readonly SettingsRule<typeof API_SETTINGS>[] = [
   ({ environment, devKey }) =>
     environment === 'production' && devKey !== undefined
-      ? 'devKey (BULLPEN_API_DEV_KEY) is for development only; in production use keys (BULLPEN_API_KEYS), or set environment (BULLPEN_ENV) to development'
+      ? 'devKey (BULLPEN_API_DEV_KEY) is for development only; in production, set keys (BULLPEN_API_KEYS) instead, or set environment (BULLPEN_ENV) to development'
       : undefined,
   ({ environment, keys }) =>
     environment === 'production' && keys.length === 0
-      ? 'keys (BULLPEN_API_KEYS) is empty, and in production the API needs at least one; set a key, or set environment (BULLPEN_ENV) to development, which makes one for this machine'
+      ? 'keys (BULLPEN_API_KEYS) is empty, but in production the API needs at least one key; set a key, or set environment (BULLPEN_ENV) to development to have a key for this machine generated'
       : undefined,
   ({ host, port, metricsHost, metricsPort }) =>
     port !== 0 && port === metricsPort && host === metricsHost
-      ? `port (BULLPEN_API_PORT) and metricsPort (BULLPEN_API_METRICS_PORT) are both ${port}; metrics need a port of their own`
+      ? `port (BULLPEN_API_PORT) and metricsPort (BULLPEN_API_METRICS_PORT) are both ${port}; metrics must be served on a separate port`
       : undefined,
 ]

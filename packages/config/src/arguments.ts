@@ -1,13 +1,13 @@
-// Reads a command line into flags with values. Nothing is an error here: settings.ts lists all faults at once.
+// Splits a command line into flags with their values. This file reports no errors, because settings.ts lists all of them at once.
 import { parseArgs } from 'node:util'
 
 export interface Argument {
-  /** Without the dashes; undefined for an argument that belongs to no flag. */
+  /** The flag without its dashes, or undefined if the argument does not belong to a flag. */
   readonly flag: string | undefined
   readonly value: string | undefined
 }
 
-/** `flags`: those that take a value, written `--flag value` or `--flag=value`. */
+/** `flags` lists the flags that take a value, which is written as `--flag value` or `--flag=value`. */
 export function readArguments(flags: readonly string[], argv: readonly string[]): readonly Argument[] {
   const options = Object.fromEntries(flags.map((flag) => [flag, { type: 'string' as const }]))
   const { tokens } = parseArgs({ args: [...argv], options, strict: false, allowPositionals: true, tokens: true })
@@ -15,12 +15,12 @@ export function readArguments(flags: readonly string[], argv: readonly string[])
   let lastUnknown = -2
   for (const token of tokens) {
     if (token.kind === 'positional') {
-      // What follows an unknown flag is that flag's value.
+      // An argument that follows an unknown flag is taken as the value of that flag.
       if (token.index !== lastUnknown + 1) found.push({ flag: undefined, value: token.value })
     } else if (token.kind === 'option') {
       const isKnown = flags.includes(token.name)
       if (!isKnown && !token.inlineValue) lastUnknown = token.index
-      // `--port --host x`: the next flag is no value.
+      // In `--port --host x`, `--host` is the next flag and not the value of `--port`.
       const isFlag = token.inlineValue === false && token.value.startsWith('--')
       found.push({ flag: token.name, value: isFlag ? undefined : token.value })
     }

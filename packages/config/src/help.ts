@@ -1,4 +1,4 @@
-// What `--help` prints: every setting of a program with its flag, variable, default and meaning.
+// Builds the text that `--help` prints, with the flag, variable, description and default of every setting.
 import { flagOf, type Setting, type SettingsTable } from './settings.ts'
 
 export function helpOf(program: string, table: SettingsTable): string {
@@ -6,8 +6,8 @@ export function helpOf(program: string, table: SettingsTable): string {
     ([name, setting]) => `  ${flagOf(name)}, ${setting.env}\n      ${setting.help} Default: ${defaultOf(setting)}.`,
   )
   return [
-    `Settings of the ${program}. Each is read from its flag, else its environment variable, else the JSON file that --config or`,
-    'BULLPEN_CONFIG names, else its default.',
+    `Settings of the ${program}. The value of a setting comes from the first of these that provides one: its flag, its environment`,
+    'variable, the JSON file named by --config or BULLPEN_CONFIG, and its default.',
     '',
     ...settings,
   ].join('\n')

@@ -1,4 +1,4 @@
-// The settings of Bullpen's programs, and how they are read from flags, environment, file and defaults.
+// The settings of Bullpen's programs, and the functions that read them from flags, the environment, a file and defaults.
 export { API_RULES, API_SETTINGS, type ApiConfig, type ApiSettings } from './api-settings.ts'
 export { helpOf } from './help.ts'
 export { LOG_SETTINGS } from './log-settings.ts'

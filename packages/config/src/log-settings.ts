@@ -8,6 +8,6 @@ export const LOG_SETTINGS = {
     env: 'BULLPEN_LOG_LEVEL',
     schema: z.enum(LOG_LEVELS).default('info'),
     expected: `one of ${LOG_LEVELS.join(', ')}`,
-    help: 'The lowest level of log lines that are written.',
+    help: 'The minimum level of the log lines that are written.',
   },
 } as const satisfies SettingsTable

@@ -1,4 +1,4 @@
-// Reads the settings of this process: the only place that looks at its command line and environment.
+// Reads the settings of this process. No other file reads its command line or environment.
 import { readFileSync } from 'node:fs'
 import { BullpenError } from '@bullpen/contract'
 import { API_RULES, API_SETTINGS, type ApiConfig } from './api-settings.ts'
@@ -7,16 +7,17 @@ import { readSettings, type SettingsOf, type SettingsRule, type SettingsTable } 
 import { WORKER_RULES, WORKER_SETTINGS, type WorkerConfig } from './worker-settings.ts'
 
 /**
- * The settings of a worker, from this process's flags, environment and file, for `createWorker({ config: workerConfig() })`.
- * `--help` prints them and exits with 0. Wrong settings are printed, all at once, and the process exits with 2.
+ * Reads the settings of a worker from the flags, environment and configuration file of this process. Pass the result to
+ * `createWorker({ config: workerConfig() })`. If `--help` is given, all settings are printed and the process exits with code 0. If
+ * any settings are invalid, all of the errors are printed together and the process exits with code 2.
  *
- * `more`: further settings of your own program, read and checked in the same way.
+ * `more` defines additional settings for your own program, which are read and validated in the same way.
  */
 export function workerConfig<T extends SettingsTable = Record<never, never>>(more?: T): WorkerConfig & SettingsOf<T> {
   return readProcess('WORKER', 'worker', { ...WORKER_SETTINGS, ...more } as typeof WORKER_SETTINGS & T, WORKER_RULES)
 }
 
-/** The settings of an API, as {@link workerConfig} reads those of a worker. */
+/** Reads the settings of an API in the same way as {@link workerConfig} reads those of a worker. */
 export function apiConfig<T extends SettingsTable = Record<never, never>>(more?: T): ApiConfig & SettingsOf<T> {
   return readProcess('API', 'API', { ...API_SETTINGS, ...more } as typeof API_SETTINGS & T, API_RULES)
 }
@@ -40,7 +41,7 @@ function readProcess<T extends SettingsTable>(
     })
   } catch (error) {
     if (!(error instanceof BullpenError)) throw error
-    console.error(`${error.message}\nRun with --help for all settings.`)
+    console.error(`${error.message}\nRun with --help to list all settings.`)
     process.exit(2)
   }
 }

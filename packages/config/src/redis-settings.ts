@@ -7,9 +7,9 @@ export const REDIS_SETTINGS = {
     env: 'REDIS_URL',
     schema: z.url({ protocol: /^rediss?$/ }).default('redis://127.0.0.1:6379'),
     expected: 'a URL such as redis://127.0.0.1:6379',
-    // It may hold a password.
+    // The URL may contain a password.
     secret: true,
-    help: 'The Redis or Valkey server that holds the queues.',
+    help: 'The URL of the Redis or Valkey server that stores the queues.',
   },
   namespace: {
     env: 'BULLPEN_NAMESPACE',
@@ -18,6 +18,6 @@ export const REDIS_SETTINGS = {
       .regex(/^[a-z][a-z0-9-]{0,39}$/)
       .default('bullpen'),
     expected: '1 to 40 lower-case letters, digits and dashes, starting with a letter',
-    help: 'The prefix of every key in Redis; processes that share tasks share it.',
+    help: 'The prefix of every key in Redis. Processes that share tasks must use the same namespace.',
   },
 } as const satisfies SettingsTable

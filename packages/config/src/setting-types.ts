@@ -1,8 +1,8 @@
-// The kinds of value that several settings share: what each accepts, and how errors say so.
+// The types of values that several settings share. Each defines which values it accepts and how an error describes them.
 import { type Duration, milliseconds } from '@bullpen/contract'
 import { z } from 'zod'
 
-/** A whole number, as such or as digits. JavaScript would also make a number of '0x10', ' ' and true: these are refused. */
+/** Accepts a whole number, given as a number or as digits. Rejects '0x10', ' ' and true, which JavaScript would also convert to numbers. */
 export function wholeNumber(least: number, most: number) {
   const digits = z
     .string()
@@ -12,7 +12,7 @@ export function wholeNumber(least: number, most: number) {
   return { schema, expected: `a whole number from ${least} to ${most}` }
 }
 
-/** As {@link wholeNumber}, with a default. */
+/** Like {@link wholeNumber}, but with a default. */
 export function wholeNumberOr(fallback: number, least: number, most: number) {
   const { schema, expected } = wholeNumber(least, most)
   return { schema: schema.default(fallback), expected }
@@ -25,7 +25,7 @@ export function durationOr(fallback: Duration, shortest: Duration = '1ms') {
   return { schema: durationFrom(shortest).default(fallback), expected: expectedDuration(shortest, '') }
 }
 
-/** As {@link durationOr}, or `none` for no limit. */
+/** Like {@link durationOr}, but also accepts `none`, which means no limit. */
 export function durationOrNone(fallback: Duration | 'none', shortest: Duration = '1ms') {
   const schema = z.union([noLimit, durationFrom(shortest)]).default(fallback)
   return { schema, expected: expectedDuration(shortest, ', or "none"') }

@@ -102,14 +102,10 @@ describe('the error for', () => {
       { env: { BULLPEN_CONFIG: 'a.json' }, readFile: () => '{"prot": 1}' },
       'a.json: prot is not a setting; did you mean port?',
     ],
-    ['a flag that is given twice', { argv: ['--port', '1', '--port=2'] }, '--port is given twice'],
+    ['a flag that is specified twice', { argv: ['--port', '1', '--port=2'] }, '--port is specified twice'],
     ['a flag without a value', { argv: ['--port'] }, '--port has no value'],
     ['a flag that is followed by a flag', { argv: ['--port', '--drain-timeout=5s'] }, '--port has no value'],
-    [
-      'an argument without a flag',
-      { argv: ['9000'] },
-      'unexpected argument "9000"; settings are given as --name value',
-    ],
+    ['an argument without a flag', { argv: ['9000'] }, 'unexpected argument "9000"; pass settings as --name value'],
     [
       'a variable names the variable, its value and what is accepted',
       { env: { BULLPEN_WORKER_PORT: 'eighty' } },
@@ -130,12 +126,12 @@ describe('the error for', () => {
     [
       'a file that can’t be read',
       { env: { BULLPEN_CONFIG: 'a.json' } },
-      "the file a.json can't be read as JSON: Error: ENOENT: no such file",
+      'cannot read the file a.json as JSON: Error: ENOENT: no such file',
     ],
     [
       'a file without an object',
       { env: { BULLPEN_CONFIG: 'a.json' }, readFile: () => '[]' },
-      'the file a.json does not hold a JSON object of settings',
+      'the file a.json does not contain a JSON object of settings',
     ],
   ])('%s', (_, sources, fault) => {
     expect(() => read(sources)).toThrow(failure(`invalid configuration: ${fault}`))

@@ -1,7 +1,9 @@
-// Settings: one table for each program, read from flags, environment, file and defaults, in that order.
+// Reads and validates settings. Each program has one table of settings, whose values come from flags, the environment, a file and
+// defaults, in that order of precedence.
 //
-// This file decides; process-settings.ts reads the process. Every fault is collected before the error is thrown, so that one
-// start shows all of them. A fault names where its value came from: a flag, a variable, a key of the file, or `config` in code.
+// This file contains the rules, and process-settings.ts applies them to the running process. All faults are collected before the
+// error is thrown, so that a single start reports every one of them. Each fault names the origin of its value: a flag, a variable,
+// a key in the file, or `config` in code.
 import { BullpenError } from '@bullpen/contract'
 import { nearest } from '@bullpen/contract/internal'
 import type { z } from 'zod'
@@ -10,58 +12,60 @@ import { readArguments } from './arguments.ts'
 export interface Setting<S extends z.ZodType = z.ZodType> {
   /** The environment variable. The flag is derived from the setting's name: `redisUrl` is `--redis-url`. */
   readonly env: string
-  /** Accepts text, which is all that environments hold. Carries the default. */
+  /** Must accept text, because environment variables are always text. The default is part of the schema. */
   readonly schema: S
-  /** What the schema accepts, as the end of the sentence "expected …". A function may look at the rejected value. */
+  /** What the schema accepts, as the end of the sentence "expected …". A function receives the rejected value. */
   readonly expected: string | ((given: unknown) => string)
-  /** Values are never repeated in errors. */
+  /** If true, error messages never contain the value. */
   readonly secret?: true
-  /** One sentence for the reference and for `--help`. */
+  /** The description of the setting in the reference and in `--help`. */
   readonly help: string
 }
 
 export type SettingsTable = Readonly<Record<string, Setting>>
 
 export type SettingsOf<T extends SettingsTable> = { readonly [K in keyof T]: z.output<T[K]['schema']> }
-/** What a program passes in code: every setting with a default may be left out. */
+/** The settings as a program passes them in code. Each of them is optional. */
 export type PartialSettings<T extends SettingsTable> = { readonly [K in keyof T]?: z.input<T[K]['schema']> | undefined }
 
-/** A rule across settings. Returns what is contradictory, or undefined. */
+/** A rule across several settings. Returns a description of the contradiction, or undefined if there is none. */
 export type SettingsRule<T extends SettingsTable> = (settings: SettingsOf<T>) => string | undefined
 
 /** Where settings come from. */
 export interface SettingsSources {
-  /** Without the path of Node and of the program. */
+  /** The arguments without the paths of Node and of the program. */
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Reads the file that `--config` or BULLPEN_CONFIG names: a JSON object whose keys are names of settings. */
+  /** Reads the file that `--config` or BULLPEN_CONFIG names. It contains a JSON object whose keys are the names of settings. */
   readonly readFile: (path: string) => string
 }
 
 export const CONFIG_FILE_VARIABLE = 'BULLPEN_CONFIG'
 /** A program ignores the variables of the other programs. */
 const PROGRAMS = ['API', 'WORKER'] as const
-/** Variables that only some programs read, the command line among them: no mistake in the environment of the others. */
+/** Variables that only some programs read, such as those of the CLI. They are not reported as mistakes when other programs see them. */
 const SHARED_VARIABLES = ['BULLPEN_ENV', 'BULLPEN_API', 'BULLPEN_KEY', 'BULLPEN_BY']
 
 /**
- * In settings that were read from a program's sources: each value, and where it came from unless it is a default. Under an
- * enumerable symbol, so that it survives `{ ...settings, port: 1 }`; a value that differs was then set in code.
+ * Settings that were read from a program's sources also store each value with its origin, which is undefined for a default. They
+ * are stored under an enumerable symbol, so that they survive `{ ...settings, port: 1 }`. If a value then differs from the stored
+ * one, it was set in code.
  */
 const ORIGINS = Symbol.for('bullpen.settings-origins')
 type Origins = Readonly<Record<string, { readonly value: unknown; readonly origin: string | undefined }>>
 
 interface Given {
   readonly value: unknown
-  /** `BULLPEN_WORKER_PORT`, `--port`, `port in bullpen.json`. */
+  /** For example `BULLPEN_WORKER_PORT`, `--port` or `port in bullpen.json`. */
   readonly origin: string
 }
 
 /**
- * Settings from flags, then environment, then file, then defaults; validated one by one and together; frozen.
+ * Reads settings from flags, the environment, a file and defaults, in that order of precedence. Validates them individually and
+ * together, and returns them frozen.
  *
- * @throws BullpenError `invalid_configuration` that lists every unknown setting with the nearest known one, every wrong value
- * with what is accepted, and every contradiction.
+ * @throws BullpenError `invalid_configuration`, listing every unknown setting with the nearest known one, every invalid value with
+ * the values that are accepted, and every contradiction.
  */
 export function readSettings<T extends SettingsTable>(
   program: (typeof PROGRAMS)[number],
@@ -82,7 +86,7 @@ export function readSettings<T extends SettingsTable>(
   return Object.freeze({ ...settings, [ORIGINS]: origins })
 }
 
-/** As {@link readSettings}, for settings that a program passes as an object. */
+/** Like {@link readSettings}, but for settings that a program passes as an object. */
 export function checkSettings<T extends SettingsTable>(
   table: T,
   rules: readonly SettingsRule<T>[],
@@ -99,8 +103,8 @@ export function checkSettings<T extends SettingsTable>(
 }
 
 /**
- * Where the value of a setting came from: a flag, a variable or a file, `config.NAME` when it was set in code, and undefined for
- * a default.
+ * Returns the origin of a setting's value: the name of a flag, a variable or a key in a file, `config.NAME` if the value was set
+ * in code, or undefined if it is a default.
  */
 export function originOf(config: object, name: string): string | undefined {
   const values = config as Readonly<Record<string | symbol, unknown>>
@@ -111,19 +115,19 @@ export function originOf(config: object, name: string): string | undefined {
   return known !== undefined && Object.is(known.value, value) ? known.origin : `config.${name}`
 }
 
-/** The flag of a setting: `redisUrl` is `--redis-url`. */
+/** Returns the flag of a setting. For example, the flag of `redisUrl` is `--redis-url`. */
 export function flagOf(name: string): string {
   return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 }
 
-/** The error for settings that can't be used. */
+/** Creates the error for invalid settings. */
 export function invalidConfiguration(faults: readonly string[]): BullpenError {
   const [only] = faults
   const text = faults.length === 1 ? ` ${only}` : `\n${faults.map((fault) => `  - ${fault}`).join('\n')}`
   return new BullpenError('invalid_configuration', `invalid configuration:${text}`)
 }
 
-/** Values, and where each came from, by the settings' names. */
+/** The values that were read, with their origins, by the names of the settings. */
 interface Read {
   readonly values: Readonly<Record<string, Given>>
   readonly faults: readonly string[]
@@ -142,7 +146,7 @@ function settle<T extends SettingsTable>(
     if (parsed.success) values[name] = parsed.data
     else all.push(wrongValue(setting, given[name]))
   }
-  // Every key of the table has just been parsed by its own schema, or a fault says why not.
+  // Each setting in the table has just been parsed with its own schema, or there is a fault that says why it could not be.
   const settings = values as SettingsOf<T>
   if (all.length === 0) all.push(...rules.map((rule) => rule(settings)).filter((fault) => fault !== undefined))
   if (all.length > 0) throw invalidConfiguration(all)
@@ -166,11 +170,10 @@ function fromFlags(table: SettingsTable, argv: readonly string[]): Read & { read
   const faults: string[] = []
   for (const { flag, value } of readArguments([...names.keys()], argv)) {
     const name = names.get(flag ?? '')
-    if (flag === undefined)
-      faults.push(`unexpected argument ${JSON.stringify(value)}; settings are given as --name value`)
+    if (flag === undefined) faults.push(`unexpected argument ${JSON.stringify(value)}; pass settings as --name value`)
     else if (name === undefined) faults.push(`--${flag} is not a setting${didYouMean(`--${flag}`, flagsOf(names))}`)
     else if (value === undefined) faults.push(`--${flag} has no value`)
-    else if (name in values) faults.push(`--${flag} is given twice`)
+    else if (name in values) faults.push(`--${flag} is specified twice`)
     else values[name] = { value, origin: `--${flag}` }
   }
   const { config, ...rest } = values
@@ -184,7 +187,7 @@ function flagsOf(names: ReadonlyMap<string, string>): string[] {
 function fromEnvironment(program: (typeof PROGRAMS)[number], table: SettingsTable, env: SettingsSources['env']): Read {
   const values: Record<string, Given> = {}
   for (const [name, { env: variable }] of Object.entries(table)) {
-    // Compose files and CI systems write an empty variable for "unset".
+    // Compose files and CI systems set a variable to the empty string when they mean that it is unset.
     if (env[variable] !== undefined && env[variable] !== '') values[name] = { value: env[variable], origin: variable }
   }
   const known = Object.values(table).map((setting) => setting.env)
@@ -201,10 +204,10 @@ function fromFile(table: SettingsTable, path: string, readFile: SettingsSources[
   try {
     parsed = JSON.parse(readFile(path))
   } catch (cause) {
-    throw invalidConfiguration([`the file ${path} can't be read as JSON: ${String(cause)}`])
+    throw invalidConfiguration([`cannot read the file ${path} as JSON: ${String(cause)}`])
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
-    throw invalidConfiguration([`the file ${path} does not hold a JSON object of settings`])
+    throw invalidConfiguration([`the file ${path} does not contain a JSON object of settings`])
   }
   const entries = Object.entries(parsed).map(
     ([name, value]) => [name, { value, origin: `${name} in ${path}` }] as const,

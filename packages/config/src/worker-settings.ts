@@ -7,7 +7,7 @@ import { REDIS_SETTINGS } from './redis-settings.ts'
 import { durationOr, durationOrNone, wholeNumber, wholeNumberOr } from './setting-types.ts'
 import type { PartialSettings, SettingsOf, SettingsRule, SettingsTable } from './settings.ts'
 
-/** `cpu=4,files=20`, or an object of the same. Text of another form stays text, which the record refuses. */
+/** Accepts `cpu=4,files=20` or the equivalent object. Text in any other form stays text, which the record schema rejects. */
 const poolsSchema = z.preprocess(
   (given) => (typeof given === 'string' && /^[^=,]+=[^=,]+(,[^=,]+=[^=,]+)*$/.test(given) ? readPools(given) : given),
   z
@@ -16,7 +16,7 @@ const poolsSchema = z.preprocess(
     .optional(),
 )
 
-/** A queue that is named twice keeps both values, joined, which is no whole number. */
+/** If a queue is named twice, both of its values are joined into one text, which is not a whole number and is rejected. */
 function readPools(text: string): Record<string, string> {
   const pools: Record<string, string> = {}
   for (const [queue = '', size = ''] of text.split(',').map((pool) => pool.split('=').map((part) => part.trim()))) {
@@ -32,42 +32,42 @@ export const WORKER_SETTINGS = {
     env: 'BULLPEN_WORKER_POOLS',
     schema: poolsSchema,
     expected: 'each queue once with its concurrency, a whole number from 0 to 10000, such as cpu=4,files=20',
-    help: 'The queues that this worker works, and how many tasks of each run at once: cpu=4,files=20. 0 means twice the number of CPU cores. Unset: every queue of the catalogue, with 0.',
+    help: 'The queues that this worker processes, and how many tasks of each it runs at once, such as cpu=4,files=20. 0 means twice the number of CPU cores. If unset, the worker processes every queue in the catalogue, as if each were set to 0.',
   },
   taskTimeout: {
     env: 'BULLPEN_WORKER_TASK_TIMEOUT',
     ...durationOrNone('5m'),
-    help: 'The run timeout of long tasks whose definition has none.',
+    help: 'The run timeout for long tasks whose definition does not set one.',
   },
   heartbeatTimeout: {
     env: 'BULLPEN_WORKER_HEARTBEAT_TIMEOUT',
     ...durationOrNone('none'),
-    help: 'The longest time between two heartbeats of long tasks whose definition has no heartbeat timeout.',
+    help: 'The heartbeat timeout for long tasks whose definition does not set one: the longest time allowed between two heartbeats.',
   },
   queueTimeout: {
     env: 'BULLPEN_WORKER_QUEUE_TIMEOUT',
     ...durationOrNone('none'),
-    help: 'How long a long task whose definition has no queue timeout may wait for its first attempt; checked when it is fetched.',
+    help: 'The queue timeout for long tasks whose definition does not set one: how long a task may wait for its first attempt. The timeout is checked when a worker fetches the task.',
   },
   totalTimeout: {
     env: 'BULLPEN_WORKER_TOTAL_TIMEOUT',
     ...durationOrNone('none'),
-    help: 'How long all attempts of a long task whose definition has no total timeout may take, from its enqueueing.',
+    help: 'The total timeout for long tasks whose definition does not set one: how long a task may take from enqueueing to the end of its last attempt.',
   },
   maxStuckHandlers: {
     env: 'BULLPEN_WORKER_MAX_STUCK_HANDLERS',
     ...wholeNumberOr(10, 0, 10_000),
-    help: 'How many stuck handlers a pool tolerates: handlers that still run after their attempt has ended. With more, the pool fetches no tasks and is not ready.',
+    help: 'How many stuck handlers a pool tolerates. A stuck handler is one that is still running after its attempt has ended. If a pool has more than this, it fetches no tasks and is not ready.',
   },
   maxChildBytes: {
     env: 'BULLPEN_WORKER_MAX_CHILD_BYTES',
     ...wholeNumberOr(262_144, 1_024, 16_777_216),
-    help: 'The largest task that a handler may enqueue, in bytes as stored in Redis.',
+    help: 'The maximum size of a task that a handler enqueues, in bytes as stored in Redis.',
   },
   grace: {
     env: 'BULLPEN_WORKER_GRACE',
     ...durationOr('5s'),
-    help: 'How long a signalled task may take to end, after its timeout or at the deadline of a drain.',
+    help: 'The grace period: how long a task may take to end after it has been signalled, whether because of its timeout or because the deadline of a drain has passed.',
   },
   drainTimeout: {
     env: 'BULLPEN_WORKER_DRAIN_TIMEOUT',
@@ -77,46 +77,46 @@ export const WORKER_SETTINGS = {
   terminationGrace: {
     env: 'BULLPEN_WORKER_TERMINATION_GRACE',
     ...durationOr('30s'),
-    help: 'How long the platform waits after SIGTERM before it kills the process; in Kubernetes terminationGracePeriodSeconds.',
+    help: 'How long the platform waits after SIGTERM before it kills the process. On Kubernetes, set this to the value of terminationGracePeriodSeconds.',
   },
   completedRetention: {
     env: 'BULLPEN_WORKER_COMPLETED_RETENTION',
     ...durationOr('24h'),
-    help: 'How long a completed task is kept.',
+    help: 'How long a completed task is kept in Redis.',
   },
   maxOutputBytes: {
     env: 'BULLPEN_WORKER_MAX_OUTPUT_BYTES',
     ...wholeNumberOr(262_144, 1_024, 16_777_216),
-    help: 'The largest output of a task, in bytes as JSON. A larger output is a panic with the reason invalid_output.',
+    help: 'The maximum size of the output of a task, in bytes as JSON. A larger output counts as a panic with the reason invalid_output.',
   },
   eventLoopStallWarning: {
     env: 'BULLPEN_WORKER_EVENT_LOOP_STALL_WARNING',
     ...durationOrNone('1s', '500ms'),
-    help: 'How long the event loop may be blocked before the log names the task that blocks it.',
+    help: 'How long the event loop may be blocked before a log line names the task that is blocking it.',
   },
   eventLoopStallLimit: {
     env: 'BULLPEN_WORKER_EVENT_LOOP_STALL_LIMIT',
     ...durationOrNone('30s', '1s'),
-    help: 'How long the event loop may be blocked before other workers take over its tasks.',
+    help: 'How long the event loop may be blocked before other workers take over the tasks of this worker.',
   },
   host: {
     env: 'BULLPEN_WORKER_HOST',
     schema: z.string().min(1).default('127.0.0.1'),
     expected: 'a host name or an IP address',
-    help: 'The address that probes and metrics listen on; 0.0.0.0 in a container.',
+    help: 'The address on which probes and metrics are served. Use 0.0.0.0 in a container.',
   },
   port: {
     env: 'BULLPEN_WORKER_PORT',
     ...wholeNumberOr(9465, 0, 65_535),
-    help: 'The port that probes and metrics listen on. 0 takes a free one; so does a default that is taken.',
+    help: 'The port on which probes and metrics are served. Use 0 to pick any free port. If the default port is already in use, a free one is picked as well.',
   },
 } as const satisfies SettingsTable
 
 export type WorkerSettings = SettingsOf<typeof WORKER_SETTINGS>
-/** What a program passes: every setting may be left out. */
+/** The settings as a program passes them. Each of them is optional. */
 export type WorkerConfig = PartialSettings<typeof WORKER_SETTINGS>
 
-/** How long resources and connections may take to close after the tasks have ended. */
+/** How long resources and connections may take to close once all tasks have ended. */
 export const CLOSING_MS = 2_000
 
 export const WORKER_RULES: readonly SettingsRule<typeof WORKER_SETTINGS>[] = [

@@ -49,7 +49,7 @@ test('--help and --version need no command and no arguments', () => {
 
 test.each([
   ['a duration without a unit', () => parseDuration('--delay', '30'), '--delay is "30"'],
-  ['a wait beyond the maximum', () => parseDuration('--wait', '31s', '30s'), "--wait is '31s'; the longest is 30s"],
+  ['a wait beyond the maximum', () => parseDuration('--wait', '31s', '30s'), "--wait is '31s'; the maximum is 30s"],
   ['a limit that is a word', () => parseLimit('--timeout', 'never'), '--timeout is "never"'],
   ['a label without =', () => parseMeta(['a']), "--meta is 'a'; expected KEY=VALUE"],
   ['a label without a key', () => parseMeta(['=a']), "--meta is '=a'"],

@@ -1,4 +1,4 @@
-// Parses the command line: the command, its arguments and its options.
+// Parses the command line into a command, its arguments and its options.
 import { parseArgs } from 'node:util'
 import { nearest, suggestion } from '@bullpen/contract/internal'
 import { COMMAND_NAMES, type CommandName, commandOf } from '../commands/command-table.ts'
@@ -6,13 +6,13 @@ import { COMMON_OPTIONS, OPTIONS, type OptionName, spelling } from './options.ts
 import { UsageError } from './usage-error.ts'
 
 export interface CommandLine {
-  /** Undefined with --help or --version alone. */
+  /** Undefined if --help or --version is given without a command. */
   readonly command: CommandName | undefined
   readonly positionals: readonly string[]
   readonly values: ReturnType<typeof parseStrictly>['values']
 }
 
-/** @throws UsageError for anything unknown, missing or superfluous. The message never contains an option's value. */
+/** @throws UsageError if anything is unknown, missing or superfluous. The message never contains the value of an option. */
 export function parseCommandLine(argv: readonly string[]): CommandLine {
   const [word] = parseArgs({ args: [...argv], options: OPTIONS, strict: false, allowPositionals: true }).positionals
   const { values, positionals, tokens } = parseStrictly(
@@ -48,13 +48,13 @@ function parseStrictly(argv: readonly string[], command: CommandName | undefined
       throw new UsageError(`unknown option '${unknown}'; put -- before an argument that begins with -`)
     }
     const names = command === undefined ? Object.keys(OPTIONS) : [...commandOf(command).options, ...COMMON_OPTIONS]
-    // Compared without the dashes, which would make every short option similar to every other.
+    // The names are compared without their dashes, which would make all short options look similar to each other.
     const known = nearest(unknown.slice(2), names)
     throw new UsageError(`unknown option '${unknown}'${known === undefined ? '' : `; did you mean --${known}?`}`)
   }
 }
 
-/** The message of `parseArgs` about an option's value, in the words of the help. */
+/** Rewrites the message of `parseArgs` about the value of an option in the words that the help uses. */
 function valueProblem(message: string): string {
   const [, name] = /--([a-z-]+)/.exec(message) ?? []
   const option = Object.keys(OPTIONS).find((known): known is OptionName => known === name)

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { UsageError } from './usage-error.ts'
 
-/** `-` reads all of `stdin`; undefined is `{}`. @throws UsageError when the text is not JSON. */
+/** Reads all of `stdin` if the text is `-`, and returns `{}` if it is undefined. @throws UsageError if the text is not JSON. */
 export async function readInput(text: string | undefined, stdin: Readable): Promise<unknown> {
   if (text === undefined) return {}
   return text === '-' ? parse('standard input', decodeUtf8(await buffer(stdin))) : parse('INPUT', text)
@@ -13,7 +13,7 @@ function parse(source: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    // Node's message names the position, or quotes the text around it.
+    // Node's message contains either the position or the text around it.
     const reason = (error as SyntaxError).message.replace(/ is not valid JSON$/, '')
     throw new UsageError(`${source} is not valid JSON: ${reason}`)
   }

@@ -7,7 +7,7 @@ export function parseDuration(option: string, text: string | undefined, longest?
   if (text === undefined) return undefined
   const ms = asUsageError(() => milliseconds(text, option))
   if (longest !== undefined && ms > milliseconds(longest)) {
-    throw new UsageError(`${option} is '${text}'; the longest is ${longest}`)
+    throw new UsageError(`${option} is '${text}'; the maximum is ${longest}`)
   }
   return text as Duration
 }
@@ -32,14 +32,14 @@ export function parseStatus(text: string | undefined): TaskStatus {
   return parseChoice('--status', requireValue('--status STATUS', text), TASK_STATUSES)
 }
 
-/** One of `choices`; the error names the nearest. */
+/** Returns the matching choice. If there is none, the error suggests the nearest one. */
 export function parseChoice<T extends string>(option: string, text: string, choices: readonly T[]): T {
   const found = choices.find((choice) => choice === text)
   if (found !== undefined) return found
   throw new UsageError(`${option} is '${text}'; expected ${choices.join(', ')}${suggestion(text, choices)}`)
 }
 
-/** `100/1s` or `none`. */
+/** Parses a rate such as `100/1s`, or `none`. */
 export function parseRate(text: string): 'none' | { readonly max: number; readonly per: Duration } {
   if (text === 'none') return text
   const [max, per] = text.split('/', 2)

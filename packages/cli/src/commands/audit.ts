@@ -1,4 +1,4 @@
-// bullpen audit: the commands that were given to the fleet, or one of them.
+// bullpen audit: shows the commands that were sent to the fleet, or a single one.
 import { formatDuration } from '@bullpen/contract'
 import { MAX_WAIT_S } from '@bullpen/contract/internal'
 import { parseCount, parseDuration } from '../arguments/option-values.ts'
@@ -12,13 +12,13 @@ import { exitCodeOf } from './fleet-control.ts'
 export async function audit({ positionals: [id], values, connect, out }: CommandContext): Promise<ExitCode> {
   const wait = parseDuration('--wait', values.wait, formatDuration(MAX_WAIT_S * 1_000))
   const limit = values.limit === undefined ? undefined : parseCount('--limit', values.limit)
-  if (id === undefined && wait !== undefined) throw new UsageError('--wait needs the ID of a command')
+  if (id === undefined && wait !== undefined) throw new UsageError('--wait requires the ID of a command')
   if (id !== undefined && limit !== undefined) throw new UsageError('--limit cannot be combined with an ID')
   const client = connect()
   if (id === undefined) {
     const commands = await client.commands(limit === undefined ? {} : { limit })
     await out.answer({ commands }, (layout) => auditLines(commands, layout))
-    if (commands.length === 0) out.remark('no commands have been given')
+    if (commands.length === 0) out.remark('no commands have been sent')
     return EXIT.success
   }
   const command = await client.commandById(id, wait === undefined ? {} : { wait })

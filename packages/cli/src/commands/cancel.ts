@@ -20,7 +20,7 @@ import { commandOf } from './command-table.ts'
 import { MAX_WAIT } from './wait-for-task.ts'
 
 const POLL_MS = 500
-/** Options that only a cancel by filter has. */
+/** Options that apply only to a cancel by filter. */
 const FILTER_OPTIONS = ['queue', 'task', 'tag', 'older-than', 'dry-run', 'yes'] as const
 
 export async function cancel(context: CommandContext): Promise<ExitCode> {
@@ -43,7 +43,7 @@ async function cancelByFilter(context: CommandContext): Promise<ExitCode> {
   const mayAsk = context.isInteractive && !out.json
   if (!values['dry-run'] && !values.yes && !mayAsk) {
     throw new UsageError(
-      'cancel --queue asks for confirmation on a terminal; add --yes, or --dry-run to count the tasks',
+      'cancel --queue asks for confirmation, which requires a terminal; add --yes to confirm, or --dry-run to count the tasks',
     )
   }
   const client = connect()
@@ -96,7 +96,7 @@ function matchText({ matching, exact }: CancelPreview, { queue, task, tag, older
   return plain(`${exact ? '' : 'at least '}${count(matching, 'task')} of ${queue}${filter}`)
 }
 
-/** The cancellation once every matching task has ended, or when the time is up. `until` is on the monotonic clock, in ms. */
+/** Returns the cancellation once every matching task has ended or the time is up. `until` is in ms on the monotonic clock. */
 async function waitUntilDone(client: Client, { id }: Cancellation, until: number): Promise<Cancellation> {
   for (;;) {
     const cancellation = await client.cancellation(id)
@@ -106,7 +106,7 @@ async function waitUntilDone(client: Client, { id }: Cancellation, until: number
   }
 }
 
-/** Continues when the API refuses one of the ids. The exit code is the highest of all. */
+/** Continues with the next id if the API rejects one. Returns the highest of the exit codes. */
 async function cancelByIds({ positionals, values, connect, out, by, reportError }: CommandContext): Promise<ExitCode> {
   const wait = parseDuration('--wait', values.wait, formatDuration(MAX_WAIT_S * 1_000))
   const client = connect()
@@ -123,7 +123,7 @@ async function cancelByIds({ positionals, values, connect, out, by, reportError 
   return highest
 }
 
-/** A task that was cancelled before counts as a success; a signalled one only if its end was not to be awaited. */
+/** A task that had already been cancelled counts as a success. A signalled task counts as one only if --wait was not given. */
 function exitCodeOf({ outcome, status }: Cancelled, waited: boolean): ExitCode {
   const isCancelled = status === 'cancelled' || (outcome === 'cancelling' && !waited)
   return isCancelled ? EXIT.success : EXIT.incomplete

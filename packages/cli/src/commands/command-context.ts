@@ -1,4 +1,4 @@
-// What every command is given.
+// What every command receives.
 import type { Readable } from 'node:stream'
 import type { Client } from '@bullpen/client'
 import type { CommandLine } from '../arguments/command-line.ts'
@@ -8,15 +8,15 @@ import type { Output } from '../output/output.ts'
 export interface CommandContext {
   readonly positionals: CommandLine['positionals']
   readonly values: CommandLine['values']
-  /** Reads address and key. Called after the command's own options are checked. @throws UsageError. */
+  /** Reads the API's address and key. Commands call it after checking their own options. @throws UsageError. */
   readonly connect: () => Client
   readonly out: Output
-  /** Who asks, for the audit log. */
+  /** The name of the person or program that sends the command, for the audit log. */
   readonly by: string | undefined
   readonly stdin: Readable
-  /** Whether {@link confirm} can ask: standard input is a terminal. */
+  /** True if standard input is a terminal, so that {@link confirm} can ask a question. */
   readonly isInteractive: boolean
   readonly confirm: (question: string) => Promise<boolean>
-  /** Prints an error and returns its exit code, for commands that continue. @throws unexpected errors again. */
+  /** Prints an error and returns its exit code, for commands that continue after an error. @throws any unexpected error again. */
   readonly reportError: (error: unknown) => ExitCode
 }

@@ -1,22 +1,22 @@
-// The table of commands: their arguments, options and help texts. Parsing and help are generated from it.
+// The table of commands with their arguments, options and help texts. The parser and the help are both derived from it.
 import type { OptionHelp, OptionName } from '../arguments/options.ts'
 import { FLEET_COMMANDS } from './fleet-command-table.ts'
 
 export interface Command {
-  /** What follows the command's name in the usage line. */
+  /** The part of the usage line that follows the name of the command. */
   readonly usage: string
-  /** One line, for the list of commands. */
+  /** The description in the list of commands, on a single line. */
   readonly summary: string
   readonly description: readonly string[]
-  /** How many arguments it accepts, apart from options. */
+  /** How many arguments the command accepts, not counting options. */
   readonly arguments: { readonly min: number; readonly max: number }
   readonly options: readonly OptionName[]
-  /** Overrides the general help of options that mean something narrower here. */
+  /** Replaces the general help of options that have a narrower meaning in this command. */
   readonly optionHelp?: Readonly<Partial<Record<OptionName, OptionHelp>>>
   readonly examples: readonly string[]
 }
 
-const DURATIONS = "A DURATION is a number with ms, s, m, h or d, such as 30s. A LIMIT is a duration or 'none'."
+const DURATIONS = "A DURATION is a number followed by ms, s, m, h or d, such as 30s. A LIMIT is a duration or 'none'."
 const ID = 'cpu-01jd3v7n8q0000000000000000'
 
 export const COMMANDS = {
@@ -24,8 +24,8 @@ export const COMMANDS = {
     usage: 'TASK [INPUT | -]',
     summary: 'Enqueue a task',
     description: [
-      'Enqueue a task and print its id once it is stored. INPUT is JSON, by default {}; - reads it from standard input.',
-      'With --wait, also wait for the task to end and print it. Timeouts apply to long tasks only.',
+      'Enqueue a task, and print its id once the task is stored. INPUT is JSON and defaults to {}. Use - to read it from',
+      'standard input. With --wait, also wait for the task to end, and print it. Timeouts apply only to long tasks.',
       DURATIONS,
     ],
     arguments: { min: 1, max: 2 },
@@ -39,8 +39,9 @@ export const COMMANDS = {
     usage: 'ID',
     summary: 'Show a task and its attempts',
     description: [
-      'Show a task; with --wait, once it has ended or the time is up.',
-      'Each attempt has a line: fencing token, outcome, error code, message, duration, worker, and who cancelled it.',
+      'Show a task. With --wait, show it once it has ended or the time is up.',
+      'There is one line for each attempt, with its fencing token, outcome, error code, message, duration, worker, and the',
+      'user who cancelled it.',
     ],
     arguments: { min: 1, max: 1 },
     options: ['wait'],
@@ -48,10 +49,11 @@ export const COMMANDS = {
   },
   list: {
     usage: '--queue QUEUE --status STATUS',
-    summary: 'List the tasks of a queue that have a status',
+    summary: 'List the tasks of a queue that have a given status',
     description: [
-      'List the tasks of a queue that have a status: id, attempts, most relevant time, task, error code.',
-      'STATUS is scheduled, waiting, active, retrying, completed, dead, cancelled or expired.',
+      'List the tasks of a queue that have the given status. Each line shows the id, the number of attempts, the most',
+      'relevant time, the name of the task, and the error code.',
+      'STATUS is one of scheduled, waiting, active, retrying, completed, dead, cancelled and expired.',
     ],
     arguments: { min: 0, max: 0 },
     options: ['queue', 'status', 'limit', 'all'],
@@ -64,19 +66,20 @@ export const COMMANDS = {
     usage: 'ID… | --queue QUEUE',
     summary: 'Cancel tasks by id, or all that match a filter',
     description: [
-      'Cancel tasks by id. A task that has not started never runs; a running one is signalled. With --wait (at most',
-      '30s), exit code 0 means that every task has stopped; without it, that every running task was signalled.',
+      'Cancel tasks by id. A task that has not started will never run, and a running task is signalled. With --wait (at',
+      'most 30s), exit code 0 means that every task has stopped. Without --wait, it means that every running task was',
+      'signalled.',
       '',
-      'With --queue, cancel all tasks of the queue that were enqueued until now and match --task, --tag and --older-than.',
-      'Asks for confirmation with the number of matching tasks. Once it returns, no matching task is started; with --wait,',
-      'it returns when all of them have ended.',
+      'With --queue, cancel all tasks of the queue that have been enqueued so far and match --task, --tag and --older-than.',
+      'The command shows the number of matching tasks and asks for confirmation. Once it returns, none of the matching',
+      'tasks will be started. With --wait, it returns when all of them have ended.',
     ],
     arguments: { min: 0, max: Number.POSITIVE_INFINITY },
     options: ['queue', 'task', 'tag', 'older-than', 'dry-run', 'yes', 'by', 'wait'],
     optionHelp: {
       queue: { value: 'QUEUE', help: 'cancel the tasks of this queue' },
-      tag: { value: 'TAG', help: 'only tasks that have this tag' },
-      'dry-run': { help: 'print how many tasks match, and cancel none' },
+      tag: { value: 'TAG', help: 'include only tasks that have this tag' },
+      'dry-run': { help: 'print how many tasks match without cancelling any' },
       by: { value: 'NAME', help: 'your name, stored with each task (default: BULLPEN_BY, then your user name)' },
       wait: { value: 'DURATION', help: 'wait up to this long for the tasks to end' },
     },
@@ -89,7 +92,7 @@ export const COMMANDS = {
   ...FLEET_COMMANDS,
   help: {
     usage: '[COMMAND]',
-    summary: 'Show help, in general or for a command',
+    summary: 'Show general help, or the help of a command',
     description: ['Show help for a command, or list all commands.'],
     arguments: { min: 0, max: 1 },
     options: [],
@@ -99,7 +102,7 @@ export const COMMANDS = {
 
 export type CommandName = keyof typeof COMMANDS
 
-/** Widened from the literal types of the table. */
+/** Returns the command with its general type instead of the literal types in the table. */
 export function commandOf(name: CommandName): Command {
   return COMMANDS[name]
 }

@@ -1,34 +1,34 @@
-// Forecasts a drain: which of the running tasks end before its deadline, and what happens to the others.
+// Forecasts a drain: which of the running tasks will end before its deadline, and what will happen to the others.
 import type { DrainMode, FleetView, SlotView, WorkerView } from '@bullpen/contract'
 import type { Target } from '../arguments/target.ts'
 
 export interface DrainPlan {
   readonly mode: DrainMode
-  /** For soft_timeout; undefined uses each worker's own drain timeout. */
+  /** The timeout of soft_timeout. If undefined, each worker uses its own drain timeout. */
   readonly timeoutMs: number | undefined
 }
 
 export interface WorkerForecast {
   readonly worker: string
   readonly running: number
-  /** How long the oldest running task has run; undefined when none runs. */
+  /** How long the oldest running task has been running, or undefined if no task is running. */
   readonly slowestTaskMs: number | undefined
-  /** Until running tasks are signalled; undefined: never. */
+  /** The time until running tasks are signalled, or undefined if they never are. */
   readonly totalMs: number | undefined
   readonly graceMs: number
-  /** Their run timeout passes before the deadline. Without a deadline: they have a run timeout. */
+  /** Tasks whose run timeout passes before the deadline, or, if there is no deadline, all tasks with a run timeout. */
   readonly endInTime: number
-  /** May run at the deadline: signalled, and returned to the queue after the grace period. */
+  /** Tasks that may still be running at the deadline. They are signalled, then returned to the queue after the grace period. */
   readonly maySignal: number
-  /** The same, but their definition says `onInterrupt: 'fail'`: they would be dead. */
+  /** Like `maySignal`, but for tasks whose definition says `onInterrupt: 'fail'`, which would be dead afterwards. */
   readonly mayFail: number
-  /** Short tasks cannot be signalled: they are awaited until the grace period ends, then abandoned. */
+  /** Short tasks. They cannot be signalled, so the drain waits for them until the grace period ends and then abandons them. */
   readonly waitedFor: number
-  /** Neither the drain nor a run timeout ends them. */
+  /** Tasks that neither the drain nor a run timeout will end. */
   readonly openEnded: number
 }
 
-/** One forecast for each live worker of the target. */
+/** Returns one forecast for each live worker of the target. */
 export function forecastDrain(
   { now, workers }: FleetView,
   slots: readonly SlotView[],

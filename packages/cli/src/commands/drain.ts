@@ -1,4 +1,4 @@
-// bullpen drain: drains pools, with --wait until they have ended; with --dry-run, only forecasts the effect.
+// bullpen drain: drains pools. With --wait, waits until they have ended. With --dry-run, only forecasts the effect.
 import type { Client } from '@bullpen/client'
 import { type DrainMode, type Duration, milliseconds } from '@bullpen/contract'
 import { DRAIN_MODES } from '@bullpen/contract/internal'
@@ -21,7 +21,7 @@ export async function drain(context: CommandContext): Promise<ExitCode> {
   const mode = values.mode === undefined ? 'soft_timeout' : parseChoice('--mode', values.mode, DRAIN_MODES)
   const timeout = parseDuration('--timeout', values.timeout)
   const wait = parseDuration('--wait', values.wait, MAX_WAIT)
-  if (timeout !== undefined && mode !== 'soft_timeout') throw new UsageError('--timeout needs --mode soft_timeout')
+  if (timeout !== undefined && mode !== 'soft_timeout') throw new UsageError('--timeout requires --mode soft_timeout')
   if (values['dry-run'] && wait !== undefined) throw new UsageError('--dry-run and --wait cannot be combined')
   const client = context.connect()
   const target = await resolveWorker(client, given)

@@ -1,4 +1,4 @@
-// bullpen enqueue: enqueues a task, and with --wait waits for it to end.
+// bullpen enqueue: enqueues a task. With --wait, also waits for the task to end.
 import { readInput } from '../arguments/json-input.ts'
 import { parseDuration, parseLimit, parseMeta } from '../arguments/option-values.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
@@ -20,7 +20,7 @@ export async function enqueue({ positionals, values, stdin, connect, out }: Comm
   })
   const client = connect()
   const accepted = await client.enqueueNamed(task, await readInput(text, stdin), options)
-  // Printed before the wait, so that an interrupted wait still leaves the id.
+  // The id is printed before the wait, so that the user has it even if the wait is interrupted.
   await out.answer(accepted, (layout) => [acceptedLine(accepted, layout)])
   return wait === undefined ? EXIT.success : await waitForTask(client, accepted.id, wait, out)
 }

@@ -4,10 +4,12 @@ import type { Command } from './command-table.ts'
 const TARGET_OPTIONS = {
   queue: {
     value: 'QUEUE',
-    help: 'all workers of this queue, including ones that start later; with --worker, one pool',
+    help: 'all workers of this queue, including those that start later; with --worker, a single pool',
   },
 } as const
-const TARGET = 'The target is the whole fleet of --queue, all pools of --worker, or with both a single pool.'
+const TARGET = [
+  "Use --queue to target a queue's whole fleet, --worker to target all of a worker's pools, or both to target a single pool.",
+]
 const WORKER = 'worker-7d9f:12:a3f84945'
 
 export const FLEET_COMMANDS = {
@@ -15,19 +17,19 @@ export const FLEET_COMMANDS = {
     usage: '',
     summary: 'Show queues, workers and their pools',
     description: [
-      'Show the queues, and every worker with its pools: state, busy slots, and anything unusual.',
-      'With --slots, also every slot: name, state, time in that state, task. A worker that stopped sending heartbeats',
-      'is shown for a minute.',
+      'Show the queues, and every worker with its pools. Each pool is shown with its state, its busy slots and anything',
+      'unusual. With --slots, also show the name of every slot, its state, the time it has spent in that state, and its',
+      'task. A worker that has stopped sending heartbeats remains visible for a minute.',
     ],
     arguments: { min: 0, max: 0 },
     options: ['queue', 'slots'],
-    optionHelp: { queue: { value: 'QUEUE', help: 'only this queue and its workers' } },
+    optionHelp: { queue: { value: 'QUEUE', help: 'show only this queue and its workers' } },
     examples: ['bullpen fleet --slots', 'bullpen fleet --queue cpu --json'],
   },
   pause: {
     usage: '[--queue QUEUE] [--worker WORKER]',
     summary: 'Pause a queue, a worker or a pool',
-    description: ['Start no more tasks. Running tasks continue, and new tasks wait.', TARGET],
+    description: ['Stop starting tasks. Running tasks continue, and new tasks wait in the queue.', ...TARGET],
     arguments: { min: 0, max: 0 },
     options: ['queue', 'worker', 'by'],
     optionHelp: TARGET_OPTIONS,
@@ -36,7 +38,10 @@ export const FLEET_COMMANDS = {
   resume: {
     usage: '[--queue QUEUE] [--worker WORKER]',
     summary: 'Resume a queue, a worker or a pool that was paused or drained',
-    description: ['End a pause, or a drain that was started by command: tasks are accepted and started again.', TARGET],
+    description: [
+      'End a pause, or a drain that was started by a command. Tasks are then accepted and started again.',
+      ...TARGET,
+    ],
     arguments: { min: 0, max: 0 },
     options: ['queue', 'worker', 'by'],
     optionHelp: TARGET_OPTIONS,
@@ -46,25 +51,29 @@ export const FLEET_COMMANDS = {
     usage: '[--queue QUEUE] [--worker WORKER]',
     summary: 'Drain a queue, a worker or a pool',
     description: [
-      `Stop pools in an orderly way. ${TARGET}`,
-      'While the whole fleet of a queue drains, and until it is resumed, the API refuses new tasks for that queue.',
+      'Stop pools gracefully.',
+      ...TARGET,
+      "While a queue's whole fleet is draining, and until it is resumed, the API rejects new tasks for that queue.",
       '',
       'MODE is one of:',
-      '  light         finish fetched tasks; for the whole fleet of a queue, all waiting and scheduled ones too',
-      '  soft          finish started tasks, return the others to the queue',
-      '  soft_timeout  as soft until the timeout; then signal what still runs and return it to the queue',
-      '  hard          signal started tasks at once and return them to the queue',
+      "  light         finish all fetched tasks and, if the target is a queue's whole fleet, all waiting and scheduled tasks",
+      '  soft          finish the started tasks, and return the others to the queue',
+      '  soft_timeout  like soft until the timeout, then signal the tasks that are still running and return them to the queue',
+      '  hard          signal the started tasks at once, and return them to the queue',
       '',
-      'With --wait, return when the pools have ended. With --dry-run, compare the running tasks with the timeout: exit code',
-      '0 means that none would be interrupted, 1 that some might be.',
+      'With --wait, return once the pools have ended. With --dry-run, compare the running tasks with the timeout. Exit code',
+      '0 then means that no task would be interrupted, and exit code 1 means that some tasks might be.',
     ],
     arguments: { min: 0, max: 0 },
     options: ['queue', 'worker', 'mode', 'timeout', 'wait', 'dry-run', 'by'],
     optionHelp: {
       ...TARGET_OPTIONS,
-      timeout: { value: 'DURATION', help: "timeout of mode soft_timeout (default: each worker's drain timeout)" },
+      timeout: {
+        value: 'DURATION',
+        help: "the timeout of the mode soft_timeout (default: each worker's drain timeout)",
+      },
       wait: { value: 'DURATION', help: 'wait up to this long for the pools to end' },
-      'dry-run': { help: 'show which running tasks would be interrupted, and drain nothing' },
+      'dry-run': { help: 'show which running tasks would be interrupted without draining anything' },
     },
     examples: [
       'bullpen drain --queue cpu --wait 2m',
@@ -74,10 +83,10 @@ export const FLEET_COMMANDS = {
   },
   stop: {
     usage: 'WORKER/QUEUE/SLOT',
-    summary: 'Stop one slot',
+    summary: 'Stop a slot',
     description: [
-      'Stop one slot once its task has ended; its pool continues with one slot less. The name is the one that',
-      "'bullpen fleet --slots' prints; a unique prefix of the worker's name is enough.",
+      'Stop a slot once its task has ended. The pool continues with one slot fewer. Specify the slot by the name that',
+      "'bullpen fleet --slots' prints. You can shorten the worker's name to a unique prefix.",
     ],
     arguments: { min: 1, max: 1 },
     options: ['hard', 'by'],
@@ -87,7 +96,8 @@ export const FLEET_COMMANDS = {
     usage: '--queue QUEUE --concurrency N',
     summary: 'Change how many tasks a pool runs at once',
     description: [
-      'Change the number of slots of every pool of a queue, or of one worker. The change lasts until the worker exits.',
+      'Change the number of slots in all pools of a queue or, with --worker, in the pool of one worker. The change lasts until',
+      'the worker exits.',
     ],
     arguments: { min: 0, max: 0 },
     options: ['queue', 'worker', 'concurrency', 'by'],
@@ -97,26 +107,26 @@ export const FLEET_COMMANDS = {
     usage: '--queue QUEUE',
     summary: 'Limit the concurrency or the rate of a queue across all workers',
     description: [
-      'Limit how many tasks of a queue all workers together run at once, how many they start per time, or both.',
-      "A limit that is not given stays as it is; 'none' removes it.",
+      'Limit how many tasks of a queue run at once, how many are started per period, or both. Each limit is shared by all of',
+      "the queue's workers. A limit that you do not specify stays unchanged. Use 'none' to remove a limit.",
     ],
     arguments: { min: 0, max: 0 },
     options: ['queue', 'concurrency', 'rate', 'by'],
-    optionHelp: { concurrency: { value: 'N', help: "tasks at once across all workers, or 'none'" } },
+    optionHelp: { concurrency: { value: 'N', help: "how many tasks run at once across all workers, or 'none'" } },
     examples: ['bullpen limit --queue cpu --concurrency 20 --rate 100/1s', 'bullpen limit --queue cpu --rate none'],
   },
   audit: {
     usage: '[ID]',
-    summary: 'Show the commands that were given to the fleet',
+    summary: 'Show the commands that were sent to the fleet',
     description: [
-      'Show the newest commands first: time, outcome, command, who gave it, id. With an ID, show that command and the',
-      'answer of every worker; with --wait, once all workers have answered.',
+      'List the commands, newest first, with the time, outcome, command, sender and id of each. With an ID, show that command',
+      'and the answer of every worker. With --wait, show them once all workers have answered.',
     ],
     arguments: { min: 0, max: 1 },
     options: ['limit', 'wait'],
     optionHelp: {
       limit: { value: 'N', help: 'show at most N commands, up to 200 (default: 50)' },
-      wait: { value: 'DURATION', help: 'with an ID, wait up to this long for all answers, at most 30s' },
+      wait: { value: 'DURATION', help: 'with an ID, wait up to this long for all answers (at most 30s)' },
     },
     examples: ['bullpen audit --limit 10', 'bullpen audit 5d0f4c2a9be1f07733c1a2e4 --wait 30s'],
   },

@@ -68,9 +68,9 @@ export async function sendCommand(
   const command = await client.command(order, by === undefined ? {} : { by })
   await out.answer(command, (layout) => commandLines(command, layout))
   if (command.outcome === 'pending') {
-    out.remark(`some workers have not answered yet: bullpen audit ${plain(command.id)} --wait 30s`)
+    out.remark(`some workers have not answered yet; check with: bullpen audit ${plain(command.id)} --wait 30s`)
   } else if (command.answers.length === 0 && order.action !== 'limit') {
-    out.remark('no worker is running a pool of the target')
+    out.remark('no running worker has a pool that matches the target')
   }
   return command
 }

@@ -1,4 +1,4 @@
-// bullpen fleet: queues, workers and pools, with --slots also every slot.
+// bullpen fleet: shows queues, workers and pools. With --slots, also shows every slot.
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { fleetLines } from '../output/fleet-text.ts'
 import type { CommandContext } from './command-context.ts'
@@ -9,7 +9,7 @@ export async function fleet({ values, connect, out }: CommandContext): Promise<E
   const view = await client.fleet(filter)
   const slots = values.slots ? await client.slots(filter) : undefined
   await out.answer(view, (layout) => fleetLines(view, slots, layout))
-  // The slots are a second answer of the API. As text, the lines above contain both.
+  // The slots come from a second answer of the API. In text form, the lines above already contain both.
   if (out.json && slots !== undefined) await out.answer({ slots }, () => [])
   return EXIT.success
 }

@@ -1,9 +1,9 @@
-// bullpen list: the tasks of a queue that have a status, printed as the pages arrive.
+// bullpen list: prints the tasks of a queue that have a given status, as the pages arrive.
 import { PAGINATION } from '@bullpen/contract/internal'
 import { parseCount, parseStatus, requireValue } from '../arguments/option-values.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
-import { plain } from '../output/format.ts'
+import { count, plain } from '../output/format.ts'
 import { listLine } from '../output/task-text.ts'
 import type { CommandContext } from './command-context.ts'
 
@@ -20,7 +20,9 @@ export async function list({ values, connect, out }: CommandContext): Promise<Ex
     const readerLeft = !(await out.answer(task, (layout) => [listLine(task, layout)]))
     if (readerLeft) break
     if (shown === limit) {
-      out.remark(`stopped at ${limit}; there may be more tasks: use --all or a higher --limit`)
+      out.remark(
+        `stopped after ${count(limit, 'task')}; there may be more, so use --all or a higher --limit to see them`,
+      )
       break
     }
   }

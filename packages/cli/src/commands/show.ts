@@ -1,4 +1,4 @@
-// bullpen show: one task, now or once it has ended.
+// bullpen show: shows a task, either now or once it has ended.
 import { parseDuration } from '../arguments/option-values.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { taskLines } from '../output/task-text.ts'

@@ -16,7 +16,7 @@ const FAILED_STATES: readonly PoolState[] = ['TERMINATE_TIMEOUT', 'RECOVER_ERR']
 
 interface Drain {
   readonly target: Target
-  /** The workers that received the command. A worker that was silent before does not count against the drain. */
+  /** The workers that received the command. A worker that had already stopped sending heartbeats does not make the drain fail. */
   readonly workers: readonly string[]
   /** On the monotonic clock, in ms. */
   readonly waitUntil: number
@@ -30,7 +30,7 @@ export async function waitForPools(out: Output, client: Client, drain: Drain): P
   const name = plain(targetText(target))
   const ended = open === 0 ? `${name}: drained` : `${name}: not drained yet: ${remaining(open, busy)}`
   const lines = [
-    // The pools of a silent worker are unknown, so nothing can be said about the whole target.
+    // The state of a silent worker's pools is unknown, so the target as a whole cannot be reported as drained.
     ...(open === 0 && silent.length > 0 ? [] : [ended]),
     ...silent.map((worker) => `${plain(worker)} stopped sending heartbeats`),
     ...failed.map(({ worker, queue, label }) => `${plain(queue)} of ${plain(worker)}: ${plain(label)}`),
@@ -39,7 +39,7 @@ export async function waitForPools(out: Output, client: Client, drain: Drain): P
   return open === 0 && silent.length + failed.length === 0 ? EXIT.success : EXIT.incomplete
 }
 
-/** The fleet once no pool of the target is left, or when the time is up. */
+/** Returns the fleet once all pools of the target have ended, or when the time is up. */
 async function lastFleet(out: Output, client: Client, { target, waitUntil }: Drain): Promise<FleetView> {
   try {
     for (;;) {
@@ -56,8 +56,8 @@ async function lastFleet(out: Output, client: Client, { target, waitUntil }: Dra
 }
 
 /**
- * A worker that exited in an orderly way is no longer in the fleet. A worker that starts while the whole queue drains has a
- * pool in state NEW, which waits for the drain to be lifted: it does not count as open.
+ * A worker that exited gracefully is no longer part of the fleet. If a worker starts while the whole queue is draining, its pool is
+ * in the state NEW until the queue is resumed. Such a pool does not count as open.
  */
 function summarize({ workers }: FleetView, { queue, worker }: Target) {
   const pools = workers

@@ -1,4 +1,4 @@
-// Rows in aligned columns. What does not fit on a narrow terminal is wrapped, never cut off.
+// Lays out rows in aligned columns. Text that does not fit on a narrow terminal is wrapped and never cut off.
 import type { Paint, Style } from './colors.ts'
 
 /** How text is laid out. */
@@ -6,7 +6,7 @@ export interface Layout {
   /** Milliseconds since 1970. */
   readonly now: number
   readonly paint: Paint
-  /** The width of the terminal; undefined: unlimited. */
+  /** The width of the terminal, or undefined if it is unlimited. */
   readonly columns?: number | undefined
 }
 
@@ -23,18 +23,18 @@ export function tableLines(rows: readonly (readonly Cell[])[], frame: Frame): re
   return tableRows(rows, frame).flat()
 }
 
-/** The lines of each row. Columns whose cells are all empty are left out. */
+/** Returns the lines of each row. Columns in which all cells are empty are omitted. */
 export function tableRows(rows: readonly (readonly Cell[])[], frame: Frame): readonly (readonly string[])[] {
   const widths = (rows[0] ?? []).map((_, i) => Math.max(0, ...rows.map((row) => textOf(row[i]).length)))
   return rows.map((row) => rowLines(row, widths, frame))
 }
 
-/** Aligned as long as the cells fit; wrapped word by word from the first cell that does not. */
+/** Aligns the cells as long as they fit. From the first cell that does not fit, the text is wrapped word by word. */
 function rowLines(row: readonly Cell[], widths: readonly number[], frame: Frame): readonly string[] {
   const { indent, columns = Number.POSITIVE_INFINITY, paint } = frame
   const done: string[] = []
   let line = ' '.repeat(indent)
-  // Without colour codes.
+  // The length of the line without its colour codes.
   let length = indent
   const append = (style: Style | undefined, text: string, width: number, gap: string): void => {
     const painted = style === undefined || text === '' ? text : paint(style, text)

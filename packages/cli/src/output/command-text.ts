@@ -1,4 +1,4 @@
-// Commands to the fleet as text: what was asked for, and the outcome.
+// Formats fleet commands as text: the request and its outcome.
 import type { CommandOutcome, CommandView } from '@bullpen/contract'
 import type { Style } from './colors.ts'
 import { type Cell, type Layout, tableLines } from './columns.ts'
@@ -14,7 +14,7 @@ const STYLES: Readonly<Record<CommandOutcome | 'gone', Style>> = {
 
 type Spec = CommandView['spec']
 
-/** The command in the imperative: `drain cpu, soft_timeout 30s`. */
+/** Returns the command in the imperative, such as `drain cpu, soft_timeout 30s`. */
 export function requestText(spec: Spec): string {
   const { action, mode, timeout, how, concurrency } = spec
   const details: Readonly<Record<Spec['action'], string>> = {
@@ -30,7 +30,7 @@ export function requestText(spec: Spec): string {
   return plain([`${action} ${targetText(spec)}`, details[action]].filter(Boolean).join(', '))
 }
 
-/** The outcome of a command that every worker has carried out: `rate limit removed from cpu`. */
+/** Describes the outcome of a command that every worker has carried out, such as `rate limit removed from cpu`. */
 function doneText(spec: Spec): string {
   const target = targetText(spec)
   const texts: Readonly<Record<Spec['action'], () => string>> = {
@@ -55,14 +55,14 @@ function limits({ concurrency, rate }: Spec): readonly { readonly kind: string; 
   ]
 }
 
-/** `cpu`, `cpu of WORKER`, `WORKER`, or `WORKER/cpu/3`. */
+/** Returns `cpu`, `cpu of WORKER`, `WORKER` or `WORKER/cpu/3`. */
 export function targetText({ queue, worker, slot }: Pick<Spec, 'queue' | 'worker' | 'slot'>): string {
   if (slot !== undefined) return `${worker}/${queue}/${slot}`
   if (queue !== undefined && worker !== undefined) return `${queue} of ${worker}`
   return queue ?? worker ?? ''
 }
 
-/** The command with its outcome, and the answer of each worker. */
+/** Returns a line for the command with its outcome, and a line for the answer of each worker. */
 export function commandLines({ id, spec, outcome, answers }: CommandView, layout: Layout): readonly string[] {
   const head: Cell[] =
     outcome === 'done'
@@ -76,7 +76,7 @@ export function commandLines({ id, spec, outcome, answers }: CommandView, layout
   return [...tableLines([head], { ...layout, indent: 0 }), ...tableLines(rows, { ...layout, indent: 2 })]
 }
 
-/** A line for each command: time, outcome, command, who gave it, id. */
+/** Returns a line for each command with its time, outcome, request, sender and id. */
 export function auditLines(commands: readonly CommandView[], layout: Layout): readonly string[] {
   const rows = commands.map(({ at, outcome, spec, by, id }): Cell[] => [
     at.replace(/\.\d+Z$/, 'Z'),

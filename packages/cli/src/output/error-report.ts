@@ -1,4 +1,4 @@
-// How an error is printed, and its exit code.
+// Determines how an error is printed, and its exit code.
 import { ProblemError } from '@bullpen/client'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
@@ -7,11 +7,11 @@ import { plain } from './format.ts'
 interface ErrorReport {
   readonly exitCode: ExitCode
   readonly lines: readonly string[]
-  /** For --json. */
+  /** The error as --json prints it. */
   readonly error: object
 }
 
-/** Undefined for an unexpected error, which is printed with its stack. */
+/** Returns undefined for an unexpected error, which is printed with its stack trace. */
 export function errorReport(error: unknown): ErrorReport | undefined {
   if (error instanceof UsageError) {
     const { message: detail } = error

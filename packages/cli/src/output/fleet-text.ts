@@ -1,12 +1,12 @@
-// The fleet as text: queues, workers with their pools, and slots.
+// Formats the fleet as text: its queues, its workers with their pools, and its slots.
 import type { FleetView, PoolState, QueueView, SlotState, SlotView, WorkerView } from '@bullpen/contract'
 import { type Cell, type Layout, tableLines, tableRows } from './columns.ts'
 import { count, formatLength, plain, relativeTime } from './format.ts'
 
-/** Clocks that differ by less are not worth a remark. */
+/** A smaller clock difference is not reported. */
 const MIN_SKEW_MS = 100
 
-/** Sorted by name, so that two calls print the same order. Times are relative to the fleet's clock, not this machine's. */
+/** Sorts everything by name, so that the order is the same in every call. Times are relative to the clock of the fleet and not to that of this machine. */
 export function fleetLines(fleet: FleetView, slots: readonly SlotView[] = [], given: Layout): readonly string[] {
   const layout = { ...given, now: Date.parse(fleet.now) }
   const pausedQueues = new Set(fleet.queues.filter(({ paused }) => paused).map(({ queue }) => queue))
@@ -113,7 +113,7 @@ function slotLines(slots: readonly SlotView[], layout: Layout): readonly string[
   return tableLines(rows, { ...layout, indent: 4 })
 }
 
-/** As `bullpen stop` accepts it. */
+/** The name of a slot in the form that `bullpen stop` accepts. */
 function slotName({ worker, queue, slot }: SlotView): string {
   return `${plain(worker)}/${plain(queue)}/${slot}`
 }

@@ -1,9 +1,9 @@
-// A forecast of a drain as text.
+// Formats the forecast of a drain as text.
 import type { WorkerForecast } from '../commands/drain-forecast.ts'
 import { type Cell, type Layout, tableLines } from './columns.ts'
 import { count, formatLength, plain } from './format.ts'
 
-/** A line for each worker, and one for the whole drain. */
+/** Returns a line for each worker, and one for the drain as a whole. */
 export function forecastLines(forecasts: readonly WorkerForecast[], target: string, layout: Layout): readonly string[] {
   return [...tableLines(forecasts.map(row), { ...layout, indent: 0 }), conclusion(forecasts, target)]
 }

@@ -1,4 +1,4 @@
-// Formats counts, lengths of time, points in time and foreign text.
+// Formats counts, durations, points in time, and text from other sources.
 
 const UNITS = [
   ['d', 86_400_000],
@@ -7,12 +7,12 @@ const UNITS = [
   ['s', 1_000],
 ] as const
 
-/** `1 pool`, `2 pools`. */
+/** Returns a count with its noun, such as `1 pool` or `2 pools`. */
 export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`
 }
 
-/** In the largest unit that fits, rounded down: `850ms`, `1.2s`, `42s`, `5m`, `3h`, `2d`. */
+/** Formats a duration in the largest unit that fits, rounded down: `850ms`, `1.2s`, `42s`, `5m`, `3h`, `2d`. */
 export function formatLength(ms: number): string {
   const unit = UNITS.find(([, size]) => ms >= size)
   if (unit === undefined) return `${Math.max(0, Math.round(ms))}ms`
@@ -21,13 +21,13 @@ export function formatLength(ms: number): string {
   return `${name === 's' && tenths < 10 ? tenths : Math.floor(tenths)}${name}`
 }
 
-/** `5m ago`, `in 30s`. */
+/** Formats a time relative to now, such as `5m ago` or `in 30s`. */
 export function relativeTime(time: string, now: number): string {
   const ms = Date.parse(time) - now
   return ms > 0 ? `in ${formatLength(ms)}` : `${formatLength(-ms)} ago`
 }
 
-/** Text from tasks and workers on one line, without control characters, cut to `maxLength`. */
+/** Puts text from tasks and workers on a single line, removes its control characters, and cuts it to `maxLength`. */
 export function plain(text: string, maxLength = Number.POSITIVE_INFINITY): string {
   const line = text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim()
   return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1)}…`

@@ -15,11 +15,11 @@ const ERASE_LINE = '\r\u001b[2K'
 
 export interface Output {
   readonly json: boolean
-  /** Prints the answer itself with --json, otherwise its lines. False when the reader has closed the pipe, as `head` does. */
+  /** Prints the answer as JSON if --json is set, and otherwise as lines of text. Resolves to false if the reader has closed the pipe, as `head` does. */
   answer(answer: object, lines: (layout: Layout) => readonly string[]): Promise<boolean>
-  /** A remark on standard error; omitted with --json. */
+  /** Prints a remark on standard error, unless --json is set. */
   remark(text: string): void
-  /** A progress line, on a terminal only. Replaces the one before; without a text, erases it. */
+  /** Prints a progress line, but only on a terminal. It replaces the previous progress line. Without a text, the line is erased. */
   progress(text?: string): void
 }
 
@@ -39,7 +39,7 @@ export function createOutput({ stdout, stderr, json, now }: OutputOptions): Outp
   }
 }
 
-/** Undefined if the stream is not a terminal. */
+/** Returns undefined if the stream is not a terminal. */
 function terminalWidth(stream: Writable): number | undefined {
   return 'isTTY' in stream && stream.isTTY === true && 'columns' in stream ? Number(stream.columns) || 80 : undefined
 }

@@ -1,10 +1,10 @@
-// Tasks as text: in full, and as one line of a list.
+// Formats tasks as text, either in full or as one line of a list.
 import type { Accepted, Cancellation, Cancelled, TaskStatus, TaskView } from '@bullpen/contract'
 import type { Style } from './colors.ts'
 import { type Layout, tableLines } from './columns.ts'
 import { count, formatLength, plain, relativeTime } from './format.ts'
 
-/** Longer inputs and outputs are cut; --json prints them in full. */
+/** Longer inputs and outputs are cut off. With --json they are printed in full. */
 const MAX_VALUE_LENGTH = 1_000
 const MAX_MESSAGE_LENGTH = 80
 
@@ -34,10 +34,10 @@ export function cancellationLine({ id, status, ended, enqueuedUntil }: Cancellat
   if (status === 'done')
     return `${id}  done: ${count(ended, 'task')} enqueued until ${enqueuedUntil} cancelled before starting`
   const soFar = ended === 0 ? '' : `, ${count(ended, 'task')} cancelled so far`
-  return `${id}  in effect: no matching task enqueued until ${enqueuedUntil} starts${soFar}`
+  return `${id}  in effect: no matching task that was enqueued until ${enqueuedUntil} will start${soFar}`
 }
 
-/** One line for each field that the task has, and one for each attempt. */
+/** Returns one line for each field that the task has, and one for each attempt. */
 export function taskLines(task: TaskView, layout: Layout): string[] {
   const time = (of: string | undefined) => of && `${of} (${relativeTime(of, layout.now)})`
   const value = (of: unknown) => (of === undefined ? undefined : plain(JSON.stringify(of), MAX_VALUE_LENGTH))
@@ -65,7 +65,7 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
   return [`${task.id}  ${coloured(task.status, layout)}`, ...fields, ...attemptLines(task.attempts, layout)]
 }
 
-/** A line for each attempt: fencing token, outcome, error code, message, duration, worker, who cancelled it. */
+/** Returns a line for each attempt with its fencing token, outcome, error code, message, duration, worker, and the user who cancelled it. */
 function attemptLines(attempts: TaskView['attempts'], layout: Layout): readonly string[] {
   const rows = attempts.map((attempt) => [
     String(attempt.fencingToken),
@@ -79,14 +79,14 @@ function attemptLines(attempts: TaskView['attempts'], layout: Layout): readonly 
   return rows.length === 0 ? [] : ['history', ...tableLines(rows, { paint: layout.paint, indent: 2 })]
 }
 
-/** Columns of fixed width, because lines are printed before the next page is known. */
+/** Uses columns of a fixed width, because lines are printed before the next page has arrived. */
 export function listLine(task: TaskView, { now }: Layout): string {
   const attempts = `${task.attemptsMade}/${task.maxAttempts}`.padStart(5)
   const error = task.error === undefined ? '' : `  ${plain(task.error.code)}`
   return `${task.id}  ${attempts}  ${relevantTime(task, now).padEnd(19)}  ${plain(task.task)}${error}`
 }
 
-/** The time that matters most for the task's status. */
+/** Returns the time that matters most for the task's status. */
 function relevantTime({ dueAt, endedAt, startedAt, enqueuedAt, status }: TaskView, now: number): string {
   if (endedAt !== undefined) return `ended ${relativeTime(endedAt, now)}`
   if (dueAt !== undefined) return `due ${relativeTime(dueAt, now)}`
