@@ -1,4 +1,4 @@
-// What each reason of an attempt means and what to do about it: the compiler asks for an entry when one is added.
+// What each attempt reason means and what to do about it. When a reason is added, the compiler requires an entry here.
 import type { EndReason } from '@bullpen/contract'
 
 interface Reason {
@@ -8,39 +8,41 @@ interface Reason {
 
 export const REASON_ADVICE: Readonly<Record<EndReason, Reason>> = {
   unexpected_error: {
-    cause: 'The handler threw an error that nothing declares: a panic.',
+    cause: 'The handler panicked: it threw an error that was not declared.',
     action: 'Fix the bug, or declare the failure with `TaskError` or `classify`.',
   },
   invalid_output: {
     cause:
-      'The handler returned something that the output schema rejects, that JSON cannot hold, or that is too large.',
-    action: 'Fix the handler or the schema; store large results elsewhere.',
+      'The handler returned a value that the output schema rejects, that cannot be represented in JSON, or that is too large.',
+    action: 'Fix the handler or the schema. Store large results elsewhere.',
   },
   escaped_error: {
     cause:
       'An error was thrown outside the handler: in a timer, in an event listener, or in a promise that nothing awaits.',
-    action: 'Await the promise, or handle the error event; the stack names the line.',
+    action: 'Await the promise, or handle the error event. The stack names the line.',
   },
   isolate_died: {
     cause: "The handler's thread or child process exited or crashed.",
-    action: "Look for `process.exit` or a native crash; the log's `cause` has the exit code or signal.",
+    action:
+      'Look for a call of `process.exit` or a native crash. The `cause` field in the log has the exit code or signal.',
   },
   out_of_memory: {
     cause: "The handler's child process reached its memory limit.",
     action: 'Raise `memoryLimit`, or stream the data.',
   },
   process_lost: {
-    cause: 'The worker process died under this task too many times; the task is dead.',
-    action: 'Find what kills the process, such as the kernel’s out-of-memory killer, before running the task again.',
+    cause: 'The worker process died too many times while it was running this task, so the task is dead.',
+    action:
+      'Before you run the task again, find out what kills the process, for example the kernel’s out-of-memory killer.',
   },
   cancelled: { cause: 'Someone cancelled the task.', action: 'Nothing.' },
   slot_stopped: { cause: 'The slot was stopped with `bullpen stop --hard`.', action: 'Nothing: the task runs again.' },
   queue_shutdown: {
-    cause: "The queue's fleet was drained, and the queue cancels its tasks on shutdown.",
-    action: 'Enqueue the task again if it is still wanted.',
+    cause: 'The whole queue was drained, and its definition cancels waiting tasks on shutdown.',
+    action: 'Enqueue the task again if it is still needed.',
   },
   drain: {
-    cause: 'The worker drained and the attempt did not end in time.',
+    cause: 'The worker was drained, and the attempt did not end in time.',
     action: 'Nothing: the task runs again. If it happens on every deploy, see [Drain](../explanation/drain.md).',
   },
   parent_closed: {
@@ -55,14 +57,14 @@ export const REASON_ADVICE: Readonly<Record<EndReason, Reason>> = {
   rate_limited: { cause: 'The handler threw `rateLimited(…)`.', action: 'Nothing: the queue resumes by itself.' },
   run_timeout: {
     cause: 'The attempt ran for longer than `timeout`.',
-    action: 'Raise the timeout, or find out what the handler waits for.',
+    action: 'Raise the timeout, or find out what the handler is waiting for.',
   },
   heartbeat_timeout: {
-    cause: 'The handler gave no sign of life for `heartbeatTimeout`.',
-    action: 'Call `heartbeat()` or `progress()` more often, or find out where it hangs.',
+    cause: 'The handler did not send a heartbeat for `heartbeatTimeout`.',
+    action: 'Call `heartbeat()` or `progress()` more often, or find out where the handler hangs.',
   },
   total_timeout: {
-    cause: 'The total timeout passed over all attempts.',
+    cause: 'The total timeout, which covers all attempts together, passed.',
     action: 'Raise `totalTimeout`, or find out why the earlier attempts failed.',
   },
   queue_timeout: {

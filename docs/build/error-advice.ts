@@ -1,4 +1,4 @@
-// What each error code means and what to do about it: the compiler asks for an entry when a code is added.
+// What each error code means and what to do about it. When a code is added, the compiler requires an entry here.
 import type { ErrorCode } from '@bullpen/contract'
 
 interface Advice {
@@ -10,11 +10,11 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   malformed_json: { meaning: 'The request body is empty, is not JSON, or is not UTF-8.', action: 'Fix the body.' },
   invalid_request: {
     meaning: 'A field, a query parameter or the request itself is wrong or unknown.',
-    action: 'Read `errors`: it lists each place that is wrong.',
+    action: 'Read `errors`, which lists every invalid part of the request.',
   },
   unknown_task: {
     meaning: 'The catalogue has no task with this name.',
-    action: 'Use the name that `detail` suggests, or deploy the API with the catalogue that has the task.',
+    action: 'Use the name that `detail` suggests, or deploy the API with a catalogue that contains the task.',
   },
   invalid_input: {
     meaning: "The input does not match the task's schema.",
@@ -33,25 +33,28 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Start the listing again without a cursor.',
   },
   unauthorized: {
-    meaning: 'The request has no key, or a key that this API does not accept.',
-    action: 'Send `Authorization: Bearer KEY`; a development key works from the same machine only.',
+    meaning: 'The request has no API key, or one that this API does not accept.',
+    action: 'Send `Authorization: Bearer KEY`. A development key is accepted only from the same machine.',
   },
-  forbidden: { meaning: 'The board was asked to change something.', action: 'Use the API or the CLI instead.' },
+  forbidden: {
+    meaning: 'The request would change something through the board, which is read-only.',
+    action: 'Use the API or the CLI instead.',
+  },
   task_not_found: {
     meaning: 'No task has this id, or its retention has passed.',
-    action: 'Check the id; raise `BULLPEN_WORKER_COMPLETED_RETENTION` to look completed tasks up for longer.',
+    action: 'Check the id. To keep completed tasks for longer, raise `BULLPEN_WORKER_COMPLETED_RETENTION`.',
   },
   cancel_not_found: {
     meaning: 'No cancel by filter has this id, or it finished more than a day ago.',
     action: 'Check the id.',
   },
   queue_not_found: {
-    meaning: 'No task of the catalogue uses this queue.',
+    meaning: 'No task in the catalogue uses this queue.',
     action: 'Check the name against `GET /v1/fleet`.',
   },
   worker_not_found: {
     meaning: 'No live worker has this id.',
-    action: 'List the workers with `bullpen fleet`; a restarted worker has a new id.',
+    action: 'List the workers with `bullpen fleet`. A restarted worker has a new id.',
   },
   command_not_found: {
     meaning: 'No command has this id, or it is older than seven days.',
@@ -59,76 +62,77 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   command_id_reused: {
     meaning: 'Another command already has this id.',
-    action: 'Choose a new id, or leave `id` out.',
+    action: 'Choose a new id, or omit `id`.',
   },
   route_not_found: { meaning: 'The API has no such path.', action: 'Check the path against `/reference`.' },
   method_not_allowed: {
-    meaning: 'The path exists and does not accept this method.',
+    meaning: 'The path exists but does not accept this method.',
     action: 'Use a method from the `Allow` header.',
   },
   redis_unavailable: {
     meaning: 'Redis did not answer within a second.',
     action:
-      'Retry after `Retry-After`. If the problem has a `taskId`, look that task up first: it may have been stored.',
+      'Retry after the time in `Retry-After`. If the response has a `taskId`, look that task up first, because it may have been stored.',
   },
   incompatible_schema: {
-    meaning: 'What the namespace stores in Redis was written by an incompatible version of Bullpen.',
+    meaning: 'The data of this namespace in Redis was written by an incompatible version of Bullpen.',
     action: 'Let the old version finish its tasks, or use another namespace (`BULLPEN_NAMESPACE`).',
   },
   queue_draining: {
-    meaning: "The queue's fleet is draining and accepts no new tasks.",
+    meaning: 'The queue is being drained and accepts no new tasks.',
     action: 'Retry later, or resume the queue with `bullpen resume --queue QUEUE`.',
   },
   shutting_down: {
     meaning: 'This process is shutting down.',
-    action: 'Send the request to another replica; load balancers do that when `/readyz` fails.',
+    action: 'Send the request to another replica. Load balancers do this when `/readyz` fails.',
   },
   internal_error: {
-    meaning: 'An unexpected error in the API.',
-    action: "Look for the response's `X-Request-Id` in the API's log.",
+    meaning: 'An unexpected error occurred in the API.',
+    action: "Search the API's log for the response's `X-Request-Id`.",
   },
   invalid_definition: {
-    meaning: 'A task, queue or catalogue definition is wrong. Thrown at start-up.',
+    meaning: 'A task, queue or catalogue definition is invalid. This error is thrown at start-up.',
     action: 'Fix the setting that the message names.',
   },
   invalid_duration: {
-    meaning: 'A duration is not written as a number with a unit.',
+    meaning: 'A duration is not a number followed by a unit.',
     action: "Write `'500ms'`, `'30s'`, `'5m'`, `'2h'` or `'1d'`.",
   },
   invalid_configuration: {
-    meaning: 'A setting is unknown, wrong, or contradicts another one. Thrown at start-up.',
+    meaning: 'A setting is unknown, is invalid, or contradicts another one. This error is thrown at start-up.',
     action: 'Fix every setting that the message lists.',
   },
   invalid_handler: {
-    meaning: 'A task has no handler, or the handler is not what `defineHandler` returned. Thrown at start-up.',
+    meaning:
+      'A task has no handler, or its handler was not created with `defineHandler`. This error is thrown at start-up.',
     action: 'Fix the handler that the message names.',
   },
   isolation_unavailable: {
-    meaning: 'An isolated task was given to something that has no isolator.',
-    action: 'Run it with `createWorker`, or pass an isolator.',
+    meaning: 'An isolated task was to be run by a runner that has no isolator.',
+    action: 'Run the task with `createWorker`, or pass an isolator.',
   },
   illegal_transition: {
-    meaning: 'A state machine was asked for a transition that its table does not have.',
-    action: 'Report it: this is a bug in Bullpen.',
+    meaning: 'A state machine was asked to make a transition that its table does not contain.',
+    action: 'This is a bug in Bullpen. Please report it.',
   },
   wrong_state: {
     meaning: 'A method was called in a state that does not allow it, such as `start()` twice.',
-    action: 'Create a new object, or await the previous call.',
+    action: 'Create a new object, or await the previous call first.',
   },
   duplicate_key: {
-    meaning: 'A handler used one key for two child tasks of the same definition.',
-    action: 'Give each child of a definition its own key, such as the row number.',
+    meaning: 'A handler used the same key for two child tasks of one definition.',
+    action: 'Give each child task of a definition its own key, such as a row number.',
   },
   invalid_result: {
-    meaning: 'A step of `ctx.once` returned something that JSON cannot store, or too much of it.',
+    meaning: 'A step of `ctx.once` returned a value that cannot be represented in JSON or that is too large.',
     action: 'Return `null` or a small value, such as an id.',
   },
   unreadable_envelope: {
     meaning: 'A worker found a job that Bullpen did not write, or that a newer version wrote.',
-    action: 'Upgrade the workers before the producers, and keep other producers out of the queue.',
+    action: 'Upgrade the workers before the producers, and make sure that no other program adds jobs to the queue.',
   },
   lock_lost: {
-    meaning: 'The attempt no longer owns its task; another worker may be running it.',
+    meaning: 'The attempt no longer owns its task, and another worker may be running the task.',
     action:
       'Let the error propagate. If it happens often, see [A stalled event loop](../runbook/event-loop-stalled.md).',
   },

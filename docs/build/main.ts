@@ -1,4 +1,4 @@
-// `npm run docs`: writes the reference pages and renews what other pages quote.
+// `npm run docs`: writes the reference pages and updates the programs that other pages quote.
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { withQuotes } from './quotes.ts'

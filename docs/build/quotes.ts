@@ -1,10 +1,10 @@
-// Pages quote programs from files that tests run. A quote is a code fence below a comment that names the file.
+// Pages quote programs from files that are run by tests. A quote is a code fence below a comment that names the file.
 import { readFileSync } from 'node:fs'
 import { dirname, extname, resolve } from 'node:path'
 
 const QUOTE = /<!-- file: (\S+) -->\n\n```\w*\n[\s\S]*?\n```/g
 
-/** The page with each quoted file as it is now. `path` is the page's own. */
+/** Returns the page with each quote replaced by the file's current text. `path` is the path of the page. */
 export function withQuotes(page: string, path: string): string {
   return page.replaceAll(QUOTE, (_, file: string) => {
     const text = readFileSync(resolve(dirname(path), file), 'utf8').replace(/^\/\/ The example of docs\/.*\n/, '')
