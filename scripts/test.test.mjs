@@ -12,6 +12,6 @@ it.each([
   const env = { ...process.env, NO_COLOR: '1', REDIS_URL: inject('redisUrl') }
   const only = ['--reporter=verbose', 'tools/testing/src/scale.test.ts']
   const { code, stdout } = await run(process.execPath, ['scripts/test.mjs', ...args, ...only], { cwd: root, env })
-  expect(stdout).toContain(`gives the amount of a ${scale} run`)
+  expect(stdout).toContain(`a ${scale} run has its own amount`)
   expect(code).toBe(0)
 })
