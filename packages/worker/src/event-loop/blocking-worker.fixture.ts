@@ -1,5 +1,8 @@
-// A worker process whose handlers block the event loop: forever, for a time, in native code; one of them yields.
+// A worker process whose handlers block the event loop: forever, until a file exists, in native code; one of them yields.
 import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { z } from 'zod'
@@ -8,12 +11,15 @@ import { createWorker, runUntilSignalled } from '../index.ts'
 const schemas = { input: z.object({ ms: z.int() }), output: z.object({ fencingToken: z.int() }) }
 const about = { queue: 'slow', timeout: '1m', ...schemas } as const
 const forever = defineTask({ name: 'block.forever', ...about })
-const forATime = defineTask({ name: 'block.for-a-time', ...about })
+const untilReleased = defineTask({ name: 'block.until-released', ...about })
 const native = defineTask({ name: 'block.native', ...about })
 const yielding = defineTask({ name: 'block.yielding', ...about })
 const waiting = defineTask({ name: 'block.waiting', ...about })
 
-export const blockingTasks = defineCatalogue(forever, forATime, native, yielding, waiting)
+export const blockingTasks = defineCatalogue(forever, untilReleased, native, yielding, waiting)
+
+/** The handler of `block.until-released` blocks the event loop until this file exists. */
+export const releaseFile = (id: string): string => join(tmpdir(), `bullpen-release-${id}`)
 
 function spin(ms: number): number {
   const until = performance.now() + ms
@@ -28,9 +34,9 @@ if (process.argv[1] === import.meta.filename) {
       await sleep(input.ms)
       while (true) {}
     }),
-    'block.for-a-time': defineHandler(forATime, import.meta.url, async ({ input, fencingToken }) => {
+    'block.until-released': defineHandler(untilReleased, import.meta.url, async ({ id, input, fencingToken }) => {
       await sleep(20)
-      spin(input.ms)
+      while (!existsSync(releaseFile(id))) spin(input.ms)
       return { fencingToken }
     }),
     'block.native': defineHandler(native, import.meta.url, async ({ input, fencingToken }) => {
