@@ -134,7 +134,9 @@ function backoffOf(options: BackoffOptions, task: string, fail: Fail): Backoff {
     case 'list': {
       const { delays } = options
       if (!Array.isArray(delays) || delays.length < 1 || delays.length > MAX_ATTEMPTS) {
-        fail(`retry.backoff.delays is ${JSON.stringify(delays)}; expected 1 to ${MAX_ATTEMPTS} durations`)
+        const given =
+          Array.isArray(delays) && delays.length > 0 ? `has ${delays.length}` : `is ${JSON.stringify(delays)}`
+        fail(`retry.backoff.delays ${given}; expected 1 to ${MAX_ATTEMPTS} durations`)
       }
       const delaysMs = delays.map((given) => milliseconds(given, `retry.backoff.delays of ${task}`))
       return { type: 'list', delaysMs: Object.freeze(delaysMs), jitter }

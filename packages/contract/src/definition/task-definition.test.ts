@@ -155,6 +155,10 @@ describe('defineTask rejects', () => {
     [{ backoff: { base: '1s' } }, 'retry.backoff.base is not a setting'],
     [{ backoff: { type: 'fixed', maxDelay: '1m' } }, 'retry.backoff.maxDelay is not a setting'],
     [{ backoff: { factor: 0.5 } }, 'retry.backoff.factor is 0.5; expected a number from 1 to 100'],
+    [
+      { backoff: { type: 'list', delays: Array<'1s'>(1_001).fill('1s') } },
+      'retry.backoff.delays has 1001; expected 1 to 1000 durations',
+    ],
     [{ backoff: { type: 'list', delays: [] } }, String.raw`retry.backoff.delays is \[\]; expected 1 to 1000 durations`],
     [{ backoff: { jitter: -0.1 } }, 'retry.backoff.jitter is -0.1'],
     [{ backoff: { jitter: 1.1 } }, 'retry.backoff.jitter is 1.1'],
