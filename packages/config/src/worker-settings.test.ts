@@ -15,6 +15,7 @@ describe('the pools of a worker', () => {
   it('are read from text and from an object', () => {
     expect(poolsOf('cpu=4, files = 20')).toEqual({ cpu: 4, files: 20 })
     expect(check({ pools: { cpu: 4 } }).pools).toEqual({ cpu: 4 })
+    expect(poolsOf('constructor=4')).toEqual({ constructor: 4 })
     expect(poolsOf('')).toBeUndefined()
   })
 

@@ -20,7 +20,7 @@ const poolsSchema = z.preprocess(
 function readPools(text: string): Record<string, string> {
   const pools: Record<string, string> = {}
   for (const [queue = '', size = ''] of text.split(',').map((pool) => pool.split('=').map((part) => part.trim()))) {
-    pools[queue] = queue in pools ? `${pools[queue]} and ${size}` : size
+    pools[queue] = Object.hasOwn(pools, queue) ? `${pools[queue]} and ${size}` : size
   }
   return pools
 }

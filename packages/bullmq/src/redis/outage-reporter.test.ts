@@ -1,5 +1,6 @@
 // What a process logs when its Redis goes away and comes back.
 import { randomUUID } from 'node:crypto'
+import { EventEmitter } from 'node:events'
 import type { Log } from '@bullpen/contract'
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
@@ -82,6 +83,23 @@ describe('a process whose Redis goes away', () => {
     const fields = repeated.at(-1)?.fields as { readonly failures: number }
     expect(fields).toEqual({ redis, awayMs: expect.any(Number), failures: expect.any(Number) })
     expect(fields.failures).toBeGreaterThan(repeated.length)
+  })
+
+  it('logs that it is back if the last connection that was down is closed on purpose meanwhile', async () => {
+    const redisUrl = 'redis://not-used:1'
+    const { log, logs } = recordingLog()
+    const reporter = outageReporter(redisUrl, log)
+    const connection = () => Object.assign(new EventEmitter(), { status: 'connecting' }) as unknown as Redis
+    const [stays, closes] = [connection(), connection()]
+    for (const each of [stays, closes]) {
+      reporter.follow(each)
+      each.emit('reconnecting')
+    }
+    stays.status = 'ready'
+    stays.emit('ready')
+    closes.emit('end')
+    expect(logs.map(({ message }) => message)).toEqual(['redis not reachable', 'redis connection restored'])
+    stays.emit('end')
   })
 
   it('answers callers with the address, and without the words of the Redis client', async () => {

@@ -54,6 +54,10 @@ function createReporter(address: string, log: Log, repeatMs: number, onUnused: (
 
   const restored = (redis: Redis): void => {
     down.delete(redis)
+    endOutage()
+  }
+
+  const endOutage = (): void => {
     if (outage === undefined || down.size > 0) return
     log.info({ redis: address, awayMs: awayMs() }, 'redis connection restored')
     outage = undefined
@@ -63,6 +67,8 @@ function createReporter(address: string, log: Log, repeatMs: number, onUnused: (
     followed.delete(redis)
     down.delete(redis)
     if (followed.size === 0) onUnused()
+    // It may have been the last one that was down. If none is ready yet, the first that is ends the outage.
+    else if ([...followed].some(({ status }) => status === 'ready')) endOutage()
   }
 
   return {
