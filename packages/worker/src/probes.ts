@@ -93,7 +93,10 @@ function isTaken(error: unknown): boolean {
 function cannotListen({ host, port, portOrigin = 'BULLPEN_WORKER_PORT' }: ProbeAddress, cause: unknown): BullpenError {
   const [why, fix] = isTaken(cause)
     ? ['the port is taken', `set ${portOrigin} to another port, or to 0 for a free one`]
-    : [cause instanceof Error ? cause.message : String(cause), `check ${portOrigin} and the setting host`]
+    : [
+        cause instanceof Error ? cause.message : String(cause),
+        `check host (BULLPEN_WORKER_HOST) and port (${portOrigin})`,
+      ]
   const message = `probes and metrics can't listen on ${host}:${port}: ${why}; ${fix}`
   return new BullpenError('invalid_configuration', message, { cause })
 }
