@@ -29,23 +29,27 @@ export interface BrokerOptions {
   readonly redisUrl: string
   readonly namespace: string
   readonly queues: readonly string[]
-  /** The most bytes that one task's stored data may take: a second check behind the API's own limit. */
+  /** The maximum size of one task's stored data, in bytes. The API has a limit of its own; this is a second check behind it. */
   readonly sizeLimit: number
   readonly log: Log
   /**
-   * 'checked': `enqueue` rejects with `queue_draining` while the queue's whole fleet drains. 'open': it does not; for workers,
-   * whose handlers may enqueue child tasks meanwhile. Default: 'checked', with one more connection.
+   * With 'checked', `enqueue` rejects with `queue_draining` while the queue's whole fleet is draining. With 'open', it accepts
+   * tasks even then, which workers need because their handlers may still enqueue child tasks. Defaults to 'checked', which
+   * opens one more connection.
    */
   readonly admission?: 'checked' | 'open'
-  /** Milliseconds since 1970, by the clock that tasks are due by, such as that of {@link watchSkew}. Default: the machine's. */
+  /**
+   * The time in milliseconds since 1970, by the clock that decides when tasks are due, such as that of {@link watchSkew}.
+   * Defaults to the machine's clock.
+   */
   readonly now?: () => number
-  /** Called for each task that this broker has expired. Must neither throw nor wait. */
+  /** Called for each task that this broker has expired. The callback must not throw or block. */
   readonly onExpired?: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
-  /** Called for each waiting task that this broker has ended for a cancel by filter. Must neither throw nor wait. */
+  /** Called for each waiting task that this broker has ended for a cancel by filter. The callback must not throw or block. */
   readonly onCancelled?: (cancelled: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 }
 
-/** The broker, and BullMQ's own queues for Bull Board. */
+/** The broker, together with BullMQ's own queue objects, which Bull Board needs. */
 export interface BullmqBroker extends Broker {
   readonly boardQueues: readonly Queue[]
 }
@@ -59,9 +63,9 @@ interface QueueHandles {
 }
 
 /**
- * Opens without waiting for Redis: until Redis is there, every call rejects with `redis_unavailable`.
+ * Returns without waiting for Redis. Until Redis is reachable, every call rejects with `redis_unavailable`.
  *
- * @throws BullpenError `incompatible_schema`, by every call.
+ * @throws BullpenError every call rejects with `incompatible_schema` if another version of Bullpen wrote the namespace.
  */
 export function openBroker(options: BrokerOptions): BullmqBroker {
   const { redisUrl, namespace, queues, sizeLimit, log, now = Date.now } = options
@@ -79,13 +83,13 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     const queue = new Queue(name, {
       connection: redis,
       prefix: prefixOf(namespace, name),
-      // A queue that waits for Redis at the start stays broken when Redis comes later.
+      // A queue that waits for Redis when it is created stays broken if Redis only becomes reachable later.
       skipWaitingForReady: true,
       skipVersionCheck: true,
       // Nothing is written before the namespace's schema is checked.
       skipMetasUpdate: true,
     })
-    queue.on('error', () => {}) // The outage reporter follows its connection.
+    queue.on('error', () => {}) // The outage reporter follows this connection and logs its errors.
     return {
       name,
       queue,
@@ -112,7 +116,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     )
   }
 
-  /** Undefined if the id is malformed, or names another queue. */
+  /** Returns undefined if the id is malformed or names an unknown queue. */
   const handlesOfTask = (id: string): QueueHandles | undefined => handles.get(readTaskId(id)?.queue ?? '')
 
   async function find(id: TaskId): Promise<TaskRecord | undefined> {
@@ -152,7 +156,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
           `the task would take ${bytes} bytes in Redis; the limit is ${sizeLimit} bytes`,
         )
       }
-      // Both are undefined nearly always. Awaiting nothing then keeps an enqueue in one tick.
+      // Both are nearly always undefined. Not awaiting them in that case keeps an enqueue within one tick.
       const checking = schema.check()
       if (checking !== undefined) await withCommandTimeout(checking)
       const admitting = admission.admit(task.queue)
@@ -164,7 +168,8 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
         backoff: { type: BACKOFF_TYPE },
         ...(task.delayMs !== undefined && { delay: task.delayMs }),
       }
-      // Sent first, in the same round trip as the task: an entry without a task is dropped by the expirer.
+      // The index entry is sent first, in the same round trip as the task. If the task is then not stored, the expirer drops
+      // the entry.
       const indexed = task.expiresAt === undefined ? undefined : redis.zadd(keys.expiries, task.expiresAt, task.id)
       await withCommandTimeout(Promise.all([indexed, queue.add(task.task, envelope, options)]))
     },
@@ -206,7 +211,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       const { rule, known } = await call(() => storeRule(redis, keys, { id, queue, task, tag, before, reason, by }))
       bulkCanceller.start()
       await known
-      // Wait until the millisecond has passed: a task enqueued next has a later timestamp than the rule.
+      // Wait until the millisecond has passed, so that a task enqueued next has a later timestamp than the rule.
       if (now() === before) await sleep(2)
       return rule
     },
@@ -230,8 +235,8 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
         const record = decodeState(id, name, answers.slice(i * STATE_READS, (i + 1) * STATE_READS))
         return record === undefined ? [] : [underRules(record, rules)]
       })
-      // Drop tasks that have moved on since their id was read, and those of another status in the same place. A waiting
-      // task that a cancel rule matches is listed when the bulk canceller has ended it.
+      // Drop tasks that have moved on since their ids were read, and tasks with another status in the same place. A waiting
+      // task that a cancel rule matches is not listed until the bulk canceller has ended it.
       return { tasks: tasks.filter(({ status }) => status === query.status), next }
     },
 

@@ -9,8 +9,8 @@ export function describeEnd({ state, reason, code, message }: AttemptRecord): st
 }
 
 /**
- * BullMQ stores the stack of a thrown error in the script that makes the transition. The attempt record is that stack's first
- * line, so a crash can't separate the transition from its record.
+ * BullMQ stores the stack of a thrown error in the same script that moves the job. The attempt record is the first line of that
+ * stack, so that a crash can't separate the move from its record.
  */
 export function encodeStack(record: AttemptRecord, error: unknown): string {
   return `${JSON.stringify(record)}\n${stackOf(error).slice(0, MAX_STACK_CHARACTERS) || describeEnd(record)}`
@@ -23,24 +23,24 @@ function stackOf(error: unknown): string {
   try {
     return error instanceof Error ? String(error.stack ?? '') : ''
   } catch {
-    return '' // A getter that throws, or a Proxy. The record does not depend on it.
+    return '' // `stack` may be a getter that throws, or the error a Proxy. The record does not depend on the stack.
   }
 }
 
-/** The attempt record at the begin of a stored stack; undefined for a failure that BullMQ itself stored. */
+/** Decodes the attempt record at the start of a stored stack. Returns undefined for a failure that BullMQ itself stored. */
 export function decodeStack(stack: unknown): AttemptRecord | undefined {
   if (typeof stack !== 'string') return undefined
   return attemptRecordSchema.safeParse(parseJson(stack.split('\n', 1)[0])).data
 }
 
-/** The attempt records in a job's stored stacks, oldest first. */
+/** Decodes the attempt records in a job's stored stacks, oldest first. */
 export function decodeStacks(stacktrace: string | undefined): AttemptRecord[] {
   const stacks = parseJson(stacktrace)
   if (!Array.isArray(stacks)) return []
   return stacks.map(decodeStack).filter((record) => record !== undefined)
 }
 
-/** Undefined if the text is not JSON. */
+/** Returns undefined if the text is not JSON. */
 export function parseJson(text: string | undefined): unknown {
   if (text === undefined) return undefined
   try {

@@ -1,37 +1,37 @@
-// Opens Redis connections with the settings that suit each use, and bounds how long a caller waits for an answer.
+// Opens Redis connections with the settings that suit each use, and limits how long a caller waits for an answer.
 import { BullpenError, type Log } from '@bullpen/contract'
 import { Redis, type RedisOptions } from 'ioredis'
 import { addressOf, isConnectionError, outageReporter } from './redis/outage-reporter.ts'
 import { RECONNECTING } from './redis/renewal-connection.ts'
 
-/** A producer's command gives up after this many ms, so that an HTTP caller is answered within a second. */
+/** How long a producer waits for the answer to a command, in ms. This lets an HTTP caller be answered within a second. */
 export const COMMAND_TIMEOUT_MS = 800
 
-/** For producers: rejects at once while Redis is away, and reconnects by itself. */
+/** Opens a connection for producers. It rejects commands immediately while Redis is unreachable, and reconnects by itself. */
 export function producerConnection(url: string, log: Log): Redis {
   return reported(url, log, new Redis(url, PRODUCER))
 }
 
 const PRODUCER = {
   ...RECONNECTING,
-  // With a queue, a command that is issued while disconnected would wait forever.
+  // With an offline queue, a command that is issued while disconnected would wait forever.
   enableOfflineQueue: false,
   commandTimeout: COMMAND_TIMEOUT_MS,
 } satisfies Omit<RedisOptions, 'replyMapping'>
 
-/** For workers: waits for Redis as long as it takes. */
+/** Opens a connection for workers. Its commands wait for Redis for as long as necessary. */
 export function workerConnection(url: string, log: Log): Redis {
   return reported(url, log, new Redis(url, WAITING))
 }
 
-/** For a reader that blocks in a command, or is subscribed; never shared. */
+/** Opens a connection for a reader that blocks in a command or is subscribed to channels. Such a connection is never shared. */
 export function blockingConnection(url: string, log: Log): Redis {
   return reported(url, log, new Redis(url, WAITING))
 }
 
 const WAITING = { ...RECONNECTING, maxRetriesPerRequest: null } satisfies Omit<RedisOptions, 'replyMapping'>
 
-/** For the measurement of clock skew: like a producer's, but its failures are not reported. */
+/** Opens a connection for measuring clock skew. It behaves like a producer's, but its failures are not reported. */
 export function skewConnection(url: string): Redis {
   const redis = new Redis(url, PRODUCER)
   redis.on('error', () => {})
@@ -43,7 +43,11 @@ function reported(url: string, log: Log, redis: Redis): Redis {
   return redis
 }
 
-/** Awaits an answer from Redis. @throws BullpenError `redis_unavailable` on any failure, and after {@link COMMAND_TIMEOUT_MS}. */
+/**
+ * Awaits an answer from Redis.
+ *
+ * @throws BullpenError `redis_unavailable` on any failure, or after {@link COMMAND_TIMEOUT_MS} without an answer.
+ */
 export type WithCommandTimeout = <T>(answer: Promise<T>) => Promise<T>
 
 export function commandTimeout(redisUrl: string): WithCommandTimeout {
@@ -72,5 +76,5 @@ function unavailable(address: string, cause: unknown): BullpenError {
     return new BullpenError('redis_unavailable', `Redis is not reachable at ${address}`, { cause })
   }
   const why = cause instanceof Error ? cause.message : String(cause)
-  return new BullpenError('redis_unavailable', `Redis at ${address} refused a command: ${why}`, { cause })
+  return new BullpenError('redis_unavailable', `Redis at ${address} rejected a command: ${why}`, { cause })
 }

@@ -1,19 +1,19 @@
 // Fetches the tasks of one queue for a pool, with a BullMQ Worker, and commits the pool's verdicts.
 //
 // Invariants:
-//   - A task is started only while this process may start it: its lock is young enough (internals/consumer-worker.ts), no
-//     cancel of it is known, and the copy of the cancel rules is fresh (cancel/rule-cache.ts). A task that is fetched while
-//     the copy is stale waits for a fresh one.
-//   - Its lock is renewed from the fetch until Redis has confirmed the commit (locks/lock-renewer.ts). When the lock is lost,
-//     the pool is told before another process can start the task, and nothing is committed.
-//   - A commit is BullMQ's own transition (processor.ts). A task that the pool can't take is released: it goes back to the
-//     head of the queue, and neither an attempt nor a start is counted.
-//   - Times in scripts are Redis's (internals/scripts-clock.ts), once the clock skew is measured; nothing is fetched before.
-//   - `unconfirmed` names each task whose commit Redis has not confirmed, until `close`.
+//   - A task is started only while this process is allowed to start it: its lock is young enough (internals/consumer-worker.ts),
+//     no cancel of the task is known, and the copy of the cancel rules is fresh (cancel/rule-cache.ts). If a task is fetched
+//     while the copy is stale, it waits until the copy is fresh again.
+//   - The task's lock is renewed from the fetch until Redis has confirmed the commit (locks/lock-renewer.ts). If the lock is
+//     lost, the pool is notified before another process can start the task, and nothing is committed.
+//   - A commit is one of BullMQ's own transitions (processor.ts). If the pool can't take a task, the task is released: it returns
+//     to the head of the queue, and neither an attempt nor a start is counted.
+//   - Scripts use Redis's time (internals/scripts-clock.ts). Nothing is fetched until the clock skew has been measured.
+//   - `unconfirmed` lists the tasks whose commit Redis has not confirmed. It is valid until `close`.
 //
-// Three things are called a pause. The whole queue: BullMQ's `meta.paused` (fleet/queue-settings.ts), so that the fetch
-// script hands out nothing. One pool: the engine's pool resizes its consumer to 0. And BullMQ's `worker.pause(true)` is how a
-// consumer stops fetching, here and in `resize` only.
+// The word "pause" has three meanings. A paused queue has BullMQ's `meta.paused` set (fleet/queue-settings.ts), so that the fetch
+// script returns no job. A paused pool is one whose consumer the engine has resized to 0. BullMQ's `worker.pause(true)` makes a
+// consumer stop fetching, and is called only here, in `resize`.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
 import {
@@ -44,46 +44,46 @@ import { throttledLog } from './redis/throttled-log.ts'
 import { createSchemaGuard } from './schema.ts'
 
 export interface LockTimes {
-  /** How long a lock lasts unless it is renewed. */
+  /** How long a lock lasts if it is not renewed. */
   readonly lockMs: number
   readonly renewalMs: number
-  /** How often tasks without a lock are looked for. One that is found twice is taken from its process. */
+  /** How often active tasks without a lock are searched for. A task found twice in a row is taken away from its process. */
   readonly stallCheckMs: number
 }
 
-/** With these times the tasks of a killed process run again after about 6 s at p99, without false stalls. */
+/** With these times, the tasks of a killed process run again after about 6 s at p99, and no live process loses its tasks. */
 const LOCK_TIMES: LockTimes = { lockMs: 5_000, renewalMs: 1_000, stallCheckMs: 1_500 }
 
-/** Before a task that was not taken is released, in ms. Released at once, it would be fetched again at once. */
+/** The delay before a task that the pool did not take is released, in ms. Without it, the task would be fetched again at once. */
 const RELEASE_DELAY_MS = 50
 
-/** How long, in ms, a rate limit of the queue may still be obeyed here after it was lifted or raised. */
+/** How long this process may continue to apply a rate limit of the queue after it was lifted or raised, in ms. */
 const RATE_RECHECK_MS = 1_000
 
 const MACHINE_CLOCK = { now: Date.now, measured: Promise.resolve() }
 
 export interface ConsumerOptions {
   readonly queue: string
-  /** Every queue of the catalogue, in which data of another version is looked for. Default: `queue`. */
+  /** Every queue of the catalogue. They are checked for data that another version wrote. Defaults to `queue` alone. */
   readonly catalogueQueues?: readonly string[]
   readonly namespace: string
   readonly redisUrl: string
-  /** How many tasks are held at once, until it is resized. */
+  /** The maximum number of tasks that the consumer holds at once, until it is resized. */
   readonly concurrency: number
   /** How long a completed task is kept, in ms. Dead tasks are kept until they are removed. */
   readonly completedRetentionMs: number
   readonly log: Log
-  /** The clock that tasks are due and stamped by, once it is measured. Default: the machine's. */
+  /** The clock that decides when tasks are due and that stamps them, once it is measured. Defaults to the machine's clock. */
   readonly clock?: Pick<SkewWatch, 'now' | 'measured'>
-  /** How long the event loop may be blocked, in ms, before its tasks are left to other processes. Default: unlimited. */
+  /** How long the event loop may be blocked, in ms, before its tasks are left to other processes. Defaults to no limit. */
   readonly eventLoopStallLimitMs?: number | undefined
-  /** Shorter times find the tasks of dead processes sooner, and take tasks from slow ones. For tests. */
+  /** With shorter times, the tasks of dead processes are found sooner, but slow processes lose their tasks. Tests set this. */
   readonly locks?: LockTimes
 }
 
 type ConsumerState = 'new' | 'open' | 'running' | 'stopping' | 'closed'
 
-/** `running` → `open`: fetching has failed, and may be started again. Tasks that were fetched still run. */
+/** From `running` back to `open`: fetching has failed and may be started again. Tasks that were fetched keep running. */
 export const CONSUMER_TRANSITIONS: Transitions<ConsumerState> = {
   new: ['open', 'stopping', 'closed'],
   open: ['open', 'running', 'stopping', 'closed'],
@@ -92,7 +92,7 @@ export const CONSUMER_TRANSITIONS: Transitions<ConsumerState> = {
   closed: [],
 }
 
-/** What an open consumer owns besides its connection. */
+/** What an open consumer owns in addition to its connection. */
 interface Connected {
   readonly worker: ConsumerWorker
   readonly cancels: CancelSubscriber
@@ -100,7 +100,11 @@ interface Connected {
   readonly renewer: LockRenewer
 }
 
-/** Opens its connections with `open()`. @throws BullpenError `incompatible_schema`, by `open()`. */
+/**
+ * Creates a consumer. Its connections are opened by `open()`.
+ *
+ * @throws BullpenError `open()` rejects with `incompatible_schema` if another version of Bullpen wrote the namespace.
+ */
 export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: ConsumerHost): Consumer {
   const { queue, catalogueQueues = [queue], namespace, redisUrl, log, clock = MACHINE_CLOCK } = options
   let state: ConsumerState = 'new'
@@ -121,16 +125,16 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
       moveTo('open')
       redis ??= workerConnection(redisUrl, log)
       await createSchemaGuard(redis, namespace, catalogueQueues).check()
-      // It may have been stopped or closed while Redis was away.
+      // The consumer may have been stopped or closed while Redis was unreachable.
       if (state !== 'open') return
-      // After fetching has failed the connections stay: tasks still run, and their locks are renewed over them.
+      // If fetching failed earlier, the connections still exist, because they renew the locks of the tasks that keep running.
       connected ??= connect(options, redis, concurrency, runTask, pool)
       const { worker, renewer, rules } = connected
       await Promise.all([worker.waitUntilReady(), renewer.ready, rules.untilFresh(), clock.measured])
     },
 
     async run() {
-      // A drain may have begun while the consumer opened.
+      // A drain may have begun while the consumer was opening.
       if (connected === undefined || state !== 'open') return
       moveTo('running')
       const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -152,7 +156,7 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
         void worker.pause(true)
         return
       }
-      // BullMQ notices a higher concurrency when a task ends, or when it resumes.
+      // BullMQ only notices a higher concurrency when a task ends or when the worker resumes.
       if (to > worker.concurrency && worker.isRunning()) void worker.pause(true)
       worker.concurrency = to
       if (worker.isPaused()) void worker.resume()
@@ -212,19 +216,20 @@ function connect(
     )
   }
 
-  /** Jobs that were fetched while the copy of the cancel rules was stale, and whether their lock was lost since. */
+  /** Jobs that were fetched while the copy of the cancel rules was stale, and whether their lock has been lost since. */
   const waitingForRules = new Map<string, { lockLost: boolean }>()
   const runWhenFresh = async (job: Job, token: string): Promise<unknown> => {
     const waiting = { lockLost: false }
     waitingForRules.set(job.id ?? '', waiting)
     await rules.untilFresh()
     waitingForRules.delete(job.id ?? '')
-    // Tells BullMQ that the job was moved: another process may own it by now.
+    // Report to BullMQ that the job was moved, because another process may own it by now.
     if (waiting.lockLost || !rules.isFresh()) throw new WaitingError()
     return runJob(job, token)
   }
 
-  // Exactly two parameters: for a processor with three, BullMQ creates an AbortController per job and decides on cancels.
+  // The processor has exactly two parameters. If it had three, BullMQ would create an AbortController per job and decide on
+  // cancels itself.
   const processor = (job: Job, token = ''): Promise<unknown> =>
     rules.isFresh() ? runJob(job, token) : runWhenFresh(job, token)
 
@@ -244,7 +249,7 @@ function connect(
   setScriptClock(worker.backend, clock.now)
   const logError = throttledLog((err: Error, suppressed) => log.error({ err, queue, suppressed }, 'queue error'))
   worker.on('error', (err) => {
-    // The outage reporter logs those.
+    // The outage reporter logs connection errors.
     if (!isConnectionError(err)) logError(err)
   })
   const { base } = keys
@@ -258,7 +263,7 @@ function connect(
   return { worker, cancels, rules, renewer }
 }
 
-/** `by`: as published; '' if unknown. */
+/** `by` is who requested the cancel, as published; '' if unknown. */
 function causeOf(by: string): CancelCause {
   return { reason: 'cancelled', by: by === '' ? undefined : by }
 }

@@ -8,7 +8,7 @@ export function schemaKey(namespace: string): string {
   return `{${namespace}}:schema`
 }
 
-/** BullMQ's key prefix for a queue. It is a hash tag: in a Redis Cluster all keys of a queue are on one shard. */
+/** BullMQ's key prefix for a queue. It is a hash tag, so that in a Redis Cluster all keys of a queue are on one shard. */
 export function prefixOf(namespace: string, queue: string): string {
   return `{${namespace}.${queue}}`
 }
@@ -32,65 +32,65 @@ export function queueKeys(namespace: string, queue: string) {
     events: `${base}:events`,
     /** Hash: settings of the whole queue, such as pause, concurrency and rate limit. */
     meta: `${base}:meta`,
-    /** Sorted set: wakes workers that wait for a task. */
+    /** Sorted set: the markers that wake workers waiting for a task. */
     marker: `${base}:marker`,
-    /** How many tasks have started in the current window of the rate limit. */
+    /** String: how many tasks have started in the current window of the rate limit. */
     limiter: `${base}:limiter`,
 
     // Bullpen's own
     /** Hash: the drain of the queue's whole fleet, and the sequence number of the last command for each setting. */
     settings: `${base}:settings`,
-    /** Sorted set: ids of tasks by when they expire unless started. */
+    /** Sorted set: task ids, scored by the time at which each task expires if it has not been started. */
     expiries: `${base}:expiries`,
-    /** Hash: for each running task that is to be cancelled, who asked. */
+    /** Hash: for each running task with a pending cancel, who requested the cancel. */
     cancelling: `${base}:cancelling`,
-    /** Hash: the cancel rules that may match tasks, by id. */
+    /** Hash: the cancel rules that may still match tasks, by id. */
     cancelRules: `${base}:cancel-rules`,
-    /** Sorted set: consumers by when they last read the cancel rules. */
+    /** Sorted set: consumers, scored by when they last read the cancel rules. */
     cancelConsumers: `${base}:cancel-consumers`,
-    /** Set: the consumers that know a rule. Kept for some seconds. */
+    /** Set: the consumers that have acknowledged a rule. Kept for a few seconds. */
     cancelKnown: (id: string) => `${base}:cancel-known:${id}`,
-    /** Hash: how far a cancel rule has come. Kept for a day after it is done. */
+    /** Hash: the progress of a cancel rule. Kept for a day after the rule is done. */
     cancelProgress: (id: string) => `${base}:cancel-progress:${id}`,
-    /** The process whose bulk canceller works on the queue. */
+    /** String: the process whose bulk canceller is working on the queue. */
     bulkCanceller: `${base}:bulk-canceller`,
-    /** Channel: there is a new cancel rule. */
+    /** Channel: announces that there is a new cancel rule. */
     cancelRulesChannel: `${base}:cancel-rules-channel`,
-    /** Channel: the id of a task that is to be cancelled. */
+    /** Channel: announces the id of a task to cancel. */
     cancelChannel: `${base}:cancel-channel`,
   }
 }
 
 export type QueueKeys = ReturnType<typeof queueKeys>
 
-/** The keys of the fleet. They share one hash tag, so one script may change all of them. */
+/** The keys of the fleet. They share one hash tag, so that one script can change all of them. */
 export function fleetKeys(namespace: string) {
   const base = `{${namespace}}:fleet`
   return {
-    /** The prefix of all other keys of the fleet. Scripts build the names of inboxes and commands from it. */
+    /** The prefix of all other keys of the fleet. Scripts derive the names of inboxes and commands from it. */
     base: `${base}:`,
-    /** Sorted set: worker ids by their last heartbeat. */
+    /** Sorted set: worker ids, scored by their last heartbeat. */
     heartbeats: `${base}:heartbeats`,
     /** Hash: the status of a worker. */
     worker: (id: string) => `${base}:worker:${id}`,
     /** Sorted set: ids of the commands that a worker has not answered, in order. */
     inbox: (id: string) => `${base}:inbox:${id}`,
-    /** Hash: a command with its answers. */
+    /** Hash: a command and its answers. */
     command: (id: string) => `${base}:command:${id}`,
     /** Sorted set: ids of all commands, in order. */
     commands: `${base}:commands`,
     /** Sorted set: ids of the commands whose queue settings may not have been applied. */
     unapplied: `${base}:unapplied`,
-    /** Channel: a worker or queue that a command or setting concerns. */
+    /** Channel: announces a worker or queue that a command or setting concerns. */
     notifications: `${base}:notifications`,
-    /** Channel: the id of a command that was answered. */
+    /** Channel: announces the id of a command that was answered. */
     answers: `${base}:answers`,
   }
 }
 
 export type FleetKeys = ReturnType<typeof fleetKeys>
 
-/** Keys that only Bullpen 0.1.0 wrote: each of them proves that a namespace has schema 1. */
+/** Keys that only Bullpen 0.1.0 wrote. Any one of them proves that a namespace has schema 1. */
 export function legacyKeys(namespace: string, queue: string) {
   const base = `${prefixOf(namespace, queue)}:${queue}`
   return { fleet: `{${namespace}}:fleet:beats`, queue: [`${base}:switches`, `${base}:cancel-feeds`] as const }

@@ -1,4 +1,4 @@
-// Translates between BullMQ and the engine: a job becomes a fetched task, and a verdict becomes what BullMQ is to do.
+// Translates between BullMQ and the engine: turns a job into a fetched task, and a verdict into the action that BullMQ takes.
 import type { TaskId } from '@bullpen/contract'
 import type { StoredSuccess } from '@bullpen/contract/internal'
 import { type AttemptResult, type FetchedTask, MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
@@ -22,7 +22,7 @@ export function toFetchedTask(job: Job, token: string): FetchedTask {
   }
 }
 
-/** Returns what BullMQ stores as the job's result, or throws the error that makes BullMQ retry, fail or leave the job. */
+/** Returns what BullMQ stores as the job's result, or throws an error that makes BullMQ retry, fail or leave the job. */
 export function commit(
   { verdict, record, error }: AttemptResult,
   job: Job,
@@ -35,7 +35,7 @@ export function commit(
     case 'dead':
     case 'cancelled':
     case 'expired':
-      // Set now and not when the job is added: stored with each waiting job, the option would cost memory in Redis.
+      // The option is set here rather than when the job is added, because Redis would then store it with each waiting job.
       job.opts.stackTraceLimit = MAX_ATTEMPT_RECORDS
       throw new AttemptFailed(record, verdict, error)
     case 'requeued':
@@ -43,7 +43,8 @@ export function commit(
         .then(() => storeRecord(record, error, job, token))
         .then(() => requeue(job, token))
     case 'snoozed': {
-      // The machine's clock is right here: BullMQ subtracts it again, and sends the difference (internals/scripts-clock.ts).
+      // The machine's clock is correct here, because BullMQ subtracts it again and sends the difference
+      // (internals/scripts-clock.ts).
       const until = Date.now() + verdict.delayMs
       return storeRecord(record, error, job, token).then(async () => {
         await job.moveToDelayed(until, token)
@@ -51,7 +52,7 @@ export function commit(
       })
     }
     case 'lost':
-      // Tells BullMQ that the job was moved. It was, by its new owner.
+      // Report to BullMQ that the job was moved, since it has a new owner.
       throw new WaitingError()
   }
 }
@@ -62,13 +63,16 @@ export async function release(job: Job, token: string): Promise<never> {
   return requeue(job, token)
 }
 
-/** BullMQ records nothing for a job that goes back. A crash between this and the move loses the move, not the task. */
+/**
+ * Stores the attempt record, because BullMQ records nothing for a job that returns to its queue. A crash between this write and
+ * the move loses the move but not the task.
+ */
 async function storeRecord(record: AttemptResult['record'], error: unknown, job: Job, token: string): Promise<void> {
   const stacks = [...(job.stacktrace ?? []), encodeStack(record, error)].slice(-MAX_ATTEMPT_RECORDS)
   await setStacks(job, token, stacks)
 }
 
-/** To the head of the queue. Uses no attempt of BullMQ's. */
+/** Returns the job to the head of its queue. BullMQ does not count this as an attempt. */
 async function requeue(job: Job, token: string): Promise<never> {
   await job.moveToWait(token)
   throw new WaitingError()

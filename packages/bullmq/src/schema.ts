@@ -1,15 +1,15 @@
-// Checks that a namespace was written by a version of Bullpen that this one can read, before anything in it is used.
+// Checks, before anything in a namespace is used, that it was written by a version of Bullpen that this version can read.
 import { BullpenError } from '@bullpen/contract'
 import type { Redis } from 'ioredis'
 import { BACKOFF_TYPE } from './internals/backoff-strategy.ts'
 import { legacyKeys, queueKeys, SCHEMA_VERSION, schemaKey } from './keys.ts'
 
 /**
- * Whether Bullpen 0.1.0 wrote a queue. 0.1.0 stored no schema version. It is recognised by keys that only it wrote, or by a
- * job of its own at either end of a place.
+ * Detects whether Bullpen 0.1.0 wrote a queue. Version 0.1.0 stored no schema version, so its data is recognised by keys that
+ * only that version wrote, or by one of its jobs at either end of a place.
  *
  * KEYS: two keys that only 0.1.0 wrote, then wait, active, prioritized, delayed, completed, failed. ARGV: the prefix of
- * jobs, Bullpen's backoff type. Answers 1 or 0.
+ * jobs, Bullpen's backoff type. Returns 1 or 0.
  */
 const IS_LEGACY = `
 if redis.call('EXISTS', KEYS[1], KEYS[2]) > 0 then return 1 end
@@ -25,8 +25,10 @@ return 0
 `
 
 /**
- * KEYS: the schema key, a key that only 0.1.0 wrote. ARGV: the current version, '1' if a queue is 0.1.0's. Stores the
- * current version unless there is one, or data of 0.1.0. Answers the version of the namespace.
+ * Stores the current version, unless the namespace already has a version or holds data of 0.1.0.
+ *
+ * KEYS: the schema key, a key that only 0.1.0 wrote. ARGV: the current version, '1' if 0.1.0 wrote one of the queues. Returns
+ * the version of the namespace.
  */
 const CLAIM = `
 local stored = redis.call('GET', KEYS[1])
@@ -38,8 +40,9 @@ return ARGV[1]
 
 export interface SchemaGuard {
   /**
-   * Undefined once the namespace is known to be compatible. Until then a promise that rejects with `incompatible_schema`,
-   * or with the error of Redis; the next call then checks again. One round trip, and two more for a new namespace.
+   * Returns undefined once the namespace is known to be compatible. Until then it returns a promise, which rejects with
+   * `incompatible_schema` or with the error from Redis; the next call then checks again. A check takes one round trip, and two
+   * more for a new namespace.
    */
   check(): Promise<void> | undefined
 }
@@ -74,7 +77,7 @@ async function checkSchema(redis: Redis, namespace: string, queues: readonly str
   )
 }
 
-/** Processes that do this at the same time agree: a new namespace has no data that looks like 0.1.0's. */
+/** Processes that claim a namespace at the same time get the same version, because a new namespace holds no data of 0.1.0. */
 async function claim(redis: Redis, namespace: string, queues: readonly string[]): Promise<string> {
   const answers = await Promise.all(queues.map((queue) => isLegacy(redis, namespace, queue)))
   const { fleet } = legacyKeys(namespace, '')

@@ -5,8 +5,8 @@ import { type AsyncContext, type Attempt, attributeUncaught, type UncaughtFate }
 const storage = new AsyncLocalStorage<Attempt>()
 
 /**
- * One for all processors of the process, because a process has one stream of uncaught errors. Unlike a pool's context it
- * keeps whatever else the team's Worker stores in the async context, such as a trace.
+ * One context is shared by all processors of the process, because a process has a single stream of uncaught errors. Unlike a
+ * pool's context, it keeps whatever else the team's Worker stores in the async context, such as a trace.
  */
 export const attemptContext: AsyncContext = {
   run: (attempt, code) => storage.run(attempt, code, attempt),
@@ -14,8 +14,9 @@ export const attemptContext: AsyncContext = {
 }
 
 /**
- * Attributes an uncaught error to the attempt that it escaped from, whichever processor runs it. Call it from
- * `uncaughtException` and `unhandledRejection`. `unattributed`: the error belongs to no handler; close your Workers and exit.
+ * Attributes an uncaught error to the attempt that it escaped from, whichever processor runs that attempt. Call it on
+ * `uncaughtException` and `unhandledRejection`. If it returns `unattributed`, the error belongs to no handler; close your Workers
+ * and exit.
  */
 export function escaped(error: unknown): UncaughtFate {
   return attributeUncaught(error, attemptContext)

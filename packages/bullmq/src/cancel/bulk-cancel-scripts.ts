@@ -1,11 +1,11 @@
-// The scripts of the bulk canceller. Each looks at a bounded number of waiting tasks, and ends those that cancel rules match.
+// The scripts of the bulk canceller. Each looks at a bounded number of waiting tasks and ends those that a cancel rule matches.
 
 /** How long the lease of a bulk canceller lasts after its last script, in ms. */
 export const LEASE_MS = 3_000
 
 /**
- * KEYS: the lease, the rules. ARGV: the holder, the lease in ms. Answers Redis's time in ms and the rules; nil if there are no
- * rules, or another process has the lease.
+ * KEYS: the lease, the rules. ARGV: the holder, the lease in ms. Returns Redis's time in ms and the rules, or nil if there are
+ * no rules or if another process has the lease.
  */
 export const BEGIN_PASS = `
 local rules = redis.call('HVALS', KEYS[2])
@@ -20,20 +20,20 @@ return { time[1] * 1000 + math.floor(time[2] / 1000), rules }
 /**
  * KEYS: the lease, active, delayed, prioritized, wait, failed, events, expiries. ARGV: the holder, the lease in ms, the prefix
  * of jobs, the prefix of the rules' progress, the rules, the place to look at, the position to start at, the id before that
- * position, how many tasks to look at, how many stacks are kept.
+ * position, how many tasks to look at, how many stacks to keep.
  *
- * Answers the position to go on at and the id before it ('' and '' at the end of the place); how many tasks matched each rule;
- * id and name of each task that was ended. Answers nil if another process has the lease.
+ * Returns the position to continue from and the id before it ('' and '' at the end of the place), how many tasks matched each
+ * rule, and the id and name of each task that was ended. Returns nil if another process has the lease.
  *
- * Rules are `{id, task?, tag?, before, at, reason, record}`; `record` is the attempt record as JSON without braces, attempt and
- * times.
+ * Each rule is `{id, task?, tag?, before, at, reason, record}`, where `record` is the attempt record as JSON without its braces,
+ * its attempt number and its times.
  *
- * - 'active' only counts matching tasks: running ones are stopped by their worker.
- * - A sorted set is scanned by score; the position is a score. All tasks of the last score belong to one page.
- * - The waiting list is scanned from its newest end; the position is an index. Workers take tasks from the other end, and new
- *   tasks push the rest further along, so that none is skipped. If the list was moved otherwise, the id before the position
- *   tells how far. At the end of the list the running tasks are counted again in the same script: one that was fetched
- *   during the scan may be requeued.
+ * - For 'active', the script only counts the matching tasks, because running tasks are stopped by their workers.
+ * - A sorted set is scanned by score, and the position is a score. All tasks that share the last score belong to one page.
+ * - The waiting list is scanned from its newest end, and the position is an index. Workers take tasks from the other end, and
+ *   new tasks push the rest further along, so that no task is skipped. If the list has shifted in any other way, the id before
+ *   the position shows by how much. At the end of the list, the script counts the running tasks again, because a task that was
+ *   fetched during the scan may be requeued.
  */
 export const END_PAGE = `
 local holder = redis.call('GET', KEYS[1])
@@ -98,7 +98,7 @@ if place ~= 'wait' then
   for at = 1, #page, 2 do
     if #page < 2 * limit or page[at + 1] ~= score then ids[#ids + 1] = page[at] end
   end
-  -- All tasks of the last score, however many.
+  -- Add all tasks of the last score, however many there are.
   if #page == 2 * limit then
     for _, id in ipairs(redis.call('ZRANGEBYSCORE', set, score, score)) do ids[#ids + 1] = id end
   end
@@ -126,7 +126,7 @@ for offset, id in ipairs(ids) do
     kept = id
   end
 end
--- One LREM walks the list once for all of them.
+-- A single LREM removes all of them in one walk of the list.
 if removed > 0 then redis.call('LREM', KEYS[5], removed, 'bullpen:cancelled') end
 if #ids < limit then
   count_running()
@@ -137,8 +137,10 @@ return { tostring(from), from > 0 and kept or '', matched, ended }
 `
 
 /**
- * KEYS: the rules. ARGV: the prefix of the rules' progress, how long the progress is kept in ms, then the ids of rules that
- * match nothing any more. Deletes those rules. No answer.
+ * Deletes rules that no longer match anything.
+ *
+ * KEYS: the rules. ARGV: the prefix of the rules' progress, how long to keep the progress in ms, then the ids of the rules to
+ * delete. Returns nothing.
  */
 export const FORGET_RULES = `
 local time = redis.call('TIME')

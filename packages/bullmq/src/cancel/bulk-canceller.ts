@@ -1,8 +1,8 @@
-// Ends in Redis the waiting tasks that cancel rules match, a page at a time, and deletes a rule when nothing matches it any more.
+// Ends the waiting tasks in Redis that cancel rules match, page by page, and deletes a rule when it no longer matches any task.
 //
-// One process per queue works at a time: a lease in Redis, renewed with each page. A pass goes through the places in
-// SCAN_ORDER, so that a task that moves during the pass is met later, not missed. A rule is done when it has been known to
-// all consumers and a whole pass found no matching task.
+// Only one process per queue works at a time. It holds a lease in Redis, which it renews with each page. A pass goes through the
+// places in SCAN_ORDER, so that a task that moves during the pass is found later instead of being missed. A rule is done when a
+// whole pass that began after all consumers knew the rule has found no matching task.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
@@ -15,11 +15,11 @@ import { throttledLog } from '../redis/throttled-log.ts'
 import { BEGIN_PASS, END_PAGE, FORGET_RULES, LEASE_MS } from './bulk-cancel-scripts.ts'
 import { BULK_CANCELLER, KNOWN_TO_ALL_MS, parseRules } from './by-filter.ts'
 
-/** Tasks that one script looks at. */
+/** How many tasks one script looks at. */
 const PAGE_SIZE = 200
-/** The wait between two passes if the first one ended no task. */
+/** How long to wait after a pass that ended no task, in ms. */
 const IDLE_MS = 2_000
-/** How long the progress of a finished cancel is kept. */
+/** How long the progress of a finished cancel is kept, in ms. */
 const KEEP_PROGRESS_MS = 86_400_000
 
 export interface EndedTask {
@@ -32,18 +32,21 @@ export interface BulkCancellerOptions {
   readonly keys: QueueKeys
   /** Called for each task that this process has ended. */
   readonly onEnded: (ended: EndedTask) => void
-  /** Rejects while the namespace may not be used. */
+  /** Rejects while the namespace must not be used. */
   readonly checkSchema: () => Promise<void> | undefined
   readonly log: Log
 }
 
 export interface BulkCanceller {
-  /** Starts a pass now: there is a new rule. */
+  /** Starts a pass now, because there is a new rule. */
   start(): void
   close(): void
 }
 
-/** Starts a pass every two seconds, and one after another while they end tasks. Keeps no process alive. */
+/**
+ * Starts a pass every two seconds. While passes end tasks, the next one follows immediately. Its timer does not keep the process
+ * alive.
+ */
 export function createBulkCanceller(options: BulkCancellerOptions): BulkCanceller {
   const { redis, keys, checkSchema, log } = options
   const logFailure = throttledLog((err: unknown, suppressed) =>
@@ -54,7 +57,7 @@ export function createBulkCanceller(options: BulkCancellerOptions): BulkCancelle
   let isWorking = false
   let isAskedAgain = false
   let isClosed = false
-  /** The last pass ended no task: only running tasks keep a rule. */
+  /** Whether the last pass ended no task, in which case the rules that remain are waiting for running tasks only. */
   let endedNone = false
 
   const pass = async (): Promise<number> => {
@@ -123,7 +126,7 @@ interface PassResult {
   readonly ended: number
 }
 
-/** Undefined if the canceller was closed, or another process has the lease. */
+/** Returns undefined if the canceller was closed or if another process has the lease. */
 async function goThrough(
   { redis, keys, onEnded }: BulkCancellerOptions,
   { holder, rules, endedNone, isClosed }: Pass,
@@ -149,10 +152,10 @@ async function goThrough(
       })
       ;[from, before] = page
       if (isClosed()) return undefined
-      // Wait as long as the page took: half of Redis's time is left for others.
+      // Wait as long as the page took, so that at least half of Redis's time is left for other clients.
       await sleep(performance.now() - sentAt)
     } while (from !== '')
-    // Only running tasks keep the rules: scanning all waiting tasks again would not end them sooner.
+    // Only running tasks still match the rules. Scanning all waiting tasks again would not end the running ones any sooner.
     if (place === 'active' && endedNone && matched.every((count) => count > 0)) break
   }
   return { unmatched: rules.filter((_, i) => matched[i] === 0), ended }

@@ -1,14 +1,14 @@
 // Cancels all tasks of a queue that match a filter (task name, tag, enqueued before a time).
 //
-// The protocol. A filter is stored as a cancel rule, and the answer guarantees that no matching task starts afterwards:
-//   1. One script stores the rule, publishes that there is a new one, and answers with the consumers that read the rules
+// The protocol: a filter is stored as a cancel rule, and once the caller is answered, no matching task can start.
+//   1. One script stores the rule, announces that there is a new one, and returns the consumers that have read the rules
 //      within the last 2.5 s (KNOWN_TO_ALL_MS).
-//   2. Each consumer keeps a copy of the rules (rule-cache.ts). It reads them every 2 s and when notified, and starts a task
-//      only if its copy was read within the last 2.4 s (TRUSTED_MS) and no rule matches the task. After each reading it
-//      acknowledges the rules that are new to it, and aborts running attempts that match.
-//   3. The canceller waits, at most 2.5 s, until those consumers have acknowledged. After that the copy of a silent consumer
-//      has expired, and it must read the rules before it starts anything.
-//   4. From then on matching tasks are shown as cancelled (underRules). The bulk canceller (bulk-canceller.ts) ends them in
+//   2. Each consumer keeps a copy of the rules (rule-cache.ts). It reads the rules every 2 s and whenever it is notified, and
+//      it starts a task only if its copy was read within the last 2.4 s (TRUSTED_MS) and no rule matches the task. After each
+//      read it aborts the running attempts that match, and acknowledges the rules that are new to it.
+//   3. The canceller waits, for at most 2.5 s, until those consumers have acknowledged the rule. By then, the copy of any
+//      consumer that stayed silent has expired, so that it must read the rules again before it starts a task.
+//   4. From then on, matching tasks are shown as cancelled (underRules). The bulk canceller (bulk-canceller.ts) ends them in
 //      Redis, page by page, and deletes the rule when a whole pass finds no matching task.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type AttemptRecord, isFinal, type TaskRecord } from '@bullpen/contract'
@@ -24,14 +24,14 @@ import { z } from 'zod'
 import { parseJson } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
 
-/** The `worker` of a task that a rule ended, whichever process ends it in Redis. */
+/** The `worker` in the record of a task that a rule ended, whichever process ended it in Redis. */
 export const BULK_CANCELLER = 'bulk-canceller'
 
 /** How often a consumer reads the rules, in ms, even if it is not notified. */
 export const READ_EVERY_MS = 2_000
-/** How long after reading the rules a consumer may start tasks, in ms. */
+/** How long a consumer may start tasks after it has read the rules, in ms. */
 export const TRUSTED_MS = 2_400
-/** A rule of this age, in ms, is known to every consumer that starts tasks. Longer than {@link TRUSTED_MS}. */
+/** Once a rule is this old, in ms, every consumer that starts tasks knows it. Must be longer than {@link TRUSTED_MS}. */
 export const KNOWN_TO_ALL_MS = 2_500
 
 const ruleSchema = z.object({
@@ -47,16 +47,16 @@ const ruleSchema = z.object({
 
 export const NO_RULES: readonly CancelRule[] = Object.freeze([])
 
-/** Parses stored rules. Skips those that this version can't read. */
+/** Parses stored rules, and skips those that this version can't read. */
 export function parseRules(texts: unknown): readonly CancelRule[] {
   if (!Array.isArray(texts) || texts.length === 0) return NO_RULES
   return texts.flatMap((text) => ruleSchema.safeParse(parseJson(String(text))).data ?? [])
 }
 
 /**
- * KEYS: the rules, the consumers, the rule's progress. ARGV: the rule's id, the rule as JSON without its last brace, how long
- * a consumer may start tasks without reading the rules (ms), the channel. Answers the stored rule, and the consumers that
- * may start tasks without knowing it.
+ * KEYS: the rules, the consumers, the rule's progress. ARGV: the rule's id, the rule as JSON without its closing brace, how
+ * long a consumer may start tasks without reading the rules (ms), the channel. Returns the stored rule, and the consumers that
+ * may still start tasks without knowing it.
  */
 const STORE = `
 local time = redis.call('TIME')
@@ -68,7 +68,7 @@ redis.call('PUBLISH', ARGV[4], ARGV[1])
 return { rule, redis.call('ZRANGEBYSCORE', KEYS[2], now - ARGV[3], '+inf') }
 `
 
-/** Stores the rule (one round trip). `known` resolves once no consumer can start a matching task; it never rejects. */
+/** Stores the rule in one round trip. `known` resolves once no consumer can start a matching task, and never rejects. */
 export async function storeRule(
   redis: Redis,
   keys: QueueKeys,
@@ -82,10 +82,10 @@ export async function storeRule(
   return { rule: ruleSchema.parse(parseJson(stored)), known: untilKnown(redis, keys, rule.id, consumers) }
 }
 
-/** The wait between two checks for acknowledgements, in ms. It doubles from the first to the last. */
+/** The delay between two checks for acknowledgements, in ms. It doubles from `firstMs` up to `lastMs`. */
 const CHECK_DELAY = { firstMs: 1, lastMs: 32 }
 
-/** If the acknowledgements can't be read, waits until the consumers' copies have expired. */
+/** Waits for the acknowledgements. If they can't be read, it waits until the consumers' copies have expired. */
 async function untilKnown(redis: Redis, keys: QueueKeys, id: string, consumers: readonly string[]): Promise<void> {
   const until = performance.now() + KNOWN_TO_ALL_MS
   for (let delayMs = CHECK_DELAY.firstMs; consumers.length > 0; delayMs = Math.min(delayMs * 2, CHECK_DELAY.lastMs)) {
@@ -97,7 +97,7 @@ async function untilKnown(redis: Redis, keys: QueueKeys, id: string, consumers: 
   }
 }
 
-/** One round trip. */
+/** Reads a rule and its progress in one round trip. */
 export async function readProgress(redis: Redis, keys: QueueKeys, id: string): Promise<CancelProgress | undefined> {
   const [text, ended, doneAt] = await redis.hmget(keys.cancelProgress(id), 'rule', 'ended', 'doneAt')
   const [rule] = parseRules(text ? [text] : [])
@@ -105,12 +105,12 @@ export async function readProgress(redis: Redis, keys: QueueKeys, id: string): P
   return { rule, ended: Number(ended ?? 0), doneAt: doneAt ? Number(doneAt) : undefined }
 }
 
-/** Counts a task that a consumer had fetched and ended without starting it. Does not wait for the answer. */
+/** Counts a task that a consumer fetched and then ended without starting it. Does not wait for Redis's answer. */
 export function countEnded(redis: Redis, keys: QueueKeys, { id }: CancelRule): void {
   redis.hincrby(keys.cancelProgress(id), 'ended', 1).catch(() => {})
 }
 
-/** The task as it is shown: cancelled if a rule matches it and no worker runs it, wherever it is in Redis. */
+/** Returns the task as it is shown to users: as cancelled if a rule matches it and no worker is running it. */
 export function underRules(task: TaskRecord, rules: readonly CancelRule[]): TaskRecord {
   if (rules.length === 0 || task.status === 'active' || isFinal(task.status)) return task
   const rule = rules.find((each) => matches(each, task))
@@ -126,7 +126,7 @@ export function underRules(task: TaskRecord, rules: readonly CancelRule[]): Task
   }
 }
 
-/** The record of a task that a rule ended: at the rule's time, or at the end of a later attempt. */
+/** The attempt record of a task that a rule ended. Its time is the rule's, or the end of the last attempt if that is later. */
 export function endByRule(
   { reason, by, at }: CancelRule,
   attemptsMade: number,

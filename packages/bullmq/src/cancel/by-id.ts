@@ -1,15 +1,15 @@
 // Cancels one task by its id.
 //
 // The protocol:
-//   1. One script decides by where the task is. A task that no worker has (waiting or delayed) ends at once.
-//   2. For a task that a worker has, the script stores the request and who made it in the hash `cancelling`, and publishes
-//      both on the queue's cancel channel. The caller is answered `cancelling`.
-//   3. Every consumer of the queue is subscribed (subscriber.ts). The one that runs the task aborts its attempt. A consumer
-//      that does not know the task remembers the id: the task may be on its way to it.
-//   4. The maintenance of every process repeats requests that are still stored, every 2 s: for a worker that was cut off or
-//      restarting when the id was published. The script removes the request when the task has ended.
+//   1. One script decides what to do from where the task is. A task that no worker has (waiting or delayed) ends at once.
+//   2. If a worker has the task, the script stores the request and who made it in the hash `cancelling`, and publishes both on
+//      the queue's cancel channel. The caller receives the answer `cancelling`.
+//   3. Every consumer of the queue is subscribed to that channel (subscriber.ts). The consumer that runs the task aborts its
+//      attempt. A consumer that does not know the task remembers the id, because the task may be about to reach it.
+//   4. The maintenance of every process repeats the stored requests every 2 s, in case a worker was cut off or restarting when
+//      the id was published. The script removes a request when its task has ended.
 //
-// A short task can't be stopped once it runs: `stoppable` is false, and nothing is stored for it.
+// A short task can't be stopped once it is running. For such a task `stoppable` is false, and no request is stored.
 import type { TaskId } from '@bullpen/contract'
 import type { CancelAnswer } from '@bullpen/contract/internal'
 import { endWithoutStart, MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
@@ -21,7 +21,8 @@ import type { QueueKeys } from '../keys.ts'
 /**
  * KEYS: job, wait, prioritized, delayed, completed, failed, events, expiries, cancelling. ARGV: id, now in ms, '1' if a worker
  * can stop the task, the reason, the attempt record as JSON without its braces and attempt, the cancel channel, how many
- * stacks are kept, who asks ('' if unknown). Answers `cancelled`, `cancelling`, `not_cancellable`, `already_ended` or `not_found`.
+ * stacks to keep, who requested the cancel ('' if unknown). Returns `cancelled`, `cancelling`, `not_cancellable`,
+ * `already_ended` or `not_found`.
  */
 const CANCEL = `${TAKE_OUT}
 local id = ARGV[1]
@@ -51,17 +52,17 @@ return settled('cancelled')
 
 export interface CancelRequest {
   readonly id: TaskId
-  /** Whether a worker that runs the task can stop it. */
+  /** Whether a worker that is running the task can stop it. */
   readonly stoppable: boolean
   /** Milliseconds since 1970. */
   readonly now: number
-  /** Who asks, for the attempt record; '' if unknown. */
+  /** Who requested the cancel, for the attempt record; '' if unknown. */
   readonly by: string
-  /** The process that ends the task if no worker has it, for the attempt record. */
+  /** For the attempt record: the process that ends the task if no worker has it. */
   readonly process: string
 }
 
-/** Atomic and idempotent. One round trip. */
+/** Cancels a task. Atomic and idempotent. Takes one round trip. */
 export async function cancelById(
   redis: Redis,
   keys: QueueKeys,
@@ -87,7 +88,7 @@ export async function cancelById(
   return answer as CancelAnswer
 }
 
-/** Repeats the requests whose tasks have not ended. One round trip, and one more for each of them. */
+/** Repeats the requests whose tasks have not ended. Takes one round trip, and one more for each request. */
 export async function repeatCancels(redis: Redis, keys: QueueKeys, now: number, process: string): Promise<void> {
   for (const [id, by] of Object.entries(await redis.hgetall(keys.cancelling))) {
     await cancelById(redis, keys, { id: id as TaskId, stoppable: true, now, by, process })

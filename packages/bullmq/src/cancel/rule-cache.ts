@@ -1,5 +1,5 @@
-// One consumer's copy of the cancel rules: read regularly and when notified, and expired before a canceller stops waiting
-// for this consumer (the protocol is in by-filter.ts).
+// One consumer's copy of the cancel rules. The copy is read regularly and whenever the consumer is notified, and it expires
+// before a canceller stops waiting for this consumer. See by-filter.ts for the protocol.
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
 import { type CancelRule, type FetchedTask, matches, stopsRunning, tagsOf } from '@bullpen/engine/internal'
@@ -9,15 +9,15 @@ import { isConnectionError } from '../redis/outage-reporter.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
 import { NO_RULES, parseRules, READ_EVERY_MS, TRUSTED_MS } from './by-filter.ts'
 
-/** A consumer that has not read the rules for this long is forgotten, in ms. */
+/** How long a consumer is remembered after it last read the rules, in ms. */
 const FORGET_CONSUMER_MS = 60_000
-/** How long acknowledgements are kept, in ms: longer than any canceller waits for them. */
+/** How long acknowledgements are kept, in ms. This is longer than any canceller waits for them. */
 const KEEP_ACKNOWLEDGED_MS = 10_000
-/** After a reading that failed, in ms. */
+/** The delay before the next attempt when the rules could not be read, in ms. */
 const RETRY_MS = 200
 
 /**
- * KEYS: the consumers, the rules. ARGV: this consumer, the silence after which a consumer is forgotten (ms). Answers the rules.
+ * KEYS: the consumers, the rules. ARGV: this consumer, the silence after which a consumer is forgotten (ms). Returns the rules.
  */
 const READ = `
 local time = redis.call('TIME')
@@ -28,18 +28,18 @@ return redis.call('HVALS', KEYS[2])
 `
 
 export interface RuleCache {
-  /** Whether the copy is recent enough to start tasks by it. */
+  /** Whether the copy is recent enough for tasks to be started. */
   isFresh(): boolean
-  /** Resolves when the copy is fresh, or when the cache is closed. */
+  /** Resolves when the copy is fresh or the cache is closed. */
   untilFresh(): Promise<void>
-  /** The rule that matches a task. */
+  /** Returns the rule that matches a task, if there is one. */
   matching(task: FetchedTask): CancelRule | undefined
-  /** Reads the rules again soon: there may be a new one. */
+  /** Reads the rules again soon, because there may be a new one. */
   refresh(): void
   close(): void
 }
 
-/** `apply` is called after each reading that found rules, before they are acknowledged. */
+/** `apply` is called after each read that returned at least one rule, before the rules are acknowledged. */
 export function createRuleCache(
   redis: Redis,
   keys: QueueKeys,
@@ -52,7 +52,7 @@ export function createRuleCache(
   )
   let rules = NO_RULES
   let acknowledged = new Set<string>()
-  /** On the monotonic clock: when the newest answered reading was sent. */
+  /** When the newest read that was answered had been sent, on the monotonic clock. */
   let readAt = Number.NEGATIVE_INFINITY
   let reading: Promise<void> | undefined
   let isStale = false
@@ -115,14 +115,14 @@ export function createRuleCache(
     },
     matching,
     refresh() {
-      // A reading that is under way may have been answered before the new rule was stored.
+      // A read that is under way may have reached Redis before the new rule was stored.
       if (reading === undefined) void read()
       else isStale = true
     },
     close() {
       isClosed = true
       clearTimeout(timer)
-      // So that no canceller waits for this consumer. If it fails, the entry expires.
+      // Leave the set, so that no canceller waits for this consumer. If this fails, the entry expires by itself.
       redis.zrem(keys.cancelConsumers, consumer).catch(() => {})
     },
   }

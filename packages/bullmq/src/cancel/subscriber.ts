@@ -1,13 +1,16 @@
-// Delivers cancels to a consumer: the ids of cancelled tasks, and the news that there is a new cancel rule.
+// Delivers cancels to a consumer: the ids of cancelled tasks, and announcements of new cancel rules.
 import type { Log, TaskId } from '@bullpen/contract'
 import type { QueueKeys } from '../keys.ts'
 import { openSubscriber } from '../redis/subscriber.ts'
 
-/** How many ids of cancelled tasks that do not run here are remembered, the newest ones. */
+/** How many ids of cancelled tasks that are not running here are remembered. The oldest are dropped first. */
 const REMEMBERED_IDS = 1_000
 
 export interface CancelSubscriber {
-  /** Who cancelled this task, if the cancel arrived before the task did; '' if unknown. Answers once. */
+  /**
+   * Returns who cancelled this task if the cancel arrived before the task did, or '' if that is unknown. Each cancel is returned
+   * only once.
+   */
   cancelledBy(id: string): string | undefined
   close(): void
 }
@@ -15,9 +18,9 @@ export interface CancelSubscriber {
 export interface CancelSubscriberOptions {
   readonly redisUrl: string
   readonly keys: QueueKeys
-  /** Cancels a running task; false if the task does not run here. `by`: who asks; '' if unknown. */
+  /** Cancels a running task. Returns false if the task is not running here. `by` is who requested the cancel, '' if unknown. */
   readonly cancel: (id: TaskId, by: string) => boolean
-  /** There may be a new cancel rule. */
+  /** Called when there may be a new cancel rule. */
   readonly onRulesChanged: () => void
   readonly log: Log
 }
@@ -42,7 +45,7 @@ export function openCancelSubscriber(options: CancelSubscriberOptions): CancelSu
       if (channel === keys.cancelRulesChannel) onRulesChanged()
       else onCancel(message)
     },
-    // A cancel by id that was missed is repeated by the maintenance.
+    // If a cancel by id was missed, the maintenance repeats it.
     onSubscribed: onRulesChanged,
     log,
   })

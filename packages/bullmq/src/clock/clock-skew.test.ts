@@ -67,5 +67,5 @@ it('without the TIME command the machine’s clock is used, and one warning is l
   const skew = watch({ ...silent, warn: (_, message) => warned.push(message) }, url.href)
   await skew.measured
   expect(skew.skewMs()).toBeUndefined()
-  expect(warned).toEqual([expect.stringContaining('refuses the TIME command')])
+  expect(warned).toEqual([expect.stringContaining('rejects the TIME command')])
 })

@@ -3,7 +3,7 @@
 // Which clock to use:
 //   - Redis's time (`SkewWatch.now`, or TIME within a script) for every instant that is stored or compared with a stored one:
 //     when a task is enqueued, due, started, ended or expires. All processes agree on it.
-//   - the engine's `Clock` for everything that an attempt or a pool measures. Its `now` is Redis's time, too; tests replace it.
+//   - the engine's `Clock` for everything that an attempt or a pool measures. Its `now` is also Redis's time. Tests replace it.
 //   - `performance.now()` for durations within one process: timeouts, leases, how long ago something was read.
 //   - `machineMs` (locks/machine-clock.ts) for durations that two threads of one process compare.
 //   - `Date.now()` only where BullMQ itself uses it (internals/scripts-clock.ts), and as the fallback until Redis answers.
@@ -13,33 +13,37 @@ import { skewConnection } from '../connection.ts'
 import { better, crossing, ESTIMATE_ENOUGH_MS, type Estimate } from './clock-estimate.ts'
 
 const MEASURE_EVERY_MS = 10_000
-/** Until an estimate is better than {@link ESTIMATE_ENOUGH_MS}. */
+/** The interval until the error of the estimate is at most {@link ESTIMATE_ENOUGH_MS}. */
 const MEASURE_SOON_MS = 1_000
 
 export interface SkewWatch {
   /**
-   * Whole milliseconds since 1970 by Redis's clock; by the machine's until the first measurement. Computed from the newest
-   * measurement and the monotonic clock, so setting the machine's clock changes nothing. No round trip.
+   * The time in whole milliseconds since 1970 by Redis's clock, or by the machine's until the first measurement. The time is
+   * computed from the latest measurement and the monotonic clock, so setting the machine's clock has no effect on it. This takes
+   * no round trip.
    */
   now(): number
-  /** The same at a moment of `performance.now()`, with fractions. */
+  /** The same time, with fractions, for a given value of `performance.now()`. */
   at(monotonic: number): number
-  /** How far the machine's clock is ahead of Redis's, in ms; negative if behind. Undefined until it is measured. */
+  /** How far the machine's clock is ahead of Redis's, in ms, or negative if it is behind. Undefined until it is measured. */
   skewMs(): number | undefined
-  /** Resolves with the first measurement, on close, and if Redis refuses the TIME command, which is logged. */
+  /** Resolves after the first measurement, on close, or when Redis rejects the TIME command, which is logged. */
   readonly measured: Promise<void>
   close(): void
 }
 
 export interface SkewWatchOptions {
   readonly redisUrl: string
-  /** Reports when the skew exceeds half a second, and when it is small again. */
+  /** Receives a line when the skew exceeds half a second, and another when it is small again. */
   readonly log: Log
-  /** The interval between measurements, in ms. Default: 10,000. For tests. */
+  /** The interval between measurements, in ms. Defaults to 10,000. Tests set it. */
   readonly everyMs?: number
 }
 
-/** Opens a connection of its own. One round trip when it is connected, and one every 10 s. Keeps no process alive. */
+/**
+ * Opens a connection of its own. It makes one round trip when it is connected and one every 10 s after that. Its timer does not
+ * keep the process alive.
+ */
 export function watchSkew({ redisUrl, log, everyMs = MEASURE_EVERY_MS }: SkewWatchOptions): SkewWatch {
   const redis = skewConnection(redisUrl)
   const { promise: measured, resolve } = Promise.withResolvers<void>()
@@ -68,13 +72,13 @@ export function watchSkew({ redisUrl, log, everyMs = MEASURE_EVERY_MS }: SkewWat
     if (crossed === undefined) return
     isFar = crossed === 'far'
     if (isFar)
-      log.warn({ skewMs: skew }, 'clock of this machine differs from that of Redis; task times use the clock of Redis')
-    else log.info({ skewMs: skew }, 'clock of this machine agrees with that of Redis again')
+      log.warn({ skewMs: skew }, "this machine's clock differs from Redis's clock; task times use Redis's clock")
+    else log.info({ skewMs: skew }, "this machine's clock agrees with Redis's clock again")
   }
   const refused = (err: unknown): void => {
     if (!(err instanceof ReplyError) || isRefused) return
     isRefused = true
-    log.warn({ err }, 'Redis refuses the TIME command; task times use the clock of this machine')
+    log.warn({ err }, "Redis rejects the TIME command; task times use this machine's clock")
     resolve()
   }
   const measureAndRepeat = async (): Promise<void> => {
@@ -82,11 +86,11 @@ export function watchSkew({ redisUrl, log, everyMs = MEASURE_EVERY_MS }: SkewWat
     await measure().catch(refused)
     const isEnough = known !== undefined && known.errorMs <= ESTIMATE_ENOUGH_MS
     clearTimeout(timer)
-    // A measurement that was under way when it closed ends here.
+    // If the watch was closed during the measurement, no further one is scheduled.
     if (isClosed || redis.status === 'end') return
     timer = setTimeout(measureAndRepeat, isEnough ? everyMs : MEASURE_SOON_MS).unref()
   }
-  // After a failover it may be another server, with another clock.
+  // After a failover, the server may be another one with another clock.
   redis.on('ready', () => void measureAndRepeat())
 
   return {

@@ -3,16 +3,19 @@ import type { AttemptRecord } from '@bullpen/contract'
 import type { Verdict } from '@bullpen/engine/internal'
 import { describeEnd, encodeStack } from '../codec.ts'
 
-/** The backoff type of every job that Bullpen adds. Without a backoff BullMQ retries at once and calls no strategy. */
+/** The backoff type of every job that Bullpen adds. Without a backoff, BullMQ retries immediately and calls no strategy. */
 export const BACKOFF_TYPE = 'bullpen'
 
-/** BullMQ reads this delay as "no further attempt". */
+/** BullMQ interprets this delay as "no further attempt". */
 const FINAL = -1
 
-/** For an error without a verdict, which only BullMQ itself can throw: retry soon. */
+/** The delay after an error without a verdict, which only BullMQ itself can throw. */
 const FALLBACK_DELAY_MS = 1_000
 
-/** Thrown to BullMQ when an attempt failed. BullMQ stores its message and stack, and asks {@link backoffStrategy} for the delay. */
+/**
+ * Thrown to BullMQ when an attempt has failed. BullMQ stores the error's message and stack, and asks {@link backoffStrategy} for
+ * the delay.
+ */
 export class AttemptFailed extends Error {
   override readonly name = 'AttemptFailed'
   readonly delayMs: number

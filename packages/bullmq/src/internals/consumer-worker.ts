@@ -1,5 +1,5 @@
-// BullMQ's Worker with two of its methods overridden: a failed fetch loop is reported, and the lock of each job is renewed
-// by Bullpen's lock renewer from before the handler starts until Redis has confirmed the end of the attempt.
+// BullMQ's Worker with two of its methods overridden. A failure of the fetch loop is reported, and Bullpen's lock renewer renews
+// the lock of each job from before the handler starts until Redis has confirmed the end of the attempt.
 import { type Job, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { LockRenewer } from '../locks/lock-renewer.ts'
@@ -10,18 +10,18 @@ export interface JobLocks {
   readonly redis: Redis
   readonly base: string
   readonly lockMs: number
-  /** Milliseconds since 1970, by the clock that jobs are stamped with. */
+  /** The time in milliseconds since 1970, by the clock that jobs are stamped with. */
   readonly now: () => number
-  /** Called when another process has the job, or could have it before this process finds out. */
+  /** Called when another process has the job, or could take it before this process notices. */
   readonly onLost: (job: Job) => void
 }
 
 export class ConsumerWorker extends Worker {
   /** Called when the fetch loop ends with an error. */
   onFetchingFailed: (error: unknown) => void = () => {}
-  /** Set before `run`: BullMQ's constructor fetches no job. */
+  /** Must be set before `run`. BullMQ's constructor does not fetch a job yet. */
   locks: JobLocks | undefined
-  /** Jobs whose end Redis has not confirmed yet. */
+  /** The jobs whose end Redis has not confirmed yet. */
   readonly unconfirmed = new Set<Job>()
 
   /** BullMQ also calls `run` itself, when a paused worker resumes after its last job has ended, and ignores the result. */
@@ -33,16 +33,16 @@ export class ConsumerWorker extends Worker {
     }
   }
 
-  // BullMQ renews the lock of a job only while the processor runs. Here it is renewed until the end is confirmed: between
-  // the handler's end and the command that reports it, another handler may block the event loop.
+  // BullMQ renews the lock of a job only while the processor runs. Here the lock is renewed until the job's end is confirmed,
+  // because another handler may block the event loop between the handler's end and the command that reports it.
   override async processJob(job: Job, token: string, fetchNext?: () => boolean): ReturnType<Worker['processJob']> {
     if (this.locks === undefined) return super.processJob(job, token, fetchNext)
     const { renewer, redis, base, lockMs, now, onLost } = this.locks
     const id = job.id ?? ''
     let ageMs = Math.min(Math.max(now() - (job.processedOn ?? 0), 0), lockMs)
     if (renewer.isTooOld(ageMs)) {
-      // The answer of the fetch was read late: the event loop was blocked, or Redis was silent. Start the job only if
-      // no other process has it.
+      // The answer to the fetch was read late, because the event loop was blocked or Redis did not respond. Start the job only
+      // if no other process has it.
       const sentAt = performance.now()
       const lost = await renewLocks(redis, { base, lockMs }, [{ id, token }])
       if (lost.length > 0) return undefined

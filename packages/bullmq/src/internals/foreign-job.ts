@@ -8,14 +8,14 @@ import type { Job } from 'bullmq'
 import { toFetchedTask } from '../processor.ts'
 import { BACKOFF_TYPE } from './backoff-strategy.ts'
 
-/** Every task that Bullpen enqueues has Bullpen's backoff type; the data alone proves nothing. */
+/** Every task that Bullpen enqueues has Bullpen's backoff type. The shape of the data alone would prove nothing. */
 export function isBullpenJob({ opts, data }: Job): boolean {
   const { backoff } = opts
   const isMarked = typeof backoff === 'object' && backoff.type === BACKOFF_TYPE
   return isMarked && typeof data === 'object' && data !== null && typeof data.v === 'number'
 }
 
-/** The job's data is the input; options that the job lacks come from the task definition. */
+/** Reads the job's data as the input. Options that the job lacks are taken from the task definition. */
 export function foreignTask(job: Job, token: string, registry: Registry): FetchedTask {
   const definition = registry.get(job.name)?.definition
   return {
@@ -26,7 +26,7 @@ export function foreignTask(job: Job, token: string, registry: Registry): Fetche
   }
 }
 
-/** BullMQ numbers the jobs of each queue from 1, so the ids of their child tasks are derived from more than that number. */
+/** BullMQ numbers the jobs of each queue from 1, so the ids of their child tasks are also derived from the queue and the time. */
 export function foreignSha256({ queueQualifiedName, id, timestamp }: Job): RunnerHost['sha256'] {
   return (text) => sha256(JSON.stringify([queueQualifiedName, id, timestamp, text]))
 }

@@ -1,4 +1,4 @@
-// Writes to a job, and to its queue, what BullMQ's own transitions do not write. Uses the connection that fetched the job.
+// Writes the data that BullMQ's own transitions do not write, to a job or to its queue, over the connection that fetched the job.
 import { BullpenError } from '@bullpen/contract'
 import type { StoredSteps } from '@bullpen/engine/internal'
 import type { Job, RedisClient, WorkerOptions } from 'bullmq'
@@ -8,14 +8,15 @@ import { THROTTLE, THROTTLE_MARK, UNTHROTTLE } from './throttle.ts'
 export const STEP_FIELD = 'once:'
 
 /**
- * All but the last two have KEYS: job, lock. ARGV[1] is the lock's token: a script writes nothing if the job is locked with
- * another token, or not locked.
+ * All scripts except the last two have KEYS: job, lock. ARGV[1] is the lock's token. A script writes nothing if the job is not
+ * locked or is locked with another token.
  *
- * - bullpenSetStacks: ARGV: token, the stacks as JSON. No answer.
- * - bullpenUncountStart: ARGV: token. No answer.
- * - bullpenKeepStep: ARGV: token, the fencing token, the step's field, its result. Answers what the field holds then, or nil
- *   if nothing was written. The lock's token is not enough: a plain BullMQ Worker may use the same one for the next attempt.
- * - bullpenReadSteps: ARGV: not used. Answers step, result, step, result, …
+ * - bullpenSetStacks: ARGV: token, the stacks as JSON. Returns nothing.
+ * - bullpenUncountStart: ARGV: token. Returns nothing.
+ * - bullpenKeepStep: ARGV: token, the fencing token, the step's field, its result. Returns what the field then holds, or nil if
+ *   nothing was written. Checking the lock's token is not enough, because a plain BullMQ Worker may use the same token for the
+ *   next attempt.
+ * - bullpenReadSteps: ARGV is not used. Returns step, result, step, result, …
  * - bullpenThrottle, bullpenUnthrottle: see throttle.ts.
  */
 const SCRIPTS = {
@@ -39,7 +40,7 @@ return found`,
   bullpenUnthrottle: UNTHROTTLE,
 }
 
-/** From the end of a throttle to the removal of its placeholder rate, in ms. */
+/** How long after the end of a throttle its placeholder rate is removed, in ms. */
 const UNTHROTTLE_AFTER_MS = 100
 /** The longest delay that a Node timer accepts. */
 const MAX_TIMER_MS = 2 ** 31 - 1
@@ -51,12 +52,12 @@ export function setStacks(job: Job, token: string, stacks: readonly string[]): P
   return run('bullpenSetStacks', job, [...jobKeys(job), token, JSON.stringify(stacks)])
 }
 
-/** BullMQ counts a start when it fetches a job. This takes it back for a job whose handler was not started. */
+/** BullMQ counts a start when it fetches a job. This undoes that count for a job whose handler was not started. */
 export function uncountStart(job: Job, token: string): Promise<unknown> {
   return run('bullpenUncountStart', job, [...jobKeys(job), token])
 }
 
-/** The results of the job's finished steps. They are fields of the job's own hash, so they are removed with it. */
+/** The results of the job's finished steps. They are fields of the job's own hash, so that they are removed with the job. */
 export function stepsOf(job: Job, token: string): StoredSteps {
   return {
     async read() {
@@ -79,12 +80,12 @@ export function stepsOf(job: Job, token: string): StoredSteps {
   }
 }
 
-/** When it resolves, no task of the job's queue is started for `ms`. A longer throttle extends a shorter one. */
+/** Once this resolves, no task of the job's queue is started for `ms`. A longer throttle extends a shorter one. */
 export async function throttleQueue(job: Job, ms: number): Promise<void> {
   const keys = [`${job.queueQualifiedName}:limiter`, `${job.queueQualifiedName}:meta`]
   await run('bullpenThrottle', job, [...keys, `${ms}`, THROTTLE_MARK, hasOwnRate(job) ? '1' : ''])
   const release = (): void => {
-    // If the worker has closed by then, the maintenance of another process removes it.
+    // If the worker has closed by then, the maintenance of another process removes the placeholder.
     run('bullpenUnthrottle', job, [...keys, THROTTLE_MARK]).catch(() => {})
   }
   setTimeout(release, Math.min(ms + UNTHROTTLE_AFTER_MS, MAX_TIMER_MS)).unref()
@@ -100,7 +101,7 @@ async function runStepScript(script: keyof typeof SCRIPTS, job: Job, ...args: st
 
 async function run(script: keyof typeof SCRIPTS, job: Job, args: string[]): Promise<unknown> {
   const client = await clientOf(job)
-  // BullMQ has backends other than Redis. There, a requeued job keeps no attempt record.
+  // BullMQ also has backends other than Redis. On those, a requeued job keeps no attempt record.
   if (client === undefined) return undefined
   if (!clientsWithScripts.has(client)) {
     for (const [name, lua] of Object.entries(SCRIPTS)) client.defineCommand(name, { numberOfKeys: 2, lua })
@@ -114,12 +115,12 @@ function jobKeys({ queueQualifiedName, id }: Job): [string, string] {
   return [key, `${key}:lock`]
 }
 
-/** `backend` is protected in BullMQ's types; BullMQ's own scripts get the client from it, too. */
+/** `backend` is protected in BullMQ's types. BullMQ's own scripts get the client from it as well. */
 function clientOf(job: Job): Promise<RedisClient> | undefined {
   return (job as unknown as { backend: { client?: Promise<RedisClient> } }).backend.client
 }
 
-/** Whether the Worker has a `limiter` option. It uses the same counter, and a rate in `meta` would take precedence. */
+/** Whether the Worker has a `limiter` option. That option uses the same counter, and a rate in `meta` would override it. */
 function hasOwnRate(job: Job): boolean {
   // `queue`, which is the Worker here, is protected in BullMQ's types.
   const { queue } = job as unknown as { queue: { opts?: Partial<WorkerOptions> } }

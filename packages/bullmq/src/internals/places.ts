@@ -1,9 +1,9 @@
-// The places of a queue: each BullMQ structure that can hold a job, and the statuses of the tasks in it.
+// The places of a queue: the BullMQ structures that can hold a job, and the statuses of the tasks in each of them.
 import type { TaskStatus } from '@bullpen/contract'
 
 interface Place {
   readonly type: 'list' | 'sorted set'
-  /** The possible statuses of its tasks. If there are several, the last attempt record tells which one. */
+  /** The possible statuses of its tasks. If there are several, the last attempt record shows which one applies. */
   readonly statuses: readonly TaskStatus[]
 }
 
@@ -21,14 +21,14 @@ export type PlaceName = keyof typeof PLACES
 
 const NAMES = Object.keys(PLACES) as readonly PlaceName[]
 
-/** The places that hold tasks of a status. */
+/** Returns the places that hold tasks with the given status. */
 export function placesOf(status: TaskStatus): readonly PlaceName[] {
   return NAMES.filter((name) => (PLACES[name].statuses as readonly TaskStatus[]).includes(status))
 }
 
 /**
- * The order in which a scan for tasks that have not ended goes through the places: the order in which a task that can't be
- * started moves (active → delayed → prioritized → wait). A task that moves during the scan is met later, not missed.
+ * The order in which a scan for unfinished tasks visits the places. It is the order in which a task that can't be started moves
+ * (active → delayed → prioritized → wait), so that a task that moves during the scan is found later instead of being missed.
  */
 export const SCAN_ORDER = ['active', 'delayed', 'prioritized', 'wait'] as const satisfies readonly PlaceName[]
 
@@ -36,11 +36,11 @@ export const SCAN_ORDER = ['active', 'delayed', 'prioritized', 'wait'] as const 
 export const DELAYED_SCORE_STEP = 0x1000
 
 /**
- * Lua, for the scripts that end a task that never ran: `take_out(id, wait, prioritized, delayed)` removes the task from the
+ * A Lua function for the scripts that end a waiting task: `take_out(id, wait, prioritized, delayed)` removes the task from the
  * place where it waits, and returns whether it was in one. The arguments after the id are keys.
  *
- * LREM starts at the right end of the list, where the oldest tasks are. From the far end of a list of 200,000 it costs
- * Redis 2.6 ms.
+ * LREM starts at the right end of the list, where the oldest tasks are. Removing a task from the far end of a list of 200,000
+ * costs Redis 2.6 ms.
  */
 export const TAKE_OUT = `
 local function take_out(id, wait, prioritized, delayed)

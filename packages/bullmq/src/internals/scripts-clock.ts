@@ -1,17 +1,18 @@
-// Makes a BullMQ Worker's scripts use Redis's clock: BullMQ passes the machine's time as a script argument, and this
-// replaces that argument on its way.
+// Makes a BullMQ Worker's scripts use Redis's clock. BullMQ passes the machine's time as a script argument, and this module
+// replaces that argument before the script is sent.
 //
-// Two directions, with `skew = Date.now() - now()`, where `now()` is Redis's time:
-//   - to Redis: the time argument of each script in TIME_AT becomes `now()`.
-//   - from Redis: BullMQ computes how long to wait for the next delayed job as `due - Date.now()`. `due` is in Redis's
-//     time, so it is answered as `due + skew`, and BullMQ's difference is `due - now()`.
+// Times are translated in both directions, with `skew = Date.now() - now()`, where `now()` is Redis's time:
+//   - To Redis: the time argument of each script in TIME_AT becomes `now()`.
+//   - From Redis: BullMQ computes how long to wait for the next delayed job as `due - Date.now()`. Since `due` is in Redis's
+//     time, BullMQ is given `due + skew` instead, so that its difference is `due - now()`.
 // `job.moveToDelayed(timestamp)` needs no change: BullMQ turns the timestamp into a delay (`timestamp - Date.now()`) and
 // the script adds that delay to its time argument.
 import type { Worker } from 'bullmq'
 
 /**
- * The index of the time among the keys and arguments of each script that decides by time: which jobs are due, when a retry
- * or a snooze is due, when a job was started and when it ended. Scripts that add a job use the job's own timestamp.
+ * For each script that depends on the time, the index of the time among its keys and arguments. These scripts decide which jobs
+ * are due and when a retry or a snooze is due, or store when a job started or ended. Scripts that add a job use the job's own
+ * timestamp.
  */
 export const TIME_AT: ReadonlyMap<string, number> = new Map([
   ['moveToActive', 12],
@@ -20,10 +21,10 @@ export const TIME_AT: ReadonlyMap<string, number> = new Map([
   ['moveStalledJobsToWait', 11],
   ['retryJob', 12],
 ])
-/** The index, in the answer of the scripts that fetch, of the time when the next delayed job is due. */
+/** Where the answer of a fetching script holds the time at which the next delayed job is due. */
 const NEXT_DUE_AT = 3
 
-/** `now`: whole ms since 1970 by the clock that all processes of the queue agree on. */
+/** `now` returns whole ms since 1970, by the clock that all processes of the queue share. */
 export function setScriptClock(backend: Worker['backend'], now: () => number): void {
   const exec = backend.execCommand.bind(backend)
   const waitForJob = backend.waitForJob.bind(backend)
@@ -37,7 +38,7 @@ export function setScriptClock(backend: Worker['backend'], now: () => number): v
   backend.execCommand = (client, name, args: unknown[]) => {
     const at = TIME_AT.get(name)
     if (at === undefined) return exec(client, name, args)
-    // BullMQ builds this array for one call. Changing it in place avoids a copy for each job.
+    // BullMQ builds this array for a single call, so it can be changed in place, which avoids a copy for each job.
     args[at] = now()
     const answer = exec(client, name, args)
     return answer instanceof Promise ? answer.then(translateAnswer) : answer

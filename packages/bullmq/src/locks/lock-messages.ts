@@ -8,11 +8,11 @@ export interface LockGroup {
   readonly base: string
   readonly lockMs: number
   readonly renewalMs: number
-  /** A main thread whose event loop was blocked for longer loses its locks. Undefined: no limit. */
+  /** If the main thread's event loop is blocked for longer, its locks are no longer renewed. Undefined means no limit. */
   readonly eventLoopStallLimitMs: number | undefined
   /** One 32-bit number: when the main thread's event loop last turned, by the machine clock. */
   readonly lastTurn: SharedArrayBuffer
-  /** Only grows. */
+  /** Tables are added but never removed. */
   readonly tables: readonly SharedTable[]
 }
 

@@ -1,29 +1,29 @@
-// Renews the locks of one consumer: stores them in a table that the renewal thread reads, and reports those that are lost or
-// too old while there is still time to stop the task.
+// Renews the locks of one consumer. It stores them in a table that the renewal thread reads, and reports a lock that is lost or
+// too old while there is still time to stop its task.
 import type { Log } from '@bullpen/contract'
 import type { LockGroup } from './lock-messages.ts'
 import { machineMs, msBetween } from './machine-clock.ts'
 import { joinRenewalThread } from './renewal-thread.ts'
 import { SharedLockTable } from './shared-lock-table.ts'
 
-/** The share of the lock's duration that must be left when a lock is reported as lost. */
+/** The share of a lock's duration that must still be left when the lock is reported as lost. */
 const MARGIN = 1 / 10
-/** How often per renewal interval the locks are checked. */
+/** How many times per renewal interval the locks are checked. */
 const CHECKS_PER_INTERVAL = 4
 
 export interface LockRenewerOptions extends Pick<LockGroup, 'base' | 'lockMs' | 'renewalMs' | 'eventLoopStallLimitMs'> {
   readonly redisUrl: string
-  /** How many locks there usually are at once. */
+  /** The number of locks that are usually needed at once. */
   readonly slots: number
   readonly log: Log
 }
 
 export interface LockRenewer {
-  /** Resolves when locks are renewed. A task that starts before may lose its lock if it blocks the event loop at once. */
+  /** Resolves once locks are being renewed. A task that starts earlier may lose its lock if it blocks the event loop at once. */
   readonly ready: Promise<void>
   /**
-   * Renews a lock until the returned function is called. `ageMs`: how old the lock may already be. `onLost` is called at most
-   * once, when another process has the task, or could have it before this process finds out.
+   * Renews a lock until the returned function is called. `ageMs` is the age that the lock may already have. `onLost` is called at
+   * most once, when another process has the task, or could take it before this process notices.
    */
   add(id: string, token: string, ageMs: number, onLost: () => void): () => void
   /** Whether a lock of this age may have expired. */
@@ -59,7 +59,7 @@ export function openLockRenewer(options: LockRenewerOptions): LockRenewer {
   }
   const timer = setInterval(check, renewalMs / CHECKS_PER_INTERVAL).unref()
 
-  /** A table with a free slot of this size, a new one if necessary. */
+  /** Returns a table with a free slot of this size, and adds a table if there is none. */
   const tableFor = (units: number): LockSlots => {
     const found = tables.find((each) => each.hasFreeSlot && each.table.fits(units))
     if (found !== undefined) return found
@@ -81,11 +81,11 @@ export function openLockRenewer(options: LockRenewerOptions): LockRenewer {
   }
 }
 
-/** A table, its free slots, and the callback of each taken one. */
+/** A table, its free slots, and the callback for each slot that is taken. */
 class LockSlots {
   readonly table: SharedLockTable
   readonly #free: number[]
-  /** Undefined if the slot is free, or its callback was called. */
+  /** Undefined if the slot is free or its callback has been called. */
   readonly #onLost: ((() => void) | undefined)[]
 
   constructor(table: SharedLockTable) {

@@ -1,5 +1,5 @@
-// The thread that renews locks: one per process and Redis, for all its consumers, while there are any. If the thread dies, the
-// main thread renews the locks until a new one is ready.
+// The thread that renews locks. A process has one such thread for each Redis, shared by all consumers, as long as there are any.
+// If the thread dies, the main thread renews the locks until a new thread is ready.
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Log } from '@bullpen/contract'
@@ -12,11 +12,11 @@ import { type Renewal, startRenewal } from './renewal.ts'
 import type { SharedTable } from './shared-lock-table.ts'
 
 const SOURCE = new URL('./thread-entry.ts', import.meta.url)
-/** TypeScript in the repository, compiled JavaScript in the published package. */
+/** The entry is TypeScript in the repository and compiled JavaScript in the published package. */
 const ENTRY = new URL(SOURCE.href.replace(/\.ts$/, extname(import.meta.url)))
 
 export interface Membership {
-  /** Resolves when the locks are renewed, by the thread or without it; also if neither will happen, because it has left. */
+  /** Resolves once the locks are being renewed, by the thread or by the main thread, or once the thread has been ended. */
   readonly ready: Promise<void>
   addTable(table: SharedTable): void
   leave(): void
@@ -24,7 +24,7 @@ export interface Membership {
 
 const threads = new Map<string, RenewalThread>()
 
-/** Starts the thread with the first group. If no thread can be started, a warning is logged and the main thread renews. */
+/** Starts the thread with the first group. If it can't be started, a warning is logged and the main thread renews the locks. */
 export function joinRenewalThread(redisUrl: string, group: LockGroup, log: Log): Membership {
   let thread = threads.get(redisUrl)
   if (thread === undefined) {
@@ -39,7 +39,7 @@ class RenewalThread {
   readonly #log: Log
   readonly #onEmpty: () => void
   readonly #groups = new Map<number, LockGroup>()
-  /** Renewal in the main thread, while there is no other. */
+  /** The renewals that run in the main thread while there is no renewal thread. */
   readonly #fallback = new Map<number, Renewal>()
   readonly #ready = Promise.withResolvers<void>()
   readonly #backoff = createRestartBackoff()
@@ -88,7 +88,7 @@ class RenewalThread {
       this.#fallBack(err, performance.now() - startedAt)
     }
     try {
-      // Without the process's own preloads and loaders.
+      // `execArgv` is empty so that the thread runs without the process's own preloads and loaders.
       const options = { workerData: { redisUrl: this.#redisUrl }, execArgv: [], name: 'bullpen locks' }
       const worker = new Worker(ENTRY, options)
       this.#worker = worker
@@ -97,7 +97,7 @@ class RenewalThread {
       worker.on('error', (error) => {
         failure = error
       })
-      // The thread sends one message: it is connected to Redis.
+      // The thread sends a single message, when it is connected to Redis.
       worker.on('message', () => {
         this.#ready.resolve()
         this.#endFallback()
@@ -115,7 +115,7 @@ class RenewalThread {
     const afterMs = this.#backoff.next(ranForMs)
     this.#log.warn(
       { err, afterMs },
-      'lock renewal thread ended; locks are renewed in the main thread until it is restarted',
+      'lock renewal thread ended; the main thread renews the locks until the thread is restarted',
     )
     this.#fallbackRedis ??= renewalConnection(this.#redisUrl)
     for (const group of this.#groups.values()) this.#renewHere(group)

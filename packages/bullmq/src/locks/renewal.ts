@@ -1,14 +1,15 @@
-// Renews the locks of one consumer at each interval, for as long as the main thread's event loop turns.
+// Renews the locks of one consumer at a fixed interval, as long as the main thread's event loop is turning.
 import type { Redis } from 'ioredis'
 import type { LockGroup } from './lock-messages.ts'
 import { machineMs, msBetween } from './machine-clock.ts'
 import { SharedLockTable, type SharedTable, type TableEntry } from './shared-lock-table.ts'
 
 /**
- * Does what BullMQ's own extendLocks does: it also removes renewed jobs from the set of those that may have lost their process.
+ * Does the same as BullMQ's own extendLocks: it renews the locks and removes the jobs from the set of jobs that may have lost
+ * their process.
  *
- * KEYS: stalled. ARGV: base, lock duration in ms, then id and token of each lock. Answers the numbers, from 1, of the locks that
- * this process no longer has.
+ * KEYS: stalled. ARGV: base, lock duration in ms, then the id and token of each lock. Returns the numbers, counted from 1, of the
+ * locks that this process no longer has.
  */
 const RENEW = `
 local lost = {}
@@ -23,12 +24,12 @@ for i = 3, #ARGV, 2 do
 end
 return lost`
 
-/** Locks per script: about half a millisecond of Redis's time. */
+/** How many locks one script renews, which takes Redis about half a millisecond. */
 const BATCH_SIZE = 250
 
 type RenewingRedis = Redis & { bullpenRenewLocks(...args: (string | number)[]): Promise<number[]> }
 
-/** With a defined command ioredis sends the script's text once, and its hash afterwards. */
+/** Because the script is a defined command, ioredis sends its text once and only its hash afterwards. */
 function withRenewScript(redis: Redis): RenewingRedis {
   if (!('bullpenRenewLocks' in redis)) redis.defineCommand('bullpenRenewLocks', { numberOfKeys: 1, lua: RENEW })
   return redis as RenewingRedis
@@ -36,7 +37,7 @@ function withRenewScript(redis: Redis): RenewingRedis {
 
 type Lock = Pick<TableEntry, 'id' | 'token'>
 
-/** Returns the locks that this process no longer has. */
+/** Renews the given locks. Returns those that this process no longer has. */
 export async function renewLocks<L extends Lock>(
   redis: Redis,
   { base, lockMs }: Pick<LockGroup, 'base' | 'lockMs'>,
@@ -52,11 +53,11 @@ export interface Renewal {
   end(): void
 }
 
-/** `redis` must reject what it can't send at once: a late renewal is useless. */
+/** `redis` must reject commands that it can't send immediately, because a late renewal is useless. */
 export function startRenewal(redis: Redis, group: LockGroup, now: () => number = machineMs): Renewal {
   const lastTurn = new Int32Array(group.lastTurn)
   const tables = group.tables.map((table) => new SharedLockTable(table))
-  /** Locks that were taken or renewed more recently are left to the next round: most tasks have ended by then. */
+  /** Locks that are younger than this are left to the next round, because most of their tasks will have ended by then. */
   const youngMs = group.renewalMs / 4
   let answeredAt = now()
   let isBusy = false
@@ -86,7 +87,7 @@ export function startRenewal(redis: Redis, group: LockGroup, now: () => number =
       )
       return parts.map((part) => renew(table, part))
     })
-    // With nothing to renew, a ping still finds out whether Redis answers, before it matters.
+    // If there is nothing to renew, a ping still shows whether Redis answers, before a lock depends on it.
     await Promise.all(batches.length > 0 ? batches : [redis.ping()])
     answeredAt = now()
   }
@@ -96,16 +97,16 @@ export function startRenewal(redis: Redis, group: LockGroup, now: () => number =
 
   const onInterval = (): void => {
     if (isMainThreadStalled()) return
-    // A dead connection may take minutes to fail by itself. A new one works as soon as the network does.
+    // A dead connection may take minutes to fail by itself, whereas a new one works as soon as the network does.
     if (msBetween(answeredAt, now()) > group.lockMs) {
       answeredAt = now()
       redis.disconnect(true)
-      // Commands that were under way are never settled: ioredis drops them when it reconnects.
+      // Commands that were under way will never settle, because ioredis drops them when it reconnects.
       isBusy = false
     }
     if (isBusy) return
     isBusy = true
-    // The main thread notices locks that are too old, and its own connection reports the outage.
+    // An error needs no handling here: the main thread notices locks that are too old, and its own connection reports the outage.
     renewAll()
       .catch(() => {})
       .finally(() => {

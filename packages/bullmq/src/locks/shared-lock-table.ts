@@ -1,27 +1,29 @@
-// The locks that a consumer has, in memory that two threads share: the main thread writes them, the renewal thread reads them.
+// The locks that a consumer has, in memory that two threads share: the main thread writes them, and the renewal thread reads
+// them.
 //
-// Messages between the threads would not do: a blocked event loop can't send one, so that the lock of a task that was fetched
-// just before would not be renewed.
+// Messages between the threads would not be enough: a blocked event loop can't send any, so the lock of a task that was fetched
+// just before the block would not be renewed.
 //
-// Each slot has a turn counter. It is odd while the slot is taken, and grows with each change of hands, so a reader that sees
-// the same odd turn before and after reading has read one lock. Renewal and loss are stored with the turn that they are about.
+// Each slot has a turn counter. The counter is odd while the slot is taken, and it is incremented each time the slot is taken or
+// released. A reader that sees the same odd turn before and after reading has therefore read a single lock. A renewal or a loss
+// is stored together with the turn that it refers to.
 
-/** The offsets of a slot's numbers, in 32-bit words. The text of id and token follows them. */
+/** The offsets of a slot's numbers, in 32-bit words. The text with the id and the token follows them. */
 const WORD = { turn: 0, length: 1, since: 2, renewedTurn: 3, renewedAt: 4, lostTurn: 5 } as const
 const HEAD_BYTES = 32
-/** The id of a Bullpen task and BullMQ's token take about a hundred bytes. */
+/** The id of a Bullpen task and BullMQ's token together take about a hundred bytes. */
 const USUAL_TEXT_BYTES = 480
-/** The most bytes that UTF-8 takes for one UTF-16 unit. */
+/** The maximum number of bytes that UTF-8 needs for one UTF-16 unit. */
 const MAX_BYTES_PER_UNIT = 3
 const SEPARATOR = '\n'
 
-/** What is sent to the other thread. */
+/** The description of a table that is sent to the other thread. */
 export interface SharedTable {
   readonly memory: SharedArrayBuffer
   readonly slotBytes: number
 }
 
-/** One taken slot as a reader found it. When the slot is used for another lock, it has another turn. */
+/** One taken slot, as a reader found it. If the slot is later used for another lock, its turn is different. */
 export interface TableEntry {
   readonly slot: number
   readonly turn: number
@@ -44,7 +46,7 @@ export class SharedLockTable {
     this.#text = Buffer.from(shared.memory)
   }
 
-  /** `units`: the UTF-16 units of id and token that a slot must have room for; at least the usual length. */
+  /** Each slot has room for at least `units` UTF-16 units of id and token, and always for the usual length. */
   static of(slots: number, units = 0): SharedLockTable {
     const text = Math.max(USUAL_TEXT_BYTES, Math.ceil((units * MAX_BYTES_PER_UNIT) / HEAD_BYTES) * HEAD_BYTES)
     const slotBytes = HEAD_BYTES + text
@@ -55,7 +57,7 @@ export class SharedLockTable {
     return units * MAX_BYTES_PER_UNIT <= this.shared.slotBytes - HEAD_BYTES
   }
 
-  /** Writes a lock into a free slot. Readers see it when this returns. `since`: a lower bound of when the lock was taken. */
+  /** Writes a lock into a free slot. Readers see it once this returns. The lock was taken at `since` or later. */
   take(slot: number, id: string, token: string, since: number): void {
     const at = slot * this.#slotWords
     const room = this.shared.slotBytes - HEAD_BYTES
@@ -72,7 +74,7 @@ export class SharedLockTable {
     Atomics.add(this.#words, slot * this.#slotWords + WORD.turn, 1)
   }
 
-  /** Odd while the slot is taken. */
+  /** The slot's turn, which is odd while the slot is taken. */
   turn(slot: number): number {
     return Atomics.load(this.#words, slot * this.#slotWords + WORD.turn)
   }
@@ -81,7 +83,7 @@ export class SharedLockTable {
     return (this.turn(slot) & 1) === 1
   }
 
-  /** Undefined if the slot is free, or changes hands while it is read. */
+  /** Returns undefined if the slot is free, or if it is taken or released during the read. */
   read(slot: number): TableEntry | undefined {
     const turn = this.turn(slot)
     if ((turn & 1) === 0) return undefined
@@ -89,7 +91,7 @@ export class SharedLockTable {
     return this.turn(slot) === turn ? { slot, turn, id, token } : undefined
   }
 
-  /** A lower bound of when the lock was taken or last renewed. */
+  /** A lower bound of the time at which the lock was taken or last renewed. */
   since(slot: number): number {
     const at = slot * this.#slotWords
     const renewed = Atomics.load(this.#words, at + WORD.renewedTurn) === this.turn(slot)

@@ -1,4 +1,4 @@
-// The entry point of the lock-renewal thread, which has its own event loop and its own connection to Redis.
+// The entry point of the lock-renewal thread. The thread has its own event loop and its own connection to Redis.
 import { parentPort, workerData } from 'node:worker_threads'
 import { renewalConnection } from '../redis/renewal-connection.ts'
 import type { LockMessage } from './lock-messages.ts'

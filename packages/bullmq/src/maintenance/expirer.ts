@@ -6,13 +6,16 @@ import { describeEnd, encodeStack } from '../codec.ts'
 import { TAKE_OUT } from '../internals/places.ts'
 import type { QueueKeys } from '../keys.ts'
 
-/** Tasks per script. Removing one from the far end of a list of 200,000 costs Redis 2.6 ms; the oldest are at the near end. */
+/**
+ * How many tasks one script looks at. Removing a task from the far end of a list of 200,000 costs Redis 2.6 ms. The oldest tasks
+ * are at the near end.
+ */
 const PAGE_SIZE = 20
 
 /**
  * KEYS: expiries, wait, prioritized, delayed, failed, events. ARGV: now in ms, how many tasks to look at, the prefix of jobs, the
- * reason, the stacks. Answers how many tasks it looked at, then id and name of each that it has expired. A task that was
- * fetched, or has ended, is only removed from the index: the worker that fetched it checks its queue timeout.
+ * reason, the stacks. Returns how many tasks it looked at, then the id and name of each task that it has expired. A task that
+ * was fetched or has ended is only removed from the index, because the worker that fetches a task checks its queue timeout.
  */
 const EXPIRE = `${TAKE_OUT}
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
@@ -37,7 +40,7 @@ export interface Expired {
   readonly task: string
 }
 
-/** `now`: ms since 1970. One round trip for every twenty tasks that are due, and one more. */
+/** `now` is in ms since 1970. Takes one round trip for every twenty tasks that are due, and one more. */
 export async function expireTasks(redis: Redis, keys: QueueKeys, now: number, process: string): Promise<Expired[]> {
   const record = endWithoutStart('queue_timeout', { attempt: 1, process, now })
   const names = [keys.expiries, keys.wait, keys.prioritized, keys.delayed, keys.failed, keys.events]

@@ -2,10 +2,10 @@
 import type { Log } from '@bullpen/contract'
 import { throttledLog } from '../redis/throttled-log.ts'
 
-/** An expired task is noticed after this long at most, plus the time of one run, in ms. */
+/** The interval between runs, in ms. An expired task is noticed within this time plus the duration of one run. */
 export const MAINTENANCE_EVERY_MS = 2_000
 
-/** Repeats `run`, one at a time, until the returned function is called. Keeps no process alive. */
+/** Repeats `run`, one run at a time, until the returned function is called. Its timer does not keep the process alive. */
 export function repeatMaintenance(run: () => Promise<void>, log: Log): () => void {
   const logFailure = throttledLog((err: unknown, suppressed) => log.debug({ err, suppressed }, 'maintenance failed'))
   let isRunning = false

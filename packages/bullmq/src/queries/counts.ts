@@ -6,8 +6,8 @@ import type { QueueKeys } from '../keys.ts'
 import { readTogether } from './read-together.ts'
 
 /**
- * How many tasks are in each status. Tasks in a place with several statuses count as its first one: retrying tasks as
- * scheduled, cancelled and expired ones as dead. One round trip.
+ * Counts the tasks in each status. Tasks in a place that holds several statuses are counted under the first one: retrying tasks
+ * as scheduled, and cancelled and expired tasks as dead. Takes one round trip.
  */
 export async function countTasks(redis: Redis, keys: QueueKeys): Promise<Record<TaskStatus, number>> {
   const counts: Record<TaskStatus, number> = {
@@ -34,8 +34,8 @@ export async function countTasks(redis: Redis, keys: QueueKeys): Promise<Record<
 }
 
 /**
- * KEYS: wait, prioritized, active, delayed. ARGV: the step of a delayed score (see places.ts). Answers how many tasks are in
- * the first three, or due in the last.
+ * KEYS: wait, prioritized, active, delayed. ARGV: the step of a delayed score (see places.ts). Returns how many tasks are in the
+ * first three places, plus how many in the last one are due.
  */
 const REMAINING = `
 local time = redis.call('TIME')
@@ -44,7 +44,10 @@ return redis.call('LLEN', KEYS[1]) + redis.call('ZCARD', KEYS[2]) + redis.call('
   + redis.call('ZCOUNT', KEYS[4], '-inf', '(' .. string.format('%.0f', due))
 `
 
-/** Tasks that are waiting, active, or due by Redis's clock: a light drain of the fleet waits for them. One round trip. */
+/**
+ * Counts the tasks that are waiting, active, or due by Redis's clock. A light drain of the fleet waits for them. Takes one round
+ * trip.
+ */
 export async function countRemaining(redis: Redis, keys: QueueKeys): Promise<number> {
   const names = [keys.wait, keys.prioritized, keys.active, keys.delayed]
   return (await redis.eval(REMAINING, names.length, ...names, DELAYED_SCORE_STEP)) as number

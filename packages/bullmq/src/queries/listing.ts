@@ -1,4 +1,4 @@
-// Lists a queue's tasks of one status, page by page, in the order of the places that hold them.
+// Lists the tasks of a queue that have a given status, page by page, in the order of the places that hold them.
 import { BullpenError, type TaskId } from '@bullpen/contract'
 import type { ListQuery } from '@bullpen/engine'
 import type { Redis } from 'ioredis'
@@ -8,8 +8,8 @@ import { PLACES, type PlaceName, placesOf } from '../internals/places.ts'
 import type { QueueKeys } from '../keys.ts'
 
 /**
- * Where a listing goes on: in a list, the last task shown; in a sorted set, the last score and how many tasks of that score
- * were shown. Absent: at the start of the place.
+ * Where a listing continues. In a list, this is the last task shown. In a sorted set, it is the last score and how many tasks
+ * with that score were shown. If it is absent, the listing continues at the start of the place.
  */
 const positionSchema = z.union([
   z.object({ last: z.string() }),
@@ -21,7 +21,7 @@ type Position = z.infer<typeof positionSchema>
 const cursorSchema = z.object({
   queue: z.string(),
   status: z.string(),
-  /** The index of the place among those of the status. */
+  /** The index of the place among the places that hold the status. */
   place: z.int().nonnegative(),
   at: positionSchema.optional(),
 })
@@ -39,8 +39,8 @@ interface PlacePage {
 }
 
 /**
- * The ids of one page. If a place holds several statuses, the caller drops the tasks of the others, so a page may be short.
- * One round trip for each place of the status, and one more for a further page of a list.
+ * Returns the ids of one page. If a place holds several statuses, the caller drops the tasks with the other statuses, so a page
+ * may be short. Takes one round trip for each place of the status, and one more for a later page of a list.
  *
  * @throws BullpenError `invalid_cursor`.
  */
@@ -61,14 +61,14 @@ export async function listIds(redis: Redis, keys: QueueKeys, query: ListQuery): 
 }
 
 /**
- * BullMQ takes from the right end of a list, so the next task to run is there, and a listing starts there. It goes on to the
- * left of the last task shown. If that one was taken since, so were all before it, and the listing goes on at the right end.
- * No task that keeps waiting is skipped.
+ * BullMQ takes jobs from the right end of a list. A listing starts there, with the next task to run, and each page continues to
+ * the left of the last task shown. If that task has been taken since, then so have all tasks to its right, and the listing
+ * continues at the right end. A task that keeps waiting is therefore never skipped.
  */
 async function listPage(redis: Redis, key: string, limit: number, position: Position | undefined): Promise<PlacePage> {
   const last = position !== undefined && 'last' in position ? position.last : undefined
   const index = last === undefined ? null : await redis.lpos(key, last, 'RANK', -1)
-  // The last task shown is the newest.
+  // The last task shown was the newest, so there are no more.
   if (index === 0) return { ids: [], next: undefined }
   const end = index === null ? -1 : index - 1
   const found = (await redis.lrange(key, end < 0 ? end - limit : Math.max(0, end - limit), end)).reverse()

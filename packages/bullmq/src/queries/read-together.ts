@@ -11,7 +11,7 @@ export async function readTogether(
   return answersOf(await transaction.exec())
 }
 
-/** The answers of a transaction or pipeline. Throws the first error among them. */
+/** Returns the answers of a transaction or pipeline, or throws the first error among them. */
 export function answersOf(results: Awaited<ReturnType<ChainableCommander['exec']>>): unknown[] {
   return (results ?? []).map(([error, answer]) => {
     if (error !== null) throw error

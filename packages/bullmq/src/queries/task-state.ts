@@ -1,4 +1,4 @@
-// Reads a task from its job's own fields and from the sorted sets that may hold it. Never scans a list, so the cost does not
+// Reads a task from its job's own fields and from the sorted sets that may hold it. It never scans a list, so the cost does not
 // depend on the queue's length.
 import {
   type AttemptRecord,
@@ -29,7 +29,7 @@ export function addStateReads(transaction: ChainableCommander, keys: QueueKeys, 
     .zscore(keys.failed, id)
 }
 
-/** Decodes the answers to {@link addStateReads}; undefined if there is no such job. */
+/** Decodes the answers to {@link addStateReads}. Returns undefined if there is no such job. */
 export function decodeState(id: TaskId, queue: string, answers: readonly unknown[]): TaskRecord | undefined {
   const [fields, locked, delayed, completed, failed] = answers
   if (!isHash(fields) || fields['name'] === undefined) return undefined
@@ -49,9 +49,9 @@ export function decodeState(id: TaskId, queue: string, answers: readonly unknown
     version: stored?.version ?? 1,
     queue,
     status,
-    // BullMQ counts a start when a job is fetched. A task that was found expired or cancelled then was not started.
+    // BullMQ counts a start when a job is fetched. If the task then turned out to be expired or cancelled, it was not started.
     fencingToken: status === 'expired' ? 0 : starts - (last?.fencingToken === 0 && last.slot !== undefined ? 1 : 0),
-    // A task that ended without being started has used no attempt by that, though BullMQ counted one.
+    // A task that ended without being started used no attempt, although BullMQ counted one.
     attemptsMade: last?.fencingToken === 0 ? last.attempt - 1 : attemptsMade,
     maxAttempts: maxAttempts(fields['opts']),
     input: stored?.input,
@@ -62,7 +62,7 @@ export function decodeState(id: TaskId, queue: string, answers: readonly unknown
     dueAt: typeof delayed === 'string' ? Math.floor(Number(delayed) / DELAYED_SCORE_STEP) : undefined,
     startedAt: optional(fields['processedOn']),
     endedAt: optional(fields['finishedOn']),
-    // Progress before the end means nothing for a task that has ended.
+    // Once a task has ended, the progress that it last reported means nothing.
     progress: isFinal(status) ? undefined : readProgress(fields['progress']),
     ...stepsIn(fields),
     output: success?.output,
@@ -84,7 +84,7 @@ interface StatusFacts {
   readonly last: AttemptRecord | undefined
 }
 
-/** A job is in at most one of the sets. In none of them, it is active if it is locked. */
+/** A job is in at most one of the sets. If it is in none of them, it is active when it is locked and waiting otherwise. */
 function statusOf({ locked, delayed, completed, failed, attemptsMade, last }: StatusFacts): TaskStatus {
   if (completed !== null) return 'completed'
   if (failed !== null) return statusOfEnded(last)
@@ -92,7 +92,7 @@ function statusOf({ locked, delayed, completed, failed, attemptsMade, last }: St
   return locked ? 'active' : 'waiting'
 }
 
-/** Only output, worker and slot of a success are stored; the rest is in BullMQ's fields. */
+/** For a success, only the output, the worker and the slot are stored. The other fields of the record come from BullMQ's own. */
 function successRecord(
   fields: Readonly<Record<string, string>>,
   start: number,
@@ -113,14 +113,14 @@ function successRecord(
   }
 }
 
-/** The record of an attempt whose worker died once too often: BullMQ fails such a job without calling the processor. */
+/** The record of the attempt in which a worker died once too often. BullMQ fails such a job without calling the processor. */
 function lostAttempt(
   fields: Readonly<Record<string, string>>,
   start: number,
   attempts: number,
   recorded: readonly AttemptRecord[],
 ): AttemptRecord[] {
-  // A task that was ended while it waited has its own record, without a start.
+  // A task that was ended while it waited has a record of its own, which belongs to no start.
   if (start === 0 || recorded.at(-1)?.fencingToken === 0) return []
   if (recorded.some(({ fencingToken }) => fencingToken === start)) return []
   const [startedAt, endedAt] = [count(fields['processedOn']), count(fields['finishedOn'])]
@@ -132,7 +132,7 @@ function lostAttempt(
       attempt: Math.max(1, attempts),
       counted: true,
       state: 'RECOVER_ERR',
-      // More deaths than a task may survive, or an error between BullMQ and Bullpen.
+      // The cause is more deaths than a task may survive, or else an error between BullMQ and Bullpen.
       reason: diedTooOften(fields) ? 'process_lost' : 'unexpected_error',
       message,
       worker: 'unknown',
@@ -142,7 +142,7 @@ function lostAttempt(
   ]
 }
 
-/** BullMQ fetches such a job once more, to fail it. That is not a start. */
+/** BullMQ fetches such a job once more in order to fail it. That fetch is not a start. */
 function diedTooOften(fields: Readonly<Record<string, string>>): boolean {
   return count(fields['stc']) > MAX_DEATHS
 }

@@ -1,11 +1,11 @@
-// Reports an outage of Redis once per process, not once per connection: one line when it begins, one every 30 s while it
-// lasts, and one when it is over.
+// Reports an outage of Redis once per process instead of once per connection: it logs one line when the outage begins, one every
+// 30 s while it lasts, and one when it is over.
 import type { Log } from '@bullpen/contract'
 import type { Redis } from 'ioredis'
 
 const REPEAT_EVERY_MS = 30_000
 
-/** Without user name and password. */
+/** The address of Redis without the user name and password. */
 export function addressOf(redisUrl: string): string {
   try {
     const { protocol, host } = new URL(redisUrl)
@@ -22,7 +22,10 @@ export interface OutageReporter {
 
 const reporters = new Map<string, OutageReporter>()
 
-/** The process's reporter for this Redis. It exists while it follows a connection, and logs with the first one's log. */
+/**
+ * Returns this process's reporter for the given Redis. The reporter exists as long as it follows a connection, and writes to the
+ * log that was passed first.
+ */
 export function outageReporter(redisUrl: string, log: Log, repeatMs = REPEAT_EVERY_MS): OutageReporter {
   const known = reporters.get(redisUrl)
   if (known !== undefined) return known
@@ -104,7 +107,7 @@ const CONNECTION_ERROR_CODES = new Set([
 ])
 const CONNECTION_ERROR_MESSAGES = /Connection is closed|Stream isn't writeable|connect ETIMEDOUT|Command timed out/
 
-/** Whether an error only says that Redis is away, which the reporter logs. */
+/** Whether an error only means that Redis is unreachable, which the reporter logs already. */
 export function isConnectionError(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if ('code' in error && CONNECTION_ERROR_CODES.has(String(error.code))) return true

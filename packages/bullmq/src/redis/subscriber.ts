@@ -1,5 +1,5 @@
-// A connection that is subscribed to channels, and subscribes again whenever it was lost. Messages between processes go
-// through it: cancels (cancel/subscriber.ts) and fleet notifications (fleet/notifications.ts).
+// A connection that is subscribed to channels and subscribes again whenever it has been lost. It carries the messages between
+// processes: cancels (cancel/subscriber.ts) and fleet notifications (fleet/notifications.ts).
 import type { Log } from '@bullpen/contract'
 import type { Redis } from 'ioredis'
 import { blockingConnection } from '../connection.ts'
@@ -8,7 +8,7 @@ export interface SubscriberOptions {
   readonly redisUrl: string
   readonly channels: readonly string[]
   readonly onMessage: (channel: string, message: string) => void
-  /** Called after each subscription, the first one included: messages sent before it may have been missed. */
+  /** Called after each subscription, including the first one, because messages sent before it may have been missed. */
   readonly onSubscribed: () => void
   readonly log: Log
 }
@@ -18,11 +18,11 @@ export interface Subscriber {
   close(): void
 }
 
-/** Opens one connection, and waits for Redis as long as it takes. */
+/** Opens one connection, which keeps trying to reach Redis for as long as necessary. */
 export function openSubscriber({ redisUrl, channels, onMessage, onSubscribed, log }: SubscriberOptions): Subscriber {
   const redis: Redis = blockingConnection(redisUrl, log)
   redis.on('message', onMessage)
-  // ioredis restores subscriptions by itself, but does not say when. The answer to this command does.
+  // ioredis restores subscriptions by itself but does not report when. The answer to this command shows that it has.
   redis.on('ready', () => {
     redis
       .subscribe(...channels)

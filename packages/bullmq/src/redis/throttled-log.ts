@@ -1,4 +1,4 @@
-// Logs an event at most once a second, with the number of events suppressed since the last line.
+// Logs an event at most once per second, with the number of events that were suppressed since the last line.
 
 const INTERVAL_MS = 1_000
 

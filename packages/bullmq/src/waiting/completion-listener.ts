@@ -1,11 +1,14 @@
-// Wakes callers that wait for a task's end, by following the queue's event stream while there are any.
+// Wakes callers that are waiting for a task to end. While there are any, it follows the queue's event stream.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '@bullpen/contract'
 import type { Redis } from 'ioredis'
 
 /** How long one read of the stream may block, in ms. */
 const BLOCK_MS = 5_000
-/** How often a waiting caller is woken without an event, in ms: a trimmed stream or a lost connection costs time, not an answer. */
+/**
+ * How often a waiting caller is woken without an event, in ms. If the stream was trimmed or the connection was lost, the caller
+ * is therefore answered late, but it is always answered.
+ */
 export const RECHECK_MS = 1_000
 /** Entries per read. */
 const PAGE_SIZE = 1_000
@@ -14,18 +17,18 @@ const RETRY_MS = 200
 type Wake = () => void
 
 export interface Wait {
-  /** When it resolves, no later event is missed. Waits as long as Redis is away. */
+  /** Once this resolves, no later event is missed. It stays pending while Redis is unreachable. */
   readonly following: Promise<void>
   stop(): void
 }
 
 export interface CompletionListener {
-  /** Until `stop` is called, calls `wake` whenever the task may have ended: on its event, and every second. */
+  /** Calls `wake` whenever the task may have ended, on its event and once per second, until `stop` is called. */
   wait(id: string, wake: Wake): Wait
   close(): void
 }
 
-/** `connect` opens a connection that may block. It is closed when no caller waits. */
+/** `connect` opens a connection that may block in a command. The connection is closed when no caller is waiting. */
 export function openCompletionListener(events: string, connect: () => Redis, log: Log): CompletionListener {
   const waiting = new Map<string, Set<Wake>>()
   let reader: { readonly redis: Redis; readonly following: Promise<void> } | undefined
@@ -36,7 +39,7 @@ export function openCompletionListener(events: string, connect: () => Redis, log
       .then((from) => {
         void read(redis, from)
       })
-      // Without the stream callers are answered by the recheck.
+      // Without the stream, the recheck answers the callers.
       .catch((err: unknown) => log.warn({ err }, 'event stream not readable; waiting callers are answered late'))
     return { redis, following }
   }
@@ -83,7 +86,7 @@ export function openCompletionListener(events: string, connect: () => Redis, log
   }
 }
 
-/** The id to read after, so that every event after this call is seen. */
+/** Returns the id to read after, so that every event after this call is seen. */
 async function newestEvent(redis: Redis, events: string): Promise<string> {
   const [newest] = await redis.xrevrange(events, '+', '-', 'COUNT', 1)
   return newest?.[0] ?? '0-0'
