@@ -1,4 +1,4 @@
-// For Bullpen's own packages: may change with any version.
+// For Bullpen's own packages only. These exports may change in any version.
 
 export { limitMs } from './definition/duration.ts'
 export { handlerIn } from './definition/handler.ts'

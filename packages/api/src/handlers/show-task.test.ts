@@ -93,7 +93,7 @@ describe('a wait for the end of a task', () => {
     const { get } = await testApi()
     const problem = problemIn(await get(`${url}?wait=${wait}`))
     expect(problem).toMatchObject({ status: 400, code: 'invalid_request' })
-    expect(problem.errors).toEqual([{ path: 'wait', message: 'must be a number of seconds between 0 and 30' }])
+    expect(problem.errors).toEqual([{ path: 'wait', message: 'expected a number of seconds from 0 to 30' }])
   })
 
   test('with a misspelt parameter is refused', async () => {

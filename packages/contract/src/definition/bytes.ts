@@ -1,4 +1,4 @@
-// Amounts of memory as text, such as '256MiB', and their number of bytes.
+// Parses amounts of memory such as '256MiB' into bytes.
 import { BullpenError } from '../errors/errors.ts'
 
 type Unit = 'MiB' | 'GiB'
@@ -9,7 +9,7 @@ export type Memory = `${number}${Unit}`
 const BYTES: Readonly<Record<Unit, number>> = { MiB: 2 ** 20, GiB: 2 ** 30 }
 const FORM = /^([1-9]\d{0,5})(MiB|GiB)$/
 
-/** @throws BullpenError `invalid_definition` for anything but a whole number with a unit. */
+/** @throws BullpenError `invalid_definition` unless `memory` is a whole number with a unit. */
 export function bytes(memory: string, setting: string): number {
   const match = FORM.exec(memory)
   if (match === null) {

@@ -6,11 +6,11 @@ import type { TaskDefinition } from './task-definition.ts'
 
 export interface Catalogue<D extends TaskDefinition = TaskDefinition> {
   readonly definitions: readonly D[]
-  /** The names of their queues, in the order of first use. */
+  /** The names of the queues that the definitions use, in the order of first use. */
   readonly queues: readonly string[]
-  /** What happens to waiting tasks when the whole fleet of the queue is drained; `keep` for an unknown queue. */
+  /** What happens to a queue's waiting tasks when its whole fleet is drained. An unknown queue has `keep`. */
   onShutdown(queue: string): OnShutdown
-  /** The definition of that name. @throws BullpenError `unknown_task`, which suggests the nearest name. */
+  /** Returns the definition with this name. @throws BullpenError `unknown_task`, with the nearest name as a suggestion. */
   get(name: string): D
   has(name: string): boolean
 }
@@ -19,12 +19,12 @@ export type DefinitionsOf<C extends Catalogue> = C['definitions'][number]
 export type NamesOf<C extends Catalogue> = DefinitionsOf<C>['name']
 
 /**
- * Collects task definitions into a catalogue. Producers and workers import the same one.
+ * Collects task definitions into a catalogue. Producers and workers import the same catalogue.
  *
  * @example
  * export const catalogue = defineCatalogue(welcome, receipt)
- * @throws BullpenError `invalid_definition` if there is no definition, if two have the same name, or if two define their
- * queue differently.
+ * @throws BullpenError `invalid_definition` if no definition is given, if two definitions have the same name, or if two of
+ * them define the same queue differently.
  */
 export function defineCatalogue<const D extends readonly [TaskDefinition, ...TaskDefinition[]]>(
   ...definitions: D

@@ -1,12 +1,12 @@
-// Durations as text, such as '250ms', '30s' or '1.5h', and their number of milliseconds.
+// Parses durations such as '250ms', '30s' or '1.5h' into milliseconds, and formats them.
 import { BullpenError } from '../errors/errors.ts'
 
 type Unit = 'ms' | 's' | 'm' | 'h' | 'd'
 
-/** A positive length of time with a unit: `'250ms'`, `'30s'`, `'5m'`, `'1.5h'`, `'7d'`. From 1 ms to 365 days. */
+/** A length of time with a unit, from 1 ms to 365 days: `'250ms'`, `'30s'`, `'5m'`, `'1.5h'`, `'7d'`. */
 export type Duration = `${number}${Unit}`
 
-/** A duration, or `'none'` for no limit. Leaving a limit out inherits the next wider default. */
+/** A duration, or `'none'` for no limit. A limit that is left out is inherited from the next wider default. */
 export type Limit = Duration | 'none'
 
 const MS: Readonly<Record<Unit, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -14,15 +14,15 @@ const FORM = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/
 const MAX_MS = 365 * MS.d
 
 /**
- * The number of milliseconds in a duration, rounded to a whole number. `setting` names the value in the error.
+ * Converts a duration to milliseconds, rounded to a whole number. `setting` names the value in the error message.
  *
- * @throws BullpenError `invalid_duration` unless it is a positive number with a unit, at most 365 days.
+ * @throws BullpenError `invalid_duration` unless `duration` is a positive number with a unit, at most 365 days.
  */
 export function milliseconds(duration: string, setting = 'duration'): number {
   return parse(duration, setting, { zero: "the shortest is '1ms'", example: "such as '30s'" })
 }
 
-/** Like {@link milliseconds}, for limits: `'none'` is no limit, `undefined` inherits one. */
+/** Like {@link milliseconds}, but for limits: `'none'` means no limit, and `undefined` inherits a default. */
 export function limitMs(limit: string | undefined, setting: string): number | 'none' | undefined {
   if (limit === undefined || limit === 'none') return limit
   const zero = "use 'none' for no limit, or leave it out to inherit the default"
@@ -35,7 +35,7 @@ interface Hints {
   readonly example: string
 }
 
-// Plain JavaScript may pass anything; the compiler accepts only texts.
+// Plain JavaScript may pass any value, although the compiler accepts only text.
 function parse(given: unknown, setting: string, { zero, example }: Hints): number {
   const match = typeof given === 'string' ? FORM.exec(given) : null
   const ms = match === null ? Number.NaN : Math.round(Number(match[1]) * MS[match[2] as Unit])
@@ -59,7 +59,7 @@ function isNumber(given: unknown): boolean {
   return /^\d+(\.\d+)?$/.test(String(given))
 }
 
-/** The shortest text for a number of milliseconds: 90000 is `'90s'`, 1500 is `'1500ms'`. */
+/** Formats milliseconds in the largest unit that gives a whole number: 90000 is `'90s'`, 1500 is `'1500ms'`. */
 export function formatDuration(ms: number): Duration {
   const units: readonly Unit[] = ['d', 'h', 'm', 's']
   const unit = units.find((candidate) => ms >= MS[candidate] && ms % MS[candidate] === 0) ?? 'ms'

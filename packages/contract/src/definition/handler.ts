@@ -1,4 +1,4 @@
-// Handlers: what they get, what they return, and how the compiler checks them against a catalogue.
+// Handlers: what they receive, what they return, and how the compiler checks them against a catalogue.
 import { BullpenError } from '../errors/errors.ts'
 import type { CallOptions } from '../http/enqueue.ts'
 import type { TaskId } from '../task/task-id.ts'
@@ -7,63 +7,65 @@ import type { Duration } from './duration.ts'
 import type { HandlerLog } from './log.ts'
 import type { InputOf, ParsedInputOf, ReturnOf, TaskDefinition } from './task-definition.ts'
 
-/** What a worker opens at its start for its handlers, such as database pools, HTTP clients and settings. */
+/** What a worker opens for its handlers when it starts, such as database pools, HTTP clients and settings. */
 export type Resources = object
 
 export interface ChildOptions extends CallOptions {
-  /** Distinguishes children of the same definition. Use the same key in every attempt; at most 256 characters. Default ''. */
+  /**
+   * Distinguishes children of the same definition. Use the same key in every attempt. At most 256 characters; defaults to ''.
+   */
   readonly key?: string
 }
 
-/** What a step may return. Not undefined, which would look like a step that has not run. */
+/** What a step may return. A step must not return undefined, because that would look like a step that has not run. */
 export type StepResult = string | number | boolean | null | (object & { readonly then?: never })
 
-/** Everything that a handler sees of one attempt. */
+/** Everything that a handler knows about its attempt. */
 export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extends Resources = object> {
   readonly id: TaskId
   readonly name: D['name']
-  /** The input after the schema's defaults and transforms. */
+  /** The input after the schema has applied its defaults and transforms. */
   readonly input: ParsedInputOf<D>
-  /** Numbers the attempts that count against the retry policy, from 1. */
+  /** The number of this attempt, from 1. Only attempts that count against the retry policy increase it. */
   readonly attempt: number
   readonly meta: Readonly<Record<string, string>>
   readonly enqueuedAt: Date
   readonly startedAt: Date
-  /** Identifies the request that enqueued the task; every log line carries it. Undefined if the caller gave none. */
+  /** Identifies the request that enqueued the task. Every log line includes it. Undefined if the caller did not pass one. */
   readonly correlationId: string | undefined
-  /** Aborts when this attempt must end: on a timeout, a cancel, or a drain. For a short task: {@link poolSignal}. */
+  /** Aborts when this attempt must end: on a timeout, a cancel, or a drain. For a short task, this is {@link poolSignal}. */
   readonly signal: AbortSignal
-  /** Aborts when the drain of the pool reaches its deadline. Shared by all attempts of the pool. */
+  /** Aborts when the pool's drain reaches its deadline. All attempts of the pool share this signal. */
   readonly poolSignal: AbortSignal
-  /** `log.info('sending')`, or with fields: `log.info({ to }, 'sending')`. */
+  /** Call `log.info('sending')`, or pass fields first: `log.info({ to }, 'sending')`. */
   readonly log: HandlerLog
   readonly resources: R
   /**
-   * Grows with every attempt of this task, counted or not, from 1. A store that remembers the highest one can refuse the writes
-   * of an earlier attempt that is still running.
+   * Starts at 1 and grows with every attempt of this task, including attempts that do not count against the retry policy. A
+   * store that remembers the highest token it has seen can reject writes from an earlier attempt that is still running.
    */
   readonly fencingToken: number
-  /** Restarts the heartbeat timeout. Costs nothing; a short task has no heartbeat timeout. */
+  /** Restarts the heartbeat timeout. Calling it often costs nothing. A short task has no heartbeat timeout. */
   heartbeat(): void
-  /** Throws the signal's reason if this attempt must end; otherwise a heartbeat. */
+  /** Throws the signal's reason if this attempt must end. Otherwise the call counts as a heartbeat. */
   checkpoint(): void
   /**
-   * Stores the progress of the task, which the API shows: a fraction from 0 to 1, and a note. Also a heartbeat. One round
-   * trip to Redis; resolves when stored.
+   * Stores the task's progress, which the API shows: a fraction from 0 to 1 and an optional note. The call also counts as a
+   * heartbeat. It takes one round trip to Redis and resolves when the progress is stored.
    */
   progress(fraction: number, note?: string): Promise<void>
   /**
-   * Ends this attempt and schedules the task again after `delay`. The attempt does not count. Leaves the handler by throwing:
-   * do not catch it.
+   * Ends this attempt and schedules the task to run again after `delay`. The attempt does not count against the retry policy.
+   * This method throws in order to leave the handler, so do not catch the error.
    */
   snooze(delay: Duration): never
   /**
-   * Enqueues a child task. Its id is derived from this task's id, the definition and `options.key`, so that an attempt that
-   * enqueues the same child again creates no second one. The child gets the same correlation id. Allowed until the attempt
-   * ends, also during a drain. One round trip to Redis.
+   * Enqueues a child task. The child's id is derived from this task's id, the definition and `options.key`, so when a later
+   * attempt enqueues the same child, no second task is created. The child gets the same correlation id. A handler may enqueue
+   * children until its attempt ends, even during a drain. Each call takes one round trip to Redis.
    *
-   * @throws BullpenError `invalid_input`, `invalid_request`, `unknown_task` if the worker's catalogue lacks the definition,
-   * `duplicate_key` if this attempt has used the key for this definition, `wrong_state` after the attempt has ended,
+   * @throws BullpenError `invalid_input`, `invalid_request`, `unknown_task` if the definition is not in the worker's catalogue,
+   * `duplicate_key` if this attempt has already used the key for this definition, `wrong_state` if the attempt has ended, or
    * `redis_unavailable`.
    */
   enqueue<Child extends TaskDefinition>(
@@ -72,21 +74,22 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
     options?: ChildOptions,
   ): Promise<TaskId>
   /**
-   * Runs a step of this task once: if an earlier attempt has finished the step, returns its stored result instead. `step` is
-   * a unique name of 1 to 128 characters. The result is stored as JSON with the task, at most as large as an output may be,
-   * and returned as JSON represents it, also the first time. An error of `run` is not stored. Concurrent calls with the same
-   * name share one run.
+   * Runs a step of this task once. If an earlier attempt has finished the step, `once` returns the stored result instead of
+   * running it again. `step` is a unique name of 1 to 128 characters. The result is stored with the task as JSON and may be as
+   * large as an output. It is always returned as JSON represents it, even the first time. If `run` throws, nothing is stored.
+   * Concurrent calls with the same name share one run.
    *
-   * `run` gets an idempotency key of 32 hexadecimal digits, the same in every attempt, different for every task and step. A
-   * process can die after an effect and before its result is stored; then the step runs again. Send the key with the effect,
-   * for example as an `Idempotency-Key` header, so that the receiver can recognise the repetition.
+   * `run` receives an idempotency key of 32 hexadecimal digits, which is the same in every attempt and different for every task
+   * and step. If a process dies after a side effect but before its result is stored, the step runs again. Send the key along
+   * with the side effect, for example as an `Idempotency-Key` header, so that the receiver can recognise the repetition.
    *
-   * Also a heartbeat. One round trip to Redis to store the result, atomically, where the first one wins; one more in every
-   * attempt after the first. Allowed until the attempt has ended, including its grace period.
+   * The call also counts as a heartbeat. Storing the result takes one round trip to Redis and is atomic: the first result
+   * wins. Every attempt after the first takes one more round trip, to read the stored results. A handler may call `once` until
+   * its attempt has ended, including during the grace period.
    *
    * @throws BullpenError `invalid_request` for an invalid name, `invalid_result` for a result that is undefined, too large or
-   * not JSON, `wrong_state` after the attempt has ended, `lock_lost` if another attempt may own the task by now and nothing
-   * was stored.
+   * not JSON, `wrong_state` if the attempt has ended, or `lock_lost` if another attempt may own the task by now, in which case
+   * nothing was stored.
    */
   once<T extends StepResult>(step: string, run: (key: string) => T | Promise<T>): Promise<T>
 }
@@ -99,8 +102,8 @@ export interface Handler<D extends TaskDefinition = TaskDefinition, R extends Re
 }
 
 /**
- * One handler for each definition of a catalogue. Check a record with `satisfies Handlers<typeof catalogue, R>`: a missing
- * handler, or one that needs resources that `R` lacks, does not compile.
+ * One handler for each definition of a catalogue. Check a record with `satisfies Handlers<typeof catalogue, R>`: the code does
+ * not compile if a handler is missing or needs resources that `R` lacks.
  */
 export type Handlers<C extends Catalogue, R extends Resources = object> = {
   readonly [D in DefinitionsOf<C> as D['name']]: Handler<D, R>
@@ -112,7 +115,7 @@ export type Handlers<C extends Catalogue, R extends Resources = object> = {
  *
  * @example
  * export default defineHandler(welcome, import.meta.url, async ({ input, resources }: TaskContext<typeof welcome, Resources>) => …)
- * @throws BullpenError `invalid_handler` if an argument is not what it should be.
+ * @throws BullpenError `invalid_handler` if an argument is invalid.
  */
 export function defineHandler<D extends TaskDefinition, R extends Resources = object>(
   task: D,
@@ -128,7 +131,7 @@ export function defineHandler<D extends TaskDefinition, R extends Resources = ob
   if (typeof handle !== 'function') {
     throw new BullpenError(
       'invalid_handler',
-      `the handler of ${task.name} is of type ${typeof handle}; expected a function of the context`,
+      `the handler of ${task.name} is of type ${typeof handle}; expected a function that takes the task context`,
     )
   }
   if (!/^(file|data|node):/.test(module)) {
@@ -140,7 +143,7 @@ export function defineHandler<D extends TaskDefinition, R extends Resources = ob
   return Object.freeze({ task, module, handle })
 }
 
-/** Finds the handler of a task among the exports of a module. @throws BullpenError `invalid_handler` if there is none. */
+/** Finds a task's handler among the exports of a module. @throws BullpenError `invalid_handler` if there is none. */
 export function handlerIn(exports: Readonly<Record<string, unknown>>, task: string, module: string): Handler {
   const found = Object.values(exports).find((value) => isHandler(value) && value.task.name === task)
   if (!isHandler(found)) {

@@ -1,4 +1,4 @@
-// Logs: the interface that a logger must have, and the log of a handler.
+// The interface that a logger must implement, and the log that a handler writes to.
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
@@ -17,7 +17,7 @@ interface Write {
   (fields: object, message: string): void
 }
 
-/** A handler's log. Every line carries the id, name, fencing token and attempt of its task. */
+/** A handler's log. Every line includes the task's id, name, fencing token and attempt. */
 export interface HandlerLog {
   readonly debug: Write
   readonly info: Write
@@ -25,7 +25,7 @@ export interface HandlerLog {
   readonly error: Write
 }
 
-/** A handler's log that writes to `log`. */
+/** Creates a handler's log that writes to `log`. */
 export function handlerLog(log: Log): HandlerLog {
   const write = (level: keyof Log) => (first: string | object, message?: string) => {
     if (typeof first === 'string') log[level]({}, first)

@@ -1,9 +1,12 @@
 // Suggests the nearest known name for a misspelt one, by edit distance.
 
-/** Names are cut to this length, because the distance costs the product of both lengths and a caller's text has no limit. */
+/**
+ * Names are truncated to this length, because computing the distance takes time proportional to the product of both lengths,
+ * and a caller's text may have any length.
+ */
 const MAX_LENGTH = 100
 
-/** Undefined if nothing is near: more than half of the word would have to change. */
+/** Returns undefined if no name is near, that is, if more than half of the word would have to change. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const lower = word.slice(0, MAX_LENGTH).toLowerCase()
   const best = known
@@ -14,7 +17,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
     : undefined
 }
 
-/** `; did you mean timeout?`, or nothing. */
+/** Returns a text such as `; did you mean timeout?`, or an empty text if no name is near. */
 export function suggestion(word: string, known: readonly string[]): string {
   const near = nearest(word, known)
   return near === undefined ? '' : `; did you mean ${near}?`

@@ -3,19 +3,19 @@ import { BullpenError } from '../errors/errors.ts'
 import { QUEUE_NAME } from '../task/task-id.ts'
 import { suggestion } from './nearest.ts'
 
-/** What happens to the waiting tasks of a queue when its whole fleet is drained in any mode but light. */
+/** What happens to a queue's waiting tasks when its whole fleet is drained in any mode except light. */
 export const ON_SHUTDOWN = ['keep', 'cancel'] as const
 
 export type OnShutdown = (typeof ON_SHUTDOWN)[number]
 
 export interface QueueOptions {
-  /** Starts with a lower-case letter, then lower-case letters, digits, dots, hyphens and underscores; at most 40. */
+  /** A lower-case letter followed by lower-case letters, digits, dots, hyphens and underscores. At most 40 characters. */
   readonly name: string
   /**
-   * What happens to tasks that are not running (waiting, scheduled, retrying, requeued) when the whole fleet of the queue is
-   * drained by command, in any mode but light. `keep`, the default: they stay until the queue is resumed. `cancel`: they are
-   * cancelled with reason `queue_shutdown`, and callers that wait for them are notified. The drain of a single worker cancels
-   * nothing.
+   * What happens to tasks that are not running (waiting, scheduled, retrying or requeued) when a command drains the queue's
+   * whole fleet in any mode except light. With `keep`, the default, these tasks stay until the queue is resumed. With `cancel`,
+   * they are cancelled with reason `queue_shutdown`, and callers that wait for them are notified. Draining a single worker
+   * cancels nothing.
    */
   readonly onShutdown?: OnShutdown
 }
@@ -25,17 +25,17 @@ export interface QueueDefinition {
   readonly onShutdown: OnShutdown
 }
 
-/** What {@link defineQueue} returned, as opposed to unchecked objects of the same shape. */
+/** The objects that {@link defineQueue} has returned, so that unchecked objects of the same shape can be rejected. */
 const definitions = new WeakSet<object>()
 
 const SETTINGS: readonly string[] = ['name', 'onShutdown'] satisfies readonly (keyof QueueOptions)[]
 
 export const QUEUE_NAME_RULE =
-  'expected a lower-case letter, then lower-case letters, digits, dots, hyphens and underscores, at most 40 characters'
+  'expected a lower-case letter followed by lower-case letters, digits, dots, hyphens and underscores, at most 40 characters'
 
 /**
- * Defines a queue for the `queue` setting of task definitions. A queue that needs only a name can be given there as text.
- * Pure: nothing is registered.
+ * Defines a queue for the `queue` setting of task definitions. If a queue needs only a name, pass the name there instead. This
+ * function is pure: nothing is registered.
  *
  * @example
  * const reports = defineQueue({ name: 'reports', onShutdown: 'cancel' })
@@ -57,7 +57,7 @@ export function defineQueue(options: QueueOptions): QueueDefinition {
   return definition
 }
 
-/** The definition of a name or of what {@link defineQueue} returned; undefined for anything else. */
+/** Returns the definition for a queue name or a result of {@link defineQueue}, and undefined for anything else. */
 export function queueOf(given: unknown): QueueDefinition | undefined {
   if (typeof given === 'string') return QUEUE_NAME.test(given) ? { name: given, onShutdown: 'keep' } : undefined
   return definitions.has(given as object) ? (given as QueueDefinition) : undefined

@@ -3,34 +3,34 @@ import { BullpenError } from '../errors/errors.ts'
 import { type Duration, milliseconds } from './duration.ts'
 import { nearest } from './nearest.ts'
 
-/** The default: the delay is multiplied by `factor` after each attempt, from `initialDelay` up to `maxDelay`. */
+/** The default backoff: the delay starts at `initialDelay` and is multiplied by `factor` after each attempt, up to `maxDelay`. */
 interface ExponentialOptions {
   readonly type?: 'exponential'
-  /** The delay before the second attempt. Default '1s'. */
+  /** The delay before the second attempt. Defaults to '1s'. */
   readonly initialDelay?: Duration
-  /** Default '5m', or `initialDelay` if that is longer. */
+  /** The longest delay. Defaults to '5m', or to `initialDelay` if that is longer. */
   readonly maxDelay?: Duration
-  /** 1 to 100. Default 2. */
+  /** A number from 1 to 100. Defaults to 2. */
   readonly factor?: number
 }
 
 /** The delay grows by `initialDelay` after each attempt, up to `maxDelay`. */
 interface LinearOptions {
   readonly type: 'linear'
-  /** Default '1s'. */
+  /** The delay before the second attempt. Defaults to '1s'. */
   readonly initialDelay?: Duration
-  /** Default '5m', or `initialDelay` if that is longer. */
+  /** The longest delay. Defaults to '5m', or to `initialDelay` if that is longer. */
   readonly maxDelay?: Duration
 }
 
 /** Every delay is the same. */
 interface FixedOptions {
   readonly type: 'fixed'
-  /** Default '1s'. */
+  /** The delay before each retry. Defaults to '1s'. */
   readonly initialDelay?: Duration
 }
 
-/** One delay for each retry; the last one is repeated if there are more retries. */
+/** One delay for each retry. If there are more retries than delays, the last delay is repeated. */
 interface ListOptions {
   readonly type: 'list'
   /** 1 to 1,000 entries. */
@@ -38,13 +38,16 @@ interface ListOptions {
 }
 
 export type BackoffOptions = (ExponentialOptions | LinearOptions | FixedOptions | ListOptions) & {
-  /** Varies each delay at random, so that tasks that failed together do not retry together: 0.2 is ±20 %. 0 to 1; default 0.2. */
+  /**
+   * Varies each delay at random, so that tasks that failed together do not retry together. A number from 0 to 1; 0.2 means
+   * ±20 %. Defaults to 0.2.
+   */
   readonly jitter?: number
 }
 
-/** The `retry` setting of a definition. Defaults: {@link DEFAULT_RETRY}. */
+/** The `retry` setting of a definition. {@link DEFAULT_RETRY} holds the defaults. */
 export interface RetryOptions {
-  /** Including the first attempt; 1 never retries. 1 to 1,000; default 5. */
+  /** The number of attempts including the first, from 1 (no retries) to 1,000. Defaults to 5. */
   readonly maxAttempts?: number
   readonly backoff?: BackoffOptions
 }
@@ -69,7 +72,7 @@ export interface RetryPolicy {
 
 const DEFAULT_BACKOFF = { initialMs: 1_000, maxMs: 300_000, factor: 2, jitter: 0.2 } as const
 
-/** 5 attempts; exponential backoff from 1 s to 5 min, ±20 %. */
+/** 5 attempts with exponential backoff from 1 s to 5 min, ±20 %. */
 export const DEFAULT_RETRY: RetryPolicy = { maxAttempts: 5, backoff: { type: 'exponential', ...DEFAULT_BACKOFF } }
 
 const MAX_ATTEMPTS = 1_000
@@ -90,7 +93,7 @@ export function retryPolicy(options: RetryOptions, task: string): RetryPolicy {
   const fail: Fail = (problem) => {
     throw new BullpenError('invalid_definition', `task ${JSON.stringify(task)}: ${problem}`)
   }
-  // The compiler rejects what is not an object; plain JavaScript does not.
+  // The compiler rejects a value that is not an object, but plain JavaScript does not.
   if (!isRecord(options)) fail(`retry is ${JSON.stringify(options)}; expected an object such as { maxAttempts: 3 }`)
   refuseUnknown(options, RETRY_SETTINGS, 'retry', fail)
   const maxAttempts = options.maxAttempts ?? DEFAULT_RETRY.maxAttempts

@@ -69,7 +69,7 @@ describe('defineTask rejects', () => {
   })
 
   test.each([
-    [{ memoryLimit: '256MiB' }, /memoryLimit needs isolation: 'process'/],
+    [{ memoryLimit: '256MiB' }, /memoryLimit requires isolation: 'process'/],
     [{ memoryLimit: '256MiB', isolation: 'thread' }, /V8 may abort the whole worker/],
     [{ memoryLimit: '32MiB', isolation: 'process' }, /expected at least '64MiB'/],
     [{ memoryLimit: '256MB', isolation: 'process' }, /expected a whole number with MiB or GiB/],
@@ -94,7 +94,7 @@ describe('defineTask rejects', () => {
       refusal(/timeot is not a setting of a task; did you mean timeout\?/),
     )
     expect(() => define({ ...minimal, kind: 'short', totalTimeout: '5s' })).toThrow(
-      refusal(/totalTimeout needs kind: 'long'/),
+      refusal(/totalTimeout requires kind: 'long'/),
     )
   })
 
@@ -140,7 +140,7 @@ describe('defineTask rejects', () => {
 
   test.each(['timeout', 'grace', 'isolation'])('%s of a short task', (setting) => {
     expect(() => define({ ...minimal, kind: 'short', [setting]: setting === 'isolation' ? 'thread' : '1s' })).toThrow(
-      refusal(`${setting} needs kind: 'long'`),
+      refusal(`${setting} requires kind: 'long'`),
     )
   })
 

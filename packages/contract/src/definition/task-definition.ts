@@ -1,4 +1,4 @@
-// Task definitions: name, queue, input, output, and how the task is run.
+// Task definitions: a task's name, queue, input and output, and how the task is run.
 import { z } from 'zod'
 import { BullpenError } from '../errors/errors.ts'
 import type { Classifier } from '../errors/failure.ts'
@@ -15,32 +15,33 @@ export type TaskName = `${string}.${string}`
 
 interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output extends z.ZodType> {
   readonly name: Name
-  /** Version of this contract, stored with every task. Default 1. */
+  /** The version of this contract, which is stored with every task. Defaults to 1. */
   readonly version?: number
   /** A queue name such as `'email'`, or the result of {@link defineQueue}. */
   readonly queue: string | QueueDefinition
-  /** A line for the API reference. */
+  /** One line that describes the task in the API reference. */
   readonly summary?: string
   /**
-   * A zod schema. An object refuses unknown fields unless it is `.loose()`; for nested objects use `z.strictObject`.
+   * A zod schema. An object rejects unknown fields unless it is `.loose()`. This applies to the top level only, so use
+   * `z.strictObject` for nested objects.
    */
   readonly input: Input
-  /** A zod schema of what the handler returns; `z.void()` if it returns nothing. */
+  /** A zod schema for what the handler returns. Use `z.void()` if it returns nothing. */
   readonly output: Output
-  /** Attempts and backoff. Default: 5 attempts, exponential from 1 s to 5 min. */
+  /** The number of attempts and the backoff. Defaults to 5 attempts with exponential backoff from 1 s to 5 min. */
   readonly retry?: RetryOptions
   /**
-   * Says what a thrown error means, before the default classifier is asked. The default recognises Node's system errors,
-   * failed fetches, HTTP statuses and lost database connections. An error that neither recognises is a panic.
+   * Decides what a thrown error means. It is called before the default classifier, which recognises Node's system errors,
+   * failed fetches, HTTP statuses and lost database connections. An error that neither of them recognises is a panic.
    */
   readonly classify?: Classifier
 }
 
-/** What happens to a task whose attempt a drain or a hard stop interrupts. */
+/** What happens to a task when a drain or a hard stop interrupts its attempt. */
 export type OnInterrupt = 'requeue' | 'fail'
 
 interface ShortOptions {
-  /** Runs in the worker's own thread with almost no overhead; cannot be timed, cancelled or interrupted once it runs. */
+  /** Runs in the worker's own thread with almost no overhead. Once it runs, it cannot be timed, cancelled or interrupted. */
   readonly kind: 'short'
 }
 
@@ -48,30 +49,39 @@ interface LongOptions {
   /** Can be timed, cancelled and interrupted. The default. */
   readonly kind?: 'long'
   /**
-   * Time limit of one attempt, including the start of its isolate. Default: the worker's `taskTimeout`; `'none'`: no limit.
+   * The time limit of one attempt, including the start of its isolate. Defaults to the worker's `taskTimeout`. Use `'none'` for
+   * no limit.
    */
   readonly timeout?: Limit
-  /** Longest time between two calls of `ctx.heartbeat()`, `progress()`, `checkpoint()` or `once()`. Default: the worker's. */
+  /**
+   * The longest time between two calls of `ctx.heartbeat()`, `progress()`, `checkpoint()` or `once()`. Defaults to the worker's
+   * setting.
+   */
   readonly heartbeatTimeout?: Limit
-  /** Time limit from enqueueing to the end of the last attempt. Default: the worker's. */
+  /** The time limit from enqueueing to the end of the last attempt. Defaults to the worker's setting. */
   readonly totalTimeout?: Limit
-  /** Longest wait from being ready to the first attempt; then the task expires without starting. Default: the worker's. */
+  /**
+   * The longest time that a ready task may wait for its first attempt. After that, the task expires without starting. Defaults
+   * to the worker's setting.
+   */
   readonly queueTimeout?: Limit
-  /** Time that a handler has to end after its signal, before its slot is freed. Default: the worker's. */
+  /** How long a handler may take to end after its signal before its slot is freed. Defaults to the worker's setting. */
   readonly grace?: Limit
   /**
-   * Where the handler runs. `inline`, the default: in the worker's thread; it can be signalled, not killed. `thread`: killed
-   * after the grace period, even in an endless loop. `process`: the same, and a crash or too much memory ends only this
-   * attempt.
+   * Where the handler runs. With `inline`, the default, it runs in the worker's own thread and can be signalled but not killed.
+   * With `thread`, it runs in another thread and is killed after the grace period, even if it is in an endless loop. With
+   * `process`, it runs in a child process and is killed in the same way; in addition, a crash or excessive memory use ends only
+   * this attempt.
    */
   readonly isolation?: Isolation
   /**
-   * What happens to a task whose running attempt is interrupted by a drain, a closed parent or a hard stop. `requeue`, the
-   * default: it returns to the head of its queue, and the attempt does not count. `fail`: it is dead, for tasks that must not
-   * run again unseen. Does not apply to a lost lock, where the new owner decides.
+   * What happens to a task when a drain, a closed parent or a hard stop interrupts its running attempt. With `requeue`, the
+   * default, the task returns to the head of its queue, and the attempt does not count. With `fail`, the task is dead; use this
+   * for tasks that must not run again unless someone has looked at them. The setting does not apply when the lock is lost,
+   * because then the new owner decides.
    */
   readonly onInterrupt?: OnInterrupt
-  /** Memory limit of one attempt, at least '64MiB'. Needs `isolation: 'process'`. Default: Node's own limit. */
+  /** The memory limit of one attempt, at least '64MiB'. Requires `isolation: 'process'`. Defaults to Node's own limit. */
   readonly memoryLimit?: Memory
 }
 
@@ -91,13 +101,13 @@ export interface TaskDefinition<
   readonly name: Name
   readonly version: number
   readonly queue: string
-  /** The setting of its queue. */
+  /** The queue's own setting. */
   readonly onShutdown: OnShutdown
   readonly summary: string | undefined
   readonly kind: TaskKind
   readonly input: Input
   readonly output: Output
-  /** Undefined inherits the worker's default. */
+  /** Here and below, undefined inherits the worker's default. */
   readonly timeoutMs: number | 'none' | undefined
   readonly heartbeatMs: number | 'none' | undefined
   readonly queueMs: number | 'none' | undefined
@@ -110,16 +120,16 @@ export interface TaskDefinition<
   readonly memoryLimitBytes: number | undefined
 }
 
-/** What a producer sends: the input before the schema's defaults and transforms. */
+/** What a producer sends: the input before the schema applies its defaults and transforms. */
 export type InputOf<D extends TaskDefinition> = z.input<D['input']>
-/** What a handler receives: the input after defaults and transforms. */
+/** What a handler receives: the input after the schema has applied its defaults and transforms. */
 export type ParsedInputOf<D extends TaskDefinition> = z.output<D['input']>
-/** What a handler returns: the output before the schema's defaults and transforms. */
+/** What a handler returns: the output before the schema applies its defaults and transforms. */
 export type ReturnOf<D extends TaskDefinition> = z.input<D['output']>
-/** What a producer gets back: the output after defaults and transforms. */
+/** What a producer gets back: the output after the schema has applied its defaults and transforms. */
 export type OutputOf<D extends TaskDefinition> = z.output<D['output']>
 
-/** Node itself needs about this much. */
+/** Node itself needs about this much memory, in bytes. */
 const MIN_MEMORY = 64 * 2 ** 20
 const KINDS: readonly TaskKind[] = ['short', 'long']
 const ISOLATIONS: readonly Isolation[] = ['inline', 'thread', 'process']
@@ -150,7 +160,7 @@ const MAX_NAME_LENGTH = 80
 const NAME = /^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)+$/
 
 /**
- * Defines a task: the contract between its producers and its handler. Pure: nothing is registered.
+ * Defines a task: the contract between its producers and its handler. This function is pure: nothing is registered.
  *
  * @example
  * export const welcome = defineTask({
@@ -161,7 +171,7 @@ const NAME = /^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)+$/
  *   timeout: '30s',
  *   retry: { maxAttempts: 3 },
  * })
- * @throws BullpenError `invalid_definition` or `invalid_duration`, which name the task, the setting and what is accepted.
+ * @throws BullpenError `invalid_definition` or `invalid_duration`. The message names the task, the setting and what is accepted.
  */
 export function defineTask<const Name extends TaskName, Input extends z.ZodType, Output extends z.ZodType>(
   options: TaskOptions<Name, Input, Output>,
@@ -209,9 +219,9 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
   const memoryLimitBytes =
     long.memoryLimit === undefined ? undefined : bytes(long.memoryLimit, `memoryLimit of ${name}`)
   if (memoryLimitBytes !== undefined) {
-    if (isolation === 'inline') fail("memoryLimit needs isolation: 'process'")
+    if (isolation === 'inline') fail("memoryLimit requires isolation: 'process'")
     if (isolation === 'thread') {
-      fail("memoryLimit needs isolation: 'process'; V8 may abort the whole worker when a thread runs out of memory")
+      fail("memoryLimit requires isolation: 'process'; V8 may abort the whole worker when a thread runs out of memory")
     }
     if (memoryLimitBytes < MIN_MEMORY) fail(`memoryLimit is '${long.memoryLimit}'; expected at least '64MiB'`)
   }
@@ -233,21 +243,21 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
   })
 }
 
-/** The compiler rejects these; plain JavaScript and casts do not. */
+/** The compiler rejects these settings on a short task, but plain JavaScript and casts can still pass them. */
 function refuseLongSettings(options: object, fail: (problem: string) => never): void {
   for (const setting of LONG_SETTINGS) {
     if (setting in options) {
-      fail(`${setting} needs kind: 'long'; a short task is neither timed nor isolated`)
+      fail(`${setting} requires kind: 'long'; a short task is neither timed nor isolated`)
     }
   }
 }
 
-/** By default zod drops unknown fields, which would hide a misspelt one. */
+/** By default, zod drops unknown fields, which would hide a misspelt field. */
 function refusingUnknownFields<S extends z.ZodType>(schema: S): S {
   const object: z.ZodType = schema
   if (!(object instanceof z.ZodObject) || object.def.catchall !== undefined) return schema
   const strict: z.ZodType = object.strict()
-  // The copy is not in zod's registry, so that its description would be missing in the API reference.
+  // The copy is not in zod's registry, so without this its description would be missing from the API reference.
   const { id: _, ...meta } = object.meta() ?? {}
   return (Object.keys(meta).length === 0 ? strict : strict.meta(meta)) as S
 }

@@ -1,6 +1,6 @@
-// The rules between the timeouts of a long task: a timeout that can never fire is a mistake.
+// Checks the timeouts of a long task against each other: a timeout that can never fire is a mistake.
 
-/** In milliseconds. Undefined inherits a default, `'none'` is no timeout. */
+/** Timeouts in milliseconds. Undefined inherits a default, and `'none'` means no timeout. */
 export interface TimeoutsMs {
   readonly timeoutMs?: number | 'none' | undefined
   readonly heartbeatMs?: number | 'none' | undefined
@@ -8,7 +8,7 @@ export interface TimeoutsMs {
   readonly queueMs?: number | 'none' | undefined
 }
 
-/** A description of the first contradiction; undefined if there is none. */
+/** Returns a description of the first contradiction, or undefined if there is none. */
 export function contradictionIn({ timeoutMs, heartbeatMs, totalMs, queueMs }: TimeoutsMs): string | undefined {
   if (isNumber(heartbeatMs) && isNumber(timeoutMs) && heartbeatMs >= timeoutMs) {
     return `heartbeatTimeout (${heartbeatMs} ms) is not shorter than timeout (${timeoutMs} ms), so it would never fire`

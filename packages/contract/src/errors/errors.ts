@@ -1,6 +1,6 @@
 // The errors that Bullpen raises, each with a code from a closed list.
 
-/** Every code of an error that Bullpen throws or answers. Codes are stable; messages may change. */
+/** The code of every error that Bullpen throws or returns. Codes are stable, but messages may change. */
 export const ERROR_CODES = [
   // caused by a request
   'malformed_json',
@@ -43,7 +43,7 @@ export const ERROR_CODES = [
 
 export type ErrorCode = (typeof ERROR_CODES)[number]
 
-/** One wrong place in a request: a path such as `input.n`, and what is wrong there. */
+/** One invalid field of a request: a path such as `input.n`, and what is wrong there. */
 export interface FieldError {
   readonly path: string
   readonly message: string
@@ -54,7 +54,7 @@ interface BullpenErrorOptions {
   readonly errors?: readonly FieldError[]
 }
 
-/** An error of Bullpen. `code` is for programs, the message for people; `cause` is the underlying error. */
+/** An error raised by Bullpen. Programs should use `code`; the message is for people. `cause` is the underlying error. */
 export class BullpenError extends Error {
   override readonly name = 'BullpenError'
   readonly code: ErrorCode

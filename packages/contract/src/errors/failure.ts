@@ -1,19 +1,19 @@
-// Declared failures: thrown as a TaskError, or recognised by a classifier.
+// Declared failures, which a handler throws as a TaskError or a classifier recognises.
 import { type Duration, milliseconds } from '../definition/duration.ts'
 
 /** How a classifier describes an error that a handler threw. */
 export interface Failure {
-  /** Lower case, digits and underscores; other characters become underscores. At most 64 characters. */
+  /** Lower-case letters, digits and underscores, at most 64 characters. Other characters become underscores. */
   readonly code: string
   /** Whether another attempt can succeed. */
   readonly retryable: boolean
-  /** The shortest delay before the next attempt. It replaces a shorter backoff. */
+  /** The shortest delay before the next attempt. If the backoff is shorter, this delay replaces it. */
   readonly retryAfter?: Duration | undefined
 }
 
 /**
- * Says what a thrown error means: an expected failure, `'panic'` for an error that an engineer should look at, or undefined to
- * leave the decision to the default classifier.
+ * Decides what a thrown error means. Return a failure if the error is expected, `'panic'` if an engineer should look at it, or
+ * undefined to leave the decision to the default classifier.
  */
 export type Classifier = (error: unknown) => Failure | 'panic' | undefined
 
@@ -25,8 +25,8 @@ export interface DeclaredFailure {
 }
 
 /**
- * Normalises a failure. It never throws: an error here would hide the failure that is being declared. A code is made valid,
- * and a `retryAfter` that is not a valid duration, such as '0s', or that has no effect is left out.
+ * Normalises a failure. This function never throws, because an error here would hide the failure that is being declared. An
+ * invalid code is turned into a valid one. `retryAfter` is dropped if it has no effect or is not a valid duration, such as '0s'.
  */
 export function declareFailure({ code, retryable, retryAfter }: Failure): DeclaredFailure {
   return { code: normalizeCode(code), retryable, retryAfterMs: retryable ? delayMs(retryAfter) : undefined }

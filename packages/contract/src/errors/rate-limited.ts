@@ -1,7 +1,8 @@
-// Thrown by a handler when a service that it calls asks for fewer calls: throttles the whole queue, and is no failure of the task.
+// A handler throws this error when a service that it calls asks for fewer calls. It throttles the whole queue, and the task has
+// not failed.
 import { type Duration, formatDuration, milliseconds } from '../definition/duration.ts'
 
-/** Created by {@link rateLimited}. */
+/** The error that {@link rateLimited} creates. */
 export class RateLimited extends Error {
   override readonly name = 'RateLimited'
   readonly delayMs: number
@@ -15,8 +16,9 @@ export class RateLimited extends Error {
 }
 
 /**
- * Throw this in a handler to throttle its queue: no worker starts a task of the queue for that long, and then this task is
- * first. The attempt does not count. Running tasks continue. A second throttle may extend the first, but not shorten it.
+ * Throw the returned error in a handler to throttle its queue: for `delay`, no worker starts a task of the queue, and when the
+ * delay is over, this task runs first. The attempt does not count against the retry policy. Tasks that are already running
+ * continue. A second throttle may extend the first one but cannot shorten it.
  *
  * @example throw rateLimited('30s')
  * @throws BullpenError `invalid_duration`.

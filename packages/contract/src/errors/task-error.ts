@@ -1,21 +1,25 @@
-// The failure that a handler declares: expected, with a code, and marked as worth another attempt or not.
+// The failure that a handler declares: it is expected, has a code, and says whether another attempt can succeed.
 import type { Duration } from '../definition/duration.ts'
 import { declareFailure } from './failure.ts'
 
 interface TaskErrorOptions {
-  /** Whether another attempt can succeed. Default: true. */
+  /** Whether another attempt can succeed. Defaults to true. */
   readonly retryable?: boolean
-  /** The shortest delay before the next attempt. It replaces a shorter backoff, and has no effect if not retryable. */
+  /**
+   * The shortest delay before the next attempt. If the backoff is shorter, this delay replaces it. It has no effect if the
+   * failure is not retryable.
+   */
   readonly retryAfter?: Duration
   readonly cause?: unknown
 }
 
 /**
- * Thrown by a handler to declare an expected failure: the attempt has failed. Anything else that a handler throws, unless a
- * classifier recognises it, is a panic.
+ * Throw this in a handler to declare an expected failure, which makes the attempt fail. Anything else that a handler throws is
+ * a panic, unless a classifier recognises it.
  *
- * `code` is your own: lower case, digits and underscores, at most 64 characters. The constructor never throws: it turns any
- * other text into such a code ('Card declined' becomes 'card_declined') and ignores a `retryAfter` that is not a duration.
+ * Choose your own `code` of lower-case letters, digits and underscores, at most 64 characters. The constructor never throws. It
+ * turns any other text into such a code ('Card declined' becomes 'card_declined') and ignores a `retryAfter` that is not a
+ * valid duration.
  *
  * @example throw new TaskError('card_declined', 'the bank refused the charge', { retryable: false })
  */

@@ -22,8 +22,8 @@ describe('a fleet command', () => {
   })
 
   it.each([
-    [{ action: 'pause' }, 'queue', 'specify queue, worker, or both for one pool'],
-    [{ action: 'drain', queue: 'cpu', mode: 'hard', timeout: '1s' }, 'timeout', 'timeout needs mode soft_timeout'],
+    [{ action: 'pause' }, 'queue', 'specify queue, worker, or both to target one pool'],
+    [{ action: 'drain', queue: 'cpu', mode: 'hard', timeout: '1s' }, 'timeout', 'timeout requires mode soft_timeout'],
     [{ action: 'drain', queue: 'cpu', timeout: 'soon' }, 'timeout', 'soon'],
     [{ action: 'drain', queue: 'Cpu' }, 'queue', 'expected the name of a queue'],
     [{ action: 'limit', queue: 'cpu' }, 'concurrency', 'specify concurrency, rate, or both'],

@@ -1,4 +1,4 @@
-// Commands to the fleet over HTTP: requests, outcomes and answers.
+// Fleet commands over HTTP: requests, outcomes and the workers' answers.
 import { z } from 'zod'
 import { durationText } from '../definition/duration-text.ts'
 import { limitSchema as pageLimitSchema, waitSchema } from '../http/queries.ts'
@@ -6,19 +6,19 @@ import { queueText, workerText } from './fleet-names.ts'
 
 /** What a drain does with tasks that were fetched or started. */
 export const DRAIN_MODES = [
-  /** Finish fetched tasks; for the whole fleet of a queue, all waiting and due tasks too. No deadline. */
+  /** Finishes fetched tasks. If the whole fleet of a queue is drained, all waiting and due tasks are finished too. No deadline. */
   'light',
-  /** Finish started tasks, requeue fetched ones. No deadline. */
+  /** Finishes started tasks and requeues fetched ones. No deadline. */
   'soft',
-  /** As soft until the timeout, then as hard. A worker does this on SIGTERM. */
+  /** Works like `soft` until the timeout, and then like `hard`. A worker does this on SIGTERM. */
   'soft_timeout',
-  /** Signal started tasks at once, then requeue or fail them. */
+  /** Signals started tasks at once, then requeues or fails them. */
   'hard',
 ] as const
 
 export type DrainMode = (typeof DRAIN_MODES)[number]
 
-/** How a slot is stopped: once its task has ended, or at once. */
+/** When a slot stops: after its task has ended, or at once. */
 export const STOP_MODES = ['wait', 'hard'] as const
 
 export type StopMode = (typeof STOP_MODES)[number]
@@ -26,7 +26,7 @@ export type StopMode = (typeof STOP_MODES)[number]
 /** How many seconds the API waits for the workers' answers by default. */
 export const COMMAND_WAIT_S = 5
 
-/** The form of a command's id. */
+/** The format of a command's id. */
 export const COMMAND_ID = /^[A-Za-z0-9_-]{1,64}$/
 
 const [queue, worker] = [queueText, workerText]
@@ -37,16 +37,18 @@ const commandFields = {
     .string()
     .regex(COMMAND_ID, 'expected 1 to 64 letters, digits, _ or -')
     .optional()
-    .describe('Makes the command idempotent: a repeated id is the same command. Default: made by the API.'),
+    .describe(
+      'Makes the command idempotent: a request with the same id repeats the same command. By default, the API generates an id.',
+    ),
   by: z
     .string()
     .min(1)
     .max(100)
     .optional()
-    .describe('Who asks, for the audit log; the fingerprint of the API key is added.'),
+    .describe('Who requests the command, for the audit log. The API adds the fingerprint of the API key.'),
 }
 
-/** A queue alone is its whole fleet, a worker alone all its pools, both together one pool. */
+/** A queue alone targets its whole fleet, a worker alone targets all its pools, and both together target one pool. */
 const target = {
   queue: queue.optional(),
   worker: worker.optional(),
@@ -54,31 +56,33 @@ const target = {
 
 const hasTarget = ({ queue, worker }: { queue?: string | undefined; worker?: string | undefined }): boolean =>
   queue !== undefined || worker !== undefined
-const TARGET_REQUIRED = { error: 'specify queue, worker, or both for one pool', path: ['queue'] }
+const TARGET_REQUIRED = { error: 'specify queue, worker, or both to target one pool', path: ['queue'] }
 
 const pauseSchema = z
   .strictObject({ action: z.literal('pause'), ...target, ...commandFields })
   .refine(hasTarget, TARGET_REQUIRED)
-  .describe('Start no more tasks; running tasks continue.')
+  .describe('Stop starting tasks. Running tasks continue.')
 const resumeSchema = z
   .strictObject({ action: z.literal('resume'), ...target, ...commandFields })
   .refine(hasTarget, TARGET_REQUIRED)
-  .describe('End a pause, or a drain that was started by command.')
+  .describe('End a pause, or a drain that a command started.')
 const drainSchema = z
   .strictObject({
     action: z.literal('drain'),
     mode: z.enum(DRAIN_MODES).default('soft_timeout'),
-    timeout: durationText.optional().describe("Timeout of soft_timeout. Default: each worker's own drain timeout."),
+    timeout: durationText
+      .optional()
+      .describe("The timeout of soft_timeout. Defaults to each worker's own drain timeout."),
     ...target,
     ...commandFields,
   })
   .refine(hasTarget, TARGET_REQUIRED)
   .refine(({ mode, timeout }) => timeout === undefined || mode === 'soft_timeout', {
-    error: 'timeout needs mode soft_timeout',
+    error: 'timeout requires mode soft_timeout',
     path: ['timeout'],
   })
   .describe(
-    'Stop pools in an orderly way. Without a queue, the worker exits; for the whole fleet of a queue, new tasks are refused until it is resumed.',
+    'Stop pools gracefully. If only a worker is given, it exits after the drain. If only a queue is given, the queue rejects new tasks until it is resumed.',
   )
 const stopSchema = z
   .strictObject({
@@ -89,11 +93,11 @@ const stopSchema = z
     how: z.enum(STOP_MODES).default('wait'),
     ...commandFields,
   })
-  .describe('Stop one slot; its pool continues with one slot less.')
+  .describe('Stop one slot. Its pool continues with one slot fewer.')
 const resizeSchema = z
   .strictObject({ action: z.literal('resize'), queue, worker: worker.optional(), concurrency, ...commandFields })
   .describe(
-    'Change how many tasks a pool runs at once, until its worker exits. Without a worker: every pool of the queue.',
+    'Change how many tasks a pool runs at once, until its worker exits. If no worker is given, every pool of the queue is resized.',
   )
 const limitSchema = z
   .strictObject({
@@ -102,18 +106,18 @@ const limitSchema = z
     concurrency: z
       .union([z.literal('none'), concurrency])
       .optional()
-      .describe('Tasks at once across all workers.'),
+      .describe('How many tasks may run at once across all workers.'),
     rate: z
       .union([z.literal('none'), z.strictObject({ max: z.int().min(1).max(1_000_000_000), per: durationText })])
       .optional()
-      .describe('Starts per time across all workers.'),
+      .describe('How many tasks all workers together may start in a period.'),
     ...commandFields,
   })
   .refine(({ concurrency, rate }) => concurrency !== undefined || rate !== undefined, {
     error: 'specify concurrency, rate, or both',
     path: ['concurrency'],
   })
-  .describe('Limit a queue across all workers. A limit that is not given stays as it is.')
+  .describe('Limit a queue across all workers. A limit that is left out does not change.')
 
 /** The body of POST /v1/commands. */
 export const commandRequestSchema = z
@@ -123,7 +127,7 @@ export const commandRequestSchema = z
   })
   .meta({ id: 'CommandRequest' })
 
-/** A command as a caller sends it. */
+/** A command as the caller sends it. */
 export type CommandRequest = z.input<typeof commandRequestSchema>
 type Parsed = z.output<typeof commandRequestSchema>
 /** A validated command without its id and author. */
@@ -132,9 +136,9 @@ export type CommandAction = Parsed['action']
 
 /** One worker's answer to a command. */
 export const ANSWER_OUTCOMES = [
-  /** Executed; a drain has started. Idempotent. */
+  /** The worker has executed the command or, for a drain, started it. Commands are idempotent. */
   'done',
-  /** Not possible; the detail says why. */
+  /** The command is not possible; the detail says why. */
   'refused',
   /** The worker has not answered yet. */
   'pending',
@@ -144,7 +148,7 @@ export const ANSWER_OUTCOMES = [
 
 export type AnswerOutcome = (typeof ANSWER_OUTCOMES)[number]
 
-/** The outcome of a command over all workers. */
+/** The combined outcome of a command across all workers. */
 export const COMMAND_OUTCOMES = ['done', 'partly', 'refused', 'pending'] as const
 
 export type CommandOutcome = (typeof COMMAND_OUTCOMES)[number]
@@ -163,14 +167,16 @@ const commandSpecSchema = z
     concurrency: z.union([z.literal('none'), z.int()]).optional(),
     rate: z.union([z.literal('none'), z.object({ max: z.int(), per: z.string() })]).optional(),
   })
-  .describe('The command as it was sent, with defaults.')
+  .describe('The command as it was sent, with defaults filled in.')
 
 /** A command in the audit log. */
 export const commandViewSchema = z
   .object({
     id: z.string(),
     spec: commandSpecSchema,
-    by: z.string().describe('Who asked: the name that the caller gave, and the fingerprint of the API key.'),
+    by: z
+      .string()
+      .describe('Who requested the command: the name that the caller gave, and the fingerprint of the API key.'),
     at: time,
     outcome: z.enum(COMMAND_OUTCOMES),
     answers: z.array(
@@ -190,12 +196,14 @@ export const commandPageSchema = z.object({ commands: z.array(commandViewSchema)
 
 export type CommandPage = z.infer<typeof commandPageSchema>
 
-/** Of POST /v1/commands. */
+/** The query of POST /v1/commands. */
 export const commandWaitSchema = z.strictObject({
-  wait: waitSchema.default(COMMAND_WAIT_S).describe("How many seconds to wait for every worker's answer, 0 to 30."),
+  wait: waitSchema
+    .default(COMMAND_WAIT_S)
+    .describe('How many seconds to wait until every worker has answered, 0 to 30.'),
 })
-/** Of GET /v1/commands/{id}. */
+/** The query of GET /v1/commands/{id}. */
 export const commandQuerySchema = z.strictObject({
-  wait: waitSchema.default(0).describe("How many seconds to wait for every worker's answer, 0 to 30."),
+  wait: waitSchema.default(0).describe('How many seconds to wait until every worker has answered, 0 to 30.'),
 })
 export const commandsQuerySchema = z.strictObject({ limit: pageLimitSchema })

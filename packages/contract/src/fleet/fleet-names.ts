@@ -1,4 +1,4 @@
-// The schemas of queue and worker names in requests.
+// The schemas for queue and worker names in requests.
 import { z } from 'zod'
 import { QUEUE_NAME } from '../task/task-id.ts'
 

@@ -15,7 +15,7 @@ export const ENDED_POOL_STATES = [
 
 const time = z.iso.datetime()
 
-/** One slot. Times are Redis's. */
+/** One slot. All times come from Redis's clock. */
 export const slotViewSchema = z
   .object({
     worker: z.string(),
@@ -34,7 +34,7 @@ export const slotViewSchema = z
           .enum(['requeue', 'fail'])
           .optional()
           .describe('What happens to the task if a drain interrupts it.'),
-        timeoutAt: time.optional().describe('When its timeout passes; absent if it has none.'),
+        timeoutAt: time.optional().describe("When the attempt's timeout passes. Absent if it has none."),
       })
       .optional(),
   })
@@ -49,10 +49,10 @@ export const poolViewSchema = z
     state: z.enum(POOL_STATES),
     label: z.enum(POOL_STATES.map((state) => POOL_STATE_LABELS[state])).describe('`state` in plain words.'),
     paused: z.boolean(),
-    concurrency: z.int().describe('How many slots the pool has, not counting those that are stopping.'),
+    concurrency: z.int().describe('How many slots the pool has, not counting slots that are stopping.'),
     busy: z.int(),
     stuckHandlers: z.int().describe('Handlers still running after their attempt has ended.'),
-    notReady: z.string().optional().describe('Why the pool takes no tasks.'),
+    notReady: z.string().optional().describe('Why the pool is not fetching tasks.'),
   })
   .meta({ id: 'Pool' })
 
@@ -65,10 +65,12 @@ export const workerViewSchema = z
     pid: z.int(),
     version: z.string(),
     startedAt: time,
-    seenAt: time.describe('Its last heartbeat.'),
-    alive: z.boolean().describe('False: it has missed three heartbeats.'),
+    seenAt: time.describe("The time of the worker's last heartbeat."),
+    alive: z.boolean().describe('False if the worker has missed three heartbeats.'),
     draining: z.boolean(),
-    skewMs: z.number().describe("How many ms its clock is ahead of Redis's; negative: behind."),
+    skewMs: z
+      .number()
+      .describe("How far the worker's clock is ahead of Redis's, in ms. Negative if the worker's clock is behind."),
     drainTimeoutMs: z.int(),
     graceMs: z.int(),
     pools: z.array(poolViewSchema.omit({ worker: true })),
@@ -82,12 +84,12 @@ export const queueViewSchema = z
     queue: z.string(),
     admission: z
       .enum(['open', 'closed'])
-      .describe('`closed`: the fleet of the queue is draining, and new tasks are refused.'),
+      .describe("`closed` means that the queue's fleet is draining and new tasks are rejected."),
     paused: z.boolean(),
     drain: z.object({ mode: z.enum(DRAIN_MODES), since: time, command: z.string() }).optional(),
-    concurrency: z.int().optional().describe('The limit over all workers; absent: none.'),
+    concurrency: z.int().optional().describe('How many tasks may run at once across all workers. Absent if unlimited.'),
     rate: z.object({ max: z.int(), perMs: z.int() }).optional(),
-    pools: z.int().describe('Pools of live workers.'),
+    pools: z.int().describe('How many pools the live workers have.'),
     slots: z.int(),
     busy: z.int(),
   })
@@ -96,7 +98,11 @@ export const queueViewSchema = z
 export type QueueView = z.infer<typeof queueViewSchema>
 
 export const fleetViewSchema = z
-  .object({ now: time.describe("Redis's time."), queues: z.array(queueViewSchema), workers: z.array(workerViewSchema) })
+  .object({
+    now: time.describe("The time of Redis's clock."),
+    queues: z.array(queueViewSchema),
+    workers: z.array(workerViewSchema),
+  })
   .meta({ id: 'Fleet' })
 
 export type FleetView = z.infer<typeof fleetViewSchema>

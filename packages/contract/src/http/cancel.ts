@@ -1,4 +1,4 @@
-// Cancelling tasks: one by its id, or those of a queue by filter.
+// Cancelling tasks: one task by id, or a queue's tasks by filter.
 import { z } from 'zod'
 import type { Duration } from '../definition/duration.ts'
 import { durationText } from '../definition/duration-text.ts'
@@ -9,17 +9,17 @@ import { linksSchema } from './task-view.ts'
 
 /** The result of cancelling one task. */
 export const CANCEL_OUTCOMES = [
-  /** The task has ended: it never starts, or its handler has stopped. */
+  /** The task has ended: either it will never start, or its handler has stopped. */
   'cancelled',
-  /** The task is running and has been signalled; it has not ended yet. */
+  /** The task is running and has been signalled, but has not ended yet. */
   'cancelling',
-  /** A short task that is running: it cannot be stopped. */
+  /** The task is a short task that is already running, so it cannot be stopped. */
   'not_cancellable',
   'already_ended',
 ] as const
 
 export type CancelOutcome = (typeof CANCEL_OUTCOMES)[number]
-/** As a broker answers. */
+/** What a broker returns from a cancel. */
 export type CancelAnswer = CancelOutcome | 'not_found'
 
 const time = z.iso.datetime()
@@ -29,14 +29,14 @@ const by = z
   .min(1)
   .max(100)
   .optional()
-  .describe('Who asks, for the record of the attempt; the fingerprint of the API key is added.')
+  .describe('Who requests the cancel, for the attempt record. The API adds the fingerprint of the API key.')
 
-/** The body of POST /v1/tasks/{id}/cancel, which may be left out. */
+/** The body of POST /v1/tasks/{id}/cancel, which is optional. */
 export const cancelOneSchema = z.strictObject({ by }).meta({ id: 'CancelOne' })
 
-/** Of POST /v1/tasks/{id}/cancel. */
+/** The query of POST /v1/tasks/{id}/cancel. */
 export const cancelOneQuerySchema = z.strictObject({
-  wait: waitSchema.optional().describe('Seconds to wait for the end of the task: 0 to 30.'),
+  wait: waitSchema.optional().describe('How many seconds to wait until the task has ended, 0 to 30.'),
 })
 
 export const cancelledSchema = z
@@ -45,7 +45,7 @@ export const cancelledSchema = z
 
 export type Cancelled = z.infer<typeof cancelledSchema>
 
-/** The body of POST /v1/tasks/cancel: a task must match every field that is given. */
+/** The body of POST /v1/tasks/cancel. A task must match every field that is given. */
 export const cancelFilterSchema = z
   .strictObject({
     queue: z.string(),
@@ -53,28 +53,28 @@ export const cancelFilterSchema = z
     tag: tagSchema.optional().describe('Only tasks with this tag.'),
     olderThan: durationText
       .optional()
-      .describe("Only tasks enqueued at least this long ago, such as '1h'. Default: all."),
+      .describe("Only tasks enqueued at least this long ago, such as '1h'. By default, tasks of any age match."),
     by,
   })
   .meta({ id: 'CancelFilter' })
 
-/** Of POST /v1/tasks/cancel. */
+/** The query of POST /v1/tasks/cancel. */
 export const cancelManyQuerySchema = z.strictObject({
   dryRun: z
     .enum(['true', 'false'])
     .default('false')
     .transform((text) => text === 'true')
-    .describe('`true`: cancels nothing, and answers how many tasks match now.'),
+    .describe('If `true`, nothing is cancelled, and the response says how many tasks match now.'),
 })
 
-/** Which tasks of a queue to cancel: those that match every field. */
+/** Selects the tasks of a queue to cancel. A task must match every field. */
 export interface CancelRequest {
   readonly queue: string
   readonly task?: string
   readonly tag?: string
-  /** Since the task was enqueued. */
+  /** The shortest time since the task was enqueued. */
   readonly olderThan?: Duration
-  /** Who asks, for the record. */
+  /** Who requests the cancel, for the attempt record. */
   readonly by?: string
 }
 
@@ -82,25 +82,23 @@ const filterFields = {
   queue: z.string(),
   task: z.string().optional(),
   tag: z.string().optional(),
-  enqueuedUntil: time.describe('Tasks enqueued at this time or earlier match.'),
+  enqueuedUntil: time.describe('Only tasks enqueued at this time or earlier match.'),
 }
 
 export const cancellationSchema = z
   .object({
     id: z.string(),
     ...filterFields,
-    by: z.string().describe('Who asked.'),
+    by: z.string().describe('Who requested the cancel.'),
     status: z
       .enum(['pending', 'done'])
-      .describe(
-        '`pending`: no matching task starts any more; some have not been moved out of the queue, or still run.',
-      ),
-    ended: z.int().describe('How many waiting, scheduled or retrying tasks have been ended so far.'),
+      .describe('`pending` means that no more matching tasks start, but some are still in the queue or still running.'),
+    ended: z.int().describe('How many waiting, scheduled or retrying tasks have been cancelled so far.'),
     requestedAt: time,
     doneAt: time.optional(),
     links: z.object({ self: z.string() }),
   })
-  .meta({ id: 'Cancellation', description: 'A cancel of the tasks of a queue that match a filter.' })
+  .meta({ id: 'Cancellation', description: "A request to cancel a queue's tasks that match a filter." })
 
 export type Cancellation = z.infer<typeof cancellationSchema>
 
@@ -108,8 +106,10 @@ export const cancelPreviewSchema = z
   .object({
     ...filterFields,
     matching: z.int().describe('How many tasks match now: waiting, scheduled, retrying or active.'),
-    exact: z.boolean().describe('False: the queue holds more tasks than a dry run reads; at least `matching` match.'),
+    exact: z
+      .boolean()
+      .describe('False if the queue holds more tasks than a dry run reads. Then at least `matching` tasks match.'),
   })
-  .meta({ id: 'CancelPreview', description: 'What a cancel by filter would match.' })
+  .meta({ id: 'CancelPreview', description: 'The tasks that a cancel by filter would match.' })
 
 export type CancelPreview = z.infer<typeof cancelPreviewSchema>

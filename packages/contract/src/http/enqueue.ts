@@ -1,4 +1,4 @@
-// POST /v1/tasks: the request body, built from the catalogue, and the answer.
+// POST /v1/tasks: the request body, which is built from the catalogue, and the response.
 import { z } from 'zod'
 import type { Catalogue } from '../definition/catalogue.ts'
 import type { Duration, Limit } from '../definition/duration.ts'
@@ -8,7 +8,7 @@ import { BullpenError } from '../errors/errors.ts'
 import { TASK_STATUSES } from '../task/states.ts'
 import { linksSchema } from './task-view.ts'
 
-/** The most tags that a task has. */
+/** The largest number of tags that a task may have. */
 export const MAX_TAGS = 10
 
 const metaSchema = z
@@ -31,33 +31,33 @@ const callOptions = {
     .describe('Labels for your own use: at most 16, keys up to 64 and values up to 256 characters.'),
   tags: tagsSchema
     .optional()
-    .describe('Tags to cancel by: at most 10, each 1 to 64 of the characters A-Z a-z 0-9 . _ : / @ -'),
-  delay: durationText.optional().describe("Time until the earliest start, such as '30s' or '2h'."),
+    .describe('Tags to cancel tasks by: at most 10, each with 1 to 64 of the characters A-Z a-z 0-9 . _ : / @ -'),
+  delay: durationText.optional().describe("How long to wait before the first start, such as '30s' or '2h'."),
   timeout: limitText
     .optional()
     .describe(
-      "Timeout of each attempt, such as '30s'; replaces the definition's. 'none': no timeout. Only for long tasks.",
+      "The timeout of each attempt, such as '30s', instead of the definition's. Use 'none' for no timeout. Only for long tasks.",
     ),
   heartbeatTimeout: limitText
     .optional()
     .describe(
-      "The longest time between two heartbeats of the handler; replaces the definition's. Only for long tasks.",
+      "The longest time between two heartbeats of the handler, instead of the definition's. Only for long tasks.",
     ),
   queueTimeout: limitText
     .optional()
     .describe(
-      "How long the task may wait for its first start before it expires; replaces the definition's. Only for long tasks.",
+      "How long the task may wait for its first start before it expires, instead of the definition's setting. Only for long tasks.",
     ),
   totalTimeout: limitText
     .optional()
     .describe(
-      "The longest time from enqueueing to the end, over all attempts; replaces the definition's. Only for long tasks.",
+      "The longest time from enqueueing to the end of the last attempt, instead of the definition's. Only for long tasks.",
     ),
 }
 
 export const callOptionsSchema = z.strictObject(callOptions)
 
-/** The body of POST /v1/tasks for one definition. */
+/** Returns the schema of a POST /v1/tasks body for one definition. */
 export function enqueueRequestSchema(definition: TaskDefinition) {
   return z.strictObject({ task: z.literal(definition.name), input: definition.input, ...callOptions }).meta({
     id: `Enqueue ${definition.name}`,
@@ -65,12 +65,12 @@ export function enqueueRequestSchema(definition: TaskDefinition) {
   })
 }
 
-/** What may be set for one task when it is enqueued. */
+/** The options that a caller may set for one task when enqueueing it. */
 export interface CallOptions {
   readonly meta?: Readonly<Record<string, string>>
-  /** Tags to cancel by: at most 10, each 1 to 64 of `A-Z a-z 0-9 . _ : / @ -`. */
+  /** Tags to cancel tasks by: at most 10, each with 1 to 64 of the characters `A-Z a-z 0-9 . _ : / @ -`. */
   readonly tags?: readonly string[]
-  /** Time until the earliest start. */
+  /** How long to wait before the first start. */
   readonly delay?: Duration
   readonly timeout?: Limit
   readonly heartbeatTimeout?: Limit
@@ -78,13 +78,13 @@ export interface CallOptions {
   readonly totalTimeout?: Limit
 }
 
-/** The fields of a valid body, whatever the task. */
+/** The fields of a valid body for any task. */
 export interface EnqueueRequest extends CallOptions {
   readonly task: string
   readonly input: unknown
 }
 
-/** The body of POST /v1/tasks: one of the catalogue's tasks, discriminated by `task`. */
+/** Returns the schema of a POST /v1/tasks body: one of the catalogue's tasks, discriminated by `task`. */
 export function enqueueBodySchema(catalogue: Catalogue) {
   const [first, ...rest] = catalogue.definitions.map(enqueueRequestSchema)
   if (first === undefined) throw new BullpenError('invalid_definition', 'a catalogue needs at least one definition')

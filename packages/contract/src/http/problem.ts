@@ -1,8 +1,8 @@
-// Errors over HTTP as problem details (RFC 9457), with the tables that give each code its status and its title.
+// Errors over HTTP as problem details (RFC 9457), with tables of the status and title for each error code.
 import { z } from 'zod'
 import { ERROR_CODES, type ErrorCode } from '../errors/errors.ts'
 
-/** HTTP status by code. Errors that no caller can cause are a 500. */
+/** The HTTP status for each code. Errors that a caller cannot cause have status 500. */
 export const HTTP_STATUS = {
   malformed_json: 400,
   invalid_request: 400,
@@ -39,7 +39,7 @@ export const HTTP_STATUS = {
   lock_lost: 500,
 } as const satisfies Record<ErrorCode, number>
 
-/** What a problem with this code is called. The `detail` of each answer says more. */
+/** The title for each code. The `detail` of a response says more. */
 export const PROBLEM_TITLES = {
   malformed_json: 'Malformed JSON',
   invalid_request: 'Invalid request',
@@ -80,7 +80,7 @@ export const PROBLEM_CONTENT_TYPE = 'application/problem+json'
 
 export const problemSchema = z
   .object({
-    type: z.string().describe('URI reference of the kind of problem: /problems/<code>.'),
+    type: z.string().describe('A URI reference that identifies the kind of problem: /problems/<code>.'),
     title: z.string(),
     status: z.int(),
     detail: z.string().optional(),
@@ -89,12 +89,12 @@ export const problemSchema = z
     errors: z
       .array(z.object({ path: z.string(), message: z.string() }))
       .optional()
-      .describe('Each wrong place in the request.'),
+      .describe('The invalid fields of the request.'),
     taskId: z
       .string()
       .optional()
       .describe(
-        'With `redis_unavailable` on POST /v1/tasks: the task may have been stored under this id; look it up before sending it again.',
+        'Present when POST /v1/tasks fails with `redis_unavailable`. The task may have been stored under this id, so look it up before sending it again.',
       ),
   })
   .meta({ id: 'Problem' })

@@ -27,7 +27,7 @@ describe('the query of a listing', () => {
 
   test.each(['0', '201', '1.5', 'many', '', '-1', '0x10'])('limit=%s is refused with what is accepted', (limit) => {
     const { error } = listQuerySchema.safeParse({ queue: 'cpu', status: 'dead', limit })
-    expect(error?.issues.map(({ message }) => message)).toEqual(['must be a whole number between 1 and 200'])
+    expect(error?.issues.map(({ message }) => message)).toEqual(['expected a whole number from 1 to 200'])
   })
 })
 
@@ -42,6 +42,6 @@ describe('a wait', () => {
 
   test.each(['31', '-1', '5s', 'Infinity', '0x10', ''])('of %s is refused with what is accepted', (text) => {
     const { error } = waitSchema.safeParse(text)
-    expect(error?.issues.map(({ message }) => message)).toEqual(['must be a number of seconds between 0 and 30'])
+    expect(error?.issues.map(({ message }) => message)).toEqual(['expected a number of seconds from 0 to 30'])
   })
 })

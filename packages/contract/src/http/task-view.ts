@@ -1,4 +1,4 @@
-// A task as the API shows it. Times are RFC 3339 in UTC.
+// The task as the API shows it. Times are in RFC 3339 format and UTC.
 import { z } from 'zod'
 import { ATTEMPT_END_STATES, ATTEMPT_STATE_LABELS, TASK_STATUSES } from '../task/states.ts'
 
@@ -7,18 +7,22 @@ export const linksSchema = z.object({ self: z.string(), cancel: z.string() })
 const time = z.iso.datetime()
 const errorSchema = z.object({ code: z.string(), message: z.string() })
 
-/** What people read for each end of an attempt. */
+/** The label that people read for each way an attempt can end. */
 export const ATTEMPT_OUTCOMES = ATTEMPT_END_STATES.map((state) => ATTEMPT_STATE_LABELS[state])
 
 export const attemptViewSchema = z
   .object({
-    attempt: z.int().describe('From 1. An attempt that does not count has the number of the one after it.'),
-    fencingToken: z.int().describe('Grows with every start of a handler; 0 if none was started.'),
+    attempt: z
+      .int()
+      .describe(
+        'The number of the attempt, from 1. An attempt that does not count has the same number as the next one.',
+      ),
+    fencingToken: z.int().describe('Grows each time a handler is started. 0 if no handler was started.'),
     counted: z.boolean().describe('Whether the attempt counts against `maxAttempts`.'),
     outcome: z.enum(ATTEMPT_OUTCOMES),
-    state: z.enum(ATTEMPT_END_STATES).describe('The final state of the attempt, of which `outcome` is the label.'),
+    state: z.enum(ATTEMPT_END_STATES).describe("The attempt's final state. `outcome` is its label."),
     error: errorSchema.optional().describe('Why the attempt did not succeed.'),
-    by: z.string().optional().describe('Who cancelled the task, where that is known.'),
+    by: z.string().optional().describe('Who cancelled the task, if known.'),
     worker: z
       .string()
       .describe('The worker that ran the attempt, or the process that ended the task before it started.'),
@@ -39,22 +43,20 @@ export const taskViewSchema = z
     status: z.enum(TASK_STATUSES),
     attemptsMade: z.int().describe('Attempts that count against `maxAttempts`.'),
     maxAttempts: z.int(),
-    fencingToken: z.int().describe('How often a handler has been started.'),
+    fencingToken: z.int().describe('How many times a handler has been started.'),
     input: z.unknown(),
-    output: z.unknown().optional().describe('Only of a completed task.'),
-    error: errorSchema.optional().describe('Why the task is dead or expired, or why its newest attempt failed.'),
+    output: z.unknown().optional().describe('Present only if the task is completed.'),
+    error: errorSchema.optional().describe('Why the task is dead or expired, or why its latest attempt failed.'),
     progress: z.object({ fraction: z.number(), note: z.string().optional() }).optional(),
     steps: z.array(z.string()).optional().describe('The names of the finished steps.'),
     meta: z.record(z.string(), z.string()),
     tags: z.array(z.string()),
     correlationId: z.string().optional(),
     enqueuedAt: time,
-    dueAt: time.optional().describe('The next start of a scheduled or retrying task.'),
-    startedAt: time.optional().describe('The start of the newest attempt.'),
+    dueAt: time.optional().describe('When a scheduled or retrying task is due to start.'),
+    startedAt: time.optional().describe('When the latest attempt started.'),
     endedAt: time.optional().describe('When the task reached its final status.'),
-    attempts: z
-      .array(attemptViewSchema)
-      .describe('The attempts that have ended, oldest first; at most the newest ten.'),
+    attempts: z.array(attemptViewSchema).describe('The last ten attempts that have ended, oldest first.'),
     links: linksSchema,
   })
   .meta({ id: 'Task' })
@@ -64,7 +66,7 @@ export type TaskView = z.infer<typeof taskViewSchema>
 export const taskPageSchema = z
   .object({
     tasks: z.array(taskViewSchema),
-    next: z.string().optional().describe('The cursor of the next page; absent on the last page.'),
+    next: z.string().optional().describe('The cursor of the next page. Absent on the last page.'),
   })
   .meta({ id: 'TaskPage' })
 

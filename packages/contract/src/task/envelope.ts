@@ -1,18 +1,21 @@
-// What is stored in Redis with a task. It has a version, so that a worker can tell that it can't read it.
+// The envelope: what is stored in Redis with a task. It has a version, so that a worker recognises envelopes it cannot read.
 import { z } from 'zod'
 
-/** 1 was Bullpen 0.1.0's. */
+/** Bullpen 0.1.0 used version 1. */
 export const ENVELOPE_VERSION = 2
 
-/** Kept small: it is stored once for every task. The time of the enqueueing is the job's own timestamp. */
+/** The envelope is small because every task stores one. It has no enqueueing time, which is the job's own timestamp. */
 export const envelopeSchema = z.object({
   /** The version of the envelope itself. */
   v: z.literal(ENVELOPE_VERSION),
   /** The version of the task's definition. */
   version: z.int().positive(),
-  /** Before the input, so that a script in Redis finds them without parsing the input. */
+  /** Stored before the input, so that a script in Redis finds the tags without parsing the input. */
   tags: z.array(z.string()).optional(),
-  /** As the caller sent it: the worker parses it, so that transforms run once, where the handler runs. Absent when undefined. */
+  /**
+   * The input as the caller sent it. The worker parses it, so that transforms run only once, where the handler runs. Absent if
+   * the input is undefined.
+   */
   input: z.unknown().optional(),
   meta: z.record(z.string(), z.string()).optional(),
   correlationId: z.string().optional(),
@@ -20,7 +23,7 @@ export const envelopeSchema = z.object({
   timeoutMs: z.union([z.int().positive(), z.literal('none')]).optional(),
   /** The caller's own heartbeat timeout, in ms. */
   heartbeatMs: z.union([z.int().positive(), z.literal('none')]).optional(),
-  /** The caller's own queue timeout, in ms from when the task is ready to run. */
+  /** The caller's own queue timeout, in ms from the time when the task is ready to run. */
   queueMs: z.union([z.int().positive(), z.literal('none')]).optional(),
   /** The caller's own total timeout, in ms from the enqueueing. */
   totalMs: z.union([z.int().positive(), z.literal('none')]).optional(),
@@ -28,13 +31,13 @@ export const envelopeSchema = z.object({
 
 export type Envelope = z.infer<typeof envelopeSchema>
 
-/** What is stored of a success. BullMQ's own fields hold the rest of its record. */
+/** What is stored when an attempt succeeds. BullMQ's own fields hold the rest of the attempt record. */
 export const successSchema = z.object({
-  /** Absent when the task's output is undefined. */
+  /** Absent if the task's output is undefined. */
   output: z.unknown().optional(),
-  /** The worker that ran it: host and process id. */
+  /** The host and process id of the worker that ran the attempt. */
   worker: z.string(),
-  /** Which slot of the pool, from 1. */
+  /** The number of the slot in its pool, from 1. */
   slot: z.int().positive().optional(),
 })
 

@@ -1,4 +1,4 @@
-// The events of tasks, attempts, slots and pools that telemetry receives.
+// The events that telemetry receives about tasks, attempts, slots and pools.
 import type { AttemptEndState, EndReason, FinalStatus, Isolation, PoolState, TaskKind } from './states.ts'
 
 interface TaskFields {
@@ -14,23 +14,23 @@ interface AttemptFields extends TaskFields {
   readonly correlationId: string | undefined
 }
 
-/** What follows for the task when an attempt has ended. */
+/** What happens to the task after an attempt has ended. */
 export type VerdictKind =
   | FinalStatus
   | 'retrying'
-  /** Back to the head of its queue; the attempt does not count. */
+  /** The task returns to the head of its queue, and the attempt does not count. */
   | 'requeued'
-  /** Scheduled again, as the handler asked; the attempt does not count. */
+  /** The task is scheduled again because the handler asked for it, and the attempt does not count. */
   | 'snoozed'
-  /** Another worker owns the task and decides. */
+  /** Another worker owns the task and decides what happens to it. */
   | 'lost'
 
-/** A closed union: receivers switch over `event` exhaustively. Durations are in milliseconds. */
+/** A closed union, so receivers can switch over `event` exhaustively. Durations are in milliseconds. */
 export type TaskEvent =
   | (TaskFields & { readonly event: 'task.enqueued' })
   | (AttemptFields & {
       readonly event: 'attempt.started'
-      /** From when the task was ready until the attempt started; known for the first attempt only. */
+      /** The time from when the task was ready until the attempt started. Known only for the first attempt. */
       readonly waitedMs: number | undefined
     })
   | (AttemptFields & {
@@ -41,12 +41,12 @@ export type TaskEvent =
       readonly error: unknown
       readonly durationMs: number
       readonly verdict: VerdictKind
-      /** Until the next attempt: of `retrying` and `snoozed` tasks, and of tasks that are requeued while their queue is throttled. */
+      /** The time until the next attempt, if the task is retried or snoozed, or is requeued while its queue is throttled. */
       readonly delayMs: number | undefined
     })
-  /** The handler returned after its attempt had ended; its result was dropped. */
+  /** The handler returned after its attempt had ended, so its result was discarded. */
   | (AttemptFields & { readonly event: 'attempt.late'; readonly overrunMs: number })
-  /** A thread or child process ended, other than by being idle, and is replaced. */
+  /** A thread or child process ended for a reason other than being idle, and is replaced. */
   | {
       readonly event: 'isolate.replaced'
       readonly isolation: Exclude<Isolation, 'inline'>
@@ -57,16 +57,16 @@ export type TaskEvent =
   | (TaskFields & { readonly event: 'task.cancelled' })
   /** A task passed its queue timeout before a worker fetched it. */
   | (TaskFields & { readonly event: 'task.expired' })
-  /** A pool's fetching failed and begins again; its slots were in RECOVER_ERR for `afterMs`. */
+  /** A pool starts fetching again after fetching had failed. Its slots were in RECOVER_ERR for `afterMs`. */
   | { readonly event: 'slots.restarted'; readonly queue: string; readonly slots: number; readonly afterMs: number }
-  /** An event-loop stall that was reported is over. The other fields name the attempt that caused it, if known. */
+  /** An event-loop stall that was reported is over. The other fields identify the attempt that caused it, if known. */
   | {
       readonly event: 'event_loop.stalled'
       readonly task: string | undefined
       readonly id: string | undefined
       readonly fencingToken: number | undefined
       readonly attempt: number | undefined
-      /** Function, file and line. */
+      /** The function, file and line that stalled the event loop. */
       readonly location: string | undefined
       readonly stalledMs: number
     }

@@ -1,21 +1,21 @@
-// The states of attempts, slots and pools, the statuses of tasks, their reasons, and the words that people read for them.
+// The states of attempts, slots and pools, the statuses of tasks, the reasons for them, and the labels that people read.
 
 /** The states of an attempt that has not ended. */
 export const OPEN_ATTEMPT_STATES = ['NEW', 'IN_PROCESS'] as const
 
 /** How an attempt can end. These states are final. */
 export const ATTEMPT_END_STATES = [
-  /** The handler returned output that the contract accepts. */
+  /** The handler returned an output that the contract accepts. */
   'DONE_SUCCESS',
   /** The handler threw a declared failure. */
   'DONE_ERROR',
-  /** Anything undeclared: a panic. */
+  /** The attempt panicked: it failed in a way that was not declared. */
   'RECOVER_ERR',
   /** The task was cancelled, or its slot was stopped hard. */
   'TERMINATED_STOP_SIGNAL',
   /** The attempt's context was closed: by a drain's deadline, a closed parent, a lost lock, a snooze or a rate limit. */
   'TERMINATED_CTX_CLOSED',
-  /** A timeout passed; the reason says which. */
+  /** A timeout passed. The reason says which one. */
   'TERMINATED_TIMEOUT',
 ] as const
 
@@ -24,7 +24,7 @@ export const ATTEMPT_STATES = [...OPEN_ATTEMPT_STATES, ...ATTEMPT_END_STATES] as
 export type AttemptState = (typeof ATTEMPT_STATES)[number]
 export type AttemptEndState = (typeof ATTEMPT_END_STATES)[number]
 
-/** What people read for each state of an attempt: in titles, tables, dashboards and log messages. */
+/** The label that people read for each state of an attempt, in titles, tables, dashboards and log messages. */
 export const ATTEMPT_STATE_LABELS = {
   NEW: 'not started',
   IN_PROCESS: 'running',
@@ -36,7 +36,7 @@ export const ATTEMPT_STATE_LABELS = {
   TERMINATED_TIMEOUT: 'timed out',
 } as const satisfies Readonly<Record<AttemptState, string>>
 
-/** Why an attempt ended as it did. DONE_SUCCESS has no reason; DONE_ERROR has the declared code instead. */
+/** Why an attempt ended as it did. DONE_SUCCESS has no reason, and DONE_ERROR has the declared code instead. */
 export const END_REASONS = {
   RECOVER_ERR: ['unexpected_error', 'invalid_output', 'escaped_error', 'isolate_died', 'out_of_memory', 'process_lost'],
   TERMINATED_STOP_SIGNAL: ['cancelled', 'slot_stopped', 'queue_shutdown'],
@@ -51,27 +51,27 @@ export type CancelReason = Exclude<EndReason<'TERMINATED_STOP_SIGNAL'>, 'slot_st
 
 /** What a task is doing, as the API shows it. */
 export const TASK_STATUSES = [
-  /** Accepted, to start at a later time. */
+  /** The task has been accepted and starts at a later time. */
   'scheduled',
-  /** Ready: the next free slot takes it. */
+  /** The task is ready, and the next free slot takes it. */
   'waiting',
-  /** A slot runs it. */
+  /** A slot is running the task. */
   'active',
-  /** An attempt failed; the task waits for its backoff and holds no slot. */
+  /** An attempt failed. The task waits for its backoff and occupies no slot. */
   'retrying',
-  /** Ended well; the output is stored. */
+  /** The task succeeded, and its output is stored. */
   'completed',
-  /** No attempts left, or a permanent failure. Kept in the list of dead tasks. */
+  /** The task has no attempts left or failed permanently. It stays in the list of dead tasks. */
   'dead',
-  /** Ended by request; not a failure. */
+  /** The task was ended by request, which is not a failure. */
   'cancelled',
-  /** Passed its queue timeout, or its total timeout before the first attempt; never started. */
+  /** The task passed its queue timeout, or its total timeout, before the first attempt and was never started. */
   'expired',
 ] as const
 
 export type TaskStatus = (typeof TASK_STATUSES)[number]
 
-/** The statuses that a task does not leave by itself. */
+/** The statuses that a task never leaves on its own. */
 export const FINAL_STATUSES = ['completed', 'dead', 'cancelled', 'expired'] as const satisfies readonly TaskStatus[]
 
 export type FinalStatus = (typeof FINAL_STATUSES)[number]
@@ -83,26 +83,26 @@ export function isFinal(status: TaskStatus): status is FinalStatus {
 /** A pool is the slots of one worker on one queue. */
 export const POOL_STATES = [
   'NEW',
-  /** Fetches and runs tasks until it is drained. */
+  /** The pool fetches and runs tasks until it is drained. */
   'BG_RUNNING',
-  /** Runs until a given set of tasks has ended. */
+  /** The pool runs until a given set of tasks has ended. */
   'ONLINE_RUNNING',
   /** Every task of the given set has ended. */
   'ONLINE_DONE',
-  /** Drained before every task of the given set had ended. */
+  /** The pool was drained before every task of the given set had ended. */
   'INCOMPLETE_DONE',
   'SHUTTING_DOWN',
-  /** Drained: every task finished or was requeued. */
+  /** The pool is drained, and every task has finished or was requeued. */
   'SHUTDOWN',
-  /** Drained, with tasks that were abandoned or whose end the store did not confirm. */
+  /** The pool is drained, but some tasks were abandoned, or the store did not confirm their end. */
   'TERMINATE_TIMEOUT',
-  /** An error that belongs to no attempt: the pool drains hard and stays in this state. */
+  /** An error occurred that belongs to no attempt. The pool drains hard and then stays in this state. */
   'RECOVER_ERR',
 ] as const
 
 export type PoolState = (typeof POOL_STATES)[number]
 
-/** What people read for each state of a pool. */
+/** The label that people read for each state of a pool. */
 export const POOL_STATE_LABELS = {
   NEW: 'not started',
   BG_RUNNING: 'running',
@@ -120,20 +120,20 @@ export const SLOT_STATES = [
   'NEW',
   'IDLE',
   'WORKING',
-  /** The slot was stopped, or its pool drains. */
+  /** The slot was stopped, or its pool is draining. */
   'TERMINATING_STOP_SIGNAL',
-  /** The pool's parent was closed, or the pool drains hard. */
+  /** The pool's parent was closed, or the pool is draining in hard mode. */
   'TERMINATING_PARENT_CTX_CLOSED',
-  /** The pool drains light, or its given set has ended. */
+  /** The pool is draining in light mode, or its given set of tasks has ended. */
   'TERMINATING_TASK_CH_CLOSED',
   'TERMINATED',
-  /** Fetching failed; the slot is idle again when fetching is restarted. */
+  /** Fetching failed. The slot becomes idle again when fetching restarts. */
   'RECOVER_ERR',
 ] as const
 
 export type SlotState = (typeof SLOT_STATES)[number]
 
-/** What people read for each state of a slot. */
+/** The label that people read for each state of a slot. */
 export const SLOT_STATE_LABELS = {
   NEW: 'not started',
   IDLE: 'idle',
@@ -145,7 +145,7 @@ export const SLOT_STATE_LABELS = {
   RECOVER_ERR: 'restarting',
 } as const satisfies Readonly<Record<SlotState, string>>
 
-/** `short` tasks run with almost no overhead and cannot be timed or stopped; `long` ones can. */
+/** `short` tasks run with almost no overhead but cannot be timed or stopped. `long` tasks can. */
 export type TaskKind = 'short' | 'long'
 
 /** Where a handler runs: in the worker's own thread, in another thread, or in a child process of its own. */

@@ -1,4 +1,4 @@
-// Task ids: made before Redis is asked, sorted by time, with the name of the queue that holds the task.
+// Task ids. An id is generated before the task is sent to Redis, sorts by time, and includes the name of the task's queue.
 import { BullpenError } from '../errors/errors.ts'
 
 declare const brand: unique symbol
@@ -6,7 +6,7 @@ declare const brand: unique symbol
 /** `<queue>-<26 characters>`: the queue, then 48 bits of time and 80 random bits in Crockford's base 32 (the ULID form). */
 export type TaskId = string & { readonly [brand]: 'TaskId' }
 
-/** A queue's name: lower case, starting with a letter; letters, digits, dots, hyphens and underscores, at most 40 characters. */
+/** A queue's name: a lower-case letter, then lower-case letters, digits, dots, hyphens and underscores, at most 40 characters. */
 export const QUEUE_NAME = /^[a-z][a-z0-9._-]{0,39}$/
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
@@ -16,7 +16,7 @@ const TIME_DIGITS = 10
 /** How many random bytes an id needs. */
 export const ID_RANDOM_BYTES = 10
 
-/** A new id. `now` is in milliseconds since 1970, `random` holds at least {@link ID_RANDOM_BYTES} random bytes. */
+/** Creates an id. `now` is in milliseconds since 1970, and `random` holds at least {@link ID_RANDOM_BYTES} random bytes. */
 export function createTaskId(queue: string, now: number, random: Uint8Array): TaskId {
   let time = ''
   for (let rest = now, digit = 0; digit < TIME_DIGITS; digit++, rest = Math.floor(rest / 32)) {
@@ -25,7 +25,7 @@ export function createTaskId(queue: string, now: number, random: Uint8Array): Ta
   return `${queue}-${time}${base32(random)}` as TaskId
 }
 
-/** The queue and the time of creation in an id; undefined when the text is not a task id. */
+/** Reads the queue and the creation time from an id. Returns undefined if the text is not a task id. */
 export function readTaskId(
   text: string,
 ): { readonly id: TaskId; readonly queue: string; readonly createdAt: number } | undefined {
@@ -37,7 +37,7 @@ export function readTaskId(
   return { id: text as TaskId, queue, createdAt }
 }
 
-/** The text as a task id. @throws BullpenError `task_not_found` when it is not one. */
+/** Returns the text as a task id. @throws BullpenError `task_not_found` if it is not one. */
 export function taskId(text: string): TaskId {
   const read = readTaskId(text)
   if (read === undefined) {
@@ -49,7 +49,7 @@ export function taskId(text: string): TaskId {
   return read.id
 }
 
-/** 80 bits as 16 characters: five bytes make eight. */
+/** Encodes 80 bits as 16 characters; every five bytes become eight characters. */
 function base32(bytes: Uint8Array): string {
   let text = ''
   for (let start = 0; start < ID_RANDOM_BYTES; start += 5) {

@@ -1,4 +1,4 @@
-// A task in its present state: what the broker reads and the API shows.
+// The current state of a task, as the broker reads it and the API shows it.
 import type { AttemptRecord } from './attempt-record.ts'
 import type { TaskStatus } from './states.ts'
 import type { TaskId } from './task-id.ts'
@@ -9,7 +9,7 @@ export interface Progress {
   readonly note?: string | undefined
 }
 
-/** Times are milliseconds since 1970. */
+/** Times are in milliseconds since 1970. */
 export interface TaskRecord {
   readonly id: TaskId
   readonly task: string
@@ -26,18 +26,18 @@ export interface TaskRecord {
   readonly tags: readonly string[]
   readonly correlationId: string | undefined
   readonly enqueuedAt: number
-  /** When it becomes ready; while it is scheduled or retrying. */
+  /** When the task becomes ready. Present only while it is scheduled or retrying. */
   readonly dueAt: number | undefined
-  /** When the newest attempt started. */
+  /** When the latest attempt started. */
   readonly startedAt: number | undefined
-  /** When it reached its final status. */
+  /** When the task reached its final status. */
   readonly endedAt: number | undefined
-  /** As last reported; until the task ends. */
+  /** The last reported progress. Present only until the task ends. */
   readonly progress: Progress | undefined
-  /** The names of its finished steps, in no particular order; absent when there are none. */
+  /** The names of the finished steps, in no particular order. Absent if there are none. */
   readonly steps?: readonly string[]
-  /** Present when the task is completed. */
+  /** Present only if the task is completed. */
   readonly output: unknown
-  /** The attempt records, oldest first; at most the newest ten. */
+  /** The last ten attempt records, oldest first. */
   readonly attempts: readonly AttemptRecord[]
 }
