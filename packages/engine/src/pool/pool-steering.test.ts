@@ -56,7 +56,7 @@ describe('a pool that is paused', () => {
     await pool.start()
     await pool.drain(AT_ONCE)
     for (const act of [() => pool.pause(), () => pool.resume()]) expect(act).toThrow(wrongState)
-    expect(pool.status()).toMatchObject({ paused: false, notReady: "the pool of queue 'rig' is SHUTDOWN" })
+    expect(pool.status()).toMatchObject({ paused: false, notReady: "the pool of queue 'rig' is not running: stopped" })
   })
 })
 

@@ -28,7 +28,11 @@ describe('a pool', () => {
   it('connects to nothing until it is started, and then fetches tasks', async () => {
     const rig = poolRig({ concurrency: 3 })
     const { pool, feed, states } = rig
-    expect([pool.state(), pool.notReady(), feed.opens]).toEqual(['NEW', "the pool of queue 'rig' is NEW", 0])
+    expect([pool.state(), pool.notReady(), feed.opens]).toEqual([
+      'NEW',
+      "the pool of queue 'rig' is not running: not started",
+      0,
+    ])
     await pool.start()
     expect([pool.state(), pool.notReady(), feed.opens, feed.runs]).toEqual(['BG_RUNNING', undefined, 1, 1])
     expect([pool.size(), pool.busy(), states()]).toEqual([3, 0, ['IDLE', 'IDLE', 'IDLE']])
@@ -99,7 +103,7 @@ describe('a drain', () => {
     const drained = pool.drain({ drainMs: 1_000, graceMs: GRACE_MS })
     expect([pool.state(), pool.notReady(), feed.stops]).toEqual([
       'SHUTTING_DOWN',
-      "the pool of queue 'rig' is SHUTTING_DOWN",
+      "the pool of queue 'rig' is not running: draining",
       1,
     ])
     expect(states().sort()).toEqual(['TERMINATED', 'TERMINATING_STOP_SIGNAL'])

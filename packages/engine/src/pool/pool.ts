@@ -7,7 +7,7 @@
 // - A task that was fetched when no slot may take it is released, as if it had not been fetched.
 // - There is at most one drain, which later calls only make harder (drain.ts). The consumer is closed at its end.
 // - An error that belongs to no attempt moves the pool to RECOVER_ERR at once, from any state, and nothing overwrites that.
-import { BullpenError, type PoolState, type TaskId } from '@bullpen/contract'
+import { BullpenError, POOL_STATE_LABELS, type PoolState, type TaskId } from '@bullpen/contract'
 import { POOL_TRANSITIONS } from '../machines/pool-machine.ts'
 import { assertTransition } from '../machines/state-machine.ts'
 import type { AttemptResult } from '../ports/attempt-result.ts'
@@ -104,7 +104,7 @@ class SlotPool implements Pool {
   }
 
   notReady(): string | undefined {
-    if (!this.#isRunning()) return `the pool of queue '${this.queue}' is ${this.#state}`
+    if (!this.#isRunning()) return `the pool of queue '${this.queue}' is not running: ${POOL_STATE_LABELS[this.#state]}`
     if (this.#isSaturated()) {
       return `the pool of queue '${this.queue}' takes no tasks: ${this.#slots.stuckHandlers} handlers still run after their attempt has ended, the limit is ${this.#options.maxStuckHandlers}`
     }
