@@ -8,6 +8,6 @@ export default defineHandler(welcome, import.meta.url, async ({ input, attempt, 
   if (input.to.startsWith('busy') && attempt === 1) {
     throw new TaskError('server_busy', 'the mail server is busy', { retryAfter: '2s' })
   }
-  signal.throwIfAborted() // pass it to fetch and timers, too: it aborts at the timeout and when the worker drains
+  signal.throwIfAborted() // also pass the signal to fetch and timers: it aborts on a timeout or a drain
   return { greeting: `Hello, ${input.name}` }
 })

@@ -21,7 +21,7 @@ let started = 0
 
 const handleEncode = defineHandler(encode, import.meta.url, async ({ input, signal, attempt, fencingToken }) => {
   if (++started === 2) running()
-  // The first run of the long task is too long for the drain; its next run is not.
+  // The first run of the long task does not finish within the drain. Its second run is short.
   await sleep((fencingToken > 1 ? 0.1 : input.seconds) * 1_000, undefined, { signal })
   return { attempt, run: fencingToken }
 })
@@ -40,7 +40,7 @@ const short = await client.enqueue(encode, { seconds: 0.5 })
 const long = await client.enqueue(encode, { seconds: 300 })
 await bothRun
 
-// What runUntilSignalled does on SIGTERM. The new worker of the deploy starts meanwhile.
+// This is what runUntilSignalled does on SIGTERM. Meanwhile, the deploy starts the new worker.
 const drained = oldWorker.drain()
 const newWorker = createWorker({ catalogue, handlers, config: workerConfig })
 await newWorker.start()

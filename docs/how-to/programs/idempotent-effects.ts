@@ -15,7 +15,7 @@ const order = defineTask({
 })
 const catalogue = defineCatalogue(order)
 
-/** Stands for a payment provider: it executes each idempotency key once. */
+/** Stands in for a payment provider, which executes the request of each idempotency key only once. */
 class Bank {
   readonly payments = new Map<string, string>()
   requests = 0
@@ -36,13 +36,13 @@ type Context = TaskContext<typeof order, Resources>
 const handleOrder = defineHandler(order, import.meta.url, async ({ id, input, attempt, once, resources }: Context) => {
   const { bank, db } = resources
 
-  // Another system's effect: a step that runs once, with a key that is the same in every attempt of this task.
+  // A side effect in another system: a step that runs once, with a key that is the same in every attempt of this task.
   const payment = await once('charge', (key) => bank.charge(input.cents, key))
 
-  // Our own database's effect: a row with a unique key of the task's id.
+  // A side effect in our own database: a row whose unique key is the task's id.
   db.prepare('insert into orders (task_id, payment) values (?, ?) on conflict (task_id) do nothing').run(id, payment)
 
-  if (attempt < 3) throw new TaskError('mail_down', 'the mail server is down') // after both effects
+  if (attempt < 3) throw new TaskError('mail_down', 'the mail server is down') // after both side effects
   const { rows } = db.prepare('select count(*) as rows from orders where task_id = ?').get(id) as { rows: number }
   return { payment, rows }
 })

@@ -15,7 +15,7 @@ export const count = defineTask({
 
 export default defineHandler(count, import.meta.url, ({ input }) => {
   const hoard: string[] = []
-  while (input.hoard) hoard.push('x'.repeat(1_000) + hoard.length) // never ends, and keeps what it allocates
+  while (input.hoard) hoard.push('x'.repeat(1_000) + hoard.length) // never ends, and frees no memory
   let primes = 0
   for (let n = 2; n < input.below; n++) {
     let divisor = 2

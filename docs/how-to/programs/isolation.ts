@@ -18,12 +18,12 @@ await worker.start()
 const { url } = await api.listen()
 const client = createClient({ baseUrl: url, key })
 
-const hungry = await client.enqueue(count, { below: 10, hoard: true })
+const hoarding = await client.enqueue(count, { below: 10, hoard: true })
 const fine = await client.enqueue(count, { below: 100_000 })
 const endless = await client.enqueue(count, { below: Number.MAX_SAFE_INTEGER }, { timeout: '2s' })
 
 console.log(await client.result(count, fine.id, { timeout: '30s' }))
-for (const { id } of [hungry, endless]) {
+for (const { id } of [hoarding, endless]) {
   const task = await client.waitUntilFinished(count, id, { timeout: '30s' })
   console.log(task.status, task.error?.code)
 }

@@ -11,7 +11,7 @@ const importRows = defineTask({
   input: z.object({ rows: z.int() }),
   output: z.object({ rows: z.int() }),
   timeout: '1h',
-  heartbeatTimeout: '30s', // an attempt that reports nothing for 30 s is stuck, and ends
+  heartbeatTimeout: '30s', // an attempt without a sign of life for 30 s is timed out
 })
 const catalogue = defineCatalogue(importRows)
 
@@ -19,7 +19,7 @@ const { promise: seen, resolve: goOn } = Promise.withResolvers<void>()
 
 const handleImport = defineHandler(importRows, import.meta.url, async ({ input, progress, heartbeat }) => {
   await progress(0.5, `row ${input.rows / 2} of ${input.rows}`)
-  await seen // so that this program can look; a real handler goes on
+  await seen // gives this program time to look up the task; a real handler would not wait
   for (let row = input.rows / 2; row < input.rows; row++) heartbeat()
   return { rows: input.rows }
 })

@@ -15,7 +15,7 @@ const catalogue = defineCatalogue(sync)
 
 let refusals = 0
 const handleSync = defineHandler(sync, import.meta.url, ({ input, startedAt }) => {
-  // The service answered 429: throttle the whole queue, in every worker, and run this task first afterwards.
+  // The service answered 429, so throttle the whole queue in every worker. Afterwards, this task runs first.
   if (input.contact === 1 && refusals++ === 0) throw rateLimited('1s')
   return { startedAtMs: startedAt.getTime() }
 })
@@ -34,7 +34,7 @@ async function startsOf(contacts: readonly number[]): Promise<number[]> {
   return results.map(({ startedAtMs }) => startedAtMs).sort((a, b) => a - b)
 }
 
-// At most 5 starts per second, over all workers of the queue.
+// Allow at most 5 starts per second across all workers of the queue.
 await client.command({ action: 'limit', queue: 'crm', rate: { max: 5, per: '1s' } })
 const starts = await startsOf(Array.from({ length: 15 }, (_, i) => i + 100))
 console.log('15 starts took at least 2 s:', (starts.at(-1) ?? 0) - (starts[0] ?? 0) >= 1_900)

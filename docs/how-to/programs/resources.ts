@@ -5,7 +5,7 @@ import { defineCatalogue, defineHandler, defineTask, type Handlers, type TaskCon
 import { createWorker, type Middleware, type ResourceOpeners } from '@bullpen/worker'
 import { z } from 'zod'
 
-/** Stands for a mail provider's client. */
+/** Stands in for a mail provider's client. */
 class Mailer {
   async send(to: string, text: string, signal: AbortSignal): Promise<string> {
     signal.throwIfAborted()
@@ -36,13 +36,13 @@ const handleWelcome = defineHandler(welcome, import.meta.url, async ({ input, re
 
 const handlers = { 'email.welcome': handleWelcome } satisfies Handlers<typeof catalogue, Resources>
 
-// Opened in this order before the worker fetches anything, closed in reverse after it has drained.
+// Resources are opened in this order before the worker fetches tasks, and closed in reverse order after it has drained.
 const resources: ResourceOpeners<Resources> = {
   mailer: { open: () => new Mailer(), close: (mailer) => mailer.close() },
   prefix: { open: () => 'Hello and' },
 }
 
-// Wraps every attempt; the first of the list is the outermost.
+// Middleware wraps every attempt. The first entry of the list is the outermost.
 const logged: Middleware<Resources> = async ({ name, attempt }, next) => {
   console.log(`${name}, attempt ${attempt}`)
   return next()

@@ -11,10 +11,10 @@ const report = defineTask({
   queue: 'reports',
   input: z.object({ pages: z.int() }),
   output: z.object({ pages: z.int() }),
-  timeout: '1s', // one attempt
-  grace: '200ms', // from the signal until the slot is freed
-  queueTimeout: '10m', // from ready to the first start
-  totalTimeout: '1h', // all attempts together
+  timeout: '1s', // limits one attempt
+  grace: '200ms', // time from the signal until the slot is freed
+  queueTimeout: '10m', // limits the time from ready to the first start
+  totalTimeout: '1h', // limits all attempts together
   retry: { maxAttempts: 1 },
 })
 const catalogue = defineCatalogue(report)
@@ -23,7 +23,7 @@ const handleReport = defineHandler(report, import.meta.url, async ({ input, sign
   try {
     for (let page = 1; page <= input.pages; page++) {
       checkpoint() // throws when this attempt has to stop
-      await sleep(50, undefined, { signal }) // fetch and database drivers take the signal, too
+      await sleep(50, undefined, { signal }) // fetch and database drivers accept the signal, too
     }
     return { pages: input.pages }
   } finally {
