@@ -1,4 +1,4 @@
-// For users: an in-process broker, and a processor for a BullMQ Worker that a team keeps itself.
+// For users: an in-process broker, and a processor for teams that keep a BullMQ Worker of their own.
 
 export { type BrokerOptions, type BullmqBroker, openBroker } from './broker.ts'
 export { backoffStrategy } from './internals/backoff-strategy.ts'

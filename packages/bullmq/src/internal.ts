@@ -1,4 +1,4 @@
-// For Bullpen's own packages: may change with any version.
+// For Bullpen's own packages. These exports may change in any version.
 
 export { type SkewWatch, type SkewWatchOptions, watchSkew } from './clock/clock-skew.ts'
 export { decodeStack } from './codec.ts'

@@ -1,4 +1,5 @@
-// The processor for teams that keep a BullMQ Worker of their own: each job is one attempt, run as a pool would run it.
+// The processor for teams that keep a BullMQ Worker of their own. Each job that it processes is one attempt, which it runs the
+// way a pool would.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { BullpenError, type Catalogue, type Handlers, type Log, type Resources } from '@bullpen/contract'
@@ -23,28 +24,37 @@ import { commit, toFetchedTask } from './processor.ts'
 import { attemptContext } from './uncaught-errors.ts'
 
 export interface ProcessorOptions<R extends Resources> {
-  /** `ctx.resources` of the handlers. You open and close them. */
+  /** The resources that handlers find in `ctx.resources`. You open and close them yourself. */
   readonly resources?: R
-  /** Wraps every attempt. The first is the outermost. */
+  /** Functions that wrap every attempt. The first one is the outermost. */
   readonly middleware?: readonly Middleware<R>[]
-  /** In ms, or 'none'; for long tasks whose definition sets none. Default: 5 min to run, 5 s of grace. */
+  /**
+   * The limits, in ms or 'none', of long tasks whose definitions set none. The default timeout is 5 min, and the default grace
+   * period is 5 s.
+   */
   readonly limits?: Partial<Timeouts>
-  /** Where `ctx.log` writes, each line with the task's fields. Default: nowhere. */
+  /** The log that `ctx.log` writes to, with the task's fields in each line. By default, nothing is logged. */
   readonly log?: Log
-  /** Called with every event, such as `createTelemetry(…).sink`. Must neither throw nor wait. */
+  /** Called with every event. An example is `createTelemetry(…).sink`. The sink must not throw or block. */
   readonly sink?: EventSink
-  /** For tasks that ask for isolation. You open and close it. */
+  /** The isolator for tasks that require isolation. You open and close it yourself. */
   readonly isolator?: Isolator
-  /** The largest output, as JSON. A larger one is a panic, `invalid_output`. Default: 262,144. */
+  /** The maximum size of an output, in bytes of JSON. A larger output is a panic (`invalid_output`). Defaults to 262,144. */
   readonly maxOutputBytes?: number
-  /** For `ctx.enqueue`, such as `openBroker({ …, admission: 'open' }).enqueue`. Without it, that rejects with `invalid_configuration`. */
+  /**
+   * Stores the tasks that handlers enqueue with `ctx.enqueue`. An example is `openBroker({ …, admission: 'open' }).enqueue`. If
+   * this is omitted, `ctx.enqueue` rejects with `invalid_configuration`.
+   */
   readonly enqueue?: (task: NewTask) => Promise<void>
 }
 
-/** A plain BullMQ processor. BullMQ passes a signal only to a function with three parameters: if you wrap it, keep all three. */
+/**
+ * A plain BullMQ processor. BullMQ passes a signal only to a function that has three parameters, so if you wrap the processor,
+ * keep all three.
+ */
 export type PlainProcessor = (job: Job, token?: string, signal?: AbortSignal) => Promise<unknown>
 
-/** Timers do not keep the process alive; the Worker's connection does. */
+/** These timers do not keep the process alive, but the Worker's connection does. */
 const clock = clockFrom({
   now: Date.now,
   monotonic: () => performance.now(),
@@ -56,13 +66,13 @@ const WORKER_ID = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
 const MAX_OUTPUT_BYTES = 262_144
 
 /**
- * Runs the catalogue's tasks: checks input and output, applies timeouts and retries from the definitions, and catches
- * panics. Jobs may be Bullpen's, or added with `queue.add(task, input)`. One processor may serve several Workers.
+ * Runs the catalogue's tasks: it validates inputs and outputs, applies the timeouts and retries from the definitions, and catches
+ * panics. The jobs may have been added by Bullpen or with `queue.add(task, input)`. One processor can serve several Workers.
  *
  * Aborting the job's signal cancels a long task permanently. `worker.cancelJob(id, 'drain')` requeues it, and
  * `worker.cancelJob(id, 'lock_lost')` leaves it to its new owner.
  *
- * @throws BullpenError `invalid_handler`, `isolation_unavailable`.
+ * @throws BullpenError `invalid_handler` or `isolation_unavailable`.
  */
 export function processor<C extends Catalogue, R extends Resources = object>(
   catalogue: C,
@@ -85,7 +95,7 @@ export function processor<C extends Catalogue, R extends Resources = object>(
   }
 }
 
-/** A signal that aborted before the start keeps the handler from starting; a later one interrupts a long attempt. */
+/** If the signal aborts before the start, the handler is not started. If it aborts later, a long attempt is interrupted. */
 async function runUnderSignal(
   task: FetchedTask,
   host: RunnerHost,
@@ -138,8 +148,8 @@ function hostOf<C extends Catalogue, R extends Resources>(
 }
 
 /**
- * BullMQ decides by the job's options and the error's class. Setting both applies the verdict whatever backoff the job was
- * added with, also in a Worker without Bullpen's strategy. The stored options do not change.
+ * BullMQ decides on a retry from the job's options and the class of the error. Setting both applies the verdict regardless of the
+ * backoff that the job was added with, even in a Worker without Bullpen's strategy. The stored options do not change.
  */
 function forAnyWorker(failed: AttemptFailed, job: Job, attempts: number): Error {
   const { message, stack = '', cause, delayMs } = failed
@@ -152,7 +162,7 @@ function forAnyWorker(failed: AttemptFailed, job: Job, attempts: number): Error 
 async function rejectChild({ task }: NewTask): Promise<never> {
   throw new BullpenError(
     'invalid_configuration',
-    `a handler enqueued '${task}', but processor() has no \`enqueue\` option: pass that of openBroker()`,
+    `a handler enqueued '${task}', but processor() has no \`enqueue\` option; pass the \`enqueue\` of openBroker()`,
   )
 }
 

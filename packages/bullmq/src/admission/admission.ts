@@ -1,4 +1,4 @@
-// Decides whether a queue accepts a task now. The answer is kept in memory, so an enqueue costs no extra round trip.
+// Decides whether a queue accepts a task now. The answer is kept in memory, so that an enqueue takes no extra round trip.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { QueueSettings } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
@@ -11,12 +11,13 @@ type Drain = QueueSettings['drain']
 
 export interface Admission {
   /**
-   * Undefined if the queue is known to accept tasks. Otherwise a promise to wait for, which takes one round trip.
+   * Returns undefined if the queue is known to accept tasks, or a promise to wait for if that must be read first, which takes one
+   * round trip.
    *
-   * @throws BullpenError `queue_draining`, or rejects with it.
+   * @throws BullpenError `queue_draining` if the queue is draining. The promise rejects with the same error.
    */
   admit(queue: string): Promise<void> | undefined
-  /** Reads the settings again, in case a notification was lost. One round trip. */
+  /** Reads the settings again, in case a notification was lost. Takes one round trip. */
   refresh(): Promise<void>
   close(): void
 }
@@ -32,9 +33,9 @@ export interface AdmissionOptions {
 }
 
 export function openAdmission({ redis, redisUrl, namespace, queues, log }: AdmissionOptions): Admission {
-  /** A queue that is absent must be asked for. */
+  /** The known drains. If a queue is absent, its settings must be read. */
   const drains = new Map<string, Drain>()
-  /** Grows with each notification about a queue: an answer to an older read is discarded. */
+  /** Incremented with each notification about a queue, so that the answer to an older read is discarded. */
   const revisions = new Map<string, number>()
   const keys = fleetKeys(namespace)
   const notifications = openNotifications(redisUrl, keys, log)
@@ -54,7 +55,7 @@ export function openAdmission({ redis, redisUrl, namespace, queues, log }: Admis
       drains.delete(queue)
       revisions.set(queue, (revisions.get(queue) ?? 0) + 1)
     }
-    // If it fails, the next enqueue or refresh reads.
+    // If this read fails, the next enqueue or refresh reads the settings.
     read(names).catch((err: unknown) => log.debug({ err }, 'queue settings could not be read'))
   }
 

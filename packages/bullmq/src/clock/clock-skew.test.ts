@@ -48,7 +48,7 @@ describe.each([HOUR, -HOUR])('a machine that is %i ms ahead', (aheadMs) => {
     // At once, and not with the next measurement.
     expect(Math.abs(skew.now() - machineNow())).toBeLessThan(CLOSE_MS)
     await eventually(() => lines.length === 1)
-    expect(lines).toEqual([[{ skewMs: expect.any(Number) }, expect.stringContaining('differs from that of Redis')]])
+    expect(lines).toEqual([[{ skewMs: expect.any(Number) }, expect.stringContaining("differs from Redis's clock")]])
     setMachine(0)
     await eventually(() => lines.length > 1)
     expect(lines).toEqual([expect.anything(), [{ skewMs: expect.any(Number) }, expect.stringContaining('agrees')]])

@@ -1,4 +1,4 @@
-// Commands to the fleet, stored for a week with the answer of each worker.
+// Commands to the fleet. They are stored for a week, together with the answer of each worker.
 import { BullpenError } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import {
@@ -18,9 +18,9 @@ const KEEP_MS = 7 * 86_400_000
 const KEEP_AT_MOST = 10_000
 
 /**
- * KEYS: the command, all commands, the unapplied ones. ARGV: base, id, spec, author, '1' if it changes the settings of a queue,
- * how long it is kept (ms), how many are kept, and the workers that it concerns. Answers its sequence number and its time;
- * nil if the id was used with another spec.
+ * KEYS: the command, all commands, the unapplied commands. ARGV: base, id, spec, author, '1' if the command changes the settings
+ * of a queue, how long to keep it (ms), how many commands to keep, and the workers that it concerns. Returns the command's
+ * sequence number and time, or nil if the id was used with another spec.
  */
 const STORE = `${LUA_TIME}
 local base, id, keepMs, keep = ARGV[1], ARGV[2], tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -57,8 +57,8 @@ return { whole(sequence), at }
 `
 
 /**
- * KEYS: the command, the worker's inbox. ARGV: base, id, worker, outcome and detail as JSON without the closing brace. The first
- * answer of a worker counts. No answer.
+ * KEYS: the command, the worker's inbox. ARGV: base, id, worker, outcome and detail as JSON without the closing brace. Only the
+ * first answer of a worker is stored. Returns nothing.
  */
 const ANSWER = `${LUA_TIME}
 redis.call('ZREM', KEYS[2], ARGV[2])
@@ -68,8 +68,8 @@ redis.call('PUBLISH', ARGV[1] .. 'answers', ARGV[2])
 `
 
 /**
- * KEYS: all commands, heartbeats. ARGV: base, and either an id or '' and how many of the newest. Answers the time, and then of
- * each command its id, its fields, and the last heartbeat of each worker whose answer is pending.
+ * KEYS: all commands, heartbeats. ARGV: base, and either an id or '' and how many of the newest commands to read. Returns the
+ * time and then, for each command, its id, its fields, and the last heartbeat of each worker whose answer is pending.
  */
 const READ = `${LUA_TIME}
 local ids = { ARGV[2] }
@@ -96,7 +96,11 @@ return found
 
 export type NewCommand = Omit<Command, 'at'>
 
-/** The workers that a command concerns. @throws BullpenError `worker_not_found` if it names one that is unknown or silent. */
+/**
+ * Returns the workers that a command concerns.
+ *
+ * @throws BullpenError `worker_not_found` if the command names a worker that is unknown or silent.
+ */
 export function recipientsOf({ spec }: NewCommand, { workers, now }: RegisteredWorkers): readonly string[] {
   const found = recipients(spec, workers, now)
   if (found.length === 0 && spec.action !== 'limit' && spec.worker !== undefined) {
@@ -105,7 +109,11 @@ export function recipientsOf({ spec }: NewCommand, { workers, now }: RegisteredW
   return found
 }
 
-/** Atomic; idempotent by id and spec. One round trip. @throws BullpenError `command_id_reused`. */
+/**
+ * Stores a command. Atomic, and idempotent for the same id and spec. Takes one round trip.
+ *
+ * @throws BullpenError `command_id_reused` if the id was used with another spec.
+ */
 export async function storeCommand(
   redis: Redis,
   keys: FleetKeys,
@@ -135,7 +143,7 @@ export async function storeCommand(
   return { id, spec, sequence, at: Number(at) }
 }
 
-/** Idempotent: the first answer of a worker counts. One round trip. */
+/** Stores a worker's answer. Idempotent: only the first answer of a worker is stored. Takes one round trip. */
 export async function storeAnswer(
   redis: Redis,
   keys: FleetKeys,
@@ -147,7 +155,7 @@ export async function storeAnswer(
   await redis.eval(ANSWER, names.length, ...names, keys.base, command, worker, text)
 }
 
-/** The newest first. One round trip. */
+/** Reads commands, newest first. Takes one round trip. */
 export async function readCommands(
   redis: Redis,
   keys: FleetKeys,
@@ -179,7 +187,7 @@ function readCommand(
   }
 }
 
-/** A silent worker is shown as gone, but may still come back and answer until it is forgotten. */
+/** A silent worker is shown as gone. Until it is forgotten, however, it may still come back and answer. */
 function readAnswer(worker: string, stored: string, seen: ReadonlyMap<string, string>, now: number): CommandAnswer {
   if (stored !== 'pending') return { worker, ...(JSON.parse(stored) as Omit<CommandAnswer, 'worker'>) }
   const silentAt = Number(seen.get(worker) ?? 0) + SILENT_AFTER_MS

@@ -1,9 +1,9 @@
 // The fleet on Redis: the registry of workers, the commands that control them, and the settings of their queues.
 //
-// A command travels like this: `send` stores it with the workers that it concerns (commands.ts), applies it to the settings
-// of its queue (queue-settings.ts), and publishes a notification. A worker that is notified sends a heartbeat and receives
-// its commands and settings in reply (registry.ts). It executes them and stores an answer, which wakes the sender.
-// If a sender dies before the settings are applied, the next heartbeat of any worker applies them.
+// A command takes the following path. `send` stores it together with the workers that it concerns (commands.ts), applies it to
+// the settings of its queue (queue-settings.ts), and publishes a notification. A worker that is notified sends a heartbeat and
+// receives its commands and settings in reply (registry.ts). It executes the commands and stores an answer, which wakes the
+// sender. If the sender dies before the settings are applied, the next heartbeat of any worker applies them.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { CommandRecord, Fleet, QueueSettings } from '@bullpen/engine/internal'
@@ -25,24 +25,24 @@ import {
 } from './queue-settings.ts'
 import { addHeartbeat, decodeHeartbeatReply, leaveFleet, readWorkers } from './registry.ts'
 
-/** How often a caller that waits for answers checks by itself, in ms: a worker that falls silent publishes nothing. */
+/** How often a caller that waits for answers checks by itself, in ms, because a worker that falls silent publishes nothing. */
 const RECHECK_MS = 1_000
 
 export interface FleetOptions {
   readonly redisUrl: string
   readonly namespace: string
-  /** The queues whose settings it may read and change. */
+  /** The queues whose settings this fleet may read and change. */
   readonly queues: readonly string[]
-  /** Every queue of the catalogue, in which data of another version is looked for. Default: `queues`. */
+  /** Every queue of the catalogue. They are checked for data that another version wrote. Defaults to `queues`. */
   readonly catalogueQueues?: readonly string[]
   readonly log: Log
 }
 
 /**
- * Opens without waiting for Redis: until Redis is there, every call rejects with `redis_unavailable`. One connection for
- * commands, and one for notifications from the first `listen` or `answered` on.
+ * Returns without waiting for Redis. Until Redis is reachable, every call rejects with `redis_unavailable`. The fleet uses one
+ * connection for commands and, from the first `listen` or `answered` on, another one for notifications.
  *
- * @throws BullpenError `incompatible_schema`, by every call.
+ * @throws BullpenError every call rejects with `incompatible_schema` if another version of Bullpen wrote the namespace.
  */
 export function openFleet(options: FleetOptions): Fleet {
   const { redisUrl, namespace, queues, catalogueQueues = queues, log } = options
@@ -60,7 +60,7 @@ export function openFleet(options: FleetOptions): Fleet {
     throw new BullpenError('queue_not_found', `unknown queue '${queue}'; the queues are ${queues.join(', ')}`)
   }
 
-  /** Reads the settings of some queues, and whatever `addFirst` adds as one command, in one round trip. */
+  /** Reads the settings of some queues in one round trip, together with the one command that `addFirst` adds, if any. */
   async function readSettings(names: readonly string[], addFirst?: (pipeline: ChainableCommander) => void) {
     const pipeline = redis.pipeline()
     addFirst?.(pipeline)
@@ -91,11 +91,11 @@ export function openFleet(options: FleetOptions): Fleet {
     const { id, spec } = command
     if (spec.queue !== undefined) keysOf(spec.queue)
     const [known] = await readCommands(redis, keys, { id })
-    // A command that is sent again still concerns the workers that it concerned at first.
+    // A command that is sent again still concerns the same workers as the first time.
     const workers = known ? [] : recipientsOf(command, await readWorkers(redis, keys, '', log))
     await applyAndNotify(await storeCommand(redis, keys, command, workers))
     const [record] = await readCommands(redis, keys, { id })
-    if (record === undefined) throw new BullpenError('internal_error', `command '${id}' was stored, but is not there`)
+    if (record === undefined) throw new BullpenError('internal_error', `command '${id}' was stored but can't be found`)
     return toRecord(record)
   }
 

@@ -1,6 +1,6 @@
-// Lua functions that the scripts of the fleet share.
+// Lua functions that the fleet's scripts share.
 
-/** `whole` writes a number up to 2^53 without an exponent. `micros` and `millis` are Redis's time. */
+/** `whole` formats a number up to 2^53 without an exponent. `micros` and `millis` return Redis's time. */
 export const LUA_TIME = `
 local function whole(number) return string.format('%.0f', number) end
 local function micros()

@@ -1,19 +1,19 @@
-// The fleet's channels: which worker or queue a command concerns, and which command was answered. One connection, opened with
-// the first listener.
+// The fleet's channels. They announce which worker or queue a command concerns, and which command was answered. One connection
+// is opened with the first listener.
 import type { Log } from '@bullpen/contract'
 import type { FleetKeys } from '../keys.ts'
 import { openSubscriber, type Subscriber } from '../redis/subscriber.ts'
 
-/** The messages on the channel of notifications. */
+/** The messages on the notifications channel. */
 export const workerMessage = (worker: string): string => `worker ${worker}`
 export const queueMessage = (queue: string): string => `queue ${queue}`
 export const queueOf = (message: string): string | undefined => /^queue (.*)$/.exec(message)?.[1]
 
-/** `undefined`: messages may have been missed. */
+/** `undefined` means that messages may have been missed. */
 type Listener = (message: string | undefined) => void
 
 export interface Notifications {
-  /** Calls `listener` with every message, and with undefined at first and after each loss of the connection. */
+  /** Calls `listener` with every message. Also calls it with undefined at first and whenever the connection is restored. */
   listen(channel: string, listener: Listener): () => void
   close(): void
 }
@@ -39,7 +39,7 @@ export function openNotifications(redisUrl: string, { notifications, answers }: 
     listen(channel, listener) {
       const ofChannel = listeners.get(channel) ?? new Set()
       listeners.set(channel, ofChannel.add(listener))
-      // `onSubscribed` has been called already on a connection that is in use.
+      // If the connection is already in use, `onSubscribed` has been called before this listener was added.
       if (subscriber?.isConnected()) queueMicrotask(() => ofChannel.has(listener) && listener(undefined))
       subscriber ??= open()
       return () => {

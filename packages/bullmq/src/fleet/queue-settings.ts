@@ -1,5 +1,5 @@
-// The settings of a queue that hold for its whole fleet: pause, drain, global concurrency and rate limit. Pause and limits are
-// BullMQ's own fields in `meta`, so that its fetch scripts apply them.
+// The settings of a queue that apply to its whole fleet: pause, drain, global concurrency and rate limit. The pause and the
+// limits are stored in BullMQ's own fields in `meta`, so that BullMQ's fetch scripts apply them.
 import { milliseconds } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { QueueSettings } from '@bullpen/engine/internal'
@@ -13,10 +13,11 @@ export const SETTINGS_READS = 2
 
 /**
  * KEYS: settings, meta, marker, wait, prioritized, delayed, events, limiter. ARGV: the command's sequence number, the mark of a
- * throttle, the step of a delayed score, and then names and values of the settings; '' removes one. No answer.
+ * throttle, the step of a delayed score, and then the names and values of the settings, where '' removes a setting. Returns
+ * nothing.
  *
- * An older command never overwrites a newer one, whichever is applied first. Pause and resume do what BullMQ's own do.
- * A change that may let tasks start adds BullMQ's wake marker: workers that were refused a task wait for it.
+ * An older command never overwrites a newer one, whichever is applied first. Pause and resume have the same effect as BullMQ's
+ * own. A change that may let tasks start adds BullMQ's wake marker, because workers that were refused a task are waiting for it.
  */
 const SET = `
 local sequence, mark, score_step = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -71,20 +72,20 @@ end
 export interface StoredCommand {
   readonly id: string
   readonly spec: CommandSpec
-  /** Its place in the order of all commands. */
+  /** The command's position in the order of all commands. */
   readonly sequence: string
-  /** Milliseconds since 1970 by Redis's clock. */
+  /** The time in milliseconds since 1970 by Redis's clock. */
   readonly at: number
 }
 
-/** The queue whose settings a command changes; undefined if it changes none. */
+/** Returns the queue whose settings a command changes, or undefined if it changes none. */
 export function targetQueue(spec: CommandSpec): string | undefined {
   if (spec.action === 'limit') return spec.queue
   const ofFleet = spec.action === 'pause' || spec.action === 'resume' || spec.action === 'drain'
   return ofFleet && spec.worker === undefined ? spec.queue : undefined
 }
 
-/** Atomic and idempotent. One round trip. */
+/** Applies a command to the settings of its queue. Atomic and idempotent. Takes one round trip. */
 export async function applySettings(redis: Redis, keys: QueueKeys, command: StoredCommand): Promise<void> {
   const { settings, meta, marker, wait, prioritized, delayed, events, limiter } = keys
   const names = [settings, meta, marker, wait, prioritized, delayed, events, limiter]
@@ -92,7 +93,7 @@ export async function applySettings(redis: Redis, keys: QueueKeys, command: Stor
   await redis.eval(SET, names.length, ...names, ...args)
 }
 
-/** Names and values. */
+/** Returns the names and values of the settings that a command changes. */
 function settingsOf({ id, spec, at }: StoredCommand): string[] {
   switch (spec.action) {
     case 'pause':
@@ -116,7 +117,7 @@ function settingsOf({ id, spec, at }: StoredCommand): string[] {
   }
 }
 
-/** Adds the reads of one queue's settings. */
+/** Adds the reads of one queue's settings to a pipeline. */
 export function addSettingsReads(pipeline: ChainableCommander, keys: QueueKeys): void {
   pipeline.hmget(keys.meta, 'paused', 'concurrency', 'max', 'duration').hget(keys.settings, 'drain')
 }
@@ -133,7 +134,7 @@ export function decodeSettings([meta, drain]: readonly unknown[]): QueueSettings
   }
 }
 
-/** Decodes the stored field. */
+/** Decodes the stored drain. */
 export function decodeDrain(stored: unknown): QueueSettings['drain'] {
   if (typeof stored !== 'string') return undefined
   const drain = JSON.parse(stored) as NonNullable<QueueSettings['drain']>

@@ -1,4 +1,4 @@
-// The registry of workers: each stores its status with every heartbeat, and receives the commands for it in reply.
+// The registry of workers. With every heartbeat, a worker stores its status and receives the commands addressed to it in reply.
 import type { Log } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import { type Command, FORGOTTEN_AFTER_MS, type RegisteredWorker, type WorkerStatus } from '@bullpen/engine/internal'
@@ -8,10 +8,10 @@ import { throttledLog } from '../redis/throttled-log.ts'
 import { LUA_TIME } from './lua.ts'
 import { decodeStatus, encodeStatus } from './status-codec.ts'
 
-/** Commands per reply. The rest come with the next heartbeat, when these are answered. */
+/** The maximum number of commands per reply. The rest follow with the next heartbeat, once these have been answered. */
 const COMMANDS_PER_REPLY = 100
 
-/** `forget(base, worker, now)` removes a worker, and answers its pending commands with `gone`. */
+/** The Lua function `forget(base, worker, now)` removes a worker and answers its pending commands with `gone`. */
 const FORGET = `
 local function forget(base, worker, now)
   local inbox = base .. 'inbox:' .. worker
@@ -29,8 +29,8 @@ end
 
 /**
  * KEYS: heartbeats, the worker, its inbox, the unapplied commands. ARGV: base, worker, status, slots, the silence after which
- * a worker is forgotten (ms), how many commands at most. Answers id, spec, author and time of each command in the inbox, the
- * oldest first; and the ids of up to ten commands whose queue settings may not have been applied.
+ * a worker is forgotten (ms), the maximum number of commands. Returns the id, spec, author and time of each command in the
+ * inbox, oldest first, and the ids of up to ten commands whose queue settings may not have been applied.
  */
 const HEARTBEAT = `${LUA_TIME}${FORGET}
 local base, worker, silence = ARGV[1], ARGV[2], tonumber(ARGV[5])
@@ -53,14 +53,14 @@ end
 return { commands, redis.call('ZRANGE', KEYS[4], 0, 9) }
 `
 
-/** KEYS: heartbeats. ARGV: base, worker. No answer. */
+/** KEYS: heartbeats. ARGV: base, worker. Returns nothing. */
 const LEAVE = `${LUA_TIME}${FORGET}
 forget(ARGV[1], ARGV[2], millis())
 `
 
 /**
- * KEYS: heartbeats. ARGV: base, the silence after which a worker is forgotten (ms), 'slots' or ''. Answers the time, and then of
- * each worker its last heartbeat, its status, and its slots if asked for.
+ * KEYS: heartbeats. ARGV: base, the silence after which a worker is forgotten (ms), 'slots' or ''. Returns the time and then, for
+ * each worker, its last heartbeat, its status, and its slots if they were requested.
  */
 const WORKERS = `${LUA_TIME}
 local now = millis()
@@ -77,7 +77,7 @@ end
 return found
 `
 
-/** Adds one command to the pipeline: it stores the status and asks for the worker's commands. */
+/** Adds one Redis command to the pipeline, which stores the status and fetches the commands for the worker. */
 export function addHeartbeat(pipeline: ChainableCommander, keys: FleetKeys, workerStatus: WorkerStatus): void {
   const { status, slots } = encodeStatus(workerStatus)
   const { worker } = workerStatus
@@ -86,7 +86,7 @@ export function addHeartbeat(pipeline: ChainableCommander, keys: FleetKeys, work
   pipeline.eval(HEARTBEAT, names.length, ...names, ...args)
 }
 
-/** `unapplied`: ids of commands whose queue settings may not have been applied. */
+/** Decodes the reply. `unapplied` holds the ids of commands whose queue settings may not have been applied. */
 export function decodeHeartbeatReply(answer: unknown): {
   readonly commands: readonly Command[]
   readonly unapplied: readonly string[]
@@ -99,7 +99,7 @@ export function decodeHeartbeatReply(answer: unknown): {
   return { commands, unapplied }
 }
 
-/** One round trip. */
+/** Removes a worker from the registry. Takes one round trip. */
 export async function leaveFleet(redis: Redis, keys: FleetKeys, worker: string): Promise<void> {
   await redis.eval(LEAVE, 1, keys.heartbeats, keys.base, worker)
 }
@@ -109,7 +109,10 @@ export interface RegisteredWorkers {
   readonly workers: readonly RegisteredWorker[]
 }
 
-/** One round trip. Without `slots` the pools have none: enough to know which workers a command concerns. */
+/**
+ * Reads all registered workers in one round trip. Without 'slots', their pools have no slots, which is enough to know which
+ * workers a command concerns.
+ */
 export async function readWorkers(
   redis: Redis,
   keys: FleetKeys,
@@ -118,7 +121,7 @@ export async function readWorkers(
 ): Promise<RegisteredWorkers> {
   const answer = await redis.eval(WORKERS, 1, keys.heartbeats, keys.base, FORGOTTEN_AFTER_MS, slots)
   const [now, ...rows] = answer as string[]
-  const logUnreadable = throttledLog((err: unknown) => log.warn({ err }, 'status of a worker is not readable'))
+  const logUnreadable = throttledLog((err: unknown) => log.warn({ err }, "a worker's status could not be read"))
   const workers: RegisteredWorker[] = []
   for (let i = 0; i < rows.length; i += 3) {
     const [seenAt, status = '', slotRows] = rows.slice(i, i + 3)

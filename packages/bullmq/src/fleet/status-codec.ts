@@ -1,12 +1,15 @@
-// The stored form of a worker's status. It is compact, because each worker writes it every two seconds for up to thousands of
+// The stored form of a worker's status. It is compact because each worker writes it every two seconds, for up to thousands of
 // slots.
 import type { PoolStatus, SlotStatus } from '@bullpen/engine'
 import type { WorkerStatus } from '@bullpen/engine/internal'
 
-/** A slot: its number, state and since when; with a task its id, name and fencing token; and its timeout if it has one. */
+/**
+ * A slot's number, its state and the time since which it has been in that state. If the slot has a task, the task's id, name and
+ * fencing token follow, and then its timeout if it has one.
+ */
 type Row = [number, number, number] | [number, number, number, string, number, number, number?]
 
-/** States and task names are stored once in `strings`, and rows hold their index. Times are ms since the worker's start. */
+/** Each state and task name is stored once in `strings`, and rows hold its index. Times are in ms since the worker's start. */
 interface StoredSlots {
   readonly strings: readonly string[]
   readonly pools: readonly (readonly Row[])[]
@@ -33,7 +36,11 @@ export function encodeStatus({ pools, ...worker }: WorkerStatus): StoredStatus {
   return { status: JSON.stringify(status), slots: JSON.stringify({ strings: [...strings.keys()], pools: rows }) }
 }
 
-/** Without `slots` the pools have none. @throws SyntaxError or TypeError if the text was not encoded by {@link encodeStatus}. */
+/**
+ * Decodes a status. If `slots` is omitted, the decoded pools have no slots.
+ *
+ * @throws SyntaxError or TypeError if the text was not encoded by {@link encodeStatus}.
+ */
 export function decodeStatus(status: string, slots?: string): WorkerStatus {
   const { pools, ...worker } = JSON.parse(status) as StatusWithoutSlots
   const stored = slots === undefined ? undefined : (JSON.parse(slots) as StoredSlots)

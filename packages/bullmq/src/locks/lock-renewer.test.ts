@@ -160,7 +160,7 @@ describe('the renewal thread', () => {
     expect(await settled(id)).toMatchObject({ status: 'completed', fencingToken: 1 })
     expect(said).toContainEqual({
       said: 'warned',
-      reason: expect.stringContaining('locks are renewed in the main thread'),
+      reason: expect.stringContaining('the main thread renews the locks'),
     })
   })
 

@@ -1,7 +1,7 @@
-// Reads several values of Redis as of one moment.
+// Reads several values from Redis as of the same moment.
 import type { ChainableCommander, Redis } from 'ioredis'
 
-/** One transaction, one round trip. Rejects if any of its commands fails. */
+/** Takes one transaction and one round trip. Rejects if any of the commands fails. */
 export async function readTogether(
   redis: Redis,
   addCommands: (transaction: ChainableCommander) => void,
