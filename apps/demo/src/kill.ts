@@ -3,7 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@bullpen/client'
 import { filesDigest } from '@bullpen/tasks'
 
-/** The share of results after which the worker is killed: late enough that all workers are busy, early enough to see the recovery. */
+/**
+ * The share of results after which the worker is killed: late enough that all workers are busy, early enough to see the
+ * recovery.
+ */
 export const KILL_AFTER = 1 / 3
 
 /** With small files a worker is often idle, and an idle one has nothing to recover: try until it holds a task. */

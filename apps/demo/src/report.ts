@@ -14,7 +14,10 @@ export function progressLine({ files, bytes, total, seconds }: Counts): string {
   return `${files} of ${plural(total, 'file')}, ${percent} %, ${formatBytes(bytes)}, ${rate(files, seconds)}`
 }
 
-/** At most `columns - 1` characters. The bar fills what the text leaves, up to 40 characters, and is left out if that is too little. */
+/**
+ * At most `columns - 1` characters. The bar fills what the text leaves, up to 40 characters, and is left out if that is too
+ * little.
+ */
 export function progressBar(counts: Counts, columns: number, colour: boolean): string {
   const room = Math.max(columns - 1, 0)
   const text = progressLine(counts)

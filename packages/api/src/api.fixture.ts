@@ -1,4 +1,4 @@
-// A whole API for tests: on a fake broker, with a stopped clock and a log that tests can read.
+// A complete API for tests, with a fake broker, a stopped clock, and a log that tests can read.
 import { randomBytes } from 'node:crypto'
 import { defineCatalogue, defineQueue, defineTask, type Log, type Problem, type TaskEvent } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
@@ -11,7 +11,7 @@ import { fakeFleet } from './fake-fleet.fixture.ts'
 import { buildServer, type ServerOptions } from './http/server.ts'
 
 export const KEY = 'test-key-0123456789abcdef'
-/** How audit records name {@link KEY}. */
+/** The name of {@link KEY} in audit records. */
 export const KEY_NAME = 'key 0813ba6d'
 export const DEV_KEY = 'dev-key-0123456789abcdef'
 export const NOW = Date.UTC(2026, 0, 2, 3, 4, 5)
@@ -74,7 +74,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
     ...more,
   })
   onTestFinished(() => app.close())
-  // async, because inject() sends its request only when it is awaited.
+  // This function is async because inject() sends its request only when it is awaited.
   const ask = async (options: InjectOptions) =>
     app.inject({ ...options, headers: { authorization: `Bearer ${KEY}`, ...options.headers } })
   return {
@@ -98,7 +98,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
   }
 }
 
-/** The problem in an answer, after checking what every problem must have. */
+/** Returns the problem in an answer after checking the properties that every problem must have. */
 export function problemIn(answer: {
   readonly statusCode: number
   readonly headers: Record<string, unknown>

@@ -294,7 +294,7 @@ describe('listening', () => {
     const { api } = await startApi(inject('redisUrl'))
     await expect(api.listen()).rejects.toMatchObject({ code: 'wrong_state' })
     await api.close()
-    await expect(api.listen()).rejects.toThrow('listen() starts a new API once; this one is closed')
+    await expect(api.listen()).rejects.toThrow('listen() can be called only once, on a new API; this one is closed')
   })
 
   test('on a port in use names the setting, and closes the API', async () => {
@@ -307,7 +307,7 @@ describe('listening', () => {
     })
     await expect(api.listen()).rejects.toMatchObject({
       code: 'invalid_configuration',
-      message: `cannot listen on 127.0.0.1:${port}: the port is in use; set config.port or BULLPEN_API_PORT, 0 for any free port`,
+      message: `cannot listen on 127.0.0.1:${port}: the port is in use; set config.port or BULLPEN_API_PORT to another port, or to 0 to pick any free port`,
     })
     await expect(api.listen()).rejects.toThrow('this one is closed')
   })

@@ -1,8 +1,8 @@
 // Creates the API of a catalogue: connects to Redis, builds the server, and closes everything in reverse order.
 //
-// Order of closing, which the stack derives from the order of opening: the server first, so that requests in progress can still
-// use Redis and are counted; then the metrics, so that the last numbers can be read, and because a scrape reads Redis; then
-// the connections to Redis.
+// The stack closes everything in the reverse of the order in which it was opened. The server closes first, so that requests in
+// progress can still use Redis and are counted. The metrics server closes next, so that the final numbers can be read, and
+// because a scrape reads from Redis. The connections to Redis close last.
 
 import { randomBytes } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
@@ -22,27 +22,29 @@ import { type Addresses, openPorts, waitForRedis } from './listen.ts'
 export interface ApiOptions {
   readonly catalogue: Catalogue
   readonly config?: ApiConfig
-  /** Default: a JSON log on standard output, at the level of the settings. */
+  /** Defaults to a JSON log on standard output, with the level from the settings. */
   readonly log?: Log
 }
 
 export interface Api {
   /**
-   * Waits up to 1 s for Redis, which may come later, and opens the ports. If that fails, closes the API.
+   * Waits up to 1 s for Redis and then opens the ports, even if Redis is not available yet. If a port cannot be opened, closes the
+   * API.
    *
-   * @throws BullpenError `invalid_configuration` when an address is taken; `wrong_state` when called twice or after close().
+   * @throws BullpenError `invalid_configuration` if an address is already in use, and `wrong_state` if it is called twice or after
+   * close().
    */
   listen(): Promise<Addresses>
-  /** Finishes the requests that have arrived, answers long polls at once, then closes Redis. Idempotent. */
+  /** Finishes the requests that have arrived, answers long polls at once, and then closes the connections to Redis. Idempotent. */
   close(): Promise<void>
   readonly app: FastifyInstance
   readonly log: Log
 }
 
-/** Room in Redis for what is stored beside the input: labels, times, ids. */
+/** The room that is left in Redis for the data that is stored beside the input, such as labels, times and ids. */
 const ENVELOPE_BYTES = 16_384
 
-/** Complete requests are answered within about a second; what is left after this time is still sending its request. */
+/** Complete requests are answered within about a second. A connection that is left after this time is still sending its request. */
 const FINISH_WITHIN_MS = 5_000
 
 /** @throws BullpenError `invalid_configuration`, naming every setting that is unknown, invalid or contradictory. */
@@ -102,10 +104,10 @@ export async function createApi({ catalogue, config = {}, log }: ApiOptions): Pr
   }
 
   async function drain(): Promise<void> {
-    // Turns readiness off, and answers long polls, which would otherwise hold the server open for up to 30 s.
+    // This turns readiness off and answers long polls, which would otherwise keep the server open for up to 30 s.
     closing.abort()
     lifecycle.moveTo('draining')
-    // A port that opens while everything closes would stay open.
+    // If a port were opened while everything else is closing, it would stay open.
     await opening?.catch(() => {})
     await resources.disposeAsync()
     lifecycle.moveTo('closed')

@@ -1,4 +1,4 @@
-// A broker in memory for tests of the API, which can be made to fail and whose tasks tests can change.
+// An in-memory broker for tests of the API. Tests can make it fail and can change its tasks.
 import {
   type AttemptRecord,
   BullpenError,
@@ -14,11 +14,11 @@ import type { CancelProgress } from '@bullpen/engine/internal'
 export interface FakeBroker extends Broker {
   readonly enqueued: NewTask[]
   readonly cancels: CancelProgress[]
-  /** Who asked to cancel a single task. */
+  /** The requesters of cancels of single tasks. */
   readonly cancelledBy: (string | undefined)[]
   /** How the next calls fail. */
   trouble: 'none' | 'down' | 'drains' | 'hangs' | 'breaks'
-  /** How many callers wait for the end of a task, and a promise that resolves when the first one does. */
+  /** How many callers are waiting for the end of a task. `firstWaiter` resolves when the first one starts to wait. */
   waiting: number
   readonly firstWaiter: Promise<void>
   put(record: Partial<TaskRecord> & { readonly id: TaskId }): TaskRecord
@@ -70,7 +70,7 @@ export function fakeBroker(): FakeBroker {
       broker.waiting++
       try {
         for (;;) {
-          // Listens before it reads, so that no change in between is missed.
+          // The listener is added before the task is read, so that no change in between is missed.
           const { promise: changed, resolve } = Promise.withResolvers<void>()
           wakes.add(resolve)
           signal.addEventListener('abort', () => resolve(), { once: true })
@@ -108,7 +108,8 @@ export function fakeBroker(): FakeBroker {
     cancelProgress: (id) => answer(() => broker.cancels.find(({ rule }) => rule.id === id)),
     list: ({ queue, status, limit, cursor = '0' }) =>
       answer(() => {
-        if (!/^\d+$/.test(cursor)) throw new BullpenError('invalid_cursor', 'the cursor is not of this listing')
+        if (!/^\d+$/.test(cursor))
+          throw new BullpenError('invalid_cursor', 'the cursor does not belong to this listing')
         const all = [...records.values()].filter((record) => record.queue === queue && record.status === status)
         const end = Number(cursor) + limit
         return { tasks: all.slice(Number(cursor), end), next: end < all.length ? String(end) : undefined }

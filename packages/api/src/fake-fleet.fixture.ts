@@ -1,4 +1,4 @@
-// A fleet in memory for tests of the API: tests add its workers and give their answers.
+// An in-memory fleet for tests of the API. Tests add workers to it and provide their answers.
 import { isDeepStrictEqual } from 'node:util'
 import { BullpenError } from '@bullpen/contract'
 import {

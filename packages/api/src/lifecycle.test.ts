@@ -23,6 +23,8 @@ describe('the lifecycle', () => {
   test('lets an API listen once', () => {
     const lifecycle = new ApiLifecycle()
     lifecycle.beginListening()
-    expect(() => lifecycle.beginListening()).toThrow('listen() starts a new API once; this one is opening')
+    expect(() => lifecycle.beginListening()).toThrow(
+      'listen() can be called only once, on a new API; this one is opening',
+    )
   })
 })

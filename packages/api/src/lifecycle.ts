@@ -1,14 +1,14 @@
-// The phases of an API, as a table: what listen() and close() may do, and when.
+// The phases of an API, as a table of the transitions that listen() and close() may make.
 import { BullpenError } from '@bullpen/contract'
 import { assertTransition, type Transitions } from '@bullpen/engine/internal'
 
-/** `opening`: listen() has been called. `draining`: close() has been called, and requests finish. */
+/** `opening` means that listen() has been called. `draining` means that close() has been called and requests are finishing. */
 export type ApiPhase = 'new' | 'opening' | 'running' | 'draining' | 'closed'
 
 export const API_TRANSITIONS: Transitions<ApiPhase> = {
-  /** Straight to draining: closed without having listened. */
+  /** A new API goes straight to draining if it is closed before it listens. */
   new: ['opening', 'draining'],
-  /** Straight to draining: an address was taken, or close() came first. */
+  /** An API that is opening goes straight to draining if an address is already in use or close() is called first. */
   opening: ['running', 'draining'],
   running: ['draining'],
   draining: ['closed'],
@@ -27,10 +27,13 @@ export class ApiLifecycle {
     this.#phase = next
   }
 
-  /** @throws BullpenError `wrong_state` when listen() was called before, or close(). */
+  /** @throws BullpenError `wrong_state` if listen() or close() has already been called. */
   beginListening(): void {
     if (this.#phase !== 'new') {
-      throw new BullpenError('wrong_state', `listen() starts a new API once; this one is ${this.#phase}`)
+      throw new BullpenError(
+        'wrong_state',
+        `listen() can be called only once, on a new API; this one is ${this.#phase}`,
+      )
     }
     this.moveTo('opening')
   }

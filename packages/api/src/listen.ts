@@ -1,4 +1,4 @@
-// Opens the API's ports, once Redis has had a moment to answer.
+// Opens the API's ports after giving Redis a moment to answer.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SkewWatch } from '@bullpen/bullmq/internal'
 import type { ApiSettings } from '@bullpen/config'
@@ -12,7 +12,7 @@ import type { MetricsServer } from './http/metrics-server.ts'
 export interface Addresses {
   readonly url: string
   readonly metricsUrl: string
-  /** In development with the key that logs the browser in: do not log it. */
+  /** In development, this URL contains the key that logs the browser in, so do not log it. */
   readonly boardUrl: string
 }
 
@@ -27,9 +27,10 @@ const CONNECT_WITHIN_MS = 1_000
 const RETRY_MS = 20
 
 /**
- * Without this the first requests would meet a connection in progress. Redis may be down: resolves after 1 s all the same.
+ * Waits until Redis answers, so that the first requests do not arrive while the connection is still being opened. If Redis is down,
+ * resolves after 1 s.
  *
- * @throws BullpenError `incompatible_schema` when another version of Bullpen wrote the namespace.
+ * @throws BullpenError `incompatible_schema` if another version of Bullpen wrote the namespace.
  */
 export async function waitForRedis(
   { broker, fleet, skew }: { readonly broker: Broker; readonly fleet: Fleet; readonly skew: SkewWatch },
@@ -47,11 +48,11 @@ export async function waitForRedis(
     if (connected) break
     await sleep(RETRY_MS)
   }
-  // The first tasks need Redis's time, too.
+  // The first tasks also need the time of Redis.
   await settlesWithin(skew.measured, Math.max(0, deadline - performance.now()), closing)
 }
 
-/** @throws BullpenError `invalid_configuration` when an address is taken; `shutting_down` when `closing` aborts first. */
+/** @throws BullpenError `invalid_configuration` if an address is already in use, and `shutting_down` if `closing` aborts first. */
 export async function openPorts({ app, metrics, settings, devKey }: Ports, closing: AbortSignal): Promise<Addresses> {
   refuseIfClosed(closing)
   const { host, port, metricsHost, metricsPort } = settings
@@ -84,7 +85,7 @@ function addressError(
   cause: NodeJS.ErrnoException,
 ): BullpenError {
   const why = cause.code === 'EADDRINUSE' ? 'the port is in use' : cause.message
-  const message = `cannot listen on ${host}:${port}: ${why}; set config.${setting} or ${PORT_VARIABLES[setting]}, 0 for any free port`
+  const message = `cannot listen on ${host}:${port}: ${why}; set config.${setting} or ${PORT_VARIABLES[setting]} to another port, or to 0 to pick any free port`
   return new BullpenError('invalid_configuration', message, { cause })
 }
 

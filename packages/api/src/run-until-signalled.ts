@@ -1,16 +1,17 @@
-// Runs an API as a process: listens, closes on SIGTERM or SIGINT, and says how to exit.
+// Runs an API as a process: listens, closes on SIGTERM or SIGINT, and returns the exit code.
 import { BullpenError } from '@bullpen/contract'
 import { settlesWithin } from '@bullpen/engine/node'
 import type { Api } from './create-api.ts'
 
-/** From the signal to the exit. The platform would cut off a request that takes longer anyway. */
+/** The time limit from the signal to the exit. If a request takes longer, the platform would cut it off anyway. */
 const STOP_WITHIN_MS = 10_000
 
 /**
- * Resolves to the code to exit with. 0: everything is closed. 1: closing took longer than 10 s, so exiting cuts off requests.
- * 2: the API did not start; one line on standard error says why. A second signal exits at once, with 1.
+ * Resolves to the exit code of the process. 0 means that everything is closed. 1 means that closing took longer than 10 s, so that
+ * exiting cuts off requests. 2 means that the API did not start, in which case one line on standard error contains the reason. A
+ * second signal exits at once with code 1.
  *
- * Pass a function that creates the API to have errors of its creation, such as invalid settings, reported in one line as well.
+ * If you pass a function that creates the API, errors during its creation, such as invalid settings, are also reported in one line.
  */
 export async function runUntilSignalled(api: Api | (() => Promise<Api>)): Promise<0 | 1 | 2> {
   const { promise: signalled, resolve } = Promise.withResolvers<NodeJS.Signals>()
@@ -20,7 +21,7 @@ export async function runUntilSignalled(api: Api | (() => Promise<Api>)): Promis
     stopping = true
     resolve(signal)
   }
-  // Before it listens, so that an early signal closes the API instead of killing the process.
+  // The handlers are added before the API listens, so that an early signal closes the API instead of killing the process.
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal)
   try {
     const running = await start(api)
@@ -36,7 +37,7 @@ async function start(created: Api | (() => Promise<Api>)): Promise<Api | undefin
   try {
     const api = typeof created === 'function' ? await created() : created
     const { url, metricsUrl } = await api.listen()
-    // Not the board's URL, which contains the development key.
+    // The board's URL is not logged, because it contains the development key.
     api.log.info({ url, metricsUrl }, 'API ready')
     return api
   } catch (error) {
@@ -55,7 +56,7 @@ async function stop(api: Api): Promise<0 | 1> {
   return 0
 }
 
-/** One line for a mistake that the message explains; a stack for an unexpected error. */
+/** Returns one line for a mistake that the message explains, and a stack trace for an unexpected error. */
 function startError(error: unknown): string {
   if (error instanceof BullpenError) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)

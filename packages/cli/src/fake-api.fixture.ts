@@ -47,7 +47,10 @@ export interface FakeApi extends AsyncDisposable {
   readonly seen: Seen[]
 }
 
-/** Answers requests such as `GET /v1/tasks/x?wait=30` from the table. A function in the table is called for each request. Any other request gets a 404. */
+/**
+ * Answers requests such as `GET /v1/tasks/x?wait=30` from the table. A function in the table is called for each request. Any
+ * other request gets a 404.
+ */
 export async function fakeApi(answers: Readonly<Record<string, Answer | (() => Answer)>> = {}): Promise<FakeApi> {
   const seen: Seen[] = []
   const server = createServer(async (incoming, response) => {

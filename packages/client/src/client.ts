@@ -1,4 +1,4 @@
-// A typed client of the HTTP API: enqueue, look up, wait, list, cancel, and control the fleet.
+// A typed client of the HTTP API, which enqueues, looks up, awaits, lists and cancels tasks and controls the fleet.
 import {
   type Accepted,
   BullpenError,
@@ -24,47 +24,47 @@ import { TaskEndedError } from './task-ended-error.ts'
 import { pauseFor, send } from './transport.ts'
 
 export interface ClientOptions {
-  /** Address of the API, such as `'http://127.0.0.1:8080'`. A path prefix is kept: requests go to `<baseUrl>/v1/…`. */
+  /** The address of the API, such as `'http://127.0.0.1:8080'`. If it has a path, requests are sent to `<baseUrl>/v1/…`. */
   readonly baseUrl: string | URL
   /** The API key, sent as `Authorization: Bearer`. */
   readonly key: string
-  /** Sent as `X-Request-Id` with every request; the log lines of the tasks that it enqueues carry it. */
+  /** Sent as `X-Request-Id` with every request. It also appears in the log lines of the tasks that this client enqueues. */
   readonly correlationId?: string
-  /** Limit for one try, in addition to the time that the request asks the API to wait. Default '10s'. */
+  /** The time limit of a single try, in addition to the time that the request asks the API to wait. Defaults to '10s'. */
   readonly requestTimeout?: Duration
-  /** How long requests that are safe to repeat are retried while the API is unreachable. Default '10s'. */
+  /** How long the client keeps retrying requests that are safe to repeat while the API is unreachable. Defaults to '10s'. */
   readonly retryFor?: Duration
-  /** Default: the global `fetch`, which keeps connections alive. */
+  /** The function that sends requests. Defaults to the global `fetch`, which keeps connections alive. */
   readonly fetch?: typeof globalThis.fetch
 }
 
 interface Abortable {
-  /** Aborts the call; it rejects with the signal's reason. */
+  /** Aborts the call, which then rejects with the signal's reason. */
   readonly signal?: AbortSignal
 }
 
 export interface EnqueueOptions extends CallOptions, Abortable {}
 
 interface WaitOptions extends Abortable {
-  /** How long to wait in total. Default 'none': until the task ends. */
+  /** How long to wait in total. Defaults to 'none', which waits until the task ends. */
   readonly timeout?: Limit
 }
 
 interface CancelOptions extends Abortable {
-  /** How long to wait for a running task to end, at most '30s'. Default: do not wait. */
+  /** How long to wait for a running task to end, at most '30s'. By default, the call does not wait. */
   readonly wait?: Duration
-  /** Who asks. Stored with the cancelled task. */
+  /** The name of the person or program that cancels the task. It is stored with the cancelled task. */
   readonly by?: string
 }
 
 interface ListOptions extends Abortable {
   readonly queue: string
   readonly status: TaskStatus
-  /** Tasks per request, 1 to 200. Default 50. */
+  /** The number of tasks per request, from 1 to 200. Defaults to 50. */
   readonly pageSize?: number
 }
 
-/** A task as the API shows it, with the input and output types of its definition. Values are JSON: a Date is a string. */
+/** A task as the API shows it, with the input and output types of its definition. Values are JSON, so a Date is a string. */
 export type TaskOf<D extends TaskDefinition> = Omit<TaskView, 'task' | 'input' | 'output'> & {
   readonly task: D['name']
   readonly input: InputOf<D>
@@ -72,49 +72,53 @@ export type TaskOf<D extends TaskDefinition> = Omit<TaskView, 'task' | 'input' |
 }
 
 /**
- * A client of Bullpen's HTTP API. Every method rejects with {@link ProblemError} if the API refuses the request or cannot be
+ * A client of Bullpen's HTTP API. Every method rejects with {@link ProblemError} if the API rejects the request or cannot be
  * reached, and with the signal's reason if its signal aborts.
  */
 export interface Client extends FleetCalls {
   /**
    * Enqueues a task and resolves once it is stored in Redis. The API validates the input.
    *
-   * Retried only if the connection was refused, or after a 503 without a `taskId`: if an answer is lost, sending the request
-   * again could create a second task. If the error has a `taskId`, look that task up before you enqueue again.
+   * The client retries the request only if the connection was refused or the API answered with a 503 that has no `taskId`. If an
+   * answer is lost, the client does not retry, because sending the request again could create a second task. If the error has a
+   * `taskId`, look that task up before you enqueue again.
    */
   enqueue<D extends TaskDefinition>(definition: D, input: InputOf<D>, options?: EnqueueOptions): Promise<Accepted>
-  /** Like {@link enqueue}, for programs without the definition. `input` must be JSON. */
+  /** Like {@link enqueue}, but for programs that do not have the definition. `input` must be JSON. */
   enqueueNamed(task: string, input: unknown, options?: EnqueueOptions): Promise<Accepted>
-  /** The task's current state. @throws TypeError if it belongs to another definition. */
+  /** Returns the current state of a task. @throws TypeError if the task belongs to another definition. */
   task<D extends TaskDefinition>(definition: D, id: string, options?: Abortable): Promise<TaskOf<D>>
-  /** The current state of any task. */
+  /** Returns the current state of a task of any definition. */
   task(id: string, options?: Abortable): Promise<TaskView>
   /**
-   * The task once it is completed, dead, cancelled or expired. Costs one request per 30 s of waiting.
+   * Resolves to the task once it is completed, dead, cancelled or expired. Waiting takes one request every 30 s.
    *
-   * @throws DOMException TimeoutError when `timeout` has passed. The task is not affected.
+   * @throws DOMException TimeoutError if `timeout` passes first. The task itself is not affected.
    */
   waitUntilFinished<D extends TaskDefinition>(definition: D, id: string, options?: WaitOptions): Promise<TaskOf<D>>
   waitUntilFinished(id: string, options?: WaitOptions): Promise<TaskView>
-  /** Waits like {@link waitUntilFinished} and returns the output. @throws TaskEndedError if the task did not complete. */
+  /**
+   * Waits like {@link waitUntilFinished} and returns the output of the task. @throws TaskEndedError if the task did not
+   * complete.
+   */
   result<D extends TaskDefinition>(definition: D, id: string, options?: WaitOptions): Promise<OutputOf<D>>
-  /** Cancels a task: one that has not started never runs, a running one is signalled. Idempotent. */
+  /** Cancels a task. If it has not started, it will never run. If it is running, it is signalled. This call is idempotent. */
   cancel(id: string, options?: CancelOptions): Promise<Cancelled>
   /**
-   * Cancels all tasks of a queue that match the filter and were enqueued until now. Once it resolves, none of them is
-   * started and all are shown as cancelled; {@link cancellation} reports how many have ended. Takes up to 2.5 s if a worker
-   * does not answer.
+   * Cancels all tasks of a queue that match the filter and were enqueued until now. Once the call resolves, none of these tasks
+   * will be started, and all of them are shown as cancelled. {@link cancellation} reports how many have ended. The call takes up
+   * to 2.5 s if a worker does not answer.
    */
   cancelMany(filter: CancelRequest, options?: Abortable): Promise<Cancellation>
-  /** How many tasks {@link cancelMany} would cancel now. Changes nothing. */
+  /** Returns how many tasks {@link cancelMany} would cancel now, without cancelling any. */
   previewCancel(filter: CancelRequest, options?: Abortable): Promise<CancelPreview>
-  /** The progress of a {@link cancelMany}; available until a day after it is done. */
+  /** Returns the progress of a {@link cancelMany}. The progress is available until a day after the cancel is done. */
   cancellation(id: string, options?: Abortable): Promise<Cancellation>
-  /** The tasks of a queue that have a status. Pages are requested as you iterate. */
+  /** Lists the tasks of a queue that have the given status. Each page is requested when the iteration reaches it. */
   list(options: ListOptions): AsyncGenerator<TaskView, void, void>
 }
 
-/** Pause before the next wait if the API ended one early, as it does when it shuts down. */
+/** The pause before the next wait if the API ended one early, as it does when it shuts down. */
 const REPEAT_WAIT_AFTER_MS = 100
 
 /** @throws BullpenError `invalid_configuration` if `baseUrl` is not an http or https URL. */
@@ -225,12 +229,12 @@ function parseBaseUrl(given: string | URL): URL {
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
     throw new BullpenError('invalid_configuration', `baseUrl is ${JSON.stringify(text)}; expected an http or https URL`)
   }
-  // Without a slash at the end, a relative URL would replace the last part of the path.
+  // Without a trailing slash, a relative URL would replace the last segment of the path.
   if (!url.pathname.endsWith('/')) url.pathname += '/'
   return url
 }
 
-/** The definition comes first and may be left out. */
+/** The definition comes first and may be omitted. */
 type TaskArguments<Options> =
   | readonly [definition: TaskDefinition, id: string, options?: Options | undefined]
   | readonly [id: string, options?: Options | undefined]

@@ -15,7 +15,7 @@ import {
 import { COMMAND_WAIT_S } from '@bullpen/contract/internal'
 import { send, type Transport } from './transport.ts'
 
-/** A command for the fleet: an action, its target and its settings. */
+/** A command for the fleet, which consists of an action, its target and its settings. */
 export type FleetOrder = CommandRequest extends infer One
   ? One extends CommandRequest
     ? Omit<One, 'id' | 'by'>
@@ -27,11 +27,11 @@ interface Abortable {
 }
 
 interface CommandOptions extends Abortable {
-  /** How long the API waits for every worker's answer, at most '30s'. Default '5s'. */
+  /** How long the API waits for the answers of all workers, at most '30s'. Defaults to '5s'. */
   readonly wait?: Duration | 'none'
-  /** Makes the command idempotent: a repeated id is the same command. Default: a random one. */
+  /** Makes the command idempotent, because a request with the same id is the same command. Defaults to a random id. */
   readonly id?: string
-  /** Who asks, for the audit log. */
+  /** The name of the person or program that sends the command, for the audit log. */
   readonly by?: string
 }
 
@@ -41,24 +41,27 @@ interface PoolFilter extends Abortable {
 }
 
 export interface FleetCalls {
-  /** The queues, and every worker with its pools; or one queue and its workers. Times are Redis's. */
+  /**
+   * Returns the queues and every worker with its pools, or only the given queue and its workers. Times come from the clock of
+   * Redis.
+   */
   fleet(options?: Abortable & { readonly queue?: string }): Promise<FleetView>
-  /** The pools of live workers. */
+  /** Returns the pools of live workers. */
   pools(options?: PoolFilter): Promise<readonly PoolView[]>
-  /** The slots of live workers, each with the task that it runs. */
+  /** Returns the slots of live workers, each with the task that it is running. */
   slots(options?: PoolFilter & { readonly state?: SlotState }): Promise<readonly SlotView[]>
   /**
-   * Sends the fleet a command. Resolves when every worker has answered or `wait` has passed; see `outcome`. Retried like a
-   * look-up, because its id makes it idempotent.
+   * Sends a command to the fleet. Resolves when every worker has answered or `wait` has passed, and `outcome` shows which. The
+   * client retries the request in the same way as a look-up, because its id makes it idempotent.
    */
   command(order: FleetOrder, options?: CommandOptions): Promise<CommandView>
-  /** A command by its id, at once or when every worker has answered (`wait`: at most '30s'; default: at once). */
+  /** Returns a command by its id. With `wait` (at most '30s'), waits until every worker has answered. By default, does not wait. */
   commandById(id: string, options?: Pick<CommandOptions, 'wait' | 'signal'>): Promise<CommandView>
-  /** The newest commands first. `limit`: 1 to 200; default 50. */
+  /** Returns the newest commands first. `limit` is from 1 to 200 and defaults to 50. */
   commands(options?: Abortable & { readonly limit?: number }): Promise<readonly CommandView[]>
 }
 
-/** `timeoutMs`: limit for one try, in addition to the time that the request asks the API to wait. */
+/** `timeoutMs` is the time limit of a single try, in addition to the time that the request asks the API to wait. */
 export function fleetCalls(transport: Transport, timeoutMs: number): FleetCalls {
   const get = (path: string, signal: AbortSignal | undefined, waitMs = 0): Promise<unknown> =>
     send(transport, { method: 'GET', path, timeoutMs: timeoutMs + waitMs, signal })

@@ -1,8 +1,11 @@
-// The error of every request that the API refused or that got no usable answer.
+// The error for every request that the API rejected or that got no usable answer.
 import type { ErrorCode, FieldError, Problem } from '@bullpen/contract'
 import { ERROR_CODES } from '@bullpen/contract/internal'
 
-/** `unreachable`: no answer arrived; the cause says why. `unexpected_answer`: the answer was not from a Bullpen API. */
+/**
+ * `unreachable` means that no answer arrived, in which case `cause` contains the reason. `unexpected_answer` means that the
+ * answer did not come from a Bullpen API.
+ */
 export type ClientErrorCode = ErrorCode | 'unreachable' | 'unexpected_answer'
 
 interface ProblemDetails {
@@ -16,19 +19,19 @@ interface ProblemDetails {
   readonly cause?: unknown
 }
 
-/** The API's problem details (RFC 9457) as an error. Decide by `code`; messages may change. */
+/** The API's problem details (RFC 9457) as an error. Programs should rely on `code`, because messages may change. */
 export class ProblemError extends Error {
   override readonly name = 'ProblemError'
   readonly code: ClientErrorCode
   /** The HTTP status; undefined if no answer arrived. */
   readonly status: number | undefined
-  /** What is wrong, as a sentence. */
+  /** A sentence that describes the problem. */
   readonly detail: string | undefined
   /** Every invalid field of the request. */
   readonly errors: readonly FieldError[]
-  /** Set if an enqueue failed after the task may have been stored: look it up by this id before enqueueing again. */
+  /** Set if an enqueue failed although the task may have been stored. Look the task up by this id before you enqueue it again. */
   readonly taskId: string | undefined
-  /** How long the API asks to wait before the next try, in ms. */
+  /** How long the API asks the client to wait before the next try, in ms. */
   readonly retryAfterMs: number | undefined
 
   constructor({ code, status, detail, errors = [], taskId, retryAfterMs, cause }: ProblemDetails) {
@@ -42,13 +45,13 @@ export class ProblemError extends Error {
   }
 }
 
-/** `code: detail`, then the fields that the detail does not mention. */
+/** Returns `code: detail`, followed by the fields that the detail does not mention. */
 function messageOf(code: string, detail: string | undefined, errors: readonly FieldError[]): string {
   const fields = errors.map(({ path, message }) => `${path}: ${message}`).filter((text) => !detail?.includes(text))
   return [code, detail, fields.join('; ')].filter(Boolean).join(': ')
 }
 
-/** The error for an answer whose status is not a success. `body` is its text. */
+/** Creates the error for an answer whose status is not a success. `body` is the text of the answer. */
 export function problemIn(response: Response, body: string): ProblemError {
   const { status } = response
   const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)

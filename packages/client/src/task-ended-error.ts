@@ -1,7 +1,7 @@
 // The error for a task that ended without output.
 import type { TaskView } from '@bullpen/contract'
 
-/** The task is `dead`, `cancelled` or `expired`. */
+/** Reports that a task is `dead`, `cancelled` or `expired`. */
 export class TaskEndedError extends Error {
   override readonly name = 'TaskEndedError'
   /** The task as the API shows it. */

@@ -1,15 +1,15 @@
-// Sends one request to the API: with a time limit, retried if that is safe, and with errors as ProblemError.
+// Sends one request to the API with a time limit, retries it if that is safe, and turns errors into ProblemError.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ProblemError, problemIn } from './problem-error.ts'
 
 export interface Call {
   readonly method: 'GET' | 'POST'
-  /** Relative to the base URL, with the query. */
+  /** The path relative to the base URL, including the query. */
   readonly path: string
   readonly body?: unknown
-  /** Limit for one try, in ms. */
+  /** The time limit of a single try, in ms. */
   readonly timeoutMs: number
-  /** Whether sending it twice has the same effect as once. Default: for GET. */
+  /** True if sending the request twice has the same effect as sending it once. Defaults to true for GET and false for POST. */
   readonly repeatable?: boolean
   readonly signal?: AbortSignal | undefined
 }
@@ -18,14 +18,14 @@ export interface Transport {
   readonly baseUrl: URL
   readonly headers: Readonly<Record<string, string>>
   readonly fetch: typeof globalThis.fetch
-  /** Counted from the first try; a failure after that is thrown. */
+  /** How long to retry, counted from the first try. A failure after this time is thrown. */
   readonly retryForMs: number
 }
 
 const INITIAL_DELAY_MS = 100
 const MAX_DELAY_MS = 2_000
 
-/** The answer, parsed. @throws ProblemError, or the signal's reason if it aborts. */
+/** Returns the parsed answer. @throws ProblemError, or the signal's reason if it aborts. */
 export async function send(transport: Transport, call: Call): Promise<unknown> {
   const giveUpAt = performance.now() + transport.retryForMs
   for (let delay = INITIAL_DELAY_MS; ; delay = Math.min(delay * 2, MAX_DELAY_MS)) {
@@ -63,13 +63,16 @@ async function sendOnce({ baseUrl, headers, fetch }: Transport, call: Call): Pro
     return parseAnswer(text, response.status)
   } catch (error) {
     if (error instanceof ProblemError || signal?.aborted) throw error
-    // fetch reports only "fetch failed"; its cause says what happened.
+    // The message of fetch is only "fetch failed", and its cause describes what happened.
     const { message } = error instanceof Error && error.cause instanceof Error ? error.cause : (error as Error)
     throw new ProblemError({ code: 'unreachable', detail: `${method} ${baseUrl.origin}: ${message}`, cause: error })
   }
 }
 
-/** Like AbortSignal.any with AbortSignal.timeout, whose timers live until they fire and cost a third of a request's CPU time. */
+/**
+ * Replaces AbortSignal.any with AbortSignal.timeout, whose timers live until they fire and take a third of a request's CPU
+ * time.
+ */
 function timeLimit({ timeoutMs, signal }: Call): Disposable & { readonly signal: AbortSignal } {
   const limit = new AbortController()
   const stop = () => limit.abort(signal?.reason)
@@ -95,10 +98,13 @@ function parseAnswer(text: string, status: number): unknown {
   }
 }
 
-/** An API, or a proxy in front of it, that answers with one of these may answer normally soon. */
+/** If an API, or a proxy in front of it, answers with one of these statuses, it may soon answer normally again. */
 const TEMPORARY_STATUSES: readonly number[] = [429, 502, 503, 504]
 
-/** A look-up may always be repeated. An enqueue may not: the API creates the id, so a second request could create a second task. */
+/**
+ * A look-up may always be repeated. An enqueue may not, because the API creates the id and a second request could therefore
+ * create a second task.
+ */
 function mayRepeat({ method, repeatable = method === 'GET' }: Call, error: ProblemError): boolean {
   const { code, status, taskId } = error
   if (repeatable) return code === 'unreachable' || (status !== undefined && TEMPORARY_STATUSES.includes(status))

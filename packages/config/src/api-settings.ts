@@ -5,7 +5,10 @@ import { REDIS_SETTINGS } from './redis-settings.ts'
 import { wholeNumberOr } from './setting-types.ts'
 import type { PartialSettings, SettingsOf, SettingsRule, SettingsTable } from './settings.ts'
 
-/** A key is used in a header, in a link and in a comma-separated list, so it is limited to the characters of RFC 6750, which do not include a comma. */
+/**
+ * A key is used in a header, in a link and in a comma-separated list, so it is limited to the characters of RFC 6750, which do
+ * not include a comma.
+ */
 const keySchema = z
   .string()
   .min(20)

@@ -2,7 +2,10 @@
 import { type Duration, milliseconds } from '@bullpen/contract'
 import { z } from 'zod'
 
-/** Accepts a whole number, given as a number or as digits. Rejects '0x10', ' ' and true, which JavaScript would also convert to numbers. */
+/**
+ * Accepts a whole number, given as a number or as digits. Rejects '0x10', ' ' and true, which JavaScript would also convert to
+ * numbers.
+ */
 export function wholeNumber(least: number, most: number) {
   const digits = z
     .string()

@@ -43,7 +43,10 @@ export interface SettingsSources {
 export const CONFIG_FILE_VARIABLE = 'BULLPEN_CONFIG'
 /** A program ignores the variables of the other programs. */
 const PROGRAMS = ['API', 'WORKER'] as const
-/** Variables that only some programs read, such as those of the CLI. They are not reported as mistakes when other programs see them. */
+/**
+ * Variables that only some programs read, such as those of the CLI. They are not reported as mistakes when other programs see
+ * them.
+ */
 const SHARED_VARIABLES = ['BULLPEN_ENV', 'BULLPEN_API', 'BULLPEN_KEY', 'BULLPEN_BY']
 
 /**

@@ -6,9 +6,9 @@ import { createKeyring, isLoopback } from './keyring.ts'
 const LIST = '/v1/tasks?queue=cpu&status=waiting'
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
-const MISSING = "API key missing: send 'Authorization: Bearer KEY'"
-const WRONG = "this key is not one of this API's keys"
-const NO_SCHEME = `"Bearer " is missing in the Authorization header: send 'Authorization: Bearer KEY'`
+const MISSING = "the API key is missing; send 'Authorization: Bearer KEY'"
+const WRONG = 'the API does not accept this key'
+const NO_SCHEME = `"Bearer " is missing in the Authorization header; send 'Authorization: Bearer KEY'`
 
 describe('an API key', () => {
   test.each([
@@ -121,7 +121,7 @@ describe('the login', () => {
     async (fields) => {
       const { answer } = await post(fields)
       expect(answer.statusCode).toBe(401)
-      expect(answer.body).toContain("this key is not one of this API's keys")
+      expect(answer.body).toContain('the API does not accept this key')
       expect(answer.body).toContain('name="next" value="/reference"')
       expect(answer.cookies).toEqual([])
     },
@@ -152,14 +152,14 @@ describe('the login link', () => {
   test('refuses other keys, which do not belong into an address', async () => {
     const answer = await follow(KEY)
     expect(answer.statusCode).toBe(401)
-    expect(answer.body).toContain('Only a development key works in a link.')
+    expect(answer.body).toContain('Only a development key can be used in a link.')
     expect(answer.cookies).toEqual([])
   })
 
   test('with a wrong key shows the form, with the reason', async () => {
     const answer = await follow('test-key-0123456789abcdeg')
     expect(answer.statusCode).toBe(401)
-    expect(answer.body).toContain("this key is not one of this API's keys")
+    expect(answer.body).toContain('the API does not accept this key')
     expect(answer.cookies).toEqual([])
   })
 })

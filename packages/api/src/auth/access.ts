@@ -1,4 +1,4 @@
-// Access control: every route needs an API key unless it declares otherwise.
+// Access control. Every route requires an API key unless it declares otherwise.
 import { BullpenError } from '@bullpen/contract'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { sendProblem } from '../http/problems/problem.ts'
@@ -6,8 +6,8 @@ import type { Keyring, Origin } from './keyring.ts'
 import { sendLoginPage } from './login-page.ts'
 
 /**
- * `open`: no key needed. `browser`: an API key or a session cookie; a browser cannot send a key when it loads a page, and
- * these routes change nothing. `key`: an API key only. Default: `key`.
+ * `open` requires no key. `browser` requires an API key or a session cookie, because a browser cannot send a key when it loads a
+ * page. Routes with this access change nothing. `key` requires an API key. Defaults to `key`.
  */
 export type Access = 'open' | 'browser' | 'key'
 
@@ -16,14 +16,14 @@ declare module 'fastify' {
     access?: Access
   }
   interface FastifyRequest {
-    /** Identifies the API key of the request in audit records; undefined without one. */
+    /** Identifies the API key of the request in audit records. It is undefined if the request has no key. */
     keyFingerprint: string | undefined
   }
 }
 
 export const SESSION_COOKIE = 'bullpen_session'
 
-export const WRONG_KEY = "this key is not one of this API's keys"
+export const WRONG_KEY = 'the API does not accept this key'
 
 export function originOf(request: FastifyRequest): Origin {
   const { headers } = request
@@ -33,7 +33,7 @@ export function originOf(request: FastifyRequest): Origin {
   }
 }
 
-/** Replies with `unauthorized` itself instead of throwing: the board has its own error handler. */
+/** Sends the `unauthorized` reply directly instead of throwing, because the board has its own error handler. */
 export function requireAccess(keyring: Keyring, now: () => number): onRequestHookHandler {
   return (request, reply, done) => {
     const access = request.routeOptions.config.access ?? 'key'
@@ -62,21 +62,21 @@ function refuse(request: FastifyRequest, reply: FastifyReply, access: Access): v
   sendProblem(request, reply, new BullpenError('unauthorized', reasonOf(authorization, access)))
 }
 
-/** Never repeats the header: it may hold a key. */
+/** The text never repeats the header, which may contain a key. */
 function reasonOf(authorization: string | undefined, access: Access): string {
   if (authorization === undefined) {
     const inBrowser = access === 'browser' ? ', or log in at /board/login with a browser' : ''
-    return `API key missing: send 'Authorization: Bearer KEY'${inBrowser}`
+    return `the API key is missing; send 'Authorization: Bearer KEY'${inBrowser}`
   }
   if (bearerToken(authorization) !== undefined) return WRONG_KEY
-  return `"Bearer " is missing in the Authorization header: send 'Authorization: Bearer KEY'`
+  return `"Bearer " is missing in the Authorization header; send 'Authorization: Bearer KEY'`
 }
 
 function bearerToken(authorization: string): string | undefined {
   return /^Bearer +(\S+) *$/i.exec(authorization)?.[1]
 }
 
-/** A browser loading a page; scripts and other programs accept other types first. */
+/** True if a browser is loading a page. Scripts and other programs list other content types first. */
 function opensPage({ method, headers }: FastifyRequest): boolean {
   return method === 'GET' && (headers.accept ?? '').startsWith('text/html')
 }

@@ -1,27 +1,27 @@
-// The API's keys: compared in constant time, and the browser sessions that they sign.
+// The API's keys, which are compared in constant time, and the browser sessions that they sign.
 import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 import { BlockList, isIPv4 } from 'node:net'
 
 /** Where a request comes from. */
 export interface Origin {
   readonly address: string
-  /** The request passed a proxy, so its address does not identify the caller. */
+  /** True if the request passed through a proxy, so that its address does not identify the caller. */
   readonly forwarded: boolean
 }
 
 export interface Key {
   readonly digest: Buffer
-  /** The first 8 hex digits of the digest: distinguishes keys and reveals nothing of them. */
+  /** The first 8 hex digits of the digest, which distinguish keys without revealing anything about them. */
   readonly fingerprint: string
   readonly sessionSecret: Buffer
-  /** The development key, which is accepted from this machine only. */
+  /** True for the development key, which is accepted only from this machine. */
   readonly loopbackOnly: boolean
 }
 
 export interface Keyring {
-  /** The key with this text, if it is accepted from this origin. Takes equally long for every wrong text. */
+  /** Returns the key with this text if it is accepted from this origin. Takes equally long for every wrong text. */
   find(text: string, origin: Origin): Key | undefined
-  /** A cookie value that is valid until `expiresAt` (ms since 1970) or until the key is removed. */
+  /** Returns a cookie value that is valid until `expiresAt` (ms since 1970) or until the key is removed. */
   issueSession(key: Key, expiresAt: number): string
   acceptsSession(value: string, origin: Origin, now: number): boolean
 }
@@ -46,7 +46,7 @@ export function isLoopback(address: string): boolean {
   return loopback.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
 }
 
-/** `keys` are accepted from anywhere, `devKey` from this machine only. */
+/** `keys` are accepted from anywhere, but `devKey` is accepted only from this machine. */
 export function createKeyring(keys: readonly string[], devKey?: string): Keyring {
   const all = [
     ...keys.map((text) => createKey(text, false)),

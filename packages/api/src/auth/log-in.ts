@@ -10,7 +10,7 @@ const LONGEST_FORM_BYTES = 2_048
 export interface LoginOptions {
   readonly keyring: Keyring
   readonly now: () => number
-  /** Whether the cookie is sent over https only; browsers treat http://localhost as secure. */
+  /** True if the browser must send the cookie only over https. Browsers treat http://localhost as secure. */
   readonly secure: boolean
 }
 
@@ -21,7 +21,7 @@ export async function addLogin(app: FastifyInstance, { keyring, now, secure }: L
       { parseAs: 'string', bodyLimit: LONGEST_FORM_BYTES },
       (_request, body, done) => done(null, new URLSearchParams(String(body))),
     )
-    // Only the development key works in a link: it opens the API from this machine only. Other keys are posted.
+    // A link may contain only the development key, which is accepted only from this machine. Other keys are posted with the form.
     scope.get('/board/login', { config: { access: 'open' } }, async (request, reply) => {
       const { search } = new URL(request.url, 'http://localhost')
       const query = new URLSearchParams(search)
@@ -33,7 +33,7 @@ export async function addLogin(app: FastifyInstance, { keyring, now, secure }: L
       if (key.loopbackOnly) return logIn(reply, key, destination)
       return sendLoginPage(reply, {
         destination,
-        problem: 'Only a development key works in a link. Enter the key here.',
+        problem: 'Only a development key can be used in a link. Enter your key here.',
       })
     })
     scope.post('/board/login', { config: { access: 'open' } }, async (request, reply) => {

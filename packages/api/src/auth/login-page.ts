@@ -1,18 +1,21 @@
-// The login form: what a browser without a session sees instead of the board or the reference.
+// The login form, which a browser without a session sees instead of the board or the reference.
 import type { FastifyReply } from 'fastify'
 import { PAGE_POLICY } from '../http/security-headers.ts'
 
-/** The pages that a login may lead to. A closed list: a free one could redirect people to another site. */
+/**
+ * The pages to which a login may lead. The list is closed, because an arbitrary destination could redirect users to another
+ * site.
+ */
 export const LOGIN_DESTINATIONS = ['/board/', '/reference'] as const
 
 export type LoginDestination = (typeof LOGIN_DESTINATIONS)[number]
 
 export interface LoginForm {
-  /** The path that the browser asked for; the form leads to the nearest of {@link LOGIN_DESTINATIONS}. */
+  /** The path that the browser requested. After the login, the form leads to the nearest of {@link LOGIN_DESTINATIONS}. */
   readonly destination: string
-  /** Why the previous try failed. */
+  /** The reason why the previous attempt to log in failed. */
   readonly problem?: string
-  /** Default: 401. */
+  /** Defaults to 401. */
   readonly status?: 200 | 401
 }
 
@@ -29,7 +32,7 @@ export function loginDestination(path: string): LoginDestination {
   return path.startsWith('/reference') ? '/reference' : '/board/'
 }
 
-/** Posts the key, which therefore appears in no address, browser history or access log. */
+/** The form posts the key, so that the key does not appear in any address, browser history or access log. */
 function loginPage(next: LoginDestination, problem: string | undefined): string {
   return `<!doctype html>
 <html lang="en">

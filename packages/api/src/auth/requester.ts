@@ -1,7 +1,10 @@
-// Who asked for a command or a cancel, as audit records name them.
+// Names the requester of a command or a cancel for audit records.
 import type { FastifyRequest } from 'fastify'
 
-/** `ann (key 0813ba6d)`: the name that the caller gave, which cannot be checked, and the key, which has been. */
+/**
+ * Returns a name such as `ann (key 0813ba6d)`. The caller provides the first part, which cannot be verified. The key has been
+ * verified.
+ */
 export function requesterOf({ keyFingerprint }: FastifyRequest, name: string | undefined): string {
   const key = `key ${keyFingerprint ?? 'unknown'}`
   return name === undefined ? key : `${name} (${key})`

@@ -1,9 +1,9 @@
-// Stored jobs as people read them on the board: inputs, outputs, and how each attempt ended.
+// Formats stored jobs for readers of the board: their inputs, their outputs, and how each attempt ended.
 import { decodeStack } from '@bullpen/bullmq/internal'
 import { ATTEMPT_STATE_LABELS, type AttemptRecord } from '@bullpen/contract'
 import { envelopeSchema, successSchema } from '@bullpen/contract/internal'
 
-/** The envelope's content, input first. Data that is not an envelope is shown unchanged. */
+/** Returns the content of the envelope, with the input first. Data that is not an envelope is shown unchanged. */
 export function formatData(stored: unknown): unknown {
   const envelope = envelopeSchema.safeParse(stored)
   if (!envelope.success) return stored
@@ -25,8 +25,8 @@ export function formatReturnValue(stored: unknown): unknown {
 }
 
 /**
- * A job with its outcome in its title, and a readable first line for each failed attempt. The board computes durations from
- * `processedOn`, which a task that never started does not have.
+ * Adds the outcome of a job to its title, and a readable first line to each failed attempt. It also sets `processedOn` for tasks
+ * that never started, because the board computes durations from that field.
  */
 export function formatJob<J extends StoredJob>(job: J): J {
   const stacks = Array.isArray(job.stacktrace) ? job.stacktrace : []
@@ -35,7 +35,7 @@ export function formatJob<J extends StoredJob>(job: J): J {
   const neverStarted = job.finishedOn !== undefined && job.processedOn === undefined
   return {
     ...job,
-    // `receipt.send · failed (card_declined)`
+    // For example `receipt.send · failed (card_declined)`.
     name: outcome === undefined ? job.name : `${job.name} · ${outcome}`,
     ...(newest === undefined || job.failedReason === undefined ? {} : { failedReason: failureOf(newest) }),
     stacktrace: stacks.map(formatStack),
@@ -43,7 +43,7 @@ export function formatJob<J extends StoredJob>(job: J): J {
   }
 }
 
-/** As BullMQ gives a job to the board. */
+/** A job in the form in which BullMQ passes it to the board. */
 export interface StoredJob {
   readonly name: string
   readonly returnvalue?: unknown
@@ -53,7 +53,7 @@ export interface StoredJob {
   readonly finishedOn?: number | undefined
 }
 
-/** Of a job that has not ended: its previous attempt's. */
+/** Returns the outcome of the job or, if the job has not ended, that of its previous attempt. */
 function outcomeOf({ returnvalue, finishedOn }: StoredJob, newest: AttemptRecord | undefined): string | undefined {
   if (successSchema.safeParse(returnvalue).success) return ATTEMPT_STATE_LABELS.DONE_SUCCESS
   if (newest === undefined) return undefined
@@ -65,8 +65,8 @@ function failureOf(record: AttemptRecord): string {
 }
 
 /**
- * The record of a failed attempt is stored as JSON in the first line of its stack. An attempt that no error ended has only one
- * more line, with its state and message.
+ * The record of a failed attempt is stored as JSON in the first line of its stack. If the attempt was not ended by an error, the
+ * stack has only one more line, which contains its state and message.
  */
 function formatStack(stack: unknown): unknown {
   const record = decodeStack(stack)
@@ -82,7 +82,7 @@ function summary(record: AttemptRecord): string {
   return `attempt ${attempt} ${labelOf(record)}${requester} after ${endedAt - startedAt} ms on ${worker}`
 }
 
-/** `failed (card_declined)`, or `cancelled` where the reason says no more than the label. */
+/** Returns a label such as `failed (card_declined)`, or only `cancelled` if the reason adds nothing to the label. */
 function labelOf({ state, reason, code }: AttemptRecord): string {
   const label = ATTEMPT_STATE_LABELS[state]
   const why = reason ?? code

@@ -1,4 +1,4 @@
-// Bull Board at /board: read-only, behind the login, with tasks shown as people read them.
+// Serves Bull Board at /board. The board is read-only, requires a login, and shows tasks in a readable form.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { FastifyInstance } from 'fastify'
 import { makeReadOnly } from '../auth/read-only-pages.ts'
@@ -8,7 +8,7 @@ import { formatData, formatJob, formatReturnValue } from './board-formatting.ts'
 import { BULL_BOARD_PACKAGES, BULL_BOARD_VERSION, type BullBoard, loadBullBoard } from './bull-board.ts'
 
 type Adapter = InstanceType<BullBoard['BullMQAdapter']>
-/** BullMQ's queue, as the adapter's parameter: only packages/bullmq imports bullmq. */
+/** The type of BullMQ's queue, taken from the adapter's parameter because only packages/bullmq may import bullmq. */
 export type BoardQueue = ConstructorParameters<BullBoard['BullMQAdapter']>[0]
 
 const PREFIX = '/board'
@@ -25,7 +25,7 @@ export async function addBoard(
   else await addBullBoard(app, bullBoard, queues, log)
 }
 
-/** Without Bull Board, /board says what to install. */
+/** If Bull Board is not installed, /board answers with the command that installs it. */
 async function addMissingBoard(app: FastifyInstance): Promise<void> {
   const packages = BULL_BOARD_PACKAGES.map((name) => `${name}@${BULL_BOARD_VERSION}`)
   const detail = `Bull Board is not installed; run: npm install ${packages.join(' ')}`
@@ -62,7 +62,8 @@ async function addBullBoard(
   await app.register(async (scope) => {
     makeReadOnly(scope)
     scope.addHook('onSend', async (_request, reply, payload) =>
-      // The page loads fonts from Google, which the content security policy forbids; it then uses the system's.
+      // The page links to fonts from Google, which the content security policy forbids. Without the link, it uses the system's
+      // fonts.
       typeof payload === 'string' && String(reply.getHeader('content-type')).startsWith('text/html')
         ? payload.replace(FONT_LINK, '')
         : payload,
@@ -74,7 +75,7 @@ async function addBullBoard(
 
 type BoardJob = Awaited<ReturnType<Adapter['getJobs']>>[number]
 
-/** A class made at run time, because its base class is loaded at run time. */
+/** Creates the class at run time, because its base class is loaded at run time. */
 function taskQueueAdapter(BullMQAdapter: BullBoard['BullMQAdapter']) {
   return class TaskQueueAdapter extends BullMQAdapter {
     constructor(queue: BoardQueue) {
@@ -99,7 +100,7 @@ function taskQueueAdapter(BullMQAdapter: BullBoard['BullMQAdapter']) {
   }
 }
 
-/** Changes the job in place: it was read for this page only. */
+/** Changes the job in place, which is safe because the job was read only for this page. */
 function formatted(job: BoardJob): BoardJob {
   const toJson = job.toJSON.bind(job)
   job.toJSON = () => formatJob(toJson())

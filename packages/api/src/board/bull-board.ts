@@ -6,7 +6,7 @@ export interface BullBoard {
   readonly FastifyAdapter: typeof import('@bull-board/fastify').FastifyAdapter
 }
 
-/** Pinned, because the board is adapted by overriding methods of its queue adapter. */
+/** The version is pinned, because the board is adapted by overriding methods of its queue adapter. */
 export const BULL_BOARD_PACKAGES = ['@bull-board/api', '@bull-board/fastify', '@bull-board/ui'] as const
 export const BULL_BOARD_VERSION = '9.10.1'
 
@@ -18,7 +18,7 @@ export async function loadBullBoard(): Promise<BullBoard | undefined> {
       import('@bull-board/api/bullMQAdapter'),
       import('@bull-board/fastify'),
     ])
-    // createBullBoard() reads its pages from there.
+    // createBullBoard() reads its pages from this package.
     import.meta.resolve('@bull-board/ui/package.json')
     return { createBullBoard, BullMQAdapter, FastifyAdapter }
   } catch (error) {
@@ -27,7 +27,7 @@ export async function loadBullBoard(): Promise<BullBoard | undefined> {
   }
 }
 
-/** Another missing module is a broken installation and not a choice. */
+/** If any other module is missing, the installation is broken, which must be reported. */
 function isMissingPeer(error: unknown): boolean {
   const { code, message } = error as NodeJS.ErrnoException
   return code === 'ERR_MODULE_NOT_FOUND' && BULL_BOARD_PACKAGES.some((name) => message.includes(`'${name}`))

@@ -1,12 +1,15 @@
-// zod schemas as the JSON Schemas of an OpenAPI document.
+// Converts zod schemas into the JSON Schemas of an OpenAPI document.
 import { z } from 'zod'
 
 export type Json = Readonly<Record<string, unknown>>
 
-/** A reference to a component. */
+/** Returns a reference to a component. */
 export const reference = (component: string) => ({ $ref: `#/components/schemas/${component}` })
 
-/** The metadata of schemas without their ids: an id that an application gives its own schema could clash with a component. */
+/**
+ * Omits the ids from the metadata of schemas, because an id that an application gives to its own schema could clash with a
+ * component.
+ */
 class Descriptions extends z.core.$ZodRegistry<z.core.GlobalMeta> {
   override get(schema: z.core.$ZodType) {
     const { id: _, ...meta } = z.globalRegistry.get(schema) ?? {}
@@ -18,23 +21,23 @@ const conversion = (io: 'input' | 'output') =>
   ({
     io,
     target: 'draft-2020-12',
-    // A schema that JSON Schema cannot express accepts anything: a catalogue may contain any schema.
+    // A catalogue may contain any schema. One that JSON Schema cannot express is converted to a schema that accepts anything.
     unrepresentable: 'any',
     metadata: new Descriptions(),
     override: ({ jsonSchema }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }) => {
-      // z.int() adds JavaScript's range, which is no limit of the contract.
+      // z.int() adds the range of JavaScript's safe integers, which is not part of the contract.
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
-      // Answers may gain fields; a generated client must not reject them.
+      // Answers may gain fields in later versions, and a generated client must not reject them.
       if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
     },
   }) as const
 
-/** Schemas by name. A schema that several share, or that contains itself, becomes a component of its own. */
+/** Returns the schemas by name. A schema that is used in several places or that contains itself becomes a separate component. */
 export function components(registry: z.core.$ZodRegistry<{ id: string }>, io: 'input' | 'output'): Json {
   const { schemas } = z.toJSONSchema(registry, { ...conversion(io), uri: (id) => `#/components/schemas/${id}` })
   const shared = (id: string) => `Shared.${io}.${id}`
-  // zod puts shared schemas into one schema, under addresses with two fragments, which cannot be resolved.
+  // zod puts all shared schemas into one schema and refers to them by URIs with two fragments, which cannot be resolved.
   const text = JSON.stringify(schemas).replaceAll(
     /"#\/components\/schemas\/__shared#\/\$defs\/([^"]+)"/g,
     (_, id: string) => JSON.stringify(`#/components/schemas/${shared(id)}`),
@@ -47,7 +50,7 @@ export function components(registry: z.core.$ZodRegistry<{ id: string }>, io: 'i
   ])
 }
 
-/** A schema without a name. */
+/** Converts a schema that has no name. */
 export function inline(schema: z.ZodType, io: 'input' | 'output'): Json {
   return withoutIdentity(z.toJSONSchema(schema, conversion(io)))
 }
@@ -57,7 +60,10 @@ function withoutIdentity(schema: object): Json {
   return rest
 }
 
-/** The schemas in a request body that become components: one for each task, or the body itself if it has a name. */
+/**
+ * Returns the schemas in a request body that become components. There is one for each task, or the body itself if it has a
+ * name.
+ */
 export function bodyOptions(body: z.ZodType | undefined): readonly { id: string; schema: z.ZodType }[] {
   if (!(body instanceof z.ZodDiscriminatedUnion)) {
     const id = body && z.globalRegistry.get(body)?.id

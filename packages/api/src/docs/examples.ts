@@ -1,16 +1,17 @@
-// Examples of request bodies, made from their schemas: the required fields only, with the simplest accepted values.
+// Creates examples of request bodies from their schemas. An example has only the required fields, with the simplest values that are
+// accepted.
 import { z } from 'zod'
 
 type Schema = z.core.JSONSchema.BaseSchema
 
-/** Undefined if the schema accepts none of the values tried, such as a string with a custom check. */
+/** Returns undefined if the schema rejects the values that were tried, for example because a string has a custom check. */
 export function exampleOf(schema: z.ZodType): unknown {
   try {
     const root = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
     const value = simplest(root, root.$defs ?? {})
     return schema.safeParse(value).success ? value : undefined
   } catch {
-    // A transform that throws or is asynchronous, or a schema that contains itself without end.
+    // A transform throws or is asynchronous, or the schema contains itself without end.
     return undefined
   }
 }

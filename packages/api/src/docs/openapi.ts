@@ -1,9 +1,10 @@
 // The OpenAPI 3.1 document, generated from the route table and the contracts of the catalogue.
 //
-// Built here and not by @fastify/swagger with fastify-type-provider-zod, because their route transform cannot express what
-// clients rely on: it drops the headers of answers and the examples of problems, describes query parameters by their text
-// instead of their parsed type, adds no discriminator to the body of an enqueue, leaves dangling references to recursive
-// schemas, and names a second component for everything that is both input and output. Their document is only served here.
+// The document is built here and not by @fastify/swagger with fastify-type-provider-zod, because their route transform cannot
+// express everything that clients rely on. It drops the headers of answers and the examples of problems, describes query parameters
+// as text instead of by their parsed type, adds no discriminator to the body of an enqueue, leaves dangling references to recursive
+// schemas, and creates a second component for every schema that is used both as input and as output. @fastify/swagger only serves
+// the finished document.
 import type { Catalogue } from '@bullpen/contract'
 import { attemptViewSchema, problemSchema } from '@bullpen/contract/internal'
 import { z } from 'zod'
@@ -32,7 +33,7 @@ export function openApiDocument(catalogue: Catalogue, routes: readonly Route[], 
       title: 'Bullpen',
       version,
       description:
-        'Enqueue tasks, look them up, wait for them, cancel them, and control the fleet that runs them. Every error is a problem (RFC 9457) with a `code`.',
+        'Enqueue tasks, look them up, wait for them, cancel them, and control the fleet that runs them. Every error is returned as problem details (RFC 9457) with a `code`.',
     },
     security: [{ bearer: [] }],
     paths: paths(catalogue, routes, outputs),
@@ -43,7 +44,7 @@ export function openApiDocument(catalogue: Catalogue, routes: readonly Route[], 
           type: 'apiKey',
           in: 'cookie',
           name: 'bullpen_session',
-          description: 'Set by /board/login for browsers; permits reading only.',
+          description: 'A session cookie that /board/login sets for browsers. It permits only reading.',
         },
       },
       schemas,
@@ -51,7 +52,7 @@ export function openApiDocument(catalogue: Catalogue, routes: readonly Route[], 
   }
 }
 
-/** The shape of each task: the general one with its own input and output. */
+/** Describes the shape of each task, which is the general one with the input and output of that task. */
 function tasks(catalogue: Catalogue): Json {
   return Object.fromEntries(
     catalogue.definitions.map(({ name }) => [
@@ -73,7 +74,10 @@ function tasks(catalogue: Catalogue): Json {
   )
 }
 
-/** The contract names its answers, and the bodies that do not depend on the catalogue. */
+/**
+ * Registers a schema under the name that the contract gives it. Answers have names, as do bodies that do not depend on the
+ * catalogue.
+ */
 function nameItself(registry: z.core.$ZodRegistry<{ id: string }>, schema: z.ZodType): void {
   const id = z.globalRegistry.get(schema)?.id
   if (id !== undefined) registry.add(schema, { id })

@@ -1,4 +1,4 @@
-// One operation of the OpenAPI document: parameters, body, answers and problems of a route.
+// Creates one operation of the OpenAPI document from a route, with its parameters, body, answers and problems.
 import { BullpenError, type Catalogue, type ErrorCode } from '@bullpen/contract'
 import { HTTP_STATUS, PROBLEM_CONTENT_TYPE } from '@bullpen/contract/internal'
 import { z } from 'zod'
@@ -36,7 +36,7 @@ function requestBody({ body, bodyRequired = true }: Route): Json {
   return { requestBody: { required: bodyRequired, content: { 'application/json': { schema, ...bodyExamples(body) } } } }
 }
 
-/** One for each task, or for the body itself. */
+/** Returns one example for each task, or one for the body itself. */
 function bodyExamples(body: z.ZodType | undefined): Json {
   const examples = bodyOptions(body).flatMap(({ id, schema }) => {
     const value = exampleOf(schema)
@@ -69,7 +69,7 @@ function answerOf(catalogue: Catalogue, answer: Answer, outputs: z.core.$ZodRegi
     content: { 'application/json': { schema: id === undefined ? inline(answer.schema, 'output') : shape(id) } },
   }
 
-  /** A stored task may be missing from the catalogue of today, so the general shape is one of the alternatives. */
+  /** A stored task may be missing from the current catalogue, so the general shape is one of the alternatives. */
   function shape(component: string): Json {
     return component === 'Task'
       ? { anyOf: [...catalogue.definitions.map(({ name }) => reference(`${name}.Task`)), reference('Task')] }
@@ -83,7 +83,7 @@ function parametersIn(place: 'path' | 'query', schema: z.ZodObject | undefined):
   return Object.entries(properties).map(([name, { description, ...rest }]) => ({
     in: place,
     name,
-    // A parameter with a default is always there once parsed, and may be left out.
+    // A parameter that has a default is always present once parsed, but the caller may omit it.
     required: place === 'path' || !schema.shape[name]?.safeParse(undefined).success,
     ...(description === undefined ? {} : { description }),
     schema: rest,
@@ -107,11 +107,14 @@ function problems(codes: readonly ErrorCode[]): Json {
   }
 }
 
-const REQUEST_ID: HeaderNote = { name: 'X-Request-Id', description: 'The id of the request, as in the logs.' }
+const REQUEST_ID: HeaderNote = {
+  name: 'X-Request-Id',
+  description: 'The id of the request, which also appears in the logs.',
+}
 
 const PROBLEM_HEADERS: Readonly<Record<number, readonly HeaderNote[]>> = {
   401: [{ name: 'WWW-Authenticate', description: '`Bearer`.' }],
-  503: [{ name: 'Retry-After', description: 'Seconds to wait before sending the request again.' }],
+  503: [{ name: 'Retry-After', description: 'How many seconds to wait before sending the request again.' }],
 }
 
 function headerNotes(notes: readonly HeaderNote[]): Json {

@@ -1,4 +1,4 @@
-// The API reference: /openapi.json, and a page at /reference that shows it.
+// Serves the API reference: the document at /openapi.json, and a page at /reference that shows it.
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
@@ -17,7 +17,7 @@ export async function addReference(app: FastifyInstance, document: Document): Pr
     await scope.register(swaggerUi, {
       routePrefix: '/reference',
       theme: { title: 'Bullpen API' },
-      // The base layout has no top bar, which would load documents from other addresses.
+      // The base layout has no top bar, which would allow users to load documents from other addresses.
       uiConfig: { layout: 'BaseLayout', docExpansion: 'list', defaultModelsExpandDepth: 0 },
     })
   })

@@ -1,4 +1,4 @@
-// POST /v1/tasks/cancel: cancels the tasks of a queue that match a filter, or counts them. GET /v1/cancels/{id}: its progress.
+// POST /v1/tasks/cancel cancels the tasks of a queue that match a filter, or counts them. GET /v1/cancels/{id} shows the progress.
 import {
   BullpenError,
   type Cancellation,
@@ -23,7 +23,7 @@ export function cancelByFilter({ catalogue, broker, now }: ApiContext) {
     request,
     reply,
   }: Call<unknown, z.output<typeof cancelManyQuerySchema>>): Promise<Cancellation | CancelPreview> => {
-    // Validated, and still as it was sent.
+    // The body has been validated, but is still as the caller sent it.
     const { queue, task, tag, olderThan, by } = body as CancelRequest
     if (!catalogue.queues.includes(queue)) throw queueNotFound(queue, catalogue.queues)
     if (task !== undefined) checkQueueOf(task, catalogue.get(task).queue, queue)
@@ -46,12 +46,12 @@ export function showCancel({ broker }: ApiContext) {
     if (progress !== undefined) return cancellationView(progress)
     throw new BullpenError(
       'cancel_not_found',
-      `there is no cancel ${JSON.stringify(id.slice(0, 100))}; a cancel is available until 24 hours after it is done`,
+      `there is no cancel ${JSON.stringify(id.slice(0, 100))}; a cancel remains available for 24 hours after it is done`,
     )
   }
 }
 
-/** A filter that can match nothing is a mistake. */
+/** Rejects a filter that cannot match any task, because it is a mistake. */
 function checkQueueOf(task: string, itsQueue: string, queue: string): void {
   if (itsQueue === queue) return
   const message = `${task} runs in the queue '${itsQueue}', not in '${queue}'`

@@ -1,4 +1,4 @@
-// POST /v1/tasks/{id}/cancel: ends a task that has not started, and signals one that is running.
+// POST /v1/tasks/{id}/cancel ends a task that has not started, and signals a task that is running.
 import { type Cancelled, type CancelOutcome, isFinal, type TaskRecord } from '@bullpen/contract'
 import { readTaskId, taskId } from '@bullpen/contract/internal'
 import { requesterOf } from '../auth/requester.ts'
@@ -15,9 +15,9 @@ export function cancelTask(context: ApiContext) {
     if (!catalogue.queues.includes(readTaskId(id)?.queue ?? '')) throw taskNotFound(id)
     const found = await broker.find(id)
     if (found === undefined) throw taskNotFound(id)
-    // A task that is not in this catalogue may be a long one; the worker that runs it decides.
+    // A task that is not in this catalogue may be a long one, so the decision is left to the worker that runs it.
     const stoppable = !catalogue.has(found.task) || catalogue.get(found.task).kind === 'long'
-    // Validated: undefined, null, or an object with an optional name.
+    // The body has been validated. It is undefined, null, or an object with an optional name.
     const { by } = (body ?? {}) as { readonly by?: string }
     const answer = await broker.cancel(id, { stoppable, by: requesterOf(request, by) })
     if (answer === 'not_found') throw taskNotFound(id)
@@ -32,7 +32,7 @@ export function cancelTask(context: ApiContext) {
   }
 }
 
-/** A task that was signalled may by now have stopped, or have ended in another way before the signal arrived. */
+/** A task that was signalled may have stopped in the meantime, or may have ended in another way before the signal arrived. */
 function outcomeNow(answer: CancelOutcome, record: TaskRecord | undefined): CancelOutcome {
   if (answer !== 'cancelling' || record === undefined || !isFinal(record.status)) return answer
   return record.status === 'cancelled' ? 'cancelled' : 'already_ended'

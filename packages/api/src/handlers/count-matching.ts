@@ -1,18 +1,18 @@
-// Counts the tasks that a cancel by filter would match, reading a bounded number of them.
+// Counts the tasks that a cancel by filter would match. The number of tasks that are read is bounded.
 import type { TaskStatus } from '@bullpen/contract'
 import { PAGINATION } from '@bullpen/contract/internal'
 import type { Broker } from '@bullpen/engine'
 import { type CancelFilter, matches } from '@bullpen/engine/internal'
 
-/** The statuses of tasks that a cancel can end. */
+/** The statuses in which a cancel can end a task. */
 const OPEN_STATUSES = ['active', 'waiting', 'scheduled', 'retrying'] as const satisfies readonly TaskStatus[]
 
-/** A page holds up to 200 tasks with their inputs, so this bounds memory and the load on Redis. */
+/** A page contains up to 200 tasks with their inputs, so this limit bounds memory use and the load on Redis. */
 const MAX_PAGES_PER_STATUS = 10
 
 export interface MatchCount {
   readonly matching: number
-  /** False if there are more tasks than were read: `matching` is a lower bound. */
+  /** False if there are more tasks than were read, in which case `matching` is a lower bound. */
   readonly exact: boolean
 }
 

@@ -1,4 +1,4 @@
-// POST /v1/tasks: stores a task and answers with its id.
+// POST /v1/tasks stores a task and answers with its id.
 import type { Accepted, EnqueueRequest } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
@@ -9,7 +9,7 @@ import { taskLinks } from '../views/links.ts'
 
 export function enqueueTask({ catalogue, broker, emit, now, randomBytes }: ApiContext) {
   return async ({ body, request, reply }: Call): Promise<Accepted> => {
-    // Validated, and still as it was sent.
+    // The body has been validated, but is still as the caller sent it.
     const wanted = body as EnqueueRequest
     const definition = catalogue.get(wanted.task)
     const enqueuedAt = now()
@@ -18,7 +18,7 @@ export function enqueueTask({ catalogue, broker, emit, now, randomBytes }: ApiCo
       enqueuedAt,
       correlationId: callersId(request.headers),
     })
-    // Before Redis is called: if its answer is lost, the problem still names the task.
+    // The id is set before Redis is called, so that the problem contains it even if the answer from Redis is lost.
     request.taskId = task.id
     await broker.enqueue(task)
     emit({ event: 'task.enqueued', queue: task.queue, task: task.task, id: task.id })

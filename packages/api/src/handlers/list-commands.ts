@@ -1,4 +1,4 @@
-// GET /v1/commands: the audit log, newest first.
+// GET /v1/commands returns the audit log, newest command first.
 import type { CommandPage } from '@bullpen/contract'
 import type { commandsQuerySchema } from '@bullpen/contract/internal'
 import type { z } from 'zod'

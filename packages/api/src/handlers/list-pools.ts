@@ -1,4 +1,4 @@
-// GET /v1/pools: the pools of live workers.
+// GET /v1/pools returns the pools of live workers.
 import type { PoolPage } from '@bullpen/contract'
 import type { ApiContext } from '../http/context.ts'
 import type { Call } from '../http/routes/route.ts'

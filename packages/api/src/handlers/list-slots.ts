@@ -1,4 +1,4 @@
-// GET /v1/slots: the slots of live workers, and what each runs.
+// GET /v1/slots returns the slots of live workers, each with the task that it is running.
 import type { SlotPage } from '@bullpen/contract'
 import type { slotQuerySchema } from '@bullpen/contract/internal'
 import type { z } from 'zod'

@@ -1,4 +1,4 @@
-// GET /livez and /readyz: whether to restart this process, and whether to send it requests.
+// GET /livez shows whether this process must be restarted, and GET /readyz shows whether it can receive requests.
 import { BullpenError } from '@bullpen/contract'
 import { withTimeout } from '@bullpen/engine/node'
 import type { ApiContext } from '../http/context.ts'
@@ -6,7 +6,7 @@ import type { ApiContext } from '../http/context.ts'
 /** Probes usually time out after 1 s. */
 const READY_WITHIN_MS = 500
 
-/** Independent of Redis: restarting this process would not bring Redis back. */
+/** Liveness does not depend on Redis, because restarting this process would not bring Redis back. */
 export function reportAlive() {
   return async () => ({ status: 'alive' as const })
 }

@@ -1,4 +1,4 @@
-// POST /v1/commands: sends a command to the fleet, waits for the answers, and logs it for the audit.
+// POST /v1/commands sends a command to the fleet, waits for the answers, and logs the command for the audit.
 import type { Catalogue, CommandView, Log } from '@bullpen/contract'
 import { type CommandSpec, commandRequestSchema, type commandWaitSchema } from '@bullpen/contract/internal'
 import { type Command, type CommandRecord, outcomeOf } from '@bullpen/engine/internal'
@@ -20,7 +20,7 @@ export function sendCommand(context: ApiContext) {
     request,
     reply,
   }: Call<unknown, z.output<typeof commandWaitSchema>>): Promise<CommandView> => {
-    // Parsed again for its defaults: the validated body is still as it was sent.
+    // The body is parsed again to apply the defaults, because the validated body is still as the caller sent it.
     const { id = Buffer.from(randomBytes(ID_BYTES)).toString('hex'), by, ...spec } = commandRequestSchema.parse(body)
     const { queue } = spec
     if (queue !== undefined && !catalogue.queues.includes(queue)) throw queueNotFound(queue, catalogue.queues)
@@ -28,7 +28,7 @@ export function sendCommand(context: ApiContext) {
     let record = await fleet.send(command)
     try {
       if (cancelsWaiting(spec, catalogue)) {
-        // A repeated command covers the same tasks, and none once the queue has been resumed.
+        // A repeated command cancels the same tasks as the first one, and none at all once the queue has been resumed.
         const { drain } = await fleet.switches(spec.queue)
         const filter = { queue: spec.queue, before: record.at, reason: 'queue_shutdown', by: command.by } as const
         if (drain?.command === id) await broker.cancelMany(filter)
@@ -38,14 +38,17 @@ export function sendCommand(context: ApiContext) {
           (await abortOnFirst(query.wait * 1_000, closing, reply.raw, (signal) => fleet.answered(id, signal))) ?? record
       }
     } finally {
-      // The command is stored, whether or not its answers can be read.
+      // The command is stored even if its answers cannot be read.
       audit(log, command, record, request.id)
     }
     return commandView(record)
   }
 }
 
-/** A drain of a queue's whole fleet, if the queue has `onShutdown: 'cancel'`. A light drain finishes waiting tasks. */
+/**
+ * True for a drain of a queue's whole fleet if the queue has `onShutdown: 'cancel'`, except for a light drain, which finishes
+ * waiting tasks.
+ */
 function cancelsWaiting(spec: CommandSpec, catalogue: Catalogue): spec is CommandSpec & { readonly queue: string } {
   if (spec.action !== 'drain' || spec.worker !== undefined || spec.queue === undefined) return false
   return spec.mode !== 'light' && catalogue.onShutdown(spec.queue) === 'cancel'

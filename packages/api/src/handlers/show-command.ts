@@ -1,4 +1,4 @@
-// GET /v1/commands/{id}: a command as it is now, or, with a wait, once every worker has answered.
+// GET /v1/commands/{id} returns a command immediately or, with a wait, once every worker has answered.
 import { BullpenError, type CommandView } from '@bullpen/contract'
 import { COMMAND_ID, type commandQuerySchema } from '@bullpen/contract/internal'
 import { outcomeOf } from '@bullpen/engine/internal'
@@ -29,6 +29,6 @@ export function showCommand({ fleet, closing }: ApiContext) {
 function noCommand(id: string): BullpenError {
   return new BullpenError(
     'command_not_found',
-    `there is no command ${JSON.stringify(id)}; the audit log keeps the newest ones only`,
+    `there is no command ${JSON.stringify(id)}; the audit log keeps only the newest commands`,
   )
 }

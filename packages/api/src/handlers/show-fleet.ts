@@ -1,4 +1,4 @@
-// GET /v1/fleet: the queues, and every worker with its pools.
+// GET /v1/fleet returns the queues, and every worker with its pools.
 import type { FleetView } from '@bullpen/contract'
 import type { fleetQuerySchema } from '@bullpen/contract/internal'
 import { isAlive } from '@bullpen/engine/internal'

@@ -1,4 +1,4 @@
-// GET /v1/tasks/{id}: one task as it is now, or, with a wait, as soon as it has ended.
+// GET /v1/tasks/{id} returns a task immediately or, with a wait, as soon as the task has ended.
 import { BullpenError, isFinal, type TaskId, type TaskView } from '@bullpen/contract'
 import { MAX_WAIT_S, readTaskId, taskId } from '@bullpen/contract/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -21,7 +21,8 @@ export function showTask(context: ApiContext) {
     const id = taskId(params.id)
     if (!catalogue.queues.includes(readTaskId(id)?.queue ?? '')) throw taskNotFound(id)
     const seconds = query.wait ?? applyPreference(request, reply)
-    // Reads the task before waiting for it: most have ended already, and an unreachable Redis is noticed at once.
+    // The task is read before the wait, because most tasks have already ended, and because an unreachable Redis is then noticed
+    // at once.
     const found = await broker.find(id)
     const record =
       found === undefined || seconds === 0 || isFinal(found.status)
@@ -32,7 +33,7 @@ export function showTask(context: ApiContext) {
   }
 }
 
-/** A preference is not an order, so a longer wait is shortened where `?wait=` would be refused. */
+/** The header is only a preference, so a wait that is too long is shortened, whereas `?wait=` would be rejected. */
 function applyPreference(request: FastifyRequest, reply: FastifyReply): number {
   const preferred = preferredWait(request.headers['prefer'])
   if (preferred === undefined) return 0
@@ -42,5 +43,8 @@ function applyPreference(request: FastifyRequest, reply: FastifyReply): number {
 }
 
 export function taskNotFound(id: TaskId): BullpenError {
-  return new BullpenError('task_not_found', `there is no task ${id}; it may have been removed after its retention`)
+  return new BullpenError(
+    'task_not_found',
+    `there is no task ${id}; it may have been removed at the end of its retention`,
+  )
 }

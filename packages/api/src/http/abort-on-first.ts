@@ -1,14 +1,14 @@
-// Bounds a long poll: it ends with its wait, with the API, or with the caller's connection.
+// Bounds a long poll, which ends when its wait is over, when the API closes, or when the caller disconnects.
 import type { ServerResponse } from 'node:http'
 import { BullpenError } from '@bullpen/contract'
 import { settlesWithin } from '@bullpen/engine/node'
 
-/** After the signal a look-up sends one more command to Redis; this bounds the wait for its answer. */
+/** After the signal, a look-up sends one more command to Redis. This limit bounds the wait for its answer. */
 const LAST_READ_MS = 900
 
 /**
- * Runs `lookUp` with a signal that aborts on the first of three: `ms` have passed, the API closes, or the caller has
- * disconnected.
+ * Runs `lookUp` with a signal that aborts as soon as `ms` have passed, the API closes, or the caller disconnects, whichever comes
+ * first.
  *
  * @throws BullpenError `redis_unavailable` if `lookUp` takes more than 0.9 s to settle after the signal.
  */
@@ -24,7 +24,7 @@ export async function abortOnFirst<T>(
     controller.abort()
     resolve()
   }
-  // Not AbortSignal.any: `closing` lives as long as the process, and would collect every look-up.
+  // AbortSignal.any is not used, because `closing` lives as long as the process and would keep a reference to every look-up.
   const timer = setTimeout(abort, ms)
   closing.addEventListener('abort', abort)
   response.once('close', abort)

@@ -1,4 +1,4 @@
-// Counts and logs every request: its route and how it ended, never its query, which may hold a key.
+// Counts and logs every request with its route and its result, but never with its query, which may contain a key.
 import type { Log } from '@bullpen/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
@@ -38,13 +38,16 @@ export function logRequests(app: FastifyInstance, { log, observe }: Observers): 
   })
 }
 
-/** Successful requests are logged at debug level: a line would cost more than the request, and the metrics count them. */
+/**
+ * Successful requests are logged only at debug level, because a log line would cost more than the request and the metrics
+ * already count them.
+ */
 function levelOf({ statusCode }: FastifyReply): keyof Log {
   if (statusCode >= 500) return 'warn'
   return statusCode >= 400 ? 'info' : 'debug'
 }
 
-/** The pattern, such as `/v1/tasks/:id`; `none` if no route matches. */
+/** Returns the pattern of the route, such as `/v1/tasks/:id`, or `none` if no route matches. */
 export function routeOf(request: FastifyRequest): string {
   return request.routeOptions.url ?? 'none'
 }

@@ -12,6 +12,6 @@ export interface ApiContext {
   /** Milliseconds since 1970. */
   readonly now: () => number
   readonly randomBytes: (size: number) => Uint8Array
-  /** Aborts when the API starts to drain: readiness turns off, and long polls are answered at once. */
+  /** Aborts when the API starts to drain. Readiness is then turned off, and long polls are answered at once. */
   readonly closing: AbortSignal
 }

@@ -1,19 +1,20 @@
-// Reads JSON bodies, and refuses what would do harm later: broken text, `__proto__` keys, deep nesting, infinite numbers.
+// Reads JSON bodies, and rejects content that would cause harm later: broken text, `__proto__` keys, deep nesting, infinite
+// numbers.
 import { isUtf8 } from 'node:buffer'
 import { BullpenError } from '@bullpen/contract'
 import type { FastifyInstance } from 'fastify'
 
-/** JSON.parse accepts any depth, but writing and validating recurse: 30,000 levels overflow the stack. */
+/** JSON.parse accepts any depth, but writing and validating are recursive, and 30,000 levels overflow the stack. */
 const MAX_DEPTH = 100
 
-/** Refuses text and forms, which a page of another site could post without a preflight request. */
+/** Rejects text and forms, because a page on another site could post them without a preflight request. */
 export function acceptOnlyJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
     try {
       const encoding = request.headers['content-encoding'] ?? 'identity'
       if (encoding !== 'identity') {
-        const detail = 'the body has a Content-Encoding; send it uncompressed, without that header'
+        const detail = 'the body has a Content-Encoding; send it uncompressed and without that header'
         throw new BullpenError('unsupported_media_type', detail)
       }
       done(null, parseJsonBody(body))
@@ -40,7 +41,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** A loop with its own stack, so that a deeply nested body cannot overflow the call stack. */
+/** This is a loop with its own stack, so that a deeply nested body cannot overflow the call stack. */
 function refuseHarmful(root: unknown): void {
   const pending: { value: unknown; depth: number }[] = [{ value: root, depth: 0 }]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
@@ -62,7 +63,7 @@ function refuseHarmful(root: unknown): void {
   }
 }
 
-/** JSON.parse makes them own keys, but a later copy or merge could write to prototypes with them. */
+/** JSON.parse creates such keys as own properties, but a later copy or merge could use them to write to prototypes. */
 function poisonsPrototypes(value: object): boolean {
   if (Object.hasOwn(value, '__proto__')) return true
   const inner: unknown = Object.getOwnPropertyDescriptor(value, 'constructor')?.value

@@ -1,4 +1,4 @@
-// Serves GET /metrics on its own port. It needs no key: the port is for Prometheus only and must not be published.
+// Serves GET /metrics on a separate port. The route requires no key, so this port is only for Prometheus and must not be published.
 import { createServer } from 'node:http'
 import type { Log } from '@bullpen/contract'
 
@@ -8,7 +8,7 @@ export interface Exposition {
 }
 
 export interface MetricsServer {
-  /** Resolves to the port that it listens on. */
+  /** Resolves to the port that the server listens on. */
   listen(host: string, port: number): Promise<number>
   close(): Promise<void>
 }

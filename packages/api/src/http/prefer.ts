@@ -1,6 +1,9 @@
-// The Prefer header (RFC 7240), of which `wait` is honoured.
+// Reads the Prefer header (RFC 7240). Only its `wait` preference is honoured.
 
-/** The seconds of the first `wait=N`, or undefined. Unreadable preferences are ignored, as the RFC requires. */
+/**
+ * Returns the seconds of the first `wait=N`, or undefined if there is none. Unreadable preferences are ignored, as the RFC
+ * requires.
+ */
 export function preferredWait(header: string | readonly string[] | undefined): number | undefined {
   const text = typeof header === 'string' ? header : (header ?? []).join(',')
   // Quoted strings may contain separators; blank them out before splitting.

@@ -1,12 +1,12 @@
-// Applies the routes' zod schemas: requests are validated, with Bullpen's own codes for what is wrong, and answers serialized.
+// Applies the zod schemas of the routes. Requests are validated, with Bullpen's own error codes, and answers are serialized.
 import { BullpenError, type Catalogue, type ErrorCode, type FieldError } from '@bullpen/contract'
 import type { FastifySchemaCompiler, FastifySerializerCompiler } from 'fastify'
 import { z } from 'zod'
 import { describeIssue, fieldErrors } from './problems/field-errors.ts'
 
 /**
- * Query and parameters are replaced by the schema's output. The body stays as sent: the worker parses it again, so defaults
- * and transforms run once, where the handler runs.
+ * The query and the parameters are replaced with the output of the schema. The body stays as the caller sent it. The worker parses
+ * it again, so that defaults and transforms are applied only once, in the process that runs the handler.
  */
 export function createValidator(catalogue: Catalogue): FastifySchemaCompiler<z.ZodType> {
   return ({ schema, httpPart }) =>
@@ -20,14 +20,14 @@ export function createValidator(catalogue: Catalogue): FastifySchemaCompiler<z.Z
           ? { value: result.data }
           : { error: validationError('invalid_request', fieldErrors(result.error)) }
       } catch (cause) {
-        // A task's own transform threw or is asynchronous: its schema does not accept this input.
+        // A transform of the task threw or is asynchronous, so its schema does not accept this input.
         const message = `the task's schema failed to parse it: ${cause instanceof Error ? cause.message : String(cause)}`
         return { error: validationError('invalid_input', [{ path: 'input', message }]) }
       }
     }
 }
 
-/** Drops what the schema does not name, and fails on an answer that does not match it. */
+/** Drops all fields that the schema does not contain, and throws if an answer does not match the schema. */
 export const createSerializer: FastifySerializerCompiler<z.ZodType> = ({ schema }) => {
   return (answer) => JSON.stringify(schema.parse(answer))
 }
@@ -40,7 +40,7 @@ function bodyError(catalogue: Catalogue, schema: z.ZodType, body: unknown, error
   return ofTask ? taskBodyError(catalogue, body, error) : validationError('invalid_request', fieldErrors(error))
 }
 
-/** Checks the task's name first: without it the input has no schema. */
+/** Checks the name of the task first, because there is no schema for the input without it. */
 function taskBodyError(catalogue: Catalogue, body: object, error: z.core.$ZodError): BullpenError {
   const { task } = body as { readonly task?: unknown }
   if (typeof task !== 'string') {

@@ -1,12 +1,12 @@
 // Headers that restrict what browsers may do with an answer.
 import type { onRequestHookHandler } from 'fastify'
 
-/** For data: nothing may be loaded, run or framed. */
+/** The policy for data, which may not load, run or frame anything. */
 const DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
 /**
- * For the board, the reference and the login form: scripts, styles, fonts and connections of this origin only. The board and
- * the reference set styles on elements, hence 'unsafe-inline' for styles; their scripts are files.
+ * The policy for the board, the reference and the login form, which allows scripts, styles, fonts and connections only from this
+ * origin. Styles also allow 'unsafe-inline', because the board and the reference set styles on elements. Their scripts are files.
  */
 export const PAGE_POLICY = [
   "default-src 'none'",

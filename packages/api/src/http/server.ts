@@ -1,4 +1,4 @@
-// The HTTP server: routes, access control, problems, the reference and the board. Opens no connections.
+// Builds the HTTP server with its routes, access control, problems, the reference and the board. It opens no connections.
 
 import type { TaskId } from '@bullpen/contract'
 import cookie from '@fastify/cookie'
@@ -23,7 +23,7 @@ import { SECURITY_HEADERS } from './security-headers.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The task that this request stores; set before Redis is called. */
+    /** The id of the task that this request stores. It is set before Redis is called. */
     taskId: TaskId | undefined
   }
 }
@@ -31,17 +31,20 @@ declare module 'fastify' {
 export interface ServerOptions extends ApiContext, Observers {
   readonly keyring: Keyring
   readonly version: string
-  /** The largest body, in bytes. */
+  /** The maximum size of a body, in bytes. */
   readonly bodyLimit: number
-  /** Whether the session cookie is sent over https only. */
+  /** True if browsers must send the session cookie only over https. */
   readonly secureCookie: boolean
-  /** For Bull Board; without any there is no board. */
+  /** The queues that Bull Board shows. If there are none, there is no board. */
   readonly boardQueues: readonly BoardQueue[]
 }
 
-/** How long a request may take to arrive. Node checks every second, so a slow one holds its connection up to 1 s longer. */
+/**
+ * How long a request may take to arrive. Node checks this every second, so a slow request can keep its connection for up to 1 s
+ * longer.
+ */
 const REQUEST_TIMEOUT_MS = 3_000
-/** An id is a queue name and at most 27 more characters; anything longer matches no route. */
+/** An id consists of a queue name and at most 27 more characters. Anything longer matches no route. */
 const MAX_PARAMETER_LENGTH = 128
 
 export async function buildServer(options: ServerOptions): Promise<FastifyInstance> {
@@ -50,11 +53,11 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     bodyLimit: options.bodyLimit,
     requestTimeout: REQUEST_TIMEOUT_MS,
     http: { headersTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1_000 },
-    // Requests that arrive while the API drains are still answered; fastify's own 503 is not problem+json.
+    // Requests that arrive while the API is draining are still answered, because fastify's own 503 is not problem+json.
     return503OnClosing: false,
     genReqId: (request) => callersId(request.headers) ?? Buffer.from(options.randomBytes(16)).toString('hex'),
     routerOptions: { maxParamLength: MAX_PARAMETER_LENGTH },
-    // An unreadable URL runs no hooks, so the common headers are set here.
+    // Hooks do not run for an unreadable URL, so the common headers are set here.
     frameworkErrors: (error, request, reply) => {
       setCommonHeaders(request, reply)
       sendProblem(request, reply, toBullpenError(error, options.bodyLimit))
@@ -74,12 +77,12 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   })
   logRequests(app, options)
   app.addHook('onSend', async (_request, reply) => {
-    // A connection kept alive for another request would delay the end of the server.
+    // A connection that is kept alive for another request would delay the shutdown of the server.
     if (options.closing.aborted) reply.header('connection', 'close')
   })
   app.addHook('onRequest', requireAccess(keyring, now))
   app.addHook('onRequest', (request, reply, done) => {
-    // Before the body is read, which takes no effort for an unknown route.
+    // An unknown route is rejected before the body is read, so that the body costs nothing.
     if (request.is404) sendProblem(request, reply, routeNotFound(request))
     else done()
   })

@@ -1,4 +1,4 @@
-// A cancel by filter as the API shows it.
+// Converts a cancel by filter into the form that the API shows.
 import type { Cancellation, CancelPreview } from '@bullpen/contract'
 import type { CancelFilter, CancelProgress } from '@bullpen/engine/internal'
 import { optionalTime, timeText } from './times.ts'

@@ -1,4 +1,4 @@
-// A command as the API shows it.
+// Converts a command into the form that the API shows.
 import type { CommandView } from '@bullpen/contract'
 import { type CommandRecord, outcomeOf } from '@bullpen/engine/internal'
 import { optionalTime, timeText } from './times.ts'

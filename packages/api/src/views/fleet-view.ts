@@ -1,4 +1,4 @@
-// The fleet as the API shows it: what workers report, with Redis's times.
+// Converts the fleet into the form that the API shows: the reports of the workers, with the times of Redis.
 import {
   type Catalogue,
   POOL_STATE_LABELS,
@@ -14,7 +14,7 @@ import type { PoolStatus, SlotStatus } from '@bullpen/engine'
 import { isAlive, type QueueSettings, type RegisteredWorker, type WorkerStatus } from '@bullpen/engine/internal'
 import { optionalTime, timeText } from './times.ts'
 
-/** `now`: Redis's time. `queue`: include only the pools of this queue. */
+/** `now` is the current time of Redis. If `queue` is given, only the pools of this queue are included. */
 export function workerView(worker: RegisteredWorker, now: number, queue?: string): WorkerView {
   return {
     worker: worker.worker,
@@ -46,7 +46,7 @@ export function poolView(pool: PoolStatus): Omit<PoolView, 'worker'> {
   }
 }
 
-/** The registry does not know a task's kind, so the catalogue adds it. */
+/** The kind of a task comes from the catalogue, because the registry does not contain it. */
 export function slotView(
   worker: WorkerStatus,
   { queue }: PoolStatus,

@@ -1,4 +1,4 @@
-// The pools of live workers that match a query.
+// Lists the pools of live workers that match a query.
 import type { PoolStatus } from '@bullpen/engine'
 import type { Fleet, WorkerStatus } from '@bullpen/engine/internal'
 import { isAlive } from '@bullpen/engine/internal'
@@ -10,7 +10,8 @@ export interface PoolQuery {
 }
 
 /**
- * In the registry's order. A queue that only another catalogue has is known if a live worker has a pool on it.
+ * Returns the pools in the order of the registry. A queue that is missing from this catalogue is also accepted if a live worker has
+ * a pool on it.
  *
  * @throws BullpenError `queue_not_found`.
  */

@@ -1,4 +1,4 @@
-// A task as the API shows it: the broker's record as JSON.
+// Converts the broker's record of a task into the JSON that the API shows.
 import {
   ATTEMPT_STATE_LABELS,
   type AttemptRecord,
@@ -56,8 +56,8 @@ function attemptView(record: AttemptRecord): AttemptView {
 }
 
 /**
- * A task that was requeued, snoozed or cancelled has not failed and has no error; a dead one always has. The records of the
- * earlier attempts keep theirs.
+ * A task that was requeued, snoozed or cancelled has not failed and therefore has no error, whereas a dead task always has one. The
+ * records of earlier attempts keep their errors.
  */
 function taskError({ status, attempts }: TaskRecord): TaskView['error'] {
   const newest = attempts.at(-1)
@@ -69,7 +69,7 @@ function isFailure({ state }: AttemptRecord): boolean {
   return state === 'DONE_ERROR' || state === 'RECOVER_ERR' || state === 'TERMINATED_TIMEOUT'
 }
 
-/** A declared failure has its own code; every other end has a reason. */
+/** A declared failure has its own code. Every other way to end has a reason. */
 function attemptError({ state, code, reason, message }: AttemptRecord): AttemptView['error'] {
   if (state === 'DONE_SUCCESS') return undefined
   return { code: code ?? reason ?? state.toLowerCase(), message: message ?? '' }

@@ -1,11 +1,11 @@
-// Times as the API writes them: RFC 3339 in UTC.
+// Formats times as the API shows them, which is RFC 3339 in UTC.
 
-/** `ms`: since 1970. */
+/** `ms` is the number of milliseconds since 1970. */
 export function timeText(ms: number): string {
   return new Date(ms).toISOString()
 }
 
-/** An object with the time under its name, or an empty one. */
+/** Returns an object with the time under the given name, or an empty object if there is no time. */
 export function optionalTime<N extends string>(name: N, ms: number | undefined): { readonly [K in N]?: string } {
   return ms === undefined ? {} : ({ [name]: timeText(ms) } as { readonly [K in N]: string })
 }

@@ -6,7 +6,10 @@ import { count, formatLength, plain, relativeTime } from './format.ts'
 /** A smaller clock difference is not reported. */
 const MIN_SKEW_MS = 100
 
-/** Sorts everything by name, so that the order is the same in every call. Times are relative to the clock of the fleet and not to that of this machine. */
+/**
+ * Sorts everything by name, so that the order is the same in every call. Times are relative to the clock of the fleet and not
+ * to that of this machine.
+ */
 export function fleetLines(fleet: FleetView, slots: readonly SlotView[] = [], given: Layout): readonly string[] {
   const layout = { ...given, now: Date.parse(fleet.now) }
   const pausedQueues = new Set(fleet.queues.filter(({ paused }) => paused).map(({ queue }) => queue))

@@ -65,7 +65,10 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
   return [`${task.id}  ${coloured(task.status, layout)}`, ...fields, ...attemptLines(task.attempts, layout)]
 }
 
-/** Returns a line for each attempt with its fencing token, outcome, error code, message, duration, worker, and the user who cancelled it. */
+/**
+ * Returns a line for each attempt with its fencing token, outcome, error code, message, duration, worker, and the user who
+ * cancelled it.
+ */
 function attemptLines(attempts: TaskView['attempts'], layout: Layout): readonly string[] {
   const rows = attempts.map((attempt) => [
     String(attempt.fencingToken),

@@ -22,18 +22,18 @@ export function answerErrors(app: FastifyInstance, log: Log, bodyLimit: number):
 export function routeNotFound(request: FastifyRequest): BullpenError {
   return new BullpenError(
     'route_not_found',
-    `there is no route ${request.method} ${pathOf(request)}; /openapi.json lists them`,
+    `there is no route ${request.method} ${pathOf(request)}; /openapi.json lists all routes`,
   )
 }
 
-/** Without the query, which may hold a key. */
+/** Returns the path without the query, which may contain a key. */
 function pathOf(request: FastifyRequest): string {
   return (request.url.split('?')[0] ?? '').slice(0, 200)
 }
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 
-/** Answers 405 with an Allow header for a known path with another method; fastify alone would answer 404. */
+/** Answers 405 with an Allow header if a path is known but does not accept the method. Without this, fastify would answer 404. */
 export function refuseOtherMethods(app: FastifyInstance, table: readonly Route[]): void {
   for (const [url, rows] of Map.groupBy(table, ({ path }) => path)) {
     const allowed: string[] = rows.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
@@ -52,7 +52,7 @@ export function refuseOtherMethods(app: FastifyInstance, table: readonly Route[]
   }
 }
 
-/** Bytes that are not HTTP never become a request, so no hook sees them. */
+/** Answers bytes that are not HTTP. They never become a request, so no hook sees them. */
 export function answerBrokenHttp(_error: Error, socket: Socket): void {
   if (!socket.writable) {
     socket.destroy()

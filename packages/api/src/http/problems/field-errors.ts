@@ -1,20 +1,23 @@
-// What a schema rejects, as a list of places and messages that name what is accepted.
+// Turns the errors of a schema into a list of fields, each with a message that names the accepted values.
 import type { FieldError } from '@bullpen/contract'
 import type { z } from 'zod'
 
 type Issue = z.core.$ZodIssue
 
-/** Bounds the answer, which should not be longer than the request. */
+/** This limit bounds the answer, which should not be longer than the request. */
 const MAX_FIELD_ERRORS = 20
 
-/** Each wrong place once, at most 20; every unknown field is a place of its own. */
+/** Returns one error for each invalid field, but at most 20. Every unknown field is reported separately. */
 export function fieldErrors(error: z.core.$ZodError): readonly FieldError[] {
   const errors = error.issues.flatMap((issue) => fieldErrorsOf(issue))
   const more = errors.length - MAX_FIELD_ERRORS
   return more <= 0 ? errors : [...errors.slice(0, MAX_FIELD_ERRORS), { path: '', message: `and ${more} more` }]
 }
 
-/** Replaces zod's default messages, which name no accepted value; a schema's own messages take precedence. */
+/**
+ * Replaces zod's default messages, because they do not name the accepted values. Messages that a schema defines take
+ * precedence.
+ */
 export const describeIssue: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case 'invalid_type':
@@ -73,14 +76,14 @@ function fieldErrorsOf(issue: Issue): FieldError[] {
     return issue.keys.map((key) => ({ path: pathOf([...issue.path, key]), message: 'unknown field' }))
   }
   if (issue.code === 'invalid_union' && issue.errors.length > 0) {
-    // zod's own message is only 'Invalid input'; what each alternative expects is more useful.
+    // zod's message is only 'Invalid input'. It is more useful to list what each alternative expects.
     const messages = issue.errors.map((branch) => branch.map(({ message }) => message).join(' and '))
     return [{ path: pathOf(issue.path), message: [...new Set(messages)].join('; or ') }]
   }
   return [{ path: pathOf(issue.path), message: issue.message }]
 }
 
-/** `input.lines[3].sku`; what does not read as a name is quoted. */
+/** Returns a path such as `input.lines[3].sku`. Parts that are not identifiers are quoted. */
 export function pathOf(path: readonly PropertyKey[]): string {
   return path
     .map((part, index) => {

@@ -1,4 +1,4 @@
-// GET /problems/{code}: the page that a problem's `type` refers to.
+// GET /problems/{code} returns the page to which the `type` of a problem refers.
 import { HTTP_STATUS, PROBLEM_TITLES } from '@bullpen/contract/internal'
 import type { FastifyInstance } from 'fastify'
 

@@ -1,12 +1,12 @@
-// Errors as the caller sees them: problem details (RFC 9457) whose code comes from the closed list.
+// Sends errors to the caller as problem details (RFC 9457), whose codes come from a closed list.
 import { BullpenError, type ErrorCode, type Problem } from '@bullpen/contract'
 import { HTTP_STATUS, PROBLEM_CONTENT_TYPE, PROBLEM_TITLES } from '@bullpen/contract/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
-/** The seconds after which a caller may repeat a request that was refused with 503. */
+/** The number of seconds after which a caller may repeat a request that was rejected with 503. */
 const RETRY_AFTER_S = 1
 
-/** For errors of fastify and its plugins, which have only a status. */
+/** The codes for errors from fastify and its plugins, which have only a status. */
 const CODE_BY_STATUS: Readonly<Record<number, ErrorCode>> = {
   400: 'invalid_request',
   401: 'unauthorized',
@@ -23,7 +23,7 @@ export function problemOf(error: BullpenError, requestId: string): Problem {
     type: `/problems/${error.code}`,
     title: PROBLEM_TITLES[error.code],
     status,
-    // The message of an internal error is for the log only.
+    // The message of an internal error appears only in the log.
     ...(status === 500 ? {} : { detail: error.message }),
     code: error.code,
     requestId,
@@ -31,7 +31,7 @@ export function problemOf(error: BullpenError, requestId: string): Problem {
   }
 }
 
-/** Turns any error into a BullpenError: unexpected ones become `internal_error`. */
+/** Turns any error into a BullpenError. Unexpected errors become `internal_error`. */
 export function toBullpenError(error: unknown, bodyLimit: number): BullpenError {
   if (error instanceof BullpenError) return error
   const { statusCode, message = '' } = error as { readonly statusCode?: unknown; readonly message?: string }
@@ -49,7 +49,7 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, error:
   const problem = problemOf(error, request.id)
   if (problem.code === 'unauthorized') reply.header('www-authenticate', 'Bearer realm="bullpen"')
   if (problem.status === 503) reply.header('retry-after', String(RETRY_AFTER_S))
-  // The task may be stored although Redis's answer was lost: the caller can look it up by its id.
+  // The task may be stored even if the answer from Redis was lost. The id lets the caller look it up.
   const mayBeStored = problem.status >= 500 && problem.code !== 'queue_draining'
   const body = mayBeStored && request.taskId !== undefined ? { ...problem, taskId: request.taskId } : problem
   return reply

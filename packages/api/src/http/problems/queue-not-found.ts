@@ -1,4 +1,4 @@
-// The error for an unknown queue, with the nearest name.
+// Creates the error for an unknown queue, which suggests the nearest name.
 import { BullpenError } from '@bullpen/contract'
 import { suggestion } from '@bullpen/contract/internal'
 

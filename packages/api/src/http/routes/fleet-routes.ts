@@ -1,4 +1,4 @@
-// The routes of the fleet: what runs where, and the commands that control it.
+// The routes that show the fleet and the commands that control it.
 import {
   commandPageSchema,
   commandQuerySchema,
@@ -35,9 +35,9 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       operationId: 'showFleet',
       summary: 'Show the fleet',
       description:
-        'The queues of the catalogue, and every worker with its pools. A worker that has missed three heartbeats is not ' +
-        "`alive`; its last status stays visible for a minute. All times are Redis's. With `queue`: this queue, and the " +
-        'workers that have a pool on it.',
+        'Returns the queues of the catalogue, and every worker with its pools. A worker that has missed three heartbeats is ' +
+        'not `alive`, but its last status remains visible for a minute. All times come from the clock of Redis. With ' +
+        '`queue`, returns only this queue and the workers that have a pool on it.',
       query: fleetQuerySchema,
       answers: { 200: { description: 'The fleet.', schema: fleetViewSchema } },
       problems: LOOKED_UP,
@@ -62,7 +62,8 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       tag: 'Fleet',
       operationId: 'listSlots',
       summary: 'List the slots of live workers',
-      description: 'Each with its state, since when, and its task, as of the last heartbeat of its worker.',
+      description:
+        "Returns each slot with its state, the time at which it entered that state, and its task, as of its worker's last heartbeat.",
       query: slotQuerySchema,
       answers: { 200: { description: 'All matching slots.', schema: slotPageSchema } },
       problems: LOOKED_UP,
@@ -76,13 +77,14 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       operationId: 'sendCommand',
       summary: 'Send a command to the fleet',
       description:
-        'Pauses, resumes or drains a queue, a worker or one pool; stops a slot; changes the concurrency of a pool or the ' +
-        'limits of a queue. The command is stored before it is sent to workers. If answers are missing when the wait is ' +
-        'over, `outcome` is `pending`; GET /v1/commands/{id} shows the rest. Idempotent if the request has an `id`.',
+        'Pauses, resumes or drains a queue, a worker or a single pool, stops a slot, or changes the concurrency of a pool or ' +
+        'the limits of a queue. The command is stored before it is sent to the workers. If some workers have not answered ' +
+        'when the wait is over, `outcome` is `pending`. Use GET /v1/commands/{id} to see the remaining answers. The request ' +
+        'is idempotent if it has an `id`.',
       query: commandWaitSchema,
       body: commandRequestSchema,
       answers: {
-        200: { description: 'The command is stored. Check `outcome`.', schema: commandViewSchema },
+        200: { description: 'The command is stored. Check its `outcome`.', schema: commandViewSchema },
       },
       problems: [
         'malformed_json',
@@ -104,7 +106,8 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       tag: 'Fleet',
       operationId: 'listCommands',
       summary: 'List the newest commands',
-      description: 'The audit log: who asked for what, when, and with what outcome. Newest first.',
+      description:
+        'Returns the audit log, newest command first. It shows who sent which command, when, and with what outcome.',
       query: commandsQuerySchema,
       answers: { 200: { description: 'The newest commands.', schema: commandPageSchema } },
       problems: ['invalid_request', 'unauthorized', 'redis_unavailable'],

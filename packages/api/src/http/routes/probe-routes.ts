@@ -1,4 +1,4 @@
-// The routes of liveness and readiness probes.
+// The routes for liveness and readiness probes.
 import { z } from 'zod'
 import { reportAlive, reportReady } from '../../handlers/report-health.ts'
 import type { ApiContext } from '../context.ts'
@@ -14,8 +14,8 @@ export function probeRoutes(context: ApiContext): readonly Route[] {
       access: 'open',
       tag: 'Probes',
       operationId: 'livez',
-      summary: 'Whether this process is alive',
-      answers: { 200: { description: 'Alive.', schema: healthSchema('alive') } },
+      summary: 'Check whether this process is alive',
+      answers: { 200: { description: 'The process is alive.', schema: healthSchema('alive') } },
       problems: [],
       handle: reportAlive(),
     }),
@@ -25,7 +25,7 @@ export function probeRoutes(context: ApiContext): readonly Route[] {
       access: 'open',
       tag: 'Probes',
       operationId: 'readyz',
-      summary: 'Whether this process accepts requests',
+      summary: 'Check whether this process accepts requests',
       answers: {
         200: { description: 'Redis answers, and the process is not shutting down.', schema: healthSchema('ready') },
       },

@@ -1,4 +1,4 @@
-// All routes that programs use: the server registers them, and the OpenAPI document describes them.
+// The table of all routes that programs use. The server registers them, and the OpenAPI document describes them.
 import type { ApiContext } from '../context.ts'
 import { fleetRoutes } from './fleet-routes.ts'
 import { probeRoutes } from './probe-routes.ts'

@@ -1,4 +1,4 @@
-// One row of the route table: what a route accepts, what it answers, who may call it, and its handler.
+// One row of the route table. It defines what a route accepts, what it answers, who may call it, and its handler.
 import type { ErrorCode } from '@bullpen/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
@@ -7,7 +7,7 @@ import type { Access } from '../../auth/access.ts'
 export interface Call<Params = unknown, Query = unknown> {
   readonly params: Params
   readonly query: Query
-  /** Validated against the route's schema, and still as the caller sent it. */
+  /** The body, which has been validated against the route's schema but is still as the caller sent it. */
   readonly body: unknown
   readonly request: FastifyRequest
   readonly reply: FastifyReply
@@ -26,10 +26,10 @@ export interface Answer {
 
 interface RouteOptions<P extends z.ZodObject, Q extends z.ZodObject> {
   readonly method: 'GET' | 'POST'
-  /** As fastify writes it: `/v1/tasks/:id`. */
+  /** The path in fastify's notation, such as `/v1/tasks/:id`. */
   readonly path: string
   readonly access: Access
-  /** The section of the reference. */
+  /** The section of the reference that contains the route. */
   readonly tag: 'Tasks' | 'Fleet' | 'Probes'
   readonly operationId: string
   readonly summary: string
@@ -37,11 +37,11 @@ interface RouteOptions<P extends z.ZodObject, Q extends z.ZodObject> {
   readonly params?: P
   readonly query?: Q
   readonly body?: z.ZodType
-  /** Default: true. */
+  /** Defaults to true. */
   readonly bodyRequired?: boolean
   readonly headers?: readonly HeaderNote[]
   readonly answers: Readonly<Record<number, Answer>>
-  /** In addition to those that any route may answer. */
+  /** The codes of the problems that this route can return, in addition to those that any route can return. */
   readonly problems: readonly ErrorCode[]
   readonly handle: (call: Call<z.output<P>, z.output<Q>>) => Promise<unknown>
 }
@@ -50,12 +50,15 @@ export interface Route extends Omit<RouteOptions<z.ZodObject, z.ZodObject>, 'han
   readonly handle: (call: Call) => Promise<unknown>
 }
 
-/** Checks a handler's types against its row's schemas, then erases them, so that all rows fit in one table. */
+/**
+ * Checks the types of a handler against the schemas of its row, and then erases these types so that all rows fit into one
+ * table.
+ */
 export function route<P extends z.ZodObject, Q extends z.ZodObject>(options: RouteOptions<P, Q>): Route {
   const { handle, ...rest } = options
   return {
     ...rest,
-    // The server has parsed both with the schemas of this row.
+    // The server has already parsed both of them with the schemas of this row.
     handle: ({ params, query, ...others }) =>
       handle({ params: params as z.output<P>, query: query as z.output<Q>, ...others }),
   }

@@ -1,4 +1,4 @@
-// The routes of tasks: enqueue, look up, list, cancel.
+// The routes that enqueue, look up, list and cancel tasks.
 import {
   acceptedSchema,
   cancelFilterSchema,
@@ -24,8 +24,15 @@ import type { ApiContext } from '../context.ts'
 import { type Route, route } from './route.ts'
 
 const REQUEST_ID_HEADERS = [
-  { name: 'X-Request-Id', description: 'An id that the answer repeats, and that the logs and the task carry.' },
-  { name: 'traceparent', description: 'W3C Trace Context; its trace id is used if there is no X-Request-Id.' },
+  {
+    name: 'X-Request-Id',
+    description:
+      'An id for the request. It is returned with the answer and stored with the task, and it appears in the logs.',
+  },
+  {
+    name: 'traceparent',
+    description: 'A W3C Trace Context. Its trace id is used as the id of the request if there is no X-Request-Id.',
+  },
 ]
 
 const idParams = z.object({ id: z.string().describe('The id of the task.') })
@@ -40,9 +47,9 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       operationId: 'enqueueTask',
       summary: 'Enqueue a task',
       description:
-        "Validates the input against the task's contract, stores the task in Redis as it was sent, and answers with its " +
-        'id. If the answer is `redis_unavailable`, the task may have been stored: look it up by the `taskId` of the ' +
-        'problem before sending it again.',
+        "Validates the input against the task's contract, stores the task in Redis with its input unchanged, and answers with " +
+        'its id. If the answer is `redis_unavailable`, the task may already have been stored, so look it up by the `taskId` ' +
+        'of the problem before you send it again.',
       body: enqueueBodySchema(context.catalogue),
       headers: REQUEST_ID_HEADERS,
       answers: {
@@ -73,14 +80,14 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       operationId: 'showTask',
       summary: 'Show a task, or wait for its end',
       description:
-        'With `?wait=SECONDS` (at most 30) or the header `Prefer: wait=SECONDS`, answers as soon as the status of the ' +
-        'task is final. When the time is up, answers with the task as it is: check `status`.',
+        'With `?wait=SECONDS` (at most 30) or the header `Prefer: wait=SECONDS`, the API answers as soon as the status of the ' +
+        'task is final. If the time is up before that, it answers with the current state of the task, so check `status`.',
       params: idParams,
       query: z.strictObject({
-        wait: waitSchema.optional().describe('Seconds to wait for the end of the task: 0 to 30.'),
+        wait: waitSchema.optional().describe('How many seconds to wait for the end of the task, from 0 to 30.'),
       }),
       headers: [
-        { name: 'Prefer', description: '`wait=SECONDS` (RFC 7240); more than 30 is treated as 30.' },
+        { name: 'Prefer', description: '`wait=SECONDS` (RFC 7240). More than 30 is treated as 30.' },
         ...REQUEST_ID_HEADERS,
       ],
       answers: {
@@ -101,15 +108,16 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       operationId: 'cancelTask',
       summary: 'Cancel a task',
       description:
-        'A waiting, scheduled or retrying task ends at once and never starts. A running one is signalled: its handler has ' +
-        'its grace period to stop; after that an isolated handler is killed. The request is stored, so it also reaches a ' +
-        'worker that is cut off or restarting. With `?wait=SECONDS`, answers when the task has ended. Idempotent.',
+        'A waiting, scheduled or retrying task ends at once and will not start. A running task is signalled, and its handler ' +
+        'has the grace period to stop. An isolated handler that is still running after that is killed. The request is stored, ' +
+        'so that it also reaches a worker that is cut off or restarting. With `?wait=SECONDS`, the API answers when the task ' +
+        'has ended. The request is idempotent.',
       params: idParams,
       query: cancelOneQuerySchema,
       body: cancelOneSchema,
       bodyRequired: false,
       headers: REQUEST_ID_HEADERS,
-      answers: { 200: { description: 'The result of the request: check `outcome`.', schema: cancelledSchema } },
+      answers: { 200: { description: 'The result of the request. Check its `outcome`.', schema: cancelledSchema } },
       problems: ['malformed_json', 'invalid_request', 'unauthorized', 'task_not_found', 'redis_unavailable'],
       handle: cancelTask(context),
     }),
@@ -121,19 +129,20 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       operationId: 'cancelTasks',
       summary: 'Cancel the tasks of a queue by name, tag and age',
       description:
-        'Cancels the tasks of a queue that match every field and were enqueued before the request. Once this is answered, ' +
-        'none of them starts any more, and each is shown as `cancelled`; moving them out of the queue takes longer. Long ' +
-        'tasks that are running are signalled; short ones finish and are not retried. Takes up to 2.5 s if a worker does ' +
-        'not respond. With `?dryRun=true`, cancels nothing and answers how many tasks match.',
+        'Cancels the tasks of a queue that match every field and were enqueued before the request. Once the API has answered, ' +
+        'none of these tasks will start, and all of them are shown as `cancelled`, although moving them out of the queue ' +
+        'takes longer. Long tasks that are running are signalled, whereas running short tasks finish and are not retried. ' +
+        'The request takes up to 2.5 s if a worker does not respond. With `?dryRun=true`, the API cancels nothing and ' +
+        'answers with the number of matching tasks.',
       query: cancelManyQuerySchema,
       body: cancelFilterSchema,
       headers: REQUEST_ID_HEADERS,
       answers: {
-        200: { description: 'With `dryRun`: how many tasks match now.', schema: cancelPreviewSchema },
+        200: { description: 'The number of tasks that match now, if `dryRun` is set.', schema: cancelPreviewSchema },
         202: {
-          description: 'No matching task starts any more.',
+          description: 'The cancel is in effect, and no matching task will start.',
           schema: cancellationSchema,
-          headers: [{ name: 'Location', description: 'The path of the progress of this cancel.' }],
+          headers: [{ name: 'Location', description: 'The path at which the progress of this cancel is shown.' }],
         },
       },
       problems: [
@@ -155,7 +164,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       tag: 'Tasks',
       operationId: 'showCancel',
       summary: 'Show the progress of a cancel by filter',
-      description: 'Available until 24 hours after the cancel is done.',
+      description: 'The progress remains available for 24 hours after the cancel is done.',
       params: z.object({ id: z.string().describe('The id of the cancel.') }),
       headers: REQUEST_ID_HEADERS,
       answers: { 200: { description: 'The cancel.', schema: cancellationSchema } },
@@ -168,11 +177,11 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       access: 'browser',
       tag: 'Tasks',
       operationId: 'listTasks',
-      summary: 'List the tasks of a queue that have one status',
+      summary: 'List the tasks of a queue that have a given status',
       description:
-        'The order is that of the Redis structure that holds the status. A task that changes its status between two pages ' +
-        'leaves the listing, and appears in the listing of its new status; one that returns may appear twice. Follow ' +
-        '`next` until it is absent.',
+        'The tasks are in the order of the Redis structure that stores this status. If a task changes its status between two ' +
+        'pages, it leaves this listing and appears in the listing of its new status. If it returns to its previous status, it ' +
+        'may appear twice. Follow `next` until it is absent.',
       query: listQuerySchema,
       headers: REQUEST_ID_HEADERS,
       answers: { 200: { description: 'One page.', schema: taskPageSchema } },
