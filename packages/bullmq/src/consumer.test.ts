@@ -4,7 +4,7 @@ import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Worker } from 'bullmq'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { openConsumer } from './consumer.ts'
+import { type ConsumerOptions, openConsumer } from './consumer.ts'
 import { setup, short, silent } from './setup.fixture.ts'
 
 afterEach(() => vi.restoreAllMocks())
@@ -87,14 +87,32 @@ describe('a commit that Redis does not confirm', () => {
 })
 
 describe('the lifecycle of a consumer', () => {
-  async function idleConsumer() {
+  async function idleConsumer(more: Partial<ConsumerOptions> = {}) {
     const { redisUrl, namespace } = await setup()
-    const options = { queue: 'rig', namespace, redisUrl, concurrency: 1, completedRetentionMs: 60_000, log: silent }
+    const options = {
+      queue: 'rig',
+      namespace,
+      redisUrl,
+      concurrency: 1,
+      completedRetentionMs: 60_000,
+      log: silent,
+      ...more,
+    }
     const runTask: RunTask = () => Promise.reject(new Error('there is no task'))
     const consumer = openConsumer(options, runTask, { lockLost: () => {}, cancel: () => 'not_found', tasks: () => [] })
     onTestFinished(() => consumer.close())
     return consumer
   }
+
+  it.each([
+    ['Redis is away', { redisUrl: 'redis://127.0.0.1:1' }],
+    ['the time of Redis is not known', { clock: { now: Date.now, measured: new Promise<void>(() => {}) } }],
+  ])('ends its opening when it is closed while %s', async (_, more) => {
+    const consumer = await idleConsumer(more)
+    const opened = consumer.open()
+    consumer.close()
+    expect(await opened).toBeUndefined()
+  })
 
   it('allows no opening after a stop, and says what it did', async () => {
     const consumer = await idleConsumer()

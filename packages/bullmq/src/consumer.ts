@@ -112,10 +112,21 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
   let redis: Redis | undefined
   let connected: Connected | undefined
   let stopRunning = (): void => {}
+  const closed = Promise.withResolvers<void>()
 
   const moveTo = (to: ConsumerState): void => {
     assertTransition(`the consumer of queue '${queue}'`, CONSUMER_TRANSITIONS, state, to)
     state = to
+  }
+
+  const connectAndWait = async (redis: Redis): Promise<void> => {
+    await createSchemaGuard(redis, namespace, catalogueQueues).check()
+    // The consumer may have been stopped or closed while Redis was unreachable.
+    if (state !== 'open') return
+    // If fetching failed earlier, the connections still exist, because they renew the locks of the tasks that keep running.
+    connected ??= connect(options, redis, concurrency, runTask, pool)
+    const { worker, renewer, rules } = connected
+    await Promise.all([worker.waitUntilReady(), renewer.ready, rules.untilFresh(), clock.measured])
   }
 
   return {
@@ -124,13 +135,8 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
     async open() {
       moveTo('open')
       redis ??= workerConnection(redisUrl, log)
-      await createSchemaGuard(redis, namespace, catalogueQueues).check()
-      // The consumer may have been stopped or closed while Redis was unreachable.
-      if (state !== 'open') return
-      // If fetching failed earlier, the connections still exist, because they renew the locks of the tasks that keep running.
-      connected ??= connect(options, redis, concurrency, runTask, pool)
-      const { worker, renewer, rules } = connected
-      await Promise.all([worker.waitUntilReady(), renewer.ready, rules.untilFresh(), clock.measured])
+      // Some of what opening waits for never settles once the connections are closed.
+      await Promise.race([connectAndWait(redis), closed.promise])
     },
 
     async run() {
@@ -174,6 +180,7 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
     close() {
       if (state === 'closed') return
       moveTo('closed')
+      closed.resolve()
       connected?.cancels.close()
       connected?.rules.close()
       connected?.renewer.close()
