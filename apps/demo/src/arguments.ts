@@ -1,30 +1,30 @@
-// The demo's command line and environment.
+// Reads the command line and the environment of the demo.
 import { parseArgs } from 'node:util'
 
 export interface DemoArguments {
   readonly api: string
   readonly key: string
-  /** As typed: every path of the list begins with it, as in find's output. */
+  /** The directory as the user typed it. Every path in the list begins with it, as in the output of find. */
   readonly directory: string
-  /** Names directly below the directory that are left out. */
+  /** The names directly below the directory that are skipped. */
   readonly exclude: ReadonlySet<string>
-  /** Process ids of the workers, one of which is killed halfway; empty without --kill. */
+  /** The process ids of the workers, one of which is killed along the way. Empty without --kill. */
   readonly victims: readonly number[]
-  /** The largest number of tasks that are enqueued and have not ended. */
+  /** The maximum number of tasks that are enqueued and have not ended. */
   readonly inFlight: number
 }
 
 export const USAGE = `usage: BULLPEN_KEY=… main.ts --api URL --dir DIR [--exclude NAME]… [--in-flight N] [--kill --workers PID,PID]
 
-  --api URL        address of the Bullpen API
+  --api URL        the address of the Bullpen API
   --dir DIR        hash every regular file below DIR; symbolic links are not followed
-  --exclude NAME   leave out NAME directly below DIR; repeatable
-  --in-flight N    keep at most N tasks in flight, 1 to 1000 (default: 64)
+  --exclude NAME   skip NAME directly below DIR; can be repeated
+  --in-flight N    keep at most N tasks in flight, from 1 to 1000 (default: 64)
   --kill           kill a worker with SIGKILL once a third of the results are in
-  --workers PIDS   process ids of the workers on this machine, separated by commas; with --kill
+  --workers PIDS   the process ids of the workers on this machine, separated by commas; required with --kill
 `
 
-/** Invalid arguments: printed without a stack trace, exit code 2. */
+/** Reports invalid arguments. The error is printed without a stack trace, and the exit code is 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
@@ -38,13 +38,13 @@ const OPTIONS = {
   workers: { type: 'string', default: '' },
 } as const
 
-/** @throws UsageError for anything unknown, missing or invalid. */
+/** @throws UsageError if anything is unknown, missing or invalid. */
 export function readArguments(argv: readonly string[], env: NodeJS.ProcessEnv): DemoArguments {
   const values = parsed(argv)
   const workers =
     values.workers === '' ? [] : values.workers.split(',').map((text) => wholeNumber('--workers', text, 2 ** 31))
-  if (values.kill && workers.length === 0) throw new UsageError('--kill needs --workers PID,PID')
-  if (!values.kill && workers.length > 0) throw new UsageError('--workers needs --kill')
+  if (values.kill && workers.length === 0) throw new UsageError('--kill requires --workers PID,PID')
+  if (!values.kill && workers.length > 0) throw new UsageError('--workers requires --kill')
   const api = required('option --api URL', values.api)
   if (!/^https?:\/\//.test(api) || !URL.canParse(api))
     throw new UsageError(`--api is '${api}'; expected an http or https URL`)

@@ -98,7 +98,7 @@ describe('the first error ends the demo with exit code 1 and without a list:', (
     await writeFile(Buffer.concat([Buffer.from(`${tree.directory}/dir/`), Buffer.from([0x66, 0xfc])]), '')
     const { code, list, messages } = await run(api)
     expect({ code, list, enqueued: api.enqueued.length }).toEqual({ code: 1, list: '', enqueued: 0 })
-    expect(messages).toBe(`${tree.directory}/dir/f\\xfc: the name is not UTF-8, so JSON cannot carry it\n`)
+    expect(messages).toBe(`${tree.directory}/dir/f\\xfc: the name is not UTF-8, so JSON cannot represent it\n`)
   })
 
   test('a directory or an excluded file whose name is not UTF-8 is no error', async () => {
@@ -147,8 +147,8 @@ describe('invalid arguments end the demo with exit code 2 and the usage:', () =>
     [['more'], /Unexpected argument 'more'/],
     [['--in-flight', '0'], /--in-flight is '0'; expected a whole number from 1 to 1000/],
     [['--in-flight', 'many'], /'many'/],
-    [['--kill'], /--kill needs --workers/],
-    [['--workers', '1'], /--workers needs --kill/],
+    [['--kill'], /--kill requires --workers/],
+    [['--workers', '1'], /--workers requires --kill/],
     [['--kill', '--workers', '1,x'], /--workers is 'x'/],
     // kill(0) and kill(-1) would signal far more than a worker.
     [['--kill', '--workers', '0'], /--workers is '0'/],
@@ -201,7 +201,7 @@ describe('--kill', () => {
     expect({ code, list }).toEqual({ code: 0, list: await md5Pipeline(tree.directory) })
     expect(messages).toContain(`killed worker ${busy.pid} with SIGKILL\n`)
     expect(messages).toContain(`after worker ${busy.pid} was killed, 1 task was started again (1 extra start)\n`)
-    expect(messages).toContain('a recovery needs at least two workers; 1 took part')
+    expect(messages).toContain('a recovery requires at least two workers, but only 1 took part')
   })
 
   test('waits until a third of the results are in', async () => {
@@ -243,7 +243,7 @@ describe('--kill', () => {
     })
     const { code, messages } = await run(api, '--kill', '--workers', `${victim.pid}`)
     expect(code).toBe(0)
-    expect(messages).toContain('too small: nothing was interrupted')
+    expect(messages).toContain('the directory is too small, so no task was interrupted')
   })
 
   test('says so if no worker can be killed', async () => {

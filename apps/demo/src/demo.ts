@@ -16,7 +16,7 @@ import { findFiles } from './tree.ts'
 interface ProcessIO {
   readonly argv: readonly string[]
   readonly env: NodeJS.ProcessEnv
-  /** Gets the list and nothing else. */
+  /** Only the list is written to this stream. */
   readonly stdout: Writable
   readonly stderr: Screen
 }
@@ -39,7 +39,7 @@ export async function demo({ argv, env, stdout, stderr }: ProcessIO): Promise<0 
 
 async function run(args: DemoArguments, { env, stdout, stderr }: Omit<ProcessIO, 'argv'>): Promise<void> {
   const startedAt = performance.now()
-  // Ties the tasks of this run together in the workers' logs.
+  // The correlation id connects the tasks of this run in the workers' logs.
   const client = createClient({ baseUrl: args.api, key: args.key, correlationId: `demo-${randomUUID()}` })
   const { files, error } = await findFiles(args.directory, args.exclude)
   const tally = new Tally(files.length)

@@ -1,4 +1,4 @@
-// Hashes every file as a task over the HTTP API, a bounded number at a time.
+// Hashes every file as a task over the HTTP API, with a bounded number of tasks at a time.
 import { type Client, TaskEndedError } from '@bullpen/client'
 import { filesDigest } from '@bullpen/tasks'
 import { forEachBounded } from '@bullpen/tasks/files'
@@ -9,13 +9,13 @@ export interface Digested {
   readonly path: string
   readonly md5: string
   readonly bytes: number
-  /** How often a handler was started; more than once if a worker died with the task. */
+  /** How many times a handler was started, which is more than once if a worker died while it ran the task. */
   readonly starts: number
-  /** The workers that ran it. */
+  /** The workers that ran the task. */
   readonly workers: readonly string[]
 }
 
-/** @throws DemoError that names the first file that fails. Nothing is enqueued after that. */
+/** @throws DemoError, which names the first file that fails. After a failure, no more tasks are enqueued. */
 export async function digestAll(
   client: Client,
   files: readonly TreeFile[],

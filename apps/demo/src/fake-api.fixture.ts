@@ -14,11 +14,11 @@ interface FakeTask {
 }
 
 interface Behaviour {
-  /** Awaited before a task ends. */
+  /** A callback that is awaited before a task ends. */
   readonly before?: (path: string, index: number) => unknown
   /** Ends the task as dead with this code and message. */
   readonly fails?: (path: string) => { code: string; message: string } | undefined
-  /** The ids in a listing of active tasks. Default: all that have not ended. */
+  /** The ids in a listing of active tasks. Defaults to all tasks that have not ended. */
   readonly active?: () => readonly string[]
   readonly fencingToken?: (index: number) => number
   readonly worker?: (index: number) => string

@@ -1,4 +1,4 @@
-// Kills a worker in the middle of the work, as if its machine had failed.
+// Kills a worker while it is working, as if its machine had failed.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@bullpen/client'
 import { filesDigest } from '@bullpen/tasks'
@@ -9,18 +9,21 @@ import { filesDigest } from '@bullpen/tasks'
  */
 export const KILL_AFTER = 1 / 3
 
-/** With small files a worker is often idle, and an idle one has nothing to recover: try until it holds a task. */
+/**
+ * With small files, a worker is often idle, and then there is nothing to recover. The demo therefore tries until the worker is
+ * running a task.
+ */
 const MAX_TRIES = 50
-/** Time for the tasks of other workers to end while the victim is stopped. */
+/** The time that the tasks of other workers have to end while the victim is stopped. */
 const STOPPED_MS = 100
 const BETWEEN_TRIES_MS = 20
 
-/** A worker's name is `host:pid:…`. */
+/** The name of a worker has the form `host:pid:…`. */
 const PROCESS_ID = /:(\d+)(?::|$)/
 
 interface Killing {
   readonly client: Client
-  /** Process ids. */
+  /** The process ids of the workers that may be killed. */
   readonly victims: readonly number[]
   /** The names of the workers that have taken part so far. */
   readonly workers: ReadonlySet<string>
@@ -29,8 +32,9 @@ interface Killing {
 }
 
 /**
- * Kills one of `victims` with SIGKILL, preferably one that has taken part, and while it holds a task: stops it, checks, and
- * lets it continue until it does. Returns its process id, or undefined if none of them is running.
+ * Kills one of `victims` with SIGKILL while it is running a task, preferably one that has taken part. To find such a moment, it
+ * stops the worker, checks for a task, and lets the worker continue if there is none. Returns the process id of the worker, or
+ * undefined if none of them is running.
  */
 export async function killOne({ client, victims, workers, signal }: Killing): Promise<number | undefined> {
   const busy = new Set([...workers].map((name) => Number(PROCESS_ID.exec(name)?.[1])))
@@ -49,7 +53,7 @@ export async function killOne({ client, victims, workers, signal }: Killing): Pr
   return send(victim, 'SIGKILL') ? victim : undefined
 }
 
-/** A task that stays active through the pause is held by the stopped worker, or is a large file. */
+/** A task that stays active during the pause is either running on the stopped worker or processing a large file. */
 async function aTaskIsStuck(client: Client, signal: AbortSignal): Promise<boolean> {
   const before = await active(client, signal)
   if (before.size === 0) return false

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 
 const CHUNK_LENGTH = 64 * 1_024
 
-/** True when everything is written; false if the reader has closed the pipe, as `head` does. */
+/** Resolves to true once everything is written, or to false if the reader has closed the pipe, as `head` does. */
 export async function writeLines(stream: Writable, lines: readonly string[]): Promise<boolean> {
   try {
     await pipeline(Readable.from(chunks(lines)), stream, { end: false })

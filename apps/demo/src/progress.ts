@@ -1,4 +1,4 @@
-// Shows the progress: a bar on a terminal, plain lines elsewhere.
+// Shows the progress as a bar on a terminal and as plain lines elsewhere.
 import type { Writable } from 'node:stream'
 import { type Counts, progressBar, progressLine } from './report.ts'
 
@@ -16,7 +16,7 @@ const BAR_EVERY_MS = 100
 const LINE_EVERY_MS = 3_000
 const ERASE_LINE = '\r\x1b[K'
 
-/** Shows `counts()` until ended. Respects NO_COLOR (no-color.org) and TERM=dumb. */
+/** Shows `counts()` until `end()` is called. Respects NO_COLOR (no-color.org) and TERM=dumb. */
 export function showProgress(screen: Screen, env: NodeJS.ProcessEnv, counts: () => Counts): Progress {
   const bar = screen.isTTY === true && env['TERM'] !== 'dumb'
   const colour = !env['NO_COLOR']

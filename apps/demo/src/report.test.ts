@@ -95,7 +95,7 @@ describe('the report', () => {
   })
 
   test('says that nothing was interrupted if the kill came too late', () => {
-    expect(finalReport(outcome, { pid: 77 })[1]).toMatch(/^too small: nothing was interrupted/)
+    expect(finalReport(outcome, { pid: 77 })[1]).toMatch(/^the directory is too small, so no task was interrupted/)
     expect(finalReport(outcome, { pid: undefined })[1]).toMatch(/^no worker was killed/)
   })
 })

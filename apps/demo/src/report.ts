@@ -1,4 +1,4 @@
-// The texts of the demo: the progress line, the bar, and the final report.
+// Formats the texts of the demo: the progress line, the bar, and the final report.
 import { formatBytes, plural } from './format.ts'
 
 export interface Counts {
@@ -8,7 +8,7 @@ export interface Counts {
   readonly seconds: number
 }
 
-/** `1200 of 20000 files, 6 %, 1.2 MB, 2310 files/s`. */
+/** Returns a line such as `1200 of 20000 files, 6 %, 1.2 MB, 2310 files/s`. */
 export function progressLine({ files, bytes, total, seconds }: Counts): string {
   const percent = total === 0 ? 100 : Math.floor((files / total) * 100)
   return `${files} of ${plural(total, 'file')}, ${percent} %, ${formatBytes(bytes)}, ${rate(files, seconds)}`
@@ -34,7 +34,7 @@ interface Outcome extends Counts {
   readonly extraStarts: number
 }
 
-/** Undefined without --kill; `pid` is undefined if no worker could be killed. */
+/** The value is undefined without --kill, and `pid` is undefined if no worker could be killed. */
 export type Kill = { readonly pid: number | undefined } | undefined
 
 export function finalReport(outcome: Outcome, kill: Kill): string[] {
@@ -49,10 +49,12 @@ export function finalReport(outcome: Outcome, kill: Kill): string[] {
   }
   if (kill === undefined) return lines
   if (kill.pid === undefined)
-    lines.push('no worker was killed: the work had ended, or no worker of --workers is running')
+    lines.push(
+      'no worker was killed, because the work had already ended or none of the workers in --workers is running',
+    )
   else if (startedAgain === 0)
-    lines.push('too small: nothing was interrupted; try a directory with more or larger files')
-  if (workers.size < 2) lines.push(`a recovery needs at least two workers; ${workers.size} took part`)
+    lines.push('the directory is too small, so no task was interrupted; try one with more or larger files')
+  if (workers.size < 2) lines.push(`a recovery requires at least two workers, but only ${workers.size} took part`)
   return lines
 }
 

@@ -4,9 +4,9 @@ import type { Digested } from './digest-all.ts'
 export class Tally {
   files = 0
   bytes = 0
-  /** Tasks that were started more than once. */
+  /** The number of tasks that were started more than once. */
   startedAgain = 0
-  /** Starts in addition to the first one of each task. */
+  /** The number of starts in addition to the first start of each task. */
   extraStarts = 0
   readonly workers = new Set<string>()
   readonly total: number

@@ -5,21 +5,21 @@ import { UsageError } from './arguments.ts'
 import { DemoError } from './demo-error.ts'
 
 export interface TreeFile {
-  /** As find prints it, for the list. */
+  /** The path as find prints it, for the list. */
   readonly shown: string
-  /** Absolute and without symbolic links, for the workers. */
+  /** The absolute path without symbolic links, for the workers. */
   readonly path: string
 }
 
 export interface Tree {
   readonly files: readonly TreeFile[]
-  /** The error that ended the walk early. Check it after all results: an error of a result comes first. */
+  /** The error that ended the walk early. Check it only after all results, because the error of a result takes precedence. */
   readonly error: unknown
 }
 
 /**
- * @throws UsageError if `directory` is not a directory; DemoError if the name of a file is not UTF-8, because JSON cannot
- * carry it and the list would be incomplete.
+ * @throws UsageError if `directory` is not a directory, and DemoError if the name of a file is not UTF-8, because JSON cannot
+ * represent such a name and the list would be incomplete.
  */
 export async function findFiles(directory: string, exclude: ReadonlySet<string>): Promise<Tree> {
   await checkDirectory(directory)
@@ -43,7 +43,7 @@ async function checkDirectory(directory: string): Promise<void> {
 function fileNamed(name: Buffer, directory: string, real: string): TreeFile {
   const text = pathText(name)
   if (text === undefined) {
-    throw new DemoError(`${joinPath(directory, escapeBytes(name))}: the name is not UTF-8, so JSON cannot carry it`)
+    throw new DemoError(`${joinPath(directory, escapeBytes(name))}: the name is not UTF-8, so JSON cannot represent it`)
   }
   return { shown: joinPath(directory, text), path: joinPath(real, text) }
 }

@@ -7,5 +7,5 @@ import { RESOURCE_SETTINGS, workerResources } from './resources/index.ts'
 const { filesRoots, receiptEndpoint, ...config } = workerConfig(RESOURCE_SETTINGS)
 const resources = workerResources({ filesRoots, receiptEndpoint })
 const code = await runUntilSignalled(() => createWorker({ catalogue, handlers, resources, config }))
-// At once: a handler that still runs after its attempt was abandoned would keep the process alive.
+// The process exits explicitly, because a handler that is still running after its attempt was abandoned would keep it alive.
 process.exit(code)

@@ -1,4 +1,4 @@
-// Handles files.digest-tree: digests a whole directory in one task, with bounded concurrency.
+// Handles files.digest-tree, which digests a whole directory in one task with bounded concurrency.
 import { createHash } from 'node:crypto'
 import { defineHandler, type TaskContext } from '@bullpen/contract'
 import { filesDigestTree } from '@bullpen/tasks'
@@ -6,10 +6,10 @@ import { escapeBytes, type FileDigest, forEachBounded, joinPath, md5Lines, pathT
 import { permanent } from '../resources/file-error.ts'
 import type { WorkerResources } from '../resources/index.ts'
 
-/** How many files are read at the same time: limits open files and memory, however large the directory is. */
+/** How many files are read at the same time. This bounds open files and memory, regardless of the size of the directory. */
 const CONCURRENCY = 20
 
-/** Each report is a round trip to Redis. */
+/** Progress is not reported more often, because each report is a round trip to Redis. */
 const REPORT_INTERVAL_MS = 500
 
 export default defineHandler(
@@ -29,13 +29,13 @@ export default defineHandler(
       bytes += file.bytes
       if (Date.now() - reportedAt < REPORT_INTERVAL_MS) return
       reportedAt = Date.now()
-      // Outdated progress is no reason to fail the task.
+      // If a report fails, the progress is only outdated, which is no reason to fail the task.
       await context
         .progress(digests.length / names.length, `${digests.length} of ${names.length} files`)
         .catch((err) => context.log.warn({ err }, 'progress not stored'))
     }
     await forEachBounded(names, CONCURRENCY, digest, signal)
-    // After all results: a failed digest says more about the cause than an interrupted walk.
+    // This error is checked after all results, because a failed digest says more about the cause than an interrupted walk.
     if (listing.error !== undefined) throw listing.error
     const list = createHash('md5')
     for (const line of md5Lines(digests)) list.update(line)
@@ -43,7 +43,7 @@ export default defineHandler(
   },
 )
 
-/** Names are sent as JSON, so a name that is not UTF-8 is refused rather than changed. */
+/** Names are sent as JSON, so a name that is not UTF-8 is rejected rather than changed. */
 function textOf(name: Buffer, directory: string): string {
   const text = pathText(name)
   if (text !== undefined) return text

@@ -1,7 +1,7 @@
 // The output of a task that ran once in a test of its handler.
 import type { TaskRun } from '@bullpen/testkit'
 
-/** Throws what the handler threw, or an error with the status of a task that ended in another way. */
+/** Throws the error that the handler threw or, if the task ended in another way, an error with its status. */
 export function outputOf<Run extends TaskRun>(run: Run): Exclude<Run['output'], undefined> {
   const [thrown] = run.errors
   if (thrown !== undefined) throw thrown

@@ -1,4 +1,4 @@
-// Reads regular files below the configured roots, and nothing else.
+// Reads only regular files below the configured roots.
 import { createHash } from 'node:crypto'
 import { constants, readlinkSync } from 'node:fs'
 import { type FileHandle, lstat, open, realpath } from 'node:fs/promises'
@@ -9,32 +9,32 @@ import { declared, permanent } from './file-error.ts'
 
 export interface FileAccess {
   /**
-   * MD5 and size of the regular file at `path`.
+   * Returns the MD5 digest and the size of the regular file at `path`.
    *
    * @throws TaskError `path_outside_roots`, `not_found`, `not_a_file`, `not_readable` (permanent), `io_error`
-   * (retryable); the signal's reason when it aborts.
+   * (retryable), or the signal's reason if it aborts.
    */
   digest(path: string, signal: AbortSignal): Promise<{ md5: string; bytes: number }>
   /**
-   * The regular files below the directory at `path`. Links in it are not followed.
+   * Returns the regular files below the directory at `path`. Symbolic links in the directory are not followed.
    *
-   * @throws TaskError as {@link digest}, and `not_a_directory`; an error of the walk itself is in the listing.
+   * @throws TaskError like {@link digest}, and also `not_a_directory`. An error of the walk itself is part of the listing.
    */
   list(path: string, signal: AbortSignal): Promise<Listing>
 }
 
-/** 256 KiB: few reads for large files, and hashing one chunk blocks the event loop for less than a millisecond. */
+/** With 256 KiB, large files need few reads, and hashing one chunk blocks the event loop for less than a millisecond. */
 const CHUNK = 256 * 1_024
 
-/** O_NONBLOCK: opening a pipe without a writer would block a thread of the pool forever. */
+/** O_NONBLOCK is set because opening a pipe that has no writer would otherwise block a thread of the thread pool forever. */
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
-/** @throws BullpenError `invalid_configuration` when a root is not a directory. */
+/** @throws BullpenError `invalid_configuration` if a root is not a directory. */
 export async function openFileAccess({ roots }: { readonly roots: readonly string[] }): Promise<FileAccess> {
   const real = await Promise.all(roots.map(realRoot))
   const isBelow = (path: string) => real.some((root) => below(root, path))
 
-  /** The path with all links resolved. The error for a path outside the roots does not reveal whether it exists. */
+  /** Returns the path with all links resolved. The error for a path outside the roots does not reveal whether the path exists. */
   async function resolve(path: string): Promise<string> {
     const outside = () =>
       permanent(
@@ -58,7 +58,7 @@ export async function openFileAccess({ roots }: { readonly roots: readonly strin
       try {
         handle = await open(resolved, FLAGS)
         const { size } = await regularFile(handle, path)
-        // A directory in the path may have become a link since it was resolved: check what is open now.
+        // A directory in the path may have become a link since the path was resolved, so the opened file is checked again.
         if (!isBelow(openedPath(handle) ?? resolved))
           throw permanent('path_outside_roots', `${path} no longer leads below a root`)
         return await md5(handle, size, signal)
@@ -101,7 +101,10 @@ async function regularFile(handle: FileHandle, path: string) {
   return stat
 }
 
-/** Only on Linux; elsewhere undefined, and the race between resolving and opening remains. procfs never waits for a disk. */
+/**
+ * Works only on Linux. Elsewhere it returns undefined, and the race between resolving and opening remains. Reading procfs never
+ * waits for a disk.
+ */
 function openedPath(handle: FileHandle): string | undefined {
   try {
     return readlinkSync(`/proc/self/fd/${handle.fd}`)

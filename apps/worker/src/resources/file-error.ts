@@ -1,4 +1,4 @@
-// Declares errors of the file system: which are permanent, and which another attempt may not meet.
+// Declares which file system errors are permanent and which may not occur again in another attempt.
 import { TaskError } from '@bullpen/contract'
 
 const PERMANENT: Readonly<Record<string, readonly [code: string, meaning: string]>> = {
@@ -17,15 +17,15 @@ export function permanent(code: string, message: string, cause?: unknown): TaskE
   return new TaskError(code, message, { retryable: false, cause })
 }
 
-/** A TaskError for an error of the file system. Any other error is returned unchanged, and is a panic. */
+/** Returns a TaskError for an error of the file system. Any other error is returned unchanged and counts as a panic. */
 export function declared(error: unknown, path: string): unknown {
   if (error instanceof TaskError || !isSystemError(error)) return error
   const known = PERMANENT[error.code]
-  // The path in the error is more precise: it may name a directory deep in a tree.
+  // The path in the error is more precise, because it may name a directory deep in a tree.
   const place = JSON.stringify(error.path === undefined ? path : String(error.path))
   if (known !== undefined) return permanent(known[0], `${place} ${known[1]} (${error.code})`, error)
-  // EIO, EMFILE, ENFILE, ENOMEM, ESTALE and similar ones are transient.
-  return new TaskError('io_error', `${place} can't be read: ${error.code}`, { cause: error })
+  // EIO, EMFILE, ENFILE, ENOMEM, ESTALE and similar errors are transient.
+  return new TaskError('io_error', `${place} cannot be read: ${error.code}`, { cause: error })
 }
 
 function isSystemError(error: unknown): error is NodeJS.ErrnoException & { code: string } {

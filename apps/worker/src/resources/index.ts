@@ -1,4 +1,4 @@
-// The resources of the example handlers: opened before the first task, closed after the last.
+// The resources of the example handlers, which are opened before the first task and closed after the last.
 import { type FileAccess, openFileAccess } from './file-access.ts'
 import { openReceiptGateway, type ReceiptGateway } from './receipt-gateway.ts'
 
@@ -11,13 +11,16 @@ export interface WorkerResources {
 }
 
 export interface ResourceSettings {
-  /** BULLPEN_WORKER_FILES_ROOTS: absolute directories. Files elsewhere are refused; without roots, all files. */
+  /**
+   * The absolute directories from BULLPEN_WORKER_FILES_ROOTS. Files elsewhere are rejected. Without roots, all files are
+   * rejected.
+   */
   readonly filesRoots: readonly string[]
-  /** BULLPEN_WORKER_RECEIPT_ENDPOINT: an http or https URL. Undefined: receipts are refused. */
+  /** The http or https URL from BULLPEN_WORKER_RECEIPT_ENDPOINT. If it is undefined, receipts are rejected. */
   readonly receiptEndpoint: string | undefined
 }
 
-/** An opener for each of {@link WorkerResources}. */
+/** Returns an opener for each of {@link WorkerResources}. */
 export function workerResources({ filesRoots, receiptEndpoint }: ResourceSettings) {
   return {
     files: { open: () => openFileAccess({ roots: filesRoots }) },

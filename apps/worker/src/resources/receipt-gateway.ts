@@ -10,11 +10,12 @@ export interface Receipt {
 
 export interface ReceiptGateway {
   /**
-   * Sends one request and resolves with its 2xx status. `key` is sent as Idempotency-Key: it is the same in every attempt, so
-   * that an endpoint that honours it sends one mail.
+   * Sends one request and resolves to its 2xx status. `key` is sent as Idempotency-Key. It is the same in every attempt, so that an
+   * endpoint that honours the header sends only one mail.
    *
-   * @throws TaskError `delivery_failed` (retryable: no answer, 5xx, 408, 425, 429; Retry-After is honoured),
-   * `delivery_refused` (permanent: any other status), `no_endpoint` (permanent); the signal's reason when it aborts.
+   * @throws TaskError `delivery_failed`, which is retryable, if there is no answer or the status is 5xx, 408, 425 or 429, in which
+   * case Retry-After is honoured; `delivery_refused`, which is permanent, for any other status; `no_endpoint`, which is permanent; or
+   * the signal's reason if it aborts.
    */
   deliver(receipt: Receipt, key: string, signal: AbortSignal): Promise<number>
 }
@@ -25,7 +26,7 @@ const DAY_MS = 86_400_000
 /** Statuses below 500 that are transient (RFC 9110, 8470, 6585). */
 const TRANSIENT: readonly number[] = [408, 425, 429]
 
-/** @throws BullpenError `invalid_configuration` when the endpoint is not an http or https URL without credentials. */
+/** @throws BullpenError `invalid_configuration` if the endpoint is not an http or https URL without credentials. */
 export async function openReceiptGateway({
   endpoint,
 }: {
@@ -35,7 +36,7 @@ export async function openReceiptGateway({
   return {
     async deliver(receipt, key, signal) {
       if (url === undefined) {
-        throw new TaskError('no_endpoint', `receipts can't be delivered: ${SETTING} is not set`, {
+        throw new TaskError('no_endpoint', `receipts cannot be delivered, because ${SETTING} is not set`, {
           retryable: false,
         })
       }
@@ -79,7 +80,10 @@ async function post(url: URL, receipt: Receipt, key: string, signal: AbortSignal
   }
 }
 
-/** Seconds or an HTTP date (RFC 9110, 10.2.3), at most a day. Undefined when the header is absent, past or unreadable. */
+/**
+ * Parses seconds or an HTTP date (RFC 9110, 10.2.3), up to a day. Returns undefined if the header is absent, in the past or
+ * unreadable.
+ */
 export function retryAfter(header: string | null, now: number): Duration | undefined {
   if (header === null) return undefined
   const ms = /^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - now

@@ -18,13 +18,13 @@ export const RESOURCE_SETTINGS = {
         .default([]),
     ),
     expected: 'absolute paths separated by colons',
-    help: 'The directories, separated by colons, whose files tasks may read. Unset: none.',
+    help: 'The directories whose files tasks may read, separated by colons. If unset, tasks may not read any files.',
   },
   receiptEndpoint: {
     env: 'BULLPEN_WORKER_RECEIPT_ENDPOINT',
     schema: z.url({ protocol: /^https?$/ }).optional(),
     expected: 'an http or https URL',
     secret: true,
-    help: 'The URL that receipt.send delivers to. Unset: receipts are refused.',
+    help: 'The URL to which receipt.send delivers receipts. If unset, receipts are rejected.',
   },
 } as const satisfies SettingsTable
