@@ -1,4 +1,4 @@
-// For users of a worker: middleware, the broker port, and what pools report.
+// For code that uses a worker: the middleware type, the broker port, and what pools report.
 
 export type { Middleware } from './attempt/middleware.ts'
 export type { DrainReport } from './pool/drain-report.ts'

@@ -1,4 +1,4 @@
-// For Bullpen's own packages: may change with any version.
+// For Bullpen's own packages only. These exports may change in any version.
 
 export type { Attempt, DecodedTask } from './attempt/attempt.ts'
 export { backoffMs } from './attempt/backoff.ts'

@@ -1,4 +1,4 @@
-// Resources: opened in order before the first task, closed in reverse order after the last.
+// Resources: opened in order before the first task and closed in reverse order after the last one.
 import type { Resources } from '@bullpen/contract'
 
 /** How one resource is opened and closed. */
@@ -12,13 +12,13 @@ export type ResourceOpeners<R extends Resources> = { readonly [K in keyof R]: Re
 
 export interface OpenResources<R extends Resources> {
   readonly values: R
-  /** Closes each resource once, the newest first. Never rejects. Idempotent: every call resolves when all are closed. */
+  /** Closes each resource once, the newest first. Never rejects. Idempotent: every call resolves once all are closed. */
   close(): Promise<void>
 }
 
 /**
- * Opens the resources one after another. If one fails to open, those before it are closed and its error is thrown.
- * `onCloseError` receives the error of each resource that fails to close; the others are closed all the same.
+ * Opens the resources one after another. If one of them fails to open, the resources opened before it are closed and its error is
+ * thrown. If a resource fails to close, `onCloseError` receives its error, and the remaining resources are still closed.
  */
 export async function openResources<R extends Resources>(
   openers: ResourceOpeners<R>,

@@ -1,4 +1,4 @@
-// One attempt while it lasts: its state, and the context that its handler sees.
+// One attempt while it is running: its state, and the context that its handler receives.
 import {
   type AttemptState,
   BullpenError,
@@ -24,7 +24,7 @@ import { Snooze, uncaughtOutcome } from './outcome.ts'
 import { Steps, stepKey } from './steps.ts'
 import type { Timeouts } from './timeouts.ts'
 
-/** What is known of a task before its handler starts: its stored envelope, decoded and checked. */
+/** What is known about a task before its handler starts: its stored envelope, decoded and checked. */
 export interface DecodedTask {
   readonly definition: TaskDefinition
   /** Parsed by the definition's schema. */
@@ -49,15 +49,15 @@ export interface AttemptHost {
   readonly registry: { get(task: string): { readonly definition: TaskDefinition } | undefined }
   readonly clock: Clock
   readonly sink: EventSink
-  /** Aborts when the pool's drain reaches its deadline. Default: never. */
+  /** Aborts when the pool's drain reaches its deadline. By default, it never aborts. */
   readonly poolSignal?: AbortSignal
   readonly resources: object
-  /** A log whose lines carry these fields. */
+  /** Creates a log whose lines include these fields. */
   readonly logFor: (fields: object) => Log
-  /** As the broker's. */
+  /** Works like the broker's `enqueue`. */
   readonly enqueue: (task: NewTask) => Promise<void>
   readonly sha256: Sha256
-  /** The largest output, and the largest result of a step, in bytes as JSON. */
+  /** The size limit of an output and of a step's result, in bytes as JSON. */
   readonly maxOutputBytes: number
 }
 
@@ -66,15 +66,15 @@ const NEVER_ABORTED = new AbortController().signal
 const NO_STEPS: ReadonlyMap<string, string> = new Map()
 
 /**
- * A class, because its getters make what a handler reads when the handler reads it: a task pays only for what it uses. The
- * getters return free functions, so that a handler may destructure its context: `({ input, progress }) => …`.
+ * This is a class because its getters create each value only when the handler reads it, so that a task pays only for what it
+ * uses. The getters return free functions, so that a handler may destructure its context: `({ input, progress }) => …`.
  */
 export class Attempt implements TaskContext, StepStore {
   readonly fetched: FetchedTask
   readonly decoded: DecodedTask
   /** On the monotonic clock. */
   readonly startedAtMonotonic: number
-  /** The last heartbeat, on the monotonic clock; the start is one. */
+  /** The time of the last heartbeat, on the monotonic clock. The start of the attempt counts as a heartbeat. */
   lastHeartbeatAt: number
   readonly #host: AttemptHost
   #state: AttemptState = 'NEW'
@@ -160,20 +160,20 @@ export class Attempt implements TaskContext, StepStore {
     return this.#controller.signal
   }
 
-  /** Aborts the handler's signal. A signal that the handler has not read yet is created aborted. */
+  /** Aborts the handler's signal. If the handler has not read its signal yet, the signal is already aborted when it does. */
   abort(reason: Error): void {
     this.#abortReason ??= reason
     this.#controller?.abort(reason)
     this.#isolate?.signal(reason)
   }
 
-  /** The isolate that runs the handler. It receives the signal, even one that aborted before. */
+  /** Sets the isolate that runs the handler. The isolate receives the signal, even if the signal has already aborted. */
   runIn(isolate: Isolate): void {
     this.#isolate = isolate
     if (this.#abortReason !== undefined) isolate.signal(this.#abortReason)
   }
 
-  /** Kills the isolate. False when there is none: an inline handler cannot be killed. */
+  /** Kills the isolate. Returns false if there is none, because an inline handler cannot be killed. */
   kill(): boolean {
     this.#isolate?.kill()
     return this.#isolate !== undefined
@@ -197,12 +197,12 @@ export class Attempt implements TaskContext, StepStore {
     return this.#uncaught
   }
 
-  /** `listener` is called at once for an uncaught error. */
+  /** Registers a listener that is called as soon as an error is uncaught. */
   onUncaught(listener: (outcome: Outcome & { kind: 'panicked' }) => void): void {
     this.#onUncaught = listener
   }
 
-  /** False when the attempt has ended: then the error changes nothing. */
+  /** Returns false if the attempt has ended, in which case the error changes nothing. */
   attributeUncaught(error: unknown): boolean {
     if (this.#state !== 'IN_PROCESS') return false
     const outcome = this.#uncaught ?? uncaughtOutcome(error)
@@ -241,11 +241,11 @@ export class Attempt implements TaskContext, StepStore {
     return (definition, input, options) => this.enqueueChild(definition.name, input, options)
   }
 
-  /** As {@link TaskContext.enqueue}, with the child's definition by its name. */
+  /** Like {@link TaskContext.enqueue}, but takes the name of the child's definition. */
   async enqueueChild(name: string, input: unknown, options: ChildOptions = {}): Promise<TaskId> {
     const { registry, clock, enqueue, sink, sha256 } = this.#host
     if (this.#state !== 'IN_PROCESS') {
-      throw new BullpenError('wrong_state', `${this.id} enqueued ${name} after its attempt had ended: ${this.#state}`)
+      throw new BullpenError('wrong_state', `${this.id} enqueued ${name} after its attempt had ended as ${this.#state}`)
     }
     const definition = registry.get(name)?.definition
     if (definition === undefined) {
@@ -263,7 +263,7 @@ export class Attempt implements TaskContext, StepStore {
     try {
       await enqueue(child)
     } catch (error) {
-      // The handler may try again: the id will be the same.
+      // The handler may try again, and the id will be the same.
       this.#children.delete(child.id)
       throw error
     }
@@ -278,10 +278,13 @@ export class Attempt implements TaskContext, StepStore {
 
   async findStep(step: string): Promise<StepLookup> {
     if (this.#state !== 'IN_PROCESS') {
-      throw new BullpenError('wrong_state', `${this.id} began step ${step} after its attempt had ended: ${this.#state}`)
+      throw new BullpenError(
+        'wrong_state',
+        `${this.id} began step ${step} after its attempt had ended as ${this.#state}`,
+      )
     }
     this.#recordHeartbeat()
-    // The first attempt finds no steps: it saves the round trip.
+    // The first attempt skips the round trip, because no steps can be stored yet.
     this.#storedSteps ??= this.fencingToken === 1 ? Promise.resolve(NO_STEPS) : this.fetched.steps.read()
     try {
       const stored = await this.#storedSteps
@@ -306,11 +309,11 @@ export class Attempt implements TaskContext, StepStore {
     this.#hasLostLock = true
     throw new BullpenError(
       'lock_lost',
-      `the result of step ${step} was not stored: this attempt has lost the lock of ${this.id}`,
+      `the result of step ${step} was not stored because this attempt has lost the lock of ${this.id}`,
     )
   }
 
-  /** Set when storing a step has shown it, which may be before the consumer learns of it. */
+  /** True once storing a step has revealed that the lock is lost, which may happen before the consumer notices. */
   get hasLostLock(): boolean {
     return this.#hasLostLock
   }
@@ -321,7 +324,7 @@ export class Attempt implements TaskContext, StepStore {
     }
     const progress: Progress = note === undefined ? { fraction } : { fraction, note }
     this.#recordHeartbeat()
-    // An attempt that has ended no longer owns the task: the next one may report its own progress.
+    // An attempt that has ended no longer owns the task, and the next attempt may already report its own progress.
     if (this.#state === 'IN_PROCESS') await this.fetched.progress(progress)
   }
 }

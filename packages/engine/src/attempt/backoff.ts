@@ -3,8 +3,8 @@ import type { Backoff } from '@bullpen/contract'
 import type { Random } from '../ports/clock.ts'
 
 /**
- * Milliseconds between the failed attempt number `attempt` (from 1) and the next: the policy's delay, plus or minus the jitter.
- * Never negative; above the policy's longest delay by at most the jitter.
+ * Returns the delay in milliseconds between the failed attempt number `attempt` (from 1) and the next one: the policy's delay,
+ * plus or minus the jitter. The result is never negative and exceeds the policy's longest delay by at most the jitter.
  */
 export function backoffMs(attempt: number, backoff: Backoff, random: Random): number {
   return Math.round(delayMs(attempt, backoff) * (1 + backoff.jitter * (2 * random() - 1)))

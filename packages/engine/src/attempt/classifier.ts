@@ -1,7 +1,8 @@
-// The default classifier: which errors of the platform, the network and databases are expected failures, and retryable.
+// The default classifier. It decides which errors of the platform, the network and databases are expected failures, and which of
+// these are retryable.
 import type { Classifier, Failure } from '@bullpen/contract'
 
-/** Codes of the operating system (errno), and whether another attempt may succeed. */
+/** Error codes of the operating system (errno), and whether another attempt may succeed. */
 const SYSTEM_ERRORS: Readonly<Record<string, boolean>> = {
   EAGAIN: true,
   EAI_AGAIN: true,
@@ -19,7 +20,7 @@ const SYSTEM_ERRORS: Readonly<Record<string, boolean>> = {
   ENFILE: true,
   ENOBUFS: true,
   ENOSPC: true,
-  // The name may exist, and the resolver may be back soon.
+  // The name may exist, and the resolver may work again soon.
   ENOTFOUND: true,
   EPIPE: true,
   ETIMEDOUT: true,
@@ -35,7 +36,7 @@ const SYSTEM_ERRORS: Readonly<Record<string, boolean>> = {
   EROFS: false,
 }
 
-/** Codes of undici, which fetch passes on as a cause. Codes for wrong arguments are left out: those are bugs. */
+/** Error codes of undici, which fetch passes on as a cause. Codes for wrong arguments are left out because those are bugs. */
 const UNDICI_ERRORS: readonly string[] = [
   'UND_ERR_CONNECT_TIMEOUT',
   'UND_ERR_HEADERS_TIMEOUT',
@@ -45,7 +46,7 @@ const UNDICI_ERRORS: readonly string[] = [
   'UND_ERR_DESTROYED',
 ]
 
-/** Codes of MySQL drivers: lost connections, overloaded servers, locks. */
+/** Error codes of MySQL drivers for lost connections, overloaded servers and locks. */
 const MYSQL_ERRORS: readonly string[] = [
   'PROTOCOL_CONNECTION_LOST',
   'ER_CON_COUNT_ERROR',
@@ -63,7 +64,7 @@ const POSTGRES_RETRYABLE = /^(08...|53...|57P0[123]|40001|40P01|55P03)$/
 /** 4xx statuses that ask for a later attempt: RFC 9110, RFC 8470, RFC 6585. */
 const RETRYABLE_STATUS: readonly number[] = [408, 425, 429]
 
-/** How many causes are followed: fetch wraps one, libraries around it wrap one or two more. */
+/** How many causes are followed. Fetch wraps one, and the libraries around it wrap one or two more. */
 const CAUSES_AT_MOST = 5
 
 export const classifyByDefault: Classifier = (error) => {
@@ -79,7 +80,7 @@ export const classifyByDefault: Classifier = (error) => {
 function byCode(error: Error): Failure | undefined {
   const code = 'code' in error ? error.code : undefined
   if (typeof code !== 'string') return undefined
-  // `ctx.enqueue` rejects with this while Redis cannot be reached.
+  // `ctx.enqueue` rejects with this code while Redis is unreachable.
   if (code === 'redis_unavailable') return { code, retryable: true }
   const system = SYSTEM_ERRORS[code]
   if (system !== undefined) return { code: code.toLowerCase(), retryable: system }
@@ -99,7 +100,7 @@ function byStatus(error: Error): Failure | undefined {
   return { code: `http_${status}`, retryable: status >= 500 || RETRYABLE_STATUS.includes(status) }
 }
 
-/** A handler's own `AbortSignal.timeout`, and drivers that name their errors. */
+/** Recognises a handler's own `AbortSignal.timeout`, and errors of drivers that use names instead of codes. */
 function byName(error: Error): Failure | undefined {
   switch (error.name) {
     case 'TimeoutError':

@@ -1,4 +1,4 @@
-// Decodes a fetched task: from what is stored to a definition, its handler and a parsed input.
+// Decodes a fetched task: finds its definition and handler, reads the stored envelope, and parses the input.
 import { TaskError } from '@bullpen/contract'
 import { ENVELOPE_VERSION, type Envelope, envelopeSchema } from '@bullpen/contract/internal'
 import type { z } from 'zod'
@@ -7,14 +7,14 @@ import type { DecodedTask } from './attempt.ts'
 import type { Registry, Runnable } from './registry.ts'
 import { type CallTimeouts, totalTimeoutAt } from './timeouts.ts'
 
-/** A decoded task with the handler that is to run it. */
+/** A decoded task with the handler that runs it. */
 export interface RunnableTask extends DecodedTask, Pick<Runnable, 'handle'> {}
 
 const NO_META: Readonly<Record<string, string>> = Object.freeze({})
 
 /**
- * The decoded task, or the failure that prevents it. What a newer version may have written is retryable, because another worker
- * may be able to read it; anything else is permanent.
+ * Returns the decoded task, or the failure that prevented decoding. The failure is retryable if a newer version may have written
+ * the task, because another worker may be able to read it. Any other failure is permanent.
  */
 export function decodeTask(task: FetchedTask, registry: Registry): RunnableTask | TaskError {
   const runnable = registry.get(task.task)
@@ -41,7 +41,7 @@ export function decodeTask(task: FetchedTask, registry: Registry): RunnableTask 
   }
 }
 
-/** Undefined when the caller set none, as is usual: then the prepared timeouts hold. */
+/** Returns undefined if the caller set no timeouts, which is the usual case. Then the prepared timeouts apply. */
 function callTimeouts({ timeoutMs, heartbeatMs, queueMs, totalMs }: Envelope): CallTimeouts | undefined {
   const any = timeoutMs ?? heartbeatMs ?? queueMs ?? totalMs
   return any === undefined ? undefined : { timeoutMs, heartbeatMs, queueMs, totalMs }
@@ -60,7 +60,7 @@ function readEnvelope(stored: unknown): Envelope | TaskError {
   return new TaskError('unreadable_envelope', `the stored task cannot be read: ${why}`, { retryable: newer })
 }
 
-/** A transform of the schema may throw, or be asynchronous: then the input is invalid. */
+/** If a transform of the schema throws or is asynchronous, the input is invalid. */
 function parseInput(runnable: Runnable, envelope: Envelope): { readonly input: unknown } | TaskError {
   try {
     const parsed = runnable.definition.input.safeParse(envelope.input)

@@ -1,12 +1,12 @@
-// A long attempt whose handler waits for something, and which can be interrupted meanwhile.
+// A long attempt whose handler is waiting for something and can be interrupted in the meantime.
 //
-// The handler's promise and an interruption race. An interruption is a passed timeout, a cancel, a closed context or an
-// uncaught error; the first one decides, later ones change nothing. It has three steps:
+// The handler's promise races with an interruption, which is a passed timeout, a cancel, a closed context or an uncaught error.
+// The first interruption decides, and later ones change nothing. An interruption has three steps:
 //   1. The handler's signal aborts, and the grace period begins.
-//   2. If the handler returns or throws within the grace period, the attempt ends then.
-//   3. If it does not, the attempt ends without it. A handler in an isolate is killed. An inline handler cannot be killed: it
-//      is stuck, and what it returns later is dropped and reported as late.
-// One timer serves both waits: for the next timeout first, for the end of the grace period afterwards.
+//   2. If the handler returns or throws within the grace period, the attempt ends at that moment.
+//   3. Otherwise, the attempt ends without the handler. A handler in an isolate is killed. An inline handler cannot be killed,
+//      so it is stuck. If it returns later, its result is discarded and reported as late.
+// One timer is used for both waits: first for the next timeout, and then for the end of the grace period.
 import type { AttemptResult, CloseReason, Outcome, StopCause } from '../ports/attempt-result.ts'
 import type { Clock, Timer } from '../ports/clock.ts'
 import type { Attempt } from './attempt.ts'
@@ -16,15 +16,15 @@ import type { AsyncContext } from './uncaught.ts'
 export interface InterruptibleRunHost {
   readonly clock: Clock
   readonly context: AsyncContext
-  /** A timer for one run, which closes it. Default: a new one of the clock. */
+  /** Provides a timer for one run, which closes the timer. By default, the clock creates a new timer. */
   readonly timer?: (onFire: () => void) => Timer
-  /** An inline handler still runs although its attempt has ended; `returned` resolves when it returns. */
+  /** Called when an inline handler is still running after its attempt has ended. `returned` resolves when it returns. */
   readonly onStuckHandler?: (returned: Promise<unknown>) => void
 }
 
 type Interruption = Outcome & { kind: 'timed_out' | 'closed' | 'stopped' | 'panicked' }
 
-/** What the handler finds in `ctx.signal.reason`: an error with the name that the platform gives its own. */
+/** The error that the handler finds in `ctx.signal.reason`. It has the name that the platform gives to errors of its kind. */
 function abortReason(interruption: Interruption): Error {
   switch (interruption.kind) {
     case 'timed_out':
@@ -39,16 +39,16 @@ function abortReason(interruption: Interruption): Error {
 }
 
 /**
- * Whether valid output within the grace period still counts. After a drain or a hard stop of the slot it does: its effect has
- * happened, and a retry would repeat it. After a cancel, a timeout or an uncaught error the end is decided at the signal; after
- * a lost lock another owner decides.
+ * Whether valid output that is returned within the grace period still counts. After a drain or a hard stop of the slot, it
+ * counts, because the side effects have happened and a retry would repeat them. After a cancel, a timeout or an uncaught error,
+ * it does not, because the outcome was decided when the signal aborted. After a lost lock, the new owner decides.
  */
 function outputCounts(interruption: Interruption): boolean {
   if (interruption.kind === 'closed') return interruption.reason !== 'lock_lost'
   return interruption.kind === 'stopped' && interruption.reason === 'slot_stopped'
 }
 
-/** A class, because one is made for every long attempt that waits. */
+/** This is a class because one instance is created for every long attempt that waits. */
 export class InterruptibleRun {
   /** Never rejects. */
   readonly result: Promise<AttemptResult>
@@ -66,8 +66,8 @@ export class InterruptibleRun {
   #isKilled = false
 
   /**
-   * `handler`: the outcome of the handler alone; never rejects. `finish` makes the result of the outcome that counts. `onLate` is
-   * called when the handler returns output that no longer counts, with the time since the interruption.
+   * `handler` resolves with the outcome of the handler alone and never rejects. `finish` turns the outcome that counts into the
+   * result. `onLate` is called with the time since the interruption when the handler returns output that no longer counts.
    */
   constructor(
     attempt: Attempt,
@@ -95,7 +95,7 @@ export class InterruptibleRun {
     handler.then((outcome) => this.#onHandlerEnd(outcome))
   }
 
-  /** When the run timeout passes, on the monotonic clock; undefined when the attempt has none or has ended. */
+  /** When the run timeout passes, on the monotonic clock. Undefined if the attempt has no run timeout or has ended. */
   get timeoutAt(): number | undefined {
     const { timeoutMs } = this.#attempt.decoded.timeouts
     return timeoutMs === 'none' || this.#hasEnded ? undefined : this.#attempt.startedAtMonotonic + timeoutMs
@@ -106,7 +106,7 @@ export class InterruptibleRun {
     this.#interrupt({ kind: 'closed', reason }, maxGraceMs)
   }
 
-  /** As `close`, for a cancel or a hard stop of the slot. False when the attempt has ended. */
+  /** Like `close`, but for a cancel or a hard stop of the slot. Returns false if the attempt has ended. */
   stop(cause: StopCause): boolean {
     this.#interrupt({ kind: 'stopped', reason: cause.reason, by: cause.by })
     return !this.#hasEnded
@@ -128,11 +128,11 @@ export class InterruptibleRun {
     return { timeouts: decoded.timeouts, startedAt, lastHeartbeatAt, totalTimeoutAt: this.#totalTimeoutAt }
   }
 
-  /** Heartbeats do not move the timer: they are read when it fires, and it is set again. */
+  /** Heartbeats do not move the timer. When the timer fires, the last heartbeat is read, and the timer is set again. */
   #awaitTimeout(): void {
     const at = nextTimeoutAt(this.#timeouts())
     if (at === Number.POSITIVE_INFINITY) return
-    // Rounded up: a timer that fires a fraction early would only be set again.
+    // The delay is rounded up because a timer that fires a fraction of a millisecond early would only be set again.
     this.#timer.set(Math.max(0, Math.ceil(at - this.#host.clock.monotonic())))
   }
 
@@ -144,7 +144,7 @@ export class InterruptibleRun {
     const graceLeftMs = Math.min(graceMs === 'none' ? Number.POSITIVE_INFINITY : graceMs, maxGraceMs)
     if (graceLeftMs === Number.POSITIVE_INFINITY) this.#timer.clear()
     else this.#timer.set(graceLeftMs)
-    // In the attempt's async context, so that an error thrown by an abort listener is attributed to this attempt.
+    // This runs in the attempt's async context, so that an error thrown by an abort listener is attributed to this attempt.
     this.#host.context.run(this.#attempt, () => this.#attempt.abort(abortReason(interruption)))
   }
 
@@ -162,7 +162,7 @@ export class InterruptibleRun {
     }
     const returned = outcome.kind === 'returned'
     const counts = returned && !this.#hasEnded && outputCounts(interruption)
-    // A handler that throws within the grace period has only obeyed its signal: nothing is late.
+    // A handler that throws within the grace period has followed its signal, so it is not late.
     const isLate = this.#hasEnded ? !this.#isKilled : returned && !counts
     if (isLate) this.#onLate(this.#host.clock.monotonic() - this.#interruptedAt)
     if (!this.#hasEnded) this.#end(counts ? outcome : interruption)

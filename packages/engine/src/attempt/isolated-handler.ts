@@ -1,10 +1,10 @@
-// The handler of an isolated task, as the runner calls it: it runs the real one in a thread or child process.
+// The handler that the runner calls for an isolated task. It runs the real handler in a thread or child process.
 import type { Handler } from '@bullpen/contract'
 import type { Outcome } from '../ports/attempt-result.ts'
 import type { Isolator } from '../ports/isolator.ts'
 import type { Attempt } from './attempt.ts'
 
-/** Carries an isolate's outcome through the middleware, which sees it as the error that the handler threw. */
+/** Carries an isolate's outcome through the middleware. To the middleware, it is the error that the handler threw. */
 export class IsolateEnded extends Error {
   override readonly name = 'IsolateEnded'
   readonly outcome: Outcome

@@ -1,8 +1,11 @@
-// Middleware: code around every attempt, such as an error reporter or a database transaction.
+// Middleware: code that wraps every attempt, such as an error reporter or a database transaction.
 import type { Resources, TaskContext, TaskDefinition } from '@bullpen/contract'
 import type { Attempt } from './attempt.ts'
 
-/** Calls `next` once and returns its result. What it throws is the attempt's failure. The first middleware is the outermost. */
+/**
+ * A middleware calls `next` once and returns its result. If a middleware throws, the attempt fails with that error. The first
+ * middleware in the list is the outermost.
+ */
 export type Middleware<R extends Resources = object> = (
   context: TaskContext<TaskDefinition, R>,
   next: () => Promise<unknown>,
@@ -10,7 +13,7 @@ export type Middleware<R extends Resources = object> = (
 
 type Handle = (attempt: Attempt) => unknown
 
-/** The handler with its middleware around it; the handler itself when there is none, so that it costs nothing. */
+/** Wraps a handler in its middleware. Without middleware, it returns the handler itself, so that there is no overhead. */
 export function wrap(handle: Handle, middleware: readonly Middleware[]): Handle {
   return middleware.reduceRight<Handle>(
     (inner, outer) => (attempt) => outer(attempt, async () => inner(attempt)),

@@ -1,4 +1,4 @@
-// Outcomes: what a handler's error becomes, and the end state and words that each outcome gives the attempt.
+// Outcomes: how a handler's error becomes an outcome, and which final state and message an outcome gives the attempt.
 import {
   type AttemptEndState,
   type Classifier,
@@ -12,7 +12,7 @@ import { declareFailure, RateLimited } from '@bullpen/contract/internal'
 import type { Outcome } from '../ports/attempt-result.ts'
 import { classifyByDefault } from './classifier.ts'
 
-/** What `ctx.snooze` throws to leave the handler. Not a failure: the task is to be run again later. */
+/** The error that `ctx.snooze` throws to leave the handler. It is not a failure: the task runs again later. */
 export class Snooze extends Error {
   override readonly name = 'Snooze'
   readonly delayMs: number
@@ -25,7 +25,7 @@ export class Snooze extends Error {
   }
 }
 
-/** How the attempt ended, as it is stored and reported. */
+/** How the attempt ended, in the form that is stored and reported. */
 export interface OutcomeDetails {
   readonly state: AttemptEndState
   readonly reason?: EndReason
@@ -34,7 +34,7 @@ export interface OutcomeDetails {
   readonly message?: string
   /** Who cancelled the task. */
   readonly by?: string | undefined
-  /** What was thrown. */
+  /** The value that was thrown. */
   readonly error?: unknown
 }
 
@@ -81,15 +81,15 @@ export function describeOutcome(outcome: Outcome): OutcomeDetails {
   }
 }
 
-/** The outcome of a failure that was declared by throwing it. */
+/** Returns the outcome for a failure that was declared by throwing a TaskError. */
 export function declaredFailure(error: TaskError): Outcome {
   const { code, retryable, retryAfterMs } = error
   return { kind: 'declared', failure: { code, retryable, retryAfterMs }, error }
 }
 
 /**
- * The outcome of what a handler threw: a declared failure, one that the definition's classifier or the default one knows, or a
- * panic. A thrown value that is not an Error is a panic too.
+ * Returns the outcome for a value that a handler threw: a declared failure, a failure that the definition's classifier or the
+ * default one recognises, or a panic. A thrown value that is not an Error is a panic too.
  */
 export function outcomeOfThrow(thrown: unknown, classify: Classifier | undefined): Outcome {
   if (thrown instanceof TaskError) return declaredFailure(thrown)
@@ -102,7 +102,7 @@ export function outcomeOfThrow(thrown: unknown, classify: Classifier | undefined
   return { kind: 'panicked', reason: 'unexpected_error', error: asError(thrown) }
 }
 
-/** The outcome of an uncaught error: one thrown in a timer, an event listener or a promise that is not awaited. */
+/** Returns the outcome for an uncaught error, which was thrown in a timer, an event listener or a promise that is not awaited. */
 export function uncaughtOutcome(thrown: unknown): Outcome & { kind: 'panicked' } {
   return { kind: 'panicked', reason: 'escaped_error', error: asError(thrown) }
 }
@@ -119,10 +119,10 @@ function describe(value: unknown): string {
   }
 }
 
-/** Characters of an error's message that are stored. A task stores up to ten of them. */
+/** How many characters of an error message are stored. A task stores up to ten messages. */
 const MAX_MESSAGE_LENGTH = 2_000
 
-/** Reading an error may itself throw, when it is a Proxy or has getters that throw; the runner must survive that. */
+/** Reading an error may itself throw if the error is a Proxy or has getters that throw, and the runner must survive that. */
 function messageOf(error: Error, name?: 'with its name'): string {
   try {
     const message = name === undefined ? `${error.message}` : `${error.name}: ${error.message}`

@@ -1,12 +1,15 @@
-// Checks the output of a handler: against its definition's schema, and as the JSON that is stored.
+// Checks a handler's output against its definition's schema, and checks that it can be stored as JSON.
 import type { TaskDefinition } from '@bullpen/contract'
 import type { Outcome } from '../ports/attempt-result.ts'
 
-/** `returned` with the parsed output; `panicked` (invalid_output) when the schema, the size limit or JSON refuses it. */
+/**
+ * Returns `returned` with the parsed output, or `panicked` (invalid_output) if the output does not match the schema, exceeds the
+ * size limit or cannot be represented as JSON.
+ */
 export function checkOutput(returned: unknown, definition: TaskDefinition, limitBytes: number): Outcome {
   const { name, output, isolation } = definition
   try {
-    // An isolate has already parsed its output: the schema's transforms must not run twice.
+    // An isolate has already parsed its output, and the schema's transforms must not run twice.
     const parsed = isolation === 'inline' ? output.safeParse(returned) : ({ success: true, data: returned } as const)
     if (!parsed.success) {
       const places = parsed.error.issues.map(({ path, message }) => `${['output', ...path].join('.')}: ${message}`)
@@ -28,12 +31,15 @@ function invalid(message: string): Outcome {
   return { kind: 'panicked', reason: 'invalid_output', error: new TypeError(message) }
 }
 
-/** The most bytes that one character takes as JSON: `\u0000`. */
+/** The largest number of bytes that one character takes as JSON, as in `\u0000`. */
 const WIDEST = 6
-/** More than the longest number takes, with its key's quotes, colon and comma. */
+/** More bytes than the longest number takes, including the quotes of its key, the colon and the comma. */
 const AROUND_A_FIELD = 32
 
-/** Whether an upper bound of its flat fields shows that it fits. True for most outputs; serialising costs three times as much. */
+/**
+ * Whether an upper bound on the size of the output's flat fields shows that it fits. This is true for most outputs and costs a
+ * third of serialising them.
+ */
 function isPlainlySmall(output: unknown, limitBytes: number): boolean {
   if (typeof output !== 'object' || output === null || Object.getPrototypeOf(output) !== Object.prototype) return false
   let most = 2
@@ -47,7 +53,7 @@ function isPlainlySmall(output: unknown, limitBytes: number): boolean {
   return true
 }
 
-/** In characters, which equal bytes for ASCII: close enough for a limit. Throws for cycles and bigints. */
+/** Counts characters, which equal bytes for ASCII; that is close enough for a limit. Throws for cycles and bigints. */
 function jsonLength(value: unknown): number {
   return JSON.stringify(value)?.length ?? 0
 }

@@ -1,4 +1,4 @@
-// The registry: everything that is needed to run each task of a catalogue, prepared once for a pool.
+// The registry: everything that a pool needs to run each task of a catalogue, prepared once.
 import {
   BullpenError,
   type Catalogue,
@@ -13,7 +13,7 @@ import { isolatedHandle } from './isolated-handler.ts'
 import { type Middleware, wrap } from './middleware.ts'
 import { type CallTimeouts, DEFAULT_TIMEOUTS, resolveTimeouts, type Timeouts } from './timeouts.ts'
 
-/** Short tasks are not timed. */
+/** Short tasks have no timeouts. */
 const NO_TIMEOUTS: Timeouts = Object.freeze({
   timeoutMs: 'none',
   heartbeatMs: 'none',
@@ -22,30 +22,30 @@ const NO_TIMEOUTS: Timeouts = Object.freeze({
   graceMs: 'none',
 })
 
-/** A definition with its handler, which is wrapped in the middleware. */
+/** A definition and its handler, which is wrapped in the middleware. */
 export interface Runnable {
   readonly definition: TaskDefinition
   readonly handle: (attempt: Attempt) => unknown
-  /** The timeouts of one attempt, given those that its caller set. */
+  /** Returns the timeouts of one attempt. `call` holds the timeouts that the task's caller set. */
   readonly timeouts: (call: CallTimeouts | undefined) => Timeouts
 }
 
 export interface Registry {
-  /** Undefined for a task that is not in the catalogue. */
+  /** Returns undefined if the task is not in the catalogue. */
   get(task: string): Runnable | undefined
 }
 
 export interface RegistryOptions<R extends Resources> {
-  /** Around every attempt; the first is the outermost. */
+  /** Middleware that wraps every attempt. The first one is the outermost. */
   readonly middleware?: readonly Middleware<R>[]
-  /** For what definitions of long tasks leave out. Default: {@link DEFAULT_TIMEOUTS}. */
+  /** The timeouts for long tasks whose definitions leave them out. Defaults to {@link DEFAULT_TIMEOUTS}. */
   readonly timeouts?: Timeouts
   readonly isolator?: Isolator | undefined
 }
 
 /**
- * @throws BullpenError `invalid_handler` for a missing handler or one of another task (types prevent both, plain JavaScript
- * does not), `isolation_unavailable` for a definition that asks for an isolation that is not offered.
+ * @throws BullpenError `invalid_handler` if a handler is missing or belongs to another task (TypeScript prevents both, but plain
+ * JavaScript does not), or `isolation_unavailable` if a definition asks for an isolation that this worker does not offer.
  */
 export function createRegistry<C extends Catalogue, R extends Resources>(
   catalogue: C,
@@ -53,7 +53,7 @@ export function createRegistry<C extends Catalogue, R extends Resources>(
   { middleware = [], timeouts: pool = DEFAULT_TIMEOUTS, isolator }: RegistryOptions<R> = {},
 ): Registry {
   const runnables = new Map<string, Runnable>()
-  // Handlers<C, R> has checked the type of each handler's context; from here on all are called the same way.
+  // Handlers<C, R> has checked the type of each handler's context. From here on, all handlers are called in the same way.
   const erased = handlers as unknown as Readonly<Record<string, Handler | undefined>>
   if (typeof erased !== 'object' || erased === null) {
     throw new BullpenError(

@@ -1,11 +1,11 @@
-// The runner: one attempt, from a fetched task to a verdict and a record.
+// The runner. It runs one attempt, from a fetched task to a verdict and an attempt record.
 //
 //   decode → check whether it may start → begin → call the handler → check its output → finish
 //
-// `runAttempt` returns as soon as it can: with the result when the handler returned at once, with a promise of it for a short
-// handler that waits, and with an interruptible run for a long one. It never throws or rejects: whatever a handler does becomes
-// an outcome. It emits `attempt.started` and `attempt.ended` for every attempt, and `attempt.late` when a handler returns after
-// its attempt has ended.
+// `runAttempt` returns as soon as it can. If the handler returned synchronously, it returns the result. If the handler is
+// waiting, it returns a promise of the result for a short task, and an interruptible run for a long task. It never throws or
+// rejects, because everything that a handler can do becomes an outcome. It emits `attempt.started` and `attempt.ended` for every
+// attempt, and `attempt.late` if a handler returns after its attempt has ended.
 import { type AttemptRecord, DEFAULT_RETRY, TaskError, type TaskKind } from '@bullpen/contract'
 import type { AttemptResult, CloseReason, Outcome, Verdict } from '../ports/attempt-result.ts'
 import type { Random } from '../ports/clock.ts'
@@ -25,15 +25,15 @@ export interface RunnerHost extends AttemptHost, InterruptibleRunHost {
   readonly registry: Registry
   readonly random: Random
   readonly queue: string
-  /** This worker, for the attempt record: its host and process id. */
+  /** The host and process id of this worker, for the attempt record. */
   readonly worker: string
-  /** The slot that runs the attempt, for the record. Default: none. */
+  /** The number of the slot that runs the attempt, for the attempt record. The record has no slot by default. */
   readonly slot?: number
 }
 
 export type RunningAttempt = AttemptResult | Promise<AttemptResult> | InterruptibleRun
 
-/** `closedBy`: the attempt's context was closed before it could start. */
+/** `closedBy` is set if the attempt's context was closed before the handler could start. */
 export function runAttempt(task: FetchedTask, host: RunnerHost, closedBy?: CloseReason): RunningAttempt {
   const decoded = decodeTask(task, host.registry)
   return decoded instanceof TaskError
@@ -41,7 +41,7 @@ export function runAttempt(task: FetchedTask, host: RunnerHost, closedBy?: Close
     : runDecoded(task, decoded, host, closedBy)
 }
 
-/** As {@link runAttempt}, for a task that is decoded already. */
+/** Like {@link runAttempt}, but for a task that is already decoded. */
 export function runDecoded(
   task: FetchedTask,
   decoded: RunnableTask,
@@ -89,7 +89,7 @@ function call(attempt: Attempt, { handle }: RunnableTask, host: RunnerHost): Run
   }
   if (!(outcome instanceof Promise)) return finish(attempt, outcome, host)
   if (definition.kind === 'short') {
-    // A short attempt cannot be interrupted: an uncaught error becomes its outcome when the handler has ended.
+    // A short attempt cannot be interrupted, so an uncaught error becomes its outcome only after the handler has ended.
     return outcome.then((own) => finish(attempt, attempt.uncaught ?? own, host))
   }
   return new InterruptibleRun(
@@ -109,7 +109,7 @@ async function settle(returned: PromiseLike<unknown>, decoded: DecodedTask, host
   }
 }
 
-/** If the definition's classifier itself throws, that error is reported: it is a bug that somebody has to fix. */
+/** If the definition's classifier itself throws, its error is reported, because it is a bug that must be fixed. */
 function outcomeOfError(thrown: unknown, { definition }: DecodedTask): Outcome {
   if (thrown instanceof IsolateEnded) return thrown.outcome
   try {
@@ -120,7 +120,7 @@ function outcomeOfError(thrown: unknown, { definition }: DecodedTask): Outcome {
   }
 }
 
-/** Not `instanceof Promise`: query builders, and promises of other realms, are awaited too. */
+/** This does not use `instanceof Promise`, because query builders and promises of other realms must be awaited too. */
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }
@@ -151,7 +151,7 @@ function limitSnooze(outcome: Outcome, { timeouts: { totalMs }, totalTimeoutAt }
     : { kind: 'timed_out', reason: 'total_timeout', limitMs: totalMs }
 }
 
-/** Ends an attempt whose handler is not started: the task cannot be decoded, or must not start. */
+/** Ends an attempt without starting its handler, because the task cannot be decoded or must not start. */
 function endBeforeStart(
   task: FetchedTask,
   decoded: DecodedTask | undefined,
@@ -167,16 +167,16 @@ function endBeforeStart(
   const context = {
     attempt,
     maxAttempts,
-    // Unknown for a task that cannot be decoded.
+    // The total timeout is unknown if the task cannot be decoded.
     totalTimeoutAt: decoded?.totalTimeoutAt ?? 'none',
     neverStarted: fencingToken === 1,
-    // Whatever the definition says: the handler has done nothing yet.
+    // The handler has done nothing yet, so the definition's setting does not matter.
     onInterrupt: 'requeue',
   } as const
   const verdict = decide(context, outcome, definition?.retry ?? DEFAULT_RETRY, now, host.random)
   emitStarted(task, kind, decoded?.correlationId, now, host)
   emitEnded(task, kind, decoded?.correlationId, details, verdict, 0, host)
-  // A task that ends as cancelled or expired here has no attempt that it could be the end of.
+  // If the task is cancelled or expires here, the record does not describe the end of any attempt.
   const hasNoAttempt = verdict.kind === 'expired' || verdict.kind === 'cancelled'
   const ended = hasNoAttempt ? { ...task, fencingToken: 0 } : task
   return { record: toRecord(ended, details, verdict, at, at, host), verdict, error: details.error }
@@ -198,7 +198,7 @@ function emitStarted(
     fencingToken: task.fencingToken,
     attempt: task.attempt,
     correlationId,
-    // Never negative: the clock of the machine that enqueued may be ahead of this one.
+    // The clock of the machine that enqueued the task may be ahead of this one, which would give a negative time.
     waitedMs: task.readyAt === undefined ? undefined : Math.max(0, now - task.readyAt),
   })
 }

@@ -1,15 +1,15 @@
-// `ctx.once`: steps that run once for a task, and whose results are stored for its later attempts.
+// `ctx.once`: steps that run once per task and whose results are stored for later attempts.
 import { BullpenError, type TaskContext, type TaskId } from '@bullpen/contract'
 import type { StepStore } from '../ports/steps.ts'
 import type { Sha256 } from '../task/child-task.ts'
 
 const MAX_STEP_NAME_LENGTH = 128
-/** Long enough that two steps never share a key, short enough for any HTTP header. */
+/** Long enough that two steps never share a key, and short enough for any HTTP header. */
 const KEY_BYTES = 16
 
-/** The idempotency key of a step: 32 hexadecimal characters, the same for the same task and step on every machine. */
+/** Returns a step's idempotency key: 32 hexadecimal digits that are the same for a given task and step on every machine. */
 export function stepKey(id: TaskId, step: string, sha256: Sha256): string {
-  // Each part is prefixed with its length, so that different parts never make the same text.
+  // Each part is prefixed with its length, so that different parts never produce the same text.
   const text = ['step', id, step].map((part) => `${part.length}:${part}`).join('')
   return Array.from(sha256(text).subarray(0, KEY_BYTES), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
@@ -17,7 +17,7 @@ export function stepKey(id: TaskId, step: string, sha256: Sha256): string {
 export class Steps {
   readonly #store: StepStore
   readonly #running = new Map<string, Promise<string>>()
-  /** Results of steps that ran but could not be stored: trying again stores them without running the step again. */
+  /** The results of steps that ran but could not be stored. When a step is retried, its result is stored without running it. */
   readonly #done = new Map<string, string>()
 
   constructor(store: StepStore) {
@@ -35,7 +35,7 @@ export class Steps {
         },
       )
     }
-    // Parsed for each caller, so that no caller sees another's changes, and each sees what a later attempt will get.
+    // The result is parsed for each caller, so that no caller sees another's changes, and each sees what a later attempt would.
     return JSON.parse(await (this.#running.get(step) ?? this.#begin(step, run)))
   }
 

@@ -1,8 +1,8 @@
-// The timeouts of one attempt: which ones hold for it, when the next one passes, and which one has passed.
+// The timeouts of one attempt: which timeouts apply to it, when the next one passes, and which one has passed.
 //
-// Four timeouts can end an attempt. The queue timeout and the total timeout are checked before the handler starts; the run
-// timeout, the heartbeat timeout and the total timeout while it runs. Everything here is decided from times that are passed in;
-// the timer belongs to the interruptible run.
+// Four timeouts can end an attempt. The queue timeout and the total timeout are checked before the handler starts. The run
+// timeout, the heartbeat timeout and the total timeout are checked while it runs. All decisions here depend only on the times
+// that are passed in, because the timer belongs to the interruptible run.
 import type { EndReason, TaskDefinition } from '@bullpen/contract'
 import { contradictionIn } from '@bullpen/contract/internal'
 
@@ -11,11 +11,11 @@ type Ms = number | 'none'
 export interface Timeouts {
   readonly timeoutMs: Ms
   readonly heartbeatMs: Ms
-  /** From when the task is ready until its first attempt starts. */
+  /** The limit from the time when the task is ready until its first attempt starts. */
   readonly queueMs: Ms
-  /** From the enqueueing until the last attempt ends. */
+  /** The limit from enqueueing until the last attempt ends. */
   readonly totalMs: Ms
-  /** From the signal until the slot is freed. */
+  /** The limit from the signal until the slot is freed. */
   readonly graceMs: Ms
 }
 
@@ -30,7 +30,7 @@ export const DEFAULT_TIMEOUTS: Timeouts = Object.freeze({
 /** The timeouts that a caller set for one task. */
 export type CallTimeouts = { readonly [L in Exclude<keyof Timeouts, 'graceMs'>]?: Ms | undefined }
 
-/** The timeouts of one attempt: the caller's, or else the definition's, or else the pool's. */
+/** Returns the timeouts of one attempt: each is the caller's, or else the definition's, or else the pool's. */
 export function resolveTimeouts(definition: TaskDefinition, pool: Timeouts, call: CallTimeouts | undefined): Timeouts {
   const own = {
     timeoutMs: call?.timeoutMs ?? definition.timeoutMs,
@@ -47,14 +47,14 @@ export function resolveTimeouts(definition: TaskDefinition, pool: Timeouts, call
   }
 }
 
-/** A pool's default that contradicts what was set for this task does not hold for it. */
+/** A pool's default does not apply if it contradicts a timeout that was set for this task. */
 function inherited(own: CallTimeouts, timeout: keyof CallTimeouts, pool: Timeouts): Ms {
   const set = own[timeout]
   if (set !== undefined) return set
   return contradictionIn({ ...own, [timeout]: pool[timeout] }) === undefined ? pool[timeout] : 'none'
 }
 
-/** When the task's total timeout passes, in ms since 1970. The only place where that is computed. */
+/** Returns when the task's total timeout passes, in ms since 1970. No other code computes this time. */
 export function totalTimeoutAt(enqueuedAt: number, { totalMs }: Timeouts): Ms {
   return totalMs === 'none' ? 'none' : enqueuedAt + totalMs
 }
@@ -65,7 +65,7 @@ export interface PassedTimeout {
   readonly limitMs: number
 }
 
-/** Times in ms since 1970. */
+/** Times are in milliseconds since 1970. */
 interface BeforeStart {
   readonly timeouts: Timeouts
   readonly totalTimeoutAt: Ms
@@ -73,7 +73,7 @@ interface BeforeStart {
   readonly readyAt: number | undefined
 }
 
-/** The timeout that passed before the handler was started. */
+/** Returns the timeout that passed before the handler was started, if any. */
 export function timeoutBeforeStart(task: BeforeStart, now: number): PassedTimeout | undefined {
   const { queueMs, totalMs } = task.timeouts
   if (queueMs !== 'none' && task.readyAt !== undefined && now >= task.readyAt + queueMs) {
@@ -85,16 +85,16 @@ export function timeoutBeforeStart(task: BeforeStart, now: number): PassedTimeou
   return undefined
 }
 
-/** A handler that runs. All times are of one clock, in ms. */
+/** A running handler. All times are in milliseconds on the same clock. */
 export interface RunningTimeouts {
   readonly timeouts: Timeouts
   readonly startedAt: number
-  /** The last heartbeat; the start is one. */
+  /** The time of the last heartbeat. The start of the attempt counts as a heartbeat. */
   readonly lastHeartbeatAt: number
   readonly totalTimeoutAt: Ms
 }
 
-/** When the next timeout passes; Infinity if there is none. */
+/** Returns when the next timeout passes, or Infinity if there is none. */
 export function nextTimeoutAt({ timeouts, startedAt, lastHeartbeatAt, totalTimeoutAt }: RunningTimeouts): number {
   return Math.min(
     after(startedAt, timeouts.timeoutMs),
@@ -103,7 +103,7 @@ export function nextTimeoutAt({ timeouts, startedAt, lastHeartbeatAt, totalTimeo
   )
 }
 
-/** The first timeout that has passed by now. */
+/** Returns the first timeout that has passed by `now`, if any. */
 export function passedTimeout(running: RunningTimeouts, now: number): PassedTimeout | undefined {
   const at = nextTimeoutAt(running)
   if (now < at) return undefined

@@ -1,20 +1,24 @@
-// Uncaught errors: found through the async context and attributed to the attempt whose code threw them.
+// Attributes uncaught errors to the attempt whose code threw them, by means of the async context.
 import type { Attempt } from './attempt.ts'
 
-/** Knows which attempt the running code belongs to, across every await, timer and event that it causes. */
+/** Tracks which attempt the running code belongs to, across every await, timer and event that the code causes. */
 export interface AsyncContext {
-  /** Calls `code` with the attempt, which saves a closure for each task. */
+  /** Calls `code` with the attempt, so that no closure is needed for each task. */
   run<T>(attempt: Attempt, code: (attempt: Attempt) => T): T
   current(): Attempt | undefined
 }
 
 /**
- * `charged`: the attempt ends as RECOVER_ERR (escaped_error). `late`: it had ended already, and nothing changes.
- * `unattributed`: the error belongs to no attempt, so anything may be broken: the worker must drain hard and exit.
+ * `charged` means that the attempt ends as RECOVER_ERR (escaped_error). `late` means that the attempt had already ended, so
+ * nothing changes. `unattributed` means that the error belongs to no attempt; because anything in the process may be broken, the
+ * worker must drain hard and exit.
  */
 export type UncaughtFate = 'charged' | 'late' | 'unattributed'
 
-/** Call it from the process's uncaughtException and unhandledRejection, where the async context is still the thrower's. */
+/**
+ * Call this from the process's uncaughtException and unhandledRejection events, where the async context is still that of the
+ * code that threw.
+ */
 export function attributeUncaught(error: unknown, context: AsyncContext): UncaughtFate {
   const attempt = context.current()
   if (attempt === undefined) return 'unattributed'

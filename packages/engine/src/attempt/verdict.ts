@@ -1,19 +1,20 @@
-// The verdict: what follows for the task when an attempt has ended. The only place where that is decided.
+// The verdict: what happens to the task after an attempt has ended. No other code decides this.
 //
-// A verdict depends on nothing but its arguments: how the attempt ended, how many attempts the retry policy still allows, when
-// the task's total timeout passes, the time and a random number. The runner asks for it; consumers only carry it out.
+// A verdict depends only on the arguments of `decide`: how the attempt ended, how many attempts the retry policy still allows,
+// when the task's total timeout passes, the time, and a random number. The runner calls `decide`, and consumers carry the verdict
+// out.
 import type { OnInterrupt, RetryPolicy } from '@bullpen/contract'
 import type { Outcome, Verdict } from '../ports/attempt-result.ts'
 import type { Random } from '../ports/clock.ts'
 import { backoffMs } from './backoff.ts'
 
 export interface RetryContext {
-  /** Which counted attempt this is, from 1. */
+  /** The number of this attempt among the attempts that count, from 1. */
   readonly attempt: number
   readonly maxAttempts: number
   /** When the total timeout passes, in ms since 1970. */
   readonly totalTimeoutAt: number | 'none'
-  /** No handler has ever been started for this task. */
+  /** Whether no handler has ever been started for this task. */
   readonly neverStarted: boolean
   readonly onInterrupt: OnInterrupt
 }
@@ -24,7 +25,7 @@ const EXPIRED: Verdict = Object.freeze({ kind: 'expired' })
 const REQUEUED: Verdict = Object.freeze({ kind: 'requeued', throttleMs: undefined })
 const LOST: Verdict = Object.freeze({ kind: 'lost' })
 
-/** `now`: milliseconds since 1970. */
+/** Decides the verdict. `now` is in milliseconds since 1970. */
 export function decide(
   context: RetryContext,
   outcome: Outcome,

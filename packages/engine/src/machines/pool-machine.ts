@@ -1,11 +1,11 @@
-// The state machine of a pool: one worker's slots on one queue.
+// The state machine of a pool, which is one worker's slots on one queue.
 import type { PoolState } from '@bullpen/contract'
 import type { Transitions } from './state-machine.ts'
 
 /**
- * `start` moves a NEW pool to BG_RUNNING, `online` to ONLINE_RUNNING; a drain, a closed parent or the end of the given set
- * leaves these. RECOVER_ERR can follow every state and is never left: an error that belongs to no attempt has reached the pool.
- * TERMINATE_TIMEOUT is never overwritten by SHUTDOWN.
+ * `start` moves a NEW pool to BG_RUNNING, and `online` moves it to ONLINE_RUNNING. A pool leaves either state when it is drained,
+ * when its parent is closed, or, in ONLINE_RUNNING, when its given set of tasks has ended. A pool in any state moves to
+ * RECOVER_ERR, which is final, when an error that belongs to no attempt reaches it. SHUTDOWN never overwrites TERMINATE_TIMEOUT.
  */
 export const POOL_TRANSITIONS = {
   NEW: ['BG_RUNNING', 'ONLINE_RUNNING', 'SHUTTING_DOWN', 'RECOVER_ERR'],

@@ -1,4 +1,4 @@
-// The state machine of a slot: what runs one attempt at a time.
+// The state machine of a slot, which runs one attempt at a time.
 import type { SlotState } from '@bullpen/contract'
 import type { Transitions } from './state-machine.ts'
 
@@ -9,8 +9,9 @@ const TERMINATING = [
 ] as const satisfies readonly SlotState[]
 
 /**
- * NEW: until the consumer fetches. IDLE and WORKING: without and with a task. RECOVER_ERR: an idle slot while fetching has
- * failed. TERMINATING: the slot takes no further task, and is TERMINATED when its present one has ended.
+ * A slot is NEW until the consumer starts fetching. Then it is WORKING while it has a task, and IDLE otherwise. An idle slot is in
+ * RECOVER_ERR after fetching has failed, until fetching restarts. In the TERMINATING states, the slot takes no further tasks and
+ * becomes TERMINATED when its current task has ended.
  */
 export const SLOT_TRANSITIONS = {
   NEW: ['IDLE', ...TERMINATING],

@@ -1,4 +1,4 @@
-// What the engine takes from Node, behind an entry point of its own: the engine itself imports nothing from Node.
+// The parts of the engine that need Node. They have their own entry point because the engine itself imports nothing from Node.
 export { attemptContext } from './attempt-context.ts'
 export { sha256 } from './sha256.ts'
 export { clockOf, systemClock } from './system-clock.ts'

@@ -1,4 +1,4 @@
-// The engine's clock on Node, from the machine's clocks.
+// The engine's clock on Node, which uses the machine's clocks.
 import { performance } from 'node:perf_hooks'
 import type { Clock } from '../ports/clock.ts'
 import { clockFrom } from '../time/clock.ts'
@@ -10,7 +10,7 @@ export const systemClock = clockFrom({
   clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
 })
 
-/** The system clock with another source for the time of day; `at` receives moments of `performance.now()`. */
+/** Returns the system clock with another source for the time of day. `at` receives values of `performance.now()`. */
 export function clockOf({ now, at }: Pick<Clock, 'now' | 'at'>): Clock {
   return { ...systemClock, now, at }
 }

@@ -1,7 +1,7 @@
-// A promise with a timeout, on Node's timers: for adapters and apps, which have no clock of their own to test with.
+// A promise with a timeout that uses Node's timers, for adapters and apps, which have no fake clock in their tests.
 import { settlesWithin as settlesWithinOn } from '../time/with-timeout.ts'
 
-/** Node's timers keep the process alive while a promise is waited for. */
+/** Unlike a promise, Node's timers keep the process alive while the caller waits. */
 const nodeTimers = {
   after(ms: number, callback: () => void): () => void {
     const timer = setTimeout(callback, ms)
@@ -10,15 +10,18 @@ const nodeTimers = {
 }
 
 /**
- * Settles as the promise does, or rejects with `timeoutError()` when that takes longer than `ms`. The work behind the promise
- * is not stopped; if it fails later, its error is dropped. Leaves no timer behind.
+ * Settles as the promise does, or rejects with `timeoutError()` if that takes longer than `ms`. The work behind the promise is
+ * not stopped, and if it fails later, its error is ignored. No timer is left behind.
  */
 export async function withTimeout<T>(promise: Promise<T>, ms: number, timeoutError: () => Error): Promise<T> {
   if (await settlesWithin(promise, ms)) return promise
   throw timeoutError()
 }
 
-/** Whether the promise settles within `ms`, and before `giveUp` aborts. Never rejects; leaves no timer or listener behind. */
+/**
+ * Resolves with whether the promise settles within `ms` and before `giveUp` aborts. It never rejects, and leaves no timer or
+ * listener behind.
+ */
 export function settlesWithin(promise: Promise<unknown>, ms: number, giveUp?: AbortSignal): Promise<boolean> {
   return settlesWithinOn(nodeTimers, promise, ms, giveUp)
 }

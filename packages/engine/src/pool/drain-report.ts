@@ -1,21 +1,21 @@
-// What a drain did: counted while it goes on, reported at its end.
+// What a drain did. The tasks are counted during the drain and reported at its end.
 import type { AttemptResult } from '../ports/attempt-result.ts'
 import type { FetchedTask, NamedTask } from '../ports/consumer.ts'
 
 /** The drain was clean if `abandoned` and `unconfirmed` are empty. */
 export interface DrainReport {
   readonly queue: string
-  /** Attempts that ended by themselves during the drain, whatever their outcome. */
+  /** How many attempts ended on their own during the drain, with any outcome. */
   readonly finished: number
-  /** Tasks that went back to their queue: interrupted by the drain, or fetched and not started. */
+  /** How many tasks returned to their queue because the drain interrupted them or they were fetched but not started. */
   readonly requeued: number
-  /** Tasks that the drain interrupted and whose definition says that they fail then. */
+  /** How many tasks failed because the drain interrupted them and their definition sets `onInterrupt: 'fail'`. */
   readonly failed: number
-  /** Attempts that still run; other workers recover the tasks when their locks have expired. */
+  /** Tasks whose attempts are still running. Other workers recover these tasks after their locks have expired. */
   readonly abandoned: readonly NamedTask[]
-  /** Tasks that have ended without the store's confirmation: they may run again. */
+  /** Tasks that have ended without confirmation from the store, so they may run again. */
   readonly unconfirmed: readonly NamedTask[]
-  /** How long into the drain the last attempt ran; to the end of the drain if one is abandoned. */
+  /** The time from the start of the drain to the end of the last attempt, or to the end of the drain if a task is abandoned. */
   readonly slowestTaskMs: number
 }
 
@@ -26,14 +26,14 @@ export class DrainTally {
   #failed = 0
   #slowestTaskMs = 0
 
-  /** All times are of the monotonic clock. */
+  /** All times are on the monotonic clock. */
   constructor(startedAt: number) {
     this.#startedAt = startedAt
   }
 
   attemptEnded({ record, verdict }: AttemptResult, at: number): void {
     this.#slowestTaskMs = at - this.#startedAt
-    // Another worker owns the task: nothing of it is this drain's doing.
+    // Another worker owns the task, so its end has nothing to do with this drain.
     if (verdict.kind === 'lost') return
     if (verdict.kind === 'requeued') this.#requeued++
     else if (record.reason === 'drain' || record.reason === 'parent_closed') this.#failed++
@@ -44,7 +44,7 @@ export class DrainTally {
     this.#requeued++
   }
 
-  /** `uncommitted`: the consumer's tasks that the store has not confirmed; those that run may be among them. */
+  /** `uncommitted` are the consumer's tasks that the store has not confirmed. They may include running tasks. */
   report(queue: string, running: readonly FetchedTask[], uncommitted: readonly NamedTask[], at: number): DrainReport {
     const named = ({ id, task }: NamedTask): NamedTask => ({ id, task })
     const runningIds = new Set<string>(running.map(({ id }) => id))

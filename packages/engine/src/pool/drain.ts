@@ -1,15 +1,16 @@
-// How a pool shuts down. The whole algorithm is `Drain.run`:
+// How a pool shuts down. `Drain.run` contains the whole algorithm:
 //
-//   1. Stop fetching. In a light drain, what is being fetched at this moment is still started.
+//   1. Stop fetching. In a light drain, tasks that are being fetched at this moment are still started.
 //   2. Wait until the running attempts have ended, or until the deadline passes.
 //   3. At the deadline, signal every long attempt: its context closes with the reason 'drain' or 'parent_closed'.
-//   4. Wait for the grace period. An attempt that ends within it counts if it returned valid output; otherwise its verdict is
-//      to requeue the task. A short attempt cannot be signalled; if it outlasts the grace period it is abandoned.
+//   4. Wait for the grace period. If an attempt returns valid output within it, the output counts. Otherwise, the task is
+//      requeued. A short attempt cannot be signalled and is abandoned if it outlasts the grace period.
 //   5. Wait until the consumer has committed every result, for as long as the limits allow.
 //
-// Concurrent drains merge: `tighten` may be called at any time, and only ever makes the drain harder. A light drain can become
-// soft, a deadline earlier, a grace period shorter. Once the attempts are signalled, their grace period no longer changes.
-// Attempts are never abandoned here: the pool reports as abandoned what its slots still run when `run` has resolved.
+// Concurrent drains merge: `tighten` may be called at any time and only makes the drain harder. A light drain can become soft, a
+// deadline can move forward, and a grace period can become shorter. Once the attempts have been signalled, their grace period no
+// longer changes. This file never abandons attempts: when `run` has resolved, the pool reports as abandoned the tasks that its
+// slots are still running.
 import type { DrainMode } from '@bullpen/contract'
 import type { CloseReason } from '../ports/attempt-result.ts'
 import type { Clock } from '../ports/clock.ts'
@@ -17,19 +18,22 @@ import type { Consumer } from '../ports/consumer.ts'
 import type { Slots, Terminating } from './slots.ts'
 
 export interface DrainLimits {
-  /** How long running attempts may go on before they are signalled, in ms. */
+  /** How long running attempts may continue before they are signalled, in ms. */
   readonly drainMs: number | 'none'
   /** How long signalled attempts may take to end, in ms. */
   readonly graceMs: number
-  /** Start tasks that are being fetched, too. Default: they are released. */
+  /** Whether tasks that are being fetched are still started. By default, they are released. */
   readonly light?: boolean | undefined
-  /** Moves the deadline to the moment when it aborts: a second signal to the process. */
+  /** Moves the deadline to the moment when this signal aborts, for example on a second signal to the process. */
   readonly hurry?: AbortSignal | undefined
-  /** An error belongs to no attempt, so anything in this worker may be broken: the pool moves to RECOVER_ERR and drains hard. */
+  /**
+   * Set if an error occurred that belongs to no attempt, so that anything in this worker may be broken. The pool moves to
+   * RECOVER_ERR and drains hard.
+   */
   readonly broken?: boolean | undefined
 }
 
-/** The limits of a mode. `drainMs` applies to `soft_timeout`: the other modes have no deadline, or an immediate one. */
+/** Returns the limits of a mode. `drainMs` applies only to `soft_timeout`; other modes have no deadline or an immediate one. */
 export function drainLimits(
   mode: DrainMode,
   { drainMs, graceMs }: { readonly drainMs: number; readonly graceMs: number },
@@ -46,7 +50,10 @@ export function drainLimits(
   }
 }
 
-/** How long the consumer may take to commit when nothing runs any more, in ms: `most` of the time left, `least` in any case. */
+/**
+ * How long the consumer may take to commit after every attempt has ended, in ms: at most `most` of the time that is left, and at
+ * least `least`.
+ */
 export const COMMIT_MS = { most: 1_000, least: 250 }
 
 export interface DrainHost {
@@ -76,12 +83,12 @@ export class Drain {
     this.tighten(limits)
   }
 
-  /** Tasks that are being fetched are still started. */
+  /** Whether tasks that are being fetched are still started. */
   get isLight(): boolean {
     return this.#isLight
   }
 
-  /** Applies the harder of the present limits and these. */
+  /** Applies these limits wherever they are harder than the current ones. */
   tighten({ drainMs, graceMs, light = false, hurry }: DrainLimits): void {
     if (this.#ended.signal.aborted) return
     const now = this.#host.clock.monotonic()
@@ -98,17 +105,17 @@ export class Drain {
     this.#resetTimer()
   }
 
-  /** Tells the slots to stop: at once, or in a light drain when their task, or the one being fetched for them, has ended. */
+  /** Stops the slots. In a light drain, a slot stops only after its current task, or the task being fetched for it, has ended. */
   stopSlots(): void {
     this.#hasBegun = true
     if (this.#isLight) this.#host.slots.endBusy('TERMINATING_TASK_CH_CLOSED')
     else this.#host.slots.end(this.#host.softEnd)
   }
 
-  /** Resolves when everything has ended and is committed, or the limits have passed. */
+  /** Resolves when every attempt has ended and every result is committed, or when the limits have passed. */
   async run(consumer: Consumer): Promise<void> {
     const { slots, reason, onDeadline } = this.#host
-    // A consumer that fails to stop leaves its tasks uncommitted, and other workers recover them.
+    // If the consumer fails to stop, its tasks remain uncommitted, and other workers recover them.
     const committed = consumer.stop().catch(() => {})
     if (!(await this.#within(this.#attemptsEnded(committed), () => this.#leftMs()))) {
       this.#isLight = false
@@ -122,7 +129,7 @@ export class Drain {
     await this.#within(committed, this.#commitLeftMs())
   }
 
-  /** Nothing tightens it any more; leaves no listener behind. */
+  /** Ends the drain. After this, `tighten` has no effect, and no listener is left behind. */
   close(): void {
     this.#ended.abort()
   }
@@ -136,24 +143,24 @@ export class Drain {
   #soften(): void {
     if (!this.#isLight) return
     this.#isLight = false
-    // Idle slots that were waiting for what was being fetched.
+    // Idle slots were waiting for tasks that were being fetched.
     if (this.#hasBegun) this.#host.slots.end('TERMINATING_STOP_SIGNAL')
     this.#soft.resolve()
   }
 
-  /** Until attempts are signalled; Infinity while there is no deadline. */
+  /** The time until attempts are signalled, or Infinity if there is no deadline. */
   #leftMs(): number {
     return Math.max(0, this.#deadlineAt - this.#host.clock.monotonic())
   }
 
-  /** Fixed from now on, whatever tightens the drain. */
+  /** Fixes the end of the grace period now, so that tightening the drain later does not change it. */
   #graceLeftMs(): () => number {
     const { clock } = this.#host
     const at = clock.monotonic() + this.#graceMs + COMMIT_MS.least
     return () => at - clock.monotonic()
   }
 
-  /** Without a deadline the consumer has as long as the store may take to come back. */
+  /** Without a deadline, the consumer may wait as long as the store takes to come back. */
   #commitLeftMs(): () => number {
     const { clock } = this.#host
     let at = Number.POSITIVE_INFINITY
@@ -167,7 +174,10 @@ export class Drain {
     }
   }
 
-  /** Whether the promise settles within `leftMs()`, which is read again when the drain is tightened. One wait at a time. */
+  /**
+   * Resolves with whether the promise settles within `leftMs()`, which is read again when the drain is tightened. Only one wait
+   * may be active at a time.
+   */
   async #within(promise: Promise<unknown>, leftMs: () => number): Promise<boolean> {
     const { promise: timedOut, resolve } = Promise.withResolvers<false>()
     let cancelTimer = (): void => {}

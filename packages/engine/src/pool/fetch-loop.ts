@@ -1,14 +1,13 @@
-// The fetch loop: runs the consumer, and starts it again with a growing delay when it fails.
-
+// The fetch loop: runs the consumer, and restarts it after a growing delay when it fails.
 import type { Clock } from '../ports/clock.ts'
 import type { Consumer } from '../ports/consumer.ts'
 import { createRestartBackoff } from '../time/restart-backoff.ts'
 
 export interface FetchLoopHost {
   readonly clock: Clock
-  /** Whether the pool still fetches: a failed consumer is restarted only then. */
+  /** Whether the pool still fetches. A failed consumer is restarted only if it does. */
   readonly isRunning: () => boolean
-  /** The consumer fetches now, for the first time or again. Returns how many slots had failed in the meantime. */
+  /** Called when the consumer starts or restarts fetching. Returns how many slots had failed in the meantime. */
   readonly onFetching: () => number
   readonly onFailed: () => void
   readonly onRestarted: (slots: number, afterMs: number) => void
@@ -16,7 +15,7 @@ export interface FetchLoopHost {
 
 export interface FetchLoop {
   begin(): void
-  /** Prevents a further restart; the consumer itself is stopped by the drain. */
+  /** Prevents further restarts. The drain stops the consumer itself. */
   end(): void
 }
 

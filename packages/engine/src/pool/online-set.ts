@@ -1,21 +1,21 @@
-// The given tasks of an online pool: which of them have not ended yet.
+// Tracks which of an online pool's given tasks have not ended yet.
 import { isFinal, type TaskId, type TaskRecord } from '@bullpen/contract'
 import type { Clock } from '../ports/clock.ts'
 import { settlesWithin } from '../time/with-timeout.ts'
 
-/** As the broker's method of this name. */
+/** Works like the broker's method of this name. */
 export type WaitUntilFinished = (id: TaskId, signal: AbortSignal) => Promise<TaskRecord | undefined>
 
 export interface OnlineSet {
-  /** In the order in which they were given, without duplicates. */
+  /** The unfinished tasks in the order in which they were given, without duplicates. */
   unfinished(): readonly TaskId[]
   /** Resolves when every task has ended or does not exist, or when the signal aborts. */
   ended(signal: AbortSignal): Promise<void>
-  /** Looks once at the unfinished tasks; one that cannot be looked up stays unfinished. Never rejects. */
+  /** Looks up the unfinished tasks once. A task that cannot be looked up stays unfinished. Never rejects. */
   recheck(): Promise<void>
 }
 
-/** Between two questions about one task while the store does not answer. */
+/** The time between two lookups of a task while the store does not answer, in ms. */
 const RETRY_MS = 1_000
 
 export function createOnlineSet(

@@ -1,4 +1,4 @@
-// What a pool is made of, what can be asked of it, and what it reports.
+// The options of a pool, its methods, and its reports.
 import type { PoolState, TaskId } from '@bullpen/contract'
 import type { Consumer, ConsumerHost, LocalCancel, RunTask } from '../ports/consumer.ts'
 import type { PoolStatus, SlotStatus } from '../ports/pool-status.ts'
@@ -9,77 +9,83 @@ import type { SlotHost } from './slot.ts'
 
 export interface PoolOptions {
   readonly queue: string
-  /** How many tasks run at once. */
+  /** How many tasks may run at once. */
   readonly concurrency: number
-  /** What attempts need, except for what the pool itself provides. */
+  /** What attempts need, except for the fields that the pool itself provides. */
   readonly host: Omit<SlotHost, 'queue' | 'poolSignal' | 'onStuckHandler'>
   readonly consumer: (run: RunTask, pool: ConsumerHost) => Consumer
-  /** With more handlers than these that still run after their attempt has ended, the pool fetches no more tasks. */
+  /** The pool stops fetching tasks while more than this number of handlers are still running after their attempt has ended. */
   readonly maxStuckHandlers: number
-  /** When it aborts, the pool drains hard by itself; a drain that is under way waits no longer. */
+  /** When this signal aborts, the pool drains hard. A drain that is already in progress stops waiting for running attempts. */
   readonly parent?: AbortSignal | undefined
-  /** The grace period of a drain that the parent causes. */
+  /** The grace period, in ms, of a drain that the parent causes. */
   readonly graceMs: number
 }
 
 export interface OnlineReport {
   readonly state: PoolState
   /**
-   * Tasks of the set that have not ended or could not be looked up. Empty in ONLINE_DONE, and in SHUTDOWN when the last of them
-   * ended during a drain; not empty in INCOMPLETE_DONE.
+   * The tasks of the set that have not ended or could not be looked up. The list is empty in ONLINE_DONE, and in SHUTDOWN if the
+   * last of them ended during a drain. It is not empty in INCOMPLETE_DONE.
    */
   readonly unfinished: readonly TaskId[]
 }
 
 export interface Pool {
   readonly queue: string
-  /** Slots that are not to stop. */
+  /** How many slots the pool has, not counting slots that are stopping. */
   size(): number
   busy(): number
-  /** Handlers that still run after their attempt has ended. */
+  /** How many handlers are still running after their attempt has ended. */
   stuckHandlers(): number
   state(): PoolState
   slots(): readonly SlotStatus[]
-  /** Why it fetches no tasks; undefined when it does, or is paused on request. */
+  /** Why the pool fetches no tasks. Undefined if it fetches tasks or is paused on request. */
   notReady(): string | undefined
   status(): PoolStatus
-  /** Waits for the store for as long as that takes, then fetches. @throws BullpenError `wrong_state` the second time. */
+  /**
+   * Waits until the store is available, however long that takes, and then starts fetching.
+   *
+   * @throws BullpenError `wrong_state` if the pool has already been started.
+   */
   start(): Promise<void>
   /**
-   * Runs until these tasks have ended, here or on another worker, and then ends as ONLINE_DONE. A drain, a closed parent, or a
-   * task that does not exist ends it as INCOMPLETE_DONE, with the unfinished tasks.
+   * Runs until these tasks have ended, on this worker or another, and then ends as ONLINE_DONE. If the pool is drained, if its
+   * parent is closed, or if a task does not exist, it ends as INCOMPLETE_DONE and reports the unfinished tasks.
    *
    * @throws BullpenError `wrong_state` unless the pool is NEW.
    */
   online(tasks: readonly TaskId[], waitUntilFinished: WaitUntilFinished): Promise<OnlineReport>
   /**
-   * Stops one slot: `wait` lets its attempt finish, `hard` stops the attempt, and its task is requeued.
+   * Stops one slot. With `wait`, its attempt may finish. With `hard`, its attempt is stopped and its task is requeued.
    *
-   * @throws BullpenError `wrong_state` when there is no such slot, or it is stopping already.
+   * @throws BullpenError `wrong_state` if the slot does not exist or is already stopping.
    */
   stopSlot(slot: number, how: 'wait' | 'hard'): void
   /**
-   * Starts no more tasks until it is resumed. Running attempts go on; what is being fetched is released. Idempotent.
+   * Stops starting tasks until the pool is resumed. Running attempts continue, and tasks that are being fetched are released.
+   * Idempotent.
    *
-   * @throws BullpenError `wrong_state` unless the pool runs.
+   * @throws BullpenError `wrong_state` unless the pool is running.
    */
   pause(): void
-  /** @throws BullpenError `wrong_state` unless the pool runs. */
+  /** @throws BullpenError `wrong_state` unless the pool is running. */
   resume(): void
   /**
-   * Changes the number of slots, 1 to 10,000. New ones work at once; surplus ones stop, idle ones first, the others after their
-   * task. Slot numbers are never reused; stopped slots no longer appear in the status.
+   * Changes the number of slots, from 1 to 10,000. New slots start working at once. Surplus slots stop: idle slots first, and busy
+   * slots after their current task. Slot numbers are never reused, and stopped slots no longer appear in the status.
    *
-   * @throws BullpenError `wrong_state` when the pool is ending or has ended; `invalid_configuration` for another number.
+   * @throws BullpenError `wrong_state` if the pool is ending or has ended, or `invalid_configuration` if the number is out of
+   * range.
    */
   resize(concurrency: number): void
-  /** Signals the attempt of this task, if this pool runs it. */
+  /** Signals the attempt of this task if this pool is running it. */
   cancel(id: TaskId): LocalCancel
   /**
-   * Stops fetching, and lets running attempts go on for `drainMs`. Then long ones are signalled and have `graceMs` to end; their
-   * tasks are requeued, and the attempts do not count. Resolves at most a second after both times, two for an online pool, which
-   * looks once more at its unfinished tasks. Without a `drainMs` it waits for as long as attempts and the store take. Concurrent
-   * drains merge, and the harder limits win.
+   * Stops fetching and lets running attempts continue for `drainMs`. After that, long attempts are signalled and have `graceMs`
+   * to end. Their tasks are requeued, and the attempts do not count. The promise resolves at most one second after both times
+   * have passed, or two seconds for an online pool, which looks up its unfinished tasks once more. If `drainMs` is 'none', the
+   * drain waits as long as the attempts and the store take. Concurrent drains merge, and the harder limits win.
    */
   drain(limits: DrainLimits): Promise<DrainReport>
 }

@@ -492,7 +492,7 @@ describe('stuck handlers', () => {
     for (let i = 0; i < 2; i++) give()
     await clock.advance(150)
     expect([pool.stuckHandlers(), pool.busy(), feed.size]).toEqual([2, 0, 0])
-    expect(pool.notReady()).toContain('2 handlers still run after their attempt has ended, the limit is 1')
+    expect(pool.notReady()).toContain('2 handlers are still running after their attempt has ended, and the limit is 1')
     const refused = give()
     await refused.settled
     expect(refused.refused).toBe(true)

@@ -1,12 +1,12 @@
 // A pool: the slots of one worker on one queue, from the first fetch to the end of the drain.
 //
-// What holds at any time:
-// - The pool's state says what may be asked of it; POOL_TRANSITIONS says how it moves. A pool starts once.
-// - The consumer fetches as many tasks as there are slots that take tasks: none unless the pool runs, while it is paused, and
-//   while too many handlers are stuck. Every change of these goes through `#updateCapacity`.
-// - A task that was fetched when no slot may take it is released, as if it had not been fetched.
-// - There is at most one drain, which later calls only make harder (drain.ts). The consumer is closed at its end.
-// - An error that belongs to no attempt moves the pool to RECOVER_ERR at once, from any state, and nothing overwrites that.
+// Invariants:
+// - The pool's state determines which methods may be called, and POOL_TRANSITIONS how the state may change. A pool starts once.
+// - The consumer fetches as many tasks as there are slots that take tasks. It fetches none unless the pool is running, while the
+//   pool is paused, and while too many handlers are stuck. Every change to these conditions goes through `#updateCapacity`.
+// - If a task was fetched but no slot may take it, the task is released as if it had not been fetched.
+// - There is at most one drain, and later calls only make it harder (drain.ts). The consumer is closed when the drain ends.
+// - An error that belongs to no attempt moves the pool to RECOVER_ERR at once, from any state, and no other state follows.
 import { BullpenError, POOL_STATE_LABELS, type PoolState, type TaskId } from '@bullpen/contract'
 import { POOL_TRANSITIONS } from '../machines/pool-machine.ts'
 import { assertTransition } from '../machines/state-machine.ts'
@@ -25,7 +25,7 @@ const MAX_SLOTS = 10_000
 
 const RUNNING: readonly PoolState[] = ['BG_RUNNING', 'ONLINE_RUNNING']
 
-/** The states in which each of these may be asked for. A drain may be asked for in every state. */
+/** The states in which each action is allowed. A drain is allowed in every state. */
 const ALLOWED = {
   'be started': ['NEW'],
   'be paused': RUNNING,
@@ -33,7 +33,7 @@ const ALLOWED = {
   'be resized': ['NEW', ...RUNNING],
 } as const satisfies Readonly<Record<string, readonly PoolState[]>>
 
-/** Connects to nothing until it is started. */
+/** Creates a pool. It does not connect to the store until it is started. */
 export function createPool(options: PoolOptions): Pool {
   return new SlotPool(options)
 }
@@ -51,7 +51,7 @@ class SlotPool implements Pool {
   }
   #state: PoolState = 'NEW'
   #isPaused = false
-  /** The consumer has been asked to open: it is stopped and closed by the drain. */
+  /** Whether the consumer has been asked to open, in which case the drain must stop and close it. */
   #isStarted = false
   #online: OnlineSet | undefined
   #ending: { readonly drain: Drain; readonly tally: DrainTally; readonly report: Promise<DrainReport> } | undefined
@@ -106,7 +106,7 @@ class SlotPool implements Pool {
   notReady(): string | undefined {
     if (!this.#isRunning()) return `the pool of queue '${this.queue}' is not running: ${POOL_STATE_LABELS[this.#state]}`
     if (this.#isSaturated()) {
-      return `the pool of queue '${this.queue}' takes no tasks: ${this.#slots.stuckHandlers} handlers still run after their attempt has ended, the limit is ${this.#options.maxStuckHandlers}`
+      return `the pool of queue '${this.queue}' takes no tasks: ${this.#slots.stuckHandlers} handlers are still running after their attempt has ended, and the limit is ${this.#options.maxStuckHandlers}`
     }
     if (this.#slots.size === 0) return `the pool of queue '${this.queue}' takes no tasks: its slots have been stopped`
     return this.#consumer.notReady()
@@ -143,7 +143,7 @@ class SlotPool implements Pool {
 
   stopSlot(slot: number, how: 'wait' | 'hard'): void {
     if (this.#slots.stop(slot, how)) return
-    throw this.#wrongState(`slot ${slot} does not exist or is stopping already`)
+    throw this.#wrongState(`slot ${slot} does not exist or is already stopping`)
   }
 
   pause(): void {
@@ -187,7 +187,7 @@ class SlotPool implements Pool {
     return this.#slots.stuckHandlers > this.#options.maxStuckHandlers
   }
 
-  /** A light drain starts what was being fetched when it began. */
+  /** In a light drain, tasks that were being fetched when the drain began are still started. */
   #mayStart(): boolean {
     if (this.#isPaused || this.#isSaturated()) return false
     return this.#isRunning() || (this.#state === 'SHUTTING_DOWN' && this.#ending?.drain.isLight === true)
@@ -216,11 +216,11 @@ class SlotPool implements Pool {
 
   async #begin(running: 'BG_RUNNING' | 'ONLINE_RUNNING', set?: OnlineSet): Promise<void> {
     this.#assertAllowed('be started')
-    if (this.#isStarted) throw this.#wrongState('it is being started already')
+    if (this.#isStarted) throw this.#wrongState('it is already being started')
     this.#isStarted = true
     this.#online = set
     await this.#consumer.open()
-    // A drain may have begun while the store was awaited.
+    // A drain may have begun while the pool was waiting for the store.
     if (this.#state !== 'NEW') return
     this.#moveTo(running)
     this.#fetching.begin()
@@ -274,7 +274,7 @@ class SlotPool implements Pool {
 
   async #shutDown(drain: Drain, tally: DrainTally): Promise<DrainReport> {
     const { clock } = this.#options.host
-    // Before the store was reached nothing has been fetched, and there is nothing to wait for.
+    // If the store has not been reached yet, no task has been fetched, and there is nothing to wait for.
     if (this.#state === 'NEW') drain.tighten({ drainMs: 0, graceMs: this.#options.graceMs })
     if (POOL_TRANSITIONS[this.#state].some((next) => next === 'SHUTTING_DOWN')) this.#moveTo('SHUTTING_DOWN')
     this.#drainBegun.abort()
@@ -284,7 +284,7 @@ class SlotPool implements Pool {
     const uncommitted = this.#isStarted ? this.#consumer.unconfirmed() : []
     const report = tally.report(this.queue, this.#slots.running(), uncommitted, clock.monotonic())
     if (this.#isStarted) this.#consumer.close()
-    // What ran may have been the last of the given set.
+    // The tasks that have just ended may have been the last ones of the given set.
     if (this.#online !== undefined && this.#state === 'SHUTTING_DOWN') {
       await settlesWithin(clock, this.#online.recheck(), COMMIT_MS.most)
     }

@@ -1,4 +1,4 @@
-// A slot: runs one attempt at a time, and keeps that attempt and its timer.
+// A slot: runs one attempt at a time, and holds that attempt and its timer.
 import type { SlotState } from '@bullpen/contract'
 import { InterruptibleRun } from '../attempt/interruptible-run.ts'
 import { type RunnerHost, runAttempt } from '../attempt/runner.ts'
@@ -10,10 +10,10 @@ import type { FetchedTask } from '../ports/consumer.ts'
 import type { SlotStatus } from '../ports/pool-status.ts'
 import { ReusableTimer } from '../time/reusable-timer.ts'
 
-/** What a slot gives to its attempts; it adds its own number and timer. */
+/** What a slot passes to its attempts. The slot adds its own number and timer. */
 export type SlotHost = Omit<RunnerHost, 'slot' | 'timer'>
 
-/** A class, because a pool has many and uses one for every task. */
+/** This is a class because a pool has many slots and every task uses one. */
 export class Slot {
   readonly number: number
   readonly #clock: Clock
@@ -23,9 +23,9 @@ export class Slot {
   /** On the monotonic clock. */
   #since: number
   #task: FetchedTask | undefined
-  /** The attempt, while it can be interrupted. */
+  /** The attempt, as long as it can be interrupted. */
   #run: InterruptibleRun | undefined
-  /** The attempt has ended, and its result is being committed. */
+  /** Whether the attempt has ended and its result is being committed. */
   #isCommitting = false
 
   constructor(number: number, host: SlotHost) {
@@ -41,7 +41,7 @@ export class Slot {
     return this.#state
   }
 
-  /** The task that it runs or commits. */
+  /** The task that the slot is running or committing. */
   get task(): FetchedTask | undefined {
     return this.#task
   }
@@ -58,13 +58,13 @@ export class Slot {
     this.#since = this.#clock.monotonic()
   }
 
-  /** Gives the idle slot a task. */
+  /** Assigns a task to the idle slot. */
   take(task: FetchedTask): void {
     this.moveTo('WORKING')
     this.#task = task
   }
 
-  /** Runs one attempt of its task; a promise only when there is something to wait for. Never throws or rejects. */
+  /** Runs one attempt of its task. Returns a promise only if there is something to wait for, and never throws or rejects. */
   run(task: FetchedTask): AttemptResult | Promise<AttemptResult> {
     const running = runAttempt(task, this.#host)
     if (!(running instanceof InterruptibleRun)) return running
@@ -72,13 +72,13 @@ export class Slot {
     return running.result
   }
 
-  /** The attempt has ended: it can no longer be interrupted, and is not reported as running. */
+  /** Marks the attempt as ended: it can no longer be interrupted and is no longer reported as running. */
   commit(): void {
     this.#run = undefined
     this.#isCommitting = true
   }
 
-  /** Takes the task away when its result is committed: the slot is idle again, or TERMINATED if it was to stop. */
+  /** Removes the task after its result is committed. The slot is then idle again, or TERMINATED if it was stopping. */
   release(): void {
     this.#task = undefined
     this.#run = undefined
@@ -87,18 +87,18 @@ export class Slot {
     else this.terminate()
   }
 
-  /** Ends the slot for good. */
+  /** Ends the slot permanently. */
   terminate(): void {
     this.moveTo('TERMINATED')
     this.#timer.close()
   }
 
-  /** Closes the context of its attempt, if that can be interrupted, with at most `maxGraceMs` of grace. */
+  /** Closes the context of its attempt, if the attempt can be interrupted, with at most `maxGraceMs` of grace. */
   close(reason: CloseReason, maxGraceMs?: number): void {
     this.#run?.close(reason, maxGraceMs)
   }
 
-  /** Stops its attempt. False when it cannot be interrupted. */
+  /** Stops its attempt. Returns false if the attempt cannot be interrupted. */
   stop(cause: StopCause): boolean {
     return this.#run?.stop(cause) ?? false
   }

@@ -1,4 +1,4 @@
-// The slots of one pool: which are idle, which run a task, and which are to stop.
+// The slots of one pool: which ones are idle, which are running a task, and which are stopping.
 import type { SlotState, TaskId } from '@bullpen/contract'
 import type { CancelCause, CloseReason } from '../ports/attempt-result.ts'
 import type { FetchedTask, LocalCancel } from '../ports/consumer.ts'
@@ -7,7 +7,7 @@ import { Slot, type SlotHost } from './slot.ts'
 
 export type Terminating = Extract<SlotState, `TERMINATING_${string}`>
 
-/** The states of a slot that takes no further task. */
+/** The states in which a slot takes no further tasks. */
 const STOPPING: readonly SlotState[] = [
   'TERMINATING_STOP_SIGNAL',
   'TERMINATING_PARENT_CTX_CLOSED',
@@ -19,23 +19,23 @@ export class Slots {
   readonly #host: SlotHost
   readonly #onCapacityChange: () => void
   #slots: readonly Slot[] = []
-  /** A stack: the slot that became idle last works next. */
+  /** A stack: the slot that became idle last takes the next task. */
   readonly #idle: Slot[] = []
   #whenIdle: (() => void)[] = []
   #busy = 0
   #stuckHandlers = 0
-  /** How many slots have ever been made: their numbers are never reused. */
+  /** How many slots have ever been created. Their numbers are never reused. */
   #made = 0
   #isFetching = false
 
-  /** `onCapacityChange` is called when the number of slots that take tasks, or of stuck handlers, changes. */
+  /** `onCapacityChange` is called when the number of slots that take tasks, or the number of stuck handlers, changes. */
   constructor(size: number, host: Omit<SlotHost, 'onStuckHandler'>, onCapacityChange: () => void) {
     this.#host = { ...host, onStuckHandler: (returned) => this.#addStuckHandler(returned) }
     this.#onCapacityChange = onCapacityChange
     this.#grow(size)
   }
 
-  /** Slots that are not to stop. */
+  /** How many slots there are, not counting slots that are stopping. */
   get size(): number {
     return this.#staying().length
   }
@@ -44,7 +44,7 @@ export class Slots {
     return this.#busy
   }
 
-  /** Handlers that still run after their attempt has ended. */
+  /** How many handlers are still running after their attempt has ended. */
   get stuckHandlers(): number {
     return this.#stuckHandlers
   }
@@ -58,7 +58,7 @@ export class Slots {
     return this.#slots.flatMap(({ runningTask }) => runningTask ?? [])
   }
 
-  /** Makes the slots idle when fetching begins, and again after {@link fetchingFailed}. Returns how many had failed. */
+  /** Makes the slots idle when fetching begins or restarts after {@link fetchingFailed}. Returns how many slots had failed. */
   fetchingBegan(): number {
     this.#isFetching = true
     const failed = this.#slots.filter(({ state }) => state === 'RECOVER_ERR').length
@@ -75,7 +75,7 @@ export class Slots {
     for (const slot of this.#idle.splice(0)) slot.moveTo('RECOVER_ERR')
   }
 
-  /** An idle slot, which now has this task; undefined when none is idle. */
+  /** Assigns the task to an idle slot and returns the slot, or undefined if no slot is idle. */
   take(task: FetchedTask): Slot | undefined {
     const slot = this.#idle.pop()
     if (slot === undefined) return undefined
@@ -98,17 +98,17 @@ export class Slots {
     return this.#busy === 0 ? Promise.resolve() : new Promise((resolve) => this.#whenIdle.push(resolve))
   }
 
-  /** Stops every slot: idle ones at once, the others when their task has ended. Idempotent; never makes a stop softer. */
+  /** Stops every slot: idle slots at once, and busy slots after their task has ended. Idempotent; never makes a stop softer. */
   end(state: Terminating): void {
     for (const slot of this.#slots) this.#end(slot, state)
   }
 
-  /** As `end`, for slots with a task; idle ones wait for a task that is being fetched. */
+  /** Like `end`, but only for slots with a task. Idle slots wait for a task that may be being fetched. */
   endBusy(state: Terminating): void {
     for (const slot of this.#slots) if (slot.task !== undefined) this.#end(slot, state)
   }
 
-  /** Makes new slots, or stops surplus ones, idle ones first. Slots that have stopped leave the status. */
+  /** Creates new slots, or stops surplus slots, idle slots first. Slots that have stopped disappear from the status. */
   resize(size: number): void {
     const staying = this.#staying()
     const idleFirst = staying.toSorted(
@@ -123,8 +123,8 @@ export class Slots {
   }
 
   /**
-   * Stops one slot. `wait` lets its attempt finish; `hard` stops the attempt, and the task is requeued. False when there is no
-   * such slot, or it is already stopping and there is nothing more to do.
+   * Stops one slot. With `wait`, its attempt may finish. With `hard`, its attempt is stopped and its task is requeued. Returns
+   * false if the slot does not exist, or if it is already stopping and there is nothing more to do.
    */
   stop(number: number, how: 'wait' | 'hard'): boolean {
     const slot = this.#slots.find((each) => each.number === number)
@@ -141,7 +141,7 @@ export class Slots {
     return slot.stop(cause) ? 'cancelling' : 'not_cancellable'
   }
 
-  /** Closes the context of the attempt of this task, if it runs here. `fencingToken`: only of that attempt. */
+  /** Closes the context of this task's attempt if it runs here. If `fencingToken` is given, only that attempt is closed. */
   close(id: TaskId, reason: CloseReason, fencingToken?: number): void {
     const slot = this.#slots.find(
       ({ task }) => task?.id === id && (fencingToken === undefined || task.fencingToken === fencingToken),
@@ -173,7 +173,7 @@ export class Slots {
     if (this.#isFetching) this.fetchingBegan()
   }
 
-  /** True when the slot was not stopping before. */
+  /** Returns true if the slot was not stopping before. */
   #end(slot: Slot, state: Terminating): boolean {
     const isHard = slot.state === 'TERMINATED' || slot.state === 'TERMINATING_PARENT_CTX_CLOSED'
     const isSofter = slot.state === 'TERMINATING_STOP_SIGNAL' && state === 'TERMINATING_TASK_CH_CLOSED'

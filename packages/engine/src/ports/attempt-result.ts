@@ -1,28 +1,29 @@
-// How an attempt can end, and what follows for its task: what the runner returns, a consumer commits and an isolator reports.
+// How an attempt can end and what happens to its task. The runner returns these types, consumers commit them, and isolators
+// report them.
 import type { AttemptRecord, CancelReason, EndReason } from '@bullpen/contract'
 import type { DeclaredFailure } from '@bullpen/contract/internal'
 
-/** Why the context of a running attempt was closed from outside. */
+/** Why the context of a running attempt was closed from the outside. */
 export type CloseReason = Exclude<EndReason<'TERMINATED_CTX_CLOSED'>, 'snoozed' | 'rate_limited'>
 
-/** Why an attempt was stopped from outside, and by whom when that is known. */
+/** Why an attempt was stopped from the outside, and by whom, if known. */
 export interface StopCause {
   readonly reason: EndReason<'TERMINATED_STOP_SIGNAL'>
   readonly by?: string | undefined
 }
 
-/** A stop that ends the task: its cancellation. */
+/** The cause of a stop that cancels the task. */
 export interface CancelCause extends StopCause {
   readonly reason: CancelReason
 }
 
-/** What a handler did, or what was done to it. A closed set: everything that can happen becomes one of these. */
+/** What a handler did, or what was done to it. The set is closed: everything that can happen becomes one of these outcomes. */
 export type Outcome =
-  /** It returned output that the contract accepts. */
+  /** The handler returned an output that the contract accepts. */
   | { readonly kind: 'returned'; readonly output: unknown }
-  /** It threw a declared failure, or the runner declared one on its behalf. */
+  /** The handler threw a declared failure, or the runner declared one on its behalf. */
   | { readonly kind: 'declared'; readonly failure: DeclaredFailure; readonly error: Error }
-  /** Anything undeclared. */
+  /** The attempt failed in a way that was not declared. */
   | { readonly kind: 'panicked'; readonly reason: EndReason<'RECOVER_ERR'>; readonly error: Error }
   /** A timeout of `limitMs` passed. */
   | { readonly kind: 'timed_out'; readonly reason: EndReason<'TERMINATED_TIMEOUT'>; readonly limitMs: number }
@@ -30,32 +31,32 @@ export type Outcome =
   | { readonly kind: 'closed'; readonly reason: CloseReason }
   /** The task was cancelled, its queue shut down, or its slot stopped. */
   | ({ readonly kind: 'stopped' } & StopCause)
-  /** It asked to be run again later. */
+  /** The handler asked to be run again later. */
   | { readonly kind: 'snoozed'; readonly delayMs: number }
-  /** It asked for its queue to be throttled. */
+  /** The handler asked for its queue to be throttled. */
   | { readonly kind: 'rate_limited'; readonly delayMs: number }
 
-/** What follows for the task. */
+/** What happens to the task after an attempt has ended. */
 export type Verdict =
   | { readonly kind: 'completed'; readonly output: unknown }
-  /** Waits in the store for `delayMs` and holds no slot. */
+  /** The task waits in the store for `delayMs` and occupies no slot. */
   | { readonly kind: 'retrying'; readonly delayMs: number }
-  /** No attempts left, or a permanent failure. */
+  /** The task has no attempts left or failed permanently. */
   | { readonly kind: 'dead' }
-  /** Ended by request; not a failure. */
+  /** The task was ended by request, which is not a failure. */
   | { readonly kind: 'cancelled' }
-  /** Passed its queue timeout, or its total timeout before the first attempt. */
+  /** The task passed its queue timeout, or its total timeout, before the first attempt. */
   | { readonly kind: 'expired' }
-  /** Back to the head of its queue; the attempt does not count. `throttleMs`: the queue starts nothing for this long. */
+  /** The task returns to the head of its queue, and the attempt does not count. The queue starts no tasks for `throttleMs`. */
   | { readonly kind: 'requeued'; readonly throttleMs: number | undefined }
-  /** Scheduled again; the attempt does not count. */
+  /** The task is scheduled again, and the attempt does not count. */
   | { readonly kind: 'snoozed'; readonly delayMs: number }
-  /** Nothing: another worker owns the task and decides. */
+  /** Another worker owns the task and decides what happens to it. */
   | { readonly kind: 'lost' }
 
 export interface AttemptResult {
   readonly record: AttemptRecord
   readonly verdict: Verdict
-  /** What was thrown. Its message and stack are stored with the task. */
+  /** The value that was thrown. Its message and stack are stored with the task. */
   readonly error: unknown
 }

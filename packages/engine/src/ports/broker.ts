@@ -1,8 +1,8 @@
-// The port that stores tasks: enqueue, look up, wait, cancel, list and count.
+// The port that stores tasks. Tasks can be enqueued, looked up, awaited, cancelled, listed and counted.
 import type { CancelReason, TaskId, TaskRecord, TaskStatus } from '@bullpen/contract'
 import type { CancelAnswer } from '@bullpen/contract/internal'
 
-/** A task on its way into the queue; its id is made before the broker is asked. */
+/** A task that is about to be enqueued. Its id is generated before the broker is called. */
 export interface NewTask {
   readonly id: TaskId
   readonly task: string
@@ -18,20 +18,20 @@ export interface NewTask {
   readonly delayMs: number | undefined
   readonly timeoutMs: number | 'none' | undefined
   readonly heartbeatMs: number | 'none' | undefined
-  /** The caller's own queue timeout, counted from when the task is ready: its enqueueing plus its delay. */
+  /** The caller's own queue timeout. It starts when the task is ready, which is its enqueueing time plus its delay. */
   readonly queueMs: number | 'none' | undefined
-  /** The caller's own total timeout, counted from the enqueueing. */
+  /** The caller's own total timeout. It starts when the task is enqueued. */
   readonly totalMs: number | 'none' | undefined
-  /** When the task expires unless it has been started, in ms since 1970; for the index of expiries. */
+  /** When the task expires unless it has been started, in ms since 1970. Used for the index of expiries. */
   readonly expiresAt: number | undefined
 }
 
 export interface ListQuery {
   readonly queue: string
   readonly status: TaskStatus
-  /** 1 to 200. */
+  /** A number from 1 to 200. */
   readonly limit: number
-  /** From the previous page; opaque. */
+  /** The opaque cursor that the previous page returned. */
   readonly cursor: string | undefined
 }
 
@@ -41,69 +41,87 @@ export interface Page {
 }
 
 export interface CancelOptions {
-  /** Whether an attempt that runs can be stopped: true for long tasks, false for short ones. */
+  /** Whether a running attempt can be stopped: true for long tasks, false for short ones. */
   readonly stoppable: boolean
-  /** Who asks, for the attempt record. */
+  /** Who requests the cancel, for the attempt record. */
   readonly by?: string | undefined
 }
 
-/** Which tasks of a queue are to be cancelled. */
+/** Selects the tasks of a queue to cancel. */
 export interface CancelFilter {
   readonly queue: string
-  /** A definition's name. Default: any. */
+  /** The name of a definition. By default, tasks of any definition match. */
   readonly task?: string | undefined
-  /** Default: any tags, or none. */
+  /** By default, tasks match whether they have tags or not. */
   readonly tag?: string | undefined
-  /** Matches tasks that were enqueued at this time or before, in ms since 1970, by the clock of the process that enqueued. */
+  /**
+   * Only tasks that were enqueued at this time or earlier match, in ms since 1970 on the clock of the process that enqueued them.
+   */
   readonly before: number
   readonly reason: CancelReason
-  /** Who asks, for the attempt record. Default: the name of this process. */
+  /** Who requests the cancel, for the attempt record. Defaults to the name of this process. */
   readonly by?: string | undefined
 }
 
 export interface CancelRule extends CancelFilter {
   readonly id: string
   readonly by: string
-  /** When it was requested, in ms since 1970 by the store's clock. */
+  /** When the cancel was requested, in ms since 1970 on the store's clock. */
   readonly at: number
 }
 
 export interface CancelProgress {
   readonly rule: CancelRule
-  /** How many tasks it has ended that no slot was running. */
+  /** How many tasks the cancel has ended while no slot was running them. */
   readonly ended: number
-  /** In ms since 1970; undefined while tasks that the rule matches may be left. */
+  /** When the cancel was done, in ms since 1970. Undefined while there may be tasks left that the rule matches. */
   readonly doneAt: number | undefined
 }
 
 /**
- * Stores tasks. Every method rejects with BullpenError `redis_unavailable` within the broker's command timeout when the store
- * cannot be reached.
+ * Stores tasks. If the store is unreachable, every method rejects with BullpenError `redis_unavailable` within the broker's
+ * command timeout.
  */
 export interface Broker {
-  /** Stores the task. Idempotent by id. One round trip. When it rejects, the task may have been stored all the same. */
+  /**
+   * Stores the task. Idempotent by id; takes one round trip. If the promise rejects, the task may nevertheless have been stored.
+   */
   enqueue(task: NewTask): Promise<void>
-  /** The task in its present state, or undefined. One round trip, however long the queue. */
+  /** Returns the task's current state, or undefined. Takes one round trip, regardless of the length of the queue. */
   find(id: TaskId): Promise<TaskRecord | undefined>
-  /** The task once its status is final, or in its present state when the signal aborts; undefined when it does not exist. */
+  /**
+   * Resolves with the task once its status is final, or with its current state when the signal aborts. Resolves with undefined if
+   * the task does not exist.
+   */
   waitUntilFinished(id: TaskId, signal: AbortSignal): Promise<TaskRecord | undefined>
-  /** Ends a task that no slot runs; asks the worker of a running one to stop it, durably. Atomic; one round trip; idempotent. */
+  /**
+   * Ends a task that no slot is running. If a slot is running the task, a durable request asks its worker to stop it. Atomic and
+   * idempotent; takes one round trip.
+   */
   cancel(id: TaskId, options: CancelOptions): Promise<CancelAnswer>
   /**
-   * Cancels every task that the filter matches; tasks that are enqueued later are not matched. The rule is stored first. When
-   * this resolves, no matching task starts any more on any worker, and each is reported as cancelled; ending those that wait
-   * takes longer, see {@link cancelProgress}. Running attempts are signalled if they can be stopped; the others finish, and are
-   * not retried. Takes some ms, and up to 2.5 s when a worker does not answer. Idempotent. When it rejects, the rule may have
-   * been stored. @throws BullpenError `queue_not_found`.
+   * Cancels every task that the filter matches, except tasks that are enqueued later. The rule is stored first. Once the promise
+   * has resolved, no matching task starts on any worker, and each matching task is reported as cancelled. Ending the waiting
+   * tasks takes longer; see {@link cancelProgress}. Running attempts are signalled if they can be stopped. The others finish and
+   * are not retried. The call takes a few milliseconds, or up to 2.5 s if a worker does not answer. Idempotent. If the promise
+   * rejects, the rule may nevertheless have been stored.
+   *
+   * @throws BullpenError `queue_not_found`.
    */
   cancelMany(filter: CancelFilter): Promise<CancelRule>
-  /** How far a cancel by filter has got; undefined when its id is unknown, or a day after it was done. One round trip. */
+  /**
+   * Returns the progress of a cancel by filter. Returns undefined if the id is unknown or the cancel was done more than a day
+   * ago. Takes one round trip.
+   */
   cancelProgress(id: string): Promise<CancelProgress | undefined>
-  /** @throws BullpenError `invalid_cursor` for a cursor of another listing. */
+  /** @throws BullpenError `invalid_cursor` if the cursor comes from another listing. */
   list(query: ListQuery): Promise<Page>
-  /** How many tasks of a queue are in each status. `retrying` tasks count as scheduled: they share a set. One round trip. */
+  /**
+   * Counts the tasks of a queue in each status. `retrying` tasks are counted as scheduled because both are stored in the same
+   * set. Takes one round trip.
+   */
   counts(queue: string): Promise<Readonly<Record<TaskStatus, number>>>
-  /** Rejects when the store does not answer. One round trip. */
+  /** Rejects if the store does not answer. Takes one round trip. */
   ping(): Promise<void>
   close(): Promise<void>
 }

@@ -3,18 +3,18 @@
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number
-  /** Milliseconds since an arbitrary fixed moment, with fractions. Never goes back. */
+  /** Milliseconds since an arbitrary fixed moment, with fractions. This value never decreases. */
   monotonic(): number
-  /** The time since 1970, in ms, at a moment of the monotonic clock. Cheaper than reading both clocks. */
+  /** Converts a value of the monotonic clock to milliseconds since 1970. This is cheaper than reading both clocks. */
   at(monotonic: number): number
-  /** Calls back once after `ms`. The returned function cancels that. */
+  /** Calls `callback` once after `ms`. The returned function cancels the call. */
   after(ms: number, callback: () => void): () => void
-  /** A timer that can be set again and again; it calls back each time that it fires. */
+  /** Creates a timer that can be set repeatedly. It calls `onFire` each time it fires. */
   timer(onFire: () => void): Timer
 }
 
 export interface Timer {
-  /** Fires once, `ms` from now; replaces an earlier setting. */
+  /** Makes the timer fire once, `ms` from now. This replaces an earlier setting. */
   set(ms: number): void
   /** Cancels the current setting. */
   clear(): void
@@ -22,5 +22,5 @@ export interface Timer {
   close(): void
 }
 
-/** A number from 0 (included) to 1 (excluded). */
+/** Returns a random number from 0 (inclusive) to 1 (exclusive). */
 export type Random = () => number

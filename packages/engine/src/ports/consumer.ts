@@ -1,33 +1,33 @@
-// The port that fetches tasks for a pool and commits their verdicts.
+// The port that fetches tasks for a pool and commits the verdicts on them.
 import type { Progress, TaskId } from '@bullpen/contract'
 import type { AttemptResult, CancelCause } from './attempt-result.ts'
 import type { StoredSteps } from './steps.ts'
 
-/** A task that a consumer has fetched: it holds the task's lock. */
+/** A task that a consumer has fetched. The consumer holds the task's lock. */
 export interface FetchedTask {
   readonly id: TaskId
   readonly task: string
-  /** As stored, not yet decoded. */
+  /** The envelope as it is stored, not decoded yet. */
   readonly envelope: unknown
   /** Milliseconds since 1970. */
   readonly enqueuedAt: number
-  /** Grows with every attempt, counted or not; from 1. */
+  /** Starts at 1 and grows with every attempt, whether it counts or not. */
   readonly fencingToken: number
-  /** Numbers the attempts that count against the retry policy; from 1. */
+  /** The number of this attempt, from 1. Only attempts that count against the retry policy increase it. */
   readonly attempt: number
   readonly maxAttempts: number
-  /** When the task became ready, its enqueueing plus its delay, in ms since 1970. Known for the first attempt only. */
+  /** When the task became ready (its enqueueing time plus its delay), in ms since 1970. Known only for the first attempt. */
   readonly readyAt: number | undefined
-  /** The task was cancelled before it was fetched: it must not start. */
+  /** Set if the task was cancelled before it was fetched, in which case it must not start. */
   readonly cancelled?: CancelCause | undefined
   progress(progress: Progress): Promise<void>
   readonly steps: StoredSteps
 }
 
 /**
- * Runs a fetched task and then calls `commit` with the result, while the slot still holds the task. Calls `release` instead
- * when no slot may take the task: it goes back as if it had not been fetched. Resolves with what the one that was called
- * returned.
+ * Runs a fetched task and then calls `commit` with the result while the slot still holds the task. If no slot may take the task,
+ * it calls `release` instead, and the task returns to its queue as if it had not been fetched. Resolves with the value that
+ * `commit` or `release` returned.
  */
 export type RunTask = <T>(
   task: FetchedTask,
@@ -35,43 +35,47 @@ export type RunTask = <T>(
   release: () => T | Promise<T>,
 ) => Promise<T>
 
-/** A task, as reports and log lines name it. */
+/** The fields that identify a task in reports and log lines. */
 export interface NamedTask {
   readonly id: string
   readonly task: string
 }
 
 /**
- * What a pool did about a cancel. `cancelling`: the attempt has been signalled; its verdict follows. `not_cancellable`: a
- * short task, which cannot be stopped. `not_found`: this pool does not run the task.
+ * What a pool did about a cancel. `cancelling` means that the attempt has been signalled and its verdict follows.
+ * `not_cancellable` means that the task is a short task, which cannot be stopped. `not_found` means that this pool is not running
+ * the task.
  */
 export type LocalCancel = 'cancelling' | 'not_cancellable' | 'not_found'
 
-/** What a consumer may ask of its pool. */
+/** The methods of a pool that its consumer may call. */
 export interface ConsumerHost {
   /**
-   * The lock of the task is lost: another worker may own it by now. `fencingToken`: of the attempt that lost it, because
-   * this pool may already run the next one. Default: whichever runs.
+   * Reports that the task's lock has been lost and another worker may hold it by now. `fencingToken` identifies the attempt that
+   * lost the lock, since this pool may already be running the next attempt. Defaults to whichever attempt is currently running.
    */
   lockLost(id: TaskId, fencingToken?: number): void
-  /** Cancels the task if this pool runs it. Default cause: a request by an unknown caller. */
+  /** Cancels the task if this pool is running it. `cause` defaults to a request by an unknown caller. */
   cancel(id: TaskId, cause?: CancelCause): LocalCancel
-  /** What this pool runs now. */
+  /** Returns the tasks that this pool is running. */
   tasks(): readonly FetchedTask[]
 }
 
 export interface Consumer {
-  /** Waits for the store for as long as that takes. */
+  /** Waits until the store is available, however long that takes. */
   open(): Promise<void>
-  /** Fetches until it is stopped. Rejects on a failure that it cannot recover from; it may then be opened and run again. */
+  /**
+   * Fetches tasks until the consumer is stopped. Rejects on a failure that the consumer cannot recover from. After that, it may be
+   * opened and run again.
+   */
   run(): Promise<void>
-  /** How many tasks may be held at once; 0 pauses fetching. */
+  /** Sets how many tasks the consumer may hold at once. 0 pauses fetching. */
   resize(slots: number): void
-  /** Why the store cannot be used, for people; undefined when it can. */
+  /** Why the store cannot be used, as a text for people. Undefined if it can be used. */
   notReady(): string | undefined
-  /** Stops fetching. Resolves when every fetched task has ended and is committed, which may never happen. */
+  /** Stops fetching. Resolves when every fetched task has ended and its result is committed, which may never happen. */
   stop(): Promise<void>
-  /** Tasks that were fetched and whose commit the store has not confirmed. */
+  /** Returns the tasks that were fetched and whose commit the store has not confirmed. */
   unconfirmed(): readonly NamedTask[]
   /** Releases the connections at once. */
   close(): void

@@ -1,5 +1,5 @@
 // The port for telemetry.
 import type { TaskEvent } from '@bullpen/contract'
 
-/** Receives every event. Must not throw, and must return at once. */
+/** Receives every event. It must not throw and must return without blocking. */
 export type EventSink = (event: TaskEvent) => void

@@ -1,18 +1,18 @@
-// The port that stores what is known of the fleet: workers, the commands for them, and the settings of each queue.
+// The port that stores the state of the fleet: the workers, the commands for them, and the settings of each queue.
 import type { DrainMode } from '@bullpen/contract'
 import type { AnswerOutcome, CommandSpec } from '@bullpen/contract/internal'
 import type { PoolStatus } from './pool-status.ts'
 
-/** What a worker reports with each heartbeat. Times are milliseconds since 1970 by the store's clock. */
+/** What a worker reports with each heartbeat. Times are in milliseconds since 1970 on the store's clock. */
 export interface WorkerStatus {
-  /** Unique over all hosts, and over restarts that reuse a process id. */
+  /** A name that is unique across all hosts, and across restarts that reuse a process id. */
   readonly worker: string
   readonly host: string
   readonly pid: number
   readonly version: string
   readonly startedAt: number
   readonly draining: boolean
-  /** How far the clock of its machine is ahead of the store's, in ms. */
+  /** How far the clock of the worker's machine is ahead of the store's clock, in ms. */
   readonly skewMs: number
   readonly drainTimeoutMs: number
   readonly graceMs: number
@@ -20,25 +20,25 @@ export interface WorkerStatus {
 }
 
 export interface RegisteredWorker extends WorkerStatus {
-  /** Its last heartbeat, in ms since 1970 by the store's clock. */
+  /** The time of the worker's last heartbeat, in ms since 1970 on the store's clock. */
   readonly seenAt: number
 }
 
 export interface Command {
   readonly id: string
   readonly spec: CommandSpec
-  /** Who sent it. */
+  /** Who sent the command. */
   readonly by: string
-  /** Milliseconds since 1970 by the store's clock. */
+  /** When the command was stored, in ms since 1970 on the store's clock. */
   readonly at: number
 }
 
 export interface CommandAnswer {
   readonly worker: string
   readonly outcome: AnswerOutcome
-  /** For people: why it was refused, or what was done. */
+  /** A text for people that says why the command was refused or what was done. */
   readonly detail?: string | undefined
-  /** Undefined while it is pending. */
+  /** Undefined while the answer is pending. */
   readonly at?: number | undefined
 }
 
@@ -46,58 +46,58 @@ export interface CommandRecord extends Command {
   readonly answers: readonly CommandAnswer[]
 }
 
-/** What holds for every worker of a queue, including those that start later. */
+/** Settings that apply to every worker of a queue, including workers that start later. */
 export interface QueueSettings {
   readonly paused: boolean
-  /** While it is set, the queue accepts no new tasks. */
+  /** While this is set, the queue accepts no new tasks. */
   readonly drain:
     | {
         readonly mode: DrainMode
-        /** For `soft_timeout`, in place of the worker's own. */
+        /** For `soft_timeout`, the timeout that replaces the worker's own. */
         readonly timeoutMs: number | undefined
         readonly since: number
         /** The id of the command. */
         readonly command: string
       }
     | undefined
-  /** Over all workers. */
+  /** How many tasks may run at once across all workers. */
   readonly concurrency: number | undefined
   readonly rate: { readonly max: number; readonly perMs: number } | undefined
 }
 
 /** What a worker receives in reply to a heartbeat. */
 export interface HeartbeatReply {
-  /** Those that it has not answered, oldest first. */
+  /** The commands that the worker has not answered, oldest first. */
   readonly commands: readonly Command[]
-  /** By queue, for the worker's own queues. */
+  /** The settings of the worker's own queues, by queue. */
   readonly switches: ReadonlyMap<string, QueueSettings>
 }
 
-/** Every method rejects with BullpenError `redis_unavailable` within the store's command timeout when it cannot be reached. */
+/** If the store is unreachable, every method rejects with BullpenError `redis_unavailable` within its command timeout. */
 export interface Fleet {
-  /** Registers the worker, or renews its registration. One round trip. */
+  /** Registers the worker, or renews its registration. Takes one round trip. */
   beat(status: WorkerStatus): Promise<HeartbeatReply>
-  /** Removes the worker. Commands that it has not answered are answered with `gone`. */
+  /** Removes the worker. Commands that the worker has not answered get the answer `gone`. */
   leave(worker: string): Promise<void>
-  /** Idempotent: a second answer to one command by one worker changes nothing. */
+  /** Stores a worker's answer. Idempotent: a second answer to the same command by the same worker changes nothing. */
   answer(command: string, answer: CommandAnswer): Promise<void>
-  /** Calls `wake` when a command or a setting may concern this worker, and after each loss of the connection. */
+  /** Calls `wake` when a command or a setting may affect this worker, and after each loss of the connection. */
   listen(worker: string, wake: () => void): () => void
   workers(): Promise<{ readonly now: number; readonly workers: readonly RegisteredWorker[] }>
   switches(queue: string): Promise<QueueSettings>
-  /** Tasks of a queue that are waiting, active or due: what a light drain of the fleet waits for. */
+  /** Counts the tasks of a queue that are waiting, active or due. A light drain of the fleet waits for these tasks. */
   remaining(queue: string): Promise<number>
   /**
-   * Stores the command, applies it to the settings of its queue, addresses it to the workers that it concerns, and then wakes
+   * Stores the command, applies it to the settings of its queue, assigns it to the workers that must execute it, and then wakes
    * them. Idempotent by id and spec.
    *
-   * @throws BullpenError `worker_not_found`, `command_id_reused` when the id was used with another spec.
+   * @throws BullpenError `worker_not_found`, or `command_id_reused` if the id was used with another spec.
    */
   send(command: Omit<Command, 'at'>): Promise<CommandRecord>
   command(id: string): Promise<CommandRecord | undefined>
-  /** The command once every worker has answered, or in its present state when the signal aborts. */
+  /** Resolves with the command once every worker has answered, or with its current state when the signal aborts. */
   answered(id: string, signal: AbortSignal): Promise<CommandRecord | undefined>
-  /** The newest first. `limit`: 1 to 200. */
+  /** Lists the commands, newest first. `limit` is a number from 1 to 200. */
   commands(limit: number): Promise<readonly CommandRecord[]>
   close(): Promise<void>
 }

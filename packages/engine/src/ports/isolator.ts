@@ -3,7 +3,7 @@ import type { ChildOptions, Isolation, Log, Progress, TaskId } from '@bullpen/co
 import type { Outcome } from './attempt-result.ts'
 import type { StepStore } from './steps.ts'
 
-/** What is sent to the isolate: plain data, since it is cloned. Times are milliseconds since 1970. */
+/** What is sent to the isolate. It must be plain data because it is cloned. Times are in milliseconds since 1970. */
 export interface IsolatedTask {
   readonly isolation: Exclude<Isolation, 'inline'>
   /** The module that exports the handler. */
@@ -12,21 +12,21 @@ export interface IsolatedTask {
   readonly id: TaskId
   readonly fencingToken: number
   readonly attempt: number
-  /** As stored: the isolate parses it, because a parsed value need not be cloneable. */
+  /** The input as it is stored. The isolate parses it, because a parsed value may not be cloneable. */
   readonly input: unknown
   readonly meta: Readonly<Record<string, string>>
   readonly enqueuedAt: number
   readonly startedAt: number
   readonly correlationId: string | undefined
-  /** Of the child process's heap and buffers, in bytes; for `process` only. */
+  /** The limit of the child process's heap and buffers, in bytes. Only for `process`. */
   readonly memoryLimitBytes: number | undefined
 }
 
-/** What the handler may call while it runs. */
+/** The functions that the handler may call while it runs. */
 export interface IsolateCalls extends StepStore {
   progress(progress: Progress): Promise<void>
   heartbeat(): void
-  /** As the context's `enqueue`, with the child's definition by its name. */
+  /** Like the context's `enqueue`, but takes the name of the child's definition. */
   enqueue(task: string, input: unknown, options: ChildOptions | undefined): Promise<TaskId>
   readonly log: Log
 }
@@ -34,19 +34,19 @@ export interface IsolateCalls extends StepStore {
 /** One handler that runs in an isolate. */
 export interface IsolatedRun {
   /**
-   * How the handler ended. Never rejects: a crash, a `process.exit`, an uncaught error and a kill are outcomes too
-   * (`panicked` with `isolate_died`, `escaped_error` or `out_of_memory`).
+   * How the handler ended. The promise never rejects, because a crash, a `process.exit`, an uncaught error and a kill are
+   * outcomes too (`panicked` with `isolate_died`, `escaped_error` or `out_of_memory`).
    */
   readonly outcome: Promise<Outcome>
   /** Aborts the handler's signal with an error of this name and message. */
   signal(reason: Error): void
-  /** Ends the thread or process at once, whatever it does; the outcome follows within moments. Idempotent. */
+  /** Ends the thread or process at once, whatever it is doing. The outcome follows shortly afterwards. Idempotent. */
   kill(): void
 }
 
-/** Keeps threads and processes warm, and replaces those that die, with backoff. */
+/** Keeps threads and processes warm, and replaces those that die after a backoff. */
 export interface Isolator {
-  /** The isolations that it offers. A registry refuses definitions that ask for another. */
+  /** The isolations that this isolator offers. A registry rejects definitions that ask for any other. */
   readonly isolations: readonly IsolatedTask['isolation'][]
   run(task: IsolatedTask, calls: IsolateCalls): IsolatedRun
   /** Ends every thread and process. */

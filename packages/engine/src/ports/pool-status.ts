@@ -1,18 +1,18 @@
-// What a pool and its slots report about themselves, to the fleet and to people.
+// What a pool and its slots report to the fleet and to people.
 import type { PoolState, SlotState } from '@bullpen/contract'
 
 export interface SlotStatus {
-  /** From 1. */
+  /** The number of the slot in its pool, from 1. */
   readonly slot: number
   readonly state: SlotState
-  /** When it entered this state, in ms since 1970. */
+  /** When the slot entered this state, in ms since 1970. */
   readonly since: number
   readonly task:
     | {
         readonly id: string
         readonly task: string
         readonly fencingToken: number
-        /** When its run timeout passes, in ms since 1970; undefined when it has none. */
+        /** When the attempt's run timeout passes, in ms since 1970. Undefined if it has none. */
         readonly timeoutAt?: number | undefined
       }
     | undefined
@@ -22,12 +22,12 @@ export interface PoolStatus {
   readonly queue: string
   readonly state: PoolState
   readonly paused: boolean
-  /** Slots that are not ending. */
+  /** How many slots the pool has, not counting slots that are stopping. */
   readonly concurrency: number
   readonly busy: number
-  /** Handlers that still run after their attempt has ended. */
+  /** How many handlers are still running after their attempt has ended. */
   readonly stuckHandlers: number
-  /** Why it fetches no tasks; undefined when it does. */
+  /** Why the pool fetches no tasks. Undefined if it fetches tasks. */
   readonly notReady: string | undefined
   readonly slots: readonly SlotStatus[]
 }

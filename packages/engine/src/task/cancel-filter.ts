@@ -1,7 +1,7 @@
-// Which tasks a cancel by filter matches, wherever they are and whichever worker fetches them.
+// Decides which tasks a cancel by filter matches, wherever a task is stored and whichever worker fetches it.
 import type { CancelFilter } from '../ports/broker.ts'
 
-/** The properties of a task that a filter looks at. */
+/** The properties of a task that a filter compares. */
 export interface CancelCandidate {
   readonly task: string
   readonly tags: readonly string[]
@@ -15,12 +15,12 @@ export function matches(rule: CancelFilter, { task, tags, enqueuedAt }: CancelCa
   return rule.tag === undefined || tags.includes(rule.tag)
 }
 
-/** Whether running attempts are signalled too. Those of a queue that shuts down are left to its drain. */
+/** Whether running attempts are signalled too. If the queue is shutting down, its drain handles running attempts. */
 export function stopsRunning({ reason }: CancelFilter): boolean {
   return reason === 'cancelled'
 }
 
-/** The tags of a stored envelope, which may be malformed. */
+/** Returns the tags of a stored envelope, which may be malformed. */
 export function tagsOf(envelope: unknown): readonly string[] {
   if (typeof envelope !== 'object' || envelope === null || !('tags' in envelope)) return NO_TAGS
   return Array.isArray(envelope.tags) ? envelope.tags : NO_TAGS

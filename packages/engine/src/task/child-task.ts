@@ -1,4 +1,5 @@
-// Child tasks: enqueued by a handler, with ids derived from the parent's, so that a retry of the parent enqueues none twice.
+// Child tasks, which a handler enqueues. Their ids are derived from the parent's id, so that a retry of the parent does not
+// enqueue any child twice.
 import { BullpenError, type ChildOptions, type TaskDefinition, type TaskId } from '@bullpen/contract'
 import { callOptionsSchema, createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'
@@ -14,19 +15,26 @@ const MAX_KEY_LENGTH = 256
 /** The platform's SHA-256. */
 export type Sha256 = (text: string) => Uint8Array
 
-/** The same for the same parent, definition and key, in every attempt and on every machine. Has the parent's time of creation. */
+/**
+ * Returns the id of a child task. The id is the same for a given parent, definition and key, in every attempt and on every
+ * machine. It contains the parent's time of creation.
+ */
 export function childTaskId(
   parent: TaskId,
   { name, queue }: Pick<TaskDefinition, 'name' | 'queue'>,
   key: string,
   sha256: Sha256,
 ): TaskId {
-  // Each part is prefixed with its length, so that different parts never make the same text.
+  // Each part is prefixed with its length, so that different parts never produce the same text.
   const text = [parent, name, key].map((part) => `${part.length}:${part}`).join('')
   return createTaskId(queue, readTaskId(parent)?.createdAt ?? 0, sha256(text).subarray(0, ID_RANDOM_BYTES))
 }
 
-/** @throws BullpenError `invalid_input`, `invalid_request`, `invalid_duration`. `now`: milliseconds since 1970. */
+/**
+ * Creates a child task. `now` is in milliseconds since 1970.
+ *
+ * @throws BullpenError `invalid_input`, `invalid_request`, `invalid_duration`.
+ */
 export function childTask(
   parent: Parent,
   definition: TaskDefinition,

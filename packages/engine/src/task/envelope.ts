@@ -1,4 +1,4 @@
-// The envelope of a new task: what every broker stores and every worker decodes.
+// Creates the envelope of a new task, which every broker stores and every worker decodes.
 import { ENVELOPE_VERSION, type Envelope } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'
 
@@ -6,7 +6,7 @@ export function storedEnvelope(task: NewTask): Envelope {
   return {
     v: ENVELOPE_VERSION,
     version: task.version,
-    // Before the input: see envelopeSchema.
+    // The tags come before the input; see envelopeSchema.
     ...(task.tags !== undefined && task.tags.length > 0 && { tags: [...task.tags] }),
     input: task.input,
     ...(task.meta !== undefined && { meta: task.meta }),

@@ -1,4 +1,4 @@
-// Makes a new task for the broker from a definition, an input and the caller's options.
+// Creates a new task for the broker from a definition, an input and the caller's options.
 import { BullpenError, type CallOptions, milliseconds, type TaskDefinition, type TaskId } from '@bullpen/contract'
 import { contradictionIn, limitMs } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'
@@ -18,10 +18,10 @@ const LIMITS = [
 ] as const satisfies readonly (keyof CallOptions)[]
 
 /**
- * The input is stored as given, and parsed by the worker. Validate it before.
+ * Creates a new task. The input is stored as given and parsed by the worker, so validate it before calling this function.
  *
- * @throws BullpenError `invalid_request` for a timeout of a short task and for timeouts that contradict each other,
- * `invalid_duration`.
+ * @throws BullpenError `invalid_duration`, or `invalid_request` if a short task has a timeout or the timeouts contradict each
+ * other.
  */
 export function newTask(definition: TaskDefinition, input: unknown, call: CallOptions, origin: Origin): NewTask {
   const delayMs = call.delay === undefined ? undefined : milliseconds(call.delay, 'delay')
@@ -56,7 +56,7 @@ function callTimeouts(definition: TaskDefinition, call: CallOptions) {
   const said = LIMITS.filter((limit) => call[limit] !== undefined)
   const [first] = said
   if (kind === 'short' && first !== undefined) {
-    refuse(first, `${name} is a short task, which is not timed: remove ${first}`)
+    refuse(first, `${name} is a short task, and short tasks are not timed; remove ${first}`)
   }
   const limits = {
     timeoutMs: limitMs(call.timeout, 'timeout'),

@@ -1,21 +1,24 @@
-// The status of a task that waits or has ended, as every broker derives it from the attempt records.
+// Derives the status of a task that is waiting or has ended from its attempt records. Every broker uses these functions.
 import type { AttemptRecord, CancelReason, FinalStatus, TaskStatus } from '@bullpen/contract'
 
-/** How often a task survives the death of its worker. BullMQ's default, 1, buries innocent tasks after two crashes. */
+/**
+ * How many times a task survives the death of its worker. With BullMQ's default of 1, a task that did not cause the crashes would
+ * be dead after two of them.
+ */
 export const MAX_DEATHS = 10
 
-/** How many attempt records are stored with a task, the one of a success included; older ones are dropped. */
+/** How many attempt records are stored with a task, including the record of a success. Older records are dropped. */
 export const MAX_ATTEMPT_RECORDS = 10
 
-/** The status of a task that has ended without success, by its last record. */
+/** Returns the status of a task that has ended without success, based on its last record. */
 export function statusOfEnded(last: AttemptRecord | undefined): Exclude<FinalStatus, 'completed'> {
   if (last?.reason === 'cancelled' || last?.reason === 'queue_shutdown') return 'cancelled'
   if (last?.reason === 'queue_timeout') return 'expired'
-  // A total timeout that passed before the first attempt: no handler was started.
+  // If no handler was started, the total timeout passed before the first attempt.
   return last?.reason === 'total_timeout' && last.fencingToken === 0 ? 'expired' : 'dead'
 }
 
-/** The status of a delayed task: retrying after a failed attempt; scheduled before the first attempt or after a snooze. */
+/** Returns the status of a delayed task: retrying after a failed attempt, or scheduled before the first one or after a snooze. */
 export function statusOfDelayed(
   attemptsMade: number,
   last: AttemptRecord | undefined,
@@ -26,7 +29,7 @@ export function statusOfDelayed(
 const WITHOUT_START = {
   cancelled: { state: 'TERMINATED_STOP_SIGNAL', message: 'the task was cancelled' },
   queue_shutdown: { state: 'TERMINATED_STOP_SIGNAL', message: 'its queue was shut down' },
-  queue_timeout: { state: 'TERMINATED_TIMEOUT', message: 'no worker took it within its queue timeout' },
+  queue_timeout: { state: 'TERMINATED_TIMEOUT', message: 'no worker started the task within its queue timeout' },
 } as const satisfies Readonly<
   Record<CancelReason | 'queue_timeout', { readonly state: string; readonly message: string }>
 >
@@ -42,7 +45,7 @@ export interface EndWithoutStart {
   readonly by?: string | undefined
 }
 
-/** The record of a task that is cancelled or expires while no slot runs it. */
+/** Returns the attempt record for a task that is cancelled or expires while no slot is running it. */
 export function endWithoutStart(
   reason: keyof typeof WITHOUT_START,
   { attempt, process, now, by }: EndWithoutStart,

@@ -1,7 +1,7 @@
-// The engine's clock, made from the functions of a platform.
-
+// The engine's clock, built from the functions of a platform.
 import type { Clock, Timer } from '../ports/clock.ts'
-/** On Node: `{ now: Date.now, monotonic: () => performance.now(), setTimeout, clearTimeout }`. */
+
+/** On Node, this is `{ now: Date.now, monotonic: () => performance.now(), setTimeout, clearTimeout }`. */
 export interface Platform {
   readonly now: () => number
   readonly monotonic: () => number
@@ -9,10 +9,10 @@ export interface Platform {
   readonly clearTimeout: (timer: { refresh(): unknown }) => void
 }
 
-/** The longest delay of Node's timers: a longer one would fire at once. */
+/** The longest delay that Node's timers support. A timer with a longer delay would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** How long, in ms, the offset between the two clocks is reused: the wall clock may be set at any time. */
+/** How long the offset between the two clocks is reused, in ms. It is limited because the wall clock may be set at any time. */
 const TRUSTED_FOR_MS = 1_000
 
 export function clockFrom(platform: Platform): Clock {
@@ -40,8 +40,8 @@ export function clockFrom(platform: Platform): Clock {
 }
 
 /**
- * A timer that is set to the same delay again, as for attempts with one timeout, only refreshes the platform's timer. A cleared
- * one still runs out, silently, because that costs less than cancelling it; closing cancels it.
+ * If the timer is set to the same delay again, which is common for attempts with one timeout, it only refreshes the platform's
+ * timer. Clearing it does not cancel the platform's timer, which fires without effect, because that is cheaper. Closing it does.
  */
 function repeatedTimer({ setTimeout, clearTimeout }: Platform, onFire: () => void): Timer {
   let timer: ReturnType<Platform['setTimeout']> | undefined

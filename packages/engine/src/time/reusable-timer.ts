@@ -1,4 +1,4 @@
-// One timer that is lent to one user after the other: making a timer costs as much as running a short task.
+// One timer that is lent to one user after another, because creating a timer costs as much as running a short task.
 import type { Clock, Timer } from '../ports/clock.ts'
 
 export class ReusableTimer {
@@ -11,7 +11,7 @@ export class ReusableTimer {
     this.#clock = clock
   }
 
-  /** The timer, until its user closes it or it is lent again. */
+  /** Lends the timer until its user closes it or it is lent again. */
   lend(onFire: () => void): Timer {
     this.#onFire = onFire
     if (this.#lent !== undefined) return this.#lent
@@ -21,7 +21,7 @@ export class ReusableTimer {
     return this.#lent
   }
 
-  /** Releases the timer for good. */
+  /** Releases the timer permanently. */
   close(): void {
     this.#timer?.close()
   }

@@ -1,9 +1,9 @@
-// Waits for a promise for a limited time, on the engine's clock. For Node's own timers see node/with-timeout.ts.
-
+// Waits for a promise for a limited time on the engine's clock. The version for Node's own timers is in node/with-timeout.ts.
 import type { Clock } from '../ports/clock.ts'
+
 /**
- * Whether the promise settles within `ms`, and before `giveUp` aborts. Never rejects: a rejected promise has settled. Leaves
- * neither a timer nor a listener behind.
+ * Resolves with whether the promise settles within `ms` and before `giveUp` aborts. It never rejects, because a rejected promise
+ * has settled too. It leaves neither a timer nor a listener behind.
  */
 export async function settlesWithin(
   clock: Pick<Clock, 'after'>,
