@@ -1,10 +1,10 @@
-// Which ends of an attempt are failures: metrics count them, and log lines show their errors.
+// Defines which ways for an attempt to end are failures. Metrics count failures, and log lines show their errors.
 import type { EndReason } from '@bullpen/contract'
 
-/** `declared`: the handler threw a declared failure, which has a code instead of a reason. */
+/** `declared` means that the handler threw a declared failure, which has a code instead of a reason. */
 export type FailureReason = EndReason | 'declared'
 
-/** Whether an attempt that ended for this reason has failed. A cancel, a drain, a snooze or a rate limit is a decision. */
+/** Whether an attempt that ended for this reason has failed. A cancel, a drain, a snooze or a rate limit is not a failure. */
 export const IS_FAILURE = {
   declared: true,
   unexpected_error: true,

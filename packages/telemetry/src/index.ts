@@ -1,3 +1,3 @@
-// For users: the tables of metrics and log fields.
+// The exports for users: the tables of metrics and log fields.
 export { LOG_FIELDS, type LogField } from './log/log-fields.ts'
 export { METRICS, type MetricName, type MetricRow, PROCESS_METRICS } from './metrics/metrics-table.ts'

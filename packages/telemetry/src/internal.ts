@@ -1,4 +1,4 @@
-// For Bullpen's own packages; may change with any version.
+// These exports are for Bullpen's own packages and may change in any version.
 export { logEvents } from './log/event-log.ts'
 export { createLog, type LogOptions } from './log/log.ts'
 export { type AnsweredRequest, createTelemetry, type Telemetry, type WatchedPool } from './telemetry.ts'

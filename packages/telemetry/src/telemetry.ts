@@ -1,4 +1,4 @@
-// A process's metrics: counts events, reads gauges at each scrape, and renders both for Prometheus.
+// The metrics of a process. Counts events, reads gauges at each scrape, and renders both for Prometheus.
 import type { PoolState, SlotState, TaskStatus } from '@bullpen/contract'
 import { POOL_STATES, SLOT_STATES, TASK_STATUSES } from '@bullpen/contract/internal'
 import type { EventSink } from '@bullpen/engine'
@@ -7,7 +7,7 @@ import { counter, gauge, histogram } from './metrics/instruments.ts'
 import { MISNAMED_PROCESS_METRICS } from './metrics/metrics-table.ts'
 import { taskMetrics } from './metrics/task-metrics.ts'
 
-/** The state of a pool, read at each scrape. */
+/** A pool whose state is read at each scrape. */
 export interface WatchedPool {
   readonly queue: string
   size(): number
@@ -20,30 +20,30 @@ export interface WatchedPool {
 
 export interface AnsweredRequest {
   readonly method: string
-  /** The route's pattern, such as `/v1/tasks/:id`; never the URL, whose values are unbounded. */
+  /** The route's pattern, such as `/v1/tasks/:id`, and never the URL, because the number of different URLs is unbounded. */
   readonly route: string
   readonly status: number
   readonly seconds: number
 }
 
 export interface Telemetry {
-  /** Counts and times events. Takes less than a microsecond and never throws. */
+  /** Counts and times events. A call takes less than a microsecond and never throws. */
   readonly sink: EventSink
-  /** Reads a pool at every scrape until the returned function is called. At most one pool per queue. */
+  /** Reads a pool at every scrape until the returned function is called. There can be at most one pool per queue. */
   watchPool(pool: WatchedPool): () => void
-  /** Calls `read` at every scrape, so that it can set gauges. If it throws, the failure is counted and the scrape goes on. */
+  /** Calls `read` at every scrape, so that it can set gauges. If `read` throws, the failure is counted and the scrape continues. */
   onScrape(read: () => Promise<void> | void): void
-  /** For use in {@link onScrape}: a gauge that a scrape did not set is absent from it, instead of out of date. */
+  /** For use in {@link onScrape}: a gauge that is not set during a scrape is omitted from it rather than out of date. */
   queueTasks(queue: string, counts: Readonly<Partial<Record<TaskStatus, number>>>): void
   redisUp(up: boolean): void
-  /** For use in {@link onScrape}. `ms`: how far this machine's clock is ahead of Redis's; undefined if unknown. */
+  /** For use in {@link onScrape}. `ms` is how far this machine's clock is ahead of Redis's, or undefined if that is unknown. */
   clockSkew(ms: number | undefined): void
   httpObserved(request: AnsweredRequest): void
-  /** The response to a scrape by Prometheus. Concurrent scrapes share one reading. */
+  /** Returns the response to a scrape by Prometheus. Concurrent scrapes share one reading. */
   exposition(): Promise<{ readonly contentType: string; readonly text: string }>
 }
 
-/** Creates a process's metrics in a registry of their own, so that several can exist in one process, as in tests. */
+/** Creates the metrics of a process in a separate registry, so that tests can create several in one process. */
 export function createTelemetry(about: { readonly role: 'api' | 'worker'; readonly version: string }): Telemetry {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })

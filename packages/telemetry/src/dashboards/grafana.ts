@@ -3,7 +3,7 @@ import { metricsIn } from './promql.ts'
 
 export type Unit = 'short' | 's' | 'bytes' | 'percentunit' | 'ops' | 'reqps'
 
-/** Values from `from` up to the next step have this colour. */
+/** Values from `from` up to the next step are shown in this colour. */
 export interface Threshold {
   readonly from: number
   readonly colour: 'green' | 'orange' | 'red' | 'blue'
@@ -11,7 +11,7 @@ export interface Threshold {
 
 export interface Query {
   readonly expr: string
-  /** Prometheus's labels stand in double braces; empty shows all labels. */
+  /** Labels of Prometheus are written in double braces. An empty string shows all labels. */
   readonly legend: string
 }
 
@@ -21,14 +21,14 @@ export interface PanelOptions {
   readonly unit: Unit
   readonly queries: readonly Query[]
   readonly kind?: 'timeseries' | 'stat'
-  /** Columns, of 24 in a row. Default 8. */
+  /** The width in columns. A row has 24 columns. Defaults to 8. */
   readonly width?: number
-  /** Areas that add up to a whole. Default: lines. */
+  /** Shows stacked areas that add up to a whole. Defaults to lines. */
   readonly stacked?: boolean
   readonly thresholds?: readonly [Threshold, ...Threshold[]]
-  /** Top of the axis; for shares. */
+  /** The top of the axis, for panels that show shares. */
   readonly max?: number
-  /** What readers see in place of a legend, such as a state's label in place of its name. */
+  /** Maps a legend to the text shown in its place, such as the name of a state to its label. */
   readonly names?: Readonly<Record<string, string>>
 }
 
@@ -48,13 +48,13 @@ const DATASOURCE = { type: 'prometheus', uid: '${datasource}' } as const
 const COLUMNS = 24
 const PANEL_HEIGHT = 8
 
-/** A query on Bullpen's own metrics. @throws RangeError if the metrics table lacks one of them. */
+/** Creates a query on Bullpen's own metrics. @throws RangeError if one of them is not in the metrics table. */
 export function query(expr: string, legend: string): Query {
   metricsIn(expr)
   return { expr, legend }
 }
 
-/** Lays out sections from top to bottom, and their panels from left to right. */
+/** Lays out the sections from top to bottom, and the panels of each section from left to right. */
 export function dashboard(about: {
   readonly uid: string
   readonly title: string

@@ -1,4 +1,4 @@
-// The dashboards as Grafana's JSON, by file name.
+// Exports the dashboards in Grafana's JSON model, by file name.
 import type { Dashboard } from './grafana.ts'
 import { overview } from './overview.ts'
 
@@ -7,7 +7,7 @@ export type { Dashboard }
 
 export const DASHBOARDS: Readonly<Record<string, Dashboard>> = { overview }
 
-/** The exact content of a dashboard's file. */
+/** Returns the exact content of a dashboard's file. */
 export function dashboardFile(dashboard: Dashboard): string {
   return `${JSON.stringify(dashboard, null, 2)}\n`
 }

@@ -1,4 +1,4 @@
-// The overview dashboard: whether tasks flow. Backlog, throughput, failures, latency, slots, API and processes.
+// The overview dashboard shows whether tasks are flowing: backlog, throughput, failures, latency, slots, API and processes.
 import { ATTEMPT_STATE_LABELS, POOL_STATE_LABELS } from '@bullpen/contract'
 import { dashboard, query } from './grafana.ts'
 
@@ -6,7 +6,7 @@ const OF_TASK = 'queue=~"$queue", task=~"$task"'
 const OF_QUEUE = 'queue=~"$queue"'
 const RATE = '$__rate_interval'
 
-/** Both ends of the scale need attention: a saturated pool delays tasks, an idle one costs money. */
+/** Both ends of the scale need attention, because a saturated pool delays tasks and an idle one costs money. */
 const IDLE_BELOW = 0.1
 const SATURATED_ABOVE = 0.9
 
@@ -29,7 +29,7 @@ export const overview = dashboard({
         {
           title: 'Tasks by status',
           description:
-            'Tasks that have not ended. Every API process reports the whole fleet, so the panel shows the maximum. "scheduled" includes retrying tasks.',
+            'Tasks that have not ended. Every API process reports the numbers of the whole fleet, so the panel shows the maximum. "scheduled" includes retrying tasks.',
           unit: 'short',
           stacked: true,
           queries: [
@@ -42,7 +42,7 @@ export const overview = dashboard({
         {
           title: 'Dead, cancelled and expired tasks',
           description:
-            'Tasks that ended without a result and are still stored. Cancelled and expired tasks count here too: see "Failures by reason" for what needs attention.',
+            'Tasks that ended without a result and are still stored. Cancelled and expired tasks are counted here too. For the failures that need attention, see "Failures by reason".',
           unit: 'short',
           queries: [query(`max by (queue) (bullpen_queue_tasks{${OF_QUEUE}, status="dead"})`, '{{queue}}')],
         },
@@ -59,7 +59,7 @@ export const overview = dashboard({
       panels: [
         {
           title: 'Attempts ended by state',
-          description: 'Per second, by the final state of the attempt.',
+          description: 'Attempts per second, by the final state of the attempt.',
           unit: 'ops',
           stacked: true,
           names: ATTEMPT_STATE_LABELS,
@@ -68,7 +68,7 @@ export const overview = dashboard({
         {
           title: 'Failure ratio',
           description:
-            'Share of ended attempts that failed. Cancels, drains, snoozes and rate limits are not failures.',
+            'Share of all ended attempts that failed. Cancels, drains, snoozes and rate limits are not failures.',
           unit: 'percentunit',
           max: 1,
           thresholds: [
@@ -78,7 +78,7 @@ export const overview = dashboard({
           ],
           queries: [
             query(
-              // A task without failures has no series: its ratio is 0.
+              // A task without failures has no series, but its ratio should be shown as 0.
               `(sum by (task) (rate(bullpen_attempt_failures_total{${OF_TASK}}[${RATE}])) or 0 * sum by (task) (rate(bullpen_attempts_ended_total{${OF_TASK}}[${RATE}]))) / sum by (task) (rate(bullpen_attempts_ended_total{${OF_TASK}}[${RATE}]))`,
               '{{task}}',
             ),
@@ -87,7 +87,7 @@ export const overview = dashboard({
         {
           title: 'Failures by reason',
           description:
-            'Per second. "declared" is a failure that the handler declared; every other reason points to a fault in code or setup.',
+            'Failures per second. "declared" is a failure that the handler declared. Every other reason indicates a problem in the code or the setup.',
           unit: 'ops',
           queries: [
             query(
@@ -107,14 +107,14 @@ export const overview = dashboard({
         {
           title: 'Wait, p99',
           description:
-            "Time from the moment when a task was ready to its handler's start. If it is high while slots are idle, check Redis.",
+            "Time from the moment a task was ready to its handler's start. If this time is long while slots are idle, check Redis.",
           unit: 's',
           queries: [query(quantileOf(0.99, 'bullpen_task_wait_seconds_bucket'), '{{task}}')],
         },
         {
           title: 'Retries and late results',
           description:
-            'Per second. A late result is one that a handler returned after its attempt had ended; it is dropped.',
+            'Retries and late results per second. A late result is one that a handler returned after its attempt had ended. Late results are dropped.',
           unit: 'ops',
           queries: [
             query(
@@ -131,7 +131,7 @@ export const overview = dashboard({
       panels: [
         {
           title: 'Busy slots',
-          description: 'Slots that run an attempt, and all slots, over all workers of the queue.',
+          description: 'Slots that are running an attempt, and all slots, across all workers of the queue.',
           unit: 'short',
           queries: [
             query(`sum by (queue) (bullpen_pool_slots_busy{${OF_QUEUE}})`, '{{queue}} busy'),
@@ -141,7 +141,7 @@ export const overview = dashboard({
         {
           title: 'Utilisation',
           description:
-            'Share of slots that are busy. Above 90 % tasks wait; below 10 % the queue has too many slots or too few tasks.',
+            'Share of slots that are busy. Above 90 %, tasks have to wait. Below 10 %, the queue has too many slots or too few tasks.',
           unit: 'percentunit',
           max: 1,
           thresholds: [
@@ -158,7 +158,7 @@ export const overview = dashboard({
         },
         {
           title: 'Pools by state',
-          description: 'Pools in each state. "draining" is normal during a deploy.',
+          description: 'Number of pools in each state. "draining" is normal during a deploy.',
           unit: 'short',
           stacked: true,
           names: POOL_STATE_LABELS,
@@ -171,7 +171,7 @@ export const overview = dashboard({
       panels: [
         {
           title: 'HTTP requests',
-          description: 'Per second, by route.',
+          description: 'Requests per second, by route.',
           unit: 'reqps',
           queries: [
             query(`sum by (method, route) (rate(bullpen_http_requests_total[${RATE}]))`, '{{method}} {{route}}'),
@@ -179,7 +179,7 @@ export const overview = dashboard({
         },
         {
           title: 'HTTP p99',
-          description: 'Requests that wait for a result take as long as the caller asks for.',
+          description: 'A request that waits for a result may take as long as the caller is willing to wait.',
           unit: 's',
           queries: [
             query(
@@ -201,7 +201,7 @@ export const overview = dashboard({
         },
         {
           title: 'Redis answers',
-          description: '1 if every process reaches Redis, 0 if any does not.',
+          description: '1 if every process can reach Redis, 0 if at least one cannot.',
           unit: 'short',
           kind: 'stat',
           width: 4,
@@ -213,7 +213,7 @@ export const overview = dashboard({
         },
         {
           title: 'Versions',
-          description: 'A role has more than one version while a deploy is under way.',
+          description: 'During a deploy, a role has more than one version.',
           unit: 'short',
           kind: 'stat',
           width: 4,
@@ -222,21 +222,21 @@ export const overview = dashboard({
         {
           title: 'Event-loop lag, p99',
           description:
-            'If it is above some tens of milliseconds, a handler blocks its process: run that task isolated.',
+            'If the lag is above a few tens of milliseconds, a handler is blocking its process, and its task should be isolated.',
           unit: 's',
           queries: [query('nodejs_eventloop_lag_p99_seconds and on (instance) bullpen_build_info', '{{instance}}')],
         },
         {
           title: 'Event-loop stalls',
           description:
-            'Per second, by task: times that the event loop was blocked for longer than eventLoopStallWarning. The log names function, file and line.',
+            'How often per second a task blocked the event loop for longer than eventLoopStallWarning. The log names the function, the file and the line.',
           unit: 'ops',
           queries: [query(`sum by (task) (rate(bullpen_event_loop_stalls_total[${RATE}]))`, '{{task}}')],
         },
         {
           title: 'Clock skew',
           description:
-            "How far each machine's clock is ahead of Redis's clock; negative if it is behind. Tasks follow Redis's clock.",
+            "How far each machine's clock is ahead of Redis's clock. Negative if it is behind. Tasks use Redis's clock.",
           unit: 's',
           queries: [query('bullpen_clock_skew_seconds', '{{instance}}')],
         },

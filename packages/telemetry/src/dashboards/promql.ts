@@ -1,4 +1,4 @@
-// Finds the metrics that a PromQL expression reads, and refuses those that are not published.
+// Finds the metrics that a PromQL expression reads, and rejects those that are not published.
 import { nearest } from '@bullpen/contract/internal'
 import { METRICS, PROCESS_METRICS } from '../metrics/metrics-table.ts'
 
@@ -10,9 +10,9 @@ const PUBLISHED: readonly string[] = [
 ]
 
 /**
- * The metrics in an expression, each once. Their first word tells them from functions and labels.
+ * Returns each metric in an expression once. Metrics are distinguished from functions and labels by their first word.
  *
- * @throws RangeError for a metric that is not published; the message names the nearest one that is.
+ * @throws RangeError if a metric is not published. The message suggests the nearest published metric.
  */
 export function metricsIn(expression: string): readonly string[] {
   const withoutStrings = expression.replace(/"(?:[^"\\]|\\.)*"/g, '""')

@@ -1,4 +1,4 @@
-// Writes task events to the log: a line when an attempt starts and one when it ends, with the same fields.
+// Writes task events to the log. Each attempt has a line when it starts and a line when it ends, with the same fields.
 import { ATTEMPT_STATE_LABELS, type EndReason, type Log, POOL_STATE_LABELS, type TaskEvent } from '@bullpen/contract'
 import type { EventSink } from '@bullpen/engine'
 import { IS_FAILURE } from '../failures.ts'
@@ -10,7 +10,7 @@ type EventOf<E extends TaskEvent['event']> = Extract<TaskEvent, { readonly event
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const satisfies readonly Level[]
 
-/** Reads the log's level once, so that a disabled line costs one comparison: set the level before. */
+/** Reads the log's level only once, so that a disabled line costs one comparison. Set the level before calling this. */
 export function logEvents(log: Log & { isLevelEnabled(level: string): boolean }): EventSink {
   const enabled = Object.fromEntries(LEVELS.map((level) => [level, log.isLevelEnabled(level)])) as Record<
     Level,
@@ -23,7 +23,7 @@ export function logEvents(log: Log & { isLevelEnabled(level: string): boolean })
   }
 }
 
-/** Two lines per task cost a quarter of the throughput of short tasks, so theirs are at debug. */
+/** Writing two lines per task reduces the throughput of short tasks by a quarter, so their lines are at level debug. */
 function levelOf(event: TaskEvent): Level {
   switch (event.event) {
     case 'task.enqueued':
@@ -105,7 +105,7 @@ function aboutAttempt({
   return { task, id, queue, fencingToken, attempt, correlationId }
 }
 
-/** A task that was interrupted, snoozed or cancelled has not failed, and its line shows no error. */
+/** A task that was interrupted, snoozed or cancelled has not failed, so its line shows no error. */
 function hasFailed({ state, reason }: EventOf<'attempt.ended'>): boolean {
   return state !== 'DONE_SUCCESS' && IS_FAILURE[reason ?? 'declared']
 }
@@ -122,7 +122,7 @@ function messageOf(event: TaskEvent): string {
     case 'task.cancelled':
       return 'task cancelled before it started'
     case 'task.expired':
-      return 'task expired before it started: its queue timeout passed'
+      return 'task expired before it started: queue timeout passed'
     case 'attempt.started':
       return 'attempt started'
     case 'attempt.ended':
@@ -132,7 +132,7 @@ function messageOf(event: TaskEvent): string {
     case 'isolate.replaced':
       return `isolate replaced: ${event.cause}`
     case 'slots.restarted':
-      return 'slots restarted: fetching had failed'
+      return 'slots restarted after fetching had failed'
     case 'event_loop.stalled':
       return 'event loop stalled'
     case 'pool.state':

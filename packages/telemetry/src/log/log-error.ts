@@ -1,6 +1,6 @@
-// What a log line shows of an error: a closed list of fields, because errors of HTTP clients hold requests with their secrets.
+// Describes an error for a log line with a closed list of fields, because the errors of HTTP clients contain requests with their secrets.
 
-/** Longer chains are cut: a cause may refer back to itself. */
+/** Longer chains of causes are cut off, because a cause may refer back to itself. */
 const DEEPEST_CAUSE = 5
 
 export interface DescribedError {

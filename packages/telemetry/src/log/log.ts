@@ -1,4 +1,4 @@
-// The log of a process: one JSON object per line on standard output, written by pino.
+// The log of a process. pino writes one JSON object per line to standard output.
 
 import type { LogLevel } from '@bullpen/contract'
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino'
@@ -8,17 +8,17 @@ export interface LogOptions {
   readonly level: LogLevel
   /** The program that writes: `bullpen-api` or `bullpen-worker`. */
   readonly name: string
-  /** Where lines go. Default: standard output. */
+  /** Where lines are written. Defaults to standard output. */
   readonly destination?: DestinationStream
 }
 
-/** Header names, as frameworks and clients spell them. */
+/** Header names in the spellings that frameworks and clients use. */
 const SECRET_HEADERS = ['authorization', 'Authorization', 'cookie', 'Cookie', 'set-cookie', 'x-api-key', 'X-Api-Key']
 const SECRETS = ['', 'headers', 'req.headers', '*.headers', '*.*.headers'].flatMap((place) =>
   SECRET_HEADERS.map((name) => `${place}["${name}"]`),
 )
 
-/** A `Log` of the contract: fields first, then the message. Levels are written as words, times as RFC 3339. */
+/** Creates a logger that satisfies the contract's `Log`. Levels are written as words, and times in RFC 3339 format. */
 export function createLog({ level, name, destination }: LogOptions): Logger {
   const options = {
     level,

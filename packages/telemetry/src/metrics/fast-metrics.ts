@@ -1,7 +1,7 @@
 /**
- * Counters and histograms of the hot path. prom-client builds a key from the labels at every call, which costs ten times as
- * much as counting; here a caller asks for a series once and then adds to plain numbers. They are written in Prometheus's text
- * format beside those of prom-client.
+ * Counters and histograms for the hot path. prom-client builds a key from the labels at every call, which costs ten times as
+ * much as the counting itself. Here, a caller requests a series once and then increments plain numbers. These metrics are
+ * written in Prometheus's text format after those of prom-client.
  * Format: https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
  */
 
@@ -29,7 +29,7 @@ export class FastCounter<L extends Labels = Labels> {
     return tally
   }
 
-  /** Leaves out a series that has not counted yet. */
+  /** Omits series that have not counted anything yet. */
   exposition(): string {
     const counted = this.#series.filter(({ tally }) => tally.count > 0)
     const lines = counted.map(({ labels, tally }) => sample(this.#name, labels, tally.count))
@@ -40,7 +40,7 @@ export class FastCounter<L extends Labels = Labels> {
 /** One series of a histogram. */
 export class Distribution {
   readonly #bounds: readonly number[]
-  /** One more than there are bounds: the last one counts values above all of them. */
+  /** Has one more element than there are bounds, because the last one counts values above all bounds. */
   readonly counts: Float64Array
   sum = 0
 
@@ -49,7 +49,7 @@ export class Distribution {
     this.counts = new Float64Array(bounds.length + 1)
   }
 
-  /** A value below zero, which two clocks can produce, counts as zero; so does NaN. */
+  /** A negative value, which can result from two different clocks, counts as zero, and so does NaN. */
   observe(measured: number): void {
     const value = Number.isFinite(measured) ? Math.max(measured, 0) : 0
     const bounds = this.#bounds
@@ -83,7 +83,7 @@ export class FastHistogram<L extends Labels = Labels> {
     return tally
   }
 
-  /** Leaves out a series that has not observed anything yet. */
+  /** Omits series that have not observed anything yet. */
   exposition(): string {
     return [header(this.#name, this.#help, 'histogram'), ...this.#series.flatMap((each) => this.#samples(each))].join(
       '\n',

@@ -1,4 +1,4 @@
-// Makes instruments from the metrics table, so that each name and label is written once.
+// Creates instruments from the metrics table, so that each name and label is written only once.
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import { FastCounter, FastHistogram } from './fast-metrics.ts'
 import { type LabelOf, METRICS, type MetricName, type MetricRow } from './metrics-table.ts'
@@ -23,12 +23,12 @@ export function histogram<N extends HistogramName>(registry: Registry, name: N):
   return new Histogram({ ...configuration(registry, name), buckets: [...METRICS[name].buckets] })
 }
 
-/** For the hot path. */
+/** Creates a counter for the hot path. */
 export function fastCounter<N extends CounterName>(name: N): FastCounter<LabelsOf<N>> {
   return new FastCounter({ name, help: METRICS[name].help })
 }
 
-/** For the hot path. */
+/** Creates a histogram for the hot path. */
 export function fastHistogram<N extends HistogramName>(name: N): FastHistogram<LabelsOf<N>> {
   return new FastHistogram({ name, help: METRICS[name].help, buckets: METRICS[name].buckets })
 }

@@ -1,4 +1,4 @@
-// Every metric that Bullpen publishes: a public contract that dashboards, alerts and autoscalers rely on.
+// All metrics that Bullpen publishes. They are a public contract that dashboards, alerts and autoscalers rely on.
 
 export interface MetricRow {
   readonly type: 'counter' | 'gauge' | 'histogram'
@@ -6,23 +6,23 @@ export interface MetricRow {
   readonly unit: 'seconds' | 'tasks' | 'attempts' | 'slots' | 'isolates' | 'requests' | 'reads' | 'stalls' | 'flag'
   readonly labels: readonly string[]
   readonly help: string
-  /** Upper bounds; for histograms. */
+  /** The upper bounds of a histogram's buckets. */
   readonly buckets?: readonly number[]
 }
 
-/** 0.5 ms to 10 min: from a short task in memory to a long task at a generous timeout. */
+/** From 0.5 ms, for a short task that works in memory, to 10 min, for a long task with a generous timeout. */
 const RUN_SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
 ]
-/** 1 ms to an hour: a backlog lasts longer than any task in it. */
+/** From 1 ms to an hour, because a backlog can last longer than any task in it. */
 const WAIT_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600]
-/** 1 ms to 30 s: the longest that a request may wait for a result. */
+/** From 1 ms to 30 s, which is the longest time that a request may wait for a result. */
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
 /**
- * Names end in their unit, and in `_total` only if they are counters. Label values come from a closed list or from the
- * catalogue, so that a process publishes a bounded number of series. The label `state` holds the state's name, as the API
- * does; dashboards show its label.
+ * Names end in their unit, and only the names of counters end in `_total`. Label values come from a closed list or from the
+ * catalogue, so that a process publishes a bounded number of series. The label `state` holds the name of the state, as in the
+ * API. Dashboards show the state's label instead.
  */
 export const METRICS = {
   bullpen_tasks_enqueued_total: {
@@ -54,7 +54,7 @@ export const METRICS = {
     type: 'histogram',
     unit: 'seconds',
     labels: ['queue', 'task'],
-    help: 'Time from the moment when a task was ready to its first attempt.',
+    help: 'Time from the moment a task was ready to its first attempt.',
     buckets: WAIT_SECONDS,
   },
   bullpen_attempt_failures_total: {
@@ -67,7 +67,7 @@ export const METRICS = {
     type: 'counter',
     unit: 'attempts',
     labels: ['queue', 'task'],
-    help: 'Handlers that returned after their attempt had ended; their results were dropped.',
+    help: 'Handlers that returned after their attempt had ended, so that their results were dropped.',
   },
   bullpen_isolates_replaced_total: {
     type: 'counter',
@@ -79,7 +79,7 @@ export const METRICS = {
     type: 'counter',
     unit: 'tasks',
     labels: ['queue', 'task'],
-    help: 'Tasks that this process cancelled, running or not.',
+    help: 'Tasks that this process cancelled, whether they were running or not.',
   },
   bullpen_tasks_expired_total: {
     type: 'counter',
@@ -91,13 +91,13 @@ export const METRICS = {
     type: 'counter',
     unit: 'slots',
     labels: ['queue'],
-    help: 'Slots that resumed after fetching tasks had failed.',
+    help: 'Slots that resumed after they had been unable to fetch tasks.',
   },
   bullpen_slot_state: {
     type: 'gauge',
     unit: 'slots',
     labels: ['queue', 'state'],
-    help: 'Slots of this worker in each state.',
+    help: 'Number of slots of this worker in each state.',
   },
   bullpen_stuck_handlers: {
     type: 'gauge',
@@ -109,19 +109,19 @@ export const METRICS = {
     type: 'counter',
     unit: 'stalls',
     labels: ['task'],
-    help: 'Times that the event loop was blocked for longer than eventLoopStallWarning, by the task that blocked it; empty if no task did.',
+    help: 'Number of times that the event loop was blocked for longer than eventLoopStallWarning, by the task that blocked it. The label is empty if it was not blocked by a task.',
   },
   bullpen_pool_slots: {
     type: 'gauge',
     unit: 'slots',
     labels: ['queue'],
-    help: 'Slots of this worker: the most attempts that it runs at once on the queue.',
+    help: 'Number of slots of this worker, which is the maximum number of attempts that it runs at once on the queue.',
   },
   bullpen_pool_slots_busy: {
     type: 'gauge',
     unit: 'slots',
     labels: ['queue'],
-    help: 'Slots of this worker that are running an attempt.',
+    help: 'Number of slots of this worker that are running an attempt.',
   },
   bullpen_pool_state: {
     type: 'gauge',
@@ -133,25 +133,25 @@ export const METRICS = {
     type: 'gauge',
     unit: 'tasks',
     labels: ['queue', 'status'],
-    help: 'Tasks in the queue, over the whole fleet. Every API process reports the same number: take the maximum. The status dead includes cancelled and expired tasks, and scheduled includes retrying ones.',
+    help: 'Number of tasks in the queue, across the whole fleet. Every API process reports the same number, so take the maximum rather than the sum. The status dead includes cancelled and expired tasks, and scheduled includes retrying ones.',
   },
   bullpen_redis_up: {
     type: 'gauge',
     unit: 'flag',
     labels: [],
-    help: '1 if Redis answered at this scrape, 0 if not.',
+    help: '1 if Redis answered during this scrape, 0 if it did not.',
   },
   bullpen_clock_skew_seconds: {
     type: 'gauge',
     unit: 'seconds',
     labels: [],
-    help: "How far this machine's clock is ahead of Redis's clock; negative if it is behind.",
+    help: "How far this machine's clock is ahead of Redis's clock. Negative if it is behind.",
   },
   bullpen_scrape_failures_total: {
     type: 'counter',
     unit: 'reads',
     labels: [],
-    help: 'Reads that failed at a scrape; the gauges that they set are absent from it.',
+    help: 'Reads that failed during a scrape. The gauges that they would have set are missing from it.',
   },
   bullpen_http_requests_total: {
     type: 'counter',
@@ -170,14 +170,14 @@ export const METRICS = {
     type: 'gauge',
     unit: 'flag',
     labels: ['version', 'role'],
-    help: 'Always 1; the labels hold the version and role of this process.',
+    help: 'Always 1. The labels contain the version and the role of this process.',
   },
 } as const satisfies Readonly<Record<`bullpen_${string}`, MetricRow>>
 
 export type MetricName = keyof typeof METRICS
 export type LabelOf<N extends MetricName> = (typeof METRICS)[N]['labels'][number]
 
-/** Metrics of prom-client that break Prometheus's naming rules: gauges with a counter's name. They are not published. */
+/** Metrics of prom-client that break Prometheus's naming rules, because they are gauges named like counters. They are not published. */
 export const MISNAMED_PROCESS_METRICS = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',

@@ -1,17 +1,17 @@
-// Counts and times task events. At least two events per task arrive here, so labels are resolved once per task name.
+// Counts and times task events. Every task causes at least two events, so labels are resolved only once per task name.
 import type { AttemptEndState, TaskEvent, VerdictKind } from '@bullpen/contract'
 import type { EventSink } from '@bullpen/engine'
 import { type FailureReason, IS_FAILURE } from '../failures.ts'
 import type { Count, Distribution } from './fast-metrics.ts'
 import { fastCounter, fastHistogram } from './instruments.ts'
 
-/** Task names beyond this many share one series, so that a queue with foreign producers cannot flood Prometheus. */
+/** Task names beyond this number share one series, so that a queue with foreign producers cannot flood Prometheus. */
 const MOST_TASK_NAMES = 500
 const OTHER_TASKS = 'other'
-/** To Prometheus an empty label is an absent one. */
+/** Prometheus treats an empty label as an absent one. */
 const NO_TASK = ''
 
-/** The series of one task, with the labels queue and task filled in. */
+/** The series of one task, whose labels queue and task are already set. */
 interface TaskSeries {
   readonly enqueued: Count
   readonly started: Count
@@ -20,7 +20,7 @@ interface TaskSeries {
   readonly late: Count
   readonly expired: Count
   readonly cancelled: Count
-  /** The most frequent end, taken out of {@link ended}. */
+  /** The most frequent series of {@link ended}, which has a field of its own so that it needs no look-up. */
   readonly completed: Count
   readonly ended: (state: AttemptEndState) => (verdict: VerdictKind) => Count
   readonly failed: (reason: FailureReason) => Count
@@ -45,11 +45,11 @@ function createMetrics() {
 
 export interface TaskMetrics {
   readonly sink: EventSink
-  /** In Prometheus's text format. */
+  /** Returns the metrics in Prometheus's text format. */
   exposition(): string
 }
 
-/** Costs about 0.15 µs for a start and an end together; a task's first event costs more. */
+/** Counting a start and an end takes about 0.15 µs in total. The first event of a task name takes longer. */
 export function taskMetrics(): TaskMetrics {
   const metrics = createMetrics()
   const seriesOf = taskSeries(metrics)
@@ -97,11 +97,11 @@ export function taskMetrics(): TaskMetrics {
         replaced(event.isolation).count++
         return
       case 'event_loop.stalled':
-        // Attempts run only for tasks of the catalogue, so the number of series is bounded.
+        // Attempts run only for tasks in the catalogue, so the number of series is bounded.
         stalled(event.task ?? NO_TASK).count++
         return
       case 'pool.state':
-        // Pools are read at each scrape: see Telemetry.watchPool.
+        // Pools are read at each scrape instead: see Telemetry.watchPool.
         return
       default:
         event satisfies never
@@ -140,7 +140,7 @@ function taskSeries(metrics: ReturnType<typeof createMetrics>): (queue: string, 
     }
     return (task: string) => byTask.get(task) ?? firstOf(task)
   })
-  // Consecutive events are often of one task: two comparisons then replace two look-ups.
+  // Consecutive events often belong to the same task. In that case, two comparisons replace two look-ups.
   let [lastQueue, lastTask] = ['', '']
   let last: TaskSeries | undefined
   return (queue, task) => {
@@ -153,7 +153,7 @@ function taskSeries(metrics: ReturnType<typeof createMetrics>): (queue: string, 
   }
 }
 
-/** Makes a value once for each key. Nested maps: joining two keys into one costs more than two look-ups. */
+/** Makes a value once for each key. Callers nest these maps, because joining two keys into one costs more than two look-ups. */
 function remembered<K, V>(make: (key: K) => V): (key: K) => V {
   const made = new Map<K, V>()
   return (key) => {
