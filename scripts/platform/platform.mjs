@@ -54,7 +54,9 @@ export function createPlatform({
   const children = new Map()
   /** @type {Map<string, string>} */
   const urls = new Map()
-  /** @type {Map<string, { line: string, stream: 'stdout' | 'stderr' }[]>} the output of processes that are not ready yet, by name */
+  /**
+   * @type {Map<string, { line: string, stream: 'stdout' | 'stderr' }[]>} the output of processes that are not ready yet, by name
+   */
   const starting = new Map()
   let startup
   let shutdown

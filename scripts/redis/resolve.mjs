@@ -11,7 +11,8 @@ import { findServerBinary, startRedisServer } from './server.mjs'
 /**
  * A private server also has `exited` and `restart`, which starts it on the same port and data.
  * @typedef {{ url: string, origin: 'env' | 'binary' | 'docker', stop: () => Promise<void>, pid?: number,
- *   exited?: () => Promise<void>, restart?: () => Promise<{ stop: () => Promise<void>, exited: () => Promise<void> }> }} ResolvedRedis
+ *   exited?: () => Promise<void>, restart?: () => Promise<{ stop: () => Promise<void>, exited: () => Promise<void> }> }}
+ *   ResolvedRedis
  * `stop` stops what was started here. It does nothing to the server that REDIS_URL names.
  */
 

@@ -1,4 +1,4 @@
-// A worker: pools on the queues of a catalogue, with resources, probes, metrics, remote commands and an orderly drain.
+// A worker: pools on the queues of a catalogue, with resources, probes, metrics, remote commands and a graceful drain.
 import { CLOSING_MS } from '@bullpen/config'
 import type { Catalogue, Log, Resources, TaskId } from '@bullpen/contract'
 import { attributeUncaught, type OnlineReport, type UncaughtFate } from '@bullpen/engine/internal'
@@ -8,54 +8,57 @@ import { type OpenWorker, type WorkerOptions, wireWorker } from './open-worker.t
 import type { DrainRequest } from './pools/pool-supervisor.ts'
 import { byQueue } from './resolve-config.ts'
 
-/** Default mode: `soft_timeout`. */
+/** How to drain. The mode defaults to `soft_timeout`. */
 export type DrainOptions = Partial<DrainRequest>
 
-/** What became of the tasks that {@link BullpenWorker.online} was given, and of the drain after them. */
+/** What happened to the tasks that were passed to {@link BullpenWorker.online}, and a summary of the drain that followed. */
 export interface OnlineSummary extends DrainSummary {
-  /** The given tasks that have not ended. */
+  /** Those of the given tasks that have not ended. */
   readonly left: readonly TaskId[]
 }
 
 export interface BullpenWorker {
   /**
-   * Opens the probes, then the resources, then connects to Redis and starts to fetch. Resolves with the address of the probes
-   * and metrics. Rejects, with everything closed again, when a resource does not open or the port is taken.
+   * Opens the probes and then the resources, connects to Redis and starts to fetch tasks. Resolves with the address of the probes
+   * and metrics. If a resource fails to open or the port is already in use, everything is closed again and the call rejects.
    *
-   * @throws BullpenError `wrong_state` unless the worker is new, or when it is drained before it has started.
+   * @throws BullpenError `wrong_state` if the worker is not new, or if it is drained before it has started.
    */
   start(): Promise<{ readonly url: string }>
   /**
-   * Starts as `start` does, works until the given tasks have ended, here or elsewhere, and then drains. A drain or a closed
-   * parent ends it earlier. Other tasks of the same queues run as well.
+   * Starts like `start`, works until the given tasks have ended, here or in another worker, and then drains. A drain or a closed
+   * parent ends the work earlier. Other tasks in the same queues run as well.
    *
-   * @throws BullpenError `queue_not_found` for a task whose queue this worker has no pool for, and `wrong_state` as `start`.
+   * @throws BullpenError `queue_not_found` if this worker has no pool for the queue of a task, and `wrong_state` in the same
+   * cases as `start`.
    */
   online(tasks: readonly TaskId[]): Promise<OnlineSummary>
   /**
-   * Not ready → stop fetching → wait → at the deadline, signal → grace → requeue → close connections and resources. Resolves
-   * within the timeout + grace + 2 s; the modes `light` and `soft` wait as long as tasks run. Concurrent drains merge; the
-   * harsher setting wins. Legal in every state, and idempotent.
+   * Drains the worker in this order: report not ready, stop fetching, wait for running tasks, signal them at the deadline, wait
+   * for the grace period, requeue, and close connections and resources. Resolves within the timeout plus the grace period plus
+   * 2 s, except that the modes `light` and `soft` wait for as long as tasks run. Concurrent drains are merged, and the harsher
+   * setting wins. May be called in any state, and is idempotent.
    */
   drain(options?: DrainOptions): Promise<DrainSummary>
-  /** Resolves when the worker has drained, whatever started the drain: a call, a remote command, or the parent. */
+  /** Resolves when the worker has drained, whether the drain was started by a call, a remote command or the parent. */
   readonly ended: Promise<DrainSummary>
   state(): WorkerState
   /**
-   * Attributes an error that escaped a handler to its attempt. {@link runUntilSignalled} calls it; a program that handles
-   * signals itself calls it from `uncaughtException` and `unhandledRejection`, and drains and exits on `unattributed`.
+   * Attributes an error that escaped a handler to the handler's attempt. {@link runUntilSignalled} calls this for you. A program
+   * that handles signals itself should call it on `uncaughtException` and `unhandledRejection`, and should drain and exit if it
+   * returns `unattributed`.
    */
   attributeUncaught(error: unknown): UncaughtFate
   readonly log: Log
 }
 
-/** Of CLOSING_MS: what pools may need beyond their grace period to acknowledge what has ended. */
+/** The part of CLOSING_MS that pools may need after their grace period to acknowledge the tasks that have ended. */
 const ACKNOWLEDGING_MS = 500
 
 /**
- * Opens nothing until it is started.
+ * Creates a worker, which opens nothing until it is started.
  *
- * @throws BullpenError `invalid_configuration` for settings that are unknown, wrong or contradictory, `invalid_handler`,
+ * @throws BullpenError `invalid_configuration` if settings are unknown, invalid or contradictory, `invalid_handler`, or
  * `isolation_unavailable`.
  */
 export function createWorker<C extends Catalogue, R extends Resources = object>(
@@ -74,12 +77,12 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
   parent?.addEventListener('abort', onParentClosed, { once: true })
   void lifecycle.ended.then(() => parent?.removeEventListener('abort', onParentClosed))
 
-  /** Opens the worker and runs its pools; closes it again when they can't start. */
+  /** Opens the worker and runs its pools. If they can't be started, the worker is closed again. */
   const run = async (call: 'start' | 'online', work: (open: OpenWorker) => Promise<void>): Promise<void> => {
     if (parent?.aborted) void drain()
     const opened = await lifecycle.open(call)
     try {
-      // Pools may start only when the agent knows which queues are draining.
+      // Pools may start only once the agent knows which queues are draining.
       await opened.fleetAgent.start()
       await work(opened)
     } catch (error) {
@@ -111,7 +114,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
       const sets = byQueue(tasks, sizes)
       const reports = new Map<string, OnlineReport>()
       await run('online', async ({ url, pools, broker }) => {
-        log.info({ url }, 'working a given set of tasks')
+        log.info({ url }, 'working on a given set of tasks')
         await pools.start((pool) => {
           const ids = sets.get(pool.queue)
           return ids && pool.online(ids, broker.waitUntilFinished).then((report) => reports.set(pool.queue, report))

@@ -2,7 +2,7 @@
 import type { Log } from '@bullpen/contract'
 import type { DrainReport } from '@bullpen/engine'
 
-/** When `abandoned` and `unconfirmed` are empty, every task finished or was requeued. */
+/** The result of a drain. If `abandoned` and `unconfirmed` are empty, every task finished or was requeued. */
 export type DrainSummary = Omit<DrainReport, 'queue'>
 
 export function summarizeDrain(reports: readonly DrainReport[]): DrainSummary {
@@ -17,7 +17,7 @@ export function summarizeDrain(reports: readonly DrainReport[]): DrainSummary {
   }
 }
 
-/** One line for each task that another worker must recover, and one with the totals and the fields of `about`. */
+/** Logs one line for each task that another worker must recover, and one line with the totals and the fields of `about`. */
 export function logDrainSummary(log: Log, end: DrainSummary, about: object = {}): void {
   for (const { id, task } of end.abandoned)
     log.error({ id, task }, 'task abandoned: still running at the end of the drain')

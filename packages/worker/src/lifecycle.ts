@@ -1,11 +1,12 @@
 // The lifecycle of a worker: new → opening → running → draining → closed.
 //
-// - `start` and `online` are legal only on a new worker. `drain` is legal in every state; the first call decides when the drain
-//   begins, and later calls can only make it harsher.
-// - A drain that comes while the worker opens does not wait for what has not opened yet: the opening is cancelled at its next
-//   step, and what it opened is closed.
-// - Everything that is opened goes on one stack, which is disposed once, in the reverse order of opening: after the pools have
-//   drained, or when the opening fails. Closing is bounded: what does not close in time is left to the end of the process.
+// - `start` and `online` may be called only on a new worker. `drain` may be called in any state. The first call decides when the
+//   drain begins, and later calls can only make it harsher.
+// - If a drain begins while the worker is opening, it does not wait for the parts that are not open yet. The opening is cancelled
+//   at its next step, and the parts that it has opened are closed.
+// - Everything that is opened is pushed on one stack. The stack is disposed once, in the reverse order of opening, after the
+//   pools have drained or when the opening fails. The time for closing is limited, and parts that do not close in time are left
+//   to the end of the process.
 import { BullpenError, type Log } from '@bullpen/contract'
 import { assertTransition, type Transitions } from '@bullpen/engine/internal'
 import { settlesWithin } from '@bullpen/engine/node'
@@ -14,7 +15,10 @@ import type { DrainRequest, PoolSupervisor } from './pools/pool-supervisor.ts'
 
 export type WorkerState = 'new' | 'opening' | 'running' | 'draining' | 'closed'
 
-/** `start` and `online` leave `new`; `drain` or a closed parent leads to `draining`; a failed opening leads straight to `closed`. */
+/**
+ * `start` and `online` move the worker out of `new`. `drain` or a closed parent leads to `draining`. If the opening fails, the
+ * worker moves straight to `closed`.
+ */
 export const WORKER_TRANSITIONS = {
   new: ['opening', 'draining'],
   opening: ['running', 'draining', 'closed'],
@@ -27,14 +31,14 @@ export const WORKER_TRANSITIONS = {
 const CANCEL_OPENING_MS = 2_000
 
 export interface Opening {
-  /** Registers how to close what has just been opened. When the worker is closed already, closes it at once. */
+  /** Registers how to close the part that has just been opened. If the worker is already closed, the part is closed at once. */
   owns(close: () => unknown): void
-  /** @throws BullpenError `wrong_state` when a drain has begun meanwhile. */
+  /** @throws BullpenError `wrong_state` if a drain has begun in the meantime. */
   assertWanted(): void
 }
 
 export interface LifecycleOptions<P> {
-  /** Opens the parts of the worker. Called once. */
+  /** Opens the parts of the worker. It is called once. */
   open(opening: Opening): Promise<P>
   /** How long closing may take, in ms. */
   readonly closeMs: number
@@ -43,15 +47,19 @@ export interface LifecycleOptions<P> {
 
 export interface Lifecycle<P> {
   state(): WorkerState
-  /** What `open` returned; undefined before, and when it failed. */
+  /** Returns what `open` returned, or undefined if `open` has not finished yet or has failed. */
   parts(): P | undefined
-  /** Opens the worker. `call`: for the error. @throws BullpenError `wrong_state` unless the worker is new. */
+  /**
+   * Opens the worker. `call` is the name of the caller for the error message.
+   *
+   * @throws BullpenError `wrong_state` if the worker is not new.
+   */
   open(call: string): Promise<P>
-  /** @throws BullpenError `wrong_state` when a drain has begun. */
+  /** @throws BullpenError `wrong_state` if a drain has begun. */
   assertStarted(): void
   /** Drains the pools, then closes the worker. Every call resolves with the summary of the same drain. */
   drain(request: DrainRequest): Promise<DrainSummary>
-  /** Resolves when a drain has ended, whatever began it. */
+  /** Resolves when a drain has ended, regardless of what started it. */
   readonly ended: Promise<DrainSummary>
 }
 
@@ -61,7 +69,7 @@ export function createLifecycle<P extends { readonly pools: PoolSupervisor }>(
   const { log, closeMs } = options
   const stack = new AsyncDisposableStack()
   const ended = Promise.withResolvers<DrainSummary>()
-  /** Requests that came before there were pools. */
+  /** The requests so far. Those made before there were pools are applied once the pools exist. */
   const pending: DrainRequest[] = []
   let state: WorkerState = 'new'
   let opening: Promise<P> | undefined
@@ -101,7 +109,7 @@ export function createLifecycle<P extends { readonly pools: PoolSupervisor }>(
 
   const drainOnce = async (): Promise<DrainSummary> => {
     if (opening !== undefined && parts === undefined) await settlesWithin(opening, CANCEL_OPENING_MS)
-    // Concurrent drains of a pool merge, so that all requests have the same reports.
+    // Concurrent drains of a pool are merged, so all requests get the same reports.
     const [reports = []] = await Promise.all(pending.map((request) => parts?.pools.end(request)))
     const summary = summarizeDrain(reports)
     logDrainSummary(log, summary)

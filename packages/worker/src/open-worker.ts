@@ -1,9 +1,9 @@
-// Wires a worker: what can be made from its options at once, and what is opened when it starts, in this order:
+// Wires a worker. Some parts are created from its options immediately, and the others are opened when it starts, in this order:
 //
-// 1. the event-loop monitor and the probes, which watch everything else and so are closed last
-// 2. resources, which handlers use until they end
-// 3. the measurement of the clock, and the broker
-// 4. pools, the isolator and the fleet agent, which are closed first
+// 1. the event-loop monitor and the probes, which watch everything else and are therefore closed last
+// 2. the resources, which handlers use until they end
+// 3. the clock-skew watch and the broker
+// 4. the pools, the isolator and the fleet agent, which are closed first
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { openBroker } from '@bullpen/bullmq'
@@ -25,24 +25,26 @@ import { defaultTimeouts, graceWarnings, isolatorFor, poolSizes } from './resolv
 
 export interface WorkerOptions<C extends Catalogue, R extends Resources> {
   readonly catalogue: C
-  /** One for each task of the catalogue. */
+  /** One handler for each task of the catalogue. */
   readonly handlers: Handlers<C, R>
-  /** What handlers find in `ctx.resources`: opened before the first task, closed after the last. */
+  /** The resources that handlers find in `ctx.resources`. They are opened before the first task and closed after the last one. */
   readonly resources?: ResourceOpeners<R>
   /**
-   * URL of a module whose default export is a record of openers like `resources`: what isolated handlers find in
-   * `ctx.resources`, opened once in each thread or child process.
+   * The URL of a module whose default export is a record of openers like `resources`. Isolated handlers find these resources in
+   * `ctx.resources`. They are opened once in each thread or child process.
    */
   readonly isolatedResources?: string
-  /** Around every attempt, in this process; the first is the outermost. */
+  /** Functions that wrap every attempt, in this process. The first one is the outermost. */
   readonly middleware?: readonly Middleware<R>[]
-  /** Settings that are left out have their defaults. `workerConfig()` reads them from flags, environment and a file. */
+  /**
+   * Settings that are omitted have their default values. `workerConfig()` reads settings from flags, the environment and a file.
+   */
   readonly config?: WorkerConfig
-  /** When it aborts, every pool drains hard and the worker closes. */
+  /** When this signal aborts, every pool drains hard and the worker closes. */
   readonly parent?: AbortSignal
 }
 
-/** What is open while the worker runs. */
+/** The parts that are open while the worker runs. */
 export interface OpenWorker {
   /** The address of the probes and metrics. */
   readonly url: string
@@ -54,16 +56,16 @@ export interface OpenWorker {
 export interface WiredWorker {
   readonly log: Log
   readonly context: AsyncContext
-  /** Concurrency by queue. */
+  /** The concurrency of each queue. */
   readonly sizes: ReadonlyMap<string, number>
-  /** `drain`: begins to drain the worker, as a remote command asks. */
+  /** `drain` starts to drain the worker when a remote command requests it. */
   open(opening: Opening, drain: (request: DrainRequest) => void): Promise<OpenWorker>
 }
 
-/** How long resources may take to close, in ms: less than all that is closed, so that the probes close in order. */
+/** How long resources may take to close, in ms. This is less than the total closing time, so that the probes can still close. */
 const CLOSE_RESOURCES_MS = 1_200
 
-/** Opens nothing. @throws BullpenError as {@link createWorker}. */
+/** Wires the worker without opening anything. @throws BullpenError the same errors as {@link createWorker}. */
 export function wireWorker<C extends Catalogue, R extends Resources>(options: WorkerOptions<C, R>): WiredWorker {
   const { catalogue, handlers, middleware = [], parent } = options
   const settings = checkSettings(WORKER_SETTINGS, WORKER_RULES, options.config ?? {})
@@ -80,7 +82,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
   const startedAt = performance.now()
   let pools: PoolSupervisor | undefined
 
-  /** The slots of a queue: its pool may have been resized, and slots that are stopping may still run a task. */
+  /** The number of slots of a queue. Its pool may have been resized, and slots that are stopping may still be running a task. */
   const slotsOf = (queue: string): number => {
     const pool = pools?.pool(queue)
     return Math.max(sizes.get(queue) ?? 0, pool?.size() ?? 0, pool?.busy() ?? 0)
@@ -101,7 +103,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
   }
 
   async function open(opening: Opening, drain: (request: DrainRequest) => void): Promise<OpenWorker> {
-    // The monitor is a thread, and one more that may end beside the isolated handlers'.
+    // The monitor is a thread too, and like the threads of isolated handlers it may end before this process does.
     keepWrappersGeneric()
     const warnAfter = settings.eventLoopStallWarning
     const monitor = openEventLoopMonitor({ warnAfter, context, sink, log, logAs })
@@ -136,7 +138,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
 
     const [drainMs, graceMs] = [milliseconds(settings.drainTimeout), milliseconds(settings.grace)]
     for (const warning of graceWarnings(catalogue, sizes, graceMs)) log.warn(warning)
-    // Distinct across hosts, across containers that share a host name, and across restarts that reuse a process id.
+    // The name is distinct across hosts, across containers that share a host name, and across restarts that reuse a process id.
     const worker = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
     const catalogueQueues = catalogue.queues
     const common = { settings, catalogueQueues, registry, context, clock: skew, sink, worker, log, parent }
@@ -157,7 +159,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       about: { worker, host: hostname(), pid: process.pid, version: VERSION, drainTimeoutMs: drainMs, graceMs },
       startedAt,
     })
-    // Both may take long, and neither needs the other.
+    // Both may take long and neither depends on the other, so they are closed at the same time.
     opening.owns(() => Promise.all([isolator?.close(), fleetAgent.close()]))
     return { url: probes.url, broker, pools, fleetAgent }
   }

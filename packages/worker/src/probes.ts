@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { BullpenError, type Log } from '@bullpen/contract'
 
 export interface ProbeAnswers {
-  /** Why the worker is not ready; undefined when it is. */
+  /** The reason why the worker is not ready, or undefined if it is ready. */
   notReady(): string | undefined
   exposition(): Promise<{ readonly contentType: string; readonly text: string }>
 }
@@ -12,7 +12,7 @@ export interface ProbeAnswers {
 export interface ProbeAddress {
   readonly host: string
   readonly port: number
-  /** Where the port was set: `BULLPEN_WORKER_PORT`, `--port`, `config.port`. Undefined: nowhere, it is the default. */
+  /** Where the port was set: `BULLPEN_WORKER_PORT`, `--port` or `config.port`. Undefined if the port is the default. */
   readonly portOrigin: string | undefined
 }
 
@@ -22,10 +22,10 @@ export interface Probes {
 }
 
 /**
- * Resolves when the server listens. A default port that is taken, as by another worker on this machine, is replaced by a free
- * one, and the log says so.
+ * Resolves when the server is listening. If the default port is already in use, for example by another worker on this machine, a
+ * free port is picked and logged.
  *
- * @throws BullpenError `invalid_configuration` when the server can't listen, as when a port that was asked for is taken.
+ * @throws BullpenError `invalid_configuration` if the server can't listen, for example because a configured port is in use.
  */
 export async function openProbes(answers: ProbeAnswers, address: ProbeAddress, log: Log): Promise<Probes> {
   const { host, port, portOrigin } = address

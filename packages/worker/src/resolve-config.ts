@@ -1,4 +1,4 @@
-// Derives from the catalogue and the settings what a worker needs: the sizes of its pools, isolates, timeouts.
+// Derives what a worker needs from the catalogue and the settings: the sizes of its pools, its isolator and its timeouts.
 import { availableParallelism } from 'node:os'
 import type { WorkerSettings } from '@bullpen/config'
 import {
@@ -12,7 +12,10 @@ import {
 import { nearest, readTaskId } from '@bullpen/contract/internal'
 import type { Isolator, Timeouts } from '@bullpen/engine/internal'
 
-/** Concurrency by queue: of every queue of the catalogue, unless the settings name some. 0 is twice the number of CPU cores. */
+/**
+ * Returns the concurrency of each queue that the settings name, or of every queue of the catalogue if they name none. A
+ * concurrency of 0 stands for twice the number of CPU cores.
+ */
 export function poolSizes(catalogue: Catalogue, { pools }: WorkerSettings): ReadonlyMap<string, number> {
   const wanted = pools ?? Object.fromEntries(catalogue.queues.map((queue) => [queue, 0]))
   const unknown = Object.keys(wanted).find((queue) => !catalogue.queues.includes(queue))
@@ -28,8 +31,9 @@ export function poolSizes(catalogue: Catalogue, { pools }: WorkerSettings): Read
 }
 
 /**
- * An isolator if a task of the catalogue needs one. It may have as many isolates of each kind as tasks of that kind can run at
- * once, so that no task waits for one. `slotsOf`: the present number of slots of a queue; 0 when there is no pool.
+ * Returns an isolator if a task of the catalogue needs one. The isolator may have as many isolates of each kind as tasks of that
+ * kind can run at once, so that no task waits for an isolate. `slotsOf` returns the current number of slots of a queue, or 0 if
+ * there is no pool for it.
  */
 export function isolatorFor(
   { definitions }: Catalogue,
@@ -55,7 +59,11 @@ export function defaultTimeouts(settings: WorkerSettings): Timeouts {
   }
 }
 
-/** The ids by queue. @throws BullpenError `queue_not_found` for a task whose queue this worker has no pool for. */
+/**
+ * Returns the ids grouped by queue.
+ *
+ * @throws BullpenError `queue_not_found` if this worker has no pool for the queue of a task.
+ */
 export function byQueue(tasks: readonly TaskId[], sizes: ReadonlyMap<string, number>): ReadonlyMap<string, TaskId[]> {
   const found = new Map<string, TaskId[]>()
   for (const id of tasks) {
@@ -71,7 +79,7 @@ export function byQueue(tasks: readonly TaskId[], sizes: ReadonlyMap<string, num
   return found
 }
 
-/** A drain gives no task more than the worker's grace period. Returns a warning for each definition that asks for more. */
+/** Returns a warning for each definition whose grace period is longer than the worker's own, because a drain cuts it short. */
 export function graceWarnings(
   { definitions }: Catalogue,
   sizes: ReadonlyMap<string, number>,

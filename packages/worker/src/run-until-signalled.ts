@@ -1,24 +1,24 @@
-// Runs a worker as the whole program: starts it, drains it on SIGTERM or SIGINT, and says which code to exit with.
+// Runs a worker as the whole program: starts it, drains it on SIGTERM or SIGINT, and returns the exit code.
 import { BullpenError, type TaskId } from '@bullpen/contract'
 import type { BullpenWorker } from './create-worker.ts'
 
 export interface RunOptions {
-  /** Works this set of tasks and ends, as a batch job does. Left out: works until a signal comes. */
+  /** The worker works on these tasks and then ends, like a batch job. If this is omitted, it works until it is signalled. */
   readonly only?: readonly TaskId[]
 }
 
 /**
  * - 0: every task finished or was requeued.
  * - 1: tasks were abandoned (another process recovers them), their results could not be confirmed, or part of the given set is
- *   unfinished. The log names each task. Handlers may still run: exit.
+ *   unfinished. The log names each of these tasks. Handlers may still be running, so the process should exit.
  * - 2: the worker did not start.
- * - 70: an error escaped that belongs to no attempt, so the process may be in any state. It drained at once.
+ * - 70: an error that belongs to no attempt escaped, so the process may be in any state. The worker drained immediately.
  */
 export type ExitCode = 0 | 1 | 2 | 70
 
 /**
- * Resolves with the code to exit with; never rejects. A second signal ends the wait for running tasks. Pass a function that
- * creates the worker to have errors of its creation, such as invalid settings, reported in one line as well.
+ * Resolves with the exit code, and never rejects. A second signal ends the wait for running tasks. If you pass a function that
+ * creates the worker, errors during its creation, such as invalid settings, are reported in one line as well.
  */
 export async function runUntilSignalled(
   worker: BullpenWorker | (() => BullpenWorker),
@@ -44,14 +44,14 @@ async function run(worker: BullpenWorker, { only }: RunOptions): Promise<ExitCod
   }
   const onUncaught = (err: unknown): void => {
     if (worker.attributeUncaught(err) !== 'unattributed') return
-    worker.log.error({ err }, 'uncaught error outside any attempt: draining at once')
+    worker.log.error({ err }, 'uncaught error outside any attempt: draining immediately')
     broken = true
-    // A drain that is under way is to end as broken too.
+    // If a drain is already under way, it must end as broken too.
     if (isDraining(worker)) void worker.drain({ broken })
     escalate.abort()
     stop('uncaught error')
   }
-  // Before the start: a signal that comes while resources open also ends in an orderly way.
+  // The listeners are added before the start, so that a signal during the opening of resources also leads to a graceful end.
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal)
   process.on('uncaughtException', onUncaught).on('unhandledRejection', onUncaught)
   try {
@@ -61,13 +61,13 @@ async function run(worker: BullpenWorker, { only }: RunOptions): Promise<ExitCod
       () => undefined,
       (error: unknown) => (wasDrained(worker, error) ? undefined : { error }),
     )
-    // While Redis is away the start takes as long as it takes, and a signal must not wait for it.
+    // While Redis is unreachable, the start keeps waiting, and a signal must not wait for it.
     const first = await Promise.race([started, stopped])
     if (typeof first === 'object') {
       worker.log.error({}, notStarted(first.error))
       return 2
     }
-    // A worker also ends by itself: when its set has ended, when its parent has closed, or by a remote command.
+    // A worker also ends without a signal: when its set of tasks has ended, when its parent closes, or on a remote command.
     const signal = await Promise.race([stopped, worker.ended])
     if (typeof signal === 'string') worker.log.info({ signal }, 'draining')
     const { abandoned, unconfirmed } = await worker.drain({ escalate: escalate.signal, broken })
@@ -90,7 +90,7 @@ function isDraining(worker: BullpenWorker): boolean {
   return worker.state() === 'draining' || worker.state() === 'closed'
 }
 
-/** A start that was ended by a drain, by a signal or the parent, has not failed. */
+/** Whether the start was ended by a drain, for example because of a signal or the parent. Such a start has not failed. */
 function wasDrained(worker: BullpenWorker, error: unknown): boolean {
   return error instanceof BullpenError && error.code === 'wrong_state' && isDraining(worker)
 }

@@ -1,7 +1,8 @@
-// Monitors the main thread's event loop from a thread: a handler that never returns stops every timer of its own thread.
+// Monitors the main thread's event loop from another thread, because a handler that never returns stops all timers of its own
+// thread.
 //
 // The main thread increments a shared counter with every tick. When the counter stops, the monitor thread samples the
-// main thread's stack, finds the attempt through the async context, and names both in the log.
+// main thread's stack, finds the attempt through the async context, and writes both to the log.
 import { extname } from 'node:path'
 import { isMainThread, Worker } from 'node:worker_threads'
 import { type Log, type LogLevel, milliseconds } from '@bullpen/contract'
@@ -12,23 +13,23 @@ import type { AttemptInLoop, MonitorOptions, StallOver } from './messages.ts'
 import { TICK_MS } from './stall.ts'
 
 const SOURCE = new URL('./monitor-thread.ts', import.meta.url)
-/** Source in the repository, compiled beside this file in the published package. */
+/** The entry is source in the repository, and compiled beside this file in the published package. */
 const ENTRY = new URL(SOURCE.href.replace(/\.ts$/, extname(import.meta.url)))
-/** How long the thread may take to end by itself, in ms; it has nothing to wait for. */
+/** How long the thread may take to end by itself, in ms. It is short because the thread has nothing to wait for. */
 const END_MS = 500
 
 let monitors = 0
 
 export interface EventLoopMonitor {
-  /** Ends the thread; leaves no timer and no global behind. */
+  /** Ends the thread, and removes the monitor's timer and global. */
   close(): Promise<void>
 }
 
 export interface EventLoopMonitorOptions {
-  /** A duration, or `none` for no monitor. */
+  /** The stall duration after which a warning is logged, or `none` to disable the monitor. */
   readonly warnAfter: string
   readonly context: AsyncContext
-  /** Receives `event_loop.stalled` when a stall is over. While it lasts, the thread writes to the log's own destination. */
+  /** Receives `event_loop.stalled` when a stall is over. During the stall, the thread writes to the log's own destination. */
   readonly sink: EventSink
   readonly log: Log
   readonly logAs: { readonly level: LogLevel; readonly name: string }
@@ -36,7 +37,7 @@ export interface EventLoopMonitorOptions {
 
 const NO_MONITOR: EventLoopMonitor = { close: async () => {} }
 
-/** If the event loop can't be monitored, the log says so once, and the worker runs without a monitor. */
+/** If the event loop can't be monitored, one warning is logged and the worker runs without a monitor. */
 export function openEventLoopMonitor(options: EventLoopMonitorOptions): EventLoopMonitor {
   const { warnAfter, context, sink, log, logAs } = options
   if (warnAfter === 'none') return NO_MONITOR
@@ -47,7 +48,7 @@ export function openEventLoopMonitor(options: EventLoopMonitorOptions): EventLoo
   const workerData: MonitorOptions = { ticks: shared, warnAfterMs: milliseconds(warnAfter), hook, log: logAs }
   let thread: Worker
   try {
-    // The inspector reaches the main thread from any other thread, but no other thread.
+    // The inspector can reach only the main thread, and only from another thread.
     if (!isMainThread) throw new Error('this worker does not run in the main thread')
     // Node 24 ends the whole process when a thread connects to a main thread without an inspector.
     if (process.permission?.has('inspector') === false) throw new Error('Node was started without --allow-inspector')
@@ -84,7 +85,7 @@ export function openEventLoopMonitor(options: EventLoopMonitorOptions): EventLoo
 
   return {
     async close() {
-      // The process may have nothing else to wait for.
+      // Keep the process alive until the thread has ended, because there may be nothing else that does.
       thread.ref()
       thread.postMessage('stop')
       clearInterval(timer)

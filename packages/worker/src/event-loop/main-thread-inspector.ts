@@ -1,31 +1,31 @@
-// Finds out, from another thread, what the main thread is executing: pauses it for some milliseconds through V8's inspector.
+// Finds out from another thread what the main thread is executing, by pausing it for a few milliseconds with V8's inspector.
 //
-// - The main thread always continues: after MAX_PAUSE_MS at the latest, and also when this side fails.
-// - The pause is requested together with enabling the debugger, so that it takes effect on the first JavaScript that runs, in a
-//   loop too. Native code can't be paused: the sample then waits until that code returns.
-// - A pause that was not ours is a breakpoint of a developer's debugger, and is left alone.
+// - The main thread always continues, after MAX_PAUSE_MS at the latest, even if this side fails.
+// - The pause is requested together with enabling the debugger, so that it takes effect on the first JavaScript that runs, even
+//   inside a loop. Native code can't be paused; in that case the sample waits until the native code returns.
+// - A pause that this module did not request is a breakpoint in a developer's debugger, and is left alone.
 import type { Runtime, Session } from 'node:inspector'
 import { settlesWithin } from '@bullpen/engine/node'
 import type { AttemptInLoop } from './messages.ts'
 import { locationOf } from './source-location.ts'
 
-/** The longest that the main thread is paused, and that disabling the debugger may take. */
+/** The maximum time that the main thread is paused, and that disabling the debugger may take. */
 const MAX_PAUSE_MS = 500
 
 /** What the main thread was executing. */
 export interface StackSample {
   readonly attempt: AttemptInLoop | undefined
-  /** Undefined when only Node itself runs. */
+  /** Undefined if only Node's own code was running. */
   readonly location: string | undefined
-  /** The main thread's newest tick when it was paused. */
+  /** The main thread's latest tick at the time of the pause. */
   readonly tick: number
 }
 
 /**
- * Resolves when the main thread has run JavaScript again: with undefined if `signal` was aborted before, or if another debugger
- * has paused it.
+ * Resolves with the sample once the main thread runs JavaScript again. Resolves with undefined if `signal` was aborted before
+ * that, or if another debugger has paused the main thread.
  *
- * @throws when this Node has no inspector.
+ * @throws if this Node has no inspector.
  */
 export async function sampleMainThread(
   hook: string,
@@ -61,7 +61,7 @@ function sample(
     signal.addEventListener('abort', () => resolve(undefined), { once: true })
     session.on('Debugger.scriptParsed', ({ params }) => urls.set(params.scriptId, params.url))
     session.on('Debugger.paused', ({ params }) => {
-      // Paused before our own request was confirmed: this is a breakpoint of another debugger, and must stay paused.
+      // If the pause came before our own request was confirmed, it is a breakpoint of another debugger and must stay paused.
       if (!requested) return resolve(undefined)
       const location = locationOf(params.callFrames, (script) => urls.get(script))
       let found: StackSample = { attempt: undefined, location, tick: tick() }
@@ -69,14 +69,15 @@ function sample(
         session.post('Debugger.resume')
         resolve(found)
       }, MAX_PAUSE_MS)
-      // Disabled before the main thread has really resumed, V8's debugger keeps a pause request and applies it when it is enabled again.
+      // Wait until the main thread has really resumed. If V8's debugger is disabled before that, it keeps a pause request and
+      // applies it when it is enabled again.
       session.once('Debugger.resumed', () => {
         clearTimeout(longest)
         resolve(found)
       })
-      // Evaluated outside the frame: Node's own frames see no globals, and a handler's may shadow them.
+      // The expression is evaluated outside the frame, because Node's own frames see no globals and a handler's may shadow them.
       session.post('Runtime.evaluate', { expression, silent: true }, (error, answer: Runtime.EvaluateReturnType) => {
-        // While disconnecting this is called with an error, and the session can't post any more.
+        // During disconnection, this callback is called with an error, and the session can no longer post.
         if (disconnecting.aborted) return
         const running: unknown = error === null ? answer.result.value : undefined
         if (typeof running === 'string') found = { ...found, attempt: JSON.parse(running) as AttemptInLoop }
@@ -91,7 +92,7 @@ function sample(
   })
 }
 
-/** Disconnecting alone would also resume the main thread. Disabling first takes back a pause request that is still waiting. */
+/** Disconnecting alone would resume the main thread, but disabling first also withdraws a pause request that is still pending. */
 async function disconnect(session: Session): Promise<void> {
   const disabled = new Promise<void>((resolve) => {
     session.post('Debugger.disable', () => resolve())

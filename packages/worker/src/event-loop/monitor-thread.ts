@@ -1,7 +1,7 @@
-// The monitor thread: reads the main thread's ticks, and writes to the log who blocks its event loop.
+// The monitor thread. It reads the main thread's ticks and logs what is blocking the main thread's event loop.
 //
-// While the event loop is blocked nothing on the main thread runs, its log included. So this thread writes its lines itself,
-// and sends a message when the stall is over; the main thread then emits the event that is counted.
+// While the event loop is blocked, nothing runs on the main thread, including its log. This thread therefore writes its log lines
+// itself. It sends a message when the stall is over, and the main thread then emits the event that is counted.
 import { writeSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { settlesWithin } from '@bullpen/engine/node'
@@ -11,21 +11,21 @@ import { type StackSample, sampleMainThread } from './main-thread-inspector.ts'
 import type { MonitorOptions, StallOver } from './messages.ts'
 import { NO_STALL, observe, type StallState, TICK_MS } from './stall.ts'
 
-/** How long a line waits for a stack sample, in ms: there is none while native code runs. Usual are a few milliseconds. */
+/** How long a line waits for a stack sample, in ms. A sample usually takes a few milliseconds, but native code delays it. */
 const SAMPLE_MS = 1_000
 
 const { ticks, warnAfterMs, hook, log: about } = workerData as MonitorOptions
 const counter = new Int32Array(ticks)
 const tick = (): number => Atomics.load(counter, 0)
-// Not through the main thread, whose streams are blocked, and not through the thread pool, which may be busy.
+// Lines are written synchronously. The main thread's streams are blocked, and the thread pool may be busy.
 const log = createLog({ ...about, destination: { write: writeNow } })
 
 let state: StallState = { ...NO_STALL, tick: tick() }
 let readAt = performance.now()
 let canSample = true
-/** The sample that is under way; there is one at a time. */
+/** The sample that is being taken. Only one is taken at a time. */
 let sampling: { readonly done: Promise<void>; readonly cancel: AbortController } | undefined
-/** The newest sample of this stall. */
+/** The latest sample of this stall. */
 let sample: StackSample | undefined
 
 const timer = setInterval(() => {
@@ -41,7 +41,7 @@ async function report(): Promise<void> {
   const { tick: newest, reports } = state
   sampling ??= startSample(newest)
   if (sampling !== undefined) await settlesWithin(sampling.done, SAMPLE_MS)
-  // Over before it could be reported: the line about its end says everything.
+  // The stall ended before it could be reported, so the event about its end is enough.
   if (tick() !== newest) return
   const fields: Partial<Record<LogField, unknown>> = {
     ...sample?.attempt,
@@ -61,7 +61,7 @@ function startSample(newest: number): typeof sampling {
   const cancel = new AbortController()
   const done = sampleMainThread(hook, cancel.signal, tick)
     .then((found) => {
-      // What the main thread did after its next tick is not part of the stall.
+      // Once the main thread has ticked again, what it is doing is no longer part of this stall.
       if (found !== undefined && found.tick === newest) sample = found
     })
     .catch((err: unknown) => {
@@ -75,7 +75,7 @@ function startSample(newest: number): typeof sampling {
 }
 
 async function reportOver(): Promise<void> {
-  // A sample that waited for native code to return is about to be taken.
+  // If a sample was waiting for native code to return, it is about to be taken.
   if (sampling !== undefined) await settlesWithin(sampling.done, SAMPLE_MS)
   sampling?.cancel.abort()
   const over: StallOver = { attempt: sample?.attempt, location: sample?.location }
@@ -83,13 +83,13 @@ async function reportOver(): Promise<void> {
   parentPort?.postMessage(over)
 }
 
-// The only message: stop.
+// The only message to this thread tells it to stop.
 parentPort?.once('message', () => {
   clearInterval(timer)
   sampling?.cancel.abort()
 })
 
-/** A full pipe that takes no line for 100 ms loses it: this thread must not block. */
+/** If a full pipe accepts no line for 100 ms, the line is dropped, because this thread must not block. */
 function writeNow(line: string): void {
   for (let attempts = 0; attempts < 10; attempts++) {
     try {

@@ -1,10 +1,10 @@
-// The source location of running code: from the inspector's call frames to one function, file and line.
+// Reduces the inspector's call frames to the source location of the running code: one function, file and line.
 import { fileURLToPath } from 'node:url'
 
-/** The part of an inspector's call frame that is read. The innermost frame comes first. */
+/** The part of an inspector's call frame that is read here. The innermost frame comes first. */
 export interface Frame {
   readonly functionName: string
-  /** Lines count from 0. */
+  /** Lines are counted from 0. */
   readonly location: { readonly scriptId: string; readonly lineNumber: number }
 }
 
@@ -12,8 +12,8 @@ const isOfNode = (url: string): boolean => url === '' || url.startsWith('node:')
 const isOfLibrary = (url: string): boolean => url.includes('/node_modules/')
 
 /**
- * `name (/path/of/file.ts:7)` of the innermost frame in the program's own code, or else in a library. Undefined when only Node
- * itself runs.
+ * Returns `name (/path/of/file.ts:7)` for the innermost frame in the program's own code, or else in a library. Returns undefined
+ * if only Node's own code is running.
  */
 export function locationOf(
   frames: readonly Frame[],

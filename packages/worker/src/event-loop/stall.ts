@@ -1,27 +1,31 @@
-// Decides from the main thread's ticks whether its event loop is stalled, and when a stall is worth a line in the log. Pure.
+// Decides from the main thread's ticks whether its event loop is stalled, and when a stall is worth a log line. These functions
+// are pure.
 
 /** How often the main thread ticks, and how often the monitor thread reads the ticks. */
 export const TICK_MS = 100
 
-/** A stall is reported again whenever it has lasted twice as long: after 1 s, 2 s, 4 s. An endless one makes 17 lines a day. */
+/**
+ * A stall is reported again whenever it has lasted twice as long as at the last report: after 1 s, 2 s, 4 s, and so on. A stall
+ * that never ends produces 17 lines in the first day.
+ */
 const REPORT_FACTOR = 2
 
 export interface StallState {
-  /** The newest tick that was seen. */
+  /** The latest tick that was seen. */
   readonly tick: number
-  /** How long ago it was new. */
+  /** How long the tick has not changed. */
   readonly stalledMs: number
-  /** How often this stall has been reported. */
+  /** How many times this stall has been reported. */
   readonly reports: number
 }
 
 export interface Reading {
   readonly tick: number
-  /** Since the reading before. */
+  /** The time since the previous reading. */
   readonly elapsedMs: number
 }
 
-/** `report`: the loop is stalled, and a line is due. `over`: the loop runs again after a stall that was reported. */
+/** `report` means that the loop is stalled and a line is due. `over` means that the loop runs again after a reported stall. */
 export type Finding = 'nothing' | 'report' | 'over'
 
 export const NO_STALL: StallState = { tick: 0, stalledMs: 0, reports: 0 }
@@ -34,7 +38,8 @@ export function observe(
   if (tick !== before.tick) {
     return { state: { tick, stalledMs: 0, reports: 0 }, finding: before.reports === 0 ? 'nothing' : 'over' }
   }
-  // A late reading means that the whole process was stopped, as by SIGSTOP or a starved machine. The loop is not to blame.
+  // A late reading means that the whole process was stopped, for example by SIGSTOP or on an overloaded machine. The loop is not
+  // to blame for that time.
   const stalledMs = before.stalledMs + Math.min(elapsedMs, 2 * TICK_MS)
   const isDue = stalledMs >= warnAfterMs * REPORT_FACTOR ** before.reports
   return {

@@ -1,22 +1,27 @@
-// The log of commands: executes each command once, answers a repeated one as before, and writes one audit line for each.
+// The command log executes each command once, gives a repeated command the same answer as before, and writes one audit line per
+// command.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { Command, CommandAnswer } from '@bullpen/engine/internal'
 
-/** How many commands are recognised when they come again. */
+/** How many commands are remembered, so that they are recognised when they are received again. */
 const REMEMBERED = 1_000
 
 export interface CommandLogOptions {
   readonly worker: string
-  /** Returns what was done, for people. @throws BullpenError when the command is refused. */
+  /**
+   * Returns a human-readable description of what was done.
+   *
+   * @throws BullpenError if the command is refused.
+   */
   execute(command: Command): string
   readonly log: Log
-  /** By the store's clock, in ms since 1970. */
+  /** The time by the store's clock, in ms since 1970. */
   readonly now: () => number
 }
 
 export interface CommandLog {
   has(command: string): boolean
-  /** What came of the command, now or before. Idempotent. */
+  /** Executes the command, unless that was done before, and returns the answer. Idempotent. */
   answer(command: Command): CommandAnswer
 }
 

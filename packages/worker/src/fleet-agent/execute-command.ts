@@ -4,17 +4,18 @@ import type { Pool } from '@bullpen/engine/internal'
 import type { DrainRequest, PoolSupervisor } from '../pools/pool-supervisor.ts'
 import type { CommandPlan } from './plan-command.ts'
 
-/** What commands act on. */
+/** The worker that commands act on. */
 export interface SteeredWorker {
   readonly pools: PoolSupervisor
-  /** Begins to drain the whole worker. */
+  /** Starts to drain the whole worker. */
   drain(request: DrainRequest): void
 }
 
 /**
- * `command`: its id. `isHeld`: whether the settings of a queue keep its pools from working. Returns what was done, for people.
+ * `command` is the command's id. `isHeld` returns whether the settings of a queue prevent its pool from working. Returns a
+ * human-readable description of what was done.
  *
- * @throws BullpenError why the command can't be executed.
+ * @throws BullpenError with the reason if the command can't be executed.
  */
 export function executeCommand(
   plan: CommandPlan,
@@ -29,7 +30,7 @@ export function executeCommand(
       throw new BullpenError('wrong_state', plan.why)
     case 'pause':
       return forEach(plan.queues, 'paused', (queue) => {
-        // A drained pool takes no tasks anyway; resuming it ends both.
+        // A drained pool takes no tasks anyway, and resuming it would end both the pause and the drain.
         if (pools.causeOf(queue) !== undefined) return `${queue} (drained)`
         poolOf(pools, queue).pause()
         return queue
@@ -61,7 +62,10 @@ function poolOf(pools: PoolSupervisor, queue: string): Pool {
   return pool
 }
 
-/** Acts on every queue that it can; throws only when it can act on none. `act` returns what to call the queue in the answer. */
+/**
+ * Acts on each queue for which that is possible, and throws only if it is possible for none. `act` returns the text that stands
+ * for the queue in the answer.
+ */
 function forEach(queues: readonly string[], done: string, act: (queue: string) => string): string {
   const refusals: BullpenError[] = []
   const changed = queues.flatMap((queue) => {
@@ -78,11 +82,11 @@ function forEach(queues: readonly string[], done: string, act: (queue: string) =
   return [`${done}: ${changed.join(', ')}`, ...refusals.map(({ message }) => message)].join('; ')
 }
 
-/** Idempotent: a slot that is stopping already counts as stopped. */
+/** Stops a slot. Idempotent: a slot that is already stopping counts as stopped. */
 function stopSlot(pool: Pool, slot: number, how: 'wait' | 'hard'): string {
   const state = pool.slots().find((one) => one.slot === slot)?.state
   const isStopping = state === 'TERMINATED' || (state === 'TERMINATING_STOP_SIGNAL' && how === 'wait')
-  if (isStopping) return `slot ${slot} is stopping already`
+  if (isStopping) return `slot ${slot} is already stopping`
   pool.stopSlot(slot, how)
   return `slot ${slot} is stopping`
 }

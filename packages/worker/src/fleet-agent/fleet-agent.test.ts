@@ -133,7 +133,7 @@ describe('the fleet agent', () => {
     faults.away = true
     await clock.advance(10 * HEARTBEAT_INTERVAL_MS)
     expect(lines.map(({ message }) => message)).toEqual([
-      'fleet registry unreachable; pools keep running, remote commands are delayed',
+      'fleet registry unreachable; pools keep running, but remote commands are delayed',
     ])
     expect(stateOf('one')).toBe('BG_RUNNING')
     faults.away = false
@@ -191,7 +191,7 @@ describe('a command', () => {
     const stop = (slot: number) => of({ action: 'stop', worker: ME, queue: 'one', slot, how: 'wait' })
     expect(await send(stop(2))).toMatchObject({ outcome: 'done' })
     expect(pools.pool('one')?.size()).toBe(1)
-    expect(await send(stop(2))).toMatchObject({ outcome: 'done', detail: 'slot 2 is stopping already' })
+    expect(await send(stop(2))).toMatchObject({ outcome: 'done', detail: 'slot 2 is already stopping' })
     expect(await send(stop(9))).toMatchObject({ outcome: 'refused', detail: expect.stringContaining('slot 9') })
   })
 

@@ -1,8 +1,9 @@
-// The fleet agent: sends this worker's heartbeats to the fleet registry, and executes what the replies ask for: commands for
-// this worker, and drains of its queues.
+// The fleet agent sends this worker's heartbeats to the fleet registry and acts on the replies, which contain commands for this
+// worker and the drains of its queues.
 //
-// One heartbeat is under way at a time. It is sent every HEARTBEAT_INTERVAL_MS, and at once when the registry announces a
-// command; an announcement during a heartbeat leads to one more. While the registry is unreachable the pools keep running.
+// Only one heartbeat is under way at a time. Heartbeats are sent every HEARTBEAT_INTERVAL_MS, and immediately when the registry
+// announces a command. An announcement during a heartbeat leads to one more heartbeat. While the registry is unreachable, the
+// pools keep running.
 import { isConnectionError } from '@bullpen/bullmq/internal'
 import { BullpenError, type Log } from '@bullpen/contract'
 import {
@@ -23,25 +24,25 @@ export interface FleetAgentOptions extends SteeredWorker {
   readonly clock: Clock
   readonly log: Log
   readonly about: Omit<WorkerStatus, 'startedAt' | 'draining' | 'skewMs' | 'pools'>
-  /** When the worker started, on the monotonic clock: the store's time is unknown until the store is reached. */
+  /** When the worker started, on the monotonic clock, because the store's time is unknown until the store is reachable. */
   readonly startedAt: number
-  /** By how much the machine's clock is ahead of the store's. */
+  /** By how many ms the machine's clock is ahead of the store's. */
   readonly skewMs: () => number
 }
 
 export interface FleetAgent {
   /**
-   * Resolves when the settings of the queues are known: only then may pools start. Waits for the store as long as it takes;
-   * any other error is logged, and pools start all the same.
+   * Resolves once the settings of the queues are known, because pools may start only then. While the store is unreachable, this
+   * keeps waiting. Any other error is logged, and the pools start anyway.
    */
   start(): Promise<void>
   /** Removes the worker from the registry. Never rejects. */
   close(): Promise<void>
 }
 
-/** How often `start` asks while the store is away, in ms. */
+/** The delay between the attempts of `start` while the store is unreachable, in ms. */
 const RETRY_MS = 100
-/** Failures shorter than this are not logged: connections take a moment. */
+/** Outages shorter than this are not logged, because connecting takes a moment. */
 const UNREACHABLE_AFTER_MS = HEARTBEAT_INTERVAL_MS
 
 export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
@@ -74,11 +75,11 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
   const act = async ({ commands, switches }: HeartbeatReply): Promise<void> => {
     for (const [queue, settings] of switches) queueDrains.update(queue, settings)
     const isNew = commands.some(({ id }) => !commandLog.has(id))
-    // A command that comes again was answered, but its answer was lost.
+    // If a command is received again, it was answered but the answer was lost.
     const answers = commands.map((command) => ({ command: command.id, answer: commandLog.answer(command) }))
     queueDrains.follow()
-    // Publish our status before answering, so that the fleet view already shows the change. Exception: a replaced pool takes a
-    // moment to appear.
+    // Publish our status before answering, so that the fleet view already shows the change. The exception is a replaced pool,
+    // which takes a moment to appear.
     if (isNew) await fleet.beat(status()).catch(() => {})
     await Promise.allSettled(answers.map(({ command, answer }) => fleet.answer(command, answer)))
   }
@@ -96,11 +97,11 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
     const isLate = clock.monotonic() - failingSince >= UNREACHABLE_AFTER_MS
     if (isUnreachable || isReportedOutage(err) || (isAway(err) && !isLate)) return err
     isUnreachable = true
-    log.warn({ err }, 'fleet registry unreachable; pools keep running, remote commands are delayed')
+    log.warn({ err }, 'fleet registry unreachable; pools keep running, but remote commands are delayed')
     return err
   }
 
-  /** Sends a heartbeat and schedules the next. Resolves with the error of the last one, if it failed. */
+  /** Sends a heartbeat and schedules the next one. Resolves with the error of the last heartbeat if it failed. */
   const beatNow = (): Promise<unknown> => {
     oneMore = heartbeat !== undefined
     heartbeat ??= (async () => {

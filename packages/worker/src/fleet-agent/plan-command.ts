@@ -1,9 +1,11 @@
-// Decides what a command means for this worker. Pure; execute-command.ts acts on the plan.
+// Decides what a command means for this worker. The decision is pure; execute-command.ts acts on the plan.
 import { type DrainMode, milliseconds, type StopMode } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 
 export type CommandPlan =
-  /** Nothing to do here: the command changed the settings of its queue, which every worker follows, or came too late. */
+  /**
+   * There is nothing to do, because the command changed queue settings, which every worker follows, or because it came too late.
+   */
   | { readonly do: 'nothing'; readonly detail: string }
   | { readonly do: 'refuse'; readonly why: string }
   | { readonly do: 'pause' | 'resume'; readonly queues: readonly string[] }
@@ -17,7 +19,7 @@ interface HowToDrain {
   readonly timeoutMs: number | undefined
 }
 
-/** What the decision depends on. */
+/** The facts that the decision depends on. */
 export interface CommandTarget {
   readonly worker: string
   readonly queues: readonly string[]

@@ -1,5 +1,5 @@
-// Follows the drains of whole queues: drains this worker's pool of a draining queue, and resumes it when the drain is lifted.
-// In a light drain the pool works until the queue is empty.
+// Follows the drains of whole queues: when a queue is draining, this worker's pool for that queue drains as well, and resumes
+// when the drain is lifted. In a light drain, the pool works until the queue is empty.
 import type { Clock, Fleet, QueueSettings } from '@bullpen/engine/internal'
 import type { PoolSupervisor } from '../pools/pool-supervisor.ts'
 import { waitUntilEmpty } from './wait-until-empty.ts'
@@ -11,11 +11,11 @@ export interface QueueDrainsOptions {
 }
 
 export interface QueueDrains {
-  /** Stores what the settings of the queue are now; `follow` acts on it. */
+  /** Stores the current settings of the queue. `follow` acts on them. */
   update(queue: string, settings: QueueSettings): void
   /** Brings the pools in line with the settings. Idempotent. */
   follow(): void
-  /** Whether the settings of the queue keep its pool from working. */
+  /** Whether the settings of the queue prevent its pool from working. */
   isHeld(queue: string): boolean
   close(): void
 }
@@ -30,7 +30,7 @@ export function createQueueDrains({ fleet, clock, pools }: QueueDrainsOptions): 
     waits.delete(queue)
   }
 
-  /** While the worker itself drains, nothing resumes a pool, but a harsher drain of its queue still counts. */
+  /** While the worker itself is draining, no pool is resumed, but a harsher drain of the queue is still applied. */
   const followOne = (queue: string, drain: QueueSettings['drain']): void => {
     const cause = pools.causeOf(queue)
     if (drain?.mode !== 'light') stopWaiting(queue)

@@ -1,4 +1,4 @@
-// Creates the pools of a worker: the engine's pool with a consumer on Redis.
+// Creates the pools of a worker. Each is the engine's pool with a consumer on Redis.
 import { openConsumer, type SkewWatch } from '@bullpen/bullmq/internal'
 import type { WorkerSettings } from '@bullpen/config'
 import { type Log, milliseconds, type Resources } from '@bullpen/contract'
@@ -13,7 +13,7 @@ export interface PoolFactoryOptions {
   readonly context: AsyncContext
   readonly clock: SkewWatch
   readonly sink: EventSink
-  /** The worker's name in attempt records: host, process id and a random part. */
+  /** The worker's name in attempt records, made of the host, the process id and a random part. */
   readonly worker: string
   readonly resources: Resources
   readonly tasks: Pick<Broker, 'enqueue'>

@@ -1,7 +1,9 @@
-// The entry of one queue: its pool, and the next one when a drained pool is to work again (a pool starts only once).
+// The entry of one queue. It holds the queue's pool, and replaces the pool when a drained pool is resumed, because a pool can be
+// started only once.
 //
-// While the entry has a drain cause, its pool takes no tasks, and the worker stays ready, since that was requested. Resuming
-// clears the cause. A drained pool is then replaced by a new one; a pool that still drains is replaced when it has finished.
+// While the entry has a drain cause, its pool takes no tasks, but the worker stays ready because the drain was requested.
+// Resuming clears the cause. A drained pool is then replaced by a new one, and a pool that is still draining is replaced when
+// it has finished.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { DrainReport, PoolStatus } from '@bullpen/engine'
 import { assertTransition, type DrainLimits, type Pool, type Transitions } from '@bullpen/engine/internal'
@@ -11,12 +13,12 @@ export type PoolEntryState = 'new' | 'held' | 'running' | 'draining' | 'replacin
 
 /**
  * - `new`: not started.
- * - `held`: the worker has started, but a drain keeps the pool from starting.
+ * - `held`: the worker has started, but a drain prevents the pool from starting.
  * - `running`: the pool has been started. It may be paused.
- * - `draining`: by a command, or because the whole queue drains.
- * - `replacing`: draining, and resumed meanwhile: the next pool starts when this one has drained.
- * - `drained`: until it is resumed.
- * - `closing`, `closed`: with the worker. Final.
+ * - `draining`: the pool is draining because of a command, or because the whole queue is draining.
+ * - `replacing`: the pool was resumed while it was draining. The next pool starts when this one has drained.
+ * - `drained`: the pool has drained, and stays in this state until it is resumed.
+ * - `closing`, `closed`: the pool drains or has drained with the worker. The entry never leaves `closed`.
  */
 export const POOL_ENTRY_TRANSITIONS = {
   new: ['running', 'held', 'closing'],
@@ -29,7 +31,9 @@ export const POOL_ENTRY_TRANSITIONS = {
   closed: [],
 } as const satisfies Transitions<PoolEntryState>
 
-/** Why a pool must not take tasks: a command for this pool, or the settings of its queue, which a command set. */
+/**
+ * Why a pool must not take tasks: because of a command for this pool, or because of its queue's settings, which a command set.
+ */
 export interface DrainCause {
   readonly by: 'command' | 'queue'
   /** The command's id. */
@@ -40,7 +44,7 @@ export interface PoolEntryOptions {
   readonly queue: string
   readonly concurrency: number
   readonly createPool: (queue: string, concurrency: number) => Pool
-  /** Measures the pool until the returned function is called. */
+  /** Collects metrics of the pool until the returned function is called. */
   readonly observe: (pool: Pool) => () => void
   readonly log: Log
 }
@@ -53,7 +57,7 @@ export class PoolEntry {
   #concurrency: number
   #pool: Pool
   #stopObserving: () => void
-  /** Of the drain with the worker. */
+  /** The report of the drain that closes the worker. */
   #report: Promise<DrainReport> | undefined
 
   constructor(options: PoolEntryOptions) {
@@ -72,12 +76,12 @@ export class PoolEntry {
     return this.#state
   }
 
-  /** Undefined: the pool is meant to take tasks. */
+  /** Why the pool must not take tasks. Undefined if it may take them. */
   get cause(): DrainCause | undefined {
     return this.#cause
   }
 
-  /** Starts the pool by `run`, unless a drain holds it. A `run` that returns undefined does not start it. */
+  /** Starts the pool with `run`, unless a drain prevents that. If `run` returns undefined, it did not start the pool. */
   start(run: (pool: Pool) => Promise<unknown> | undefined): Promise<unknown> | undefined {
     if (this.#cause !== undefined) {
       this.#moveTo('held')
@@ -88,7 +92,7 @@ export class PoolEntry {
     return running
   }
 
-  /** Drains the pool if it has been started, and keeps it from starting if not. Concurrent drains merge; the harsher wins. */
+  /** Drains the pool, or prevents it from starting. Concurrent drains are merged, and the harsher one wins. */
   drain(limits: DrainLimits, cause: DrainCause): void {
     this.#cause = cause
     switch (this.#state) {
@@ -112,9 +116,10 @@ export class PoolEntry {
   }
 
   /**
-   * Ends a pause and a drain. `later`: when the pool that still drains has finished. Idempotent.
+   * Ends a pause and a drain. Returns 'later' if the pool is still draining and will be replaced when it has finished.
+   * Idempotent.
    *
-   * @throws BullpenError `wrong_state` when the worker drains, or when the pool has not been started.
+   * @throws BullpenError `wrong_state` if the worker is draining, or if the pool has not been started.
    */
   resume(): 'now' | 'later' {
     const wasDrained = this.#cause !== undefined
@@ -149,13 +154,13 @@ export class PoolEntry {
     }
   }
 
-  /** Also the size of the pools that replace this one. @throws BullpenError as {@link Pool.resize}. */
+  /** Resizes the pool and any pool that replaces it. @throws BullpenError the same errors as {@link Pool.resize}. */
   resize(concurrency: number): void {
     if (this.#state === 'new' || this.#state === 'held' || this.#state === 'running') this.#pool.resize(concurrency)
     this.#concurrency = concurrency
   }
 
-  /** Drains with the worker. Undefined when a drain that ended before has reported already. */
+  /** Drains the pool with the worker. Returns undefined if an earlier drain has already ended and been reported. */
   close(limits: DrainLimits): Promise<DrainReport> | undefined {
     switch (this.#state) {
       case 'drained':
@@ -177,7 +182,7 @@ export class PoolEntry {
     const status = this.#pool.status()
     if (this.#cause === undefined) return status
     const notReady = this.#cause.by === 'command' ? 'drained by command' : 'the whole queue is draining'
-    // A drained pool has no slots left; its successor will have these.
+    // A drained pool has no slots left, so the concurrency shown is that of its successor.
     return { ...status, notReady, ...(this.#state === 'drained' && { concurrency: this.#concurrency }) }
   }
 

@@ -1,4 +1,4 @@
-// Supervises the pools of a worker, one for each queue: starts, steers and drains them, and closes them with the worker.
+// Supervises the pools of a worker, one for each queue. It starts, controls and drains them, and closes them with the worker.
 import { BullpenError, type DrainMode } from '@bullpen/contract'
 import type { DrainReport, PoolStatus } from '@bullpen/engine'
 import { type DrainLimits, drainLimits, type Pool } from '@bullpen/engine/internal'
@@ -6,16 +6,16 @@ import { type DrainCause, PoolEntry, type PoolEntryOptions } from './pool-entry.
 
 export interface DrainRequest {
   readonly mode: DrainMode
-  /** Of `soft_timeout`, in ms. Default: the worker's drain timeout. */
+  /** The timeout of the mode `soft_timeout`, in ms. Defaults to the worker's drain timeout. */
   readonly timeoutMs?: number | undefined
-  /** When aborted: ends the wait for running tasks at once. */
+  /** When this signal aborts, the wait for running tasks ends immediately. */
   readonly escalate?: AbortSignal | undefined
-  /** Something unknown is broken in this worker: its pools end as RECOVER_ERR. */
+  /** Set if something unknown is broken in this worker. Its pools then end as RECOVER_ERR. */
   readonly broken?: boolean | undefined
 }
 
 export interface PoolSupervisorOptions extends Pick<PoolEntryOptions, 'createPool' | 'observe' | 'log'> {
-  /** Concurrency by queue. */
+  /** The concurrency of each queue. */
   readonly sizes: ReadonlyMap<string, number>
   /** The worker's drain timeout and grace period, in ms. */
   readonly drainTimes: { readonly drainMs: number; readonly graceMs: number }
@@ -24,26 +24,29 @@ export interface PoolSupervisorOptions extends Pick<PoolEntryOptions, 'createPoo
 export interface PoolSupervisor {
   readonly queues: readonly string[]
   pool(queue: string): Pool | undefined
-  /** Why the pool must not take tasks. Undefined: it is meant to. */
+  /** Why the pool must not take tasks. Undefined if it may take them. */
   causeOf(queue: string): DrainCause | undefined
-  /** Starts every pool that no drain holds; none when the worker drains. `run`: another way to start one; undefined does not start it. */
+  /**
+   * Starts every pool that no drain prevents from starting, or none if the worker is draining. `run` can start a pool in another
+   * way; if it returns undefined, the pool is not started.
+   */
   start(run?: (pool: Pool) => Promise<unknown> | undefined): Promise<void>
-  /** Drains one pool, or keeps it from starting. Concurrent drains merge; the harsher wins. */
+  /** Drains one pool, or prevents it from starting. Concurrent drains are merged, and the harsher one wins. */
   drain(queue: string, request: DrainRequest, cause: DrainCause): void
   /**
-   * Resumes a paused or drained pool. A drained pool is replaced by a new one; `later` means that it still drains and is
-   * replaced when it has finished. Idempotent.
+   * Resumes a paused or drained pool. A drained pool is replaced by a new one. Returns 'later' if the pool is still draining and
+   * will be replaced when it has finished. Idempotent.
    *
-   * @throws BullpenError `wrong_state` when the worker drains.
+   * @throws BullpenError `wrong_state` if the worker is draining.
    */
   resume(queue: string): 'now' | 'later'
-  /** Also the size of the pools that replace the present one. @throws BullpenError as {@link Pool.resize}. */
+  /** Resizes the pool and any pool that replaces it. @throws BullpenError the same errors as {@link Pool.resize}. */
   resize(queue: string, concurrency: number): void
-  /** Drains every pool with the worker. Pools that a command has drained before are not reported again. */
+  /** Drains every pool with the worker. Pools that a command drained earlier are not reported again. */
   end(request: DrainRequest): Promise<readonly DrainReport[]>
-  /** Whether the pools drain with the worker, or have. */
+  /** Whether the pools are draining with the worker, or have drained with it. */
   ending(): boolean
-  /** Why the worker is not ready. Undefined when every pool takes tasks, or was paused or drained on request. */
+  /** Why the worker is not ready. Undefined if every pool takes tasks, or was paused or drained on request. */
   notReady(): string | undefined
   status(): readonly PoolStatus[]
 }
