@@ -41,7 +41,7 @@ describe('the list', () => {
     )
   })
 
-  test('begins with DIR as typed, also if relative or a link; workers get real paths', async () => {
+  test('begins with DIR as typed, even if DIR is relative or a link, while workers get real paths', async () => {
     await using api = await fakeApi()
     const link = join(tree.directory, '../link')
     await symlink(tree.directory, link)
@@ -101,7 +101,7 @@ describe('the first error ends the demo with exit code 1 and without a list:', (
     expect(messages).toBe(`${tree.directory}/dir/f\\xfc: the name is not UTF-8, so JSON cannot represent it\n`)
   })
 
-  test('a directory or an excluded file whose name is not UTF-8 is no error', async () => {
+  test('a directory or an excluded file whose name is not UTF-8 is not an error', async () => {
     await using api = await fakeApi()
     const notUtf8 = Buffer.concat([Buffer.from(`${tree.directory}/`), Buffer.from([0xfc])])
     await mkdir(notUtf8)
@@ -131,7 +131,7 @@ describe('the first error ends the demo with exit code 1 and without a list:', (
     expect(messages).not.toContain('cannot read')
   })
 
-  test('a refused enqueue, and a wrong key', async () => {
+  test('a rejected enqueue, and a wrong key', async () => {
     await using api = await fakeApi({ refuses: { status: 403, code: 'forbidden' } })
     expect((await run(api)).messages).toMatch(/: forbidden\n$/)
     const stderr = new Capture()
@@ -185,7 +185,7 @@ describe('--kill', () => {
     return { child, pid: child.pid ?? 0, ended: once(child, 'exit') }
   }
 
-  test('kills a worker that has taken part, while it holds a task, and reports what was started again', async () => {
+  test('kills a worker that has taken part while it is running a task, and reports which tasks were started again', async () => {
     const [idle, busy] = await Promise.all([sleeper(), sleeper()])
     // This task behaves as if the killed worker held it: it is started again after the kill.
     const held = tree.files - 3
@@ -222,7 +222,7 @@ describe('--kill', () => {
     expect(firstLook).toBe(Math.ceil(tree.files / 3))
   })
 
-  test('lets a worker that holds no task continue, and tries again', async () => {
+  test('lets a worker that is not running a task continue, and tries again', async () => {
     const victim = await sleeper()
     const looks: string[][] = [[], ['quick'], ['other'], [], ['held'], ['held']]
     const left = [...looks]
@@ -235,7 +235,7 @@ describe('--kill', () => {
     expect(messages).toContain(`killed worker ${victim.pid} with SIGKILL\n`)
   })
 
-  test('says that the tree is too small if the kill interrupts nothing', async () => {
+  test('reports that the directory is too small if the kill interrupts nothing', async () => {
     const victim = await sleeper()
     await using api = await fakeApi({
       before: async (_, index) => (index === tree.files - 3 ? await victim.ended : undefined),
@@ -246,7 +246,7 @@ describe('--kill', () => {
     expect(messages).toContain('the directory is too small, so no task was interrupted')
   })
 
-  test('says so if no worker can be killed', async () => {
+  test('reports that no worker could be killed', async () => {
     const gone = await sleeper()
     gone.child.kill('SIGKILL')
     await gone.ended

@@ -83,18 +83,18 @@ describe('the report', () => {
     expect(finalReport(outcome, undefined)).toEqual(['500 files, 1.2 MB, 2 workers, 2.0 s (250 files/s)'])
   })
 
-  test('says how many tasks a kill interrupted', () => {
+  test('reports how many tasks a kill interrupted', () => {
     const killed = finalReport({ ...outcome, startedAgain: 3, extraStarts: 4 }, { pid: 77 })
     expect(killed.slice(1)).toEqual(['after worker 77 was killed, 3 tasks were started again (4 extra starts)'])
   })
 
-  test('says that tasks were started again also without --kill', () => {
+  test('reports that tasks were started again even without --kill', () => {
     expect(finalReport({ ...outcome, startedAgain: 1, extraStarts: 1 }, undefined)[1]).toBe(
       '1 task was started again (1 extra start)',
     )
   })
 
-  test('says that nothing was interrupted if the kill came too late', () => {
+  test('reports that nothing was interrupted if the kill came too late', () => {
     expect(finalReport(outcome, { pid: 77 })[1]).toMatch(/^the directory is too small, so no task was interrupted/)
     expect(finalReport(outcome, { pid: undefined })[1]).toMatch(/^no worker was killed/)
   })

@@ -1,4 +1,4 @@
-// The example worker as a process: its probes, its start without Redis, and its answers to wrong settings.
+// Tests the example worker as a process: its probes, its start without Redis, and its errors for invalid settings.
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { freePort, privateRedis } from '@bullpen/testing'
@@ -86,7 +86,7 @@ describe('the example worker', () => {
     [[], { BULLPEN_WORKER_FILES_ROOTS: 'data' }, /BULLPEN_WORKER_FILES_ROOTS is "data"; expected absolute paths/],
     [[], { BULLPEN_WORKER_FILES_ROOTS: '/nowhere/at/all' }, /nowhere/],
     [[], { REDIS_URL: 'localhost:6379' }, /REDIS_URL is not valid; expected a URL such as redis:/],
-  ])('refuses to start with %j %j, and says what is accepted', async (args, env, message) => {
+  ])('refuses to start with %j %j, and reports what is accepted', async (args, env, message) => {
     const worker = run(args, env)
     expect(await worker.exited).toBe(2)
     expect(worker.output()).toMatch(message)

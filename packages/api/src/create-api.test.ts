@@ -111,7 +111,7 @@ describe('on Redis', () => {
     })
   })
 
-  test('a draining queue refuses tasks until it is resumed, and other queues accept them', async () => {
+  test('a draining queue rejects tasks until it is resumed, and other queues accept them', async () => {
     const { get, post } = await startApi(inject('redisUrl'))
     const id = `once-${randomUUID()}`
     const drained = await post({ action: 'drain', queue: 'cpu', mode: 'light', id }, '/v1/commands')
@@ -147,7 +147,7 @@ describe('on Redis', () => {
     },
   )
 
-  test('a wait that nothing ends is answered when it is over', async () => {
+  test('a wait for a task that does not end is answered when the time is up', async () => {
     const { get, post } = await startApi(inject('redisUrl'))
     const { links } = (await post(SQUARE)).body as Accepted
     const answer = await get(`${links.self}?wait=0.3`)
@@ -155,7 +155,7 @@ describe('on Redis', () => {
     expect(answer.ms).toBeGreaterThan(290)
   })
 
-  test('the board shows queues after a login, and changes nothing', async () => {
+  test('the board shows queues after a login but cannot change anything', async () => {
     const { url, post } = await startApi(inject('redisUrl'))
     const { id } = (await post(SQUARE)).body as Accepted
     expect((await fetch(`${url}/board/`)).status).toBe(401)
@@ -222,7 +222,7 @@ describe('while Redis is down', () => {
       expect(later.status).toBe(202)
       const again = await post({ action: 'pause', queue: 'mail', id: 'once-1' }, '/v1/commands')
       expect(again).toMatchObject({ status: 200, body: { id: 'once-1', outcome: 'done' } })
-      // A refused task may have been stored.
+      // A rejected task may have been stored.
       const { taskId } = answers[0].body as Problem
       for (const id of [...ids, (later.body as Accepted).id]) {
         expect((await get(`/v1/tasks/${id}`)).body).toMatchObject({ id, status: 'waiting' })
@@ -290,7 +290,7 @@ describe('closing', () => {
 })
 
 describe('listening', () => {
-  test('is refused a second time, and after closing', async () => {
+  test('is rejected the second time and after closing', async () => {
     const { api } = await startApi(inject('redisUrl'))
     await expect(api.listen()).rejects.toMatchObject({ code: 'wrong_state' })
     await api.close()
@@ -336,7 +336,7 @@ describe('listening', () => {
 })
 
 describe('configuration', () => {
-  test('that is invalid is refused before anything is opened', async () => {
+  test('that is invalid is rejected before anything is opened', async () => {
     await expect(createApi({ catalogue, config: {} })).rejects.toMatchObject({ code: 'invalid_configuration' })
     const misspelt = { keys: [KEY], prot: 1 } as ApiConfig
     await expect(createApi({ catalogue, config: misspelt })).rejects.toThrow(
@@ -356,7 +356,7 @@ describe('configuration', () => {
 })
 
 describe('a namespace that Bullpen 0.1.0 wrote', () => {
-  /** `write`: stores what only 0.1.0 did. */
+  /** `write` stores data that only 0.1.0 stored. */
   async function legacyNamespace(redisUrl: string): Promise<string> {
     const namespace = `t-${randomUUID().slice(0, 8)}`
     const { hostname, port } = new URL(redisUrl)
@@ -367,7 +367,7 @@ describe('a namespace that Bullpen 0.1.0 wrote', () => {
     return namespace
   }
 
-  test('is refused: the API does not start', async () => {
+  test('is rejected, and the API does not start', async () => {
     const redisUrl = inject('redisUrl')
     const api = await createApi({
       catalogue,

@@ -14,7 +14,7 @@ describe('the lifecycle', () => {
     }
   })
 
-  test('refuses a transition that is not in the table, and stays in its phase', () => {
+  test('rejects a transition that is not in the table, and stays in its phase', () => {
     const lifecycle = new ApiLifecycle()
     expect(() => lifecycle.moveTo('running')).toThrow(expect.objectContaining({ code: 'illegal_transition' }))
     expect(lifecycle.phase).toBe('new')

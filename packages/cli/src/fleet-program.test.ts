@@ -33,7 +33,7 @@ describe('fleet', () => {
     expect((await run(api, ['fleet'])).out).not.toContain('running a task')
   })
 
-  test('with --json prints the answers of the API as they are', async () => {
+  test('prints the answers of the API unchanged with --json', async () => {
     const slots = { slots: [busy(1, 30)] }
     const one = fleetOf([workerOf(P1)])
     await using api = await fakeApi({ 'GET /v1/fleet?queue=cpu': ok(one), 'GET /v1/slots?queue=cpu': ok(slots) })
@@ -41,7 +41,7 @@ describe('fleet', () => {
     expect(jsonLines(out)).toEqual([one, slots])
   })
 
-  test('accepts an empty fleet, and refuses an unknown queue', async () => {
+  test('accepts an empty fleet, and rejects an unknown queue', async () => {
     await using api = await fakeApi({
       [FLEET]: ok(fleetOf([], [])),
       'GET /v1/fleet?queue=cpv': problem('queue_not_found', 404, { detail: "did you mean 'cpu'?" }),
@@ -50,7 +50,7 @@ describe('fleet', () => {
     expect(await run(api, ['fleet', '--queue', 'cpv'])).toMatchObject({ code: 3, err: expect.stringContaining('cpu') })
   })
 
-  test('fits into a terminal of 80 columns', async () => {
+  test('fits into a terminal with 80 columns', async () => {
     await using api = await fakeApi({ [FLEET]: ok(TWO), 'GET /v1/slots': ok({ slots: [busy(1, 30), idle(2)] }) })
     const { out } = await run(api, ['fleet', '--slots'], { stdout: terminal(80) })
     const seen = stripVTControlCharacters(out).split('\n')
@@ -84,7 +84,7 @@ describe('a fleet command', () => {
     expect(id).toMatch(/^[A-Za-z0-9_-]{1,64}$/)
   })
 
-  test('names --by, $BULLPEN_BY or the user as its author', async () => {
+  test('is sent in the name of --by, $BULLPEN_BY or the user', async () => {
     await using api = await fakeApi({ [SEND]: done() })
     await run(api, ['pause', '--queue', 'cpu'], { env: {} })
     await run(api, ['pause', '--queue', 'cpu'], { env: { BULLPEN_BY: `a\nb${'x'.repeat(200)}` } })
@@ -117,14 +117,14 @@ describe('a fleet command', () => {
     expect(jsonLines(asJson.out)).toMatchObject([{ outcome, answers }])
   })
 
-  test('says so if no worker is concerned', async () => {
+  test('prints a remark if no worker has a pool that matches', async () => {
     await using api = await fakeApi({ [SEND]: done() })
     const remark = { err: 'no running worker has a pool that matches the target\n' }
     expect(await run(api, ['pause', '--queue', 'cpu'])).toMatchObject({ code: 0, ...remark })
     expect(await run(api, ['resize', '--queue', 'cpu', '--concurrency', '8'])).toMatchObject({ code: 1, ...remark })
   })
 
-  test('that the API refuses ends with exit code 3', async () => {
+  test('ends with exit code 3 if the API rejects it', async () => {
     await using api = await fakeApi({ [SEND]: problem('queue_not_found', 404) })
     expect(await run(api, ['pause', '--queue', 'cpv'])).toMatchObject({ code: 3, err: 'bullpen: queue_not_found\n' })
   })
@@ -166,7 +166,7 @@ describe('--worker', () => {
   }
   const named = (api: { seen: { body: unknown }[] }) => lastBody(api).worker
 
-  test('accepts a unique prefix, and a whole name that is a prefix of another', async () => {
+  test('accepts a unique prefix, and a full name that is a prefix of another name', async () => {
     await using api = await fakeApi(answers)
     await run(api, ['pause', '--worker', 'worker-8'])
     expect(named(api)).toBe(P2)
@@ -182,7 +182,7 @@ describe('--worker', () => {
     expect(named(api)).toBe(hostile)
   })
 
-  test('prefers the exact name over another that is printed the same', async () => {
+  test('prefers an exact name to another name that looks the same when printed', async () => {
     const twins = fleetOf([workerOf('a\tb'), workerOf('a b')])
     await using api = await fakeApi({ ...answers, [FLEET]: ok(twins) })
     await run(api, ['pause', '--worker', 'a b'])
@@ -248,7 +248,7 @@ describe('drain --wait', () => {
     expect(jsonLines(out)).toMatchObject([{ id: 'c1', outcome: 'done' }, { workers: [] }])
   })
 
-  test('ends with exit code 1 and what is left if the time is up', async () => {
+  test('ends with exit code 1 when the time is up, and prints which pools are left', async () => {
     await using api = await fakeApi({ [SEND]: drained(), [ONE]: ok(running) })
     const { code, out } = await run(api, ['drain', '--queue', 'cpu', '--wait', '100ms'])
     expect({ code, last: out.trimEnd().split('\n').at(-1) }).toEqual({

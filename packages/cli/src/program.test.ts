@@ -51,7 +51,7 @@ describe('enqueue', () => {
     expect(api.seen).toEqual([{ request: ENQUEUE, body: { ...body, ...more } }])
   })
 
-  test('reads the input from standard input; the default is an empty object', async () => {
+  test('reads the input from standard input, and sends an empty object by default', async () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED] })
     expect(await runBullpen(api, ['enqueue', 'a.b', '-'], { stdin: '[1,\n2]\n' })).toMatchObject({ code: 0 })
     expect(await runBullpen(api, ['enqueue', 'a.b'])).toMatchObject({ code: 0 })
@@ -69,14 +69,17 @@ describe('enqueue', () => {
       "standard input is not valid JSON: Expected ':' after property name in JSON at position 5 (line 2 column 4)",
     ],
     [['-'], new Uint8Array([0x22, 0xff, 0x22]), 'standard input is not valid UTF-8'],
-  ])('sends no request if the input %j %j is not JSON, and says where it is wrong', async (args, stdin, message) => {
-    await using api = await fakeApi()
-    const ended = await runBullpen(api, ['enqueue', 'a.b', ...args], stdin === undefined ? {} : { stdin })
-    expect(ended).toMatchObject({ code: 2, out: '', err: expect.stringContaining(`bullpen: ${message}\n`) })
-    expect(api.seen).toEqual([])
-  })
+  ])(
+    'sends no request if the input %j %j is not JSON, and reports where the error is',
+    async (args, stdin, message) => {
+      await using api = await fakeApi()
+      const ended = await runBullpen(api, ['enqueue', 'a.b', ...args], stdin === undefined ? {} : { stdin })
+      expect(ended).toMatchObject({ code: 2, out: '', err: expect.stringContaining(`bullpen: ${message}\n`) })
+      expect(api.seen).toEqual([])
+    },
+  )
 
-  test('with --wait prints the id, then the ended task', async () => {
+  test('prints the id and then the ended task with --wait', async () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED], [WAIT]: [200, view()] })
     const { code, out } = await runBullpen(api, ['enqueue', 'math.factorial', '--wait', '10s'])
     expect(code).toBe(0)
@@ -102,7 +105,7 @@ describe('enqueue', () => {
     expect(jsonLines(err)).toEqual([{ error }])
   })
 
-  test('prints the id of a task that may have been stored in spite of the error', async () => {
+  test('prints the id of a task that may have been stored despite the error', async () => {
     await using api = await fakeApi({ [ENQUEUE]: problem('redis_unavailable', 503, { taskId: ID }) })
     const { code, err } = await runBullpen(api, ['enqueue', 'a.b'])
     expect({ code, err }).toMatchObject({ code: 3, err: expect.stringContaining(`bullpen show ${ID}`) })
@@ -110,21 +113,21 @@ describe('enqueue', () => {
 })
 
 describe('show', () => {
-  test('prints a task whatever its status', async () => {
+  test('prints a task regardless of its status', async () => {
     await using api = await fakeApi({ [SHOW]: [200, view({ status: 'dead' })] })
     const { code, out, err } = await runBullpen(api, ['show', ID])
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(out).toMatch(new RegExp(`^${ID}  dead\ntask +math.factorial, version 1\n`))
   })
 
-  test('with --json prints the answer as it is, on one line', async () => {
+  test('prints the answer unchanged on one line with --json', async () => {
     const answer = { ...view(), 'of a later API': [1, { b: 2 }] }
     await using api = await fakeApi({ [SHOW]: [200, answer] })
     expect((await runBullpen(api, ['show', ID, '--json'])).out).toBe(`${JSON.stringify(answer)}\n`)
   })
 
   test.each(['dead', 'cancelled', 'expired'] as const)(
-    'with --wait ends with exit code 1 if the task is %s',
+    'ends with exit code 1 with --wait if the task is %s',
     async (status) => {
       await using api = await fakeApi({ [WAIT]: [200, view({ status })] })
       const { code, out } = await runBullpen(api, ['show', ID, '--wait', '10s'])
@@ -132,7 +135,7 @@ describe('show', () => {
     },
   )
 
-  test('with --wait prints the current state if the task has not ended in time', async () => {
+  test('prints the current state with --wait if the task has not ended in time', async () => {
     await using api = await fakeApi({ [WAIT]: 'silence', [SHOW]: [200, view({ status: 'active' })] })
     const { code, out } = await runBullpen(api, ['show', ID, '--wait', '100ms'])
     expect({ code, out }).toMatchObject({ code: 1, out: expect.stringContaining(`${ID}  active\n`) })
@@ -150,7 +153,7 @@ describe('list', () => {
   const DEAD = ['list', '--queue', 'cpu', '--status', 'dead']
   const tasks = [view({ id: `${ID}1` }), view({ id: `${ID}2` })]
 
-  test('prints a line for each task, and says if there may be more', async () => {
+  test('prints a line for each task, and reports that there may be more', async () => {
     await using api = await fakeApi({ [listing(2)]: [200, { tasks, next: 'c' }], [listing(50)]: [200, { tasks }] })
     const { code, out, err } = await runBullpen(api, [...DEAD, '--limit', '2'])
     expect({ code, lines: out.split('\n').map((line) => line.split(' ')[0]) }).toEqual({
@@ -165,13 +168,13 @@ describe('list', () => {
     })
   })
 
-  test('says so if no task has the status, except with --json', async () => {
+  test('prints a remark if no task has the status, except with --json', async () => {
     await using api = await fakeApi({ [listing(50)]: [200, { tasks: [] }] })
     expect(await run(api, DEAD)).toEqual({ code: 0, out: '', err: 'no dead tasks in cpu\n' })
     expect(await run(api, [...DEAD, '--json'])).toEqual({ code: 0, out: '', err: '' })
   })
 
-  test('with --all follows the pages', async () => {
+  test('follows the pages with --all', async () => {
     await using api = await fakeApi({
       [listing(200)]: [200, { tasks, next: 'c' }],
       [listing(200, 'c')]: [200, { tasks: [view()] }],
@@ -214,14 +217,14 @@ describe('cancel', () => {
     expect(await runBullpen(api, ['cancel', ID])).toEqual({ code, out, err: '' })
   })
 
-  test('with --wait ends with exit code 1 if the task has not stopped in time', async () => {
+  test('ends with exit code 1 with --wait if the task has not stopped in time', async () => {
     await using api = await fakeApi({ [`${CANCEL}?wait=10`]: answer('cancelling', 'active') })
     const { code, out } = await runBullpen(api, ['cancel', ID, '--wait', '10s', '--json'])
     expect({ code, out: jsonLines(out) }).toEqual({ code: 1, out: [answer('cancelling', 'active')[1]] })
     expect(await runBullpen(api, ['cancel', ID, '--wait', '31s'])).toMatchObject({ code: 2 })
   })
 
-  test('names --by, $BULLPEN_BY or the user as the one who asked', async () => {
+  test('is sent in the name of --by, $BULLPEN_BY or the user', async () => {
     await using api = await fakeApi({ [CANCEL]: answer('cancelled', 'cancelled') })
     await run(api, ['cancel', ID])
     await run(api, ['cancel', ID, '--by', 'bob'])
@@ -229,7 +232,7 @@ describe('cancel', () => {
     expect(api.seen.map(({ body }) => body)).toEqual([{ by: 'ann' }, { by: 'bob' }, { by: userInfo().username }])
   })
 
-  test('continues after a refused id, and reports both', async () => {
+  test('continues after a rejected id, and reports both', async () => {
     await using api = await fakeApi({ [CANCEL]: answer('cancelled', 'cancelled') })
     const { code, out, err } = await runBullpen(api, ['cancel', 'cpu-x', ID, '--json'])
     expect({ code, out: jsonLines(out), err: jsonLines(err) }).toEqual({
@@ -262,7 +265,7 @@ describe('cancel by filter', () => {
   const BY = userInfo().username
   const answering = (answer: string) => Object.assign(Readable.from([answer]), { isTTY: true })
 
-  test('with --yes sends the filter and prints the id of the cancellation', async () => {
+  test('sends the filter and prints the id of the cancellation with --yes', async () => {
     await using api = await fakeApi({ [SEND]: [202, pending] })
     expect(await runBullpen(api, ['cancel', ...filter, '--yes'])).toEqual({
       code: 0,
@@ -290,7 +293,7 @@ describe('cancel by filter', () => {
     ])
   })
 
-  test('asks nothing and cancels nothing if no task matches', async () => {
+  test('neither asks nor cancels anything if no task matches', async () => {
     await using api = await fakeApi({ [PREVIEW]: [200, { ...preview, matching: 0 }] })
     const ended = await run(api, ['cancel', '--queue', 'cpu', '--tag', 'x'], { stdin: answering('y\n') })
     expect(ended).toEqual({ code: 0, out: '', err: 'nothing to cancel: 0 tasks of cpu (tag x)\n' })
@@ -307,7 +310,7 @@ describe('cancel by filter', () => {
     expect(api.seen.map(({ request }) => request)).toEqual([PREVIEW])
   })
 
-  test('without a terminal, or with --json, needs --yes and sends no request', async () => {
+  test('requires --yes and sends no request without a terminal or with --json', async () => {
     await using api = await fakeApi()
     const message =
       'bullpen: cancel --queue asks for confirmation, which requires a terminal; add --yes to confirm, or --dry-run to count the tasks'
@@ -319,7 +322,7 @@ describe('cancel by filter', () => {
     expect(api.seen).toEqual([])
   })
 
-  test('with --dry-run prints how many tasks match, and cancels none', async () => {
+  test('prints how many tasks match without cancelling any with --dry-run', async () => {
     await using api = await fakeApi({ [PREVIEW]: [200, preview] })
     const args = ['cancel', '--queue', 'cpu', '--dry-run']
     expect(await run(api, args)).toEqual({ code: 0, out: 'would cancel 12 tasks of cpu\n', err: '' })
@@ -416,7 +419,7 @@ describe('an error', () => {
     })
   })
 
-  test('a wrong key is reported in the words of the API, and no key is printed', async () => {
+  test('a wrong key is reported with the message of the API, and no key is printed', async () => {
     await using api = await fakeApi()
     const ended = await runBullpen(api, ['show', ID, '--key', 'wrong-secret'])
     expect(ended).toMatchObject({ code: 3, out: '', err: `bullpen: unauthorized: ${WRONG_KEY}\n` })

@@ -1,4 +1,4 @@
-// Tests the client against a real HTTP server that answers as each test says.
+// Tests the client against a real HTTP server whose answers each test defines.
 import { createServer } from 'node:http'
 import { defineTask, type OutputOf, type TaskView } from '@bullpen/contract'
 import { taskViewSchema } from '@bullpen/contract/internal'
@@ -6,7 +6,7 @@ import { describe, expect, expectTypeOf, test } from 'vitest'
 import { createClient, ProblemError, TaskEndedError } from './index.ts'
 import { api, problem, servers } from './server.fixture.ts'
 
-/** Made of the contract's own schemas, since the client has no zod: `{ starts, queue? }` becomes `{ attempts }`. */
+/** The schemas are taken from the contract, because the client does not depend on zod. */
 const count = defineTask({
   name: 'task.count',
   queue: 'cpu',
@@ -98,7 +98,7 @@ describe('enqueue', () => {
     ])
   })
 
-  test('cancel sends who asked, and waits as long as given', async () => {
+  test('cancel sends the name of the requester, and waits for the given time', async () => {
     const cancelled = { id: ID, outcome: 'cancelled', status: 'cancelled', links: {} }
     const { client, seen } = await api([
       [200, cancelled],
@@ -118,7 +118,7 @@ describe('enqueue', () => {
     expect(seen[0]?.url).toBe('/bullpen/v1/tasks')
   })
 
-  test('rejects with what the API refused, and with the invalid fields', async () => {
+  test('rejects with the problem that the API returned and with the invalid fields', async () => {
     const errors = [{ path: 'input.fencingToken', message: 'too big' }]
     const { client } = await api([problem('invalid_input', 422, { detail: 'task.count refuses it', errors })])
     await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({
@@ -145,7 +145,7 @@ describe('enqueue', () => {
     expect(seen.length).toBe(1)
   })
 
-  test('is not repeated after a 503 with a task id, which the error has', async () => {
+  test('is not repeated after a 503 with a task id, and the error contains this id', async () => {
     const { client, seen } = await api([problem('redis_unavailable', 503, { taskId: ID }), [202, ACCEPTED]])
     await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({
       code: 'redis_unavailable',
@@ -213,7 +213,7 @@ describe('task', () => {
     expect(seen.map(({ url }) => url)).toEqual(Array(3).fill(`/v1/tasks/${ID}`))
   })
 
-  test('waits as long as the API asks before it is looked up again', async () => {
+  test('is looked up again only after the time that the API asks the client to wait', async () => {
     const [status, body] = problem('redis_unavailable', 503)
     const { client } = await api([
       [status, body, { 'retry-after': '1' }],
@@ -230,7 +230,7 @@ describe('task', () => {
     expect(seen.map(({ url }) => url)).toEqual(['/v1/tasks/a%2Fb%3Fc'])
   })
 
-  test('of another definition is refused, and returned if no definition is given', async () => {
+  test('is rejected if it belongs to another definition, and returned if no definition is given', async () => {
     const { client } = await api([[200, view({ task: 'task.other' })]])
     await expect(client.task(count, ID)).rejects.toThrow(`task ${ID} is a task.other, not a task.count`)
     expect((await client.task(ID)).task).toBe('task.other')
@@ -301,7 +301,7 @@ describe('list', () => {
     ])
   })
 
-  test('requests no page that is not read', async () => {
+  test('requests only the pages that are read', async () => {
     const { client, seen } = await api([[200, { tasks: [view(), view()], next: 'more' }]])
     for await (const task of client.list({ queue: 'cpu', status: 'dead' })) if (task.id === ID) break
     expect(seen.length).toBe(1)

@@ -15,7 +15,7 @@ const DONE = {
 } satisfies CommandView
 
 describe('the fleet', () => {
-  test('is requested with the given filters, and returned as the API answers', async () => {
+  test('is requested with the given filters, and returned unchanged', async () => {
     const fleet = { now: '', queues: [], workers: [] }
     const { client, seen } = await api([
       [200, fleet],
@@ -59,7 +59,7 @@ describe('a command', () => {
     expect(seen.map(({ body }) => body)).toEqual(Array(4).fill(first?.body))
   })
 
-  test('is not sent again if it is refused', async () => {
+  test('is not sent again if it is rejected', async () => {
     const { client, seen } = await api([problem('worker_not_found', 404)])
     await expect(client.command({ action: 'resume', worker: 'p' }, { wait: 'none' })).rejects.toMatchObject({
       code: 'worker_not_found',

@@ -26,7 +26,7 @@ describe('the settings of the API', () => {
     })
   })
 
-  it('are read from the environment, keys as a list', () => {
+  it('are read from the environment, in which keys are a list', () => {
     const settings = read({ BULLPEN_API_KEYS: `${KEY}1, ${KEY}2,`, BULLPEN_API_PORT: '9000' })
     expect(settings).toMatchObject({ keys: [`${KEY}1`, `${KEY}2`], port: 9_000 })
   })
@@ -55,15 +55,15 @@ describe('the settings of the API', () => {
       { BULLPEN_API_KEYS: KEY, REDIS_URL: 'localhost:6379' },
       /REDIS_URL is not valid; expected a URL such as redis:/,
     ],
-  ])('are refused with %s', (_name, env, message) => {
+  ])('are rejected with %s', (_name, env, message) => {
     expect(() => read(env)).toThrow(message)
   })
 
-  it('are refused without repeating a key', () => {
+  it('are rejected without repeating a key', () => {
     expect(() => read({ BULLPEN_API_KEYS: 'short-secret' })).toThrow(expect.not.stringContaining('short-secret'))
   })
 
-  it('need no key in development', () => {
+  it('require no key in development', () => {
     expect(check({ environment: 'development' }).keys).toEqual([])
     expect(check({ environment: 'development', devKey: KEY }).devKey).toBe(KEY)
   })

@@ -30,7 +30,7 @@ const DEFAULTS = { redisUrl: 'redis://127.0.0.1:6379', drainTimeout: '20s', port
 const failure = (message: string) => expect.objectContaining({ code: 'invalid_configuration', message })
 
 describe('settings', () => {
-  it('come from the flag, else the environment, else the file, else the default', () => {
+  it('come from the flag, the environment, the file and the default, in that order of precedence', () => {
     const file = { readFile: () => '{"port": 1, "drainTimeout": "1s", "redisUrl": "redis://file"}' }
     const env = { BULLPEN_CONFIG: 'bullpen.json', BULLPEN_WORKER_PORT: '2', BULLPEN_WORKER_DRAIN_TIMEOUT: '2s' }
     expect(read({ ...file, env, argv: ['--port', '3'] })).toMatchObject({
@@ -41,7 +41,7 @@ describe('settings', () => {
     expect(read({})).toMatchObject(DEFAULTS)
   })
 
-  it('are read from --flag value and --flag=value; --config wins over BULLPEN_CONFIG', () => {
+  it('are read from --flag value and --flag=value, and --config takes precedence over BULLPEN_CONFIG', () => {
     const readFile = (path: string): string => (path === 'flag.json' ? '{"port": 7}' : '{"port": 8}')
     expect(read({ argv: ['--config=flag.json'], env: { BULLPEN_CONFIG: 'env.json' }, readFile }).port).toBe(7)
     expect(read({ argv: ['--port', '3', '--drain-timeout=5s'] })).toMatchObject({ port: 3, drainTimeout: '5s' })
@@ -172,7 +172,7 @@ describe('the origin of a value', () => {
     expect(originOf({}, 'port')).toBeUndefined()
   })
 
-  it('is the code for a value that a program sets itself, also beside values that it read', () => {
+  it('is the code for a value that a program sets itself, even next to values that it has read', () => {
     const settings = read({ env: { BULLPEN_WORKER_PORT: '1' } })
     expect(originOf({ port: 1 }, 'port')).toBe('config.port')
     expect(originOf({ ...settings, port: 2 }, 'port')).toBe('config.port')
@@ -203,7 +203,7 @@ describe('a duration', () => {
     expect(expected('100ms')).toBe('a duration of at least "500ms" such as "30s"')
   })
 
-  it('may be none where there may be no limit', () => {
+  it('may be none for settings that allow no limit', () => {
     const { schema, expected } = durationOrNone('1s')
     expect(schema.safeParse('none').success).toBe(true)
     expect(expected('0')).toBe('a duration such as "30s", or "none"')

@@ -28,7 +28,7 @@ describe('the pools of a worker', () => {
     },
   )
 
-  it('may not be none at all', () => {
+  it('may not be an empty object', () => {
     expect(() => check({ pools: {} })).toThrow('config.pools (BULLPEN_WORKER_POOLS) is {}; expected each queue')
   })
 })
@@ -41,7 +41,7 @@ describe('the settings of a worker', () => {
     expect(() => check({ drainTimeout: '29s', terminationGrace: '1m' })).not.toThrow()
   })
 
-  it('must not contradict each other in the timeouts of tasks', () => {
+  it('must not contain contradictory task timeouts', () => {
     expect(() => check({ taskTimeout: '1h', totalTimeout: '1m' })).toThrow(/taskTimeout/)
   })
 })

@@ -66,7 +66,7 @@ test('a directory is read at most 20 files at a time, and progress is reported',
   vi.restoreAllMocks()
 })
 
-test('a file name that is not UTF-8 is refused and named', async () => {
+test('a file name that is not UTF-8 is rejected and named', async () => {
   await writeFile(Buffer.concat([Buffer.from(`${tree.directory}/`), Buffer.from([0x66, 0xfc])]), '')
   await expect(run(tree.directory)).rejects.toMatchObject({
     code: 'name_not_utf8',
@@ -115,7 +115,7 @@ test.each([
   ['plain.txt', 'not_a_directory'],
   ['nowhere', 'not_found'],
   ['link-to-dir', 'path_outside_roots'],
-])('%s is refused with %s', async (name, code) => {
+])('%s is rejected with %s', async (name, code) => {
   await expect(run(join(tree.directory, name))).rejects.toMatchObject({ code, retryable: false })
 })
 

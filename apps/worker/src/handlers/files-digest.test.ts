@@ -1,4 +1,4 @@
-// The handler of files.digest on real files: what it reads, and what it refuses to read.
+// Tests the handler of files.digest on real files: which files it reads and which it rejects.
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmod, mkdir, open, rename, rm, symlink, writeFile } from 'node:fs/promises'
@@ -57,8 +57,8 @@ describe('files.digest reads', () => {
   })
 })
 
-describe('files.digest refuses permanently', () => {
-  test('a file outside the roots, however its path is written', async () => {
+describe('files.digest rejects permanently', () => {
+  test('a file outside the roots, regardless of how its path is written', async () => {
     const { directory } = tree
     const outside = [
       join(directory, '../outside'),
@@ -77,7 +77,7 @@ describe('files.digest refuses permanently', () => {
     await expect(run(`${tree.directory}-2/x`)).rejects.toMatchObject(permanent('path_outside_roots'))
   })
 
-  test('to reveal whether a path outside the roots exists', async () => {
+  test('a path outside the roots without revealing whether it exists', async () => {
     const answerTo = async (path: string) => run(path).catch((error) => error.message.replace(path, 'PATH'))
     expect(await answerTo('/nowhere/at/all')).toBe(await answerTo('/etc/passwd'))
     expect(await answerTo(join(tree.directory, '../nowhere'))).toBe(await answerTo('/etc/passwd'))

@@ -67,7 +67,7 @@ test('a receipt is posted as JSON, with a key that all attempts share', async ()
   expect(new Set(seen.map(({ key }) => key)).size).toBe(1)
 })
 
-test('a receipt is delivered once, although its worker dies before that is recorded', async () => {
+test('a receipt is delivered only once even if its worker dies before the delivery is recorded', async () => {
   let seen = 0
   const url = await endpoint((_, response) => {
     seen++
@@ -130,7 +130,7 @@ test('without an endpoint the task fails permanently and names the setting', asy
   })
 })
 
-test.each(['ftp://x', 'nonsense', 'http://ann:secret@localhost/'])('%s is refused as an endpoint', async (wrong) => {
+test.each(['ftp://x', 'nonsense', 'http://ann:secret@localhost/'])('%s is rejected as an endpoint', async (wrong) => {
   await expect(openReceiptGateway({ endpoint: wrong })).rejects.toMatchObject({
     code: 'invalid_configuration',
     message: expect.not.stringContaining('secret'),

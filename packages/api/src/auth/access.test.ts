@@ -19,7 +19,7 @@ describe('an API key', () => {
     ['sent without its scheme', { authorization: KEY }, NO_SCHEME],
     ['sent as a password', { authorization: `Basic ${btoa(`user:${KEY}`)}` }, NO_SCHEME],
     ['sent as a cookie', { cookie: `bullpen_session=${KEY}` }, MISSING],
-  ])('that is %s is refused with the reason', async (_name, headers, reason) => {
+  ])('that is %s is rejected with the reason', async (_name, headers, reason) => {
     const { app } = await testApi()
     for (const url of [LIST, '/openapi.json', '/reference', '/reference/json', '/nowhere']) {
       const answer = await app.inject({ url, headers })
@@ -32,7 +32,7 @@ describe('an API key', () => {
     expect(answer.body).not.toContain(KEY.slice(0, -1))
   })
 
-  test('is accepted, whatever the case of its scheme', async () => {
+  test('is accepted regardless of the case of its scheme', async () => {
     const { app } = await testApi()
     for (const authorization of [`Bearer ${KEY}`, `bearer  ${KEY}`]) {
       expect((await app.inject({ url: LIST, headers: { authorization } })).statusCode).toBe(200)
@@ -47,7 +47,7 @@ describe('the development key', () => {
   })
 
   test.each(['10.0.0.7', '192.168.1.2', '::ffff:10.0.0.7', '2001:db8::1'])(
-    'is refused from %s',
+    'is rejected from %s',
     async (remoteAddress) => {
       const { app } = await testApi()
       expect((await app.inject({ url: LIST, headers: bearer(DEV_KEY), remoteAddress })).statusCode).toBe(401)
@@ -56,7 +56,7 @@ describe('the development key', () => {
     },
   )
 
-  test.each(['x-forwarded-for', 'forwarded', 'x-real-ip'])('is refused through a proxy (%s)', async (header) => {
+  test.each(['x-forwarded-for', 'forwarded', 'x-real-ip'])('is rejected through a proxy (%s)', async (header) => {
     const { app } = await testApi()
     const headers = { ...bearer(DEV_KEY), [header]: '127.0.0.1' }
     expect((await app.inject({ url: LIST, headers, remoteAddress: '127.0.0.1' })).statusCode).toBe(401)
@@ -100,7 +100,7 @@ describe('the login', () => {
     expect(cookie?.value).not.toContain(KEY)
   })
 
-  test('permits reading everything and changing nothing', async () => {
+  test('permits reading everything but changing nothing', async () => {
     const { app, headers } = await post({ key: KEY })
     for (const url of [LIST, '/openapi.json', '/reference', '/reference/json']) {
       expect((await app.inject({ url, headers })).statusCode).toBe(200)
@@ -127,12 +127,12 @@ describe('the login', () => {
     },
   )
 
-  test('accepts a form only', async () => {
+  test('accepts only a form', async () => {
     const { answer } = await post({ key: KEY }, { 'content-type': 'text/plain' })
     expect(problemIn(answer)).toMatchObject({ status: 415, code: 'unsupported_media_type' })
   })
 
-  test('with the development key is worth nothing elsewhere', async () => {
+  test('with the development key is not accepted from another machine', async () => {
     const { app, headers } = await post({ key: DEV_KEY })
     expect((await app.inject({ url: LIST, headers })).statusCode).toBe(200)
     expect((await app.inject({ url: LIST, headers, remoteAddress: '10.0.0.7' })).statusCode).toBe(401)
@@ -149,7 +149,7 @@ describe('the login link', () => {
     expect(answer.cookies).toHaveLength(1)
   })
 
-  test('refuses other keys, which do not belong into an address', async () => {
+  test('rejects other keys, because they must not appear in an address', async () => {
     const answer = await follow(KEY)
     expect(answer.statusCode).toBe(401)
     expect(answer.body).toContain('Only a development key can be used in a link.')
@@ -213,7 +213,7 @@ describe('a session', () => {
     expect(createKeyring([`${KEY}2`, KEY]).acceptsSession(session, here, NOW)).toBe(true)
   })
 
-  test('is refused by an API with other keys', async () => {
+  test('is rejected by an API with other keys', async () => {
     const { app } = await testApi({ keyring: createKeyring([`${KEY}2`]), catalogue })
     expect((await app.inject({ url: LIST, headers: { cookie: `bullpen_session=${session}` } })).statusCode).toBe(401)
   })

@@ -56,7 +56,7 @@ describe('the stack of an attempt', () => {
     ])
   })
 
-  test('has the message of an attempt that no error ended, without its state', () => {
+  test('shows the message without the state if no error ended the attempt', () => {
     const timedOut = attemptRecord({ state: 'TERMINATED_TIMEOUT', reason: 'run_timeout', message: '2 s passed' })
     const stack = `${JSON.stringify(timedOut)}\nTERMINATED_TIMEOUT (run_timeout): 2 s passed`
     const job = { name: 'x', stacktrace: [stack], failedReason: 'TERMINATED_TIMEOUT (run_timeout): 2 s passed' }
@@ -82,7 +82,7 @@ test('a task that never started has a duration of zero', () => {
   expect(formatJob({ name: 'x', stacktrace: null, processedOn: 3, finishedOn: 7 })).toMatchObject({ processedOn: 3 })
 })
 
-test('what Bullpen did not write is shown unchanged', () => {
+test('data that Bullpen did not write is shown unchanged', () => {
   for (const stored of [undefined, null, 'text', { other: 1 }]) {
     expect(formatData(stored)).toBe(stored)
     expect(formatReturnValue(stored)).toBe(stored)

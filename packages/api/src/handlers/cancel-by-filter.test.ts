@@ -13,7 +13,7 @@ async function cancelApi() {
 }
 
 describe('a cancel by filter', () => {
-  test('covers what was enqueued until now, and says where its progress is shown', async () => {
+  test('covers the tasks that were enqueued until now, and returns a link to its progress', async () => {
     const { ask, broker, cancel } = await cancelApi()
     const answer = await cancel({ queue: 'cpu' })
     expect(answer.statusCode).toBe(202)
@@ -33,7 +33,7 @@ describe('a cancel by filter', () => {
     expect((await ask({ url: view.links.self })).json()).toEqual({ ...view, ended: 3 })
   })
 
-  test('takes a name, a tag, an age, and who asks', async () => {
+  test('accepts a name, a tag, an age and a requester', async () => {
     const { broker, cancel } = await cancelApi()
     const answer = await cancel({ queue: 'cpu', task: 'math.square', tag: 'batch:7', olderThan: '1h', by: 'ann' })
     expect(answer.json()).toMatchObject({ task: 'math.square', tag: 'batch:7', by: `ann (${KEY_NAME})` })
@@ -45,7 +45,7 @@ describe('a cancel by filter', () => {
     })
   })
 
-  test('is shown as done once it is', async () => {
+  test('is shown as done once all of its tasks have ended', async () => {
     const { ask, broker, cancel } = await cancelApi()
     const { id } = (await cancel({ queue: 'cpu' })).json()
     broker.cancels.splice(0, 1, { ...(broker.cancels[0] as (typeof broker.cancels)[0]), doneAt: NOW })
@@ -62,7 +62,7 @@ describe('a cancel by filter', () => {
     [{ queue: 'cpu', olderThan: 'long' }, 400, 'invalid_request', 'olderThan'],
     [{ queue: 'cpu', status: 'waiting' }, 400, 'invalid_request', 'status'],
     [[], 400, 'invalid_request', 'a JSON object'],
-  ])('%j is refused: %i %s', async (payload, status, code, detail) => {
+  ])('%j is rejected: %i %s', async (payload, status, code, detail) => {
     const { cancel, broker } = await cancelApi()
     const problem = problemIn(await cancel(payload))
     expect(problem).toMatchObject({ status, code, detail: expect.stringContaining(detail) })
@@ -90,7 +90,7 @@ describe('a dry run', () => {
     }
   }
 
-  test('answers how many open tasks match, and cancels none', async () => {
+  test('answers with the number of open tasks that match, and cancels none', async () => {
     const api = await cancelApi()
     put(api, 3, { status: 'waiting', tags: ['batch:7'] })
     const answer = await api.cancel({ queue: 'cpu', tag: 'batch:7' }, '?dryRun=true')
@@ -119,7 +119,7 @@ describe('a dry run', () => {
     expect((await api.cancel({ queue: 'cpu' }, '?dryRun=true')).json()).toMatchObject({ matching, exact: true })
   })
 
-  test('reads a bounded number of tasks, and says that it answers a lower bound', async () => {
+  test('reads a bounded number of tasks, and reports that the answer is a lower bound', async () => {
     const api = await cancelApi()
     put(api, 2_001)
     expect((await api.cancel({ queue: 'cpu' }, '?dryRun=true')).json()).toMatchObject({ matching: 2_000, exact: false })

@@ -38,7 +38,7 @@ describe('a cancel', () => {
     expect((await waiting).json()).toMatchObject({ outcome: 'cancelled', status: 'cancelled' })
   })
 
-  test('that is too late reports how the task ended', async () => {
+  test('that comes too late reports how the task ended', async () => {
     const { cancel, broker } = await cancelApi()
     broker.put({ id: anId, task: 'email.welcome', status: 'active' })
     const waiting = cancel(`${url}?wait=5`)
@@ -47,7 +47,7 @@ describe('a cancel', () => {
     expect((await waiting).json()).toMatchObject({ outcome: 'already_ended', status: 'completed' })
   })
 
-  test('of a running short task is refused', async () => {
+  test('of a running short task is rejected', async () => {
     const { cancel, broker } = await cancelApi()
     broker.put({ id: anId, status: 'active' })
     expect((await cancel()).json()).toMatchObject({ outcome: 'not_cancellable', status: 'active' })
@@ -73,7 +73,7 @@ describe('a cancel', () => {
     expect(broker.cancelledBy).toEqual([by])
   })
 
-  test.each([{ by: '' }, { by: 7 }, { reason: 'x' }, []])('with the body %j is refused', async (payload) => {
+  test.each([{ by: '' }, { by: 7 }, { reason: 'x' }, []])('with the body %j is rejected', async (payload) => {
     const { cancel, broker } = await cancelApi()
     broker.put({ id: anId })
     expect(problemIn(await cancel(url, payload))).toMatchObject({ status: 400, code: 'invalid_request' })

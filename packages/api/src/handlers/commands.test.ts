@@ -83,7 +83,7 @@ describe('a command', () => {
     expect(id).toMatch(/^[0-9a-f]{24}$/)
   })
 
-  test('that workers have not answered in time is pending, and can be looked up', async () => {
+  test('that the workers have not answered in time is pending and can be looked up', async () => {
     const { send, get, fleet, audit } = await commandApi()
     fleet.put({})
     const sent = (await send({ ...PAUSE, id: 'once-1' }, '?wait=0.01')).json<CommandView>()
@@ -104,7 +104,7 @@ describe('a command', () => {
     expect((await send({ action: 'drain', queue: 'mail' })).json()).toMatchObject({ outcome: 'done', answers: [] })
   })
 
-  test('with a repeated id is idempotent, and refused if it asks for something else', async () => {
+  test('with a repeated id is idempotent, but is rejected if it contains a different request', async () => {
     const { send, fleet } = await commandApi()
     const first = await send({ ...PAUSE, id: 'once-1' })
     expect((await send({ ...PAUSE, id: 'once-1' })).json()).toEqual(first.json())
@@ -134,7 +134,7 @@ describe('a command', () => {
     ['without a target', { action: 'pause' }, 'invalid_request', 'queue: specify queue, worker, or both'],
     ['with an unknown field', { ...PAUSE, slot: 1 }, 'invalid_request', 'slot: unknown field'],
     ['that is a list', [PAUSE], 'invalid_request', 'the body must be a JSON object'],
-  ])('%s is refused, and not logged', async (_name, body, code, detail) => {
+  ])('%s is rejected, and not logged', async (_name, body, code, detail) => {
     const { send, fleet, audit } = await commandApi()
     fleet.put({ worker: 'silent', seenAt: NOW - 60_000 })
     expect(problemIn(await send(body))).toMatchObject({ code, detail: expect.stringContaining(detail) })
@@ -142,7 +142,7 @@ describe('a command', () => {
     expect(audit()).toEqual([])
   })
 
-  test('is refused without a key, with a wait over 30 s, and while Redis is down', async () => {
+  test('is rejected without a key, with a wait over 30 s, and while Redis is down', async () => {
     const { app, send, fleet } = await commandApi()
     expect((await app.inject({ method: 'POST', url: '/v1/commands', payload: PAUSE })).statusCode).toBe(401)
     expect(problemIn(await send(PAUSE, '?wait=31'))).toMatchObject({ code: 'invalid_request' })
@@ -169,7 +169,7 @@ describe('the audit log', () => {
   })
 })
 
-test('a task for a draining queue is refused, with the time of the next try', async () => {
+test('a task for a draining queue is rejected, with the time of the next try', async () => {
   const { post, broker } = await testApi()
   broker.trouble = 'drains'
   const answer = await post({ task: 'math.square', input: { n: 4 } })

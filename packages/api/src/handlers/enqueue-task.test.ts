@@ -35,7 +35,7 @@ describe('an accepted task', () => {
     expect(events).toEqual([{ event: 'task.enqueued', queue: 'cpu', task: 'math.square', id }])
   })
 
-  test('is stored with its input as it was sent, because the worker applies defaults and transforms', async () => {
+  test('is stored with its input unchanged, because the worker applies defaults and transforms', async () => {
     const { post, broker } = await testApi()
     expect((await post(WELCOME)).statusCode).toBe(202)
     expect(broker.enqueued[0]?.input).toEqual({ to: 'a@example.com' })
@@ -76,7 +76,7 @@ describe('an accepted task', () => {
   })
 })
 
-describe('a refused task', () => {
+describe('a rejected task', () => {
   test('with an unknown name is answered with the nearest one', async () => {
     const { post, broker } = await testApi()
     const problem = problemIn(await post({ task: 'math.sqaure', input: { n: 4 } }))
@@ -90,7 +90,7 @@ describe('a refused task', () => {
     expect(broker.enqueued).toEqual([])
   })
 
-  test('with an invalid input is answered with every wrong place', async () => {
+  test('with an invalid input is answered with every invalid field', async () => {
     const { post } = await testApi()
     const input = { to: 'nobody', lines: [{ text: 'ok' }, { text: 7 }], colour: 'red' }
     const problem = problemIn(await post({ task: 'email.welcome', input }))

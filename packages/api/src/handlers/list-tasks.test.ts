@@ -43,14 +43,14 @@ describe('a listing', () => {
     ['a limit of nothing', 'queue=cpu&status=waiting&limit=0', 'limit'],
     ['a queue twice', 'queue=cpu&queue=mail&status=waiting', 'queue'],
     ['an unknown parameter', 'queue=cpu&status=waiting&page=2', 'page'],
-  ])('with %s is refused', async (_name, query, path) => {
+  ])('with %s is rejected', async (_name, query, path) => {
     const { get } = await testApi()
     const problem = problemIn(await get(`/v1/tasks?${query}`))
     expect(problem).toMatchObject({ status: 400, code: 'invalid_request' })
     expect(problem.errors).toEqual([{ path, message: expect.not.stringContaining('Invalid') }])
   })
 
-  test('with a cursor that it did not return is refused', async () => {
+  test('with a cursor that it did not return is rejected', async () => {
     const { get } = await testApi()
     expect(problemIn(await get('/v1/tasks?queue=cpu&status=waiting&cursor=zzz'))).toMatchObject({
       status: 400,

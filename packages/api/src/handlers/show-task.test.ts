@@ -1,4 +1,4 @@
-// Tests looking a task up, and waiting for its end.
+// Tests looking up a task and waiting for its end.
 import { request as httpRequest } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { anId, KEY, problemIn, testApi } from '../api.fixture.ts'
@@ -6,7 +6,7 @@ import { anId, KEY, problemIn, testApi } from '../api.fixture.ts'
 const url = `/v1/tasks/${anId}`
 
 describe('a task', () => {
-  test('is shown as it is now', async () => {
+  test('is shown in its current state', async () => {
     const { get, broker } = await testApi()
     broker.put({ id: anId })
     const answer = await get(url)
@@ -50,7 +50,7 @@ describe('a wait for the end of a task', () => {
     expect((await answer).json()).toMatchObject({ status: 'completed', output: { value: 16 } })
   })
 
-  test('is answered with the task as it is when the time is up', async () => {
+  test('is answered with the current state of the task when the time is up', async () => {
     const { get, broker } = await testApi()
     broker.put({ id: anId })
     expect((await get(`${url}?wait=0.05`)).json()).toMatchObject({ status: 'waiting' })
@@ -89,14 +89,14 @@ describe('a wait for the end of a task', () => {
     await expect.poll(() => broker.waiting).toBe(0)
   })
 
-  test.each(['31', '-1', 'soon', '1e9', 'NaN'])('of wait=%s is refused with what is accepted', async (wait) => {
+  test.each(['31', '-1', 'soon', '1e9', 'NaN'])('of wait=%s is rejected with the accepted values', async (wait) => {
     const { get } = await testApi()
     const problem = problemIn(await get(`${url}?wait=${wait}`))
     expect(problem).toMatchObject({ status: 400, code: 'invalid_request' })
     expect(problem.errors).toEqual([{ path: 'wait', message: 'expected a number of seconds from 0 to 30' }])
   })
 
-  test('with a misspelt parameter is refused', async () => {
+  test('with a misspelt parameter is rejected', async () => {
     const { get } = await testApi()
     expect(problemIn(await get(`${url}?wiat=3`)).errors).toEqual([{ path: 'wiat', message: 'unknown field' }])
   })

@@ -1,4 +1,4 @@
-// Tests what a producer is answered while the API closes.
+// Tests how the API answers a producer while it closes.
 import { describe, expect, test } from 'vitest'
 import { problemIn, testApi } from '../api.fixture.ts'
 

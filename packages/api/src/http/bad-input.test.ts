@@ -26,13 +26,13 @@ describe('a body', () => {
       400,
       'invalid_request',
     ],
-  ])('that is %s is refused', async (_name, body, status, code) => {
+  ])('that is %s is rejected', async (_name, body, status, code) => {
     const { post, broker } = await testApi()
     expect(problemIn(await post(body))).toMatchObject({ status, code })
     expect(broker.enqueued).toEqual([])
   })
 
-  test('may be as large as the limit and no larger', async () => {
+  test('may be as large as the limit but no larger', async () => {
     const { post } = await testApi()
     const withText = (length: number) =>
       JSON.stringify({ task: 'email.welcome', input: { to: 'a@example.com', extra: 'x'.repeat(length) } })
@@ -48,7 +48,7 @@ describe('a body', () => {
     ['a form', { 'content-type': 'application/x-www-form-urlencoded' }],
     ['nonsense', { 'content-type': 'nonsense' }],
     ['compressed', { 'content-encoding': 'gzip' }],
-  ])('that is %s is refused', async (_name, headers) => {
+  ])('that is %s is rejected', async (_name, headers) => {
     const { post } = await testApi()
     expect(problemIn(await post('{"task":"math.square","input":{"n":4}}', headers))).toMatchObject({
       status: 415,
@@ -56,7 +56,7 @@ describe('a body', () => {
     })
   })
 
-  test('that is missing is refused', async () => {
+  test('that is missing is rejected', async () => {
     const { ask } = await testApi()
     const answer = await ask({ method: 'POST', url: '/v1/tasks' })
     expect(problemIn(answer)).toMatchObject({ status: 400, code: 'invalid_request' })
@@ -109,7 +109,7 @@ describe('a request', () => {
     expect(answer.headers.allow).toBe(allow)
   })
 
-  test.each(['/v1/tasks/%', '/v1/tasks/%zz'])('to the malformed path %s is refused', async (url) => {
+  test.each(['/v1/tasks/%', '/v1/tasks/%zz'])('to the malformed path %s is rejected', async (url) => {
     const { get } = await testApi()
     expect(problemIn(await get(url))).toMatchObject({ status: 400, code: 'invalid_request' })
   })
@@ -142,7 +142,7 @@ describe('an unexpected error', () => {
 })
 
 describe('the access log', () => {
-  test('contains routes and no queries, which may hold keys', async () => {
+  test('contains routes but not queries, which may contain keys', async () => {
     const { get, lines, observed } = await testApi()
     await get(`/board/login?key=${KEY}`)
     await get('/v1/tasks?queue=cpu&status=waiting&secret=1')

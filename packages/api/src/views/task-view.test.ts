@@ -22,7 +22,7 @@ const drained = attemptRecord({
 })
 
 describe('a task', () => {
-  test('that has not started has no error, no attempts and no times but its own', () => {
+  test('that has not started has no error, no attempts, and only the time of its enqueueing', () => {
     expect(view({})).toEqual({
       id: anId,
       task: 'math.square',
@@ -49,7 +49,7 @@ describe('a task', () => {
     expect(view({ steps: ['pay', 'mail'] })).toMatchObject({ steps: ['pay', 'mail'] })
   })
 
-  test('that waits for its next attempt says when that is due', () => {
+  test('that is waiting for its next attempt shows when that attempt is due', () => {
     const shown = view({ status: 'retrying', dueAt: NOW + 1_500, startedAt: NOW + 5, attempts: [failed] })
     expect(shown).toMatchObject({ dueAt: '2026-01-02T03:04:06.500Z', startedAt: '2026-01-02T03:04:05.005Z' })
   })
@@ -100,7 +100,7 @@ describe('the error of a task', () => {
 })
 
 describe('an attempt', () => {
-  test('shows its outcome beside its state, and why it did not succeed', () => {
+  test('shows its outcome, its state, and the reason why it did not succeed', () => {
     expect(view({ attempts: [failed, drained] }).attempts).toEqual([
       {
         attempt: 1,
