@@ -1,4 +1,4 @@
-// bench NAME [--json]: runs one benchmark, or all, against the Redis that REDIS_URL names.
+// `bench NAME [--json]` runs one benchmark, or all of them, with the Redis that REDIS_URL names.
 import { asJson, asTable, type Result } from './report.ts'
 import { benchRunner } from './runner.ts'
 import { benchWorker } from './worker.ts'

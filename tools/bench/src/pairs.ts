@@ -1,16 +1,16 @@
-// Alternating pairs: ours and theirs measured in one run, so that a noisy machine is noisy for both.
+// Measures ours and theirs in alternating pairs in one run, so that a noisy machine affects both.
 
-/** Measures one side once, in whatever unit the bench states. */
+/** Measures one side once, in the unit that the benchmark states. */
 export type Side = () => Promise<number>
 
 export interface Pair {
   readonly ours: number
   readonly theirs: number
-  /** Above 1, ours is better. */
+  /** A value above 1 means that ours is better. */
   readonly ratio: number
 }
 
-/** Who goes first alternates from pair to pair. `better`: whether more or less of the unit is. */
+/** The side that is measured first alternates from pair to pair. `better` says whether higher or lower values are better. */
 export async function measurePairs(
   count: number,
   ours: Side,

@@ -1,10 +1,10 @@
-// What a bench prints: one JSON object a line for programs, a table for people.
+// Prints the results of a benchmark, as one JSON object per line for programs or as a table for people.
 import { median, type Pair } from './pairs.ts'
 
 export interface Result {
   readonly bench: string
   readonly case: string
-  /** The medians of the pairs' sides. */
+  /** The median of each side over all pairs. */
   readonly ours: number
   readonly theirs: number
   readonly unit: string

@@ -1,5 +1,5 @@
-// The runner's cost per task without Redis, with telemetry, async context and output validation, compared with bare code and
-// with goapp, a worker pool in Go.
+// Measures the runner's cost per task without Redis but with telemetry, async context and output validation, and compares it
+// with that of bare code and of goapp, a worker pool in Go.
 import { performance } from 'node:perf_hooks'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -27,7 +27,7 @@ const TASKS = 200 * BATCH
 const WARM_UP_TASKS = 50 * BATCH
 const PAIRS = 5
 
-/** What goapp's pool takes on a similar machine, in ns per task, for a handler that returns at once. */
+/** The cost of goapp's pool on a similar machine, in ns per task, for a handler that returns immediately. */
 const GOAPP: Readonly<Record<string, number>> = {
   'short-batch': 350,
   'short-single': 740,
@@ -94,10 +94,10 @@ function taken(kind: TaskKind): FetchedTask {
   }
 }
 
-/** What a slot gives to the attempts that it runs. */
+/** The host that a slot passes to the attempts that it runs. */
 type SlotHost = RunnerHost & Required<Pick<RunnerHost, 'slot' | 'timer'>>
 
-/** Runs one task in this slot; returns a promise only when there is something to wait for, as a slot does. */
+/** Runs one task the way a slot does. Returns a promise only if there is something to wait for. */
 type Run = (slot: SlotHost) => unknown
 
 const MODES: Readonly<Record<string, (tasks: number, run: Run, slots: readonly SlotHost[]) => Promise<void>>> = {
@@ -124,7 +124,7 @@ function resultOfRun(running: RunningAttempt): unknown {
   return running instanceof InterruptibleRun ? running.result : running
 }
 
-/** Bytes per task that are left to the garbage collector, from one batch that fits into the young generation. */
+/** Returns the bytes per task that are left to the garbage collector, from one batch that fits into the young generation. */
 async function bytes(run: Run, slots: readonly SlotHost[]): Promise<number> {
   setFlagsFromString('--expose-gc')
   const collect: () => void = runInNewContext('gc')
@@ -134,7 +134,7 @@ async function bytes(run: Run, slots: readonly SlotHost[]): Promise<number> {
   return (process.memoryUsage().heapUsed - before) / BATCH
 }
 
-/** Lower is better; a ratio above 1 means that ours is better. */
+/** Lower values are better, and a ratio above 1 means that ours is better. */
 export async function* benchRunner(): AsyncGenerator<Result> {
   for (const [name, handle] of Object.entries(HANDLERS)) {
     for (const kind of ['short', 'long'] as const) {

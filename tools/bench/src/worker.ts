@@ -1,4 +1,5 @@
-// Worker throughput: a Bullpen pool against a raw BullMQ Worker: same jobs, same options, same Redis, no-op tasks.
+// Compares the throughput of a Bullpen pool with that of a raw BullMQ Worker, with the same jobs, options and Redis, and with
+// no-op tasks.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
 import { defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/contract'
@@ -29,7 +30,7 @@ const noop = defineTask({
   input: z.object({ n: z.int() }),
   output: z.object({ n: z.int() }),
 })
-/** As any long task: timed, and waited for. */
+/** Like any long task, it has a timeout and is awaited. */
 const noopLong = defineTask({
   name: 'bench.noop-long',
   queue: 'bench',
@@ -41,7 +42,7 @@ const catalogue = defineCatalogue(noop, noopLong)
 
 type Kind = typeof noop | typeof noopLong
 
-/** Calls `done` at the last of `tasks` calls; the clock runs from the first. */
+/** Resolves at the last of `tasks` calls. The measurement starts at the first call. */
 function stopwatch(tasks: number) {
   const { promise, resolve } = Promise.withResolvers<number>()
   let seen = 0
@@ -56,7 +57,7 @@ function stopwatch(tasks: number) {
   }
 }
 
-/** Found by the worker in this module, as every handler is; the watch is set before each run. */
+/** The worker finds this handler in the module, as it finds every handler. The watch is set before each run. */
 let watch = stopwatch(0)
 export const noopHandler = defineHandler(noop, import.meta.url, ({ input }) => {
   watch.tick()
@@ -68,7 +69,7 @@ export const noopLongHandler = defineHandler(noopLong, import.meta.url, async ({
   return { n: input.n }
 })
 
-/** Enqueues the tasks as the API does, lets `work` have them, and clears up. The very same jobs for either side. */
+/** Enqueues the tasks as the API does, lets `work` run them, and cleans up. Both sides get exactly the same jobs. */
 async function withTasks(
   redisUrl: string,
   kind: Kind,
@@ -105,7 +106,7 @@ const bullpen = (redisUrl: string, kind: Kind, tasks: number) =>
     return rate
   })
 
-/** For long tasks with three parameters, which is how a raw worker gets a signal that ends a job. */
+/** For long tasks, the processor has three parameters, because a raw worker passes a signal only to such a processor. */
 const raw = (redisUrl: string, kind: Kind, tasks: number) =>
   withTasks(redisUrl, kind, tasks, async (namespace) => {
     const own = stopwatch(tasks)
@@ -134,7 +135,7 @@ async function inParallel(count: number, add: (n: number) => Promise<unknown>): 
   await Promise.all(Array.from({ length: IN_FLIGHT }, lane))
 }
 
-/** A producer's connection refuses commands until it is there. */
+/** Waits until the broker accepts commands, because a producer's connection rejects them until it is open. */
 async function reachable(ping: () => Promise<void>): Promise<void> {
   for (;;) {
     try {
@@ -145,7 +146,7 @@ async function reachable(ping: () => Promise<void>): Promise<void> {
   }
 }
 
-/** The noise floor first: raw against raw tells how far equal things differ here. */
+/** Measures the noise floor first: a comparison of raw with raw shows how much two equal sides differ on this machine. */
 export async function* benchWorker(redisUrl: string): AsyncGenerator<Result> {
   for (const kind of [noop, noopLong]) {
     await bullpen(redisUrl, kind, WARM_UP_TASKS)

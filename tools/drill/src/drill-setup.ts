@@ -1,4 +1,4 @@
-// The setup of a drill: a Redis of its own, a broker, a fleet of workers, and the ledger outside them.
+// The setup of a drill: its own Redis, a broker, a fleet of workers, and a ledger outside the system.
 
 import { randomUUID } from 'node:crypto'
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
@@ -19,15 +19,18 @@ export interface DrillSetup {
   readonly redisUrl: string
   readonly broker: BullmqBroker
   readonly fleet: Fleet
-  /** Resolves at the next start in this worker, or after 5 s. */
+  /** Resolves when this worker next starts a task, or after 5 s. */
   nextStart(worker: string): Promise<void>
-  /** Resolves when no task is waiting or running, or after `withinMs`: the figures then show what is missing. */
+  /**
+   * Resolves when no task is waiting or running, or after `withinMs`. In the latter case, the figures show which tasks are
+   * missing.
+   */
   untilIdle(withinMs: number): Promise<void>
-  /** The ledger so far. */
+  /** Returns the ledger so far. */
   effects(): readonly Effect[]
-  /** The JSON lines of the workers' logs so far. */
+  /** Returns the JSON lines of the workers' logs so far. */
   logLines(): readonly Readonly<Record<string, unknown>>[]
-  /** The whole ledger, and how the accepted tasks ended. */
+  /** Returns the whole ledger, and how the accepted tasks ended. */
   records(accepted: readonly string[]): Promise<Records>
 }
 
@@ -49,7 +52,7 @@ const POLL_MS = 20
 const NEXT_START_MS = 5_000
 const CONCURRENT_READS = 100
 
-/** Opens the setup, and closes it whatever happens in between. */
+/** Opens the setup, and closes it even if the drill fails. */
 export async function withDrillSetup<T>(
   system: System,
   config: WorkerConfig,
@@ -124,26 +127,26 @@ export async function withDrillSetup<T>(
   }
 }
 
-/** The last line may be incomplete. */
+/** Ignores the last line if it is incomplete. */
 function wholeLines(file: string): string {
   const text = readFileSync(file, 'utf8')
   return text.slice(0, text.lastIndexOf('\n') + 1)
 }
 
-/** A Redis of its own: a drill must not load the one that REDIS_URL names. */
+/** Starts a separate Redis, because a drill must not put load on the one that REDIS_URL names. */
 export async function openRedis(): Promise<PrivateRedis> {
   // The scripts are JavaScript without types, so they are imported by URL, which the compiler does not resolve.
   const script = new URL('../../../scripts/redis/temporary.mjs', import.meta.url).href
   const { temporaryRedis } = (await import(script)) as { temporaryRedis: TemporaryRedis }
   const redis = await temporaryRedis('drill', { env: { ...process.env, REDIS_URL: undefined } })
   const connection = new Redis(redis.url)
-  // No drill stops Redis, and the disk is not measured.
+  // Persistence is off, because no drill stops Redis and the disk should not affect the figures.
   await connection.config('SET', 'appendonly', 'no')
   connection.disconnect()
   return redis
 }
 
-/** A producer's connection refuses commands until it is open. */
+/** Waits until the broker accepts commands, because a producer's connection rejects them until it is open. */
 async function reachable(broker: BullmqBroker): Promise<void> {
   for (;;) {
     const isOpen = await broker.ping().then(

@@ -1,6 +1,6 @@
 /**
- * A drill is a chaos test: it runs real workers under load, injects one kind of fault, and judges the figures of a ledger outside
- * the system by a target, beside the figures of plain BullMQ.
+ * A drill is a chaos test. It runs real workers under load, injects one kind of fault, and compares the figures from a ledger
+ * outside the system with a target. The figures of plain BullMQ are reported as well.
  */
 import type { Figures } from './ledger/figures.ts'
 import type { System } from './programs/fleet.ts'
@@ -9,7 +9,7 @@ import { type Baseline, type Report, reportOf, type Scale, type Target } from '.
 export interface Drill {
   readonly name: string
   target(scale: Scale): Target
-  /** What plain BullMQ did in the same scenario, measured earlier. Undefined if it has no such feature. */
+  /** The figures of plain BullMQ in the same scenario, measured earlier. Undefined if BullMQ has no such feature. */
   readonly known: Baseline | undefined
   /** Whether plain BullMQ can run the same scenario. */
   readonly comparable: boolean
@@ -28,14 +28,17 @@ export async function runDrill(drill: Drill, { scale, seed, peer }: DrillOptions
   const figures = await drill.run(scale, seed, 'bullpen')
   const baseline =
     peer && drill.comparable
-      ? { ...measured(await drill.run(scale, seed, 'bullmq')), from: 'BullMQ 6.7 at its defaults, in this drill' }
+      ? {
+          ...measured(await drill.run(scale, seed, 'bullmq')),
+          from: 'BullMQ 6.7 with its default settings, in this drill',
+        }
       : knownOf(drill)
   return reportOf({ drill: drill.name, scale, seed, target: drill.target(scale), baseline }, figures)
 }
 
 function knownOf({ known }: Drill): Baseline {
   if (known === undefined) return { from: 'not applicable: plain BullMQ has no such feature' }
-  return { ...known, from: 'BullMQ 6.7 at its defaults, measured earlier' }
+  return { ...known, from: 'BullMQ 6.7 with its default settings, measured earlier' }
 }
 
 function measured(figures: Figures): Baseline {

@@ -1,4 +1,4 @@
-// Every drill at small scale: nothing is lost or doubled, no attempt is used up, and interrupted tasks run again.
+// Runs every drill at small scale: no task is lost or completed twice, no attempt is used up, and interrupted tasks run again.
 import { describe, expect, it } from 'vitest'
 import { runDrill } from './drill.ts'
 import { DOCKER_DRILLS, DRILLS } from './drills.ts'
@@ -6,7 +6,7 @@ import { DOCKER_DRILLS, DRILLS } from './drills.ts'
 /** Other tests run at the same time, so that times are judged by `npm run drill` alone. */
 const isTime = (missed: string): boolean => /^\w+Ms [\d.]+, /.test(missed)
 
-// Two at once: they mostly wait, but their processes need the processor when they start.
+// Only two drills run at once. They mostly wait, but their processes need the processor when they start.
 describe.each([
   { pair: ['kill', 'deploy'] },
   { pair: ['long', 'cutoff'] },

@@ -1,4 +1,4 @@
-// The drills by name.
+// Lists the drills by name.
 
 import type { Drill } from './drill.ts'
 import { block } from './drills/block.ts'
@@ -15,5 +15,5 @@ const named = (drills: readonly Drill[]): ReadonlyMap<string, Drill> =>
 
 export const DRILLS = named([kill, deploy, long, cutoff, block, clocks, cancel, receipts])
 
-/** Drills that need a Docker engine. `all` leaves them out. */
+/** Drills that need a Docker engine. They are not part of `all`. */
 export const DOCKER_DRILLS = named([containers])

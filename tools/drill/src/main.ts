@@ -1,4 +1,4 @@
-// The command line of the drills. Exit code 0: every target was met, 1: one was missed, 2: wrong usage.
+// The CLI of the drills. It exits with 0 if every target was met, 1 if a target was missed, and 2 if it was used incorrectly.
 import { parseArgs } from 'node:util'
 import { type Drill, type DrillOptions, runDrill } from './drill.ts'
 import { DOCKER_DRILLS, DRILLS } from './drills.ts'
@@ -20,7 +20,7 @@ interface Command extends DrillOptions {
   readonly json: boolean
 }
 
-/** Undefined for wrong usage. */
+/** Returns undefined if the arguments are wrong. */
 function readCommand(args: readonly string[]): Command | undefined {
   try {
     const { values, positionals } = parseArgs({

@@ -1,16 +1,16 @@
-// The report of a drill: its figures beside its target, as one line of JSON for programs or as text for people.
+// Reports the figures of a drill together with its target, as one line of JSON for programs or as text for people.
 import type { Figures } from './ledger/figures.ts'
 
 export type Scale = 'small' | 'full'
 
 export interface Target {
-  /** For readers. */
+  /** A description of the target for readers. */
   readonly text: string
   /** The upper limit of each figure. A figure that could not be measured misses its limit. */
   readonly atMost: Partial<Readonly<Record<keyof Figures, number>>>
 }
 
-/** The figures of plain BullMQ in the same scenario, and where they are from. */
+/** The figures of plain BullMQ in the same scenario, and where they come from. */
 export type Baseline = Readonly<Record<string, number | string>>
 
 export interface Report extends Figures {
@@ -32,7 +32,7 @@ export interface Run {
   readonly baseline: Baseline
 }
 
-/** Limits of every drill, besides its own target. */
+/** Limits that apply to every drill in addition to its own target. */
 const ALWAYS: Target['atMost'] = { lost: 0, duplicated: 0, eventsMissed: 0, failed: 0 }
 
 export function reportOf({ drill, scale, seed, target, baseline }: Run, figures: Figures): Report {

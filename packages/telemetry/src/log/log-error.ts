@@ -1,4 +1,5 @@
-// Describes an error for a log line with a closed list of fields, because the errors of HTTP clients contain requests with their secrets.
+// Describes an error for a log line with a closed list of fields, because the errors of HTTP clients contain requests with their
+// secrets.
 
 /** Longer chains of causes are cut off, because a cause may refer back to itself. */
 const DEEPEST_CAUSE = 5

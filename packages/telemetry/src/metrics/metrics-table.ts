@@ -177,7 +177,10 @@ export const METRICS = {
 export type MetricName = keyof typeof METRICS
 export type LabelOf<N extends MetricName> = (typeof METRICS)[N]['labels'][number]
 
-/** Metrics of prom-client that break Prometheus's naming rules, because they are gauges named like counters. They are not published. */
+/**
+ * Metrics of prom-client that break Prometheus's naming rules, because they are gauges named like counters. They are not
+ * published.
+ */
 export const MISNAMED_PROCESS_METRICS = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',

@@ -12,7 +12,7 @@ import type { Scale } from '../report.ts'
 type Output = z.output<typeof work.output>
 
 interface StartedTask extends Effect {
-  /** Every task that was enqueued until the worker had started one. */
+  /** All tasks that were enqueued until the worker had started one of them. */
   readonly ids: readonly string[]
 }
 
@@ -24,7 +24,7 @@ interface Block {
 interface Plan {
   readonly concurrency: number
   readonly bystanders: number
-  /** Longer than a lock, which lasts 5 s: without the renewal thread the tasks would be started elsewhere. */
+  /** Longer than a lock, which lasts 5 s. Without the renewal thread, the tasks would therefore be started elsewhere. */
   readonly shorter: Block
   /** The locks expire 5 s after eventLoopStallLimit, and the tasks are recovered at most 3 s later. */
   readonly longer: Block
@@ -53,7 +53,7 @@ const SIGNALLED_MS = 1_000
 const IDLE_WITHIN_MS = 60_000
 const POLL_MS = 20
 const STARTED_WITHIN_MS = 20_000
-/** How much longer than the longer block a task runs that starts shortly before it. */
+/** By how much a task that starts shortly before the longer block outlasts that block. */
 const OUTLAST_MS = 1_000
 
 export const block: Drill = {
@@ -74,7 +74,7 @@ export const block: Drill = {
       },
     }
   },
-  known: { startedTwice: '21 of 21, if the loop is blocked for longer than a lock lasts' },
+  known: { startedTwice: '21 of 21, if the event loop is blocked for longer than a lock lasts' },
   comparable: false, // it renews locks in the blocked loop, and has no limit
   run: (scale, _seed, system) =>
     withDrillSetup(system, { pools: { drill: PLANS[scale].concurrency } }, (setup) => blockLoops(PLANS[scale], setup)),
@@ -85,7 +85,7 @@ async function blockLoops({ bystanders, shorter, longer, ratePerSecond }: Plan, 
   const start = ({ eventLoopStallLimitMs }: Block) => fleet.start({ eventLoopStallLimit: `${eventLoopStallLimitMs}ms` })
   const others = Array.from({ length: bystanders }, () => fleet.start())
   const [brief, lasting] = await Promise.all([start(shorter), start(longer), ...others])
-  // In any worker: each blocks the loop of its own thread for as long as the shorter block lasts.
+  // These tasks may run in any worker. Each blocks the event loop of its own thread for as long as the shorter block lasts.
   const inThreads = await Promise.all(Array.from({ length: 4 }, () => enqueueOne(broker, isolated, { ms: shorter.ms })))
   await untilStarted(setup, inThreads)
   let over = false
@@ -95,7 +95,7 @@ async function blockLoops({ bystanders, shorter, longer, ratePerSecond }: Plan, 
     more: () => !over,
     input: () => ({ ms: 250, listens: true }),
   })
-  // This task is still running when the longer block is over, and has to be signalled then.
+  // This task is still running when the longer block is over, and it has to be signalled then.
   const outlasting = await startIn(setup, lasting.name, { ms: longer.ms + OUTLAST_MS, againMs: 250, listens: true })
   const [inBrief, inLasting] = await Promise.all(
     [
@@ -111,7 +111,8 @@ async function blockLoops({ bystanders, shorter, longer, ratePerSecond }: Plan, 
 
   const { effects, ends, ...rest } = await records(accepted)
   const overAt = inLasting.at + longer.ms
-  // Ends during the block are left out: the worker cannot commit what an isolated handler finishes then.
+  // Tasks that ended during the block are excluded, because the worker cannot commit the result of an isolated handler during
+  // the block.
   const lost = interruptedBy(
     effects.filter(({ what, at }) => at <= (what === 'start' ? overAt : inLasting.at)),
     lasting.name,
@@ -140,7 +141,7 @@ async function untilStarted({ effects }: DrillSetup, ids: readonly string[]): Pr
   await found(() => ids.every((id) => effects().some((effect) => effect.id === id)))
 }
 
-/** Enqueues tasks until the worker has started one: a task cannot be sent to a worker. */
+/** Enqueues tasks until the worker has started one, because a task cannot be addressed to a particular worker. */
 async function startIn(
   { broker, effects }: DrillSetup,
   worker: string,

@@ -1,4 +1,5 @@
-// Drill `cancel`: running long tasks are cancelled one after the other, and how soon each handler has its signal is measured.
+// Drill `cancel`: running long tasks are cancelled one after the other, and the time until each handler gets its signal is
+// measured.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskId } from '@bullpen/contract'
 import type { Drill } from '../drill.ts'
@@ -9,7 +10,7 @@ import { enqueueSteadily } from '../ledger/load.ts'
 import type { System } from '../programs/fleet.ts'
 import type { Scale } from '../report.ts'
 
-/** At this rate: in a burst, cancels would wait for each other. */
+/** Cancels are spread out at this rate, because in a burst they would wait for each other. */
 const PLANS = {
   small: { processes: 2, concurrency: 50, cancelsPerSecond: 50 },
   full: { processes: 4, concurrency: 250, cancelsPerSecond: 100 },
@@ -28,7 +29,7 @@ export const cancel: Drill = {
     text: `${PLANS[scale].processes * PLANS[scale].concurrency} running tasks in ${PLANS[scale].processes} processes, ${PLANS[scale].cancelsPerSecond} cancels a second: request to signal p99 <= 20 ms; all cancelled, nothing restarted`,
     atMost: { signalP99Ms: SIGNAL_P99_MS, restarted: 0, effectsRepeated: 0, attemptsUsed: 0 },
   }),
-  known: { signal: 'none from another process' },
+  known: { signal: 'none: a task cannot be cancelled from another process' },
   comparable: false, // it cancels only within the worker's own process
   run: (scale, _seed, system) => cancelAll(PLANS[scale], system),
 }

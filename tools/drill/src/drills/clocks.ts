@@ -11,7 +11,7 @@ import type { Scale } from '../report.ts'
 const HOUR_MS = 3_600_000
 const DUE_MS = 2_000
 const DUE_ERROR_MS = 1_000
-/** Redis's time is known to some milliseconds, and the ledger has whole milliseconds. */
+/** Redis's time is known only to within a few milliseconds, and the ledger has a resolution of one millisecond. */
 const EARLY_MS = 50
 const IDLE_WITHIN_MS = 60_000
 const AGAIN = [undefined, { by: 'retry', afterMs: DUE_MS }, { by: 'snooze', afterMs: DUE_MS }] as const
@@ -38,7 +38,7 @@ async function keepTime(
 ): Promise<Figures> {
   const load: Load = {
     ...plan,
-    // A third of the tasks each: completed in the first attempt, retried, and snoozed.
+    // One third of the tasks complete in the first attempt, one third are retried, and one third are snoozed.
     input: (n) => ({ ms: 0, listens: false, again: AGAIN[n % AGAIN.length] }),
     call: { delay: `${DUE_MS}ms`, queueTimeout: '10m', totalTimeout: '15m' },
   }
@@ -63,7 +63,7 @@ async function keepTime(
   )
 }
 
-/** How late each start was. A task is due some time after its enqueue, or after its previous start. */
+/** Returns how late each start was. A task is due a certain time after it was enqueued, or after its previous start. */
 function latenesses(effects: readonly Effect[]): readonly number[] {
   const last = new Map<string, number>()
   return effects

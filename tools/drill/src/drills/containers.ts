@@ -110,7 +110,7 @@ async function deliver(
   }
 }
 
-/** As an orchestrator does: the new worker is ready before the old one is told to shut down. */
+/** As with an orchestrator, the new worker is ready before the old one is told to shut down. */
 async function replaceOldest(compose: Compose): Promise<Exit> {
   const [oldest = ''] = await compose.workers()
   await compose.addWorker()
@@ -118,7 +118,7 @@ async function replaceOldest(compose: Compose): Promise<Exit> {
   return { worker: oldest, code, tookMs, at: Date.now() }
 }
 
-/** Spread evenly, by the number in the order's id. */
+/** Derives the value from the number in the order's id, so that values are spread evenly. */
 function answerMs(orderId: string): number {
   const n = Number(/\d+$/.exec(orderId)?.[0] ?? 0)
   return ANSWERS_MS.least + ((n * 7_919) % (ANSWERS_MS.most - ANSWERS_MS.least))

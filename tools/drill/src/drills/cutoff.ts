@@ -9,7 +9,7 @@ import { momentsIn, randomFrom } from '../ledger/random.ts'
 import type { System } from '../programs/fleet.ts'
 import type { Scale } from '../report.ts'
 
-/** Most tasks are shorter than a lock's 5 s; the others have to be signalled in the worker that was cut off. */
+/** Most tasks are shorter than the 5 s that a lock lasts. The others have to be signalled in the worker that was cut off. */
 const input = (n: number) => ({ ms: n % 8 === 0 ? 7_000 : 250, againMs: 250, listens: true })
 
 /** How long a lock lasts in every worker. */
@@ -26,7 +26,7 @@ const IDLE_WITHIN_MS = 60_000
 export const cutoff: Drill = {
   name: 'cutoff',
   target(scale) {
-    // The tasks that ran in the worker at each cut, and those that were on their way to it.
+    // At each cut, the tasks that were running in the worker may restart, and so may those that it was fetching.
     const most = PLANS[scale].cuts * 2 * PLANS[scale].concurrency
     return {
       text: `0 lost, 0 completed twice, 0 attempts used up, restarts <= cuts x 2 x concurrency (${most}), recovery p99 <= 10 s, attempts signalled <= 5 s after the cut, and no other task restarted`,

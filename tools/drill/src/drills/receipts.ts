@@ -18,7 +18,7 @@ import { failuresOf, RECEIPT_PLANS, type ReceiptPlan } from '../receipts/receipt
 import { startReceiptWorkers } from '../receipts/receipt-workers.ts'
 import { type Receipt, receiptFigures } from '../receipts/receipts-figures.ts'
 
-/** The worker's default drain timeout and grace period, and a second. */
+/** The worker's default drain timeout plus its default grace period plus one second. */
 const EXIT_AT_MOST_MS = 26_000
 const RECOVERY_MS = 10_000
 const RETRY_LATE_MS = 2_000

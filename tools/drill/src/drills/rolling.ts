@@ -17,7 +17,7 @@ interface Plan {
 
 const LOADS = {
   deploy: () => ({ ms: 250, listens: false }),
-  // Every other handler ignores its signal, and is requeued after the grace period.
+  // Every second handler ignores its signal, so its task is requeued after the grace period.
   long: (n: number) => ({ ms: 3_000, listens: n % 2 === 0 }),
 } as const
 
@@ -31,7 +31,7 @@ const PLANS: Readonly<Record<'deploy' | 'long', Readonly<Record<Scale, Plan>>>> 
       load: { tasks: 30_000, ratePerSecond: 500, input: LOADS.deploy },
     },
   },
-  // Half of the slots are free, so that only the time of the requeue is measured.
+  // Half of the slots are free, so that the measured time is only that of the requeue.
   long: {
     small: { processes: 2, concurrency: 10, restarts: 2, load: { tasks: 12, ratePerSecond: 4, input: LOADS.long } },
     full: { processes: 4, concurrency: 50, restarts: 20, load: { tasks: 1_800, ratePerSecond: 30, input: LOADS.long } },
@@ -40,7 +40,7 @@ const PLANS: Readonly<Record<'deploy' | 'long', Readonly<Record<Scale, Plan>>>> 
 
 const DRAIN_TIMEOUT_MS = 1_000
 const GRACE_MS = 500
-/** Then the worker is killed, as a platform does, and its exit has no code. */
+/** After this time the worker is killed, as a platform would do, and its exit has no code. */
 const EXIT_AT_MOST_MS = DRAIN_TIMEOUT_MS + GRACE_MS + 1_000
 const BACK_IN_WORK_MS = 1_000
 const IDLE_WITHIN_MS = 120_000
@@ -94,9 +94,9 @@ async function restartInTurn(
         await sleep(Math.max(0, startedAt + moment - performance.now()))
         const [oldest] = fleet.workers
         if (oldest === undefined) throw new Error('no worker is left to restart')
-        // As a rolling update does: the new worker is ready before the old one is told to shut down.
+        // As in a rolling update, the new worker is ready before the old one is told to shut down.
         await fleet.start()
-        // So that it runs tasks when it is told to shut down.
+        // Waiting for a start ensures that the worker is running tasks when it is told to shut down.
         await nextStart(oldest.name)
         exits.push(await oldest.end(EXIT_AT_MOST_MS))
       }

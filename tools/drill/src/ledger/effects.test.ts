@@ -1,4 +1,4 @@
-// The ledger of effects is read as it was written, in order, and a malformed line is refused.
+// The ledger of effects is read in the order in which it was written, and a malformed line is rejected.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// The ledger of effects: one line for each start, signal and end of a handler, in a file that outlives the process that wrote it.
+// The ledger of effects has one line for each start, signal and end of a handler, in a file that outlives the process that wrote
+// it.
 import { openSync, writeSync } from 'node:fs'
 
 export interface Effect {
@@ -9,21 +10,21 @@ export interface Effect {
   readonly worker: string
   /** Unix time in ms. */
   readonly at: number
-  /** For signals: fractional ms on the monotonic clock that all processes of the machine share. */
+  /** Present only for signals: fractional ms on the monotonic clock that is shared by all processes of the machine. */
   readonly machineMs?: number
 }
 
-/** Unix time in ms, also if a drill has shifted the clock of the process. */
+/** Returns the Unix time in ms, even if a drill has shifted the clock of the process. */
 export function wallMs(): number {
   return Math.round(performance.timeOrigin + performance.now())
 }
 
-/** CLOCK_MONOTONIC, on Linux. */
+/** Returns the time of the monotonic clock in ms, which is CLOCK_MONOTONIC on Linux. */
 export function machineMs(): number {
   return Number(process.hrtime.bigint()) / 1e6
 }
 
-/** A line is written when the call returns, and survives SIGKILL. Several processes may share a file. */
+/** When the call returns, the line has been written and will survive SIGKILL. Several processes may share a file. */
 export function appendTo(file: string): (effect: Effect) => void {
   const descriptor = openSync(file, 'a')
   return ({ what, id, fencingToken, worker, at, machineMs }) => {
@@ -34,7 +35,7 @@ export function appendTo(file: string): (effect: Effect) => void {
   }
 }
 
-/** @throws Error for a malformed line: an incomplete ledger proves nothing. */
+/** @throws Error if a line is malformed, because an incomplete ledger proves nothing. */
 export function readEffects(text: string): readonly Effect[] {
   return text
     .split('\n')

@@ -1,4 +1,4 @@
-// Each figure, from a ledger that is written by hand.
+// Tests each figure with a handwritten ledger.
 import { describe, expect, it } from 'vitest'
 import type { Effect } from './effects.ts'
 import {

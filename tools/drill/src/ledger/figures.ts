@@ -1,4 +1,4 @@
-// The figures of a drill, counted from a ledger that is written outside the system under test.
+// Computes the figures of a drill from a ledger that is written outside the system under test.
 import type { Effect } from './effects.ts'
 
 /** How a task ended, according to the system. */
@@ -8,7 +8,7 @@ export interface End {
   readonly output?: unknown
 }
 
-/** An attempt that was interrupted, and when: its task then waits for the next attempt. */
+/** An attempt that was interrupted, and the time of the interruption, from which its task waits for the next attempt. */
 export interface Interruption {
   readonly id: string
   readonly worker: string
@@ -19,7 +19,7 @@ export interface Interruption {
 /** The exit of a worker that was told to shut down. */
 export interface Exit {
   readonly worker: string
-  /** Null if it did not exit in time and was killed. */
+  /** Null if the worker did not exit in time and was killed. */
   readonly code: number | null
   /** Unix time in ms. */
   readonly at: number
@@ -36,7 +36,7 @@ export interface Ledger {
   readonly effects: readonly Effect[]
   readonly interruptions: readonly Interruption[]
   readonly exits: readonly Exit[]
-  /** How long each attempt that had to be signalled waited for its signal, in ms; infinite if it got none. */
+  /** How long each attempt that had to be signalled waited for its signal, in ms. Infinite if it did not get one. */
   readonly signals?: readonly number[]
 }
 
@@ -46,45 +46,48 @@ export interface Figures {
   readonly lost: number
   /** Tasks that were recorded as completed more than once. */
   readonly duplicated: number
-  /** Completed tasks without an event of their completion: if there are any, `duplicated` is unknown. */
+  /** Completed tasks without a completion event. If there are any, `duplicated` is unknown. */
   readonly eventsMissed: number
   /** Tasks that ended in another status than completed. */
   readonly failed: number
-  /** Tasks whose effect happened more than once; for receipts, every repeated delivery. */
+  /** Tasks whose side effect happened more than once. For receipts, every repeated delivery is counted. */
   readonly effectsRepeated: number
   /** Deliveries that the endpoint had accepted before, while workers were told to shut down, and while they were killed. */
   readonly repeatedBySigterm?: number
   readonly repeatedBySigkill?: number
-  /** Receipts that were not retried as often, or were retried sooner, than their policy says. */
+  /** Receipts that were retried less often or sooner than their policy says. */
   readonly offPolicy?: number
-  /** The most by which a retry came later than the longest backoff of its policy. */
+  /** The longest time by which a retry came later than the longest backoff of its policy. */
   readonly retryLateMs?: number | undefined
   readonly cancelledDelivered?: number
-  /** Attempts beyond the first of each task, without the retries of failed attempts. */
+  /** Attempts beyond the first of each task, not including the retries of failed attempts. */
   readonly restarted: number
   /** Counted attempts beyond the first of each task. */
   readonly attemptsUsed: number
   readonly interrupted: number
-  /** Time from an interruption to the next attempt in another worker; infinite if none came. Undefined if nothing was interrupted. */
+  /**
+   * Time from an interruption to the next attempt in another worker. Infinite if there was none. Undefined if nothing was
+   * interrupted.
+   */
   readonly recoveryP99Ms: number | undefined
   /** Undefined if no worker was told to shut down. */
   readonly exitSlowestMs: number | undefined
   readonly exitsNotZero: number
   /** Undefined if no attempt had to be signalled. */
   readonly signalSlowestMs?: number | undefined
-  /** Time from the request to the signal, at the median and the 99th percentile; infinite if no signal came. */
+  /** Time from the request to the signal, at the median and the 99th percentile. Infinite if no signal came. */
   readonly signalP50Ms?: number | undefined
   readonly signalP99Ms?: number | undefined
-  /** Attempts beyond the first of tasks that no fault affected. */
+  /** Attempts beyond the first of each task that was not affected by a fault. */
   readonly restartedUnaffected?: number
   /** Tasks whose record has the result of an attempt that had lost its lock. */
   readonly staleResultsStored?: number
   /** The largest difference between the time when a task was due and its start. Undefined if nothing was due. */
   readonly dueErrorMaxMs?: number | undefined
   readonly startedEarly?: number
-  /** Workers whose clock was off and whose log does not report it. */
+  /** Workers whose clock was off but whose log does not report it. */
   readonly skewsUnreported?: number
-  /** Handlers that blocked an event loop and that no log line names. */
+  /** Handlers that blocked an event loop but are not named by any log line. */
   readonly stallsUnattributed?: number
 }
 
@@ -110,18 +113,21 @@ export function figuresOf(ledger: Ledger): Figures {
   }
 }
 
-/** Starts beyond the first of each task in the ledger. An attempt that was fetched and never started is not in it. */
+/** Counts the starts beyond the first of each task. An attempt whose handler never started is not in the ledger. */
 export function restartsOf(effects: readonly Effect[]): number {
   const starts = effects.filter(({ what }) => what === 'start')
   return starts.length - countBy(starts).size
 }
 
-/** The attempts that a worker had started, and neither ended nor signalled, when it died at `at`. */
+/** Returns the attempts that a worker had started, but neither ended nor signalled, when it died at `at`. */
 export function interruptedBy(effects: readonly Effect[], worker: string, at: number): readonly Interruption[] {
   return openAttempts(effects, worker).map(({ id }) => ({ id, worker, at }))
 }
 
-/** Time from `at` to the signal of each attempt that a worker ran then, except for attempts that ended within `endsMs`. */
+/**
+ * Returns the time from `at` to the signal of each attempt that the worker was then running, except for those that ended within
+ * `endsMs`.
+ */
 export function signalsAfter(
   effects: readonly Effect[],
   worker: string,
@@ -143,7 +149,7 @@ export function signalsAfter(
   })
 }
 
-/** The tasks that a worker ran at any time of this span. */
+/** Returns the tasks that a worker ran at any time during this span. */
 export function runningWithin(
   effects: readonly Effect[],
   worker: string,
@@ -169,7 +175,7 @@ function openAttempts(effects: readonly Effect[], worker: string): readonly Effe
   return [...open.values()]
 }
 
-/** The attempts that ended with a requeue, each in the worker that had started it. */
+/** Returns the attempts that ended with a requeue, each with the worker that had started it. */
 export function interruptedByRequeue(
   requeues: readonly { readonly id: string; readonly at: number }[],
   effects: readonly Effect[],
@@ -179,7 +185,8 @@ export function interruptedByRequeue(
     ({ id }) => id,
   )
   return requeues.flatMap(({ id, at }) => {
-    // A start in the same millisecond is the next one: an attempt that is requeued has run for longer.
+    // A start in the same millisecond belongs to the next attempt, because an attempt that is requeued has run for longer than
+    // that.
     const last = starts.get(id)?.findLast((start) => start.at < at)
     return last === undefined ? [] : [{ id, worker: last.worker, at }]
   })
@@ -189,7 +196,7 @@ export function p99(values: readonly number[]): number | undefined {
   return rank(values, 0.99)
 }
 
-/** By nearest rank: the smallest value that this share of the values does not exceed. */
+/** Uses the nearest-rank method: returns the smallest value that this share of the values does not exceed. */
 export function rank(values: readonly number[], share: number): number | undefined {
   return values.toSorted((a, b) => a - b)[Math.ceil(values.length * share) - 1]
 }

@@ -12,10 +12,10 @@ type Input = z.input<typeof work.input>
 
 export interface Load {
   readonly tasks: number
-  /** Whether to go on at the same rate after these tasks. Default: no. */
+  /** Whether to continue at the same rate after these tasks. Defaults to stopping. */
   readonly more?: () => boolean
   readonly ratePerSecond: number
-  /** The input of the n-th task. */
+  /** Returns the input of the n-th task. */
   readonly input: (n: number) => Input
   /** The caller's options for each task. */
   readonly call?: CallOptions
@@ -23,7 +23,7 @@ export interface Load {
 
 const TICK_MS = 10
 
-/** Resolves with the accepted ids when every task was accepted or refused. */
+/** Resolves with the ids of the accepted tasks when every task has been accepted or rejected. */
 export async function enqueueSteadily(
   broker: Broker,
   { tasks, ratePerSecond, input, call, more = () => false }: Load,
@@ -36,7 +36,7 @@ export async function enqueueSteadily(
   const sent: Promise<unknown>[] = []
   while (sent.length < tasks || more()) {
     const due = Math.ceil(((performance.now() - startedAt) / 1_000) * ratePerSecond)
-    // A refused task is for the caller to repeat: it cannot be lost.
+    // A rejected task cannot be lost, because its caller is responsible for repeating it.
     while (sent.length < due && (sent.length < tasks || more())) sent.push(enqueue(sent.length).catch(() => {}))
     await sleep(TICK_MS)
   }
@@ -44,7 +44,7 @@ export async function enqueueSteadily(
   return accepted
 }
 
-/** Resolves with the id when the task was accepted. */
+/** Resolves with the id once the task has been accepted. */
 export async function enqueueOne<D extends typeof work | typeof isolated>(
   broker: Broker,
   definition: D,
@@ -57,7 +57,7 @@ export async function enqueueOne<D extends typeof work | typeof isolated>(
   return id
 }
 
-/** How long a load takes. */
+/** Returns how long a load takes, in ms. */
 export function spanMs({ tasks, ratePerSecond }: Load): number {
   return (tasks / ratePerSecond) * 1_000
 }

@@ -1,4 +1,4 @@
-// Random numbers repeat for the same seed, and times lie within their span.
+// The same seed yields the same random numbers, and times are within their span.
 import { expect, it } from 'vitest'
 import { momentsIn, pick, randomFrom } from './random.ts'
 
@@ -15,7 +15,7 @@ it('momentsIn returns times in order, outside the first and last tenth of the sp
   expect(Math.max(...moments)).toBeLessThanOrEqual(900)
 })
 
-it('pick chooses among all elements, and refuses an empty list', () => {
+it('pick chooses among all elements, and rejects an empty list', () => {
   const random = randomFrom(4)
   expect(new Set(Array.from({ length: 50 }, () => pick(['a', 'b', 'c'], random))).size).toBe(3)
   expect(() => pick([], random)).toThrow(RangeError)

@@ -1,4 +1,4 @@
-// Random numbers from a seed (mulberry32), so that a failed drill can be run again.
+// Generates random numbers from a seed (mulberry32), so that a failed drill can be run again.
 
 export type Random = () => number
 
@@ -12,12 +12,15 @@ export function randomFrom(seed: number): Random {
   }
 }
 
-/** That many times in a span, in order. The first and last tenth, which have little load, are left out. */
+/**
+ * Returns the given number of times in a span, in order. The first and last tenth are excluded, because there is little load
+ * then.
+ */
 export function momentsIn(spanMs: number, count: number, random: Random): readonly number[] {
   return Array.from({ length: count }, () => spanMs * (0.1 + 0.8 * random())).sort((a, b) => a - b)
 }
 
-/** @throws RangeError for an empty list. */
+/** @throws RangeError if the list is empty. */
 export function pick<T>(from: readonly T[], random: Random): T {
   const picked = from[Math.floor(random() * from.length)]
   if (picked === undefined) throw new RangeError('cannot pick from an empty list')

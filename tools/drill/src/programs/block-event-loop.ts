@@ -1,4 +1,4 @@
-// Blocks the event loop of its thread, and leaves the processor to others meanwhile.
+// Blocks the event loop of its thread without using the processor.
 
 const SLICE_MS = 5
 

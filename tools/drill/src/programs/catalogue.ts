@@ -1,4 +1,4 @@
-// The tasks of the drills: their input says how long they take, and what they block.
+// The tasks of the drills. Their input determines how long they take and what they block.
 import { defineCatalogue, defineTask } from '@bullpen/contract'
 import { z } from 'zod'
 
@@ -13,17 +13,17 @@ export const work = defineTask({
   input: z.object({
     ms: z.int(),
     listens: z.boolean(),
-    /** How long later attempts take. Default: as long as the first. */
+    /** How long later attempts take. Defaults to the duration of the first. */
     againMs: z.int().optional(),
     /** How the first attempt ends, and how long the next one has to wait. */
     again: z.object({ by: z.enum(['retry', 'snooze']), afterMs: z.int() }).optional(),
-    /** The first attempt in this worker blocks its event loop for `ms`; every other one ends at once. */
+    /** The first attempt in this worker blocks the worker's event loop for `ms`. Every other attempt ends immediately. */
     blocks: z.object({ worker: z.string(), ms: z.int() }).optional(),
   }),
   output,
 })
 
-/** Runs in a thread, whose event loop it blocks. */
+/** Runs in a thread and blocks that thread's event loop. */
 export const isolated = defineTask({
   name: 'drill.isolated',
   queue,

@@ -1,4 +1,4 @@
-// A forked program of a drill: how it is killed, how it is told to shut down, and how all of them are ended afterwards.
+// Forks a program of a drill, kills it or tells it to shut down, and ends all such programs when the drill is over.
 import type { ChildProcess } from 'node:child_process'
 import type { Exit } from '../ledger/figures.ts'
 
@@ -10,11 +10,11 @@ export interface RunningProgram {
   end(killAfterMs: number): Promise<Exit>
 }
 
-/** Every program of a drill, so that none outlives it. */
+/** Keeps track of all programs of a drill, so that none outlives the drill. */
 export class ChildProcesses {
   readonly #exits = new Map<ChildProcess, Promise<number | null>>()
 
-  /** `ready`: resolves when the program works. @throws Error if the program exits first. */
+  /** `ready` resolves when the program is ready. @throws Error if the program exits first. */
   async add<T>(name: string, child: ChildProcess, ready: Promise<T>): Promise<RunningProgram & { readonly ready: T }> {
     const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
     this.#exits.set(child, exited)

@@ -1,4 +1,4 @@
-// The system of docker-compose.yml: containers that are built, started, stopped and removed.
+// Builds, starts, stops and removes the containers of docker-compose.yml.
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,21 +7,21 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 export interface Compose {
-  /** Builds the images and starts everything, with that many workers. */
+  /** Builds the images and starts everything, with the given number of workers. */
   up(workers: number): Promise<void>
-  /** The ids of the workers' containers, oldest first. */
+  /** Returns the ids of the workers' containers, oldest first. */
   workers(): Promise<readonly string[]>
-  /** Starts one more worker. Resolves with its container when it is ready. */
+  /** Starts one more worker. Resolves with the id of its container when the worker is ready. */
   addWorker(): Promise<string>
   /** Stops a container as `docker stop` does, with SIGTERM and then SIGKILL, and removes it. */
   stop(container: string, killAfterS: number): Promise<{ readonly code: number; readonly tookMs: number }>
-  /** The API's URL. */
+  /** Returns the API's URL. */
   apiUrl(): Promise<string>
-  /** Redis's URL: on Linux the containers' network can be reached from the host. */
+  /** Returns Redis's URL. On Linux, the containers' network can be reached from the host. */
   redisUrl(): Promise<string>
-  /** The output of the workers that still exist. */
+  /** Returns the output of the workers that still exist. */
   logs(): Promise<string>
-  /** Removes everything, with the stored tasks. */
+  /** Removes everything, including the stored tasks. */
   down(): Promise<void>
 }
 
@@ -29,7 +29,7 @@ export interface ComposeOptions {
   readonly project: string
   /** The variables of docker-compose.yml. */
   readonly env: Readonly<Record<string, string>>
-  /** Variables of the workers, besides those of docker-compose.yml. */
+  /** Variables for the workers in addition to those of docker-compose.yml. */
   readonly workerEnv: Readonly<Record<string, string>>
   /** The folder for the file with these variables. */
   readonly dir: string
@@ -39,7 +39,7 @@ const ROOT = fileURLToPath(new URL('../../../../', import.meta.url))
 const READY_WITHIN_MS = 60_000
 const POLL_MS = 250
 
-/** The name by which a container reaches its host. */
+/** The host name under which a container reaches its host. */
 export const HOST = 'host.docker.internal'
 
 const run = promisify(execFile)
@@ -49,7 +49,7 @@ async function output(file: string, args: readonly string[], env: NodeJS.Process
   return stdout.trim()
 }
 
-/** The Docker plugin if it is installed, otherwise the older program. */
+/** Returns the command of the Docker plugin if the plugin is installed, and of the older program otherwise. */
 async function composeCommand(): Promise<readonly [string, ...string[]]> {
   return output('docker', ['compose', 'version']).then(
     () => ['docker', 'compose'] as const,
@@ -63,7 +63,7 @@ export async function openCompose({ project, env, workerEnv, dir }: ComposeOptio
   const [program, ...first] = await composeCommand()
   const own = join(dir, 'drill.json')
   const worker = { environment: workerEnv, extra_hosts: [`${HOST}:host-gateway`] }
-  // JSON is valid YAML.
+  // The file contains JSON, which is valid YAML.
   writeFileSync(own, JSON.stringify({ services: { worker } }))
   const base = [...first, '--project-name', project, '--project-directory', ROOT]
   const files = ['-f', join(ROOT, 'docker-compose.yml'), '-f', own]
@@ -94,7 +94,8 @@ export async function openCompose({ project, env, workerEnv, dir }: ComposeOptio
 
   return {
     async up(workers) {
-      // Not by compose: only so can a build use the machine's own way to the package registry.
+      // The images are not built by compose, because only `docker build` can use the machine's own connection to the package
+      // registry.
       for (const target of ['api', 'worker']) {
         await output('docker', [
           'build',

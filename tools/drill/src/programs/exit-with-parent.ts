@@ -1,2 +1,2 @@
-// Preloaded into a program, so that it exits if the drill dies.
+// This module is preloaded into a program, so that the program exits if the drill dies.
 process.once('disconnect', () => process.exit(3))

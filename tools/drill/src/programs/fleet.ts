@@ -1,4 +1,4 @@
-// The workers of a drill: started, killed or told to shut down, and none of them left afterwards.
+// Starts the workers of a drill, kills them or tells them to shut down, and makes sure that none is left afterwards.
 import { fork } from 'node:child_process'
 import { openSync } from 'node:fs'
 import type { WorkerConfig } from '@bullpen/config'
@@ -7,18 +7,18 @@ import type { WorkerArguments } from './worker-main.ts'
 
 export type WorkerProcess = RunningProgram
 
-/** Whose workers run: Bullpen's, or those of plain BullMQ, for comparison. */
+/** Which kind of worker runs: Bullpen's, or plain BullMQ's for comparison. */
 export type System = 'bullpen' | 'bullmq'
 
 export interface Machine {
-  /** How far its clock is ahead, in ms; negative if it is behind. */
+  /** How far the worker's clock is ahead, in ms. Negative if it is behind. */
   readonly clockOffMs?: number
 }
 
 export interface Fleet {
   /** The workers that were neither killed nor told to shut down, oldest first. */
   readonly workers: readonly WorkerProcess[]
-  /** Starts one more worker. Resolves when it fetches tasks. */
+  /** Starts one more worker. Resolves when the worker is fetching tasks. */
   start(config?: WorkerConfig, machine?: Machine): Promise<WorkerProcess>
   /** Kills the remaining workers. */
   close(): Promise<void>
@@ -27,7 +27,7 @@ export interface Fleet {
 const SHIFTED_CLOCK = new URL('./shifted-clock.ts', import.meta.url).href
 const PROGRAMS = { bullpen: './worker-main.ts', bullmq: './peer-main.ts' } as const
 
-/** `log`: the file for the output of the workers. */
+/** `log` is the file for the output of the workers. */
 export function openFleet(options: {
   readonly ledger: string
   readonly log: string

@@ -1,4 +1,4 @@
-// The counterpart of worker-main: a plain BullMQ Worker at its defaults, on the same jobs, which closes on SIGTERM.
+// The counterpart of worker-main: a plain BullMQ Worker with its default settings, which runs the same jobs and closes on SIGTERM.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'bullmq'
 import { appendTo } from '../ledger/effects.ts'

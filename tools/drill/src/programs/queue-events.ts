@@ -1,4 +1,4 @@
-// Follows the event stream of a queue: how often each task completed, and when it was requeued.
+// Follows the event stream of a queue to find out how often each task completed and when it was requeued.
 import { Redis } from 'ioredis'
 
 export interface Requeue {
@@ -9,9 +9,9 @@ export interface Requeue {
 
 export interface QueueEvents {
   readonly completions: ReadonlyMap<string, number>
-  /** Moves from active to waiting. */
+  /** The moves of tasks from active to waiting. */
   readonly requeues: readonly Requeue[]
-  /** Resolves when everything that is in the stream has been read. */
+  /** Resolves when all entries of the stream have been read. */
   close(): Promise<void>
 }
 
@@ -21,8 +21,8 @@ const BLOCK_MS = 100
 type Entries = readonly (readonly [id: string, fields: readonly string[]])[]
 
 /**
- * Reads from the beginning of the stream, on a connection of its own. BullMQ trims the stream to about 10,000 entries: a reader
- * that falls behind misses some, which the figure `eventsMissed` shows.
+ * Reads from the beginning of the stream, on a separate connection. BullMQ trims the stream to about 10,000 entries, so a reader
+ * that falls behind misses some of them. The figure `eventsMissed` shows whether that has happened.
  */
 export function followQueue(redisUrl: string, key: string): QueueEvents {
   const redis = new Redis(redisUrl, { maxRetriesPerRequest: null })

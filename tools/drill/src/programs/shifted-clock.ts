@@ -1,4 +1,4 @@
-// Preloaded into a worker of a drill: shifts its wall clock by the milliseconds in the environment.
+// This module is preloaded into a worker of a drill. It shifts the wall clock by the number of milliseconds in the environment.
 const { BULLPEN_DRILL_CLOCK_OFF_MS: offMs } = process.env
 
 const RealDate = Date
@@ -6,7 +6,7 @@ const now = (): number => RealDate.now() + Number(offMs)
 
 globalThis.Date = new Proxy(RealDate, {
   get: (date, name) => (name === 'now' ? now : Reflect.get(date, name)),
-  // `Date()` returns text and `new Date()` the current time; `new Date(value)` is left as it is.
+  // `Date()` returns a text and `new Date()` the current time. `new Date(value)` is not changed.
   apply: () => new RealDate(now()).toString(),
   construct: (date, given, made) => Reflect.construct(date, given.length === 0 ? [now()] : given, made),
 })

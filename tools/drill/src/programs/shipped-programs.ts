@@ -1,16 +1,16 @@
-// The API and the worker of the example, run as they are shipped.
+// Runs the API and the worker of the example as they are shipped.
 import { fork } from 'node:child_process'
 import { createWriteStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { ChildProcesses, type RunningProgram } from './child-process.ts'
 
 export interface Program extends RunningProgram {
-  /** The address that it listens on. */
+  /** The address on which the program listens. */
   readonly url: string
 }
 
 export interface Programs {
-  /** Starts a program with these settings besides the common ones. Resolves when it is ready. */
+  /** Starts a program with these settings in addition to the common ones. Resolves when the program is ready. */
   start(program: keyof typeof MAINS, env?: Readonly<Record<string, string>>): Promise<Program>
   /** Kills the remaining programs. */
   close(): Promise<void>
@@ -21,7 +21,7 @@ const MAINS = { api: '../../../../apps/api/src/main.ts', worker: '../../../../ap
 const READY = { api: 'API ready', worker: 'worker ready' } as const
 const EXIT_WITH_PARENT = new URL('./exit-with-parent.ts', import.meta.url).href
 
-/** `log`: the file for their output. */
+/** `log` is the file for the output of the programs. */
 export function openPrograms({ log, env: common }: { log: string; env: Readonly<Record<string, string>> }): Programs {
   const out = createWriteStream(log, { flags: 'a' })
   const children = new ChildProcesses()

@@ -1,4 +1,5 @@
-// A worker of a drill: writes each start, signal and end of its handlers to the ledger, and reports to its parent when it is ready.
+// A worker of a drill. It writes each start, signal and end of its handlers to the ledger, and notifies its parent when it is
+// ready.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { WorkerConfig } from '@bullpen/config'
@@ -9,7 +10,7 @@ import { blockEventLoop } from './block-event-loop.ts'
 import { catalogue, work } from './catalogue.ts'
 import { ARGUMENTS_VARIABLE, isolatedHandler } from './isolated-handler.ts'
 
-/** The one argument of the program, as JSON. */
+/** The only argument of the program, which is passed as JSON. */
 export interface WorkerArguments {
   readonly name: string
   readonly ledger: string
@@ -49,7 +50,7 @@ const worker = createWorker({
   handlers: { 'drill.work': workHandler, 'drill.isolated': isolatedHandler },
   config,
 })
-// A drill that dies must not leave its workers behind.
+// If the drill dies, its workers must not be left behind.
 process.once('disconnect', () => process.exit(3))
 const code = await runUntilSignalled({
   ...worker,

@@ -1,4 +1,4 @@
-// The endpoint of the receipts drill accepts each key once, fails as asked, and records interrupted deliveries.
+// The endpoint of the receipts drill accepts each key once, fails on request, and records interrupted deliveries.
 import { eventually } from '@bullpen/testkit'
 import { expect, it, onTestFinished } from 'vitest'
 import { openReceiptEndpoint } from './receipt-endpoint.ts'
@@ -25,7 +25,7 @@ it('the endpoint accepts a key once, and then reports a duplicate', async () => 
   ])
 })
 
-it('the endpoint fails an order as often as asked', async () => {
+it('the endpoint fails an order as often as requested', async () => {
   const { deliver } = await endpoint(0, 2)
   expect([await deliver('k'), await deliver('k'), await deliver('k')]).toEqual([503, 503, 202])
 })

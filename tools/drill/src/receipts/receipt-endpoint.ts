@@ -1,27 +1,28 @@
-// The endpoint of receipts, outside the system under test: it deduplicates by idempotency key, fails as asked, and records deliveries.
+// The receipts endpoint, which is outside the system under test, deduplicates by idempotency key, fails on request, and records
+// deliveries.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** One request. Times are unix times in ms. */
+/** A request to the endpoint. Times are Unix times in ms. */
 export interface Delivery {
   readonly orderId: string
   readonly key: string
-  /** The worker that delivered, as its URL names it. */
+  /** The worker that delivered the receipt, according to the URL. */
   readonly by: string
   readonly at: number
-  /** `accepted`: a new receipt. `duplicate`: a receipt with this key was accepted before. */
+  /** `accepted` means a new receipt. `duplicate` means that a receipt with this key had already been accepted. */
   readonly as: 'accepted' | 'duplicate' | 'failed'
-  /** When the worker closed the connection without a response. */
+  /** The time at which the worker closed the connection before it had a response. */
   cutAt: number | undefined
   answeredAt: number | undefined
 }
 
 export interface ReceiptEndpoint {
-  /** The URL for the worker `by`. */
+  /** Returns the URL for the worker `by`. */
   url(by: string): string
-  /** Resolves when the worker has that many open deliveries, or after 5 s. */
+  /** Resolves when the worker has the given number of open deliveries, or after 5 s. */
   holds(by: string, many: number): Promise<void>
   readonly deliveries: readonly Delivery[]
   close(): Promise<void>
@@ -32,11 +33,14 @@ const POLL_MS = 5
 const OPEN_WITHIN_MS = 5_000
 
 export interface EndpointOptions {
-  /** Time until the response. The receipt is accepted or refused before. */
+  /** The time until the response. The receipt is accepted or rejected before that. */
   readonly answerMs: number | ((orderId: string) => number)
   /** How many deliveries of an order fail before one is accepted. */
   readonly failures: (orderId: string) => number
-  /** The name by which workers reach this machine. With any other than the default, 127.0.0.1, it listens on every address. */
+  /**
+   * The host name under which workers reach this machine. Defaults to 127.0.0.1. With any other value, the endpoint listens on
+   * all addresses.
+   */
   readonly host?: string
 }
 

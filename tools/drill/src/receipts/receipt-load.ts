@@ -1,4 +1,4 @@
-// Enqueues receipts over HTTP at a steady rate, and reads how they ended.
+// Enqueues receipts over HTTP at a steady rate, and then looks up how they ended.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@bullpen/client'
 import type { Duration, TaskView } from '@bullpen/contract'
@@ -11,7 +11,7 @@ const CONCURRENT_READS = 25
 
 export interface ReceiptLoad {
   readonly way: Way
-  /** That many, and more at the same rate while `more` returns true. */
+  /** The minimum number of receipts. More are enqueued at the same rate while `more` returns true. */
   readonly receipts: number
   readonly ratePerSecond: number
   readonly more: () => boolean
@@ -19,7 +19,7 @@ export interface ReceiptLoad {
   readonly failures: (orderId: string) => number
 }
 
-/** Starts with a scheduled receipt that is cancelled at once. Returns the receipts that the API has accepted. */
+/** The first receipt is scheduled and cancelled immediately. Returns the receipts that the API has accepted. */
 export async function sendReceipts(client: Client, load: ReceiptLoad): Promise<readonly Receipt[]> {
   const { way, receipts, ratePerSecond, more, failures } = load
   const send = async (orderId: string, delay?: Duration): Promise<Receipt | undefined> => {
@@ -40,7 +40,7 @@ export async function sendReceipts(client: Client, load: ReceiptLoad): Promise<r
   return (await Promise.all(sent)).filter((receipt) => receipt !== undefined)
 }
 
-/** The tasks as the API returns them when they have ended, or after the timeout. */
+/** Returns the tasks in the form in which the API returns them when they have ended, or after the timeout. */
 export async function settled(client: Client, sent: readonly Receipt[]): Promise<readonly TaskView[]> {
   const signal = AbortSignal.timeout(SETTLED_WITHIN_MS)
   const left = [...sent]

@@ -1,4 +1,4 @@
-// The workers of the receipts drill, and how they are restarted while they deliver.
+// Starts the workers of the receipts drill, and restarts them while they deliver.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Exit } from '../ledger/figures.ts'
 import { momentsIn, pick, type Random } from '../ledger/random.ts'
@@ -7,11 +7,11 @@ import type { ReceiptEndpoint } from './receipt-endpoint.ts'
 import type { ReceiptPlan } from './receipt-plans.ts'
 import type { Way } from './receipts-figures.ts'
 
-/** Open deliveries of a worker when it is restarted. */
+/** How many open deliveries a worker should have when it is restarted. */
 const OPEN_DELIVERIES = 5
 
 export interface ReceiptWorkers {
-  /** Restarts workers one after the other while the load lasts. As many run afterwards as before. */
+  /** Restarts workers one after the other while the load lasts. Afterwards, the number of workers is the same as before. */
   restart(way: Way, plan: ReceiptPlan, random: Random): Promise<readonly Exit[]>
 }
 
@@ -37,7 +37,8 @@ export async function startReceiptWorkers(
         const victim = way === 'kill' ? pick(workers, random) : oldest
         if (victim === undefined) throw new Error('no worker is left to restart')
         workers = workers.filter((worker) => worker !== victim)
-        // As in a rolling update, the new worker is ready before the old one is told to shut down. A kill comes without notice.
+        // As in a rolling update, the new worker is ready before the old one is told to shut down. A worker that is killed is
+        // replaced only afterwards.
         const replacement = way === 'kill' ? undefined : await start()
         await endpoint.holds(victim.by, OPEN_DELIVERIES)
         if (way === 'kill') await victim.process.kill()

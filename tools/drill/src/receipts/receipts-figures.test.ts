@@ -1,4 +1,4 @@
-// What is said of a receipts drill: each figure from a ledger that was written by hand.
+// Tests each figure of the receipts drill with a handwritten ledger.
 import type { RetryPolicy, TaskView } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
 import type { Delivery } from './receipt-endpoint.ts'

@@ -1,4 +1,4 @@
-// The figures of the receipts drill, from the endpoint's record of deliveries and the API.
+// Computes the figures of the receipts drill from the endpoint's record of deliveries and the API's responses.
 
 import { isFinal, type RetryPolicy, type TaskView } from '@bullpen/contract'
 import { backoffMs } from '@bullpen/engine/internal'
@@ -13,7 +13,7 @@ export interface Receipt {
   readonly id: string
   readonly orderId: string
   readonly way: Way
-  /** How many of its deliveries the endpoint failed. */
+  /** How many of the receipt's deliveries the endpoint was to fail. */
   readonly failures: number
   readonly cancelled: boolean
 }
@@ -60,9 +60,9 @@ interface Story {
   readonly receipt: Receipt
   readonly view: TaskView | undefined
   readonly deliveries: readonly Delivery[]
-  /** How often the endpoint accepted it as a new receipt. */
+  /** How often the endpoint accepted the delivery as a new receipt. */
   readonly accepted: number
-  /** How often it was delivered again after that. */
+  /** How often the receipt was delivered again after it had been accepted. */
   readonly duplicates: number
 }
 
@@ -85,7 +85,7 @@ function wasKilled({ view }: Story): boolean {
   return view !== undefined && view.fencingToken > view.attemptsMade
 }
 
-/** Whether each failure was one attempt, retried as often as the policy allows and not before the backoff was over. */
+/** Whether each failure used one attempt and was retried as often as the policy allows, but not before the backoff was over. */
 function followsPolicy(policy: RetryPolicy, story: Story): boolean {
   const { receipt, view, deliveries } = story
   if (receipt.cancelled) return true
@@ -97,15 +97,18 @@ function followsPolicy(policy: RetryPolicy, story: Story): boolean {
   return failed === made && waits(deliveries).every((waitMs, i) => waitMs >= backoff(policy, i, -1) - CLOCKS_MS)
 }
 
-/** How much later than the longest backoff each retry came. Receipts of killed workers are left out: they also wait for recovery. */
+/**
+ * Returns how much later than the longest backoff each retry came. Receipts of killed workers are excluded, as they also wait
+ * for recovery.
+ */
 function lateness(policy: RetryPolicy, story: Story): readonly number[] {
   return wasKilled(story) ? [] : waits(story.deliveries).map((waitMs, i) => waitMs - backoff(policy, i, 1))
 }
 
-/** A backoff is counted from the attempt record, in another process than this one. */
+/** A backoff starts at the time in the attempt record, which is written by another process. */
 const CLOCKS_MS = 5
 
-/** Time from each failed response to the next delivery. */
+/** Returns the time from each failed response to the next delivery. */
 function waits(deliveries: readonly Delivery[]): readonly number[] {
   return deliveries.flatMap(({ as, answeredAt }, i) => {
     const next = deliveries[i + 1]
@@ -113,12 +116,12 @@ function waits(deliveries: readonly Delivery[]): readonly number[] {
   })
 }
 
-/** The backoff after that many failures; -1: the shortest with jitter, 1: the longest. */
+/** Returns the backoff after the given number of failures: the shortest one with jitter for -1, and the longest one for 1. */
 function backoff({ backoff }: RetryPolicy, failures: number, bound: -1 | 1): number {
   return backoffMs(failures + 1, backoff, () => (bound + 1) / 2)
 }
 
-/** Time from each interrupted delivery to the next one; infinite if none came. */
+/** Returns the time from each interrupted delivery to the next one, or infinity if there was none. */
 function recoveries(deliveries: readonly Delivery[]): readonly number[] {
   return deliveries.flatMap(({ cutAt }, i) =>
     cutAt === undefined ? [] : [(deliveries[i + 1]?.at ?? Number.POSITIVE_INFINITY) - cutAt],
