@@ -99,7 +99,7 @@ export async function openCompose({ project, env, workerEnv, dir }: ComposeOptio
       for (const target of ['api', 'worker']) {
         await output('docker', [
           'build',
-          '--untilIdle',
+          '--quiet',
           '--network',
           'host',
           '--target',
