@@ -1,4 +1,4 @@
-// The example API: the example catalogue over HTTP.
+// The example API, which serves the example catalogue over HTTP.
 import { apiConfig, createApi, runUntilSignalled } from '@bullpen/api'
 import { catalogue } from '@bullpen/tasks'
 

@@ -1,4 +1,4 @@
-// The demo: finds the files below a directory, hashes each as a task, and prints the list that md5sum would print.
+// The demo, which finds the files below a directory, hashes each of them as a task, and prints the list that md5sum would print.
 import { randomUUID } from 'node:crypto'
 import type { Writable } from 'node:stream'
 import { createClient } from '@bullpen/client'
@@ -21,7 +21,7 @@ interface ProcessIO {
   readonly stderr: Screen
 }
 
-/** Returns the exit code: 0 if the list is complete, 1 if an error ended it early, 2 for invalid arguments. */
+/** Returns exit code 0 if the list is complete, 1 if an error ended the demo early, and 2 if the arguments are invalid. */
 export async function demo({ argv, env, stdout, stderr }: ProcessIO): Promise<0 | 1 | 2> {
   try {
     await run(readArguments(argv, env), { env, stdout, stderr })

@@ -4,7 +4,7 @@ import type { Client } from '@bullpen/client'
 import { filesDigest } from '@bullpen/tasks'
 
 /**
- * The share of results after which the worker is killed: late enough that all workers are busy, early enough to see the
+ * The share of results after which the worker is killed. It is late enough that all workers are busy, and early enough to see the
  * recovery.
  */
 export const KILL_AFTER = 1 / 3
@@ -48,7 +48,7 @@ export async function killOne({ client, victims, workers, signal }: Killing): Pr
       send(victim, 'SIGSTOP')
     }
   } catch {
-    // The work has ended, or the API does not answer: kill the worker anyway, as --kill asks.
+    // The work has ended or the API does not answer. The worker is killed anyway, as --kill requests.
   }
   return send(victim, 'SIGKILL') ? victim : undefined
 }

@@ -1,4 +1,4 @@
-// The example worker: the example catalogue with its handlers and resources.
+// The example worker, which runs the handlers of the example catalogue with their resources.
 import { catalogue } from '@bullpen/tasks'
 import { createWorker, runUntilSignalled, workerConfig } from '@bullpen/worker'
 import { handlers } from './handlers/index.ts'

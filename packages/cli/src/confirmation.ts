@@ -7,12 +7,12 @@ interface Terminal {
   readonly stderr: Writable
 }
 
-/** Whether someone can answer a question: standard input is a terminal. */
+/** True if standard input is a terminal, so that a user can answer a question. */
 export function isInteractive(stdin: Readable): boolean {
   return 'isTTY' in stdin && stdin.isTTY === true
 }
 
-/** True for `y` and `yes`; false for anything else, the end of input and Ctrl-C. */
+/** Resolves to true for `y` and `yes`, and to false for any other answer, the end of the input, and Ctrl-C. */
 export async function confirm({ stdin, stderr }: Terminal, question: string): Promise<boolean> {
   const prompt = createInterface({ input: stdin, output: stderr, terminal: false })
   const closed = new Promise<string>((resolve) => prompt.once('close', () => resolve('')))

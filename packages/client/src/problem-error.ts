@@ -10,7 +10,7 @@ export type ClientErrorCode = ErrorCode | 'unreachable' | 'unexpected_answer'
 
 interface ProblemDetails {
   readonly code: ClientErrorCode
-  /** The HTTP status; undefined if no answer arrived. */
+  /** The HTTP status, or undefined if no answer arrived. */
   readonly status?: number
   readonly detail?: string
   readonly errors?: readonly FieldError[]
@@ -23,7 +23,7 @@ interface ProblemDetails {
 export class ProblemError extends Error {
   override readonly name = 'ProblemError'
   readonly code: ClientErrorCode
-  /** The HTTP status; undefined if no answer arrived. */
+  /** The HTTP status, or undefined if no answer arrived. */
   readonly status: number | undefined
   /** A sentence that describes the problem. */
   readonly detail: string | undefined

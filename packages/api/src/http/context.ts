@@ -1,4 +1,4 @@
-// What every handler receives: the catalogue, the broker, the fleet, time and randomness.
+// The dependencies that every handler receives, such as the catalogue, the broker and the fleet.
 import type { Catalogue, Log } from '@bullpen/contract'
 import type { Broker, EventSink } from '@bullpen/engine'
 import type { Fleet } from '@bullpen/engine/internal'

@@ -6,7 +6,7 @@
  */
 export function preferredWait(header: string | readonly string[] | undefined): number | undefined {
   const text = typeof header === 'string' ? header : (header ?? []).join(',')
-  // Quoted strings may contain separators; blank them out before splitting.
+  // Quoted strings may contain separators, so these are replaced with spaces before the header is split.
   for (const preference of text.replace(/"[^"]*"/g, (quoted) => quoted.replaceAll(/[,;]/g, ' ')).split(',')) {
     const seconds = /^\s*wait\s*=\s*"?(\d{1,9})"?\s*(;|$)/i.exec(preference)?.[1]
     if (seconds !== undefined) return Number(seconds)

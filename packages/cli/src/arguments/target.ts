@@ -1,4 +1,4 @@
-// The target of a fleet command: a queue, a worker, one pool, or one slot.
+// Parses the target of a fleet command, which is a queue, a worker, a pool or a slot.
 import { type Client, ProblemError } from '@bullpen/client'
 import { QUEUE_NAME } from '@bullpen/contract/internal'
 import { plain } from '../output/format.ts'
