@@ -59,7 +59,7 @@ describe('the metrics table', () => {
 })
 
 describe('telemetry', () => {
-  it('publishes every metric of the table, with its help and type, and those of the process', async () => {
+  it('publishes every metric in the table with its help and type, as well as the process metrics', async () => {
     const text = await textOf(usedTelemetry())
     for (const [name, row] of Object.entries<MetricRow>(METRICS)) {
       expect(text).toContain(`# HELP ${name} ${row.help}`)
@@ -69,7 +69,7 @@ describe('telemetry', () => {
     for (const name of PROCESS_METRICS) expect(text).toMatch(new RegExp(`^${name} `, 'm'))
   })
 
-  it('ends only the names of counters in _total, and publishes a help text for every metric', async () => {
+  it('uses _total only in the names of counters, and publishes a help text for every metric', async () => {
     const text = await textOf(usedTelemetry())
     const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => ({ name, type }))
     expect(types.length).toBeGreaterThan(Object.keys(METRICS).length + 10)
@@ -102,7 +102,7 @@ describe('telemetry', () => {
     expect(text).toContain('bullpen_late_results_total{queue="mail",task="receipt.send"} 1')
   })
 
-  it('counts failures by reason, and leaves out cancels and drains', async () => {
+  it('counts failures by reason, but does not count cancels and drains', async () => {
     const text = await textOf(usedTelemetry())
     const failures = text.split('\n').filter((line) => line.startsWith('bullpen_attempt_failures_total{'))
     expect(failures).toEqual([
@@ -128,7 +128,7 @@ describe('telemetry', () => {
     expect(text).toContain('bullpen_attempt_duration_seconds_count{queue="mail",task="receipt.send"} 3')
   })
 
-  it('counts a negative wait, which two clocks can produce, as zero', async () => {
+  it('counts a negative wait, which can result from two different clocks, as zero', async () => {
     const telemetry = createTelemetry({ role: 'worker', version: '1' })
     for (const waitedMs of [-50, Number.NaN]) telemetry.sink({ ...attempt, event: 'attempt.started', waitedMs })
     expect(await textOf(telemetry)).toContain('bullpen_task_wait_seconds_sum{queue="mail",task="receipt.send"} 0')
@@ -169,7 +169,7 @@ describe('telemetry', () => {
     expect(await textOf(telemetry)).not.toContain('bullpen_pool_slots_busy{')
   })
 
-  it('leaves out a gauge that could not be read, instead of repeating its last value', async () => {
+  it('omits a gauge that could not be read instead of repeating its last value', async () => {
     const telemetry = createTelemetry({ role: 'api', version: '1' })
     let down = false
     telemetry.onScrape(async () => {

@@ -21,7 +21,7 @@ describe.each(Object.entries(DASHBOARDS))('the dashboard %s', (name, dashboard) 
   const panels = dashboard.panels as readonly Panel[]
   const expressions = panels.flatMap((panel) => (panel.targets ?? []).map(({ expr }) => expr))
 
-  it('is committed as the code builds it (if not: npm run dashboards -w packages/telemetry)', () => {
+  it('is committed exactly as the code builds it (if this fails: npm run dashboards -w packages/telemetry)', () => {
     const committed = readFileSync(new URL(`../../../../k8s/base/dashboards/${name}.json`, import.meta.url), 'utf8')
     expect(committed).toBe(dashboardFile(dashboard))
   })
@@ -31,7 +31,7 @@ describe.each(Object.entries(DASHBOARDS))('the dashboard %s', (name, dashboard) 
     for (const expression of expressions) expect(metricsIn(expression), expression).not.toEqual([])
   })
 
-  it('applies rate() to counters, and to nothing else', () => {
+  it('applies rate() only to counters', () => {
     for (const expression of expressions) {
       for (const [, rated = ''] of expression.matchAll(/\brate\((\w+)/g)) expect(rated).toMatch(/_(total|bucket)$/)
       for (const counter of expression.match(/\w+_(?:total|bucket)\b/g) ?? []) {
@@ -48,7 +48,7 @@ describe.each(Object.entries(DASHBOARDS))('the dashboard %s', (name, dashboard) 
     }
   })
 
-  it('gives each panel a unique id and a place of its own', () => {
+  it('assigns each panel a unique id and its own place', () => {
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
     const cells = panels.flatMap(({ gridPos: { h, w, x, y } }) => {
       expect(x + w).toBeLessThanOrEqual(24)
@@ -78,7 +78,7 @@ describe('metricsIn', () => {
     ).toEqual(['bullpen_tasks_enqueued_total', 'bullpen_queue_tasks'])
   })
 
-  it('refuses a metric that is not published, and names the nearest one', () => {
+  it('rejects a metric that is not published, and names the nearest one', () => {
     expect(() => metricsIn('rate(bullpen_task_enqueued_total[5m])')).toThrow(
       /did you mean bullpen_tasks_enqueued_total/,
     )

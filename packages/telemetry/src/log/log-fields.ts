@@ -36,7 +36,7 @@ export const LOG_FIELDS = {
   by: 'who sent the command: the name that the sender gave, and the fingerprint of the API key',
   spec: 'what the command requests',
   outcome: 'the result of the command: done, partly, refused or pending',
-  detail: 'what the command changed, or why it was rejected',
+  detail: 'what the command changed, or why it was refused',
   slots: 'the number of slots',
   afterMs: 'how long the slots were idle',
   suppressed: 'the number of similar lines that were suppressed since the previous one',

@@ -101,7 +101,7 @@ describe('a line about an event', () => {
       'error',
       'pool drain timed out',
     ],
-  ])('names the level and the fact of %s', (_, event, level, message) => {
+  ])('has the right level and message for %s', (_, event, level, message) => {
     const { log, lines } = capture('debug')
     logEvents(log)(event)
     expect(lines()).toMatchObject([{ level, msg: message }])
@@ -118,7 +118,7 @@ describe('a line about an event', () => {
     },
   )
 
-  it('gives times in whole milliseconds', () => {
+  it('shows times in whole milliseconds', () => {
     const { log, lines } = capture('info')
     const sink = logEvents(log)
     sink({ ...started(long), waitedMs: 6.495849609375 } as TaskEvent)
@@ -127,7 +127,7 @@ describe('a line about an event', () => {
     expect(lines()).toMatchObject([{ waitedMs: 6 }, { durationMs: 3, delayMs: 1_000 }, { overrunMs: 10 }])
   })
 
-  it('carries the same fields in every line of an attempt, and the delay of a retry', () => {
+  it('has the same fields in every line of an attempt, and shows the delay of a retry', () => {
     const { log, lines } = capture('info')
     const sink = logEvents(log)
     sink(started(long))
@@ -189,7 +189,7 @@ describe('the log', () => {
     expect(JSON.stringify(lines())).toContain('[redacted]')
   })
 
-  it('shows type, message, code and causes of an error, and no field that a client added', () => {
+  it('shows the type, message, code and causes of an error, but no field that a client added', () => {
     const { log, lines } = capture('info')
     const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })
     const error = Object.assign(new TypeError('fetch failed', { cause }), { request: { token: 'secret' } })
