@@ -62,7 +62,7 @@ test('only live workers and pools of the target are included', () => {
 test('the text has a line for each worker and a conclusion', () => {
   const both = fleetOf([workerOf(P1), workerOf(P2)])
   expect(forecastLines(forecastDrain(both, slots, { queue: 'cpu' }, SOFT_TIMEOUT), 'cpu', layout)).toEqual([
-    `${P1}  4 running tasks, longest 1m  1 will end within 20s; 2 may be signalled, then returned to the queue after 5s; 1 short, awaited for up to 25s`,
+    `${P1}  4 running tasks, longest 1m  1 will end within 20s; 2 may be signalled, then returned to the queue after 5s; 1 short task awaited for up to 25s`,
     `${P2}   no running tasks`,
     'drain of cpu: 2 of 4 may be signalled and returned to the queue',
   ])
@@ -71,13 +71,13 @@ test('the text has a line for each worker and a conclusion', () => {
 test.each([
   [[], SOFT_TIMEOUT, 'no running tasks'],
   [slots.slice(1, 2), SOFT_TIMEOUT, 'interrupts none of 1 running task'],
-  [slots.slice(0, 2), SOFT_TIMEOUT, 'interrupts none of 2 running tasks; waits for 1 short'],
+  [slots.slice(0, 2), SOFT_TIMEOUT, 'interrupts none of 2 running tasks, but waits for 1 short task'],
   [
     [busy(1, 1, { onInterrupt: 'fail' }), ...slots],
     SOFT_TIMEOUT,
-    '2 of 5 may be signalled and returned to the queue, 1 of 5 may be signalled and dead',
+    '2 of 5 may be signalled and returned to the queue, 1 of 5 may be signalled and end as dead',
   ],
-  [slots, { mode: 'soft', timeoutMs: undefined } as const, 'waits for 4 running tasks, 1 without a run timeout'],
+  [slots, { mode: 'soft', timeoutMs: undefined } as const, 'waits for 4 running tasks, of which 1 has no run timeout'],
 ])('the conclusion names the worst that can happen: %#', (running, plan, conclusion) => {
   expect(forecastLines(forecastDrain(fleet, running, { worker: P1 }, plan), P1, layout).at(-1)).toBe(
     `drain of ${P1}: ${conclusion}`,

@@ -16,8 +16,10 @@ function row(forecast: WorkerForecast): Cell[] {
   const fates = [
     endInTime === 0 ? '' : `${endInTime} will end${deadline}`,
     maySignal === 0 ? '' : `${maySignal} may be signalled, then returned to the queue after ${formatLength(graceMs)}`,
-    mayFail === 0 ? '' : `${mayFail} may be signalled, then dead after ${formatLength(graceMs)}`,
-    waitedFor === 0 ? '' : `${waitedFor} short, awaited for up to ${formatLength((totalMs ?? 0) + graceMs)}`,
+    mayFail === 0 ? '' : `${mayFail} may be signalled, then end as dead after ${formatLength(graceMs)}`,
+    waitedFor === 0
+      ? ''
+      : `${count(waitedFor, 'short task')} awaited for up to ${formatLength((totalMs ?? 0) + graceMs)}`,
     openEnded === 0 ? '' : `${openEnded} without a run timeout`,
   ]
   return [
@@ -36,14 +38,14 @@ function conclusion(forecasts: readonly WorkerForecast[], target: string): strin
   if (running === 0) return `${subject} no running tasks`
   const fates = [
     maySignal === 0 ? '' : `${maySignal} of ${running} may be signalled and returned to the queue`,
-    mayFail === 0 ? '' : `${mayFail} of ${running} may be signalled and dead`,
+    mayFail === 0 ? '' : `${mayFail} of ${running} may be signalled and end as dead`,
   ].filter(Boolean)
   if (fates.length > 0) return `${subject} ${fates.join(', ')}`
   if (openEnded > 0) {
-    return `${subject} waits for ${count(running, 'running task')}, ${openEnded} without a run timeout`
+    return `${subject} waits for ${count(running, 'running task')}, of which ${openEnded} ${openEnded === 1 ? 'has' : 'have'} no run timeout`
   }
   if (sum('waitedFor') > 0) {
-    return `${subject} interrupts none of ${count(running, 'running task')}; waits for ${sum('waitedFor')} short`
+    return `${subject} interrupts none of ${count(running, 'running task')}, but waits for ${count(sum('waitedFor'), 'short task')}`
   }
   return `${subject} interrupts none of ${count(running, 'running task')}`
 }
