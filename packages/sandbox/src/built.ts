@@ -1,4 +1,4 @@
-// Finds the entry module of an isolate: source in the repository, compiled beside this file in the published package.
+// Finds the entry module of an isolate. It is source in the repository, and compiled beside this file in the published package.
 import { extname } from 'node:path'
 
 export function built(source: URL): URL {

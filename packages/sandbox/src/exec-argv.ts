@@ -1,6 +1,6 @@
-// The flags that Node is started with in a child process: the worker's own, and the memory limit.
+// The flags with which Node is started in a child process: those of the worker itself, and the memory limit.
 
-/** Flags for the worker only: a debugger's port, its own heap, code given on the command line. */
+/** Flags that apply only to the worker: a debugger's port, its own heap, code passed on the command line. */
 const NOT_INHERITED =
   /^--(inspect|debug|max[-_]old[-_]space[-_]size|watch|test|eval|print|input-type|check|interactive)/
 const TAKES_CODE = ['-e', '-p', '-pe', '--eval', '--print']

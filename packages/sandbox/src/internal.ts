@@ -1,4 +1,4 @@
-// For Bullpen's own packages: may change with any version.
+// For Bullpen's own packages. These exports may change in any version.
 
 export type { IsolateResourceOpener } from './inside/resources.ts'
 export type { Replaced } from './isolate/isolate-pool.ts'

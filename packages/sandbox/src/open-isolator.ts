@@ -9,30 +9,31 @@ import { canReadResident, readResident } from './isolate/resident-memory.ts'
 import { startThread } from './isolate/thread.ts'
 
 export interface IsolatorOptions {
-  /** `max`: the most threads at a time. A function is called whenever one might be started. */
+  /** `max` is the maximum number of threads at a time. If it is a function, it is called whenever a thread might be started. */
   readonly threads: { readonly max: Max }
   readonly processes: { readonly max: Max }
   /**
-   * URL of the module whose default export is a record of resource openers (`{ open, close? }`). Opened once in each
-   * thread or process, before its first task; closed in reverse order when it ends, unless it is killed.
+   * The URL of the module whose default export is a record of resource openers (`{ open, close? }`). The resources are opened
+   * once in each thread or process, before its first task. They are closed in reverse order when it ends, unless it is killed.
    */
   readonly resources?: string | undefined
-  /** For what belongs to no running task: late errors, resources that fail to open or close. */
+  /** Receives what belongs to no running task: late errors, and resources that fail to open or close. */
   readonly log: Log
   readonly clock?: Clock
   readonly random?: Random
-  /** A thread or process without a task ends after this time, in ms. Default: 30,000. */
+  /** How long a thread or process may be without a task before it ends, in ms. Defaults to 30,000. */
   readonly idleMs?: number
-  /** Called for every isolate that ended for another reason than idleness or `close`. Must neither throw nor wait. */
+  /** Called for every isolate that ended for a reason other than idleness or `close`. The callback must not throw or block. */
   readonly onReplaced?: (event: Replaced) => void
 }
 
 /**
- * Starts nothing yet: isolates are started when tasks need them. Tasks for which none is free wait, and their timeout runs
- * meanwhile. A run that has not started when the isolator is closed ends as `closed` (`parent_closed`).
+ * Creates an isolator without starting anything. Isolates are started when tasks need them. If no isolate is free, a task waits
+ * for one, and its timeout keeps running. A run that has not started when the isolator is closed ends as `closed`
+ * (`parent_closed`).
  *
- * @throws BullpenError `invalid_configuration` when a `max` is not a whole number from 1. `run` throws
- * `invalid_definition` for a thread with a memory limit: V8 may abort the whole process when a thread's memory runs out.
+ * @throws BullpenError `invalid_configuration` if a `max` is not a whole number of at least 1. `run` throws `invalid_definition`
+ * for a thread with a memory limit, because V8 may abort the whole process when a thread runs out of memory.
  */
 export function openIsolator(options: IsolatorOptions): Isolator {
   const { clock = systemClock, random = Math.random, log, resources, idleMs = 30_000, onReplaced = () => {} } = options

@@ -33,7 +33,7 @@ export class InnerAttempt implements StepStore {
     this.#controller.abort(reason)
   }
 
-  /** A plain object of values and arrow functions: a handler may destructure it. */
+  /** The context is a plain object of values and arrow functions, so that a handler may destructure it. */
   contextFor(definition: TaskDefinition, input: unknown): TaskContext {
     const { id, fencingToken, attempt, meta, correlationId, enqueuedAt, startedAt } = this.#task
     const { signal } = this.#controller
@@ -48,7 +48,7 @@ export class InnerAttempt implements StepStore {
       startedAt: new Date(startedAt),
       correlationId,
       signal,
-      // The pool's drain reaches an isolate as the attempt's own signal.
+      // A drain of the pool reaches an isolate through the attempt's own signal.
       poolSignal: signal,
       log: this.#log(),
       resources: this.#host.resources,
@@ -92,7 +92,7 @@ export class InnerAttempt implements StepStore {
     this.#host.channel.send({ kind: 'heartbeat', of: this.of })
   }
 
-  /** The worker validates the input and makes the id: it knows the catalogue and what was enqueued before. */
+  /** The worker validates the input and creates the id, because it knows the catalogue and what was enqueued before. */
   async #enqueue(task: string, input: unknown, options: ChildOptions | undefined): Promise<TaskId> {
     const { channel, pendingCalls } = this.#host
     const id = await pendingCalls.call((call) =>

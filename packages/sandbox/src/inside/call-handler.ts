@@ -6,7 +6,7 @@ import type { z } from 'zod'
 import type { InnerAttempt } from './attempt.ts'
 import { classifyRefusedMemory } from './refused-memory.ts'
 
-/** @throws what the module throws, or BullpenError `invalid_handler` when it exports no handler of the task. */
+/** @throws whatever the module throws, or BullpenError `invalid_handler` if it exports no handler for the task. */
 export async function importHandler({ module, task }: IsolatedTask): Promise<Handler> {
   return handlerIn(await import(module), task, module)
 }
@@ -23,13 +23,13 @@ export async function callHandler(handler: Handler, attempt: InnerAttempt): Prom
     const returned = output.safeParse(await handler.handle(attempt.contextFor(handler.task, parsed.data)))
     if (returned.success) return storable(returned.data, name)
     return invalidOutput(
-      `the handler of ${name} returned output that its schema refuses: ${issuesOf(returned.error, 'output')}`,
+      `the handler of ${name} returned output that does not match its schema: ${issuesOf(returned.error, 'output')}`,
     )
   } catch (thrown) {
     try {
       return classifyRefusedMemory(outcomeOfThrow(thrown, classify))
     } catch (cause) {
-      // A classifier that throws has a defect of its own, which matters more than the error that it was given.
+      // If the classifier itself throws, its own bug matters more than the error that was passed to it.
       const error = new Error(`the classifier of ${name} threw: ${String(cause)}`, { cause })
       return { kind: 'panicked', reason: 'unexpected_error', error }
     }
@@ -40,7 +40,7 @@ export function invalidOutput(message: string, cause?: unknown): Outcome {
   return { kind: 'panicked', reason: 'invalid_output', error: new TypeError(message, { cause }) }
 }
 
-/** Outputs are stored as JSON. A BigInt or a cycle can be cloned to the worker, and would fail only there. */
+/** Outputs are stored as JSON. A BigInt or a cycle could be cloned to the worker, but would then fail there. */
 function storable(output: unknown, name: string): Outcome {
   try {
     JSON.stringify(output)

@@ -1,7 +1,7 @@
-// Calls from an isolate to its worker that wait for an answer.
+// The calls from an isolate to its worker that are waiting for an answer.
 
 export interface PendingCalls {
-  /** `send` sends the call under the given number. Settles with the answer to that number. */
+  /** Makes a call, which `send` sends under the given number. Settles with the answer to that number. */
   call(send: (call: number) => void): Promise<unknown>
   /** Settles a call. An unknown number is ignored. */
   settle(call: number, value: unknown, error: Error | undefined): void

@@ -1,12 +1,12 @@
-// Recognises errors for memory that the machine refuses at once, as for one very large buffer. To the handler they are errors
-// like any other.
+// Recognises errors for memory that the machine refuses immediately, for example for one very large buffer. For the handler, they
+// are errors like any other.
 import type { Outcome } from '@bullpen/engine/internal'
 
 /** V8 gives this error no code. */
 const V8_MESSAGE = 'Array buffer allocation failed'
 const NODE_CODE = 'ERR_MEMORY_ALLOCATION_FAILED'
 
-/** Gives a panic by such an error the reason `out_of_memory`; leaves any other outcome as it is. */
+/** If the outcome is a panic caused by such an error, sets its reason to `out_of_memory`. Returns any other outcome unchanged. */
 export function classifyRefusedMemory(outcome: Outcome): Outcome {
   const isPanic = outcome.kind === 'panicked' && outcome.reason === 'unexpected_error'
   return isPanic && isRefusal(outcome.error) ? { ...outcome, reason: 'out_of_memory' } : outcome

@@ -1,10 +1,11 @@
-// The resources of one isolate, from the module that the worker names: opened before its first task, closed when it ends.
+// The resources of one isolate. They come from the module that the worker specifies, are opened before the isolate's first task
+// and are closed when it ends.
 import { type OpenResources, openResources, type ResourceOpener } from '@bullpen/engine/internal'
 
 /** How one resource is opened and closed. The default export of a resources module is a record of these. */
 export type IsolateResourceOpener<T = unknown> = ResourceOpener<T>
 
-/** If a resource fails to open, those before it are closed and its error is thrown. */
+/** Opens the resources. If one of them fails to open, those opened before it are closed and its error is thrown. */
 export async function openModuleResources(
   module: string | undefined,
   onCloseError: (error: unknown, resource: string) => void,

@@ -1,7 +1,7 @@
-// The inside of an isolate: opens its resources, runs one task after the other, and sends back how each attempt ended.
+// The inside of an isolate. It opens the resources, runs one task after another, and sends back how each attempt ended.
 //
-// An isolate has one attempt at a time, but what earlier attempts left behind (timers, promises) may still run. Every attempt
-// therefore runs in its own async context, and errors, logs and calls are attributed by that context.
+// An isolate has one attempt at a time, but timers and promises that earlier attempts left behind may still run. Every attempt
+// therefore runs in its own async context, and errors, logs and calls are attributed through that context.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setImmediate } from 'node:timers/promises'
 import type { Handler } from '@bullpen/contract'
@@ -17,7 +17,7 @@ import { createPendingCalls } from './pending-calls.ts'
 import { openModuleResources } from './resources.ts'
 import { watchUncaught } from './uncaught.ts'
 
-/** How often a process reports its memory where the worker can't read it. */
+/** How often a process reports its memory on platforms where the worker can't read it, in ms. */
 const REPORT_INTERVAL_MS = 50
 
 export function serve(channel: Channel): void {
@@ -53,8 +53,8 @@ export function serve(channel: Channel): void {
       return finish(attempt, { kind: 'panicked', reason: 'unexpected_error', error }, true)
     }
     const outcome = await callHandler(handler, attempt)
-    // One turn of the event loop: Node reports an unhandled rejection only after all promises have settled, and one that this
-    // handler left behind belongs to this attempt.
+    // Wait for one turn of the event loop. Node reports an unhandled rejection only after all promise callbacks have run, and a
+    // rejection that this handler left behind belongs to this attempt.
     await setImmediate()
     finish(attempt, outcome)
   }
@@ -87,7 +87,7 @@ export function serve(channel: Channel): void {
       }
       case 'signal': {
         const attempt = current
-        // In the attempt's own context, so that an error thrown by a listener of its signal is attributed to it.
+        // Abort in the attempt's own context, so that an error thrown by a listener on its signal is attributed to the attempt.
         if (attempt !== undefined) attempts.run(attempt, () => attempt.abort(fromPortable(message.reason)))
         return
       }

@@ -1,4 +1,4 @@
-// The entry point of a thread: serves the worker over a port of its own, since handlers may use `parentPort`.
+// The entry point of a thread. It serves the worker over a port of its own, because handlers may use `parentPort`.
 import { type MessagePort, workerData } from 'node:worker_threads'
 import { serve } from './serve.ts'
 

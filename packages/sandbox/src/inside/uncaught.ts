@@ -1,11 +1,11 @@
-// Attributes errors that escape a handler's promise, and calls of process.exit, to their attempt by the async context.
+// Uses the async context to attribute errors that escape a handler's promise, and calls to process.exit, to their attempt.
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import type { InnerAttempt } from './attempt.ts'
 
 export interface UncaughtListener {
-  /** The error belongs to this attempt, which still runs. */
+  /** Called if the error belongs to this attempt, which is still running. */
   attributed(attempt: InnerAttempt, thrown: unknown): void
-  /** The error belongs to an attempt that is over, or to none that is known. */
+  /** Called if the error belongs to an attempt that is over, or to no known attempt. */
   late(attempt: InnerAttempt | undefined, thrown: unknown): void
 }
 
@@ -18,7 +18,7 @@ export function watchUncaught(attempts: AsyncLocalStorage<InnerAttempt>, { attri
   process.on('uncaughtException', onUncaught)
   process.on('unhandledRejection', onUncaught)
 
-  // An exit by code that an earlier attempt left behind would end the attempt that runs now.
+  // If code that an earlier attempt left behind could exit, it would end the attempt that is running now.
   const exit = process.exit
   process.exit = (code) => {
     if (attempts.getStore()?.over) throw new Error(`process.exit(${code ?? ''}) was called by a task that had ended`)

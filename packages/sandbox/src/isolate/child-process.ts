@@ -1,4 +1,5 @@
-// Isolates that are child processes: they can be killed whatever they do, have a memory limit, and crash alone.
+// Isolates that are child processes. They can be killed whatever they are doing, they can have a memory limit, and a crash does
+// not affect the worker.
 import { type ChildProcess, fork } from 'node:child_process'
 import { settlesWithin } from '@bullpen/engine/node'
 import { built } from '../built.ts'
@@ -10,11 +11,11 @@ import { type ReadResident, watchMemory } from './resident-memory.ts'
 
 const ENTRY = built(new URL('../inside/process-entry.ts', import.meta.url))
 
-/** What V8 writes before it aborts. SIGABRT has other causes too, and nothing else distinguishes them. */
+/** What V8 writes before it aborts. SIGABRT also has other causes, and only this text distinguishes them. */
 const OUT_OF_MEMORY = /heap out of memory|Fatal JavaScript invalid size error/
-/** How much of the end of stderr is searched for it: native and JavaScript stacks follow. In characters. */
+/** How many characters at the end of stderr are searched for that text, which native and JavaScript stacks follow. */
 const STDERR_TAIL = 16_384
-/** How long to wait for the end of stderr after the exit, in ms: a grandchild may have inherited it and keep it open. */
+/** How long to wait for the end of stderr after the exit, in ms. A grandchild may have inherited stderr and keep it open. */
 const STDERR_MS = 250
 
 export function childStarter(reaper: OrphanReaper, readResident: ReadResident): StartIsolate {
@@ -66,7 +67,7 @@ function startChild(
 
   return {
     name,
-    // Without a callback, a message to a child that has died would become an 'error' event.
+    // Without a callback, sending to a child that has died would emit an 'error' event.
     send: (message: ToIsolate) => void child.send(message, () => {}),
     kill() {
       killed = true
@@ -77,14 +78,14 @@ function startChild(
 }
 
 interface ChildExit {
-  /** Why the child could not be started. */
+  /** The error if the child could not be started. */
   readonly failure?: Error
   readonly exitCode: number | null
   readonly signal: NodeJS.Signals | null
   readonly stderr: string
 }
 
-/** Resolves when the child has exited and all that it sent and wrote to stderr has been read. */
+/** Resolves when the child has exited and everything that it sent or wrote to stderr has been read. */
 async function exitOf(child: ChildProcess): Promise<ChildExit> {
   let stderr = ''
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
@@ -94,7 +95,7 @@ async function exitOf(child: ChildProcess): Promise<ChildExit> {
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()))
   const disconnected = new Promise<void>((resolve) => child.once('disconnect', () => resolve()))
   const failed = new Promise<Error>((resolve) => {
-    // A later error is about a message or a signal to a child that is gone.
+    // A later error concerns a message or a signal to a child that is already gone.
     child.on('error', (error) => {
       if (child.pid === undefined) resolve(error)
     })

@@ -1,8 +1,9 @@
-// A pool of warm isolates of one kind. Each run gets an isolate that is idle, or a new one, or waits its turn.
+// A pool of warm isolates of one kind. Each run gets an idle isolate or a new one, or waits its turn.
 //
-// - `max` limits the isolates; those that are ending count until they are gone.
-// - Isolates serve runs of their own memory limit only. When a run waits and all isolates have other limits, idle ones make room.
-// - Isolates that die before they have imported any handler are started again with backoff: their fault is not a task's.
+// - `max` limits the number of isolates. Isolates that are ending count until they are gone.
+// - An isolate serves only runs with its own memory limit. If a run waits and all isolates have other limits, idle ones are ended
+//   to make room.
+// - If isolates die before they have imported any handler, new ones are started with backoff, because no task is at fault.
 import { BullpenError, type Isolation, type Log } from '@bullpen/contract'
 import {
   type Clock,
@@ -16,13 +17,13 @@ import type { StartIsolate } from './isolate.ts'
 import { Run, type RunOwner } from './isolated-run.ts'
 import { type EndCause, type IsolateHost, ManagedIsolate } from './managed-isolate.ts'
 
-/** An isolate ended for another reason than idleness or the end of the pool. */
+/** Reported when an isolate has ended for a reason other than idleness or the end of the pool. */
 export interface Replaced {
   readonly isolation: Exclude<Isolation, 'inline'>
-  /** `thread 7`, `process 4711`. */
+  /** The isolate's name, such as `thread 7` or `process 4711`. */
   readonly isolate: string
   readonly cause: Exclude<EndCause, 'idle' | 'closed'>
-  /** The attempt that ran in it then. */
+  /** The attempt that was running in the isolate, if there was one. */
   readonly of: AttemptRef | undefined
 }
 
@@ -30,7 +31,7 @@ export type Max = number | (() => number)
 
 export interface IsolatePoolOptions {
   readonly isolation: Replaced['isolation']
-  /** The most isolates at a time; those that are ending count. */
+  /** The maximum number of isolates at a time, including those that are ending. */
   readonly max: Max
   readonly startIsolate: StartIsolate
   readonly reportMemory: boolean
@@ -42,17 +43,20 @@ export interface IsolatePoolOptions {
   readonly onReplaced: (event: Replaced) => void
 }
 
-/** Between the starts of isolates that die before they have imported a handler. */
+/** The delays between starts if isolates die before they have imported a handler. */
 const BACKOFF = { firstMs: 100, lastMs: 5_000 }
 const JITTER = 0.2
 
-/** One module that can't be imported must not cost all other tasks their warm isolates. */
+/**
+ * The minimum interval between such replacements. One module that can't be imported must not cost other tasks their warm
+ * isolates.
+ */
 const REPLACE_BROKEN_INTERVAL_MS = 5_000
 
 export class IsolatePool implements RunOwner {
   readonly #options: IsolatePoolOptions
   readonly #host: IsolateHost
-  /** The longest idle first. */
+  /** The isolates, ordered so that the one that has been idle longest comes first. */
   #isolates: readonly ManagedIsolate[] = []
   #waiting: readonly Run[] = []
   #closed = false
@@ -61,7 +65,7 @@ export class IsolatePool implements RunOwner {
   #brokenAfter = Number.NEGATIVE_INFINITY
   #stopTimer: (() => void) | undefined
 
-  /** @throws BullpenError `invalid_configuration` when `max` is not a whole number from 1. */
+  /** @throws BullpenError `invalid_configuration` if `max` is not a whole number of at least 1. */
   constructor(options: IsolatePoolOptions) {
     this.#options = options
     if (!Number.isInteger(this.#max) || this.#max < 1) {
@@ -99,7 +103,7 @@ export class IsolatePool implements RunOwner {
     return run
   }
 
-  /** A waiting run starts later with its signal aborted. */
+  /** Does nothing, because a waiting run will start with its signal already aborted. */
   signal(): void {}
 
   kill(run: Run): void {
@@ -116,7 +120,7 @@ export class IsolatePool implements RunOwner {
     await Promise.all(this.#isolates.map((isolate) => isolate.close()))
   }
 
-  /** Gives isolates to waiting runs, first come first served. */
+  /** Assigns isolates to waiting runs, first come, first served. */
   #dispatch(): void {
     if (this.#closed) return
     for (const run of this.#waiting) {
@@ -128,7 +132,7 @@ export class IsolatePool implements RunOwner {
     this.#makeRoom()
   }
 
-  /** The most recently used isolate is the warmest. */
+  /** Returns the most recently used idle isolate that suits the run, because it is the warmest. */
   #idleFor({ task }: Run): ManagedIsolate | undefined {
     return this.#isolates.findLast(
       ({ state, memoryLimitBytes }) => state === 'idle' && memoryLimitBytes === task.memoryLimitBytes,
@@ -150,7 +154,9 @@ export class IsolatePool implements RunOwner {
     return isolate
   }
 
-  /** A run that waits although an isolate is idle needs another memory limit: retire as many idle isolates as runs wait. */
+  /**
+   * If a run waits although isolates are idle, it needs another memory limit. Retires as many idle isolates as runs are waiting.
+   */
   #makeRoom(): void {
     const ending = this.#isolates.filter(({ state }) => state === 'ending').length
     const needed = this.#isolates.length < this.#max ? 0 : this.#waiting.length - ending

@@ -1,8 +1,8 @@
-// One attempt in an isolate: waiting for one, running in it, or over.
+// One attempt that runs in an isolate. It is waiting for an isolate, running in it, or over.
 import type { IsolateCalls, IsolatedRun, IsolatedTask, Outcome } from '@bullpen/engine/internal'
 import type { AttemptRef } from '../protocol/messages.ts'
 
-/** Who controls a run: the pool while the run waits for an isolate, and from then on the isolate. */
+/** What controls a run: the pool while the run waits for an isolate, and the isolate from then on. */
 export interface RunOwner {
   signal(run: Run, reason: Error): void
   kill(run: Run): void
@@ -14,7 +14,7 @@ export class Run implements IsolatedRun {
   readonly of: AttemptRef
   readonly outcome: Promise<Outcome>
   over = false
-  /** The reason of the first signal. */
+  /** The reason of the first signal, if there was one. */
   aborted: Error | undefined
   owner: RunOwner
   readonly #resolve: (outcome: Outcome) => void

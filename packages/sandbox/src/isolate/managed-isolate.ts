@@ -1,9 +1,9 @@
 // One isolate of a pool: starting → idle ⇄ busy → ending → gone.
 //
-// - An isolate has one run at a time. A message names its attempt, and one of an attempt that has ended is refused or dropped:
-//   another attempt may be running by then.
-// - Whatever ends the isolate, `onExit` is the only place that reports it gone, once, with the first cause that was recorded.
-// - An error that escaped an attempt leaves the isolate in an unknown state, so the isolate is replaced.
+// - An isolate has one run at a time. Each message identifies its attempt. If that attempt has ended, the message is refused or
+//   dropped, because another attempt may be running by then.
+// - Whatever ends the isolate, only `onExit` reports that it is gone. It does so once, with the first cause that was recorded.
+// - An error that escapes an attempt leaves the isolate in an unknown state, so the isolate is replaced.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { Clock, IsolateCalls, IsolatedTask } from '@bullpen/engine/internal'
 import { type AttemptRef, type FromIsolate, isSameAttempt } from '../protocol/messages.ts'
@@ -15,15 +15,15 @@ import type { Run, RunOwner } from './isolated-run.ts'
 
 /** Why an isolate ended. */
 export type EndCause =
-  /** It ended by itself: an exit, a crash or a signal from outside. */
+  /** It ended by itself, through an exit, a crash or a signal from outside. */
   | IsolateExit['reason']
   /** Its attempt had to be killed. */
   | 'killed'
   /** An error escaped its attempt. */
   | 'escaped_error'
-  /** An error escaped an attempt that had ended already. */
+  /** An error escaped an attempt that had already ended. */
   | 'late_escape'
-  /** Its resources did not open. */
+  /** Its resources failed to open. */
   | 'unable_to_start'
   /** A handler's module could not be imported. Node caches the failure, so only a new isolate can try again. */
   | 'import_failed'
@@ -31,11 +31,11 @@ export type EndCause =
   | 'full'
   /** A process with another memory limit was needed. */
   | 'made_room'
-  /** It had no task for a while. */
+  /** It had no task for some time. */
   | 'idle'
   | 'closed'
 
-/** What an isolate needs from its pool. */
+/** The parts of its pool that an isolate needs. */
 export interface IsolateHost {
   readonly clock: Clock
   readonly log: Log
@@ -43,7 +43,7 @@ export interface IsolateHost {
   readonly reportMemory: boolean
   readonly idleMs: number
   readonly startIsolate: StartIsolate
-  /** The isolate has imported a handler, so isolates can be started. */
+  /** Called when the isolate has imported a handler, which shows that isolates can be started. */
   started(): void
   freed(isolate: ManagedIsolate): void
   gone(isolate: ManagedIsolate, cause: EndCause, of: AttemptRef | undefined): void
@@ -81,7 +81,7 @@ export class ManagedIsolate implements RunOwner {
     return this.#isolate.name
   }
 
-  /** Legal while the isolate is idle, or starting without a run. */
+  /** Takes a run. May be called only while the isolate is idle, or while it is starting and has no run yet. */
   take(run: Run): void {
     this.#run = run
     run.owner = this
@@ -108,7 +108,7 @@ export class ManagedIsolate implements RunOwner {
     this.#isolate.send({ kind: 'end' })
   }
 
-  /** Kills what runs. Resolves when the isolate is gone. */
+  /** Ends the isolate, and kills it if it is not idle. Resolves when the isolate is gone. */
   close(): Promise<void> {
     if (this.state === 'idle') this.retire('closed')
     else if (this.state === 'starting' || this.state === 'busy') this.#kill('closed')
@@ -121,7 +121,7 @@ export class ManagedIsolate implements RunOwner {
     try {
       this.#isolate.send({ kind: 'run', task: run.task, aborted: run.aborted && toPortable(run.aborted) })
     } catch (cause) {
-      // Can't happen with input that was read from JSON.
+      // This can't happen with input that was read from JSON.
       const error = new Error(`the input of ${run.task.task} can't be cloned: ${String(cause)}`, { cause })
       this.#run = undefined
       run.end({ kind: 'panicked', reason: 'unexpected_error', error })
@@ -195,7 +195,7 @@ export class ManagedIsolate implements RunOwner {
     }
   }
 
-  /** The run of this attempt, unless it is over. */
+  /** Returns the run of this attempt, unless the attempt is over. */
   #runOf(of: AttemptRef): Run | undefined {
     return this.#run !== undefined && isSameAttempt(this.#run.of, of) ? this.#run : undefined
   }
@@ -220,7 +220,7 @@ export class ManagedIsolate implements RunOwner {
     this.#kill('unable_to_start')
   }
 
-  /** Answers a call of the isolate with what `does` returns or throws. */
+  /** Answers a call from the isolate with what `does` returns or throws. */
   async #answer(call: number, does: () => Promise<unknown>): Promise<void> {
     let value: unknown
     let error: PortableError | undefined

@@ -1,9 +1,12 @@
-// Kills the child processes of a worker that was killed. A child exits when its IPC channel closes, unless it is in a loop: then
-// nothing inside it can react. So one small shell holds the read end of a pipe whose write end belongs to the worker. The pipe
-// closes however the worker dies, and the shell kills the children that are left.
+// Kills the child processes of a worker that was killed. A child exits when its IPC channel closes, unless it is stuck in a loop
+// and can't react. Therefore, one small shell holds the read end of a pipe whose write end belongs to the worker. The pipe closes
+// no matter how the worker dies, and the shell then kills the children that are left.
 import { type ChildProcess, spawn } from 'node:child_process'
 
-/** Reads `+ pid` and `- pid`. At the end of its input it kills what is left. Signals to the process group are the worker's. */
+/**
+ * Reads `+ pid` and `- pid`, and kills the remaining processes at the end of its input. It ignores signals to the process group,
+ * which are meant for the worker.
+ */
 const SCRIPT = `
 trap '' INT TERM HUP
 left=' '
@@ -23,7 +26,7 @@ export interface OrphanReaper {
   close(): Promise<void>
 }
 
-/** Starts the shell with the first child. Without a shell, children in a loop outlive a killed worker. */
+/** Starts the shell with the first child. If there is no shell, children that are stuck in a loop outlive a killed worker. */
 export function openOrphanReaper(onError: (error: Error) => void): OrphanReaper {
   let shell: ChildProcess | undefined
   let closed: Promise<unknown> = Promise.resolve()
@@ -37,7 +40,7 @@ export function openOrphanReaper(onError: (error: Error) => void): OrphanReaper 
         resolve()
       })
     })
-    // Without a listener, the loss of the shell would end the worker.
+    // Without a listener, losing the shell would end the worker.
     started.stdin?.on('error', onError)
     return started
   }

@@ -1,10 +1,14 @@
-// Watches the resident memory of a child process: V8's heap limit does not cover what lives outside its heap, such as buffers.
+// Watches the resident memory of a child process, because V8's heap limit does not cover memory outside its heap, such as
+// buffers.
 import { existsSync, readFileSync } from 'node:fs'
 
-/** Bytes of a process's memory that are in RAM; undefined when the process is gone, or where it can't be read. */
+/**
+ * Returns how many bytes of a process's memory are in RAM. Returns undefined if the process is gone, or on platforms where this
+ * can't be read.
+ */
 export type ReadResident = (pid: number) => number | undefined
 
-/** Linux shows it for any process, also while that process's event loop is blocked. Elsewhere the child reports it. */
+/** Linux shows the memory of any process, even while its event loop is blocked. On other platforms, the child reports it. */
 export const canReadResident = existsSync('/proc/self/status')
 
 export const readResident: ReadResident = (pid) => {
@@ -16,25 +20,27 @@ export const readResident: ReadResident = (pid) => {
   }
 }
 
-/** A handler can fill a gigabyte in half a second; one read takes about 20 µs. */
+/** The interval between reads. A handler can fill a gigabyte in half a second, and one read takes about 20 µs. */
 const POLL_MS = 20
 
-/** V8's young generation and what allocators retain: resident memory beyond the limit that no handler uses. */
+/** Resident memory that may exceed the limit although no handler uses it: V8's young generation, and what allocators retain. */
 const SLACK_BYTES = 48 * 2 ** 20
 
 export interface MemoryWatch {
-  /** Starts to count, from what Node needs before any task. */
+  /** Starts to count, beginning with the memory that Node needs before any task. */
   start(): void
-  /** An imported module took this much: the limit is not for code. */
+  /** Adds the size of an imported module to the baseline, because the limit does not apply to code. */
   addToBaseline(moduleBytes: number): void
-  /** What the child reports where the worker can't read it. A child in a loop reports nothing and is not watched. */
+  /**
+   * Takes the child's own report, where the worker can't read its memory. A child in a loop reports nothing and is not watched.
+   */
   report(residentBytes: number): void
   /** Whether more than half of the limit is used. */
   isHalfFull(): boolean
   stop(): void
 }
 
-/** Calls `onExceeded` once, with the bytes used. Without a limit nothing is watched. */
+/** Calls `onExceeded` once, with the number of bytes used. If there is no limit, nothing is watched. */
 export function watchMemory(
   limitBytes: number | undefined,
   read: () => number | undefined,

@@ -1,6 +1,6 @@
-// Isolates that are threads: they can be killed in the middle of a loop, and have no memory limit of their own.
+// Isolates that are threads. They can be killed in the middle of a loop, but have no memory limit of their own.
 //
-// On node:worker_threads itself rather than on piscina: docs/adr/0010-threads-of-our-own.md.
+// They use node:worker_threads directly instead of piscina. For the reasons, see docs/adr/0010-threads-of-our-own.md.
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import { keepWrappersGeneric } from '@bullpen/engine/node'
 import { built } from '../built.ts'
@@ -21,7 +21,7 @@ export const startThread: StartIsolate = ({ onMessage, onExit }: IsolateListener
     void worker.terminate()
   }
   port.on('message', onMessage)
-  // Not known to happen; if it did, the attempt would wait for the lost message without end.
+  // This is not known to happen. If it did, the attempt would wait forever for the lost message.
   port.on('messageerror', (error) => {
     failure = error
     kill()
@@ -30,11 +30,11 @@ export const startThread: StartIsolate = ({ onMessage, onExit }: IsolateListener
     failure = error instanceof Error ? error : new Error(String(error))
   })
   worker.on('exit', (exitCode) => {
-    // Messages that it sent before it ended may still be in the port.
+    // Messages that the thread sent before it ended may still be in the port.
     for (let left = receiveMessageOnPort(port); left !== undefined; left = receiveMessageOnPort(port)) {
       onMessage(left.message)
     }
-    // Still open when the thread could not be started.
+    // The port is still open if the thread could not be started.
     port.close()
     onExit(exitOf(name, exitCode, killed, failure))
   })

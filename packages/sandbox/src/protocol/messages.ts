@@ -1,36 +1,36 @@
-// The messages between a worker and its isolates. An isolate has one attempt at a time; `of` names the attempt, since messages
-// of an earlier one may still arrive.
+// The messages between a worker and its isolates. An isolate has one attempt at a time. `of` identifies the attempt, because
+// messages from an earlier one may still arrive.
 import type { ChildOptions, Log, Progress } from '@bullpen/contract'
 import type { IsolatedTask } from '@bullpen/engine/internal'
 import type { PortableError } from './portable-error.ts'
 import type { PortableFields } from './portable-fields.ts'
 import type { PortableOutcome } from './portable-outcome.ts'
 
-/** Names one attempt, with the fields that log lines use. */
+/** Identifies one attempt, with the fields that log lines use. */
 export type AttemptRef = Pick<IsolatedTask, 'id' | 'task' | 'fencingToken' | 'attempt'>
 
 export type ToIsolate =
-  /** The first message: opens the resources of this module. */
+  /** The first message, which opens the resources of this module. */
   | { readonly kind: 'open'; readonly resources: string | undefined; readonly reportMemory: boolean }
-  /** `aborted`: the reason of a signal that came before the attempt. */
+  /** Runs an attempt. `aborted` is the reason of a signal that was sent before the attempt started. */
   | { readonly kind: 'run'; readonly task: IsolatedTask; readonly aborted: PortableError | undefined }
   | { readonly kind: 'signal'; readonly reason: PortableError }
-  /** Answers the call with this number. */
+  /** Answers the call that has this number. */
   | {
       readonly kind: 'answer'
       readonly call: number
       readonly value: unknown
       readonly error: PortableError | undefined
     }
-  /** Close the resources, then end. */
+  /** Closes the resources and then ends the isolate. */
   | { readonly kind: 'end' }
 
 export type FromIsolate =
-  /** The resources are open: the isolate accepts attempts. */
+  /** The resources are open, and the isolate accepts attempts. */
   | { readonly kind: 'ready' }
   /** A resource failed to open. */
   | { readonly kind: 'open_failed'; readonly error: PortableError }
-  /** A handler's module has been imported, for the first time, and resident memory grew by this much. */
+  /** A handler's module has been imported for the first time. Resident memory grew by this much. */
   | { readonly kind: 'imported'; readonly residentBytes: number }
   | { readonly kind: 'heartbeat'; readonly of: AttemptRef }
   | { readonly kind: 'progress'; readonly of: AttemptRef; readonly call: number; readonly progress: Progress }
@@ -52,17 +52,17 @@ export type FromIsolate =
     }
   | {
       readonly kind: 'log'
-      /** Undefined: the line is the isolate's own. */
+      /** Undefined if the line is the isolate's own. */
       readonly of: AttemptRef | undefined
       readonly level: keyof Log
       readonly fields: PortableFields
       readonly message: string
     }
-  /** `broken`: the module could not be imported. Node caches the failure for the life of the isolate. */
+  /** `broken` means that the module could not be imported. Node caches this failure for the lifetime of the isolate. */
   | { readonly kind: 'outcome'; readonly of: AttemptRef; readonly outcome: PortableOutcome; readonly broken: boolean }
-  /** An uncaught error of an attempt that is over, or of none that is known. */
+  /** An uncaught error of an attempt that is over, or one that belongs to no known attempt. */
   | { readonly kind: 'late'; readonly of: AttemptRef | undefined; readonly error: PortableError }
-  /** The isolate's resident memory in bytes, where the worker can't read it. */
+  /** The isolate's resident memory in bytes. It is sent on platforms where the worker can't read it. */
   | { readonly kind: 'memory'; readonly residentBytes: number }
 
 export function isSameAttempt(one: AttemptRef, other: AttemptRef): boolean {

@@ -1,4 +1,4 @@
-// Errors as plain data, to be sent between threads and processes and made errors again on the other side.
+// Turns errors into plain data, which can be sent between threads and processes, and back into errors on the other side.
 
 export interface PortableError {
   readonly name: string
@@ -8,10 +8,10 @@ export interface PortableError {
   readonly cause: PortableError | undefined
 }
 
-/** Longer chains of causes are cut: a cause may refer to itself. */
+/** Longer chains of causes are cut, because a cause may refer to itself. */
 const MAX_CAUSE_DEPTH = 5
 
-/** Other fields of an error are not sent: they may be huge, secret or impossible to clone. */
+/** Other fields of an error are not sent, because they may be huge, secret or impossible to clone. */
 export function toPortable(thrown: unknown, depth = 0): PortableError {
   if (!(thrown instanceof Error)) return plain('Error', textOf(thrown))
   try {
@@ -30,7 +30,7 @@ export function toPortable(thrown: unknown, depth = 0): PortableError {
 }
 
 export function fromPortable({ name, message, stack, code, cause }: PortableError): Error {
-  // The platform aborts signals with these, and handlers and libraries recognise them by their class.
+  // The platform aborts signals with these errors, and handlers and libraries recognise them by their class.
   if (name === 'AbortError' || name === 'TimeoutError') return new DOMException(message, name)
   const error = new Error(message, cause === undefined ? undefined : { cause: fromPortable(cause) })
   const hidden = { configurable: true, enumerable: false, writable: true }

@@ -1,10 +1,12 @@
-// The fields of a log line on their way out of an isolate: JSON, with the errors beside it.
+// The form in which the fields of a log line leave an isolate: as JSON, with the errors stored separately.
 import { inspect } from 'node:util'
 import { fromPortable, type PortableError, toPortable } from './portable-error.ts'
 
 export interface PortableFields {
   readonly json: string
-  /** Fields that are errors, as in `log.error({ err }, …)`: loggers treat them in their own way. */
+  /**
+   * The fields that are errors, as in `log.error({ err }, …)`. They are separate because loggers format errors in their own way.
+   */
   readonly errors: Readonly<Record<string, PortableError>>
 }
 
@@ -24,7 +26,7 @@ export function unpackFields({ json, errors }: PortableFields): object {
   return { ...JSON.parse(json), ...Object.fromEntries(revived) }
 }
 
-/** Never throws: a log line must not fail a handler that would have succeeded without it. */
+/** Never throws, because a log line must not make a handler fail that would otherwise have succeeded. */
 function jsonOf(fields: Record<string, unknown>): string {
   try {
     return JSON.stringify(fields, (_, value) => {

@@ -1,4 +1,4 @@
-// An outcome as plain data: its error is sent by name, message, stack, code and cause.
+// An outcome as plain data. Its error is reduced to name, message, stack, code and cause.
 import type { Outcome } from '@bullpen/engine/internal'
 import { fromPortable, type PortableError, toPortable } from './portable-error.ts'
 
