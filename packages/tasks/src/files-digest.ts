@@ -1,4 +1,4 @@
-// files.digest: the MD5 and the size of one regular file.
+// files.digest: computes the MD5 and the size of one regular file.
 import { defineTask } from '@bullpen/contract'
 import { z } from 'zod'
 import { absolutePath, md5 } from './path-schema.ts'
@@ -7,10 +7,10 @@ export const filesDigest = defineTask({
   name: 'files.digest',
   queue: 'files',
   kind: 'long',
-  summary: "MD5 and size of one regular file below the worker's roots.",
+  summary: "Computes the MD5 and the size of one regular file below the worker's roots.",
   input: z.object({ path: absolutePath }),
   output: z.object({ md5, bytes: z.int().nonnegative() }),
-  // Enough for 36 GB at 20 MB/s, the speed of a slow network disk.
+  // This is enough for 36 GB at 20 MB/s, the speed of a slow network disk.
   timeout: '30m',
   retry: { maxAttempts: 3, backoff: { initialDelay: '500ms', maxDelay: '10s' } },
 })

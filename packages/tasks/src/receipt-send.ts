@@ -1,4 +1,4 @@
-// receipt.send: delivers one receipt to the endpoint of the worker's configuration.
+// receipt.send: delivers one receipt to the endpoint that the worker's configuration names.
 import { defineTask } from '@bullpen/contract'
 import { z } from 'zod'
 
@@ -10,7 +10,7 @@ export const receiptSend = defineTask({
   input: z.object({
     orderId: z.string().min(1).max(64),
     to: z.email().max(254),
-    // A decimal string, because binary fractions cannot represent most amounts of money.
+    // The total is a decimal string because binary fractions cannot represent most amounts of money.
     total: z.string().regex(/^\d{1,15}(\.\d{1,4})?$/, "expected a decimal number such as '19.90'"),
     currency: z.string().regex(/^[A-Z]{3}$/, "expected an ISO 4217 code such as 'EUR'"),
   }),

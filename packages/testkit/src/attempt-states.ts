@@ -1,10 +1,11 @@
-// The states that a task's attempts went through, according to its events.
+// Determines the states that a task's attempts went through from the task's events.
 import type { AttemptEndState, AttemptState, TaskEvent } from '@bullpen/contract'
 import { ATTEMPT_TRANSITIONS, assertTransition } from '@bullpen/engine/internal'
 
 /**
- * All attempts in order, each from NEW. `handled`: the fencing tokens of attempts that reached their handler. An attempt that
- * failed before its handler, because its input could not be read, went through IN_PROCESS as well.
+ * Returns the states of all attempts in order, each starting with NEW. `handled` contains the fencing tokens of attempts that
+ * reached their handler. An attempt that failed before its handler, because its input could not be read, also went through
+ * IN_PROCESS.
  *
  * @throws BullpenError `illegal_transition` if the events do not follow the state machine.
  */

@@ -4,7 +4,10 @@ const EVERY_MS = 10
 
 type Truthy<T> = Exclude<T, false | 0 | '' | null | undefined>
 
-/** Resolves with the first truthy value that `look` returns. Rejects after `withinMs`; the cause is its last value or error. */
+/**
+ * Calls `look` repeatedly and resolves with the first truthy value that it returns. Rejects after `withinMs` with the last value
+ * or error as the cause.
+ */
 export async function eventually<T>(look: () => T | Promise<T>, withinMs = 10_000): Promise<Truthy<T>> {
   const deadline = performance.now() + withinMs
   let last: unknown

@@ -1,12 +1,12 @@
-// A clock that a test moves. Timers fire in their order while it moves, and never in between.
+// A clock that a test moves. Timers fire in order while the clock moves, and never at any other time.
 import type { Clock } from '@bullpen/engine/internal'
 
 export interface FakeClock extends Clock {
-  /** Moves the time by `ms`, fires each timer that is due at its own time, and lets promises settle after each. */
+  /** Moves the clock forward by `ms`. Each timer that is due fires at its own time, and promises settle after each one. */
   advance(ms: number): Promise<void>
-  /** Milliseconds until the next timer fires; undefined if there is none. */
+  /** Returns the milliseconds until the next timer fires, or undefined if there is none. */
   next(): number | undefined
-  /** How many timers are set. */
+  /** Returns how many timers are set. */
   pending(): number
 }
 
@@ -15,10 +15,10 @@ interface Timer {
   readonly callback: () => void
 }
 
-/** Taken at load: a test may replace it with fake timers later. */
+/** This is read when the file is loaded because a test may replace it with fake timers later. */
 const { setImmediate } = globalThis
 
-/** `start`: the first time that it shows, in ms since 1970. */
+/** Creates a clock that a test moves. `start` is its initial time, in ms since 1970. */
 export function fakeClock(start = 1_700_000_000_000): FakeClock {
   let now = start
   const timers = new Set<Timer>()
@@ -65,7 +65,7 @@ export function fakeClock(start = 1_700_000_000_000): FakeClock {
   }
 }
 
-/** Waits for a turn of the event loop, in which every promise that can settle does. */
+/** Waits for one turn of the event loop, in which every promise that can settle does so. */
 function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

@@ -2,16 +2,16 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export interface FaultProxy {
-  /** The address for clients. */
+  /** The URL that clients connect to. */
   readonly url: string
-  /** Stops forwarding in both directions, also on connections that are opened later. */
+  /** Stops forwarding in both directions, including on connections that are opened later. */
   cut(): void
-  /** Forwards again, starting with what was held back. */
+  /** Resumes forwarding, starting with the data that was held back. */
   mend(): void
   close(): Promise<void>
 }
 
-/** Listens on a free port of 127.0.0.1. `targetUrl`: a Redis without TLS. */
+/** Starts a proxy on a free port of 127.0.0.1. `targetUrl` is the URL of a Redis without TLS. */
 export async function faultProxy(targetUrl: string): Promise<FaultProxy> {
   const { hostname, port } = new URL(targetUrl)
   const sockets = new Set<Socket>()

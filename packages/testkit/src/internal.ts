@@ -1,3 +1,3 @@
-// For Bullpen's own packages; may change with any version.
+// For Bullpen's own packages only. These exports may change in any version.
 export { realTime } from './real-time.ts'
 export { testPool } from './test-pool.ts'

@@ -1,4 +1,4 @@
-// Real time, taken when this file is loaded: a test may replace the globals with fake timers later.
+// Real time. The globals are read when this file is loaded because a test may replace them with fake timers later.
 
 const { setTimeout } = globalThis
 const now = performance.now.bind(performance)

@@ -4,7 +4,7 @@ import type { Log } from '@bullpen/contract'
 export interface LogLine {
   readonly level: keyof Log
   readonly message: string
-  /** The fields of the line and of its log. */
+  /** The fields of the line, and the fields that its log adds to every line. */
   readonly fields: Readonly<Record<string, unknown>>
 }
 

@@ -1,4 +1,4 @@
-// The engine's own pool with defaults for tests.
+// Creates the engine's own pool with defaults for tests.
 
 import type { Catalogue, Handlers, Log, Resources, TaskEvent } from '@bullpen/contract'
 import type { Broker, Middleware } from '@bullpen/engine'
@@ -20,24 +20,28 @@ import type { MemoryBroker } from './memory/memory-broker.ts'
 export interface TestPoolSettings {
   readonly clock: Clock
   readonly queue: string
-  /** Number of slots. Default 1. */
+  /** How many slots the pool has. Defaults to 1. */
   readonly concurrency?: number
-  /** The name of its worker. Default 'memory'. */
+  /** The name of the pool's worker. Defaults to 'memory'. */
   readonly worker?: string
   readonly resources?: Resources
-  /** The most handlers that may still run after their attempt has ended, before the pool stops fetching. Default 100. */
+  /**
+   * The pool stops fetching tasks while more than this number of handlers are still running after their attempt has ended.
+   * Defaults to 100.
+   */
   readonly maxStuckHandlers?: number
+  /** When this signal aborts, the pool drains hard. */
   readonly parent?: AbortSignal | undefined
-  /** The grace period of the drain when `parent` aborts, in ms. Default 5,000. */
+  /** The grace period of the drain when `parent` aborts, in ms. Defaults to 5,000. */
   readonly graceMs?: number
-  /** For the jitter of backoffs, from 0 (inclusive) to 1 (exclusive). Default: always 0.5, which is no jitter. */
+  /** Returns the number from 0 to 1 that sets the jitter of backoffs. By default, it is always 0.5, which means no jitter. */
   readonly random?: Random
   /** Called with every event of the pool. */
   readonly sink?: (event: TaskEvent) => void
   readonly logFor?: (fields: object) => Log
-  /** The most bytes of an output as JSON. Default 1 MiB. */
+  /** The largest size of an output as JSON, in bytes. Defaults to 1 MiB. */
   readonly maxOutputBytes?: number
-  /** Finds the attempt that an uncaught error belongs to. Default: one of its own. */
+  /** Finds the attempt that an uncaught error belongs to. By default, the pool creates its own async context. */
   readonly context?: AsyncContext
 }
 
@@ -47,11 +51,11 @@ export interface MemoryPoolOptions<C extends Catalogue, R extends Resources>
   readonly handlers: Handlers<C, R>
   readonly resources?: R
   readonly middleware?: readonly Middleware<R>[]
-  /** Timeouts for definitions that set none. Default: those of a worker. */
+  /** The timeouts for definitions that set none. They default to a worker's own defaults. */
   readonly timeouts?: Partial<Timeouts>
 }
 
-/** Creates a pool that fetches from a memory broker. Start it, then move the clock. */
+/** Creates a pool that fetches from a memory broker. Start the pool and then move the clock. */
 export function memoryPool<C extends Catalogue, R extends Resources>(
   broker: MemoryBroker,
   { catalogue, handlers, middleware = [], timeouts, ...settings }: MemoryPoolOptions<C, R>,

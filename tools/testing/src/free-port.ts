@@ -1,4 +1,4 @@
-// A free TCP port of this machine, for a program that needs to be given one.
+// Finds a free TCP port on this machine, for programs that must be given one.
 import { type AddressInfo, createServer } from 'node:net'
 
 export async function freePort(): Promise<number> {

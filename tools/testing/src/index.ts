@@ -1,4 +1,4 @@
-// For this repository's own tests. It is not published, because it needs vitest and the scripts.
+// Helpers for this repository's own tests. This package is not published because it needs vitest and the scripts.
 export type { Backend, BackendOptions, OpenBackend } from './conformance/backend.ts'
 export { brokerConformance } from './conformance/index.ts'
 export { freePort } from './free-port.ts'

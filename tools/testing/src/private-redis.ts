@@ -1,4 +1,4 @@
-// A Redis server of one test, which can be killed, frozen and started again.
+// A Redis server for a single test, which can be killed, frozen and started again.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ interface Options {
 
 type StartRedisServer = (options: Options) => Promise<RedisServer>
 
-/** `start` starts it, also again, on the same port and data. The server and its data are removed after the test. */
+/** `start` starts or restarts the server on the same port and data. The server and its data are removed after the test. */
 export async function privateRedis() {
   const { startRedisServer } = (await import(script('redis/server.mjs'))) as { startRedisServer: StartRedisServer }
   const dir = mkdtempSync(join(tmpdir(), 'bullpen-private-redis-'))
@@ -36,18 +36,18 @@ export async function privateRedis() {
     async start() {
       server = await startRedisServer({ dir, port })
     },
-    /** Kills it with SIGKILL. Resolves when its process is gone. */
+    /** Kills the server with SIGKILL. Resolves when its process has ended. */
     async crash() {
       server?.kill('SIGKILL')
       await server?.exited()
     },
-    /** Stops it with SIGSTOP: it stays alive and answers nothing, as after a network partition. */
+    /** Stops the server with SIGSTOP, so that it stays alive but does not answer, as in a network partition. */
     freeze: () => server?.kill('SIGSTOP'),
     thaw: () => server?.kill('SIGCONT'),
   }
 }
 
-/** The scripts are JavaScript without types, so they are imported by URL, which the compiler does not resolve. */
+/** The scripts are untyped JavaScript, so they are imported by URL, which the compiler does not resolve. */
 function script(name: string): string {
   return new URL(`../../../scripts/${name}`, import.meta.url).href
 }

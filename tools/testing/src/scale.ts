@@ -1,4 +1,4 @@
-// How much a test does: a small amount in `npm test`, the full amount in `npm run test:full`.
+// How much work a test does: a small amount in `npm test`, and the full amount in `npm run test:full`.
 import { inject } from 'vitest'
 
 declare module 'vitest' {
@@ -10,12 +10,15 @@ declare module 'vitest' {
 
 export type Scale = 'small' | 'full'
 
-/** The amount for this run: `amount({ small: 20, full: 200 })` attempts. */
+/** Returns the amount for this run, for example `amount({ small: 20, full: 200 })` attempts. */
 export function amount(of: Readonly<Record<Scale, number>>): number {
   return of[inject('scale')]
 }
 
-/** That many seeds, from 1. A full run starts with the seeds of a small one, so that a failed seed can be run by its number. */
+/**
+ * Returns this number of seeds, starting at 1. A full run begins with the seeds of a small run, so that a failed seed can be run
+ * again by its number.
+ */
 export function seeds(of: Readonly<Record<Scale, number>>): readonly number[] {
   return Array.from({ length: amount(of) }, (_, at) => at + 1)
 }

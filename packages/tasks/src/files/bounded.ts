@@ -1,8 +1,8 @@
-// Bounded parallelism that stops at the first failure.
+// Runs work with bounded parallelism and stops at the first failure.
 
 /**
- * Runs `work` for every item, at most `limit` at a time. After the first failure it starts no more items, aborts the signal
- * of the running ones, waits for them, and throws the failure.
+ * Runs `work` for every item, with at most `limit` items at a time. After the first failure, it starts no more items, aborts the
+ * signal of the running ones, waits for them to end, and throws the failure.
  *
  * @throws the first failure of `work`, or the outer signal's reason.
  */

@@ -1,4 +1,4 @@
-// The list that `md5sum` prints for many files, in the order of `LC_ALL=C sort`.
+// Produces the list that `md5sum` prints for many files, in the order of `LC_ALL=C sort`.
 
 export interface FileDigest {
   readonly path: string
@@ -7,11 +7,11 @@ export interface FileDigest {
 }
 
 /**
- * A line for each file, with its newline, in the order of the paths' UTF-8 bytes. Identical to the output of `md5sum` from
- * GNU coreutils 9.
+ * Returns one line per file, including the newline, in the order of the paths' UTF-8 bytes. The lines are identical to the output
+ * of `md5sum` from GNU coreutils 9.
  */
 export function md5Lines(digests: Iterable<FileDigest>): string[] {
-  // JavaScript compares UTF-16 units, which sorts U+10000 before U+FFFF; UTF-8 bytes sort it after.
+  // JavaScript compares UTF-16 units and therefore sorts U+10000 before U+FFFF, whereas UTF-8 bytes sort it after.
   return Array.from(digests, (digest) => ({ digest, bytes: Buffer.from(digest.path) }))
     .sort((a, b) => Buffer.compare(a.bytes, b.bytes))
     .map(({ digest }) => line(digest))

@@ -1,12 +1,12 @@
-// File names as text. A name is bytes, and JSON can carry only names that are UTF-8.
+// Converts file names to text. A name consists of bytes, and JSON can represent it only if the bytes are valid UTF-8.
 import { isUtf8 } from 'node:buffer'
 
-/** The path as text; undefined if its bytes are not UTF-8. */
+/** Returns the path as text, or undefined if its bytes are not valid UTF-8. */
 export function pathText(path: Buffer): string | undefined {
   return isUtf8(path) ? path.toString() : undefined
 }
 
-/** For messages: bytes that are not printable ASCII become `\xe9`, so that different names stay different. */
+/** Formats a path for messages. Bytes that are not printable ASCII become `\xe9` and the like, so that names stay distinct. */
 export function escapeBytes(path: Buffer): string {
   return path
     .toString('latin1')

@@ -1,4 +1,4 @@
-// Walks a directory tree and finds what `find DIR -type f` finds. Names are bytes, because they need not be UTF-8.
+// Walks a directory tree and finds the same files as `find DIR -type f`. Names are bytes because they may not be valid UTF-8.
 import { readdir } from 'node:fs/promises'
 
 export interface Listing {
@@ -9,28 +9,28 @@ export interface Listing {
 }
 
 interface ListOptions {
-  /** Names of files and directories directly below the directory that are left out. */
+  /** The names of files and directories directly below the directory that are skipped. */
   readonly exclude?: ReadonlySet<string>
   readonly signal?: AbortSignal
 }
 
 const SLASH = Buffer.from('/')
 
-/** `directory/name` with a single slash, as `find` joins them. */
+/** Returns `directory/name` with a single slash, as `find` does. */
 export function joinPath(directory: string, name: string): string {
   return directory.endsWith('/') ? directory + name : `${directory}/${name}`
 }
 
 /**
- * Every regular file below `directory`; symbolic links are not followed. The first directory that cannot be read ends the
- * walk, and is reported in `error`.
+ * Lists every regular file below `directory`. Symbolic links are not followed. If a directory cannot be read, the walk ends, and
+ * `error` reports why.
  *
  * @throws the signal's reason if it aborts.
  */
 export async function listFiles(directory: string, { exclude, signal }: ListOptions = {}): Promise<Listing> {
   const files: Buffer[] = []
   const root = Buffer.from(directory)
-  // Directories to read, relative to the root. Undefined is the root itself.
+  // The directories that are left to read, relative to the root. Undefined stands for the root itself.
   const pending: (Buffer | undefined)[] = [undefined]
   while (pending.length > 0) {
     signal?.throwIfAborted()

@@ -1,6 +1,6 @@
 /**
- * A broker in memory with the semantics of the broker on Redis. It runs on the test's clock: delays, retries, sweeps and the
- * recovery of lost tasks happen when the test moves that clock. One conformance suite tests both brokers.
+ * A broker in memory with the semantics of the broker on Redis. It runs on the test's clock, so delays, retries, sweeps and the
+ * recovery of lost tasks happen when the test moves that clock. The same conformance suite tests both brokers.
  */
 import { randomBytes } from 'node:crypto'
 import {
@@ -23,41 +23,41 @@ import { recordOf, type StoredTask, storedTask } from './stored-task.ts'
 
 export interface MemoryBrokerOptions {
   readonly clock: Clock
-  /** A task for any other queue is refused with `queue_not_found`. Default: every queue exists. */
+  /** The queues that exist. A task for any other queue is rejected with `queue_not_found`. By default, every queue exists. */
   readonly queues?: readonly string[]
-  /** The most bytes that the stored data of one task may take. Default: no limit. */
+  /** The largest size of a task's stored data, in bytes. By default, there is no limit. */
   readonly sizeLimit?: number
-  /** Time from the death of a worker or the loss of a lock until its tasks are recovered, in ms. Default 6,000. */
+  /** The time from the death of a worker or the loss of a lock until its tasks are recovered, in ms. Defaults to 6,000. */
   readonly stallMs?: number
-  /** How often the broker looks for tasks whose queue timeout has passed, in ms. Default 2,000. */
+  /** How often the broker looks for tasks whose queue timeout has passed, in ms. Defaults to 2,000. */
   readonly sweepMs?: number
-  /** Called with each task that this sweep has ended. */
+  /** Called with each task that a sweep has expired. */
   readonly onExpired?: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 }
 
 export interface MemoryConsumerOptions {
   readonly queue: string
-  /** How many tasks are fetched at once, until the pool changes it. */
+  /** How many tasks may be fetched at once, until the pool changes this number. */
   readonly concurrency: number
-  /** The name of the pool's worker, as {@link MemoryBroker.kill} takes it. Default 'memory'. */
+  /** The name of the pool's worker, which {@link MemoryBroker.kill} accepts. Defaults to 'memory'. */
   readonly worker?: string
 }
 
-/** Behaves as the broker on Redis does, and can be made to fail. */
+/** A broker that behaves like the broker on Redis and can be made to fail. */
 export interface MemoryBroker extends Broker {
-  /** Enqueues a task and returns its id. @throws BullpenError `invalid_request` for options that contradict each other. */
+  /** Enqueues a task and returns its id. @throws BullpenError `invalid_request` if the options contradict each other. */
   add<D extends TaskDefinition>(definition: D, input: InputOf<D>, call?: CallOptions): Promise<TaskId>
-  /** The consumer of a pool. */
+  /** Creates the consumer for a pool. */
   consumer(options: MemoryConsumerOptions): PoolOptions['consumer']
-  /** Makes the store unreachable: every method rejects with `redis_unavailable`, and pools fetch nothing. */
+  /** Makes the store unreachable: every method rejects with `redis_unavailable`, and pools fetch no tasks. */
   fail(): void
   /** Makes the store reachable again. */
   recover(): void
-  /** Fails the fetching of every pool; each pool restarts its consumer by itself. */
+  /** Makes fetching fail in every pool. Each pool then restarts its consumer on its own. */
   failConsumers(): void
-  /** Takes away the lock of a running task: its pool is notified, and the task is started again after `stallMs`. */
+  /** Takes away the lock of a running task. Its pool is notified, and the task is started again after `stallMs`. */
   loseLock(id: TaskId): void
-  /** Kills a worker, as SIGKILL does: its pools write nothing more, and their tasks are recovered after `stallMs`. */
+  /** Kills a worker, as SIGKILL would. Its pools write nothing more, and their tasks are recovered after `stallMs`. */
   kill(worker: string): void
 }
 
@@ -87,11 +87,11 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     return store
   }
 
-  /** Runs only while a task may expire: otherwise a fake clock would never run out of timers. */
+  /** The sweep runs only while a task may expire. Otherwise, a fake clock would never run out of timers. */
   const sweep = (): void => {
     stopSweep = clock.after(sweepMs, () => {
       stopSweep = undefined
-      // During an outage nothing is swept, and the next sweep follows.
+      // During an outage, no task is expired, and another sweep is scheduled.
       const found = [...stores.values()].map((store) => (outage.lasts ? undefined : store.expire('sweep:memory')))
       for (const { id, queue, task } of found.flatMap((each) => each?.expired ?? [])) {
         options.onExpired?.({ queue, id, task })
@@ -112,10 +112,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     const stored = storedTask(task)
     const bytes = Buffer.byteLength(JSON.stringify(stored.envelope))
     if (bytes > sizeLimit) {
-      throw new BullpenError(
-        'payload_too_large',
-        `the task takes ${bytes} bytes as JSON, and at most ${sizeLimit} are allowed`,
-      )
+      throw new BullpenError('payload_too_large', `the task takes ${bytes} bytes as JSON; the limit is ${sizeLimit}`)
     }
     if (tasks.has(task.id)) return
     tasks.set(task.id, stored)

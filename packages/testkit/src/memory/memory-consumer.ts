@@ -12,9 +12,9 @@ interface ConsumerOptions {
 
 /** A consumer that can be made to fail. */
 export interface MemoryConsumer extends Consumer {
-  /** Its worker has died: it fetches and commits nothing more, and its tasks are recovered. */
+  /** Simulates the death of the worker: the consumer fetches and commits nothing more, and its tasks are recovered. */
   kill(): void
-  /** Its fetching fails, until the pool restarts it. */
+  /** Makes fetching fail until the pool restarts the consumer. */
   fail(): void
 }
 
@@ -42,7 +42,7 @@ export function createMemoryConsumer(
   }
 
   const handle = async (task: StoredTask, owner: Owner): Promise<void> => {
-    // A fetch takes time. If a drain begins meanwhile, the pool releases the task.
+    // A fetch takes time. If a drain begins in the meantime, the pool releases the task.
     await undefined
     let released = false
     const release = (): void => {
@@ -59,7 +59,7 @@ export function createMemoryConsumer(
     )
     fetched.delete(owner)
     if (fetched.size === 0) onEmpty()
-    // Without a free slot for this task there is none for the next one: the store wakes the consumer later.
+    // If there is no free slot for this task, there is none for the next one either. The store wakes the consumer later.
     if (!released) fetch()
   }
 
@@ -108,7 +108,7 @@ function fetchedTask(task: StoredTask, owner: Owner, outage: Outage): FetchedTas
   return {
     id,
     task: task.task,
-    // A copy: a handler that changes its input changes nothing stored.
+    // The handler gets a copy, so that changing its input does not change the stored task.
     envelope: asJson(envelope),
     enqueuedAt,
     fencingToken,

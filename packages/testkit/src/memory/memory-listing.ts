@@ -15,7 +15,7 @@ const PLACE_OF = {
   expired: 'failed',
 } as const satisfies Record<TaskStatus, Place>
 
-/** The last task of a page and, in an order by time, its time: the task may have moved since. */
+/** The last task of a page. It includes the task's time for lists ordered by time, because the task may have moved since. */
 interface Position {
   readonly last: string
   readonly at: number
@@ -31,7 +31,10 @@ export function listTasks(store: MemoryStore, query: ListQuery): Page {
   return { tasks: shown.map(recordOf), next }
 }
 
-/** If the last task has been fetched since, the first tasks follow it. If it is ordered by time, later ones follow it. */
+/**
+ * Returns the tasks after a position. If the last task is no longer in the list, the next page starts at the beginning, or, in a
+ * list ordered by time, at the next later task.
+ */
 function after(all: readonly StoredTask[], { last, at }: Position, place: Place): readonly StoredTask[] {
   const index = all.findIndex(({ id }) => id === last)
   if (index >= 0) return all.slice(index + 1)

@@ -1,4 +1,4 @@
-// The tasks of one queue in memory, in the order in which they run, and every transition between their places.
+// Stores the tasks of one queue in memory, in the order in which they run, and moves them between the places of a queue.
 import type { AttemptRecord } from '@bullpen/contract'
 import type { CancelAnswer } from '@bullpen/contract/internal'
 import {
@@ -16,13 +16,13 @@ import { addRecord, asJson, candidateOf, type Owner, type Place, type StoredTask
 
 export interface MemoryStoreOptions {
   readonly clock: Clock
-  /** Time from the loss of a task's owner until the task is recovered, in ms. */
+  /** The time from the loss of a task's owner until the task is recovered, in ms. */
   readonly stallMs: number
   /** Called with each task that has ended. */
   readonly onEnded: (task: StoredTask) => void
 }
 
-/** Time until a released task is offered again, in ms: about a round trip. */
+/** The time until a released task is offered again, in ms. It is about as long as a round trip. */
 const OFFERED_AGAIN_MS = 10
 
 export class MemoryStore {
@@ -30,13 +30,13 @@ export class MemoryStore {
   readonly #stallMs: number
   readonly #onEnded: (task: StoredTask) => void
   readonly #tasks: StoredTask[] = []
-  /** The first one runs next. */
+  /** The first task in this list runs next. */
   readonly #waiting: StoredTask[] = []
   /** Called when a task may have become ready. */
   readonly #listeners = new Set<() => void>()
   readonly #timers = new Set<() => void>()
   #offersAgain = false
-  /** Nothing is fetched before this time. */
+  /** No task is fetched before this time. */
   #throttledUntil = Number.NEGATIVE_INFINITY
 
   constructor({ clock, stallMs, onEnded }: MemoryStoreOptions) {
@@ -50,7 +50,7 @@ export class MemoryStore {
     this.#schedule(task, task.delayMs === 0 ? 0 : task.enqueuedAt + task.delayMs - this.#clock.now())
   }
 
-  /** The tasks of one place, in the order in which they run, become due, or ended. */
+  /** Returns the tasks of one place, in the order in which they run, become due or have ended. */
   in(place: Place): readonly StoredTask[] {
     if (place === 'waiting') return this.#waiting
     const order = ({ dueAt, endedAt, startedAt }: StoredTask): number => dueAt ?? endedAt ?? startedAt ?? 0
@@ -83,7 +83,7 @@ export class MemoryStore {
     if (task.owner !== owner) return
     task.fencingToken--
     this.#wait(task, 'first', { wake: false })
-    // Not at once: the consumer that released it would release it again.
+    // The task is not offered at once, because the consumer that released it would only release it again.
     if (this.#offersAgain) return
     this.#offersAgain = true
     this.#after(OFFERED_AGAIN_MS, () => {
@@ -96,7 +96,7 @@ export class MemoryStore {
   commit(task: StoredTask, owner: Owner, verdict: Verdict, record: AttemptRecord): void {
     if (task.owner !== owner || verdict.kind === 'lost') return
     addRecord(task, record)
-    // It was fetched, and its handler was not started.
+    // The task was fetched, but its handler was not started.
     if (record.fencingToken === 0) task.fencingToken--
     const { kind } = verdict
     if (record.fencingToken > 0 && kind !== 'requeued' && kind !== 'snoozed') task.attemptsMade++
@@ -111,7 +111,7 @@ export class MemoryStore {
     }
   }
 
-  /** The owner has died or lost its lock. After `stallMs` a death is counted, and the task waits again or is dead. */
+  /** Handles an owner that has died or lost its lock. After `stallMs`, a death is counted, and the task waits again or is dead. */
   orphan(task: StoredTask, owner: Owner): void {
     if (task.owner !== owner) return
     task.owner = undefined
@@ -138,7 +138,7 @@ export class MemoryStore {
     })
   }
 
-  /** Ends a task that is not running; asks the owner of a running one to stop it. */
+  /** Ends a task that is not running, or asks the owner of a running task to stop it. */
   cancel(task: StoredTask, { stoppable, by }: CancelOptions): CancelAnswer {
     const cause: CancelCause = { reason: 'cancelled', by }
     if (task.place === 'completed' || task.place === 'failed') return 'already_ended'
@@ -152,7 +152,7 @@ export class MemoryStore {
     return 'cancelled'
   }
 
-  /** Ends every matching task that is not running. A running one is stopped if the rule says so, and never starts again. */
+  /** Ends every matching task that is not running. A running task is stopped if the rule says so, and it never starts again. */
   cancelWhere(rule: CancelRule): void {
     for (const task of this.#tasks) {
       if (task.place === 'completed' || task.place === 'failed' || !matches(rule, candidateOf(task))) continue
@@ -165,7 +165,7 @@ export class MemoryStore {
     }
   }
 
-  /** How many tasks the rule ended before they ran, and whether every matching task has ended. */
+  /** Returns how many tasks the rule ended before they ran, and whether every matching task has ended. */
   progressOf(rule: CancelRule): { readonly ended: number; readonly isDone: boolean } {
     const covered = this.#tasks.filter(({ cancelledBy }) => cancelledBy === rule.id)
     return {
@@ -174,7 +174,7 @@ export class MemoryStore {
     }
   }
 
-  /** Ends every task whose queue timeout passed before its first attempt. `more`: whether others may expire later. */
+  /** Ends every task whose queue timeout passed before its first attempt. `more` says whether other tasks may expire later. */
   expire(worker: string): { readonly expired: readonly StoredTask[]; readonly more: boolean } {
     const now = this.#clock.now()
     const unstarted = this.#tasks.filter(
@@ -190,13 +190,13 @@ export class MemoryStore {
     return { expired, more: unstarted.length > expired.length }
   }
 
-  /** Cancels every transition to come. */
+  /** Cancels every scheduled transition. */
   close(): void {
     for (const stop of this.#timers) stop()
     this.#timers.clear()
   }
 
-  /** The latest end applies: a shorter throttle changes nothing. */
+  /** Throttles the queue. The latest end applies, so a throttle that ends earlier than the current one changes nothing. */
   #throttle(ms: number): void {
     this.#throttledUntil = Math.max(this.#throttledUntil, this.#clock.now() + ms)
     this.#after(ms, () => this.wake())
@@ -222,7 +222,7 @@ export class MemoryStore {
     if (wake) this.wake()
   }
 
-  /** A delay of 0 makes the task ready at once, behind the others. */
+  /** Schedules the task. With a delay of 0, it is ready at once and waits behind the other tasks. */
   #schedule(task: StoredTask, delayMs: number): void {
     if (delayMs <= 0 || task.cancelRequested !== undefined) {
       this.#wait(task, 'last')

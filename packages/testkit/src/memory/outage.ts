@@ -1,4 +1,4 @@
-// An outage of the memory broker, between fail() and recover().
+// An outage of the memory broker, which lasts from fail() to recover().
 import { BullpenError } from '@bullpen/contract'
 
 export class Outage {
@@ -17,12 +17,12 @@ export class Outage {
     this.#over = undefined
   }
 
-  /** Resolves when no outage lasts: a worker waits for its store. */
+  /** Resolves when there is no outage. Workers use this because they wait for the store. */
   async over(): Promise<void> {
     while (this.#over !== undefined) await this.#over.promise
   }
 
-  /** For producers, which do not wait. @throws BullpenError `redis_unavailable`. */
+  /** Producers use this because they do not wait. @throws BullpenError `redis_unavailable` during an outage. */
   check(): void {
     if (this.lasts) throw new BullpenError('redis_unavailable', 'Redis is unavailable: fail() was called')
   }

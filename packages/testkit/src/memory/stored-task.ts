@@ -1,4 +1,4 @@
-// A task as the memory broker stores it, and the record that it returns of it.
+// A task as the memory broker stores it, and the task record that the broker returns.
 import {
   type AttemptRecord,
   isFinal,
@@ -19,10 +19,10 @@ import {
   tagsOf,
 } from '@bullpen/engine/internal'
 
-/** Where a task is stored. Dead, cancelled and expired tasks share a place: their last attempt record tells them apart. */
+/** Where a task is stored. Dead, cancelled and expired tasks share a place and are distinguished by their last attempt record. */
 export type Place = 'waiting' | 'active' | 'delayed' | 'completed' | 'failed'
 
-/** The holder of a task's lock: a new one each time that the task is fetched. */
+/** The holder of a task's lock. A new owner is created each time the task is fetched. */
 export interface Owner {
   lockLost(): void
   cancel(cause: CancelCause): void
@@ -42,7 +42,7 @@ export interface StoredTask {
   owner: Owner | undefined
   fencingToken: number
   attemptsMade: number
-  /** How many of its workers have died. */
+  /** How many workers have died while running the task. */
   deaths: number
   dueAt: number | undefined
   startedAt: number | undefined
@@ -52,9 +52,9 @@ export interface StoredTask {
   attempts: readonly AttemptRecord[]
   /** The results of finished steps, as JSON. */
   readonly steps: Map<string, string>
-  /** Why the task ends when its current attempt does. */
+  /** Why the task ends when its current attempt ends. */
   cancelRequested: CancelCause | undefined
-  /** The id of the cancel by filter that covers it. */
+  /** The id of the cancel by filter that covers the task. */
   cancelledBy: string | undefined
 }
 
@@ -139,7 +139,7 @@ export function recordOf(task: StoredTask): TaskRecord {
   }
 }
 
-/** A value after a round trip through JSON. @throws TypeError for what JSON refuses: a cycle, a bigint. */
+/** Returns a value after a round trip through JSON. @throws TypeError if JSON cannot represent it: a cycle or a bigint. */
 export function asJson<T>(value: T): T {
   const text = JSON.stringify(value)
   return text === undefined ? (undefined as T) : JSON.parse(text)

@@ -1,7 +1,7 @@
 /**
- * Runs one task without Redis, from its enqueue over all attempts to its end, with the engine that a worker uses. The memory
- * broker and the pool live on one fake clock. The run ends when the task has ended, or when no timer is left that could change
- * anything. Its handler cannot be ended by force: after a simulated crash or lock loss it runs on, and its result is ignored.
+ * Runs one task without Redis, from its enqueue through all attempts to its end, with the engine that a worker uses. The memory
+ * broker and the pool share one fake clock. The run ends when the task has ended, or when no timer is left that could change
+ * anything. The handler cannot be ended by force: after a simulated crash or lock loss it continues, and its result is ignored.
  */
 import {
   type AttemptRecord,
@@ -35,7 +35,7 @@ type Given<R extends Resources> = object extends R
   ? [options?: RunTaskOptions<R>]
   : [options: RunTaskOptions<R> & { readonly resources: R }]
 
-/** In real ms: less than the 5 s that test runners usually allow a test. */
+/** In real ms. This is less than the 5 s that test runners usually allow for a test. */
 const PATIENCE_MS = 4_000
 /** The worker's own default. */
 const DRAIN_TIMEOUT = '20s'
@@ -43,10 +43,11 @@ const END_AT = { fake: '30d', real: '1m' } as const satisfies Record<string, Dur
 
 /**
  * Runs one task as a worker would: input and output are checked and stored as JSON, and timeouts, retries and backoffs apply.
- * A task that asks for isolation runs inline.
+ * If the definition asks for isolation, the handler nevertheless runs inline.
  *
- * @throws BullpenError `invalid_input` for an input that the API would refuse, `invalid_request` for such options,
- * `invalid_handler` for a handler of another task; Error if the handler does not return and no timeout ends it.
+ * @throws BullpenError `invalid_input` or `invalid_request` if the API would reject the input or the options, or
+ * `invalid_handler` if the handler belongs to another task.
+ * @throws Error if the handler does not return and no timeout ends it.
  */
 export async function runTask<D extends TaskDefinition, R extends Resources = object>(
   definition: D,
@@ -61,7 +62,7 @@ export async function runTask<D extends TaskDefinition, R extends Resources = ob
   const { logs, logFor } = recordingLog()
   const startedAt = clock.monotonic()
   const broker = memoryBroker({ clock })
-  // A broker apart, so that no pool starts the children.
+  // The children have their own broker, so that no pool starts them.
   const childBroker = memoryBroker({ clock })
   const events: TaskEvent[] = []
   const progress: Progress[] = []
@@ -164,7 +165,7 @@ function newTaskFor(definition: TaskDefinition, input: unknown, options: Caller,
   return options.maxAttempts === undefined ? task : { ...task, maxAttempts: options.maxAttempts }
 }
 
-/** As the API does, before anything is stored. */
+/** Checks the input before anything is stored, as the API does. */
 function checkInput({ name, input: schema }: TaskDefinition, input: unknown): void {
   const parsed = schema.safeParse(asJson(input))
   if (parsed.success) return
@@ -176,7 +177,7 @@ function checkInput({ name, input: schema }: TaskDefinition, input: unknown): vo
 const CLOCK_HINT =
   "on the fake clock; if the handler waits for a timer, a file or a socket, which that clock does not control, pass clock: 'real'"
 
-/** The default clock jumps over every wait that it does not control, so that the attempt times out at once. */
+/** The default clock jumps over every wait that it does not control, so an attempt with such a wait times out at once. */
 function withClockHint(record: AttemptRecord): AttemptRecord {
   if (record.reason !== 'run_timeout' && record.reason !== 'heartbeat_timeout') return record
   return { ...record, message: `${record.message ?? record.reason} ${CLOCK_HINT}` }

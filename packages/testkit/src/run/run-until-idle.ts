@@ -14,10 +14,10 @@ export interface IdleOptions {
   readonly isRunning: () => boolean
 }
 
-/** How often the state of a handler that waits for something real is read, in real ms. */
+/** How often to check a handler that is waiting for something real, in real ms. */
 const POLL_INTERVAL_MS = 1
 
-/** @throws Error if a handler that no timeout would end is still running after the patience. */
+/** @throws Error if a handler that no timeout would end is still running after `patienceMs`. */
 export async function runUntilIdle({ clock, real, until, patienceMs, isOver, isRunning }: IdleOptions): Promise<void> {
   let waitedMs = 0
   for (;;) {

@@ -1,4 +1,4 @@
-// Makes one task runnable: a registry with its handler alone, which also knows the children that the handler enqueues.
+// Makes one task runnable. Creates a registry that contains only its handler and also knows the children that it enqueues.
 import {
   type Catalogue,
   defineCatalogue,
@@ -41,7 +41,7 @@ export function runnableTask<D extends TaskDefinition, R extends Resources>(
   }
   const handler = defineHandler<D, R>({ ...task, ...INLINE }, module, recording)
   const alone = defineCatalogue({ ...definition, ...INLINE })
-  // One task under its own name, which the type of a computed key cannot express.
+  // The record has one task under its own name, which the type of a computed key cannot express.
   const handlers = { [definition.name]: handler } as unknown as Handlers<typeof alone, R>
   const registry = createRegistry(alone, handlers, { middleware, timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts } })
   return {
@@ -55,10 +55,10 @@ export function runnableTask<D extends TaskDefinition, R extends Resources>(
   }
 }
 
-/** Isolation is not under test here. */
+/** The testkit does not test isolation. */
 const INLINE = { isolation: 'inline', memoryLimitBytes: undefined } as const
 
-/** Without the worker's catalogue, every definition that the handler enqueues is taken to be in it. */
+/** If no catalogue is given, every definition that the handler enqueues is assumed to be in the worker's catalogue. */
 function recordChildren(context: TaskContext, children: Map<string, TaskDefinition>): void {
   const { enqueue } = context
   const recording: TaskContext['enqueue'] = (definition, ...rest) => {

@@ -22,34 +22,34 @@ export interface TaskRun<D extends TaskDefinition = TaskDefinition> {
   readonly summary: string
   /** The states of all attempts in order: `['NEW', 'IN_PROCESS', 'DONE_SUCCESS']`. */
   readonly states: readonly AttemptState[]
-  /** As a caller receives it, through JSON. Undefined unless the task is completed. */
+  /** The output as a caller receives it, after a round trip through JSON. Undefined unless the task is completed. */
   readonly output: OutputOf<D> | undefined
-  /** The attempt records, oldest first and at most ten; times are milliseconds since 1970. */
+  /** The last ten attempt records, oldest first. Times are in milliseconds since 1970. */
   readonly attempts: readonly AttemptRecord[]
-  /** The errors of failed attempts: what the handler threw, or what the runner made of it. */
+  /** The errors of failed attempts. Each is the value that the handler threw, or the error that the runner created from it. */
   readonly errors: readonly unknown[]
   readonly logs: readonly LogLine[]
   readonly progress: readonly Progress[]
-  /** The tasks that the handler enqueued. They are stored, and not run. */
+  /** The tasks that the handler enqueued. They are stored but not run. */
   readonly children: readonly TaskRecord[]
-  /** Handlers that returned after their attempt had ended, and how much later, in ms. */
+  /** The handlers that returned after their attempt had ended, and how much later, in ms. */
   readonly late: readonly { readonly fencingToken: number; readonly overrunMs: number }[]
-  /** The answer to `cancelAt`. */
+  /** What the pool answered to `cancelAt`. */
   readonly cancel: LocalCancel | undefined
   /** How many attempts were started, counted or not. */
   readonly fencingToken: number
   /** How many attempts count against the retry policy. */
   readonly attemptsMade: number
-  /** Time from the enqueue to the end of the run, in ms of its clock. */
+  /** The time from the enqueue to the end of the run, in ms on the run's clock. */
   readonly elapsedMs: number
-  /** The task as it is stored. */
+  /** The stored task. */
   readonly record: TaskRecord
   readonly events: readonly TaskEvent[]
-  /** Returns the output. @throws Error with the summary, and the last error as cause, if the task is not completed. */
+  /** Returns the output. @throws Error if the task is not completed, with the summary as message and the last error as cause. */
   result(): OutputOf<D>
 }
 
-/** What the run has recorded; everything else follows from it. */
+/** What the run has recorded. The rest of the result is derived from it. */
 export interface RecordedRun {
   readonly record: TaskRecord
   readonly events: readonly TaskEvent[]
@@ -65,7 +65,7 @@ export interface RecordedRun {
 export function taskRun<D extends TaskDefinition>({ handled, ...recorded }: RecordedRun): TaskRun<D> {
   const { record, events } = recorded
   const { id, status, attempts, fencingToken, attemptsMade } = record
-  // Parsed by the definition's own schema, then through JSON, as a caller receives it.
+  // The definition's own schema has parsed the output, and it has been through JSON, just as a caller receives it.
   const output = record.output as OutputOf<D> | undefined
   const errors = events.flatMap((event) =>
     event.event === 'attempt.ended' && event.error !== undefined ? [event.error] : [],
@@ -92,7 +92,7 @@ export function taskRun<D extends TaskDefinition>({ handled, ...recorded }: Reco
   }
 }
 
-/** `dead after 2 of 2 attempts; the last one failed: busy: not now`. */
+/** Returns a line such as `dead after 2 of 2 attempts; the last one failed: busy: not now`. */
 function summaryOf({ status, attemptsMade, maxAttempts, attempts }: TaskRecord): string {
   const last = attempts.at(-1)
   const after = `${status} after ${attemptsMade} of ${maxAttempts} attempts`

@@ -1,4 +1,4 @@
-// What the suites need of a broker: the broker itself, consumers for pools, and ways to inject faults.
+// What the suites need from a backend: the broker itself, consumers for pools, and ways to inject faults.
 import type { TaskId } from '@bullpen/contract'
 import type { Broker } from '@bullpen/engine'
 import type { Clock, PoolOptions } from '@bullpen/engine/internal'
@@ -13,20 +13,20 @@ export interface BackendOptions {
   readonly clock: Clock
 }
 
-/** A broker of the test's own. */
+/** A broker that only one test uses. */
 export interface Backend {
   readonly broker: Broker
   /** The consumer of a pool on the first queue, in the named worker. */
   consumer(options: { readonly concurrency: number; readonly worker: string }): PoolOptions['consumer']
   /** Takes away the lock of a running task; its pool is notified. */
   loseLock(id: TaskId): Promise<void>
-  /** Sets how many of the task's workers have died. Without it, a test has to kill as many. */
+  /** Sets how many of the task's workers have died. If the backend lacks this method, a test must kill that many workers. */
   countDeaths?(id: TaskId, deaths: number): Promise<void>
-  /** How many of the task's workers have died, if the backend can tell. */
+  /** Returns how many of the task's workers have died, if the backend knows. */
   deaths?(id: TaskId): Promise<number>
-  /** Kills a worker, which runs these tasks. */
+  /** Kills a worker that is running these tasks. */
   kill(worker: string, running: readonly TaskId[]): Promise<void>
-  /** Fails the fetching of every pool. */
+  /** Makes fetching fail in every pool. */
   failConsumers?(): void
   /** Makes the store unreachable and reachable again. */
   readonly outage?: { begin(): void; end(): void }

@@ -45,9 +45,9 @@ export type Context = TaskContext<typeof long>
 export type Handle = (context: Context) => unknown
 
 export interface SetupOptions {
-  /** The handler of every task. Default: returns its input. */
+  /** The handler of every task. By default, it returns its input. */
   readonly handle?: Handle
-  /** Slots of each pool. Default 4. */
+  /** How many slots each pool has. Defaults to 4. */
   readonly concurrency?: number
   readonly maxStuckHandlers?: number
   readonly parent?: AbortSignal
@@ -109,7 +109,7 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
     backend,
     broker,
     events,
-    /** Tasks that the sweep has ended. */
+    /** Tasks that the sweep has expired. */
     expired,
     find,
     /** Creates a task without enqueueing it. */

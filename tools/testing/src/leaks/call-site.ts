@@ -1,8 +1,8 @@
-// Where something was created: the frame of a stack trace that a reader can act on.
+// Finds where something was created: the frame of a stack trace that a reader can act on.
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** Frames to keep: Node's own and a client library's come before ours. */
+/** How many frames are recorded. The frames of Node and of a client library come before ours. */
 const FRAMES = 40
 
 /** A stack trace whose text V8 writes only when it is read, so that taking one costs little. */
@@ -10,7 +10,7 @@ export interface CallSite {
   readonly stack?: string
 }
 
-/** The callers of the current function. `above`: leaves out this function and everything that it called. */
+/** Records the callers of the current function. If `above` is given, this function and everything that it called are left out. */
 export function callSite(above: (...args: never[]) => unknown): CallSite {
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = FRAMES
@@ -25,7 +25,7 @@ const LOCATION = /(?:\(|at (?:async )?)((?:file:\/\/)?\/[^()]+:\d+:\d+)\)?$/
 /** The test runner's wrapper of `process.emit`, which every listener of `newListener` has above it. */
 const EMIT_WRAPPER = '/vitest/suppress-warnings.cjs'
 
-/** The files of a trace outside Node's own, as `path:line:column`, innermost first. */
+/** Returns the files of a trace, except Node's own, as `path:line:column`, innermost first. */
 function frames({ stack = '' }: CallSite): readonly string[] {
   return stack.split('\n').flatMap((line) => {
     const location = LOCATION.exec(line.trim())?.[1]
@@ -34,12 +34,12 @@ function frames({ stack = '' }: CallSite): readonly string[] {
   })
 }
 
-/** Callers to show, so that a timer of a shared helper is found as well. */
+/** How many callers are shown. Several are needed to find a timer that a shared helper created. */
 const SHOWN = 3
 
 /**
- * The innermost frame and then those of this repository, such as `clock.ts:67:13 < runner.ts:80:5`. Undefined if only Node's
- * own are left.
+ * Returns the innermost frame followed by the frames of this repository, such as `clock.ts:67:13 < runner.ts:80:5`, or undefined
+ * if only Node's own frames are left.
  */
 export function placeOf(site: CallSite): string | undefined {
   const all = frames(site)
@@ -49,7 +49,7 @@ export function placeOf(site: CallSite): string | undefined {
 
 const TEST_RUNNER = /\/node_modules\/(?:vitest|@vitest|tinypool|tinyspy)\//
 
-/** Whether the test runner's own code, and nothing that it called, created it. */
+/** Whether the test runner's own code created the resource, and not code that the runner called. */
 export function isOfTestRunner(site: CallSite): boolean {
   const [innermost] = frames(site)
   return innermost !== undefined && TEST_RUNNER.test(innermost)
@@ -60,7 +60,7 @@ export function passesThrough({ stack = '' }: CallSite, dependency: string): boo
   return stack.includes(`/node_modules/${dependency}/`)
 }
 
-/** Whether any caller's name begins so, such as `AbortSignal.timeout`. */
+/** Whether any caller's name begins with this text, such as `AbortSignal.timeout`. */
 export function wasCalledBy({ stack = '' }: CallSite, name: string): boolean {
   return stack.includes(`at ${name}`)
 }

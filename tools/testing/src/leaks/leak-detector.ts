@@ -1,15 +1,15 @@
 /**
  * Finds what a test leaves behind: timers, sockets, servers, worker threads, child processes, file watchers, and listeners
- * on `process`. Everything that is created after `watchForLeaks()` must be gone when the test has cleaned up. Closing takes
- * a moment (a socket's last packet, a thread's exit), so that the check waits before it fails. What the test runner itself
- * opens is left out, by the place that created it.
+ * on `process`. Everything that is created after `watchForLeaks()` must be gone after the test has cleaned up. Because closing
+ * takes a moment (a socket's last packet, a thread's exit), the check waits before it fails. Resources that the test runner
+ * itself opens are recognised by where they were created, and are ignored.
  */
 import { realTime } from '@bullpen/testkit/internal'
 import { trackResources } from './open-resources.ts'
 import { trackListeners } from './process-listeners.ts'
 
 export interface LeakDetector {
-  /** What is open now. */
+  /** Returns what is open now. */
   leaks(): readonly string[]
   /** @throws Error that names what is still open after `withinMs`. */
   expectNone(withinMs: number): Promise<void>
@@ -17,7 +17,7 @@ export interface LeakDetector {
 }
 
 const LOOK_EVERY_MS = 20
-/** Taken now: a test may leave fake timers in its place. */
+/** This is read when the file is loaded because a test may leave fake timers in its place. */
 const { setImmediate } = globalThis
 
 export function watchForLeaks(): LeakDetector {
@@ -43,7 +43,7 @@ export function watchForLeaks(): LeakDetector {
   }
 }
 
-/** Node reports a closed handle a turn of the event loop later; and one timer is ours. */
+/** Node reports a closed handle one turn of the event loop later, and one of the timers is our own. */
 async function closed(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
 }

@@ -2,7 +2,7 @@
 import { createHook } from 'node:async_hooks'
 import { type CallSite, callSite, isOfTestRunner, placeOf, wasCalledBy } from './call-site.ts'
 
-/** What a reader calls the types of `node:async_hooks`. Other types are requests, which end by themselves, or hold nothing. */
+/** Readable names for the types of `node:async_hooks`. Other types are requests, which end on their own, or hold nothing open. */
 const KINDS: Readonly<Record<string, string>> = {
   Timeout: 'timer',
   TCPWRAP: 'socket',
@@ -19,24 +19,24 @@ const KINDS: Readonly<Record<string, string>> = {
 
 interface Handle {
   hasRef?(): boolean
-  /** Of servers and sockets: writes their local address. */
+  /** Servers and sockets have this method, which writes their local address. */
   getsockname?(address: { port?: number }): unknown
 }
 
 interface Resource {
   readonly type: string
-  /** Weak: a resource that only the tracker still reaches is collected, and is no leak. */
+  /** The reference is weak because a resource that only the tracker can reach will be collected and is not a leak. */
   readonly handle: WeakRef<Handle>
   readonly site: CallSite
 }
 
 export interface OpenResources {
-  /** One line for each, with the place that created it. */
+  /** Returns one line for each resource, with the place that created it. */
   list(): readonly string[]
   stop(): void
 }
 
-/** Tracks what is created from now on. Promises are not tracked, so that the cost is that of a stack trace for each handle. */
+/** Tracks resources that are created from now on. Promises are not tracked, so the cost is one stack trace per handle. */
 export function trackResources(): OpenResources {
   const open = new Map<number, Resource>()
   const hook = createHook({
@@ -52,7 +52,7 @@ export function trackResources(): OpenResources {
   }
 }
 
-/** What outlives its owner on purpose, by the file that creates it. */
+/** Resources that outlive their owner on purpose, by the file that creates them. */
 const ALLOWED: readonly { readonly file: RegExp; readonly reason: string }[] = [
   {
     file: /bullmq\/src\/plain-processor\.ts/,
@@ -75,20 +75,20 @@ function isLeak({ type, handle, site }: Resource): boolean {
   if (ALLOWED.some(({ file }) => place !== undefined && file.test(place))) return false
   switch (type) {
     case 'MESSAGEPORT':
-      // A port that is not listened to is collected with its owner.
+      // A port without a listener is collected together with its owner.
       return resource.hasRef?.() ?? true
     case 'Timeout':
-      // Leaves out timers of Node itself, and of AbortSignal.timeout(): nothing can clear these, and they hold nothing open.
+      // Timers of Node itself and of AbortSignal.timeout() are left out: they cannot be cleared, and they hold nothing open.
       return place !== undefined && !wasCalledBy(site, 'AbortSignal.timeout')
     case 'PIPEWRAP':
-      // Standard streams are opened when they are first read, and belong to the process.
+      // Standard streams are opened when they are first used, and they belong to the process.
       return !wasCalledBy(site, 'process.getStd')
     default:
       return true
   }
 }
 
-/** A server has its port as well: it is often opened in a callback of Node, where no caller is left to name. */
+/** A server is described with its port, because it is often opened in a callback of Node, where there is no caller to name. */
 function described({ type, handle, site }: Resource): string {
   const address: { port?: number } = {}
   handle.deref()?.getsockname?.(address)

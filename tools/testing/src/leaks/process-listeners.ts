@@ -1,15 +1,15 @@
-// Listeners on `process`: of signals, of escaped errors, of the end of the process.
+// Listeners on `process`, for signals, uncaught errors and the end of the process.
 import { type CallSite, callSite, isOfTestRunner, passesThrough, placeOf } from './call-site.ts'
 
 type Listener = (...args: never[]) => unknown
 
 export interface ProcessListeners {
-  /** One line for each listener that was added and not removed, with the place that added it. */
+  /** Returns one line for each listener that was added and not removed, with the place that added it. */
   list(): readonly string[]
   stop(): void
 }
 
-/** Compares with the listeners of this moment. */
+/** Compares later listeners with those that exist now. */
 export function trackListeners(): ProcessListeners {
   const sites = new WeakMap<Listener, CallSite>()
   const noteListener = (_event: string | symbol, listener: Listener): void => {
@@ -33,12 +33,12 @@ export function trackListeners(): ProcessListeners {
   }
 }
 
-/** pino's package adds one listener for all open logs, and removes it when the last log is collected as garbage. */
+/** A package of pino adds one listener for all open logs and removes it when the last log is garbage-collected. */
 function isAllowed(site: CallSite): boolean {
   return isOfTestRunner(site) || passesThrough(site, 'on-exit-leak-free')
 }
 
-/** How often each listener is registered for each event. */
+/** Counts how many times each listener is registered for each event. */
 function countListeners(): ReadonlyMap<string | symbol, ReadonlyMap<Listener, number>> {
   return new Map(
     process.eventNames().map((event) => {

@@ -1,4 +1,4 @@
-// The history of a program: every event and every record that was seen, and the rules that hold for any program.
+// The history of a program: every event and every record that was observed, and the rules that hold for any program.
 import {
   type AttemptState,
   isFinal,

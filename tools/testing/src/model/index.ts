@@ -9,20 +9,20 @@ import { program } from './program.ts'
 import { runProgram, type Time } from './run-program.ts'
 
 interface ModelOptions {
-  /** `fake`: for a broker that runs on a clock of the test. */
+  /** `fake` is for a broker that runs on the test's clock. */
   readonly time: 'fake' | 'real'
   readonly seeds: Readonly<Record<Scale, number>>
   /** How many programs run at once. */
   readonly atOnce: number
 }
 
-/** The seed of a failed program, to run it alone. */
+/** The seed of a failed program, which runs that program alone. */
 const ONE = process.env['SEED']
 
-/** Except in a full run, which has a longer timeout. In ms. */
+/** The timeout in ms, except in a full run, which has a longer timeout. */
 const TIMEOUT_MS = 120_000
 
-/** In real time a failure is not shrunk: another run would differ. */
+/** In real time, a failure is not shrunk because another run would differ. */
 export function brokerModel(name: string, open: OpenBackend, { time, seeds, atOnce }: ModelOptions): void {
   const count = amount(seeds)
   it(
@@ -61,7 +61,7 @@ function fake(): Time {
       while (!(await isTrue())) {
         const waitedMs = clock.monotonic() - startedAt
         if (waitedMs > LONG_ENOUGH_MS.fake) throw new Error(`not within the time allowed: ${what}`)
-        // Larger and larger steps: the longer it takes, the less the exact time matters.
+        // The steps grow because the exact time matters less the longer the wait takes.
         await clock.advance(Math.max(1, clock.next() ?? 1_000, waitedMs / 10))
       }
     },
