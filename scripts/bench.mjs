@@ -1,4 +1,4 @@
-// npm run bench: the benchmarks on a temporary Redis. The arguments are theirs: npm run bench -- worker --json
+// npm run bench: runs the benchmarks on a temporary Redis and passes its arguments on to them: npm run bench -- worker --json
 import { join } from 'node:path'
 import { temporaryRedis } from './redis/temporary.mjs'
 import { foreground } from './system/foreground.mjs'
@@ -9,9 +9,9 @@ helpOn(`npm run bench -- [all|worker|runner] [--json]
 
 Measures throughput on a temporary Redis, or on the one that REDIS_URL names.
 
-  worker  a worker against a plain BullMQ worker in the same run
-  runner  the cost of an attempt in the engine, without Redis
-  --json  one JSON object per line`)
+  worker  compare a worker with a plain BullMQ worker in the same run
+  runner  measure the cost of an attempt in the engine, without Redis
+  --json  print one JSON object per line`)
 
 const main = join(import.meta.dirname, '../tools/bench/src/main.ts')
 const redis = await temporaryRedis('bench').catch(explainAndExit)

@@ -1,4 +1,4 @@
-// Runs a command of scripts/ on any machine with Node >= 18 and npm: installs missing packages, Node 24 among them.
+// Runs a command of scripts/ on any machine with Node 18 or later and npm. It installs missing packages, including Node 24.
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
@@ -7,7 +7,7 @@ import { foreground } from './system/foreground.mjs'
 
 const COMMANDS = {
   start: 'starts Redis, the API and two workers',
-  dev: 'the same, restarting what is saved',
+  dev: 'does the same, and restarts programs when their files are saved',
   demo: 'prints the MD5 of every file below a directory',
   test: 'runs the tests',
   bench: 'runs the benchmarks',
@@ -15,8 +15,8 @@ const COMMANDS = {
   ci: 'runs everything that CI checks',
   new: 'writes the files of a new task',
 }
-const BOOTSTRAP_NODE = 18 // the oldest that this file runs on
-const PROJECT_NODE = 24 // the oldest that Bullpen runs on
+const BOOTSTRAP_NODE = 18 // the oldest version that this file runs on
+const PROJECT_NODE = 24 // the oldest version that Bullpen runs on
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const major = Number.parseInt(process.versions.node, 10)
@@ -32,7 +32,7 @@ const packagesFirst = () => [join(root, 'node_modules/.bin'), process.env.PATH].
 
 const readJson = (...path) => JSON.parse(readFileSync(join(root, ...path), 'utf8'))
 
-/** How the installed packages differ from the lock file; undefined if they do not. */
+/** Returns how the installed packages differ from the lock file, or undefined if they do not. */
 function installationGap() {
   if (!existsSync(join(root, 'node_modules/.package-lock.json'))) return 'nothing is installed'
   const wanted = readJson('package-lock.json').packages
@@ -48,8 +48,8 @@ function installationGap() {
 }
 
 /**
- * An optional native package for this platform that npm skipped, as it silently does if this Node is older than the
- * package requires; undefined if there is none.
+ * Returns an optional native package for this platform that npm skipped, or undefined if there is none. npm silently skips a
+ * package if this Node is older than the package requires.
  */
 function skippedNativePackage() {
   const libc = process.report?.getReport().header.glibcVersionRuntime ? 'glibc' : 'musl'
@@ -61,7 +61,7 @@ function skippedNativePackage() {
     .find((path) => !existsSync(join(root, path)))
 }
 
-/** Runs npm and returns its stderr, to be shown if it fails. */
+/** Runs npm and returns its stderr, which is shown if npm fails. */
 function npm(...args) {
   return new Promise((resolve) => {
     const child = spawn('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error'], {
@@ -84,7 +84,7 @@ async function install() {
   const gap = installationGap()
   if (gap === undefined) return
   const start = Date.now()
-  // `npm ci` deletes node_modules first, which would break a running platform: it is for the first time only.
+  // `npm ci` is used only for the first installation, because it deletes node_modules first and would break a running platform.
   const first = existsSync(join(root, 'node_modules')) ? ['install', '--no-save'] : ['ci']
   say(`${gap}: running npm ${first[0]}`)
   let result = await npm(...first)
@@ -104,7 +104,7 @@ async function install() {
   say(`packages installed in ${Math.round((Date.now() - start) / 1000)} s`)
 }
 
-/** A Node that runs TypeScript: this one, or the one that npm installed. */
+/** Returns a Node that runs TypeScript: either this one or the one that npm installed. */
 function findNode() {
   if (major >= PROJECT_NODE) return process.execPath
   const pinned = join(root, 'node_modules/.bin/node')

@@ -1,4 +1,4 @@
-// Builds the package in the current directory into dist/: what is published, with a manifest of its own.
+// Builds the package in the current directory into dist/, which is published and has a manifest of its own.
 import { copyFileSync, cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { foreground } from './system/foreground.mjs'
@@ -11,7 +11,7 @@ const readJson = (...path) => JSON.parse(readFileSync(join(...path), 'utf8'))
 const compiled = (source, extension) => source.replace(/^\.\/src\//, './').replace(/\.ts$/, extension)
 
 /**
- * The manifest as it is published: without workspace fields, its entry points leading to compiled files.
+ * The manifest as it is published: without workspace fields, and with entry points that lead to compiled files.
  * @param {Record<string, any>} source
  */
 export function publishedManifest({ private: _, scripts, devDependencies, exports = {}, bin, ...rest }) {
@@ -31,8 +31,8 @@ function siblings({ dependencies = {} }, folders) {
 }
 
 /**
- * The compiler's `paths` to the declarations of the siblings, which have been built before. Without them, the compiler
- * would follow the links in node_modules to the siblings' sources and compile those into this package.
+ * The compiler's `paths` to the declarations of the sibling packages, which have already been built. Without these paths, the
+ * compiler would follow the links in node_modules to the siblings' sources and compile those into this package.
  */
 function pathsToSiblings(home, from) {
   const manifests = globSync('packages/*/package.json', { cwd: root })
@@ -49,7 +49,7 @@ function pathsToSiblings(home, from) {
 
 async function build(home) {
   const source = readJson(home, 'package.json')
-  if (source.private) throw new UserError(`${source.name} is private: only published packages are built`)
+  if (source.private) throw new UserError(`${source.name} is private; only published packages are built`)
   const pages = [join(home, 'README.md'), join(root, 'LICENSE')]
   for (const page of pages)
     if (!existsSync(page)) throw new UserError(`${source.name} cannot be published without ${page}`)

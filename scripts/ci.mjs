@@ -1,4 +1,4 @@
-// npm run ci: everything that CI checks. The first step that fails ends the run.
+// npm run ci: runs everything that CI checks. The run ends at the first step that fails.
 import { foreground } from './system/foreground.mjs'
 import { helpOn } from './system/options.mjs'
 
@@ -6,7 +6,7 @@ helpOn(
   'npm run ci\n\nChecks format, lint, import rules, lock file, types and dead code, builds the packages and runs the tests.',
 )
 
-/** Cheap steps first. The tests come last, so that their totals are the last line. */
+/** The steps, cheap ones first. The tests come last, so that their totals are the last line of the output. */
 const STEPS = [
   [
     'format, lint and import walls',

@@ -6,7 +6,7 @@ import { helpOn } from './system/options.mjs'
 
 const SYSTEMS = ['android', 'darwin', 'freebsd', 'linux', 'netbsd', 'openbsd', 'openharmony', 'sunos', 'win32', 'aix']
 const PROCESSORS = ['arm64', 'arm', 'ia32', 'loong64', 'mips64el', 'ppc64', 'riscv64', 's390x', 'wasm32', 'x64']
-/** Names in package names that npm spells differently. */
+/** Parts of package names that npm spells differently in its fields. */
 const SPELLINGS = { windows: 'win32', 64: 'x64', armhf: 'arm', aarch64: 'arm64' }
 
 /**
@@ -27,7 +27,7 @@ export function platformOf(name) {
   return Object.fromEntries(Object.entries(known).filter(([, values]) => values.length > 0))
 }
 
-/** Whether Node finds `name` from the package at `path`, in its node_modules or in one above it. */
+/** Whether Node finds `name` from the package at `path`, either in that package's node_modules or in one above it. */
 function isLocked(packages, path, name) {
   for (let at = path; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('/')))) {
     if (packages[`${at}/node_modules/${name}`] !== undefined) return true
@@ -54,7 +54,7 @@ export const downloadAddresses = ({ packages }) =>
     .map(([path]) => path)
 
 /**
- * The lock, completed: entries sorted as npm sorts them, nothing else changed.
+ * Returns the completed lock. Its entries are sorted the way npm sorts them, and nothing else is changed.
  * @template {{ packages: Record<string, any> }} Lock
  * @param {Lock} lock
  * @returns {Lock}
@@ -73,10 +73,10 @@ export function completed(lock) {
   return { ...lock, packages: Object.fromEntries(Object.entries(packages).sort(order)) }
 }
 
-/** Completes the file; with --check, reports what it lacks. */
+/** Completes the file, or with --check only reports what is missing from it. */
 function main(args) {
   helpOn(
-    'npm run lock -- [--check]\n\nCompletes package-lock.json for all platforms; with --check, reports what it lacks.',
+    'npm run lock -- [--check]\n\nCompletes package-lock.json for all platforms. With --check, only reports what is missing from it.',
     args,
   )
   const file = join(import.meta.dirname, '../package-lock.json')

@@ -1,4 +1,4 @@
-// npm run demo: MD5 of every file below a directory, on the running platform or on a temporary one.
+// npm run demo: prints the MD5 of every file below a directory, computed on the running platform or on a temporary one.
 import { mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve, sep } from 'node:path'
@@ -9,12 +9,18 @@ import { foreground } from './system/foreground.mjs'
 import { readOptions } from './system/options.mjs'
 import { explain } from './system/user-error.mjs'
 
-const say = (line) => console.error(line) // stdout is the list
+const say = (line) => console.error(line) // stdout is reserved for the list
 
-/** The folder in which the user typed the command: npm runs scripts in the project's folder. */
+/**
+ * The folder in which the user typed the command. It may differ from this process's, because npm runs scripts in the project's
+ * folder.
+ */
 const cwd = process.env.INIT_CWD ?? process.cwd()
 
-/** The directory as typed, since the list's paths begin with it, and its real path, which workers check against their roots. */
+/**
+ * The directory as the user typed it, because the paths in the list begin with it, and its real path, which workers check against
+ * their roots.
+ */
 function chooseDirectory(dir = root) {
   const path = resolve(cwd, dir)
   try {
@@ -33,7 +39,8 @@ const covers = (filesRoots, real) =>
 async function openPlatform(real, installRedis) {
   const running = await runningPlatform(join(root, '.bullpen'))
   if (running !== undefined && covers(running.filesRoots, real)) return { details: running, close: async () => {} }
-  if (running !== undefined) say(`The platform at ${running.apiUrl} may not read ${real}; starting a temporary one.`)
+  if (running !== undefined)
+    say(`The platform at ${running.apiUrl} is not allowed to read ${real}; starting a temporary one.`)
   const home = mkdtempSync(join(tmpdir(), 'bullpen-demo-'))
   const namespace = `demo-${process.pid}-${Date.now().toString(36)}`
   const platform = createPlatform({ home, filesRoots: [real], namespace, installRedis, anyPorts: true, say })
@@ -63,7 +70,7 @@ const { values, positionals } = readOptions(
 
 Prints the MD5 of every file below DIR (default: this project), as md5sum would. Each file is a task.
 
-  --kill           kill a worker in the middle of the work; the list is the same
+  --kill           kill a worker in the middle of the work; the list does not change
   --install-redis  install Redis with the system's package manager if this machine has none`,
   {
     options: {

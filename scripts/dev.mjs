@@ -1,4 +1,4 @@
-// npm run dev: the platform, with the API and the workers restarted as their files are saved.
+// npm run dev: runs the platform, and restarts the API or the workers when their files are saved.
 
 import { startDevLoop } from './platform/dev-loop.mjs'
 import { root } from './platform/platform.mjs'

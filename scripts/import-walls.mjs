@@ -1,5 +1,5 @@
-// Which folder may import what: the table behind the linter's import rules. `node scripts/import-walls.mjs` writes it to
-// biome.json.
+// The table of what each folder may import, from which the linter's import rules are generated. Run
+// `node scripts/import-walls.mjs` to write the rules to biome.json.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -10,8 +10,9 @@ const TESTS = ['**/*.test.ts', '**/*.fixture.ts']
 const PORTS_ONLY = 'The engine has no clock and no randomness of its own: use the Clock and Random ports.'
 
 /**
- * A room is a folder with import rules of its own. Relative imports inside it are always allowed, another package's
- * sources never. `except`: globs that the rules do not apply to. `deniedGlobals`: globals that the room may not use.
+ * A room is a folder with import rules of its own. Relative imports inside a room are always allowed, and imports of another
+ * package's sources never are. `except` lists globs that the rules do not apply to. `deniedGlobals` lists globals that the room
+ * must not use.
  */
 export const ROOMS = [
   { room: 'packages/contract', allow: ['zod'], noNode: true },
@@ -153,7 +154,9 @@ function override({ room, allow, except = [], noNode = false, keepFixtures = fal
   }
 }
 
-/** Tests may import more than the code that they test, but BullMQ and ioredis only where they are wrapped or measured. */
+/**
+ * Tests may import more than the code that they test, but may import BullMQ and ioredis only where these are wrapped or measured.
+ */
 const TESTS_WITHOUT_REDIS_CLIENTS = {
   includes: ['{packages,apps,tools}/*/src/**/*.test.ts', '!packages/bullmq/**', '!tools/bench/**'],
   linter: {

@@ -43,7 +43,7 @@ test('${name} returns the output of its contract', async () => {
 })
 `
 
-/** Replaces the match of each pattern. Throws if a file no longer looks as expected. */
+/** Replaces the match of each pattern, and throws if a file does not have the expected form. */
 function edit(path, ...changes) {
   let text = readFileSync(path, 'utf8')
   for (const [pattern, replacement] of changes) {

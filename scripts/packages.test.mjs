@@ -129,7 +129,7 @@ it('a private package is not built', async () => {
   const { code, stderr } = await run(process.execPath, [join(root, 'scripts/build-package.mjs')], {
     cwd: join(root, 'packages/tasks'),
   })
-  expect(stderr).toBe('bullpen: @bullpen/tasks is private: only published packages are built\n')
+  expect(stderr).toBe('bullpen: @bullpen/tasks is private; only published packages are built\n')
   expect(code).toBe(1)
 })
 

@@ -1,4 +1,4 @@
-// npm start: Redis, the API and two workers in one terminal, until Ctrl-C.
+// npm start: runs Redis, the API and two workers in one terminal until Ctrl-C.
 import { runInTerminal } from './platform/run-in-terminal.mjs'
 import { readOptions } from './system/options.mjs'
 

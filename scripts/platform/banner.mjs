@@ -1,4 +1,4 @@
-// The text that the platform prints when it is up: where everything is, and commands to try.
+// The text that the platform prints when it is up. It shows where everything is, and commands to try.
 import { join } from 'node:path'
 import { styleText } from 'node:util'
 
@@ -16,7 +16,7 @@ export function curlLine({ apiUrl, key, task, input, wait }) {
   return `${enqueue} | ${id} | xargs -I@ curl -sS ${auth} '${apiUrl}/v1/tasks/@?wait=${wait}'`
 }
 
-/** The same with Bullpen's command line, which reads the address and the key from the environment. */
+/** Does the same with Bullpen's CLI, which reads the address and the API key from the environment. */
 const commandLine = ({ task, input, wait }) =>
   `npx --no -- bullpen enqueue ${task} ${quoted(JSON.stringify(input))} --wait ${wait}s`
 

@@ -1,4 +1,4 @@
-// Preloaded into supervised processes: when the supervisor dies, the process drains and exits.
+// Preloaded into supervised processes, so that a process drains and exits when the supervisor dies.
 import { isMainThread } from 'node:worker_threads'
 
 if (isMainThread && process.connected) {

@@ -1,4 +1,4 @@
-// Reports saved files below a directory, whichever way an editor saves them.
+// Reports saved files below a directory, no matter how an editor saves them.
 //
 // Most editors, formatters and git save by writing a new file and renaming it over the old one. A watch on the file
 // would follow the old inode and miss every later save; Node's recursive watch on Linux does exactly that. So each
@@ -23,7 +23,7 @@ export function watchFiles(root, onSave) {
     watched.delete(dir)
   }
 
-  /** `isNew`: files that were written before the watch began count as saved. */
+  /** If `isNew` is set, files that were written before the watch began count as saved. */
   function watchDirectory(dir, isNew) {
     const { ino: inode } = statSync(dir)
     if (watched.get(dir)?.inode === inode) return

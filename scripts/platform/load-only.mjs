@@ -1,4 +1,4 @@
-// Preloaded to check a program: loads and links all of its modules, then exits with 0 instead of running it.
+// Preloaded to check a program. It loads and links all of the program's modules, and then exits with 0 instead of running it.
 import { registerHooks } from 'node:module'
 import { pathToFileURL } from 'node:url'
 
@@ -8,7 +8,7 @@ registerHooks({
   load(url, context, nextLoad) {
     const loaded = nextLoad(url, context)
     if (url !== entry) return loaded
-    // Imports are hoisted above this statement, and the rest of the line still has to parse.
+    // Imports are hoisted above this statement, but the rest of the line must still be valid syntax.
     return { ...loaded, source: `process.exit(0); ${loaded.source}` }
   },
 })

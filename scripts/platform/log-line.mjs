@@ -1,14 +1,14 @@
-// Decides what the terminal shows of a child's log, and in which form. Everything is in the log file.
+// Decides which lines of a child's log the terminal shows, and in which form. The log file contains all lines.
 const PROBLEMS = ['warn', 'error', 'fatal']
 
-/** Lines that a handler logs carry its task and attempt; the engine's own lines about an attempt name the queue too. */
+/** Lines logged by a handler have its task and attempt, whereas the engine's own lines about an attempt also have the queue. */
 const isFromHandler = ({ task, attempt, queue }) => task !== undefined && attempt !== undefined && queue === undefined
 
 /**
- * The short form of a line for the terminal; undefined for a line that belongs in the log file only.
+ * Returns the short form of a line for the terminal, or undefined for a line that belongs only in the log file.
  * @param {string} line as the child wrote it
  * @param {'stdout' | 'stderr'} stream
- * @param {{ handlers?: boolean }} [options] `handlers`: also show what handlers log at level info
+ * @param {{ handlers?: boolean }} [options] if `handlers` is set, lines that handlers log at level info are shown too
  * @returns {string | undefined}
  */
 export function terminalLine(line, stream, { handlers = false } = {}) {

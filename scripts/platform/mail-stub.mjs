@@ -1,8 +1,8 @@
-// Stands in for a mail provider: accepts receipts, and fails for addresses that begin with "fail".
+// Stands in for a mail provider. It accepts receipts, and fails for addresses that begin with "fail".
 import { createServer } from 'node:http'
 
 /**
- * POST /receipts answers 202, or 503 if the JSON body's `to` begins with `fail`.
+ * POST /receipts responds with 202, or with 503 if `to` in the JSON body begins with `fail`.
  * @param {{ port: number, host?: string }} options
  */
 export async function startMailStub({ port, host = '127.0.0.1' }) {

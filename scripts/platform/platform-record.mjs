@@ -1,4 +1,5 @@
-// The record of a running platform: where it is, which key it accepts, which workers it has. Other scripts read it.
+// The record of a running platform: where it is, which API key it accepts, and which workers it has. Other scripts read the
+// record.
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -18,14 +19,14 @@ const fileIn = (home) => join(home, 'platform.json')
 export function writePlatform(home, record) {
   const draft = `${fileIn(home)}.${process.pid}`
   writeFileSync(draft, `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600 }) // it holds the key
-  renameSync(draft, fileIn(home)) // a reader sees the old record or the new one, never a part of one
+  renameSync(draft, fileIn(home)) // a reader sees either the old record or the new one, but never part of one
 }
 
 /** @param {string} home */
 export const removePlatform = (home) => rmSync(fileIn(home), { force: true })
 
 /**
- * The platform that runs in `home`; undefined if none does, even when a killed one left its record behind.
+ * Returns the platform that is running in `home`, or undefined if none is, even if a killed platform left its record behind.
  * @param {string} home
  * @returns {Promise<PlatformRecord | undefined>}
  */

@@ -15,7 +15,7 @@ import { supervise } from './supervise.mjs'
 
 const HOST = '127.0.0.1'
 const READY_TIMEOUT = 30_000 // ms
-const TAIL = 30 // lines of output that are shown of a process that does not get ready
+const TAIL = 30 // how many lines of output are shown if a process does not become ready
 
 export const root = resolve(import.meta.dirname, '../..')
 
@@ -29,13 +29,13 @@ const STOPPED = 'stopped before it was ready'
  * @property {boolean} [installRedis] install Redis if there is none
  * @property {boolean} [handlerLogs] show what handlers log, in addition to problems
  * @property {boolean} [anyPorts] use any free ports instead of the well-known ones
- * @property {string} [namespace] its own namespace keeps its tasks apart on a Redis that it shares
+ * @property {string} [namespace] a namespace of its own keeps its tasks apart on a shared Redis
  * @property {NodeJS.ProcessEnv} [env] of the children
  * @property {(line: string) => void} say
  */
 
 /**
- * A platform that is not up yet. `down` may be called at any time, also while `up` is running.
+ * Creates a platform that is not up yet. `down` may be called at any time, even while `up` is running.
  * @param {Options} options
  */
 export function createPlatform({
@@ -131,7 +131,7 @@ export function createPlatform({
       onLine(line, stream) {
         const output = starting.get(name)
         if (output !== undefined) {
-          output.push({ line, stream }) // shown in one piece if the start fails
+          output.push({ line, stream }) // shown all at once if the start fails
           return
         }
         const shown = terminalLine(line, stream, { handlers: handlerLogs })
@@ -143,7 +143,7 @@ export function createPlatform({
         worker.pid = pid
         writePlatform(home, record)
       },
-      onDeath: () => !starting.has(name), // a failed start would fail again
+      onDeath: () => !starting.has(name), // a process that failed to start would fail again
     })
     children.set(name, child)
   }
@@ -177,21 +177,21 @@ export function createPlatform({
     },
     /** The supervised processes by name: api, worker-1, worker-2. */
     children,
-    /** Drains one process, starts it with the code as it is now, and waits until it is ready. Rejects if it fails to start. */
+    /** Drains one process, starts it with the current code, and waits until it is ready. Rejects if it fails to start. */
     async restart(name) {
       const child = children.get(name)
       await child.restart(() => starting.set(name, []))
       await untilReady(name)
     },
-    /** Adds what is closed first. */
+    /** Adds a part that is closed before all others. */
     beforeDown: (close) => closers.defer(close),
     /** Drains the workers and the API, then stops Redis. Each process limits its own drain. */
     down() {
-      // Something that is still being opened can be closed only when it is open.
+      // A part that is still being opened can be closed only once it is open.
       shutdown ??= Promise.allSettled([startup]).then(() => closers.disposeAsync())
       return shutdown
     },
-    /** Kills the workers and the API. Redis is still stopped by SIGTERM: it needs a few milliseconds to write its data. */
+    /** Kills the workers and the API. Redis is still stopped with SIGTERM, because it needs a few ms to write its data. */
     kill() {
       for (const child of children.values()) child.kill()
     },
@@ -201,7 +201,7 @@ export function createPlatform({
   }
 }
 
-/** The problems in a process's output, or all of it if it names none. */
+/** Returns the problems in a process's output, or the whole output if it contains none. */
 function tail(lines = []) {
   const problems = lines.flatMap(({ line, stream }) => terminalLine(line, stream) ?? [])
   return (problems.length > 0 ? problems : lines.map(({ line }) => line)).slice(-TAIL).join('\n')
@@ -237,7 +237,7 @@ async function pickPorts({ env, anyPorts, say }) {
   }
 }
 
-/** The key that the API accepts on loopback. It is kept, so that printed links and commands go on working. */
+/** The key that the API accepts on loopback. It is stored, so that links and commands printed earlier continue to work. */
 function developmentKey(home) {
   const file = join(home, 'dev-key')
   if (!existsSync(file)) writeFileSync(file, `bp_dev_${randomBytes(16).toString('hex')}\n`, { mode: 0o600 })

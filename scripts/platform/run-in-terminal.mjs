@@ -1,4 +1,4 @@
-// Runs the project's platform in this terminal until Ctrl-C: what `npm start` and `npm run dev` have in common.
+// Runs the project's platform in this terminal until Ctrl-C. This is what `npm start` and `npm run dev` have in common.
 import { existsSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { styleText } from 'node:util'
@@ -6,7 +6,7 @@ import { explain } from '../system/user-error.mjs'
 import { banner } from './banner.mjs'
 import { createPlatform, root } from './platform.mjs'
 
-const SAME_KEY_PRESS = 500 // ms: npm, the shell and the terminal may each forward one Ctrl-C
+const SAME_KEY_PRESS = 500 // in ms, because npm, the shell and the terminal may each forward the same Ctrl-C
 
 /**
  * @typedef {object} Options
@@ -42,12 +42,12 @@ function stopOnSignals(platform, home, say) {
   const stop = async () => {
     if (firstAt !== undefined) {
       if (performance.now() - firstAt < SAME_KEY_PRESS) return
-      say('Stopping everything at once.')
+      say('Stopping everything immediately.')
       process.exitCode = 1
       return platform.kill()
     }
     firstAt = performance.now()
-    say('Draining the workers. Press Ctrl-C again to stop at once.')
+    say('Draining the workers. Press Ctrl-C again to stop immediately.')
     await platform.down()
     const data = relative(process.cwd(), home)
     say(`Stopped.${existsSync(home) ? ` Data is kept in ${data}; \`npm start -- --fresh\` deletes it.` : ''}`)

@@ -1,4 +1,4 @@
-// Supervises one child process: writes its output to a log file and restarts it when it exits unexpectedly.
+// Supervises one child process. It writes the child's output to a log file and restarts the child if it exits unexpectedly.
 import { spawn } from 'node:child_process'
 import { chmodSync, closeSync, createWriteStream, openSync } from 'node:fs'
 import { createInterface } from 'node:readline'
@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const FIRST_DELAY = 500 // ms
 const LONGEST_DELAY = 10_000 // ms
-const HEALTHY_AFTER = 30_000 // ms: a process that ran this long restarts after the first delay again
+const HEALTHY_AFTER = 30_000 // in ms; if a process has run this long, its next restart is after the first delay again
 const LAST_OUTPUT = 1000 // ms
 const OWNER_ONLY = 0o600 // inputs and results may be logged
 
@@ -23,7 +23,8 @@ export const restartDelay = (restarts) => Math.min(LONGEST_DELAY, FIRST_DELAY * 
  * @property {string} logFile appended to; readable by its owner only
  * @property {(line: string, stream: 'stdout' | 'stderr') => void} [onLine]
  * @property {(pid: number) => void} [onStart]
- * @property {(how: string) => boolean} [onDeath] called after an unexpected exit; false means: do not restart
+ * @property {(how: string) => boolean} [onDeath] called after an unexpected exit; returns false if the process must not be
+ * restarted
  * @property {(line: string) => void} say
  */
 
@@ -41,8 +42,8 @@ export function supervise({ name, command, args, env, cwd, logFile, onLine, onSt
   function launch() {
     const launchedAt = performance.now()
     expectsExit = false
-    // A process group of its own: Ctrl-C reaches only the supervisor, which stops its children in order. The ipc channel
-    // closes when the supervisor is killed; exit-with-parent.mjs then ends the child.
+    // The child gets a process group of its own, so that Ctrl-C reaches only the supervisor, which stops its children in order.
+    // If the supervisor is killed, the ipc channel closes and exit-with-parent.mjs ends the child.
     child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe', 'ipc'], detached: true })
     for (const stream of ['stdout', 'stderr']) {
       child[stream].pipe(log, { end: false })
@@ -90,7 +91,7 @@ export function supervise({ name, command, args, env, cwd, logFile, onLine, onSt
       return child.pid
     },
     running,
-    /** Resolves when the last lines of an exited process have been read, or after 1 s if a descendant holds its pipes. */
+    /** Resolves when the last lines of an exited process have been read, or after 1 s if a descendant keeps its pipes open. */
     outputRead: () => Promise.race([closed, sleep(LAST_OUTPUT, undefined, { ref: false })]),
     /** Drains the process and starts it again. `beforeLaunch` runs in between. */
     async restart(beforeLaunch) {
@@ -113,6 +114,6 @@ export function supervise({ name, command, args, env, cwd, logFile, onLine, onSt
 
 function openLog(file) {
   closeSync(openSync(file, 'a', OWNER_ONLY))
-  chmodSync(file, OWNER_ONLY) // the file of an earlier version was readable by others
+  chmodSync(file, OWNER_ONLY) // earlier versions created this file readable by others
   return createWriteStream(file, { flags: 'a', mode: OWNER_ONLY })
 }

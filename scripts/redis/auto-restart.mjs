@@ -1,9 +1,9 @@
 // Restarts the platform's private Redis when it exits unexpectedly. The API and the workers reconnect by themselves.
 
 /**
- * @param {import('./resolve.mjs').ResolvedRedis} redis a server that somebody else runs is left alone
+ * @param {import('./resolve.mjs').ResolvedRedis} redis a server that was not started here is left alone
  * @param {(line: string) => void} say
- * @returns {{ stop: () => Promise<void> }} stops watching, and stops the server that runs now
+ * @returns {{ stop: () => Promise<void> }} `stop` ends the watch and stops the server that is running now
  */
 export function restartOnExit(redis, say) {
   if (redis.exited === undefined || redis.restart === undefined) return redis

@@ -8,10 +8,10 @@ import { settingsAsArguments } from './server.mjs'
 
 export const IMAGE = 'redis:8'
 
-/** Protected mode would refuse connections from outside the container. The port is published on loopback only. */
+/** Protected mode would reject connections from outside the container. The port is published only on loopback. */
 export const CONTAINER_COMMAND = ['redis-server', ...settingsAsArguments(), '--protected-mode', 'no']
 
-/** Whether a Docker engine answers within 5 s. */
+/** Returns whether a Docker engine answers within 5 s. */
 export const engineAnswers = async () =>
   (await run('docker', ['version', '--format', '{{.Server.Version}}'], { timeout: 5000 })).code === 0
 

@@ -1,6 +1,9 @@
 // How each system's package manager installs Redis.
 
-/** Searched in this order. `packages` are tried in turn, since names differ by release. */
+/**
+ * The package managers, in the order in which they are searched for. `packages` are tried in turn, because names differ by
+ * release.
+ */
 const MANAGERS = [
   { program: 'apt-get', refresh: ['update', '-q'], install: ['install', '-y', '-q'], packages: ['redis-server'] },
   { program: 'dnf', install: ['install', '-y'], packages: ['redis', 'valkey'] },
@@ -10,7 +13,8 @@ const MANAGERS = [
 ]
 
 /**
- * This machine's package manager and its commands that install Redis, with sudo where needed; undefined if there is none.
+ * Returns this machine's package manager and its commands for installing Redis, with sudo where needed. Returns undefined if
+ * there is none.
  * @param {{ find: (program: string) => string | undefined, isRoot: boolean }} world
  */
 export function findPackageManager({ find, isRoot }) {
@@ -22,7 +26,7 @@ export function findPackageManager({ find, isRoot }) {
     program,
     refresh: refresh && command(refresh),
     installs: packages.map((name) => command([...install, name])),
-    /** The command that a person would type. */
+    /** The command that the user would type. */
     line: command([...install.filter((flag) => flag !== '-q'), packages[0]]).join(' '),
   }
 }

@@ -1,11 +1,11 @@
-// Asks a Redis server over a raw socket whether it is ready and which process it is. Needs no installed packages.
+// Asks a Redis server over a raw socket whether it is ready and which process it is. This needs no installed packages.
 import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import tls from 'node:tls'
 
 const encode = (args) => `*${args.length}\r\n${args.map((arg) => `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`).join('')}`
 
-/** The first complete reply in `text`: a line (`+PONG`, `-ERR …`), a bulk string or a list; undefined while incomplete. */
+/** Returns the first complete reply in `text`: a line (`+PONG`, `-ERR …`), a bulk string or a list. Undefined if incomplete. */
 function firstReply(text) {
   const end = text.indexOf('\r\n')
   if (end < 0) return undefined
@@ -30,7 +30,7 @@ function firstReply(text) {
  * Sends one command to the server at `url` (redis: or rediss:, with or without credentials) and returns its reply.
  * @param {string} url
  * @param {readonly string[]} command
- * @param {{ timeout?: number }} [options] `timeout` in ms, default 2000
+ * @param {{ timeout?: number }} [options] `timeout` is in ms and defaults to 2000
  * @returns {Promise<string | string[] | null>} a status line or error with its first character; the content of a string or list
  */
 export function askRedis(url, command, { timeout = 2000 } = {}) {
@@ -65,9 +65,10 @@ export function askRedis(url, command, { timeout = 2000 } = {}) {
 }
 
 /**
- * Waits until the server answers +PONG, also while it is still loading its data.
+ * Waits until the server answers +PONG, even if it is still loading its data.
  * @param {string} url
- * @param {{ within?: number, giveUp?: () => boolean }} [options] `within` in ms, default 3000; at least one PING is sent
+ * @param {{ within?: number, giveUp?: () => boolean }} [options] `within` is in ms and defaults to 3000; at least one PING is
+ * sent
  * @returns {Promise<{ ok: true } | { ok: false, reason: string }>}
  */
 export async function pingRedis(url, { within = 3000, giveUp = () => false } = {}) {
@@ -87,7 +88,7 @@ export async function pingRedis(url, { within = 3000, giveUp = () => false } = {
   return { ok: false, reason }
 }
 
-/** The URL with its password masked, for messages. */
+/** Returns the URL with its password masked, for use in messages. */
 export function withoutPassword(url) {
   const shown = new URL(url)
   if (shown.password !== '') shown.password = '***'

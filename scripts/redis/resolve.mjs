@@ -1,5 +1,5 @@
-// Finds the Redis to use, or starts one: the server that REDIS_URL names, a redis-server on PATH, a container. If there
-// is none, it installs one with the package manager, but only with consent, or says what to run.
+// Finds the Redis to use, or starts one. It tries the server that REDIS_URL names, a redis-server on PATH, and a container. If
+// none is available, it installs one with the package manager if the user agrees, or prints what to run.
 import { createInterface } from 'node:readline/promises'
 import { findProgram, run } from '../system/programs.mjs'
 import { UserError } from '../system/user-error.mjs'
@@ -13,12 +13,14 @@ import { findServerBinary, startRedisServer } from './server.mjs'
  * @typedef {{ url: string, origin: 'env' | 'binary' | 'docker', stop: () => Promise<void>, pid?: number,
  *   exited?: () => Promise<void>, restart?: () => Promise<{ stop: () => Promise<void>, exited: () => Promise<void> }> }}
  *   ResolvedRedis
- * `stop` stops what was started here. It does nothing to the server that REDIS_URL names.
+ * `stop` stops a server that was started here, and does nothing to the server that REDIS_URL names.
  */
 
 const OLDEST = 7 // the first Redis with listpacks; Valkey begins at 7.2
 
-/** Everything outside that a step uses; tests replace it. `mayInstall`: the user agreed to install packages. */
+/**
+ * Everything outside this module that a step uses. Tests replace it. `mayInstall` means that the user agreed to an installation.
+ */
 const machine = {
   env: process.env,
   mayInstall: isSet(process.env.INSTALL_REDIS),
@@ -41,7 +43,7 @@ function isSet(variable = '') {
   return variable !== '' && variable !== '0'
 }
 
-/** Prints on stderr, since stdout may be data. */
+/** Prints to stderr, because stdout may be used for data. */
 function installByPackageManager(command, args) {
   return run(command, args, { stdio: ['inherit', 2, 2], env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } })
 }
@@ -55,7 +57,7 @@ async function askOnTerminal(question) {
   }
 }
 
-/** 1. The server that REDIS_URL names. If it does not answer, that is an error: another server has other tasks. */
+/** 1. The server that REDIS_URL names. It is an error if it does not answer, because another server would have other tasks. */
 async function fromEnvironment({ env, ping }) {
   const url = env.REDIS_URL
   if (url === undefined || url === '') return undefined
@@ -94,7 +96,7 @@ async function fromDocker({ env, dataDir, say, find, docker }) {
   return { url, origin: 'docker', stop }
 }
 
-/** 4. The package manager, if the user agreed by flag or variable, or agrees on the terminal. */
+/** 4. The package manager, if the user has agreed with a flag or a variable, or agrees when asked in the terminal. */
 async function fromPackageManager(world) {
   const { env, say, ask, interactive, isRoot, mayInstall } = world
   const manager = findPackageManager({ find: (program) => world.find(program, env), isRoot })
@@ -107,11 +109,11 @@ async function fromPackageManager(world) {
   if (manager.refresh) await world.run(manager.refresh[0], manager.refresh.slice(1))
   for (const [command, ...args] of manager.installs) {
     if ((await world.run(command, args)).code !== 0) continue
-    // The package may have started a system service on port 6379. It is not used: this server is private.
+    // The package may have started a system service on port 6379. That service is not used, because this server is private.
     const result = await fromBinary(world)
     if (result !== undefined) return result
   }
-  say(`\`${manager.line}\` did not install a Redis that works.`)
+  say(`\`${manager.line}\` did not install a working Redis.`)
   return undefined
 }
 
@@ -126,7 +128,7 @@ function nothingFound({ env, find, isRoot }) {
     : [`  install Redis ${OLDEST} or later, or Valkey`]
   return new UserError(
     [
-      `Bullpen needs Redis, and found none: REDIS_URL is not set, neither redis-server nor valkey-server is on PATH, and no Docker engine can run ${IMAGE}. Do one of these:`,
+      `Bullpen needs Redis but found none: REDIS_URL is not set, neither redis-server nor valkey-server is on PATH, and no Docker engine can run ${IMAGE}. Do one of these:`,
       ...install,
       '  use a running server:        set REDIS_URL=redis://HOST:PORT',
     ].join('\n'),

@@ -94,7 +94,7 @@ describe('resolving a Redis', () => {
   ])('Docker is skipped if %s', async (_, docker) => {
     const { world } = simulate({ find: has('docker') })
     Object.assign(world.docker, docker)
-    await expect(resolveRedis(world)).rejects.toThrow('Bullpen needs Redis, and found none')
+    await expect(resolveRedis(world)).rejects.toThrow('Bullpen needs Redis but found none')
   })
 
   it('the package manager installs Redis if the user agreed beforehand, also unattended', async () => {

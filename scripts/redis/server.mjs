@@ -1,4 +1,5 @@
-// Starts a private Redis (or Valkey) server: its own port on loopback, its own directory, the settings Bullpen needs.
+// Starts a private Redis (or Valkey) server with its own port on loopback, its own directory, and the settings that Bullpen
+// needs.
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,8 +11,8 @@ import { askRedis, pingRedis } from './probe.mjs'
 
 /** Settings of every Redis that these scripts start, as a process or in a container. */
 export const SETTINGS = Object.freeze({
-  appendonly: 'yes', // tasks survive a restart
-  appendfsync: 'everysec', // and a crash, except for the last second
+  appendonly: 'yes', // so that tasks survive a restart
+  appendfsync: 'everysec', // after a crash of the machine, only the last second is lost
   save: '', // no snapshots: the append-only file holds everything
   'maxmemory-policy': 'noeviction', // an evicted key is a lost task
   'hash-max-listpack-value': '1024', // keeps a task's envelope in the compact encoding
@@ -25,8 +26,8 @@ export const settingsAsArguments = (settings = SETTINGS) =>
 export const findServerBinary = (env = process.env) =>
   findProgram('redis-server', env) ?? findProgram('valkey-server', env)
 
-const START_TIMEOUT = 20_000 // ms: loading a large append-only file takes time
-const STOP_TIMEOUT = 20_000 // ms from SIGTERM to SIGKILL
+const START_TIMEOUT = 20_000 // in ms, because loading a large append-only file takes time
+const STOP_TIMEOUT = 20_000 // in ms, from SIGTERM to SIGKILL
 
 const isAlive = (pid) => {
   try {
@@ -37,7 +38,7 @@ const isAlive = (pid) => {
   }
 }
 
-/** Records which process serves a directory, so that a server that outlived its owner is found again. */
+/** Records which process serves a directory, so that a server that has outlived its owner can be found again. */
 const recordFile = (dir) => join(dir, 'server.json')
 
 function readRecord(dir) {
@@ -48,13 +49,13 @@ function readRecord(dir) {
   }
 }
 
-/** The record of the server that runs on `dir`, or undefined. */
+/** Returns the record of the server that is running on `dir`, or undefined if there is none. */
 export async function runningServer(dir) {
   const record = readRecord(dir)
   return record !== undefined && (await answersAs(record.pid, record.port)) ? record : undefined
 }
 
-/** Whether the server on `port` is process `pid`. Process ids and ports are reused, so neither alone is proof. */
+/** Returns whether the server on `port` is process `pid`. Process ids and ports are reused, so neither proves it alone. */
 async function answersAs(pid, port) {
   const info = await askRedis(`redis://127.0.0.1:${port}`, ['INFO', 'server']).catch(() => '')
   return info.includes(`process_id:${pid}\r\n`)
@@ -75,9 +76,9 @@ function handle({ dir, port, pid, exited, reused }) {
     pid,
     reused,
     exited,
-    /** Sends a signal without waiting; await `exited` to be sure that the process is gone. */
+    /** Sends a signal without waiting. To be sure that the process is gone, await `exited`. */
     kill: (signal = 'SIGKILL') => isAlive(pid) && process.kill(pid, signal),
-    /** Stops the server with SIGTERM, on which it writes its data before it exits. */
+    /** Stops the server with SIGTERM, so that it writes its data before it exits. */
     async stop() {
       if (isAlive(pid)) process.kill(pid, 'SIGTERM')
       const killer = setTimeout(() => isAlive(pid) && process.kill(pid, 'SIGKILL'), STOP_TIMEOUT)
@@ -88,7 +89,7 @@ function handle({ dir, port, pid, exited, reused }) {
   }
 }
 
-/** Waits for the exit of a server that is not our child: its port no longer answers. */
+/** Waits for the exit of a server that is not our child, which shows in its port no longer answering. */
 async function untilPortCloses(port, pid) {
   while (isAlive(pid) && (await pingRedis(`redis://127.0.0.1:${port}`, { within: 0 })).ok) await sleep(20)
 }
@@ -129,7 +130,7 @@ export async function startRedisServer({ dir, port, args = [], binary = findServ
 async function launch({ home, port, args, binary }) {
   rmSync(join(home, 'redis.log'), { force: true })
   const fixed = { port: String(port), bind: '127.0.0.1', dir: home, daemonize: 'no', logfile: join(home, 'redis.log') }
-  // A process group of its own: Ctrl-C must not stop Redis before the workers have drained.
+  // Redis gets a process group of its own, because Ctrl-C must not stop it before the workers have drained.
   const child = spawn(binary, [...settingsAsArguments({ ...fixed, ...SETTINGS }), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
@@ -159,7 +160,7 @@ async function launch({ home, port, args, binary }) {
   }
   const deadline = performance.now() + START_TIMEOUT
   while (ended === undefined && performance.now() < deadline && !(await answersAs(child.pid, port))) await sleep(10)
-  // INFO is answered while the append-only file is still loading; +PONG means ready.
+  // INFO is answered even while the append-only file is loading, whereas +PONG means that the server is ready.
   const answer = await pingRedis(`redis://127.0.0.1:${port}`, {
     within: Math.max(0, deadline - performance.now()),
     giveUp: () => ended !== undefined,

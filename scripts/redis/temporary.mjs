@@ -1,4 +1,4 @@
-// A Redis for one run. Its data is in a temporary directory; the server and the data do not outlive this process.
+// A Redis for a single run. Its data is in a temporary directory, and neither the server nor the data outlives this process.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { resolveRedis } from './resolve.mjs'
 
 /**
- * Stops the server and removes the directory when this process exits, even on SIGKILL: a shell waits for the end of
- * its input, which this process holds open. Returns a function that cancels this.
+ * Stops the server and removes the directory when this process exits, even on SIGKILL. This works because a shell waits for the
+ * end of its input, which this process holds open. Returns a function that cancels this.
  * @param {{ pid: number, dir: string }} options
  */
 export function stopWithThisProcess({ pid, dir }) {

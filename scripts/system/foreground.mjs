@@ -1,4 +1,4 @@
-// Runs a program in the foreground: it shares this process's terminal, receives its signals and decides its exit code.
+// Runs a program in the foreground, where it shares this process's terminal, receives its signals and determines its exit code.
 import { spawn } from 'node:child_process'
 import { constants } from 'node:os'
 
@@ -13,7 +13,7 @@ export function foreground(command, args, options = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: 'inherit', ...options })
     const pass = (signal) => child.kill(signal)
-    // The terminal sends Ctrl-C to the child as well; passing it on would look like a second Ctrl-C, which skips the drain.
+    // The terminal sends Ctrl-C to the child as well, so passing it on would look like a second Ctrl-C, which skips the drain.
     const interrupt = () => process.stdin.isTTY || child.kill('SIGINT')
     process.on('SIGINT', interrupt).on('SIGTERM', pass).on('SIGHUP', pass)
     const end = (settle) => {

@@ -1,4 +1,4 @@
-// Reads a script's command line. --help prints the usage; an unknown option ends the script with one line.
+// Reads a script's command line. --help prints the usage, and an unknown option ends the script with a one-line error.
 import { parseArgs } from 'node:util'
 import { explainAndExit, UserError } from './user-error.mjs'
 
@@ -23,7 +23,7 @@ export function readOptions(usage, config = {}) {
   }
 }
 
-/** For a script that passes its arguments on: prints the usage if they contain --help. */
+/** Prints the usage if the arguments contain --help. This is for scripts that pass their arguments on. */
 export function helpOn(usage, args = process.argv.slice(2)) {
   if (!args.includes('--help') && args[0] !== '-h') return
   console.log(`usage: ${usage}`)

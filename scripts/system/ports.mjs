@@ -2,7 +2,7 @@
 import { createServer } from 'node:net'
 import { UserError } from './user-error.mjs'
 
-/** `port` if it is free, undefined if it is taken. For port 0, the port that the system assigns. */
+/** Returns `port` if it is free, or undefined if it is in use. For port 0, returns the port that the system assigns. */
 function tryPort(port, host) {
   return new Promise((resolve, reject) => {
     const server = createServer()
@@ -17,7 +17,7 @@ function tryPort(port, host) {
 export const freePort = (host = '127.0.0.1') => tryPort(0, host)
 
 /**
- * The first free port from `wanted` upwards that is not in `taken`.
+ * Returns the first free port from `wanted` upwards that is not in `taken`.
  * @param {number} wanted
  * @param {{ host?: string, taken?: Iterable<number> }} [options]
  */

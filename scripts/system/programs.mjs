@@ -4,7 +4,7 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /**
- * The full path of a program on PATH, or undefined.
+ * Returns the full path of a program on PATH, or undefined if there is none.
  * @param {string} name
  * @param {NodeJS.ProcessEnv} [env]
  */
@@ -23,8 +23,8 @@ export function findProgram(name, env = process.env) {
 }
 
 /**
- * Runs a program and waits for it to exit. Never throws: if the program cannot be started, the code is 127 and `stderr`
- * holds the reason. With `stdio: 'inherit'` both texts are empty. `timeout` is in ms.
+ * Runs a program and waits for it to exit. Never throws. If the program cannot be started, the code is 127 and `stderr` contains
+ * the reason. With `stdio: 'inherit'`, both texts are empty. `timeout` is in ms.
  * @param {string} command
  * @param {readonly string[]} args
  * @param {import('node:child_process').SpawnOptions} [options]

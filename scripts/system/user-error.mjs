@@ -1,7 +1,9 @@
-/** An error that the user can act on: its message says everything, and a stack trace would only hide it. */
+/**
+ * An error that the user can act on. Its message contains everything that the user needs, and a stack trace would only hide it.
+ */
 export class UserError extends Error {}
 
-/** What to print for an error: the message of a UserError, the stack of any other. */
+/** Returns what to print for an error: the message of a UserError, or the stack of any other error. */
 export const explain = (error) => (error instanceof UserError ? `bullpen: ${error.message}` : error)
 
 /** Ends a script that has nothing to clean up. */

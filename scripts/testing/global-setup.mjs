@@ -1,4 +1,5 @@
-// Provides one Redis for the whole test run: found or started before the first test, stopped and deleted after the last.
+// Provides one Redis for the whole test run. It is found or started before the first test, and stopped and deleted after the
+// last.
 import { CONTAINER_COMMAND, engineAnswers, imageIsHere, pullImage } from '../redis/docker.mjs'
 import { temporaryRedis } from '../redis/temporary.mjs'
 

@@ -12,7 +12,7 @@ function collect(modules, root) {
       state: test.result().state,
       duration: test.diagnostic()?.duration ?? 0,
     }))
-    // A file that cannot be loaded contains no tests, but has to count as a failure.
+    // A file that cannot be loaded contains no tests, but must count as a failure.
     const broken = module.errors().length > 0 ? [{ name: file, state: 'failed', duration: 0 }] : []
     return [...tests, ...broken]
   })
