@@ -126,9 +126,11 @@ export async function setup({
       await pool.start()
       return pool
     },
-    /** As if the worker of a pool had died while it ran these tasks. `pool`: in the order of their start, from 0. */
+    /**
+     * Simulates that a pool's worker died while it ran these tasks. `pool` counts the pools in the order of their start, from 0.
+     */
     async kill(pool: number, running: readonly TaskId[]): Promise<void> {
-      // The blocking connection is closed, too: it would go on to take the markers that wake the others.
+      // The blocking connection is closed as well, because it would continue to take the markers that wake the other workers.
       void consumers[pool]?.stop()
       consumers[pool]?.close()
       const redis = new Redis(redisUrl)

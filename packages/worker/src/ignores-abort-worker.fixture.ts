@@ -81,7 +81,7 @@ if (process.argv[1] === import.meta.filename) {
   }
   const isolated = { 'isolated.thread': threadHandler, 'isolated.process': processHandler }
   const isolatedResources = new URL('./isolated.fixture.ts', import.meta.url).href
-  // Throws outside any attempt.
+  // This throws outside any attempt.
   process.on('SIGUSR2', throwElsewhere)
   const [redisUrl, namespace, drainTimeout = '500ms'] = process.argv.slice(2)
   const config = {

@@ -9,11 +9,11 @@ interface Listed {
 }
 
 export interface ProcessTree {
-  /** Of the process alone. */
+  /** The resident memory of the process alone. */
   readonly ownBytes: number
-  /** The process itself among them. */
+  /** The number of processes, including the process itself. */
   readonly processes: number
-  /** Shared pages count once for each process. */
+  /** Shared pages are counted once for each process. */
   readonly residentBytes: number
 }
 
@@ -38,7 +38,7 @@ function listedByProc(): Listed[] {
         const field = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0)
         return [{ pid: Number(pid), parent: field('PPid'), residentBytes: field('VmRSS') * 1_024 }]
       } catch {
-        return [] // the process has ended meanwhile
+        return [] // the process has ended in the meantime
       }
     })
 }

@@ -53,7 +53,7 @@ export const openBullmq: OpenBackend = async ({ queues, sizeLimit, onExpired, lo
     },
     async kill(name, running) {
       for (const { consumer } of consumers.filter(({ worker }) => worker === name)) {
-        // The blocking connection is closed, too: it would go on to take the markers that wake the others.
+        // The blocking connection is closed as well, because it would continue to take the markers that wake the other workers.
         void consumer.stop()
         consumer.close()
       }

@@ -14,7 +14,10 @@ export function fakeFleet(clock: FakeClock, worker: string) {
   const remaining = new Map<string, number>()
   const left: string[] = []
   const wakes = new Set<() => void>()
-  /** `away`: Redis does not answer. `refused`: no connection. `broken`: every call fails. `dropsAnswers`: answers are lost. */
+  /**
+   * `away`: Redis does not answer. `refused`: there is no connection. `broken`: every call fails. `dropsAnswers`: answers are
+   * lost.
+   */
   const faults = { away: false, refused: false, broken: false, dropsAnswers: false }
   let commands = 0
 
