@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { GRACE_MS, soloist, TIMEOUT_MS } from '../pool/pool.fixture.ts'
 
 /** A long attempt that has begun and waits for the test. */
-async function begun(envelope: object = {}, given: object = {}, task = 'rig.long') {
+async function begun(envelope: object = {}, given: object = {}, task = 'test.long') {
   const solo = soloist()
   const ended = solo.run(task, envelope, given)
   await solo.clock.advance(0)
@@ -17,7 +17,7 @@ describe('a queue timeout', () => {
     const { run, calls, clock, events } = soloist()
     const readyAt = clock.now()
     await clock.advance(200)
-    expect(await run('rig.long', { queueMs: 200 }, { readyAt })).toMatchObject({
+    expect(await run('test.long', { queueMs: 200 }, { readyAt })).toMatchObject({
       record: { state: 'TERMINATED_TIMEOUT', reason: 'queue_timeout' },
       verdict: { kind: 'expired' },
     })
@@ -32,9 +32,9 @@ describe('a queue timeout', () => {
     const { run, calls, clock } = soloist()
     const readyAt = clock.now()
     await clock.advance(199)
-    void run('rig.long', { queueMs: 200 }, { readyAt })
+    void run('test.long', { queueMs: 200 }, { readyAt })
     await clock.advance(1_000)
-    void run('rig.long', { queueMs: 200 }, { readyAt: undefined, fencingToken: 2 })
+    void run('test.long', { queueMs: 200 }, { readyAt: undefined, fencingToken: 2 })
     await clock.advance(0)
     expect(calls).toHaveLength(2)
   })
@@ -136,7 +136,7 @@ describe('a closed context', () => {
     'by %s leaves a task with onInterrupt fail dead, unless it returns valid output within the grace period',
     async (reason) => {
       for (const outputs of [false, true]) {
-        const { ended, call, clock, interruption } = await begun({}, {}, 'rig.fragile')
+        const { ended, call, clock, interruption } = await begun({}, {}, 'test.fragile')
         if (reason === 'slot_stopped') interruption.stop({ reason })
         else interruption.close(reason)
         if (outputs) call.finish()
@@ -150,14 +150,14 @@ describe('a closed context', () => {
   it('requeues a task that has not started, even one with onInterrupt fail', async () => {
     const { run, slot, calls } = soloist()
     slot.closedBy = 'drain'
-    expect((await run('rig.fragile')).verdict).toEqual({ kind: 'requeued' })
+    expect((await run('test.fragile')).verdict).toEqual({ kind: 'requeued' })
     expect(calls).toEqual([])
   })
 
   it('starts no handler: the task is requeued at once', async () => {
     const { run, slot, calls } = soloist()
     slot.closedBy = 'parent_closed'
-    expect(await run('rig.short')).toMatchObject({
+    expect(await run('test.short')).toMatchObject({
       record: { state: 'TERMINATED_CTX_CLOSED', reason: 'parent_closed' },
       verdict: { kind: 'requeued' },
     })
@@ -183,7 +183,7 @@ describe('a handler that does not end within the grace period', () => {
 
   it('keeps its slot when its grace period has no limit', async () => {
     const solo = soloist()
-    const ended = solo.run('rig.patient', { timeoutMs: 10 })
+    const ended = solo.run('test.patient', { timeoutMs: 10 })
     await solo.clock.advance(1e9)
     expect(solo.calls[0]?.heard()).toBeDefined()
     expect(solo.slot.interruption).toBeDefined()
@@ -193,7 +193,7 @@ describe('a handler that does not end within the grace period', () => {
 })
 
 describe('a stack overflow', () => {
-  it.each(['rig.short', 'rig.long'])('in a handler of %s is a panic', async (task) => {
+  it.each(['test.short', 'test.long'])('in a handler of %s is a panic', async (task) => {
     const endless = (): number => endless() + 1
     const { run } = soloist({ handle: async () => ({ n: endless() }) })
     expect(await run(task)).toMatchObject({

@@ -6,7 +6,7 @@ import { soloist } from '../pool/pool.fixture.ts'
 const limited = { state: 'TERMINATED_CTX_CLOSED', reason: 'rate_limited', attempt: 3 }
 
 describe('a rate limit', () => {
-  it.each(['rig.short', 'rig.long'])(
+  it.each(['test.short', 'test.long'])(
     'ends an attempt of %s as TERMINATED_CTX_CLOSED (rate_limited), handed back with a hold, no failure',
     async (task) => {
       const { run, calls, clock, named } = soloist()
@@ -24,12 +24,12 @@ describe('a rate limit', () => {
         throw rateLimited('1s')
       },
     })
-    expect((await run('rig.long', {}, { attempt: 3 })).record).toMatchObject(limited)
+    expect((await run('test.long', {}, { attempt: 3 })).record).toMatchObject(limited)
   })
 
   it('after the signal changes nothing', async () => {
     const { run, calls, clock, slot } = soloist()
-    const ended = run('rig.long')
+    const ended = run('test.long')
     await clock.advance(0)
     slot.interruption?.stop({ reason: 'cancelled' })
     calls[0]?.fail(rateLimited('1s'))

@@ -194,11 +194,11 @@ async function live(lives: readonly Life[]): Promise<void> {
         const since = clock.now() - waitedMs
         const given = { attempt, maxAttempts: MAX_ATTEMPTS, fencingToken: i + 1, enqueuedAt: since, readyAt: since }
         const before = calls.length
-        const conclusion = solo.run(`rig.${kind}`, limits, given)
+        const result = solo.run(`test.${kind}`, limits, given)
         interruption = slot.interruption
         call = calls.length > before ? calls[before] : undefined
         expect(call !== undefined).toBe(expectedEnd?.started)
-        void conclusion.then((concluded) => {
+        void result.then((concluded) => {
           ends[i] = concluded
         })
       },

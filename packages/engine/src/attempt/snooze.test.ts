@@ -8,7 +8,7 @@ describe('a snooze', () => {
     expect(() => new Snooze('soon' as never)).toThrow(expect.objectContaining({ code: 'invalid_duration' }))
   })
 
-  it.each(['rig.short', 'rig.long'])(
+  it.each(['test.short', 'test.long'])(
     'ends an attempt of %s as TERMINATED_CTX_CLOSED (snoozed), schedules the task again, and does not count',
     async (task) => {
       const { run, calls, clock, named } = soloist()
@@ -25,12 +25,12 @@ describe('a snooze', () => {
 
   it('works in a handler that has not returned a promise yet', async () => {
     const { run } = soloist({ handle: ({ snooze }) => snooze('1s') })
-    expect((await run('rig.long')).verdict).toEqual({ kind: 'snoozed', delayMs: 1_000 })
+    expect((await run('test.long')).verdict).toEqual({ kind: 'snoozed', delayMs: 1_000 })
   })
 
   it('with an invalid duration is a panic of the handler', async () => {
     const { run } = soloist({ handle: ({ snooze }) => snooze('soon' as never) })
-    expect((await run('rig.long')).record).toMatchObject({ state: 'RECOVER_ERR', reason: 'unexpected_error' })
+    expect((await run('test.long')).record).toMatchObject({ state: 'RECOVER_ERR', reason: 'unexpected_error' })
   })
 
   it.each([
@@ -39,19 +39,19 @@ describe('a snooze', () => {
     ['beyond', 501, 'dead'],
   ] as const)('that ends %s the total timeout of the task (%i ms) gives the verdict %s', async (_, ms, verdict) => {
     const { run, calls, clock } = soloist()
-    const ended = run('rig.long', { totalMs: 600 })
+    const ended = run('test.long', { totalMs: 600 })
     await clock.advance(50)
     calls[0]?.snooze(`${ms + 50}ms`)
-    const conclusion = await ended
-    expect(conclusion.verdict.kind).toBe(verdict)
+    const result = await ended
+    expect(result.verdict.kind).toBe(verdict)
     if (verdict === 'dead') {
-      expect(conclusion.record).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'total_timeout' })
+      expect(result.record).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'total_timeout' })
     }
   })
 
   it('after the signal changes nothing', async () => {
     const { run, calls, clock, slot } = soloist()
-    const ended = run('rig.long')
+    const ended = run('test.long')
     await clock.advance(0)
     slot.interruption?.stop({ reason: 'cancelled' })
     calls[0]?.snooze('1s')

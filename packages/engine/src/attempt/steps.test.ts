@@ -10,10 +10,10 @@ import { stepKey } from './steps.ts'
 function world(handle: Handle) {
   const store = stepsInMemory()
   const solo = soloist({ handle })
-  const { id } = solo.taken('rig.long')
+  const { id } = solo.taken('test.long')
   let start = 0
   const run = (kind: 'short' | 'long' = 'long', given: Partial<FetchedTask> = {}) =>
-    solo.run(`rig.${kind}`, {}, { id, fencingToken: ++start, steps: store.steps, ...given })
+    solo.run(`test.${kind}`, {}, { id, fencingToken: ++start, steps: store.steps, ...given })
   return { ...solo, store, id, begin: run }
 }
 

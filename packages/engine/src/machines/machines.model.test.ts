@@ -78,7 +78,7 @@ function walks<S extends string>(states: readonly S[], may: (from: S, to: S) => 
 
 it('an attempt makes exactly the transitions of its rules', () => {
   const { host, taken } = stage()
-  const task = taken('rig.long')
+  const task = taken('test.long')
   const reading = decodeTask(task, host.registry)
   if (reading instanceof Error) throw reading
   const poolSignal = new AbortController().signal
@@ -86,7 +86,7 @@ it('an attempt makes exactly the transitions of its rules', () => {
 })
 
 it('a slot makes exactly the transitions of its rules', () => {
-  walks(SLOT_STATES, slotMay, () => new Slot(1, { ...stage().host, queue: 'rig' }))
+  walks(SLOT_STATES, slotMay, () => new Slot(1, { ...stage().host, queue: 'test' }))
 })
 
 it('a pool makes exactly the transitions of its rules', () => {

@@ -105,7 +105,7 @@ describe('the machines', () => {
 describe('a slot', () => {
   it('keeps its state and its time when a transition is refused', async () => {
     const { host, clock } = stage()
-    const slot = new Slot(1, { ...host, queue: 'rig' })
+    const slot = new Slot(1, { ...host, queue: 'test' })
     slot.moveTo('IDLE')
     const { since } = slot.status()
     await clock.advance(10)

@@ -1,12 +1,12 @@
 // Guarantees of a pool that in-process worker pools commonly miss. Those that need Redis or HTTP are tested in their packages.
 import type { TaskRecord } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
-import { GRACE_MS, poolRig, poolStates, soloist, TIMEOUT_MS, tasks } from './pool.fixture.ts'
+import { GRACE_MS, poolFixture, poolStates, soloist, TIMEOUT_MS, tasks } from './pool.fixture.ts'
 
-async function started(options: Parameters<typeof poolRig>[0] = {}) {
-  const rig = poolRig(options)
-  await rig.pool.start()
-  return rig
+async function started(options: Parameters<typeof poolFixture>[0] = {}) {
+  const fixture = poolFixture(options)
+  await fixture.pool.start()
+  return fixture
 }
 
 describe('a handler that returns after its timeout or stop', () => {
@@ -20,7 +20,7 @@ describe('a handler that returns after its timeout or stop', () => {
       await clock.advance(0)
       pool.cancel(second.task.id)
       await clock.advance(GRACE_MS)
-      expect([timedOut.conclusion?.record.state, second.conclusion?.record.state, pool.stuckHandlers()]).toEqual([
+      expect([timedOut.result?.record.state, second.result?.record.state, pool.stuckHandlers()]).toEqual([
         'TERMINATED_TIMEOUT',
         'TERMINATED_STOP_SIGNAL',
         2,
@@ -33,31 +33,31 @@ describe('a handler that returns after its timeout or stop', () => {
       await clock.advance(0)
       calls[2]?.finish()
       await third.settled
-      expect(third.conclusion?.verdict.kind).toBe('completed')
+      expect(third.result?.verdict.kind).toBe('completed')
     },
   )
 })
 
 describe('a drain', () => {
   it('finishes running tasks, releases fetched ones, and does not report a clean shutdown when it abandons one', async () => {
-    const rig = await started({ concurrency: 1 })
-    const { pool, give, calls, clock } = rig
+    const fixture = await started({ concurrency: 1 })
+    const { pool, give, calls, clock } = fixture
     const first = give()
     await clock.advance(0)
     const drained = pool.drain({ drainMs: 60_000, graceMs: GRACE_MS })
     const rest = [give(), give(), give()]
     calls[0]?.finish()
-    expect(await drained).toMatchObject({ queue: 'rig', abandoned: [] })
-    expect(first.conclusion?.verdict.kind).toBe('completed')
-    expect(rest.map(({ refused }) => refused)).toEqual([true, true, true])
-    expect(poolStates(rig)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', 'SHUTDOWN'])
+    expect(await drained).toMatchObject({ queue: 'test', abandoned: [] })
+    expect(first.result?.verdict.kind).toBe('completed')
+    expect(rest.map(({ released }) => released)).toEqual([true, true, true])
+    expect(poolStates(fixture)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', 'SHUTDOWN'])
 
     const other = await started()
-    const left = other.give('rig.short')
+    const left = other.give('test.short')
     await other.clock.advance(0)
     const given = other.pool.drain({ drainMs: 10, graceMs: GRACE_MS })
     await other.clock.advance(2_000)
-    expect((await given).abandoned).toEqual([{ id: left.task.id, task: 'rig.short' }])
+    expect((await given).abandoned).toEqual([{ id: left.task.id, task: 'test.short' }])
     expect(other.pool.state()).toBe('TERMINATE_TIMEOUT')
   })
 })
@@ -65,7 +65,7 @@ describe('a drain', () => {
 describe('a drain with a timeout', () => {
   it('signals the handler at its deadline, and requeues its task', async () => {
     const { pool, give, calls, clock } = await started()
-    const given = give('rig.long', { timeoutMs: 'none' })
+    const given = give('test.long', { timeoutMs: 'none' })
     await clock.advance(0)
     const drained = pool.drain({ drainMs: 500, graceMs: GRACE_MS })
     await clock.advance(500)
@@ -73,7 +73,7 @@ describe('a drain with a timeout', () => {
     expect(() => calls[0]?.context.checkpoint()).toThrow(/drain/)
     calls[0]?.fail(calls[0].heard())
     expect((await drained).abandoned).toEqual([])
-    expect(given.conclusion?.verdict.kind).toBe('requeued')
+    expect(given.result?.verdict.kind).toBe('requeued')
   })
 })
 
@@ -83,11 +83,11 @@ describe('a call to a pool that is stopping or has stopped', () => {
     give()
     await clock.advance(0)
     const drained = pool.drain({ drainMs: 0, graceMs: GRACE_MS })
-    const refused = { name: 'BullpenError', code: 'wrong_state' }
+    const released = { name: 'BullpenError', code: 'wrong_state' }
     for (const ended of [false, true]) {
-      await expect(pool.start()).rejects.toMatchObject(refused)
+      await expect(pool.start()).rejects.toMatchObject(released)
       for (const call of [() => pool.pause(), () => pool.resume(), () => pool.resize(3)]) {
-        expect(call).toThrow(expect.objectContaining(refused))
+        expect(call).toThrow(expect.objectContaining(released))
       }
       if (ended) break
       await clock.advance(GRACE_MS)
@@ -99,8 +99,8 @@ describe('a call to a pool that is stopping or has stopped', () => {
 describe('an online pool whose parent is closed', () => {
   it('ends as INCOMPLETE_DONE and names its unfinished tasks', async () => {
     const parent = new AbortController()
-    const { pool, clock, taken } = poolRig({ parent: parent.signal })
-    const ids = Array.from({ length: 10 }, () => taken('rig.long').id)
+    const { pool, clock, taken } = poolFixture({ parent: parent.signal })
+    const ids = Array.from({ length: 10 }, () => taken('test.long').id)
     const done = new Set(ids.slice(0, 4))
     const report = pool.online(ids, async (id, signal) => {
       if (!done.has(id) && !signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve))
@@ -116,10 +116,10 @@ describe('a late handler of an ended attempt', () => {
   it('cannot affect the next attempt of its slot by progress, heartbeats, children, errors or snoozes', async () => {
     const { run, calls, clock, slot, progress, enqueued, named } = soloist()
     const limits = { timeoutMs: TIMEOUT_MS, heartbeatMs: 60 }
-    const first = run('rig.long', limits)
+    const first = run('test.long', limits)
     await clock.advance(60 + GRACE_MS)
     expect((await first).record.reason).toBe('heartbeat_timeout')
-    const second = run('rig.long', limits, { fencingToken: 2, attempt: 2 })
+    const second = run('test.long', limits, { fencingToken: 2, attempt: 2 })
     await clock.advance(0)
     const [old, current] = calls
     if (old === undefined || current === undefined) throw new Error('two handlers were called')
@@ -155,7 +155,7 @@ describe('a panic in a long task', () => {
       throw new TypeError('n is not a function')
     }
     const { run } = soloist({ handle })
-    expect(await run('rig.long')).toMatchObject({
+    expect(await run('test.long')).toMatchObject({
       record: { state: 'RECOVER_ERR', reason: 'unexpected_error', message: 'TypeError: n is not a function' },
       verdict: { kind: 'retrying' },
     })
@@ -165,13 +165,13 @@ describe('a panic in a long task', () => {
 describe('TERMINATED_CTX_CLOSED', () => {
   it.each(['drain', 'parent_closed', 'lock_lost'] as const)('is reached by %s, with that reason', async (reason) => {
     const parent = new AbortController()
-    const { pool, feed, give, clock } = await started({ parent: parent.signal })
+    const { pool, consumer, give, clock } = await started({ parent: parent.signal })
     const given = give()
     await clock.advance(0)
     if (reason === 'drain') void pool.drain({ drainMs: 0, graceMs: GRACE_MS })
     else if (reason === 'parent_closed') parent.abort()
-    else feed.pool.lockLost(given.task.id)
+    else consumer.pool.lockLost(given.task.id)
     await clock.advance(GRACE_MS)
-    expect(given.conclusion?.record).toMatchObject({ state: 'TERMINATED_CTX_CLOSED', reason })
+    expect(given.result?.record).toMatchObject({ state: 'TERMINATED_CTX_CLOSED', reason })
   })
 })

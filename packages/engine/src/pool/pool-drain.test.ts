@@ -1,7 +1,7 @@
 // The modes of a drain, two of them at once, and the report at the end.
 import { describe, expect, it } from 'vitest'
 import { drainLimits } from './drain.ts'
-import { GRACE_MS, poolRig, poolStates } from './pool.fixture.ts'
+import { GRACE_MS, poolFixture, poolStates } from './pool.fixture.ts'
 
 const ENDLESS = { timeoutMs: 'none' }
 const times = { drainMs: 1_000, graceMs: GRACE_MS }
@@ -12,43 +12,43 @@ const hard = drainLimits('hard', times)
 const DAY_MS = 86_400_000
 
 /** A pool at work on one long task that has no timeout. */
-async function atWork(options: Parameters<typeof poolRig>[0] = {}) {
-  const rig = poolRig(options)
-  await rig.pool.start()
-  const given = rig.give('rig.long', ENDLESS)
-  await rig.clock.advance(0)
-  const call = rig.calls[0]
+async function atWork(options: Parameters<typeof poolFixture>[0] = {}) {
+  const fixture = poolFixture(options)
+  await fixture.pool.start()
+  const given = fixture.give('test.long', ENDLESS)
+  await fixture.clock.advance(0)
+  const call = fixture.calls[0]
   if (call === undefined) throw new Error('nothing runs')
-  return { ...rig, given, call }
+  return { ...fixture, given, call }
 }
 
 describe('a light drain', () => {
   it('starts and finishes tasks that were being fetched when it began, and has no deadline', async () => {
-    const rig = await atWork()
-    const { pool, give, call, calls, clock, states, feed } = rig
+    const fixture = await atWork()
+    const { pool, give, call, calls, clock, states, consumer } = fixture
     const drained = pool.drain(light)
-    expect([pool.state(), states().sort(), feed.stops]).toEqual([
+    expect([pool.state(), states().sort(), consumer.stops]).toEqual([
       'SHUTTING_DOWN',
       ['IDLE', 'TERMINATING_TASK_CH_CLOSED'],
       1,
     ])
-    const fetched = give('rig.long', ENDLESS)
+    const fetched = give('test.long', ENDLESS)
     await clock.advance(DAY_MS)
-    expect([fetched.refused, pool.busy(), call.heard()]).toEqual([false, 2, undefined])
+    expect([fetched.released, pool.busy(), call.heard()]).toEqual([false, 2, undefined])
     call.finish()
     await clock.advance(DAY_MS)
     calls[1]?.finish()
     expect(await drained).toMatchObject({ finished: 2, requeued: 0, abandoned: [], slowestTaskMs: 2 * DAY_MS })
-    expect([states(), clock.pending(), feed.closed]).toEqual([['TERMINATED', 'TERMINATED'], 0, true])
-    expect(poolStates(rig)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', 'SHUTDOWN'])
+    expect([states(), clock.pending(), consumer.closed]).toEqual([['TERMINATED', 'TERMINATED'], 0, true])
+    expect(poolStates(fixture)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', 'SHUTDOWN'])
   })
 
   it('waits for tasks that are being fetched when no slot is busy', async () => {
-    const rig = poolRig()
-    const { pool, feed, give, calls, clock } = rig
+    const fixture = poolFixture()
+    const { pool, consumer, give, calls, clock } = fixture
     await pool.start()
     const fetching = Promise.withResolvers<void>()
-    feed.stopping = () => fetching.promise
+    consumer.stopping = () => fetching.promise
     const drained = pool.drain(light)
     await clock.advance(DAY_MS)
     expect(pool.state()).toBe('SHUTTING_DOWN')
@@ -65,15 +65,15 @@ describe('a light drain', () => {
     const drained = pool.drain(light)
     const fetched = give()
     await fetched.settled
-    expect(fetched.refused).toBe(true)
+    expect(fetched.released).toBe(true)
     call.finish()
     expect(await drained).toMatchObject({ finished: 1, requeued: 1 })
   })
 
   it('of a pool that waits for the store ends at once', async () => {
-    const { pool, feed, clock } = poolRig()
-    feed.opening = () => new Promise(() => {})
-    feed.stopping = () => new Promise(() => {})
+    const { pool, consumer, clock } = poolFixture()
+    consumer.opening = () => new Promise(() => {})
+    consumer.stopping = () => new Promise(() => {})
     void pool.start()
     const drained = pool.drain(light)
     await clock.advance(1_000)
@@ -89,21 +89,21 @@ describe('a soft drain', () => {
     expect(states().sort()).toEqual(['TERMINATED', 'TERMINATING_STOP_SIGNAL'])
     const fetched = give()
     await clock.advance(DAY_MS)
-    expect([fetched.refused, call.heard()]).toEqual([true, undefined])
+    expect([fetched.released, call.heard()]).toEqual([true, undefined])
     call.finish()
     expect(await drained).toMatchObject({ finished: 1, requeued: 1, abandoned: [] })
   })
 
   it('waits for the store too, until it gets a deadline', async () => {
-    const { pool, call, clock, feed, given } = await atWork()
-    feed.writing = () => new Promise(() => {})
+    const { pool, call, clock, consumer, given } = await atWork()
+    consumer.writing = () => new Promise(() => {})
     const drained = pool.drain(soft)
     call.finish()
     await clock.advance(DAY_MS)
     expect(pool.state()).toBe('SHUTTING_DOWN')
     void pool.drain(softTimeout)
     await clock.advance(2_000)
-    expect(await drained).toMatchObject({ finished: 1, unconfirmed: [{ id: given.task.id, task: 'rig.long' }] })
+    expect(await drained).toMatchObject({ finished: 1, unconfirmed: [{ id: given.task.id, task: 'test.long' }] })
   })
 })
 
@@ -116,14 +116,14 @@ describe('two drains', () => {
   ])('%s and %s, in whichever order, are one, and as the harsher', async (_, harsher, ...both) => {
     for (const [first, second] of [both, both.toReversed()]) {
       if (first === undefined || second === undefined) throw new Error('there are two')
-      const { pool, give, call, clock, states, feed } = await atWork()
+      const { pool, give, call, clock, states, consumer } = await atWork()
       const drained = pool.drain(first)
       await clock.advance(10)
       expect(pool.drain(second)).toBe(drained)
       await clock.advance(1)
       const fetched = give()
       await fetched.settled
-      expect([fetched.refused, feed.stops]).toEqual([true, 1])
+      expect([fetched.released, consumer.stops]).toEqual([true, 1])
       expect(call.heard() !== undefined).toBe(harsher === 'hard')
       expect(states()).toContain(harsher === 'hard' ? 'TERMINATING_PARENT_CTX_CLOSED' : 'TERMINATING_STOP_SIGNAL')
       call.finish()
@@ -160,8 +160,8 @@ describe('two drains', () => {
 describe('the report of a drain', () => {
   it('counts finished, requeued and abandoned tasks, and how long the last one ran', async () => {
     const { pool, give, calls, clock } = await atWork({ concurrency: 4 })
-    const [, cut] = [give('rig.long', ENDLESS), give('rig.short')]
-    give('rig.long', ENDLESS)
+    const [, cut] = [give('test.long', ENDLESS), give('test.short')]
+    give('test.long', ENDLESS)
     await clock.advance(0)
     const drained = pool.drain(softTimeout)
     give()
@@ -170,11 +170,11 @@ describe('the report of a drain', () => {
     calls[1]?.fail(new Error('panic'))
     await clock.advance(3_000)
     expect(await drained).toEqual({
-      queue: 'rig',
+      queue: 'test',
       finished: 2,
       requeued: 2,
       failed: 0,
-      abandoned: [{ id: cut?.task.id, task: 'rig.short' }],
+      abandoned: [{ id: cut?.task.id, task: 'test.short' }],
       unconfirmed: [],
       slowestTaskMs: 1_000 + GRACE_MS + 500,
     })
@@ -182,17 +182,17 @@ describe('the report of a drain', () => {
 
   it('counts separately the tasks that the drain failed', async () => {
     const { pool, give, clock } = await atWork({ concurrency: 3 })
-    const [failed] = [give('rig.fragile', ENDLESS), give('rig.long', ENDLESS)]
+    const [failed] = [give('test.fragile', ENDLESS), give('test.long', ENDLESS)]
     await clock.advance(0)
     const drained = pool.drain(hard)
     await clock.advance(GRACE_MS)
     expect(await drained).toMatchObject({ finished: 0, requeued: 2, failed: 1, abandoned: [] })
-    expect(failed?.conclusion).toMatchObject({ record: { reason: 'drain' }, verdict: { kind: 'dead' } })
+    expect(failed?.result).toMatchObject({ record: { reason: 'drain' }, verdict: { kind: 'dead' } })
   })
 
   it('gives the time of the last attempt that ended during the drain when none is abandoned', async () => {
     const { pool, give, calls, clock, given } = await atWork({ concurrency: 3 })
-    give('rig.long', ENDLESS)
+    give('test.long', ENDLESS)
     await clock.advance(0)
     calls[0]?.finish()
     await given.settled
@@ -200,21 +200,21 @@ describe('the report of a drain', () => {
     await clock.advance(70)
     calls[1]?.finish()
     expect(await drained).toMatchObject({ finished: 1, slowestTaskMs: 70 })
-    const idle = poolRig()
+    const idle = poolFixture()
     expect(await idle.pool.drain(hard)).toMatchObject({ finished: 0, slowestTaskMs: 0 })
   })
 
   it('names tasks whose result was not confirmed, which is not a clean end', async () => {
-    const { pool, feed, call, clock, given } = await atWork()
-    feed.writing = () => new Promise(() => {})
+    const { pool, consumer, call, clock, given } = await atWork()
+    consumer.writing = () => new Promise(() => {})
     const drained = pool.drain(softTimeout)
     call.finish()
     await clock.advance(2_000)
     expect(await drained).toMatchObject({
       finished: 1,
       abandoned: [],
-      unconfirmed: [{ id: given.task.id, task: 'rig.long' }],
+      unconfirmed: [{ id: given.task.id, task: 'test.long' }],
     })
-    expect([pool.state(), feed.closed]).toEqual(['TERMINATE_TIMEOUT', true])
+    expect([pool.state(), consumer.closed]).toEqual(['TERMINATE_TIMEOUT', true])
   })
 })

@@ -30,7 +30,7 @@ const FIRST_RESTART_MS = 500
 const LAST_RESTART_MS = 30_000
 /** From the gentlest; a slot that ends so may only be told something harsher. */
 const WAYS = ['TERMINATING_TASK_CH_CLOSED', 'TERMINATING_STOP_SIGNAL', 'TERMINATING_PARENT_CTX_CLOSED']
-/** What a drain waits for its slots beyond their grace, and then for the feed. */
+/** What a drain waits for its slots beyond their grace, and then for the consumer. */
 const BEYOND_MS = 250
 
 export class PoolModel {
@@ -39,7 +39,7 @@ export class PoolModel {
   paused = false
   slots: ModelWorker[] = []
   /** Every task that was given, or 'refused'. */
-  readonly given: (ModelTask | 'refused')[] = []
+  readonly given: (ModelTask | 'released')[] = []
   stuckHandlers = 0
   late = 0
   /** What its drain has done so far. */
@@ -47,7 +47,7 @@ export class PoolModel {
   #idle: ModelWorker[] = []
   #numbered = 0
   readonly #maxStuckHandlers: number
-  #feed: { readonly upSince: number } | { readonly restartAt: number } = { upSince: 0 }
+  #consumer: { readonly upSince: number } | { readonly restartAt: number } = { upSince: 0 }
   #failures = 0
   #isDraining = false
   #drain:
@@ -66,7 +66,7 @@ export class PoolModel {
   }
 
   get tasks(): ModelTask[] {
-    return this.given.filter((task) => task !== 'refused')
+    return this.given.filter((task) => task !== 'released')
   }
 
   get busy(): number {
@@ -101,7 +101,7 @@ export class PoolModel {
     const slot = takes ? chosen : undefined
     this.#idle = this.#idle.filter((idle) => idle !== slot)
     if (slot === undefined) {
-      this.given.push('refused')
+      this.given.push('released')
       if (this.#isDraining) this.drained.requeued++
       return
     }
@@ -167,10 +167,10 @@ export class PoolModel {
   }
 
   feedFails(): void {
-    if (!this.runs || 'restartAt' in this.#feed) return
-    const failures = this.now - this.#feed.upSince > LAST_RESTART_MS ? 0 : this.#failures
+    if (!this.runs || 'restartAt' in this.#consumer) return
+    const failures = this.now - this.#consumer.upSince > LAST_RESTART_MS ? 0 : this.#failures
     this.#failures = failures + 1
-    this.#feed = { restartAt: this.now + Math.min(FIRST_RESTART_MS * 2 ** failures, LAST_RESTART_MS) }
+    this.#consumer = { restartAt: this.now + Math.min(FIRST_RESTART_MS * 2 ** failures, LAST_RESTART_MS) }
     for (const slot of this.#idle.splice(0)) slot.state = 'RECOVER_ERR'
   }
 
@@ -238,7 +238,7 @@ export class PoolModel {
   }
 
   #grow(by: number): void {
-    const up = 'upSince' in this.#feed
+    const up = 'upSince' in this.#consumer
     const more = Array.from(
       { length: Math.max(0, by) },
       (): ModelWorker => ({ number: ++this.#numbered, state: up ? 'IDLE' : 'NEW', task: undefined }),
@@ -250,7 +250,7 @@ export class PoolModel {
   /** The next moment at which something is due by itself. */
   #next(): number {
     const dues = this.tasks.filter(({ end }) => end === undefined).map((task) => this.#due(task))
-    if ('restartAt' in this.#feed && this.runs) dues.push(this.#feed.restartAt)
+    if ('restartAt' in this.#consumer && this.runs) dues.push(this.#consumer.restartAt)
     if (this.#drain !== undefined && this.#isDraining) {
       const { signalledAt, deadlineAt } = this.#drain
       dues.push(signalledAt === undefined ? deadlineAt : signalledAt + GRACE_MS + 2 * BEYOND_MS)
@@ -273,8 +273,8 @@ export class PoolModel {
         this.#end(task, endByInterruption(task.interrupted.by, this.#about(task)))
       }
     }
-    if ('restartAt' in this.#feed && this.runs && this.#feed.restartAt <= this.now) {
-      this.#feed = { upSince: this.now }
+    if ('restartAt' in this.#consumer && this.runs && this.#consumer.restartAt <= this.now) {
+      this.#consumer = { upSince: this.now }
       for (const slot of this.slots.filter(({ state }) => state === 'RECOVER_ERR' || state === 'NEW')) {
         slot.state = 'IDLE'
         this.#idle.push(slot)

@@ -1,91 +1,91 @@
 // A pool that is steered while it runs: paused, resumed, resized, and looked at.
 import { describe, expect, it } from 'vitest'
 import { clockFrom } from '../time/clock.ts'
-import { GRACE_MS, poolRig, TIMEOUT_MS } from './pool.fixture.ts'
+import { GRACE_MS, poolFixture, TIMEOUT_MS } from './pool.fixture.ts'
 
 const AT_ONCE = { drainMs: 0, graceMs: GRACE_MS }
 const wrongState = expect.objectContaining({ code: 'wrong_state' })
 
-async function started(options: Parameters<typeof poolRig>[0] = {}) {
-  const rig = poolRig(options)
-  await rig.pool.start()
-  return rig
+async function started(options: Parameters<typeof poolFixture>[0] = {}) {
+  const fixture = poolFixture(options)
+  await fixture.pool.start()
+  return fixture
 }
 
 describe('a pool that is paused', () => {
   it('starts nothing, lets running tasks go on, and releases fetched ones, until it is resumed', async () => {
-    const { pool, feed, give, calls, clock } = await started()
+    const { pool, consumer, give, calls, clock } = await started()
     const running = give()
     await clock.advance(0)
     pool.pause()
     pool.pause()
-    expect([pool.state(), feed.size, pool.status().paused]).toEqual(['BG_RUNNING', 0, true])
+    expect([pool.state(), consumer.size, pool.status().paused]).toEqual(['BG_RUNNING', 0, true])
     const fetched = give()
     await fetched.settled
-    expect([fetched.refused, calls[0]?.heard()]).toEqual([true, undefined])
+    expect([fetched.released, calls[0]?.heard()]).toEqual([true, undefined])
     calls[0]?.finish()
     await running.settled
-    expect(running.conclusion?.verdict.kind).toBe('completed')
+    expect(running.result?.verdict.kind).toBe('completed')
     pool.resume()
     pool.resume()
-    expect([feed.size, pool.status().paused]).toEqual([2, false])
+    expect([consumer.size, pool.status().paused]).toEqual([2, false])
     give()
     await clock.advance(0)
     expect(pool.busy()).toBe(1)
   })
 
   it('stays ready for the readiness probe, and reports that it is paused', async () => {
-    const { pool, feed } = await started()
+    const { pool, consumer } = await started()
     pool.pause()
     expect([pool.notReady(), pool.status().notReady]).toEqual([undefined, 'paused'])
-    feed.lack = 'Redis is not connected'
+    consumer.lack = 'Redis is not connected'
     expect(pool.notReady()).toBe('Redis is not connected')
   })
 
   it('stays paused when its consumer fails and is restarted', async () => {
-    const { pool, feed, clock } = await started()
+    const { pool, consumer, clock } = await started()
     pool.pause()
-    feed.fail()
+    consumer.fail()
     await clock.advance(500)
-    expect([feed.runs, feed.size]).toEqual([2, 0])
+    expect([consumer.runs, consumer.size]).toEqual([2, 0])
   })
 
   it('must be running', async () => {
-    const { pool } = poolRig()
+    const { pool } = poolFixture()
     for (const act of [() => pool.pause(), () => pool.resume()]) expect(act).toThrow(wrongState)
     await pool.start()
     await pool.drain(AT_ONCE)
     for (const act of [() => pool.pause(), () => pool.resume()]) expect(act).toThrow(wrongState)
-    expect(pool.status()).toMatchObject({ paused: false, notReady: "the pool of queue 'rig' is not running: stopped" })
+    expect(pool.status()).toMatchObject({ paused: false, notReady: "the pool of queue 'test' is not running: stopped" })
   })
 })
 
 describe('a pool that is resized', () => {
-  const numbers = ({ pool }: ReturnType<typeof poolRig>) => pool.slots().map(({ slot }) => slot)
+  const numbers = ({ pool }: ReturnType<typeof poolFixture>) => pool.slots().map(({ slot }) => slot)
 
   it('to more slots has new ones at once, with new numbers', async () => {
-    const rig = await started()
-    const { pool, feed, give, clock } = rig
+    const fixture = await started()
+    const { pool, consumer, give, clock } = fixture
     pool.stopSlot(2, 'wait')
     pool.resize(4)
-    expect([numbers(rig), pool.size(), feed.size]).toEqual([[1, 3, 4, 5], 4, 4])
+    expect([numbers(fixture), pool.size(), consumer.size]).toEqual([[1, 3, 4, 5], 4, 4])
     const given = Array.from({ length: 5 }, () => give())
     await clock.advance(0)
-    expect([pool.busy(), given.map(({ refused }) => refused)]).toEqual([4, [false, false, false, false, true]])
+    expect([pool.busy(), given.map(({ released }) => released)]).toEqual([4, [false, false, false, false, true]])
   })
 
   it('to fewer slots stops idle ones first and busy ones after their task, which leave the status at the next resize', async () => {
-    const rig = await started({ concurrency: 4 })
-    const { pool, feed, give, calls, clock, states } = rig
+    const fixture = await started({ concurrency: 4 })
+    const { pool, consumer, give, calls, clock, states } = fixture
     const given = [give(), give()]
     await clock.advance(0)
     pool.resize(1)
-    expect([pool.size(), feed.size, pool.busy(), pool.slots().length]).toEqual([1, 1, 2, 2])
+    expect([pool.size(), consumer.size, pool.busy(), pool.slots().length]).toEqual([1, 1, 2, 2])
     expect(states().sort()).toEqual(['TERMINATING_STOP_SIGNAL', 'WORKING'])
     expect(calls.map((call) => call.heard())).toEqual([undefined, undefined])
     for (const { finish } of calls) finish()
     await Promise.all(given.map(({ settled }) => settled))
-    expect(given.map(({ conclusion }) => conclusion?.verdict.kind)).toEqual(['completed', 'completed'])
+    expect(given.map(({ result }) => result?.verdict.kind)).toEqual(['completed', 'completed'])
     expect(states().sort()).toEqual(['IDLE', 'TERMINATED'])
     pool.resize(1)
     expect(states()).toEqual(['IDLE'])
@@ -103,7 +103,7 @@ describe('a pool that is resized', () => {
     const { pool, give, calls } = await started({ clock, concurrency: 1 })
     for (let i = 0; i < 1_000; i++) {
       pool.resize(3)
-      const given = [give('rig.long', { timeoutMs: 60_000 }), give('rig.long', { timeoutMs: 60_000 })]
+      const given = [give('test.long', { timeoutMs: 60_000 }), give('test.long', { timeoutMs: 60_000 })]
       pool.resize(1)
       for (const { finish } of calls.splice(0)) finish()
       await Promise.all(given.map(({ settled }) => settled))
@@ -116,27 +116,27 @@ describe('a pool that is resized', () => {
   })
 
   it('while its consumer is down starts the new slots with the others', async () => {
-    const { pool, feed, clock, states } = await started({ concurrency: 1 })
-    feed.fail()
+    const { pool, consumer, clock, states } = await started({ concurrency: 1 })
+    consumer.fail()
     await clock.advance(0)
     pool.resize(2)
     expect(states()).toEqual(['RECOVER_ERR', 'NEW'])
     await clock.advance(500)
-    expect([states(), feed.size]).toEqual([['IDLE', 'IDLE'], 2])
+    expect([states(), consumer.size]).toEqual([['IDLE', 'IDLE'], 2])
   })
 
   it('before its start begins with that many slots', async () => {
-    const { pool, feed, states } = poolRig()
+    const { pool, consumer, states } = poolFixture()
     pool.resize(3)
     await pool.start()
-    expect([states(), feed.size]).toEqual([['IDLE', 'IDLE', 'IDLE'], 3])
+    expect([states(), consumer.size]).toEqual([['IDLE', 'IDLE', 'IDLE'], 3])
   })
 
   it('gets slots again after all have been stopped', async () => {
-    const { pool, feed } = await started({ concurrency: 1 })
+    const { pool, consumer } = await started({ concurrency: 1 })
     pool.stopSlot(1, 'wait')
     pool.resize(1)
-    expect([pool.notReady(), feed.size, pool.slots()]).toMatchObject([undefined, 1, [{ slot: 2, state: 'IDLE' }]])
+    expect([pool.notReady(), consumer.size, pool.slots()]).toMatchObject([undefined, 1, [{ slot: 2, state: 'IDLE' }]])
   })
 
   it('to an invalid number, or while it ends, is a typed error', async () => {
@@ -152,12 +152,12 @@ describe('a pool that is resized', () => {
 describe('the status of a pool', () => {
   it('shows what it does, and when the run timeout of a long task passes', async () => {
     const { pool, give, clock } = await started({ concurrency: 3 })
-    const [long, short, endless] = [give('rig.long'), give('rig.short'), give('rig.long', { timeoutMs: 'none' })]
+    const [long, short, endless] = [give('test.long'), give('test.short'), give('test.long', { timeoutMs: 'none' })]
     const began = clock.now()
     await clock.advance(10)
     const { slots, ...rest } = pool.status()
     expect(rest).toEqual({
-      queue: 'rig',
+      queue: 'test',
       state: 'BG_RUNNING',
       paused: false,
       concurrency: 3,

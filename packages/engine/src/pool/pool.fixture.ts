@@ -1,4 +1,4 @@
-// A pool without Redis: a feed that the test feeds, handlers that end when they are told to, and a clock that stands still.
+// A pool without Redis: a consumer that gets its tasks from the test, handlers that the test ends, and a fake clock.
 import {
   type Duration,
   defineCatalogue,
@@ -25,14 +25,14 @@ import { createPool } from './pool.ts'
 import type { PoolOptions } from './pool-types.ts'
 
 const schemas = { input: z.object({ n: z.int().default(1) }), output: z.object({ n: z.int() }) }
-const short = defineTask({ name: 'rig.short', queue: 'rig', kind: 'short', ...schemas })
+const short = defineTask({ name: 'test.short', queue: 'test', kind: 'short', ...schemas })
 /** The pool's default timeout of 100 ms and grace of 50 ms hold for it, unless the envelope says otherwise. */
-const long = defineTask({ name: 'rig.long', queue: 'rig', ...schemas })
-const child = defineTask({ name: 'rig.child', queue: 'rig', ...schemas })
-/** Not to be started again by itself when its slot ends. */
-const fragile = defineTask({ name: 'rig.fragile', queue: 'rig', onInterrupt: 'fail', ...schemas })
-/** Its grace has no end. */
-const patient = defineTask({ name: 'rig.patient', queue: 'rig', grace: 'none', ...schemas })
+const long = defineTask({ name: 'test.long', queue: 'test', ...schemas })
+const child = defineTask({ name: 'test.child', queue: 'test', ...schemas })
+/** A task that fails when it is interrupted, instead of being requeued. */
+const fragile = defineTask({ name: 'test.fragile', queue: 'test', onInterrupt: 'fail', ...schemas })
+/** A task whose grace period has no limit. */
+const patient = defineTask({ name: 'test.patient', queue: 'test', grace: 'none', ...schemas })
 export const tasks = { short, long, child }
 const catalogue = defineCatalogue(short, long, child, fragile, patient)
 
@@ -41,21 +41,21 @@ export const TIMEOUT_MS = 100
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** A handler at work, as the test holds it. */
+/** A running handler, which the test controls. */
 export interface Call {
   readonly context: TaskContext
-  /** Why its signal aborted, once it has. */
+  /** Why the handler's signal aborted, if it has. */
   heard(): Error | undefined
   finish(output?: { n: number }): void
   fail(error: unknown): void
-  /** An error leaves it by another way than its promise. */
+  /** Simulates an uncaught error of the handler. */
   escape(error: unknown): UncaughtFate
   snooze(delay: Duration): void
 }
 
 export type Handle = (context: TaskContext) => unknown
 
-/** What runs attempts, without a pool. Every handler waits for the test, unless `handle` says otherwise. */
+/** Everything that attempts need, without a pool. Every handler waits for the test, unless `handle` says otherwise. */
 export function stage({ handle }: { readonly handle?: Handle } = {}) {
   const clock: FakeClock = fakeClock()
   const events: TaskEvent[] = []
@@ -89,11 +89,11 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
   }
   const any = (handle ?? wait) as never
   const handlers = {
-    'rig.short': defineHandler(short, import.meta.url, any),
-    'rig.long': defineHandler(long, import.meta.url, any),
-    'rig.child': defineHandler(child, import.meta.url, any),
-    'rig.fragile': defineHandler(fragile, import.meta.url, any),
-    'rig.patient': defineHandler(patient, import.meta.url, any),
+    'test.short': defineHandler(short, import.meta.url, any),
+    'test.long': defineHandler(long, import.meta.url, any),
+    'test.child': defineHandler(child, import.meta.url, any),
+    'test.fragile': defineHandler(fragile, import.meta.url, any),
+    'test.patient': defineHandler(patient, import.meta.url, any),
   }
   const host: PoolOptions['host'] = {
     registry: createRegistry(catalogue, handlers, {
@@ -114,9 +114,9 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
     logFor: () => silent,
   }
   let made = 0
-  /** A task of its own, as a feed would have taken it. */
+  /** Creates a task as a consumer would have fetched it. */
   const taken = (task: string, envelope: object = {}, given: Partial<FetchedTask> = {}): FetchedTask => ({
-    id: createTaskId('rig', 1, new Uint8Array([0, 0, 0, 0, 0, 0, 0, 0, made >> 8, made++ & 255])),
+    id: createTaskId('test', 1, new Uint8Array([0, 0, 0, 0, 0, 0, 0, 0, made >> 8, made++ & 255])),
     task,
     envelope: { v: 2, version: 1, input: {}, ...envelope },
     enqueuedAt: clock.now(),
@@ -132,48 +132,48 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
   return { clock, events, named, enqueued, store, progress, calls, host, taken }
 }
 
-/** One slot on a stage: attempts one after the other, each until its end. */
+/** A single slot without a pool, which runs one attempt after another. */
 export function soloist(options: { readonly handle?: Handle } = {}) {
   const scene = stage(options)
   const { host, taken } = scene
-  const slot = new RunSlot({ ...host, queue: 'rig' })
+  const slot = new RunSlot({ ...host, queue: 'test' })
   const { stuckHandlers } = slot
   return {
     ...scene,
     slot,
     stuckHandlers,
-    /** Async, so that a handler that returned at once looks like the others. */
+    /** Async, so that a handler that returns synchronously looks like the others. */
     run: async (task: string, envelope: object = {}, given: Partial<FetchedTask> = {}): Promise<AttemptResult> =>
       slot.run(taken(task, envelope, given)),
   }
 }
 
-/** A task that was given to the pool, and what became of it. */
+/** A task that was given to the pool, and what happened to it. */
 export interface Given {
   readonly task: FetchedTask
-  /** How its attempt ended, once the pool has said so. */
-  readonly conclusion: AttemptResult | undefined
-  /** It went back as if it had not been taken. */
-  readonly refused: boolean
+  /** The result of its attempt, once the pool has committed it. */
+  readonly result: AttemptResult | undefined
+  /** Whether the pool released the task, as if it had not been fetched. */
+  readonly released: boolean
   readonly settled: Promise<void>
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
-/** A feed that holds what the pool told it, and takes the tasks that the test gives it. */
-export class FakeFeed implements Consumer {
+/** A consumer that records the pool's calls and runs the tasks that the test gives it. */
+export class FakeConsumer implements Consumer {
   opens = 0
   runs = 0
   size: number | undefined
   stops = 0
   closed = false
-  /** What it says is missing. */
+  /** What `notReady` returns. */
   lack: string | undefined
-  /** What opening waits for. */
+  /** Opening waits for this. */
   opening = async (): Promise<void> => {}
-  /** What stopping waits for, before the tasks. */
+  /** Stopping waits for this before it waits for the tasks. */
   stopping = async (): Promise<void> => {}
-  /** What writing an end down waits for. */
+  /** Committing a result waits for this. */
   writing = (): void | Promise<void> => {}
   readonly work: RunTask
   readonly pool: ConsumerHost
@@ -197,7 +197,7 @@ export class FakeFeed implements Consumer {
     return this.#run.promise
   }
 
-  /** Fetching fails for good. */
+  /** Makes fetching fail. */
   fail(): void {
     this.#run.reject(new Error('the store is gone'))
   }
@@ -214,7 +214,7 @@ export class FakeFeed implements Consumer {
     this.stops++
     this.#run.resolve()
     await this.stopping()
-    // A fetch that was under way may bring more.
+    // A fetch that was in progress may return more tasks.
     while (this.#given.size > 0) await Promise.all(this.#given)
   }
 
@@ -227,16 +227,16 @@ export class FakeFeed implements Consumer {
   }
 
   give(task: FetchedTask): Given {
-    const given = { task, conclusion: undefined, refused: false, settled: Promise.resolve() } as Writable<Given>
+    const given = { task, result: undefined, released: false, settled: Promise.resolve() } as Writable<Given>
     given.settled = this.work(
       task,
-      (conclusion) => {
-        if (given.conclusion !== undefined) throw new Error(`${task.id} ended twice`)
-        given.conclusion = conclusion
+      (result) => {
+        if (given.result !== undefined) throw new Error(`${task.id} ended twice`)
+        given.result = result
         return this.writing()
       },
       () => {
-        given.refused = true
+        given.released = true
       },
     )
     const { settled } = given
@@ -250,7 +250,7 @@ export class FakeFeed implements Consumer {
   }
 }
 
-export interface PoolRigOptions {
+export interface PoolFixtureOptions {
   readonly handle?: Handle
   readonly concurrency?: number
   readonly maxStuckHandlers?: number
@@ -258,32 +258,32 @@ export interface PoolRigOptions {
   readonly clock?: PoolOptions['host']['clock']
 }
 
-/** A pool on a fake feed. */
-export function poolRig({ handle, concurrency = 2, maxStuckHandlers = 1, parent, clock }: PoolRigOptions = {}) {
+/** A pool with a fake consumer. */
+export function poolFixture({ handle, concurrency = 2, maxStuckHandlers = 1, parent, clock }: PoolFixtureOptions = {}) {
   const scene = stage(handle === undefined ? {} : { handle })
-  let feed: FakeFeed | undefined
+  let consumer: FakeConsumer | undefined
   const pool = createPool({
-    queue: 'rig',
+    queue: 'test',
     concurrency,
     maxStuckHandlers,
     parent,
     graceMs: GRACE_MS,
     host: clock === undefined ? scene.host : { ...scene.host, clock },
     consumer: (work, fed) => {
-      feed = new FakeFeed(work, fed)
-      return feed
+      consumer = new FakeConsumer(work, fed)
+      return consumer
     },
   })
-  if (feed === undefined) throw new Error('the pool has asked for no feed')
+  if (consumer === undefined) throw new Error('the pool did not create its consumer')
   const states = () => pool.slots().map(({ state }) => state)
-  const give = (task = 'rig.long', envelope: object = {}, given: Partial<FetchedTask> = {}): Given =>
-    (feed as FakeFeed).give(scene.taken(task, envelope, given))
-  return { ...scene, pool, feed, states, give }
+  const give = (task = 'test.long', envelope: object = {}, given: Partial<FetchedTask> = {}): Given =>
+    (consumer as FakeConsumer).give(scene.taken(task, envelope, given))
+  return { ...scene, pool, consumer, states, give }
 }
 
-export type PoolRig = ReturnType<typeof poolRig>
+export type PoolFixture = ReturnType<typeof poolFixture>
 
-/** The pool's own states, in their order. */
-export function poolStates({ events }: Pick<PoolRig, 'events'>): string[] {
+/** Returns the states of the pool, in order. */
+export function poolStates({ events }: Pick<PoolFixture, 'events'>): string[] {
   return events.flatMap((event) => (event.event === 'pool.state' ? [event.to] : []))
 }

@@ -1,4 +1,4 @@
-// Random lives of a pool on a fake feed, beside its reference model: compared after every single step.
+// Random lives of a pool on a fake consumer, beside its reference model: compared after every single step.
 import { type DrainMode, rateLimited, TaskError } from '@bullpen/contract'
 import { DRAIN_MODES } from '@bullpen/contract/internal'
 import { amount } from '@bullpen/testing'
@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { LEAVINGS, type Leaving } from '../attempt/reference.fixture.ts'
 import { drainLimits } from './drain.ts'
-import { type Given, GRACE_MS, poolRig, poolStates } from './pool.fixture.ts'
+import { type Given, GRACE_MS, poolFixture, poolStates } from './pool.fixture.ts'
 import { PoolModel } from './pool-model.fixture.ts'
 
 const SIZE = 3
@@ -22,7 +22,7 @@ type Step =
   | { readonly do: 'drain'; readonly mode: DrainMode; readonly ms: number; readonly broken: boolean }
   | { readonly do: 'resize'; readonly size: number }
   | { readonly do: 'pause' | 'resume' }
-  | { readonly do: 'close parent' | 'fail feed' }
+  | { readonly do: 'close parent' | 'fail consumer' }
 
 const task = fc.nat({ max: 20 })
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -71,15 +71,15 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       broken: fc.boolean(),
     }),
   },
-  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('close parent', 'fail feed') }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('close parent', 'fail consumer') }) },
 )
 
 function poolAndModel() {
   const parent = new AbortController()
-  const rig = poolRig({ concurrency: SIZE, maxStuckHandlers: MAX_LEFTOVERS, parent: parent.signal })
+  const fixture = poolFixture({ concurrency: SIZE, maxStuckHandlers: MAX_LEFTOVERS, parent: parent.signal })
   const model = new PoolModel(SIZE, MAX_LEFTOVERS)
   const given: Given[] = []
-  const { pool, feed, calls, clock } = rig
+  const { pool, consumer, calls, clock } = fixture
 
   /** Which idle slot takes a task is the pool's to choose; the model follows it, and says whether that one was idle. */
   function newlyAtWork(): number {
@@ -94,7 +94,7 @@ function poolAndModel() {
   async function take(each: Step): Promise<void> {
     switch (each.do) {
       case 'give':
-        given.push(rig.give(`rig.${each.kind}`))
+        given.push(fixture.give(`test.${each.kind}`))
         model.give(each.kind, newlyAtWork())
         return
       case 'advance':
@@ -121,15 +121,15 @@ function poolAndModel() {
         parent.abort()
         model.parentCloses()
         return
-      case 'fail feed':
-        feed.fail()
+      case 'fail consumer':
+        consumer.fail()
         model.feedFails()
         return
     }
     const started = model.tasks
     const at = each.task % Math.max(1, started.length)
     const [known, call] = [started[at], calls[at]]
-    const { id } = given.filter(({ refused }) => !refused)[at]?.task ?? {}
+    const { id } = given.filter(({ released }) => !released)[at]?.task ?? {}
     if (known === undefined || call === undefined || id === undefined) return
     switch (each.do) {
       case 'leave':
@@ -144,7 +144,7 @@ function poolAndModel() {
         expect(pool.cancel(id)).toBe(model.cancel(known))
         return
       case 'lose lock':
-        feed.pool.lockLost(id)
+        consumer.pool.lockLost(id)
         model.interrupt(known, 'lock_lost')
     }
   }
@@ -158,11 +158,11 @@ function poolAndModel() {
       size: pool.size(),
       stuckHandlers: pool.stuckHandlers(),
       takes: pool.notReady() === undefined,
-      given: given.map(({ refused, conclusion }) => {
-        if (refused) return 'refused'
-        return conclusion && `${conclusion.record.state} ${conclusion.record.reason} ${conclusion.verdict.kind}`
+      given: given.map(({ released, result }) => {
+        if (released) return 'released'
+        return result && `${result.record.state} ${result.record.reason} ${result.verdict.kind}`
       }),
-      late: rig.named('attempt.late').length,
+      late: fixture.named('attempt.late').length,
     }).toEqual({
       state: model.state,
       paused: model.paused,
@@ -172,17 +172,17 @@ function poolAndModel() {
       stuckHandlers: model.stuckHandlers,
       takes: model.takes,
       given: model.given.map((each) => {
-        if (each === 'refused') return each
+        if (each === 'released') return each
         return each.end && `${each.end.state} ${each.end.reason} ${each.end.verdict}`
       }),
       late: model.late,
     })
-    if (model.runs) expect(feed.size).toBe(model.full || model.paused ? 0 : model.size)
+    if (model.runs) expect(consumer.size).toBe(model.full || model.paused ? 0 : model.size)
   }
-  return { ...rig, given, model, take, compare }
+  return { ...fixture, given, model, take, compare }
 }
 
-function leave(call: ReturnType<typeof poolRig>['calls'][number], how: Leaving): void {
+function leave(call: ReturnType<typeof poolFixture>['calls'][number], how: Leaving): void {
   if (how === 'valid output') call.finish()
   else if (how === 'invalid output') call.finish({ n: 'seven' as never })
   else if (how === 'snoozes') call.snooze('1s')
@@ -193,7 +193,7 @@ function leave(call: ReturnType<typeof poolRig>['calls'][number], how: Leaving):
 
 /** Whatever has happened: once the handlers have left, no slot is lost, nothing is left over, and nothing stays behind. */
 async function settles(life: ReturnType<typeof poolAndModel>): Promise<void> {
-  const { calls, clock, pool, model, named, feed, given, take, compare } = life
+  const { calls, clock, pool, model, named, consumer, given, take, compare } = life
   for (const { finish } of calls) finish()
   for (const known of model.tasks) model.leave(known, 'valid output')
   await take({ do: 'advance', ms: 60_000 })
@@ -204,11 +204,11 @@ async function settles(life: ReturnType<typeof poolAndModel>): Promise<void> {
   await take({ do: 'advance', ms: 2_000 })
   compare()
   const { abandoned, ...report } = await pool.drain({ drainMs: 0, graceMs: GRACE_MS })
-  expect({ ...report, abandoned: abandoned.length }).toEqual({ queue: 'rig', unconfirmed: [], ...model.drained })
+  expect({ ...report, abandoned: abandoned.length }).toEqual({ queue: 'test', unconfirmed: [], ...model.drained })
   expect(pool.slots().every(({ state }) => state === 'TERMINATED')).toBe(true)
-  expect(named('attempt.started')).toHaveLength(given.filter(({ refused }) => !refused).length)
+  expect(named('attempt.started')).toHaveLength(given.filter(({ released }) => !released).length)
   expect(named('attempt.ended')).toHaveLength(named('attempt.started').length)
-  expect([clock.pending(), feed.closed, feed.stops]).toEqual([0, true, 1])
+  expect([clock.pending(), consumer.closed, consumer.stops]).toEqual([0, true, 1])
   // A broken pool may reach RECOVER_ERR before, during or after its drain.
   expect(poolStates(life).at(-1)).toBe(model.state)
   expect(new Set(poolStates(life)).size).toBe(poolStates(life).length)

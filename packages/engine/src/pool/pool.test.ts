@@ -4,16 +4,16 @@ import { createTaskId } from '@bullpen/contract/internal'
 import { describe, expect, it } from 'vitest'
 import { newTask } from '../task/new-task.ts'
 import { clockFrom } from '../time/clock.ts'
-import { GRACE_MS, poolRig, poolStates, tasks } from './pool.fixture.ts'
+import { GRACE_MS, poolFixture, poolStates, tasks } from './pool.fixture.ts'
 
 const AT_ONCE = { drainMs: 0, graceMs: GRACE_MS }
 const PATIENTLY = { drainMs: 10_000, graceMs: GRACE_MS }
 
 /** A pool that has begun to fetch. */
-async function started(options: Parameters<typeof poolRig>[0] = {}) {
-  const rig = poolRig(options)
-  await rig.pool.start()
-  return rig
+async function started(options: Parameters<typeof poolFixture>[0] = {}) {
+  const fixture = poolFixture(options)
+  await fixture.pool.start()
+  return fixture
 }
 
 const aTask = () =>
@@ -21,22 +21,22 @@ const aTask = () =>
     tasks.long,
     {},
     {},
-    { id: createTaskId('rig', 1, new Uint8Array(10)), enqueuedAt: 1, correlationId: undefined },
+    { id: createTaskId('test', 1, new Uint8Array(10)), enqueuedAt: 1, correlationId: undefined },
   )
 
 describe('a pool', () => {
   it('connects to nothing until it is started, and then fetches tasks', async () => {
-    const rig = poolRig({ concurrency: 3 })
-    const { pool, feed, states } = rig
-    expect([pool.state(), pool.notReady(), feed.opens]).toEqual([
+    const fixture = poolFixture({ concurrency: 3 })
+    const { pool, consumer, states } = fixture
+    expect([pool.state(), pool.notReady(), consumer.opens]).toEqual([
       'NEW',
-      "the pool of queue 'rig' is not running: not started",
+      "the pool of queue 'test' is not running: not started",
       0,
     ])
     await pool.start()
-    expect([pool.state(), pool.notReady(), feed.opens, feed.runs]).toEqual(['BG_RUNNING', undefined, 1, 1])
+    expect([pool.state(), pool.notReady(), consumer.opens, consumer.runs]).toEqual(['BG_RUNNING', undefined, 1, 1])
     expect([pool.size(), pool.busy(), states()]).toEqual([3, 0, ['IDLE', 'IDLE', 'IDLE']])
-    expect(poolStates(rig)).toEqual(['BG_RUNNING'])
+    expect(poolStates(fixture)).toEqual(['BG_RUNNING'])
   })
 
   it('runs each task in its own slot, and names the slot in the record', async () => {
@@ -46,7 +46,7 @@ describe('a pool', () => {
     expect([pool.busy(), states()]).toEqual([2, ['WORKING', 'WORKING']])
     for (const { finish } of calls) finish()
     await Promise.all(given.map(({ settled }) => settled))
-    expect(given.map(({ conclusion }) => conclusion?.record.slot).sort()).toEqual([1, 2])
+    expect(given.map(({ result }) => result?.record.slot).sort()).toEqual([1, 2])
     expect([pool.busy(), states(), clock.pending()]).toEqual([0, ['IDLE', 'IDLE'], 0])
   })
 
@@ -54,7 +54,7 @@ describe('a pool', () => {
     const { give, calls, clock, named } = await started({ concurrency: 1 })
     const [first, second] = [give(), give()]
     await second.settled
-    expect([first.refused, second.refused]).toEqual([false, true])
+    expect([first.released, second.released]).toEqual([false, true])
     await clock.advance(0)
     calls[0]?.finish()
     await first.settled
@@ -62,28 +62,28 @@ describe('a pool', () => {
   })
 
   it('reports why its consumer is not ready', async () => {
-    const { pool, feed } = await started()
-    feed.lack = 'Redis is not connected'
+    const { pool, consumer } = await started()
+    consumer.lack = 'Redis is not connected'
     expect(pool.notReady()).toBe('Redis is not connected')
   })
 
   it('starts once, and refuses a second start during and after the first', async () => {
-    const rig = poolRig()
-    const first = rig.pool.start()
-    await expect(rig.pool.start()).rejects.toMatchObject({ code: 'wrong_state' })
+    const fixture = poolFixture()
+    const first = fixture.pool.start()
+    await expect(fixture.pool.start()).rejects.toMatchObject({ code: 'wrong_state' })
     await first
-    await expect(rig.pool.start()).rejects.toMatchObject({
+    await expect(fixture.pool.start()).rejects.toMatchObject({
       code: 'wrong_state',
       message: expect.stringContaining('BG_RUNNING'),
     })
-    await expect(rig.pool.online([], async () => undefined)).rejects.toMatchObject({ code: 'wrong_state' })
-    expect(rig.feed.opens).toBe(1)
+    await expect(fixture.pool.online([], async () => undefined)).rejects.toMatchObject({ code: 'wrong_state' })
+    expect(fixture.consumer.opens).toBe(1)
   })
 
   it('frees a slot when its result could not be committed', async () => {
-    const { feed, taken, calls, clock, pool } = await started({ concurrency: 1 })
-    const failing = feed.work(
-      taken('rig.long'),
+    const { consumer, taken, calls, clock, pool } = await started({ concurrency: 1 })
+    const failing = consumer.work(
+      taken('test.long'),
       () => Promise.reject(new Error('no answer')),
       () => undefined,
     )
@@ -96,61 +96,61 @@ describe('a pool', () => {
 
 describe('a drain', () => {
   it('goes in order: stop fetching, wait, signal at the deadline, grace period, requeue, close', async () => {
-    const rig = await started()
-    const { pool, feed, give, calls, clock, states } = rig
-    const given = give('rig.long', { timeoutMs: 'none' })
+    const fixture = await started()
+    const { pool, consumer, give, calls, clock, states } = fixture
+    const given = give('test.long', { timeoutMs: 'none' })
     await clock.advance(0)
     const drained = pool.drain({ drainMs: 1_000, graceMs: GRACE_MS })
-    expect([pool.state(), pool.notReady(), feed.stops]).toEqual([
+    expect([pool.state(), pool.notReady(), consumer.stops]).toEqual([
       'SHUTTING_DOWN',
-      "the pool of queue 'rig' is not running: draining",
+      "the pool of queue 'test' is not running: draining",
       1,
     ])
     expect(states().sort()).toEqual(['TERMINATED', 'TERMINATING_STOP_SIGNAL'])
     const late = give()
     await late.settled
-    expect(late.refused).toBe(true)
+    expect(late.released).toBe(true)
     await clock.advance(999)
     expect([calls[0]?.heard(), calls[0]?.context.poolSignal.aborted]).toEqual([undefined, false])
     await clock.advance(1)
     expect(calls[0]?.heard()).toMatchObject({ name: 'AbortError', message: expect.stringContaining('drain') })
     expect(calls[0]?.context.poolSignal.aborted).toBe(true)
-    expect([states().sort(), feed.closed]).toEqual([['TERMINATED', 'TERMINATING_PARENT_CTX_CLOSED'], false])
+    expect([states().sort(), consumer.closed]).toEqual([['TERMINATED', 'TERMINATING_PARENT_CTX_CLOSED'], false])
     await clock.advance(GRACE_MS)
-    expect(await drained).toMatchObject({ queue: 'rig', abandoned: [] })
-    expect(given.conclusion).toMatchObject({
+    expect(await drained).toMatchObject({ queue: 'test', abandoned: [] })
+    expect(given.result).toMatchObject({
       record: { state: 'TERMINATED_CTX_CLOSED', reason: 'drain' },
       verdict: { kind: 'requeued' },
     })
-    expect([pool.state(), feed.closed, states(), clock.pending()]).toEqual([
+    expect([pool.state(), consumer.closed, states(), clock.pending()]).toEqual([
       'SHUTDOWN',
       true,
       ['TERMINATED', 'TERMINATED'],
       0,
     ])
-    expect(poolStates(rig)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', 'SHUTDOWN'])
+    expect(poolStates(fixture)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', 'SHUTDOWN'])
   })
 
   it('is one drain when it is asked for twice', async () => {
-    const rig = await started()
-    const [first, second] = [rig.pool.drain(AT_ONCE), rig.pool.drain(PATIENTLY)]
+    const fixture = await started()
+    const [first, second] = [fixture.pool.drain(AT_ONCE), fixture.pool.drain(PATIENTLY)]
     expect(second).toBe(first)
     await first
-    expect(await rig.pool.drain(PATIENTLY)).toMatchObject({ queue: 'rig', abandoned: [] })
-    expect(poolStates(rig)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', 'SHUTDOWN'])
-    expect(rig.feed.stops).toBe(1)
+    expect(await fixture.pool.drain(PATIENTLY)).toMatchObject({ queue: 'test', abandoned: [] })
+    expect(poolStates(fixture)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', 'SHUTDOWN'])
+    expect(fixture.consumer.stops).toBe(1)
   })
 
   it('abandons a short task that outlasts the grace period, names it, and ends as TERMINATE_TIMEOUT', async () => {
     const { pool, give, calls, clock } = await started()
-    const given = give('rig.short')
+    const given = give('test.short')
     await clock.advance(0)
     const drained = pool.drain(AT_ONCE)
     await clock.advance(2_000)
-    expect(await drained).toMatchObject({ queue: 'rig', abandoned: [{ id: given.task.id, task: 'rig.short' }] })
+    expect(await drained).toMatchObject({ queue: 'test', abandoned: [{ id: given.task.id, task: 'test.short' }] })
     calls[0]?.finish()
     await given.settled
-    expect(given.conclusion?.verdict.kind).toBe('completed')
+    expect(given.result?.verdict.kind).toBe('completed')
     expect([pool.state(), pool.busy(), clock.pending()]).toEqual(['TERMINATE_TIMEOUT', 0, 0])
   })
 
@@ -171,19 +171,19 @@ describe('a drain', () => {
   })
 
   it('does not wait for a consumer that cannot commit', async () => {
-    const { pool, feed, clock } = await started()
-    feed.stopping = () => new Promise(() => {})
+    const { pool, consumer, clock } = await started()
+    consumer.stopping = () => new Promise(() => {})
     const drained = pool.drain(PATIENTLY)
     await clock.advance(1_000)
-    expect(await drained).toMatchObject({ queue: 'rig', abandoned: [] })
-    expect([pool.state(), feed.closed, clock.pending()]).toEqual(['SHUTDOWN', true, 0])
+    expect(await drained).toMatchObject({ queue: 'test', abandoned: [] })
+    expect([pool.state(), consumer.closed, clock.pending()]).toEqual(['SHUTDOWN', true, 0])
   })
 
   it('ends even when the consumer fails to stop', async () => {
-    const { pool, feed, give, calls, clock } = await started()
+    const { pool, consumer, give, calls, clock } = await started()
     give()
     await clock.advance(0)
-    feed.stopping = () => Promise.reject(new Error('not connected'))
+    consumer.stopping = () => Promise.reject(new Error('not connected'))
     const drained = pool.drain(PATIENTLY)
     await clock.advance(0)
     calls[0]?.finish()
@@ -192,21 +192,21 @@ describe('a drain', () => {
   })
 
   it('of a pool that never started ends at once', async () => {
-    const { pool, feed, states } = poolRig()
-    expect(await pool.drain(PATIENTLY)).toMatchObject({ queue: 'rig', abandoned: [] })
-    expect([pool.state(), states(), feed.stops]).toEqual(['SHUTDOWN', ['TERMINATED', 'TERMINATED'], 0])
+    const { pool, consumer, states } = poolFixture()
+    expect(await pool.drain(PATIENTLY)).toMatchObject({ queue: 'test', abandoned: [] })
+    expect([pool.state(), states(), consumer.stops]).toEqual(['SHUTDOWN', ['TERMINATED', 'TERMINATED'], 0])
     await expect(pool.start()).rejects.toMatchObject({ code: 'wrong_state' })
   })
 
   it('that begins while the store is awaited keeps the pool from running', async () => {
-    const { pool, feed, states } = poolRig()
+    const { pool, consumer, states } = poolFixture()
     const { promise, resolve } = Promise.withResolvers<void>()
-    feed.opening = () => promise
+    consumer.opening = () => promise
     const starting = pool.start()
     await pool.drain(PATIENTLY)
     resolve()
     await starting
-    expect([pool.state(), feed.runs, states()]).toEqual(['SHUTDOWN', 0, ['TERMINATED', 'TERMINATED']])
+    expect([pool.state(), consumer.runs, states()]).toEqual(['SHUTDOWN', 0, ['TERMINATED', 'TERMINATED']])
   })
 })
 
@@ -229,7 +229,7 @@ describe('an error that belongs to no attempt', () => {
 
   it('is not overwritten by the end of a drain that leaves tasks behind', async () => {
     const { pool, give, clock } = await started()
-    give('rig.short')
+    give('test.short')
     const drained = pool.drain(BROKEN)
     await clock.advance(2_000)
     expect((await drained).abandoned).toHaveLength(1)
@@ -251,7 +251,7 @@ describe('an error that belongs to no attempt', () => {
   })
 
   it.each([
-    ['NEW', async () => poolRig()],
+    ['NEW', async () => poolFixture()],
     [
       'SHUTDOWN',
       async () => {
@@ -264,7 +264,7 @@ describe('an error that belongs to no attempt', () => {
       'TERMINATE_TIMEOUT',
       async () => {
         const ended = await started()
-        ended.give('rig.short')
+        ended.give('test.short')
         const drained = ended.pool.drain(AT_ONCE)
         await ended.clock.advance(2_000)
         await drained
@@ -274,7 +274,7 @@ describe('an error that belongs to no attempt', () => {
     [
       'ONLINE_DONE',
       async () => {
-        const ended = poolRig()
+        const ended = poolFixture()
         await ended.pool.online([], () => new Promise(() => {}))
         return ended
       },
@@ -282,7 +282,7 @@ describe('an error that belongs to no attempt', () => {
     [
       'INCOMPLETE_DONE',
       async () => {
-        const ended = poolRig()
+        const ended = poolFixture()
         const online = ended.pool.online([aTask().id], async () => undefined)
         await ended.clock.advance(2_000)
         await online
@@ -310,7 +310,7 @@ describe('a parent that closes', () => {
     expect(states().sort()).toEqual(['TERMINATED', 'TERMINATING_PARENT_CTX_CLOSED'])
     await clock.advance(GRACE_MS)
     await given.settled
-    expect(given.conclusion).toMatchObject({
+    expect(given.result).toMatchObject({
       record: { state: 'TERMINATED_CTX_CLOSED', reason: 'parent_closed' },
       verdict: { kind: 'requeued' },
     })
@@ -321,7 +321,7 @@ describe('a parent that closes', () => {
   it('moves the deadline of a drain that is under way to now', async () => {
     const parent = new AbortController()
     const { pool, give, calls, clock } = await started({ parent: parent.signal })
-    give('rig.long', { timeoutMs: 'none' })
+    give('test.long', { timeoutMs: 'none' })
     await clock.advance(0)
     const drained = pool.drain({ drainMs: 60_000, graceMs: GRACE_MS })
     await clock.advance(100)
@@ -334,7 +334,7 @@ describe('a parent that closes', () => {
   })
 
   it('before the start prevents the start', async () => {
-    const { pool, states } = poolRig({ parent: AbortSignal.abort() })
+    const { pool, states } = poolFixture({ parent: AbortSignal.abort() })
     expect([pool.state(), states()]).toEqual(['SHUTDOWN', ['TERMINATED', 'TERMINATED']])
     await expect(pool.start()).rejects.toMatchObject({ code: 'wrong_state' })
   })
@@ -359,16 +359,16 @@ describe('an online pool', () => {
       },
     }
   }
-  function online(count: number, options: Parameters<typeof poolRig>[0] = {}) {
-    const rig = poolRig(options)
-    const ids = Array.from({ length: count }, () => rig.taken('rig.long').id)
+  function online(count: number, options: Parameters<typeof poolFixture>[0] = {}) {
+    const fixture = poolFixture(options)
+    const ids = Array.from({ length: count }, () => fixture.taken('test.long').id)
     const set = records(ids)
-    const report = rig.pool.online(ids, set.settled)
-    return { ...rig, ids, set, report }
+    const report = fixture.pool.online(ids, set.settled)
+    return { ...fixture, ids, set, report }
   }
 
   it('ends as ONLINE_DONE when every task of its set has ended, here or on another worker', async () => {
-    const { pool, set, report, states, clock, feed, ...rig } = online(3)
+    const { pool, set, report, states, clock, consumer, ...fixture } = online(3)
     await clock.advance(0)
     expect(pool.state()).toBe('ONLINE_RUNNING')
     set.end(0, 1)
@@ -376,8 +376,8 @@ describe('an online pool', () => {
     expect(pool.state()).toBe('ONLINE_RUNNING')
     set.end(2)
     expect(await report).toEqual({ state: 'ONLINE_DONE', unfinished: [] })
-    expect(poolStates(rig)).toEqual(['ONLINE_RUNNING', 'ONLINE_DONE'])
-    expect([states(), feed.closed, clock.pending()]).toEqual([['TERMINATED', 'TERMINATED'], true, 0])
+    expect(poolStates(fixture)).toEqual(['ONLINE_RUNNING', 'ONLINE_DONE'])
+    expect([states(), consumer.closed, clock.pending()]).toEqual([['TERMINATED', 'TERMINATED'], true, 0])
   })
 
   it('with no tasks is done at once', async () => {
@@ -394,7 +394,7 @@ describe('an online pool', () => {
     expect(states().sort()).toEqual(['TERMINATED', 'TERMINATING_TASK_CH_CLOSED'])
     calls[0]?.finish()
     expect((await report).state).toBe('ONLINE_DONE')
-    expect([besides.conclusion?.verdict.kind, pool.busy()]).toEqual(['completed', 0])
+    expect([besides.result?.verdict.kind, pool.busy()]).toEqual(['completed', 0])
   })
 
   it.each(['drain', 'parent'] as const)(
@@ -414,11 +414,11 @@ describe('an online pool', () => {
 
   it('that is drained while the store is awaited ends as INCOMPLETE_DONE with every task unfinished', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
-    const rig = poolRig()
-    rig.feed.opening = () => promise
-    const ids = [rig.taken('rig.long').id]
-    const report = rig.pool.online(ids, records(ids).settled)
-    const drained = rig.pool.drain(AT_ONCE)
+    const fixture = poolFixture()
+    fixture.consumer.opening = () => promise
+    const ids = [fixture.taken('test.long').id]
+    const report = fixture.pool.online(ids, records(ids).settled)
+    const drained = fixture.pool.drain(AT_ONCE)
     resolve()
     await drained
     expect(await report).toEqual({ state: 'INCOMPLETE_DONE', unfinished: ids })
@@ -454,68 +454,68 @@ describe('an online pool', () => {
   })
 
   it('with a task that does not exist ends as INCOMPLETE_DONE with that task unfinished', async () => {
-    const rig = poolRig()
-    const { id } = rig.taken('rig.long')
-    const report = rig.pool.online([id], async () => undefined)
+    const fixture = poolFixture()
+    const { id } = fixture.taken('test.long')
+    const report = fixture.pool.online([id], async () => undefined)
     expect(await report).toEqual({ state: 'INCOMPLETE_DONE', unfinished: [id] })
   })
 
   it('asks again about a task while the store does not answer', async () => {
-    const rig = poolRig()
-    const { id } = rig.taken('rig.long')
+    const fixture = poolFixture()
+    const { id } = fixture.taken('test.long')
     let asked = 0
-    const report = rig.pool.online([id], async () => {
+    const report = fixture.pool.online([id], async () => {
       if (asked++ < 3) throw new Error('redis is away')
       return { id, status: 'dead' } as TaskRecord
     })
-    await rig.clock.advance(2_999)
-    expect([asked, rig.pool.state()]).toEqual([3, 'ONLINE_RUNNING'])
-    await rig.clock.advance(1)
+    await fixture.clock.advance(2_999)
+    expect([asked, fixture.pool.state()]).toEqual([3, 'ONLINE_RUNNING'])
+    await fixture.clock.advance(1)
     expect(await report).toEqual({ state: 'ONLINE_DONE', unfinished: [] })
-    expect(rig.clock.pending()).toBe(0)
+    expect(fixture.clock.pending()).toBe(0)
   })
 
   it('reports a task that cannot be looked up as unfinished', async () => {
-    const rig = poolRig()
-    const ids = [rig.taken('rig.long').id]
-    const report = rig.pool.online(ids, () => Promise.reject(new Error('redis is away')))
-    await rig.clock.advance(0)
-    void rig.pool.drain(AT_ONCE)
-    await rig.clock.advance(0)
+    const fixture = poolFixture()
+    const ids = [fixture.taken('test.long').id]
+    const report = fixture.pool.online(ids, () => Promise.reject(new Error('redis is away')))
+    await fixture.clock.advance(0)
+    void fixture.pool.drain(AT_ONCE)
+    await fixture.clock.advance(0)
     expect(await report).toEqual({ state: 'INCOMPLETE_DONE', unfinished: ids })
   })
 })
 
 describe('stuck handlers', () => {
   it('stop the pool from fetching when there are too many, until enough have returned', async () => {
-    const { pool, feed, give, calls, clock } = await started({ concurrency: 3, maxStuckHandlers: 1 })
+    const { pool, consumer, give, calls, clock } = await started({ concurrency: 3, maxStuckHandlers: 1 })
     for (let i = 0; i < 2; i++) give()
     await clock.advance(150)
-    expect([pool.stuckHandlers(), pool.busy(), feed.size]).toEqual([2, 0, 0])
+    expect([pool.stuckHandlers(), pool.busy(), consumer.size]).toEqual([2, 0, 0])
     expect(pool.notReady()).toContain('2 handlers are still running after their attempt has ended, and the limit is 1')
-    const refused = give()
-    await refused.settled
-    expect(refused.refused).toBe(true)
+    const released = give()
+    await released.settled
+    expect(released.released).toBe(true)
     calls[0]?.finish()
     await clock.advance(0)
-    expect([pool.stuckHandlers(), feed.size, pool.notReady()]).toEqual([1, 3, undefined])
+    expect([pool.stuckHandlers(), consumer.size, pool.notReady()]).toEqual([1, 3, undefined])
     const welcome = give()
     await clock.advance(0)
-    expect([welcome.refused, pool.busy()]).toEqual([false, 1])
+    expect([welcome.released, pool.busy()]).toEqual([false, 1])
   })
 })
 
 describe('a slot that is stopped', () => {
   it('with wait ends after its task, and the pool goes on with one slot less', async () => {
-    const { pool, feed, give, calls, clock, states } = await started()
+    const { pool, consumer, give, calls, clock, states } = await started()
     const given = give()
     await clock.advance(0)
     const slot = pool.slots().find(({ state }) => state === 'WORKING')?.slot ?? 0
     pool.stopSlot(slot, 'wait')
-    expect([pool.size(), feed.size, calls[0]?.heard()]).toEqual([1, 1, undefined])
+    expect([pool.size(), consumer.size, calls[0]?.heard()]).toEqual([1, 1, undefined])
     calls[0]?.finish()
     await given.settled
-    expect(given.conclusion?.verdict.kind).toBe('completed')
+    expect(given.result?.verdict.kind).toBe('completed')
     expect(states().sort()).toEqual(['IDLE', 'TERMINATED'])
     expect(pool.notReady()).toBeUndefined()
   })
@@ -528,7 +528,7 @@ describe('a slot that is stopped', () => {
     expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('slot_stopped') })
     calls[0]?.fail(calls[0].heard())
     await given.settled
-    expect(given.conclusion).toMatchObject({
+    expect(given.result).toMatchObject({
       record: { state: 'TERMINATED_STOP_SIGNAL', reason: 'slot_stopped' },
       verdict: { kind: 'requeued' },
     })
@@ -547,18 +547,18 @@ describe('a slot that is stopped', () => {
   })
 
   it('before the start lowers the capacity of the consumer', async () => {
-    const { pool, feed, states } = poolRig()
+    const { pool, consumer, states } = poolFixture()
     pool.stopSlot(1, 'wait')
     await pool.start()
-    expect([states(), feed.size]).toEqual([['TERMINATED', 'IDLE'], 1])
+    expect([states(), consumer.size]).toEqual([['TERMINATED', 'IDLE'], 1])
   })
 
   it('as the last one leaves a pool that is not ready', async () => {
-    const { pool, feed } = await started({ concurrency: 1 })
+    const { pool, consumer } = await started({ concurrency: 1 })
     pool.stopSlot(1, 'wait')
-    expect([feed.size, pool.notReady()]).toEqual([
+    expect([consumer.size, pool.notReady()]).toEqual([
       0,
-      "the pool of queue 'rig' takes no tasks: its slots have been stopped",
+      "the pool of queue 'test' takes no tasks: its slots have been stopped",
     ])
   })
 })
@@ -572,7 +572,7 @@ describe('a cancel', () => {
     expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('cancelled') })
     calls[0]?.fail(new Error('stopped'))
     await given.settled
-    expect(given.conclusion).toMatchObject({
+    expect(given.result).toMatchObject({
       record: { state: 'TERMINATED_STOP_SIGNAL' },
       verdict: { kind: 'cancelled' },
     })
@@ -580,38 +580,38 @@ describe('a cancel', () => {
 
   it('of a running short task is refused as not_cancellable, and the task goes on', async () => {
     const { pool, give, calls, clock } = await started()
-    const given = give('rig.short')
+    const given = give('test.short')
     await clock.advance(0)
     expect(pool.cancel(given.task.id)).toBe('not_cancellable')
     calls[0]?.finish()
     await given.settled
-    expect(given.conclusion?.verdict.kind).toBe('completed')
+    expect(given.result?.verdict.kind).toBe('completed')
   })
 
   it('of a task that does not run here is not_found', async () => {
     const { pool, taken } = await started()
-    expect(pool.cancel(taken('rig.long').id)).toBe('not_found')
+    expect(pool.cancel(taken('test.long').id)).toBe('not_found')
   })
 })
 
 describe('a lock that is lost', () => {
   it('aborts the attempt, whose result is not committed', async () => {
-    const { feed, give, calls, clock } = await started()
+    const { consumer, give, calls, clock } = await started()
     const given = give()
     await clock.advance(0)
-    feed.pool.lockLost(given.task.id)
+    consumer.pool.lockLost(given.task.id)
     expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('lock_lost') })
     calls[0]?.finish()
     await given.settled
-    expect(given.conclusion).toMatchObject({
+    expect(given.result).toMatchObject({
       record: { state: 'TERMINATED_CTX_CLOSED', reason: 'lock_lost' },
       verdict: { kind: 'lost' },
     })
   })
 
   it('of a task that does not run here changes nothing', async () => {
-    const { feed, taken, pool } = await started()
-    feed.pool.lockLost(taken('rig.long').id)
+    const { consumer, taken, pool } = await started()
+    consumer.pool.lockLost(taken('test.long').id)
     expect(pool.busy()).toBe(0)
   })
 })
@@ -628,7 +628,7 @@ describe('a pool that has ended', () => {
       clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
     })
     const { pool, give, calls } = await started({ clock, parent: parent.signal })
-    const [long, short] = [give(), give('rig.short')]
+    const [long, short] = [give(), give('test.short')]
     expect(timers()).toBeGreaterThan(before)
     const drained = pool.drain(PATIENTLY)
     for (const { finish } of calls) finish()
@@ -641,25 +641,25 @@ describe('a pool that has ended', () => {
 
 describe('a consumer that fails', () => {
   it('leaves the idle slots in RECOVER_ERR until it is opened and run again after a delay', async () => {
-    const { feed, give, calls, clock, states, named } = await started()
+    const { consumer, give, calls, clock, states, named } = await started()
     const given = give()
     await clock.advance(0)
-    feed.fail()
+    consumer.fail()
     await clock.advance(0)
     expect(states().sort()).toEqual(['RECOVER_ERR', 'WORKING'])
     calls[0]?.finish()
     await given.settled
     await clock.advance(499)
-    expect(feed.runs).toBe(1)
+    expect(consumer.runs).toBe(1)
     await clock.advance(1)
-    expect([feed.opens, feed.runs, states()]).toEqual([2, 2, ['IDLE', 'IDLE']])
-    expect(named('slots.restarted')).toEqual([{ event: 'slots.restarted', queue: 'rig', slots: 1, afterMs: 500 }])
+    expect([consumer.opens, consumer.runs, states()]).toEqual([2, 2, ['IDLE', 'IDLE']])
+    expect(named('slots.restarted')).toEqual([{ event: 'slots.restarted', queue: 'test', slots: 1, afterMs: 500 }])
   })
 
   it('repeatedly is restarted after growing delays of up to 30 s, which start over after a long healthy run', async () => {
-    const { feed, clock, named } = await started()
+    const { consumer, clock, named } = await started()
     const failAgain = async () => {
-      feed.fail()
+      consumer.fail()
       await clock.advance(30_000)
     }
     for (let i = 0; i < 8; i++) await failAgain()
@@ -671,32 +671,32 @@ describe('a consumer that fails', () => {
   })
 
   it('to open again is retried', async () => {
-    const { feed, clock, states, named } = await started()
-    feed.opening = () => Promise.reject(new Error('not connected'))
-    feed.fail()
+    const { consumer, clock, states, named } = await started()
+    consumer.opening = () => Promise.reject(new Error('not connected'))
+    consumer.fail()
     await clock.advance(500)
-    expect([feed.opens, feed.runs, states()]).toEqual([2, 1, ['RECOVER_ERR', 'RECOVER_ERR']])
-    feed.opening = async () => {}
+    expect([consumer.opens, consumer.runs, states()]).toEqual([2, 1, ['RECOVER_ERR', 'RECOVER_ERR']])
+    consumer.opening = async () => {}
     await clock.advance(1_000)
-    expect([feed.opens, feed.runs, states()]).toEqual([3, 2, ['IDLE', 'IDLE']])
+    expect([consumer.opens, consumer.runs, states()]).toEqual([3, 2, ['IDLE', 'IDLE']])
     expect(named('slots.restarted').length).toBeGreaterThan(0)
   })
 
   it('gets its capacity again when it is restarted', async () => {
-    const { pool, feed, clock } = await started()
+    const { pool, consumer, clock } = await started()
     pool.stopSlot(1, 'wait')
-    feed.size = undefined
-    feed.fail()
+    consumer.size = undefined
+    consumer.fail()
     await clock.advance(500)
-    expect(feed.size).toBe(1)
+    expect(consumer.size).toBe(1)
   })
 
   it('is not restarted after a drain, and leaves no timer behind', async () => {
-    const { pool, feed, clock } = await started()
-    feed.fail()
+    const { pool, consumer, clock } = await started()
+    consumer.fail()
     await clock.advance(0)
     await pool.drain(AT_ONCE)
     await clock.advance(60_000)
-    expect([pool.state(), feed.opens, clock.pending()]).toEqual(['SHUTDOWN', 1, 0])
+    expect([pool.state(), consumer.opens, clock.pending()]).toEqual(['SHUTDOWN', 1, 0])
   })
 })

@@ -5,13 +5,13 @@ import { Slots } from './slots.ts'
 function slotsOf(size: number) {
   const { host, taken, calls, clock } = stage()
   const onCapacityChange = vi.fn()
-  const slots = new Slots(size, { ...host, queue: 'rig' }, onCapacityChange)
+  const slots = new Slots(size, { ...host, queue: 'test' }, onCapacityChange)
   const states = () => slots.status().map(({ state }) => state)
   return { slots, taken, calls, clock, onCapacityChange, states }
 }
 
 /** Slots of which one runs a task. */
-function working(size: number, name: 'rig.long' | 'rig.short' = 'rig.long') {
+function working(size: number, name: 'test.long' | 'test.short' = 'test.long') {
   const setup = slotsOf(size)
   setup.slots.fetchingBegan()
   const task = setup.taken(name)
@@ -27,7 +27,7 @@ describe('the slots of a pool', () => {
   it('are NEW and take no task until fetching begins, and IDLE then', () => {
     const { slots, states, taken } = slotsOf(2)
     expect(states()).toEqual(['NEW', 'NEW'])
-    expect(slots.take(taken('rig.long'))).toBeUndefined()
+    expect(slots.take(taken('test.long'))).toBeUndefined()
     expect(slots.fetchingBegan()).toBe(0)
     expect(states()).toEqual(['IDLE', 'IDLE'])
   })
@@ -36,13 +36,13 @@ describe('the slots of a pool', () => {
     const { slots, clock, taken } = slotsOf(2)
     slots.fetchingBegan()
     await clock.advance(70)
-    const task = taken('rig.long')
+    const task = taken('test.long')
     const slot = slots.take(task)
     expect(slots.status().find((each) => each.slot === slot?.number)).toEqual({
       slot: slot?.number,
       state: 'WORKING',
       since: clock.now(),
-      task: { id: task.id, task: 'rig.long', fencingToken: 1 },
+      task: { id: task.id, task: 'test.long', fencingToken: 1 },
     })
     expect(slots.status().filter((each) => each.task === undefined)).toMatchObject([
       { state: 'IDLE', since: clock.now() - 70 },
@@ -59,13 +59,13 @@ describe('the slots of a pool', () => {
   it('take one task each, and the slot that became idle last works next', () => {
     const { slots, taken } = slotsOf(2)
     slots.fetchingBegan()
-    const [first, second] = [slots.take(taken('rig.long')), slots.take(taken('rig.long'))]
-    expect(slots.take(taken('rig.long'))).toBeUndefined()
+    const [first, second] = [slots.take(taken('test.long')), slots.take(taken('test.long'))]
+    expect(slots.take(taken('test.long'))).toBeUndefined()
     expect(slots.busy).toBe(2)
     if (first === undefined || second === undefined) throw new Error('two slots were idle')
     slots.release(second)
     slots.release(first)
-    expect(slots.take(taken('rig.long'))).toBe(first)
+    expect(slots.take(taken('test.long'))).toBe(first)
   })
 
   it('report a task as running until its attempt has ended, not until it is committed', async () => {
@@ -154,13 +154,13 @@ describe('slots whose consumer failed', () => {
     const { slots, states, slot, taken } = working(2)
     slots.fetchingFailed()
     expect(states().sort()).toEqual(['RECOVER_ERR', 'WORKING'])
-    expect(slots.take(taken('rig.long'))).toBeUndefined()
+    expect(slots.take(taken('test.long'))).toBeUndefined()
     expect(slots.size).toBe(2)
     slots.release(slot)
     expect(slots.fetchingBegan()).toBe(1)
     expect(states()).toEqual(['IDLE', 'IDLE'])
-    expect([slots.take(taken('rig.long')), slots.take(taken('rig.long'))]).not.toContain(undefined)
-    expect(slots.take(taken('rig.long'))).toBeUndefined()
+    expect([slots.take(taken('test.long')), slots.take(taken('test.long'))]).not.toContain(undefined)
+    expect(slots.take(taken('test.long'))).toBeUndefined()
   })
 })
 
@@ -216,9 +216,9 @@ describe('one task among the slots', () => {
   })
 
   it('is not cancellable when it is short, and not found when another pool runs it', () => {
-    const { slots, task, taken } = working(2, 'rig.short')
+    const { slots, task, taken } = working(2, 'test.short')
     expect(slots.cancel(task.id)).toBe('not_cancellable')
-    expect(slots.cancel(taken('rig.long').id)).toBe('not_found')
-    slots.close(taken('rig.long').id, 'lock_lost')
+    expect(slots.cancel(taken('test.long').id)).toBe('not_found')
+    slots.close(taken('test.long').id, 'lock_lost')
   })
 })

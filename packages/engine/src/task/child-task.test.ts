@@ -13,7 +13,7 @@ describe('the id of a child', () => {
   it('is the same for the same parent, definition and key; it names the child’s queue, and its parent’s time', () => {
     const id = childTaskId(parent.id, tasks.child, 'a', sha256)
     expect(childTaskId(parent.id, tasks.child, 'a', sha256)).toBe(id)
-    expect(readTaskId(id)).toMatchObject({ queue: 'rig', createdAt: 1_700_000_000_000 })
+    expect(readTaskId(id)).toMatchObject({ queue: 'test', createdAt: 1_700_000_000_000 })
   })
 
   it('differs for every other parent, definition or key', () => {
@@ -41,7 +41,7 @@ describe('a child', () => {
   it('carries its parent’s correlation id on, and what was said of it', () => {
     expect(childTask(parent, tasks.child, { n: 5 }, { key: 'a', delay: '1s' }, 7_000, sha256)).toMatchObject({
       id: childTaskId(parent.id, tasks.child, 'a', sha256),
-      task: 'rig.child',
+      task: 'test.child',
       input: { n: 5 },
       correlationId: 'c-1',
       enqueuedAt: 7_000,
@@ -67,7 +67,7 @@ describe('a handler that enqueues', () => {
     const ids = []
     const parent = { id: parentId(5, new Uint8Array(10)) }
     for (const start of [1, 2]) {
-      const ended = run('rig.long', { correlationId: 'c-9' }, { ...parent, fencingToken: start })
+      const ended = run('test.long', { correlationId: 'c-9' }, { ...parent, fencingToken: start })
       await clock.advance(0)
       ids.push(await calls.at(-1)?.context.enqueue(tasks.child, { n: 2 }, { key: 'step' }))
       calls.at(-1)?.finish()
@@ -83,7 +83,7 @@ describe('a handler that enqueues', () => {
 
   it('may try again with the same key what the store did not take, and not while it is under way', async () => {
     const { run, calls, clock, store } = soloist()
-    const ended = run('rig.long')
+    const ended = run('test.long')
     await clock.advance(0)
     const { context, finish } = calls[0] ?? expect.fail('no handler was called')
     store.down = true
@@ -91,7 +91,7 @@ describe('a handler that enqueues', () => {
     await expect(context.enqueue(tasks.child, {})).rejects.toMatchObject({ code: 'duplicate_key' })
     await expect(first).rejects.toThrow('the store is away')
     store.down = false
-    expect(await context.enqueue(tasks.child, {})).toMatch(/^rig-/)
+    expect(await context.enqueue(tasks.child, {})).toMatch(/^test-/)
     finish()
     await ended
   })
@@ -104,7 +104,7 @@ describe('a handler that enqueues', () => {
     [{ tags: ['a b'] }, 'tags.0'],
   ])('is told what is wrong with %j', async (options, path) => {
     const { run, calls, clock, enqueued } = soloist()
-    const ended = run('rig.long')
+    const ended = run('test.long')
     await clock.advance(0)
     const { context, finish } = calls[0] ?? expect.fail('no handler was called')
     await expect(context.enqueue(tasks.child, {}, options as never)).rejects.toMatchObject({
@@ -118,7 +118,7 @@ describe('a handler that enqueues', () => {
 
   it('may not use one key twice for a definition, nor enqueue what its catalogue lacks, nor after its end', async () => {
     const { run, calls, clock } = soloist()
-    const ended = run('rig.long')
+    const ended = run('test.long')
     await clock.advance(0)
     const { context, finish } = calls[0] ?? expect.fail('no handler was called')
     await context.enqueue(tasks.child, {})
