@@ -38,7 +38,7 @@ export class PoolModel {
   state: PoolState = 'BG_RUNNING'
   paused = false
   slots: ModelWorker[] = []
-  /** Every task that was given, or 'refused'. */
+  /** Every task that was given, or 'released' if the pool released it. */
   readonly given: (ModelTask | 'released')[] = []
   stuckHandlers = 0
   late = 0
