@@ -1,5 +1,6 @@
 // An in-memory fleet for tests of the API. Tests add workers to it and provide their answers.
 import { isDeepStrictEqual } from 'node:util'
+import { recipients } from '@bullpen/bullmq/internal'
 import { BullpenError } from '@bullpen/contract'
 import {
   type CommandAnswer,
@@ -8,7 +9,6 @@ import {
   outcomeOf,
   type QueueSettings,
   type RegisteredWorker,
-  recipients,
   type WorkerStatus,
 } from '@bullpen/engine/internal'
 

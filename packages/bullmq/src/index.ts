@@ -1,6 +1,6 @@
 // For users: an in-process broker, and a processor for teams that keep a BullMQ Worker of their own.
 
 export { type BrokerOptions, type BullmqBroker, openBroker } from './broker.ts'
-export { backoffStrategy } from './internals/backoff-strategy.ts'
 export { type PlainProcessor, type ProcessorOptions, processor } from './plain-processor.ts'
+export { backoffStrategy } from './processor.ts'
 export { escaped } from './uncaught-errors.ts'

@@ -3,5 +3,6 @@
 export { type SkewWatch, type SkewWatchOptions, watchSkew } from './clock/clock-skew.ts'
 export { decodeStack } from './codec.ts'
 export { type ConsumerOptions, openConsumer } from './consumer.ts'
+export { recipients } from './fleet/commands.ts'
 export { type FleetOptions, openFleet } from './fleet/fleet.ts'
 export { isConnectionError } from './redis/outage-reporter.ts'

@@ -18,9 +18,8 @@ import {
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { type Job, UnrecoverableError } from 'bullmq'
-import { AttemptFailed } from './internals/backoff-strategy.ts'
 import { foreignSha256, foreignTask, isBullpenJob } from './internals/foreign-job.ts'
-import { commit, toFetchedTask } from './processor.ts'
+import { AttemptFailed, commit, toFetchedTask } from './processor.ts'
 import { attemptContext } from './uncaught-errors.ts'
 
 export interface ProcessorOptions<R extends Resources> {

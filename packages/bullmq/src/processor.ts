@@ -1,10 +1,12 @@
 // Translates between BullMQ and the engine: turns a job into a fetched task, and a verdict into the action that BullMQ takes.
-import type { TaskId } from '@bullpen/contract'
+//
+// The verdict on a failed attempt reaches BullMQ in the error that the processor throws. BullMQ stores the error's stack, whose
+// first line is the attempt record, and asks `backoffStrategy` for the delay, which the error carries.
+import type { AttemptRecord, TaskId } from '@bullpen/contract'
 import type { StoredSuccess } from '@bullpen/contract/internal'
-import { type AttemptResult, type FetchedTask, MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
+import { type AttemptResult, type FetchedTask, MAX_ATTEMPT_RECORDS, type Verdict } from '@bullpen/engine/internal'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
-import { encodeStack } from './codec.ts'
-import { AttemptFailed } from './internals/backoff-strategy.ts'
+import { describeEnd, encodeStack } from './codec.ts'
 import { setStacks, stepsOf, throttleQueue, uncountStart } from './internals/job-scripts.ts'
 
 export function toFetchedTask(job: Job, token: string): FetchedTask {
@@ -76,4 +78,37 @@ async function storeRecord(record: AttemptResult['record'], error: unknown, job:
 async function requeue(job: Job, token: string): Promise<never> {
   await job.moveToWait(token)
   throw new WaitingError()
+}
+
+/** The backoff type of every job that Bullpen adds. Without a backoff, BullMQ retries immediately and calls no strategy. */
+export const BACKOFF_TYPE = 'bullpen'
+
+/** BullMQ interprets this delay as "no further attempt". */
+const FINAL = -1
+
+/** The delay after an error without a verdict, which only BullMQ itself can throw. */
+const FALLBACK_DELAY_MS = 1_000
+
+/**
+ * Thrown to BullMQ when an attempt has failed. BullMQ stores the error's message and stack, and asks {@link backoffStrategy} for
+ * the delay.
+ */
+export class AttemptFailed extends Error {
+  override readonly name = 'AttemptFailed'
+  readonly delayMs: number
+
+  constructor(
+    record: AttemptRecord,
+    verdict: Verdict & { kind: 'retrying' | 'dead' | 'cancelled' | 'expired' },
+    error: unknown,
+  ) {
+    super(describeEnd(record), { cause: error })
+    this.delayMs = verdict.kind === 'retrying' ? verdict.delayMs : FINAL
+    this.stack = encodeStack(record, error)
+  }
+}
+
+/** BullMQ's `settings.backoffStrategy`. */
+export function backoffStrategy(_attempts: number, _type: string | undefined, error: Error | undefined): number {
+  return error instanceof AttemptFailed ? error.delayMs : FALLBACK_DELAY_MS
 }

@@ -1,8 +1,8 @@
 // Checks, before anything in a namespace is used, that it was written by a version of Bullpen that this version can read.
 import { BullpenError } from '@bullpen/contract'
 import type { Redis } from 'ioredis'
-import { BACKOFF_TYPE } from './internals/backoff-strategy.ts'
 import { legacyKeys, queueKeys, SCHEMA_VERSION, schemaKey } from './keys.ts'
+import { BACKOFF_TYPE } from './processor.ts'
 
 /**
  * Detects whether Bullpen 0.1.0 wrote a queue. Version 0.1.0 stored no schema version, so its data is recognised by keys that

@@ -1,7 +1,7 @@
 // For code that uses a worker: the middleware type, the broker port, and what pools report.
 
 export type { Middleware } from './attempt/middleware.ts'
-export type { DrainReport } from './pool/drain-report.ts'
+export type { DrainReport } from './pool/drain.ts'
 export type { Broker, ListQuery, NewTask, Page } from './ports/broker.ts'
 export type { EventSink } from './ports/event-sink.ts'
 export type { PoolStatus, SlotStatus } from './ports/pool-status.ts'

@@ -8,8 +8,7 @@ import { type OpenWorker, type WorkerOptions, wireWorker } from './open-worker.t
 import type { DrainRequest } from './pools/pool-supervisor.ts'
 import { byQueue } from './resolve-config.ts'
 
-/** How to drain. The mode defaults to `soft_timeout`. */
-export type DrainOptions = Partial<DrainRequest>
+export type DrainOptions = DrainRequest
 
 /** What happened to the tasks that were passed to {@link BullpenWorker.online}, and a summary of the drain that followed. */
 export interface OnlineSummary extends DrainSummary {
@@ -71,7 +70,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     closeMs: CLOSING_MS - ACKNOWLEDGING_MS,
     log,
   })
-  const drain = (how: DrainOptions = {}): Promise<DrainSummary> => lifecycle.drain({ mode: 'soft_timeout', ...how })
+  const drain = (how: DrainOptions = {}): Promise<DrainSummary> => lifecycle.drain(how)
 
   const onParentClosed = (): void => void drain()
   parent?.addEventListener('abort', onParentClosed, { once: true })

@@ -1,7 +1,6 @@
 // Lists the pools of live workers that match a query.
 import type { PoolStatus } from '@bullpen/engine'
-import type { Fleet, WorkerStatus } from '@bullpen/engine/internal'
-import { isAlive } from '@bullpen/engine/internal'
+import { type Fleet, isAlive, type WorkerStatus } from '@bullpen/engine/internal'
 import { queueNotFound } from '../http/problems/queue-not-found.ts'
 
 export interface PoolQuery {

@@ -4,19 +4,20 @@
 //   1. One script decides what to do from where the task is. A task that no worker has (waiting or delayed) ends at once.
 //   2. If a worker has the task, the script stores the request and who made it in the hash `cancelling`, and publishes both on
 //      the queue's cancel channel. The caller receives the answer `cancelling`.
-//   3. Every consumer of the queue is subscribed to that channel (subscriber.ts). The consumer that runs the task aborts its
-//      attempt. A consumer that does not know the task remembers the id, because the task may be about to reach it.
+//   3. Every consumer of the queue is subscribed to that channel (`openCancelSubscriber`). The consumer that runs the task aborts
+//      its attempt. A consumer that does not know the task remembers the id, because the task may be about to reach it.
 //   4. The maintenance of every process repeats the stored requests every 2 s, in case a worker was cut off or restarting when
 //      the id was published. The script removes a request when its task has ended.
 //
 // A short task can't be stopped once it is running. For such a task `stoppable` is false, and no request is stored.
-import type { TaskId } from '@bullpen/contract'
+import type { Log, TaskId } from '@bullpen/contract'
 import type { CancelAnswer } from '@bullpen/contract/internal'
 import { endWithoutStart, MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import { describeEnd } from '../codec.ts'
 import { TAKE_OUT } from '../internals/places.ts'
 import type { QueueKeys } from '../keys.ts'
+import { openSubscriber } from '../redis/subscriber.ts'
 
 /**
  * KEYS: job, wait, prioritized, delayed, completed, failed, events, expiries, cancelling. ARGV: id, now in ms, '1' if a worker
@@ -92,5 +93,61 @@ export async function cancelById(
 export async function repeatCancels(redis: Redis, keys: QueueKeys, now: number, process: string): Promise<void> {
   for (const [id, by] of Object.entries(await redis.hgetall(keys.cancelling))) {
     await cancelById(redis, keys, { id: id as TaskId, stoppable: true, now, by, process })
+  }
+}
+
+/** How many ids of cancelled tasks that are not running here are remembered. The oldest are dropped first. */
+const REMEMBERED_IDS = 1_000
+
+export interface CancelSubscriber {
+  /**
+   * Returns who cancelled this task if the cancel arrived before the task did, or '' if that is unknown. Each cancel is returned
+   * only once.
+   */
+  cancelledBy(id: string): string | undefined
+  close(): void
+}
+
+export interface CancelSubscriberOptions {
+  readonly redisUrl: string
+  readonly keys: QueueKeys
+  /** Cancels a running task. Returns false if the task is not running here. `by` is who requested the cancel, '' if unknown. */
+  readonly cancel: (id: TaskId, by: string) => boolean
+  /** Called when there may be a new cancel rule. */
+  readonly onRulesChanged: () => void
+  readonly log: Log
+}
+
+export function openCancelSubscriber(options: CancelSubscriberOptions): CancelSubscriber {
+  const { redisUrl, keys, cancel, onRulesChanged, log } = options
+  const notRunningHere = new Map<string, string>()
+  const remember = (id: string, by: string): void => {
+    notRunningHere.set(id, by)
+    const [oldest] = notRunningHere.keys()
+    if (notRunningHere.size > REMEMBERED_IDS && oldest !== undefined) notRunningHere.delete(oldest)
+  }
+  const onCancel = (message: string): void => {
+    const [id = '', ...words] = message.split(' ')
+    const by = words.join(' ')
+    if (!cancel(id as TaskId, by)) remember(id, by)
+  }
+  const subscriber = openSubscriber({
+    redisUrl,
+    channels: [keys.cancelChannel, keys.cancelRulesChannel],
+    onMessage(channel, message) {
+      if (channel === keys.cancelRulesChannel) onRulesChanged()
+      else onCancel(message)
+    },
+    // If a cancel by id was missed, the maintenance repeats it.
+    onSubscribed: onRulesChanged,
+    log,
+  })
+  return {
+    cancelledBy(id) {
+      const by = notRunningHere.get(id)
+      notRunningHere.delete(id)
+      return by
+    },
+    close: subscriber.close,
   }
 }

@@ -5,7 +5,8 @@ import {
   type Command,
   type CommandAnswer,
   type CommandRecord,
-  recipients,
+  isAlive,
+  type RegisteredWorker,
   SILENT_AFTER_MS,
 } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
@@ -95,6 +96,22 @@ return found
 `
 
 export type NewCommand = Omit<Command, 'at'>
+
+/**
+ * Returns the workers that receive a command: the worker that the command names, or every live worker with a pool on its queue.
+ * A resize of all workers also goes to silent workers, because the queue has no setting that would tell a worker that comes back.
+ * `now` is the time of Redis's clock.
+ */
+export function recipients(spec: CommandSpec, workers: readonly RegisteredWorker[], now: number): readonly string[] {
+  // The limits of the whole fleet are settings of the queue, so no worker has to act.
+  if (spec.action === 'limit') return []
+  const { queue, worker } = spec
+  return workers
+    .filter((each) => isAlive(each, now) || (spec.action === 'resize' && worker === undefined))
+    .filter((each) => worker === undefined || each.worker === worker)
+    .filter((each) => worker !== undefined || each.pools.some((pool) => pool.queue === queue))
+    .map((each) => each.worker)
+}
 
 /**
  * Returns the workers that a command concerns.

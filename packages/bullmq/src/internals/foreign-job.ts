@@ -5,8 +5,7 @@ import { ENVELOPE_VERSION } from '@bullpen/contract/internal'
 import type { FetchedTask, Registry, RunnerHost } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import type { Job } from 'bullmq'
-import { toFetchedTask } from '../processor.ts'
-import { BACKOFF_TYPE } from './backoff-strategy.ts'
+import { BACKOFF_TYPE, toFetchedTask } from '../processor.ts'
 
 /** Every task that Bullpen enqueues has Bullpen's backoff type. The shape of the data alone would prove nothing. */
 export function isBullpenJob({ opts, data }: Job): boolean {

@@ -26,12 +26,6 @@ export function placesOf(status: TaskStatus): readonly PlaceName[] {
   return NAMES.filter((name) => (PLACES[name].statuses as readonly TaskStatus[]).includes(status))
 }
 
-/**
- * The order in which a scan for unfinished tasks visits the places. It is the order in which a task that can't be started moves
- * (active → delayed → prioritized → wait), so that a task that moves during the scan is found later instead of being missed.
- */
-export const SCAN_ORDER = ['active', 'delayed', 'prioritized', 'wait'] as const satisfies readonly PlaceName[]
-
 /** BullMQ stores the due time of a delayed job in the upper bits of its score, and a counter in the lower twelve. */
 export const DELAYED_SCORE_STEP = 0x1000
 

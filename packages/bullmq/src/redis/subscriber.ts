@@ -1,5 +1,5 @@
 // A connection that is subscribed to channels and subscribes again whenever it has been lost. It carries the messages between
-// processes: cancels (cancel/subscriber.ts) and fleet notifications (fleet/notifications.ts).
+// processes: cancels (cancel/by-id.ts) and fleet notifications (fleet/notifications.ts).
 import type { Log } from '@bullpen/contract'
 import type { Redis } from 'ioredis'
 import { blockingConnection } from '../connection.ts'

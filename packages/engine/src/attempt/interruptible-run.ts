@@ -8,13 +8,13 @@
 //      so it is stuck. If it returns later, its result is discarded and reported as late.
 // One timer is used for both waits: first for the next timeout, and then for the end of the grace period.
 import type { AttemptResult, CloseReason, Outcome, StopCause } from '../ports/attempt-result.ts'
-import type { Clock, Timer } from '../ports/clock.ts'
+import type { Timer } from '../ports/clock.ts'
 import type { Attempt } from './attempt.ts'
 import { nextTimeoutAt, passedTimeout, type RunningTimeouts } from './timeouts.ts'
 import type { AsyncContext } from './uncaught.ts'
+import { finish, type VerdictHost } from './verdict.ts'
 
-export interface InterruptibleRunHost {
-  readonly clock: Clock
+export interface InterruptibleRunHost extends VerdictHost {
   readonly context: AsyncContext
   /** Provides a timer for one run, which closes the timer. By default, the clock creates a new timer. */
   readonly timer?: (onFire: () => void) => Timer
@@ -66,14 +66,13 @@ export class InterruptibleRun {
   #isKilled = false
 
   /**
-   * `handler` resolves with the outcome of the handler alone and never rejects. `finish` turns the outcome that counts into the
-   * result. `onLate` is called with the time since the interruption when the handler returns output that no longer counts.
+   * `handler` resolves with the outcome of the handler alone and never rejects. `onLate` is called with the time since the
+   * interruption when the handler returns output that no longer counts.
    */
   constructor(
     attempt: Attempt,
     handler: Promise<Outcome>,
     host: InterruptibleRunHost,
-    finish: (outcome: Outcome) => AttemptResult,
     onLate: (overrunMs: number) => void,
   ) {
     const { startedAtMonotonic, decoded } = attempt
@@ -87,7 +86,7 @@ export class InterruptibleRun {
         : startedAtMonotonic + (decoded.totalTimeoutAt - host.clock.at(startedAtMonotonic))
     this.result = new Promise<Outcome>((resolve) => {
       this.#resolve = resolve
-    }).then(finish)
+    }).then((outcome) => finish(attempt, outcome, host))
     const onTimer = (): void => this.#onTimer()
     this.#timer = host.timer === undefined ? host.clock.timer(onTimer) : host.timer(onTimer)
     attempt.onUncaught((outcome) => this.#interrupt(outcome))

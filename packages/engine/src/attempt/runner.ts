@@ -6,29 +6,22 @@
 // waiting, it returns a promise of the result for a short task, and an interruptible run for a long task. It never throws or
 // rejects, because everything that a handler can do becomes an outcome. It emits `attempt.started` and `attempt.ended` for every
 // attempt, and `attempt.late` if a handler returns after its attempt has ended.
-import { type AttemptRecord, DEFAULT_RETRY, TaskError, type TaskKind } from '@bullpen/contract'
-import type { AttemptResult, CloseReason, Outcome, Verdict } from '../ports/attempt-result.ts'
-import type { Random } from '../ports/clock.ts'
+import { DEFAULT_RETRY, TaskError, type TaskKind } from '@bullpen/contract'
+import type { AttemptResult, CloseReason, Outcome } from '../ports/attempt-result.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
 import { Attempt, type AttemptHost, type DecodedTask } from './attempt.ts'
 import { decodeTask, type RunnableTask } from './decode.ts'
 import { InterruptibleRun, type InterruptibleRunHost } from './interruptible-run.ts'
 import { IsolateEnded } from './isolated-handler.ts'
-import { declaredFailure, describeOutcome, type OutcomeDetails, outcomeOfThrow } from './outcome.ts'
+import { declaredFailure, describeOutcome, outcomeOfThrow } from './outcome.ts'
 import { checkOutput } from './output.ts'
 import type { Registry } from './registry.ts'
 import { timeoutBeforeStart } from './timeouts.ts'
-import { countsAsAttempt, decide } from './verdict.ts'
+import { decide, emitEnded, finish, toRecord } from './verdict.ts'
 
 /** What a run needs from its surroundings. */
 export interface RunnerHost extends AttemptHost, InterruptibleRunHost {
   readonly registry: Registry
-  readonly random: Random
-  readonly queue: string
-  /** The host and process id of this worker, for the attempt record. */
-  readonly worker: string
-  /** The number of the slot that runs the attempt, for the attempt record. The record has no slot by default. */
-  readonly slot?: number
 }
 
 export type RunningAttempt = AttemptResult | Promise<AttemptResult> | InterruptibleRun
@@ -92,13 +85,7 @@ function call(attempt: Attempt, { handle }: RunnableTask, host: RunnerHost): Run
     // A short attempt cannot be interrupted, so an uncaught error becomes its outcome only after the handler has ended.
     return outcome.then((own) => finish(attempt, attempt.uncaught ?? own, host))
   }
-  return new InterruptibleRun(
-    attempt,
-    outcome,
-    host,
-    (final) => finish(attempt, final, host),
-    (overrunMs) => emitLate(attempt, overrunMs, host),
-  )
+  return new InterruptibleRun(attempt, outcome, host, (overrunMs) => emitLate(attempt, overrunMs, host))
 }
 
 async function settle(returned: PromiseLike<unknown>, decoded: DecodedTask, host: RunnerHost): Promise<Outcome> {
@@ -123,32 +110,6 @@ function outcomeOfError(thrown: unknown, { definition }: DecodedTask): Outcome {
 /** This does not use `instanceof Promise`, because query builders and promises of other realms must be awaited too. */
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
-}
-
-const LOCK_LOST: Outcome = Object.freeze({ kind: 'closed', reason: 'lock_lost' })
-
-function finish(attempt: Attempt, outcome: Outcome, host: RunnerHost): AttemptResult {
-  const { fetched: task, decoded, startedAtMonotonic } = attempt
-  const { definition, totalTimeoutAt } = decoded
-  const endedAt = host.clock.monotonic()
-  const now = host.clock.at(endedAt)
-  const final = attempt.hasLostLock ? LOCK_LOST : limitSnooze(outcome, decoded, now)
-  const details = describeOutcome(final)
-  attempt.moveTo(details.state)
-  const { attempt: number, maxAttempts } = task
-  const { onInterrupt, retry } = definition
-  const context = { attempt: number, maxAttempts, totalTimeoutAt, neverStarted: false, onInterrupt }
-  const verdict = decide(context, final, retry, now, host.random)
-  emitEnded(task, definition.kind, decoded.correlationId, details, verdict, endedAt - startedAtMonotonic, host)
-  return { record: toRecord(task, details, verdict, startedAtMonotonic, endedAt, host), verdict, error: details.error }
-}
-
-/** A snooze that would outlast the total timeout ends the task instead. */
-function limitSnooze(outcome: Outcome, { timeouts: { totalMs }, totalTimeoutAt }: DecodedTask, now: number): Outcome {
-  if (outcome.kind !== 'snoozed' || totalTimeoutAt === 'none' || totalMs === 'none') return outcome
-  return now + outcome.delayMs < totalTimeoutAt
-    ? outcome
-    : { kind: 'timed_out', reason: 'total_timeout', limitMs: totalMs }
 }
 
 /** Ends an attempt without starting its handler, because the task cannot be decoded or must not start. */
@@ -203,34 +164,6 @@ function emitStarted(
   })
 }
 
-function emitEnded(
-  task: FetchedTask,
-  kind: TaskKind,
-  correlationId: string | undefined,
-  { state, reason, code, error }: OutcomeDetails,
-  verdict: Verdict,
-  durationMs: number,
-  { sink, queue }: RunnerHost,
-): void {
-  sink({
-    event: 'attempt.ended',
-    queue,
-    task: task.task,
-    id: task.id,
-    kind,
-    fencingToken: task.fencingToken,
-    attempt: task.attempt,
-    correlationId,
-    state,
-    reason,
-    code,
-    error,
-    durationMs,
-    verdict: verdict.kind,
-    delayMs: delayOf(verdict),
-  })
-}
-
 function emitLate({ fetched: task, decoded }: Attempt, overrunMs: number, { sink, queue }: RunnerHost): void {
   sink({
     event: 'attempt.late',
@@ -243,35 +176,4 @@ function emitLate({ fetched: task, decoded }: Attempt, overrunMs: number, { sink
     correlationId: decoded.correlationId,
     overrunMs,
   })
-}
-
-function delayOf(verdict: Verdict): number | undefined {
-  if (verdict.kind === 'requeued') return verdict.throttleMs
-  return verdict.kind === 'retrying' || verdict.kind === 'snoozed' ? verdict.delayMs : undefined
-}
-
-function toRecord(
-  { fencingToken, attempt }: Pick<FetchedTask, 'fencingToken' | 'attempt'>,
-  { state, reason, code, message, by }: OutcomeDetails,
-  verdict: Verdict,
-  startedAt: number,
-  endedAt: number,
-  { clock, worker, slot }: RunnerHost,
-): AttemptRecord {
-  const record: AttemptRecord = {
-    fencingToken,
-    attempt,
-    counted: fencingToken > 0 && countsAsAttempt(verdict),
-    state,
-    worker,
-    startedAt: Math.round(clock.at(startedAt)),
-    endedAt: Math.round(clock.at(endedAt)),
-  }
-  if (slot !== undefined) record.slot = slot
-  if (state === 'DONE_SUCCESS') return record
-  if (reason !== undefined) record.reason = reason
-  if (code !== undefined) record.code = code
-  if (message !== undefined) record.message = message
-  if (by !== undefined) record.by = by
-  return record
 }

@@ -1,12 +1,15 @@
-// The verdict: what happens to the task after an attempt has ended. No other code decides this.
+// The end of an attempt: the verdict on its task, the attempt record, and the event `attempt.ended`.
 //
-// A verdict depends only on the arguments of `decide`: how the attempt ended, how many attempts the retry policy still allows,
-// when the task's total timeout passes, the time, and a random number. The runner calls `decide`, and consumers carry the verdict
-// out.
-import type { OnInterrupt, RetryPolicy } from '@bullpen/contract'
-import type { Outcome, Verdict } from '../ports/attempt-result.ts'
-import type { Random } from '../ports/clock.ts'
-import { backoffMs } from './backoff.ts'
+// The verdict says what happens to the task next. No other code decides this. A verdict depends only on the arguments of `decide`:
+// how the attempt ended, how many attempts the retry policy still allows, when the task's total timeout passes, the time, and a
+// random number. `finish` calls `decide` for an attempt that has run, and consumers carry the verdict out.
+import type { AttemptRecord, Backoff, OnInterrupt, RetryPolicy, TaskKind } from '@bullpen/contract'
+import type { AttemptResult, Outcome, Verdict } from '../ports/attempt-result.ts'
+import type { Clock, Random } from '../ports/clock.ts'
+import type { FetchedTask } from '../ports/consumer.ts'
+import type { EventSink } from '../ports/event-sink.ts'
+import type { Attempt, DecodedTask } from './attempt.ts'
+import { describeOutcome, type OutcomeDetails } from './outcome.ts'
 
 export interface RetryContext {
   /** The number of this attempt among the attempts that count, from 1. */
@@ -76,4 +79,123 @@ function retry(
   // If the total timeout passes before the next attempt could start, waiting for it would be pointless.
   if (totalTimeoutAt !== 'none' && now + delayMs >= totalTimeoutAt) return DEAD
   return { kind: 'retrying', delayMs }
+}
+
+/**
+ * Returns the delay in milliseconds between the failed attempt number `attempt` (from 1) and the next one: the policy's delay,
+ * plus or minus the jitter. The result is never negative and exceeds the policy's longest delay by at most the jitter.
+ */
+export function backoffMs(attempt: number, backoff: Backoff, random: Random): number {
+  return Math.round(delayMs(attempt, backoff) * (1 + backoff.jitter * (2 * random() - 1)))
+}
+
+function delayMs(attempt: number, backoff: Backoff): number {
+  switch (backoff.type) {
+    case 'exponential':
+      return Math.min(backoff.initialMs * backoff.factor ** (attempt - 1), backoff.maxMs)
+    case 'linear':
+      return Math.min(backoff.initialMs * attempt, backoff.maxMs)
+    case 'fixed':
+      return backoff.initialMs
+    case 'list':
+      return backoff.delaysMs[Math.min(attempt, backoff.delaysMs.length) - 1] ?? 0
+  }
+}
+
+/** What the end of an attempt needs from its surroundings. */
+export interface VerdictHost {
+  readonly clock: Clock
+  readonly sink: EventSink
+  readonly random: Random
+  readonly queue: string
+  /** The host and process id of this worker, for the attempt record. */
+  readonly worker: string
+  /** The number of the slot that runs the attempt, for the attempt record. The record has no slot by default. */
+  readonly slot?: number
+}
+
+const LOCK_LOST: Outcome = Object.freeze({ kind: 'closed', reason: 'lock_lost' })
+
+/** Ends an attempt: decides what follows, makes its record, and emits `attempt.ended`. */
+export function finish(attempt: Attempt, outcome: Outcome, host: VerdictHost): AttemptResult {
+  const { fetched: task, decoded, startedAtMonotonic } = attempt
+  const { definition, totalTimeoutAt } = decoded
+  const endedAt = host.clock.monotonic()
+  const now = host.clock.at(endedAt)
+  const final = attempt.hasLostLock ? LOCK_LOST : limitSnooze(outcome, decoded, now)
+  const details = describeOutcome(final)
+  attempt.moveTo(details.state)
+  const { attempt: number, maxAttempts } = task
+  const { onInterrupt, retry } = definition
+  const context = { attempt: number, maxAttempts, totalTimeoutAt, neverStarted: false, onInterrupt }
+  const verdict = decide(context, final, retry, now, host.random)
+  emitEnded(task, definition.kind, decoded.correlationId, details, verdict, endedAt - startedAtMonotonic, host)
+  return { record: toRecord(task, details, verdict, startedAtMonotonic, endedAt, host), verdict, error: details.error }
+}
+
+/** A snooze that would outlast the total timeout ends the task instead. */
+function limitSnooze(outcome: Outcome, { timeouts: { totalMs }, totalTimeoutAt }: DecodedTask, now: number): Outcome {
+  if (outcome.kind !== 'snoozed' || totalTimeoutAt === 'none' || totalMs === 'none') return outcome
+  return now + outcome.delayMs < totalTimeoutAt
+    ? outcome
+    : { kind: 'timed_out', reason: 'total_timeout', limitMs: totalMs }
+}
+
+export function emitEnded(
+  task: FetchedTask,
+  kind: TaskKind,
+  correlationId: string | undefined,
+  { state, reason, code, error }: OutcomeDetails,
+  verdict: Verdict,
+  durationMs: number,
+  { sink, queue }: VerdictHost,
+): void {
+  sink({
+    event: 'attempt.ended',
+    queue,
+    task: task.task,
+    id: task.id,
+    kind,
+    fencingToken: task.fencingToken,
+    attempt: task.attempt,
+    correlationId,
+    state,
+    reason,
+    code,
+    error,
+    durationMs,
+    verdict: verdict.kind,
+    delayMs: delayOf(verdict),
+  })
+}
+
+function delayOf(verdict: Verdict): number | undefined {
+  if (verdict.kind === 'requeued') return verdict.throttleMs
+  return verdict.kind === 'retrying' || verdict.kind === 'snoozed' ? verdict.delayMs : undefined
+}
+
+export function toRecord(
+  { fencingToken, attempt }: Pick<FetchedTask, 'fencingToken' | 'attempt'>,
+  { state, reason, code, message, by }: OutcomeDetails,
+  verdict: Verdict,
+  startedAt: number,
+  endedAt: number,
+  { clock, worker, slot }: VerdictHost,
+): AttemptRecord {
+  const record: AttemptRecord = {
+    fencingToken,
+    attempt,
+    counted: fencingToken > 0 && countsAsAttempt(verdict),
+    state,
+    worker,
+    startedAt: Math.round(clock.at(startedAt)),
+    endedAt: Math.round(clock.at(endedAt)),
+  }
+  if (slot !== undefined) record.slot = slot
+  if (state === 'DONE_SUCCESS') return record
+  if (reason !== undefined) record.reason = reason
+  if (code !== undefined) record.code = code
+  if (message !== undefined) record.message = message
+  if (by !== undefined) record.by = by
+  return record
 }

@@ -1,7 +1,6 @@
-import type { CommandSpec } from '@bullpen/contract/internal'
 import { describe, expect, it } from 'vitest'
 import type { CommandAnswer, RegisteredWorker } from '../ports/fleet.ts'
-import { isAlive, outcomeOf, recipients, SILENT_AFTER_MS } from './fleet.ts'
+import { isAlive, outcomeOf, SILENT_AFTER_MS } from './fleet.ts'
 
 const NOW = 1_000_000
 
@@ -31,35 +30,7 @@ function registered(worker: string, queues: readonly string[], seenAt = NOW): Re
   }
 }
 
-const FLEET = [
-  registered('a', ['cpu']),
-  registered('b', ['cpu', 'files']),
-  registered('c', ['files']),
-  registered('silent', ['cpu'], NOW - SILENT_AFTER_MS - 1),
-]
-
 describe('a command', () => {
-  it.each<[string, CommandSpec, readonly string[]]>([
-    ['a queue: every live worker with a pool on it', { action: 'pause', queue: 'cpu' }, ['a', 'b']],
-    ['a worker: that one', { action: 'resume', worker: 'b' }, ['b']],
-    [
-      'a pool: its worker, which says so when it has no such pool',
-      { action: 'pause', queue: 'cpu', worker: 'c' },
-      ['c'],
-    ],
-    ['a slot: its worker', { action: 'stop', queue: 'cpu', worker: 'a', slot: 1, how: 'hard' }, ['a']],
-    ['a queue that nobody works: nobody', { action: 'pause', queue: 'mail' }, []],
-    [
-      'how many each pool of a queue runs: silent workers too, which may come back',
-      { action: 'resize', queue: 'cpu', concurrency: 3 },
-      ['a', 'b', 'silent'],
-    ],
-    ['a silent worker: nobody', { action: 'pause', worker: 'silent' }, []],
-    ['what a whole fleet may do: nobody, since Redis itself obeys it', { action: 'limit', queue: 'cpu' }, []],
-  ])('is given to the workers that it concerns; of %s', (_, order, expected) => {
-    expect(recipients(order, FLEET, NOW)).toEqual(expected)
-  })
-
   it.each<[readonly CommandAnswer['outcome'][], string]>([
     [[], 'done'],
     [['done', 'done'], 'done'],

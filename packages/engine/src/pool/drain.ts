@@ -4,7 +4,8 @@
 //   2. Wait until the running attempts have ended, or until the deadline passes.
 //   3. At the deadline, signal every long attempt: its context closes with the reason 'drain' or 'parent_closed'.
 //   4. Wait for the grace period. If an attempt returns valid output within it, the output counts. Otherwise, the task is
-//      requeued. A short attempt cannot be signalled and is abandoned if it outlasts the grace period.
+//      requeued, or is dead if its definition sets `onInterrupt: 'fail'`. A short attempt cannot be signalled and is abandoned if
+//      it outlasts the grace period.
 //   5. Wait until the consumer has committed every result, for as long as the limits allow.
 //
 // Concurrent drains merge: `tighten` may be called at any time and only makes the drain harder. A light drain can become soft, a
@@ -12,9 +13,9 @@
 // longer changes. This file never abandons attempts: when `run` has resolved, the pool reports as abandoned the tasks that its
 // slots are still running.
 import type { DrainMode } from '@bullpen/contract'
-import type { CloseReason } from '../ports/attempt-result.ts'
+import type { AttemptResult, CloseReason } from '../ports/attempt-result.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { Consumer } from '../ports/consumer.ts'
+import type { Consumer, FetchedTask, NamedTask } from '../ports/consumer.ts'
 import type { Slots, Terminating } from './slots.ts'
 
 export interface DrainLimits {
@@ -196,6 +197,64 @@ export class Drain {
     } finally {
       cancelTimer()
       this.#resetTimer = () => {}
+    }
+  }
+}
+
+/** The drain was clean if `abandoned` and `unconfirmed` are empty. */
+export interface DrainReport {
+  readonly queue: string
+  /** How many attempts ended on their own during the drain, with any outcome. */
+  readonly finished: number
+  /** How many tasks returned to their queue because the drain interrupted them or they were fetched but not started. */
+  readonly requeued: number
+  /** How many tasks failed because the drain interrupted them and their definition sets `onInterrupt: 'fail'`. */
+  readonly failed: number
+  /** Tasks whose attempts are still running. Other workers recover these tasks after their locks have expired. */
+  readonly abandoned: readonly NamedTask[]
+  /** Tasks that have ended without confirmation from the store, so they may run again. */
+  readonly unconfirmed: readonly NamedTask[]
+  /** The time from the start of the drain to the end of the last attempt, or to the end of the drain if a task is abandoned. */
+  readonly slowestTaskMs: number
+}
+
+export class DrainTally {
+  readonly #startedAt: number
+  #finished = 0
+  #requeued = 0
+  #failed = 0
+  #slowestTaskMs = 0
+
+  /** All times are on the monotonic clock. */
+  constructor(startedAt: number) {
+    this.#startedAt = startedAt
+  }
+
+  attemptEnded({ record, verdict }: AttemptResult, at: number): void {
+    this.#slowestTaskMs = at - this.#startedAt
+    // Another worker owns the task, so its end has nothing to do with this drain.
+    if (verdict.kind === 'lost') return
+    if (verdict.kind === 'requeued') this.#requeued++
+    else if (record.reason === 'drain' || record.reason === 'parent_closed') this.#failed++
+    else this.#finished++
+  }
+
+  taskReleased(): void {
+    this.#requeued++
+  }
+
+  /** `uncommitted` are the consumer's tasks that the store has not confirmed. They may include running tasks. */
+  report(queue: string, running: readonly FetchedTask[], uncommitted: readonly NamedTask[], at: number): DrainReport {
+    const named = ({ id, task }: NamedTask): NamedTask => ({ id, task })
+    const runningIds = new Set<string>(running.map(({ id }) => id))
+    return {
+      queue,
+      finished: this.#finished,
+      requeued: this.#requeued,
+      failed: this.#failed,
+      abandoned: running.map(named),
+      unconfirmed: uncommitted.filter(({ id }) => !runningIds.has(id)).map(named),
+      slowestTaskMs: Math.round(running.length > 0 ? at - this.#startedAt : this.#slowestTaskMs),
     }
   }
 }

@@ -2,10 +2,9 @@
 import type { PoolState, TaskId } from '@bullpen/contract'
 import type { Consumer, ConsumerHost, LocalCancel, RunTask } from '../ports/consumer.ts'
 import type { PoolStatus, SlotStatus } from '../ports/pool-status.ts'
-import type { DrainLimits } from './drain.ts'
-import type { DrainReport } from './drain-report.ts'
+import type { DrainLimits, DrainReport } from './drain.ts'
 import type { WaitUntilFinished } from './online-set.ts'
-import type { SlotHost } from './slot.ts'
+import type { SlotHost } from './slots.ts'
 
 export interface PoolOptions {
   readonly queue: string

@@ -14,8 +14,7 @@ import type { AttemptResult } from '../ports/attempt-result.ts'
 import type { Consumer, FetchedTask, LocalCancel } from '../ports/consumer.ts'
 import type { PoolStatus, SlotStatus } from '../ports/pool-status.ts'
 import { settlesWithin } from '../time/with-timeout.ts'
-import { COMMIT_MS, Drain, type DrainLimits } from './drain.ts'
-import { type DrainReport, DrainTally } from './drain-report.ts'
+import { COMMIT_MS, Drain, type DrainLimits, type DrainReport, DrainTally } from './drain.ts'
 import { createFetchLoop, type FetchLoop } from './fetch-loop.ts'
 import { createOnlineSet, type OnlineSet, type WaitUntilFinished } from './online-set.ts'
 import type { OnlineReport, Pool, PoolOptions } from './pool-types.ts'
@@ -63,11 +62,7 @@ class SlotPool implements Pool {
     this.#slots = new Slots(concurrency, { ...host, queue, poolSignal: this.#poolSignal.signal }, () =>
       this.#updateCapacity(),
     )
-    this.#consumer = options.consumer((task, commit, release) => this.#run(task, commit, release), {
-      lockLost: (id, fencingToken) => this.#slots.close(id, 'lock_lost', fencingToken),
-      cancel: (id, cause) => this.#slots.cancel(id, cause),
-      tasks: () => this.#slots.running(),
-    })
+    this.#consumer = options.consumer((task, commit, release) => this.#run(task, commit, release), this.#slots)
     this.#fetching = createFetchLoop(this.#consumer, {
       clock: host.clock,
       isRunning: () => this.#isRunning(),
@@ -232,20 +227,12 @@ class SlotPool implements Pool {
     release: () => T | Promise<T>,
   ): Promise<T> {
     // The task may have been fetched while a drain began, or while a slot was stopped.
-    const slot = this.#mayStart() ? this.#slots.take(task) : undefined
-    if (slot === undefined) {
-      this.#ending?.tally.taskReleased()
-      return release()
-    }
-    try {
-      const running = slot.run(task)
-      const result = running instanceof Promise ? await running : running
-      slot.commit()
+    const onEnded = (result: AttemptResult): void =>
       this.#ending?.tally.attemptEnded(result, this.#options.host.clock.monotonic())
-      return await commit(result)
-    } finally {
-      this.#slots.release(slot)
-    }
+    const running = this.#mayStart() ? this.#slots.run(task, commit, onEnded) : undefined
+    if (running !== undefined) return running
+    this.#ending?.tally.taskReleased()
+    return release()
   }
 
   #beginDrain(limits: DrainLimits, reason: 'drain' | 'parent_closed'): Promise<DrainReport> {
@@ -282,7 +269,7 @@ class SlotPool implements Pool {
     this.#fetching.end()
     if (this.#isStarted) await drain.run(this.#consumer)
     const uncommitted = this.#isStarted ? this.#consumer.unconfirmed() : []
-    const report = tally.report(this.queue, this.#slots.running(), uncommitted, clock.monotonic())
+    const report = tally.report(this.queue, this.#slots.tasks(), uncommitted, clock.monotonic())
     if (this.#isStarted) this.#consumer.close()
     // The tasks that have just ended may have been the last ones of the given set.
     if (this.#online !== undefined && this.#state === 'SHUTTING_DOWN') {

@@ -70,11 +70,11 @@ describe('the slots of a pool', () => {
 
   it('report a task as running until its attempt has ended, not until it is committed', async () => {
     const { slots, slot, task, call, result } = working(2)
-    expect(slots.running()).toEqual([task])
+    expect(slots.tasks()).toEqual([task])
     call.finish()
     await result
     slot.commit()
-    expect(slots.running()).toEqual([])
+    expect(slots.tasks()).toEqual([])
     expect(slots.busy).toBe(1)
   })
 
@@ -209,9 +209,9 @@ describe('one task among the slots', () => {
 
   it('loses its lock only if the attempt that lost it still runs', () => {
     const { slots, task, call } = working(2)
-    slots.close(task.id, 'lock_lost', task.fencingToken + 1)
+    slots.lockLost(task.id, task.fencingToken + 1)
     expect(call.heard()).toBeUndefined()
-    slots.close(task.id, 'lock_lost', task.fencingToken)
+    slots.lockLost(task.id, task.fencingToken)
     expect(call.heard()).toMatchObject({ message: "the attempt's context was closed: lock_lost" })
   })
 
@@ -219,6 +219,6 @@ describe('one task among the slots', () => {
     const { slots, task, taken } = working(2, 'test.short')
     expect(slots.cancel(task.id)).toBe('not_cancellable')
     expect(slots.cancel(taken('test.long').id)).toBe('not_found')
-    slots.close(taken('test.long').id, 'lock_lost')
+    slots.lockLost(taken('test.long').id)
   })
 })

@@ -1,9 +1,14 @@
 // The slots of one pool: which ones are idle, which are running a task, and which are stopping.
 import type { SlotState, TaskId } from '@bullpen/contract'
-import type { CancelCause, CloseReason } from '../ports/attempt-result.ts'
-import type { FetchedTask, LocalCancel } from '../ports/consumer.ts'
+import { InterruptibleRun } from '../attempt/interruptible-run.ts'
+import { type RunnerHost, runAttempt } from '../attempt/runner.ts'
+import { SLOT_TRANSITIONS } from '../machines/slot-machine.ts'
+import { assertTransition } from '../machines/state-machine.ts'
+import type { AttemptResult, CancelCause, CloseReason, StopCause } from '../ports/attempt-result.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { ConsumerHost, FetchedTask, LocalCancel } from '../ports/consumer.ts'
 import type { SlotStatus } from '../ports/pool-status.ts'
-import { Slot, type SlotHost } from './slot.ts'
+import { ReusableTimer } from '../time/reusable-timer.ts'
 
 export type Terminating = Extract<SlotState, `TERMINATING_${string}`>
 
@@ -15,7 +20,8 @@ const STOPPING: readonly SlotState[] = [
   'TERMINATED',
 ] satisfies readonly (Terminating | 'TERMINATED')[]
 
-export class Slots {
+/** Its pool's consumer reports lost locks and cancels to it: see {@link ConsumerHost}. */
+export class Slots implements ConsumerHost {
   readonly #host: SlotHost
   readonly #onCapacityChange: () => void
   #slots: readonly Slot[] = []
@@ -54,7 +60,7 @@ export class Slots {
   }
 
   /** The tasks whose attempts have not ended. */
-  running(): readonly FetchedTask[] {
+  tasks(): readonly FetchedTask[] {
     return this.#slots.flatMap(({ runningTask }) => runningTask ?? [])
   }
 
@@ -91,6 +97,36 @@ export class Slots {
     if (this.#busy > 0) return
     for (const resolve of this.#whenIdle) resolve()
     this.#whenIdle = []
+  }
+
+  /**
+   * Runs the task in an idle slot, then commits the result while the slot still has the task. `onEnded` is called between the
+   * two. Undefined when no slot is idle.
+   */
+  run<T>(
+    task: FetchedTask,
+    commit: (result: AttemptResult) => T | Promise<T>,
+    onEnded: (result: AttemptResult) => void,
+  ): Promise<T> | undefined {
+    const slot = this.take(task)
+    return slot && this.#runIn(slot, task, commit, onEnded)
+  }
+
+  async #runIn<T>(
+    slot: Slot,
+    task: FetchedTask,
+    commit: (result: AttemptResult) => T | Promise<T>,
+    onEnded: (result: AttemptResult) => void,
+  ): Promise<T> {
+    try {
+      const running = slot.run(task)
+      const result = running instanceof Promise ? await running : running
+      slot.commit()
+      onEnded(result)
+      return await commit(result)
+    } finally {
+      this.release(slot)
+    }
   }
 
   /** Resolves when no slot has a task. */
@@ -141,12 +177,12 @@ export class Slots {
     return slot.stop(cause) ? 'cancelling' : 'not_cancellable'
   }
 
-  /** Closes the context of this task's attempt if it runs here. If `fencingToken` is given, only that attempt is closed. */
-  close(id: TaskId, reason: CloseReason, fencingToken?: number): void {
+  /** Closes the context of the attempt that has lost its lock, so that its handler stops. */
+  lockLost(id: TaskId, fencingToken?: number): void {
     const slot = this.#slots.find(
       ({ task }) => task?.id === id && (fencingToken === undefined || task.fencingToken === fencingToken),
     )
-    slot?.close(reason)
+    slot?.close('lock_lost')
   }
 
   /** Closes the context of every long attempt, with at most `maxGraceMs` of grace. */
@@ -186,5 +222,115 @@ export class Slots {
       slot.terminate()
     }
     return wasStaying
+  }
+}
+
+/** What a slot passes to its attempts. The slot adds its own number and timer. */
+export type SlotHost = Omit<RunnerHost, 'slot' | 'timer'>
+
+/** This is a class because a pool has many slots and every task uses one. */
+export class Slot {
+  readonly number: number
+  readonly #clock: Clock
+  readonly #host: RunnerHost
+  readonly #timer: ReusableTimer
+  #state: SlotState = 'NEW'
+  /** On the monotonic clock. */
+  #since: number
+  #task: FetchedTask | undefined
+  /** The attempt, as long as it can be interrupted. */
+  #run: InterruptibleRun | undefined
+  /** Whether the attempt has ended and its result is being committed. */
+  #isCommitting = false
+
+  constructor(number: number, host: SlotHost) {
+    const timer = new ReusableTimer(host.clock)
+    this.number = number
+    this.#clock = host.clock
+    this.#timer = timer
+    this.#host = { ...host, slot: number, timer: (onFire) => timer.lend(onFire) }
+    this.#since = host.clock.monotonic()
+  }
+
+  get state(): SlotState {
+    return this.#state
+  }
+
+  /** The task that the slot is running or committing. */
+  get task(): FetchedTask | undefined {
+    return this.#task
+  }
+
+  /** The task whose attempt has not ended. */
+  get runningTask(): FetchedTask | undefined {
+    return this.#isCommitting ? undefined : this.#task
+  }
+
+  /** @throws BullpenError `illegal_transition`. */
+  moveTo(state: SlotState): void {
+    assertTransition('a slot', SLOT_TRANSITIONS, this.#state, state)
+    this.#state = state
+    this.#since = this.#clock.monotonic()
+  }
+
+  /** Assigns a task to the idle slot. */
+  take(task: FetchedTask): void {
+    this.moveTo('WORKING')
+    this.#task = task
+  }
+
+  /** Runs one attempt of its task. Returns a promise only if there is something to wait for, and never throws or rejects. */
+  run(task: FetchedTask): AttemptResult | Promise<AttemptResult> {
+    const running = runAttempt(task, this.#host)
+    if (!(running instanceof InterruptibleRun)) return running
+    this.#run = running
+    return running.result
+  }
+
+  /** Marks the attempt as ended: it can no longer be interrupted and is no longer reported as running. */
+  commit(): void {
+    this.#run = undefined
+    this.#isCommitting = true
+  }
+
+  /** Removes the task after its result is committed. The slot is then idle again, or TERMINATED if it was stopping. */
+  release(): void {
+    this.#task = undefined
+    this.#run = undefined
+    this.#isCommitting = false
+    if (this.#state === 'WORKING') this.moveTo('IDLE')
+    else this.terminate()
+  }
+
+  /** Ends the slot permanently. */
+  terminate(): void {
+    this.moveTo('TERMINATED')
+    this.#timer.close()
+  }
+
+  /** Closes the context of its attempt, if the attempt can be interrupted, with at most `maxGraceMs` of grace. */
+  close(reason: CloseReason, maxGraceMs?: number): void {
+    this.#run?.close(reason, maxGraceMs)
+  }
+
+  /** Stops its attempt. Returns false if the attempt cannot be interrupted. */
+  stop(cause: StopCause): boolean {
+    return this.#run?.stop(cause) ?? false
+  }
+
+  status(): SlotStatus {
+    const task = this.#task
+    const timeoutAt = this.#run?.timeoutAt
+    return {
+      slot: this.number,
+      state: this.#state,
+      since: Math.round(this.#clock.at(this.#since)),
+      task: task && {
+        id: task.id,
+        task: task.task,
+        fencingToken: task.fencingToken,
+        ...(timeoutAt !== undefined && { timeoutAt: Math.round(this.#clock.at(timeoutAt)) }),
+      },
+    }
   }
 }

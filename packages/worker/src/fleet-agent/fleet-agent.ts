@@ -14,9 +14,7 @@ import {
   type HeartbeatReply,
   type WorkerStatus,
 } from '@bullpen/engine/internal'
-import { createCommandLog } from './command-log.ts'
-import { executeCommand, type SteeredWorker } from './execute-command.ts'
-import { planCommand } from './plan-command.ts'
+import { createCommandLog, executeCommand, planCommand, type SteeredWorker } from './commands.ts'
 import { createQueueDrains } from './queue-drains.ts'
 
 export interface FleetAgentOptions extends SteeredWorker {

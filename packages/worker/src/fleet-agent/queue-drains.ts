@@ -2,7 +2,6 @@
 // when the drain is lifted. In a light drain, the pool works until the queue is empty.
 import type { Clock, Fleet, QueueSettings } from '@bullpen/engine/internal'
 import type { PoolSupervisor } from '../pools/pool-supervisor.ts'
-import { waitUntilEmpty } from './wait-until-empty.ts'
 
 export interface QueueDrainsOptions {
   readonly fleet: Fleet
@@ -60,5 +59,28 @@ export function createQueueDrains({ fleet, clock, pools }: QueueDrainsOptions): 
     close() {
       for (const queue of waits.keys()) stopWaiting(queue)
     },
+  }
+}
+
+const POLL_MS = 250
+/** An API may learn that a queue no longer accepts tasks up to 3 s later than the workers do. */
+const ADMISSION_CLOSED_AFTER_MS = 3_000
+
+/** Calls `onEmpty` once, when the queue has no task left that could run now. Returns a function that stops the wait. */
+export function waitUntilEmpty(fleet: Fleet, queue: string, clock: Clock, onEmpty: () => void): () => void {
+  const since = clock.monotonic()
+  let stopped = false
+  let cancelTimer = (): void => {}
+  const poll = async (): Promise<void> => {
+    // While Redis is unreachable, the number is unknown, so keep waiting.
+    const remaining = await fleet.remaining(queue).catch(() => undefined)
+    if (stopped) return
+    if (remaining === 0 && clock.monotonic() - since > ADMISSION_CLOSED_AFTER_MS) onEmpty()
+    else cancelTimer = clock.after(POLL_MS, () => void poll())
+  }
+  void poll()
+  return () => {
+    stopped = true
+    cancelTimer()
   }
 }

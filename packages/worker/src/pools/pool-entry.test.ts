@@ -2,7 +2,7 @@
 import type { DrainReport } from '@bullpen/engine'
 import type { Pool } from '@bullpen/engine/internal'
 import { describe, expect, it } from 'vitest'
-import { POOL_ENTRY_TRANSITIONS, PoolEntry } from './pool-entry.ts'
+import { POOL_ENTRY_TRANSITIONS, PoolEntry } from './pool-supervisor.ts'
 
 const HARD = { drainMs: 0, graceMs: 0 }
 const CAUSE = { by: 'command', command: 'c1' } as const
