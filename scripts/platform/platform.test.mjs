@@ -195,6 +195,6 @@ describe('npm run demo', () => {
   it('refuses a directory that does not exist', async () => {
     const { code, stdout, stderr } = await demo(join(dir, 'nowhere'))
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toContain(`no such file or directory`)
+    expect(stderr).toContain('does not exist')
   })
 })

@@ -82,9 +82,10 @@ export interface Pool {
   cancel(id: TaskId): LocalCancel
   /**
    * Stops fetching and lets running attempts continue for `drainMs`. After that, long attempts are signalled and have `graceMs`
-   * to end. Their tasks are requeued, and the attempts do not count. The promise resolves at most one second after both times
-   * have passed, or two seconds for an online pool, which looks up its unfinished tasks once more. If `drainMs` is 'none', the
-   * drain waits as long as the attempts and the store take. Concurrent drains merge, and the harder limits win.
+   * to finish. Their tasks are requeued, and these attempts do not count against the retry policy. The promise resolves at most
+   * one second after both times have passed, or two seconds for an online pool, which looks up its unfinished tasks once more. If
+   * `drainMs` is 'none', the drain waits as long as the attempts and the store take. If drains are concurrent, the strictest
+   * limits apply.
    */
   drain(limits: DrainLimits): Promise<DrainReport>
 }
