@@ -196,7 +196,7 @@ describe.each(ISOLATIONS)('an attempt in a %s', (isolation) => {
   })
 
   it.each([
-    ['wrong', 'refuses'],
+    ['wrong', 'does not match its schema'],
     ['function', 'cloned'],
     ['bigint', 'stored as JSON'],
     ['cycle', 'stored as JSON'],
