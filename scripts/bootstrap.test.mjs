@@ -69,7 +69,7 @@ it('optional packages of other platforms may be missing', async () => {
   expect((await bootstrap('start')).stderr).toBe('')
 })
 
-it('a lock file that does not match is updated, and the user is told', async () => {
+it('updates a lock file that does not match, and says so', async () => {
   npm(`case "$1" in ci) echo 'npm error code EUSAGE' >&2; exit 1;; esac; ${installs}`)
   expect((await bootstrap('start')).stderr).toContain('package-lock.json does not match the package.json files')
   expect(npmCalls().map((line) => line.split(' ')[0])).toEqual(['ci', 'install'])

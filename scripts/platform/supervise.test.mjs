@@ -45,7 +45,7 @@ it('the delay between restarts doubles, up to ten seconds', () => {
   expect([0, 1, 2, 3, 4, 5, 6].map(restartDelay)).toEqual([500, 1000, 2000, 4000, 8000, 10_000, 10_000])
 })
 
-it('a killed process is restarted under another process id, and the user is told', async () => {
+it('restarts a killed process, and prints its new process id', async () => {
   start(DRAINS)
   await until(() => lines.includes('up'))
   process.kill(child.pid, 'SIGKILL')

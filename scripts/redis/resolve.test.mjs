@@ -65,7 +65,7 @@ describe('resolving a Redis', () => {
     expect(await resolveRedis(world)).toMatchObject({ origin: 'binary', url: 'redis://127.0.0.1:7001' })
   })
 
-  it('a server that is too old is skipped, and the user is told', async () => {
+  it('skips a server that is too old, and says so', async () => {
     const { world, messages } = simulate({
       findServer: () => '/usr/bin/redis-server',
       serverVersion: async () => '6.0.16',

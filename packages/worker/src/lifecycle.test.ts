@@ -16,6 +16,7 @@ function newLifecycle(openMore: (opening: Opening) => Promise<void> = async () =
       requests.push(request)
       return draining.promise
     },
+    // The lifecycle only ends the pools.
   } as unknown as PoolSupervisor
   const lifecycle = createLifecycle({
     async open(opening) {

@@ -89,6 +89,7 @@ describe('a process whose Redis goes away', () => {
     const redisUrl = 'redis://not-used:1'
     const { log, logs } = recordingLog()
     const reporter = outageReporter(redisUrl, log)
+    // The reporter only listens to events and reads the status.
     const connection = () => Object.assign(new EventEmitter(), { status: 'connecting' }) as unknown as Redis
     const [stays, closes] = [connection(), connection()]
     for (const each of [stays, closes]) {

@@ -9,7 +9,7 @@ export const SILENT_AFTER_MS = 3 * HEARTBEAT_INTERVAL_MS
 export const FORGOTTEN_AFTER_MS = 60_000
 
 /** `now` is the time of the store's clock. */
-export function isAlive({ seenAt }: RegisteredWorker, now: number): boolean {
+export function isAlive({ seenAt }: Pick<RegisteredWorker, 'seenAt'>, now: number): boolean {
   return now - seenAt <= SILENT_AFTER_MS
 }
 

@@ -110,7 +110,7 @@ async function deliver(
   }
 }
 
-/** As with an orchestrator, the new worker is ready before the old one is told to shut down. */
+/** As with an orchestrator, the new worker is ready before the old one receives its signal to shut down. */
 async function replaceOldest(compose: Compose): Promise<Exit> {
   const [oldest = ''] = await compose.workers()
   await compose.addWorker()

@@ -94,9 +94,9 @@ async function restartInTurn(
         await sleep(Math.max(0, startedAt + moment - performance.now()))
         const [oldest] = fleet.workers
         if (oldest === undefined) throw new Error('no worker is left to restart')
-        // As in a rolling update, the new worker is ready before the old one is told to shut down.
+        // As in a rolling update, the new worker is ready before the old one receives its signal to shut down.
         await fleet.start()
-        // Waiting for a start ensures that the worker is running tasks when it is told to shut down.
+        // Waiting for a start ensures that the worker is running tasks when it receives its signal to shut down.
         await nextStart(oldest.name)
         exits.push(await oldest.end(EXIT_AT_MOST_MS))
       }

@@ -37,8 +37,8 @@ export async function startReceiptWorkers(
         const victim = way === 'kill' ? pick(workers, random) : oldest
         if (victim === undefined) throw new Error('no worker is left to restart')
         workers = workers.filter((worker) => worker !== victim)
-        // As in a rolling update, the new worker is ready before the old one is told to shut down. A worker that is killed is
-        // replaced only afterwards.
+        // As in a rolling update, the new worker is ready before the old one receives its signal to shut down. A worker that is
+        // killed is replaced only afterwards.
         const replacement = way === 'kill' ? undefined : await start()
         await endpoint.holds(victim.by, OPEN_DELIVERIES)
         if (way === 'kill') await victim.process.kill()
