@@ -24,9 +24,17 @@ export function workerConnection(url: string, log: Log): Redis {
   return reported(url, log, new Redis(url, WAITING))
 }
 
-/** Opens a connection for a reader that blocks in a command or is subscribed to channels. Such a connection is never shared. */
+/** Opens a connection for a reader that blocks in a command. Such a connection is never shared. */
 export function blockingConnection(url: string, log: Log): Redis {
   return reported(url, log, new Redis(url, WAITING))
+}
+
+/**
+ * Opens a connection for a subscriber, which subscribes again itself whenever the connection is `ready`. If ioredis did it, a
+ * connection that is closed before the answer arrives would leave a rejected promise that nobody can handle.
+ */
+export function subscriberConnection(url: string, log: Log): Redis {
+  return reported(url, log, new Redis(url, { ...WAITING, autoResubscribe: false }))
 }
 
 const WAITING = { ...RECONNECTING, maxRetriesPerRequest: null } satisfies Omit<RedisOptions, 'replyMapping'>

@@ -35,16 +35,26 @@ it('after the answer of a cancel by filter no process starts a matching task, no
 
   const start = () => {
     const begun = new Map<string, string>()
+    const stopping = Promise.withResolvers<void>()
     const child = spawn(process.execPath, [FIXTURE, redisUrl, namespace], {
       env: { PATH: process.env['PATH'] },
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     onTestFinished(() => void child.kill('SIGKILL'))
     createInterface(child.stdout).on('line', (line) => {
-      const [name = '', id = ''] = line.split(' ')
-      begun.set(id, name)
+      const [name = '', id] = line.split(' ')
+      if (id === undefined) stopping.resolve()
+      else begun.set(id, name)
     })
-    return { begun, kill: (signal: NodeJS.Signals) => child.kill(signal) }
+    return {
+      begun,
+      /** Resolves when the process has printed all that it started, and starts nothing until it goes on. */
+      stop: () => {
+        child.kill('SIGUSR2')
+        return stopping.promise
+      },
+      goOn: () => void child.kill('SIGCONT'),
+    }
   }
   const running = start()
   const stopped = start()
@@ -52,12 +62,12 @@ it('after the answer of a cancel by filter no process starts a matching task, no
   // Keep every bulk canceller out, so that matching tasks still wait when the stopped process goes on.
   const { bulkCanceller } = queueKeys(namespace, 'swarm')
   await redis.set(bulkCanceller, 'the test')
-  stopped.kill('SIGSTOP')
+  await stopped.stop()
   const { id } = await broker.cancelMany({ queue: 'swarm', task: hit.name, before: Date.now(), reason: 'cancelled' })
-  // The stopped process had printed what it started before; the other one has known the rule for two seconds.
+  // The other process has known the rule for two seconds.
   const begun = [...running.begun, ...stopped.begun].length
   const later = [await enqueue(hit), await enqueue(other)]
-  stopped.kill('SIGCONT')
+  stopped.goOn()
   for (const each of later) {
     expect(await broker.waitUntilFinished(each, AbortSignal.timeout(30_000))).toMatchObject({ status: 'completed' })
   }

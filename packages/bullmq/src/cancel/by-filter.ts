@@ -4,8 +4,10 @@
 //   1. One script stores the rule, announces that there is a new one, and returns the consumers that have read the rules
 //      within the last 2.5 s (KNOWN_TO_ALL_MS).
 //   2. Each consumer keeps a copy of the rules (rule-cache.ts). It reads the rules every 2 s and whenever it is notified, and
-//      it starts a task only if its copy was read within the last 2.4 s (TRUSTED_MS) and no rule matches the task. After each
-//      read it aborts the running attempts that match, and acknowledges the rules that are new to it.
+//      it starts a task only if its copy was read within the last 2.4 s (TRUSTED_MS) and no rule matches the task. This check
+//      and the start are in one turn of the event loop. (If the system stops the process right between the two, that one task
+//      starts when the process goes on.) After each read, the consumer aborts the running attempts that match, and acknowledges
+//      the rules that are new to it.
 //   3. The canceller waits, for at most 2.5 s, until those consumers have acknowledged the rule. By then, the copy of any
 //      consumer that stayed silent has expired, so that it must read the rules again before it starts a task.
 //   4. From then on, matching tasks are shown as cancelled (underRules). The bulk canceller (bulk-canceller.ts) ends them in

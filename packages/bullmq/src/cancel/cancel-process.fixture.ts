@@ -1,4 +1,4 @@
-// A process with a pool that prints a line for each task that it starts.
+// A process with a pool that prints a line for each task that it starts. On SIGUSR2, it prints a line and stops (SIGSTOP).
 import { writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/contract'
@@ -50,6 +50,12 @@ if (process.argv[1] === import.meta.filename) {
       resources: {},
       logFor: () => log,
     },
+  })
+  // The process stops between two turns of its event loop. The check of the cancel rules and the start of the handler are in one
+  // turn, so no task has passed the check without being started.
+  process.on('SIGUSR2', () => {
+    writeSync(1, 'stopping\n')
+    process.kill(process.pid, 'SIGSTOP')
   })
   await pool.start()
 }

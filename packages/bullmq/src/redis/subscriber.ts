@@ -2,7 +2,7 @@
 // processes: cancels (cancel/by-id.ts) and fleet notifications (fleet/notifications.ts).
 import type { Log } from '@bullpen/contract'
 import type { Redis } from 'ioredis'
-import { blockingConnection } from '../connection.ts'
+import { subscriberConnection } from '../connection.ts'
 
 export interface SubscriberOptions {
   readonly redisUrl: string
@@ -20,9 +20,8 @@ export interface Subscriber {
 
 /** Opens one connection, which keeps trying to reach Redis for as long as necessary. */
 export function openSubscriber({ redisUrl, channels, onMessage, onSubscribed, log }: SubscriberOptions): Subscriber {
-  const redis: Redis = blockingConnection(redisUrl, log)
+  const redis: Redis = subscriberConnection(redisUrl, log)
   redis.on('message', onMessage)
-  // ioredis restores subscriptions by itself but does not report when. The answer to this command shows that it has.
   redis.on('ready', () => {
     redis
       .subscribe(...channels)
