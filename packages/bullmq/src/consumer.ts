@@ -6,8 +6,10 @@
 //     while the copy is stale, it waits until the copy is fresh again.
 //   - The task's lock is renewed from the fetch until Redis has confirmed the commit (locks/lock-renewer.ts). If the lock is
 //     lost, the pool is notified before another process can start the task, and nothing is committed.
-//   - A commit is one of BullMQ's own transitions (processor.ts). If the pool can't take a task, the task is released: it returns
-//     to the head of the queue, and neither an attempt nor a start is counted.
+//   - A commit is one of BullMQ's own transitions (processor.ts): `completed` goes to the completed set; `dead`, `cancelled` and
+//     `expired` to the failed set; `retrying` and `snoozed` to the delayed set; `requeued` to the head of the queue, without
+//     counting an attempt; `lost` changes nothing. If the pool can't take a task, the task is released: it returns to the head
+//     of the queue, and neither an attempt nor a start is counted.
 //   - Scripts use Redis's time (internals/scripts-clock.ts). Nothing is fetched until the clock skew has been measured.
 //   - `unconfirmed` lists the tasks whose commit Redis has not confirmed. It is valid until `close`.
 //

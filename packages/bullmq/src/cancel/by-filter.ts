@@ -1,4 +1,6 @@
-// Cancels all tasks of a queue that match a filter (task name, tag, enqueued before a time).
+// Cancels all tasks of a queue that match a filter. A task matches if it has the filter's task name and the filter's tag, where
+// these are given, and was enqueued at or before the filter's time. A rule with the reason `queue_shutdown` does not
+// signal running attempts, because the drain of the queue handles them.
 //
 // The protocol: a filter is stored as a cancel rule, and once the caller is answered, no matching task can start.
 //   1. One script stores the rule, announces that there is a new one, and returns the consumers that have read the rules

@@ -4,6 +4,9 @@
 // Only one heartbeat is under way at a time. Heartbeats are sent every HEARTBEAT_INTERVAL_MS, and immediately when the registry
 // announces a command. An announcement during a heartbeat leads to one more heartbeat. While the registry is unreachable, the
 // pools keep running.
+//
+// Each command is executed once and answered with what was done (commands.ts). If the command is for a whole queue, like a drain
+// of a queue, it has changed the settings of that queue. Such a command is only answered here, and queue-drains.ts acts.
 import { isConnectionError } from '@bullpen/bullmq/internal'
 import { BullpenError, type Log } from '@bullpen/contract'
 import {
