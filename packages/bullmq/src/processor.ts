@@ -1,7 +1,8 @@
 // Translates between BullMQ and the engine: turns a job into a fetched task, and a verdict into the action that BullMQ takes.
 //
 // The verdict on a failed attempt reaches BullMQ in the error that the processor throws. BullMQ stores the error's stack, whose
-// first line is the attempt record, and asks `backoffStrategy` for the delay, which the error carries.
+// first line is the attempt record, and asks `backoffStrategy` for the delay, which the error carries. A consumer passes both to
+// BullMQ's Worker. When the delay has passed on Redis's clock, any worker of the queue may fetch the task again.
 import type { AttemptRecord, TaskId } from '@bullpen/contract'
 import type { StoredSuccess } from '@bullpen/contract/internal'
 import { type AttemptResult, type FetchedTask, MAX_ATTEMPT_RECORDS, type Verdict } from '@bullpen/engine/internal'

@@ -5,8 +5,9 @@
 // - If a drain begins while the worker is opening, it does not wait for the parts that are not open yet. The opening is cancelled
 //   at its next step, and the parts that it has opened are closed.
 // - Everything that is opened is pushed on one stack. The stack is disposed once, in the reverse order of opening, after the
-//   pools have drained or when the opening fails. The time for closing is limited, and parts that do not close in time are left
-//   to the end of the process.
+//   pools have drained or when the opening fails: first the isolated handlers and the fleet agent, then the broker, the clock,
+//   the resources, the probes and the event-loop monitor (open-worker.ts). The worker is not ready from the moment the drain
+//   begins. The time for closing is limited, and parts that do not close in time are left to the end of the process.
 import { BullpenError, type Log } from '@bullpen/contract'
 import { assertTransition, type Transitions } from '@bullpen/engine/internal'
 import { settlesWithin } from '@bullpen/engine/node'

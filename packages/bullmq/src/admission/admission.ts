@@ -1,4 +1,7 @@
 // Decides whether a queue accepts a task now. The answer is kept in memory, so that an enqueue takes no extra round trip.
+//
+// An answer is read again when the fleet announces a change, and by the broker's maintenance every 2 s. Only producers check
+// admission. The broker of a worker uses OPEN_ADMISSION, because its handlers may enqueue child tasks during a drain.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { QueueSettings } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
@@ -22,6 +25,7 @@ export interface Admission {
   close(): void
 }
 
+/** Accepts every task. */
 export const OPEN_ADMISSION: Admission = { admit: () => undefined, refresh: async () => {}, close: () => {} }
 
 export interface AdmissionOptions {

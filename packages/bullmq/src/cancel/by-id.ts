@@ -5,7 +5,8 @@
 //   2. If a worker has the task, the script stores the request and who made it in the hash `cancelling`, and publishes both on
 //      the queue's cancel channel. The caller receives the answer `cancelling`.
 //   3. Every consumer of the queue is subscribed to that channel (`openCancelSubscriber`). The consumer that runs the task aborts
-//      its attempt. A consumer that does not know the task remembers the id, because the task may be about to reach it.
+//      its attempt, whose verdict is `cancelled`, whatever the retry policy. A consumer that does not know the task remembers the
+//      id, because the task may be about to reach it. If the attempt has just ended with a retry, step 4 ends the waiting task.
 //   4. The maintenance of every process repeats the stored requests every 2 s, in case a worker was cut off or restarting when
 //      the id was published. The script removes a request when its task has ended.
 //

@@ -1,9 +1,10 @@
 // The fleet on Redis: the registry of workers, the commands that control them, and the settings of their queues.
 //
-// A command takes the following path. `send` stores it together with the workers that it concerns (commands.ts), applies it to
-// the settings of its queue (queue-settings.ts), and publishes a notification. A worker that is notified sends a heartbeat and
+// A command takes the following path. `send` stores it together with the workers that it concerns (commands.ts): the worker that
+// it names, or every live worker with a pool on its queue. A command with an id that was used before is the same command. `send`
+// then applies it to the settings of its queue (queue-settings.ts), and publishes a notification. A worker that is notified sends a heartbeat and
 // receives its commands and settings in reply (registry.ts). It executes the commands and stores an answer, which wakes the
-// sender. If the sender dies before the settings are applied, the next heartbeat of any worker applies them.
+// sender. Only the first answer of a worker counts, and a worker that falls silent has the answer `gone`. If the sender dies before the settings are applied, the next heartbeat of any worker applies them.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { CommandRecord, Fleet, QueueSettings } from '@bullpen/engine/internal'

@@ -9,7 +9,7 @@ import {
   TaskError,
 } from '@bullpen/contract'
 import { declareFailure, RateLimited } from '@bullpen/contract/internal'
-import type { Outcome } from '../ports/attempt-result.ts'
+import type { CloseReason, Outcome } from '../ports/attempt-result.ts'
 import { classifyByDefault } from './classifier.ts'
 
 /** The error that `ctx.snooze` throws to leave the handler. It is not a failure: the task runs again later. */
@@ -22,6 +22,17 @@ export class Snooze extends Error {
     const delayMs = milliseconds(delay, 'the delay of snooze')
     super(`the handler asked to be run again in ${formatDuration(delayMs)}`)
     this.delayMs = delayMs
+  }
+}
+
+/** The reason of `ctx.poolSignal`. A handler that ends with it has followed the signal, so its attempt is closed, not failed. */
+export class PoolEnded extends Error {
+  override readonly name = 'AbortError'
+  readonly reason: CloseReason
+
+  constructor(reason: CloseReason) {
+    super(`the pool ends: ${reason}`)
+    this.reason = reason
   }
 }
 
@@ -94,6 +105,7 @@ export function declaredFailure(error: TaskError): Outcome {
 export function outcomeOfThrow(thrown: unknown, classify: Classifier | undefined): Outcome {
   if (thrown instanceof TaskError) return declaredFailure(thrown)
   if (thrown instanceof Snooze) return { kind: 'snoozed', delayMs: thrown.delayMs }
+  if (thrown instanceof PoolEnded) return { kind: 'closed', reason: thrown.reason }
   if (thrown instanceof RateLimited) return { kind: 'rate_limited', delayMs: thrown.delayMs }
   const failure = classify?.(thrown) ?? classifyByDefault(thrown)
   if (failure !== undefined && failure !== 'panic') {

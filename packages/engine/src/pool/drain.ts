@@ -2,10 +2,11 @@
 //
 //   1. Stop fetching. In a light drain, tasks that are being fetched at this moment are still started.
 //   2. Wait until the running attempts have ended, or until the deadline passes.
-//   3. At the deadline, signal every long attempt: its context closes with the reason 'drain' or 'parent_closed'.
+//   3. At the deadline, signal every long attempt: its context closes with the reason 'drain' or 'parent_closed'. Then abort the
+//      pool's own signal, which is `ctx.signal` of a short task. A short attempt that ends with the signal's reason is closed too.
 //   4. Wait for the grace period. If an attempt returns valid output within it, the output counts. Otherwise, the task is
-//      requeued, or is dead if its definition sets `onInterrupt: 'fail'`. A short attempt cannot be signalled and is abandoned if
-//      it outlasts the grace period.
+//      requeued, or is dead if its definition sets `onInterrupt: 'fail'`. A short attempt cannot be interrupted and is abandoned
+//      if it outlasts the grace period.
 //   5. Wait until the consumer has committed every result, for as long as the limits allow.
 //
 // Concurrent drains merge: `tighten` may be called at any time and only makes the drain harder. A light drain can become soft, a

@@ -4,7 +4,7 @@ import { createTaskId } from '@bullpen/contract/internal'
 import { describe, expect, it } from 'vitest'
 import { newTask } from '../task/new-task.ts'
 import { clockFrom } from '../time/clock.ts'
-import { GRACE_MS, poolFixture, poolStates, tasks } from './pool.fixture.ts'
+import { GRACE_MS, type Handle, poolFixture, poolStates, tasks } from './pool.fixture.ts'
 
 const AT_ONCE = { drainMs: 0, graceMs: GRACE_MS }
 const PATIENTLY = { drainMs: 10_000, graceMs: GRACE_MS }
@@ -139,6 +139,23 @@ describe('a drain', () => {
     expect(await fixture.pool.drain(PATIENTLY)).toMatchObject({ queue: 'test', abandoned: [] })
     expect(poolStates(fixture)).toEqual(['BG_RUNNING', 'SHUTTING_DOWN', 'SHUTDOWN'])
     expect(fixture.consumer.stops).toBe(1)
+  })
+
+  it('requeues a short task whose handler throws the reason of its signal, without counting an attempt', async () => {
+    const stopped = Promise.withResolvers<never>()
+    const handle: Handle = ({ signal }) => {
+      signal.addEventListener('abort', () => stopped.reject(signal.reason))
+      return stopped.promise
+    }
+    const { pool, give, clock } = poolFixture({ handle })
+    await pool.start()
+    const given = give('test.short')
+    const drained = pool.drain({ drainMs: 1_000, graceMs: GRACE_MS })
+    await clock.advance(1_000)
+    expect(await drained).toMatchObject({ finished: 0, requeued: 1, abandoned: [] })
+    await given.settled
+    expect(given.result?.verdict.kind).toBe('requeued')
+    expect(given.result?.record).toMatchObject({ state: 'TERMINATED_CTX_CLOSED', reason: 'drain', counted: false })
   })
 
   it('abandons a short task that outlasts the grace period, names it, and ends as TERMINATE_TIMEOUT', async () => {

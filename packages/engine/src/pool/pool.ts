@@ -8,6 +8,7 @@
 // - There is at most one drain, and later calls only make it harder (drain.ts). The consumer is closed when the drain ends.
 // - An error that belongs to no attempt moves the pool to RECOVER_ERR at once, from any state, and no other state follows.
 import { BullpenError, POOL_STATE_LABELS, type PoolState, type TaskId } from '@bullpen/contract'
+import { PoolEnded } from '../attempt/outcome.ts'
 import { POOL_TRANSITIONS } from '../machines/pool-machine.ts'
 import { assertTransition } from '../machines/state-machine.ts'
 import type { AttemptResult } from '../ports/attempt-result.ts'
@@ -248,7 +249,7 @@ class SlotPool implements Pool {
         slots: this.#slots,
         reason,
         softEnd: this.#state === 'ONLINE_DONE' ? 'TERMINATING_TASK_CH_CLOSED' : softEnds[reason],
-        onDeadline: () => this.#poolSignal.abort(new DOMException(`the pool ends: ${reason}`, 'AbortError')),
+        onDeadline: () => this.#poolSignal.abort(new PoolEnded(reason)),
       },
       limits,
     )
