@@ -12,12 +12,13 @@ import { type BulkCanceller, createBulkCanceller } from './cancel/bulk-canceller
 import { parseRules, readProgress, storeRule, underRules } from './cancel/by-filter.ts'
 import { cancelById, repeatCancels } from './cancel/by-id.ts'
 import { blockingConnection, commandTimeout, producerConnection } from './connection.ts'
+import { addJob } from './internals/add-job.ts'
+import { backendFactory } from './internals/backend.ts'
 import { wakeIdleConsumers } from './internals/global-concurrency.ts'
 import { releaseThrottle } from './internals/throttle.ts'
 import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
 import { expireTasks } from './maintenance/expirer.ts'
 import { repeatMaintenance } from './maintenance/maintenance.ts'
-import { BACKOFF_TYPE } from './processor.ts'
 import { countTasks } from './queries/counts.ts'
 import { listIds } from './queries/listing.ts'
 import { readTogether } from './queries/read-together.ts'
@@ -80,7 +81,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
 
   function openQueueHandles(name: string): QueueHandles {
     const keys = queueKeys(namespace, name)
-    const queue = new Queue(name, {
+    const queueOptions = {
       connection: redis,
       prefix: prefixOf(namespace, name),
       // A queue that waits for Redis when it is created stays broken if Redis only becomes reachable later.
@@ -88,7 +89,8 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       skipVersionCheck: true,
       // Nothing is written before the namespace's schema is checked.
       skipMetasUpdate: true,
-    })
+    }
+    const queue = new Queue(name, queueOptions, backendFactory({ now }))
     queue.on('error', () => {}) // The outage reporter follows this connection and logs its errors.
     return {
       name,
@@ -147,9 +149,10 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     boardQueues: [...handles.values()].map(({ queue }) => queue),
 
     async enqueue(task: NewTask) {
-      const { queue, keys } = handlesOf(task.queue)
+      const { queue } = handlesOf(task.queue)
       const envelope = storedEnvelope(task)
-      const bytes = Buffer.byteLength(JSON.stringify(envelope))
+      const data = JSON.stringify(envelope)
+      const bytes = Buffer.byteLength(data)
       if (bytes > sizeLimit) {
         throw new BullpenError(
           'payload_too_large',
@@ -161,17 +164,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       if (checking !== undefined) await withCommandTimeout(checking)
       const admitting = admission.admit(task.queue)
       if (admitting !== undefined) await withCommandTimeout(admitting)
-      const options = {
-        jobId: task.id,
-        timestamp: task.enqueuedAt,
-        attempts: task.maxAttempts,
-        backoff: { type: BACKOFF_TYPE },
-        ...(task.delayMs !== undefined && { delay: task.delayMs }),
-      }
-      // The index entry is sent first, in the same round trip as the task. If the task is then not stored, the expirer drops
-      // the entry.
-      const indexed = task.expiresAt === undefined ? undefined : redis.zadd(keys.expiries, task.expiresAt, task.id)
-      await withCommandTimeout(Promise.all([indexed, queue.add(task.task, envelope, options)]))
+      await withCommandTimeout(addJob(redis, queue.getBackend(), task, data))
     },
 
     find: (id) => call(() => find(id)),

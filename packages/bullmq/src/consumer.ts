@@ -35,8 +35,8 @@ import { type CancelSubscriber, openCancelSubscriber } from './cancel/by-id.ts'
 import { createRuleCache, type RuleCache } from './cancel/rule-cache.ts'
 import type { SkewWatch } from './clock/clock-skew.ts'
 import { workerConnection } from './connection.ts'
+import { backendFactory } from './internals/backend.ts'
 import { ConsumerWorker } from './internals/consumer-worker.ts'
-import { setScriptClock } from './internals/scripts-clock.ts'
 import { prefixOf, queueKeys } from './keys.ts'
 import { type LockRenewer, openLockRenewer } from './locks/lock-renewer.ts'
 import { backoffStrategy, commit, release, toFetchedTask } from './processor.ts'
@@ -71,6 +71,8 @@ export interface ConsumerOptions {
   readonly redisUrl: string
   /** The maximum number of tasks that the consumer holds at once, until it is resized. */
   readonly concurrency: number
+  /** The worker's id, for the records of attempts whose process was lost. */
+  readonly worker?: string
   /** How long a completed task is kept, in ms. Dead tasks are kept until they are removed. */
   readonly completedRetentionMs: number
   readonly log: Log
@@ -241,9 +243,11 @@ function connect(
   const processor = (job: Job, token = ''): Promise<unknown> =>
     rules.isFresh() ? runJob(job, token) : runWhenFresh(job, token)
 
-  const worker = new ConsumerWorker(queue, processor, {
+  const workerOptions = {
     connection: redis,
     prefix: prefixOf(namespace, queue),
+    // BullMQ stores the name with each job that it fetches, for the record of an attempt whose process was lost.
+    ...(options.worker !== undefined && { name: options.worker }),
     autorun: false,
     concurrency,
     lockDuration: locks.lockMs,
@@ -251,10 +255,10 @@ function connect(
     stalledInterval: locks.stallCheckMs,
     maxStalledCount: MAX_DEATHS,
     maximumRateLimitDelay: RATE_RECHECK_MS,
-    removeOnComplete: { age: Math.ceil(completedRetentionMs / 1_000) },
     settings: { backoffStrategy },
-  })
-  setScriptClock(worker.backend, clock.now)
+  }
+  const backend = backendFactory({ now: clock.now, completedRetentionMs })
+  const worker = new ConsumerWorker(queue, processor, workerOptions, backend)
   const logError = throttledLog((err: Error, suppressed) => log.error({ err, queue, suppressed }, 'queue error'))
   worker.on('error', (err) => {
     // The outage reporter logs connection errors.

@@ -28,6 +28,8 @@ export function queueKeys(namespace: string, queue: string) {
     delayed: `${base}:delayed`,
     completed: `${base}:completed`,
     failed: `${base}:failed`,
+    /** Sorted set: jobs with children that have not ended, which a team's own flows may have. */
+    waitingChildren: `${base}:waiting-children`,
     /** Stream: BullMQ's events. */
     events: `${base}:events`,
     /** Hash: settings of the whole queue, such as pause, concurrency and rate limit. */
@@ -38,6 +40,15 @@ export function queueKeys(namespace: string, queue: string) {
     limiter: `${base}:limiter`,
 
     // Bullpen's own
+    /** Sorted sets: the parts of `delayed`, with the same scores. */
+    scheduled: `${base}:scheduled`,
+    retrying: `${base}:retrying`,
+    /** Sorted sets: the parts of `failed`, with the same scores. */
+    dead: `${base}:dead`,
+    cancelled: `${base}:cancelled`,
+    expired: `${base}:expired`,
+    /** Hash: how many tasks were ever added (`accepted`) and deleted (`removed`), and how often the index was repaired (`drift`). */
+    totals: `${base}:totals`,
     /** Hash: the drain of the queue's whole fleet, and the sequence number of the last command for each setting. */
     settings: `${base}:settings`,
     /** Sorted set: task ids, scored by the time at which each task expires if it has not been started. */

@@ -4,6 +4,7 @@ import { defineCatalogue, defineHandler, defineTask, type TaskContext, type Task
 import { type Job, Queue, Worker, type WorkerOptions } from 'bullmq'
 import { inject, onTestFinished } from 'vitest'
 import { z } from 'zod'
+import { attach } from './attach.ts'
 import { openBroker } from './broker.ts'
 import { prefixOf } from './keys.ts'
 import { type PlainProcessor, type ProcessorOptions, processor } from './plain-processor.ts'
@@ -80,7 +81,7 @@ export function ownWorker(handle: Handle, options: ProcessorOptions<object> = {}
     /** A team's own Worker: only the processor is Bullpen's. `settled()` resolves with the next completed or failed attempt. */
     startWorker(more: Partial<WorkerOptions> & { queue?: string; wrapped?: PlainProcessor } = {}) {
       const { queue = 'own', wrapped = run, ...settings } = more
-      const worker = new Worker(queue, wrapped, { ...base(queue), ...settings })
+      const worker = attach(new Worker(queue, wrapped, { ...base(queue), ...settings }))
       const errors: Error[] = []
       worker.on('error', (error) => errors.push(error))
       onTestFinished(() => worker.close(true))

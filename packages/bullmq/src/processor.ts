@@ -8,7 +8,8 @@ import type { StoredSuccess } from '@bullpen/contract/internal'
 import { type AttemptResult, type FetchedTask, MAX_ATTEMPT_RECORDS, type Verdict } from '@bullpen/engine/internal'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
 import { describeEnd, encodeStack } from './codec.ts'
-import { setStacks, stepsOf, throttleQueue, uncountStart } from './internals/job-scripts.ts'
+import { type ExtraValues, setExtras } from './internals/backend.ts'
+import { backendOf, stepsOf, throttleQueue } from './internals/job-scripts.ts'
 
 export function toFetchedTask(job: Job, token: string): FetchedTask {
   return {
@@ -40,20 +41,14 @@ export function commit(
     case 'expired':
       // The option is set here rather than when the job is added, because Redis would then store it with each waiting job.
       job.opts.stackTraceLimit = MAX_ATTEMPT_RECORDS
+      if (verdict.kind !== 'retrying') setExtras(backendOf(job), 'moveToFinished', job.id ?? '', { part: verdict.kind })
       throw new AttemptFailed(record, verdict, error)
     case 'requeued':
-      return (verdict.throttleMs === undefined ? Promise.resolve() : throttleQueue(job, verdict.throttleMs))
-        .then(() => storeRecord(record, error, job, token))
-        .then(() => requeue(job, token))
-    case 'snoozed': {
-      // The machine's clock is correct here, because BullMQ subtracts it again and sends the difference
-      // (internals/scripts-clock.ts).
-      const until = Date.now() + verdict.delayMs
-      return storeRecord(record, error, job, token).then(async () => {
-        await job.moveToDelayed(until, token)
-        throw new DelayedError()
-      })
-    }
+      return (verdict.throttleMs === undefined ? Promise.resolve() : throttleQueue(job, verdict.throttleMs)).then(() =>
+        requeue(job, token, { stacks: stacksWith(record, error, job) }),
+      )
+    case 'snoozed':
+      return snooze(verdict.delayMs, stacksWith(record, error, job), job, token)
     case 'lost':
       // Report to BullMQ that the job was moved, since it has a new owner.
       throw new WaitingError()
@@ -62,23 +57,26 @@ export function commit(
 
 /** Returns a task that was fetched but can't be started to the head of its queue, as if it had not been fetched. */
 export async function release(job: Job, token: string): Promise<never> {
-  await uncountStart(job, token)
-  return requeue(job, token)
+  return requeue(job, token, { uncount: '1' })
 }
 
-/**
- * Stores the attempt record, because BullMQ records nothing for a job that returns to its queue. A crash between this write and
- * the move loses the move but not the task.
- */
-async function storeRecord(record: AttemptResult['record'], error: unknown, job: Job, token: string): Promise<void> {
-  const stacks = [...(job.stacktrace ?? []), encodeStack(record, error)].slice(-MAX_ATTEMPT_RECORDS)
-  await setStacks(job, token, stacks)
+/** The job's stacks with the attempt record, because BullMQ itself records nothing when a job returns to its queue. */
+function stacksWith(record: AttemptResult['record'], error: unknown, job: Job): string {
+  return JSON.stringify([...(job.stacktrace ?? []), encodeStack(record, error)].slice(-MAX_ATTEMPT_RECORDS))
 }
 
-/** Returns the job to the head of its queue. BullMQ does not count this as an attempt. */
-async function requeue(job: Job, token: string): Promise<never> {
+/** Returns the job to the head of its queue, in one script. BullMQ does not count this as an attempt. */
+async function requeue(job: Job, token: string, extras: ExtraValues): Promise<never> {
+  setExtras(backendOf(job), 'moveJobFromActiveToWait', job.id ?? '', extras)
   await job.moveToWait(token)
   throw new WaitingError()
+}
+
+/** Returns the job to its queue after a delay, in one script, without counting an attempt. */
+async function snooze(delayMs: number, stacktrace: string, job: Job, token: string): Promise<never> {
+  const options = { skipAttempt: true, fieldsToUpdate: { stacktrace } }
+  await backendOf(job).moveToDelayed(job.id ?? '', Date.now(), delayMs, token, options)
+  throw new DelayedError()
 }
 
 /** The backoff type of every job that Bullpen adds. Without a backoff, BullMQ retries immediately and calls no strategy. */

@@ -1,5 +1,7 @@
 // The scripts of the bulk canceller. Each looks at a bounded number of waiting tasks and ends those that a cancel rule matches.
 
+import { STATUS_INDEX } from '../internals/status-index.ts'
+
 /** How long the lease of a bulk canceller lasts after its last script, in ms. */
 export const LEASE_MS = 3_000
 
@@ -35,7 +37,10 @@ return { time[1] * 1000 + math.floor(time[2] / 1000), rules }
  *   the position shows by how much. At the end of the list, the script counts the running tasks again, because a task that was
  *   fetched during the scan may be requeued.
  */
-export const END_PAGE = `
+export const END_PAGE = `${STATUS_INDEX}
+local index = status_index(ARGV[3])
+local redis = index.redis
+index.into.failed = 'cancelled'
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then return false end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])

@@ -9,7 +9,6 @@ import type { Log, TaskId } from '@bullpen/contract'
 import { type CancelRule, endWithoutStart, MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import { describeEnd } from '../codec.ts'
-import type { PlaceName } from '../internals/places.ts'
 import type { QueueKeys } from '../keys.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
 import { BEGIN_PASS, END_PAGE, FORGET_RULES, LEASE_MS } from './bulk-cancel-scripts.ts'
@@ -19,7 +18,7 @@ import { BULK_CANCELLER, KNOWN_TO_ALL_MS, parseRules } from './by-filter.ts'
  * The order in which a scan for unfinished tasks visits the places. It is the order in which a task that can't be started moves
  * (active → delayed → prioritized → wait), so that a task that moves during the scan is found later instead of being missed.
  */
-const SCAN_ORDER = ['active', 'delayed', 'prioritized', 'wait'] as const satisfies readonly PlaceName[]
+const SCAN_ORDER = ['active', 'delayed', 'prioritized', 'wait'] as const
 
 /** How many tasks one script looks at. */
 const PAGE_SIZE = 200

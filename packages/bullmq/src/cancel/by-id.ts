@@ -17,16 +17,21 @@ import { endWithoutStart, MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import { describeEnd } from '../codec.ts'
 import { TAKE_OUT } from '../internals/places.ts'
+import { STATUS_INDEX } from '../internals/status-index.ts'
 import type { QueueKeys } from '../keys.ts'
 import { openSubscriber } from '../redis/subscriber.ts'
 
 /**
  * KEYS: job, wait, prioritized, delayed, completed, failed, events, expiries, cancelling. ARGV: id, now in ms, '1' if a worker
  * can stop the task, the reason, the attempt record as JSON without its braces and attempt, the cancel channel, how many
- * stacks to keep, who requested the cancel ('' if unknown). Returns `cancelled`, `cancelling`, `not_cancellable`,
+ * stacks to keep, who requested the cancel ('' if unknown), the queue's prefix. Returns `cancelled`, `cancelling`, `not_cancellable`,
  * `already_ended` or `not_found`.
  */
-const CANCEL = `${TAKE_OUT}
+const CANCEL = `${STATUS_INDEX}
+local index = status_index(ARGV[9])
+local redis = index.redis
+index.into.failed = 'cancelled'
+${TAKE_OUT}
 local id = ARGV[1]
 local function settled(answer)
   redis.call('HDEL', KEYS[9], id)
@@ -86,6 +91,7 @@ export async function cancelById(
     keys.cancelChannel,
     MAX_ATTEMPT_RECORDS,
     by,
+    keys.base,
   )
   return answer as CancelAnswer
 }

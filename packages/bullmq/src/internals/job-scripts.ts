@@ -1,7 +1,7 @@
 // Writes the data that BullMQ's own transitions do not write, to a job or to its queue, over the connection that fetched the job.
 import { BullpenError } from '@bullpen/contract'
 import type { StoredSteps } from '@bullpen/engine/internal'
-import type { Job, RedisClient, WorkerOptions } from 'bullmq'
+import type { IQueueBackend, Job, RedisClient, WorkerOptions } from 'bullmq'
 import { THROTTLE, THROTTLE_MARK, UNTHROTTLE } from './throttle.ts'
 
 /** The prefix of a finished step's field in the job's hash. The field holds the step's result as JSON. */
@@ -11,8 +11,6 @@ export const STEP_FIELD = 'once:'
  * All scripts except the last two have KEYS: job, lock. ARGV[1] is the lock's token. A script writes nothing if the job is not
  * locked or is locked with another token.
  *
- * - bullpenSetStacks: ARGV: token, the stacks as JSON. Returns nothing.
- * - bullpenUncountStart: ARGV: token. Returns nothing.
  * - bullpenKeepStep: ARGV: token, the fencing token, the step's field, its result. Returns what the field then holds, or nil if
  *   nothing was written. Checking the lock's token is not enough, because a plain BullMQ Worker may use the same token for the
  *   next attempt.
@@ -20,9 +18,6 @@ export const STEP_FIELD = 'once:'
  * - bullpenThrottle, bullpenUnthrottle: see throttle.ts.
  */
 const SCRIPTS = {
-  bullpenSetStacks:
-    "if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('HSET', KEYS[1], 'stacktrace', ARGV[2]) end",
-  bullpenUncountStart: "if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('HINCRBY', KEYS[1], 'ats', -1) end",
   bullpenKeepStep: `
 if redis.call('GET', KEYS[2]) ~= ARGV[1] or redis.call('HGET', KEYS[1], 'ats') ~= ARGV[2] then return false end
 redis.call('HSETNX', KEYS[1], ARGV[3], ARGV[4])
@@ -46,16 +41,6 @@ const UNTHROTTLE_AFTER_MS = 100
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 const clientsWithScripts = new WeakSet<RedisClient>()
-
-/** Replaces the stacks that are stored with the job. */
-export function setStacks(job: Job, token: string, stacks: readonly string[]): Promise<unknown> {
-  return run('bullpenSetStacks', job, [...jobKeys(job), token, JSON.stringify(stacks)])
-}
-
-/** BullMQ counts a start when it fetches a job. This undoes that count for a job whose handler was not started. */
-export function uncountStart(job: Job, token: string): Promise<unknown> {
-  return run('bullpenUncountStart', job, [...jobKeys(job), token])
-}
 
 /** The results of the job's finished steps. They are fields of the job's own hash, so that they are removed with the job. */
 export function stepsOf(job: Job, token: string): StoredSteps {
@@ -116,8 +101,12 @@ function jobKeys({ queueQualifiedName, id }: Job): [string, string] {
 }
 
 /** `backend` is protected in BullMQ's types. BullMQ's own scripts get the client from it as well. */
+export function backendOf(job: Job): IQueueBackend {
+  return (job as unknown as { backend: IQueueBackend }).backend
+}
+
 function clientOf(job: Job): Promise<RedisClient> | undefined {
-  return (job as unknown as { backend: { client?: Promise<RedisClient> } }).backend.client
+  return (backendOf(job) as { client?: Promise<RedisClient> }).client
 }
 
 /** Whether the Worker has a `limiter` option. That option uses the same counter, and a rate in `meta` would override it. */

@@ -1,29 +1,36 @@
-// The places of a queue: the BullMQ structures that can hold a job, and the statuses of the tasks in each of them.
+// The places of a queue: the structures that can hold a job, and the status of the tasks in each of them.
 import type { TaskStatus } from '@bullpen/contract'
 
 interface Place {
   readonly type: 'list' | 'sorted set'
-  /** The possible statuses of its tasks. If there are several, the last attempt record shows which one applies. */
-  readonly statuses: readonly TaskStatus[]
+  readonly status: TaskStatus
 }
 
-/** A job is in one place at a time. */
+/**
+ * A job is in one place at a time. `scheduled` and `retrying` divide BullMQ's set `delayed`, and `dead`, `cancelled` and `expired`
+ * divide its set `failed` (status-index.ts).
+ */
 export const PLACES = {
-  wait: { type: 'list', statuses: ['waiting'] },
-  prioritized: { type: 'sorted set', statuses: ['waiting'] },
-  delayed: { type: 'sorted set', statuses: ['scheduled', 'retrying'] },
-  active: { type: 'list', statuses: ['active'] },
-  completed: { type: 'sorted set', statuses: ['completed'] },
-  failed: { type: 'sorted set', statuses: ['dead', 'cancelled', 'expired'] },
+  wait: { type: 'list', status: 'waiting' },
+  prioritized: { type: 'sorted set', status: 'waiting' },
+  // Only the flows of a team's own have tasks here.
+  waitingChildren: { type: 'sorted set', status: 'waiting' },
+  scheduled: { type: 'sorted set', status: 'scheduled' },
+  retrying: { type: 'sorted set', status: 'retrying' },
+  active: { type: 'list', status: 'active' },
+  completed: { type: 'sorted set', status: 'completed' },
+  dead: { type: 'sorted set', status: 'dead' },
+  cancelled: { type: 'sorted set', status: 'cancelled' },
+  expired: { type: 'sorted set', status: 'expired' },
 } as const satisfies Record<string, Place>
 
 export type PlaceName = keyof typeof PLACES
 
-const NAMES = Object.keys(PLACES) as readonly PlaceName[]
+export const PLACE_NAMES = Object.keys(PLACES) as readonly PlaceName[]
 
-/** Returns the places that hold tasks with the given status. */
+/** Returns the places that hold the tasks with the given status. */
 export function placesOf(status: TaskStatus): readonly PlaceName[] {
-  return NAMES.filter((name) => (PLACES[name].statuses as readonly TaskStatus[]).includes(status))
+  return PLACE_NAMES.filter((name) => PLACES[name].status === status)
 }
 
 /** BullMQ stores the due time of a delayed job in the upper bits of its score, and a counter in the lower twelve. */

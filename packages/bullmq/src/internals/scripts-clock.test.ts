@@ -4,12 +4,13 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type TaskContext, TaskError } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
-import type { Worker } from 'bullmq'
+import type { RedisClient, RedisQueueBackend } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { queueKeys } from '../keys.ts'
 import { long, type SetupOptions, setup } from '../setup.fixture.ts'
-import { setScriptClock, TIME_AT } from './scripts-clock.ts'
+import { composeBackend } from './backend.ts'
+import { TIME_AT } from './scripts-clock.ts'
 
 const HOUR = 3_600_000
 /** What a busy machine may take between two readings of the clock. */
@@ -54,17 +55,23 @@ describe("times in answers are translated to the machine's clock", () => {
     vi.spyOn(Date, 'now').mockReturnValue(machineNow)
     onTestFinished(() => void vi.restoreAllMocks())
     const made = {
-      execCommand: async () => said.answer,
+      toKey: () => 'bull:q:',
+      connection: { client: new Promise(() => {}) },
+      execCommand: () => Promise.reject(new Error('the script is not composed')),
       waitForJob: async () => (said.score === undefined ? null : { member: '0', score: said.score }),
       // Only the methods of the backend that take or return times.
-    } as unknown as Worker['backend']
-    setScriptClock(made, () => machineNow + offMs)
-    return made
+    } as unknown as RedisQueueBackend
+    const backend = composeBackend(made, { now: () => machineNow + offMs })
+    const client = { runCommand: async () => said.answer } as unknown as RedisClient
+    return {
+      run: (script: string) => backend.execCommand(client, script, [...ARGUMENTS]),
+      waitForJob: (seconds: number) => backend.waitForJob(seconds),
+    }
   }
 
   it.each([HOUR, -HOUR])('the next due job of a fetch, %i ms off', async (offMs) => {
-    const { execCommand } = backend(offMs, { answer: [0, 0, 0, due(offMs)] })
-    expect(await execCommand({} as never, 'moveToActive', ARGUMENTS)).toEqual([0, 0, 0, due(0)])
+    const { run } = backend(offMs, { answer: [0, 0, 0, due(offMs)] })
+    expect(await run('moveToActive')).toEqual([0, 0, 0, due(0)])
   })
 
   it.each([HOUR, -HOUR])('the marker of a delayed job, %i ms off', async (offMs) => {
@@ -74,10 +81,10 @@ describe("times in answers are translated to the machine's clock", () => {
 
   it('an answer without a due time stays as it is', async () => {
     const none = backend(HOUR, { answer: [0, 0, 0, 0], score: 0 })
-    expect(await none.execCommand({} as never, 'moveToActive', ARGUMENTS)).toEqual([0, 0, 0, 0])
+    expect(await none.run('moveToActive')).toEqual([0, 0, 0, 0])
     expect(await none.waitForJob(1)).toEqual({ member: '0', score: 0 })
     const other = backend(HOUR, { answer: -1 })
-    expect(await other.execCommand({} as never, 'moveToFinished', ARGUMENTS)).toBe(-1)
+    expect(await other.run('moveToFinished')).toBe(-1)
     expect(await other.waitForJob(1)).toBeNull()
   })
 })

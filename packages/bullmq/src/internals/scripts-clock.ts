@@ -7,7 +7,6 @@
 //     time, BullMQ is given `due + skew` instead, so that its difference is `due - now()`.
 // `job.moveToDelayed(timestamp)` needs no change: BullMQ turns the timestamp into a delay (`timestamp - Date.now()`) and
 // the script adds that delay to its time argument.
-import type { Worker } from 'bullmq'
 
 /**
  * For each script that depends on the time, the index of the time among its keys and arguments. These scripts decide which jobs
@@ -24,27 +23,30 @@ export const TIME_AT: ReadonlyMap<string, number> = new Map([
 /** Where the answer of a fetching script holds the time at which the next delayed job is due. */
 const NEXT_DUE_AT = 3
 
-/** `now` returns whole ms since 1970, by the clock that all processes of the queue share. */
-export function setScriptClock(backend: Worker['backend'], now: () => number): void {
-  const exec = backend.execCommand.bind(backend)
-  const waitForJob = backend.waitForJob.bind(backend)
-  const toMachineTime = (time: number): number => (time > 0 ? time + (Date.now() - now()) : time)
+export interface TimeTranslation {
+  /** Replaces the time among the arguments of a script. Returns whether the script depends on the time. */
+  toRedis(script: string, args: unknown[]): boolean
+  /** Translates a time that BullMQ compares with the machine's. */
+  toMachine(time: number): number
+  /** Translates the time in the answer of a fetching script. */
+  answerToMachine(answer: unknown): unknown
+}
 
-  const translateAnswer = (answer: unknown): unknown => {
-    const due = Array.isArray(answer) ? Number(answer[NEXT_DUE_AT] ?? 0) : 0
-    if (due > 0) (answer as unknown[])[NEXT_DUE_AT] = toMachineTime(due)
-    return answer
-  }
-  backend.execCommand = (client, name, args: unknown[]) => {
-    const at = TIME_AT.get(name)
-    if (at === undefined) return exec(client, name, args)
-    // BullMQ builds this array for a single call, so it can be changed in place, which avoids a copy for each job.
-    args[at] = now()
-    const answer = exec(client, name, args)
-    return answer instanceof Promise ? answer.then(translateAnswer) : answer
-  }
-  backend.waitForJob = async (seconds) => {
-    const marker = await waitForJob(seconds)
-    return marker && { ...marker, score: toMachineTime(marker.score) }
+/** `now` returns whole ms since 1970, by the clock that all processes of the queue share. */
+export function timeTranslation(now: () => number): TimeTranslation {
+  const toMachine = (time: number): number => (time > 0 ? time + (Date.now() - now()) : time)
+  return {
+    toRedis(script, args) {
+      const at = TIME_AT.get(script)
+      // BullMQ builds this array for a single call, so it can be changed in place, which avoids a copy for each job.
+      if (at !== undefined) args[at] = now()
+      return at !== undefined
+    },
+    toMachine,
+    answerToMachine(answer) {
+      const due = Array.isArray(answer) ? Number(answer[NEXT_DUE_AT] ?? 0) : 0
+      if (due > 0) (answer as unknown[])[NEXT_DUE_AT] = toMachine(due)
+      return answer
+    },
   }
 }

@@ -4,6 +4,7 @@ import { endWithoutStart } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import { describeEnd, encodeStack } from '../codec.ts'
 import { TAKE_OUT } from '../internals/places.ts'
+import { STATUS_INDEX } from '../internals/status-index.ts'
 import type { QueueKeys } from '../keys.ts'
 
 /**
@@ -17,7 +18,11 @@ const PAGE_SIZE = 20
  * reason, the stacks. Returns how many tasks it looked at, then the id and name of each task that it has expired. A task that
  * was fetched or has ended is only removed from the index, because the worker that fetches a task checks its queue timeout.
  */
-const EXPIRE = `${TAKE_OUT}
+const EXPIRE = `${STATUS_INDEX}
+local index = status_index(ARGV[3])
+local redis = index.redis
+index.into.failed = 'expired'
+${TAKE_OUT}
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
 local expired = { #due }
 for _, id in ipairs(due) do

@@ -1,14 +1,11 @@
 // Counts the tasks of a queue.
 import type { TaskStatus } from '@bullpen/contract'
 import type { Redis } from 'ioredis'
-import { DELAYED_SCORE_STEP, PLACES, type PlaceName } from '../internals/places.ts'
+import { DELAYED_SCORE_STEP, PLACE_NAMES, PLACES } from '../internals/places.ts'
 import type { QueueKeys } from '../keys.ts'
 import { readTogether } from './read-together.ts'
 
-/**
- * Counts the tasks in each status. Tasks in a place that holds several statuses are counted under the first one: retrying tasks
- * as scheduled, and cancelled and expired tasks as dead. Takes one round trip.
- */
+/** Counts the tasks in each status, as of the same moment. O(1). Takes one round trip. */
 export async function countTasks(redis: Redis, keys: QueueKeys): Promise<Record<TaskStatus, number>> {
   const counts: Record<TaskStatus, number> = {
     scheduled: 0,
@@ -20,17 +17,29 @@ export async function countTasks(redis: Redis, keys: QueueKeys): Promise<Record<
     cancelled: 0,
     expired: 0,
   }
-  const places = Object.keys(PLACES) as PlaceName[]
   const sizes = await readTogether(redis, (transaction) => {
-    for (const place of places) {
+    for (const place of PLACE_NAMES) {
       if (PLACES[place].type === 'list') transaction.llen(keys[place])
       else transaction.zcard(keys[place])
     }
   })
-  places.forEach((place, i) => {
-    counts[PLACES[place].statuses[0]] += Number(sizes[i])
+  PLACE_NAMES.forEach((place, i) => {
+    counts[PLACES[place].status] += Number(sizes[i])
   })
   return counts
+}
+
+export interface Totals {
+  /** How many tasks were ever added. */
+  readonly accepted: number
+  /** How many tasks were ever deleted. */
+  readonly removed: number
+}
+
+/** Takes one round trip. O(1). */
+export async function readTotals(redis: Redis, keys: QueueKeys): Promise<Totals> {
+  const [accepted, removed] = await redis.hmget(keys.totals, 'accepted', 'removed')
+  return { accepted: Number(accepted ?? 0), removed: Number(removed ?? 0) }
 }
 
 /**

@@ -39,8 +39,8 @@ interface PlacePage {
 }
 
 /**
- * Returns the ids of one page. If a place holds several statuses, the caller drops the tasks with the other statuses, so a page
- * may be short. Takes one round trip for each place of the status, and one more for a later page of a list.
+ * Returns the ids of one page, which is full unless it is the last. Takes one round trip for each place of the status, and one
+ * more for a later page of a list.
  *
  * @throws BullpenError `invalid_cursor`.
  */

@@ -9,7 +9,7 @@ import {
   type TaskStatus,
 } from '@bullpen/contract'
 import { envelopeSchema, type StoredSuccess, successSchema } from '@bullpen/contract/internal'
-import { MAX_ATTEMPT_RECORDS, MAX_DEATHS, statusOfDelayed, statusOfEnded } from '@bullpen/engine/internal'
+import { MAX_ATTEMPT_RECORDS, MAX_DEATHS } from '@bullpen/engine/internal'
 import type { ChainableCommander } from 'ioredis'
 import { decodeStacks, parseJson } from '../codec.ts'
 import { STEP_FIELD } from '../internals/job-scripts.ts'
@@ -17,7 +17,7 @@ import { DELAYED_SCORE_STEP } from '../internals/places.ts'
 import type { QueueKeys } from '../keys.ts'
 
 /** How many commands {@link addStateReads} adds. */
-export const STATE_READS = 5
+export const STATE_READS = 8
 
 /** Adds the reads of one task to a transaction. */
 export function addStateReads(transaction: ChainableCommander, keys: QueueKeys, id: TaskId): void {
@@ -25,13 +25,16 @@ export function addStateReads(transaction: ChainableCommander, keys: QueueKeys, 
     .hgetall(keys.job(id))
     .exists(keys.lock(id))
     .zscore(keys.delayed, id)
+    .zscore(keys.retrying, id)
     .zscore(keys.completed, id)
     .zscore(keys.failed, id)
+    .zscore(keys.cancelled, id)
+    .zscore(keys.expired, id)
 }
 
 /** Decodes the answers to {@link addStateReads}. Returns undefined if there is no such job. */
 export function decodeState(id: TaskId, queue: string, answers: readonly unknown[]): TaskRecord | undefined {
-  const [fields, locked, delayed, completed, failed] = answers
+  const [fields, locked, delayed, retrying, completed, failed, cancelled, expired] = answers
   if (!isHash(fields) || fields['name'] === undefined) return undefined
   const envelope = envelopeSchema.safeParse(parseJson(fields['data']))
   const stored = envelope.success ? envelope.data : undefined
@@ -42,7 +45,7 @@ export function decodeState(id: TaskId, queue: string, answers: readonly unknown
   if (completed !== null) attempts.push(successRecord(fields, starts, attemptsMade, success))
   if (failed !== null) attempts.push(...lostAttempt(fields, starts, attemptsMade, attempts))
   const last = attempts.at(-1)
-  const status = statusOf({ locked: locked === 1, delayed, completed, failed, attemptsMade, last })
+  const status = statusOf({ locked, delayed, retrying, completed, failed, cancelled, expired })
   return {
     id,
     task: fields['name'],
@@ -75,21 +78,20 @@ function stepsIn(fields: Readonly<Record<string, string>>): Pick<TaskRecord, 'st
   return found.length === 0 ? {} : { steps: found.map((field) => field.slice(STEP_FIELD.length)) }
 }
 
-interface StatusFacts {
-  readonly locked: boolean
-  readonly delayed: unknown
-  readonly completed: unknown
-  readonly failed: unknown
-  readonly attemptsMade: number
-  readonly last: AttemptRecord | undefined
-}
+/** Whether the task is locked, and its scores in the sets that may hold it. */
+type StatusFacts = Readonly<
+  Record<'locked' | 'delayed' | 'retrying' | 'completed' | 'failed' | 'cancelled' | 'expired', unknown>
+>
 
-/** A job is in at most one of the sets. If it is in none of them, it is active when it is locked and waiting otherwise. */
-function statusOf({ locked, delayed, completed, failed, attemptsMade, last }: StatusFacts): TaskStatus {
-  if (completed !== null) return 'completed'
-  if (failed !== null) return statusOfEnded(last)
-  if (delayed !== null) return statusOfDelayed(attemptsMade, last)
-  return locked ? 'active' : 'waiting'
+/** If a job is in none of the sets, it is active when it is locked and waiting otherwise. */
+function statusOf(facts: StatusFacts): TaskStatus {
+  if (facts.completed !== null) return 'completed'
+  if (facts.failed !== null) {
+    if (facts.cancelled !== null) return 'cancelled'
+    return facts.expired === null ? 'dead' : 'expired'
+  }
+  if (facts.delayed !== null) return facts.retrying === null ? 'scheduled' : 'retrying'
+  return facts.locked === 1 ? 'active' : 'waiting'
 }
 
 /** For a success, only the output, the worker and the slot are stored. The other fields of the record come from BullMQ's own. */

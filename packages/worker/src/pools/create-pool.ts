@@ -41,6 +41,7 @@ export function poolFactory(options: PoolFactoryOptions): (queue: string, concur
             concurrency,
             namespace,
             redisUrl,
+            worker,
             completedRetentionMs,
             eventLoopStallLimitMs,
             clock,

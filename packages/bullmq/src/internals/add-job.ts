@@ -1,0 +1,48 @@
+// Adds a task as a BullMQ job, in one composed script, without BullMQ's Job class, which would serialise the task a second time.
+import type { NewTask } from '@bullpen/engine'
+import type { JobJson, RedisQueueBackend } from 'bullmq'
+import type { Redis } from 'ioredis'
+import { BACKOFF_TYPE } from '../processor.ts'
+import { commandsOf, withExtras } from './backend.ts'
+
+export interface Added {
+  readonly id: string
+  /** `existing`: there was a task with this id, which is unchanged. */
+  readonly action: 'created' | 'existing'
+}
+
+/**
+ * `data` is the stored text of the task. `redis` is the connection of the backend. The job and its queue timeout are stored
+ * atomically. Takes one round trip.
+ */
+export async function addJob(redis: Redis, backend: RedisQueueBackend, task: NewTask, data: string): Promise<Added> {
+  const job: JobJson = {
+    id: task.id,
+    name: task.task,
+    data,
+    opts: {
+      attempts: task.maxAttempts,
+      backoff: { type: BACKOFF_TYPE },
+      ...(task.delayMs !== undefined && { delay: task.delayMs }),
+    },
+    timestamp: task.enqueuedAt,
+    // What BullMQ's script does not read.
+    progress: 0,
+    attemptsMade: 0,
+    attemptsStarted: 0,
+    stalledCounter: 0,
+    stacktrace: '',
+    returnvalue: '',
+    failedReason: '',
+  }
+  const extras = {
+    expiresAt: task.expiresAt === undefined ? '' : `${task.expiresAt}`,
+    tags: task.tags === undefined || task.tags.length === 0 ? '' : JSON.stringify(task.tags),
+    reply: '1',
+  }
+  const answer: unknown = await withExtras(backend, extras, () =>
+    backend.addJobToTransaction(commandsOf(redis), job, task.id),
+  )
+  const [id, action] = answer as [string, Added['action']]
+  return { id, action }
+}

@@ -1,0 +1,131 @@
+// BullMQ's backend for Redis, with the composed scripts in place of BullMQ's own, and with Redis's clock.
+//
+// Bullpen's Queues and Workers get the backend through BullMQ's public seam, `backendFactory`. A Worker that a team keeps itself
+// has a backend already, which `attach` (../attach.ts) composes. Both use `composeBackend`, which replaces two of its methods.
+//
+// A composed script takes arguments that BullMQ does not know. They are given before BullMQ is asked to run the script, and are
+// kept by script and job until it does: see `Extras`.
+import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
+import type { Redis } from 'ioredis'
+import { COMPOSED } from './composed-scripts.ts'
+import { timeTranslation } from './scripts-clock.ts'
+
+export interface ComposeOptions {
+  /** The time in ms since 1970, by the clock that all processes of the queue share. */
+  readonly now: () => number
+  /** How long completed tasks are kept, in ms. By default, this backend removes none. */
+  readonly completedRetentionMs?: number | undefined
+}
+
+/** The arguments of Bullpen's steps, by name. */
+export type ExtraValues = Readonly<Record<string, string>>
+
+/** Where the scripts that take arguments for one job have the job's id, among their keys and arguments. */
+const ID_AT: ReadonlyMap<string, number> = new Map([
+  ['moveToFinished', 14],
+  ['moveJobFromActiveToWait', 9],
+])
+
+interface Composed {
+  /** The values for the next run of a script on a job. */
+  readonly forJob: Map<string, ExtraValues>
+  /** The values for the script that is sent in this turn of the event loop. */
+  inThisTurn: ExtraValues | undefined
+}
+
+const composed = new WeakMap<object, Composed>()
+
+/** Whether the scripts of this backend are composed. */
+export function isComposed(backend: object): boolean {
+  return composed.has(backend)
+}
+
+/** The factory for Bullpen's own Queues and Workers. */
+export function backendFactory(options: ComposeOptions): BackendFactory<RedisQueueBackend> {
+  return (name, queueOptions, connections) =>
+    composeBackend(createRedisBackend(name, queueOptions, connections), options)
+}
+
+/** Idempotent: a backend that is composed already is returned as it is. */
+export function composeBackend(
+  backend: RedisQueueBackend,
+  { now, completedRetentionMs }: ComposeOptions,
+): RedisQueueBackend {
+  if (composed.has(backend)) return backend
+  const state: Composed = { forJob: new Map(), inThisTurn: undefined }
+  composed.set(backend, state)
+  // If the connection fails, BullMQ reports it.
+  backend.connection.client.then(defineScripts, () => {})
+  const base = backend.toKey('')
+  const time = timeTranslation(now)
+  const exec = backend.execCommand.bind(backend)
+  const waitForJob = backend.waitForJob.bind(backend)
+
+  const valuesOf = (name: string, args: readonly unknown[]): ExtraValues => {
+    if (state.inThisTurn !== undefined) return state.inThisTurn
+    if (name === 'moveStalledJobsToWait') return { at: `${now()}` }
+    const idAt = ID_AT.get(name)
+    if (idAt === undefined) return NONE
+    const key = keyOf(name, String(args[idAt]))
+    const found = state.forJob.get(key) ?? NONE
+    state.forJob.delete(key)
+    if (name !== 'moveToFinished' || completedRetentionMs === undefined) return found
+    return { ...found, keptSince: `${now() - completedRetentionMs}` }
+  }
+
+  backend.execCommand = (client, name, args: unknown[]) => {
+    const script = COMPOSED.get(name)
+    if (script === undefined) return exec(client, name, args)
+    const isTimed = time.toRedis(name, args)
+    const values = valuesOf(name, args)
+    for (const extra of script.extra) args.push(values[extra] ?? '')
+    args.push(base)
+    const answer = client.runCommand(script.name, args)
+    return isTimed && answer instanceof Promise ? answer.then(time.answerToMachine) : answer
+  }
+  backend.waitForJob = async (seconds) => {
+    const marker = await waitForJob(seconds)
+    return marker && { ...marker, score: time.toMachine(marker.score) }
+  }
+  return backend
+}
+
+const NONE: ExtraValues = Object.freeze({})
+
+/** Sets the arguments for the next run of this script on this job. */
+export function setExtras(backend: object, script: string, id: string, values: ExtraValues): void {
+  composed.get(backend)?.forJob.set(keyOf(script, id), values)
+}
+
+/** Runs `send`, which must send its script before it awaits anything, with these arguments. */
+export function withExtras<T>(backend: object, values: ExtraValues, send: () => T): T {
+  const state = composed.get(backend)
+  if (state === undefined) throw new Error('the backend is not composed')
+  state.inThisTurn = values
+  try {
+    return send()
+  } finally {
+    state.inThisTurn = undefined
+  }
+}
+
+function keyOf(script: string, id: string): string {
+  return `${script} ${id}`
+}
+
+const clientsWithScripts = new WeakSet<object>()
+
+/** Runs the composed scripts on a connection of ours. BullMQ's own client resolves only after a round trip. */
+export function commandsOf(redis: Redis): RedisClient {
+  defineScripts(redis as unknown as RedisClient)
+  // `runCommand` is all that `execCommand` uses.
+  const commands = redis as unknown as Readonly<Record<string, (args: unknown[]) => unknown>>
+  return { runCommand: (name: string, args: unknown[]) => commands[name]?.(args) } as unknown as RedisClient
+}
+
+/** A transaction of the client has the same commands, so they are defined before any transaction is begun. */
+function defineScripts(client: RedisClient): void {
+  if (clientsWithScripts.has(client)) return
+  clientsWithScripts.add(client)
+  for (const { name, numberOfKeys, lua } of COMPOSED.values()) client.defineCommand(name, { numberOfKeys, lua })
+}

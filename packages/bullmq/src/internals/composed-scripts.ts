@@ -1,0 +1,135 @@
+// BullMQ's scripts with Bullpen's steps around them, each pair as one atomic script.
+//
+// The text of the pinned version runs as a Lua function, because it returns from many places, and sees the status index's `redis`
+// in place of Redis's own. Bullpen's steps run before and after the call. They are only needed where Bullpen stores more than
+// BullMQ does: STEPS lists them all. Every other script of BullMQ that writes is composed as well, with no steps of its own, so
+// that the index follows every move that BullMQ makes.
+import { createRequire } from 'node:module'
+import { type ScriptKind, shebang } from '../scripts/script.ts'
+import { END_RECORD } from './attempt-record.ts'
+import { STATUS_INDEX } from './status-index.ts'
+
+export interface BullmqScript {
+  readonly name: string
+  readonly keys: number
+  readonly content: string
+}
+
+interface Steps {
+  /** The names of the arguments that Bullpen adds to BullMQ's. Each is '' unless the caller sets it. */
+  readonly extra: readonly string[]
+  readonly before?: string
+  /** Runs with BullMQ's answer in `answer`. */
+  readonly after?: string
+}
+
+/** An answer of BullMQ's that is a negative number is an error: nothing was written. */
+const SUCCEEDED = `type(answer) ~= 'number' or answer >= 0`
+
+const ADD: Steps = {
+  /**
+   * `expiresAt`: when the task expires unless it has started (ms since 1970). `tags`: a JSON array. `reply`: '1' to return the
+   * id and whether the task was created, instead of the id alone.
+   */
+  extra: ['expiresAt', 'tags', 'reply'],
+  after: `
+if index.added then
+  if expiresAt ~= '' then call('ZADD', base .. 'expiries', expiresAt, answer) end
+  if tags ~= '' then call('HSET', base .. answer, 'tags', tags) end
+end
+if reply == '1' and (${SUCCEEDED}) then return { answer, index.added and 'created' or 'existing' } end`,
+}
+
+/** Bullpen's steps, by the name of BullMQ's script. */
+const STEPS: Readonly<Record<string, Steps>> = {
+  addStandardJob: ADD,
+  addDelayedJob: ADD,
+  addPrioritizedJob: ADD,
+  addParentJob: ADD,
+
+  moveToFinished: {
+    /** `part`: dead, cancelled or expired. `keptSince`: completed tasks that ended before are removed (ms since 1970). */
+    extra: ['part', 'keptSince'],
+    before: `if part ~= '' then index.into.failed = part end`,
+    // Each end removes at most two old tasks, so that they become fewer. The leader removes the rest.
+    after: `
+if keptSince ~= '' and (${SUCCEEDED}) then
+  for _, id in ipairs(call('ZRANGEBYSCORE', base .. 'completed', '-inf', '(' .. keptSince, 'LIMIT', 0, 2)) do
+    local job = base .. id
+    index.redis.call('DEL', job, job .. ':logs', job .. ':dependencies', job .. ':processed', job .. ':failed', job .. ':unsuccessful')
+    call('ZREM', base .. 'completed', id)
+  end
+end`,
+  },
+
+  moveToDelayed: {
+    extra: [],
+    // BullMQ's argument is "0" if the move counts an attempt.
+    before: `index.into.delayed = ARGV[6] == '0' and 'retrying' or 'scheduled'`,
+  },
+
+  moveJobFromActiveToWait: {
+    /** `stacks`: the attempt records to store. `uncount`: '1' if the handler was never started, so that the start is uncounted. */
+    extra: ['stacks', 'uncount'],
+    after: `
+if ${SUCCEEDED} then
+  if stacks ~= '' then call('HSET', ARGV[3], 'stacktrace', stacks) end
+  if uncount == '1' then call('HINCRBY', ARGV[3], 'ats', -1) end
+end`,
+  },
+
+  moveStalledJobsToWait: {
+    /** `finder`: the process that looks for lost attempts. `at`: ms since 1970. */
+    extra: ['at'],
+    after: `
+for _, id in ipairs(answer) do end_record(base .. id, at) end`,
+  },
+}
+
+/** BullMQ's scripts that write nothing to a job or to one of its sets. They run as they are. */
+const NOT_COMPOSED: readonly RegExp[] = [/^get/, /^is/, /^relay/, /^paginate$/, /^extendLocks?$/, /^releaseLock$/]
+
+export interface ComposedScript {
+  readonly name: string
+  readonly numberOfKeys: number
+  readonly lua: string
+  readonly extra: readonly string[]
+}
+
+/** `base` is the last argument of every composed script, after the extra ones. */
+export function compose({ name, keys, content }: BullmqScript): ComposedScript {
+  const { extra, before = '', after = '' } = STEPS[name] ?? { extra: [] }
+  const kind: ScriptKind = name.startsWith('add') ? 'adds' : 'frees'
+  const lua = `${shebang(kind)}
+local base = table.remove(ARGV)
+${extra
+  .toReversed()
+  .map((each) => `local ${each} = table.remove(ARGV)`)
+  .join('\n')}
+local call = redis.call
+${STATUS_INDEX}
+${name === 'moveStalledJobsToWait' ? END_RECORD : ''}
+local index = status_index(base)
+local function bullmq(redis)
+${content}
+end
+${before}
+local answer = bullmq(index.redis)
+${after}
+return answer
+`
+  return { name: `bullpen:${name}`, numberOfKeys: keys, lua, extra }
+}
+
+/** BullMQ exports its scripts only from this file, which is the one that it loads itself. */
+export function bullmqScripts(): readonly BullmqScript[] {
+  const scripts: unknown = createRequire(import.meta.url)('bullmq/dist/cjs/scripts/index.js')
+  return Object.values(scripts as Readonly<Record<string, BullmqScript>>)
+}
+
+/** The composed scripts, by the name of BullMQ's. */
+export const COMPOSED: ReadonlyMap<string, ComposedScript> = new Map(
+  bullmqScripts()
+    .filter(({ name }) => !NOT_COMPOSED.some((pattern) => pattern.test(name)))
+    .map((script) => [script.name, compose(script)]),
+)
