@@ -48,7 +48,10 @@ describe('a cancel of a task whose worker is cut off', () => {
     await startPool()
     expect(await settled(id)).toMatchObject({
       status: 'cancelled',
-      attempts: [{ fencingToken: 0, reason: 'cancelled' }],
+      attempts: [
+        { fencingToken: 1, reason: 'process_lost' },
+        { fencingToken: 0, reason: 'cancelled' },
+      ],
     })
     // The handler was signalled before another worker could have the task.
     expect(signals).toHaveLength(1)

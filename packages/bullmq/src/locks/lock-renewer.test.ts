@@ -105,7 +105,10 @@ describe('a handler that blocks the event loop', () => {
       expect(await settled(each)).toMatchObject({
         attemptsMade: 1,
         output: { fencingToken: 2 },
-        attempts: [{ fencingToken: 2 }],
+        attempts: [
+          { fencingToken: 1, reason: 'process_lost', counted: false },
+          { fencingToken: 2, state: 'DONE_SUCCESS' },
+        ],
       })
     }
   })
