@@ -1,0 +1,48 @@
+// Which files of Bullpen rely on a script or a method of BullMQ. Paths are relative to packages/bullmq/src.
+
+const COMPOSED = 'internals/composed-scripts.ts'
+const INDEX = 'internals/status-index.ts'
+const CLOCK = 'internals/scripts-clock.ts'
+const BACKEND = 'internals/backend.ts'
+const CONSUMER = 'internals/consumer-worker.ts'
+
+/** Scripts in addition to what holds for all of them: the status index follows each script that writes. */
+const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
+  addStandardJob: [COMPOSED, 'internals/add-job.ts'],
+  addDelayedJob: [COMPOSED, 'internals/add-job.ts', 'internals/places.ts'],
+  addPrioritizedJob: [COMPOSED, 'internals/add-job.ts'],
+  addParentJob: [COMPOSED, 'internals/add-job.ts'],
+  moveToActive: [CLOCK, 'internals/throttle.ts', 'internals/global-concurrency.ts', 'fleet/queue-settings.ts'],
+  moveToFinished: [COMPOSED, BACKEND, CLOCK, 'internals/throttle.ts', 'processor.ts'],
+  moveToDelayed: [COMPOSED, CLOCK, 'internals/places.ts', 'processor.ts'],
+  moveJobFromActiveToWait: [COMPOSED, BACKEND, 'processor.ts'],
+  moveStalledJobsToWait: [COMPOSED, CLOCK, 'internals/attempt-record.ts', 'queries/task-state.ts'],
+  retryJob: [CLOCK],
+  extendLock: ['locks/renewal.ts'],
+  extendLocks: ['locks/renewal.ts'],
+  pause: ['fleet/queue-settings.ts'],
+}
+
+/** By class, or by class and method. */
+const BY_METHOD: Readonly<Record<string, readonly string[]>> = {
+  'RedisQueueBackend.execCommand': [BACKEND, CLOCK],
+  'RedisQueueBackend.waitForJob': [BACKEND, CLOCK],
+  'RedisQueueBackend.addJobToTransaction': ['internals/add-job.ts', BACKEND],
+  'RedisQueueBackend.moveToDelayed': ['processor.ts'],
+  'RedisQueueBackend.moveJobFromActiveToWait': ['processor.ts'],
+  Worker: [CONSUMER, 'consumer.ts', 'plain-processor.ts'],
+  'Worker.handleFailed': ['processor.ts', CONSUMER],
+  'Worker.waitForJob': [CLOCK],
+  'Worker.getBlockTimeout': [CLOCK],
+  QueueBase: [BACKEND],
+  Job: ['processor.ts', 'plain-processor.ts'],
+  'Job.updateStacktrace': ['processor.ts', 'codec.ts'],
+  createRedisBackend: [BACKEND],
+}
+
+/** `name` is a script, or a method with its class. */
+export function reliantFiles(kind: 'script' | 'method', name: string): readonly string[] {
+  if (kind === 'script') return BY_SCRIPT[name] === undefined ? [INDEX] : [...BY_SCRIPT[name], INDEX]
+  const [owner = ''] = name.split('.')
+  return BY_METHOD[name] ?? BY_METHOD[owner] ?? [BACKEND]
+}
