@@ -4,10 +4,11 @@ import { eventually } from '@bullpen/testkit'
 import { BullModule, Processor, WorkerHost } from '@nestjs/bullmq'
 import { type INestApplicationContext, Module, Scope } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
-import { type Job, Queue, QueueEvents, type Worker } from 'bullmq'
+import { type Job, Queue, type Worker } from 'bullmq'
 import { beforeAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
 import { processor } from '../plain-processor.ts'
+import { resultOf } from './result-of.fixture.ts'
 
 const connection = { url: inject('redisUrl') }
 
@@ -96,10 +97,8 @@ describe('the guide’s MailProcessor', () => {
   it('runs jobs with services that Nest injects', async () => {
     const { MailModule } = await import('./nest.fixture.ts')
     await start(MailModule)
-    const events = new QueueEvents('mail', { connection })
-    onTestFinished(() => events.close())
     const job = await openQueue('mail').add('mail.welcome', { to: 'Ann' })
-    expect(await job.waitUntilFinished(events, 10_000)).toEqual({ sent: 'Hello, Ann' })
+    expect(await resultOf(job, connection)).toEqual({ sent: 'Hello, Ann' })
   })
 
   it('can be cancelled', async () => {
@@ -148,10 +147,8 @@ describe('a step of a handler under Nest', () => {
     })
     class AppModule {}
     await start(AppModule)
-    const events = new QueueEvents('steps', { connection })
-    onTestFinished(() => events.close())
     const job = await openQueue('steps').add('steps.charge', {})
-    expect(await job.waitUntilFinished(events, 10_000)).toEqual({ key: keys[0] })
+    expect(await resultOf(job, connection)).toEqual({ key: keys[0] })
     expect(keys).toHaveLength(1)
   })
 })
