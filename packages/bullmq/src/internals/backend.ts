@@ -61,25 +61,30 @@ export function composeBackend(
   const exec = backend.execCommand.bind(backend)
   const waitForJob = backend.waitForJob.bind(backend)
 
-  const valuesOf = (name: string, args: readonly unknown[]): ExtraValues => {
-    if (state.inThisTurn !== undefined) return state.inThisTurn
-    if (name === 'moveStalledJobsToWait') return { at: `${now()}` }
-    const idAt = ID_AT.get(name)
+  const valuesForJob = (name: string, args: readonly unknown[]): ExtraValues => {
+    const idAt = state.forJob.size === 0 ? undefined : ID_AT.get(name)
     if (idAt === undefined) return NONE
     const key = keyOf(name, String(args[idAt]))
     const found = state.forJob.get(key) ?? NONE
     state.forJob.delete(key)
-    if (name !== 'moveToFinished' || completedRetentionMs === undefined) return found
-    return { ...found, keptSince: `${now() - completedRetentionMs}` }
+    return found
+  }
+  /** Every end of a task takes this way, so it creates nothing that it does not send. */
+  const pushExtras = (name: string, extra: readonly string[], args: unknown[]): void => {
+    const values = state.inThisTurn ?? valuesForJob(name, args)
+    for (const each of extra) {
+      if (each === 'keptSince' && completedRetentionMs !== undefined) args.push(now() - completedRetentionMs)
+      else if (each === 'at') args.push(now())
+      else args.push(values[each] ?? '')
+    }
+    args.push(base)
   }
 
   backend.execCommand = (client, name, args: unknown[]) => {
     const script = COMPOSED.get(name)
     if (script === undefined) return exec(client, name, args)
     const isTimed = time.toRedis(name, args)
-    const values = valuesOf(name, args)
-    for (const extra of script.extra) args.push(values[extra] ?? '')
-    args.push(base)
+    pushExtras(name, script.extra, args)
     const answer = client.runCommand(script.name, args)
     return isTimed && answer instanceof Promise ? answer.then(time.answerToMachine) : answer
   }
