@@ -45,7 +45,7 @@ export async function fakeApi(behaviour: Behaviour = {}): Promise<FakeApi> {
     const id = `files-${String(tasks.size).padStart(26, '0')}`
     tasks.set(id, { id, path: input.path, ended: false })
     maxInFlight = Math.max(maxInFlight, open().length)
-    return [202, { id, status: 'waiting', links: {} }]
+    return [202, { id, action: 'created', status: 'waiting', links: {} }]
   }
 
   async function result(id: string): Promise<[number, object]> {

@@ -64,6 +64,7 @@ export function fakeBroker(): FakeBroker {
         const status: TaskStatus = task.delayMs === undefined ? 'waiting' : 'scheduled'
         const { id, task: name, version, queue, input, enqueuedAt, correlationId, maxAttempts } = task
         broker.put({ id, task: name, version, queue, status, input, enqueuedAt, correlationId, maxAttempts })
+        return { id, action: 'created' }
       }),
     find: (id) => answer(() => records.get(id)),
     async waitUntilFinished(id, signal) {

@@ -164,7 +164,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       if (checking !== undefined) await withCommandTimeout(checking)
       const admitting = admission.admit(task.queue)
       if (admitting !== undefined) await withCommandTimeout(admitting)
-      await withCommandTimeout(addJob(redis, queue.getBackend(), task, data))
+      return withCommandTimeout(addJob(redis, queue.getBackend(), task, data))
     },
 
     find: (id) => call(() => find(id)),

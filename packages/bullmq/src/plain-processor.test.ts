@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { TaskError } from '@bullpen/contract'
+import { type Enqueued, TaskError } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
@@ -326,7 +326,10 @@ describe('processor', () => {
 
   it('serves two Workers: the same job ids in different queues have different child tasks', async () => {
     const children: NewTask[] = []
-    const enqueue = async (child: NewTask): Promise<void> => void children.push(child)
+    const enqueue = async (child: NewTask): Promise<Enqueued> => {
+      children.push(child)
+      return { id: child.id, action: 'created' }
+    }
     const { openQueue, startWorker, ended } = ownWorker(
       async (context) => {
         await context.enqueue(eager, {})
@@ -350,7 +353,7 @@ describe('processor', () => {
         if (context.attempt === 1) throw new TaskError('again', 'again', { retryable: true })
         return context.input
       },
-      { enqueue: async ({ id }) => void children.push(id) },
+      { enqueue: async ({ id }) => ({ id, action: children.push(id) === 1 ? 'created' : 'existing' }) },
     )
     const { settled } = startWorker()
     await openQueue().add('own.eager', {})

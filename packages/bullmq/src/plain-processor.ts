@@ -2,7 +2,7 @@
 // way a pool would.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import { BullpenError, type Catalogue, type Handlers, type Log, type Resources } from '@bullpen/contract'
+import { BullpenError, type Catalogue, type Enqueued, type Handlers, type Log, type Resources } from '@bullpen/contract'
 import type { EventSink, Middleware, NewTask } from '@bullpen/engine'
 import {
   type AttemptResult,
@@ -44,7 +44,7 @@ export interface ProcessorOptions<R extends Resources> {
    * Stores the tasks that handlers enqueue with `ctx.enqueue`. An example is `openBroker({ …, admission: 'open' }).enqueue`. If
    * this is omitted, `ctx.enqueue` rejects with `invalid_configuration`.
    */
-  readonly enqueue?: (task: NewTask) => Promise<void>
+  readonly enqueue?: (task: NewTask) => Promise<Enqueued>
 }
 
 /**

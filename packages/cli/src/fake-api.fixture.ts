@@ -11,7 +11,7 @@ export const FAKE_KEY = 'fake-key-that-must-stay-secret'
 export const WRONG_KEY = 'the API key is wrong'
 export const ID = 'cpu-01jd3v7n8q0000000000000000'
 export const LINKS = { self: `/v1/tasks/${ID}`, cancel: `/v1/tasks/${ID}/cancel` }
-export const ACCEPTED = { id: ID, status: 'waiting', links: LINKS } as const
+export const ACCEPTED = { id: ID, action: 'created', status: 'waiting', links: LINKS } as const
 export const MAIN = join(import.meta.dirname, 'main.ts')
 
 export function view(more: Partial<TaskView> = {}): TaskView {

@@ -15,7 +15,12 @@ const count = defineTask({
 })
 
 const ID = 'cpu-01jd3v7n8q0000000000000000'
-const ACCEPTED = { id: ID, status: 'waiting', links: { self: `/v1/tasks/${ID}`, cancel: `/v1/tasks/${ID}/cancel` } }
+const ACCEPTED = {
+  id: ID,
+  action: 'created',
+  status: 'waiting',
+  links: { self: `/v1/tasks/${ID}`, cancel: `/v1/tasks/${ID}/cancel` },
+}
 
 function view(more: Partial<TaskView> = {}): TaskView {
   return {

@@ -140,7 +140,7 @@ export const children = defineHandler(tasks.children, here, async ({ input, enqu
   const order: string[] = []
   for (const key of input.keys) {
     await enqueue(tasks.context, { a: 1 }, { key }).then(
-      (id) => order.push(id),
+      ({ id, action }) => order.push(`${action} ${id}`),
       (error) => order.push(String(error)),
     )
   }

@@ -48,7 +48,7 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
   it('enqueues children, and receives the error of a refused one', async () => {
     await using setup = openSetup(isolation)
     const run = setup.run(tasks.children, { keys: ['a', 'a'] })
-    expect(await outputOf(run)).toEqual({ order: [expect.stringMatching(/^q-/), 'Error: that key is taken'] })
+    expect(await outputOf(run)).toEqual({ order: [expect.stringMatching(/^created q-/), 'Error: that key is taken'] })
     expect(run.enqueued[0]).toEqual(['test.context', { a: 1 }, { key: 'a' }])
   })
 

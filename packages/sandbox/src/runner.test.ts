@@ -26,7 +26,7 @@ function setup() {
     random: () => 0.5,
     sink: ({ event }) => events.push(event),
     queue: 'q',
-    enqueue: async () => {},
+    enqueue: async ({ id }) => ({ id, action: 'created' }),
     sha256,
     maxOutputBytes: 1_000,
     worker: 'host:1',

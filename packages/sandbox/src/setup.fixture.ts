@@ -81,7 +81,7 @@ export function openSetup(
         enqueue: async (child: string, childInput: unknown, options: unknown) => {
           enqueued.push([child, childInput, options])
           if (enqueued.length > 1) throw new Error('that key is taken')
-          return createTaskId('q', 999, new Uint8Array(10))
+          return { id: createTaskId('q', 999, new Uint8Array(10)), action: 'created' as const }
         },
         findStep: async (step: string) => ({ key: `key of ${step}`, result: steps.get(step) }),
         storeStep: async (step: string, result: string) => {

@@ -69,7 +69,7 @@ function host(handle: Handle): RunnerHost {
     random: Math.random,
     sink: createTelemetry({ role: 'worker', version: 'bench' }).sink,
     queue: 'bench',
-    enqueue: async () => {},
+    enqueue: async ({ id }) => ({ id, action: 'created' }),
     sha256,
     maxOutputBytes: 1_000,
     worker: 'bench',

@@ -1,5 +1,5 @@
 // Tests what POST /v1/tasks stores and answers.
-import type { TaskId } from '@bullpen/contract'
+import type { Accepted, TaskId } from '@bullpen/contract'
 import { readTaskId } from '@bullpen/contract/internal'
 import { describe, expect, test } from 'vitest'
 import { catalogue, NOW, problemIn, testApi } from '../api.fixture.ts'
@@ -8,13 +8,13 @@ const SQUARE = { task: 'math.square', input: { n: 4 } }
 const WELCOME = { task: 'email.welcome', input: { to: 'a@example.com' } }
 
 describe('an accepted task', () => {
-  test('is answered with its id, its status and links', async () => {
+  test('is answered with its id, the action, its status and links', async () => {
     const { post, broker, events } = await testApi()
     const answer = await post(SQUARE)
     expect(answer.statusCode).toBe(202)
-    const { id, status, links } = answer.json<{ id: string; status: string; links: object }>()
+    const { id, action, status, links } = answer.json<Accepted>()
     expect(readTaskId(id)).toMatchObject({ queue: 'cpu', createdAt: NOW })
-    expect(status).toBe('waiting')
+    expect([action, status]).toEqual(['created', 'waiting'])
     expect(answer.headers.location).toBe(`/v1/tasks/${id}`)
     expect(links).toEqual({ self: `/v1/tasks/${id}`, cancel: `/v1/tasks/${id}/cancel` })
     expect(broker.enqueued).toEqual([

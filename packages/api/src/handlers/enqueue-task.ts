@@ -20,10 +20,11 @@ export function enqueueTask({ catalogue, broker, emit, now, randomBytes }: ApiCo
     })
     // The id is set before Redis is called, so that the problem contains it even if the answer from Redis is lost.
     request.taskId = task.id
-    await broker.enqueue(task)
+    const { action } = await broker.enqueue(task)
+    // The id was created for this request. If the task exists, the broker has lost an answer and sent this task again.
     emit({ event: 'task.enqueued', queue: task.queue, task: task.task, id: task.id })
     const links = taskLinks(task.id)
     reply.code(202).header('location', links.self)
-    return { id: task.id, status: task.delayMs === undefined ? 'waiting' : 'scheduled', links }
+    return { id: task.id, action, status: task.delayMs === undefined ? 'waiting' : 'scheduled', links }
   }
 }

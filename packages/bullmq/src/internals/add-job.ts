@@ -1,21 +1,16 @@
 // Adds a task as a BullMQ job, in one composed script, without BullMQ's Job class, which would serialise the task a second time.
+import type { Enqueued } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import type { JobJson, RedisQueueBackend } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { BACKOFF_TYPE } from '../processor.ts'
 import { commandsOf, withExtras } from './backend.ts'
 
-export interface Added {
-  readonly id: string
-  /** `existing`: there was a task with this id, which is unchanged. */
-  readonly action: 'created' | 'existing'
-}
-
 /**
- * `data` is the stored text of the task. `redis` is the connection of the backend. The job and its queue timeout are stored
- * atomically. Takes one round trip.
+ * `data` is the stored text of the task. `redis` is the connection of the backend. The job, its tags and its queue timeout are
+ * stored atomically. If there is a job with this id, nothing changes. Takes one round trip.
  */
-export async function addJob(redis: Redis, backend: RedisQueueBackend, task: NewTask, data: string): Promise<Added> {
+export async function addJob(redis: Redis, backend: RedisQueueBackend, task: NewTask, data: string): Promise<Enqueued> {
   const job: JobJson = {
     id: task.id,
     name: task.task,
@@ -38,11 +33,11 @@ export async function addJob(redis: Redis, backend: RedisQueueBackend, task: New
   const extras = {
     expiresAt: task.expiresAt === undefined ? '' : `${task.expiresAt}`,
     tags: task.tags === undefined || task.tags.length === 0 ? '' : JSON.stringify(task.tags),
-    reply: '1',
+    id: task.id,
   }
   const answer: unknown = await withExtras(backend, extras, () =>
     backend.addJobToTransaction(commandsOf(redis), job, task.id),
   )
-  const [id, action] = answer as [string, Added['action']]
-  return { id, action }
+  const [, action] = answer as [string, Enqueued['action']]
+  return { id: task.id, action }
 }

@@ -26,18 +26,24 @@ interface Steps {
 /** An answer of BullMQ's that is a negative number is an error: nothing was written. */
 const SUCCEEDED = `type(answer) ~= 'number' or answer >= 0`
 
+/**
+ * The steps around all four of BullMQ's adds. `before` decides whether the task is added, and it is the only place that does: it may
+ * answer without running BullMQ's script, in which case nothing has been written. The answer to a broker is the task's id and the
+ * action. A Queue's own `add` gives no `id`, and gets BullMQ's answer.
+ */
 const ADD: Steps = {
   /**
-   * `expiresAt`: when the task expires unless it has started (ms since 1970). `tags`: a JSON array. `reply`: '1' to return the
-   * id and whether the task was created, instead of the id alone.
+   * `id`: the id of a task that a broker enqueues. `expiresAt`: when the task expires unless it has started (ms since 1970).
+   * `tags`: a JSON array.
    */
-  extra: ['expiresAt', 'tags', 'reply'],
+  extra: ['id', 'expiresAt', 'tags'],
+  before: `if id ~= '' and call('EXISTS', base .. id) == 1 then return { id, 'existing' } end`,
   after: `
 if index.added then
   if expiresAt ~= '' then call('ZADD', base .. 'expiries', expiresAt, answer) end
   if tags ~= '' then call('HSET', base .. answer, 'tags', tags) end
 end
-if reply == '1' and (${SUCCEEDED}) then return { answer, index.added and 'created' or 'existing' } end`,
+if id ~= '' and (${SUCCEEDED}) then return { id, 'created' } end`,
 }
 
 /** Bullpen's steps, by the name of BullMQ's script. */

@@ -86,7 +86,9 @@ test.each([
 })
 
 test('an accepted or cancelled task is one line', () => {
-  expect(acceptedLine({ id: ID, status: 'scheduled', links: LINKS }, layout)).toBe(`${ID}  <blue scheduled>`)
+  const accepted = { id: ID, action: 'created', status: 'scheduled', links: LINKS } as const
+  expect(acceptedLine(accepted, layout)).toBe(`${ID}  <blue scheduled>`)
+  expect(acceptedLine({ ...accepted, action: 'existing' }, layout)).toBe(`${ID}  <blue scheduled>, already stored`)
   const cancelled = { id: ID, outcome: 'cancelled', status: 'cancelled', links: LINKS } as const
   expect(cancelledLine(cancelled, layout)).toBe(`${ID}  cancelled`)
   expect(cancelledLine({ ...cancelled, outcome: 'already_ended', status: 'dead' }, layout)).toBe(

@@ -21,8 +21,8 @@ const STYLES: Readonly<Record<TaskStatus, Style>> = {
 
 const coloured = (status: TaskStatus, { paint }: Layout): string => paint(STYLES[status], status)
 
-export function acceptedLine({ id, status }: Accepted, layout: Layout): string {
-  return `${id}  ${coloured(status, layout)}`
+export function acceptedLine({ id, action, status }: Accepted, layout: Layout): string {
+  return `${id}  ${coloured(status, layout)}${action === 'existing' ? ', already stored' : ''}`
 }
 
 export function cancelledLine({ id, outcome, status }: Cancelled, layout: Layout): string {

@@ -1,6 +1,7 @@
 // Handlers: what they receive, what they return, and how the compiler checks them against a catalogue.
 import { BullpenError } from '../errors/errors.ts'
 import type { CallOptions } from '../http/enqueue.ts'
+import type { Enqueued } from '../task/enqueued.ts'
 import type { TaskId } from '../task/task-id.ts'
 import type { Catalogue, DefinitionsOf } from './catalogue.ts'
 import type { Duration } from './duration.ts'
@@ -61,8 +62,8 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
   snooze(delay: Duration): never
   /**
    * Enqueues a child task. The child's id is derived from this task's id, the definition and `options.key`, so when a later
-   * attempt enqueues the same child, no second task is created. The child gets the same correlation id. A handler may enqueue
-   * children until its attempt ends, even during a drain. Each call takes one round trip to Redis.
+   * attempt enqueues the same child, no second task is created, and the action is `existing`. The child gets the same correlation
+   * id. A handler may enqueue children until its attempt ends, even during a drain. Each call takes one round trip to Redis.
    *
    * @throws BullpenError `invalid_input`, `invalid_request`, `unknown_task` if the definition is not in the worker's catalogue,
    * `duplicate_key` if this attempt has already used the key for this definition, `wrong_state` if the attempt has ended, or
@@ -72,7 +73,7 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
     definition: Child,
     input: InputOf<Child>,
     options?: ChildOptions,
-  ): Promise<TaskId>
+  ): Promise<Enqueued>
   /**
    * Runs a step of this task once. If an earlier attempt has finished the step, `once` returns the stored result instead of
    * running it again. `step` is a unique name of 1 to 128 characters. The result is stored with the task as JSON and may be as

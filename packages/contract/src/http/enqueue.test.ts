@@ -72,9 +72,10 @@ describe('the body of an enqueue', () => {
   })
 })
 
-test('the answer to an enqueue has an id, a status and links', () => {
+test('the answer to an enqueue has an id, an action, a status and links', () => {
   const links = { self: '/v1/tasks/x', cancel: '/v1/tasks/x/cancel' }
-  const accepted = { id: 'x', status: 'scheduled', links }
+  const accepted = { id: 'x', action: 'created', status: 'scheduled', links }
   expect(acceptedSchema.parse(accepted)).toEqual(accepted)
   expect(acceptedSchema.safeParse({ ...accepted, status: 'new' }).success).toBe(false)
+  expect(acceptedSchema.safeParse({ ...accepted, action: 'new' }).success).toBe(false)
 })

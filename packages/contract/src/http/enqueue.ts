@@ -5,6 +5,7 @@ import type { Duration, Limit } from '../definition/duration.ts'
 import { durationText, limitText } from '../definition/duration-text.ts'
 import type { TaskDefinition } from '../definition/task-definition.ts'
 import { BullpenError } from '../errors/errors.ts'
+import { ENQUEUE_ACTIONS } from '../task/enqueued.ts'
 import { TASK_STATUSES } from '../task/states.ts'
 import { linksSchema } from './task-view.ts'
 
@@ -92,7 +93,16 @@ export function enqueueBodySchema(catalogue: Catalogue) {
 }
 
 export const acceptedSchema = z
-  .object({ id: z.string(), status: z.enum(TASK_STATUSES), links: linksSchema })
+  .object({
+    id: z.string(),
+    action: z
+      .enum(ENQUEUE_ACTIONS)
+      .describe(
+        '`created` means that this request has stored the task. `existing` means that it was stored before and is unchanged, which can also be the result of a connection to Redis that broke while the request was handled.',
+      ),
+    status: z.enum(TASK_STATUSES),
+    links: linksSchema,
+  })
   .meta({ id: 'Accepted', description: 'The task is stored in Redis.' })
 
 export type Accepted = z.infer<typeof acceptedSchema>

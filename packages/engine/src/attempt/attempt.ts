@@ -3,6 +3,7 @@ import {
   type AttemptState,
   BullpenError,
   type ChildOptions,
+  type Enqueued,
   type HandlerLog,
   type Log,
   type Progress,
@@ -55,7 +56,7 @@ export interface AttemptHost {
   /** Creates a log whose lines include these fields. */
   readonly logFor: (fields: object) => Log
   /** Works like the broker's `enqueue`. */
-  readonly enqueue: (task: NewTask) => Promise<void>
+  readonly enqueue: (task: NewTask) => Promise<Enqueued>
   readonly sha256: Sha256
   /** The size limit of an output and of a step's result, in bytes as JSON. */
   readonly maxOutputBytes: number
@@ -242,7 +243,7 @@ export class Attempt implements TaskContext, StepStore {
   }
 
   /** Like {@link TaskContext.enqueue}, but takes the name of the child's definition. */
-  async enqueueChild(name: string, input: unknown, options: ChildOptions = {}): Promise<TaskId> {
+  async enqueueChild(name: string, input: unknown, options: ChildOptions = {}): Promise<Enqueued> {
     const { registry, clock, enqueue, sink, sha256 } = this.#host
     if (this.#state !== 'IN_PROCESS') {
       throw new BullpenError('wrong_state', `${this.id} enqueued ${name} after its attempt had ended as ${this.#state}`)
@@ -260,15 +261,19 @@ export class Attempt implements TaskContext, StepStore {
     }
     this.#children ??= new Set()
     this.#children.add(child.id)
+    let enqueued: Enqueued
     try {
-      await enqueue(child)
+      enqueued = await enqueue(child)
     } catch (error) {
       // The handler may try again, and the id will be the same.
       this.#children.delete(child.id)
       throw error
     }
-    sink({ event: 'task.enqueued', queue: child.queue, task: child.task, id: child.id })
-    return child.id
+    // A child that an earlier attempt has stored is not counted again.
+    if (enqueued.action === 'created') {
+      sink({ event: 'task.enqueued', queue: child.queue, task: child.task, id: child.id })
+    }
+    return enqueued
   }
 
   get once(): TaskContext['once'] {

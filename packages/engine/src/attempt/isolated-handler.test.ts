@@ -64,7 +64,7 @@ function world(middleware: readonly Middleware[] = []) {
     random: () => 0.5,
     sink: (event) => events.push(event),
     queue: 'q',
-    enqueue: async () => {},
+    enqueue: async ({ id }) => ({ id, action: 'created' }),
     sha256: () => new Uint8Array(32),
     maxOutputBytes: 1_000,
     worker: 'host:1',

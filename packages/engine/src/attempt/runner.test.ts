@@ -106,7 +106,10 @@ function world(handle: Handle, middleware: readonly Middleware[] = []) {
     random: () => 0.5,
     sink: (event) => events.push(event),
     queue: 'q',
-    enqueue: async (task) => void enqueued.push(task),
+    enqueue: async (task) => {
+      enqueued.push(task)
+      return { id: task.id, action: 'created' }
+    },
     sha256,
     maxOutputBytes: 1_000,
     worker: 'host:1',

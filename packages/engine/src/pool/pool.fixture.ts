@@ -105,7 +105,9 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
     sink: (event) => events.push(event),
     enqueue: async (task) => {
       if (store.down) throw new Error('the store is away')
+      const isKnown = enqueued.some(({ id }) => id === task.id)
       enqueued.push(task)
+      return { id: task.id, action: isKnown ? 'existing' : 'created' }
     },
     sha256,
     maxOutputBytes: 1_000,

@@ -1,5 +1,5 @@
 // The port that stores tasks. Tasks can be enqueued, looked up, awaited, cancelled, listed and counted.
-import type { CancelReason, TaskId, TaskRecord, TaskStatus } from '@bullpen/contract'
+import type { CancelReason, Enqueued, TaskId, TaskRecord, TaskStatus } from '@bullpen/contract'
 import type { CancelAnswer } from '@bullpen/contract/internal'
 
 /** A task that is about to be enqueued. Its id is generated before the broker is called. */
@@ -84,9 +84,14 @@ export interface CancelProgress {
  */
 export interface Broker {
   /**
-   * Stores the task. Idempotent by id; takes one round trip. If the promise rejects, the task may nevertheless have been stored.
+   * Stores the task with its queue timeout. Atomic; takes one round trip. Idempotent by id: if there is a task with this id, nothing
+   * changes, and the action is `existing`. If the promise rejects, the task may nevertheless have been stored, unless the code of
+   * the error says that it was refused.
+   *
+   * @throws BullpenError `queue_not_found`, `queue_draining`, or `payload_too_large` if what would be stored exceeds the broker's
+   * size limit.
    */
-  enqueue(task: NewTask): Promise<void>
+  enqueue(task: NewTask): Promise<Enqueued>
   /** Returns the task's current state, or undefined. Takes one round trip, regardless of the length of the queue. */
   find(id: TaskId): Promise<TaskRecord | undefined>
   /**

@@ -1,5 +1,5 @@
 // The port that runs handlers outside this thread, where they can be killed.
-import type { ChildOptions, Isolation, Log, Progress, TaskId } from '@bullpen/contract'
+import type { ChildOptions, Enqueued, Isolation, Log, Progress, TaskId } from '@bullpen/contract'
 import type { Outcome } from './attempt-result.ts'
 import type { StepStore } from './steps.ts'
 
@@ -27,7 +27,7 @@ export interface IsolateCalls extends StepStore {
   progress(progress: Progress): Promise<void>
   heartbeat(): void
   /** Like the context's `enqueue`, but takes the name of the child's definition. */
-  enqueue(task: string, input: unknown, options: ChildOptions | undefined): Promise<TaskId>
+  enqueue(task: string, input: unknown, options: ChildOptions | undefined): Promise<Enqueued>
   readonly log: Log
 }
 

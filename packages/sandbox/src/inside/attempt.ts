@@ -1,6 +1,6 @@
 // One attempt inside its isolate: the handler's context, and whether the attempt is over.
-import type { ChildOptions, HandlerLog, Log, TaskContext, TaskDefinition, TaskId } from '@bullpen/contract'
-import { handlerLog, taskId } from '@bullpen/contract/internal'
+import type { ChildOptions, Enqueued, HandlerLog, Log, TaskContext, TaskDefinition } from '@bullpen/contract'
+import { handlerLog } from '@bullpen/contract/internal'
 import { type IsolatedTask, Snooze, type StepLookup, type StepStore, Steps } from '@bullpen/engine/internal'
 import type { AttemptRef } from '../protocol/messages.ts'
 import { packFields } from '../protocol/portable-fields.ts'
@@ -93,12 +93,11 @@ export class InnerAttempt implements StepStore {
   }
 
   /** The worker validates the input and creates the id, because it knows the catalogue and what was enqueued before. */
-  async #enqueue(task: string, input: unknown, options: ChildOptions | undefined): Promise<TaskId> {
+  async #enqueue(task: string, input: unknown, options: ChildOptions | undefined): Promise<Enqueued> {
     const { channel, pendingCalls } = this.#host
-    const id = await pendingCalls.call((call) =>
+    return (await pendingCalls.call((call) =>
       channel.send({ kind: 'enqueue', of: this.of, call, task, input, options }),
-    )
-    return taskId(String(id))
+    )) as Enqueued
   }
 
   async #report(fraction: number, note: string | undefined): Promise<void> {

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto'
 import {
   BullpenError,
   type CallOptions,
+  type Enqueued,
   type InputOf,
   isFinal,
   type TaskDefinition,
@@ -106,7 +107,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     return task && recordOf(task)
   }
 
-  const enqueue = async (task: NewTask): Promise<void> => {
+  const enqueue = async (task: NewTask): Promise<Enqueued> => {
     outage.check()
     const store = storeOf(task.queue)
     const stored = storedTask(task)
@@ -114,10 +115,11 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     if (bytes > sizeLimit) {
       throw new BullpenError('payload_too_large', `the task takes ${bytes} bytes as JSON; the limit is ${sizeLimit}`)
     }
-    if (tasks.has(task.id)) return
+    if (tasks.has(task.id)) return { id: task.id, action: 'existing' }
     tasks.set(task.id, stored)
     store.add(stored)
     if (task.expiresAt !== undefined && stopSweep === undefined) sweep()
+    return { id: task.id, action: 'created' }
   }
 
   return {

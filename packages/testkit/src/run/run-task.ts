@@ -7,6 +7,7 @@ import {
   type AttemptRecord,
   BullpenError,
   type Duration,
+  type Enqueued,
   type Handler,
   type InputOf,
   milliseconds,
@@ -71,9 +72,10 @@ export async function runTask<D extends TaskDefinition, R extends Resources = ob
   const { queue } = task
   const concurrency = options.slots ?? 1
 
-  const enqueueChild = async (child: NewTask): Promise<void> => {
-    await childBroker.enqueue(child)
-    if (!children.includes(child.id)) children.push(child.id)
+  const enqueueChild = async (child: NewTask): Promise<Enqueued> => {
+    const enqueued = await childBroker.enqueue(child)
+    if (enqueued.action === 'created') children.push(child.id)
+    return enqueued
   }
   const recordProgress = (store: (report: Progress) => Promise<void>) => (report: Progress) => {
     progress.push(asJson(report))

@@ -145,13 +145,38 @@ export function records(open: OpenBackend): void {
     expect(record).toMatchObject({ status: 'completed', input: undefined, output: undefined })
   })
 
-  it('enqueueing the same id twice stores one task', async () => {
-    const { create, enqueueTask, broker, find } = await openSetup(open)
+  it.each([
+    ['waiting', {}],
+    ['scheduled', { delay: '1h' }],
+  ] as const)('enqueueing the id of a %s task again changes nothing and answers existing', async (status, call) => {
+    const { create, broker, find } = await openSetup(open)
+    const task = create(long, { n: 1 }, { ...call, tags: ['first'], queueTimeout: '1h' })
+    const { id } = task
+    expect(await broker.enqueue(task)).toEqual({ id, action: 'created' })
+    const before = await find(id)
+    const again = { ...task, input: { n: 2 }, tags: ['second'], delayMs: 5, expiresAt: task.enqueuedAt, enqueuedAt: 1 }
+    expect(await broker.enqueue(again)).toEqual({ id, action: 'existing' })
+    expect(await find(id)).toEqual(before)
+    expect(await broker.counts(QUEUE)).toMatchObject({ waiting: 0, scheduled: 0, [status]: 1 })
+  })
+
+  it('enqueueing the id of a task that has ended answers existing, and the task does not run again', async () => {
+    const { create, broker, settled, start, find } = await openSetup(open)
+    await start()
     const task = create(short, { n: 1 })
-    await enqueueTask(task)
-    await enqueueTask({ ...task, input: { n: 2 } })
+    await broker.enqueue(task)
+    const ended = await settled(task.id)
+    expect(await broker.enqueue(task)).toEqual({ id: task.id, action: 'existing' })
+    expect(await find(task.id)).toEqual(ended)
+    expect(await broker.counts(QUEUE)).toMatchObject({ waiting: 0, active: 0, completed: 1 })
+  })
+
+  it('of concurrent callers with the same id, one creates the task', async () => {
+    const { create, broker } = await openSetup(open)
+    const task = create(short, { n: 1 })
+    const answers = await Promise.all(Array.from({ length: 20 }, () => broker.enqueue(task)))
+    expect(answers.filter(({ action }) => action === 'created')).toHaveLength(1)
     expect(await broker.counts(QUEUE)).toMatchObject({ waiting: 1 })
-    expect(await find(task.id)).toMatchObject({ input: { n: 1 } })
   })
 
   it('a task that is too large or whose queue is unknown is refused, and not stored', async () => {

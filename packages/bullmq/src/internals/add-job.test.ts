@@ -1,0 +1,89 @@
+// Tests what one enqueue stores, and that the same id stores nothing a second time, through each of BullMQ's adds.
+import { randomBytes, randomUUID } from 'node:crypto'
+import type { TaskId } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
+import { newTask } from '@bullpen/engine/internal'
+import { eventually } from '@bullpen/testkit'
+import { Redis } from 'ioredis'
+import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { openBroker } from '../broker.ts'
+import { queueKeys } from '../keys.ts'
+import { long, silent } from '../setup.fixture.ts'
+
+async function openQueue() {
+  const redisUrl = inject('redisUrl')
+  const namespace = `t-${randomUUID().slice(0, 12)}`
+  const broker = openBroker({ redisUrl, namespace, queues: ['rig'], sizeLimit: 10_000, log: silent })
+  const redis = new Redis(redisUrl)
+  const keys = queueKeys(namespace, 'rig')
+  onTestFinished(async () => {
+    await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
+    await broker.close()
+    redis.disconnect()
+  })
+  await eventually(() => broker.ping().then(() => true))
+  const [queue = expect.fail('the broker has no queue')] = broker.boardQueues
+  return {
+    broker,
+    redis,
+    keys,
+    queue,
+    /** Everything that is stored below the queue's prefix, by key. DUMP serialises a value of any type. */
+    async stored(): Promise<Map<string, string>> {
+      const found = (await redis.keys(`${keys.base}*`)).sort()
+      return new Map(await Promise.all(found.map(async (key) => [key, String(await redis.dump(key))] as const)))
+    },
+  }
+}
+
+const task = (call: { delay?: '1h'; queueTimeout?: '1m'; tags?: string[] }) =>
+  newTask(long, { n: 3 }, call, {
+    id: createTaskId('rig', Date.now(), randomBytes(10)),
+    enqueuedAt: Date.now(),
+    correlationId: undefined,
+  })
+
+describe('an enqueue', () => {
+  it('stores the task, its tags and its queue timeout in one command', async () => {
+    const { broker, redis, keys } = await openQueue()
+    await broker.enqueue(task({}))
+    const monitor = await redis.monitor()
+    onTestFinished(() => monitor.disconnect())
+    const sent: string[] = []
+    monitor.on('monitor', (_time: string, [command = '', ...args]: string[], source: string) => {
+      if (source !== 'lua' && args.some((arg) => arg.startsWith(keys.base))) sent.push(command.toLowerCase())
+    })
+    const wanted = task({ queueTimeout: '1m', tags: ['a', 'b'] })
+    await broker.enqueue(wanted)
+    expect(await redis.zscore(keys.expiries, wanted.id)).toBe(`${wanted.expiresAt}`)
+    expect(await redis.hget(keys.job(wanted.id), 'tags')).toBe('["a","b"]')
+    await eventually(() => sent.includes('hget'))
+    expect(sent).toEqual(['evalsha', 'zscore', 'hget'])
+  })
+
+  it.each([{}, { delay: '1h' } as const])('with %j writes nothing when the id is known', async (call) => {
+    const { broker, stored } = await openQueue()
+    const first = task({ ...call, queueTimeout: '1m', tags: ['a'] })
+    await broker.enqueue(first)
+    const before = await stored()
+    expect(before.size).toBeGreaterThan(3)
+    const again = { ...first, delayMs: undefined, expiresAt: 1, tags: ['b'], input: { n: 4 } }
+    expect(await broker.enqueue(again)).toEqual({ id: first.id, action: 'existing' })
+    expect(await stored()).toEqual(before)
+  })
+})
+
+describe('a job that is added with the broker’s Queue', () => {
+  it.each([
+    ['standard', {}, 'waiting'],
+    ['delayed', { delay: 60_000 }, 'scheduled'],
+    ['prioritized', { priority: 2 }, 'waiting'],
+  ] as const)('is counted by the %s add, once for one id', async (_, options, status) => {
+    const { broker, queue, redis, keys } = await openQueue()
+    const { id } = task({})
+    for (const n of [1, 2]) expect((await queue.add(long.name, { n }, { ...options, jobId: id })).id).toBe(id)
+    expect(await broker.counts('rig')).toMatchObject({ waiting: 0, scheduled: 0, [status]: 1 })
+    expect(await redis.hget(keys.totals, 'accepted')).toBe('1')
+    expect(await broker.enqueue({ ...task({}), id: id as TaskId })).toEqual({ id, action: 'existing' })
+  })
+})

@@ -1,0 +1,20 @@
+// What a broker answers when a task is enqueued.
+import type { TaskId } from './task-id.ts'
+
+export const ENQUEUE_ACTIONS = [
+  /** The task has been stored. */
+  'created',
+  /** A task with this id was stored before. It is unchanged. */
+  'existing',
+] as const
+
+export type EnqueueAction = (typeof ENQUEUE_ACTIONS)[number]
+
+export interface Enqueued {
+  readonly id: TaskId
+  /**
+   * If the connection to Redis breaks before its answer arrives, the broker sends the task again. The action may then be
+   * `existing` although this call has stored the task.
+   */
+  readonly action: EnqueueAction
+}
