@@ -3,40 +3,9 @@ import { BullpenError } from '@bullpen/contract'
 import type { Redis } from 'ioredis'
 import { legacyKeys, queueKeys, SCHEMA_VERSION, schemaKey } from './keys.ts'
 import { BACKOFF_TYPE } from './processor.ts'
-
-/**
- * Detects whether Bullpen 0.1.0 wrote a queue. Version 0.1.0 stored no schema version, so its data is recognised by keys that
- * only that version wrote, or by one of its jobs at either end of a place.
- *
- * KEYS: two keys that only 0.1.0 wrote, then wait, active, prioritized, delayed, completed, failed. ARGV: the prefix of
- * jobs, Bullpen's backoff type. Returns 1 or 0.
- */
-const IS_LEGACY = `
-if redis.call('EXISTS', KEYS[1], KEYS[2]) > 0 then return 1 end
-for i = 3, #KEYS do
-  for _, at in ipairs({ 0, -1 }) do
-    local id = i <= 4 and redis.call('LINDEX', KEYS[i], at) or i > 4 and redis.call('ZRANGE', KEYS[i], at, at)[1]
-    local job = id and redis.call('HMGET', ARGV[1] .. id, 'data', 'opts')
-    if job and job[1] and job[2] and string.sub(job[1], 1, 7) == '{"v":1,'
-      and string.find(job[2], '"type":"' .. ARGV[2] .. '"', 1, true) then return 1 end
-  end
-end
-return 0
-`
-
-/**
- * Stores the current version, unless the namespace already has a version or holds data of 0.1.0.
- *
- * KEYS: the schema key, a key that only 0.1.0 wrote. ARGV: the current version, '1' if 0.1.0 wrote one of the queues. Returns
- * the version of the namespace.
- */
-const CLAIM = `
-local stored = redis.call('GET', KEYS[1])
-if stored then return stored end
-if ARGV[2] == '1' or redis.call('EXISTS', KEYS[2]) == 1 then return '1' end
-redis.call('SET', KEYS[1], ARGV[1])
-return ARGV[1]
-`
+import { claimNamespace } from './scripts/schema/claim-namespace.ts'
+import { isLegacy } from './scripts/schema/is-legacy.ts'
+import { runScript } from './scripts/script.ts'
 
 export interface SchemaGuard {
   /**
@@ -79,14 +48,15 @@ async function checkSchema(redis: Redis, namespace: string, queues: readonly str
 
 /** Processes that claim a namespace at the same time get the same version, because a new namespace holds no data of 0.1.0. */
 async function claim(redis: Redis, namespace: string, queues: readonly string[]): Promise<string> {
-  const answers = await Promise.all(queues.map((queue) => isLegacy(redis, namespace, queue)))
-  const { fleet } = legacyKeys(namespace, '')
+  const answers = await Promise.all(queues.map((queue) => isLegacyQueue(redis, namespace, queue)))
+  const keys = { schema: schemaKey(namespace), legacyFleet: legacyKeys(namespace, '').fleet }
   const hasLegacyQueue = answers.includes(true) ? '1' : ''
-  return (await redis.eval(CLAIM, 2, schemaKey(namespace), fleet, SCHEMA_VERSION, hasLegacyQueue)) as string
+  return runScript(redis, claimNamespace, keys, { version: SCHEMA_VERSION, hasLegacyQueue })
 }
 
-async function isLegacy(redis: Redis, namespace: string, queue: string): Promise<boolean> {
-  const { wait, active, prioritized, delayed, completed, failed, job } = queueKeys(namespace, queue)
-  const keys = [...legacyKeys(namespace, queue).queue, wait, active, prioritized, delayed, completed, failed]
-  return (await redis.eval(IS_LEGACY, keys.length, ...keys, job(''), BACKOFF_TYPE)) === 1
+async function isLegacyQueue(redis: Redis, namespace: string, queue: string): Promise<boolean> {
+  const keys = queueKeys(namespace, queue)
+  const [switches, cancelFeeds] = legacyKeys(namespace, queue).queue
+  const args = { base: keys.base, backoffType: BACKOFF_TYPE }
+  return runScript(redis, isLegacy, { ...keys, switches, cancelFeeds }, args)
 }

@@ -1,39 +1,13 @@
 // Renews the locks of one consumer at a fixed interval, as long as the main thread's event loop is turning.
 import type { Redis } from 'ioredis'
+import { renewLockScript } from '../scripts/jobs/renew-locks.ts'
+import { runScript } from '../scripts/script.ts'
 import type { LockGroup } from './lock-messages.ts'
 import { machineMs, msBetween } from './machine-clock.ts'
 import { SharedLockTable, type SharedTable, type TableEntry } from './shared-lock-table.ts'
 
-/**
- * Does the same as BullMQ's own extendLocks: it renews the locks and removes the jobs from the set of jobs that may have lost
- * their process.
- *
- * KEYS: stalled. ARGV: base, lock duration in ms, then the id and token of each lock. Returns the numbers, counted from 1, of the
- * locks that this process no longer has.
- */
-const RENEW = `
-local lost = {}
-for i = 3, #ARGV, 2 do
-  local lock = ARGV[1] .. ARGV[i] .. ':lock'
-  if redis.call('GET', lock) == ARGV[i + 1] then
-    redis.call('SET', lock, ARGV[i + 1], 'PX', ARGV[2])
-    redis.call('SREM', KEYS[1], ARGV[i])
-  else
-    lost[#lost + 1] = (i - 1) / 2
-  end
-end
-return lost`
-
 /** How many locks one script renews, which takes Redis about half a millisecond. */
 const BATCH_SIZE = 250
-
-type RenewingRedis = Redis & { bullpenRenewLocks(...args: (string | number)[]): Promise<number[]> }
-
-/** Because the script is a defined command, ioredis sends its text once and only its hash afterwards. */
-function withRenewScript(redis: Redis): RenewingRedis {
-  if (!('bullpenRenewLocks' in redis)) redis.defineCommand('bullpenRenewLocks', { numberOfKeys: 1, lua: RENEW })
-  return redis as RenewingRedis
-}
 
 type Lock = Pick<TableEntry, 'id' | 'token'>
 
@@ -44,7 +18,7 @@ export async function renewLocks<L extends Lock>(
   locks: readonly L[],
 ): Promise<readonly L[]> {
   const pairs = locks.flatMap(({ id, token }) => [id, token])
-  const lost = await withRenewScript(redis).bullpenRenewLocks(`${base}stalled`, base, lockMs, ...pairs)
+  const lost = await runScript(redis, renewLockScript, { stalled: `${base}stalled` }, { base, lockMs }, pairs)
   return lost.flatMap((number) => locks[number - 1] ?? [])
 }
 

@@ -3,6 +3,8 @@ import type { TaskStatus } from '@bullpen/contract'
 import type { Redis } from 'ioredis'
 import { DELAYED_SCORE_STEP, PLACE_NAMES, PLACES } from '../internals/places.ts'
 import type { QueueKeys } from '../keys.ts'
+import { remainingTasks } from '../scripts/queue/count-remaining.ts'
+import { runScript } from '../scripts/script.ts'
 import { readTogether } from './read-together.ts'
 
 /** Counts the tasks in each status, as of the same moment. O(1). Takes one round trip. */
@@ -43,21 +45,9 @@ export async function readTotals(redis: Redis, keys: QueueKeys): Promise<Totals>
 }
 
 /**
- * KEYS: wait, prioritized, active, delayed. ARGV: the step of a delayed score (see places.ts). Returns how many tasks are in the
- * first three places, plus how many in the last one are due.
- */
-const REMAINING = `
-local time = redis.call('TIME')
-local due = (time[1] * 1000 + math.floor(time[2] / 1000) + 1) * tonumber(ARGV[1])
-return redis.call('LLEN', KEYS[1]) + redis.call('ZCARD', KEYS[2]) + redis.call('LLEN', KEYS[3])
-  + redis.call('ZCOUNT', KEYS[4], '-inf', '(' .. string.format('%.0f', due))
-`
-
-/**
  * Counts the tasks that are waiting, active, or due by Redis's clock. A light drain of the fleet waits for them. Takes one round
  * trip.
  */
 export async function countRemaining(redis: Redis, keys: QueueKeys): Promise<number> {
-  const names = [keys.wait, keys.prioritized, keys.active, keys.delayed]
-  return (await redis.eval(REMAINING, names.length, ...names, DELAYED_SCORE_STEP)) as number
+  return runScript(redis, remainingTasks, keys, { scoreStep: DELAYED_SCORE_STEP })
 }

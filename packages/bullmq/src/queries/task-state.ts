@@ -12,9 +12,9 @@ import { envelopeSchema, type StoredSuccess, successSchema } from '@bullpen/cont
 import { MAX_ATTEMPT_RECORDS, MAX_DEATHS } from '@bullpen/engine/internal'
 import type { ChainableCommander } from 'ioredis'
 import { decodeStacks, parseJson } from '../codec.ts'
-import { STEP_FIELD } from '../internals/job-scripts.ts'
 import { DELAYED_SCORE_STEP } from '../internals/places.ts'
 import type { QueueKeys } from '../keys.ts'
+import { STEP_FIELD } from '../scripts/jobs/read-steps.ts'
 
 /** How many commands {@link addStateReads} adds. */
 export const STATE_READS = 8

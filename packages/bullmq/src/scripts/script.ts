@@ -1,11 +1,13 @@
-// Defines Lua scripts and runs them. A script names its keys and arguments. Redis gets its text once and then only its hash.
+// Defines Lua scripts and runs them. A script names its keys, its arguments and its answer. Redis gets its text once for each
+// connection, and then only its hash. If Redis has lost the script (SCRIPT FLUSH, a restart), the text is sent again.
+import type { RedisClient } from 'bullmq'
 import type { ChainableCommander, Cluster, Redis } from 'ioredis'
 
 export type Commander = Redis | Cluster
 
 /**
- * - `frees`: fetches, ends, requeues, renews or cancels, which frees memory in the end. Redis runs the script even at `maxmemory`
- *   (`allow-oom`), since it would otherwise refuse the whole script, whatever it writes.
+ * - `frees`: fetches, ends, requeues, renews, cancels or controls, which frees memory in the end. Redis runs the script even at
+ *   `maxmemory` (`allow-oom`), since it would otherwise refuse the whole script, whatever it writes.
  * - `adds`: what stores something new. At `maxmemory`, Redis refuses it before it has written anything.
  * - `reads`: writes nothing (`no-writes`), so that it also runs on a replica.
  */
@@ -17,7 +19,7 @@ const FLAGS: Readonly<Record<ScriptKind, string>> = {
   reads: ' flags=no-writes',
 }
 
-export interface Script<Key extends string, Arg extends string> {
+export interface Script<Key extends string, Arg extends string, Answer> {
   /** The command's name on the connection. */
   readonly name: string
   readonly numberOfKeys: number
@@ -25,9 +27,11 @@ export interface Script<Key extends string, Arg extends string> {
   readonly lua: string
   readonly keys: readonly Key[]
   readonly args: readonly Arg[]
+  /** Turns what Redis replies into the script's answer. */
+  readonly answer: (reply: unknown) => Answer
 }
 
-export interface ScriptSource<Key extends string, Arg extends string> {
+interface ScriptSource<Key extends string, Arg extends string, Answer> {
   /** In kebab case, as its file. */
   readonly name: string
   readonly kind: ScriptKind
@@ -36,17 +40,22 @@ export interface ScriptSource<Key extends string, Arg extends string> {
   /** The names of the arguments, which are local variables of the script. Further arguments are in `ARGV`, after these. */
   readonly args: readonly Arg[]
   readonly lua: string
+  /** The script's answer, given what Redis replies. Without it, the script answers nothing. */
+  readonly answer?: (reply: unknown) => Answer
 }
 
 /**
  * The first line, `#!lua`, makes a Redis Cluster refuse a script that touches a second hash slot. A single Redis does not check.
  */
-export function defineScript<const Key extends string, const Arg extends string>(
-  source: ScriptSource<Key, Arg>,
-): Script<Key, Arg> {
+export function defineScript<const Key extends string, const Arg extends string, Answer = void>(
+  source: ScriptSource<Key, Arg, Answer>,
+): Script<Key, Arg, Answer> {
   const { name, kind, keys, args, lua } = source
+  // Without `answer`, `Answer` is void.
+  const { answer = () => undefined as Answer } = source
   const locals = [...declare(keys, 'KEYS'), ...declare(args, 'ARGV')].join('\n')
-  return { name: `bullpen:${name}`, numberOfKeys: keys.length, keys, args, lua: `${shebang(kind)}\n${locals}\n${lua}` }
+  const text = `${shebang(kind)}\n${locals}\n${lua}`
+  return { name: `bullpen:${name}`, numberOfKeys: keys.length, keys, args, lua: text, answer }
 }
 
 export function shebang(kind: ScriptKind): string {
@@ -61,34 +70,53 @@ function declare(names: readonly string[], table: 'KEYS' | 'ARGV'): string[] {
 type Values<Name extends string, Value> = Readonly<Record<Name, Value>>
 
 /**
- * Runs a script: one round trip, and a second one if Redis does not know the script yet. Atomic. `more` are the arguments after the
- * named ones.
+ * Runs a script: one round trip, and a second one if Redis has lost the script. Atomic. `more` are the arguments after the named
+ * ones.
  */
-export function runScript<Key extends string, Arg extends string>(
+export async function runScript<Key extends string, Arg extends string, Answer>(
   redis: Commander,
-  script: Script<Key, Arg>,
+  script: Script<Key, Arg, Answer>,
   keys: Values<Key, string>,
   args: Values<Arg, string | number>,
   more: readonly (string | number)[] = [],
-): Promise<unknown> {
-  return commandOf(redis, script)(flatten(script, keys, args, more)) as Promise<unknown>
+): Promise<Answer> {
+  return script.answer(await commandOf(redis, script)(flatten(script, keys, args, more)))
 }
 
-/** Adds a script to a pipeline or transaction of `redis`. */
+/** Adds a script to a pipeline of `redis`. What the pipeline replies for it must be given to the script's `answer`. */
 export function addScript<Key extends string, Arg extends string>(
   redis: Commander,
   pipeline: ChainableCommander,
-  script: Script<Key, Arg>,
+  script: Script<Key, Arg, unknown>,
   keys: Values<Key, string>,
   args: Values<Arg, string | number>,
   more: readonly (string | number)[] = [],
 ): void {
+  // A pipeline has the commands that its connection had when it was made, so that the next one finds this command defined.
   commandOf(redis, script)
   commandOf(pipeline, script)(flatten(script, keys, args, more))
 }
 
+/** Runs a script on a client of BullMQ's, which may be another library than ioredis. */
+export async function runScriptOnClient<Key extends string, Arg extends string, Answer>(
+  client: RedisClient,
+  script: Script<Key, Arg, Answer>,
+  keys: Values<Key, string>,
+  args: Values<Arg, string | number>,
+): Promise<Answer> {
+  const { name, numberOfKeys, lua } = script
+  const defined = definedOn.get(client) ?? new Set()
+  if (!defined.has(name)) {
+    client.defineCommand(name, { numberOfKeys, lua })
+    definedOn.set(client, defined.add(name))
+  }
+  return script.answer(await client.runCommand(name, flatten(script, keys, args, [])))
+}
+
+const definedOn = new WeakMap<RedisClient, Set<string>>()
+
 function flatten<Key extends string, Arg extends string>(
-  { keys, args }: Script<Key, Arg>,
+  { keys, args }: Script<Key, Arg, unknown>,
   keyValues: Values<Key, string>,
   argValues: Values<Arg, string | number>,
   more: readonly (string | number)[],
@@ -101,7 +129,7 @@ type Command = (args: readonly (string | number)[]) => unknown
 /** A defined command sends EVALSHA, and EVAL if Redis does not know the script. */
 function commandOf(
   commander: Commander | ChainableCommander,
-  { name, numberOfKeys, lua }: Pick<Script<string, string>, 'name' | 'numberOfKeys' | 'lua'>,
+  { name, numberOfKeys, lua }: Pick<Script<string, string, unknown>, 'name' | 'numberOfKeys' | 'lua'>,
 ): Command {
   // ioredis adds defined commands as methods, which its types can't know.
   const commands = commander as unknown as Record<string, Command | undefined> & Pick<Commander, 'defineCommand'>

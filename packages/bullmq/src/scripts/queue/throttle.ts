@@ -1,0 +1,22 @@
+// Starts a throttle of a queue, or extends the current one.
+import { defineScript } from '../script.ts'
+
+/**
+ * KEYS: limiter, meta. ARGV: the duration in ms, the mark of a throttle, '1' if the worker has a rate limit of its own. Answers
+ * nothing.
+ *
+ * BullMQ reads the counter only if the queue has a rate, so a queue without one is given a maximum that is never reached.
+ */
+export const throttle = defineScript({
+  name: 'throttle',
+  kind: 'frees',
+  keys: ['limiter', 'meta'],
+  args: ['duration', 'mark', 'hasOwnRate'],
+  lua: `
+local left = redis.call('GET', limiter) == mark and redis.call('PTTL', limiter) or 0
+if left < tonumber(duration) then redis.call('SET', limiter, mark, 'PX', duration) end
+if hasOwnRate ~= '1' and redis.call('HEXISTS', meta, 'max') == 0 then
+  redis.call('HSET', meta, 'max', mark, 'duration', 1)
+end
+`,
+})
