@@ -16,6 +16,25 @@ function tryPort(port, host) {
 
 export const freePort = (host = '127.0.0.1') => tryPort(0, host)
 
+/** Returns `count` different free ports. */
+export async function freePorts(count, host = '127.0.0.1') {
+  const listening = await Promise.all(Array.from({ length: count }, () => listenAnywhere(host)))
+  return Promise.all(
+    listening.map((server) => {
+      const { port } = server.address()
+      return new Promise((resolve) => server.close(() => resolve(port)))
+    }),
+  )
+}
+
+function listenAnywhere(host) {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen({ port: 0, host, exclusive: true }, () => resolve(server))
+  })
+}
+
 /**
  * Returns the first free port from `wanted` upwards that is not in `taken`.
  * @param {number} wanted
