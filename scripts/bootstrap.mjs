@@ -10,6 +10,7 @@ const COMMANDS = {
   dev: 'does the same, and restarts programs when their files are saved',
   demo: 'prints the MD5 of every file below a directory',
   test: 'runs the tests',
+  'test-next': 'tests against the newest BullMQ of the registry',
   bench: 'runs the benchmarks',
   drill: 'runs the reliability drills',
   ci: 'runs everything that CI checks',
@@ -125,7 +126,7 @@ if (!(major >= BOOTSTRAP_NODE)) {
   fail(`Node ${BOOTSTRAP_NODE} or later is needed to start, but this is ${process.versions.node}: https://nodejs.org`)
 }
 if (!Object.hasOwn(COMMANDS, command ?? '')) {
-  const list = Object.entries(COMMANDS).map(([name, what]) => `  ${name.padEnd(8)}${what}`)
+  const list = Object.entries(COMMANDS).map(([name, what]) => `  ${name.padEnd(11)}${what}`)
   const problem = command === undefined ? 'a command is missing' : `unknown command "${command}"`
   fail(`${problem}; expected one of:\n${list.join('\n')}`)
 }

@@ -11,6 +11,7 @@ it.each([
   ['npm run dev', 'dev'],
   ['npm run demo', 'demo'],
   ['npm test', 'test'],
+  ['npm run test:next', 'test-next'],
   ['npm run bench', 'bench'],
   ['npm run drill', 'drill'],
   ['npm run new', 'new'],
