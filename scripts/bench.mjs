@@ -5,18 +5,17 @@ import { foreground } from './system/foreground.mjs'
 import { helpOn } from './system/options.mjs'
 import { explainAndExit } from './system/user-error.mjs'
 
-helpOn(`npm run bench -- [all|worker|runner] [--json]
-npm run bench -- against CHECKOUT [--pairs 11] [--tasks 12000] [--json]
+helpOn(`npm run bench -- [all|worker|runner|against CHECKOUT] [--pairs N] [--tasks N] [--json]
 
 Measures throughput or cost on a temporary Redis, or on the one that REDIS_URL names.
 
-  worker  compare a worker with a plain BullMQ worker in the same run
-  runner  measure the cost of an attempt in the engine, without Redis
-  against compare the CPU time per task, of the process and of Redis, with that of another checkout of Bullpen,
-          whose dependencies are installed
-  --pairs how many times to measure each side of 'against'; more pairs take longer and even out noise
-  --tasks how many tasks a side of 'against' enqueues and runs
-  --json  print one JSON object per line`)
+  worker   compare a worker with a plain BullMQ worker in the same run
+  runner   measure the cost of an attempt in the engine, without Redis
+  against  compare the CPU time per task, of the process and of Redis, with that of another checkout of Bullpen,
+           whose dependencies are installed
+  --pairs  how often 'against' measures each side; defaults to 11
+  --tasks  how many tasks 'against' enqueues and runs in each measurement; defaults to 12000
+  --json   print one JSON object per line`)
 
 const main = join(import.meta.dirname, '../tools/bench/src/main.ts')
 const redis = await temporaryRedis('bench').catch(explainAndExit)
