@@ -1,5 +1,5 @@
-// The broker on Redis: stores tasks as BullMQ jobs, cancels them, and answers questions about them. Every BullmqBroker also
-// does the housekeeping of its queues.
+// The broker on Redis: stores tasks as BullMQ jobs, cancels them, and answers questions about them. Every process with a broker
+// may become the leader of its namespace, which does the housekeeping (leader/leader.ts).
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BullpenError, isFinal, type Log, type TaskId, type TaskRecord } from '@bullpen/contract'
@@ -10,14 +10,13 @@ import { Queue } from 'bullmq'
 import { OPEN_ADMISSION, openAdmission } from './admission/admission.ts'
 import { type BulkCanceller, createBulkCanceller } from './cancel/bulk-canceller.ts'
 import { parseRules, readProgress, storeRule, underRules } from './cancel/by-filter.ts'
-import { cancelById, repeatCancels } from './cancel/by-id.ts'
+import { cancelById } from './cancel/by-id.ts'
 import { blockingConnection, commandTimeout, producerConnection } from './connection.ts'
 import { addJob } from './internals/add-job.ts'
 import { backendFactory } from './internals/backend.ts'
-import { wakeIdleConsumers } from './internals/global-concurrency.ts'
-import { releaseThrottle } from './internals/throttle.ts'
 import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
-import { expireTasks } from './maintenance/expirer.ts'
+import { createHousekeeping } from './leader/housekeeping.ts'
+import { LEADER_TIMES, type LeaderTimes, openLeader } from './leader/leader.ts'
 import { repeatMaintenance } from './maintenance/maintenance.ts'
 import { countTasks } from './queries/counts.ts'
 import { listIds } from './queries/listing.ts'
@@ -44,7 +43,9 @@ export interface BrokerOptions {
    * Defaults to the machine's clock.
    */
   readonly now?: () => number
-  /** Called for each task that this broker has expired. The callback must not throw or block. */
+  /** How often the leader renews its lease and looks at each queue. Tests set this. */
+  readonly leaderTimes?: LeaderTimes
+  /** Called for each task that this process has expired as the leader. The callback must not throw or block. */
   readonly onExpired?: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
   /** Called for each waiting task that this broker has ended for a cancel by filter. The callback must not throw or block. */
   readonly onCancelled?: (cancelled: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
@@ -136,14 +137,17 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   const maintain = async (): Promise<void> => {
     await schema.check()
     await admission.refresh()
-    for (const { name, keys } of handles.values()) {
-      for (const expired of await expireTasks(redis, keys, now(), processName)) onExpired({ queue: name, ...expired })
-      await releaseThrottle(redis, keys)
-      await wakeIdleConsumers(redis, keys)
-      await repeatCancels(redis, keys, now(), processName)
-    }
   }
   const stopMaintenance = repeatMaintenance(maintain, log)
+  const leader = openLeader({
+    redis,
+    redisUrl,
+    namespace,
+    checkSchema: schema.check,
+    housekeeping: createHousekeeping({ redis, namespace, now, process: processName, onExpired }),
+    times: options.leaderTimes ?? LEADER_TIMES,
+    log,
+  })
 
   return {
     boardQueues: [...handles.values()].map(({ queue }) => queue),
@@ -244,6 +248,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
 
     async close() {
       stopMaintenance()
+      await leader.close()
       admission.close()
       for (const { completions, bulkCanceller } of handles.values()) {
         completions.close()

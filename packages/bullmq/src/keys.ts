@@ -8,6 +8,24 @@ export function schemaKey(namespace: string): string {
   return `{${namespace}}:schema`
 }
 
+/** The keys of a namespace's leader. They share the hash tag of the schema version, so that one script can read all of them. */
+export function leaderKeys(namespace: string) {
+  const base = `{${namespace}}:leader`
+  return {
+    schema: schemaKey(namespace),
+    /** String: the process that leads. It expires if the leader does not renew it. */
+    lease: `${base}:lease`,
+    /** String: the fencing number of the newest leader. */
+    fencing: `${base}:fencing`,
+    /** Set: every queue that a producer or a consumer has opened. */
+    queues: `${base}:queues`,
+    /** Channel: announces a queue that has work for the leader, or '' when the leader has resigned. */
+    channel: `${base}:channel`,
+  }
+}
+
+export type LeaderKeys = ReturnType<typeof leaderKeys>
+
 /** BullMQ's key prefix for a queue. It is a hash tag, so that in a Redis Cluster all keys of a queue are on one shard. */
 export function prefixOf(namespace: string, queue: string): string {
   return `{${namespace}.${queue}}`
@@ -51,6 +69,8 @@ export function queueKeys(namespace: string, queue: string) {
     totals: `${base}:totals`,
     /** Hash: the drain of the queue's whole fleet, and the sequence number of the last command for each setting. */
     settings: `${base}:settings`,
+    /** String: the highest fencing number of a leader that has worked on the queue. */
+    leader: `${base}:leader`,
     /** Sorted set: task ids, scored by the time at which each task expires if it has not been started. */
     expiries: `${base}:expiries`,
     /** Hash: for each running task with a pending cancel, who requested the cancel. */

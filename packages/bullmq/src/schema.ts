@@ -1,7 +1,9 @@
-// Checks, before anything in a namespace is used, that it was written by a version of Bullpen that this version can read.
+// Checks, before anything in a namespace is used, that it was written by a version of Bullpen that this version can read, and
+// registers the queues that are about to be used.
 import { BullpenError } from '@bullpen/contract'
 import type { Redis } from 'ioredis'
 import { legacyKeys, queueKeys, SCHEMA_VERSION, schemaKey } from './keys.ts'
+import { registerQueues } from './leader/queue-registry.ts'
 import { BACKOFF_TYPE } from './processor.ts'
 import { claimNamespace } from './scripts/schema/claim-namespace.ts'
 import { isLegacy } from './scripts/schema/is-legacy.ts'
@@ -10,8 +12,8 @@ import { runScript } from './scripts/script.ts'
 export interface SchemaGuard {
   /**
    * Returns undefined once the namespace is known to be compatible. Until then it returns a promise, which rejects with
-   * `incompatible_schema` or with the error from Redis; the next call then checks again. A check takes one round trip, and two
-   * more for a new namespace.
+   * `incompatible_schema` or with the error from Redis; the next call then checks again. A check takes two round trips, and two
+   * more for a new namespace. It also registers the queues for the leader.
    */
   check(): Promise<void> | undefined
 }
@@ -36,7 +38,7 @@ export function createSchemaGuard(redis: Redis, namespace: string, queues: reado
 
 async function checkSchema(redis: Redis, namespace: string, queues: readonly string[]): Promise<void> {
   const version = Number((await redis.get(schemaKey(namespace))) ?? (await claim(redis, namespace, queues)))
-  if (version === SCHEMA_VERSION) return
+  if (version === SCHEMA_VERSION) return registerQueues(redis, namespace, queues)
   const needs = `this version needs schema ${SCHEMA_VERSION}`
   throw new BullpenError(
     'incompatible_schema',

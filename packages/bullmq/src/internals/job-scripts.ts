@@ -39,7 +39,7 @@ export async function throttleQueue(job: Job, ms: number): Promise<void> {
   const args = { duration: ms, mark: THROTTLE_MARK, hasOwnRate: hasOwnRate(job) ? '1' : '' }
   await runScriptOnClient(client, throttle, keys, args)
   const release = (): void => {
-    // If the worker has closed by then, the maintenance of another process removes the placeholder.
+    // If the worker has closed by then, the leader removes the placeholder.
     runScriptOnClient(client, unthrottle, keys, { mark: THROTTLE_MARK }).catch(() => {})
   }
   setTimeout(release, Math.min(ms + UNTHROTTLE_AFTER_MS, MAX_TIMER_MS)).unref()

@@ -1,7 +1,7 @@
-// A connection that is subscribed to channels and subscribes again whenever it has been lost. It carries the messages between
-// processes: cancels (cancel/by-id.ts) and fleet notifications (fleet/notifications.ts).
+// Subscribes to channels over one connection for each Redis, which the whole process shares and which subscribes again whenever it
+// has been lost. It carries the messages between processes: cancels (cancel/by-id.ts), fleet notifications
+// (fleet/notifications.ts), and work for the leader (leader/leader.ts).
 import type { Log } from '@bullpen/contract'
-import type { Redis } from 'ioredis'
 import { subscriberConnection } from '../connection.ts'
 
 export interface SubscriberOptions {
@@ -14,19 +14,76 @@ export interface SubscriberOptions {
 }
 
 export interface Subscriber {
+  /** Whether messages arrive. From then on until the connection is lost, none is missed. */
   isConnected(): boolean
   close(): void
 }
 
-/** Opens one connection, which keeps trying to reach Redis for as long as necessary. */
-export function openSubscriber({ redisUrl, channels, onMessage, onSubscribed, log }: SubscriberOptions): Subscriber {
-  const redis: Redis = subscriberConnection(redisUrl, log)
-  redis.on('message', onMessage)
-  redis.on('ready', () => {
+type Member = Pick<SubscriberOptions, 'channels' | 'onMessage' | 'onSubscribed'>
+
+interface SharedConnection {
+  add(member: Member): Subscriber
+}
+
+/** The connections of this process, by URL. A connection exists as long as it has members. */
+const connections = new Map<string, SharedConnection>()
+
+/**
+ * Joins the connection of this process, or opens it. It keeps trying to reach Redis for as long as necessary, and writes to the
+ * log that was passed first. It is closed with its last member.
+ */
+export function openSubscriber({ redisUrl, log, ...member }: SubscriberOptions): Subscriber {
+  const known = connections.get(redisUrl)
+  if (known !== undefined) return known.add(member)
+  const opened = openConnection(redisUrl, log, () => connections.delete(redisUrl))
+  connections.set(redisUrl, opened)
+  return opened.add(member)
+}
+
+function openConnection(redisUrl: string, log: Log, onUnused: () => void): SharedConnection {
+  const redis = subscriberConnection(redisUrl, log)
+  const members = new Map<string, Set<Member>>()
+  const all = new Set<Member>()
+  /** The members whose channels Redis has confirmed since the connection was last made. */
+  const subscribed = new Set<Member>()
+
+  const subscribe = (member: Member): void => {
     redis
-      .subscribe(...channels)
-      .then(onSubscribed)
+      .subscribe(...member.channels)
+      .then(() => {
+        // The member may have been closed before Redis answered.
+        if (!all.has(member)) return
+        subscribed.add(member)
+        member.onSubscribed()
+      })
       .catch((err: unknown) => log.debug({ err }, 'not subscribed: connection lost'))
+  }
+  redis.on('message', (channel, message) => {
+    for (const member of members.get(channel) ?? []) member.onMessage(channel, message)
   })
-  return { isConnected: () => redis.status === 'ready', close: () => redis.disconnect() }
+  redis.on('close', () => subscribed.clear())
+  redis.on('ready', () => all.forEach(subscribe))
+
+  const remove = (member: Member): void => {
+    if (!all.delete(member)) return
+    subscribed.delete(member)
+    const unused = member.channels.filter((channel) => {
+      const ofChannel = members.get(channel)
+      ofChannel?.delete(member)
+      return ofChannel?.size === 0 && members.delete(channel)
+    })
+    if (all.size === 0) {
+      onUnused()
+      redis.disconnect()
+    } else if (redis.status === 'ready' && unused.length > 0) redis.unsubscribe(...unused).catch(() => {})
+  }
+
+  return {
+    add(member) {
+      all.add(member)
+      for (const channel of member.channels) members.set(channel, (members.get(channel) ?? new Set()).add(member))
+      if (redis.status === 'ready') subscribe(member)
+      return { isConnected: () => subscribed.has(member), close: () => remove(member) }
+    },
+  }
 }

@@ -1,0 +1,17 @@
+// The fence of a queue: it stores the highest fencing number of a leader that has worked on it, and refuses older leaders.
+//
+// A leader that was paused or cut off may come back after another process has taken over. Every script of the leader therefore
+// compares the leader's fencing number with the queue's, in the same script that does the work.
+
+/**
+ * A Lua function: `is_deposed(leader, fencing)` returns whether a newer leader has worked on the queue, and otherwise stores this
+ * leader's number. `leader` is the key of the queue's number.
+ */
+export const FENCE = `
+local function is_deposed(leader, fencing)
+  local highest = tonumber(redis.call('GET', leader) or '0')
+  if highest > tonumber(fencing) then return true end
+  if highest < tonumber(fencing) then redis.call('SET', leader, fencing) end
+  return false
+end
+`

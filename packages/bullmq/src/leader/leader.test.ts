@@ -1,0 +1,104 @@
+// The leader at work: it serves every registered queue, another process takes over from it, and its successor's number keeps it out.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { createTaskId } from '@bullpen/contract/internal'
+import type { NewTask } from '@bullpen/engine'
+import { eventually } from '@bullpen/testkit'
+import { Redis } from 'ioredis'
+import { expect, inject, it, onTestFinished } from 'vitest'
+import { type BrokerOptions, openBroker } from '../broker.ts'
+import { leaderKeys, queueKeys } from '../keys.ts'
+import { expireTasks } from '../maintenance/expirer.ts'
+import { silent } from '../setup.fixture.ts'
+import { createHousekeeping } from './housekeeping.ts'
+import { surveyQueue } from './survey.ts'
+
+const QUICK = { leaseMs: 1_000, renewMs: 200, roundMs: 50 }
+/** So long that nothing happens in a test unless the leader is woken or newly elected. */
+const SLOW = { leaseMs: 60_000, renewMs: 20_000, roundMs: 60_000 }
+
+function namespace() {
+  const redisUrl = inject('redisUrl')
+  const redis = new Redis(redisUrl)
+  onTestFinished(() => redis.disconnect())
+  const name = `t-${randomUUID().slice(0, 12)}`
+  const task = (queue: string, expiresAt?: number): NewTask => {
+    const id = createTaskId(queue, Date.now(), randomBytes(10))
+    const rest = { version: 1, input: {}, enqueuedAt: Date.now(), maxAttempts: 1, expiresAt }
+    return { id, task: 'a.b', queue, ...rest } as unknown as NewTask
+  }
+  return {
+    redis,
+    name,
+    keys: leaderKeys(name),
+    task,
+    async open(queues: readonly string[], options: Partial<BrokerOptions> = {}) {
+      const common = { redisUrl, namespace: name, queues, sizeLimit: 10_000, log: silent, leaderTimes: QUICK }
+      const broker = openBroker({ ...common, ...options })
+      onTestFinished(() => broker.close())
+      await eventually(() => broker.ping().then(() => true))
+      return broker
+    },
+    holder: () => redis.get(leaderKeys(name).lease),
+  }
+}
+
+it('the leader expires tasks of a queue that is not in its own catalogue', async () => {
+  const { open, task } = namespace()
+  const producer = await open(['a'])
+  const { id } = task('a')
+  await producer.enqueue({ ...task('a', Date.now() + 200), id })
+  await producer.close()
+  const expired: string[] = []
+  await open(['b'], { onExpired: (each) => expired.push(`${each.queue} ${each.id}`) })
+  await eventually(() => expired.length > 0)
+  expect(expired).toEqual([`a ${id}`])
+})
+
+it('another process takes over at once when the leader closes', async () => {
+  const { open, holder, redis, keys } = namespace()
+  const first = await open(['a'], { leaderTimes: SLOW })
+  await eventually(async () => (await holder()) !== null)
+  const before = await holder()
+  await open(['a'], { leaderTimes: SLOW })
+  await first.close()
+  await eventually(async () => ![null, before].includes(await holder()))
+  expect(await redis.get(keys.fencing)).toBe('2')
+})
+
+it('another process takes over when the lease of a leader that died has expired', async () => {
+  const { open, holder, redis, keys } = namespace()
+  await redis.set(keys.lease, 'dead', 'PX', 500)
+  await redis.set(keys.fencing, 6)
+  await open(['a'])
+  await eventually(async () => ![null, 'dead'].includes(await holder()))
+  expect(await redis.get(keys.fencing)).toBe('7')
+})
+
+it('a queue refuses a leader whose number is older than the highest that it has seen', async () => {
+  const { open, name, redis, task } = namespace()
+  const broker = await open(['a'], { leaderTimes: SLOW })
+  const due = task('a', Date.now() - 1)
+  await broker.enqueue(due)
+  const keys = queueKeys(name, 'a')
+  await redis.set(keys.leader, 9)
+  await redis.hset(keys.meta, 'max', Number.MAX_SAFE_INTEGER, 'duration', 1)
+  const onExpired = (): void => expect.fail('a leader that was deposed has expired a task')
+  const housekeeping = createHousekeeping({ redis, namespace: name, now: Date.now, process: 'test', onExpired })
+  expect(await housekeeping('a', 8)).toEqual({ deposedBy: 9 })
+  expect(await expireTasks(redis, keys, { fencing: 8, now: Date.now(), process: 'test' })).toEqual([])
+  expect((await broker.find(due.id))?.status).toBe('waiting')
+  expect(await redis.hget(keys.meta, 'max')).not.toBeNull()
+  expect(await surveyQueue(redis, keys, 10, Date.now())).toEqual({ fencing: 10, duties: ['expire'] })
+  expect(await redis.get(keys.leader)).toBe('10')
+  expect(await redis.hget(keys.meta, 'max')).toBeNull()
+})
+
+it('a leader that queues refuse although it holds the lease leads under a higher number', async () => {
+  const { open, name, redis, keys, task } = namespace()
+  await redis.set(queueKeys(name, 'a').leader, 20)
+  const broker = await open(['a'])
+  const due = task('a', Date.now() - 1)
+  await broker.enqueue(due)
+  await eventually(async () => (await broker.find(due.id))?.status === 'expired')
+  expect(await redis.get(keys.fencing)).toBe('21')
+})

@@ -1,0 +1,150 @@
+// Elects one process of a namespace as its leader, and repeats the housekeeping of every registered queue while this process leads.
+//
+// Every process with a broker is a candidate, whether it is an API or a worker, because workers may be scaled to zero. The leader
+// holds a lease of 3 s and renews it every second. If the leader dies or is cut off, another process takes over when the lease
+// expires. If it closes, it resigns, and another process takes over at once. The lease comes with a fencing number. A leader that
+// was paused and comes back changes nothing, because each queue refuses a number below the highest that it has seen (fence.ts).
+import { randomUUID } from 'node:crypto'
+import type { Log } from '@bullpen/contract'
+import { assertTransition } from '@bullpen/engine/internal'
+import type { Redis } from 'ioredis'
+import { leaderKeys } from '../keys.ts'
+import { isConnectionError } from '../redis/outage-reporter.ts'
+import { openSubscriber } from '../redis/subscriber.ts'
+import { throttledLog } from '../redis/throttled-log.ts'
+import type { Housekeeping } from './housekeeping.ts'
+import { afterAsking, LEADERSHIP_TRANSITIONS, type Leadership, type LeaseTimes } from './leadership.ts'
+import { type LeaseAnswer, resign, takeLease } from './lease.ts'
+import { registeredQueues } from './queue-registry.ts'
+
+export interface LeaderTimes extends LeaseTimes {
+  /** How often the leader looks at each queue, in ms. */
+  readonly roundMs: number
+}
+
+/**
+ * With these times and locks of 5 s, the tasks of a killed worker run again after about 6 s, and after about 8 s if the killed
+ * worker was the leader.
+ */
+export const LEADER_TIMES: LeaderTimes = { leaseMs: 3_000, renewMs: 1_000, roundMs: 1_500 }
+
+export interface LeaderOptions {
+  readonly redis: Redis
+  readonly redisUrl: string
+  readonly namespace: string
+  /** Rejects while the namespace must not be used. */
+  readonly checkSchema: () => Promise<void> | undefined
+  readonly housekeeping: Housekeeping
+  readonly times: LeaderTimes
+  readonly log: Log
+}
+
+export interface Leader {
+  /** Resigns if this process leads. Never rejects. */
+  close(): Promise<void>
+}
+
+/** Its timers do not keep the process alive. */
+export function openLeader(options: LeaderOptions): Leader {
+  const { redis, redisUrl, namespace, checkSchema, housekeeping, times, log } = options
+  const keys = leaderKeys(namespace)
+  const holder = randomUUID()
+  const logFailure = throttledLog((err: unknown, suppressed) => log.debug({ err, suppressed }, 'housekeeping failed'))
+  let leadership: Leadership = { state: 'follower', askAt: 0 }
+  /** The highest fencing number that a queue has refused this process for. */
+  let above = 0
+  let asking: Promise<void> | undefined
+  let askTimer: NodeJS.Timeout | undefined
+  let roundTimer: NodeJS.Timeout | undefined
+  /** The queues whose round is under way. */
+  const busy = new Set<string>()
+
+  const failed = (err: unknown): undefined => {
+    if (leadership.state !== 'closed' && !isConnectionError(err)) logFailure(err)
+    return undefined
+  }
+
+  const requestLease = async (): Promise<LeaseAnswer> => {
+    await checkSchema()
+    return takeLease(redis, keys, { holder, leaseMs: times.leaseMs, above })
+  }
+
+  const moveTo = (next: Leadership): void => {
+    const before = leadership
+    assertTransition('the leadership', LEADERSHIP_TRANSITIONS, before.state, next.state)
+    leadership = next
+    clearTimeout(askTimer)
+    if (next.state === 'closed') clearTimeout(roundTimer)
+    else askTimer = setTimeout(ask, Math.max(0, next.askAt - performance.now())).unref()
+    if (next.state !== 'leader') {
+      if (before.state === 'leader') log.debug({ fencing: before.fencing }, 'leadership lost')
+      clearTimeout(roundTimer)
+    } else if (before.state !== 'leader' || before.fencing !== next.fencing) {
+      log.debug({ fencing: next.fencing }, 'leading the namespace')
+      clearTimeout(roundTimer)
+      beginRound()
+    }
+  }
+
+  const askOnce = async (): Promise<void> => {
+    const sentAt = performance.now()
+    const answer = await requestLease().catch(failed)
+    asking = undefined
+    if (leadership.state === 'closed') return
+    const asked = { answer, sentAt, now: performance.now(), random: Math.random() }
+    moveTo(afterAsking(leadership, asked, times))
+  }
+  const ask = (): void => {
+    asking ??= askOnce()
+  }
+
+  const visit = async (queue: string): Promise<void> => {
+    if (leadership.state !== 'leader' || performance.now() >= leadership.until || busy.has(queue)) return
+    const { fencing } = leadership
+    busy.add(queue)
+    try {
+      const { deposedBy } = await housekeeping(queue, fencing)
+      if (deposedBy === undefined) return
+      above = Math.max(above, deposedBy)
+      ask()
+    } catch (err) {
+      failed(err)
+    } finally {
+      busy.delete(queue)
+    }
+  }
+  const beginRound = (): void => {
+    if (leadership.state !== 'leader') return
+    roundTimer = setTimeout(beginRound, times.roundMs).unref()
+    registeredQueues(redis, namespace)
+      .then((queues) => Promise.all(queues.map(visit)))
+      .catch(failed)
+  }
+
+  const subscriber = openSubscriber({
+    redisUrl,
+    channels: [keys.channel],
+    onMessage(_channel, queue) {
+      if (queue === '') ask()
+      else void visit(queue)
+    },
+    onSubscribed() {},
+    log,
+  })
+  ask()
+
+  return {
+    async close() {
+      if (leadership.state !== 'closed') moveTo({ state: 'closed' })
+      subscriber.close()
+      await asking
+      // The last request may have been granted. If this fails, the lease expires by itself.
+      await resign(redis, keys, holder).catch(() => {})
+    },
+  }
+}
+
+/** Announces that a queue has work for the leader, which otherwise notices it within a round. Takes one round trip. */
+export async function wakeLeader(redis: Redis, namespace: string, queue: string): Promise<void> {
+  await redis.publish(leaderKeys(namespace).channel, queue)
+}

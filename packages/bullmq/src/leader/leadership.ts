@@ -1,0 +1,67 @@
+// Decides whether this process leads its namespace, and when it asks for the lease next. Pure: the time and a random number are
+// passed in.
+import type { Transitions } from '@bullpen/engine/internal'
+import type { LeaseAnswer } from './lease.ts'
+
+export type LeadershipState = 'follower' | 'leader' | 'closed'
+
+/**
+ * - `follower` → `leader`: Redis has granted the lease.
+ * - `leader` → `follower`: another process has the lease, or it may have expired because Redis did not answer in time.
+ * - `closed` is final.
+ */
+export const LEADERSHIP_TRANSITIONS: Transitions<LeadershipState> = {
+  follower: ['follower', 'leader', 'closed'],
+  leader: ['leader', 'follower', 'closed'],
+  closed: [],
+}
+
+/** Times are in ms, on the monotonic clock. */
+export type Leadership =
+  | { readonly state: 'follower'; readonly askAt: number }
+  | {
+      readonly state: 'leader'
+      readonly fencing: number
+      /** The lease does not expire before this time. */
+      readonly until: number
+      readonly askAt: number
+    }
+  | { readonly state: 'closed' }
+
+export interface LeaseTimes {
+  /** How long a lease lasts unless it is renewed, in ms. At most 3,000. */
+  readonly leaseMs: number
+  /** How often the leader renews it, in ms. */
+  readonly renewMs: number
+}
+
+/** The delay before the lease is asked for again when Redis did not answer, in ms. */
+export const RETRY_MS = 200
+/** Followers ask within this time after the lease has expired, in ms, so that not all of them ask at the same moment. */
+export const SPREAD_MS = 100
+
+export interface Asked {
+  /** Undefined if Redis did not answer. */
+  readonly answer: LeaseAnswer | undefined
+  /** When the request was sent, and the time now. */
+  readonly sentAt: number
+  readonly now: number
+  /** From 0 to 1. */
+  readonly random: number
+}
+
+/**
+ * Returns the position after an answer. A follower asks again when the lease that it has seen would expire. While the leader
+ * renews its lease, each follower therefore asks about once in every `leaseMs - renewMs`.
+ */
+export function afterAsking(before: Leadership, asked: Asked, { leaseMs, renewMs }: LeaseTimes): Leadership {
+  if (before.state === 'closed') return before
+  const { answer, sentAt, now, random } = asked
+  if (answer === undefined) {
+    if (before.state === 'leader' && now < before.until) return { ...before, askAt: now + RETRY_MS }
+    return { state: 'follower', askAt: now + RETRY_MS }
+  }
+  if (answer.fencing === 0) return { state: 'follower', askAt: now + answer.leftMs + random * SPREAD_MS }
+  // The lease began when the request reached Redis, which was after it had been sent.
+  return { state: 'leader', fencing: answer.fencing, until: sentAt + leaseMs, askAt: sentAt + renewMs }
+}
