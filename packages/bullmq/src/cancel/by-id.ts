@@ -7,7 +7,7 @@
 //   3. Every consumer of the queue is subscribed to that channel (`openCancelSubscriber`). The consumer that runs the task aborts
 //      its attempt, whose verdict is `cancelled`, whatever the retry policy. A consumer that does not know the task remembers the
 //      id, because the task may be about to reach it. If the attempt has just ended with a retry, step 4 ends the waiting task.
-//   4. The maintenance of every process repeats the stored requests every 2 s, in case a worker was cut off or restarting when
+//   4. The leader repeats the stored requests every 1.5 s, in case a worker was cut off or restarting when
 //      the id was published. The script removes a request when its task has ended.
 //
 // A short task can't be stopped once it is running. For such a task `stoppable` is false, and no request is stored.

@@ -51,7 +51,8 @@ describe('an enqueue', () => {
     onTestFinished(() => monitor.disconnect())
     const sent: string[] = []
     monitor.on('monitor', (_time: string, [command = '', ...args]: string[], source: string) => {
-      if (source !== 'lua' && args.some((arg) => arg.startsWith(keys.base))) sent.push(command.toLowerCase())
+      const isOurs = args.some((arg) => arg.startsWith(keys.base)) && !args.includes(keys.leader)
+      if (source !== 'lua' && isOurs) sent.push(command.toLowerCase())
     })
     const wanted = task({ queueTimeout: '1m', tags: ['a', 'b'] })
     await broker.enqueue(wanted)

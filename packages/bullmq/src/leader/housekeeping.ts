@@ -2,9 +2,11 @@
 import type { TaskId } from '@bullpen/contract'
 import type { Redis } from 'ioredis'
 import { repeatCancels } from '../cancel/by-id.ts'
+import { THROTTLE_MARK } from '../internals/throttle.ts'
 import { queueKeys } from '../keys.ts'
 import { expireTasks } from '../maintenance/expirer.ts'
-import { type Duty, surveyQueue } from './survey.ts'
+import { type Duty, surveyQueueScript } from '../scripts/leader/survey-queue.ts'
+import { runScript } from '../scripts/script.ts'
 
 export interface HousekeepingOptions {
   readonly redis: Redis
@@ -37,7 +39,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
       },
       repeatCancels: () => repeatCancels(redis, keys, now(), process),
     } satisfies Record<Duty, () => Promise<void>>
-    const survey = await surveyQueue(redis, keys, fencing, now())
+    const survey = await runScript(redis, surveyQueueScript, keys, { fencing, now: now(), mark: THROTTLE_MARK })
     if (survey.fencing > fencing) return { deposedBy: survey.fencing }
     for (const duty of survey.duties) await perform[duty]()
     return { deposedBy: undefined }

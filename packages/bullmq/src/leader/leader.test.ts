@@ -10,7 +10,6 @@ import { leaderKeys, queueKeys } from '../keys.ts'
 import { expireTasks } from '../maintenance/expirer.ts'
 import { silent } from '../setup.fixture.ts'
 import { createHousekeeping } from './housekeeping.ts'
-import { surveyQueue } from './survey.ts'
 
 const QUICK = { leaseMs: 1_000, renewMs: 200, roundMs: 50 }
 /** So long that nothing happens in a test unless the leader is woken or newly elected. */
@@ -88,7 +87,9 @@ it('a queue refuses a leader whose number is older than the highest that it has 
   expect(await expireTasks(redis, keys, { fencing: 8, now: Date.now(), process: 'test' })).toEqual([])
   expect((await broker.find(due.id))?.status).toBe('waiting')
   expect(await redis.hget(keys.meta, 'max')).not.toBeNull()
-  expect(await surveyQueue(redis, keys, 10, Date.now())).toEqual({ fencing: 10, duties: ['expire'] })
+  const successor = createHousekeeping({ redis, namespace: name, now: Date.now, process: 'test', onExpired: () => {} })
+  expect(await successor('a', 10)).toEqual({ deposedBy: undefined })
+  expect((await broker.find(due.id))?.status).toBe('expired')
   expect(await redis.get(keys.leader)).toBe('10')
   expect(await redis.hget(keys.meta, 'max')).toBeNull()
 })

@@ -6,7 +6,7 @@ import { describeEnd, encodeStack } from '../codec.ts'
 import { TAKE_OUT } from '../internals/places.ts'
 import { STATUS_INDEX } from '../internals/status-index.ts'
 import type { QueueKeys } from '../keys.ts'
-import { FENCE } from '../leader/fence.ts'
+import { FENCE } from '../scripts/includes/fence.ts'
 
 /**
  * How many tasks one script looks at. Removing a task from the far end of a list of 200,000 costs Redis 2.6 ms. The oldest tasks

@@ -1,4 +1,5 @@
-// The fence of a queue: it stores the highest fencing number of a leader that has worked on it, and refuses older leaders.
+// A Lua function for the fence of a queue. A queue stores the highest fencing number of a leader that has worked on it, and refuses
+// older leaders.
 //
 // A leader that was paused or cut off may come back after another process has taken over. Every script of the leader therefore
 // compares the leader's fencing number with the queue's, in the same script that does the work.

@@ -1,0 +1,18 @@
+// Releases the lease of a namespace's leader.
+import { defineScript } from '../script.ts'
+
+/**
+ * KEYS: lease. ARGV: the caller, the leader's channel. Answers nothing. If the caller holds the lease, the script announces on the
+ * channel that nobody leads.
+ */
+export const resignScript = defineScript({
+  name: 'resign',
+  kind: 'frees',
+  keys: ['lease'],
+  args: ['holder', 'channel'],
+  lua: `
+if redis.call('GET', lease) ~= holder then return end
+redis.call('DEL', lease)
+redis.call('PUBLISH', channel, '')
+`,
+})

@@ -1,0 +1,34 @@
+// Takes or renews the lease of a namespace's leader.
+import { defineScript } from '../script.ts'
+
+/**
+ * KEYS: lease, fencing, schema. ARGV: the caller, the duration of the lease in ms, the caller's schema version, and the highest
+ * fencing number that the caller has met. Answers the caller's fencing number, or 0 if the caller does not lead, and how long the
+ * lease still lasts, in ms.
+ *
+ * The number grows with each new leader. If a failover has lost the newest numbers, the holder of the lease gets a number above
+ * those that the queues have stored. A caller that is older than the namespace's data never leads.
+ */
+export const takeLeaseScript = defineScript({
+  name: 'take-lease',
+  kind: 'frees',
+  keys: ['lease', 'fencing', 'schema'],
+  args: ['holder', 'leaseMs', 'schemaVersion', 'above'],
+  lua: `
+local newest = tonumber(redis.call('GET', schema) or '0')
+if newest > tonumber(schemaVersion) then return { 0, tonumber(leaseMs) } end
+local current = redis.call('GET', lease)
+if current and current ~= holder then return { 0, redis.call('PTTL', lease) } end
+local number = tonumber(redis.call('GET', fencing) or '0')
+if not current or number <= tonumber(above) then
+  number = math.max(number, tonumber(above)) + 1
+  redis.call('SET', fencing, string.format('%.0f', number))
+end
+redis.call('SET', lease, holder, 'PX', leaseMs)
+return { number, tonumber(leaseMs) }
+`,
+  answer: (reply) => {
+    const [fencing, leftMs] = reply as [number, number]
+    return { fencing, leftMs }
+  },
+})
