@@ -11,89 +11,18 @@ import {
 } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import type { FleetKeys } from '../keys.ts'
-import { LUA_TIME } from './lua.ts'
+import { answerCommand } from '../scripts/fleet/answer-command.ts'
+import { type CommandPage, readCommandPage } from '../scripts/fleet/read-commands.ts'
+import { storeCommandScript } from '../scripts/fleet/store-command.ts'
+import { runScript } from '../scripts/script.ts'
 import { type StoredCommand, targetQueue } from './queue-settings.ts'
 import type { RegisteredWorkers } from './registry.ts'
 
 const KEEP_MS = 7 * 86_400_000
 const KEEP_AT_MOST = 10_000
 
-/**
- * KEYS: the command, all commands, the unapplied commands. ARGV: base, id, spec, author, '1' if the command changes the settings
- * of a queue, how long to keep it (ms), how many commands to keep, and the workers that it concerns. Returns the command's
- * sequence number and time, or nil if the id was used with another spec.
- */
-const STORE = `${LUA_TIME}
-local base, id, keepMs, keep = ARGV[1], ARGV[2], tonumber(ARGV[6]), tonumber(ARGV[7])
-local stored = redis.call('HMGET', KEYS[1], 'spec', 'sequence', 'at')
-if stored[1] then
-  if stored[1] ~= ARGV[3] then return false end
-  return { stored[2], stored[3] }
-end
-local now = micros()
-local newest = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
-local sequence = math.max(now, tonumber(newest[2] or '0') + 1)
-local at = whole(math.floor(now / 1000))
-redis.call('HSET', KEYS[1], 'spec', ARGV[3], 'by', ARGV[4], 'at', at, 'sequence', whole(sequence))
-for i = 8, #ARGV do
-  local inbox = base .. 'inbox:' .. ARGV[i]
-  redis.call('HSET', KEYS[1], 'answer:' .. ARGV[i], 'pending')
-  redis.call('ZADD', inbox, whole(sequence), id)
-  redis.call('PEXPIRE', inbox, keepMs)
-end
-redis.call('PEXPIRE', KEYS[1], keepMs)
-redis.call('ZADD', KEYS[2], whole(sequence), id)
-if ARGV[5] == '1' then redis.call('ZADD', KEYS[3], whole(sequence), id) end
-local old = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', whole(now - keepMs * 1000), 'LIMIT', 0, 100)
-local over = redis.call('ZCARD', KEYS[2]) - keep
-if over > 0 then
-  for _, more in ipairs(redis.call('ZRANGE', KEYS[2], 0, math.min(over, 100) - 1)) do old[#old + 1] = more end
-end
-for _, each in ipairs(old) do
-  redis.call('ZREM', KEYS[2], each)
-  redis.call('ZREM', KEYS[3], each)
-  redis.call('DEL', base .. 'command:' .. each)
-end
-return { whole(sequence), at }
-`
-
-/**
- * KEYS: the command, the worker's inbox. ARGV: base, id, worker, outcome and detail as JSON without the closing brace. Only the
- * first answer of a worker is stored. Returns nothing.
- */
-const ANSWER = `${LUA_TIME}
-redis.call('ZREM', KEYS[2], ARGV[2])
-if redis.call('HGET', KEYS[1], 'answer:' .. ARGV[3]) ~= 'pending' then return end
-redis.call('HSET', KEYS[1], 'answer:' .. ARGV[3], ARGV[4] .. ',"at":' .. whole(millis()) .. '}')
-redis.call('PUBLISH', ARGV[1] .. 'answers', ARGV[2])
-`
-
-/**
- * KEYS: all commands, heartbeats. ARGV: base, and either an id or '' and how many of the newest commands to read. Returns the
- * time and then, for each command, its id, its fields, and the last heartbeat of each worker whose answer is pending.
- */
-const READ = `${LUA_TIME}
-local ids = { ARGV[2] }
-if ARGV[2] == '' then ids = redis.call('ZREVRANGE', KEYS[1], 0, tonumber(ARGV[3]) - 1) end
-local found = { whole(millis()) }
-for _, id in ipairs(ids) do
-  local fields = redis.call('HGETALL', ARGV[1] .. 'command:' .. id)
-  if #fields > 0 then
-    local seen = {}
-    for i = 1, #fields, 2 do
-      if fields[i + 1] == 'pending' then
-        local worker = string.match(fields[i], '^answer:(.*)$')
-        if worker then
-          seen[#seen + 1] = worker
-          seen[#seen + 1] = redis.call('ZSCORE', KEYS[2], worker) or '0'
-        end
-      end
-    end
-    found[#found + 1] = { id, fields, seen }
-  end
-end
-return found
-`
+/** How many commands one script reads. Each may have as many answers as the fleet has workers. */
+const COMMANDS_PER_PAGE = 20
 
 export type NewCommand = Omit<Command, 'at'>
 
@@ -137,27 +66,28 @@ export async function storeCommand(
   { id, spec, by }: NewCommand,
   workers: readonly string[],
 ): Promise<StoredCommand> {
-  const names = [keys.command(id), keys.commands, keys.unapplied]
+  const { base, commands, unapplied } = keys
   const changesSettings = targetQueue(spec) === undefined ? '' : '1'
-  const text = JSON.stringify(sorted(spec))
-  const answer = await redis.eval(
-    STORE,
-    names.length,
-    ...names,
-    keys.base,
+  const args = {
+    base,
     id,
-    text,
+    spec: JSON.stringify(sorted(spec)),
     by,
     changesSettings,
-    KEEP_MS,
-    KEEP_AT_MOST,
-    ...workers,
+    keepMs: KEEP_MS,
+    keepAtMost: KEEP_AT_MOST,
+  }
+  const stored = await runScript(
+    redis,
+    storeCommandScript,
+    { command: keys.command(id), commands, unapplied },
+    args,
+    workers,
   )
-  if (answer === null) {
+  if (stored === undefined) {
     throw new BullpenError('command_id_reused', `command id '${id}' was already used for another command; use a new id`)
   }
-  const [sequence = '', at] = answer as string[]
-  return { id, spec, sequence, at: Number(at) }
+  return { id, spec, ...stored }
 }
 
 /** Stores a worker's answer. Idempotent: only the first answer of a worker is stored. Takes one round trip. */
@@ -167,27 +97,42 @@ export async function storeAnswer(
   command: string,
   { worker, outcome, detail }: CommandAnswer,
 ): Promise<void> {
-  const names = [keys.command(command), keys.inbox(worker)]
+  const names = { command: keys.command(command), inbox: keys.inbox(worker) }
   const text = JSON.stringify({ outcome, detail }).slice(0, -1)
-  await redis.eval(ANSWER, names.length, ...names, keys.base, command, worker, text)
+  await runScript(redis, answerCommand, names, { channel: keys.answers, id: command, worker, outcome: text })
 }
 
-/** Reads commands, newest first. Takes one round trip. */
+/** Reads a command in one round trip. */
+export async function readCommand(
+  redis: Redis,
+  { base, commands, heartbeats }: FleetKeys,
+  id: string,
+): Promise<(CommandRecord & StoredCommand) | undefined> {
+  const args = { base, id, before: '', limit: 1 }
+  const { now, commands: found } = await runScript(redis, readCommandPage, { commands, heartbeats }, args)
+  return found.map((each) => decodeCommand(each, now))[0]
+}
+
+/** Reads commands, newest first. Takes one round trip for every twenty. */
 export async function readCommands(
   redis: Redis,
-  keys: FleetKeys,
-  which: { readonly id: string } | { readonly newest: number },
+  { base, commands, heartbeats }: FleetKeys,
+  limit: number,
 ): Promise<readonly (CommandRecord & StoredCommand)[]> {
-  const [id, newest] = 'id' in which ? [which.id, 0] : ['', which.newest]
-  const answer = await redis.eval(READ, 2, keys.commands, keys.heartbeats, keys.base, id, newest)
-  const [now, ...found] = answer as [string, ...[string, string[], string[]][]]
-  return found.map(([each, fields, seen]) => readCommand(each, pairs(fields), pairs(seen), Number(now)))
+  const records: (CommandRecord & StoredCommand)[] = []
+  let before = '+inf'
+  for (let left = limit; left > 0; left -= COMMANDS_PER_PAGE) {
+    const args = { base, id: '', before, limit: Math.min(COMMANDS_PER_PAGE, left) }
+    const page = await runScript(redis, readCommandPage, { commands, heartbeats }, args)
+    records.push(...page.commands.map((each) => decodeCommand(each, page.now)))
+    if (page.last === '') break
+    before = `(${page.last}`
+  }
+  return records
 }
 
-function readCommand(
-  id: string,
-  fields: ReadonlyMap<string, string>,
-  seen: ReadonlyMap<string, string>,
+function decodeCommand(
+  { id, fields, seen }: CommandPage['commands'][number],
   now: number,
 ): CommandRecord & StoredCommand {
   const answers = [...fields]
@@ -209,10 +154,6 @@ function readAnswer(worker: string, stored: string, seen: ReadonlyMap<string, st
   if (stored !== 'pending') return { worker, ...(JSON.parse(stored) as Omit<CommandAnswer, 'worker'>) }
   const silentAt = Number(seen.get(worker) ?? 0) + SILENT_AFTER_MS
   return silentAt < now ? { worker, outcome: 'gone', at: silentAt } : { worker, outcome: 'pending' }
-}
-
-function pairs(flat: readonly string[]): Map<string, string> {
-  return new Map(Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i] ?? '', flat[2 * i + 1] ?? '']))
 }
 
 /** Sorts the fields, so that equal specs have the same text. */

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest'
 import { silent } from '../setup.fixture.ts'
 import { recipientsOf, storeCommand } from './commands.ts'
 import { fleetRig, pool, status } from './fleet.fixture.ts'
-import { readWorkers } from './registry.ts'
+import { addHeartbeat, readWorkers } from './registry.ts'
 
 const PAUSE: CommandSpec = { action: 'pause', queue: 'cpu' }
 const stop = (worker: string): CommandSpec => ({ action: 'stop', worker, queue: 'cpu', slot: 1, how: 'wait' })
@@ -35,6 +35,28 @@ describe('the registry', () => {
     await fleet.leave('a')
     expect((await fleet.workers()).workers).toEqual([])
     expect((await fleet.command('c'))?.answers).toMatchObject([{ worker: 'a', outcome: 'gone' }])
+  })
+
+  it('is read page by page: a large fleet is complete, and no worker is shown twice', async () => {
+    const { fleet, redis, keys } = await fleetRig()
+    const ids = Array.from({ length: 350 }, (_, i) => `w-${i}`)
+    const pipeline = redis.pipeline()
+    for (const id of ids) addHeartbeat(redis, pipeline, keys, status(id))
+    await pipeline.exec()
+    const { workers } = await fleet.workers()
+    expect(workers.map(({ worker }) => worker).toSorted()).toEqual(ids.toSorted())
+  })
+
+  it('removes a worker with more commands than one script answers, and answers all of them', async () => {
+    const { fleet, redis, keys } = await fleetRig()
+    await fleet.beat(status('a'))
+    const commands = Array.from({ length: 250 }, (_, i) => ({ id: `c-${i}`, spec: stop('a'), by: 'me' }))
+    await Promise.all(commands.map((command) => storeCommand(redis, keys, command, ['a'])))
+    await fleet.leave('a')
+    const records = await fleet.commands(300)
+    expect(records).toHaveLength(250)
+    expect(records.every(({ answers }) => answers[0]?.outcome === 'gone')).toBe(true)
+    expect(await redis.exists(keys.worker('a'), keys.inbox('a'))).toBe(0)
   })
 
   it('shows silent workers until they are forgotten, and their pending commands as gone', async () => {

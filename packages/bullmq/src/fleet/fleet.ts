@@ -14,7 +14,8 @@ import { fleetKeys, type QueueKeys, queueKeys } from '../keys.ts'
 import { countRemaining } from '../queries/counts.ts'
 import { answersOf } from '../queries/read-together.ts'
 import { createSchemaGuard } from '../schema.ts'
-import { type NewCommand, readCommands, recipientsOf, storeAnswer, storeCommand } from './commands.ts'
+import { heartbeat } from '../scripts/fleet/heartbeat.ts'
+import { type NewCommand, readCommand, readCommands, recipientsOf, storeAnswer, storeCommand } from './commands.ts'
 import { openNotifications, queueMessage, workerMessage } from './notifications.ts'
 import {
   addSettingsReads,
@@ -24,7 +25,7 @@ import {
   type StoredCommand,
   targetQueue,
 } from './queue-settings.ts'
-import { addHeartbeat, decodeHeartbeatReply, leaveFleet, readWorkers } from './registry.ts'
+import { addHeartbeat, leaveFleet, readWorkers } from './registry.ts'
 
 /** How often a caller that waits for answers checks by itself, in ms, because a worker that falls silent publishes nothing. */
 const RECHECK_MS = 1_000
@@ -91,17 +92,17 @@ export function openFleet(options: FleetOptions): Fleet {
   async function send(command: NewCommand): Promise<CommandRecord> {
     const { id, spec } = command
     if (spec.queue !== undefined) keysOf(spec.queue)
-    const [known] = await readCommands(redis, keys, { id })
+    const known = await readCommand(redis, keys, id)
     // A command that is sent again still concerns the same workers as the first time.
     const workers = known ? [] : recipientsOf(command, await readWorkers(redis, keys, '', log))
     await applyAndNotify(await storeCommand(redis, keys, command, workers))
-    const [record] = await readCommands(redis, keys, { id })
+    const record = await readCommand(redis, keys, id)
     if (record === undefined) throw new BullpenError('internal_error', `command '${id}' was stored but can't be found`)
     return toRecord(record)
   }
 
   const find = async (id: string): Promise<CommandRecord | undefined> => {
-    const [record] = await readCommands(redis, keys, { id })
+    const record = await readCommand(redis, keys, id)
     return record && toRecord(record)
   }
 
@@ -109,11 +110,11 @@ export function openFleet(options: FleetOptions): Fleet {
     beat: (status) =>
       call(async () => {
         const names = [...new Set(status.pools.map(({ queue }) => queue))]
-        const { first, settings } = await readSettings(names, (pipeline) => addHeartbeat(pipeline, keys, status))
-        const { commands, unapplied } = decodeHeartbeatReply(first)
+        const { first, settings } = await readSettings(names, (pipeline) => addHeartbeat(redis, pipeline, keys, status))
+        const { commands, unapplied } = heartbeat.answer(first)
         if (unapplied.length === 0) return { commands, switches: settings }
         for (const id of unapplied) {
-          const [command] = await readCommands(redis, keys, { id })
+          const command = await readCommand(redis, keys, id)
           if (command !== undefined) await applyAndNotify(command)
         }
         return { commands, switches: (await readSettings(names)).settings }
@@ -170,7 +171,7 @@ export function openFleet(options: FleetOptions): Fleet {
 
     commands: (limit) =>
       call(async () => {
-        const records = await readCommands(redis, keys, { newest: limit })
+        const records = await readCommands(redis, keys, limit)
         return records.map(toRecord)
       }),
 

@@ -7,67 +7,11 @@ import type { ChainableCommander, Redis } from 'ioredis'
 import { DELAYED_SCORE_STEP } from '../internals/places.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import type { QueueKeys } from '../keys.ts'
+import { applySettingsScript } from '../scripts/fleet/apply-settings.ts'
+import { runScript } from '../scripts/script.ts'
 
 /** How many commands {@link addSettingsReads} adds. */
 export const SETTINGS_READS = 2
-
-/**
- * KEYS: settings, meta, marker, wait, prioritized, delayed, events, limiter. ARGV: the command's sequence number, the mark of a
- * throttle, the step of a delayed score, and then the names and values of the settings, where '' removes a setting. Returns
- * nothing.
- *
- * An older command never overwrites a newer one, whichever is applied first. Pause and resume have the same effect as BullMQ's
- * own. A change that may let tasks start adds BullMQ's wake marker, because workers that were refused a task are waiting for it.
- */
-const SET = `
-local sequence, mark, score_step = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local lifted = false
-local function isNewest(name)
-  if tonumber(redis.call('HGET', KEYS[1], 'sequence:' .. name) or '0') >= tonumber(sequence) then return false end
-  redis.call('HSET', KEYS[1], 'sequence:' .. name, sequence)
-  return true
-end
-local set = {}
-function set.paused(value)
-  if value == '' then
-    lifted = true
-    if redis.call('HDEL', KEYS[2], 'paused') == 1 then redis.call('XADD', KEYS[7], '*', 'event', 'resumed') end
-  else
-    redis.call('HSET', KEYS[2], 'paused', 1)
-    redis.call('DEL', KEYS[3])
-    redis.call('XADD', KEYS[7], '*', 'event', 'paused')
-  end
-end
-function set.drain(value)
-  if value == '' then redis.call('HDEL', KEYS[1], 'drain') else redis.call('HSET', KEYS[1], 'drain', value) end
-end
-function set.concurrency(value)
-  lifted = true
-  if value == '' then redis.call('HDEL', KEYS[2], 'concurrency') else redis.call('HSET', KEYS[2], 'concurrency', value) end
-end
-function set.rate(value)
-  lifted = true
-  if value ~= '' then
-    local max, duration = string.match(value, '^(%d+)/(%d+)$')
-    redis.call('HSET', KEYS[2], 'max', max, 'duration', duration)
-  elseif redis.call('GET', KEYS[8]) == mark then
-    redis.call('HSET', KEYS[2], 'max', mark, 'duration', 1)
-  else
-    redis.call('HDEL', KEYS[2], 'max', 'duration')
-  end
-end
-for i = 4, #ARGV, 2 do
-  if isNewest(ARGV[i]) then set[ARGV[i]](ARGV[i + 1]) end
-end
-if lifted and redis.call('HEXISTS', KEYS[2], 'paused') == 0 then
-  if redis.call('LLEN', KEYS[4]) + redis.call('ZCARD', KEYS[5]) > 0 then
-    redis.call('ZADD', KEYS[3], 0, '0')
-  else
-    local due = redis.call('ZRANGE', KEYS[6], 0, 0, 'WITHSCORES')
-    if due[2] then redis.call('ZADD', KEYS[3], tonumber(due[2]) / score_step, '1') end
-  end
-end
-`
 
 export interface StoredCommand {
   readonly id: string
@@ -87,10 +31,8 @@ export function targetQueue(spec: CommandSpec): string | undefined {
 
 /** Applies a command to the settings of its queue. Atomic and idempotent. Takes one round trip. */
 export async function applySettings(redis: Redis, keys: QueueKeys, command: StoredCommand): Promise<void> {
-  const { settings, meta, marker, wait, prioritized, delayed, events, limiter } = keys
-  const names = [settings, meta, marker, wait, prioritized, delayed, events, limiter]
-  const args = [command.sequence, THROTTLE_MARK, DELAYED_SCORE_STEP, ...settingsOf(command)]
-  await redis.eval(SET, names.length, ...names, ...args)
+  const args = { sequence: command.sequence, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
+  await runScript(redis, applySettingsScript, keys, args, settingsOf(command))
 }
 
 /** Returns the names and values of the settings that a command changes. */

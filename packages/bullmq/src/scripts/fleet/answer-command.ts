@@ -1,0 +1,20 @@
+// Stores a worker's answer to a command.
+import { TIME } from '../includes/time.ts'
+import { defineScript } from '../script.ts'
+
+/**
+ * KEYS: the command, the worker's inbox. ARGV: the channel of answers, the command's id, the worker, and the outcome and detail
+ * as a JSON object without the closing brace. Only the first answer of a worker is stored. Answers nothing.
+ */
+export const answerCommand = defineScript({
+  name: 'answer-command',
+  kind: 'frees',
+  keys: ['command', 'inbox'],
+  args: ['channel', 'id', 'worker', 'outcome'],
+  lua: `${TIME}
+redis.call('ZREM', inbox, id)
+if redis.call('HGET', command, 'answer:' .. worker) ~= 'pending' then return end
+redis.call('HSET', command, 'answer:' .. worker, outcome .. ',"at":' .. whole(millis()) .. '}')
+redis.call('PUBLISH', channel, id)
+`,
+})

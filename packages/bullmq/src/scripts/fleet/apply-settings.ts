@@ -1,0 +1,65 @@
+// Applies a command to the settings of its queue.
+import { defineScript } from '../script.ts'
+
+/**
+ * KEYS: settings, meta, marker, wait, prioritized, delayed, events, limiter. ARGV: the command's sequence number, the mark of a
+ * throttle, the step of a delayed score, and then the names and values of the settings, where '' removes a setting. Answers
+ * nothing.
+ *
+ * An older command never overwrites a newer one, whichever is applied first. Pause and resume have the same effect as BullMQ's
+ * own. A change that may let tasks start adds BullMQ's wake marker, because workers that were refused a task are waiting for it.
+ */
+export const applySettingsScript = defineScript({
+  name: 'apply-settings',
+  kind: 'frees',
+  keys: ['settings', 'meta', 'marker', 'wait', 'prioritized', 'delayed', 'events', 'limiter'],
+  args: ['sequence', 'mark', 'scoreStep'],
+  lua: `
+local lifted = false
+local function is_newest(name)
+  if tonumber(redis.call('HGET', settings, 'sequence:' .. name) or '0') >= tonumber(sequence) then return false end
+  redis.call('HSET', settings, 'sequence:' .. name, sequence)
+  return true
+end
+local set = {}
+function set.paused(value)
+  if value == '' then
+    lifted = true
+    if redis.call('HDEL', meta, 'paused') == 1 then redis.call('XADD', events, '*', 'event', 'resumed') end
+  else
+    redis.call('HSET', meta, 'paused', 1)
+    redis.call('DEL', marker)
+    redis.call('XADD', events, '*', 'event', 'paused')
+  end
+end
+function set.drain(value)
+  if value == '' then redis.call('HDEL', settings, 'drain') else redis.call('HSET', settings, 'drain', value) end
+end
+function set.concurrency(value)
+  lifted = true
+  if value == '' then redis.call('HDEL', meta, 'concurrency') else redis.call('HSET', meta, 'concurrency', value) end
+end
+function set.rate(value)
+  lifted = true
+  if value ~= '' then
+    local max, duration = string.match(value, '^(%d+)/(%d+)$')
+    redis.call('HSET', meta, 'max', max, 'duration', duration)
+  elseif redis.call('GET', limiter) == mark then
+    redis.call('HSET', meta, 'max', mark, 'duration', 1)
+  else
+    redis.call('HDEL', meta, 'max', 'duration')
+  end
+end
+for i = 4, #ARGV, 2 do
+  if is_newest(ARGV[i]) then set[ARGV[i]](ARGV[i + 1]) end
+end
+if lifted and redis.call('HEXISTS', meta, 'paused') == 0 then
+  if redis.call('LLEN', wait) + redis.call('ZCARD', prioritized) > 0 then
+    redis.call('ZADD', marker, 0, '0')
+  else
+    local due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')
+    if due[2] then redis.call('ZADD', marker, tonumber(due[2]) / tonumber(scoreStep), '1') end
+  end
+end
+`,
+})

@@ -1,0 +1,53 @@
+// Stores a worker's status, and returns the commands addressed to the worker.
+import type { CommandSpec } from '@bullpen/contract/internal'
+import type { Command } from '@bullpen/engine/internal'
+import { FORGET_WORKER } from '../includes/forget-worker.ts'
+import { TIME } from '../includes/time.ts'
+import { defineScript } from '../script.ts'
+
+interface HeartbeatReply {
+  /** The commands that the worker has not answered, oldest first. */
+  readonly commands: readonly Command[]
+  /** The ids of up to ten commands whose queue settings may not have been applied. */
+  readonly unapplied: readonly string[]
+}
+
+/**
+ * KEYS: heartbeats, the worker, its inbox, the unapplied commands. ARGV: the prefix of the fleet's keys, the worker's id, its
+ * status and slots as text, the silence after which a worker is forgotten (ms), the maximum number of commands to return. Also
+ * forgets up to twenty silent workers.
+ */
+export const heartbeat = defineScript({
+  name: 'heartbeat',
+  kind: 'frees',
+  keys: ['heartbeats', 'worker', 'inbox', 'unapplied'],
+  args: ['base', 'id', 'status', 'slots', 'silence', 'limit'],
+  lua: `${TIME}${FORGET_WORKER}
+local now = millis()
+redis.call('HSET', worker, 'status', status, 'slots', slots)
+redis.call('PEXPIRE', worker, silence)
+redis.call('ZADD', heartbeats, whole(now), id)
+local forgotten = whole(now - tonumber(silence))
+for _, silent in ipairs(redis.call('ZRANGEBYSCORE', heartbeats, '-inf', forgotten, 'LIMIT', 0, 20)) do
+  if not forget_worker(base, silent, now) then break end
+end
+local commands = {}
+for _, each in ipairs(redis.call('ZRANGE', inbox, 0, tonumber(limit) - 1)) do
+  local command = redis.call('HMGET', base .. 'command:' .. each, 'spec', 'by', 'at')
+  if command[1] then
+    for _, value in ipairs({ each, command[1], command[2], command[3] }) do commands[#commands + 1] = value end
+  else
+    redis.call('ZREM', inbox, each)
+  end
+end
+return { commands, redis.call('ZRANGE', unapplied, 0, 9) }
+`,
+  answer(reply): HeartbeatReply {
+    const [rows, unapplied] = reply as [string[], string[]]
+    const commands = Array.from({ length: rows.length / 4 }, (_, i) => {
+      const [id = '', spec = '', by = '', at] = rows.slice(4 * i, 4 * i + 4)
+      return { id, spec: JSON.parse(spec) as CommandSpec, by, at: Number(at) }
+    })
+    return { commands, unapplied }
+  },
+})

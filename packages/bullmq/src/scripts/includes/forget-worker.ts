@@ -1,0 +1,27 @@
+// A Lua function that removes a worker from the fleet.
+
+/** How many commands of one worker a script answers. */
+const COMMANDS_PER_SCRIPT = 100
+
+/**
+ * `forget_worker(base, worker, now)` answers up to 100 of the worker's pending commands with `gone`, and removes the worker if
+ * it has no more. Returns whether the worker was removed. `base` is the prefix of the fleet's keys. Needs the functions of TIME.
+ */
+export const FORGET_WORKER = `
+local function forget_worker(base, worker, now)
+  local inbox = base .. 'inbox:' .. worker
+  local pending = redis.call('ZRANGE', inbox, 0, ${COMMANDS_PER_SCRIPT - 1})
+  for _, id in ipairs(pending) do
+    local command = base .. 'command:' .. id
+    redis.call('ZREM', inbox, id)
+    if redis.call('HGET', command, 'answer:' .. worker) == 'pending' then
+      redis.call('HSET', command, 'answer:' .. worker, '{"outcome":"gone","at":' .. whole(now) .. '}')
+      redis.call('PUBLISH', base .. 'answers', id)
+    end
+  end
+  if #pending == ${COMMANDS_PER_SCRIPT} then return false end
+  redis.call('DEL', inbox, base .. 'worker:' .. worker)
+  redis.call('ZREM', base .. 'heartbeats', worker)
+  return true
+end
+`
