@@ -116,6 +116,7 @@ export function fakeBroker(): FakeBroker {
         return { tasks: all.slice(Number(cursor), end), next: end < all.length ? String(end) : undefined }
       }),
     counts: () => answer(() => ({}) as Record<TaskStatus, number>),
+    totals: () => answer(() => ({ accepted: 0, removed: 0, drift: 0, unaccounted: 0 })),
     ping: () => answer(() => undefined),
     close: async () => {},
   }

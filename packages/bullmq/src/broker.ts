@@ -2,7 +2,7 @@
 // may become the leader of its namespace, which does the housekeeping (leader/leader.ts).
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { BullpenError, isFinal, type Log, type TaskId, type TaskRecord } from '@bullpen/contract'
+import { BullpenError, isFinal, type Log, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
 import type { Broker, NewTask } from '@bullpen/engine'
 import { storedEnvelope } from '@bullpen/engine/internal'
@@ -18,7 +18,7 @@ import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
 import { createHousekeeping } from './leader/housekeeping.ts'
 import { LEADER_TIMES, type LeaderTimes, openLeader } from './leader/leader.ts'
 import { repeatMaintenance } from './maintenance/maintenance.ts'
-import { countTasks } from './queries/counts.ts'
+import { countTasks, readTotals } from './queries/counts.ts'
 import { listIds } from './queries/listing.ts'
 import { readTogether } from './queries/read-together.ts'
 import { addStateReads, decodeState, STATE_READS } from './queries/task-state.ts'
@@ -62,6 +62,11 @@ interface QueueHandles {
   readonly keys: QueueKeys
   readonly completions: CompletionListener
   readonly bulkCanceller: BulkCanceller
+}
+
+/** A task whose worker was lost has no lock. It is listed and counted as active until it is recovered. */
+function asListed(task: TaskRecord, listed: TaskStatus): TaskRecord {
+  return listed === 'active' && task.status === 'waiting' ? { ...task, status: listed } : task
 }
 
 /**
@@ -232,14 +237,22 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
         const record = decodeState(id, name, answers.slice(i * STATE_READS, (i + 1) * STATE_READS))
         return record === undefined ? [] : [underRules(record, rules)]
       })
-      // Drop tasks that have moved on since their ids were read, and tasks with another status in the same place. A waiting
-      // task that a cancel rule matches is not listed until the bulk canceller has ended it.
-      return { tasks: tasks.filter(({ status }) => status === query.status), next }
+      // Drop tasks that have moved on since their ids were read. A waiting task that a cancel rule matches is not listed until
+      // the bulk canceller has ended it.
+      return {
+        tasks: tasks.map((task) => asListed(task, query.status)).filter(({ status }) => status === query.status),
+        next,
+      }
     },
 
     counts: async (name) => {
       const { keys } = handlesOf(name)
       return call(() => countTasks(redis, keys))
+    },
+
+    totals: async (name) => {
+      const { keys } = handlesOf(name)
+      return call(() => readTotals(redis, keys))
     },
 
     async ping() {

@@ -2,6 +2,6 @@
 
 export type { Middleware } from './attempt/middleware.ts'
 export type { DrainReport } from './pool/drain.ts'
-export type { Broker, ListQuery, NewTask, Page } from './ports/broker.ts'
+export type { Broker, ListQuery, NewTask, Page, QueueTotals } from './ports/broker.ts'
 export type { EventSink } from './ports/event-sink.ts'
 export type { PoolStatus, SlotStatus } from './ports/pool-status.ts'

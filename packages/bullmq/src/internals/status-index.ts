@@ -3,9 +3,9 @@
 //
 // BullMQ has one set for each group. Bullpen divides each into parts, which are sorted sets with the same scores, so that counts
 // are sizes and listings are ranges. BullMQ moves jobs in about twenty scripts, and a part must follow each move. Instead of
-// knowing all of these places, the index watches the commands: a script of BullMQ is run with a `redis.call` that repeats what it
-// does to a divided set on the parts, and counts the jobs that it adds and deletes (composed-scripts.ts). Bullpen's own scripts
-// use the same function.
+// knowing all of these places, the index watches the commands: it runs each command that can change a divided set or that adds or
+// deletes a job, and does to the parts what the command does to the set. BullMQ's scripts are composed with it
+// (composed-scripts.ts), and Bullpen's own scripts use it in place of Redis's `redis`.
 //
 // The conservation law: accepted = the tasks in all statuses + removed. Only these two counters are kept; everything else is the
 // size of a set. A Queue or Worker of BullMQ that is not wrapped causes drift, which the leader repairs (index-repair.ts).
@@ -18,85 +18,138 @@ export const PARTS = {
 
 export type Part = (typeof PARTS)[keyof typeof PARTS][number]
 
-const luaParts = Object.entries(PARTS)
+/** Lua table fields: the keys of the parts by the key of the divided set. `base` is the prefix of the queue's keys. */
+export const LUA_PARTS = Object.entries(PARTS)
   .map(([set, parts]) => `[base .. '${set}'] = { ${parts.map((part) => `base .. '${part}'`).join(', ')} }`)
   .join(', ')
 
 /**
- * A Lua function, `status_index(base)`, where `base` is the prefix of the queue's keys. It returns a table:
+ * The Lua functions in place of the commands that the index watches.
  *
- * - `redis`: use it in place of `redis`.
- * - `into[set] = part`: the part to which tasks belong that are added to this set from now on; both are names without the base.
- *   Otherwise, a task returns to the part from which this script has taken it. If it was in none, a delayed task with an attempt
- *   behind it is retrying, other delayed tasks are scheduled, and failed tasks are dead.
- * - `added`: whether a job has been added.
+ * - ZADD: a task goes to the part that the script has chosen, to the part from which the script has taken it, or to the part that
+ *   has it. If there is none, a delayed task with an attempt behind it is retrying, other delayed tasks are scheduled, and failed
+ *   tasks are dead. BullMQ gives no options before the score.
+ * - DEL: BullMQ deletes a job together with its log and its lists of children, and deletes nothing else in that way.
+ * - HMSET: BullMQ writes the name and the data of a job, in this order, only when it adds the job.
  */
-export const STATUS_INDEX = `
-local function status_index(base)
-  local call, totals, delayed = redis.call, base .. 'totals', base .. 'delayed'
-  local parts = { ${luaParts} }
-  local index = { into = {}, added = false }
-  local was = {}
-
-  local function part_of(set, id)
-    local chosen = index.into[string.sub(set, #base + 1)]
-    if chosen then return base .. chosen end
-    if was[id] and string.sub(set, #base + 1) == was[id].set then return was[id].part end
-    if set == delayed and (tonumber(call('HGET', base .. id, 'atm') or '0') or 0) > 0 then return parts[set][2] end
-    return parts[set][1]
-  end
-
-  local hooks = {}
-  function hooks.ZADD(set, score, id, ...)
-    if parts[set] then call('ZADD', part_of(set, id), score, id) end
+const WATCHED_COMMANDS = {
+  ZADD: `function watched.ZADD(set, score, id, ...)
+    local home, parts = divided(set)
+    if parts then call('ZADD', home .. part_of(set, home, parts, id), score, id) end
     return call('ZADD', set, score, id, ...)
-  end
-  function hooks.ZREM(set, id, another, ...)
-    for _, part in ipairs(parts[set] or {}) do
-      if another then
-        call('ZREM', part, id, another, ...)
-      elseif call('ZREM', part, id) == 1 then
-        was[id] = { set = string.sub(set, #base + 1), part = part }
+  end`,
+  ZREM: `function watched.ZREM(set, id, another, ...)
+    local home, parts = divided(set)
+    if not parts then
+      if another then return call('ZREM', set, id, another, ...) end
+      return call('ZREM', set, id)
+    end
+    if another then
+      for _, part in ipairs(parts) do call('ZREM', home .. part, id, another, ...) end
+      return call('ZREM', set, id, another, ...)
+    end
+    for _, part in ipairs(parts) do
+      if call('ZREM', home .. part, id) == 1 then
+        was[set .. id] = part
         break
       end
     end
-    if another then return call('ZREM', set, id, another, ...) end
     return call('ZREM', set, id)
-  end
-  function hooks.ZREMRANGEBYSCORE(set, ...)
-    for _, part in ipairs(parts[set] or {}) do call('ZREMRANGEBYSCORE', part, ...) end
-    return call('ZREMRANGEBYSCORE', set, ...)
-  end
-  function hooks.ZREMRANGEBYRANK(set, ...)
-    if parts[set] then
-      for _, id in ipairs(call('ZRANGE', set, ...)) do hooks.ZREM(set, id) end
-      return 0
+  end`,
+  ZREMRANGEBYSCORE: `function watched.ZREMRANGEBYSCORE(set, min, max)
+    local home, parts = divided(set)
+    for _, part in ipairs(parts or {}) do call('ZREMRANGEBYSCORE', home .. part, min, max) end
+    return call('ZREMRANGEBYSCORE', set, min, max)
+  end`,
+  ZREMRANGEBYRANK: `function watched.ZREMRANGEBYRANK(set, first, last)
+    local home, parts = divided(set)
+    if parts then
+      for _, id in ipairs(call('ZRANGE', set, first, last)) do
+        for _, part in ipairs(parts) do call('ZREM', home .. part, id) end
+      end
     end
-    return call('ZREMRANGEBYRANK', set, ...)
-  end
-  function hooks.DEL(key, logs, ...)
-    for _, part in ipairs(parts[key] or {}) do call('DEL', part) end
+    return call('ZREMRANGEBYRANK', set, first, last)
+  end`,
+  DEL: `function watched.DEL(key, logs, ...)
     if not logs then return call('DEL', key) end
-    -- BullMQ deletes a job together with its log and its lists of children.
-    if logs == key .. ':logs' and string.sub(key, 1, #base) == base and call('EXISTS', key) == 1 then
-      call('HINCRBY', totals, 'removed', 1)
-    end
+    local home = logs == key .. ':logs' and home_of(key)
+    if home and call('EXISTS', key) == 1 then call('HINCRBY', home .. 'totals', 'removed', 1) end
     return call('DEL', key, logs, ...)
-  end
-  function hooks.HMSET(key, field, ...)
-    -- A job's name is only written when the job is added.
-    if field == 'name' and string.sub(key, 1, #base) == base then
-      index.added = true
-      call('HINCRBY', totals, 'accepted', 1)
+  end`,
+  HMSET: `function watched.HMSET(key, field, value, second, ...)
+    if field == 'name' and second == 'data' then
+      index.added = key
+      call('HINCRBY', base .. 'totals', 'accepted', 1)
     end
-    return call('HMSET', key, field, ...)
+    if second then return call('HMSET', key, field, value, second, ...) end
+    return call('HMSET', key, field, value)
+  end`,
+} as const
+
+export type WatchedCommand = keyof typeof WATCHED_COMMANDS
+
+export const WATCHED = Object.keys(WATCHED_COMMANDS) as readonly WatchedCommand[]
+
+/**
+ * A Lua function, `status_index(base)`, where `base` is the prefix of the queue's keys. Only the given commands are watched, because
+ * each function costs Redis time in every script. It returns a table:
+ *
+ * - `watched`: the functions by command, which take the command's arguments.
+ * - `into[set] = part`: the part to which tasks belong that are added to this set of the queue from now on; both are names without
+ *   the base.
+ * - `added`: the key of the last job that was added.
+ */
+export function statusIndex(commands: readonly WatchedCommand[]): string {
+  return `
+local function status_index(base)
+  local call, watched, was = redis.call, {}, {}
+  local index = { into = {}, added = false, watched = watched }
+
+  -- The prefix of the queue to which a key belongs. A flow can move and delete the jobs of another queue.
+  local function home_of(key)
+    if string.sub(key, 1, #base) == base then return base end
+    return string.match(key, '^%b{}:[^:]+:')
   end
 
+  local function divided(set)
+    local home = home_of(set)
+    local name = home and string.sub(set, #home + 1)
+${Object.entries(PARTS)
+  .map(([set, parts]) => `    if name == '${set}' then return home, { '${parts.join("', '")}' } end`)
+  .join('\n')}
+  end
+
+  local function part_of(set, home, parts, id)
+    local isDelayed = parts[1] == '${PARTS.delayed[0]}'
+    local chosen = home == base and index.into[isDelayed and 'delayed' or 'failed'] or was[set .. id]
+    if chosen then return chosen end
+    if index.added == home .. id then return parts[1] end
+    for _, part in ipairs(parts) do
+      if call('ZSCORE', home .. part, id) then return part end
+    end
+    if isDelayed and (tonumber(call('HGET', home .. id, 'atm') or '0') or 0) > 0 then return '${PARTS.delayed[1]}' end
+    return parts[1]
+  end
+
+  ${commands.map((command) => WATCHED_COMMANDS[command]).join('\n  ')}
+  return index
+end
+`
+}
+
+/**
+ * `status_index` for Bullpen's own scripts, with all commands and one more field: `redis`, which such a script uses in place of
+ * Redis's own.
+ */
+export const STATUS_INDEX = `
+local function status_index(base)
+  ${statusIndex(WATCHED)}
+  local index = status_index(base)
   index.redis = setmetatable({
     call = function(command, ...)
-      local hook = hooks[command]
-      if hook then return hook(...) end
-      return call(command, ...)
+      local watch = index.watched[command]
+      if watch then return watch(...) end
+      return redis.call(command, ...)
     end,
   }, { __index = redis })
   return index

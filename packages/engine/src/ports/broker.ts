@@ -82,6 +82,18 @@ export interface CancelProgress {
  * Stores tasks. If the store is unreachable, every method rejects with BullpenError `redis_unavailable` within the broker's
  * command timeout.
  */
+/** The counters of a queue. They only increase. */
+export interface QueueTotals {
+  /** How many tasks were ever added. */
+  readonly accepted: number
+  /** How many tasks were ever deleted, for example by retention. */
+  readonly removed: number
+  /** How many entries of the status index and how many uncounted tasks were repaired. It stays 0 unless plain BullMQ uses the queue. */
+  readonly drift: number
+  /** `accepted`, minus the tasks in all statuses, minus `removed`, as of the same moment. It is 0 unless a repair is due. */
+  readonly unaccounted: number
+}
+
 export interface Broker {
   /**
    * Stores the task with its queue timeout. Atomic; takes one round trip. Idempotent by id: if there is a task with this id, nothing
@@ -122,10 +134,17 @@ export interface Broker {
   /** @throws BullpenError `invalid_cursor` if the cursor comes from another listing. */
   list(query: ListQuery): Promise<Page>
   /**
-   * Counts the tasks of a queue in each status. `retrying` tasks are counted as scheduled because both are stored in the same
-   * set. Takes one round trip.
+   * Counts the tasks of a queue in each status, as of the same moment. O(1). Takes one round trip.
+   *
+   * @throws BullpenError `queue_not_found`.
    */
   counts(queue: string): Promise<Readonly<Record<TaskStatus, number>>>
+  /**
+   * Returns how many tasks the queue has accepted and removed. O(1). Takes one round trip.
+   *
+   * @throws BullpenError `queue_not_found`.
+   */
+  totals(queue: string): Promise<QueueTotals>
   /** Rejects if the store does not answer. Takes one round trip. */
   ping(): Promise<void>
   close(): Promise<void>

@@ -17,7 +17,7 @@ import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { Broker, NewTask } from '@bullpen/engine'
 import { type CancelRule, type Clock, newTask, type PoolOptions } from '@bullpen/engine/internal'
 import { createMemoryConsumer, type MemoryConsumer } from './memory-consumer.ts'
-import { listTasks } from './memory-listing.ts'
+import { countTasks, listTasks } from './memory-listing.ts'
 import { MemoryStore } from './memory-store.ts'
 import { Outage } from './outage.ts'
 import { recordOf, type StoredTask, storedTask } from './stored-task.ts'
@@ -186,20 +186,15 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
 
     async counts(queue) {
       outage.check()
-      const { length: waits } = storeOf(queue).in('waiting')
-      const [active, delayed, completed, failed] = (['active', 'delayed', 'completed', 'failed'] as const).map(
-        (place) => storeOf(queue).in(place).length,
-      )
-      return {
-        waiting: waits,
-        active: active ?? 0,
-        scheduled: delayed ?? 0,
-        retrying: 0,
-        completed: completed ?? 0,
-        dead: failed ?? 0,
-        cancelled: 0,
-        expired: 0,
-      }
+      return countTasks(storeOf(queue))
+    },
+
+    async totals(queue) {
+      outage.check()
+      const store = storeOf(queue)
+      const tasks = Object.values(countTasks(store)).reduce((sum, count) => sum + count, 0)
+      // Tasks are kept until the broker is closed, and there is no index that could drift.
+      return { accepted: store.accepted, removed: 0, drift: 0, unaccounted: store.accepted - tasks }
     },
 
     async ping() {

@@ -1,5 +1,6 @@
 // Lists the memory broker's tasks of one status in pages, with cursors that keep their position while tasks move.
 import { BullpenError, type TaskStatus } from '@bullpen/contract'
+import { TASK_STATUSES } from '@bullpen/contract/internal'
 import type { ListQuery, Page } from '@bullpen/engine'
 import type { MemoryStore } from './memory-store.ts'
 import { type Place, recordOf, type StoredTask, statusOf } from './stored-task.ts'
@@ -23,12 +24,26 @@ interface Position {
 
 export function listTasks(store: MemoryStore, query: ListQuery): Page {
   const place = PLACE_OF[query.status]
-  const all = store.in(place).filter((task) => statusOf(task) === query.status)
+  const all = store.in(place).filter((task) => listedStatusOf(task) === query.status)
   const left = query.cursor === undefined ? all : after(all, decode(query, query.cursor), place)
   const shown = left.slice(0, query.limit)
   const last = shown.at(-1)
   const next = last && left.length > shown.length ? encode(query, { last: last.id, at: momentOf(last) }) : undefined
-  return { tasks: shown.map(recordOf), next }
+  return { tasks: shown.map((task) => ({ ...recordOf(task), status: query.status })), next }
+}
+
+/** Counts the tasks in each status. The counts agree with the listings. */
+export function countTasks(store: MemoryStore): Record<TaskStatus, number> {
+  const counts = Object.fromEntries(TASK_STATUSES.map((status) => [status, 0])) as Record<TaskStatus, number>
+  for (const place of new Set(Object.values(PLACE_OF))) {
+    for (const task of store.in(place)) counts[listedStatusOf(task)]++
+  }
+  return counts
+}
+
+/** A task whose owner is lost is counted and listed as active until it is recovered. */
+function listedStatusOf(task: StoredTask): TaskStatus {
+  return task.place === 'active' ? 'active' : statusOf(task)
 }
 
 /**

@@ -50,6 +50,11 @@ export class MemoryStore {
     this.#schedule(task, task.delayMs === 0 ? 0 : task.enqueuedAt + task.delayMs - this.#clock.now())
   }
 
+  /** How many tasks were ever added. */
+  get accepted(): number {
+    return this.#tasks.length
+  }
+
   /** Returns the tasks of one place, in the order in which they run, become due or have ended. */
   in(place: Place): readonly StoredTask[] {
     if (place === 'waiting') return this.#waiting

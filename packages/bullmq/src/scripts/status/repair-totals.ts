@@ -1,0 +1,28 @@
+// Corrects the totals of a queue, so that the conservation law holds again.
+import { defineScript } from '../script.ts'
+
+/**
+ * KEYS: `totals`, and every structure that holds tasks. No ARGV.
+ *
+ * Tasks that are counted as accepted but are in no structure were removed without being counted, and are added to `removed`. Tasks
+ * that are there without being counted are added to `accepted`. No total ever decreases. Answers by how many tasks a total was
+ * corrected, which it adds to `drift`. O(1): every status is the size of a structure.
+ */
+export const repairTotals = defineScript({
+  name: 'repair-totals',
+  kind: 'frees',
+  keys: ['totals', 'wait', 'active', 'prioritized', 'waitingChildren', 'delayed', 'completed', 'failed'],
+  args: [],
+  lua: `
+local tasks = redis.call('LLEN', wait) + redis.call('LLEN', active)
+for _, set in ipairs({ prioritized, waitingChildren, delayed, completed, failed }) do tasks = tasks + redis.call('ZCARD', set) end
+local counted = redis.call('HMGET', totals, 'accepted', 'removed')
+local unaccounted = tonumber(counted[1] or '0') - tonumber(counted[2] or '0') - tasks
+if unaccounted == 0 then return 0 end
+local correction = math.abs(unaccounted)
+redis.call('HINCRBY', totals, unaccounted > 0 and 'removed' or 'accepted', correction)
+redis.call('HINCRBY', totals, 'drift', correction)
+return correction
+`,
+  answer: Number,
+})
