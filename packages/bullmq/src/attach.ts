@@ -1,14 +1,24 @@
-// Gives a BullMQ Worker that a team keeps itself the scripts that Bullpen's own Workers have.
-import { RedisQueueBackend, type Worker } from 'bullmq'
-import { composeBackend } from './internals/backend.ts'
+// Gives the BullMQ objects that a team keeps itself the scripts that Bullpen's own have.
+import { composeBackend, isRedisBackend } from './internals/backend.ts'
+
+/** A Worker, a Queue or a FlowProducer of BullMQ. */
+export interface Attachable {
+  getBackend(): object
+}
 
 /**
- * Makes the Worker's scripts store what Bullpen stores with each move of a task: its status, the record of an attempt that was
- * requeued, snoozed or lost, and the totals. Call it once for each Worker, before the Worker fetches its first job. Idempotent.
- * A Worker on a backend other than Redis is returned unchanged.
+ * Makes the scripts of a Worker, Queue or FlowProducer store what Bullpen stores with each move of a task: its status, the record of
+ * an attempt that was requeued, snoozed or lost, and the totals. A Worker whose processor is {@link processor} must be attached:
+ *
+ * ```ts
+ * const worker = attach(new Worker('email', processor(catalogue, handlers), options))
+ * ```
+ *
+ * Call it in the same turn of the event loop as the constructor, or, if the Worker has `autorun: false`, before `run()`. Idempotent.
+ * Sends nothing. Something on a backend other than Redis is returned unchanged.
  */
-export function attach<W extends Worker>(worker: W): W {
-  const backend: unknown = worker.getBackend()
-  if (backend instanceof RedisQueueBackend) composeBackend(backend, { now: Date.now })
-  return worker
+export function attach<T extends Attachable>(attachable: T): T {
+  const backend = attachable.getBackend()
+  if (isRedisBackend(backend)) composeBackend(backend, { now: Date.now })
+  return attachable
 }

@@ -79,9 +79,10 @@ export function ownWorker(handle: Handle, options: ProcessorOptions<object> = {}
       return broker
     },
     /** A team's own Worker: only the processor is Bullpen's. `settled()` resolves with the next completed or failed attempt. */
-    startWorker(more: Partial<WorkerOptions> & { queue?: string; wrapped?: PlainProcessor } = {}) {
-      const { queue = 'own', wrapped = run, ...settings } = more
-      const worker = attach(new Worker(queue, wrapped, { ...base(queue), ...settings }))
+    startWorker(more: Partial<WorkerOptions> & { queue?: string; wrapped?: PlainProcessor; attached?: false } = {}) {
+      const { queue = 'own', wrapped = run, attached = true, ...settings } = more
+      const worker = new Worker(queue, wrapped, { ...base(queue), ...settings })
+      if (attached) attach(worker)
       const errors: Error[] = []
       worker.on('error', (error) => errors.push(error))
       onTestFinished(() => worker.close(true))

@@ -19,6 +19,7 @@ import {
 import { sha256 } from '@bullpen/engine/node'
 import { type Job, UnrecoverableError } from 'bullmq'
 import { foreignSha256, foreignTask, isBullpenJob } from './internals/foreign-job.ts'
+import { isUnattached, refuse } from './internals/unattached-worker.ts'
 import { AttemptFailed, commit, toFetchedTask } from './processor.ts'
 import { attemptContext } from './uncaught-errors.ts'
 
@@ -71,6 +72,9 @@ const MAX_OUTPUT_BYTES = 262_144
  * Aborting the job's signal cancels a long task permanently. `worker.cancelJob(id, 'drain')` requeues it, and
  * `worker.cancelJob(id, 'lock_lost')` leaves it to its new owner.
  *
+ * Pass the Worker to {@link attach} before it fetches its first job. Otherwise the processor runs nothing: it returns the job to its
+ * queue, with no attempt counted, and pauses the Worker, which emits an `error` with the code `invalid_configuration`.
+ *
  * @throws BullpenError `invalid_handler` or `isolation_unavailable`.
  */
 export function processor<C extends Catalogue, R extends Resources = object>(
@@ -80,8 +84,9 @@ export function processor<C extends Catalogue, R extends Resources = object>(
 ): PlainProcessor {
   const host = hostOf(catalogue, handlers, options)
   return async (job: Job, givenToken: string | undefined, signal: AbortSignal | undefined) => {
-    const isBullpens = isBullpenJob(job)
     const token = givenToken ?? job.token ?? ''
+    if (isUnattached(job)) return refuse(job, token)
+    const isBullpens = isBullpenJob(job)
     const task = isBullpens ? toFetchedTask(job, token) : foreignTask(job, token, host.registry)
     try {
       const runner = { ...host, queue: job.queueName, ...(!isBullpens && { sha256: foreignSha256(job) }) }

@@ -1,8 +1,8 @@
 // The example of docs/how-to/nestjs.md: the page quotes what follows this line, and nest.test.ts runs it.
-import { type PlainProcessor, processor } from '@bullpen/bullmq'
+import { attach, type PlainProcessor, processor } from '@bullpen/bullmq'
 import { defineCatalogue, defineHandler, defineTask, type TaskContext } from '@bullpen/contract'
 import { BullModule, OnWorkerEvent, Processor, WorkerHost } from '@nestjs/bullmq'
-import { type BeforeApplicationShutdown, Injectable, Module } from '@nestjs/common'
+import { type BeforeApplicationShutdown, Injectable, Module, type OnApplicationBootstrap } from '@nestjs/common'
 import type { Job } from 'bullmq'
 import { z } from 'zod'
 
@@ -32,13 +32,19 @@ const handleWelcome = defineHandler(welcome, import.meta.url, async ({ input, si
 
 const DRAIN_MS = Number(process.env['DRAIN_MS'] ?? 20_000)
 
-@Processor('mail', { concurrency: 10 })
-export class MailProcessor extends WorkerHost implements BeforeApplicationShutdown {
+@Processor('mail', { concurrency: 10, autorun: false })
+export class MailProcessor extends WorkerHost implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly run: PlainProcessor
 
   constructor(mailer: Mailer) {
     super()
     this.run = processor(defineCatalogue(welcome), { 'mail.welcome': handleWelcome }, { resources: { mailer } })
+  }
+
+  // Nest has created the Worker by now. It must not fetch a job before it is attached, so it is started here.
+  onApplicationBootstrap(): void {
+    attach(this.worker)
+    this.worker.run().catch((err: Error) => this.worker.emit('error', err))
   }
 
   // Declare all three parameters: Nest binds this method, and BullMQ passes a signal only if it has three.

@@ -2,11 +2,12 @@ import 'reflect-metadata'
 import { defineCatalogue, defineHandler, defineTask, TaskError } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { BullModule, Processor, WorkerHost } from '@nestjs/bullmq'
-import { type INestApplicationContext, Module, Scope } from '@nestjs/common'
+import { type INestApplicationContext, Module, type OnApplicationBootstrap, Scope } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
 import { type Job, Queue, type Worker } from 'bullmq'
 import { beforeAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
+import { attach } from '../attach.ts'
 import { processor } from '../plain-processor.ts'
 import { resultOf } from './result-of.fixture.ts'
 
@@ -134,9 +135,12 @@ describe('a step of a handler under Nest', () => {
       return { key }
     })
 
-    @Processor('steps')
-    class Steps extends WorkerHost {
+    @Processor('steps', { autorun: false })
+    class Steps extends WorkerHost implements OnApplicationBootstrap {
       private readonly run = processor(defineCatalogue(charge), { 'steps.charge': handle })
+      onApplicationBootstrap(): void {
+        void attach(this.worker).run()
+      }
       process(job: Job, token?: string, signal?: AbortSignal): Promise<unknown> {
         return this.run(job, token, signal)
       }

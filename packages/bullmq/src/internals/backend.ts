@@ -40,6 +40,14 @@ export function isComposed(backend: object): boolean {
   return composed.has(backend)
 }
 
+/**
+ * Whether this is BullMQ's backend for Redis. `instanceof` would not do: a program can have two copies of the class, since BullMQ is
+ * published both as ES modules and as CommonJS.
+ */
+export function isRedisBackend(backend: object | undefined): backend is RedisQueueBackend {
+  return backend !== undefined && 'execCommand' in backend && 'waitForJob' in backend && 'connection' in backend
+}
+
 /** The factory for Bullpen's own Queues and Workers. */
 export function backendFactory(options: ComposeOptions): BackendFactory<RedisQueueBackend> {
   return (name, queueOptions, connections) =>
@@ -56,7 +64,8 @@ export function composeBackend(
   composed.set(backend, state)
   // If the connection fails, BullMQ reports it.
   backend.connection.client.then(defineScripts, () => {})
-  const base = backend.toKey('')
+  // A FlowProducer adds jobs to any queue, and its backend belongs to a queue without a name.
+  const base = backend.toKey('').endsWith('::') ? undefined : backend.toKey('')
   const time = timeTranslation(now)
   const exec = backend.execCommand.bind(backend)
   const waitForJob = backend.waitForJob.bind(backend)
@@ -77,7 +86,7 @@ export function composeBackend(
       else if (each === 'at') args.push(now())
       else args.push(values[each] ?? '')
     }
-    args.push(base)
+    args.push(base ?? baseOf(String(args[0])))
   }
 
   backend.execCommand = (client, name, args: unknown[]) => {
@@ -93,6 +102,11 @@ export function composeBackend(
     return marker && { ...marker, score: time.toMachine(marker.score) }
   }
   return backend
+}
+
+/** The first key of each script that a FlowProducer runs is a queue's base followed by a name without colons. */
+function baseOf(key: string): string {
+  return key.slice(0, key.lastIndexOf(':') + 1)
 }
 
 const NONE: ExtraValues = Object.freeze({})

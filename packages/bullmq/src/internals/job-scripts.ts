@@ -1,7 +1,7 @@
 // Writes the data that BullMQ's own transitions do not write, to a job or to its queue, over the connection that fetched the job.
 import { BullpenError } from '@bullpen/contract'
 import type { StoredSteps } from '@bullpen/engine/internal'
-import type { IQueueBackend, Job, RedisClient, WorkerOptions } from 'bullmq'
+import type { IQueueBackend, Job, RedisClient, Worker } from 'bullmq'
 import { keepStep } from '../scripts/jobs/keep-step.ts'
 import { readSteps, STEP_FIELD } from '../scripts/jobs/read-steps.ts'
 import { throttle } from '../scripts/queue/throttle.ts'
@@ -64,9 +64,12 @@ function clientOf(job: Job): Promise<RedisClient> | undefined {
   return (backendOf(job) as { client?: Promise<RedisClient> }).client
 }
 
+/** The Worker that has fetched the job. `queue`, which it is called, is protected in BullMQ's types. */
+export function workerOf(job: Job): Worker {
+  return (job as unknown as { queue: Worker }).queue
+}
+
 /** Whether the Worker has a `limiter` option. That option uses the same counter, and a rate in `meta` would override it. */
 function hasOwnRate(job: Job): boolean {
-  // `queue`, which is the Worker here, is protected in BullMQ's types.
-  const { queue } = job as unknown as { queue: { opts?: Partial<WorkerOptions> } }
-  return queue.opts?.limiter !== undefined
+  return workerOf(job).opts.limiter !== undefined
 }
