@@ -119,9 +119,9 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     meaning: 'A method was called in a state that does not allow it, such as `start()` twice.',
     action: 'Create a new object, or await the previous call first.',
   },
-  duplicate_key: {
-    meaning: 'A handler used the same key for two child tasks of one definition.',
-    action: 'Give each child task of a definition its own key, such as a row number.',
+  duplicate_child_key: {
+    meaning: 'A handler used the same `childKey` for two child tasks of one definition.',
+    action: 'Give each child task of a definition its own `childKey`, such as a row number.',
   },
   invalid_result: {
     meaning: 'A step of `ctx.once` returned a value that cannot be represented in JSON or that is too large.',

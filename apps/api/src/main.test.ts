@@ -87,7 +87,7 @@ describe('a start that fails', () => {
     })
     expect(await exited).toBe(2)
     expect(output()).toBe(
-      `bullpen-api: cannot listen on 127.0.0.1:${port}: the port is in use; set config.port or BULLPEN_API_PORT to another port, or to 0 to pick any free port\n`,
+      `bullpen-api: cannot listen on 127.0.0.1:${port}: the port is already in use; set config.port or BULLPEN_API_PORT to another port, or to 0 to pick any free port\n`,
     )
   })
 })

@@ -79,7 +79,7 @@ describe('on Redis', () => {
     onTestFinished(() => member.close())
     const { worker } = workingProcess
     const obey = async () => {
-      const { commands } = await member.beat({ ...workingProcess, startedAt: Date.now() })
+      const { commands } = await member.heartbeat({ ...workingProcess, startedAt: Date.now() })
       for (const { id } of commands) await member.answer(id, { worker, outcome: 'done', detail: 'paused', at: 1 })
     }
     await expect
@@ -307,7 +307,7 @@ describe('listening', () => {
     })
     await expect(api.listen()).rejects.toMatchObject({
       code: 'invalid_configuration',
-      message: `cannot listen on 127.0.0.1:${port}: the port is in use; set config.port or BULLPEN_API_PORT to another port, or to 0 to pick any free port`,
+      message: `cannot listen on 127.0.0.1:${port}: the port is already in use; set config.port or BULLPEN_API_PORT to another port, or to 0 to pick any free port`,
     })
     await expect(api.listen()).rejects.toThrow('this one is closed')
   })

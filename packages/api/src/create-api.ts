@@ -6,7 +6,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
-import { openFleet, watchSkew } from '@bullpen/bullmq/internal'
+import { openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
 import { API_RULES, API_SETTINGS, type ApiConfig, checkSettings } from '@bullpen/config'
 import { type Catalogue, type Log, VERSION } from '@bullpen/contract'
 import type { Broker } from '@bullpen/engine'
@@ -58,7 +58,7 @@ export async function createApi({ catalogue, config = {}, log }: ApiOptions): Pr
   const closing = new AbortController()
 
   await using opened = new AsyncDisposableStack()
-  const skew = opened.adopt(watchSkew({ redisUrl, log: logger }), (each) => each.close())
+  const skew = opened.adopt(openSkewMonitor({ redisUrl, log: logger }), (each) => each.close())
   telemetry.onScrape(() => telemetry.clockSkew(skew.skewMs()))
   const broker = opened.adopt(
     openBroker({

@@ -17,14 +17,14 @@ export interface FakeFleet extends Fleet {
   /** Resolves when the first caller waits for answers. */
   readonly firstWaiter: Promise<void>
   put(worker: Partial<RegisteredWorker>): RegisteredWorker
-  switch(queue: string, switches: Partial<QueueSettings>): void
+  set(queue: string, settings: Partial<QueueSettings>): void
 }
 
 const OPEN: QueueSettings = { paused: false, drain: undefined, concurrency: undefined, rate: undefined }
 
 export function fakeFleet(now: () => number): FakeFleet {
   const workers = new Map<string, RegisteredWorker>()
-  const switches = new Map<string, QueueSettings>()
+  const settingsOf = new Map<string, QueueSettings>()
   const records = new Map<string, CommandRecord>()
   const wakes = new Set<() => void>()
   const firstWaiter = Promise.withResolvers<void>()
@@ -51,13 +51,13 @@ export function fakeFleet(now: () => number): FakeFleet {
       workers.set(worker.worker, worker)
       return worker
     },
-    switch: (queue, some) => void switches.set(queue, { ...OPEN, ...some }),
-    beat: () => Promise.reject(new Error('no worker of these tests beats')),
+    set: (queue, some) => void settingsOf.set(queue, { ...OPEN, ...some }),
+    heartbeat: () => Promise.reject(new Error('no worker of these tests sends heartbeats')),
     leave: async (worker) => void workers.delete(worker),
     answer: (command, answer) => up(() => settle(command, answer)),
     listen: () => () => {},
     workers: () => up(() => ({ now: now(), workers: [...workers.values()] })),
-    switches: (queue) => up(() => switches.get(queue) ?? OPEN),
+    queueSettings: (queue) => up(() => settingsOf.get(queue) ?? OPEN),
     remaining: () => up(() => 0),
     send: (command) =>
       up(() => {
@@ -76,10 +76,10 @@ export function fakeFleet(now: () => number): FakeFleet {
         records.set(command.id, record)
         const { spec, id } = command
         if (worker === undefined && spec.queue !== undefined) {
-          const set = (drain: QueueSettings['drain']): void => fleet.switch(spec.queue ?? '', { drain })
+          const setDrain = (drain: QueueSettings['drain']): void => fleet.set(spec.queue ?? '', { drain })
           if (spec.action === 'drain') {
-            set({ mode: spec.mode, timeoutMs: undefined, since: now(), command: id })
-          } else if (spec.action === 'resume') set(undefined)
+            setDrain({ mode: spec.mode, timeoutMs: undefined, since: now(), command: id })
+          } else if (spec.action === 'resume') setDrain(undefined)
         }
         return record
       }),

@@ -1,6 +1,6 @@
 // Opens the API's ports after giving Redis a moment to answer.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { SkewWatch } from '@bullpen/bullmq/internal'
+import type { SkewMonitor } from '@bullpen/bullmq/internal'
 import type { ApiSettings } from '@bullpen/config'
 import { BullpenError } from '@bullpen/contract'
 import type { Broker } from '@bullpen/engine'
@@ -33,7 +33,7 @@ const RETRY_MS = 20
  * @throws BullpenError `incompatible_schema` if another version of Bullpen wrote the namespace.
  */
 export async function waitForRedis(
-  { broker, fleet, skew }: { readonly broker: Broker; readonly fleet: Fleet; readonly skew: SkewWatch },
+  { broker, fleet, skew }: { readonly broker: Broker; readonly fleet: Fleet; readonly skew: SkewMonitor },
   closing: AbortSignal,
 ): Promise<void> {
   const deadline = performance.now() + CONNECT_WITHIN_MS
@@ -84,7 +84,7 @@ function addressError(
   port: number,
   cause: NodeJS.ErrnoException,
 ): BullpenError {
-  const why = cause.code === 'EADDRINUSE' ? 'the port is in use' : cause.message
+  const why = cause.code === 'EADDRINUSE' ? 'the port is already in use' : cause.message
   const message = `cannot listen on ${host}:${port}: ${why}; set config.${setting} or ${PORT_VARIABLES[setting]} to another port, or to 0 to pick any free port`
   return new BullpenError('invalid_configuration', message, { cause })
 }

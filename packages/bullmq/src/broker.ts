@@ -39,7 +39,7 @@ export interface BrokerOptions {
    */
   readonly admission?: 'checked' | 'open'
   /**
-   * The time in milliseconds since 1970, by the clock that decides when tasks are due, such as that of {@link watchSkew}.
+   * The time in milliseconds since 1970, by the clock that decides when tasks are due, such as that of {@link openSkewMonitor}.
    * Defaults to the machine's clock.
    */
   readonly now?: () => number

@@ -33,7 +33,7 @@ import type { Redis } from 'ioredis'
 import { countEnded } from './cancel/by-filter.ts'
 import { type CancelSubscriber, openCancelSubscriber } from './cancel/by-id.ts'
 import { createRuleCache, type RuleCache } from './cancel/rule-cache.ts'
-import type { SkewWatch } from './clock/clock-skew.ts'
+import type { SkewMonitor } from './clock/clock-skew.ts'
 import { workerConnection } from './connection.ts'
 import { backendFactory } from './internals/backend.ts'
 import { ConsumerWorker } from './internals/consumer-worker.ts'
@@ -77,7 +77,7 @@ export interface ConsumerOptions {
   readonly completedRetentionMs: number
   readonly log: Log
   /** The clock that decides when tasks are due and that stamps them, once it is measured. Defaults to the machine's clock. */
-  readonly clock?: Pick<SkewWatch, 'now' | 'measured'>
+  readonly clock?: Pick<SkewMonitor, 'now' | 'measured'>
   /** How long the event loop may be blocked, in ms, before its tasks are left to other processes. Defaults to no limit. */
   readonly eventLoopStallLimitMs?: number | undefined
   /** With shorter times, the tasks of dead processes are found sooner, but slow processes lose their tasks. Tests set this. */

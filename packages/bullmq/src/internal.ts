@@ -1,6 +1,6 @@
 // For Bullpen's own packages. These exports may change in any version.
 
-export { type SkewWatch, type SkewWatchOptions, watchSkew } from './clock/clock-skew.ts'
+export { openSkewMonitor, type SkewMonitor, type SkewMonitorOptions } from './clock/clock-skew.ts'
 export { decodeStack } from './codec.ts'
 export { type ConsumerOptions, openConsumer } from './consumer.ts'
 export { recipients } from './fleet/commands.ts'

@@ -299,7 +299,7 @@ describe('a long task', () => {
     await openQueue().add('own.slow', {})
     await started
     expect((await settled()).error?.message).toBe('RECOVER_ERR (escaped_error): Error: from a timer')
-    expect(fates).toEqual(['charged'])
+    expect(fates).toEqual(['attributed'])
     expect(escaped(new Error('of no handler'))).toBe('unattributed')
   })
 })

@@ -137,7 +137,7 @@ describe('a fleet command', () => {
     [['resize', '--queue', 'cpu'], 'missing option --concurrency N'],
     [
       ['resize', '--queue', 'cpu', '--concurrency', 'many'],
-      "--concurrency is 'many'; expected a whole number from 1 to 999999999",
+      "--concurrency is 'many'; expected a whole number from 1 to 10000",
     ],
     [['limit', '--queue', 'cpu'], 'specify a limit: --concurrency, --rate, or both'],
     [

@@ -24,6 +24,8 @@ export {
   commandViewSchema,
   commandWaitSchema,
   DRAIN_MODES,
+  MAX_CONCURRENCY,
+  MAX_RATE,
   STOP_MODES,
 } from './fleet/commands.ts'
 export {

@@ -1,6 +1,7 @@
 // For Bullpen's own packages only. These exports may change in any version.
 
 export type { Attempt, DecodedTask } from './attempt/attempt.ts'
+export { backoffMs } from './attempt/backoff.ts'
 export { decodeTask, type RunnableTask } from './attempt/decode.ts'
 export { InterruptibleRun } from './attempt/interruptible-run.ts'
 export { declaredFailure, outcomeOfThrow, Snooze } from './attempt/outcome.ts'
@@ -9,7 +10,6 @@ export { type RunnerHost, type RunningAttempt, runAttempt, runDecoded } from './
 export { Steps } from './attempt/steps.ts'
 export { DEFAULT_TIMEOUTS, type Timeouts } from './attempt/timeouts.ts'
 export { type AsyncContext, attributeUncaught, type UncaughtFate } from './attempt/uncaught.ts'
-export { backoffMs } from './attempt/verdict.ts'
 export {
   FORGOTTEN_AFTER_MS,
   HEARTBEAT_INTERVAL_MS,

@@ -139,7 +139,7 @@ export const progress = defineHandler(tasks.progress, here, async ({ input, prog
 export const children = defineHandler(tasks.children, here, async ({ input, enqueue }) => {
   const order: string[] = []
   for (const key of input.keys) {
-    await enqueue(tasks.context, { a: 1 }, { key }).then(
+    await enqueue(tasks.context, { a: 1 }, { childKey: key }).then(
       ({ id, action }) => order.push(`${action} ${id}`),
       (error) => order.push(String(error)),
     )

@@ -49,7 +49,7 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
     await using setup = openSetup(isolation)
     const run = setup.run(tasks.children, { keys: ['a', 'a'] })
     expect(await outputOf(run)).toEqual({ order: [expect.stringMatching(/^created q-/), 'Error: that key is taken'] })
-    expect(run.enqueued[0]).toEqual(['test.context', { a: 1 }, { key: 'a' }])
+    expect(run.enqueued[0]).toEqual(['test.context', { a: 1 }, { childKey: 'a' }])
   })
 
   it('runs a step once with its key, and receives the error of a result that can’t be stored', async () => {

@@ -43,7 +43,7 @@ describe('a worker that fails to start', () => {
     expect(await worker.exited).toBe(2)
     expect(worker.output().trim().split('\n')).toHaveLength(1)
     expect(worker.output()).toContain(
-      `worker did not start: probes and metrics can't listen on 127.0.0.1:${port}: the port is taken; set BULLPEN_WORKER_PORT to another port, or to 0 for a free one`,
+      `worker did not start: probes and metrics can't listen on 127.0.0.1:${port}: the port is already in use; set BULLPEN_WORKER_PORT to another port, or to 0 for a free one`,
     )
   })
 
@@ -89,6 +89,8 @@ describe('two workers on one machine', () => {
     const probes = await openProbes(answers, { host: '127.0.0.1', port, portOrigin: undefined }, log)
     expect((await fetch(`${probes.url}/livez`)).status).toBe(200)
     await probes.close()
-    expect(lines).toEqual([{ url: probes.url, msg: `port ${port} is taken; probes and metrics listen on a free port` }])
+    expect(lines).toEqual([
+      { url: probes.url, msg: `port ${port} is already in use; probes and metrics listen on a free port` },
+    ])
   })
 })

@@ -7,7 +7,7 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { openBroker } from '@bullpen/bullmq'
-import { openFleet, watchSkew } from '@bullpen/bullmq/internal'
+import { openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
 import { checkSettings, originOf, WORKER_RULES, WORKER_SETTINGS, type WorkerConfig } from '@bullpen/config'
 import { type Catalogue, type Handlers, type Log, milliseconds, type Resources, VERSION } from '@bullpen/contract'
 import type { Broker, EventSink, Middleware } from '@bullpen/engine'
@@ -120,7 +120,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     opening.assertWanted()
 
     const { namespace, redisUrl } = settings
-    const skew = watchSkew({ redisUrl, log })
+    const skew = openSkewMonitor({ redisUrl, log })
     opening.owns(skew.close)
     telemetry.onScrape(() => telemetry.clockSkew(skew.skewMs()))
     const broker = openBroker({

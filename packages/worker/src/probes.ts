@@ -42,7 +42,7 @@ export async function openProbes(answers: ProbeAnswers, address: ProbeAddress, l
   } catch (error) {
     if (!isTaken(error) || portOrigin !== undefined) throw cannotListen(address, error)
     await listen(server, host, 0)
-    log.warn({ url: url() }, `port ${port} is taken; probes and metrics listen on a free port`)
+    log.warn({ url: url() }, `port ${port} is already in use; probes and metrics listen on a free port`)
   }
   return {
     url: url(),
@@ -92,7 +92,7 @@ function isTaken(error: unknown): boolean {
 
 function cannotListen({ host, port, portOrigin = 'BULLPEN_WORKER_PORT' }: ProbeAddress, cause: unknown): BullpenError {
   const [why, fix] = isTaken(cause)
-    ? ['the port is taken', `set ${portOrigin} to another port, or to 0 for a free one`]
+    ? ['the port is already in use', `set ${portOrigin} to another port, or to 0 for a free one`]
     : [
         cause instanceof Error ? cause.message : String(cause),
         `check host (BULLPEN_WORKER_HOST) and port (${portOrigin})`,

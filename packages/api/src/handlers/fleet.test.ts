@@ -61,7 +61,7 @@ describe('the fleet', () => {
   test('shows the settings of a queue', async () => {
     const { get, fleet } = await testApi()
     const drain = { mode: 'light', timeoutMs: undefined, since: NOW - 9_000, command: 'once-1' } as const
-    fleet.switch('cpu', { paused: true, drain, concurrency: 3, rate: { max: 10, perMs: 1_000 } })
+    fleet.set('cpu', { paused: true, drain, concurrency: 3, rate: { max: 10, perMs: 1_000 } })
     const { queues } = (await get('/v1/fleet?queue=cpu')).json<FleetView>()
     expect(queues).toEqual([
       {

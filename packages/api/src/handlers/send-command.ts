@@ -29,7 +29,7 @@ export function sendCommand(context: ApiContext) {
     try {
       if (cancelsWaiting(spec, catalogue)) {
         // A repeated command cancels the same tasks as the first one, and none at all once the queue has been resumed.
-        const { drain } = await fleet.switches(spec.queue)
+        const { drain } = await fleet.queueSettings(spec.queue)
         const filter = { queue: spec.queue, before: record.at, reason: 'queue_shutdown', by: command.by } as const
         if (drain?.command === id) await broker.cancelMany(filter)
       }

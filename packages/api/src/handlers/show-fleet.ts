@@ -14,14 +14,14 @@ export function showFleet({ catalogue, fleet }: ApiContext) {
     const { queue } = query
     if (queue !== undefined && !catalogue.queues.includes(queue)) throw queueNotFound(queue, catalogue.queues)
     const queues = queue === undefined ? catalogue.queues : [queue]
-    const [{ now, workers }, ...switches] = await Promise.all([
+    const [{ now, workers }, ...settingsByQueue] = await Promise.all([
       fleet.workers(),
-      ...queues.map(async (name) => ({ name, switches: await fleet.switches(name) })),
+      ...queues.map(async (name) => ({ name, settings: await fleet.queueSettings(name) })),
     ])
     const live = workers.filter((worker) => isAlive(worker, now))
     return {
       now: timeText(now),
-      queues: switches.map((each) => queueView(each.name, each.switches, live)),
+      queues: settingsByQueue.map((each) => queueView(each.name, each.settings, live)),
       workers: workers
         .filter(({ pools }) => queue === undefined || pools.some((pool) => pool.queue === queue))
         .map((worker) => workerView(worker, now, queue)),

@@ -83,8 +83,8 @@ function definitionFields(
   return kind === 'short' ? { kind } : { kind, onInterrupt }
 }
 
-export function queueView(queue: string, switches: QueueSettings, live: readonly WorkerStatus[]): QueueView {
-  const { paused, drain, concurrency, rate } = switches
+export function queueView(queue: string, settings: QueueSettings, live: readonly WorkerStatus[]): QueueView {
+  const { paused, drain, concurrency, rate } = settings
   const pools = live.flatMap((worker) => worker.pools).filter((pool) => pool.queue === queue && !hasEnded(pool.state))
   return {
     queue,

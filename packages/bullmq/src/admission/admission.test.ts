@@ -92,7 +92,7 @@ describe('the admission of a queue', () => {
       JSON.stringify({ mode: 'soft', since: Date.now(), command: 'x' }),
     )
     await eventually(isRefused)
-    expect((await fleet.switches('rig')).drain).toMatchObject({ mode: 'soft' })
+    expect((await fleet.queueSettings('rig')).drain).toMatchObject({ mode: 'soft' })
   })
 })
 

@@ -4,7 +4,7 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { silent } from '../setup.fixture.ts'
-import { watchSkew } from './clock-skew.ts'
+import { openSkewMonitor } from './clock-skew.ts'
 
 const HOUR = 3_600_000
 /** Redis is on this machine: what it says is by the same clock, some milliseconds ago at most. */
@@ -16,7 +16,7 @@ const setMachine = (aheadMs: number): void =>
 afterEach(() => void vi.restoreAllMocks())
 
 function watch(log: Log = silent, redisUrl: string = inject('redisUrl')) {
-  const skew = watchSkew({ redisUrl, log, everyMs: 20 })
+  const skew = openSkewMonitor({ redisUrl, log, everyMs: 20 })
   onTestFinished(() => skew.close())
   return skew
 }

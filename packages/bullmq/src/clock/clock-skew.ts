@@ -1,7 +1,7 @@
 // Measures how far this machine's clock is from Redis's, and tells the time by Redis's clock.
 //
 // Which clock to use:
-//   - Redis's time (`SkewWatch.now`, or TIME within a script) for every instant that is stored or compared with a stored one:
+//   - Redis's time (`SkewMonitor.now`, or TIME within a script) for every instant that is stored or compared with a stored one:
 //     when a task is enqueued, due, started, ended or expires. All processes agree on it.
 //   - the engine's `Clock` for everything that an attempt or a pool measures. Its `now` is also Redis's time. Tests replace it.
 //   - `performance.now()` for durations within one process: timeouts, leases, how long ago something was read.
@@ -16,7 +16,7 @@ const MEASURE_EVERY_MS = 10_000
 /** The interval until the error of the estimate is at most {@link ESTIMATE_ENOUGH_MS}. */
 const MEASURE_SOON_MS = 1_000
 
-export interface SkewWatch {
+export interface SkewMonitor {
   /**
    * The time in whole milliseconds since 1970 by Redis's clock, or by the machine's until the first measurement. The time is
    * computed from the latest measurement and the monotonic clock, so setting the machine's clock has no effect on it. This takes
@@ -32,7 +32,7 @@ export interface SkewWatch {
   close(): void
 }
 
-export interface SkewWatchOptions {
+export interface SkewMonitorOptions {
   readonly redisUrl: string
   /** Receives a line when the skew exceeds half a second, and another when it is small again. */
   readonly log: Log
@@ -44,7 +44,7 @@ export interface SkewWatchOptions {
  * Opens a connection of its own. It makes one round trip when it is connected and one every 10 s after that. Its timer does not
  * keep the process alive.
  */
-export function watchSkew({ redisUrl, log, everyMs = MEASURE_EVERY_MS }: SkewWatchOptions): SkewWatch {
+export function openSkewMonitor({ redisUrl, log, everyMs = MEASURE_EVERY_MS }: SkewMonitorOptions): SkewMonitor {
   const redis = skewConnection(redisUrl)
   const { promise: measured, resolve } = Promise.withResolvers<void>()
   let known: Estimate | undefined

@@ -50,7 +50,10 @@ export function recipients(spec: CommandSpec, workers: readonly RegisteredWorker
 export function recipientsOf({ spec }: NewCommand, { workers, now }: RegisteredWorkers): readonly string[] {
   const found = recipients(spec, workers, now)
   if (found.length === 0 && spec.action !== 'limit' && spec.worker !== undefined) {
-    throw new BullpenError('worker_not_found', `no live worker has the id '${spec.worker}'; GET /v1/workers lists them`)
+    throw new BullpenError(
+      'worker_not_found',
+      `no live worker has the id '${spec.worker}'; GET /v1/fleet lists all workers`,
+    )
   }
   return found
 }

@@ -16,9 +16,9 @@ describe('the registry', () => {
   it('shows the last status of each worker, and the time of its heartbeat by Redis’s clock', async () => {
     const { fleet, open, redis } = await fleetRig()
     const slots = [{ slot: 1, state: 'IDLE' as const, since: 1_700_000_000_100, task: undefined }]
-    await fleet.beat(status('a'))
-    await (await open()).beat(status('b', [pool('cpu', slots), pool('io')]))
-    await fleet.beat({ ...status('a'), draining: true })
+    await fleet.heartbeat(status('a'))
+    await (await open()).heartbeat(status('b', [pool('cpu', slots), pool('io')]))
+    await fleet.heartbeat({ ...status('a'), draining: true })
     const { now, workers } = await fleet.workers()
     expect(workers.map(({ seenAt: _, ...status }) => status)).toEqual(
       expect.arrayContaining([{ ...status('a'), draining: true }, status('b', [pool('cpu', slots), pool('io')])]),
@@ -30,7 +30,7 @@ describe('the registry', () => {
 
   it('removes a worker that leaves, and answers its commands with gone', async () => {
     const { fleet } = await fleetRig()
-    await fleet.beat(status('a'))
+    await fleet.heartbeat(status('a'))
     await fleet.send({ id: 'c', spec: stop('a'), by: 'me' })
     await fleet.leave('a')
     expect((await fleet.workers()).workers).toEqual([])
@@ -49,7 +49,7 @@ describe('the registry', () => {
 
   it('removes a worker with more commands than one script answers, and answers all of them', async () => {
     const { fleet, redis, keys } = await fleetRig()
-    await fleet.beat(status('a'))
+    await fleet.heartbeat(status('a'))
     const commands = Array.from({ length: 250 }, (_, i) => ({ id: `c-${i}`, spec: stop('a'), by: 'me' }))
     await Promise.all(commands.map((command) => storeCommand(redis, keys, command, ['a'])))
     await fleet.leave('a')
@@ -61,8 +61,8 @@ describe('the registry', () => {
 
   it('shows silent workers until they are forgotten, and their pending commands as gone', async () => {
     const { fleet, redis, keys, silence } = await fleetRig()
-    await fleet.beat(status('quiet'))
-    await fleet.beat(status('loud'))
+    await fleet.heartbeat(status('quiet'))
+    await fleet.heartbeat(status('loud'))
     await fleet.send({ id: 'c', spec: PAUSE, by: 'me' })
     await silence('quiet', SILENT_AFTER_MS + 1_000)
     expect((await fleet.workers()).workers.map(({ worker }) => worker).sort()).toEqual(['loud', 'quiet'])
@@ -71,13 +71,13 @@ describe('the registry', () => {
       { worker: 'quiet', outcome: 'gone' },
     ])
     // The worker was only slow.
-    await fleet.beat(status('quiet'))
+    await fleet.heartbeat(status('quiet'))
     expect((await fleet.command('c'))?.answers[1]).toEqual({ worker: 'quiet', outcome: 'pending' })
     await silence('quiet', FORGOTTEN_AFTER_MS + 1_000)
     expect((await fleet.workers()).workers).toHaveLength(1)
-    await fleet.beat(status('loud'))
+    await fleet.heartbeat(status('loud'))
     expect(await redis.exists(keys.worker('quiet'), keys.inbox('quiet'))).toBe(0)
-    await fleet.beat(status('quiet'))
+    await fleet.heartbeat(status('quiet'))
     expect((await fleet.command('c'))?.answers[1]).toMatchObject({ outcome: 'gone' })
   })
 })
@@ -85,21 +85,24 @@ describe('the registry', () => {
 describe('a command', () => {
   it('is delivered to the workers that it concerns until they answer; the first answer counts', async () => {
     const { fleet } = await fleetRig()
-    for (const name of ['a', 'b']) await fleet.beat(status(name))
-    await fleet.beat(status('other', [pool('io')]))
+    for (const name of ['a', 'b']) await fleet.heartbeat(status(name))
+    await fleet.heartbeat(status('other', [pool('io')]))
     const sent = await fleet.send({ id: 'c', spec: PAUSE, by: 'me' })
     expect(sent).toMatchObject({ id: 'c', spec: PAUSE, by: 'me' })
     expect(sent.answers).toEqual([
       { worker: 'a', outcome: 'pending' },
       { worker: 'b', outcome: 'pending' },
     ])
-    const [addressed, other] = [await fleet.beat(status('a')), await fleet.beat(status('other', [pool('io')]))]
+    const [addressed, other] = [
+      await fleet.heartbeat(status('a')),
+      await fleet.heartbeat(status('other', [pool('io')])),
+    ]
     expect(addressed.commands).toEqual([{ id: 'c', spec: PAUSE, by: 'me', at: sent.at }])
     expect(other.commands).toEqual([])
     await fleet.answer('c', { worker: 'a', outcome: 'done', detail: 'paused' })
     await fleet.answer('c', { worker: 'a', outcome: 'refused' })
     await fleet.answer('c', { worker: 'other', outcome: 'done' })
-    expect((await fleet.beat(status('a'))).commands).toEqual([])
+    expect((await fleet.heartbeat(status('a'))).commands).toEqual([])
     const record = await fleet.command('c')
     expect(record?.answers).toMatchObject([
       { worker: 'a', outcome: 'done', detail: 'paused' },
@@ -110,7 +113,7 @@ describe('a command', () => {
 
   it('is idempotent by id and spec, also when sent concurrently; another spec needs another id', async () => {
     const { fleet, open } = await fleetRig()
-    await fleet.beat(status('a'))
+    await fleet.heartbeat(status('a'))
     const spec: CommandSpec = { action: 'drain', mode: 'soft', queue: 'cpu' }
     const same: CommandSpec = { queue: 'cpu', mode: 'soft', action: 'drain' }
     const members = [fleet, await open(), await open()]
@@ -118,7 +121,7 @@ describe('a command', () => {
       members.flatMap((member) => [spec, same].map((each) => member.send({ id: 'c', spec: each, by: 'me' }))),
     )
     for (const record of records) expect(record).toEqual(records[0])
-    await fleet.beat(status('late'))
+    await fleet.heartbeat(status('late'))
     await fleet.answer('c', { worker: 'a', outcome: 'done' })
     expect((await fleet.send({ id: 'c', spec, by: 'me' })).answers).toMatchObject([{ worker: 'a', outcome: 'done' }])
     expect(await fleet.commands(10)).toHaveLength(1)
@@ -127,7 +130,7 @@ describe('a command', () => {
 
   it('for an unknown worker is refused, and not stored', async () => {
     const { fleet, silence } = await fleetRig()
-    await fleet.beat(status('a'))
+    await fleet.heartbeat(status('a'))
     await silence('a', SILENT_AFTER_MS + 1_000)
     for (const name of ['a', 'never']) {
       await expect(fleet.send({ id: name, spec: stop(name), by: 'me' })).rejects.toMatchObject({
@@ -141,7 +144,7 @@ describe('a command', () => {
     const { fleet } = await fleetRig()
     const spec: CommandSpec = { action: 'pause', queue: 'never' }
     await expect(fleet.send({ id: 'c', spec, by: 'me' })).rejects.toMatchObject({ code: 'queue_not_found' })
-    await expect(fleet.switches('never')).rejects.toMatchObject({ code: 'queue_not_found' })
+    await expect(fleet.queueSettings('never')).rejects.toMatchObject({ code: 'queue_not_found' })
   })
 
   it('that concerns no worker is done: the settings of its queue are applied', async () => {
@@ -153,13 +156,13 @@ describe('a command', () => {
 
   it('whose sender died before applying it is applied and delivered at the next heartbeat', async () => {
     const { fleet, redis, keys } = await fleetRig()
-    await fleet.beat(status('a'))
+    await fleet.heartbeat(status('a'))
     const asked = { id: 'c', spec: PAUSE, by: 'me' }
     await storeCommand(redis, keys, asked, recipientsOf(asked, await readWorkers(redis, keys, '', silent)))
-    expect((await fleet.switches('cpu')).paused).toBe(false)
-    const { commands, switches } = await fleet.beat(status('a'))
+    expect((await fleet.queueSettings('cpu')).paused).toBe(false)
+    const { commands, queueSettings } = await fleet.heartbeat(status('a'))
     expect(commands).toMatchObject([asked])
-    expect(switches.get('cpu')?.paused).toBe(true)
+    expect(queueSettings.get('cpu')?.paused).toBe(true)
     expect(await redis.zcard(keys.unapplied)).toBe(0)
   })
 
@@ -168,10 +171,10 @@ describe('a command', () => {
     const asked = { id: 'c', spec: PAUSE, by: 'me' }
     await storeCommand(redis, keys, asked, [])
     await fleet.send({ id: 'd', spec: { action: 'resume', queue: 'cpu' }, by: 'me' })
-    await fleet.beat(status('a'))
-    expect((await fleet.switches('cpu')).paused).toBe(false)
+    await fleet.heartbeat(status('a'))
+    expect((await fleet.queueSettings('cpu')).paused).toBe(false)
     await fleet.send(asked)
-    expect((await fleet.switches('cpu')).paused).toBe(false)
+    expect((await fleet.queueSettings('cpu')).paused).toBe(false)
   })
 
   it('is listed, newest first, for seven days and among the last 10,000', async () => {
@@ -195,7 +198,7 @@ describe('a command', () => {
 describe('a caller that waits for answers', () => {
   it('is answered when the last worker has answered', async () => {
     const { fleet, open } = await fleetRig()
-    for (const name of ['a', 'b']) await fleet.beat(status(name))
+    for (const name of ['a', 'b']) await fleet.heartbeat(status(name))
     await fleet.send({ id: 'c', spec: PAUSE, by: 'me' })
     const waiting = await open()
     const record = waiting.answered('c', AbortSignal.timeout(10_000))
@@ -206,7 +209,7 @@ describe('a caller that waits for answers', () => {
 
   it('gets the present state when its signal aborts, and undefined for an unknown command', async () => {
     const { fleet } = await fleetRig()
-    await fleet.beat(status('a'))
+    await fleet.heartbeat(status('a'))
     await fleet.send({ id: 'c', spec: stop('a'), by: 'me' })
     const over = new AbortController()
     const record = fleet.answered('c', over.signal)
@@ -217,7 +220,7 @@ describe('a caller that waits for answers', () => {
 
   it('does not wait for a worker that falls silent', async () => {
     const { fleet, silence } = await fleetRig()
-    await fleet.beat(status('a'))
+    await fleet.heartbeat(status('a'))
     await fleet.send({ id: 'c', spec: stop('a'), by: 'me' })
     const record = fleet.answered('c', AbortSignal.timeout(10_000))
     await silence('a', SILENT_AFTER_MS + 1_000)
@@ -231,8 +234,8 @@ describe('a worker that listens', () => {
     const server = await privateRedis()
     await server.start()
     const { fleet, open, redis } = await fleetRig({ queues: ['cpu'], redisUrl: server.url })
-    await fleet.beat(status('a'))
-    await fleet.beat(status('b'))
+    await fleet.heartbeat(status('a'))
+    await fleet.heartbeat(status('b'))
     const woken: number[] = []
     const listener = await open()
     const stopListening = listener.listen('a', () => woken.push(woken.length))

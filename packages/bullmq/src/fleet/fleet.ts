@@ -107,17 +107,17 @@ export function openFleet(options: FleetOptions): Fleet {
   }
 
   return {
-    beat: (status) =>
+    heartbeat: (status) =>
       call(async () => {
         const names = [...new Set(status.pools.map(({ queue }) => queue))]
         const { first, settings } = await readSettings(names, (pipeline) => addHeartbeat(redis, pipeline, keys, status))
         const { commands, unapplied } = heartbeat.answer(first)
-        if (unapplied.length === 0) return { commands, switches: settings }
+        if (unapplied.length === 0) return { commands, queueSettings: settings }
         for (const id of unapplied) {
           const command = await readCommand(redis, keys, id)
           if (command !== undefined) await applyAndNotify(command)
         }
-        return { commands, switches: (await readSettings(names)).settings }
+        return { commands, queueSettings: (await readSettings(names)).settings }
       }),
 
     leave: (worker) => call(() => leaveFleet(redis, keys, worker)),
@@ -133,7 +133,7 @@ export function openFleet(options: FleetOptions): Fleet {
 
     workers: () => call(() => readWorkers(redis, keys, 'slots', log)),
 
-    switches: (queue) =>
+    queueSettings: (queue) =>
       call(async () => {
         const { settings } = await readSettings([queue])
         return settings.get(queue) as QueueSettings

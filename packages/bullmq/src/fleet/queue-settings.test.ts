@@ -23,7 +23,7 @@ describe('the settings of a queue', () => {
   it('are read as they were set, also in the reply to a heartbeat', async () => {
     const { fleet } = await fleetRig()
     const none = { paused: false, drain: undefined, concurrency: undefined, rate: undefined }
-    expect(await fleet.switches('cpu')).toEqual(none)
+    expect(await fleet.queueSettings('cpu')).toEqual(none)
     let sent = 0
     const command = (order: CommandSpec) => fleet.send({ id: `c${++sent}`, spec: order, by: 'me' })
     await command({ action: 'limit', queue: 'cpu', concurrency: 3 })
@@ -36,21 +36,21 @@ describe('the settings of a queue', () => {
       concurrency: 3,
       rate: { max: 20, perMs: 1_000 },
     }
-    expect(await fleet.switches('cpu')).toEqual(all)
-    expect(await fleet.switches('io')).toEqual(none)
-    expect((await fleet.beat(status('a'))).switches).toEqual(new Map([['cpu', all]]))
+    expect(await fleet.queueSettings('cpu')).toEqual(all)
+    expect(await fleet.queueSettings('io')).toEqual(none)
+    expect((await fleet.heartbeat(status('a'))).queueSettings).toEqual(new Map([['cpu', all]]))
     await command({ action: 'resume', queue: 'cpu' })
     await command({ action: 'limit', queue: 'cpu', concurrency: 'none', rate: 'none' })
-    expect(await fleet.switches('cpu')).toEqual(none)
+    expect(await fleet.queueSettings('cpu')).toEqual(none)
   })
 
   it('do not change when a single worker is paused, drained or resumed', async () => {
     const { fleet } = await fleetRig()
-    await fleet.beat(status('a'))
+    await fleet.heartbeat(status('a'))
     await fleet.send({ id: 'q', spec: { action: 'pause', queue: 'cpu' }, by: 'me' })
     await fleet.send({ id: 'p', spec: { action: 'resume', queue: 'cpu', worker: 'a' }, by: 'me' })
     await fleet.send({ id: 'd', spec: { action: 'drain', mode: 'hard', worker: 'a' }, by: 'me' })
-    expect(await fleet.switches('cpu')).toMatchObject({ paused: true, drain: undefined })
+    expect(await fleet.queueSettings('cpu')).toMatchObject({ paused: true, drain: undefined })
   })
 })
 
@@ -90,7 +90,7 @@ describe('a paused queue', () => {
     for (const id of [held[0] as never, later]) expect((await settled(id))?.status).toBe('completed')
     expect(started.toSorted()).toEqual([1, 2, 4])
     await broker.boardQueues[0]?.pause()
-    expect((await fleet.switches('rig')).paused).toBe(true)
+    expect((await fleet.queueSettings('rig')).paused).toBe(true)
     await broker.boardQueues[0]?.resume()
   })
 })

@@ -57,6 +57,11 @@ test.each([
   ['an unknown choice', () => parseChoice('--mode', 'sotf', ['light', 'soft']), 'light, soft; did you mean soft?'],
   ['no status', () => parseStatus(undefined), 'missing option --status STATUS'],
   ['a count of 0', () => parseCount('--limit', '0'), "--limit is '0'; expected a whole number from 1 to 999999999"],
+  [
+    'a count above the maximum',
+    () => parseCount('--limit', '201', 200),
+    "--limit is '201'; expected a whole number from 1 to 200",
+  ],
   ['a count in another notation', () => parseCount('--limit', '1e3'), '--limit'],
 ])('%s is rejected with what is accepted', (_, parse, message) => {
   expect(parse).toThrow(usageError(message))

@@ -1,6 +1,6 @@
 // Parses the values of options, before any request is sent. Every function throws UsageError.
 import { BullpenError, type Duration, type Limit, milliseconds, type TaskStatus } from '@bullpen/contract'
-import { limitMs, suggestion, TASK_STATUSES } from '@bullpen/contract/internal'
+import { limitMs, MAX_RATE, suggestion, TASK_STATUSES } from '@bullpen/contract/internal'
 import { UsageError } from './usage-error.ts'
 
 export function parseDuration(option: string, text: string | undefined, longest?: Duration): Duration | undefined {
@@ -46,12 +46,14 @@ export function parseRate(text: string): 'none' | { readonly max: number; readon
   if (max === undefined || per === undefined) {
     throw new UsageError(`--rate is '${text}'; expected starts per time, such as 100/1s, or none`)
   }
-  return { max: parseCount('--rate', max), per: parseDuration('--rate', per) as Duration }
+  return { max: parseCount('--rate', max, MAX_RATE), per: parseDuration('--rate', per) as Duration }
 }
 
-export function parseCount(option: string, text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
-  throw new UsageError(`${option} is '${text}'; expected a whole number from 1 to 999999999`)
+/** `max` is the largest number that the API accepts. Pass it if the API has such a limit. */
+export function parseCount(option: string, text: string, max = 999_999_999): number {
+  const count = /^[1-9]\d*$/.test(text) ? Number(text) : 0
+  if (count >= 1 && count <= max) return count
+  throw new UsageError(`${option} is '${text}'; expected a whole number from 1 to ${max}`)
 }
 
 export function requireValue(option: string, text: string | undefined): string {

@@ -53,7 +53,11 @@ export const OPTIONS = {
   'dry-run': { type: 'boolean', help: 'show what would happen without changing anything' },
   yes: { type: 'boolean', help: 'do not ask for confirmation (required if standard input is not a terminal)' },
   hard: { type: 'boolean', help: 'interrupt the task that the slot is running' },
-  concurrency: { type: 'string', value: 'N', help: 'how many tasks each pool runs at once (required)' },
+  concurrency: {
+    type: 'string',
+    value: 'N',
+    help: 'how many tasks each pool runs at once, from 1 to 10000 (required)',
+  },
   rate: {
     type: 'string',
     value: 'RATE',

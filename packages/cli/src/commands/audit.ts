@@ -1,6 +1,6 @@
 // bullpen audit: shows the commands that were sent to the fleet, or a single one.
 import { formatDuration } from '@bullpen/contract'
-import { MAX_WAIT_S } from '@bullpen/contract/internal'
+import { MAX_WAIT_S, PAGINATION } from '@bullpen/contract/internal'
 import { parseCount, parseDuration } from '../arguments/option-values.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
@@ -11,7 +11,7 @@ import { exitCodeOf } from './fleet-control.ts'
 
 export async function audit({ positionals: [id], values, connect, out }: CommandContext): Promise<ExitCode> {
   const wait = parseDuration('--wait', values.wait, formatDuration(MAX_WAIT_S * 1_000))
-  const limit = values.limit === undefined ? undefined : parseCount('--limit', values.limit)
+  const limit = values.limit === undefined ? undefined : parseCount('--limit', values.limit, PAGINATION.max)
   if (id === undefined && wait !== undefined) throw new UsageError('--wait requires the ID of a command')
   if (id !== undefined && limit !== undefined) throw new UsageError('--limit cannot be combined with an ID')
   const client = connect()

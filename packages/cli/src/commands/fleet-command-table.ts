@@ -112,7 +112,9 @@ export const FLEET_COMMANDS = {
     ],
     arguments: { min: 0, max: 0 },
     options: ['queue', 'concurrency', 'rate', 'by'],
-    optionHelp: { concurrency: { value: 'N', help: "how many tasks run at once across all workers, or 'none'" } },
+    optionHelp: {
+      concurrency: { value: 'N', help: "how many tasks run at once across all workers, from 1 to 10000, or 'none'" },
+    },
     examples: ['bullpen limit --queue cpu --concurrency 20 --rate 100/1s', 'bullpen limit --queue cpu --rate none'],
   },
   audit: {

@@ -1,6 +1,7 @@
 // bullpen pause, resume, stop, resize and limit: each sends one command and prints the workers' answers.
 import type { Client, FleetOrder } from '@bullpen/client'
 import type { CommandView } from '@bullpen/contract'
+import { MAX_CONCURRENCY } from '@bullpen/contract/internal'
 import { parseCount, parseRate, requireValue } from '../arguments/option-values.ts'
 import { parseSlot, parseTarget, resolveWorker } from '../arguments/target.ts'
 import { UsageError } from '../arguments/usage-error.ts'
@@ -33,7 +34,7 @@ export async function stop(context: CommandContext): Promise<ExitCode> {
 export async function resize(context: CommandContext): Promise<ExitCode> {
   const { values } = context
   const queue = requireValue('--queue QUEUE', values.queue)
-  const concurrency = parseCount('--concurrency', requireValue('--concurrency N', values.concurrency))
+  const concurrency = parseCount('--concurrency', requireValue('--concurrency N', values.concurrency), MAX_CONCURRENCY)
   const client = context.connect()
   const target = await resolveWorker(client, { ...parseTarget(values), queue })
   const command = await sendCommand(context, client, { action: 'resize', ...target, concurrency })
@@ -53,7 +54,10 @@ export async function limit(context: CommandContext): Promise<ExitCode> {
     queue,
     ...(concurrency === undefined
       ? {}
-      : { concurrency: concurrency === 'none' ? ('none' as const) : parseCount('--concurrency', concurrency) }),
+      : {
+          concurrency:
+            concurrency === 'none' ? ('none' as const) : parseCount('--concurrency', concurrency, MAX_CONCURRENCY),
+        }),
     ...(rate === undefined ? {} : { rate: parseRate(rate) }),
   } as const
   return exitCodeOf(await sendCommand(context, context.connect(), order))

@@ -13,15 +13,16 @@ export type Resources = object
 
 export interface ChildOptions extends CallOptions {
   /**
-   * Distinguishes children of the same definition. Use the same key in every attempt. At most 256 characters; defaults to ''.
+   * Distinguishes children of the same definition. Use the same child key in every attempt. It has at most 256 characters and
+   * defaults to ''.
    */
-  readonly key?: string
+  readonly childKey?: string
 }
 
 /** What a step may return. A step must not return undefined, because that would look like a step that has not run. */
 export type StepResult = string | number | boolean | null | (object & { readonly then?: never })
 
-/** Everything that a handler knows about its attempt. */
+/** What a handler receives: its input, its attempt and the methods that act on them. */
 export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extends Resources = object> {
   readonly id: TaskId
   readonly name: D['name']
@@ -61,12 +62,12 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
    */
   snooze(delay: Duration): never
   /**
-   * Enqueues a child task. The child's id is derived from this task's id, the definition and `options.key`, so when a later
+   * Enqueues a child task. The child's id is derived from this task's id, the definition and `options.childKey`, so when a later
    * attempt enqueues the same child, no second task is created, and the action is `existing`. The child gets the same correlation
    * id. A handler may enqueue children until its attempt ends, even during a drain. Each call takes one round trip to Redis.
    *
    * @throws BullpenError `invalid_input`, `invalid_request`, `unknown_task` if the definition is not in the worker's catalogue,
-   * `duplicate_key` if this attempt has already used the key for this definition, `wrong_state` if the attempt has ended, or
+   * `duplicate_child_key` if this attempt has already used the child key for this definition, `wrong_state` if the attempt has ended, or
    * `redis_unavailable`.
    */
   enqueue<Child extends TaskDefinition>(

@@ -34,7 +34,7 @@ export const ERROR_CODES = [
   'isolation_unavailable',
   'illegal_transition',
   'wrong_state',
-  'duplicate_key',
+  'duplicate_child_key',
   'invalid_result',
   // caused by stored data, or by another worker
   'unreadable_envelope',

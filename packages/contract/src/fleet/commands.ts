@@ -30,7 +30,12 @@ export const COMMAND_WAIT_S = 5
 export const COMMAND_ID = /^[A-Za-z0-9_-]{1,64}$/
 
 const [queue, worker] = [queueText, workerText]
-const concurrency = z.int().min(1).max(10_000)
+/** The largest number of slots of a pool, and the largest concurrency of a queue across all workers. */
+export const MAX_CONCURRENCY = 10_000
+/** The largest number of starts per period. */
+export const MAX_RATE = 1_000_000_000
+
+const concurrency = z.int().min(1).max(MAX_CONCURRENCY)
 
 const commandFields = {
   id: z
@@ -108,7 +113,7 @@ const limitSchema = z
       .optional()
       .describe('How many tasks may run at once across all workers.'),
     rate: z
-      .union([z.literal('none'), z.strictObject({ max: z.int().min(1).max(1_000_000_000), per: durationText })])
+      .union([z.literal('none'), z.strictObject({ max: z.int().min(1).max(MAX_RATE), per: durationText })])
       .optional()
       .describe('How many tasks all workers together may start in a period.'),
     ...commandFields,

@@ -255,8 +255,8 @@ export class Attempt implements TaskContext, StepStore {
     const child = childTask(this, definition, input, options, clock.now(), sha256)
     if (this.#children?.has(child.id)) {
       throw new BullpenError(
-        'duplicate_key',
-        `${this.id} has already enqueued ${name} with the key ${JSON.stringify(options.key ?? '')}; give each child a different key`,
+        'duplicate_child_key',
+        `${this.id} has already enqueued ${name} with the childKey ${JSON.stringify(options.childKey ?? '')}; give each child a different childKey`,
       )
     }
     this.#children ??= new Set()

@@ -2,7 +2,7 @@
 import type { Backoff } from '@bullpen/contract'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { backoffMs } from './verdict.ts'
+import { backoffMs } from './backoff.ts'
 
 const jitter = 0.2
 const exponential: Backoff = { type: 'exponential', initialMs: 1_000, maxMs: 60_000, factor: 2, jitter }

@@ -245,7 +245,7 @@ async function happens(
   } else if (deed.do === 'live') {
     if (deed.how === 'heartbeat') context.heartbeat()
     else if (deed.how === 'progress') await context.progress(0.5)
-    else if (deed.how === 'enqueue') await context.enqueue(tasks.child, {}, { key: `${keys++}` }).catch(() => {})
+    else if (deed.how === 'enqueue') await context.enqueue(tasks.child, {}, { childKey: `${keys++}` }).catch(() => {})
     else {
       try {
         context.checkpoint()

@@ -572,7 +572,7 @@ describe('an uncaught error', () => {
     )
     const ended = take('test.patient')
     await clock.advance(0)
-    expect(attributeUncaught(new TypeError('lost'), context)).toBe('charged')
+    expect(attributeUncaught(new TypeError('lost'), context)).toBe('attributed')
     const { record, verdict } = await ended
     expect(record).toMatchObject({ state: 'RECOVER_ERR', reason: 'escaped_error', message: 'TypeError: lost' })
     expect(verdict.kind).toBe('retrying')
@@ -583,8 +583,8 @@ describe('an uncaught error', () => {
     const { promise, resolve } = Promise.withResolvers<object>()
     const { take, context } = world(() => promise)
     const ended = take('test.short')
-    expect(attributeUncaught('first', context)).toBe('charged')
-    expect(attributeUncaught('second', context)).toBe('charged')
+    expect(attributeUncaught('first', context)).toBe('attributed')
+    expect(attributeUncaught('second', context)).toBe('attributed')
     resolve({ n: 1 })
     expect((await ended).record).toMatchObject({
       state: 'RECOVER_ERR',

@@ -9,11 +9,11 @@ export interface AsyncContext {
 }
 
 /**
- * `charged` means that the attempt ends as RECOVER_ERR (escaped_error). `late` means that the attempt had already ended, so
+ * `attributed` means that the attempt ends as RECOVER_ERR (escaped_error). `late` means that the attempt had already ended, so
  * nothing changes. `unattributed` means that the error belongs to no attempt; because anything in the process may be broken, the
  * worker must drain hard and exit.
  */
-export type UncaughtFate = 'charged' | 'late' | 'unattributed'
+export type UncaughtFate = 'attributed' | 'late' | 'unattributed'
 
 /**
  * Call this from the process's uncaughtException and unhandledRejection events, where the async context is still that of the
@@ -22,5 +22,5 @@ export type UncaughtFate = 'charged' | 'late' | 'unattributed'
 export function attributeUncaught(error: unknown, context: AsyncContext): UncaughtFate {
   const attempt = context.current()
   if (attempt === undefined) return 'unattributed'
-  return attempt.attributeUncaught(error) ? 'charged' : 'late'
+  return attempt.attributeUncaught(error) ? 'attributed' : 'late'
 }

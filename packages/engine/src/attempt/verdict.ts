@@ -3,12 +3,13 @@
 // The verdict says what happens to the task next. No other code decides this. A verdict depends only on the arguments of `decide`:
 // how the attempt ended, how many attempts the retry policy still allows, when the task's total timeout passes, the time, and a
 // random number. `finish` calls `decide` for an attempt that has run, and consumers carry the verdict out.
-import type { AttemptRecord, Backoff, OnInterrupt, RetryPolicy, TaskKind } from '@bullpen/contract'
+import type { AttemptRecord, OnInterrupt, RetryPolicy, TaskKind } from '@bullpen/contract'
 import type { AttemptResult, Outcome, Verdict } from '../ports/attempt-result.ts'
 import type { Clock, Random } from '../ports/clock.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
 import type { EventSink } from '../ports/event-sink.ts'
 import type { Attempt, DecodedTask } from './attempt.ts'
+import { backoffMs } from './backoff.ts'
 import { describeOutcome, type OutcomeDetails } from './outcome.ts'
 
 export interface RetryContext {
@@ -79,27 +80,6 @@ function retry(
   // If the total timeout passes before the next attempt could start, waiting for it would be pointless.
   if (totalTimeoutAt !== 'none' && now + delayMs >= totalTimeoutAt) return DEAD
   return { kind: 'retrying', delayMs }
-}
-
-/**
- * Returns the delay in milliseconds between the failed attempt number `attempt` (from 1) and the next one: the policy's delay,
- * plus or minus the jitter. The result is never negative and exceeds the policy's longest delay by at most the jitter.
- */
-export function backoffMs(attempt: number, backoff: Backoff, random: Random): number {
-  return Math.round(delayMs(attempt, backoff) * (1 + backoff.jitter * (2 * random() - 1)))
-}
-
-function delayMs(attempt: number, backoff: Backoff): number {
-  switch (backoff.type) {
-    case 'exponential':
-      return Math.min(backoff.initialMs * backoff.factor ** (attempt - 1), backoff.maxMs)
-    case 'linear':
-      return Math.min(backoff.initialMs * attempt, backoff.maxMs)
-    case 'fixed':
-      return backoff.initialMs
-    case 'list':
-      return backoff.delaysMs[Math.min(attempt, backoff.delaysMs.length) - 1] ?? 0
-  }
 }
 
 /** What the end of an attempt needs from its surroundings. */

@@ -70,13 +70,13 @@ export interface HeartbeatReply {
   /** The commands that the worker has not answered, oldest first. */
   readonly commands: readonly Command[]
   /** The settings of the worker's own queues, by queue. */
-  readonly switches: ReadonlyMap<string, QueueSettings>
+  readonly queueSettings: ReadonlyMap<string, QueueSettings>
 }
 
 /** If the store is unreachable, every method rejects with BullpenError `redis_unavailable` within its command timeout. */
 export interface Fleet {
   /** Registers the worker, or renews its registration. Takes one round trip. */
-  beat(status: WorkerStatus): Promise<HeartbeatReply>
+  heartbeat(status: WorkerStatus): Promise<HeartbeatReply>
   /** Removes the worker. Commands that the worker has not answered get the answer `gone`. */
   leave(worker: string): Promise<void>
   /** Stores a worker's answer. Idempotent: a second answer to the same command by the same worker changes nothing. */
@@ -84,7 +84,7 @@ export interface Fleet {
   /** Calls `wake` when a command or a setting may affect this worker, and after each loss of the connection. */
   listen(worker: string, wake: () => void): () => void
   workers(): Promise<{ readonly now: number; readonly workers: readonly RegisteredWorker[] }>
-  switches(queue: string): Promise<QueueSettings>
+  queueSettings(queue: string): Promise<QueueSettings>
   /** Counts the tasks of a queue that are waiting, active or due. A light drain of the fleet waits for these tasks. */
   remaining(queue: string): Promise<number>
   /**

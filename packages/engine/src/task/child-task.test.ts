@@ -39,7 +39,7 @@ describe('the id of a child', () => {
 
 describe('a child', () => {
   it('carries its parent’s correlation id on, and what was said of it', () => {
-    expect(childTask(parent, tasks.child, { n: 5 }, { key: 'a', delay: '1s' }, 7_000, sha256)).toMatchObject({
+    expect(childTask(parent, tasks.child, { n: 5 }, { childKey: 'a', delay: '1s' }, 7_000, sha256)).toMatchObject({
       id: childTaskId(parent.id, tasks.child, 'a', sha256),
       task: 'test.child',
       input: { n: 5 },
@@ -49,27 +49,27 @@ describe('a child', () => {
     })
   })
 
-  it('is refused for an input that does not fit, naming the place, and for a key that is no short text', () => {
+  it('is rejected if the input does not match the schema or the child key is not a short text', () => {
     expect(() => childTask(parent, tasks.child, { n: 'x' }, {}, 0, sha256)).toThrow(
       expect.objectContaining({ code: 'invalid_input', message: expect.stringContaining('input.n') }),
     )
-    for (const key of ['x'.repeat(257), 7 as never]) {
-      expect(() => childTask(parent, tasks.child, {}, { key }, 0, sha256)).toThrow(
-        expect.objectContaining({ code: 'invalid_request', errors: [expect.objectContaining({ path: 'key' })] }),
+    for (const childKey of ['x'.repeat(257), 7 as never]) {
+      expect(() => childTask(parent, tasks.child, {}, { childKey }, 0, sha256)).toThrow(
+        expect.objectContaining({ code: 'invalid_request', errors: [expect.objectContaining({ path: 'childKey' })] }),
       )
     }
   })
 })
 
 describe('a handler that enqueues', () => {
-  it('stores one task under the same id in every attempt, and is told by the action which attempt stored it', async () => {
+  it('enqueues the same child id in every attempt, and the action shows which attempt stored the child', async () => {
     const { run, calls, enqueued, clock, named } = soloist()
     const answers = []
     const parent = { id: parentId(5, new Uint8Array(10)) }
     for (const start of [1, 2]) {
       const ended = run('test.long', { correlationId: 'c-9' }, { ...parent, fencingToken: start })
       await clock.advance(0)
-      answers.push(await calls.at(-1)?.context.enqueue(tasks.child, { n: 2 }, { key: 'step' }))
+      answers.push(await calls.at(-1)?.context.enqueue(tasks.child, { n: 2 }, { childKey: 'step' }))
       calls.at(-1)?.finish()
       await ended
     }
@@ -85,14 +85,14 @@ describe('a handler that enqueues', () => {
     expect(named('task.enqueued')).toHaveLength(1)
   })
 
-  it('may try again with the same key what the store did not take, and not while it is under way', async () => {
+  it('can repeat a failed enqueue with the same child key, but not while the first call is pending', async () => {
     const { run, calls, clock, store } = soloist()
     const ended = run('test.long')
     await clock.advance(0)
     const { context, finish } = calls[0] ?? expect.fail('no handler was called')
     store.down = true
     const first = context.enqueue(tasks.child, {})
-    await expect(context.enqueue(tasks.child, {})).rejects.toMatchObject({ code: 'duplicate_key' })
+    await expect(context.enqueue(tasks.child, {})).rejects.toMatchObject({ code: 'duplicate_child_key' })
     await expect(first).rejects.toThrow('the store is away')
     store.down = false
     expect(await context.enqueue(tasks.child, {})).toEqual({ id: expect.stringMatching(/^test-/), action: 'created' })
@@ -106,7 +106,7 @@ describe('a handler that enqueues', () => {
     [{ delay: 'soon' }, 'delay'],
     [{ dely: '1s' }, ''],
     [{ tags: ['a b'] }, 'tags.0'],
-  ])('is told what is wrong with %j', async (options, path) => {
+  ])('gets the path of the invalid option in %j', async (options, path) => {
     const { run, calls, clock, enqueued } = soloist()
     const ended = run('test.long')
     await clock.advance(0)
@@ -120,19 +120,19 @@ describe('a handler that enqueues', () => {
     await ended
   })
 
-  it('may not use one key twice for a definition, nor enqueue what its catalogue lacks, nor after its end', async () => {
+  it('cannot use a child key twice for one definition, enqueue an unknown task, or enqueue after its attempt has ended', async () => {
     const { run, calls, clock } = soloist()
     const ended = run('test.long')
     await clock.advance(0)
     const { context, finish } = calls[0] ?? expect.fail('no handler was called')
     await context.enqueue(tasks.child, {})
-    await expect(context.enqueue(tasks.child, {})).rejects.toMatchObject({ code: 'duplicate_key' })
+    await expect(context.enqueue(tasks.child, {})).rejects.toMatchObject({ code: 'duplicate_child_key' })
     await context.enqueue(tasks.short, {})
     await expect(context.enqueue({ ...tasks.child, name: 'no.such' }, {})).rejects.toMatchObject({
       code: 'unknown_task',
     })
     finish()
     await ended
-    await expect(context.enqueue(tasks.child, {}, { key: 'late' })).rejects.toMatchObject({ code: 'wrong_state' })
+    await expect(context.enqueue(tasks.child, {}, { childKey: 'late' })).rejects.toMatchObject({ code: 'wrong_state' })
   })
 })

@@ -10,23 +10,23 @@ export interface Parent {
   readonly correlationId: string | undefined
 }
 
-const MAX_KEY_LENGTH = 256
+const MAX_CHILD_KEY_LENGTH = 256
 
 /** The platform's SHA-256. */
 export type Sha256 = (text: string) => Uint8Array
 
 /**
- * Returns the id of a child task. The id is the same for a given parent, definition and key, in every attempt and on every
+ * Returns the id of a child task. The id is the same for a given parent, definition and child key, in every attempt and on every
  * machine. It contains the parent's time of creation.
  */
 export function childTaskId(
   parent: TaskId,
   { name, queue }: Pick<TaskDefinition, 'name' | 'queue'>,
-  key: string,
+  childKey: string,
   sha256: Sha256,
 ): TaskId {
   // Each part is prefixed with its length, so that different parts never produce the same text.
-  const text = [parent, name, key].map((part) => `${part.length}:${part}`).join('')
+  const text = [parent, name, childKey].map((part) => `${part.length}:${part}`).join('')
   return createTaskId(queue, readTaskId(parent)?.createdAt ?? 0, sha256(text).subarray(0, ID_RANDOM_BYTES))
 }
 
@@ -43,14 +43,13 @@ export function childTask(
   now: number,
   sha256: Sha256,
 ): NewTask {
-  const { key = '', ...call } = options
-  if (typeof key !== 'string' || key.length > MAX_KEY_LENGTH) {
+  const { childKey = '', ...call } = options
+  if (typeof childKey !== 'string' || childKey.length > MAX_CHILD_KEY_LENGTH) {
+    const message = `got ${typeof childKey === 'string' ? `${childKey.length} characters` : typeof childKey}`
     throw new BullpenError(
       'invalid_request',
-      `invalid key of a child task: expected text of at most ${MAX_KEY_LENGTH} characters`,
-      {
-        errors: [{ path: 'key', message: `got ${typeof key === 'string' ? `${key.length} characters` : typeof key}` }],
-      },
+      `invalid childKey of a child task: expected text of at most ${MAX_CHILD_KEY_LENGTH} characters, ${message}`,
+      { errors: [{ path: 'childKey', message }] },
     )
   }
   const checked = callOptionsSchema.safeParse(call)
@@ -65,8 +64,10 @@ export function childTask(
   if (!parsed.success) {
     const errors = parsed.error.issues.map(({ path, message }) => ({ path: ['input', ...path].join('.'), message }))
     const places = errors.map(({ path, message }) => `${path}: ${message}`).join('; ')
-    throw new BullpenError('invalid_input', `the input does not fit ${definition.name}: ${places}`, { errors })
+    throw new BullpenError('invalid_input', `the input does not match the schema of ${definition.name}: ${places}`, {
+      errors,
+    })
   }
-  const id = childTaskId(parent.id, definition, key, sha256)
+  const id = childTaskId(parent.id, definition, childKey, sha256)
   return newTask(definition, input, call, { id, enqueuedAt: now, correlationId: parent.correlationId })
 }

@@ -212,7 +212,7 @@ describe('a run records', () => {
     const run = await runTask(
       long,
       async ({ enqueue, attempt, input }) => {
-        for (const key of ['a', 'b']) await enqueue(child, { n: 1 }, { key, delay: '1m' })
+        for (const childKey of ['a', 'b']) await enqueue(child, { n: 1 }, { childKey, delay: '1m' })
         if (attempt === 1) throw new TaskError('busy', 'not now')
         return input
       },

@@ -7,10 +7,10 @@ import type { FakeClock } from '@bullpen/testkit'
 const OFF: QueueSettings = { paused: false, drain: undefined, concurrency: undefined, rate: undefined }
 
 export function fakeFleet(clock: FakeClock, worker: string) {
-  const beats: WorkerStatus[] = []
+  const heartbeats: WorkerStatus[] = []
   const answers: (CommandAnswer & { readonly command: string })[] = []
   const pending = new Map<string, Command>()
-  const switches = new Map<string, QueueSettings>()
+  const settingsOf = new Map<string, QueueSettings>()
   const remaining = new Map<string, number>()
   const left: string[] = []
   const wakes = new Set<() => void>()
@@ -37,11 +37,11 @@ export function fakeFleet(clock: FakeClock, worker: string) {
   }
 
   const fleet: Fleet = {
-    async beat(status) {
+    async heartbeat(status) {
       reach()
-      beats.push(status)
-      const settings = new Map(status.pools.map(({ queue }) => [queue, switches.get(queue) ?? OFF]))
-      return { commands: [...pending.values()], switches: settings }
+      heartbeats.push(status)
+      const settings = new Map(status.pools.map(({ queue }) => [queue, settingsOf.get(queue) ?? OFF]))
+      return { commands: [...pending.values()], queueSettings: settings }
     },
     async leave(name) {
       reach()
@@ -63,7 +63,7 @@ export function fakeFleet(clock: FakeClock, worker: string) {
       return remaining.get(queue) ?? 0
     },
     workers: unused,
-    switches: unused,
+    queueSettings: unused,
     send: unused,
     command: unused,
     answered: unused,
@@ -72,7 +72,7 @@ export function fakeFleet(clock: FakeClock, worker: string) {
   }
   return {
     fleet,
-    beats,
+    heartbeats,
     answers,
     remaining,
     left,
@@ -87,7 +87,7 @@ export function fakeFleet(clock: FakeClock, worker: string) {
       return answers.findLast(({ command }) => command === id)
     },
     async switchDrain(queue: string, drain: Omit<NonNullable<QueueSettings['drain']>, 'since'> | undefined) {
-      switches.set(queue, { ...OFF, drain: drain && { ...drain, since: clock.now() } })
+      settingsOf.set(queue, { ...OFF, drain: drain && { ...drain, since: clock.now() } })
       wake()
       await clock.advance(0)
     },

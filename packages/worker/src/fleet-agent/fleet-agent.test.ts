@@ -92,28 +92,28 @@ const of = (spec: CommandSpec): CommandSpec => spec
 
 describe('the fleet agent', () => {
   it('sends a heartbeat every two seconds, and at once when a command is announced', async () => {
-    const { beats, clock, wake } = await startedAgent()
-    expect(beats).toMatchObject([{ worker: ME, draining: false, pools: [{ queue: 'one', state: 'NEW' }, {}] }])
+    const { heartbeats, clock, wake } = await startedAgent()
+    expect(heartbeats).toMatchObject([{ worker: ME, draining: false, pools: [{ queue: 'one', state: 'NEW' }, {}] }])
     await clock.advance(HEARTBEAT_INTERVAL_MS)
-    expect(beats[1]?.pools).toMatchObject([
+    expect(heartbeats[1]?.pools).toMatchObject([
       { queue: 'one', state: 'BG_RUNNING', concurrency: 2, slots: [{ slot: 1 }, { slot: 2 }] },
       { queue: 'two', state: 'BG_RUNNING', concurrency: 1 },
     ])
     wake()
     wake()
     await clock.advance(0)
-    expect(beats.length).toBeLessThanOrEqual(4)
-    const before = beats.length
+    expect(heartbeats.length).toBeLessThanOrEqual(4)
+    const before = heartbeats.length
     await clock.advance(HEARTBEAT_INTERVAL_MS - 1)
-    expect(beats).toHaveLength(before)
+    expect(heartbeats).toHaveLength(before)
   })
 
   it('reports how far its clock is off, and its start time on the store’s clock', async () => {
-    const { beats, skew, clock, send } = await startedAgent()
+    const { heartbeats, skew, clock, send } = await startedAgent()
     const began = clock.now()
     skew.ms = 5_000
     await clock.advance(2 * HEARTBEAT_INTERVAL_MS)
-    expect(beats.at(-1)).toMatchObject({ skewMs: 5_000, startedAt: began })
+    expect(heartbeats.at(-1)).toMatchObject({ skewMs: 5_000, startedAt: began })
     expect((await send(of({ action: 'pause', worker: ME })))?.at).toBe(clock.now())
   })
 
@@ -129,7 +129,7 @@ describe('the fleet agent', () => {
   })
 
   it('keeps trying while the store does not answer, logs that once, and leaves the pools running', async () => {
-    const { faults, clock, lines, stateOf, beats, send } = await startedAgent()
+    const { faults, clock, lines, stateOf, heartbeats, send } = await startedAgent()
     faults.away = true
     await clock.advance(10 * HEARTBEAT_INTERVAL_MS)
     expect(lines.map(({ message }) => message)).toEqual([
@@ -137,9 +137,9 @@ describe('the fleet agent', () => {
     ])
     expect(stateOf('one')).toBe('BG_RUNNING')
     faults.away = false
-    const before = beats.length
+    const before = heartbeats.length
     await clock.advance(HEARTBEAT_INTERVAL_MS)
-    expect(beats.length).toBeGreaterThan(before)
+    expect(heartbeats.length).toBeGreaterThan(before)
     expect(lines.at(-1)?.['message']).toBe('fleet registry reachable again')
     expect(await send(of({ action: 'pause', worker: ME }))).toMatchObject({ outcome: 'done' })
   })
@@ -162,13 +162,13 @@ describe('the fleet agent', () => {
   })
 
   it('removes its worker from the registry after the last heartbeat', async () => {
-    const { agent, left, beats, clock, wake } = await startedAgent()
+    const { agent, left, heartbeats, clock, wake } = await startedAgent()
     wake()
     await agent.close()
-    const before = beats.length
+    const before = heartbeats.length
     expect(left).toEqual([ME])
     await clock.advance(60_000)
-    expect(beats).toHaveLength(before)
+    expect(heartbeats).toHaveLength(before)
   })
 })
 
@@ -252,11 +252,11 @@ describe('a command', () => {
   })
 
   it('drains the whole worker with its mode', async () => {
-    const { send, drains, beats } = await startedAgent()
+    const { send, drains, heartbeats } = await startedAgent()
     const spec = of({ action: 'drain', worker: ME, mode: 'soft_timeout', timeout: '90s' })
     expect(await send(spec)).toMatchObject({ outcome: 'done', detail: 'the worker is draining' })
     expect(drains).toEqual([{ mode: 'soft_timeout', timeoutMs: 90_000 }])
-    expect(beats.at(-1)?.draining).toBe(true)
+    expect(heartbeats.at(-1)?.draining).toBe(true)
   })
 
   it('for the whole fleet is ignored by a worker that drains', async () => {

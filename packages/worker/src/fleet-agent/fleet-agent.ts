@@ -73,20 +73,20 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
     pools: pools.status(),
   })
 
-  const act = async ({ commands, switches }: HeartbeatReply): Promise<void> => {
-    for (const [queue, settings] of switches) queueDrains.update(queue, settings)
+  const act = async ({ commands, queueSettings }: HeartbeatReply): Promise<void> => {
+    for (const [queue, settings] of queueSettings) queueDrains.update(queue, settings)
     const isNew = commands.some(({ id }) => !commandLog.has(id))
     // If a command is received again, it was answered but the answer was lost.
     const answers = commands.map((command) => ({ command: command.id, answer: commandLog.answer(command) }))
     queueDrains.follow()
     // Publish our status before answering, so that the fleet view already shows the change. The exception is a replaced pool,
     // which takes a moment to appear.
-    if (isNew) await fleet.beat(status()).catch(() => {})
+    if (isNew) await fleet.heartbeat(status()).catch(() => {})
     await Promise.allSettled(answers.map(({ command, answer }) => fleet.answer(command, answer)))
   }
 
-  const beat = async (): Promise<void> => {
-    const reply = await fleet.beat(status())
+  const sendHeartbeat = async (): Promise<void> => {
+    const reply = await fleet.heartbeat(status())
     if (isUnreachable) log.info({}, 'fleet registry reachable again')
     isUnreachable = false
     failingSince = undefined
@@ -103,17 +103,17 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
   }
 
   /** Sends a heartbeat and schedules the next one. Resolves with the error of the last heartbeat if it failed. */
-  const beatNow = (): Promise<unknown> => {
+  const heartbeatNow = (): Promise<unknown> => {
     oneMore = heartbeat !== undefined
     heartbeat ??= (async () => {
       cancelTimer()
       let failure: unknown
       do {
         oneMore = false
-        failure = await beat().then(() => undefined, failed)
+        failure = await sendHeartbeat().then(() => undefined, failed)
       } while (oneMore && !closed)
       heartbeat = undefined
-      if (!closed) cancelTimer = clock.after(HEARTBEAT_INTERVAL_MS, () => void beatNow())
+      if (!closed) cancelTimer = clock.after(HEARTBEAT_INTERVAL_MS, () => void heartbeatNow())
       return failure
     })()
     return heartbeat
@@ -121,8 +121,8 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
 
   return {
     async start() {
-      stopListening = fleet.listen(worker, () => void (closed || beatNow()))
-      for (let failure = await beatNow(); isAway(failure) && !closed; failure = await beatNow()) {
+      stopListening = fleet.listen(worker, () => void (closed || heartbeatNow()))
+      for (let failure = await heartbeatNow(); isAway(failure) && !closed; failure = await heartbeatNow()) {
         await new Promise<void>((resolve) => clock.after(RETRY_MS, resolve))
       }
     },

@@ -1,5 +1,5 @@
 // Creates the pools of a worker. Each is the engine's pool with a consumer on Redis.
-import { openConsumer, type SkewWatch } from '@bullpen/bullmq/internal'
+import { openConsumer, type SkewMonitor } from '@bullpen/bullmq/internal'
 import type { WorkerSettings } from '@bullpen/config'
 import { type Log, milliseconds, type Resources } from '@bullpen/contract'
 import type { Broker, EventSink } from '@bullpen/engine'
@@ -11,7 +11,7 @@ export interface PoolFactoryOptions {
   readonly catalogueQueues: readonly string[]
   readonly registry: Registry
   readonly context: AsyncContext
-  readonly clock: SkewWatch
+  readonly clock: SkewMonitor
   readonly sink: EventSink
   /** The worker's name in attempt records, made of the host, the process id and a random part. */
   readonly worker: string

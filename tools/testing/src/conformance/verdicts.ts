@@ -232,7 +232,7 @@ export function verdicts(open: OpenBackend): void {
           ran.push(id)
           return input
         }
-        for (const key of ['a', 'b']) await born(child, { n: 1 }, { key })
+        for (const childKey of ['a', 'b']) await born(child, { n: 1 }, { childKey })
         if (attempt === 1) throw new TaskError('busy', 'not now')
         return input
       },

@@ -44,7 +44,7 @@ function behave(behaviour: Behaviour, context: Context, options: PlannedHandlerO
     case 'return nonsense':
       return { n: 'nonsense' }
     case 'enqueue a child':
-      return context.enqueue(options.child, { n: fencingToken }, { key: 'only' }).then(() => output)
+      return context.enqueue(options.child, { n: fencingToken }, { childKey: 'only' }).then(() => output)
     case 'return later':
       return pass(behaviour.ms).then(() => output)
     case 'throw later':

@@ -1,0 +1,24 @@
+// The delay before a retry, as the definition's backoff determines it.
+import type { Backoff } from '@bullpen/contract'
+import type { Random } from '../ports/clock.ts'
+
+/**
+ * Returns the delay in milliseconds between the failed attempt number `attempt` (from 1) and the next one: the policy's delay,
+ * plus or minus the jitter. The result is never negative and exceeds the policy's longest delay by at most the jitter.
+ */
+export function backoffMs(attempt: number, backoff: Backoff, random: Random): number {
+  return Math.round(delayMs(attempt, backoff) * (1 + backoff.jitter * (2 * random() - 1)))
+}
+
+function delayMs(attempt: number, backoff: Backoff): number {
+  switch (backoff.type) {
+    case 'exponential':
+      return Math.min(backoff.initialMs * backoff.factor ** (attempt - 1), backoff.maxMs)
+    case 'linear':
+      return Math.min(backoff.initialMs * attempt, backoff.maxMs)
+    case 'fixed':
+      return backoff.initialMs
+    case 'list':
+      return backoff.delaysMs[Math.min(attempt, backoff.delaysMs.length) - 1] ?? 0
+  }
+}
