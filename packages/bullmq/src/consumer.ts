@@ -23,7 +23,6 @@ import {
   type CancelCause,
   type Consumer,
   type ConsumerHost,
-  MAX_DEATHS,
   type RunTask,
   stopsRunning,
   type Transitions,
@@ -48,12 +47,10 @@ export interface LockTimes {
   /** How long a lock lasts if it is not renewed. */
   readonly lockMs: number
   readonly renewalMs: number
-  /** How often active tasks without a lock are searched for. A task found twice in a row is taken away from its process. */
-  readonly stallCheckMs: number
 }
 
 /** With these times, the tasks of a killed process run again after about 6 s at p99, and no live process loses its tasks. */
-const LOCK_TIMES: LockTimes = { lockMs: 5_000, renewalMs: 1_000, stallCheckMs: 1_500 }
+const LOCK_TIMES: LockTimes = { lockMs: 5_000, renewalMs: 1_000 }
 
 /** The delay before a task that the pool did not take is released, in ms. Without it, the task would be fetched again at once. */
 const RELEASE_DELAY_MS = 50
@@ -252,8 +249,8 @@ function connect(
     concurrency,
     lockDuration: locks.lockMs,
     skipLockRenewal: true,
-    stalledInterval: locks.stallCheckMs,
-    maxStalledCount: MAX_DEATHS,
+    // The leader looks for lost tasks (internals/stalled-check.ts).
+    skipStalledCheck: true,
     maximumRateLimitDelay: RATE_RECHECK_MS,
     settings: { backoffStrategy },
   }

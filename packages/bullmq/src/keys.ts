@@ -54,6 +54,12 @@ export function queueKeys(namespace: string, queue: string) {
     meta: `${base}:meta`,
     /** Sorted set: the markers that wake workers waiting for a task. */
     marker: `${base}:marker`,
+    /** Set: active tasks that may have lost their worker. */
+    stalled: `${base}:stalled`,
+    /** List: not in use since BullMQ 6. */
+    paused: `${base}:paused`,
+    /** Sorted set: job schedulers, which a team's own queue may have. */
+    repeat: `${base}:repeat`,
     /** String: how many tasks have started in the current window of the rate limit. */
     limiter: `${base}:limiter`,
 
@@ -71,6 +77,8 @@ export function queueKeys(namespace: string, queue: string) {
     settings: `${base}:settings`,
     /** String: the highest fencing number of a leader that has worked on the queue. */
     leader: `${base}:leader`,
+    /** String: exists during the leader's search for lost tasks, in place of BullMQ's key, which other checks may have set. */
+    leaderCheck: `${base}:leader-check`,
     /** Sorted set: task ids, scored by the time at which each task expires if it has not been started. */
     expiries: `${base}:expiries`,
     /** Hash: for each running task with a pending cancel, who requested the cancel. */

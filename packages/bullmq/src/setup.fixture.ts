@@ -27,6 +27,7 @@ import { z } from 'zod'
 import { openBroker } from './broker.ts'
 import { type LockTimes, openConsumer } from './consumer.ts'
 import { queueKeys } from './keys.ts'
+import { LEADER_TIMES } from './leader/leader.ts'
 
 const schemas = { input: z.object({ n: z.int().default(0) }), output: z.object({ n: z.int() }) }
 export const short = defineTask({ name: 'rig.short', queue: 'rig', kind: 'short', ...schemas })
@@ -42,6 +43,8 @@ export interface SetupOptions {
   readonly maxStuckHandlers?: number
   readonly parent?: AbortSignal
   readonly locks?: LockTimes
+  /** How often the leader looks for lost tasks, in ms. */
+  readonly roundMs?: number
   /** The clock that stands for Redis's, in ms since 1970. */
   readonly now?: () => number
 }
@@ -53,10 +56,13 @@ export async function setup({
   maxStuckHandlers = 10,
   parent,
   locks,
+  roundMs = LEADER_TIMES.roundMs,
   now = Date.now,
 }: SetupOptions = {}) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
-  const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, now, log: silent })
+  const leaderTimes = { ...LEADER_TIMES, roundMs }
+  const common = { redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, now, log: silent }
+  const broker = openBroker({ ...common, leaderTimes })
   const events: TaskEvent[] = []
   const pools: Pool[] = []
   const consumers: Consumer[] = []

@@ -15,7 +15,7 @@ type Drain = QueueSettings['drain']
 export interface Admission {
   /**
    * Returns undefined if the queue is known to accept tasks, or a promise to wait for if that must be read first, which takes one
-   * round trip.
+   * round trip, and one more for each notification that arrives meanwhile.
    *
    * @throws BullpenError `queue_draining` if the queue is draining. The promise rejects with the same error.
    */
@@ -54,6 +54,11 @@ export function openAdmission({ redis, redisUrl, namespace, queues, log }: Admis
     })
   }
 
+  /** An answer is discarded if a notification arrives during the read, which is then repeated. */
+  const readUntilKnown = async (queue: string): Promise<void> => {
+    while (!drains.has(queue)) await read([queue])
+  }
+
   const invalidate = (names: readonly string[]): void => {
     for (const queue of names) {
       drains.delete(queue)
@@ -71,7 +76,7 @@ export function openAdmission({ redis, redisUrl, namespace, queues, log }: Admis
 
   return {
     admit(queue) {
-      if (!drains.has(queue)) return read([queue]).then(() => assertOpen(queue, drains.get(queue)))
+      if (!drains.has(queue)) return readUntilKnown(queue).then(() => assertOpen(queue, drains.get(queue)))
       assertOpen(queue, drains.get(queue))
       return undefined
     },

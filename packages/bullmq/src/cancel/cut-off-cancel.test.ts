@@ -3,7 +3,7 @@ import { faultProxy } from '@bullpen/testkit'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { long, setup } from '../setup.fixture.ts'
 
-const LOCKS = { lockMs: 3_000, renewalMs: 500, stallCheckMs: 500 }
+const LOCKS = { lockMs: 3_000, renewalMs: 500 }
 
 /** A pool that runs a task whose handler listens to its signal, and that was cut off since. */
 async function cutOff() {
@@ -19,7 +19,7 @@ async function cutOff() {
         reject(signal.reason)
       })
     })
-  const all = await setup({ handle, locks: LOCKS, concurrency: 1 })
+  const all = await setup({ handle, locks: LOCKS, roundMs: 500, concurrency: 1 })
   await all.startPool(proxy.url)
   const id = await all.enqueue(long)
   // Redis shows the task as active before the pool has received it.

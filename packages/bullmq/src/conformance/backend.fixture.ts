@@ -9,10 +9,12 @@ import { afterAll, inject } from 'vitest'
 import { openBroker } from '../broker.ts'
 import { type LockTimes, openConsumer } from '../consumer.ts'
 import { queueKeys } from '../keys.ts'
+import { LEADER_TIMES } from '../leader/leader.ts'
 import { type LockRenewer, openLockRenewer } from '../locks/lock-renewer.ts'
 
 /** The lock duration is the usual one, so that a machine under load loses no lock. */
-const QUICK: LockTimes = { lockMs: 5_000, renewalMs: 200, stallCheckMs: 150 }
+const QUICK: LockTimes = { lockMs: 5_000, renewalMs: 200 }
+const QUICK_LEADER = { ...LEADER_TIMES, roundMs: 150 }
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
@@ -29,7 +31,8 @@ export const openBullmq: OpenBackend = async ({ queues, sizeLimit, onExpired, lo
   const [queue = ''] = queues
   const keys = queueKeys(namespace, queue)
   const redis = new Redis(redisUrl)
-  const broker = openBroker({ redisUrl, namespace, queues, sizeLimit, log: silent, onExpired })
+  const leaderTimes = locks === 'quick' ? QUICK_LEADER : LEADER_TIMES
+  const broker = openBroker({ redisUrl, namespace, queues, sizeLimit, log: silent, onExpired, leaderTimes })
   const consumers: { readonly worker: string; readonly consumer: Consumer }[] = []
   await eventually(() => broker.ping().then(() => true))
   return {

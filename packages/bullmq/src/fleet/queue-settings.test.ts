@@ -146,8 +146,13 @@ describe('a global concurrency of 3 over two pools of 10', () => {
       signal.throwIfAborted()
       return input
     }
-    const locks = { lockMs: 1_000, renewalMs: 200, stallCheckMs: 150 }
-    const { enqueue, startPool, settled, command, kill } = await worked({ handle, concurrency: 10, locks })
+    const locks = { lockMs: 1_000, renewalMs: 200 }
+    const { enqueue, startPool, settled, command, kill } = await worked({
+      handle,
+      concurrency: 10,
+      locks,
+      roundMs: 150,
+    })
     await command({ action: 'limit', queue: 'rig', concurrency: 1 })
     const first = await startPool()
     const one = await enqueue(long, { input: { n: 1 } })

@@ -7,6 +7,7 @@
 // Every other script of BullMQ that writes is composed as well, with no steps of its own, so that the index follows every move
 // that BullMQ makes.
 import { createRequire } from 'node:module'
+import { FENCE } from '../scripts/includes/fence.ts'
 import { type ScriptKind, shebang } from '../scripts/script.ts'
 import { END_RECORD } from './attempt-record.ts'
 import { statusIndex, WATCHED } from './status-index.ts'
@@ -97,8 +98,14 @@ end`,
   },
 
   moveStalledJobsToWait: {
-    /** `at`: when the lost attempts were found (ms since 1970). */
-    extra: ['at'],
+    /** `at`: when the lost attempts were found (ms since 1970). `fencing`: the leader's number, unless a Worker runs the script. */
+    extra: ['at', 'fencing'],
+    // BullMQ's key that prevents two checks at once lasts for an interval. The leader needs no such key.
+    before: `
+if fencing ~= '' then
+  if is_deposed(base .. 'leader', fencing) then return {} end
+  call('DEL', KEYS[4])
+end`,
     after: `
 for _, id in ipairs(answer) do end_record(base .. id, at) end`,
   },
@@ -128,7 +135,7 @@ ${extra
   .join('\n')}
 local call = redis.call
 ${statusIndex(watched)}
-${name === 'moveStalledJobsToWait' ? END_RECORD : ''}
+${name === 'moveStalledJobsToWait' ? `${FENCE}${END_RECORD}` : ''}
 local index = status_index(base)
 local watched = index.watched
 local function bullmq()

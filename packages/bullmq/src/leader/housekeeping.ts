@@ -2,6 +2,7 @@
 import type { TaskId } from '@bullpen/contract'
 import type { Redis } from 'ioredis'
 import { repeatCancels } from '../cancel/by-id.ts'
+import { requeueLostTasks } from '../internals/stalled-check.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import { queueKeys } from '../keys.ts'
 import { expireTasks } from '../maintenance/expirer.ts'
@@ -33,6 +34,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   return async (queue, fencing) => {
     const keys = queueKeys(namespace, queue)
     const perform = {
+      requeueLost: () => requeueLostTasks(redis, keys, { fencing, now: now() }),
       expire: async () => {
         const expired = await expireTasks(redis, keys, { fencing, now: now(), process })
         for (const each of expired) onExpired({ queue, ...each })

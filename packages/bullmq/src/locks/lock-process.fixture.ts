@@ -71,7 +71,7 @@ if (process.argv[1] === import.meta.filename) {
           completedRetentionMs: 60_000,
           log,
           eventLoopStallLimitMs: eventLoopStallLimitMs === '' ? undefined : Number(eventLoopStallLimitMs),
-          locks: { lockMs: 1_000, renewalMs: 200, stallCheckMs: 300 },
+          locks: { lockMs: 1_000, renewalMs: 200 },
         },
         runTask,
         host,

@@ -10,15 +10,24 @@ import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { openBroker } from '../broker.ts'
 import { queueKeys } from '../keys.ts'
+import { LEADER_TIMES } from '../leader/leader.ts'
 import { long, setup } from '../setup.fixture.ts'
 import { blocker, neighbour, type Said } from './lock-process.fixture.ts'
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
+const QUICK_LEADER = { ...LEADER_TIMES, roundMs: 300 }
 const FIXTURE = new URL('./lock-process.fixture.ts', import.meta.url).pathname
 
 async function queueOfProcesses() {
   const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
-  const broker = openBroker({ redisUrl, namespace, queues: ['lock'], sizeLimit: 10_000, log: silent })
+  const broker = openBroker({
+    redisUrl,
+    namespace,
+    queues: ['lock'],
+    sizeLimit: 10_000,
+    log: silent,
+    leaderTimes: QUICK_LEADER,
+  })
   const said: Said[] = []
   onTestFinished(async () => {
     await Promise.allSettled(broker.boardQueues.map((queue) => queue.obliterate({ force: true })))
@@ -121,7 +130,8 @@ describe('a Redis that stops answering', () => {
     const begun = Promise.withResolvers<AbortSignal>()
     const { enqueue, startPool, namespace } = await setup({
       redisUrl: server.url,
-      locks: { lockMs: 2_000, renewalMs: 200, stallCheckMs: 60_000 },
+      locks: { lockMs: 2_000, renewalMs: 200 },
+      roundMs: 60_000,
       handle: ({ signal }) => {
         begun.resolve(signal)
         return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))

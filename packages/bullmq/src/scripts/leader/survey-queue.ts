@@ -3,7 +3,7 @@ import { FENCE } from '../includes/fence.ts'
 import { defineScript } from '../script.ts'
 
 /** What a queue may need from its leader. A queue that is idle needs nothing. */
-export type Duty = 'expire' | 'repeatCancels'
+export type Duty = 'requeueLost' | 'expire' | 'repeatCancels'
 
 export interface Survey {
   /** The highest fencing number of a leader that has worked on the queue. If it is above the caller's, nothing was written. */
@@ -40,6 +40,7 @@ if not paused and (not concurrency or running < tonumber(concurrency))
 end
 
 local function needs(duty) found[#found + 1] = duty end
+if running > 0 then needs('requeueLost') end
 if #redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'LIMIT', 0, 1) > 0 then needs('expire') end
 if redis.call('EXISTS', cancelling) == 1 then needs('repeatCancels') end
 return found

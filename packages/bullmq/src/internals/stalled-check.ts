@@ -1,0 +1,32 @@
+// Requeues the tasks whose worker was lost, with BullMQ's own script. The leader runs it for every queue, so that BullMQ's Workers
+// need no check of their own (`skipStalledCheck`).
+import { MAX_DEATHS } from '@bullpen/engine/internal'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../keys.ts'
+import { commandsOf } from './backend.ts'
+import { COMPOSED } from './composed-scripts.ts'
+
+const NAME = 'moveStalledJobsToWait'
+
+export interface StalledCheck {
+  /** The leader's number. If there is a newer leader, nothing is written. */
+  readonly fencing: number
+  /** In ms since 1970. */
+  readonly now: number
+}
+
+/**
+ * The first of two checks marks the active tasks, and renewing a lock removes the mark. The second one requeues the tasks that are
+ * still marked and have no lock, at the head of their queue, and stores the record of each lost attempt. A task that has lost its
+ * worker more than `MAX_DEATHS` times is marked so that the next worker fails it. Atomic. Takes one round trip. O(active tasks).
+ */
+export async function requeueLostTasks(redis: Redis, keys: QueueKeys, { fencing, now }: StalledCheck): Promise<void> {
+  const script = COMPOSED.get(NAME)
+  if (script === undefined) throw new Error(`BullMQ has no script ${NAME}`)
+  const { stalled, wait, active, leaderCheck, meta, paused, marker, events, repeat, base } = keys
+  const names = [stalled, wait, active, leaderCheck, meta, paused, marker, events, repeat]
+  const checkMs = 1
+  const extras: Readonly<Record<string, number>> = { at: now, fencing }
+  const args = [MAX_DEATHS, base, now, checkMs, ...script.extra.map((name) => extras[name] ?? ''), base]
+  await commandsOf(redis).runCommand(script.name, [...names, ...args])
+}
