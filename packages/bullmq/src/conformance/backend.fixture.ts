@@ -40,7 +40,7 @@ export const openBullmq: OpenBackend = async ({ queues, sizeLimit, onExpired, lo
     consumer:
       ({ concurrency, worker }) =>
       (runTask, pool) => {
-        const common = { queue, namespace, redisUrl, concurrency, completedRetentionMs: 60_000, log: silent }
+        const common = { queue, namespace, redisUrl, concurrency, worker, completedRetentionMs: 60_000, log: silent }
         const consumer = openConsumer({ ...common, ...(locks === 'quick' && { locks: QUICK }) }, runTask, pool)
         consumers.push({ worker, consumer })
         return consumer

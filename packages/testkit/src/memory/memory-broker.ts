@@ -208,7 +208,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
 
     consumer: ({ queue, concurrency, worker = 'memory' }) => {
       return (run, pool) => {
-        const consumer = createMemoryConsumer({ store: storeOf(queue), outage, concurrency }, run, pool)
+        const consumer = createMemoryConsumer({ store: storeOf(queue), outage, concurrency, worker }, run, pool)
         consumers.push({ worker, consumer })
         return consumer
       }

@@ -8,6 +8,7 @@ interface ConsumerOptions {
   readonly store: MemoryStore
   readonly outage: Outage
   readonly concurrency: number
+  readonly worker: string
 }
 
 /** A consumer that can be made to fail. */
@@ -19,7 +20,7 @@ export interface MemoryConsumer extends Consumer {
 }
 
 export function createMemoryConsumer(
-  { store, outage, concurrency }: ConsumerOptions,
+  { store, outage, concurrency, worker }: ConsumerOptions,
   run: RunTask,
   pool: ConsumerHost,
 ): MemoryConsumer {
@@ -31,7 +32,7 @@ export function createMemoryConsumer(
 
   const fetch = (): void => {
     while (running !== undefined && !outage.lasts && fetched.size < limit) {
-      const owner: Owner = { lockLost: () => {}, cancel: () => {} }
+      const owner: Owner = { worker, lockLost: () => {}, cancel: () => {} }
       const task = store.take(owner)
       if (task === undefined) return
       owner.lockLost = () => pool.lockLost(task.id)

@@ -116,29 +116,32 @@ export class MemoryStore {
     }
   }
 
-  /** Handles an owner that has died or lost its lock. After `stallMs`, a death is counted, and the task waits again or is dead. */
+  /**
+   * Handles an owner that has died or lost its lock. After `stallMs`, the lost attempt gets a record, a death is counted, and the
+   * task waits again or is dead.
+   */
   orphan(task: StoredTask, owner: Owner): void {
     if (task.owner !== owner) return
     task.owner = undefined
     this.#after(this.#stallMs, () => {
       task.deaths++
+      const now = this.#clock.now()
+      addRecord(task, {
+        fencingToken: task.fencingToken,
+        attempt: task.attemptsMade + 1,
+        counted: false,
+        state: 'RECOVER_ERR',
+        reason: 'process_lost',
+        message: 'the worker was lost',
+        worker: owner.worker,
+        startedAt: task.startedAt ?? now,
+        endedAt: now,
+      })
       if (task.deaths <= MAX_DEATHS) {
         this.#wait(task, 'first')
         return
       }
-      const now = this.#clock.now()
       task.attemptsMade++
-      addRecord(task, {
-        fencingToken: task.fencingToken,
-        attempt: task.attemptsMade,
-        counted: true,
-        state: 'RECOVER_ERR',
-        reason: 'process_lost',
-        message: 'the workers that ran this task died too often',
-        worker: 'unknown',
-        startedAt: task.startedAt ?? now,
-        endedAt: now,
-      })
       this.#end(task, 'failed')
     })
   }

@@ -24,6 +24,8 @@ export type Place = 'waiting' | 'active' | 'delayed' | 'completed' | 'failed'
 
 /** The holder of a task's lock. A new owner is created each time the task is fetched. */
 export interface Owner {
+  /** The name of the pool's worker, for the record of a lost attempt. */
+  readonly worker: string
   lockLost(): void
   cancel(cause: CancelCause): void
 }

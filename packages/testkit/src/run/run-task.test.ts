@@ -278,7 +278,7 @@ describe('an option of a run', () => {
     })
   })
 
-  it('takes the lock away: that attempt has no record, and the next one decides', async () => {
+  it('takes the lock away: that attempt is recorded as lost, and the next one decides', async () => {
     const handler = ({ fencingToken, signal }: TaskContext<typeof long>) =>
       fencingToken === 1 ? untilSignalled({ signal }) : { n: fencingToken }
     const run = await runTask(long, handler, {}, { lockLostAt: '1s' })
@@ -286,7 +286,7 @@ describe('an option of a run', () => {
       status: 'completed',
       output: { n: 2 },
       fencingToken: 2,
-      attempts: [{ fencingToken: 2 }],
+      attempts: [{ fencingToken: 1, reason: 'process_lost', counted: false }, { fencingToken: 2 }],
     })
     expect(run.states).toEqual(['NEW', 'IN_PROCESS', 'TERMINATED_CTX_CLOSED', 'NEW', 'IN_PROCESS', 'DONE_SUCCESS'])
   })
@@ -297,7 +297,10 @@ describe('an option of a run', () => {
     expect(await runTask(long, handler, {}, { crashAt: '1s' })).toMatchObject({
       states: ['NEW', 'IN_PROCESS', 'NEW', 'IN_PROCESS', 'DONE_SUCCESS'],
       status: 'completed',
-      attempts: [{ fencingToken: 2, worker: 'memory:2' }],
+      attempts: [
+        { fencingToken: 1, reason: 'process_lost', worker: 'memory:1' },
+        { fencingToken: 2, worker: 'memory:2' },
+      ],
       elapsedMs: 7_000,
     })
   })

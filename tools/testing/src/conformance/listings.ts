@@ -1,5 +1,5 @@
 // Conformance: listing tasks, counting them, and waiting for their end.
-import { TaskError } from '@bullpen/contract'
+import { TaskError, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
 import { TASK_STATUSES } from '@bullpen/contract/internal'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
@@ -96,9 +96,62 @@ export function listings(open: OpenBackend): void {
       cancelled: [cancelled],
       expired: [expired],
     })
-    // Statuses that share a place in Redis are counted together, under the first of them.
-    const counts = { waiting: 0, active: 0, scheduled: 2, retrying: 0, completed: 0, dead: 3, cancelled: 0, expired: 0 }
+    const counts = { waiting: 0, active: 0, scheduled: 1, retrying: 1, completed: 0, dead: 1, cancelled: 1, expired: 1 }
     expect(await broker.counts(QUEUE)).toEqual(counts)
+    expect(await broker.totals(QUEUE)).toEqual({ accepted: 5, removed: 0, drift: 0, unaccounted: 0 })
+  })
+
+  it('every page of every status is full except for the last one, and each task is listed and counted once', async () => {
+    const { handle, holds, open: release } = gate()
+    const each = 12
+    const { enqueue, create, enqueueTask, start, settled, reaches, broker } = await openSetup(open, {
+      concurrency: each,
+      handle: (context) => {
+        const { n } = context.input
+        if (n === 1) throw new TaskError('busy', '', { retryAfter: '1h' })
+        if (n === 2) throw new TaskError('gone', '', { retryable: false })
+        return n === 3 ? context.input : handle(context)
+      },
+    })
+    const ids = Object.fromEntries(TASK_STATUSES.map((status) => [status, [] as TaskId[]])) as Record<
+      TaskStatus,
+      TaskId[]
+    >
+    // The statuses that share a place in Redis are interleaved.
+    for (let i = 0; i < each; i++) {
+      ids.cancelled.push(await enqueue(long, {}))
+      await broker.cancel(ids.cancelled[i] ?? ('' as TaskId), { stoppable: true })
+      ids.retrying.push(await enqueue(long, { n: 1 }))
+      ids.dead.push(await enqueue(long, { n: 2 }))
+      ids.completed.push(await enqueue(long, { n: 3 }))
+      ids.scheduled.push(await enqueue(short, {}, { delay: `${50 + i}m` }))
+      const late = create(long, {}, { queueTimeout: '50ms' })
+      ids.expired.push(await enqueueTask({ ...late, enqueuedAt: late.enqueuedAt - 51, expiresAt: undefined }))
+    }
+    await start()
+    for (const id of [...ids.dead, ...ids.completed, ...ids.expired]) await settled(id)
+    for (const id of ids.retrying) await reaches(id, 'retrying')
+    for (let i = 0; i < each; i++) ids.active.push(await enqueue(long, {}))
+    await holds(each)
+    for (let i = 0; i < each; i++) ids.waiting.push(await enqueue(long, {}))
+    expect(await broker.counts(QUEUE)).toEqual(Object.fromEntries(TASK_STATUSES.map((status) => [status, each])))
+    expect(await broker.totals(QUEUE)).toMatchObject({ accepted: 8 * each, removed: 0, unaccounted: 0 })
+    for (const status of TASK_STATUSES) {
+      const pages: TaskRecord[][] = []
+      let cursor: string | undefined
+      do {
+        const page = await broker.list({ queue: QUEUE, status, limit: 5, cursor })
+        pages.push([...page.tasks])
+        cursor = page.next
+      } while (cursor !== undefined)
+      expect(pages.map(({ length }) => length)).toEqual([5, 5, 2])
+      const listed = pages.flat()
+      expect(new Set(listed.map((task) => task.status))).toEqual(new Set([status]))
+      expect(listed.map(({ id }) => id).toSorted()).toEqual(ids[status].toSorted())
+      const times = listed.map(({ dueAt, endedAt }) => dueAt ?? endedAt ?? 0)
+      expect(times).toEqual(times.toSorted((a, b) => a - b))
+    }
+    release()
   })
 
   it('the listings of an empty queue are empty, and an unknown queue is refused', async () => {

@@ -104,7 +104,10 @@ export function steps(open: OpenBackend): void {
       status: 'completed',
       output: { n: 2 },
       fencingToken: 2,
-      attempts: [{ fencingToken: 2 }],
+      attempts: [
+        { fencingToken: 1, reason: 'process_lost' },
+        { fencingToken: 2, state: 'DONE_SUCCESS' },
+      ],
     })
     expect(codes).toEqual(['lock_lost'])
   })

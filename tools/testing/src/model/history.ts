@@ -1,5 +1,6 @@
 // The history of a program: every event and every record that was observed, and the rules that hold for any program.
 import {
+  type AttemptRecord,
   type AttemptState,
   isFinal,
   type PoolState,
@@ -101,9 +102,7 @@ export class History {
     const reported = ended
       .filter(({ verdict }) => verdict !== 'lost' && verdict !== 'expired')
       .map(({ fencingToken }) => fencingToken)
-    const stored = history
-      .filter(({ fencingToken, reason }) => fencingToken > 0 && reason !== 'process_lost')
-      .map(({ fencingToken }) => fencingToken)
+    const stored = history.filter((end) => end.fencingToken > 0 && !isLost(end)).map(({ fencingToken }) => fencingToken)
     const unreported = stored.filter((fencingToken) => !reported.includes(fencingToken))
     rule(unreported.length === 0, `${id} has records of attempts without an event: ${unreported.join(', ')}`)
     if (!this.#ownerLost.has(id)) {
@@ -124,6 +123,10 @@ export class History {
     assertTransition('an attempt', ATTEMPT_TRANSITIONS, wasHandled || !early ? 'IN_PROCESS' : 'NEW', end.state)
     const stored = history.find(({ fencingToken }) => fencingToken === end.fencingToken)
     if (stored === undefined) return
+    if (isLost(stored)) {
+      rule(this.#ownerLost.has(id), `attempt ${end.fencingToken} of ${id} had its lock, and was recorded as lost`)
+      return
+    }
     rule(end.verdict !== 'lost', `attempt ${end.fencingToken} of ${id} had lost its lock, and has a record`)
     same(
       [stored.state, stored.reason, stored.attempt],
@@ -146,7 +149,7 @@ export class History {
     const last = history.at(-1)
     const finals = ended.filter(
       ({ verdict, fencingToken }) =>
-        isFinalVerdict(verdict) && history.some((end) => end.fencingToken === fencingToken),
+        isFinalVerdict(verdict) && history.some((end) => end.fencingToken === fencingToken && !isLost(end)),
     )
     rule(finals.length <= 1, `${id} ended ${finals.length} times`)
     if (status !== 'completed') return
@@ -164,6 +167,8 @@ export class History {
   }
 }
 
+/** The record of an attempt whose lock was lost, written by the process that found it. The attempt may have ended since. */
+const isLost = ({ reason }: AttemptRecord): boolean => reason === 'process_lost'
 const isStarted = (event: TaskEvent): event is Started => event.event === 'attempt.started'
 const isEnded = (event: TaskEvent): event is Ended => event.event === 'attempt.ended'
 const isFinalVerdict = (verdict: Ended['verdict']): boolean =>
