@@ -1,52 +1,92 @@
 // Opens Redis connections with the settings that suit each use, and limits how long a caller waits for an answer.
 import { BullpenError, type Log } from '@bullpen/contract'
-import { Redis, type RedisOptions } from 'ioredis'
+import { REDIS_URLS, type RedisAddress, readRedisUrl } from '@bullpen/contract/internal'
 import { addressOf, isConnectionError, outageReporter } from './redis/outage-reporter.ts'
-import { RECONNECTING } from './redis/renewal-connection.ts'
+import { type ClientOptions, FOLLOWING_CLUSTER, openClient, RECONNECTING } from './redis/redis-client.ts'
+import type { Commander } from './scripts/script.ts'
 
 /** How long a producer waits for the answer to a command, in ms. This lets an HTTP caller be answered within a second. */
 export const COMMAND_TIMEOUT_MS = 800
 
-/** Opens a connection for producers. It rejects commands immediately while Redis is unreachable, and reconnects by itself. */
-export function producerConnection(url: string, log: Log): Redis {
-  return reported(url, log, new Redis(url, PRODUCER))
+/** How often a client of a cluster sends a command again while the node of its slot is away, in ms. */
+const FAILOVER_RETRY_MS = 100
+
+/** @throws BullpenError `invalid_configuration` */
+export function addressIn(redisUrl: string): RedisAddress {
+  const address = readRedisUrl(redisUrl)
+  if (address !== undefined) return address
+  // The URL may contain a password.
+  throw new BullpenError('invalid_configuration', `the URL of Redis is not valid; expected ${REDIS_URLS}`)
 }
 
-const PRODUCER = {
-  ...RECONNECTING,
-  // With an offline queue, a command that is issued while disconnected would wait forever.
-  enableOfflineQueue: false,
-  commandTimeout: COMMAND_TIMEOUT_MS,
-} satisfies Omit<RedisOptions, 'replyMapping'>
+/**
+ * Opens a connection for producers. It rejects commands immediately while Redis is unreachable, and reconnects by itself. If one
+ * node of a cluster is unreachable, it rejects the commands for that node's queues after {@link COMMAND_TIMEOUT_MS}.
+ *
+ * @throws BullpenError `invalid_configuration`, as all functions of this module that open a connection.
+ */
+export function producerConnection(url: string, log: Log): Commander {
+  return reported(url, log, openClient(addressIn(url), PRODUCER))
+}
+
+const PRODUCER: ClientOptions = {
+  server: {
+    ...RECONNECTING,
+    // With an offline queue, a command that is issued while disconnected would wait forever.
+    enableOfflineQueue: false,
+    commandTimeout: COMMAND_TIMEOUT_MS,
+  },
+  cluster: {
+    ...FOLLOWING_CLUSTER,
+    enableOfflineQueue: false,
+    retryDelayOnFailover: FAILOVER_RETRY_MS,
+    // When its caller has been answered, a command is not sent again.
+    maxRedirections: COMMAND_TIMEOUT_MS / FAILOVER_RETRY_MS,
+  },
+  node: { commandTimeout: COMMAND_TIMEOUT_MS },
+}
 
 /** Opens a connection for workers. Its commands wait for Redis for as long as necessary. */
-export function workerConnection(url: string, log: Log): Redis {
-  return reported(url, log, new Redis(url, WAITING))
+export function workerConnection(url: string, log: Log): Commander {
+  return reported(url, log, openClient(addressIn(url), WAITING))
 }
 
 /** Opens a connection for a reader that blocks in a command. Such a connection is never shared. */
-export function blockingConnection(url: string, log: Log): Redis {
-  return reported(url, log, new Redis(url, WAITING))
+export function blockingConnection(url: string, log: Log): Commander {
+  return reported(url, log, openClient(addressIn(url), WAITING))
+}
+
+const WAITING: ClientOptions = {
+  server: { ...RECONNECTING, maxRetriesPerRequest: null },
+  cluster: {
+    ...FOLLOWING_CLUSTER,
+    retryDelayOnFailover: FAILOVER_RETRY_MS,
+    // A failover may take longer than any number of retries.
+    maxRedirections: Number.POSITIVE_INFINITY,
+  },
+  node: { maxRetriesPerRequest: null },
 }
 
 /**
  * Opens a connection for a subscriber, which subscribes again itself whenever the connection is `ready`. If ioredis did it, a
  * connection that is closed before the answer arrives would leave a rejected promise that nobody can handle.
+ *
+ * In a cluster, every node receives all messages. ioredis subscribes at one of them, and at another one if that is lost.
  */
-export function subscriberConnection(url: string, log: Log): Redis {
-  return reported(url, log, new Redis(url, { ...WAITING, autoResubscribe: false }))
+export function subscriberConnection(url: string, log: Log): Commander {
+  return reported(url, log, openClient(addressIn(url), SUBSCRIBER))
 }
 
-const WAITING = { ...RECONNECTING, maxRetriesPerRequest: null } satisfies Omit<RedisOptions, 'replyMapping'>
+const SUBSCRIBER: ClientOptions = { ...WAITING, server: { ...WAITING.server, autoResubscribe: false } }
 
 /** Opens a connection for measuring clock skew. It behaves like a producer's, but its failures are not reported. */
-export function skewConnection(url: string): Redis {
-  const redis = new Redis(url, PRODUCER)
+export function skewConnection(url: string): Commander {
+  const redis = openClient(addressIn(url), PRODUCER)
   redis.on('error', () => {})
   return redis
 }
 
-function reported(url: string, log: Log, redis: Redis): Redis {
+function reported(url: string, log: Log, redis: Commander): Commander {
   outageReporter(url, log).follow(redis)
   return redis
 }
@@ -84,5 +124,12 @@ function unavailable(address: string, cause: unknown): BullpenError {
     return new BullpenError('redis_unavailable', `Redis is not reachable at ${address}`, { cause })
   }
   const why = cause instanceof Error ? cause.message : String(cause)
+  if (why.startsWith('MOVED ')) {
+    return new BullpenError(
+      'redis_unavailable',
+      `Redis at ${address} is a node of a cluster; name its nodes in a URL such as redis+cluster://HOST:PORT,HOST:PORT`,
+      { cause },
+    )
+  }
   return new BullpenError('redis_unavailable', `Redis at ${address} rejected a command: ${why}`, { cause })
 }

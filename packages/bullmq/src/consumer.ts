@@ -28,7 +28,6 @@ import {
   type Transitions,
 } from '@bullpen/engine/internal'
 import { type Job, WaitingError } from 'bullmq'
-import type { Redis } from 'ioredis'
 import { countEnded } from './cancel/by-filter.ts'
 import { type CancelSubscriber, openCancelSubscriber } from './cancel/by-id.ts'
 import { createRuleCache, type RuleCache } from './cancel/rule-cache.ts'
@@ -42,6 +41,7 @@ import { backoffStrategy, commit, release, toFetchedTask } from './processor.ts'
 import { isConnectionError } from './redis/outage-reporter.ts'
 import { throttledLog } from './redis/throttled-log.ts'
 import { createSchemaGuard } from './schema.ts'
+import type { Commander } from './scripts/script.ts'
 
 export interface LockTimes {
   /** How long a lock lasts if it is not renewed. */
@@ -109,7 +109,7 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
   const { queue, catalogueQueues = [queue], namespace, redisUrl, log, clock = MACHINE_CLOCK } = options
   let state: ConsumerState = 'new'
   let concurrency = options.concurrency
-  let redis: Redis | undefined
+  let redis: Commander | undefined
   let connected: Connected | undefined
   let stopRunning = (): void => {}
   const closed = Promise.withResolvers<void>()
@@ -119,7 +119,7 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
     state = to
   }
 
-  const connectAndWait = async (redis: Redis): Promise<void> => {
+  const connectAndWait = async (redis: Commander): Promise<void> => {
     await createSchemaGuard(redis, namespace, catalogueQueues).check()
     // The consumer may have been stopped or closed while Redis was unreachable.
     if (state !== 'open') return
@@ -191,7 +191,7 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
 
 function connect(
   options: ConsumerOptions,
-  redis: Redis,
+  redis: Commander,
   concurrency: number,
   runTask: RunTask,
   pool: ConsumerHost,

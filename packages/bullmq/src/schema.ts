@@ -1,13 +1,12 @@
 // Checks, before anything in a namespace is used, that it was written by a version of Bullpen that this version can read, and
 // registers the queues that are about to be used.
 import { BullpenError } from '@bullpen/contract'
-import type { Redis } from 'ioredis'
 import { legacyKeys, queueKeys, SCHEMA_VERSION, schemaKey } from './keys.ts'
 import { registerQueues } from './leader/queue-registry.ts'
 import { BACKOFF_TYPE } from './processor.ts'
 import { claimNamespace } from './scripts/schema/claim-namespace.ts'
 import { isLegacy } from './scripts/schema/is-legacy.ts'
-import { runScript } from './scripts/script.ts'
+import { type Commander, runScript } from './scripts/script.ts'
 
 export interface SchemaGuard {
   /**
@@ -18,7 +17,7 @@ export interface SchemaGuard {
   check(): Promise<void> | undefined
 }
 
-export function createSchemaGuard(redis: Redis, namespace: string, queues: readonly string[]): SchemaGuard {
+export function createSchemaGuard(redis: Commander, namespace: string, queues: readonly string[]): SchemaGuard {
   let isCompatible = false
   let checking: Promise<void> | undefined
   return {
@@ -36,7 +35,7 @@ export function createSchemaGuard(redis: Redis, namespace: string, queues: reado
   }
 }
 
-async function checkSchema(redis: Redis, namespace: string, queues: readonly string[]): Promise<void> {
+async function checkSchema(redis: Commander, namespace: string, queues: readonly string[]): Promise<void> {
   const version = Number((await redis.get(schemaKey(namespace))) ?? (await claim(redis, namespace, queues)))
   if (version === SCHEMA_VERSION) return registerQueues(redis, namespace, queues)
   const needs = `this version needs schema ${SCHEMA_VERSION}`
@@ -49,14 +48,14 @@ async function checkSchema(redis: Redis, namespace: string, queues: readonly str
 }
 
 /** Processes that claim a namespace at the same time get the same version, because a new namespace holds no data of 0.1.0. */
-async function claim(redis: Redis, namespace: string, queues: readonly string[]): Promise<string> {
+async function claim(redis: Commander, namespace: string, queues: readonly string[]): Promise<string> {
   const answers = await Promise.all(queues.map((queue) => isLegacyQueue(redis, namespace, queue)))
   const keys = { schema: schemaKey(namespace), legacyFleet: legacyKeys(namespace, '').fleet }
   const hasLegacyQueue = answers.includes(true) ? '1' : ''
   return runScript(redis, claimNamespace, keys, { version: SCHEMA_VERSION, hasLegacyQueue })
 }
 
-async function isLegacyQueue(redis: Redis, namespace: string, queue: string): Promise<boolean> {
+async function isLegacyQueue(redis: Commander, namespace: string, queue: string): Promise<boolean> {
   const keys = queueKeys(namespace, queue)
   const [switches, cancelFeeds] = legacyKeys(namespace, queue).queue
   const args = { base: keys.base, backoffType: BACKOFF_TYPE }

@@ -1,15 +1,19 @@
 // The settings of every process that connects to Redis.
+import { REDIS_URLS, readRedisUrl } from '@bullpen/contract/internal'
 import { z } from 'zod'
 import type { SettingsTable } from './settings.ts'
 
 export const REDIS_SETTINGS = {
   redisUrl: {
     env: 'REDIS_URL',
-    schema: z.url({ protocol: /^rediss?$/ }).default('redis://127.0.0.1:6379'),
-    expected: 'a URL such as redis://127.0.0.1:6379',
+    schema: z
+      .string()
+      .refine((url) => readRedisUrl(url) !== undefined)
+      .default('redis://127.0.0.1:6379'),
+    expected: REDIS_URLS,
     // The URL may contain a password.
     secret: true,
-    help: 'The URL of the Redis or Valkey server that stores the queues.',
+    help: 'The URL of the Redis or Valkey server that stores the queues, or of the nodes of a Redis Cluster.',
   },
   namespace: {
     env: 'BULLPEN_NAMESPACE',

@@ -4,11 +4,10 @@
 // admission. The broker of a worker uses OPEN_ADMISSION, because its handlers may enqueue child tasks during a drain.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { QueueSettings } from '@bullpen/engine/internal'
-import type { Redis } from 'ioredis'
 import { openNotifications, queueOf } from '../fleet/notifications.ts'
 import { decodeDrain } from '../fleet/queue-settings.ts'
 import { fleetKeys, queueKeys } from '../keys.ts'
-import { answersOf } from '../queries/read-together.ts'
+import type { Commander } from '../scripts/script.ts'
 
 type Drain = QueueSettings['drain']
 
@@ -29,7 +28,7 @@ export interface Admission {
 export const OPEN_ADMISSION: Admission = { admit: () => undefined, refresh: async () => {}, close: () => {} }
 
 export interface AdmissionOptions {
-  readonly redis: Redis
+  readonly redis: Commander
   readonly redisUrl: string
   readonly namespace: string
   readonly queues: readonly string[]
@@ -46,9 +45,7 @@ export function openAdmission({ redis, redisUrl, namespace, queues, log }: Admis
 
   const read = async (names: readonly string[]): Promise<void> => {
     const revisionsBefore = names.map((queue) => revisions.get(queue))
-    const pipeline = redis.pipeline()
-    for (const queue of names) pipeline.hget(queueKeys(namespace, queue).settings, 'drain')
-    const answers = answersOf(await pipeline.exec())
+    const answers = await Promise.all(names.map((queue) => redis.hget(queueKeys(namespace, queue).settings, 'drain')))
     names.forEach((queue, i) => {
       if (revisions.get(queue) === revisionsBefore[i]) drains.set(queue, decodeDrain(answers[i]))
     })

@@ -7,10 +7,10 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
 import { type CancelRule, endWithoutStart, MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
-import type { Redis } from 'ioredis'
 import { describeEnd } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
+import type { Commander } from '../scripts/script.ts'
 import { BEGIN_PASS, END_PAGE, FORGET_RULES, LEASE_MS } from './bulk-cancel-scripts.ts'
 import { BULK_CANCELLER, KNOWN_TO_ALL_MS, parseRules } from './by-filter.ts'
 
@@ -33,7 +33,7 @@ export interface EndedTask {
 }
 
 export interface BulkCancellerOptions {
-  readonly redis: Redis
+  readonly redis: Commander
   readonly keys: QueueKeys
   /** Called for each task that this process has ended. */
   readonly onEnded: (ended: EndedTask) => void

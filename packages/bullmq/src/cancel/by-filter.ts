@@ -23,10 +23,10 @@ import {
   MAX_ATTEMPT_RECORDS,
   matches,
 } from '@bullpen/engine/internal'
-import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import { parseJson } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
+import type { Commander } from '../scripts/script.ts'
 
 /** The `worker` in the record of a task that a rule ended, whichever process ended it in Redis. */
 export const BULK_CANCELLER = 'bulk-canceller'
@@ -74,7 +74,7 @@ return { rule, redis.call('ZRANGEBYSCORE', KEYS[2], now - ARGV[3], '+inf') }
 
 /** Stores the rule in one round trip. `known` resolves once no consumer can start a matching task, and never rejects. */
 export async function storeRule(
-  redis: Redis,
+  redis: Commander,
   keys: QueueKeys,
   rule: Omit<CancelRule, 'at'>,
 ): Promise<{ readonly rule: CancelRule; readonly known: Promise<void> }> {
@@ -90,7 +90,7 @@ export async function storeRule(
 const CHECK_DELAY = { firstMs: 1, lastMs: 32 }
 
 /** Waits for the acknowledgements. If they can't be read, it waits until the consumers' copies have expired. */
-async function untilKnown(redis: Redis, keys: QueueKeys, id: string, consumers: readonly string[]): Promise<void> {
+async function untilKnown(redis: Commander, keys: QueueKeys, id: string, consumers: readonly string[]): Promise<void> {
   const until = performance.now() + KNOWN_TO_ALL_MS
   for (let delayMs = CHECK_DELAY.firstMs; consumers.length > 0; delayMs = Math.min(delayMs * 2, CHECK_DELAY.lastMs)) {
     const leftMs = until - performance.now()
@@ -102,7 +102,7 @@ async function untilKnown(redis: Redis, keys: QueueKeys, id: string, consumers: 
 }
 
 /** Reads a rule and its progress in one round trip. */
-export async function readProgress(redis: Redis, keys: QueueKeys, id: string): Promise<CancelProgress | undefined> {
+export async function readProgress(redis: Commander, keys: QueueKeys, id: string): Promise<CancelProgress | undefined> {
   const [text, ended, doneAt] = await redis.hmget(keys.cancelProgress(id), 'rule', 'ended', 'doneAt')
   const [rule] = parseRules(text ? [text] : [])
   if (rule === undefined) return undefined
@@ -110,7 +110,7 @@ export async function readProgress(redis: Redis, keys: QueueKeys, id: string): P
 }
 
 /** Counts a task that a consumer fetched and then ended without starting it. Does not wait for Redis's answer. */
-export function countEnded(redis: Redis, keys: QueueKeys, { id }: CancelRule): void {
+export function countEnded(redis: Commander, keys: QueueKeys, { id }: CancelRule): void {
   redis.hincrby(keys.cancelProgress(id), 'ended', 1).catch(() => {})
 }
 

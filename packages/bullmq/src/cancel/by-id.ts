@@ -14,12 +14,12 @@
 import type { Log, TaskId } from '@bullpen/contract'
 import type { CancelAnswer } from '@bullpen/contract/internal'
 import { endWithoutStart, MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
-import type { Redis } from 'ioredis'
 import { describeEnd } from '../codec.ts'
 import { TAKE_OUT } from '../internals/places.ts'
 import { STATUS_INDEX } from '../internals/status-index.ts'
 import type { QueueKeys } from '../keys.ts'
 import { openSubscriber } from '../redis/subscriber.ts'
+import type { Commander } from '../scripts/script.ts'
 
 /**
  * KEYS: job, wait, prioritized, delayed, completed, failed, events, expiries, cancelling. ARGV: id, now in ms, '1' if a worker
@@ -71,7 +71,7 @@ export interface CancelRequest {
 
 /** Cancels a task. Atomic and idempotent. Takes one round trip. */
 export async function cancelById(
-  redis: Redis,
+  redis: Commander,
   keys: QueueKeys,
   { id, stoppable, now, by, process }: CancelRequest,
 ): Promise<CancelAnswer> {
@@ -97,7 +97,7 @@ export async function cancelById(
 }
 
 /** Repeats the requests whose tasks have not ended. Takes one round trip, and one more for each request. */
-export async function repeatCancels(redis: Redis, keys: QueueKeys, now: number, process: string): Promise<void> {
+export async function repeatCancels(redis: Commander, keys: QueueKeys, now: number, process: string): Promise<void> {
   for (const [id, by] of Object.entries(await redis.hgetall(keys.cancelling))) {
     await cancelById(redis, keys, { id: id as TaskId, stoppable: true, now, by, process })
   }

@@ -3,10 +3,10 @@
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
 import { type CancelRule, type FetchedTask, matches, stopsRunning, tagsOf } from '@bullpen/engine/internal'
-import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../keys.ts'
 import { isConnectionError } from '../redis/outage-reporter.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
+import type { Commander } from '../scripts/script.ts'
 import { NO_RULES, parseRules, READ_EVERY_MS, TRUSTED_MS } from './by-filter.ts'
 
 /** How long a consumer is remembered after it last read the rules, in ms. */
@@ -41,7 +41,7 @@ export interface RuleCache {
 
 /** `apply` is called after each read that returned at least one rule, before the rules are acknowledged. */
 export function createRuleCache(
-  redis: Redis,
+  redis: Commander,
   keys: QueueKeys,
   apply: (matching: RuleCache['matching']) => void,
   log: Log,

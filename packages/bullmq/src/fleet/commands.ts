@@ -9,12 +9,11 @@ import {
   type RegisteredWorker,
   SILENT_AFTER_MS,
 } from '@bullpen/engine/internal'
-import type { Redis } from 'ioredis'
 import type { FleetKeys } from '../keys.ts'
 import { answerCommand } from '../scripts/fleet/answer-command.ts'
 import { type CommandPage, readCommandPage } from '../scripts/fleet/read-commands.ts'
 import { storeCommandScript } from '../scripts/fleet/store-command.ts'
-import { runScript } from '../scripts/script.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 import { type StoredCommand, targetQueue } from './queue-settings.ts'
 import type { RegisteredWorkers } from './registry.ts'
 
@@ -64,7 +63,7 @@ export function recipientsOf({ spec }: NewCommand, { workers, now }: RegisteredW
  * @throws BullpenError `command_id_reused` if the id was used with another spec.
  */
 export async function storeCommand(
-  redis: Redis,
+  redis: Commander,
   keys: FleetKeys,
   { id, spec, by }: NewCommand,
   workers: readonly string[],
@@ -95,7 +94,7 @@ export async function storeCommand(
 
 /** Stores a worker's answer. Idempotent: only the first answer of a worker is stored. Takes one round trip. */
 export async function storeAnswer(
-  redis: Redis,
+  redis: Commander,
   keys: FleetKeys,
   command: string,
   { worker, outcome, detail }: CommandAnswer,
@@ -107,7 +106,7 @@ export async function storeAnswer(
 
 /** Reads a command in one round trip. */
 export async function readCommand(
-  redis: Redis,
+  redis: Commander,
   { base, commands, heartbeats }: FleetKeys,
   id: string,
 ): Promise<(CommandRecord & StoredCommand) | undefined> {
@@ -118,7 +117,7 @@ export async function readCommand(
 
 /** Reads commands, newest first. Takes one round trip for every twenty. */
 export async function readCommands(
-  redis: Redis,
+  redis: Commander,
   { base, commands, heartbeats }: FleetKeys,
   limit: number,
 ): Promise<readonly (CommandRecord & StoredCommand)[]> {

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest'
 import { silent } from '../setup.fixture.ts'
 import { recipientsOf, storeCommand } from './commands.ts'
 import { fleetRig, pool, status } from './fleet.fixture.ts'
-import { addHeartbeat, readWorkers } from './registry.ts'
+import { readWorkers, storeHeartbeat } from './registry.ts'
 
 const PAUSE: CommandSpec = { action: 'pause', queue: 'cpu' }
 const stop = (worker: string): CommandSpec => ({ action: 'stop', worker, queue: 'cpu', slot: 1, how: 'wait' })
@@ -40,9 +40,7 @@ describe('the registry', () => {
   it('is read page by page: a large fleet is complete, and no worker is shown twice', async () => {
     const { fleet, redis, keys } = await fleetRig()
     const ids = Array.from({ length: 350 }, (_, i) => `w-${i}`)
-    const pipeline = redis.pipeline()
-    for (const id of ids) addHeartbeat(redis, pipeline, keys, status(id))
-    await pipeline.exec()
+    await Promise.all(ids.map((id) => storeHeartbeat(redis, keys, status(id))))
     const { workers } = await fleet.workers()
     expect(workers.map(({ worker }) => worker).toSorted()).toEqual(ids.toSorted())
   })

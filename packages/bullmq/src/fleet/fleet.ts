@@ -8,24 +8,15 @@
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { CommandRecord, Fleet, QueueSettings } from '@bullpen/engine/internal'
-import type { ChainableCommander } from 'ioredis'
 import { commandTimeout, producerConnection } from '../connection.ts'
 import { fleetKeys, type QueueKeys, queueKeys } from '../keys.ts'
 import { countRemaining } from '../queries/counts.ts'
 import { answersOf } from '../queries/read-together.ts'
 import { createSchemaGuard } from '../schema.ts'
-import { heartbeat } from '../scripts/fleet/heartbeat.ts'
 import { type NewCommand, readCommand, readCommands, recipientsOf, storeAnswer, storeCommand } from './commands.ts'
 import { openNotifications, queueMessage, workerMessage } from './notifications.ts'
-import {
-  addSettingsReads,
-  applySettings,
-  decodeSettings,
-  SETTINGS_READS,
-  type StoredCommand,
-  targetQueue,
-} from './queue-settings.ts'
-import { addHeartbeat, leaveFleet, readWorkers } from './registry.ts'
+import { addSettingsReads, applySettings, decodeSettings, type StoredCommand, targetQueue } from './queue-settings.ts'
+import { leaveFleet, readWorkers, storeHeartbeat } from './registry.ts'
 
 /** How often a caller that waits for answers checks by itself, in ms, because a worker that falls silent publishes nothing. */
 const RECHECK_MS = 1_000
@@ -62,18 +53,14 @@ export function openFleet(options: FleetOptions): Fleet {
     throw new BullpenError('queue_not_found', `unknown queue '${queue}'; the queues are ${queues.join(', ')}`)
   }
 
-  /** Reads the settings of some queues in one round trip, together with the one command that `addFirst` adds, if any. */
-  async function readSettings(names: readonly string[], addFirst?: (pipeline: ChainableCommander) => void) {
-    const pipeline = redis.pipeline()
-    addFirst?.(pipeline)
-    for (const queue of names) addSettingsReads(pipeline, keysOf(queue))
-    const answers = answersOf(await pipeline.exec())
-    const first = addFirst === undefined ? undefined : answers.shift()
-    const settings = new Map<string, QueueSettings>()
-    names.forEach((queue, i) => {
-      settings.set(queue, decodeSettings(answers.slice(i * SETTINGS_READS, (i + 1) * SETTINGS_READS)))
+  /** Takes one round trip. Each queue has a pipeline of its own, because a cluster may have them on different nodes. */
+  async function readSettings(names: readonly string[]): Promise<ReadonlyMap<string, QueueSettings>> {
+    const settings = names.map(async (queue) => {
+      const pipeline = redis.pipeline()
+      addSettingsReads(pipeline, keysOf(queue))
+      return [queue, decodeSettings(answersOf(await pipeline.exec()))] as const
     })
-    return { first, settings }
+    return new Map(await Promise.all(settings))
   }
 
   async function applyAndNotify(command: StoredCommand): Promise<void> {
@@ -110,14 +97,13 @@ export function openFleet(options: FleetOptions): Fleet {
     heartbeat: (status) =>
       call(async () => {
         const names = [...new Set(status.pools.map(({ queue }) => queue))]
-        const { first, settings } = await readSettings(names, (pipeline) => addHeartbeat(redis, pipeline, keys, status))
-        const { commands, unapplied } = heartbeat.answer(first)
-        if (unapplied.length === 0) return { commands, queueSettings: settings }
+        const { commands, unapplied } = await storeHeartbeat(redis, keys, status)
         for (const id of unapplied) {
           const command = await readCommand(redis, keys, id)
           if (command !== undefined) await applyAndNotify(command)
         }
-        return { commands, queueSettings: (await readSettings(names)).settings }
+        // The settings are read last, so that they include what the commands have changed.
+        return { commands, queueSettings: await readSettings(names) }
       }),
 
     leave: (worker) => call(() => leaveFleet(redis, keys, worker)),
@@ -135,7 +121,7 @@ export function openFleet(options: FleetOptions): Fleet {
 
     queueSettings: (queue) =>
       call(async () => {
-        const { settings } = await readSettings([queue])
+        const settings = await readSettings([queue])
         return settings.get(queue) as QueueSettings
       }),
 

@@ -3,15 +3,12 @@
 import { milliseconds } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { QueueSettings } from '@bullpen/engine/internal'
-import type { ChainableCommander, Redis } from 'ioredis'
+import type { ChainableCommander } from 'ioredis'
 import { DELAYED_SCORE_STEP } from '../internals/places.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import type { QueueKeys } from '../keys.ts'
 import { applySettingsScript } from '../scripts/fleet/apply-settings.ts'
-import { runScript } from '../scripts/script.ts'
-
-/** How many commands {@link addSettingsReads} adds. */
-export const SETTINGS_READS = 2
+import { type Commander, runScript } from '../scripts/script.ts'
 
 export interface StoredCommand {
   readonly id: string
@@ -30,7 +27,7 @@ export function targetQueue(spec: CommandSpec): string | undefined {
 }
 
 /** Applies a command to the settings of its queue. Atomic and idempotent. Takes one round trip. */
-export async function applySettings(redis: Redis, keys: QueueKeys, command: StoredCommand): Promise<void> {
+export async function applySettings(redis: Commander, keys: QueueKeys, command: StoredCommand): Promise<void> {
   const args = { sequence: command.sequence, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
   await runScript(redis, applySettingsScript, keys, args, settingsOf(command))
 }

@@ -1,13 +1,12 @@
 // The registry of workers. With every heartbeat, a worker stores its status and receives the commands addressed to it in reply.
 import type { Log } from '@bullpen/contract'
 import { FORGOTTEN_AFTER_MS, type RegisteredWorker, type WorkerStatus } from '@bullpen/engine/internal'
-import type { ChainableCommander, Redis } from 'ioredis'
 import type { FleetKeys } from '../keys.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
-import { heartbeat } from '../scripts/fleet/heartbeat.ts'
+import { type HeartbeatReply, heartbeat } from '../scripts/fleet/heartbeat.ts'
 import { leave } from '../scripts/fleet/leave-fleet.ts'
 import { readWorkerPage } from '../scripts/fleet/read-workers.ts'
-import { addScript, runScript } from '../scripts/script.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 import { decodeStatus, encodeStatus } from './status-codec.ts'
 
 /** The maximum number of commands per reply. The rest follow with the next heartbeat, once these have been answered. */
@@ -16,21 +15,20 @@ const COMMANDS_PER_REPLY = 100
 /** About how many workers one script reads. */
 const WORKERS_PER_PAGE = 100
 
-/** Adds one script to the pipeline, which stores the status and fetches the commands for the worker. */
-export function addHeartbeat(
-  redis: Redis,
-  pipeline: ChainableCommander,
+/** Stores the status and fetches the commands for the worker. Takes one round trip. */
+export function storeHeartbeat(
+  redis: Commander,
   { base, heartbeats, unapplied, ...keys }: FleetKeys,
   workerStatus: WorkerStatus,
-): void {
+): Promise<HeartbeatReply> {
   const { worker } = workerStatus
   const names = { heartbeats, worker: keys.worker(worker), inbox: keys.inbox(worker), unapplied }
   const limits = { silence: FORGOTTEN_AFTER_MS, limit: COMMANDS_PER_REPLY }
-  addScript(redis, pipeline, heartbeat, names, { base, id: worker, ...encodeStatus(workerStatus), ...limits })
+  return runScript(redis, heartbeat, names, { base, id: worker, ...encodeStatus(workerStatus), ...limits })
 }
 
 /** Removes a worker from the registry. Takes one round trip for every hundred commands that the worker has not answered. */
-export async function leaveFleet(redis: Redis, { heartbeats, base }: FleetKeys, worker: string): Promise<void> {
+export async function leaveFleet(redis: Commander, { heartbeats, base }: FleetKeys, worker: string): Promise<void> {
   let isRemoved = false
   while (!isRemoved) isRemoved = await runScript(redis, leave, { heartbeats }, { base, id: worker })
 }
@@ -45,7 +43,7 @@ export interface RegisteredWorkers {
  * enough to know which workers a command concerns.
  */
 export async function readWorkers(
-  redis: Redis,
+  redis: Commander,
   { heartbeats, base }: FleetKeys,
   slots: 'slots' | '',
   log: Log,

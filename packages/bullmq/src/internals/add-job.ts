@@ -2,15 +2,20 @@
 import type { Enqueued } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import type { JobJson, RedisQueueBackend } from 'bullmq'
-import type { Redis } from 'ioredis'
 import { BACKOFF_TYPE } from '../processor.ts'
+import type { Commander } from '../scripts/script.ts'
 import { commandsOf, withExtras } from './backend.ts'
 
 /**
  * `data` is the stored text of the task. `redis` is the connection of the backend. The job, its tags and its queue timeout are
  * stored atomically. If there is a job with this id, nothing changes. Takes one round trip.
  */
-export async function addJob(redis: Redis, backend: RedisQueueBackend, task: NewTask, data: string): Promise<Enqueued> {
+export async function addJob(
+  redis: Commander,
+  backend: RedisQueueBackend,
+  task: NewTask,
+  data: string,
+): Promise<Enqueued> {
   const job: JobJson = {
     id: task.id,
     name: task.task,

@@ -6,7 +6,7 @@
 // A composed script takes arguments that BullMQ does not know. They are given before BullMQ is asked to run the script, and are
 // kept by script and job until it does: see `Extras`.
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
-import type { Redis } from 'ioredis'
+import type { Commander } from '../scripts/script.ts'
 import { COMPOSED } from './composed-scripts.ts'
 import { timeTranslation } from './scripts-clock.ts'
 
@@ -135,7 +135,7 @@ function keyOf(script: string, id: string): string {
 const clientsWithScripts = new WeakSet<object>()
 
 /** Runs the composed scripts on a connection of ours. BullMQ's own client resolves only after a round trip. */
-export function commandsOf(redis: Redis): RedisClient {
+export function commandsOf(redis: Commander): RedisClient {
   defineScripts(redis as unknown as RedisClient)
   // `runCommand` is all that `execCommand` uses.
   const commands = redis as unknown as Readonly<Record<string, (args: unknown[]) => unknown>>

@@ -1,13 +1,13 @@
 // BullMQ's Worker with two of its methods overridden. A failure of the fetch loop is reported, and Bullpen's lock renewer renews
 // the lock of each job from before the handler starts until Redis has confirmed the end of the attempt.
 import { type Job, Worker } from 'bullmq'
-import type { Redis } from 'ioredis'
 import type { LockRenewer } from '../locks/lock-renewer.ts'
 import { renewLocks } from '../locks/renewal.ts'
+import type { Commander } from '../scripts/script.ts'
 
 export interface JobLocks {
   readonly renewer: LockRenewer
-  readonly redis: Redis
+  readonly redis: Commander
   readonly base: string
   readonly lockMs: number
   /** The time in milliseconds since 1970, by the clock that jobs are stamped with. */

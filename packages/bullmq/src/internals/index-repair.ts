@@ -11,10 +11,9 @@
 // The totals need no recount of single tasks, because every status is the size of a structure: one script compares the sum of the
 // sizes with the counters.
 import { statusOfDelayed, statusOfEnded } from '@bullpen/engine/internal'
-import type { Redis } from 'ioredis'
 import { decodeStack, parseJson } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
-import { runScript } from '../scripts/script.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 import { findDrift } from '../scripts/status/find-drift.ts'
 import { repairEntries } from '../scripts/status/repair-entries.ts'
 import { repairTotals } from '../scripts/status/repair-totals.ts'
@@ -48,7 +47,7 @@ export interface RepairedPage {
 const PAGE_SIZE = 100
 
 /** Repairs one page. The last page of a pass also corrects the totals. Takes one round trip, or two if an entry is wrong. */
-export async function repairPage(redis: Redis, keys: QueueKeys, at: RepairPosition): Promise<RepairedPage> {
+export async function repairPage(redis: Commander, keys: QueueKeys, at: RepairPosition): Promise<RepairedPage> {
   const comparison = COMPARISONS[at.comparison]
   if (comparison === undefined) return { repaired: await runScript(redis, repairTotals, keys, {}), next: undefined }
   const { set, place } = comparison
@@ -67,7 +66,7 @@ export async function repairPage(redis: Redis, keys: QueueKeys, at: RepairPositi
  * were corrected. The sum is also added to `drift` in the queue's totals. Takes one round trip for every 100 delayed or failed
  * tasks, twice, and some ten more.
  */
-export async function repairIndex(redis: Redis, keys: QueueKeys): Promise<number> {
+export async function repairIndex(redis: Commander, keys: QueueKeys): Promise<number> {
   let repaired = 0
   for (let at: RepairPosition | undefined = FIRST_PAGE; at !== undefined; ) {
     const page: RepairedPage = await repairPage(redis, keys, at)

@@ -1,8 +1,8 @@
 // Requeues the tasks whose worker was lost, with BullMQ's own script. The leader runs it for every queue, so that BullMQ's Workers
 // need no check of their own (`skipStalledCheck`).
 import { MAX_DEATHS } from '@bullpen/engine/internal'
-import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../keys.ts'
+import type { Commander } from '../scripts/script.ts'
 import { commandsOf } from './backend.ts'
 import { COMPOSED } from './composed-scripts.ts'
 
@@ -20,7 +20,11 @@ export interface StalledCheck {
  * still marked and have no lock, at the head of their queue, and stores the record of each lost attempt. A task that has lost its
  * worker more than `MAX_DEATHS` times is marked so that the next worker fails it. Atomic. Takes one round trip. O(active tasks).
  */
-export async function requeueLostTasks(redis: Redis, keys: QueueKeys, { fencing, now }: StalledCheck): Promise<void> {
+export async function requeueLostTasks(
+  redis: Commander,
+  keys: QueueKeys,
+  { fencing, now }: StalledCheck,
+): Promise<void> {
   const script = COMPOSED.get(NAME)
   if (script === undefined) throw new Error(`BullMQ has no script ${NAME}`)
   const { stalled, wait, active, leaderCheck, meta, paused, marker, events, repeat, base } = keys

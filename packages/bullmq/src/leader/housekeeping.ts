@@ -1,16 +1,15 @@
 // What the leader does for one queue: it surveys the queue, and then does the duties that the survey names.
 import type { TaskId } from '@bullpen/contract'
-import type { Redis } from 'ioredis'
 import { repeatCancels } from '../cancel/by-id.ts'
 import { requeueLostTasks } from '../internals/stalled-check.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import { queueKeys } from '../keys.ts'
 import { expireTasks } from '../maintenance/expirer.ts'
 import { type Duty, surveyQueueScript } from '../scripts/leader/survey-queue.ts'
-import { runScript } from '../scripts/script.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 
 export interface HousekeepingOptions {
-  readonly redis: Redis
+  readonly redis: Commander
   readonly namespace: string
   /** The time in ms since 1970, by Redis's clock. */
   readonly now: () => number

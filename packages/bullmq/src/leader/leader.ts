@@ -7,11 +7,11 @@
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
 import { assertTransition } from '@bullpen/engine/internal'
-import type { Redis } from 'ioredis'
 import { leaderKeys } from '../keys.ts'
 import { isConnectionError } from '../redis/outage-reporter.ts'
 import { openSubscriber } from '../redis/subscriber.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
+import type { Commander } from '../scripts/script.ts'
 import type { Housekeeping } from './housekeeping.ts'
 import { afterAsking, LEADERSHIP_TRANSITIONS, type Leadership, type LeaseTimes } from './leadership.ts'
 import { type LeaseAnswer, resign, takeLease } from './lease.ts'
@@ -29,7 +29,7 @@ export interface LeaderTimes extends LeaseTimes {
 export const LEADER_TIMES: LeaderTimes = { leaseMs: 3_000, renewMs: 1_000, roundMs: 1_500 }
 
 export interface LeaderOptions {
-  readonly redis: Redis
+  readonly redis: Commander
   readonly redisUrl: string
   readonly namespace: string
   /** Rejects while the namespace must not be used. */
@@ -145,6 +145,6 @@ export function openLeader(options: LeaderOptions): Leader {
 }
 
 /** Announces that a queue has work for the leader, which otherwise notices it within a round. Takes one round trip. */
-export async function wakeLeader(redis: Redis, namespace: string, queue: string): Promise<void> {
+export async function wakeLeader(redis: Commander, namespace: string, queue: string): Promise<void> {
   await redis.publish(leaderKeys(namespace).channel, queue)
 }

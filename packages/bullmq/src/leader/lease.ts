@@ -1,9 +1,8 @@
 // The lease of a namespace's leader. Whoever holds it leads. It expires by Redis's clock unless the leader renews it.
-import type { Redis } from 'ioredis'
 import { type LeaderKeys, SCHEMA_VERSION } from '../keys.ts'
 import { resignScript } from '../scripts/leader/resign.ts'
 import { takeLeaseScript } from '../scripts/leader/take-lease.ts'
-import { runScript } from '../scripts/script.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 
 export interface LeaseAnswer {
   /** 0 if another process leads, or if this version is older than the namespace's data. */
@@ -19,11 +18,11 @@ export interface LeaseRequest {
 }
 
 /** Takes or renews the lease. Atomic. Takes one round trip. */
-export function takeLease(redis: Redis, keys: LeaderKeys, request: LeaseRequest): Promise<LeaseAnswer> {
+export function takeLease(redis: Commander, keys: LeaderKeys, request: LeaseRequest): Promise<LeaseAnswer> {
   return runScript(redis, takeLeaseScript, keys, { ...request, schemaVersion: SCHEMA_VERSION })
 }
 
 /** Releases the lease if the caller holds it, and announces that nobody leads. Atomic. Takes one round trip. */
-export function resign(redis: Redis, keys: LeaderKeys, holder: string): Promise<void> {
+export function resign(redis: Commander, keys: LeaderKeys, holder: string): Promise<void> {
   return runScript(redis, resignScript, keys, { holder, channel: keys.channel })
 }

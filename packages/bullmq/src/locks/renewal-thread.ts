@@ -3,10 +3,12 @@
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Log } from '@bullpen/contract'
+import type { RedisAddress } from '@bullpen/contract/internal'
 import { createRestartBackoff } from '@bullpen/engine/internal'
 import { keepWrappersGeneric } from '@bullpen/engine/node'
-import type { Redis } from 'ioredis'
+import { addressIn } from '../connection.ts'
 import { renewalConnection } from '../redis/renewal-connection.ts'
+import type { Commander } from '../scripts/script.ts'
 import type { LockGroup, LockMessage } from './lock-messages.ts'
 import { type Renewal, startRenewal } from './renewal.ts'
 import type { SharedTable } from './shared-lock-table.ts'
@@ -28,14 +30,14 @@ const threads = new Map<string, RenewalThread>()
 export function joinRenewalThread(redisUrl: string, group: LockGroup, log: Log): Membership {
   let thread = threads.get(redisUrl)
   if (thread === undefined) {
-    thread = new RenewalThread(redisUrl, log, () => threads.delete(redisUrl))
+    thread = new RenewalThread(addressIn(redisUrl), log, () => threads.delete(redisUrl))
     threads.set(redisUrl, thread)
   }
   return thread.join(group)
 }
 
 class RenewalThread {
-  readonly #redisUrl: string
+  readonly #address: RedisAddress
   readonly #log: Log
   readonly #onEmpty: () => void
   readonly #groups = new Map<number, LockGroup>()
@@ -43,12 +45,12 @@ class RenewalThread {
   readonly #fallback = new Map<number, Renewal>()
   readonly #ready = Promise.withResolvers<void>()
   readonly #backoff = createRestartBackoff()
-  #fallbackRedis: Redis | undefined
+  #fallbackRedis: Commander | undefined
   #worker: Worker | undefined
   #restart: NodeJS.Timeout | undefined
 
-  constructor(redisUrl: string, log: Log, onEmpty: () => void) {
-    this.#redisUrl = redisUrl
+  constructor(address: RedisAddress, log: Log, onEmpty: () => void) {
+    this.#address = address
     this.#log = log
     this.#onEmpty = onEmpty
     this.#start()
@@ -89,7 +91,7 @@ class RenewalThread {
     }
     try {
       // `execArgv` is empty so that the thread runs without the process's own preloads and loaders.
-      const options = { workerData: { redisUrl: this.#redisUrl }, execArgv: [], name: 'bullpen locks' }
+      const options = { workerData: { address: this.#address }, execArgv: [], name: 'bullpen locks' }
       const worker = new Worker(ENTRY, options)
       this.#worker = worker
       worker.unref()
@@ -117,7 +119,7 @@ class RenewalThread {
       { err, afterMs },
       'lock renewal thread ended; the main thread renews the locks until the thread is restarted',
     )
-    this.#fallbackRedis ??= renewalConnection(this.#redisUrl)
+    this.#fallbackRedis ??= renewalConnection(this.#address)
     for (const group of this.#groups.values()) this.#renewHere(group)
     this.#ready.resolve()
     this.#restart = setTimeout(() => this.#start(), afterMs).unref()

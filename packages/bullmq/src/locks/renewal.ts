@@ -1,7 +1,6 @@
 // Renews the locks of one consumer at a fixed interval, as long as the main thread's event loop is turning.
-import type { Redis } from 'ioredis'
 import { renewLockScript } from '../scripts/jobs/renew-locks.ts'
-import { runScript } from '../scripts/script.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 import type { LockGroup } from './lock-messages.ts'
 import { machineMs, msBetween } from './machine-clock.ts'
 import { SharedLockTable, type SharedTable, type TableEntry } from './shared-lock-table.ts'
@@ -13,7 +12,7 @@ type Lock = Pick<TableEntry, 'id' | 'token'>
 
 /** Renews the given locks. Returns those that this process no longer has. */
 export async function renewLocks<L extends Lock>(
-  redis: Redis,
+  redis: Commander,
   { base, lockMs }: Pick<LockGroup, 'base' | 'lockMs'>,
   locks: readonly L[],
 ): Promise<readonly L[]> {
@@ -28,7 +27,7 @@ export interface Renewal {
 }
 
 /** `redis` must reject commands that it can't send immediately, because a late renewal is useless. */
-export function startRenewal(redis: Redis, group: LockGroup, now: () => number = machineMs): Renewal {
+export function startRenewal(redis: Commander, group: LockGroup, now: () => number = machineMs): Renewal {
   const lastTurn = new Int32Array(group.lastTurn)
   const tables = group.tables.map((table) => new SharedLockTable(table))
   /** Locks that are younger than this are left to the next round, because most of their tasks will have ended by then. */

@@ -1,10 +1,11 @@
 // The entry point of the lock-renewal thread. The thread has its own event loop and its own connection to Redis.
 import { parentPort, workerData } from 'node:worker_threads'
+import type { RedisAddress } from '@bullpen/contract/internal'
 import { renewalConnection } from '../redis/renewal-connection.ts'
 import type { LockMessage } from './lock-messages.ts'
 import { type Renewal, startRenewal } from './renewal.ts'
 
-const redis = renewalConnection((workerData as { readonly redisUrl: string }).redisUrl)
+const redis = renewalConnection((workerData as { readonly address: RedisAddress }).address)
 redis.once('ready', () => parentPort?.postMessage('ready'))
 const renewals = new Map<number, Renewal>()
 

@@ -1,12 +1,12 @@
 // Expires tasks that have waited longer than their queue timeout without being fetched.
 import type { TaskId } from '@bullpen/contract'
 import { endWithoutStart } from '@bullpen/engine/internal'
-import type { Redis } from 'ioredis'
 import { describeEnd, encodeStack } from '../codec.ts'
 import { TAKE_OUT } from '../internals/places.ts'
 import { STATUS_INDEX } from '../internals/status-index.ts'
 import type { QueueKeys } from '../keys.ts'
 import { FENCE } from '../scripts/includes/fence.ts'
+import type { Commander } from '../scripts/script.ts'
 
 /**
  * How many tasks one script looks at. Removing a task from the far end of a list of 200,000 costs Redis 2.6 ms. The oldest tasks
@@ -58,7 +58,7 @@ export interface Expiry {
 }
 
 /** Takes one round trip for every twenty tasks that are due, and one more. */
-export async function expireTasks(redis: Redis, keys: QueueKeys, expiry: Expiry): Promise<Expired[]> {
+export async function expireTasks(redis: Commander, keys: QueueKeys, expiry: Expiry): Promise<Expired[]> {
   const { fencing, now, process } = expiry
   const record = endWithoutStart('queue_timeout', { attempt: 1, process, now })
   const names = [keys.expiries, keys.wait, keys.prioritized, keys.delayed, keys.failed, keys.events, keys.leader]

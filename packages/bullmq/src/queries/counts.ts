@@ -2,20 +2,20 @@
 import type { TaskStatus } from '@bullpen/contract'
 import { TASK_STATUSES } from '@bullpen/contract/internal'
 import type { QueueTotals } from '@bullpen/engine'
-import type { ChainableCommander, Redis } from 'ioredis'
+import type { ChainableCommander } from 'ioredis'
 import { DELAYED_SCORE_STEP, PLACE_NAMES, PLACES } from '../internals/places.ts'
 import type { QueueKeys } from '../keys.ts'
 import { remainingTasks } from '../scripts/queue/count-remaining.ts'
-import { runScript } from '../scripts/script.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 import { readTogether } from './read-together.ts'
 
 /** Counts the tasks in each status, as of the same moment. O(1). Takes one round trip. */
-export async function countTasks(redis: Redis, keys: QueueKeys): Promise<Record<TaskStatus, number>> {
+export async function countTasks(redis: Commander, keys: QueueKeys): Promise<Record<TaskStatus, number>> {
   return countsOf(await readTogether(redis, (transaction) => addSizes(transaction, keys)))
 }
 
 /** Reads the totals of a queue, as of the same moment. O(1). Takes one round trip. */
-export async function readTotals(redis: Redis, keys: QueueKeys): Promise<QueueTotals> {
+export async function readTotals(redis: Commander, keys: QueueKeys): Promise<QueueTotals> {
   const answers = await readTogether(redis, (transaction) => {
     transaction.hmget(keys.totals, 'accepted', 'removed', 'drift')
     addSizes(transaction, keys)
@@ -45,6 +45,6 @@ function countsOf(sizes: readonly unknown[]): Record<TaskStatus, number> {
  * Counts the tasks that are waiting, active, or due by Redis's clock. A light drain of the fleet waits for them. Takes one round
  * trip.
  */
-export async function countRemaining(redis: Redis, keys: QueueKeys): Promise<number> {
+export async function countRemaining(redis: Commander, keys: QueueKeys): Promise<number> {
   return runScript(redis, remainingTasks, keys, { scoreStep: DELAYED_SCORE_STEP })
 }

@@ -1,11 +1,11 @@
 // Lists the tasks of a queue that have a given status, page by page, in the order of the places that hold them.
 import { BullpenError, type TaskId } from '@bullpen/contract'
 import type { ListQuery } from '@bullpen/engine'
-import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import { parseJson } from '../codec.ts'
 import { PLACES, type PlaceName, placesOf } from '../internals/places.ts'
 import type { QueueKeys } from '../keys.ts'
+import type { Commander } from '../scripts/script.ts'
 
 /**
  * Where a listing continues. In a list, this is the last task shown. In a sorted set, it is the last score and how many tasks
@@ -44,7 +44,7 @@ interface PlacePage {
  *
  * @throws BullpenError `invalid_cursor`.
  */
-export async function listIds(redis: Redis, keys: QueueKeys, query: ListQuery): Promise<IdPage> {
+export async function listIds(redis: Commander, keys: QueueKeys, query: ListQuery): Promise<IdPage> {
   const places = placesOf(query.status)
   let cursor: Cursor = query.cursor === undefined ? { place: 0 } : decodeCursor(query)
   const ids: string[] = []
@@ -65,7 +65,12 @@ export async function listIds(redis: Redis, keys: QueueKeys, query: ListQuery): 
  * the left of the last task shown. If that task has been taken since, then so have all tasks to its right, and the listing
  * continues at the right end. A task that keeps waiting is therefore never skipped.
  */
-async function listPage(redis: Redis, key: string, limit: number, position: Position | undefined): Promise<PlacePage> {
+async function listPage(
+  redis: Commander,
+  key: string,
+  limit: number,
+  position: Position | undefined,
+): Promise<PlacePage> {
   const last = position !== undefined && 'last' in position ? position.last : undefined
   const index = last === undefined ? null : await redis.lpos(key, last, 'RANK', -1)
   // The last task shown was the newest, so there are no more.
@@ -78,7 +83,7 @@ async function listPage(redis: Redis, key: string, limit: number, position: Posi
 }
 
 async function sortedSetPage(
-  redis: Redis,
+  redis: Commander,
   key: string,
   limit: number,
   position: Position | undefined,

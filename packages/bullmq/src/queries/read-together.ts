@@ -1,9 +1,10 @@
 // Reads several values from Redis as of the same moment.
-import type { ChainableCommander, Redis } from 'ioredis'
+import type { ChainableCommander } from 'ioredis'
+import type { Commander } from '../scripts/script.ts'
 
 /** Takes one transaction and one round trip. Rejects if any of the commands fails. */
 export async function readTogether(
-  redis: Redis,
+  redis: Commander,
   addCommands: (transaction: ChainableCommander) => void,
 ): Promise<unknown[]> {
   const transaction = redis.multi()

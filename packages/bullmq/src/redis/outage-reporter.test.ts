@@ -123,6 +123,7 @@ describe('the address of a Redis', () => {
   it.each([
     ['redis://ann:secret@db.example:6380/2', 'redis://db.example:6380'],
     ['rediss://db.example', 'rediss://db.example'],
+    ['redis+cluster://ann:secret@a:7000,b:7001', 'redis+cluster://a:7000,b:7001'],
     ['not a URL', 'the configured address'],
   ])('%s is shown as %s', (url, shown) => {
     expect(addressOf(url)).toBe(shown)

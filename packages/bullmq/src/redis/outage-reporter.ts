@@ -1,23 +1,19 @@
 // Reports an outage of Redis once per process instead of once per connection: it logs one line when the outage begins, one every
 // 30 s while it lasts, and one when it is over.
 import type { Log } from '@bullpen/contract'
-import type { Redis } from 'ioredis'
+import type { Commander } from '../scripts/script.ts'
 
 const REPEAT_EVERY_MS = 30_000
 
 /** The address of Redis without the user name and password. */
 export function addressOf(redisUrl: string): string {
-  try {
-    const { protocol, host } = new URL(redisUrl)
-    return `${protocol}//${host}`
-  } catch {
-    return 'the configured address'
-  }
+  const [, protocol, hosts] = /^(rediss?(?:\+cluster)?:\/\/)(?:[^/?#]*@)?([^/?#@]+)/.exec(redisUrl) ?? []
+  return hosts === undefined ? 'the configured address' : `${protocol}${hosts}`
 }
 
 export interface OutageReporter {
   /** Follows a connection until it is closed on purpose. */
-  follow(redis: Redis): void
+  follow(redis: Commander): void
 }
 
 const reporters = new Map<string, OutageReporter>()
@@ -35,13 +31,13 @@ export function outageReporter(redisUrl: string, log: Log, repeatMs = REPEAT_EVE
 }
 
 function createReporter(address: string, log: Log, repeatMs: number, onUnused: () => void): OutageReporter {
-  const followed = new Set<Redis>()
-  const down = new Set<Redis>()
+  const followed = new Set<Commander>()
+  const down = new Set<Commander>()
   let outage: { readonly since: number; failures: number; nextLineAt: number } | undefined
 
   const awayMs = (): number => Math.round(performance.now() - (outage?.since ?? performance.now()))
 
-  const failed = (redis: Redis, wasConnected: boolean): void => {
+  const failed = (redis: Commander, wasConnected: boolean): void => {
     down.add(redis)
     const now = performance.now()
     if (outage === undefined) {
@@ -55,7 +51,7 @@ function createReporter(address: string, log: Log, repeatMs: number, onUnused: (
     log.warn({ redis: address, awayMs: awayMs(), failures: outage.failures }, 'redis still not reachable')
   }
 
-  const restored = (redis: Redis): void => {
+  const restored = (redis: Commander): void => {
     down.delete(redis)
     endOutage()
   }
@@ -66,7 +62,7 @@ function createReporter(address: string, log: Log, repeatMs: number, onUnused: (
     outage = undefined
   }
 
-  const closed = (redis: Redis): void => {
+  const closed = (redis: Commander): void => {
     followed.delete(redis)
     down.delete(redis)
     if (followed.size === 0) onUnused()
@@ -105,7 +101,8 @@ const CONNECTION_ERROR_CODES = new Set([
   'EHOSTUNREACH',
   'ENETUNREACH',
 ])
-const CONNECTION_ERROR_MESSAGES = /Connection is closed|Stream isn't writeable|connect ETIMEDOUT|Command timed out/
+const CONNECTION_ERROR_MESSAGES =
+  /Connection is closed|Stream isn't writeable|connect ETIMEDOUT|Command timed out|Failed to refresh slots cache|None of startup nodes|Cluster isn't ready|Too many Cluster redirections|^CLUSTERDOWN /
 
 /** Whether an error only means that Redis is unreachable, which the reporter logs already. */
 export function isConnectionError(error: unknown): boolean {

@@ -3,6 +3,7 @@
 import type { RedisClient } from 'bullmq'
 import type { ChainableCommander, Cluster, Redis } from 'ioredis'
 
+/** A client of one server, or of a cluster, which has a connection to each node that it uses. */
 export type Commander = Redis | Cluster
 
 /**
@@ -81,20 +82,6 @@ export async function runScript<Key extends string, Arg extends string, Answer>(
   more: readonly (string | number)[] = [],
 ): Promise<Answer> {
   return script.answer(await commandOf(redis, script)(flatten(script, keys, args, more)))
-}
-
-/** Adds a script to a pipeline of `redis`. What the pipeline replies for it must be given to the script's `answer`. */
-export function addScript<Key extends string, Arg extends string>(
-  redis: Commander,
-  pipeline: ChainableCommander,
-  script: Script<Key, Arg, unknown>,
-  keys: Values<Key, string>,
-  args: Values<Arg, string | number>,
-  more: readonly (string | number)[] = [],
-): void {
-  // A pipeline has the commands that its connection had when it was made, so that the next one finds this command defined.
-  commandOf(redis, script)
-  commandOf(pipeline, script)(flatten(script, keys, args, more))
 }
 
 /** Runs a script on a client of BullMQ's, which may be another library than ioredis. */

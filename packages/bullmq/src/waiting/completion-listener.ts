@@ -1,7 +1,7 @@
 // Wakes callers that are waiting for a task to end. While there are any, it follows the queue's event stream.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '@bullpen/contract'
-import type { Redis } from 'ioredis'
+import type { Commander } from '../scripts/script.ts'
 
 /** How long one read of the stream may block, in ms. */
 const BLOCK_MS = 5_000
@@ -29,11 +29,11 @@ export interface CompletionListener {
 }
 
 /** `connect` opens a connection that may block in a command. The connection is closed when no caller is waiting. */
-export function openCompletionListener(events: string, connect: () => Redis, log: Log): CompletionListener {
+export function openCompletionListener(events: string, connect: () => Commander, log: Log): CompletionListener {
   const waiting = new Map<string, Set<Wake>>()
-  let reader: { readonly redis: Redis; readonly following: Promise<void> } | undefined
+  let reader: { readonly redis: Commander; readonly following: Promise<void> } | undefined
 
-  const startReader = (): { redis: Redis; following: Promise<void> } => {
+  const startReader = (): { redis: Commander; following: Promise<void> } => {
     const redis = connect()
     const following = newestEvent(redis, events)
       .then((from) => {
@@ -44,7 +44,7 @@ export function openCompletionListener(events: string, connect: () => Redis, log
     return { redis, following }
   }
 
-  const read = async (redis: Redis, from: string): Promise<void> => {
+  const read = async (redis: Commander, from: string): Promise<void> => {
     let last = from
     while (reader?.redis === redis) {
       try {
@@ -87,7 +87,7 @@ export function openCompletionListener(events: string, connect: () => Redis, log
 }
 
 /** Returns the id to read after, so that every event after this call is seen. */
-async function newestEvent(redis: Redis, events: string): Promise<string> {
+async function newestEvent(redis: Commander, events: string): Promise<string> {
   const [newest] = await redis.xrevrange(events, '+', '-', 'COUNT', 1)
   return newest?.[0] ?? '0-0'
 }

@@ -5,7 +5,7 @@ import { FORGET_WORKER } from '../includes/forget-worker.ts'
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
-interface HeartbeatReply {
+export interface HeartbeatReply {
   /** The commands that the worker has not answered, oldest first. */
   readonly commands: readonly Command[]
   /** The ids of up to ten commands whose queue settings may not have been applied. */
