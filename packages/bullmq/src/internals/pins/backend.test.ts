@@ -1,0 +1,186 @@
+// BullMQ's backend: how Bullpen takes its place, which methods send every script, and what they are given.
+import { createRedisBackend, type RedisClient, type RedisQueueBackend, Worker } from 'bullmq'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { queueKeys } from '../../keys.ts'
+import { backendOf, plainBullmq, QUEUE } from './plain.fixture.ts'
+
+/** Records the scripts that a backend sends. */
+function recordScripts(backend: RedisQueueBackend) {
+  const sent: { readonly name: string; readonly args: unknown[] }[] = []
+  const exec = backend.execCommand.bind(backend)
+  backend.execCommand = (client: RedisClient, name: string, args: unknown[]) => {
+    sent.push({ name, args })
+    return exec(client, name, args)
+  }
+  return sent
+}
+
+describe('a backend', () => {
+  it('is made by the factory that a Worker is given, with the name, the options and a blocking connection', async () => {
+    const { options } = await plainBullmq()
+    const factory = vi.fn(createRedisBackend)
+    const worker = new Worker(QUEUE, async () => {}, { ...options, autorun: false, name: 'w' }, factory)
+    onTestFinished(() => worker.close())
+    expect(factory.mock.calls).toEqual([
+      [QUEUE, expect.objectContaining({ prefix: options.prefix, name: 'w' }), { withBlockingConnection: true }],
+    ])
+    expect(worker.getBackend()).toBe(factory.mock.results[0]?.value)
+  })
+
+  it('belongs to the jobs of its Worker, beside the Worker itself', async () => {
+    const { queue, createWorker, fetch } = await plainBullmq()
+    await queue.add('x', {})
+    const worker = createWorker(async () => {}, { limiter: { max: 5, duration: 1_000 } })
+    const job = await fetch(worker)
+    const { backend, queue: owner } = job as unknown as { backend: unknown; queue: { opts: { limiter?: object } } }
+    expect(backend).toBe(worker.getBackend())
+    expect(owner).toBe(worker)
+    expect(owner.opts.limiter).toEqual({ max: 5, duration: 1_000 })
+    expect(job.queueQualifiedName).toBe(backendOf(worker).qualifiedName)
+  })
+
+  it('uses the prefix and the key names that Bullpen uses', async () => {
+    const { queue, keys } = await plainBullmq()
+    const { base, wait, active, prioritized, delayed, completed, failed, events, meta, marker, limiter } = keys
+    expect(queue.keys).toMatchObject({ '': base, wait, active, prioritized, delayed, completed, failed })
+    expect(queue.keys).toMatchObject({ 'waiting-children': keys.waitingChildren, events, meta, marker, limiter })
+    expect(queue.toKey('id')).toBe(keys.job('id'))
+    // None of Bullpen's own keys has the name of one of BullMQ's.
+    const ours = Object.entries(queueKeys('n', 'q')).flatMap(([name, key]) =>
+      typeof key === 'string' && !(name in keys && Object.values(queue.keys).includes(keys[name as 'wait']))
+        ? [key]
+        : [],
+    )
+    const theirs = new Set(Object.keys(queue.keys).map((type) => `{n.q}:q:${type}`))
+    expect(ours.filter((key) => theirs.has(key))).toEqual([])
+  })
+
+  it('sends every script of a Queue and of a Worker through execCommand, which can be replaced', async () => {
+    const { queue, createWorker, fetch } = await plainBullmq()
+    const worker = createWorker(async () => {})
+    const [byQueue, byWorker] = [recordScripts(backendOf(queue)), recordScripts(backendOf(worker))]
+    await queue.add('x', {})
+    await queue.add('x', {}, { delay: 60_000 })
+    await queue.add('x', {}, { priority: 5 })
+    expect(byQueue.map(({ name }) => name)).toEqual(['addStandardJob', 'addDelayedJob', 'addPrioritizedJob'])
+    await (await fetch(worker, 'a')).moveToCompleted(1, 'a', false)
+    const job = await fetch(worker, 'b')
+    await job.moveToWait('b')
+    expect(byWorker.map(({ name }) => name)).toEqual([
+      ...['moveToActive', 'moveToFinished', 'moveToActive', 'moveJobFromActiveToWait'],
+    ])
+  })
+
+  it('builds an array of arguments for each script, which the receiver may change', async () => {
+    const { queue, createWorker } = await plainBullmq()
+    const backend = backendOf(createWorker(async () => {}))
+    const given: unknown[][] = []
+    backend.execCommand = (_client: RedisClient, _name: string, args: unknown[]) => {
+      given.push([...args])
+      args.length = 0
+      return Promise.resolve(0)
+    }
+    const job = await queue.add('x', {})
+    for (let i = 0; i < 2; i++) {
+      await backend.moveToActive('token', 'w')
+      await backend.moveToFailed({ ...job } as never, 'x', false, 'token', false)
+      await backend.moveToDelayed('id', 1, 1, 'token')
+      await backend.moveJobFromActiveToWait('id', 'token')
+      await backend.moveStalledJobsToWait()
+    }
+    const withoutTimes = given.map((args) => args.map((arg) => (typeof arg === 'number' ? 0 : arg)))
+    expect(withoutTimes.slice(5)).toEqual(withoutTimes.slice(0, 5))
+  })
+
+  it('sends the script of an added job before it awaits anything, and uses only runCommand of the connection', async () => {
+    const { queue } = await plainBullmq()
+    const backend = backendOf(queue)
+    const runCommand = vi.fn(async () => 'id')
+    const client = new Proxy(
+      { runCommand },
+      {
+        get(target, name) {
+          if (name === 'runCommand') return target.runCommand
+          throw new Error(`${String(name)} was used`)
+        },
+      },
+    ) as unknown as RedisClient
+    const job = { id: 'id', name: 'x', data: '{}', opts: {}, timestamp: 1 }
+    const added = backend.addJobToTransaction(client, job as never, 'id')
+    expect(runCommand).toHaveBeenCalledTimes(1)
+    expect(await added).toBe('id')
+  })
+
+  it('rejects an add whose answer is a negative number, and returns any other answer as it is', async () => {
+    const { queue } = await plainBullmq()
+    const answering = (answer: unknown) => ({ runCommand: async () => answer }) as unknown as RedisClient
+    const add = (answer: unknown) =>
+      backendOf(queue).addJobToTransaction(
+        answering(answer),
+        { id: 'id', name: 'x', data: '{}', opts: {}, timestamp: 1 } as never,
+        'id',
+      )
+    await expect(add(-5)).rejects.toThrow('Missing key for parent job')
+    expect(await add(['id', 'created'])).toEqual(['id', 'created'])
+  })
+
+  it('has a connection whose client defines commands, also for the transactions that it begins', async () => {
+    const { queue } = await plainBullmq()
+    const client = await backendOf(queue).connection.client
+    client.defineCommand('bullpen:test', { numberOfKeys: 1, lua: `return KEYS[1] .. ARGV[1]` })
+    expect(await client.runCommand('bullpen:test', ['a', 'b'])).toBe('ab')
+    const transaction = client.multi()
+    void transaction.runCommand('bullpen:test', ['c', 'd'])
+    expect(await transaction.exec()).toEqual([[null, 'cd']])
+    expect(await backendOf(queue).client).toBe(client)
+  })
+
+  it('waits for the marker with the lowest score, which is the due time of the next delayed job', async () => {
+    const { queue, createWorker } = await plainBullmq()
+    const before = Date.now()
+    await queue.add('x', {}, { delay: 60_000 })
+    const backend = backendOf(createWorker(async () => {}))
+    const marker = await backend.waitForJob(1)
+    expect(marker?.member).toBe('1')
+    expect(marker?.score).toBeGreaterThanOrEqual(before + 60_000)
+    expect(marker?.score).toBeLessThanOrEqual(Date.now() + 60_000)
+    await queue.add('x', {})
+    expect(await backend.waitForJob(1)).toEqual({ member: '0', score: 0 })
+  })
+
+  it('answers a fetch with the job, its id, the delay of a rate limit and the due time of the next delayed job', async () => {
+    const { queue, createWorker } = await plainBullmq()
+    const backend = backendOf(createWorker(async () => {}, { name: 'w', lockDuration: 5_000 }))
+    const { id = '' } = await queue.add('x', {})
+    expect(await backend.moveToActive('token', 'w')).toEqual([
+      expect.objectContaining({ id: undefined, name: 'x' }),
+      id,
+      0,
+      0,
+    ])
+    const before = Date.now()
+    await queue.add('x', {}, { delay: 60_000 })
+    const [none, zero, limited, due] = await backend.moveToActive('token', 'w')
+    expect([none, zero, limited]).toEqual([null, 0, 0])
+    expect(due).toBeGreaterThanOrEqual(before + 60_000)
+  })
+
+  it('adds a job from its own stored form, as a Queue does', async () => {
+    const { queue, redis, keys } = await plainBullmq()
+    const backend = backendOf(queue)
+    const opts = { attempts: 3, backoff: { type: 'bullpen' }, delay: 5 }
+    const { id: added = '' } = await queue.add('x', { a: 1 }, { ...opts, timestamp: 1_000, jobId: 'added' })
+    const job = { id: 'given', name: 'x', data: '{"a":1}', opts, timestamp: 1_000 }
+    await backend.addJobToTransaction(await backend.connection.client, job as never, 'given')
+    const [ours, theirs] = [await redis.hgetall(keys.job('given')), await redis.hgetall(keys.job(added))]
+    // BullMQ's Queue also stores the time among the options.
+    expect({ ...ours, opts: JSON.parse(ours['opts'] ?? '') }).toEqual({
+      ...theirs,
+      opts: { ...opts, ...pick(JSON.parse(theirs['opts'] ?? ''), Object.keys(opts)) },
+    })
+  })
+})
+
+function pick(from: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(names.map((name) => [name, from[name]]))
+}

@@ -1,0 +1,190 @@
+// BullMQ's Worker: which of its methods can be overridden, and what follows for a job from what its processor does.
+
+import { eventually } from '@bullpen/testkit'
+import { DelayedError, type Job, UnrecoverableError, WaitingError, Worker, type WorkerOptions } from 'bullmq'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { backendOf, plainBullmq, QUEUE } from './plain.fixture.ts'
+
+class Overridden extends Worker {
+  readonly runs = vi.fn()
+  readonly processed = vi.fn()
+
+  override async run(): Promise<void> {
+    this.runs()
+    await super.run()
+  }
+
+  override async processJob(...args: Parameters<Worker['processJob']>): ReturnType<Worker['processJob']> {
+    this.processed(args[0].id)
+    return super.processJob(...args)
+  }
+}
+
+describe('a Worker', () => {
+  it('fetches nothing until run is called, which resume calls again after a pause', async () => {
+    const { queue, options, hasEnded } = await plainBullmq()
+    const worker = new Overridden(QUEUE, async () => {}, { ...options, autorun: false })
+    onTestFinished(() => worker.close())
+    const fetches = vi.spyOn(backendOf(worker), 'moveToActive')
+    const first = await queue.add('x', {})
+    await worker.waitUntilReady()
+    expect(fetches).not.toHaveBeenCalled()
+    void worker.run()
+    await hasEnded(first, 'completed')
+    await worker.pause()
+    await eventually(() => !worker.isRunning())
+    await worker.resume()
+    expect(worker.runs).toHaveBeenCalledTimes(2)
+    await hasEnded(await queue.add('x', {}), 'completed')
+  })
+
+  it('passes each job to processJob, also one that it fetched with the end of another', async () => {
+    const { queue, options, hasEnded } = await plainBullmq()
+    const jobs = await queue.addBulk([1, 2, 3].map((n) => ({ name: 'x', data: { n } })))
+    const worker = new Overridden(QUEUE, async () => {}, { ...options, autorun: false })
+    onTestFinished(() => worker.close())
+    const fetches = vi.spyOn(backendOf(worker), 'moveToActive')
+    void worker.run()
+    for (const job of jobs) await hasEnded(job, 'completed')
+    expect(worker.processed.mock.calls.flat()).toEqual(jobs.map(({ id }) => id))
+    // The first job was fetched alone. The others came with the answers to the ends, of which the last one had none.
+    expect(fetches.mock.results.length).toBeLessThan(3)
+  })
+
+  it('reports an error of the fetch loop by the rejection of run', async () => {
+    const { options } = await plainBullmq()
+    const worker = new Worker(QUEUE, async () => {}, { ...options, autorun: false })
+    worker.on('error', () => {})
+    onTestFinished(() => worker.close())
+    const broken = worker as unknown as { mainLoop: () => Promise<void> }
+    broken.mainLoop = () => Promise.reject(new Error('broken'))
+    await expect(worker.run()).rejects.toThrow('broken')
+    expect(worker.isRunning()).toBe(false)
+  })
+
+  it('gives a signal to a processor with three parameters, and none to one with two', async () => {
+    const { queue, startWorker, hasEnded } = await plainBullmq()
+    const given: unknown[] = []
+    const two = async function (_job: Job, _token?: string) {
+      // biome-ignore lint/complexity/noArguments: the parameter that the function does not declare
+      given.push(arguments[2])
+    }
+    const three = async (_job: Job, _token?: string, signal?: AbortSignal) => void given.push(signal)
+    const first = startWorker(two)
+    await hasEnded(await queue.add('x', {}), 'completed')
+    await first.close()
+    startWorker(three)
+    await hasEnded(await queue.add('x', {}), 'completed')
+    expect(given).toEqual([undefined, expect.any(AbortSignal)])
+  })
+
+  it.each([new WaitingError(), new DelayedError()])(
+    'leaves a job alone when its processor throws a $name',
+    async (error) => {
+      const { queue, startWorker, fields, redis, keys } = await plainBullmq()
+      const job = await queue.add('x', {}, { attempts: 5 })
+      const thrown = Promise.withResolvers<void>()
+      const worker = startWorker(async () => {
+        thrown.resolve()
+        throw error
+      })
+      const failed = vi.fn()
+      worker.on('failed', failed)
+      await thrown.promise
+      await worker.close()
+      expect(failed).not.toHaveBeenCalled()
+      expect(await redis.lrange(keys.active, 0, -1)).toEqual([job.id])
+      expect(await fields(job)).not.toHaveProperty('failedReason')
+      expect(await redis.exists(keys.lock(job.id ?? ''))).toBe(1)
+    },
+  )
+
+  it('stores the name of the worker with each job that it fetches', async () => {
+    const { queue, createWorker, fetch, fields } = await plainBullmq()
+    await queue.add('x', {})
+    const job = await fetch(createWorker(async () => {}, { name: 'host:1' }))
+    expect(await fields(job)).toMatchObject({ pb: 'host:1' })
+    expect(job.processedBy ?? 'host:1').toBe('host:1')
+  })
+
+  it('renews no lock with skipLockRenewal', async () => {
+    const { queue, startWorker, hasEnded } = await plainBullmq()
+    const renewed = Promise.withResolvers<void>()
+    const both = await queue.addBulk([1, 2].map((n) => ({ name: 'x', data: { n } })))
+    const times: Partial<WorkerOptions> = { lockDuration: 10_000, lockRenewTime: 10 }
+    const skipping = startWorker(() => renewed.promise, { ...times, skipLockRenewal: true })
+    const skipped = vi.spyOn(backendOf(skipping), 'extendLocks')
+    const renewing = startWorker(() => renewed.promise, times)
+    const renewals = vi.spyOn(backendOf(renewing), 'extendLocks')
+    await eventually(() => renewals.mock.calls.length >= 3)
+    renewed.resolve()
+    for (const job of both) await hasEnded(job, 'completed')
+    expect(skipped).not.toHaveBeenCalled()
+  })
+})
+
+describe('a failed attempt', () => {
+  /** A job whose processor throws `error` after it has changed the job. */
+  async function failing(error: Error, change: (job: Job) => void, more: Partial<WorkerOptions> = {}) {
+    const all = await plainBullmq()
+    const job = await all.queue.add('x', {}, { attempts: 5, backoff: { type: 'bullpen' } })
+    const failed = Promise.withResolvers<Job>()
+    const worker = all.startWorker(async (started) => {
+      change(started)
+      throw error
+    }, more)
+    worker.on('failed', (ended) => ended !== undefined && failed.resolve(ended))
+    const ended = await failed.promise
+    return { ...all, job, ended }
+  }
+
+  it('is final if the backoff strategy, which gets the error, returns -1; the stack of the error is stored with the move', async () => {
+    const backoffStrategy = vi.fn(() => -1)
+    const error = Object.assign(new Error('said'), { stack: 'first line\nrest' })
+    const { job, fields, hasEnded } = await failing(error, () => {}, { settings: { backoffStrategy } })
+    await hasEnded(job, 'failed')
+    expect(backoffStrategy.mock.calls).toEqual([[1, 'bullpen', error, expect.anything()]])
+    expect(JSON.parse((await fields(job))['stacktrace'] ?? '')).toEqual(['first line\nrest'])
+    expect(await fields(job)).toMatchObject({ failedReason: 'said', atm: '1', ats: '1' })
+  })
+
+  it('is retried after the delay that the backoff strategy returns', async () => {
+    const { job, redis, keys, fields } = await failing(new Error('x'), () => {}, {
+      settings: { backoffStrategy: () => 60_000 },
+    })
+    expect(await redis.zrange(keys.delayed, 0, '-1')).toEqual([job.id])
+    expect(await fields(job)).toMatchObject({ failedReason: 'x', atm: '1', delay: '60000' })
+  })
+
+  it('is final if its error is an UnrecoverableError, whatever the attempts', async () => {
+    const { job, hasEnded } = await failing(new UnrecoverableError('x'), () => {})
+    await hasEnded(job, 'failed')
+  })
+
+  it('is retried or final by the attempts and the backoff in job.opts at that time, which are not stored', async () => {
+    const { job, fields, redis, keys } = await failing(new Error('x'), (started) => {
+      started.opts.attempts = 2
+      started.opts.backoff = { type: 'fixed', delay: 60_000 }
+    })
+    expect(await redis.zscore(keys.delayed, job.id ?? '')).not.toBeNull()
+    expect(JSON.parse((await fields(job))['opts'] ?? '')).toMatchObject({ attempts: 5, backoff: { type: 'bullpen' } })
+    const last = await failing(new Error('x'), (started) => {
+      started.opts.attempts = 1
+    })
+    await last.hasEnded(last.job, 'failed')
+  })
+
+  it('keeps as many of the newest stacks as job.opts.stackTraceLimit says at that time', async () => {
+    const { job, fields } = await failing(
+      Object.assign(new Error('x'), { stack: 'newest' }),
+      (started) => {
+        started.stacktrace = ['oldest', 'older']
+        started.opts.stackTraceLimit = 2
+      },
+      { settings: { backoffStrategy: () => -1 } },
+    )
+    const stored = await fields(job)
+    expect(JSON.parse(stored['stacktrace'] ?? '')).toEqual(['older', 'newest'])
+    expect(JSON.parse(stored['opts'] ?? '')).not.toHaveProperty('stackTraceLimit')
+  })
+})
