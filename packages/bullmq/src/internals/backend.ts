@@ -21,7 +21,7 @@ export interface ComposeOptions {
 export type ExtraValues = Readonly<Record<string, string>>
 
 /** Where the scripts that take arguments for one job have the job's id, among their keys and arguments. */
-const ID_AT: ReadonlyMap<string, number> = new Map([
+export const ID_AT: ReadonlyMap<string, number> = new Map([
   ['moveToFinished', 14],
   ['moveJobFromActiveToWait', 9],
 ])

@@ -1,5 +1,5 @@
 // BullMQ's backend: how Bullpen takes its place, which methods send every script, and what they are given.
-import { createRedisBackend, type RedisClient, type RedisQueueBackend, Worker } from 'bullmq'
+import { createRedisBackend, FlowProducer, type RedisClient, type RedisQueueBackend, Worker } from 'bullmq'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { queueKeys } from '../../keys.ts'
 import { backendOf, plainBullmq, QUEUE } from './plain.fixture.ts'
@@ -163,6 +163,32 @@ describe('a backend', () => {
     const [none, zero, limited, due] = await backend.moveToActive('token', 'w')
     expect([none, zero, limited]).toEqual([null, 0, 0])
     expect(due).toBeGreaterThanOrEqual(before + 60_000)
+  })
+
+  it('has siblings for other queues, of the same class, on the same connection', async () => {
+    const { queue } = await plainBullmq()
+    const backend = backendOf(queue)
+    const sibling = backend.forQueue('another') as RedisQueueBackend
+    expect(sibling.connection).toBe(backend.connection)
+    expect(sibling.constructor).toBe(backend.constructor)
+    expect(sibling.toKey('')).toBe(`${queue.opts.prefix}:another:`)
+  })
+
+  it('of a FlowProducer belongs to a queue without a name, and its scripts begin with a key of the job’s queue', async () => {
+    const { queue, options, keys } = await plainBullmq()
+    const producer = new FlowProducer(options)
+    onTestFinished(() => producer.close())
+    const backend = producer.getBackend() as RedisQueueBackend
+    expect(backend.toKey('')).toBe(`${options.prefix}::`)
+    const sent = recordScripts(backend)
+    const child = { name: 'child', queueName: QUEUE, data: {} }
+    await producer.add({ name: 'parent', queueName: QUEUE, data: {}, children: [child] })
+    expect(sent.map(({ name }) => name)).toEqual([
+      ...['addParentJob', 'addStandardJob', 'releaseParentIfNoPendingDependencies'],
+    ])
+    const first = sent.map(({ args }) => String(args[0]))
+    expect(first.map((key) => key.slice(0, key.lastIndexOf(':') + 1))).toEqual([keys.base, keys.base, keys.base])
+    await queue.obliterate({ force: true })
   })
 
   it('adds a job from its own stored form, as a Queue does', async () => {

@@ -17,7 +17,15 @@ export interface Interior {
 
 /** The methods whose effects Bullpen uses although they are not documented, by class. */
 const METHODS = {
-  RedisQueueBackend: ['execCommand', 'waitForJob', 'addJobToTransaction', 'moveToDelayed', 'moveJobFromActiveToWait'],
+  RedisQueueBackend: [
+    'execCommand',
+    'waitForJob',
+    'addJobToTransaction',
+    'addFlow',
+    'forQueue',
+    'moveToDelayed',
+    'moveJobFromActiveToWait',
+  ],
   Worker: [
     'createBackend',
     'run',

@@ -1,5 +1,5 @@
 // BullMQ's scripts, what BullMQ sends to them and the methods that Bullpen relies on are those that Bullpen was written for.
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -7,6 +7,7 @@ import { COMPOSED } from '../composed-scripts.ts'
 import { differences, type PinnedInterior, pinned } from './compare.fixture.ts'
 import { installedBullmq, readInterior } from './interior.fixture.ts'
 import { PINNED } from './pinned.fixture.ts'
+import { RELIANT_FILES } from './reliant-files.fixture.ts'
 
 const messages = (before: PinnedInterior, after: PinnedInterior): string[] =>
   differences(before, after).map(({ message }) => message)
@@ -31,6 +32,11 @@ describe('the installed BullMQ', () => {
     expect([...COMPOSED.keys()].filter((name) => !sent.has(name)).sort()).toEqual(others)
     expect(Object.entries(PINNED.arguments).filter(([, args]) => args.length < 2)).toEqual([])
   })
+})
+
+it('every file that a difference names exists', () => {
+  const source = join(import.meta.dirname, '../..')
+  expect([...RELIANT_FILES].filter((file) => !existsSync(join(source, file)))).toEqual([])
 })
 
 /** A copy of the installed package whose dependencies are those of the original. */

@@ -534,6 +534,8 @@ export const PINNED: PinnedInterior = {
     'RedisQueueBackend.execCommand': '6c8600091c4d7379',
     'RedisQueueBackend.waitForJob': 'cb9b7fc5b5e4b9fc',
     'RedisQueueBackend.addJobToTransaction': 'dc78731d94288260',
+    'RedisQueueBackend.addFlow': '6ae45c29eb66a777',
+    'RedisQueueBackend.forQueue': 'c99e765af3b50a09',
     'RedisQueueBackend.moveToDelayed': 'd65e555153b242ba',
     'RedisQueueBackend.moveJobFromActiveToWait': 'c9897e4c293e255a',
     'Worker.createBackend': '45fc894218c14e36',

@@ -12,8 +12,13 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
   addDelayedJob: [COMPOSED, 'internals/add-job.ts', 'internals/places.ts'],
   addPrioritizedJob: [COMPOSED, 'internals/add-job.ts'],
   addParentJob: [COMPOSED, 'internals/add-job.ts'],
-  moveToActive: [CLOCK, 'internals/throttle.ts', 'scripts/leader/survey-queue.ts', 'fleet/queue-settings.ts'],
-  moveToFinished: [COMPOSED, BACKEND, CLOCK, 'internals/throttle.ts', 'processor.ts'],
+  moveToActive: [
+    CLOCK,
+    'scripts/queue/throttle.ts',
+    'scripts/leader/survey-queue.ts',
+    'scripts/fleet/apply-settings.ts',
+  ],
+  moveToFinished: [COMPOSED, BACKEND, CLOCK, 'scripts/queue/throttle.ts', 'processor.ts'],
   moveToDelayed: [COMPOSED, CLOCK, 'internals/places.ts', 'processor.ts'],
   moveJobFromActiveToWait: [COMPOSED, BACKEND, 'processor.ts'],
   moveStalledJobsToWait: [
@@ -24,9 +29,9 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     'queries/task-state.ts',
   ],
   retryJob: [CLOCK],
-  extendLock: ['locks/renewal.ts'],
-  extendLocks: ['locks/renewal.ts'],
-  pause: ['fleet/queue-settings.ts'],
+  extendLock: ['scripts/jobs/renew-locks.ts'],
+  extendLocks: ['scripts/jobs/renew-locks.ts'],
+  pause: ['scripts/fleet/apply-settings.ts'],
 }
 
 /** By class, or by class and method. */
@@ -36,6 +41,9 @@ const BY_METHOD: Readonly<Record<string, readonly string[]>> = {
   'RedisQueueBackend.addJobToTransaction': ['internals/add-job.ts', BACKEND],
   'RedisQueueBackend.moveToDelayed': ['processor.ts'],
   'RedisQueueBackend.moveJobFromActiveToWait': ['processor.ts'],
+  'Worker.pause': [CONSUMER, 'consumer.ts', 'internals/unattached-worker.ts'],
+  'RedisQueueBackend.forQueue': ['internals/unattached-worker.ts'],
+  'RedisQueueBackend.addFlow': [BACKEND],
   Worker: [CONSUMER, 'consumer.ts', 'plain-processor.ts'],
   'Worker.handleFailed': ['processor.ts', CONSUMER],
   'Worker.waitForJob': [CLOCK],
@@ -45,6 +53,13 @@ const BY_METHOD: Readonly<Record<string, readonly string[]>> = {
   'Job.updateStacktrace': ['processor.ts', 'codec.ts'],
   createRedisBackend: [BACKEND],
 }
+
+/** All files that are named here. */
+export const RELIANT_FILES: ReadonlySet<string> = new Set([
+  ...Object.values(BY_SCRIPT).flat(),
+  ...Object.values(BY_METHOD).flat(),
+  INDEX,
+])
 
 /** `name` is a script, or a method with its class. */
 export function reliantFiles(kind: 'script' | 'method', name: string): readonly string[] {

@@ -107,6 +107,34 @@ describe('a Worker', () => {
     expect(job.processedBy ?? 'host:1').toBe('host:1')
   })
 
+  it('looks for no lost job with skipStalledCheck', async () => {
+    const { queue, startWorker, hasEnded } = await plainBullmq()
+    const checked = Promise.withResolvers<void>()
+    const skipping = startWorker(() => checked.promise, { stalledInterval: 1, skipStalledCheck: true })
+    const skipped = vi.spyOn(backendOf(skipping), 'moveStalledJobsToWait')
+    const first = await queue.add('x', {})
+    const checking = startWorker(() => checked.promise, { stalledInterval: 1 })
+    const checks = vi.spyOn(backendOf(checking), 'moveStalledJobsToWait')
+    await eventually(() => checks.mock.calls.length >= 3)
+    checked.resolve()
+    await hasEnded(first, 'completed')
+    expect(skipped).not.toHaveBeenCalled()
+  })
+
+  it('fetches nothing more once pause(true) has been called, and is paused at once', async () => {
+    const { queue, startWorker, hasEnded, redis, keys } = await plainBullmq()
+    const [first, second] = await queue.addBulk([1, 2].map((n) => ({ name: 'x', data: { n } })))
+    const worker = startWorker(async () => {
+      void worker.pause(true)
+      expect(worker.isPaused()).toBe(true)
+    })
+    await hasEnded(first as Job, 'completed')
+    await eventually(() => !worker.isRunning())
+    expect(await redis.lrange(keys.wait, 0, -1)).toEqual([second?.id])
+    void worker.resume()
+    await hasEnded(second as Job, 'completed')
+  })
+
   it('renews no lock with skipLockRenewal', async () => {
     const { queue, startWorker, hasEnded } = await plainBullmq()
     const renewed = Promise.withResolvers<void>()
