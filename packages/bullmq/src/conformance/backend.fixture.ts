@@ -1,12 +1,12 @@
-// BullMQ on the run's shared Redis, in a namespace of its own, for the suites that run against every broker.
+// BullMQ on a Redis, in a namespace of its own, for the suites that run against every broker.
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
 import type { Consumer } from '@bullpen/engine/internal'
-import type { OpenBackend } from '@bullpen/testing'
+import type { Backend, BackendOptions, OpenBackend } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
-import { Redis } from 'ioredis'
 import { afterAll, inject } from 'vitest'
 import { openBroker } from '../broker.ts'
+import { workerConnection } from '../connection.ts'
 import { type LockTimes, openConsumer } from '../consumer.ts'
 import { queueKeys } from '../keys.ts'
 import { LEADER_TIMES } from '../leader/leader.ts'
@@ -23,14 +23,21 @@ let warm: LockRenewer | undefined
 
 afterAll(() => warm?.close())
 
-export const openBullmq: OpenBackend = async ({ queues, sizeLimit, onExpired, locks }) => {
-  const redisUrl = inject('redisUrl')
+/** On the run's shared Redis. */
+export const openBullmq: OpenBackend = (options) => openBullmqOn(inject('redisUrl'), newNamespace(), options)
+
+export const newNamespace = (): string => `t-${randomUUID().slice(0, 12)}`
+
+export async function openBullmqOn(
+  redisUrl: string,
+  namespace: string,
+  { queues, sizeLimit, onExpired, locks }: BackendOptions,
+): Promise<Backend> {
   const renewal = { ...QUICK, base: 'none', eventLoopStallLimitMs: undefined, redisUrl, slots: 1, log: silent } as const
   warm ??= openLockRenewer(renewal)
-  const namespace = `t-${randomUUID().slice(0, 12)}`
   const [queue = ''] = queues
   const keys = queueKeys(namespace, queue)
-  const redis = new Redis(redisUrl)
+  const redis = workerConnection(redisUrl, silent)
   const leaderTimes = locks === 'quick' ? QUICK_LEADER : LEADER_TIMES
   const broker = openBroker({ redisUrl, namespace, queues, sizeLimit, log: silent, onExpired, leaderTimes })
   const consumers: { readonly worker: string; readonly consumer: Consumer }[] = []
