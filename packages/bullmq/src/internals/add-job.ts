@@ -43,6 +43,5 @@ export async function addJob(
   const answer: unknown = await withExtras(backend, extras, () =>
     backend.addJobToTransaction(commandsOf(redis), job, task.id),
   )
-  const [, action] = answer as [string, Enqueued['action']]
-  return { id: task.id, action }
+  return { id: task.id, action: answer === 1 ? 'created' : 'existing' }
 }
