@@ -8,7 +8,6 @@ import type { Broker, NewTask } from '@bullpen/engine'
 import { storedEnvelope } from '@bullpen/engine/internal'
 import { Queue } from 'bullmq'
 import { OPEN_ADMISSION, openAdmission } from './admission/admission.ts'
-import { type BulkCanceller, createBulkCanceller } from './cancel/bulk-canceller.ts'
 import { parseRules, readProgress, storeRule, underRules } from './cancel/by-filter.ts'
 import { cancelById } from './cancel/by-id.ts'
 import { blockingConnection, commandTimeout, producerConnection } from './connection.ts'
@@ -16,7 +15,7 @@ import { addJob } from './internals/add-job.ts'
 import { backendFactory } from './internals/backend.ts'
 import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
 import { createHousekeeping } from './leader/housekeeping.ts'
-import { LEADER_TIMES, type LeaderTimes, openLeader } from './leader/leader.ts'
+import { LEADER_TIMES, type LeaderTimes, openLeader, wakeLeader } from './leader/leader.ts'
 import { repeatMaintenance } from './maintenance/maintenance.ts'
 import { countTasks, readTotals } from './queries/counts.ts'
 import { listIds } from './queries/listing.ts'
@@ -47,7 +46,7 @@ export interface BrokerOptions {
   readonly leaderTimes?: LeaderTimes
   /** Called for each task that this process has expired as the leader. The callback must not throw or block. */
   readonly onExpired?: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
-  /** Called for each waiting task that this broker has ended for a cancel by filter. The callback must not throw or block. */
+  /** Called for each waiting task that this process has ended as the leader for a cancel by filter. The callback must not throw or block. */
   readonly onCancelled?: (cancelled: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 }
 
@@ -61,7 +60,6 @@ interface QueueHandles {
   readonly queue: Queue
   readonly keys: QueueKeys
   readonly completions: CompletionListener
-  readonly bulkCanceller: BulkCanceller
 }
 
 /** A task whose worker was lost has no lock. It is listed and counted as active until it is recovered. */
@@ -103,13 +101,6 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       queue,
       keys,
       completions: openCompletionListener(keys.events, () => blockingConnection(redisUrl, log), log),
-      bulkCanceller: createBulkCanceller({
-        redis,
-        keys,
-        log,
-        checkSchema: schema.check,
-        onEnded: (ended) => onCancelled({ queue: name, ...ended }),
-      }),
     }
   }
 
@@ -149,7 +140,20 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     redisUrl,
     namespace,
     checkSchema: schema.check,
-    housekeeping: createHousekeeping({ redis, namespace, now, process: processName, onExpired }),
+    housekeeping: (onFailed) =>
+      createHousekeeping({
+        redis,
+        namespace,
+        now,
+        process: processName,
+        onExpired,
+        onCancelled,
+        onRepaired(queue, entries) {
+          if (entries > 0)
+            log.warn({ queue, entries }, 'status index repaired: a client without Bullpen used the queue')
+        },
+        onFailed,
+      }),
     times: options.leaderTimes ?? LEADER_TIMES,
     log,
   })
@@ -208,10 +212,11 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     },
 
     async cancelMany({ queue, task, tag, before, reason, by = processName }) {
-      const { keys, bulkCanceller } = handlesOf(queue)
+      const { keys } = handlesOf(queue)
       const id = createTaskId(queue, now(), randomBytes(ID_RANDOM_BYTES))
       const { rule, known } = await call(() => storeRule(redis, keys, { id, queue, task, tag, before, reason, by }))
-      bulkCanceller.start()
+      // Otherwise, the leader notices the rule in its next round.
+      wakeLeader(redis, namespace, queue).catch(() => {})
       await known
       // Wait until the millisecond has passed, so that a task enqueued next has a later timestamp than the rule.
       if (now() === before) await sleep(2)
@@ -263,10 +268,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       stopMaintenance()
       await leader.close()
       admission.close()
-      for (const { completions, bulkCanceller } of handles.values()) {
-        completions.close()
-        bulkCanceller.close()
-      }
+      for (const { completions } of handles.values()) completions.close()
       await Promise.allSettled([...handles.values()].map(({ queue }) => queue.close()))
       redis.disconnect()
     },

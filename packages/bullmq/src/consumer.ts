@@ -121,6 +121,8 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
 
   const connectAndWait = async (redis: Commander): Promise<void> => {
     await createSchemaGuard(redis, namespace, catalogueQueues).check()
+    // The leader removes what is older. The consumer that opens last decides.
+    await redis.hset(queueKeys(namespace, queue).settings, 'completedRetentionMs', options.completedRetentionMs)
     // The consumer may have been stopped or closed while Redis was unreachable.
     if (state !== 'open') return
     // If fetching failed earlier, the connections still exist, because they renew the locks of the tasks that keep running.

@@ -91,8 +91,6 @@ export function queueKeys(namespace: string, queue: string) {
     cancelKnown: (id: string) => `${base}:cancel-known:${id}`,
     /** Hash: the progress of a cancel rule. Kept for a day after the rule is done. */
     cancelProgress: (id: string) => `${base}:cancel-progress:${id}`,
-    /** String: the process whose bulk canceller is working on the queue. */
-    bulkCanceller: `${base}:bulk-canceller`,
     /** Channel: announces that there is a new cancel rule. */
     cancelRulesChannel: `${base}:cancel-rules-channel`,
     /** Channel: announces the id of a task to cancel. */

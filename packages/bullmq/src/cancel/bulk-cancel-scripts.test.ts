@@ -28,10 +28,10 @@ function queue() {
       for (const [id, score] of Object.entries(scores)) await redis.zadd(keys.delayed, score, id)
     },
     add,
-    endPage: async (place: string, from = '', before = '', limit = 3, holder = 'me'): Promise<Page> => {
-      const { bulkCanceller, active, delayed, prioritized, wait, failed, events, expiries } = keys
-      const names = [bulkCanceller, active, delayed, prioritized, wait, failed, events, expiries]
-      const common = [holder, 60_000, keys.job(''), keys.cancelProgress(''), JSON.stringify([rule])]
+    endPage: async (place: string, from = '', before = '', limit = 3, fencing = 1): Promise<Page> => {
+      const { leader, active, delayed, prioritized, wait, failed, events, expiries } = keys
+      const names = [leader, active, delayed, prioritized, wait, failed, events, expiries]
+      const common = [fencing, keys.job(''), keys.cancelProgress(''), JSON.stringify([rule])]
       return (await redis.eval(END_PAGE, 8, ...names, ...common, place, from, before, limit, 10)) as Page
     },
   }
@@ -88,9 +88,11 @@ it('END_PAGE counts running tasks, also at the end of the waiting list, and ends
   expect(await redis.exists(keys.failed)).toBe(0)
 })
 
-it('END_PAGE does nothing while another process has the lease', async () => {
-  const { waits, endPage } = queue()
+it('END_PAGE does nothing for a leader that a newer one has replaced', async () => {
+  const { redis, keys, waits, endPage } = queue()
   await waits('c1')
-  expect(await endPage('active', '', '', 3, 'other')).not.toBe(null)
-  expect(await endPage('wait')).toBe(null)
+  expect(await endPage('active', '', '', 3, 2)).not.toBe(null)
+  expect(await endPage('wait', '', '', 3, 1)).toBe(null)
+  expect(await redis.lrange(keys.wait, 0, -1)).toEqual(['c1'])
+  expect(await endPage('wait', '', '', 3, 2)).toEqual(['', '', [1], ['c1', 'c']])
 })

@@ -1,31 +1,27 @@
 // The scripts of the bulk canceller. Each looks at a bounded number of waiting tasks and ends those that a cancel rule matches.
 
 import { STATUS_INDEX } from '../internals/status-index.ts'
-
-/** How long the lease of a bulk canceller lasts after its last script, in ms. */
-export const LEASE_MS = 3_000
+import { FENCE } from '../scripts/includes/fence.ts'
 
 /**
- * KEYS: the lease, the rules. ARGV: the holder, the lease in ms. Returns Redis's time in ms and the rules, or nil if there are
- * no rules or if another process has the lease.
+ * KEYS: the queue's fencing number, the rules. ARGV: the leader's number. Returns Redis's time in ms and the rules, or nil if there
+ * are no rules or if there is a newer leader.
  */
-export const BEGIN_PASS = `
+export const BEGIN_PASS = `${FENCE}
+if is_deposed(KEYS[1], ARGV[1]) then return false end
 local rules = redis.call('HVALS', KEYS[2])
 if #rules == 0 then return false end
-local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then return false end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 local time = redis.call('TIME')
 return { time[1] * 1000 + math.floor(time[2] / 1000), rules }
 `
 
 /**
- * KEYS: the lease, active, delayed, prioritized, wait, failed, events, expiries. ARGV: the holder, the lease in ms, the prefix
- * of jobs, the prefix of the rules' progress, the rules, the place to look at, the position to start at, the id before that
+ * KEYS: the queue's fencing number, active, delayed, prioritized, wait, failed, events, expiries. ARGV: the leader's number, the
+ * prefix of jobs, the prefix of the rules' progress, the rules, the place to look at, the position to start at, the id before that
  * position, how many tasks to look at, how many stacks to keep.
  *
  * Returns the position to continue from and the id before it ('' and '' at the end of the place), how many tasks matched each
- * rule, and the id and name of each task that was ended. Returns nil if another process has the lease.
+ * rule, and the id and name of each task that was ended. Returns nil if there is a newer leader.
  *
  * Each rule is `{id, task?, tag?, before, at, reason, record}`, where `record` is the attempt record as JSON without its braces,
  * its attempt number and its times.
@@ -37,19 +33,17 @@ return { time[1] * 1000 + math.floor(time[2] / 1000), rules }
  *   the position shows by how much. At the end of the list, the script counts the running tasks again, because a task that was
  *   fetched during the scan may be requeued.
  */
-export const END_PAGE = `${STATUS_INDEX}
-local index = status_index(ARGV[3])
+export const END_PAGE = `${STATUS_INDEX}${FENCE}
+if is_deposed(KEYS[1], ARGV[1]) then return false end
+local index = status_index(ARGV[2])
 local redis = index.redis
 index.into.failed = 'cancelled'
-local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then return false end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-local rules, place, limit = cjson.decode(ARGV[5]), ARGV[6], tonumber(ARGV[9])
+local rules, place, limit = cjson.decode(ARGV[4]), ARGV[5], tonumber(ARGV[8])
 local matched, ended = {}, {}
 for i = 1, #rules do matched[i] = 0 end
 
 local function matching(id)
-  local job = ARGV[3] .. id
+  local job = ARGV[2] .. id
   local stored = redis.call('HMGET', job, 'name', 'timestamp')
   if not stored[1] then return nil end
   local enqueued, tags = tonumber(stored[2] or '0') or 0, nil
@@ -63,10 +57,10 @@ local function matching(id)
 end
 
 local function finish(id, i, name)
-  local job, rule, at = ARGV[3] .. id, rules[i], rules[i].at
+  local job, rule, at = ARGV[2] .. id, rules[i], rules[i].at
   local stored = redis.call('HMGET', job, 'atm', 'stacktrace')
   local stacks = stored[2] and cjson.decode(stored[2]) or {}
-  while #stacks >= tonumber(ARGV[10]) do table.remove(stacks, 1) end
+  while #stacks >= tonumber(ARGV[9]) do table.remove(stacks, 1) end
   local last = #stacks > 0 and string.match(stacks[#stacks], '^[^\\n]*"endedAt":(%d+)')
   if last then at = math.max(at, tonumber(last)) end
   at = string.format('%.0f', at)
@@ -77,7 +71,7 @@ local function finish(id, i, name)
   redis.call('ZADD', KEYS[6], at, id)
   redis.call('ZREM', KEYS[8], id)
   redis.call('XADD', KEYS[7], '*', 'event', 'failed', 'jobId', id, 'failedReason', rule.reason, 'prev', 'waiting')
-  redis.call('HINCRBY', ARGV[4] .. rule.id, 'ended', 1)
+  redis.call('HINCRBY', ARGV[3] .. rule.id, 'ended', 1)
   matched[i] = matched[i] + 1
   ended[#ended + 1] = id
   ended[#ended + 1] = name
@@ -97,7 +91,7 @@ end
 
 if place ~= 'wait' then
   local set = place == 'delayed' and KEYS[3] or KEYS[4]
-  local page = redis.call('ZRANGEBYSCORE', set, ARGV[7] == '' and '-inf' or ('(' .. ARGV[7]), '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
+  local page = redis.call('ZRANGEBYSCORE', set, ARGV[6] == '' and '-inf' or ('(' .. ARGV[6]), '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
   local score = page[#page]
   local ids = {}
   for at = 1, #page, 2 do
@@ -114,7 +108,7 @@ if place ~= 'wait' then
   return { #page == 2 * limit and score or '', '', matched, ended }
 end
 
-local from, before = tonumber(ARGV[7] == '' and '0' or ARGV[7]), ARGV[8]
+local from, before = tonumber(ARGV[6] == '' and '0' or ARGV[6]), ARGV[7]
 if before ~= '' and redis.call('LINDEX', KEYS[5], from - 1) ~= before then
   local at = redis.call('LPOS', KEYS[5], before)
   from = at and at + 1 or 0

@@ -1,17 +1,15 @@
 // Ends the waiting tasks in Redis that cancel rules match, page by page, and deletes a rule when it no longer matches any task.
 //
-// Only one process per queue works at a time. It holds a lease in Redis, which it renews with each page. A pass goes through the
-// places in SCAN_ORDER, so that a task that moves during the pass is found later instead of being missed. A rule is done when a
-// whole pass that began after all consumers knew the rule has found no matching task.
-import { randomUUID } from 'node:crypto'
+// The leader does this, for as long as no newer leader has worked on the queue. A pass goes through the places in SCAN_ORDER, so
+// that a task that moves during the pass is found later instead of being missed. A rule is done when a whole pass that began after
+// all consumers knew the rule has found no matching task.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Log, TaskId } from '@bullpen/contract'
+import type { TaskId } from '@bullpen/contract'
 import { type CancelRule, endWithoutStart, MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
 import { describeEnd } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
-import { throttledLog } from '../redis/throttled-log.ts'
 import type { Commander } from '../scripts/script.ts'
-import { BEGIN_PASS, END_PAGE, FORGET_RULES, LEASE_MS } from './bulk-cancel-scripts.ts'
+import { BEGIN_PASS, END_PAGE, FORGET_RULES } from './bulk-cancel-scripts.ts'
 import { BULK_CANCELLER, KNOWN_TO_ALL_MS, parseRules } from './by-filter.ts'
 
 /**
@@ -22,8 +20,6 @@ const SCAN_ORDER = ['active', 'delayed', 'prioritized', 'wait'] as const
 
 /** How many tasks one script looks at. */
 const PAGE_SIZE = 200
-/** How long to wait after a pass that ended no task, in ms. */
-const IDLE_MS = 2_000
 /** How long the progress of a finished cancel is kept, in ms. */
 const KEEP_PROGRESS_MS = 86_400_000
 
@@ -37,43 +33,32 @@ export interface BulkCancellerOptions {
   readonly keys: QueueKeys
   /** Called for each task that this process has ended. */
   readonly onEnded: (ended: EndedTask) => void
-  /** Rejects while the namespace must not be used. */
-  readonly checkSchema: () => Promise<void> | undefined
-  readonly log: Log
 }
 
-export interface BulkCanceller {
-  /** Starts a pass now, because there is a new rule. */
-  start(): void
-  close(): void
+/** A leader's number, and whether the leader may still work. */
+export interface Term {
+  readonly fencing: number
+  isOver(): boolean
 }
 
-/**
- * Starts a pass every two seconds. While passes end tasks, the next one follows immediately. Its timer does not keep the process
- * alive.
- */
+/** Makes passes for as long as each ends at least one task. Rejects if Redis does not answer. */
+export type BulkCanceller = (term: Term) => Promise<void>
+
+/** Creates the canceller of one queue, which must not be called again before it has ended. */
 export function createBulkCanceller(options: BulkCancellerOptions): BulkCanceller {
-  const { redis, keys, checkSchema, log } = options
-  const logFailure = throttledLog((err: unknown, suppressed) =>
-    log.debug({ err, suppressed }, 'cancelling tasks by filter failed'),
-  )
-  const holder = randomUUID()
-  let timer: NodeJS.Timeout | undefined
-  let isWorking = false
-  let isAskedAgain = false
-  let isClosed = false
-  /** Whether the last pass ended no task, in which case the rules that remain are waiting for running tasks only. */
-  let endedNone = false
+  const { redis, keys } = options
+  /** The rules of the last pass if it ended no task, in which case those that are left are waiting for running tasks only. */
+  let idleRules = ''
 
-  const pass = async (): Promise<number> => {
-    await checkSchema()
-    const begun = await redis.eval(BEGIN_PASS, 2, keys.bulkCanceller, keys.cancelRules, holder, LEASE_MS)
+  const pass = async (term: Term): Promise<number> => {
+    const begun = await redis.eval(BEGIN_PASS, 2, keys.leader, keys.cancelRules, term.fencing)
     if (begun === null) return 0
     const [startedAt, texts] = begun as BegunPass
     const rules = parseRules(texts)
-    const result = await goThrough(options, { holder, rules, endedNone, isClosed: () => isClosed })
+    const names = rules.map(({ id }) => id).join()
+    const result = await goThrough(options, { term, rules, endedNone: names === idleRules })
     if (result === undefined) return 0
-    endedNone = result.ended === 0
+    idleRules = result.ended === 0 ? names : ''
     const done = result.unmatched.filter(({ at }) => at + KNOWN_TO_ALL_MS <= startedAt).map(({ id }) => id)
     if (done.length > 0) {
       await redis.eval(FORGET_RULES, 1, keys.cancelRules, keys.cancelProgress(''), KEEP_PROGRESS_MS, ...done)
@@ -81,36 +66,8 @@ export function createBulkCanceller(options: BulkCancellerOptions): BulkCancelle
     return result.ended
   }
 
-  const work = (): void => {
-    if (isWorking) return
-    clearTimeout(timer)
-    isWorking = true
-    isAskedAgain = false
-    pass()
-      .catch((err: unknown) => {
-        if (!isClosed) logFailure(err)
-        return 0
-      })
-      .then((ended) => {
-        isWorking = false
-        if (isClosed) return
-        timer = setTimeout(work, ended > 0 || isAskedAgain ? 0 : IDLE_MS)
-        timer.unref()
-      })
-  }
-  timer = setTimeout(work, IDLE_MS)
-  timer.unref()
-
-  return {
-    start() {
-      isAskedAgain = true
-      endedNone = false
-      work()
-    },
-    close() {
-      isClosed = true
-      clearTimeout(timer)
-    },
+  return async (term) => {
+    while (!term.isOver() && (await pass(term)) > 0);
   }
 }
 
@@ -118,10 +75,10 @@ type BegunPass = readonly [now: number, rules: readonly string[]]
 type EndedPage = readonly [from: string, before: string, matched: readonly number[], ended: readonly string[]] | null
 
 interface Pass {
-  readonly holder: string
+  readonly term: Term
   readonly rules: readonly CancelRule[]
+  /** Whether the last pass had the same rules and ended no task. */
   readonly endedNone: boolean
-  readonly isClosed: () => boolean
 }
 
 interface PassResult {
@@ -131,16 +88,16 @@ interface PassResult {
   readonly ended: number
 }
 
-/** Returns undefined if the canceller was closed or if another process has the lease. */
+/** Returns undefined if the term is over. */
 async function goThrough(
   { redis, keys, onEnded }: BulkCancellerOptions,
-  { holder, rules, endedNone, isClosed }: Pass,
+  { term, rules, endedNone }: Pass,
 ): Promise<PassResult | undefined> {
   const matched = rules.map(() => 0)
-  const { bulkCanceller, active, delayed, prioritized, wait, failed, events, expiries } = keys
-  const names = [bulkCanceller, active, delayed, prioritized, wait, failed, events, expiries]
+  const { leader, active, delayed, prioritized, wait, failed, events, expiries } = keys
+  const names = [leader, active, delayed, prioritized, wait, failed, events, expiries]
   const rulesText = JSON.stringify(rules.map(forScript))
-  const common = [holder, LEASE_MS, keys.job(''), keys.cancelProgress(''), rulesText]
+  const common = [term.fencing, keys.job(''), keys.cancelProgress(''), rulesText]
   let ended = 0
   for (const place of SCAN_ORDER) {
     let [from, before] = ['', '']
@@ -156,7 +113,7 @@ async function goThrough(
         matched[i] = (matched[i] ?? 0) + count
       })
       ;[from, before] = page
-      if (isClosed()) return undefined
+      if (term.isOver()) return undefined
       // Wait as long as the page took, so that at least half of Redis's time is left for other clients.
       await sleep(performance.now() - sentAt)
     } while (from !== '')

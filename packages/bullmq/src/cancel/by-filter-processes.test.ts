@@ -9,7 +9,8 @@ import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { openBroker } from '../broker.ts'
-import { queueKeys } from '../keys.ts'
+import { leaderKeys, queueKeys } from '../keys.ts'
+import { resign } from '../leader/lease.ts'
 import { silent } from '../setup.fixture.ts'
 import { hit, other } from './cancel-process.fixture.ts'
 
@@ -59,9 +60,9 @@ it('after the answer of a cancel by filter no process starts a matching task, no
   const running = start()
   const stopped = start()
   await eventually(() => running.begun.size > 20 && stopped.begun.size > 20)
-  // Keep every bulk canceller out, so that matching tasks still wait when the stopped process goes on.
-  const { bulkCanceller } = queueKeys(namespace, 'swarm')
-  await redis.set(bulkCanceller, 'the test')
+  // Keep every leader out, so that matching tasks still wait when the stopped process goes on.
+  await redis.set(leaderKeys(namespace).lease, 'the test', 'PX', 60_000)
+  await redis.set(queueKeys(namespace, 'swarm').leader, 1_000)
   await stopped.stop()
   const { id } = await broker.cancelMany({ queue: 'swarm', task: hit.name, before: Date.now(), reason: 'cancelled' })
   // The other process has known the rule for two seconds.
@@ -72,7 +73,7 @@ it('after the answer of a cancel by filter no process starts a matching task, no
     expect(await broker.waitUntilFinished(each, AbortSignal.timeout(30_000))).toMatchObject({ status: 'completed' })
   }
   expect([...running.begun, ...stopped.begun].length).toBe(begun + later.length)
-  await redis.del(bulkCanceller)
+  await resign(redis, leaderKeys(namespace), 'the test')
   await eventually(async () => (await broker.cancelProgress(id))?.doneAt !== undefined, 30_000)
   expect(await broker.cancelProgress(id)).toMatchObject({ ended: hits.length - begun })
 }, 60_000)

@@ -1,12 +1,21 @@
 // What the leader does for one queue: it surveys the queue, and then does the duties that the survey names.
+//
+// Every script is fenced (scripts/includes/fence.ts), except where doing something twice changes nothing: a cancel that is repeated is
+// a request that anybody may make, and a repaired entry is compared again by the script that repairs it. Losing the leader may
+// therefore delay these duties, and two leaders for a moment do nothing twice.
 import type { TaskId } from '@bullpen/contract'
+import { type BulkCanceller, createBulkCanceller, type Term } from '../cancel/bulk-canceller.ts'
 import { repeatCancels } from '../cancel/by-id.ts'
+import { repairIndex } from '../internals/index-repair.ts'
 import { requeueLostTasks } from '../internals/stalled-check.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import { queueKeys } from '../keys.ts'
 import { expireTasks } from '../maintenance/expirer.ts'
+import { removeOldScript } from '../scripts/leader/remove-old.ts'
 import { type Duty, surveyQueueScript } from '../scripts/leader/survey-queue.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+
+type OnEnded = (ended: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 
 export interface HousekeepingOptions {
   readonly redis: Commander
@@ -16,33 +25,83 @@ export interface HousekeepingOptions {
   /** The name of this process, for the records of the tasks that it ends. */
   readonly process: string
   /** Called for each task that this process has expired. The callback must not throw or block. */
-  readonly onExpired: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
+  readonly onExpired: OnEnded
+  /** Called for each waiting task that this process has ended for a cancel by filter. The callback must not throw or block. */
+  readonly onCancelled: OnEnded
+  /** Called with how many entries of a queue's status index were repaired. */
+  readonly onRepaired: (queue: string, entries: number) => void
+  /** Called when a duty that takes long has failed. */
+  readonly onFailed: (error: unknown) => void
 }
 
-/** Returns whether the queue accepts this leader, and otherwise the number of the newer one. */
-export type Housekeeping = (queue: string, fencing: number) => Promise<Round>
-
-export type Round = { readonly deposedBy: number } | { readonly deposedBy: undefined }
-
 /**
- * Every script is fenced, except those that repeat a cancel, which is a request that anybody may make. Losing the leader may delay
- * these duties, and having two for a moment does nothing twice.
+ * Looks after a queue once. Returns the number of a newer leader if one has worked on the queue, and otherwise undefined. Duties
+ * that may take long are still under way then, and are not begun again before they have ended.
  */
+export type Housekeeping = (queue: string, term: Term) => Promise<number | undefined>
+
+/** These may take longer than a round. While they last, lost tasks must still be found. */
+const LONG: ReadonlySet<Duty> = new Set<Duty>(['cancelByRules', 'removeOld', 'repairIndex'])
+
+/** How many tasks one script removes. */
+const REMOVE_AT_ONCE = 100
+
 export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
-  const { redis, namespace, now, process, onExpired } = options
-  return async (queue, fencing) => {
+  const { redis, namespace, now, process, onExpired, onCancelled, onRepaired, onFailed } = options
+  const bulkCancellers = new Map<string, BulkCanceller>()
+  const underWay = new Set<string>()
+
+  const bulkCanceller = (queue: string): BulkCanceller => {
+    const onEnded = (ended: { readonly id: TaskId; readonly task: string }): void => onCancelled({ queue, ...ended })
+    const found =
+      bulkCancellers.get(queue) ?? createBulkCanceller({ redis, keys: queueKeys(namespace, queue), onEnded })
+    bulkCancellers.set(queue, found)
+    return found
+  }
+
+  const perform = (queue: string, duty: Duty, term: Term): Promise<void> => {
     const keys = queueKeys(namespace, queue)
-    const perform = {
+    const { fencing } = term
+    const duties = {
       requeueLost: () => requeueLostTasks(redis, keys, { fencing, now: now() }),
-      expire: async () => {
-        const expired = await expireTasks(redis, keys, { fencing, now: now(), process })
-        for (const each of expired) onExpired({ queue, ...each })
+      async expire() {
+        for (const each of await expireTasks(redis, keys, { fencing, now: now(), process })) {
+          onExpired({ queue, ...each })
+        }
       },
       repeatCancels: () => repeatCancels(redis, keys, now(), process),
+      cancelByRules: () => bulkCanceller(queue)(term),
+      async removeOld() {
+        const args = { fencing, base: keys.base, limit: REMOVE_AT_ONCE }
+        let removed = REMOVE_AT_ONCE
+        while (removed === REMOVE_AT_ONCE && !term.isOver()) {
+          removed = await runScript(redis, removeOldScript, keys, { ...args, now: now() })
+        }
+      },
+      async repairIndex() {
+        onRepaired(queue, await repairIndex(redis, keys))
+      },
     } satisfies Record<Duty, () => Promise<void>>
-    const survey = await runScript(redis, surveyQueueScript, keys, { fencing, now: now(), mark: THROTTLE_MARK })
-    if (survey.fencing > fencing) return { deposedBy: survey.fencing }
-    for (const duty of survey.duties) await perform[duty]()
-    return { deposedBy: undefined }
+    return duties[duty]()
+  }
+
+  const performAside = (queue: string, duty: Duty, term: Term): void => {
+    const name = `${duty} ${queue}`
+    if (underWay.has(name)) return
+    underWay.add(name)
+    perform(queue, duty, term)
+      .catch(onFailed)
+      .finally(() => underWay.delete(name))
+  }
+
+  return async (queue, term) => {
+    const args = { fencing: term.fencing, now: now(), mark: THROTTLE_MARK }
+    const { fencing, duties } = await runScript(redis, surveyQueueScript, queueKeys(namespace, queue), args)
+    if (fencing > term.fencing) return fencing
+    for (const duty of duties) {
+      if (LONG.has(duty)) performAside(queue, duty, term)
+      else await perform(queue, duty, term)
+    }
+    return undefined
   }
 }

@@ -81,14 +81,25 @@ it('a queue refuses a leader whose number is older than the highest that it has 
   const keys = queueKeys(name, 'a')
   await redis.set(keys.leader, 9)
   await redis.hset(keys.meta, 'max', Number.MAX_SAFE_INTEGER, 'duration', 1)
-  const onExpired = (): void => expect.fail('a leader that was deposed has expired a task')
-  const housekeeping = createHousekeeping({ redis, namespace: name, now: Date.now, process: 'test', onExpired })
-  expect(await housekeeping('a', 8)).toEqual({ deposedBy: 9 })
+  const ended: string[] = []
+  const housekeeping = createHousekeeping({
+    redis,
+    namespace: name,
+    now: Date.now,
+    process: 'test',
+    onExpired: ({ id }) => ended.push(id),
+    onCancelled: ({ id }) => ended.push(id),
+    onRepaired: () => {},
+    onFailed: (error) => expect.fail(String(error)),
+  })
+  const as = (fencing: number) => housekeeping('a', { fencing, isOver: () => false })
+  expect(await as(8)).toBe(9)
   expect(await expireTasks(redis, keys, { fencing: 8, now: Date.now(), process: 'test' })).toEqual([])
   expect((await broker.find(due.id))?.status).toBe('waiting')
   expect(await redis.hget(keys.meta, 'max')).not.toBeNull()
-  const successor = createHousekeeping({ redis, namespace: name, now: Date.now, process: 'test', onExpired: () => {} })
-  expect(await successor('a', 10)).toEqual({ deposedBy: undefined })
+  expect(ended).toEqual([])
+  expect(await as(10)).toBe(undefined)
+  expect(ended).toEqual([due.id])
   expect((await broker.find(due.id))?.status).toBe('expired')
   expect(await redis.get(keys.leader)).toBe('10')
   expect(await redis.hget(keys.meta, 'max')).toBeNull()
@@ -102,4 +113,34 @@ it('a leader that queues refuse although it holds the lease leads under a higher
   await broker.enqueue(due)
   await eventually(async () => (await broker.find(due.id))?.status === 'expired')
   expect(await redis.get(keys.fencing)).toBe('21')
+})
+
+it('the leader repairs the status index after a client without Bullpen has used the queue', async () => {
+  const { open, name, redis, task } = namespace()
+  const broker = await open(['a'])
+  const scheduled = { ...task('a'), delayMs: 60_000 }
+  await broker.enqueue(scheduled)
+  const keys = queueKeys(name, 'a')
+  await redis.zrem(keys.scheduled, scheduled.id)
+  await eventually(async () => (await broker.counts('a')).scheduled === 1)
+  expect(await redis.hget(keys.totals, 'drift')).toBe('1')
+  await redis.hincrby(keys.totals, 'accepted', 3)
+  await eventually(async () => (await redis.hget(keys.totals, 'drift')) === '4')
+  expect(await redis.hmget(keys.totals, 'accepted', 'removed')).toEqual(['4', '3'])
+})
+
+it('the leader removes completed tasks that are older than the retention that a consumer has stored', async () => {
+  const { open, name, redis } = namespace()
+  const keys = queueKeys(name, 'a')
+  const broker = await open(['a'])
+  for (let i = 0; i < 250; i++) {
+    await redis.hset(keys.job(`j${i}`), 'name', 'a.b')
+    await redis.zadd(keys.completed, i < 230 ? Date.now() - 60_000 : Date.now() + 60_000, `j${i}`)
+  }
+  await redis.hset(keys.totals, 'accepted', 250)
+  expect((await broker.counts('a')).completed).toBe(250)
+  await redis.hset(keys.settings, 'completedRetentionMs', 10_000)
+  await eventually(async () => (await broker.counts('a')).completed === 20)
+  expect(await redis.exists(keys.job('j0'), keys.job('j229'), keys.job('j230'))).toBe(1)
+  expect(await redis.hmget(keys.totals, 'accepted', 'removed', 'drift')).toEqual(['250', '230', null])
 })

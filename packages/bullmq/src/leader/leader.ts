@@ -34,7 +34,8 @@ export interface LeaderOptions {
   readonly namespace: string
   /** Rejects while the namespace must not be used. */
   readonly checkSchema: () => Promise<void> | undefined
-  readonly housekeeping: Housekeeping
+  /** Given how to log a failure. */
+  readonly housekeeping: (onFailed: (error: unknown) => void) => Housekeeping
   readonly times: LeaderTimes
   readonly log: Log
 }
@@ -46,7 +47,7 @@ export interface Leader {
 
 /** Its timers do not keep the process alive. */
 export function openLeader(options: LeaderOptions): Leader {
-  const { redis, redisUrl, namespace, checkSchema, housekeeping, times, log } = options
+  const { redis, redisUrl, namespace, checkSchema, times, log } = options
   const keys = leaderKeys(namespace)
   const holder = randomUUID()
   const logFailure = throttledLog((err: unknown, suppressed) => log.debug({ err, suppressed }, 'housekeeping failed'))
@@ -63,6 +64,8 @@ export function openLeader(options: LeaderOptions): Leader {
     if (leadership.state !== 'closed' && !isConnectionError(err)) logFailure(err)
     return undefined
   }
+
+  const housekeeping = options.housekeeping(failed)
 
   const requestLease = async (): Promise<LeaseAnswer> => {
     await checkSchema()
@@ -101,9 +104,10 @@ export function openLeader(options: LeaderOptions): Leader {
   const visit = async (queue: string): Promise<void> => {
     if (leadership.state !== 'leader' || performance.now() >= leadership.until || busy.has(queue)) return
     const { fencing } = leadership
+    const isOver = (): boolean => leadership.state !== 'leader' || leadership.fencing !== fencing
     busy.add(queue)
     try {
-      const { deposedBy } = await housekeeping(queue, fencing)
+      const deposedBy = await housekeeping(queue, { fencing, isOver })
       if (deposedBy === undefined) return
       above = Math.max(above, deposedBy)
       ask()

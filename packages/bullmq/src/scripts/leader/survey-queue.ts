@@ -2,8 +2,8 @@
 import { FENCE } from '../includes/fence.ts'
 import { defineScript } from '../script.ts'
 
-/** What a queue may need from its leader. A queue that is idle needs nothing. */
-export type Duty = 'requeueLost' | 'expire' | 'repeatCancels'
+/** What a queue may need from its leader (leader/housekeeping.ts). A queue that is idle needs nothing. */
+export type Duty = 'requeueLost' | 'expire' | 'repeatCancels' | 'cancelByRules' | 'removeOld' | 'repairIndex'
 
 export interface Survey {
   /** The highest fencing number of a leader that has worked on the queue. If it is above the caller's, nothing was written. */
@@ -15,6 +15,9 @@ export interface Survey {
  * KEYS: the names below. ARGV: the leader's fencing number, now in ms, the mark of a throttle. Answers a {@link Survey}. O(1),
  * except that finding a due task is O(log n).
  *
+ * The index needs a repair if the sizes of a divided set and of its parts differ (internals/status-index.ts), or if the
+ * conservation law does not hold: accepted = the tasks in all structures + removed.
+ *
  * The chores:
  * - Removes the placeholder rate of a throttle that has ended, in case the process that started the throttle has ended too
  *   (unthrottle.ts).
@@ -25,7 +28,29 @@ export interface Survey {
 export const surveyQueueScript = defineScript({
   name: 'survey-queue',
   kind: 'frees',
-  keys: ['leader', 'meta', 'limiter', 'active', 'wait', 'prioritized', 'marker', 'expiries', 'cancelling'],
+  keys: [
+    'leader',
+    'meta',
+    'settings',
+    'totals',
+    'limiter',
+    'marker',
+    'wait',
+    'active',
+    'prioritized',
+    'waitingChildren',
+    'delayed',
+    'scheduled',
+    'retrying',
+    'completed',
+    'failed',
+    'dead',
+    'cancelled',
+    'expired',
+    'expiries',
+    'cancelling',
+    'cancelRules',
+  ],
   args: ['fencing', 'now', 'mark'],
   lua: `${FENCE}
 if is_deposed(leader, fencing) then return { tonumber(redis.call('GET', leader)) } end
@@ -34,8 +59,8 @@ local found = { tonumber(fencing) }
 local paused, concurrency, max = unpack(redis.call('HMGET', meta, 'paused', 'concurrency', 'max'))
 if max == mark and redis.call('GET', limiter) ~= mark then redis.call('HDEL', meta, 'max', 'duration') end
 local running = redis.call('LLEN', active)
-if not paused and (not concurrency or running < tonumber(concurrency))
-  and redis.call('LLEN', wait) + redis.call('ZCARD', prioritized) > 0 then
+local waiting = redis.call('LLEN', wait) + redis.call('ZCARD', prioritized)
+if waiting > 0 and not paused and (not concurrency or running < tonumber(concurrency)) then
   redis.call('ZADD', marker, 0, '0')
 end
 
@@ -43,6 +68,26 @@ local function needs(duty) found[#found + 1] = duty end
 if running > 0 then needs('requeueLost') end
 if #redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'LIMIT', 0, 1) > 0 then needs('expire') end
 if redis.call('EXISTS', cancelling) == 1 then needs('repeatCancels') end
+if redis.call('EXISTS', cancelRules) == 1 then needs('cancelByRules') end
+
+local keptMs = redis.call('HGET', settings, 'completedRetentionMs')
+if keptMs then
+  local before = string.format('(%.0f', now - keptMs)
+  if #redis.call('ZRANGEBYSCORE', completed, '-inf', before, 'LIMIT', 0, 1) > 0 then needs('removeOld') end
+end
+
+local function size(...)
+  local sum = 0
+  for _, set in ipairs({ ... }) do sum = sum + redis.call('ZCARD', set) end
+  return sum
+end
+local ended, later = size(failed), size(delayed)
+local accepted, removed = unpack(redis.call('HMGET', totals, 'accepted', 'removed'))
+local stored = running + waiting + later + ended + size(waitingChildren, completed)
+if ended ~= size(dead, cancelled, expired) or later ~= size(scheduled, retrying)
+  or (tonumber(accepted or '0') or 0) - (tonumber(removed or '0') or 0) ~= stored then
+  needs('repairIndex')
+end
 return found
 `,
   answer: (reply): Survey => {

@@ -1,0 +1,32 @@
+// Removes completed tasks that have been kept for long enough.
+import { statusIndex } from '../../internals/status-index.ts'
+import { FENCE } from '../includes/fence.ts'
+import { defineScript } from '../script.ts'
+
+/**
+ * KEYS: leader, settings, completed. ARGV: the leader's fencing number, now in ms, the prefix of the queue's keys, how many tasks to
+ * remove at most. Answers how many tasks were removed: none if there is a newer leader, or if no consumer has stored a retention.
+ * Each end of a task removes two old ones as well, so that this finds only what is left when few tasks end.
+ */
+export const removeOldScript = defineScript({
+  name: 'remove-old',
+  kind: 'frees',
+  keys: ['leader', 'settings', 'completed'],
+  args: ['fencing', 'now', 'base', 'limit'],
+  lua: `${FENCE}
+local call = redis.call
+${statusIndex(['DEL'])}
+if is_deposed(leader, fencing) then return 0 end
+local keptMs = call('HGET', settings, 'completedRetentionMs')
+if not keptMs then return 0 end
+local index = status_index(base)
+local old = call('ZRANGEBYSCORE', completed, '-inf', string.format('(%.0f', now - keptMs), 'LIMIT', 0, limit)
+for _, id in ipairs(old) do
+  local job = base .. id
+  index.watched.DEL(job, job .. ':logs', job .. ':dependencies', job .. ':processed', job .. ':failed', job .. ':unsuccessful')
+  call('ZREM', completed, id)
+end
+return #old
+`,
+  answer: Number,
+})
