@@ -2,6 +2,7 @@
 
 export { openSkewMonitor, type SkewMonitor, type SkewMonitorOptions } from './clock/clock-skew.ts'
 export { decodeStack } from './codec.ts'
+export { blockingConnection } from './connection.ts'
 export { type ConsumerOptions, openConsumer } from './consumer.ts'
 export { recipients } from './fleet/commands.ts'
 export { type FleetOptions, openFleet } from './fleet/fleet.ts'

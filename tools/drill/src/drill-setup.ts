@@ -41,27 +41,32 @@ export interface Records {
   readonly effects: readonly Effect[]
 }
 
-interface PrivateRedis {
+export interface DrillRedis {
   readonly url: string
+  /** Defaults to a new one. */
+  readonly namespace?: string
+  /** The queues that the drill uses. Defaults to that of `work`. */
+  readonly queues?: readonly string[]
   end(): Promise<void>
 }
-type TemporaryRedis = (name: string, options: object) => Promise<PrivateRedis>
+type TemporaryRedis = (name: string, options: object) => Promise<DrillRedis>
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error: console.error }
 const POLL_MS = 20
 const NEXT_START_MS = 5_000
 const CONCURRENT_READS = 100
 
-/** Opens the setup, and closes it even if the drill fails. */
+/** Opens the setup, on one Redis server unless another Redis is given, and closes it even if the drill fails. */
 export async function withDrillSetup<T>(
   system: System,
   config: WorkerConfig,
   act: (setup: DrillSetup) => Promise<T>,
+  open: () => Promise<DrillRedis> = openRedis,
 ): Promise<T> {
-  const redis = await openRedis()
+  const redis = await open()
   const dir = mkdtempSync(join(tmpdir(), 'bullpen-drill-ledger-'))
   const [ledger, log] = [join(dir, 'effects.log'), join(dir, 'workers.log')]
-  const namespace = `drill-${randomUUID().slice(0, 8)}`
+  const { namespace = newNamespace(), queues = [work.queue] } = redis
   const broker = openBroker({
     redisUrl: redis.url,
     namespace,
@@ -75,7 +80,7 @@ export async function withDrillSetup<T>(
     system,
     config: { redisUrl: redis.url, namespace, port: 0, logLevel: 'warn', ...config },
   })
-  const events = followQueue(redis.url, `{${namespace}.${work.queue}}:${work.queue}:events`)
+  const events = queues.map((queue) => followQueue(redis.url, `{${namespace}.${queue}}:${queue}:events`))
   try {
     await reachable(broker)
     return await act({
@@ -94,8 +99,8 @@ export async function withDrillSetup<T>(
       async untilIdle(withinMs) {
         const deadline = performance.now() + withinMs
         while (performance.now() < deadline) {
-          const busy = await broker.counts(work.queue).catch(() => undefined)
-          if (busy !== undefined && busy.waiting + busy.active + busy.scheduled === 0) return
+          const counts = await Promise.all(queues.map((queue) => broker.counts(queue))).catch(() => undefined)
+          if (counts?.every(({ waiting, active, scheduled }) => waiting + active + scheduled === 0)) return
           await sleep(POLL_MS)
         }
       },
@@ -106,11 +111,11 @@ export async function withDrillSetup<T>(
           .filter((line) => line.startsWith('{'))
           .map((line) => JSON.parse(line)),
       async records(accepted) {
-        await events.close()
+        await Promise.all(events.map((each) => each.close()))
         return {
           ends: await endsOf(broker, accepted),
-          completions: events.completions,
-          requeues: events.requeues,
+          completions: new Map(events.flatMap(({ completions }) => [...completions])),
+          requeues: events.flatMap(({ requeues }) => requeues),
           effects: readEffects(readFileSync(ledger, 'utf8')),
         }
       },
@@ -120,11 +125,15 @@ export async function withDrillSetup<T>(
     throw error
   } finally {
     await fleet.close()
-    await events.close()
+    await Promise.all(events.map((each) => each.close()))
     await broker.close()
     await redis.end()
     rmSync(dir, { recursive: true, force: true })
   }
+}
+
+export function newNamespace(): string {
+  return `drill-${randomUUID().slice(0, 8)}`
 }
 
 /** Ignores the last line if it is incomplete. */
@@ -134,7 +143,7 @@ function wholeLines(file: string): string {
 }
 
 /** Starts a separate Redis, because a drill must not put load on the one that REDIS_URL names. */
-export async function openRedis(): Promise<PrivateRedis> {
+export async function openRedis(): Promise<DrillRedis> {
   // The scripts are JavaScript without types, so they are imported by URL, which the compiler does not resolve.
   const script = new URL('../../../scripts/redis/temporary.mjs', import.meta.url).href
   const { temporaryRedis } = (await import(script)) as { temporaryRedis: TemporaryRedis }

@@ -12,6 +12,7 @@ describe.each([
   { pair: ['long', 'cutoff'] },
   { pair: ['block', 'clocks'] },
   { pair: ['cancel', 'receipts'] },
+  { pair: ['kill-cluster'] },
 ])('drills', ({ pair }) => {
   it.concurrent.each(pair)(
     'drill %s meets its targets at small scale, times aside',
@@ -26,5 +27,15 @@ describe.each([
 
 it('drills that need Docker are listed apart from the others', () => {
   expect([...DOCKER_DRILLS.keys()]).toEqual(['containers'])
-  expect([...DRILLS.keys()]).toEqual(['kill', 'deploy', 'long', 'cutoff', 'block', 'clocks', 'cancel', 'receipts'])
+  expect([...DRILLS.keys()]).toEqual([
+    'kill',
+    'kill-cluster',
+    'deploy',
+    'long',
+    'cutoff',
+    'block',
+    'clocks',
+    'cancel',
+    'receipts',
+  ])
 })

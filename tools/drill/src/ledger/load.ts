@@ -6,9 +6,9 @@ import { createTaskId } from '@bullpen/contract/internal'
 import type { Broker } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
 import type { z } from 'zod'
-import { type isolated, work } from '../programs/catalogue.ts'
+import { type isolated, type Work, work } from '../programs/catalogue.ts'
 
-type Input = z.input<typeof work.input>
+type Input = z.input<Work['input']>
 
 export interface Load {
   readonly tasks: number
@@ -17,6 +17,8 @@ export interface Load {
   readonly ratePerSecond: number
   /** Returns the input of the n-th task. */
   readonly input: (n: number) => Input
+  /** The definitions that take turns. Defaults to `work` alone. */
+  readonly definitions?: readonly Work[]
   /** The caller's options for each task. */
   readonly call?: CallOptions
 }
@@ -26,11 +28,11 @@ const TICK_MS = 10
 /** Resolves with the ids of the accepted tasks when every task has been accepted or rejected. */
 export async function enqueueSteadily(
   broker: Broker,
-  { tasks, ratePerSecond, input, call, more = () => false }: Load,
+  { tasks, ratePerSecond, input, definitions = [work], call, more = () => false }: Load,
 ): Promise<readonly string[]> {
   const accepted: string[] = []
   const enqueue = async (n: number): Promise<void> => {
-    accepted.push(await enqueueOne(broker, work, input(n), call))
+    accepted.push(await enqueueOne(broker, definitions[n % definitions.length] ?? work, input(n), call))
   }
   const startedAt = performance.now()
   const sent: Promise<unknown>[] = []
@@ -45,7 +47,7 @@ export async function enqueueSteadily(
 }
 
 /** Resolves with the id once the task has been accepted. */
-export async function enqueueOne<D extends typeof work | typeof isolated>(
+export async function enqueueOne<D extends Work | typeof isolated>(
   broker: Broker,
   definition: D,
   input: z.input<D['input']>,

@@ -6,10 +6,7 @@ const output = z.object({ fencingToken: z.int() })
 const queue = 'drill'
 const timeout = '5m'
 
-export const work = defineTask({
-  name: 'drill.work',
-  queue,
-  timeout,
+const workSchemas = {
   input: z.object({
     ms: z.int(),
     listens: z.boolean(),
@@ -21,7 +18,14 @@ export const work = defineTask({
     blocks: z.object({ worker: z.string(), ms: z.int() }).optional(),
   }),
   output,
-})
+}
+
+export const work = defineTask({ name: 'drill.work', queue, timeout, ...workSchemas })
+/** The same work in two further queues, so that it can be spread over the nodes of a Redis Cluster. */
+export const secondWork = defineTask({ name: 'drill.second-work', queue: 'drill-second', timeout, ...workSchemas })
+export const thirdWork = defineTask({ name: 'drill.third-work', queue: 'drill-third', timeout, ...workSchemas })
+
+export type Work = typeof work | typeof secondWork | typeof thirdWork
 
 /** Runs in a thread and blocks that thread's event loop. */
 export const isolated = defineTask({
@@ -33,4 +37,4 @@ export const isolated = defineTask({
   output,
 })
 
-export const catalogue = defineCatalogue(work, isolated)
+export const catalogue = defineCatalogue(work, secondWork, thirdWork, isolated)

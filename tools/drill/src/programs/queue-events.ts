@@ -1,5 +1,6 @@
 // Follows the event stream of a queue to find out how often each task completed and when it was requeued.
-import { Redis } from 'ioredis'
+import { blockingConnection } from '@bullpen/bullmq/internal'
+import type { Log } from '@bullpen/contract'
 
 export interface Requeue {
   readonly id: string
@@ -15,6 +16,7 @@ export interface QueueEvents {
   close(): Promise<void>
 }
 
+const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} }
 const READ_AT_ONCE = 1_000
 const BLOCK_MS = 100
 
@@ -25,7 +27,7 @@ type Entries = readonly (readonly [id: string, fields: readonly string[]])[]
  * that falls behind misses some of them. The figure `eventsMissed` shows whether that has happened.
  */
 export function followQueue(redisUrl: string, key: string): QueueEvents {
-  const redis = new Redis(redisUrl, { maxRetriesPerRequest: null })
+  const redis = blockingConnection(redisUrl, SILENT)
   const completions = new Map<string, number>()
   const requeues: Requeue[] = []
   let last = '0'

@@ -3,11 +3,11 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { WorkerConfig } from '@bullpen/config'
-import { defineHandler, TaskError } from '@bullpen/contract'
+import { defineHandler, type TaskContext, TaskError } from '@bullpen/contract'
 import { createWorker, runUntilSignalled } from '@bullpen/worker'
 import { appendTo, type Effect, machineMs, wallMs } from '../ledger/effects.ts'
 import { blockEventLoop } from './block-event-loop.ts'
-import { catalogue, work } from './catalogue.ts'
+import { catalogue, secondWork, thirdWork, work } from './catalogue.ts'
 import { ARGUMENTS_VARIABLE, isolatedHandler } from './isolated-handler.ts'
 
 /** The only argument of the program, which is passed as JSON. */
@@ -23,7 +23,9 @@ const { name, ledger, config } = JSON.parse(given) as WorkerArguments
 const append = appendTo(ledger)
 let hasBlocked = false
 
-const workHandler = defineHandler(work, import.meta.url, async ({ id, input, fencingToken, signal, snooze }) => {
+type Context = Pick<TaskContext<typeof work>, 'id' | 'input' | 'fencingToken' | 'signal' | 'snooze'>
+
+const doWork = async ({ id, input, fencingToken, signal, snooze }: Context) => {
   const note = (what: Effect['what'], more?: Pick<Effect, 'machineMs'>): void =>
     append({ what, id, fencingToken, worker: name, at: wallMs(), ...more })
   note('start')
@@ -43,11 +45,16 @@ const workHandler = defineHandler(work, import.meta.url, async ({ id, input, fen
   note('end')
   signal.removeEventListener('abort', signalled)
   return { fencingToken }
-})
+}
 
 const worker = createWorker({
   catalogue,
-  handlers: { 'drill.work': workHandler, 'drill.isolated': isolatedHandler },
+  handlers: {
+    'drill.work': defineHandler(work, import.meta.url, doWork),
+    'drill.second-work': defineHandler(secondWork, import.meta.url, doWork),
+    'drill.third-work': defineHandler(thirdWork, import.meta.url, doWork),
+    'drill.isolated': isolatedHandler,
+  },
   config,
 })
 // If the drill dies, its workers must not be left behind.

@@ -1,0 +1,36 @@
+// The Redis Cluster of a drill: three nodes, each of which holds one of the drill's queues.
+import { type DrillRedis, newNamespace } from '../drill-setup.ts'
+
+interface Cluster {
+  readonly url: string
+  readonly nodes: readonly { ask(...command: readonly string[]): Promise<unknown> }[]
+  end(): Promise<void>
+}
+type TemporaryCluster = (name: string) => Promise<Cluster>
+
+/** Starts the cluster, and finds a namespace in which each of the three queues is on a node of its own. */
+export async function openCluster(queues: readonly string[]): Promise<DrillRedis> {
+  // The scripts are JavaScript without types, so they are imported by URL, which the compiler does not resolve.
+  const script = new URL('../../../../scripts/redis/cluster.mjs', import.meta.url).href
+  const { temporaryCluster } = (await import(script)) as { temporaryCluster: TemporaryCluster }
+  const cluster = await temporaryCluster('drill')
+  // Persistence is off, because no drill stops Redis and the disk should not affect the figures.
+  await Promise.all(cluster.nodes.map((node) => node.ask('CONFIG', 'SET', 'appendonly', 'no')))
+  for (;;) {
+    const namespace = newNamespace()
+    const counts = await Promise.all(queues.map((queue) => nodeOf(cluster, `{${namespace}.${queue}}`)))
+    if (new Set(counts).size === cluster.nodes.length) return { ...cluster, namespace, queues }
+  }
+}
+
+/** Returns the port of the node that holds the keys with this hash tag. */
+async function nodeOf({ nodes }: Cluster, tag: string): Promise<string | undefined> {
+  const slot = numberIn(await nodes[0]?.ask('CLUSTER', 'KEYSLOT', tag))
+  const ranges = (await nodes[0]?.ask('CLUSTER', 'SLOTS')) as [string, string, [string, string]][]
+  return ranges.find(([from, to]) => numberIn(from) <= slot && slot <= numberIn(to))?.[2][1]
+}
+
+/** A number is replied as `:5`. */
+function numberIn(reply: unknown): number {
+  return Number(String(reply).slice(1))
+}
