@@ -110,7 +110,12 @@ probes. Both use the Prometheus text format. No API key is required, so do not e
 metrics of prom-client (\`process_*\`, \`nodejs_*\`) are included.
 
 If a queue has more than 500 task names, the additional ones share the label value \`other\`. \`reason\` is one of the
-[reasons of an attempt](states.md#why-an-attempt-ended), or \`declared\` for a \`TaskError\`.`,
+[reasons of an attempt](states.md#why-an-attempt-ended), or \`declared\` for a \`TaskError\`. In \`bullpen_commits_refused_total\`, it is
+\`lock_lost\`, \`lock_taken\`, \`task_removed\`, \`not_active\`, \`has_children\`, \`overridden\` or \`store_error\`.
+
+Attempts and tasks are counted when Redis has confirmed the change, except for started attempts. A started attempt is counted later
+either as ended or as a refused commit. It is counted as neither if a drain abandoned it, if Redis never answered its commit, or if the
+process died.`,
     table(
       ['metric', 'type', 'labels', 'meaning'],
       Object.entries(METRICS).map(([name, { type, labels, help }]) => [code(name), type, codes(labels), help]),

@@ -8,7 +8,8 @@ export interface Attachable {
 
 /**
  * Makes the scripts of a Worker, Queue or FlowProducer store what Bullpen stores with each move of a task: its status, the record of
- * an attempt that was requeued, snoozed or lost, and the totals. A Worker whose processor is {@link processor} must be attached:
+ * an attempt that was requeued, snoozed or lost, and the totals. The events of a Worker's attempts are emitted when Redis has
+ * answered these scripts. A Worker whose processor is {@link processor} must be attached:
  *
  * ```ts
  * const worker = attach(new Worker('email', processor(catalogue, handlers), options))

@@ -131,8 +131,14 @@ describe('an attempt record is stored', () => {
     const { redis, keys } = store(all)
     await redis.set(keys.lock(id), 'another owner', 'PX', 30_000)
     expect(await signalled).toMatchObject({ name: 'AbortError', message: expect.stringContaining('lock_lost') })
-    await eventually(() => all.events.some(({ event }) => event === 'attempt.ended'))
-    expect(all.events.at(-1)).toMatchObject({ state: 'TERMINATED_CTX_CLOSED', reason: 'lock_lost', verdict: 'lost' })
+    await eventually(() => all.events.some(({ event }) => event === 'attempt.commit_refused'))
+    expect(all.events.at(-1)).toMatchObject({
+      state: 'TERMINATED_CTX_CLOSED',
+      reason: 'lock_lost',
+      refusal: 'lock_lost',
+      verdict: undefined,
+    })
+    expect(all.events.filter(({ event }) => event === 'attempt.ended')).toEqual([])
     expect(await broker.find(id)).toMatchObject({ status: 'active', fencingToken: 1, attemptsMade: 0, attempts: [] })
     expect(await redis.get(keys.lock(id))).toBe('another owner')
   })

@@ -26,10 +26,32 @@ describe('a task that no slot takes', () => {
         startedAt: 1,
         endedAt: 2,
       }
-      return commit({ record: end, verdict: { kind: 'completed', output: { n: 1 } }, error: undefined })
+      const event = {
+        event: 'attempt.ended' as const,
+        queue: 'rig',
+        task: task.task,
+        id: task.id,
+        kind: 'short' as const,
+        fencingToken: task.fencingToken,
+        attempt: task.attempt,
+        correlationId: undefined,
+        state: end.state,
+        reason: undefined,
+        code: undefined,
+        error: undefined,
+        durationMs: 1,
+        verdict: 'completed' as const,
+        delayMs: undefined,
+      }
+      return commit({ event, record: end, verdict: { kind: 'completed', output: { n: 1 } }, error: undefined })
     }
     const options = { queue: 'rig', namespace, redisUrl, concurrency: 1, completedRetentionMs: 60_000, log: silent }
-    const consumer = openConsumer(options, runTask, { lockLost: () => {}, cancel: () => 'not_found', tasks: () => [] })
+    const consumer = openConsumer(options, runTask, {
+      lockLost: () => {},
+      settled: () => {},
+      cancel: () => 'not_found',
+      tasks: () => [],
+    })
     onTestFinished(() => consumer.close())
     await consumer.open()
     const running = consumer.run()
@@ -62,12 +84,12 @@ describe('fetching that fails', () => {
 })
 
 describe('a commit that Redis does not confirm', () => {
-  it('by the end of the drain is reported as unconfirmed', async () => {
+  it('by the end of the drain is reported as unconfirmed, and neither as an end nor as a refusal', async () => {
     const redis = await privateRedis()
     await redis.start()
     const result = Promise.withResolvers<{ n: number }>()
     const started = Promise.withResolvers<void>()
-    const { enqueue, startPool } = await setup({
+    const { enqueue, startPool, events } = await setup({
       redisUrl: redis.url,
       handle: () => {
         started.resolve()
@@ -80,8 +102,9 @@ describe('a commit that Redis does not confirm', () => {
     await redis.crash()
     const drained = pool.drain({ drainMs: 300, graceMs: 100 })
     result.resolve({ n: 1 })
-    expect(await drained).toMatchObject({ finished: 1, abandoned: [], unconfirmed: [{ id, task: 'rig.short' }] })
+    expect(await drained).toMatchObject({ finished: 0, abandoned: [], unconfirmed: [{ id, task: 'rig.short' }] })
     expect(pool.state()).toBe('TERMINATE_TIMEOUT')
+    expect(events.filter(({ event }) => event.startsWith('attempt.'))).toMatchObject([{ event: 'attempt.started' }])
     await redis.start()
   })
 })
@@ -99,7 +122,12 @@ describe('the lifecycle of a consumer', () => {
       ...more,
     }
     const runTask: RunTask = () => Promise.reject(new Error('there is no task'))
-    const consumer = openConsumer(options, runTask, { lockLost: () => {}, cancel: () => 'not_found', tasks: () => [] })
+    const consumer = openConsumer(options, runTask, {
+      lockLost: () => {},
+      settled: () => {},
+      cancel: () => 'not_found',
+      tasks: () => [],
+    })
     onTestFinished(() => consumer.close())
     return consumer
   }

@@ -10,6 +10,8 @@
 //     `expired` to the failed set; `retrying` and `snoozed` to the delayed set; `requeued` to the head of the queue, without
 //     counting an attempt; `lost` changes nothing. If the pool can't take a task, the task is released: it returns to the head
 //     of the queue, and neither an attempt nor a start is counted.
+//   - The pool is notified of a settled commit when Redis has answered it (internals/commits.ts), and never of a commit whose
+//     answer does not arrive.
 //   - Scripts use Redis's time (internals/scripts-clock.ts). Nothing is fetched until the clock skew has been measured.
 //   - `unconfirmed` lists the tasks whose commit Redis has not confirmed. It is valid until `close`.
 //
@@ -210,6 +212,7 @@ function connect(
     log,
   })
 
+  const settled: ConsumerHost['settled'] = (result, refusal) => pool.settled(result, refusal)
   const runJob = (job: Job, token: string): Promise<unknown> => {
     const task = toFetchedTask(job, token)
     const rule = rules.matching(task)
@@ -219,7 +222,7 @@ function connect(
       cancelled === undefined ? task : { ...task, cancelled: { reason: cancelled.reason, by: cancelled.by } },
       (result) => {
         if (rule !== undefined && result.verdict.kind === 'cancelled') countEnded(redis, keys, rule)
-        return commit(result, job, token)
+        return commit(result, job, token, settled)
       },
       () => sleep(RELEASE_DELAY_MS).then(() => release(job, token)),
     )

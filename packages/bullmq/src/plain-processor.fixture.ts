@@ -66,6 +66,7 @@ export function ownWorker(handle: Handle, options: ProcessorOptions<object> = {}
     events,
     run,
     ended: () => events.filter((event) => event.event === 'attempt.ended'),
+    refused: () => events.filter((event) => event.event === 'attempt.commit_refused'),
     openQueue,
     openBroker() {
       const broker = openBroker({

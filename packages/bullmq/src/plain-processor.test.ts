@@ -264,16 +264,17 @@ describe('a long task', () => {
 
   it('whose lock is lost is left to its new owner', async () => {
     const { started, handle } = listening()
-    const { openQueue, startWorker, ended } = ownWorker(handle)
+    const { openQueue, startWorker, ended, refused } = ownWorker(handle)
     const queue = openQueue()
     const { worker } = startWorker({ lockRenewTime: 40, skipStalledCheck: true })
     worker.on('lockRenewalFailed', (ids) => ids.forEach((id) => void worker.cancelJob(id, 'lock_lost')))
     const { id = '' } = await queue.add('own.slow', {})
     const { signal } = await started
     await (await queue.backend.client).set(`${queue.toKey(id)}:lock`, 'another owner')
-    await eventually(() => ended().length === 1)
+    await eventually(() => refused().length === 1)
     expect(signal.aborted).toBe(true)
-    expect(ended()).toMatchObject([{ reason: 'lock_lost', verdict: 'lost' }])
+    expect(refused()).toMatchObject([{ reason: 'lock_lost', refusal: 'lock_lost', verdict: undefined }])
+    expect(ended()).toEqual([])
     expect(await queue.getJobState(id)).toBe('active')
   })
 

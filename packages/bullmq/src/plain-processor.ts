@@ -9,6 +9,7 @@ import {
   clockFrom,
   createRegistry,
   DEFAULT_TIMEOUTS,
+  emitSettled,
   type FetchedTask,
   InterruptibleRun,
   type Isolator,
@@ -18,9 +19,10 @@ import {
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import { type Job, UnrecoverableError } from 'bullmq'
+import type { Commit } from './internals/commits.ts'
 import { foreignSha256, foreignTask, isBullpenJob } from './internals/foreign-job.ts'
 import { isUnattached, refuse } from './internals/unattached-worker.ts'
-import { AttemptFailed, commit, toFetchedTask } from './processor.ts'
+import { AttemptFailed, commit, settleWhenAnswered, toFetchedTask } from './processor.ts'
 import { attemptContext } from './uncaught-errors.ts'
 
 export interface ProcessorOptions<R extends Resources> {
@@ -35,7 +37,11 @@ export interface ProcessorOptions<R extends Resources> {
   readonly limits?: Partial<Timeouts>
   /** The log that `ctx.log` writes to, with the task's fields in each line. By default, nothing is logged. */
   readonly log?: Log
-  /** Called with every event. An example is `createTelemetry(…).sink`. The sink must not throw or block. */
+  /**
+   * Called with every event. An example is `createTelemetry(…).sink`. The sink must not throw or block. The end of an attempt is
+   * emitted when Redis has answered its commit. On a backend other than Redis, it is emitted when the processor returns, because
+   * the answer can't be seen.
+   */
   readonly sink?: EventSink
   /** The isolator for tasks that require isolation. You open and close it yourself. */
   readonly isolator?: Isolator
@@ -83,6 +89,7 @@ export function processor<C extends Catalogue, R extends Resources = object>(
   options: ProcessorOptions<R> = {},
 ): PlainProcessor {
   const host = hostOf(catalogue, handlers, options)
+  const settled: Commit['settled'] = (result, refusal) => emitSettled(result, refusal, host.sink)
   return async (job: Job, givenToken: string | undefined, signal: AbortSignal | undefined) => {
     const token = givenToken ?? job.token ?? ''
     if (isUnattached(job)) return refuse(job, token)
@@ -91,8 +98,9 @@ export function processor<C extends Catalogue, R extends Resources = object>(
     try {
       const runner = { ...host, queue: job.queueName, ...(!isBullpens && { sha256: foreignSha256(job) }) }
       const result = await runUnderSignal(task, runner, signal)
-      if (result.verdict.kind === 'completed' && !isBullpens) return result.verdict.output
-      return await commit(result, job, token)
+      if (result.verdict.kind !== 'completed' || isBullpens) return await commit(result, job, token, settled)
+      settleWhenAnswered(job, result, settled)
+      return result.verdict.output
     } catch (thrown) {
       throw thrown instanceof AttemptFailed ? forAnyWorker(thrown, job, task.maxAttempts) : thrown
     }

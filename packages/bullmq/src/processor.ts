@@ -3,12 +3,15 @@
 // The verdict on a failed attempt reaches BullMQ in the error that the processor throws. BullMQ stores the error's stack, whose
 // first line is the attempt record, and asks `backoffStrategy` for the delay, which the error carries. A consumer passes both to
 // BullMQ's Worker. When the delay has passed on Redis's clock, any worker of the queue may fetch the task again.
+//
+// A commit is settled when Redis has answered the script that carries the verdict out (internals/commits.ts).
 import type { AttemptRecord, TaskId } from '@bullpen/contract'
 import type { StoredSuccess } from '@bullpen/contract/internal'
 import { type AttemptResult, type FetchedTask, MAX_ATTEMPT_RECORDS, type Verdict } from '@bullpen/engine/internal'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
 import { describeEnd, encodeStack } from './codec.ts'
-import { type ExtraValues, setExtras } from './internals/backend.ts'
+import { type ExtraValues, expectCommit, setExtras } from './internals/backend.ts'
+import type { Commit } from './internals/commits.ts'
 import { backendOf, stepsOf, throttleQueue } from './internals/job-scripts.ts'
 
 export function toFetchedTask(job: Job, token: string): FetchedTask {
@@ -26,12 +29,19 @@ export function toFetchedTask(job: Job, token: string): FetchedTask {
   }
 }
 
-/** Returns what BullMQ stores as the job's result, or throws an error that makes BullMQ retry, fail or leave the job. */
+/**
+ * Returns what BullMQ stores as the job's result, or throws an error that makes BullMQ retry, fail or leave the job. `settled` is
+ * called when Redis has answered.
+ */
 export function commit(
-  { verdict, record, error }: AttemptResult,
+  result: AttemptResult,
   job: Job,
   token: string,
+  settled: Commit['settled'],
 ): StoredSuccess | Promise<never> {
+  const { verdict, record, error } = result
+  if (verdict.kind === 'lost') settled(result)
+  else settleWhenAnswered(job, result, settled)
   switch (verdict.kind) {
     case 'completed':
       return { output: verdict.output, worker: record.worker, ...(record.slot !== undefined && { slot: record.slot }) }
@@ -55,6 +65,11 @@ export function commit(
   }
 }
 
+/** On a backend whose answers can't be seen, the commit counts as confirmed as soon as BullMQ has it. */
+export function settleWhenAnswered(job: Job, result: AttemptResult, settled: Commit['settled']): void {
+  if (!expectCommit(backendOf(job), job.id ?? '', { result, settled })) settled(result)
+}
+
 /** Returns a task that was fetched but can't be started to the head of its queue, as if it had not been fetched. */
 export async function release(job: Job, token: string): Promise<never> {
   return requeue(job, token, { uncount: '1' })
@@ -68,14 +83,24 @@ function stacksWith(record: AttemptResult['record'], error: unknown, job: Job): 
 /** Returns the job to the head of its queue, in one script. BullMQ does not count this as an attempt. */
 async function requeue(job: Job, token: string, extras: ExtraValues): Promise<never> {
   setExtras(backendOf(job), 'moveJobFromActiveToWait', job.id ?? '', extras)
-  await job.moveToWait(token)
+  await unlessRefused(job.moveToWait(token))
   throw new WaitingError()
+}
+
+/** If Redis refuses a move, the task is no longer this worker's, and BullMQ must not try another one. */
+async function unlessRefused(moved: Promise<unknown>): Promise<void> {
+  try {
+    await moved
+  } catch (error) {
+    // BullMQ gives its own refusals a numeric code, and errors of the connection a text.
+    if (!(error instanceof Error && 'code' in error && typeof error.code === 'number')) throw error
+  }
 }
 
 /** Returns the job to its queue after a delay, in one script, without counting an attempt. */
 async function snooze(delayMs: number, stacktrace: string, job: Job, token: string): Promise<never> {
   const options = { skipAttempt: true, fieldsToUpdate: { stacktrace } }
-  await backendOf(job).moveToDelayed(job.id ?? '', Date.now(), delayMs, token, options)
+  await unlessRefused(backendOf(job).moveToDelayed(job.id ?? '', Date.now(), delayMs, token, options))
   throw new DelayedError()
 }
 

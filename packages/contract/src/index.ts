@@ -33,7 +33,7 @@ export { TaskError } from './errors/task-error.ts'
 
 export type { AttemptRecord } from './task/attempt-record.ts'
 export type { EnqueueAction, Enqueued } from './task/enqueued.ts'
-export type { TaskEvent, VerdictKind } from './task/events.ts'
+export type { CommitRefusal, TaskEvent, VerdictKind } from './task/events.ts'
 export type { AttemptEndState, AttemptState, CancelReason, EndReason, FinalStatus, Isolation } from './task/states.ts'
 export { ATTEMPT_STATE_LABELS, isFinal, type TaskKind, type TaskStatus } from './task/states.ts'
 export type { TaskId } from './task/task-id.ts'

@@ -10,6 +10,7 @@ export { type RunnerHost, type RunningAttempt, runAttempt, runDecoded } from './
 export { Steps } from './attempt/steps.ts'
 export { DEFAULT_TIMEOUTS, type Timeouts } from './attempt/timeouts.ts'
 export { type AsyncContext, attributeUncaught, type UncaughtFate } from './attempt/uncaught.ts'
+export { emitSettled } from './attempt/verdict.ts'
 export {
   FORGOTTEN_AFTER_MS,
   HEARTBEAT_INTERVAL_MS,

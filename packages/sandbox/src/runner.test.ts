@@ -58,9 +58,9 @@ function setup() {
 
 it.each(['loop.thread', 'loop.process'])('%s, which loops, ends at its timeout', async (task) => {
   await using isolates = setup()
-  const { record } = await isolates.run(task)
+  const { record, event } = await isolates.run(task)
   expect(record).toMatchObject({ state: 'TERMINATED_TIMEOUT', reason: 'run_timeout' })
-  expect(isolates.events).toEqual(['attempt.started', 'attempt.ended'])
+  expect([...isolates.events, event.event]).toEqual(['attempt.started', 'attempt.ended'])
 })
 
 it.each(['steps.thread', 'steps.process'])(

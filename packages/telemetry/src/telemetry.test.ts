@@ -17,6 +17,9 @@ const ended = {
   delayMs: undefined,
 } as const satisfies TaskEvent
 
+const { delayMs: _, ...committed } = ended
+const REFUSED: TaskEvent = { ...committed, event: 'attempt.commit_refused', refusal: 'lock_taken' }
+
 const stall = {
   task: 'receipt.send',
   id: 'mail-1',
@@ -33,6 +36,7 @@ const EVENTS: readonly TaskEvent[] = [
   { ...ended, state: 'DONE_ERROR', code: 'card_declined', verdict: 'retrying', delayMs: 1_000 },
   { ...ended, state: 'RECOVER_ERR', reason: 'unexpected_error', verdict: 'dead' },
   { ...ended, state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled', verdict: 'cancelled' },
+  REFUSED,
   { ...attempt, event: 'attempt.late', overrunMs: 5 },
   { event: 'isolate.replaced', isolation: 'process', isolate: 'process 7', cause: 'killed' },
   { ...about, event: 'task.cancelled' },
@@ -100,6 +104,16 @@ describe('telemetry', () => {
     expect(text).toContain('bullpen_event_loop_stalls_total{task="receipt.send"} 1')
     expect(text).toContain('bullpen_event_loop_stalls_total{task=""} 1')
     expect(text).toContain('bullpen_late_results_total{queue="mail",task="receipt.send"} 1')
+  })
+
+  it('counts a refused commit by reason, and neither as an end nor as a failure', async () => {
+    const telemetry = createTelemetry({ role: 'worker', version: '1' })
+    telemetry.sink(REFUSED)
+    const text = await textOf(telemetry)
+    expect(text).toContain('bullpen_commits_refused_total{queue="mail",task="receipt.send",reason="lock_taken"} 1')
+    for (const name of ['attempts_ended_total', 'attempt_failures_total', 'attempt_duration_seconds_count']) {
+      expect(text).not.toMatch(new RegExp(`^bullpen_${name}\\{.* [1-9]`, 'm'))
+    }
   })
 
   it('counts failures by reason, but does not count cancels and drains', async () => {

@@ -12,7 +12,7 @@ import { ATTEMPT_TRANSITIONS, assertTransition } from '@bullpen/engine/internal'
 export function statesOf(events: readonly TaskEvent[], handled: ReadonlySet<number>): readonly AttemptState[] {
   return events.flatMap((event): readonly AttemptState[] => {
     if (event.event === 'attempt.started') return handled.has(event.fencingToken) ? ['NEW', 'IN_PROCESS'] : ['NEW']
-    if (event.event !== 'attempt.ended') return []
+    if (event.event !== 'attempt.ended' && event.event !== 'attempt.commit_refused') return []
     const skipped = !handled.has(event.fencingToken) && !endsUnstarted(event.state)
     assertTransition(
       'an attempt',

@@ -99,7 +99,7 @@ describe('a signalled worker', () => {
     await redis.crash()
     expect(await worker.exited).toBe(1)
     expect(worker.output()).toMatch(new RegExp(`"id":"${id}".*unconfirmed`))
-    expect(report(worker)).toMatchObject({ finished: 1, abandoned: 0, unconfirmed: 1 })
+    expect(report(worker)).toMatchObject({ finished: 0, abandoned: 0, unconfirmed: 1 })
     await redis.start()
   })
 

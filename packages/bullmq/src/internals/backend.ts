@@ -7,6 +7,7 @@
 // kept by script and job until it does: see `Extras`.
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
 import type { Commander } from '../scripts/script.ts'
+import { type Commit, type PendingCommits, settleByAnswer, takeCommit } from './commits.ts'
 import { COMPOSED } from './composed-scripts.ts'
 import { timeTranslation } from './scripts-clock.ts'
 
@@ -31,6 +32,7 @@ interface Composed {
   readonly forJob: Map<string, ExtraValues>
   /** The values for the script that is sent in this turn of the event loop. */
   inThisTurn: ExtraValues | undefined
+  readonly commits: PendingCommits
 }
 
 const composed = new WeakMap<object, Composed>()
@@ -60,7 +62,7 @@ export function composeBackend(
   { now, completedRetentionMs }: ComposeOptions,
 ): RedisQueueBackend {
   if (composed.has(backend)) return backend
-  const state: Composed = { forJob: new Map(), inThisTurn: undefined }
+  const state: Composed = { forJob: new Map(), inThisTurn: undefined, commits: new Map() }
   composed.set(backend, state)
   // If the connection fails, BullMQ reports it.
   backend.connection.client.then(defineScripts, () => {})
@@ -79,11 +81,12 @@ export function composeBackend(
     return found
   }
   /** Every end of a task takes this way, so it creates nothing that it does not send. */
-  const pushExtras = (name: string, extra: readonly string[], args: unknown[]): void => {
+  const pushExtras = (name: string, extra: readonly string[], args: unknown[], commit: Commit | undefined): void => {
     const values = state.inThisTurn ?? valuesForJob(name, args)
     for (const each of extra) {
       if (each === 'keptSince' && completedRetentionMs !== undefined) args.push(now() - completedRetentionMs)
       else if (each === 'at') args.push(now())
+      else if (each === 'attempt') args.push(commit?.result.event.fencingToken ?? '')
       else args.push(values[each] ?? '')
     }
     args.push(base ?? baseOf(String(args[0])))
@@ -93,8 +96,10 @@ export function composeBackend(
     const script = COMPOSED.get(name)
     if (script === undefined) return exec(client, name, args)
     const isTimed = time.toRedis(name, args)
-    pushExtras(name, script.extra, args)
-    const answer = client.runCommand(script.name, args)
+    const commit = takeCommit(state.commits, name, args)
+    pushExtras(name, script.extra, args, commit)
+    const sent = client.runCommand(script.name, args)
+    const answer = commit === undefined ? sent : settleByAnswer(state.commits, commit, sent as Promise<unknown>)
     return isTimed && answer instanceof Promise ? answer.then(time.answerToMachine) : answer
   }
   backend.waitForJob = async (seconds) => {
@@ -114,6 +119,16 @@ const NONE: ExtraValues = Object.freeze({})
 /** Sets the arguments for the next run of this script on this job. */
 export function setExtras(backend: object, script: string, id: string, values: ExtraValues): void {
   composed.get(backend)?.forJob.set(keyOf(script, id), values)
+}
+
+/**
+ * Settles this commit when Redis has answered the next script that moves the job. Returns false if the backend is not composed,
+ * in which case the answer can't be seen.
+ */
+export function expectCommit(backend: object, id: string, commit: Commit): boolean {
+  const state = composed.get(backend)
+  state?.commits.set(id, commit)
+  return state !== undefined
 }
 
 /** Runs `send`, which must send its script before it awaits anything, with these arguments. */

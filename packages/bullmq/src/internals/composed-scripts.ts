@@ -10,6 +10,7 @@ import { createRequire } from 'node:module'
 import { FENCE } from '../scripts/includes/fence.ts'
 import { type ScriptKind, shebang } from '../scripts/script.ts'
 import { END_RECORD } from './attempt-record.ts'
+import { CONFIRM_RESENT_END, confirmResentFields, confirmResentStacks } from './resent-commit.ts'
 import { statusIndex, WATCHED } from './status-index.ts'
 
 export interface BullmqScript {
@@ -58,11 +59,14 @@ const STEPS: Readonly<Record<string, Steps>> = {
   addParentJob: ADD,
 
   moveToFinished: {
-    /** `part`: dead, cancelled or expired. `keptSince`: completed tasks that ended before are removed (ms since 1970). */
-    extra: ['part', 'keptSince'],
+    /**
+     * `part`: dead, cancelled or expired. `keptSince`: completed tasks that ended before are removed (ms since 1970). `attempt`:
+     * the fencing token of the attempt that ends.
+     */
+    extra: ['part', 'keptSince', 'attempt'],
     before: `if part ~= '' then index.into.failed = part end`,
     // Each end removes at most two old tasks, so that they become fewer. The leader removes the rest.
-    after: `
+    after: `${CONFIRM_RESENT_END}
 if keptSince ~= '' and (${SUCCEEDED}) then
   for _, id in ipairs(call('ZRANGEBYSCORE', base .. 'completed', '-inf', '(' .. keptSince, 'LIMIT', 0, 2)) do
     local job = base .. id
@@ -76,12 +80,18 @@ end`,
     extra: [],
     // BullMQ's argument is "0" if the move counts an attempt.
     before: `index.into.delayed = ARGV[6] == '0' and 'retrying' or 'scheduled'`,
+    after: confirmResentFields('KEYS[5]', 'ARGV[7]'),
+  },
+
+  retryJob: {
+    extra: [],
+    after: confirmResentFields('KEYS[4]', 'ARGV[6]'),
   },
 
   moveJobFromActiveToWait: {
     /** `stacks`: the attempt records to store. `uncount`: '1' if the handler was never started, so that the start is uncounted. */
     extra: ['stacks', 'uncount'],
-    after: `
+    after: `${confirmResentStacks('ARGV[3]')}
 if ${SUCCEEDED} then
   if stacks ~= '' then call('HSET', ARGV[3], 'stacktrace', stacks) end
   if uncount == '1' then call('HINCRBY', ARGV[3], 'ats', -1) end

@@ -22,28 +22,63 @@ export type VerdictKind =
   | 'requeued'
   /** The task is scheduled again because the handler asked for it, and the attempt does not count. */
   | 'snoozed'
-  /** Another worker owns the task and decides what happens to it. */
-  | 'lost'
 
-/** A closed union, so receivers can switch over `event` exhaustively. Durations are in milliseconds. */
+/** Why the result of an attempt was not committed. */
+export type CommitRefusal =
+  /** The attempt's lock had expired, or the worker noticed before the commit that another worker may take the task. */
+  | 'lock_lost'
+  /** Another attempt holds the task's lock. */
+  | 'lock_taken'
+  /** The task no longer exists. */
+  | 'task_removed'
+  /** The task is not active any more. */
+  | 'not_active'
+  /** The job has children that have not finished or have failed. Only jobs of BullMQ's flows have children. */
+  | 'has_children'
+  /** The Worker committed something else, for example because a function around the processor threw an error. */
+  | 'overridden'
+  /** Redis answered the commit with an error. */
+  | 'store_error'
+
+interface AttemptEndFields {
+  readonly state: AttemptEndState
+  readonly reason: EndReason | undefined
+  readonly code: string | undefined
+  readonly error: unknown
+  readonly durationMs: number
+}
+
+/**
+ * A closed union, so receivers can switch over `event` exhaustively. Durations are in milliseconds.
+ *
+ * Every attempt that was started is followed by either `attempt.ended` or `attempt.commit_refused`, and by neither if its process
+ * died, if a drain abandoned it, or if the store never answered its commit.
+ */
 export type TaskEvent =
+  /** The store has accepted the task. */
   | (TaskFields & { readonly event: 'task.enqueued' })
+  /** A worker has fetched the task and is about to call its handler. */
   | (AttemptFields & {
       readonly event: 'attempt.started'
       /** The time from when the task was ready until the attempt started. Known only for the first attempt. */
       readonly waitedMs: number | undefined
     })
-  | (AttemptFields & {
-      readonly event: 'attempt.ended'
-      readonly state: AttemptEndState
-      readonly reason: EndReason | undefined
-      readonly code: string | undefined
-      readonly error: unknown
-      readonly durationMs: number
-      readonly verdict: VerdictKind
-      /** The time until the next attempt, if the task is retried or snoozed, or is requeued while its queue is throttled. */
-      readonly delayMs: number | undefined
-    })
+  /** The store has confirmed that it carried out the verdict. Emitted exactly once, even if the store's first answer was lost. */
+  | (AttemptFields &
+      AttemptEndFields & {
+        readonly event: 'attempt.ended'
+        readonly verdict: VerdictKind
+        /** The time until the next attempt, if the task is retried or snoozed, or is requeued while its queue is throttled. */
+        readonly delayMs: number | undefined
+      })
+  /** The attempt has ended, but its result is not stored, and another attempt or an operator decides what happens to the task. */
+  | (AttemptFields &
+      AttemptEndFields & {
+        readonly event: 'attempt.commit_refused'
+        readonly refusal: CommitRefusal
+        /** The verdict that was not carried out. Undefined if the lock was lost before there was a verdict. */
+        readonly verdict: VerdictKind | undefined
+      })
   /** The handler returned after its attempt had ended, so its result was discarded. */
   | (AttemptFields & { readonly event: 'attempt.late'; readonly overrunMs: number })
   /** A thread or child process ended for a reason other than being idle, and is replaced. */
@@ -53,9 +88,9 @@ export type TaskEvent =
       readonly isolate: string
       readonly cause: string
     }
-  /** A task was cancelled before it started. */
+  /** The store has ended a task for a cancel before it started. */
   | (TaskFields & { readonly event: 'task.cancelled' })
-  /** A task passed its queue timeout before a worker fetched it. */
+  /** The store has ended a task that passed its queue timeout before a worker fetched it. */
   | (TaskFields & { readonly event: 'task.expired' })
   /** A pool starts fetching again after fetching had failed. Its slots were in RECOVER_ERR for `afterMs`. */
   | { readonly event: 'slots.restarted'; readonly queue: string; readonly slots: number; readonly afterMs: number }

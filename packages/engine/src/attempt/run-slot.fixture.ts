@@ -1,9 +1,11 @@
-// Runs attempts one after the other, as a slot does, and shows the one that can be interrupted.
+// Runs attempts one after the other, as a slot does with a store that confirms every commit, and shows the one that can be
+// interrupted.
 import type { AttemptResult, CloseReason } from '../ports/attempt-result.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
 import { ReusableTimer } from '../time/reusable-timer.ts'
 import { InterruptibleRun } from './interruptible-run.ts'
 import { type RunnerHost, runAttempt } from './runner.ts'
+import { emitSettled } from './verdict.ts'
 
 export class RunSlot {
   /** The attempt, while it can be interrupted. */
@@ -29,11 +31,18 @@ export class RunSlot {
 
   run(task: FetchedTask): AttemptResult | Promise<AttemptResult> {
     const running = runAttempt(task, this.#host, this.closedBy)
-    if (!(running instanceof InterruptibleRun)) return running
+    if (!(running instanceof InterruptibleRun)) {
+      return running instanceof Promise ? running.then((result) => this.#settle(result)) : this.#settle(running)
+    }
     this.interruption = running
     return running.result.then((result) => {
       if (this.interruption === running) this.interruption = undefined
-      return result
+      return this.#settle(result)
     })
+  }
+
+  #settle(result: AttemptResult): AttemptResult {
+    emitSettled(result, undefined, this.#host.sink)
+    return result
   }
 }

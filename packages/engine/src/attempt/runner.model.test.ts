@@ -220,7 +220,7 @@ async function live(lives: readonly Life[]): Promise<void> {
   ).toEqual(expected.map(({ state, reason, verdict, endsAt }) => ({ state, reason, verdict, endsAt })))
   const total = (count: (end: Expected) => number): number => expected.reduce((sum, end) => sum + count(end), 0)
   expect(named('attempt.started')).toHaveLength(lives.length)
-  expect(named('attempt.ended')).toHaveLength(lives.length)
+  expect([...named('attempt.ended'), ...named('attempt.commit_refused')]).toHaveLength(lives.length)
   expect(named('attempt.late')).toHaveLength(total(({ late }) => late))
   expect(progress).toHaveLength(total(({ signs }) => signs))
   expect(enqueued).toHaveLength(total(({ children }) => children))

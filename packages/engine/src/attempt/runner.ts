@@ -4,8 +4,9 @@
 //
 // `runAttempt` returns as soon as it can. If the handler returned synchronously, it returns the result. If the handler is
 // waiting, it returns a promise of the result for a short task, and an interruptible run for a long task. It never throws or
-// rejects, because everything that a handler can do becomes an outcome. It emits `attempt.started` and `attempt.ended` for every
-// attempt, and `attempt.late` if a handler returns after its attempt has ended.
+// rejects, because everything that a handler can do becomes an outcome. It emits `attempt.started` for every attempt, and
+// `attempt.late` if a handler returns after its attempt has ended. The result carries the event that is emitted once the store
+// has answered the commit.
 import { DEFAULT_RETRY, TaskError, type TaskKind } from '@bullpen/contract'
 import type { AttemptResult, CloseReason, Outcome } from '../ports/attempt-result.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
@@ -17,7 +18,7 @@ import { declaredFailure, describeOutcome, outcomeOfThrow } from './outcome.ts'
 import { checkOutput } from './output.ts'
 import type { Registry } from './registry.ts'
 import { timeoutBeforeStart } from './timeouts.ts'
-import { decide, emitEnded, finish, toRecord } from './verdict.ts'
+import { decide, endEvent, finish, toRecord } from './verdict.ts'
 
 /** What a run needs from its surroundings. */
 export interface RunnerHost extends AttemptHost, InterruptibleRunHost {
@@ -136,11 +137,15 @@ function endBeforeStart(
   } as const
   const verdict = decide(context, outcome, definition?.retry ?? DEFAULT_RETRY, now, host.random)
   emitStarted(task, kind, decoded?.correlationId, now, host)
-  emitEnded(task, kind, decoded?.correlationId, details, verdict, 0, host)
   // If the task is cancelled or expires here, the record does not describe the end of any attempt.
   const hasNoAttempt = verdict.kind === 'expired' || verdict.kind === 'cancelled'
   const ended = hasNoAttempt ? { ...task, fencingToken: 0 } : task
-  return { record: toRecord(ended, details, verdict, at, at, host), verdict, error: details.error }
+  return {
+    event: endEvent(task, kind, decoded?.correlationId, details, verdict, 0, host),
+    record: toRecord(ended, details, verdict, at, at, host),
+    verdict,
+    error: details.error,
+  }
 }
 
 function emitStarted(

@@ -1,10 +1,11 @@
-// The end of an attempt: the verdict on its task, the attempt record, and the event `attempt.ended`.
+// The end of an attempt: the verdict on its task, the attempt record, and the event that follows when the store has answered.
 //
 // The verdict says what happens to the task next. No other code decides this. A verdict depends only on the arguments of `decide`:
 // how the attempt ended, how many attempts the retry policy still allows, when the task's total timeout passes, the time, and a
-// random number. `finish` calls `decide` for an attempt that has run, and consumers carry the verdict out.
-import type { AttemptRecord, OnInterrupt, RetryPolicy, TaskKind } from '@bullpen/contract'
-import type { AttemptResult, Outcome, Verdict } from '../ports/attempt-result.ts'
+// random number. `finish` calls `decide` for an attempt that has run, and consumers carry the verdict out. Only then is the event
+// emitted, because a commit that the store refuses or never answers is not an end: see `emitSettled`.
+import type { AttemptRecord, CommitRefusal, OnInterrupt, RetryPolicy, TaskKind } from '@bullpen/contract'
+import type { AttemptResult, EndEvent, Outcome, Verdict } from '../ports/attempt-result.ts'
 import type { Clock, Random } from '../ports/clock.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
 import type { EventSink } from '../ports/event-sink.ts'
@@ -96,7 +97,7 @@ export interface VerdictHost {
 
 const LOCK_LOST: Outcome = Object.freeze({ kind: 'closed', reason: 'lock_lost' })
 
-/** Ends an attempt: decides what follows, makes its record, and emits `attempt.ended`. */
+/** Ends an attempt: decides what follows, and makes its record and its event. */
 export function finish(attempt: Attempt, outcome: Outcome, host: VerdictHost): AttemptResult {
   const { fetched: task, decoded, startedAtMonotonic } = attempt
   const { definition, totalTimeoutAt } = decoded
@@ -109,8 +110,13 @@ export function finish(attempt: Attempt, outcome: Outcome, host: VerdictHost): A
   const { onInterrupt, retry } = definition
   const context = { attempt: number, maxAttempts, totalTimeoutAt, neverStarted: false, onInterrupt }
   const verdict = decide(context, final, retry, now, host.random)
-  emitEnded(task, definition.kind, decoded.correlationId, details, verdict, endedAt - startedAtMonotonic, host)
-  return { record: toRecord(task, details, verdict, startedAtMonotonic, endedAt, host), verdict, error: details.error }
+  const durationMs = endedAt - startedAtMonotonic
+  return {
+    event: endEvent(task, definition.kind, decoded.correlationId, details, verdict, durationMs, host),
+    record: toRecord(task, details, verdict, startedAtMonotonic, endedAt, host),
+    verdict,
+    error: details.error,
+  }
 }
 
 /** A snooze that would outlast the total timeout ends the task instead. */
@@ -121,32 +127,50 @@ function limitSnooze(outcome: Outcome, { timeouts: { totalMs }, totalTimeoutAt }
     : { kind: 'timed_out', reason: 'total_timeout', limitMs: totalMs }
 }
 
-export function emitEnded(
+/** The event for a verdict that the store carries out. For the verdict `lost`, there is nothing to carry out. */
+export function endEvent(
   task: FetchedTask,
   kind: TaskKind,
   correlationId: string | undefined,
   { state, reason, code, error }: OutcomeDetails,
   verdict: Verdict,
   durationMs: number,
-  { sink, queue }: VerdictHost,
-): void {
-  sink({
-    event: 'attempt.ended',
-    queue,
-    task: task.task,
-    id: task.id,
-    kind,
-    fencingToken: task.fencingToken,
-    attempt: task.attempt,
-    correlationId,
-    state,
-    reason,
-    code,
-    error,
-    durationMs,
-    verdict: verdict.kind,
-    delayMs: delayOf(verdict),
-  })
+  { queue }: VerdictHost,
+): EndEvent {
+  const { id, fencingToken, attempt } = task
+  // Every short task gets here, so that the common case is one object.
+  if (verdict.kind !== 'lost') {
+    return {
+      event: 'attempt.ended',
+      queue,
+      task: task.task,
+      id,
+      kind,
+      fencingToken,
+      attempt,
+      correlationId,
+      state,
+      reason,
+      code,
+      error,
+      durationMs,
+      verdict: verdict.kind,
+      delayMs: delayOf(verdict),
+    }
+  }
+  const about = { queue, task: task.task, id, kind, fencingToken, attempt, correlationId }
+  const end = { state, reason, code, error, durationMs }
+  return { event: 'attempt.commit_refused', ...about, ...end, refusal: 'lock_lost', verdict: undefined }
+}
+
+/** Emits the event of an attempt whose commit has settled. */
+export function emitSettled({ event }: AttemptResult, refusal: CommitRefusal | undefined, sink: EventSink): void {
+  if (refusal === undefined || event.event === 'attempt.commit_refused') {
+    sink(event)
+    return
+  }
+  const { delayMs: _, ...about } = event
+  sink({ ...about, event: 'attempt.commit_refused', refusal })
 }
 
 function delayOf(verdict: Verdict): number | undefined {

@@ -13,7 +13,7 @@
 // deadline can move forward, and a grace period can become shorter. Once the attempts have been signalled, their grace period no
 // longer changes. This file never abandons attempts: when `run` has resolved, the pool reports as abandoned the tasks that its
 // slots are still running.
-import type { DrainMode } from '@bullpen/contract'
+import type { CommitRefusal, DrainMode } from '@bullpen/contract'
 import type { AttemptResult, CloseReason } from '../ports/attempt-result.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Consumer, FetchedTask, NamedTask } from '../ports/consumer.ts'
@@ -202,7 +202,9 @@ export class Drain {
   }
 }
 
-/** The drain was clean if `abandoned` and `unconfirmed` are empty. */
+/**
+ * The drain was clean if `abandoned` and `unconfirmed` are empty. Only attempts whose commit the store has confirmed are counted.
+ */
 export interface DrainReport {
   readonly queue: string
   /** How many attempts ended on their own during the drain, with any outcome. */
@@ -213,9 +215,12 @@ export interface DrainReport {
   readonly failed: number
   /** Tasks whose attempts are still running. Other workers recover these tasks after their locks have expired. */
   readonly abandoned: readonly NamedTask[]
-  /** Tasks that have ended without confirmation from the store, so they may run again. */
+  /** Tasks whose attempts have ended, and whose commit the store has neither confirmed nor refused, so that they may run again. */
   readonly unconfirmed: readonly NamedTask[]
-  /** The time from the start of the drain to the end of the last attempt, or to the end of the drain if a task is abandoned. */
+  /**
+   * The time from the start of the drain to the last commit that the store confirmed or refused, or to the end of the drain if a task is abandoned or
+   * unconfirmed.
+   */
   readonly slowestTaskMs: number
 }
 
@@ -231,10 +236,10 @@ export class DrainTally {
     this.#startedAt = startedAt
   }
 
-  attemptEnded({ record, verdict }: AttemptResult, at: number): void {
+  settled({ record, verdict }: AttemptResult, refusal: CommitRefusal | undefined, at: number): void {
     this.#slowestTaskMs = at - this.#startedAt
     // Another worker owns the task, so its end has nothing to do with this drain.
-    if (verdict.kind === 'lost') return
+    if (refusal !== undefined || verdict.kind === 'lost') return
     if (verdict.kind === 'requeued') this.#requeued++
     else if (record.reason === 'drain' || record.reason === 'parent_closed') this.#failed++
     else this.#finished++
@@ -248,14 +253,16 @@ export class DrainTally {
   report(queue: string, running: readonly FetchedTask[], uncommitted: readonly NamedTask[], at: number): DrainReport {
     const named = ({ id, task }: NamedTask): NamedTask => ({ id, task })
     const runningIds = new Set<string>(running.map(({ id }) => id))
+    const unconfirmed = uncommitted.filter(({ id }) => !runningIds.has(id)).map(named)
+    const isIncomplete = running.length > 0 || unconfirmed.length > 0
     return {
       queue,
       finished: this.#finished,
       requeued: this.#requeued,
       failed: this.#failed,
       abandoned: running.map(named),
-      unconfirmed: uncommitted.filter(({ id }) => !runningIds.has(id)).map(named),
-      slowestTaskMs: Math.round(running.length > 0 ? at - this.#startedAt : this.#slowestTaskMs),
+      unconfirmed,
+      slowestTaskMs: Math.round(isIncomplete ? at - this.#startedAt : this.#slowestTaskMs),
     }
   }
 }

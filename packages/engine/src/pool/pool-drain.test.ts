@@ -103,7 +103,7 @@ describe('a soft drain', () => {
     expect(pool.state()).toBe('SHUTTING_DOWN')
     void pool.drain(softTimeout)
     await clock.advance(2_000)
-    expect(await drained).toMatchObject({ finished: 1, unconfirmed: [{ id: given.task.id, task: 'test.long' }] })
+    expect(await drained).toMatchObject({ finished: 0, unconfirmed: [{ id: given.task.id, task: 'test.long' }] })
   })
 })
 
@@ -204,17 +204,43 @@ describe('the report of a drain', () => {
     expect(await idle.pool.drain(hard)).toMatchObject({ finished: 0, slowestTaskMs: 0 })
   })
 
-  it('names tasks whose result was not confirmed, which is not a clean end', async () => {
-    const { pool, consumer, call, clock, given } = await atWork()
+  it('names tasks whose result was not confirmed, which is not a clean end and not an event', async () => {
+    const { pool, consumer, call, clock, given, named } = await atWork()
     consumer.writing = () => new Promise(() => {})
     const drained = pool.drain(softTimeout)
     call.finish()
     await clock.advance(2_000)
     expect(await drained).toMatchObject({
-      finished: 1,
+      finished: 0,
       abandoned: [],
       unconfirmed: [{ id: given.task.id, task: 'test.long' }],
     })
     expect([pool.state(), consumer.closed]).toEqual(['TERMINATE_TIMEOUT', true])
+    expect([...named('attempt.ended'), ...named('attempt.commit_refused')]).toEqual([])
+  })
+
+  it('does not count a task whose commit was refused, because another worker has it', async () => {
+    const { pool, consumer, call, clock, named } = await atWork()
+    consumer.refusal = 'lock_taken'
+    const drained = pool.drain(softTimeout)
+    call.finish()
+    await clock.advance(2_000)
+    expect(await drained).toMatchObject({ finished: 0, requeued: 0, failed: 0, abandoned: [], unconfirmed: [] })
+    expect(named('attempt.ended')).toEqual([])
+    expect(named('attempt.commit_refused')).toMatchObject([{ refusal: 'lock_taken', verdict: 'completed' }])
+  })
+
+  it('counts a task only when the store has confirmed its commit', async () => {
+    const { pool, consumer, call, clock, named } = await atWork()
+    const written = Promise.withResolvers<void>()
+    consumer.writing = () => written.promise
+    const drained = pool.drain(soft)
+    call.finish()
+    await clock.advance(1_000)
+    expect(named('attempt.ended')).toEqual([])
+    written.resolve()
+    await clock.advance(0)
+    expect(named('attempt.ended')).toMatchObject([{ verdict: 'completed' }])
+    expect(await drained).toMatchObject({ finished: 1, unconfirmed: [], slowestTaskMs: 1_000 })
   })
 })

@@ -1,5 +1,6 @@
 // A pool without Redis: a consumer that gets its tasks from the test, handlers that the test ends, and a fake clock.
 import {
+  type CommitRefusal,
   type Duration,
   defineCatalogue,
   defineHandler,
@@ -177,6 +178,8 @@ export class FakeConsumer implements Consumer {
   stopping = async (): Promise<void> => {}
   /** Committing a result waits for this. */
   writing = (): void | Promise<void> => {}
+  /** Why the store refuses each commit. By default, it confirms them. */
+  refusal: CommitRefusal | undefined
   readonly work: RunTask
   readonly pool: ConsumerHost
   #run = Promise.withResolvers<void>()
@@ -228,6 +231,12 @@ export class FakeConsumer implements Consumer {
     this.closed = true
   }
 
+  #commit(result: AttemptResult): void | Promise<void> {
+    const written = this.writing()
+    const settle = (): void => this.pool.settled(result, this.refusal)
+    return written instanceof Promise ? written.then(settle) : settle()
+  }
+
   give(task: FetchedTask): Given {
     const given = { task, result: undefined, released: false, settled: Promise.resolve() } as Writable<Given>
     given.settled = this.work(
@@ -235,7 +244,7 @@ export class FakeConsumer implements Consumer {
       (result) => {
         if (given.result !== undefined) throw new Error(`${task.id} ended twice`)
         given.result = result
-        return this.writing()
+        return this.#commit(result)
       },
       () => {
         given.released = true

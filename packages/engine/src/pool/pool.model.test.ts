@@ -207,7 +207,7 @@ async function settles(life: ReturnType<typeof poolAndModel>): Promise<void> {
   expect({ ...report, abandoned: abandoned.length }).toEqual({ queue: 'test', unconfirmed: [], ...model.drained })
   expect(pool.slots().every(({ state }) => state === 'TERMINATED')).toBe(true)
   expect(named('attempt.started')).toHaveLength(given.filter(({ released }) => !released).length)
-  expect(named('attempt.ended')).toHaveLength(named('attempt.started').length)
+  expect([...named('attempt.ended'), ...named('attempt.commit_refused')]).toHaveLength(named('attempt.started').length)
   expect([clock.pending(), consumer.closed, consumer.stops]).toEqual([0, true, 1])
   // A broken pool may reach RECOVER_ERR before, during or after its drain.
   expect(poolStates(life).at(-1)).toBe(model.state)

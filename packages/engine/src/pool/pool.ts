@@ -60,8 +60,11 @@ class SlotPool implements Pool {
     const { queue, concurrency, host, parent } = options
     this.queue = queue
     this.#options = options
-    this.#slots = new Slots(concurrency, { ...host, queue, poolSignal: this.#poolSignal.signal }, () =>
-      this.#updateCapacity(),
+    this.#slots = new Slots(
+      concurrency,
+      { ...host, queue, poolSignal: this.#poolSignal.signal },
+      () => this.#updateCapacity(),
+      (result, refusal) => this.#ending?.tally.settled(result, refusal, host.clock.monotonic()),
     )
     this.#consumer = options.consumer((task, commit, release) => this.#run(task, commit, release), this.#slots)
     this.#fetching = createFetchLoop(this.#consumer, {
@@ -228,9 +231,7 @@ class SlotPool implements Pool {
     release: () => T | Promise<T>,
   ): Promise<T> {
     // The task may have been fetched while a drain began, or while a slot was stopped.
-    const onEnded = (result: AttemptResult): void =>
-      this.#ending?.tally.attemptEnded(result, this.#options.host.clock.monotonic())
-    const running = this.#mayStart() ? this.#slots.run(task, commit, onEnded) : undefined
+    const running = this.#mayStart() ? this.#slots.run(task, commit) : undefined
     if (running !== undefined) return running
     this.#ending?.tally.taskReleased()
     return release()

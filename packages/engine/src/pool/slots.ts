@@ -1,7 +1,8 @@
 // The slots of one pool: which ones are idle, which are running a task, and which are stopping.
-import type { SlotState, TaskId } from '@bullpen/contract'
+import type { CommitRefusal, SlotState, TaskId } from '@bullpen/contract'
 import { InterruptibleRun } from '../attempt/interruptible-run.ts'
 import { type RunnerHost, runAttempt } from '../attempt/runner.ts'
+import { emitSettled } from '../attempt/verdict.ts'
 import { SLOT_TRANSITIONS } from '../machines/slot-machine.ts'
 import { assertTransition } from '../machines/state-machine.ts'
 import type { AttemptResult, CancelCause, CloseReason, StopCause } from '../ports/attempt-result.ts'
@@ -20,10 +21,11 @@ const STOPPING: readonly SlotState[] = [
   'TERMINATED',
 ] satisfies readonly (Terminating | 'TERMINATED')[]
 
-/** Its pool's consumer reports lost locks and cancels to it: see {@link ConsumerHost}. */
+/** Its pool's consumer reports lost locks, cancels and settled commits to it: see {@link ConsumerHost}. */
 export class Slots implements ConsumerHost {
   readonly #host: SlotHost
   readonly #onCapacityChange: () => void
+  readonly #onSettled: ConsumerHost['settled']
   #slots: readonly Slot[] = []
   /** A stack: the slot that became idle last takes the next task. */
   readonly #idle: Slot[] = []
@@ -34,10 +36,19 @@ export class Slots implements ConsumerHost {
   #made = 0
   #isFetching = false
 
-  /** `onCapacityChange` is called when the number of slots that take tasks, or the number of stuck handlers, changes. */
-  constructor(size: number, host: Omit<SlotHost, 'onStuckHandler'>, onCapacityChange: () => void) {
+  /**
+   * `onCapacityChange` is called when the number of slots that take tasks, or the number of stuck handlers, changes.
+   * `onSettled` is called with each result that the store has committed or refused.
+   */
+  constructor(
+    size: number,
+    host: Omit<SlotHost, 'onStuckHandler'>,
+    onCapacityChange: () => void,
+    onSettled: ConsumerHost['settled'] = () => {},
+  ) {
     this.#host = { ...host, onStuckHandler: (returned) => this.#addStuckHandler(returned) }
     this.#onCapacityChange = onCapacityChange
+    this.#onSettled = onSettled
     this.#grow(size)
   }
 
@@ -100,29 +111,19 @@ export class Slots implements ConsumerHost {
   }
 
   /**
-   * Runs the task in an idle slot, then commits the result while the slot still has the task. `onEnded` is called between the
-   * two. Undefined when no slot is idle.
+   * Runs the task in an idle slot, then passes the result to `commit` while the slot still has the task. Undefined when no slot is
+   * idle.
    */
-  run<T>(
-    task: FetchedTask,
-    commit: (result: AttemptResult) => T | Promise<T>,
-    onEnded: (result: AttemptResult) => void,
-  ): Promise<T> | undefined {
+  run<T>(task: FetchedTask, commit: (result: AttemptResult) => T | Promise<T>): Promise<T> | undefined {
     const slot = this.take(task)
-    return slot && this.#runIn(slot, task, commit, onEnded)
+    return slot && this.#runIn(slot, task, commit)
   }
 
-  async #runIn<T>(
-    slot: Slot,
-    task: FetchedTask,
-    commit: (result: AttemptResult) => T | Promise<T>,
-    onEnded: (result: AttemptResult) => void,
-  ): Promise<T> {
+  async #runIn<T>(slot: Slot, task: FetchedTask, commit: (result: AttemptResult) => T | Promise<T>): Promise<T> {
     try {
       const running = slot.run(task)
       const result = running instanceof Promise ? await running : running
       slot.commit()
-      onEnded(result)
       return await commit(result)
     } finally {
       this.release(slot)
@@ -175,6 +176,11 @@ export class Slots implements ConsumerHost {
     const slot = this.#slots.find(({ task }) => task?.id === id)
     if (slot === undefined) return 'not_found'
     return slot.stop(cause) ? 'cancelling' : 'not_cancellable'
+  }
+
+  settled(result: AttemptResult, refusal?: CommitRefusal): void {
+    emitSettled(result, refusal, this.#host.sink)
+    this.#onSettled(result, refusal)
   }
 
   /** Closes the context of the attempt that has lost its lock, so that its handler stops. */

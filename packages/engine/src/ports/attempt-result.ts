@@ -1,6 +1,6 @@
 // How an attempt can end and what happens to its task. The runner returns these types, consumers commit them, and isolators
 // report them.
-import type { AttemptRecord, CancelReason, EndReason } from '@bullpen/contract'
+import type { AttemptRecord, CancelReason, EndReason, TaskEvent } from '@bullpen/contract'
 import type { DeclaredFailure } from '@bullpen/contract/internal'
 
 /** Why the context of a running attempt was closed from the outside. */
@@ -54,7 +54,12 @@ export type Verdict =
   /** Another worker owns the task and decides what happens to it. */
   | { readonly kind: 'lost' }
 
+/** The event that follows when the verdict has been carried out, or at once if there is nothing to carry out. */
+export type EndEvent = Extract<TaskEvent, { readonly event: 'attempt.ended' | 'attempt.commit_refused' }>
+
 export interface AttemptResult {
+  /** Not emitted yet. The consumer reports when the commit has settled: see `ConsumerHost.settled`. */
+  readonly event: EndEvent
   readonly record: AttemptRecord
   readonly verdict: Verdict
   /** The value that was thrown. Its message and stack are stored with the task. */

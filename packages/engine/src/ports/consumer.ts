@@ -1,5 +1,5 @@
 // The port that fetches tasks for a pool and commits the verdicts on them.
-import type { Progress, TaskId } from '@bullpen/contract'
+import type { CommitRefusal, Progress, TaskId } from '@bullpen/contract'
 import type { AttemptResult, CancelCause } from './attempt-result.ts'
 import type { StoredSteps } from './steps.ts'
 
@@ -55,6 +55,12 @@ export interface ConsumerHost {
    * lost the lock, since this pool may already be running the next attempt. Defaults to whichever attempt is currently running.
    */
   lockLost(id: TaskId, fencingToken?: number): void
+  /**
+   * Reports what became of a commit: the store has confirmed it, or will never carry it out, for the given reason. The consumer
+   * calls this once for each result, when it has the store's answer, and never if the answer does not arrive. For the verdict
+   * `lost`, the consumer calls it without asking the store.
+   */
+  settled(result: AttemptResult, refusal?: CommitRefusal): void
   /** Cancels the task if this pool is running it. `cause` defaults to a request by an unknown caller. */
   cancel(id: TaskId, cause?: CancelCause): LocalCancel
   /** Returns the tasks that this pool is running. */

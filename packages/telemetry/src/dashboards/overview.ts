@@ -112,9 +112,9 @@ export const overview = dashboard({
           queries: [query(quantileOf(0.99, 'bullpen_task_wait_seconds_bucket'), '{{task}}')],
         },
         {
-          title: 'Retries and late results',
+          title: 'Retries and dropped results',
           description:
-            'Retries and late results per second. A late result is one that a handler returned after its attempt had ended. Late results are dropped.',
+            'Retries, late results and refused commits per second. A late result is one that a handler returned after its attempt had ended. A commit is refused if the attempt has lost its task. Both results are dropped.',
           unit: 'ops',
           queries: [
             query(
@@ -122,6 +122,10 @@ export const overview = dashboard({
               'retry {{task}}',
             ),
             query(`sum by (task) (rate(bullpen_late_results_total{${OF_TASK}}[${RATE}]))`, 'late {{task}}'),
+            query(
+              `sum by (task, reason) (rate(bullpen_commits_refused_total{${OF_TASK}}[${RATE}]))`,
+              'refused {{task}} {{reason}}',
+            ),
           ],
         },
       ],

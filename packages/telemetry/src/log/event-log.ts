@@ -1,5 +1,13 @@
-// Writes task events to the log. Each attempt has a line when it starts and a line when it ends, with the same fields.
-import { ATTEMPT_STATE_LABELS, type EndReason, type Log, POOL_STATE_LABELS, type TaskEvent } from '@bullpen/contract'
+// Writes task events to the log. Each attempt has a line when it starts and a line when its commit has been confirmed or refused,
+// with the same fields.
+import {
+  ATTEMPT_STATE_LABELS,
+  type CommitRefusal,
+  type EndReason,
+  type Log,
+  POOL_STATE_LABELS,
+  type TaskEvent,
+} from '@bullpen/contract'
 import type { EventSink } from '@bullpen/engine'
 import { IS_FAILURE } from '../failures.ts'
 import type { LogField } from './log-fields.ts'
@@ -34,6 +42,7 @@ function levelOf(event: TaskEvent): Level {
       return event.kind === 'short' ? 'debug' : 'info'
     case 'attempt.ended':
       return levelOfEnd(event)
+    case 'attempt.commit_refused':
     case 'attempt.late':
     case 'isolate.replaced':
     case 'task.expired':
@@ -47,7 +56,7 @@ function levelOf(event: TaskEvent): Level {
 
 function levelOfEnd({ state, verdict, kind }: EventOf<'attempt.ended'>): Level {
   if (state === 'RECOVER_ERR' || verdict === 'dead') return 'error'
-  if (verdict === 'retrying' || verdict === 'expired' || verdict === 'lost') return 'warn'
+  if (verdict === 'retrying' || verdict === 'expired') return 'warn'
   return state === 'DONE_SUCCESS' && kind === 'short' ? 'debug' : 'info'
 }
 
@@ -70,6 +79,17 @@ function fieldsOf(event: TaskEvent): Fields {
         verdict: event.verdict,
         durationMs: rounded(event.durationMs),
         delayMs: rounded(event.delayMs),
+        err: hasFailed(event) ? event.error : undefined,
+      }
+    case 'attempt.commit_refused':
+      return {
+        ...aboutAttempt(event),
+        state: event.state,
+        reason: event.reason,
+        code: event.code,
+        verdict: event.verdict,
+        refusal: event.refusal,
+        durationMs: rounded(event.durationMs),
         err: hasFailed(event) ? event.error : undefined,
       }
     case 'attempt.late':
@@ -101,12 +121,12 @@ function aboutAttempt({
   fencingToken,
   attempt,
   correlationId,
-}: EventOf<'attempt.started' | 'attempt.ended' | 'attempt.late'>): Fields {
+}: EventOf<'attempt.started' | 'attempt.ended' | 'attempt.commit_refused' | 'attempt.late'>): Fields {
   return { task, id, queue, fencingToken, attempt, correlationId }
 }
 
 /** A task that was interrupted, snoozed or cancelled has not failed, so its line shows no error. */
-function hasFailed({ state, reason }: EventOf<'attempt.ended'>): boolean {
+function hasFailed({ state, reason }: EventOf<'attempt.ended' | 'attempt.commit_refused'>): boolean {
   return state !== 'DONE_SUCCESS' && IS_FAILURE[reason ?? 'declared']
 }
 
@@ -127,6 +147,8 @@ function messageOf(event: TaskEvent): string {
       return 'attempt started'
     case 'attempt.ended':
       return messageOfEnd(event)
+    case 'attempt.commit_refused':
+      return `result dropped: ${REFUSALS[event.refusal]}`
     case 'attempt.late':
       return 'handler returned after its attempt had ended: result dropped'
     case 'isolate.replaced':
@@ -150,8 +172,6 @@ function messageOfEnd({ state, verdict, reason }: EventOf<'attempt.ended'>): str
       return 'task expired before it started'
     case 'snoozed':
       return 'task snoozed'
-    case 'lost':
-      return 'attempt lost its lock: result dropped'
     case 'requeued':
       return `task requeued: ${REQUEUE_CAUSES[reason ?? ''] ?? 'attempt interrupted'}`
     case 'retrying':
@@ -159,6 +179,16 @@ function messageOfEnd({ state, verdict, reason }: EventOf<'attempt.ended'>): str
     case 'dead':
       return `attempt ${ATTEMPT_STATE_LABELS[state]}: task is dead`
   }
+}
+
+const REFUSALS: Readonly<Record<CommitRefusal, string>> = {
+  lock_lost: 'attempt lost its lock',
+  lock_taken: 'another attempt holds the lock',
+  task_removed: 'task was removed',
+  not_active: 'task is not active',
+  has_children: 'job has children that have not completed',
+  overridden: 'worker committed something else',
+  store_error: 'Redis answered the commit with an error',
 }
 
 const REQUEUE_CAUSES: Readonly<Record<string, string>> = {

@@ -10,6 +10,7 @@ export const LOG_FIELDS = {
   reason: 'why the attempt ended in this state, from a closed list',
   code: "the declared failure's code",
   verdict: 'what happens to the task as a result of the attempt',
+  refusal: 'why the result of the attempt was not committed, from a closed list',
   durationMs: "time from the handler's start to the end of the attempt",
   waitedMs: "time from the moment the task was ready to the handler's start",
   delayMs: 'time until the next attempt',

@@ -31,6 +31,9 @@ const declined = {
   error: new Error('the bank said no'),
 } as const
 
+const { delayMs: _, ...committed } = success
+const refused = { ...committed, event: 'attempt.commit_refused' } as const
+
 describe('a line about an event', () => {
   it.each<[event: string, event: TaskEvent, level: string, message: string]>([
     ['the start of a short task', started(short), 'debug', 'attempt started'],
@@ -55,6 +58,12 @@ describe('a line about an event', () => {
       { ...long, ...success, state: 'TERMINATED_STOP_SIGNAL', verdict: 'cancelled' },
       'info',
       'task cancelled',
+    ],
+    [
+      'a refused commit',
+      { ...long, ...refused, refusal: 'lock_taken' },
+      'warn',
+      'result dropped: another attempt holds the lock',
     ],
     ['a cancel before the start', { ...about, event: 'task.cancelled' }, 'info', 'task cancelled before it started'],
     [

@@ -1,5 +1,5 @@
 // Counts and times task events. Every task causes at least two events, so labels are resolved only once per task name.
-import type { AttemptEndState, TaskEvent, VerdictKind } from '@bullpen/contract'
+import type { AttemptEndState, CommitRefusal, TaskEvent, VerdictKind } from '@bullpen/contract'
 import type { EventSink } from '@bullpen/engine'
 import { type FailureReason, IS_FAILURE } from '../failures.ts'
 import type { Count, Distribution } from './fast-metrics.ts'
@@ -24,6 +24,7 @@ interface TaskSeries {
   readonly completed: Count
   readonly ended: (state: AttemptEndState) => (verdict: VerdictKind) => Count
   readonly failed: (reason: FailureReason) => Count
+  readonly refused: (reason: CommitRefusal) => Count
 }
 
 function createMetrics() {
@@ -31,6 +32,7 @@ function createMetrics() {
     enqueued: fastCounter('bullpen_tasks_enqueued_total'),
     started: fastCounter('bullpen_attempts_started_total'),
     ended: fastCounter('bullpen_attempts_ended_total'),
+    refused: fastCounter('bullpen_commits_refused_total'),
     duration: fastHistogram('bullpen_attempt_duration_seconds'),
     wait: fastHistogram('bullpen_task_wait_seconds'),
     failed: fastCounter('bullpen_attempt_failures_total'),
@@ -81,6 +83,9 @@ export function taskMetrics(): TaskMetrics {
         }
         return
       }
+      case 'attempt.commit_refused':
+        seriesOf(event.queue, event.task).refused(event.refusal).count++
+        return
       case 'attempt.late':
         seriesOf(event.queue, event.task).late.count++
         return
@@ -128,6 +133,7 @@ function taskSeries(metrics: ReturnType<typeof createMetrics>): (queue: string, 
       completed: metrics.ended.series({ ...labels, state: 'DONE_SUCCESS', verdict: 'completed' }),
       ended: remembered((state) => remembered((verdict) => metrics.ended.series({ ...labels, state, verdict }))),
       failed: remembered((reason) => metrics.failed.series({ ...labels, reason })),
+      refused: remembered((reason) => metrics.refused.series({ ...labels, reason })),
     }
   }
   const byQueue = remembered((queue: string) => {

@@ -29,6 +29,7 @@ export function createMemoryConsumer(
   let running: PromiseWithResolvers<void> | undefined
   let stopListening = (): void => {}
   let onEmpty = (): void => {}
+  let isClosed = false
 
   const fetch = (): void => {
     while (running !== undefined && !outage.lasts && fetched.size < limit) {
@@ -52,9 +53,11 @@ export function createMemoryConsumer(
     }
     await run(
       fetchedTask(task, owner, outage),
-      async ({ verdict, record }) => {
+      async (result) => {
         await outage.over()
-        store.commit(task, owner, verdict, record)
+        // The answer does not reach a consumer that was closed or killed.
+        if (isClosed) return
+        pool.settled(result, store.commit(task, owner, result.verdict, result.record))
       },
       release,
     )
@@ -70,6 +73,7 @@ export function createMemoryConsumer(
     running = undefined
   }
   const abandon = (): void => {
+    isClosed = true
     end()
     for (const [owner, task] of fetched) store.orphan(task, owner)
   }

@@ -1,5 +1,5 @@
 // Stores the tasks of one queue in memory, in the order in which they run, and moves them between the places of a queue.
-import type { AttemptRecord } from '@bullpen/contract'
+import type { AttemptRecord, CommitRefusal } from '@bullpen/contract'
 import type { CancelAnswer } from '@bullpen/contract/internal'
 import {
   type CancelCause,
@@ -97,9 +97,10 @@ export class MemoryStore {
     })
   }
 
-  /** Carries out the verdict on an attempt, unless the task has another owner by now. */
-  commit(task: StoredTask, owner: Owner, verdict: Verdict, record: AttemptRecord): void {
-    if (task.owner !== owner || verdict.kind === 'lost') return
+  /** Carries out the verdict on an attempt, or returns why it is refused: the task has another owner, or none, by now. */
+  commit(task: StoredTask, owner: Owner, verdict: Verdict, record: AttemptRecord): CommitRefusal | undefined {
+    if (task.owner !== owner) return task.owner === undefined ? 'lock_lost' : 'lock_taken'
+    if (verdict.kind === 'lost') return 'lock_lost'
     addRecord(task, record)
     // The task was fetched, but its handler was not started.
     if (record.fencingToken === 0) task.fencingToken--
@@ -114,6 +115,7 @@ export class MemoryStore {
       if (kind === 'completed') task.output = asJson(verdict.output)
       this.#end(task, kind === 'completed' ? 'completed' : 'failed')
     }
+    return undefined
   }
 
   /**

@@ -68,7 +68,9 @@ export function taskRun<D extends TaskDefinition>({ handled, ...recorded }: Reco
   // The definition's own schema has parsed the output, and it has been through JSON, just as a caller receives it.
   const output = record.output as OutputOf<D> | undefined
   const errors = events.flatMap((event) =>
-    event.event === 'attempt.ended' && event.error !== undefined ? [event.error] : [],
+    (event.event === 'attempt.ended' || event.event === 'attempt.commit_refused') && event.error !== undefined
+      ? [event.error]
+      : [],
   )
   const summary = summaryOf(record)
   return {

@@ -1,5 +1,6 @@
 // Conformance: lost locks and dead workers.
 
+import type { TaskEvent } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
@@ -16,6 +17,9 @@ const lostAttempt = (fencingToken: number) => ({
   state: 'RECOVER_ERR',
   reason: 'process_lost',
 })
+type EndEvent = TaskEvent & { readonly event: 'attempt.ended' | 'attempt.commit_refused' }
+const isEnd = (event: TaskEvent): event is EndEvent =>
+  event.event === 'attempt.ended' || event.event === 'attempt.commit_refused'
 
 export function faults(open: OpenBackend): void {
   it('an attempt that loses its lock is signalled and recorded as lost; the next attempt decides', async () => {
@@ -40,13 +44,13 @@ export function faults(open: OpenBackend): void {
     })
     // The next attempt may end before the first one is signalled.
     const ends = await eventually(() => {
-      const found = events.filter((event) => event.event === 'attempt.ended')
+      const found = events.filter(isEnd)
       return found.length === 2 && found.sort((one, other) => one.fencingToken - other.fencingToken)
     })
     expect(reasons).toEqual([expect.stringContaining('lock_lost')])
     expect(ends).toMatchObject([
-      { fencingToken: 1, verdict: 'lost' },
-      { fencingToken: 2, verdict: 'completed' },
+      { event: 'attempt.commit_refused', fencingToken: 1, refusal: 'lock_lost', verdict: undefined },
+      { event: 'attempt.ended', fencingToken: 2, verdict: 'completed' },
     ])
   })
 
@@ -66,8 +70,14 @@ export function faults(open: OpenBackend): void {
     expect(await settled(id)).toMatchObject({ output: { n: 2 } })
     over.resolve()
     await eventually(() => pool.busy() === 0)
-    const ends = events.filter(({ event }) => event === 'attempt.ended')
-    expect(ends).toMatchObject([{ fencingToken: 2 }, { fencingToken: 1, verdict: 'completed' }])
+    const ends = await eventually(() => {
+      const found = events.filter(isEnd)
+      return found.length === 2 && found
+    })
+    expect(ends).toMatchObject([
+      { event: 'attempt.ended', fencingToken: 2, verdict: 'completed' },
+      { event: 'attempt.commit_refused', fencingToken: 1, verdict: 'completed' },
+    ])
     expect(await settled(id)).toMatchObject({
       status: 'completed',
       output: { n: 2 },

@@ -12,6 +12,7 @@ import { ATTEMPT_TRANSITIONS, assertTransition, POOL_TRANSITIONS } from '@bullpe
 import { fragile } from './tasks.ts'
 
 type Ended = TaskEvent & { event: 'attempt.ended' }
+type Refused = TaskEvent & { event: 'attempt.commit_refused' }
 type Started = TaskEvent & { event: 'attempt.started' }
 
 const MAX_RECORDS = 10
@@ -89,23 +90,30 @@ export class History {
     const about = this.#events.filter(({ event }) => 'id' in event && event.id === id)
     const started = about.flatMap(({ event, worker }) => (isStarted(event) ? [{ ...event, worker }] : []))
     const ended = about.flatMap(({ event }) => (isEnded(event) ? [event] : []))
+    const refused = about.flatMap(({ event }) => (isRefused(event) ? [event] : []))
     const tokens = started.map(({ fencingToken }) => fencingToken)
     rule(strictlyGrows(tokens), `${id} started attempts out of order: ${tokens.join(', ')}`)
+    /** Attempts of workers that died, or abandoned them in a drain. The store may have committed them without an event. */
+    const unanswered: number[] = []
     for (const { fencingToken, worker } of started) {
-      const { length } = ended.filter((end) => end.fencingToken === fencingToken)
+      const { length } = [...ended, ...refused].filter((end) => end.fencingToken === fencingToken)
       const mayBeMissing = this.#dead.has(worker) || this.#hasAbandoned(worker)
       rule(length === 1 || (length === 0 && mayBeMissing), `attempt ${fencingToken} of ${id} ended ${length} times`)
+      if (length === 0) unanswered.push(fencingToken)
     }
     for (const end of ended) this.#checkEnd(end, tokens, record)
+    for (const { fencingToken } of refused) {
+      rule(tokens.includes(fencingToken), `attempt ${fencingToken} of ${id} was refused, and never started`)
+      const own = history.find((each) => each.fencingToken === fencingToken)
+      rule(own === undefined || isLost(own), `attempt ${fencingToken} of ${id} was refused, and has a record`)
+    }
     if (record.task === fragile.name) this.#checkFragile(record)
     // The record of an expired task says that it never started, as the sweep does.
-    const reported = ended
-      .filter(({ verdict }) => verdict !== 'lost' && verdict !== 'expired')
-      .map(({ fencingToken }) => fencingToken)
+    const reported = ended.filter(({ verdict }) => verdict !== 'expired').map(({ fencingToken }) => fencingToken)
     const stored = history.filter((end) => end.fencingToken > 0 && !isLost(end)).map(({ fencingToken }) => fencingToken)
-    const unreported = stored.filter((fencingToken) => !reported.includes(fencingToken))
+    const unreported = stored.filter((token) => !reported.includes(token) && !unanswered.includes(token))
     rule(unreported.length === 0, `${id} has records of attempts without an event: ${unreported.join(', ')}`)
-    if (!this.#ownerLost.has(id)) {
+    if (!this.#ownerLost.has(id) && unanswered.length === 0) {
       same(stored, reported.slice(-MAX_RECORDS).slice(-stored.length), `${id} has lost an attempt record`)
       rule(stored.length >= Math.min(reported.length, MAX_RECORDS - 1), `${id} has lost an attempt record`)
     }
@@ -123,11 +131,7 @@ export class History {
     assertTransition('an attempt', ATTEMPT_TRANSITIONS, wasHandled || !early ? 'IN_PROCESS' : 'NEW', end.state)
     const stored = history.find(({ fencingToken }) => fencingToken === end.fencingToken)
     if (stored === undefined) return
-    if (isLost(stored)) {
-      rule(this.#ownerLost.has(id), `attempt ${end.fencingToken} of ${id} had its lock, and was recorded as lost`)
-      return
-    }
-    rule(end.verdict !== 'lost', `attempt ${end.fencingToken} of ${id} had lost its lock, and has a record`)
+    rule(!isLost(stored), `attempt ${end.fencingToken} of ${id} has ended, and was recorded as lost`)
     same(
       [stored.state, stored.reason, stored.attempt],
       [end.state, end.reason, end.attempt],
@@ -170,6 +174,7 @@ export class History {
 /** The record of an attempt whose lock was lost, written by the process that found it. The attempt may have ended since. */
 const isLost = ({ reason }: AttemptRecord): boolean => reason === 'process_lost'
 const isStarted = (event: TaskEvent): event is Started => event.event === 'attempt.started'
+const isRefused = (event: TaskEvent): event is Refused => event.event === 'attempt.commit_refused'
 const isEnded = (event: TaskEvent): event is Ended => event.event === 'attempt.ended'
 const isFinalVerdict = (verdict: Ended['verdict']): boolean =>
   verdict === 'completed' || verdict === 'dead' || verdict === 'cancelled' || verdict === 'expired'

@@ -70,7 +70,8 @@ describe('in a copy of BullMQ', () => {
     )
     expect(messages(PINNED, pinned(await readInterior(copy)))).toEqual([
       "the text of BullMQ's script moveToDelayed has changed; look at internals/composed-scripts.ts, " +
-        'internals/scripts-clock.ts, internals/places.ts, processor.ts, internals/status-index.ts',
+        'internals/commits.ts, internals/resent-commit.ts, internals/scripts-clock.ts, internals/places.ts, processor.ts, ' +
+        'internals/status-index.ts',
     ])
   })
 
@@ -83,8 +84,8 @@ describe('in a copy of BullMQ', () => {
     )
     expect(messages(PINNED, pinned(await readInterior(copy)))).toEqual([
       'BullMQ sends other keys or arguments to moveJobFromActiveToWait, by position: 9: <id> → <token>; ' +
-        '10: <token> → <id>; look at internals/composed-scripts.ts, internals/backend.ts, processor.ts, ' +
-        'internals/status-index.ts',
+        '10: <token> → <id>; look at internals/composed-scripts.ts, internals/backend.ts, ' +
+        'internals/commits.ts, internals/resent-commit.ts, processor.ts, internals/status-index.ts',
       'the text of RedisQueueBackend.moveJobFromActiveToWait has changed; look at processor.ts',
     ])
   })

@@ -5,6 +5,8 @@ const INDEX = 'internals/status-index.ts'
 const CLOCK = 'internals/scripts-clock.ts'
 const BACKEND = 'internals/backend.ts'
 const CONSUMER = 'internals/consumer-worker.ts'
+const COMMITS = 'internals/commits.ts'
+const RESENT = 'internals/resent-commit.ts'
 
 /** Scripts in addition to what holds for all of them: the status index follows each script that writes. */
 const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
@@ -18,9 +20,9 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     'scripts/leader/survey-queue.ts',
     'scripts/fleet/apply-settings.ts',
   ],
-  moveToFinished: [COMPOSED, BACKEND, CLOCK, 'scripts/queue/throttle.ts', 'processor.ts'],
-  moveToDelayed: [COMPOSED, CLOCK, 'internals/places.ts', 'processor.ts'],
-  moveJobFromActiveToWait: [COMPOSED, BACKEND, 'processor.ts'],
+  moveToFinished: [COMPOSED, BACKEND, COMMITS, RESENT, CLOCK, 'scripts/queue/throttle.ts', 'processor.ts'],
+  moveToDelayed: [COMPOSED, COMMITS, RESENT, CLOCK, 'internals/places.ts', 'processor.ts'],
+  moveJobFromActiveToWait: [COMPOSED, BACKEND, COMMITS, RESENT, 'processor.ts'],
   moveStalledJobsToWait: [
     COMPOSED,
     CLOCK,
@@ -28,7 +30,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     'internals/attempt-record.ts',
     'queries/task-state.ts',
   ],
-  retryJob: [CLOCK],
+  retryJob: [COMPOSED, COMMITS, RESENT, CLOCK],
   extendLock: ['scripts/jobs/renew-locks.ts'],
   extendLocks: ['scripts/jobs/renew-locks.ts'],
   pause: ['scripts/fleet/apply-settings.ts'],

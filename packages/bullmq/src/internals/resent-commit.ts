@@ -1,0 +1,52 @@
+// Lua that recognises a commit that was sent twice. If Redis has run a script but its answer was lost, the script is sent again
+// and BullMQ refuses it, because the lock is gone. What the attempt has stored shows that its commit was carried out.
+//
+// These lines run only after a refusal, and create nothing otherwise. A task that was removed in the meantime leaves nothing to
+// recognise, so that its commit counts as refused.
+
+/**
+ * Runs `lines` if BullMQ's script has refused because the lock is gone (-2) or another attempt has it (-6). For any other reason,
+ * the script may have stored the fields already.
+ */
+const ifRefused = (lines: string): string => `
+if answer == -2 or answer == -6 then${lines}
+end`
+
+/**
+ * Confirms if the job has the newest of these stacks, whatever has become of it since. An attempt record is the first line of its
+ * stack, and no two records are equal, because they contain the times, the worker and the fencing token. `stacks` is JSON.
+ */
+const confirmIfStored = (job: string, stacks: string): string => `
+  local stored = call('HGET', ${job}, 'stacktrace')
+  local sent = ${stacks} and cjson.decode(${stacks}) or {}
+  local own = sent[#sent]
+  if stored and own and string.sub(own, 1, 1) == '{' then
+    for _, each in ipairs(cjson.decode(stored)) do
+      if each == own then return 0 end
+    end
+  end`
+
+/** Sets `stacks` to a field of the packed fields that BullMQ's script stores. */
+const unpackStacks = (packed: string): string => `
+  local stacks
+  local fields = ${packed} and ${packed} ~= '' and cmsgpack.unpack(${packed}) or {}
+  for i = 1, #fields, 2 do
+    if fields[i] == 'stacktrace' then stacks = fields[i + 1] end
+  end`
+
+/** For scripts that store the stacks among the packed fields. */
+export const confirmResentFields = (job: string, packed: string): string =>
+  ifRefused(`${unpackStacks(packed)}${confirmIfStored(job, 'stacks')}`)
+
+/** For `moveJobFromActiveToWait`, whose stacks are an argument of Bullpen's. */
+export const confirmResentStacks = (job: string): string => ifRefused(confirmIfStored(job, "(stacks ~= '' and stacks)"))
+
+/**
+ * For `moveToFinished`. A completed job has no record of its last attempt. The attempt has completed the job if the job is
+ * completed and no attempt has been started since. `attempt` is the fencing token, or '' if the caller commits no attempt.
+ */
+export const CONFIRM_RESENT_END = ifRefused(`
+  if ARGV[5] == 'completed' then
+    if attempt ~= '' and call('ZSCORE', KEYS[11], ARGV[1]) and call('HGET', KEYS[12], 'ats') == attempt then return 0 end
+  else${unpackStacks('ARGV[9]')}${confirmIfStored('KEYS[12]', 'stacks')}
+  end`)
