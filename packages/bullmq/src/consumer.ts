@@ -35,7 +35,7 @@ import { type CancelSubscriber, openCancelSubscriber } from './cancel/by-id.ts'
 import { createRuleCache, type RuleCache } from './cancel/rule-cache.ts'
 import type { SkewMonitor } from './clock/clock-skew.ts'
 import { workerConnection } from './connection.ts'
-import { backendFactory } from './internals/backend.ts'
+import { backendFactory, IDLE_WAIT_SECONDS } from './internals/backend.ts'
 import { ConsumerWorker } from './internals/consumer-worker.ts'
 import { prefixOf, queueKeys } from './keys.ts'
 import { type LockRenewer, openLockRenewer } from './locks/lock-renewer.ts'
@@ -203,7 +203,11 @@ function connect(
   const { queue, namespace, redisUrl, completedRetentionMs, eventLoopStallLimitMs, log } = options
   const { clock = MACHINE_CLOCK, locks = LOCK_TIMES } = options
   const keys = queueKeys(namespace, queue)
-  const rules = createRuleCache(redis, keys, (matching) => stopMatching(pool, matching), log)
+  const host = {
+    apply: (matching: RuleCache['matching']) => stopMatching(pool, matching),
+    hasTasks: () => hasTasks(pool),
+  }
+  const rules = createRuleCache(redis, keys, host, log)
   const cancels = openCancelSubscriber({
     redisUrl,
     keys,
@@ -256,10 +260,11 @@ function connect(
     skipLockRenewal: true,
     // The leader looks for lost tasks (internals/stalled-check.ts).
     skipStalledCheck: true,
+    drainDelay: IDLE_WAIT_SECONDS,
     maximumRateLimitDelay: RATE_RECHECK_MS,
     settings: { backoffStrategy },
   }
-  const backend = backendFactory({ now: clock.now, completedRetentionMs })
+  const backend = backendFactory({ now: clock.now, completedRetentionMs, onWoken: rules.prepare })
   const worker = new ConsumerWorker(queue, processor, workerOptions, backend)
   const logError = throttledLog((err: Error, suppressed) => log.error({ err, queue, suppressed }, 'queue error'))
   worker.on('error', (err) => {
@@ -280,6 +285,11 @@ function connect(
 /** `by` is who requested the cancel, as published; '' if unknown. */
 function causeOf(by: string): CancelCause {
   return { reason: 'cancelled', by: by === '' ? undefined : by }
+}
+
+function hasTasks(pool: ConsumerHost): boolean {
+  for (const _ of pool.tasks()) return true
+  return false
 }
 
 /** Stops the running tasks that a cancel rule matches. */

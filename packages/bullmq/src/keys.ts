@@ -118,6 +118,8 @@ export function fleetKeys(namespace: string) {
     commands: `${base}:commands`,
     /** Sorted set: ids of the commands whose queue settings may not have been applied. */
     unapplied: `${base}:unapplied`,
+    /** String: incremented after the settings of a queue have changed. */
+    settingsRevision: `${base}:settings-revision`,
     /** Channel: announces a worker or queue that a command or setting concerns. */
     notifications: `${base}:notifications`,
     /** Channel: announces the id of a command that was answered. */

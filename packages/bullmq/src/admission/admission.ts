@@ -19,13 +19,16 @@ export interface Admission {
    * @throws BullpenError `queue_draining` if the queue is draining. The promise rejects with the same error.
    */
   admit(queue: string): Promise<void> | undefined
-  /** Reads the settings again, in case a notification was lost. Takes one round trip. */
+  /** Reads the settings again if they have changed, in case a notification was lost. Takes one round trip, or two. */
   refresh(): Promise<void>
   close(): void
 }
 
 /** Accepts every task. */
 export const OPEN_ADMISSION: Admission = { admit: () => undefined, refresh: async () => {}, close: () => {} }
+
+/** How often all settings are read although nothing has changed, in ms. */
+const READ_ALL_MS = 60_000
 
 export interface AdmissionOptions {
   readonly redis: Commander
@@ -41,6 +44,9 @@ export function openAdmission({ redis, redisUrl, namespace, queues, log }: Admis
   /** Incremented with each notification about a queue, so that the answer to an older read is discarded. */
   const revisions = new Map<string, number>()
   const keys = fleetKeys(namespace)
+  /** What the last refresh has read, and when, on the monotonic clock. */
+  let readRevision: string | null | undefined
+  let readAt = Number.NEGATIVE_INFINITY
   const notifications = openNotifications(redisUrl, keys, log)
 
   const read = async (names: readonly string[]): Promise<void> => {
@@ -77,7 +83,18 @@ export function openAdmission({ redis, redisUrl, namespace, queues, log }: Admis
       assertOpen(queue, drains.get(queue))
       return undefined
     },
-    refresh: () => read(queues),
+    async refresh() {
+      const revision = await redis.get(keys.settingsRevision)
+      if (
+        revision === readRevision &&
+        performance.now() - readAt < READ_ALL_MS &&
+        queues.every((each) => drains.has(each))
+      )
+        return
+      await read(queues)
+      readRevision = revision
+      readAt = performance.now()
+    },
     close: () => notifications.close(),
   }
 }

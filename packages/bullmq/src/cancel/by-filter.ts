@@ -5,8 +5,8 @@
 // The protocol: a filter is stored as a cancel rule, and once the caller is answered, no matching task can start.
 //   1. One script stores the rule, announces that there is a new one, and returns the consumers that have read the rules
 //      within the last 2.5 s (KNOWN_TO_ALL_MS).
-//   2. Each consumer keeps a copy of the rules (rule-cache.ts). It reads the rules every 2 s and whenever it is notified, and
-//      it starts a task only if its copy was read within the last 2.4 s (TRUSTED_MS) and no rule matches the task. This check
+//   2. Each consumer keeps a copy of the rules (rule-cache.ts). While it has tasks, it reads the rules every 2 s. It also reads them
+//      whenever it is notified, and when it is woken after it was idle. It starts a task only if its copy was read within the last 2.4 s (TRUSTED_MS) and no rule matches the task. This check
 //      and the start are in one turn of the event loop. (If the system stops the process right between the two, that one task
 //      starts when the process goes on.) After each read, the consumer aborts the running attempts that match, and acknowledges
 //      the rules that are new to it.
@@ -31,7 +31,7 @@ import type { Commander } from '../scripts/script.ts'
 /** The `worker` in the record of a task that a rule ended, whichever process ended it in Redis. */
 export const BULK_CANCELLER = 'bulk-canceller'
 
-/** How often a consumer reads the rules, in ms, even if it is not notified. */
+/** How often a consumer that has tasks reads the rules, in ms, even if it is not notified. */
 export const READ_EVERY_MS = 2_000
 /** How long a consumer may start tasks after it has read the rules, in ms. */
 export const TRUSTED_MS = 2_400

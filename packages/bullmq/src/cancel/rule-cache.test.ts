@@ -51,8 +51,12 @@ function setup() {
   } as unknown as Redis
   const applied = vi.fn()
   const keys = queueKeys('t', 'q')
-  const cache = createRuleCache(redis, keys, applied, silent)
+  let hasTasks = true
+  const cache = createRuleCache(redis, keys, { apply: applied, hasTasks: () => hasTasks }, silent)
   return {
+    endTasks: () => {
+      hasTasks = false
+    },
     cache,
     applied,
     reads: () => reads,
@@ -100,6 +104,37 @@ describe('a rule cache', () => {
     answer()
     expect(await matched).toMatchObject({ id: 'r1' })
     expect(cache.isFresh()).toBe(true)
+    cache.close()
+  })
+
+  it('reads nothing while the consumer is idle, so that its copy expires, and reads again when a task is about to come', async () => {
+    const { cache, reads, endTasks } = setup()
+    await cache.untilFresh()
+    endTasks()
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(reads()).toBe(1)
+    cache.prepare()
+    cache.prepare()
+    await vi.advanceTimersByTimeAsync(0)
+    expect({ reads: reads(), fresh: cache.isFresh() }).toEqual({ reads: 2, fresh: true })
+    // A task was started, and the consumer may start another one until the copy expires.
+    await vi.advanceTimersByTimeAsync(READ_EVERY_MS)
+    expect(reads()).toBe(3)
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(reads()).toBe(3)
+    cache.close()
+  })
+
+  it('is never fresh without having been read within the time that a canceller waits, whenever it is asked', async () => {
+    const { cache, reads, endTasks } = setup()
+    await cache.untilFresh()
+    endTasks()
+    // The timer has found the consumer idle, and the copy has not expired yet.
+    await vi.advanceTimersByTimeAsync(READ_EVERY_MS + 100)
+    expect({ fresh: cache.isFresh(), reads: reads() }).toEqual({ fresh: true, reads: 2 })
+    await vi.advanceTimersByTimeAsync(READ_EVERY_MS + TRUSTED_MS)
+    await vi.advanceTimersByTimeAsync(TRUSTED_MS)
+    expect(cache.isFresh()).toBe(false)
     cache.close()
   })
 

@@ -1,5 +1,8 @@
-// One consumer's copy of the cancel rules. The copy is read regularly and whenever the consumer is notified, and it expires
-// before a canceller stops waiting for this consumer. See by-filter.ts for the protocol.
+// One consumer's copy of the cancel rules. While the consumer has tasks, the copy is read regularly. It is also read whenever the
+// consumer is notified, and it expires before a canceller stops waiting for this consumer. See by-filter.ts for the protocol.
+//
+// An idle consumer reads nothing, so that its copy expires and no canceller waits for it. When it is woken, it reads the rules
+// together with its next task (`prepare`), which takes no round trip of its own.
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
 import { type CancelRule, type FetchedTask, matches, stopsRunning, tagsOf } from '@bullpen/engine/internal'
@@ -36,16 +39,19 @@ export interface RuleCache {
   matching(task: FetchedTask): CancelRule | undefined
   /** Reads the rules again soon, because there may be a new one. */
   refresh(): void
+  /** Reads the rules unless the copy is fresh, because a task is about to be fetched. */
+  prepare(): void
   close(): void
 }
 
-/** `apply` is called after each read that returned at least one rule, before the rules are acknowledged. */
-export function createRuleCache(
-  redis: Commander,
-  keys: QueueKeys,
-  apply: (matching: RuleCache['matching']) => void,
-  log: Log,
-): RuleCache {
+export interface RuleCacheHost {
+  /** Called after each read that returned at least one rule, before the rules are acknowledged. */
+  apply(matching: RuleCache['matching']): void
+  /** Whether the consumer has tasks, which a new rule may match. */
+  hasTasks(): boolean
+}
+
+export function createRuleCache(redis: Commander, keys: QueueKeys, host: RuleCacheHost, log: Log): RuleCache {
   const consumer = randomUUID()
   const logFailure = throttledLog((err: unknown, suppressed) =>
     log.warn({ err, suppressed }, 'cancel rules could not be read'),
@@ -58,6 +64,9 @@ export function createRuleCache(
   let isStale = false
   let isClosed = false
   let timer: NodeJS.Timeout | undefined
+
+  /** Whether a task was to be started since the last read. */
+  let isInUse = false
 
   const isFresh = (): boolean => performance.now() - readAt < TRUSTED_MS
   const matching = (task: FetchedTask): CancelRule | undefined => {
@@ -72,7 +81,7 @@ export function createRuleCache(
     // If two rules match a task, the one that stops it while it runs takes effect.
     rules = parseRules(answer).toSorted((one, other) => Number(stopsRunning(other)) - Number(stopsRunning(one)))
     readAt = sentAt
-    if (rules.length > 0) apply(matching)
+    if (rules.length > 0) host.apply(matching)
     await acknowledge()
   }
 
@@ -90,7 +99,9 @@ export function createRuleCache(
   const read = (): Promise<void> => {
     if (reading !== undefined) return reading
     clearTimeout(timer)
+    timer = undefined
     isStale = false
+    isInUse = false
     reading = readOnce()
       .then(
         () => READ_EVERY_MS,
@@ -102,14 +113,24 @@ export function createRuleCache(
       .then((delayMs) => {
         reading = undefined
         if (isClosed) return
-        timer = setTimeout(read, isStale ? 0 : delayMs)
+        timer = setTimeout(onTimer, isStale ? 0 : delayMs)
         timer.unref()
       })
     return reading
   }
 
+  const onTimer = (): void => {
+    timer = undefined
+    if (isStale || isInUse || host.hasTasks()) void read()
+  }
+
   return {
-    isFresh,
+    isFresh() {
+      isInUse = true
+      // The timer may have found the consumer idle.
+      if (timer === undefined && reading === undefined && !isClosed) void read()
+      return isFresh()
+    },
     async untilFresh() {
       while (!isFresh() && !isClosed) await read()
     },
@@ -118,6 +139,9 @@ export function createRuleCache(
       // A read that is under way may have reached Redis before the new rule was stored.
       if (reading === undefined) void read()
       else isStale = true
+    },
+    prepare() {
+      if (!isFresh() && !isClosed) void read()
     },
     close() {
       isClosed = true

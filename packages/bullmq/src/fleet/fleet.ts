@@ -21,6 +21,9 @@ import { leaveFleet, readWorkers, storeHeartbeat } from './registry.ts'
 /** How often a caller that waits for answers checks by itself, in ms, because a worker that falls silent publishes nothing. */
 const RECHECK_MS = 1_000
 
+/** How often a worker reads the settings of its queues although nothing has announced a change, in ms. */
+const READ_SETTINGS_MS = 60_000
+
 export interface FleetOptions {
   readonly redisUrl: string
   readonly namespace: string
@@ -63,13 +66,18 @@ export function openFleet(options: FleetOptions): Fleet {
     return new Map(await Promise.all(settings))
   }
 
+  /** The settings that the last heartbeats have returned. */
+  let known:
+    | { readonly revision: string; readonly readAt: number; readonly settings: ReadonlyMap<string, QueueSettings> }
+    | undefined
+
   async function applyAndNotify(command: StoredCommand): Promise<void> {
     const { id, spec } = command
     const queue = targetQueue(spec)
     const pipeline = redis.pipeline()
     if (queue !== undefined) {
       await applySettings(redis, queueKeys(namespace, queue), command)
-      pipeline.zrem(keys.unapplied, id)
+      pipeline.zrem(keys.unapplied, id).incr(keys.settingsRevision)
     }
     const worker = spec.action === 'limit' ? undefined : spec.worker
     const message = worker === undefined ? queueMessage(spec.queue ?? '') : workerMessage(worker)
@@ -97,13 +105,18 @@ export function openFleet(options: FleetOptions): Fleet {
     heartbeat: (status) =>
       call(async () => {
         const names = [...new Set(status.pools.map(({ queue }) => queue))]
-        const { commands, unapplied } = await storeHeartbeat(redis, keys, status)
+        const { commands, unapplied, revision } = await storeHeartbeat(redis, keys, status)
         for (const id of unapplied) {
           const command = await readCommand(redis, keys, id)
           if (command !== undefined) await applyAndNotify(command)
         }
-        // The settings are read last, so that they include what the commands have changed.
-        return { commands, queueSettings: await readSettings(names) }
+        const isKnown = known !== undefined && names.every((name) => known?.settings.has(name))
+        const isRecent = performance.now() - (known?.readAt ?? 0) < READ_SETTINGS_MS
+        if (!isKnown || !isRecent || known?.revision !== revision || unapplied.length > 0) {
+          // The settings are read last, so that they include what the commands have changed.
+          known = { revision, readAt: performance.now(), settings: await readSettings(names) }
+        }
+        return { commands, queueSettings: known.settings }
       }),
 
     leave: (worker) => call(() => leaveFleet(redis, keys, worker)),

@@ -18,11 +18,11 @@ const WORKERS_PER_PAGE = 100
 /** Stores the status and fetches the commands for the worker. Takes one round trip. */
 export function storeHeartbeat(
   redis: Commander,
-  { base, heartbeats, unapplied, ...keys }: FleetKeys,
+  { base, heartbeats, unapplied, settingsRevision, ...keys }: FleetKeys,
   workerStatus: WorkerStatus,
 ): Promise<HeartbeatReply> {
   const { worker } = workerStatus
-  const names = { heartbeats, worker: keys.worker(worker), inbox: keys.inbox(worker), unapplied }
+  const names = { heartbeats, worker: keys.worker(worker), inbox: keys.inbox(worker), unapplied, settingsRevision }
   const limits = { silence: FORGOTTEN_AFTER_MS, limit: COMMANDS_PER_REPLY }
   return runScript(redis, heartbeat, names, { base, id: worker, ...encodeStatus(workerStatus), ...limits })
 }

@@ -16,7 +16,15 @@ export interface ComposeOptions {
   readonly now: () => number
   /** How long completed tasks are kept, in ms. By default, this backend removes none. */
   readonly completedRetentionMs?: number | undefined
+  /** Called when a Worker that was waiting is about to fetch a task, before it sends anything. */
+  readonly onWoken?: (() => void) | undefined
 }
+
+/**
+ * How long an idle Worker waits for a marker before it looks for a task by itself, in seconds. BullMQ waits no longer than 10 s. If a
+ * marker is lost, the leader adds another one (../leader/housekeeping.ts).
+ */
+export const IDLE_WAIT_SECONDS = 10
 
 /** The arguments of Bullpen's steps, by name. */
 export type ExtraValues = Readonly<Record<string, string>>
@@ -59,7 +67,7 @@ export function backendFactory(options: ComposeOptions): BackendFactory<RedisQue
 /** Idempotent: a backend that is composed already is returned as it is. */
 export function composeBackend(
   backend: RedisQueueBackend,
-  { now, completedRetentionMs }: ComposeOptions,
+  { now, completedRetentionMs, onWoken }: ComposeOptions,
 ): RedisQueueBackend {
   if (composed.has(backend)) return backend
   const state: Composed = { forJob: new Map(), inThisTurn: undefined, commits: new Map() }
@@ -104,6 +112,8 @@ export function composeBackend(
   }
   backend.waitForJob = async (seconds) => {
     const marker = await waitForJob(seconds)
+    // A shorter wait ends when a delayed task is due.
+    if (marker !== null || seconds < IDLE_WAIT_SECONDS) onWoken?.()
     return marker && { ...marker, score: time.toMachine(marker.score) }
   }
   return backend

@@ -133,11 +133,12 @@ it('the leader removes completed tasks that are older than the retention that a 
   const { open, name, redis } = namespace()
   const keys = queueKeys(name, 'a')
   const broker = await open(['a'])
+  const added = redis.multi().hset(keys.totals, 'accepted', 250)
   for (let i = 0; i < 250; i++) {
-    await redis.hset(keys.job(`j${i}`), 'name', 'a.b')
-    await redis.zadd(keys.completed, i < 230 ? Date.now() - 60_000 : Date.now() + 60_000, `j${i}`)
+    const endedAt = Date.now() + (i < 230 ? -60_000 : 60_000)
+    added.hset(keys.job(`j${i}`), 'name', 'a.b').zadd(keys.completed, endedAt, `j${i}`)
   }
-  await redis.hset(keys.totals, 'accepted', 250)
+  await added.exec()
   expect((await broker.counts('a')).completed).toBe(250)
   await redis.hset(keys.settings, 'completedRetentionMs', 10_000)
   await eventually(async () => (await broker.counts('a')).completed === 20)

@@ -30,8 +30,33 @@ it('renewal reconnects when Redis is silent, though the pending command is never
   } as unknown as Redis
   const renewal = startRenewal(redis, group, () => now)
   onTestFinished(() => renewal.end())
+  now = group.lockMs / 2
   await eventually(() => asked === 1)
   now = group.lockMs + 1
-  await eventually(() => asked > 3)
-  expect(isSilent).toBe(false)
+  await eventually(() => !isSilent)
+  now += group.lockMs / 2
+  await eventually(() => asked === 2)
+})
+
+it('the groups of a connection without locks send one ping for each half of a lock’s duration', async () => {
+  let [now, asked] = [0, 0]
+  const redis = {
+    ping: () => {
+      asked++
+      return Promise.resolve('PONG')
+    },
+    // Only the commands that a renewal sends.
+  } as unknown as Redis
+  const turns = new Set<number>()
+  const renewals = Array.from({ length: 10 }, (_, number) =>
+    startRenewal(redis, { ...group, number }, () => {
+      turns.add(now)
+      return now
+    }),
+  )
+  onTestFinished(() => renewals.forEach((renewal) => void renewal.end()))
+  for (now = group.lockMs / 2; now <= 4 * (group.lockMs / 2); now += group.lockMs / 2) {
+    await eventually(() => turns.has(now) && asked === now / (group.lockMs / 2))
+  }
+  expect(asked).toBe(4)
 })

@@ -26,14 +26,26 @@ export interface Renewal {
   end(): void
 }
 
+/** The state of a connection that several groups share. Times are the machine clock's. */
+interface Liveness {
+  answeredAt: number
+  pingedAt: number
+  /** How often the connection was closed because Redis did not answer. */
+  replaced: number
+}
+
+const liveness = new WeakMap<object, Liveness>()
+
 /** `redis` must reject commands that it can't send immediately, because a late renewal is useless. */
 export function startRenewal(redis: Commander, group: LockGroup, now: () => number = machineMs): Renewal {
   const lastTurn = new Int32Array(group.lastTurn)
   const tables = group.tables.map((table) => new SharedLockTable(table))
   /** Locks that are younger than this are left to the next round, because most of their tasks will have ended by then. */
   const youngMs = group.renewalMs / 4
-  let answeredAt = now()
-  let isBusy = false
+  const connection = liveness.get(redis) ?? { answeredAt: now(), pingedAt: now(), replaced: 0 }
+  liveness.set(redis, connection)
+  /** The connection on which this group's commands are under way, if any are. */
+  let busyOn: number | undefined
 
   const dueLocks = (table: SharedLockTable): TableEntry[] => {
     const due: TableEntry[] = []
@@ -60,9 +72,20 @@ export function startRenewal(redis: Commander, group: LockGroup, now: () => numb
       )
       return parts.map((part) => renew(table, part))
     })
-    // If there is nothing to renew, a ping still shows whether Redis answers, before a lock depends on it.
-    await Promise.all(batches.length > 0 ? batches : [redis.ping()])
-    answeredAt = now()
+    if (batches.length === 0) return pingIfSilent()
+    await Promise.all(batches)
+    connection.answeredAt = now()
+  }
+  /**
+   * If there is nothing to renew, a ping still shows whether Redis answers, before a lock depends on it. One ping in half a lock's
+   * duration is enough for all groups.
+   */
+  const pingIfSilent = async (): Promise<void> => {
+    if (msBetween(connection.answeredAt, now()) < group.lockMs / 2) return
+    if (msBetween(connection.pingedAt, now()) < group.renewalMs) return
+    connection.pingedAt = now()
+    await redis.ping()
+    connection.answeredAt = now()
   }
   const isMainThreadStalled = (): boolean =>
     group.eventLoopStallLimitMs !== undefined &&
@@ -71,19 +94,20 @@ export function startRenewal(redis: Commander, group: LockGroup, now: () => numb
   const onInterval = (): void => {
     if (isMainThreadStalled()) return
     // A dead connection may take minutes to fail by itself, whereas a new one works as soon as the network does.
-    if (msBetween(answeredAt, now()) > group.lockMs) {
-      answeredAt = now()
+    if (msBetween(connection.answeredAt, now()) > group.lockMs) {
+      connection.answeredAt = now()
+      connection.replaced++
       redis.disconnect(true)
-      // Commands that were under way will never settle, because ioredis drops them when it reconnects.
-      isBusy = false
     }
-    if (isBusy) return
-    isBusy = true
+    // Commands that were under way on an earlier connection never settle, because ioredis drops them when it reconnects.
+    if (busyOn === connection.replaced) return
+    const sentOn = connection.replaced
+    busyOn = sentOn
     // An error needs no handling here: the main thread notices locks that are too old, and its own connection reports the outage.
     renewAll()
       .catch(() => {})
       .finally(() => {
-        isBusy = false
+        if (busyOn === sentOn) busyOn = undefined
       })
   }
   const timer = setInterval(onInterval, group.renewalMs)

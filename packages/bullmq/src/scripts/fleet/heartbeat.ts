@@ -10,17 +10,19 @@ export interface HeartbeatReply {
   readonly commands: readonly Command[]
   /** The ids of up to ten commands whose queue settings may not have been applied. */
   readonly unapplied: readonly string[]
+  /** Changes whenever the settings of a queue have changed. */
+  readonly revision: string
 }
 
 /**
- * KEYS: heartbeats, the worker, its inbox, the unapplied commands. ARGV: the prefix of the fleet's keys, the worker's id, its
+ * KEYS: heartbeats, the worker, its inbox, the unapplied commands, the revision of the queue settings. ARGV: the prefix of the fleet's keys, the worker's id, its
  * status and slots as text, the silence after which a worker is forgotten (ms), the maximum number of commands to return. Also
  * forgets up to twenty silent workers.
  */
 export const heartbeat = defineScript({
   name: 'heartbeat',
   kind: 'frees',
-  keys: ['heartbeats', 'worker', 'inbox', 'unapplied'],
+  keys: ['heartbeats', 'worker', 'inbox', 'unapplied', 'settingsRevision'],
   args: ['base', 'id', 'status', 'slots', 'silence', 'limit'],
   lua: `${TIME}${FORGET_WORKER}
 local now = millis()
@@ -40,14 +42,14 @@ for _, each in ipairs(redis.call('ZRANGE', inbox, 0, tonumber(limit) - 1)) do
     redis.call('ZREM', inbox, each)
   end
 end
-return { commands, redis.call('ZRANGE', unapplied, 0, 9) }
+return { commands, redis.call('ZRANGE', unapplied, 0, 9), redis.call('GET', settingsRevision) or '' }
 `,
   answer(reply): HeartbeatReply {
-    const [rows, unapplied] = reply as [string[], string[]]
+    const [rows, unapplied, revision] = reply as [string[], string[], string]
     const commands = Array.from({ length: rows.length / 4 }, (_, i) => {
       const [id = '', spec = '', by = '', at] = rows.slice(4 * i, 4 * i + 4)
       return { id, spec: JSON.parse(spec) as CommandSpec, by, at: Number(at) }
     })
-    return { commands, unapplied }
+    return { commands, unapplied, revision }
   },
 })
