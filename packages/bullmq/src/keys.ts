@@ -91,6 +91,8 @@ export function queueKeys(namespace: string, queue: string) {
     cancelKnown: (id: string) => `${base}:cancel-known:${id}`,
     /** Hash: the progress of a cancel rule. Kept for a day after the rule is done. */
     cancelProgress: (id: string) => `${base}:cancel-progress:${id}`,
+    /** Set: the tasks that have returned from `active` to `wait` during a pass of the bulk canceller. */
+    cancelReturned: `${base}:cancel-returned`,
     /** Channel: announces that there is a new cancel rule. */
     cancelRulesChannel: `${base}:cancel-rules-channel`,
     /** Channel: announces the id of a task to cancel. */

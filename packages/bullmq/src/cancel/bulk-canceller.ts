@@ -5,18 +5,22 @@
 // all consumers knew the rule has found no matching task.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskId } from '@bullpen/contract'
-import { type CancelRule, endWithoutStart, MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
-import { describeEnd } from '../codec.ts'
+import type { CancelRule } from '@bullpen/engine/internal'
 import type { QueueKeys } from '../keys.ts'
-import type { Commander } from '../scripts/script.ts'
-import { BEGIN_PASS, END_PAGE, FORGET_RULES } from './bulk-cancel-scripts.ts'
+import { beginPass } from '../scripts/cancel/begin-pass.ts'
+import { cancelPage } from '../scripts/cancel/cancel-page.ts'
+import { forgetRules } from '../scripts/cancel/forget-rules.ts'
+import { endOf } from '../scripts/includes/end-without-run.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 import { BULK_CANCELLER, KNOWN_TO_ALL_MS, parseRules } from './by-filter.ts'
 
 /**
  * The order in which a scan for unfinished tasks visits the places. It is the order in which a task that can't be started moves
- * (active → delayed → prioritized → wait), so that a task that moves during the scan is found later instead of being missed.
+ * (active → delayed → prioritized → wait), so that a task that moves during the scan is found later instead of being missed. A
+ * task that was fetched from `wait` before the scan came to it there is found in `active` at the end, or is noted when it returns
+ * (../scripts/cancel/forget-rules.ts).
  */
-const SCAN_ORDER = ['active', 'delayed', 'prioritized', 'wait'] as const
+const SCAN_ORDER = ['active', 'delayed', 'prioritized', 'wait', 'active'] as const
 
 /** How many tasks one script looks at. */
 const PAGE_SIZE = 200
@@ -51,18 +55,15 @@ export function createBulkCanceller(options: BulkCancellerOptions): BulkCancelle
   let idleRules = ''
 
   const pass = async (term: Term): Promise<number> => {
-    const begun = await redis.eval(BEGIN_PASS, 2, keys.leader, keys.cancelRules, term.fencing)
-    if (begun === null) return 0
-    const [startedAt, texts] = begun as BegunPass
-    const rules = parseRules(texts)
+    const begun = await runScript(redis, beginPass, keys, { fencing: term.fencing })
+    if (begun === undefined) return 0
+    const rules = parseRules(begun.rules)
     const names = rules.map(({ id }) => id).join()
     const result = await goThrough(options, { term, rules, endedNone: names === idleRules })
     if (result === undefined) return 0
     idleRules = result.ended === 0 ? names : ''
-    const done = result.unmatched.filter(({ at }) => at + KNOWN_TO_ALL_MS <= startedAt).map(({ id }) => id)
-    if (done.length > 0) {
-      await redis.eval(FORGET_RULES, 1, keys.cancelRules, keys.cancelProgress(''), KEEP_PROGRESS_MS, ...done)
-    }
+    const done = result.unmatched.filter(({ at }) => at + KNOWN_TO_ALL_MS <= begun.now)
+    await forget(options, term, done)
     return result.ended
   }
 
@@ -70,9 +71,6 @@ export function createBulkCanceller(options: BulkCancellerOptions): BulkCancelle
     while (!term.isOver() && (await pass(term)) > 0);
   }
 }
-
-type BegunPass = readonly [now: number, rules: readonly string[]]
-type EndedPage = readonly [from: string, before: string, matched: readonly number[], ended: readonly string[]] | null
 
 interface Pass {
   readonly term: Term
@@ -94,38 +92,50 @@ async function goThrough(
   { term, rules, endedNone }: Pass,
 ): Promise<PassResult | undefined> {
   const matched = rules.map(() => 0)
-  const { leader, active, delayed, prioritized, wait, failed, events, expiries } = keys
-  const names = [leader, active, delayed, prioritized, wait, failed, events, expiries]
+  const { fencing } = term
+  const args = { fencing, base: keys.base, progress: keys.cancelProgress(''), limit: PAGE_SIZE }
   const rulesText = JSON.stringify(rules.map(forScript))
-  const common = [term.fencing, keys.job(''), keys.cancelProgress(''), rulesText]
   let ended = 0
-  for (const place of SCAN_ORDER) {
+  for (const [scan, place] of SCAN_ORDER.entries()) {
     let [from, before] = ['', '']
     do {
       const sentAt = performance.now()
-      const args = [...common, place, from, before, PAGE_SIZE, MAX_ATTEMPT_RECORDS]
-      const page = (await redis.eval(END_PAGE, names.length, ...names, ...args)) as EndedPage
-      if (page === null) return undefined
-      const tasks = page[3]
-      for (let i = 0; i < tasks.length; i += 2) onEnded({ id: tasks[i] as TaskId, task: tasks[i + 1] ?? '' })
-      ended += tasks.length / 2
-      page[2].forEach((count, i) => {
+      const page = await runScript(redis, cancelPage, keys, { ...args, rulesText, place, from, before })
+      if (page === undefined) return undefined
+      for (const each of page.ended) onEnded(each)
+      ended += page.ended.length
+      page.matched.forEach((count, i) => {
         matched[i] = (matched[i] ?? 0) + count
       })
-      ;[from, before] = page
+      ;({ from, before } = page)
       if (term.isOver()) return undefined
       // Wait as long as the page took, so that at least half of Redis's time is left for other clients.
       await sleep(performance.now() - sentAt)
     } while (from !== '')
     // Only running tasks still match the rules. Scanning all waiting tasks again would not end the running ones any sooner.
-    if (place === 'active' && endedNone && matched.every((count) => count > 0)) break
+    if (scan === 0 && endedNone && matched.every((count) => count > 0)) break
   }
   return { unmatched: rules.filter((_, i) => matched[i] === 0), ended }
 }
 
-/** A rule as END_PAGE reads it. */
+/** Deletes rules, except those that match a task which has returned to the queue during the pass. */
+async function forget(
+  { redis, keys }: BulkCancellerOptions,
+  { fencing }: Term,
+  rules: readonly CancelRule[],
+): Promise<void> {
+  const progress = keys.cancelProgress('')
+  const args = { fencing, base: keys.base, progress, keepMs: KEEP_PROGRESS_MS, limit: PAGE_SIZE }
+  let left = rules
+  for (let isDone = false; left.length > 0 && !isDone; ) {
+    const rulesText = JSON.stringify(left.map(forScript))
+    const answer = await runScript(redis, forgetRules, keys, { ...args, rulesText })
+    left = left.filter((_, i) => !answer.matching.includes(i + 1))
+    isDone = answer.isDone
+  }
+}
+
+/** A rule as the scripts read it. */
 function forScript({ id, task, tag, before, at, reason, by }: CancelRule): object {
-  const record = endWithoutStart(reason, { attempt: 1, process: BULK_CANCELLER, now: at, by })
-  const { attempt: _, startedAt: _started, endedAt: _ended, ...stored } = record
-  return { id, task, tag, before, at, reason: describeEnd(record), record: JSON.stringify(stored).slice(1, -1) }
+  return { id, task, tag, before, at, ...endOf(reason, { process: BULK_CANCELLER, by }) }
 }

@@ -130,7 +130,8 @@ describe('a cancel by filter', () => {
         .filter((fields) => ids.includes(fields[fields.indexOf('jobId') + 1] as TaskId))
         .map((fields) => fields.filter((text) => !ids.includes(text as TaskId))),
     )
-    expect(of1).toEqual(of2)
+    // The filter ends the tasks place by place.
+    expect(of1?.toSorted()).toEqual(of2?.toSorted())
   })
 
   it('ends exactly the tasks that the engine’s `matches` says, whatever a task contains', async () => {

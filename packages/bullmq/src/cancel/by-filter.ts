@@ -26,7 +26,8 @@ import {
 import { z } from 'zod'
 import { parseJson } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
-import type { Commander } from '../scripts/script.ts'
+import { storeRuleScript } from '../scripts/cancel/store-rule.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 
 /** The `worker` in the record of a task that a rule ended, whichever process ended it in Redis. */
 export const BULK_CANCELLER = 'bulk-canceller'
@@ -57,33 +58,18 @@ export function parseRules(texts: unknown): readonly CancelRule[] {
   return texts.flatMap((text) => ruleSchema.safeParse(parseJson(String(text))).data ?? [])
 }
 
-/**
- * KEYS: the rules, the consumers, the rule's progress. ARGV: the rule's id, the rule as JSON without its closing brace, how
- * long a consumer may start tasks without reading the rules (ms), the channel. Returns the stored rule, and the consumers that
- * may still start tasks without knowing it.
- */
-const STORE = `
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local rule = ARGV[2] .. ',"at":' .. string.format('%.0f', now) .. '}'
-redis.call('HSET', KEYS[3], 'rule', rule)
-redis.call('HSET', KEYS[1], ARGV[1], rule)
-redis.call('PUBLISH', ARGV[4], ARGV[1])
-return { rule, redis.call('ZRANGEBYSCORE', KEYS[2], now - ARGV[3], '+inf') }
-`
-
 /** Stores the rule in one round trip. `known` resolves once no consumer can start a matching task, and never rejects. */
 export async function storeRule(
   redis: Commander,
   keys: QueueKeys,
   rule: Omit<CancelRule, 'at'>,
 ): Promise<{ readonly rule: CancelRule; readonly known: Promise<void> }> {
-  const names = [keys.cancelRules, keys.cancelConsumers, keys.cancelProgress(rule.id)]
+  const names = { ...keys, progress: keys.cancelProgress(rule.id) }
   const text = JSON.stringify(rule).slice(0, -1)
-  const args = [rule.id, text, KNOWN_TO_ALL_MS, keys.cancelRulesChannel]
-  const answer = await redis.eval(STORE, names.length, ...names, ...args)
-  const [stored, consumers] = answer as [string, string[]]
-  return { rule: ruleSchema.parse(parseJson(stored)), known: untilKnown(redis, keys, rule.id, consumers) }
+  const args = { id: rule.id, rule: text, trustedMs: KNOWN_TO_ALL_MS, channel: keys.cancelRulesChannel }
+  const stored = await runScript(redis, storeRuleScript, names, args)
+  const known = untilKnown(redis, keys, rule.id, stored.consumers)
+  return { rule: ruleSchema.parse(parseJson(stored.rule)), known }
 }
 
 /** The delay between two checks for acknowledgements, in ms. It doubles from `firstMs` up to `lastMs`. */

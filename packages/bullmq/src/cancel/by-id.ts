@@ -13,49 +13,11 @@
 // A short task can't be stopped once it is running. For such a task `stoppable` is false, and no request is stored.
 import type { Log, TaskId } from '@bullpen/contract'
 import type { CancelAnswer } from '@bullpen/contract/internal'
-import { endWithoutStart, MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
-import { describeEnd } from '../codec.ts'
-import { TAKE_OUT } from '../internals/places.ts'
-import { STATUS_INDEX } from '../internals/status-index.ts'
 import type { QueueKeys } from '../keys.ts'
 import { openSubscriber } from '../redis/subscriber.ts'
-import type { Commander } from '../scripts/script.ts'
-
-/**
- * KEYS: job, wait, prioritized, delayed, completed, failed, events, expiries, cancelling. ARGV: id, now in ms, '1' if a worker
- * can stop the task, the reason, the attempt record as JSON without its braces and attempt, the cancel channel, how many
- * stacks to keep, who requested the cancel ('' if unknown), the queue's prefix. Returns `cancelled`, `cancelling`, `not_cancellable`,
- * `already_ended` or `not_found`.
- */
-const CANCEL = `${STATUS_INDEX}
-local index = status_index(ARGV[9])
-local redis = index.redis
-index.into.failed = 'cancelled'
-${TAKE_OUT}
-local id = ARGV[1]
-local function settled(answer)
-  redis.call('HDEL', KEYS[9], id)
-  return answer
-end
-if redis.call('EXISTS', KEYS[1]) == 0 then return settled('not_found') end
-if redis.call('ZSCORE', KEYS[5], id) or redis.call('ZSCORE', KEYS[6], id) then return settled('already_ended') end
-if not take_out(id, KEYS[2], KEYS[3], KEYS[4]) then
-  if ARGV[3] ~= '1' then return 'not_cancellable' end
-  redis.call('HSETNX', KEYS[9], id, ARGV[8])
-  redis.call('PUBLISH', ARGV[6], id .. ' ' .. ARGV[8])
-  return 'cancelling'
-end
-local stored = redis.call('HMGET', KEYS[1], 'atm', 'stacktrace')
-local stacks = stored[2] and cjson.decode(stored[2]) or {}
-while #stacks >= tonumber(ARGV[7]) do table.remove(stacks, 1) end
-local attempt = tonumber(stored[1] or '0') + 1
-stacks[#stacks + 1] = '{"attempt":' .. attempt .. ',' .. ARGV[5] .. '}\\n' .. ARGV[4]
-redis.call('HSET', KEYS[1], 'finishedOn', ARGV[2], 'failedReason', ARGV[4], 'stacktrace', cjson.encode(stacks))
-redis.call('ZADD', KEYS[6], ARGV[2], id)
-redis.call('ZREM', KEYS[8], id)
-redis.call('XADD', KEYS[7], '*', 'event', 'failed', 'jobId', id, 'failedReason', ARGV[4], 'prev', 'waiting')
-return settled('cancelled')
-`
+import { cancelTask } from '../scripts/cancel/cancel-task.ts'
+import { endOf } from '../scripts/includes/end-without-run.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 
 export interface CancelRequest {
   readonly id: TaskId
@@ -75,31 +37,26 @@ export async function cancelById(
   keys: QueueKeys,
   { id, stoppable, now, by, process }: CancelRequest,
 ): Promise<CancelAnswer> {
-  const record = endWithoutStart('cancelled', { attempt: 1, process, now, by: by === '' ? undefined : by })
-  const { attempt: _, ...stored } = record
-  const { wait, prioritized, delayed, completed, failed, events, expiries, cancelling } = keys
-  const names = [keys.job(id), wait, prioritized, delayed, completed, failed, events, expiries, cancelling]
-  const answer = await redis.eval(
-    CANCEL,
-    names.length,
-    ...names,
-    id,
-    now,
-    stoppable ? 1 : 0,
-    describeEnd(record),
-    JSON.stringify(stored).slice(1, -1),
-    keys.cancelChannel,
-    MAX_ATTEMPT_RECORDS,
-    by,
-    keys.base,
-  )
-  return answer as CancelAnswer
+  const end = endOf('cancelled', { process, by: by === '' ? undefined : by })
+  const args = { base: keys.base, id, now, stoppable: stoppable ? 1 : 0, channel: keys.cancelChannel, by, ...end }
+  return runScript(redis, cancelTask, { ...keys, job: keys.job(id) }, args)
 }
 
-/** Repeats the requests whose tasks have not ended. Takes one round trip, and one more for each request. */
+/** About how many stored requests are read at a time. */
+const REQUESTS_PER_PAGE = 100
+
+/**
+ * Repeats the requests whose tasks have not ended. Takes one round trip for every hundred requests, and one more for each request.
+ */
 export async function repeatCancels(redis: Commander, keys: QueueKeys, now: number, process: string): Promise<void> {
-  for (const [id, by] of Object.entries(await redis.hgetall(keys.cancelling))) {
-    await cancelById(redis, keys, { id: id as TaskId, stoppable: true, now, by, process })
+  for (let cursor = '0'; ; ) {
+    const [next, requests] = await redis.hscan(keys.cancelling, cursor, 'COUNT', REQUESTS_PER_PAGE)
+    for (let i = 0; i < requests.length; i += 2) {
+      const request = { id: requests[i] as TaskId, by: requests[i + 1] ?? '' }
+      await cancelById(redis, keys, { ...request, stoppable: true, now, process })
+    }
+    if (next === '0') return
+    cursor = next
   }
 }
 

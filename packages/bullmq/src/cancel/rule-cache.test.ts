@@ -4,6 +4,7 @@ import type { FetchedTask } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { queueKeys } from '../keys.ts'
+import { readRules } from '../scripts/cancel/read-rules.ts'
 import { silent } from '../setup.fixture.ts'
 import { KNOWN_TO_ALL_MS, READ_EVERY_MS, TRUSTED_MS } from './by-filter.ts'
 import { createRuleCache } from './rule-cache.ts'
@@ -40,7 +41,7 @@ function setup() {
     exec: async () => [],
   }
   const redis = {
-    eval: async () => {
+    [readRules.name]: async () => {
       reads++
       if (!answers) await new Promise<void>((resolve) => unanswered.push(resolve))
       return [...rules]

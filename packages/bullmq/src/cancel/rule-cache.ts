@@ -9,7 +9,8 @@ import { type CancelRule, type FetchedTask, matches, stopsRunning, tagsOf } from
 import type { QueueKeys } from '../keys.ts'
 import { isConnectionError } from '../redis/outage-reporter.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
-import type { Commander } from '../scripts/script.ts'
+import { readRules } from '../scripts/cancel/read-rules.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 import { NO_RULES, parseRules, READ_EVERY_MS, TRUSTED_MS } from './by-filter.ts'
 
 /** How long a consumer is remembered after it last read the rules, in ms. */
@@ -18,17 +19,6 @@ const FORGET_CONSUMER_MS = 60_000
 const KEEP_ACKNOWLEDGED_MS = 10_000
 /** The delay before the next attempt when the rules could not be read, in ms. */
 const RETRY_MS = 200
-
-/**
- * KEYS: the consumers, the rules. ARGV: this consumer, the silence after which a consumer is forgotten (ms). Returns the rules.
- */
-const READ = `
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-redis.call('ZADD', KEYS[1], now, ARGV[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
-return redis.call('HVALS', KEYS[2])
-`
 
 export interface RuleCache {
   /** Whether the copy is recent enough for tasks to be started. */
@@ -77,9 +67,9 @@ export function createRuleCache(redis: Commander, keys: QueueKeys, host: RuleCac
 
   const readOnce = async (): Promise<void> => {
     const sentAt = performance.now()
-    const answer = await redis.eval(READ, 2, keys.cancelConsumers, keys.cancelRules, consumer, FORGET_CONSUMER_MS)
+    const texts = await runScript(redis, readRules, keys, { consumer, silence: FORGET_CONSUMER_MS })
     // If two rules match a task, the one that stops it while it runs takes effect.
-    rules = parseRules(answer).toSorted((one, other) => Number(stopsRunning(other)) - Number(stopsRunning(one)))
+    rules = parseRules(texts).toSorted((one, other) => Number(stopsRunning(other)) - Number(stopsRunning(one)))
     readAt = sentAt
     if (rules.length > 0) host.apply(matching)
     await acknowledge()

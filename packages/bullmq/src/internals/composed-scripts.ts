@@ -7,9 +7,9 @@
 // Every other script of BullMQ that writes is composed as well, with no steps of its own, so that the index follows every move
 // that BullMQ makes.
 import { createRequire } from 'node:module'
+import { END_RECORD } from '../scripts/includes/attempt-record.ts'
 import { FENCE } from '../scripts/includes/fence.ts'
 import { type ScriptKind, shebang } from '../scripts/script.ts'
-import { END_RECORD } from './attempt-record.ts'
 import { CONFIRM_RESENT_END, confirmResentFields, confirmResentStacks } from './resent-commit.ts'
 import { statusIndex, WATCHED } from './status-index.ts'
 
@@ -50,6 +50,12 @@ if index.added then
 end
 if id ~= '' and (${SUCCEEDED}) then return 1 end`,
 }
+
+/**
+ * Notes that the task `id` has returned from `active` to `wait`, if a cancel by filter may be looking for it: its pass through the
+ * queue would otherwise miss a task that is fetched and returned at the wrong moments (../scripts/cancel/forget-rules.ts).
+ */
+const NOTE_RETURN = `if call('EXISTS', base .. 'cancel-rules') == 1 then call('SADD', base .. 'cancel-returned', id) end`
 
 /** Bullpen's steps, by the name of BullMQ's script. */
 const STEPS: Readonly<Record<string, Steps>> = {
@@ -95,6 +101,8 @@ end`,
 if ${SUCCEEDED} then
   if stacks ~= '' then call('HSET', ARGV[3], 'stacktrace', stacks) end
   if uncount == '1' then call('HINCRBY', ARGV[3], 'ats', -1) end
+  local id = ARGV[1]
+  ${NOTE_RETURN}
 end`,
   },
 
@@ -118,7 +126,10 @@ if fencing ~= '' then
   call('DEL', KEYS[4])
 end`,
     after: `
-for _, id in ipairs(answer) do end_record(base .. id, at) end`,
+for _, id in ipairs(answer) do
+  end_record(base .. id, at)
+  ${NOTE_RETURN}
+end`,
   },
 }
 

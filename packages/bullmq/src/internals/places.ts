@@ -35,18 +35,3 @@ export function placesOf(status: TaskStatus): readonly PlaceName[] {
 
 /** BullMQ stores the due time of a delayed job in the upper bits of its score, and a counter in the lower twelve. */
 export const DELAYED_SCORE_STEP = 0x1000
-
-/**
- * A Lua function for the scripts that end a waiting task: `take_out(id, wait, prioritized, delayed)` removes the task from the
- * place where it waits, and returns whether it was in one. The arguments after the id are keys.
- *
- * LREM starts at the right end of the list, where the oldest tasks are. Removing a task from the far end of a list of 200,000
- * costs Redis 2.6 ms.
- */
-export const TAKE_OUT = `
-local function take_out(id, wait, prioritized, delayed)
-  return redis.call('LREM', wait, -1, id) == 1
-    or redis.call('ZREM', prioritized, id) == 1
-    or redis.call('ZREM', delayed, id) == 1
-end
-`

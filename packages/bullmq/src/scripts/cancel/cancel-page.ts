@@ -1,0 +1,142 @@
+// Looks at one page of a queue's unfinished tasks, and ends those that wait and that a cancel rule matches.
+import type { TaskId } from '@bullpen/contract'
+import { END_WITHOUT_RUN } from '../includes/end-without-run.ts'
+import { FENCE } from '../includes/fence.ts'
+import { MATCHING_RULE } from '../includes/matching-rule.ts'
+import { defineScript } from '../script.ts'
+
+export interface CancelPage {
+  /** Where the next page begins; '' at the end of the place. */
+  readonly from: string
+  /** The id of the task before that position; '' if it is the start. */
+  readonly before: string
+  /** How many tasks each rule has matched. */
+  readonly matched: readonly number[]
+  readonly ended: readonly { readonly id: TaskId; readonly task: string }[]
+}
+
+/**
+ * KEYS: the queue's fencing number, active, delayed, prioritized, wait. ARGV: the leader's number, the prefix of the queue's keys, the
+ * prefix of the rules' progress, the rules, the place to look at, the position to start at, the id before that position, how many
+ * tasks to look at. Answers the page, or undefined if there is a newer leader.
+ *
+ * Each rule is `{id, task?, tag?, before, at, reason, record}`, where `reason` and `record` are those of `endOf`.
+ *
+ * The position is an index in a list, and a score in a sorted set. The id before the position is that of a task which no rule
+ * matches, so that it shows where the scan has to go on if other tasks have come or gone meanwhile.
+ *
+ * - The waiting list is scanned from its newest end, because workers take tasks from the other end, and new tasks push the rest
+ *   further along, so that no task is skipped. If the task before the position has been taken, then so have all older ones, and
+ *   the scan begins again with the newer ones.
+ * - In a sorted set, the scan goes on at the score if the task before the position is gone.
+ * - In `active`, the script only counts, because running tasks are stopped by their workers. The list is scanned from its newest
+ *   end as well. If the task before the position has ended, the place to go on is unknown. Each rule then counts as one that
+ *   matches, so that another pass follows.
+ */
+export const cancelPage = defineScript({
+  name: 'cancel-page',
+  kind: 'frees',
+  keys: ['leader', 'active', 'delayed', 'prioritized', 'wait'],
+  args: ['fencing', 'base', 'progress', 'rulesText', 'place', 'from', 'before', 'limit'],
+  lua: `${END_WITHOUT_RUN}${MATCHING_RULE}${FENCE}
+if is_deposed(leader, fencing) then return false end
+local rules, limit = cjson.decode(rulesText), tonumber(limit)
+local ends = ends_without_run(base, 'cancelled')
+local matched, ended = {}, {}
+for i = 1, #rules do matched[i] = 0 end
+
+local function finish(id, i, name)
+  local rule = rules[i]
+  ends.finish(id, place, rule.at, rule.reason, rule.record)
+  redis.call('HINCRBY', progress .. rule.id, 'ended', 1)
+  matched[i] = matched[i] + 1
+  ended[#ended + 1] = id
+  ended[#ended + 1] = name
+end
+
+-- The index after the task before the position, or nil if that task is no longer in the list.
+local function next_index(list)
+  local index = tonumber(from == '' and '0' or from)
+  if before == '' or redis.call('LINDEX', list, index - 1) == before then return index end
+  local at = redis.call('LPOS', list, before)
+  return at and at + 1
+end
+
+local function count_active()
+  local start = next_index(active)
+  if not start then
+    for i = 1, #rules do matched[i] = matched[i] + 1 end
+    return '', ''
+  end
+  local ids = redis.call('LRANGE', active, start, start + limit - 1)
+  local last = before
+  for _, id in ipairs(ids) do
+    local i = matching_rule(base, rules, id)
+    if i then matched[i] = matched[i] + 1 end
+    last = id
+  end
+  if #ids < limit then return '', '' end
+  return start + #ids, last
+end
+
+local function end_in_set(set)
+  local rank = before ~= '' and redis.call('ZRANK', set, before)
+  local page = rank and redis.call('ZRANGE', set, rank + 1, rank + limit, 'WITHSCORES')
+    or redis.call('ZRANGEBYSCORE', set, from == '' and '-inf' or from, '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
+  local score, kept = from, before
+  for at = 1, #page, 2 do
+    local id = page[at]
+    local i, name = matching_rule(base, rules, id)
+    if i then
+      ends.call('ZREM', set, id)
+      finish(id, i, name)
+    else
+      score, kept = page[at + 1], id
+    end
+  end
+  if #page < 2 * limit then return '', '' end
+  return score == '' and '-inf' or score, kept
+end
+
+local function end_in_wait()
+  local start = next_index(wait) or 0
+  local ids = redis.call('LRANGE', wait, start, start + limit - 1)
+  local matching, kept = {}, before
+  for offset, id in ipairs(ids) do
+    local i, name = matching_rule(base, rules, id)
+    if i then
+      redis.call('LSET', wait, start + offset - 1, 'bullpen:cancelled')
+      matching[#matching + 1] = { id, i, name }
+    else
+      kept = id
+    end
+  end
+  -- A single LREM removes all of them in one walk of the list.
+  if #matching > 0 then redis.call('LREM', wait, #matching, 'bullpen:cancelled') end
+  for _, each in ipairs(matching) do finish(unpack(each)) end
+  if #ids < limit then return '', '' end
+  start = start + #ids - #matching
+  return start, start > 0 and kept or ''
+end
+
+local next_from, next_before
+if place == 'active' then
+  next_from, next_before = count_active()
+elseif place == 'wait' then
+  next_from, next_before = end_in_wait()
+else
+  next_from, next_before = end_in_set(place == 'delayed' and delayed or prioritized)
+end
+ends.close()
+return { tostring(next_from), next_before, matched, ended }
+`,
+  answer(reply): CancelPage | undefined {
+    if (reply === null) return undefined
+    const [from, before, matched, flat] = reply as [string, string, number[], string[]]
+    const ended = Array.from({ length: flat.length / 2 }, (_, i) => ({
+      id: flat[2 * i] as TaskId,
+      task: flat[2 * i + 1] ?? '',
+    }))
+    return { from, before, matched, ended }
+  },
+})

@@ -1,0 +1,74 @@
+// A rule is forgotten only if no task that it matches has returned to the queue during the pass.
+import { rateLimited } from '@bullpen/contract'
+import { eventually } from '@bullpen/testkit'
+import { Redis } from 'ioredis'
+import { expect, it, onTestFinished } from 'vitest'
+import { leaderKeys, queueKeys } from '../../keys.ts'
+import { setup, short } from '../../setup.fixture.ts'
+import { runScript } from '../script.ts'
+import { beginPass } from './begin-pass.ts'
+import { forgetRules } from './forget-rules.ts'
+
+const FENCING = 1_000_000
+
+async function queueWithRules(...tags: readonly string[]) {
+  const stage = await setup({
+    handle: () => {
+      throw rateLimited('1h')
+    },
+  })
+  const redis = new Redis(stage.redisUrl)
+  onTestFinished(() => redis.disconnect())
+  const keys = queueKeys(stage.namespace, 'rig')
+  const rules = tags.map((tag) => ({ id: `rule-${tag}`, tag, before: Date.now() + 60_000 }))
+  // Keep the broker's own leader out.
+  await redis.set(leaderKeys(stage.namespace).lease, 'the test', 'PX', 60_000)
+  await redis.set(keys.leader, FENCING)
+  for (const { id } of rules) await redis.hset(keys.cancelRules, id, 'a rule')
+  const forget = (limit: number) =>
+    runScript(redis, forgetRules, keys, {
+      fencing: FENCING,
+      base: keys.base,
+      progress: keys.cancelProgress(''),
+      rulesText: JSON.stringify(rules),
+      keepMs: 60_000,
+      limit,
+    })
+  return { ...stage, redis, keys, forget, left: () => redis.hkeys(keys.cancelRules) }
+}
+
+it('a rule is kept if it matches a task that was returned, and the others are forgotten', async () => {
+  const { redis, keys, enqueue, forget, left } = await queueWithRules('a', 'b')
+  await redis.sadd(keys.cancelReturned, await enqueue(short, { tags: ['b'] }), await enqueue(short, { tags: ['c'] }))
+  expect(await forget(10)).toEqual({ matching: [2], isDone: true })
+  expect(await left()).toEqual(['rule-b'])
+  expect(Number(await redis.hget(keys.cancelProgress('rule-a'), 'doneAt'))).toBeGreaterThan(0)
+})
+
+it('no rule is forgotten before every task that was returned has been looked at', async () => {
+  const { redis, keys, forget, left } = await queueWithRules('a')
+  await redis.sadd(keys.cancelReturned, '1', '2', '3')
+  expect(await forget(2)).toEqual({ matching: [], isDone: false })
+  expect(await left()).toEqual(['rule-a'])
+  expect(await forget(2)).toEqual({ matching: [], isDone: true })
+  expect(await left()).toEqual([])
+})
+
+it('a task that a worker requeues is noted while there are rules, and the next pass begins without it', async () => {
+  const { redis, keys, broker, enqueue, startPool } = await queueWithRules('a')
+  const id = await enqueue(short)
+  await startPool()
+  // From then on, the queue is throttled.
+  await eventually(async () => (await broker.find(id))?.attempts.length)
+  expect(await redis.smembers(keys.cancelReturned)).toEqual([id])
+  await runScript(redis, beginPass, keys, { fencing: FENCING })
+  expect(await redis.exists(keys.cancelReturned)).toBe(0)
+})
+
+it('a task that a worker requeues is not noted while there are no rules', async () => {
+  const { redis, keys, broker, enqueue, startPool } = await queueWithRules()
+  const id = await enqueue(short)
+  await startPool()
+  await eventually(async () => (await broker.find(id))?.attempts.length)
+  expect(await redis.exists(keys.cancelReturned)).toBe(0)
+})

@@ -1,0 +1,25 @@
+// A Lua function that finds the cancel rule that matches a task.
+
+/**
+ * `matching_rule(base, rules, id)` returns the position of the first rule that matches the task, and the task's name, or nil.
+ * `rules` is a table of `{task?, tag?, before}`. The same decision in TypeScript is `matches` (engine, task/cancel-filter.ts).
+ */
+export const MATCHING_RULE = `
+local function has_tag(tags, tag)
+  for _, each in ipairs(tags) do
+    if each == tag then return true end
+  end
+  return false
+end
+local function matching_rule(base, rules, id)
+  local name, timestamp, stored = unpack(redis.call('HMGET', base .. id, 'name', 'timestamp', 'tags'))
+  if not name then return nil end
+  local enqueued = tonumber(timestamp or '0') or 0
+  local tags = stored and cjson.decode(stored) or {}
+  for i, rule in ipairs(rules) do
+    if enqueued <= rule.before and (rule.task == nil or rule.task == name) and (rule.tag == nil or has_tag(tags, rule.tag)) then
+      return i, name
+    end
+  end
+end
+`

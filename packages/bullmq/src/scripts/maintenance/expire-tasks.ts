@@ -1,0 +1,51 @@
+// Ends waiting tasks whose queue timeout has passed.
+import type { TaskId } from '@bullpen/contract'
+import { END_WITHOUT_RUN } from '../includes/end-without-run.ts'
+import { FENCE } from '../includes/fence.ts'
+import { defineScript } from '../script.ts'
+
+interface ExpiredPage {
+  /** How many tasks the script looked at. */
+  readonly looked: number
+  readonly expired: readonly { readonly id: TaskId; readonly task: string }[]
+}
+
+/**
+ * KEYS: expiries, the leader's fencing number. ARGV: the prefix of the queue's keys, now in ms since 1970, how many tasks to look
+ * at, the reason and the record of `endOf`, the leader's fencing number. Answers the tasks that it has expired, or undefined if
+ * there is a newer leader. A task that was fetched or has ended is only removed from the index, because the worker that fetches a
+ * task checks its queue timeout.
+ */
+export const expireTasksScript = defineScript({
+  name: 'expire-tasks',
+  kind: 'frees',
+  keys: ['expiries', 'leader'],
+  args: ['base', 'now', 'limit', 'reason', 'record', 'fencing'],
+  lua: `${END_WITHOUT_RUN}${FENCE}
+if is_deposed(leader, fencing) then return false end
+local ends = ends_without_run(base, 'expired')
+local due = redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'LIMIT', 0, limit)
+local expired = { #due }
+for _, id in ipairs(due) do
+  redis.call('ZREM', expiries, id)
+  local name, starts = unpack(redis.call('HMGET', base .. id, 'name', 'ats'))
+  local place = name and tonumber(starts or '0') == 0 and ends.take_out(id)
+  if place then
+    ends.finish(id, place, now, reason, record)
+    expired[#expired + 1] = id
+    expired[#expired + 1] = name
+  end
+end
+ends.close()
+return expired
+`,
+  answer(reply): ExpiredPage | undefined {
+    if (reply === null) return undefined
+    const [looked, ...flat] = reply as [number, ...string[]]
+    const expired = Array.from({ length: flat.length / 2 }, (_, i) => ({
+      id: flat[2 * i] as TaskId,
+      task: flat[2 * i + 1] ?? '',
+    }))
+    return { looked, expired }
+  },
+})

@@ -1,0 +1,30 @@
+// Every Lua script is defined in a file of its own, under the name of that file, and runs through script.ts.
+import { globSync, readFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { expect, it } from 'vitest'
+
+const ROOT = join(import.meta.dirname, '..')
+
+const sources = globSync('**/*.ts', { cwd: ROOT })
+  .filter((path) => !/\.(test|fixture)\.ts$/.test(path))
+  .map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }))
+
+const pathsWith = (pattern: RegExp): string[] => sources.flatMap(({ path, text }) => (pattern.test(text) ? [path] : []))
+
+it('no source but script.ts and the backend for BullMQ’s own scripts defines a command, and none sends EVAL', () => {
+  expect(pathsWith(/\.defineCommand\(/).toSorted()).toEqual(['internals/backend.ts', 'scripts/script.ts'])
+  expect(pathsWith(/\.(eval|evalsha|eval_ro|evalsha_ro|fcall)\(/)).toEqual([])
+})
+
+it('no Lua stands outside scripts/ and internals/', () => {
+  expect(pathsWith(/redis\.call\('/).filter((path) => !/^(scripts|internals)\//.test(path))).toEqual([])
+})
+
+it('a file defines one script, under its own name', () => {
+  const defined = sources.filter(({ text }) => /= defineScript\(/.test(text))
+  for (const { path, text } of defined) {
+    const names = [...text.matchAll(/= defineScript\(\{\s*name: '([a-z-]+)'/g)].map(([, name]) => name)
+    expect({ path, names }).toEqual({ path, names: [basename(path, '.ts')] })
+  }
+  expect(defined.length).toBeGreaterThan(20)
+})
