@@ -4,8 +4,8 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BullpenError, isFinal, type Log, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
-import type { Broker, NewTask } from '@bullpen/engine'
-import { storedEnvelope } from '@bullpen/engine/internal'
+import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
+import { decodePayload, storedEnvelope } from '@bullpen/engine/internal'
 import { Queue } from 'bullmq'
 import { OPEN_ADMISSION, openAdmission } from './admission/admission.ts'
 import { parseRules, readProgress, storeRule, underRules } from './cancel/by-filter.ts'
@@ -21,6 +21,7 @@ import { countTasks, readTotals } from './queries/counts.ts'
 import { listIds } from './queries/listing.ts'
 import { readTogether } from './queries/read-together.ts'
 import { addStateReads, decodeState, STATE_READS } from './queries/task-state.ts'
+import { throttledLog } from './redis/throttled-log.ts'
 import { createSchemaGuard } from './schema.ts'
 import { type CompletionListener, openCompletionListener } from './waiting/completion-listener.ts'
 
@@ -28,9 +29,17 @@ export interface BrokerOptions {
   readonly redisUrl: string
   readonly namespace: string
   readonly queues: readonly string[]
-  /** The maximum size of one task's stored data, in bytes. The API has a limit of its own; this is a second check behind it. */
+  /**
+   * The maximum size of one task's stored data, in bytes, with its input as the codec has encoded it. The API has a limit of its
+   * own; this is a second check behind it.
+   */
   readonly sizeLimit: number
   readonly log: Log
+  /**
+   * Encodes the inputs of the tasks that this broker enqueues, and decodes the payloads of the tasks that it returns. If a payload
+   * cannot be decoded, the task is returned without it, and the broker logs a warning. By default, payloads are stored as they are.
+   */
+  readonly codec?: PayloadCodec | undefined
   /**
    * With 'checked', `enqueue` rejects with `queue_draining` while the queue's whole fleet is draining. With 'open', it accepts
    * tasks even then, which workers need because their handlers may still enqueue child tasks. Defaults to 'checked', which
@@ -73,7 +82,7 @@ function asListed(task: TaskRecord, listed: TaskStatus): TaskRecord {
  * @throws BullpenError every call rejects with `incompatible_schema` if another version of Bullpen wrote the namespace.
  */
 export function openBroker(options: BrokerOptions): BullmqBroker {
-  const { redisUrl, namespace, queues, sizeLimit, log, now = Date.now } = options
+  const { redisUrl, namespace, queues, sizeLimit, codec, log, now = Date.now } = options
   const { onExpired = () => {}, onCancelled = () => {} } = options
   const redis = producerConnection(redisUrl, log)
   const withCommandTimeout = commandTimeout(redisUrl)
@@ -115,6 +124,21 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     )
   }
 
+  const warnUnreadable = throttledLog((err: Error, suppressed) => {
+    log.warn(
+      { err, suppressed },
+      'a stored payload cannot be decoded; give this process the codec of producers and workers',
+    )
+  })
+  const decode = (stored: unknown): unknown => {
+    try {
+      return decodePayload(stored, codec)
+    } catch (error) {
+      warnUnreadable(error as Error)
+      return undefined
+    }
+  }
+
   /** Returns undefined if the id is malformed or names an unknown queue. */
   const handlesOfTask = (id: string): QueueHandles | undefined => handles.get(readTaskId(id)?.queue ?? '')
 
@@ -126,7 +150,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       addStateReads(transaction, keys, id)
       transaction.hvals(keys.cancelRules)
     })
-    const record = decodeState(id, name, answers)
+    const record = decodeState(id, name, answers, decode)
     return record && underRules(record, parseRules(answers[STATE_READS]))
   }
 
@@ -163,7 +187,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
 
     async enqueue(task: NewTask) {
       const { queue } = handlesOf(task.queue)
-      const envelope = storedEnvelope(task)
+      const envelope = storedEnvelope(task, codec)
       const data = JSON.stringify(envelope)
       const bytes = Buffer.byteLength(data)
       if (bytes > sizeLimit) {
@@ -239,7 +263,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       )
       const rules = parseRules(texts)
       const tasks = ids.flatMap((id, i) => {
-        const record = decodeState(id, name, answers.slice(i * STATE_READS, (i + 1) * STATE_READS))
+        const record = decodeState(id, name, answers.slice(i * STATE_READS, (i + 1) * STATE_READS), decode)
         return record === undefined ? [] : [underRules(record, rules)]
       })
       // Drop tasks that have moved on since their ids were read. A waiting task that a cancel rule matches is not listed until

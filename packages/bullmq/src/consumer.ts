@@ -20,6 +20,7 @@
 // consumer stop fetching, and is called only here, in `resize`.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
+import type { PayloadCodec } from '@bullpen/engine'
 import {
   assertTransition,
   type CancelCause,
@@ -72,6 +73,8 @@ export interface ConsumerOptions {
   readonly concurrency: number
   /** The worker's id, for the records of attempts whose process was lost. */
   readonly worker?: string
+  /** Decodes inputs, and encodes outputs and the results of steps. By default, payloads are stored as they are. */
+  readonly codec?: PayloadCodec | undefined
   /** How long a completed task is kept, in ms. Dead tasks are kept until they are removed. */
   readonly completedRetentionMs: number
   readonly log: Log
@@ -200,7 +203,7 @@ function connect(
   runTask: RunTask,
   pool: ConsumerHost,
 ): Connected {
-  const { queue, namespace, redisUrl, completedRetentionMs, eventLoopStallLimitMs, log } = options
+  const { queue, namespace, redisUrl, codec, completedRetentionMs, eventLoopStallLimitMs, log } = options
   const { clock = MACHINE_CLOCK, locks = LOCK_TIMES } = options
   const keys = queueKeys(namespace, queue)
   const host = {
@@ -218,7 +221,7 @@ function connect(
 
   const settled: ConsumerHost['settled'] = (result, refusal) => pool.settled(result, refusal)
   const runJob = (job: Job, token: string): Promise<unknown> => {
-    const task = toFetchedTask(job, token)
+    const task = toFetchedTask(job, token, codec)
     const rule = rules.matching(task)
     const by = cancels.cancelledBy(task.id)
     const cancelled = rule ?? (by === undefined ? undefined : causeOf(by))
@@ -226,7 +229,7 @@ function connect(
       cancelled === undefined ? task : { ...task, cancelled: { reason: cancelled.reason, by: cancelled.by } },
       (result) => {
         if (rule !== undefined && result.verdict.kind === 'cancelled') countEnded(redis, keys, rule)
-        return commit(result, job, token, settled)
+        return commit(result, job, token, settled, codec)
       },
       () => sleep(RELEASE_DELAY_MS).then(() => release(job, token)),
     )

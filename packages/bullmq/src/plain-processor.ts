@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { BullpenError, type Catalogue, type Enqueued, type Handlers, type Log, type Resources } from '@bullpen/contract'
-import type { EventSink, Middleware, NewTask } from '@bullpen/engine'
+import type { EventSink, Middleware, NewTask, PayloadCodec } from '@bullpen/engine'
 import {
   type AttemptResult,
   clockFrom,
@@ -45,6 +45,11 @@ export interface ProcessorOptions<R extends Resources> {
   readonly sink?: EventSink
   /** The isolator for tasks that require isolation. You open and close it yourself. */
   readonly isolator?: Isolator
+  /**
+   * Decodes the inputs of tasks that Bullpen enqueued, and encodes their outputs and the results of all steps. The data and the results
+   * of jobs that you add yourself are stored as they are. By default, all payloads are.
+   */
+  readonly codec?: PayloadCodec
   /** The maximum size of an output, in bytes of JSON. A larger output is a panic (`invalid_output`). Defaults to 262,144. */
   readonly maxOutputBytes?: number
   /**
@@ -89,16 +94,17 @@ export function processor<C extends Catalogue, R extends Resources = object>(
   options: ProcessorOptions<R> = {},
 ): PlainProcessor {
   const host = hostOf(catalogue, handlers, options)
+  const { codec } = options
   const settled: Commit['settled'] = (result, refusal) => emitSettled(result, refusal, host.sink)
   return async (job: Job, givenToken: string | undefined, signal: AbortSignal | undefined) => {
     const token = givenToken ?? job.token ?? ''
     if (isUnattached(job)) return refuse(job, token)
     const isBullpens = isBullpenJob(job)
-    const task = isBullpens ? toFetchedTask(job, token) : foreignTask(job, token, host.registry)
+    const task = isBullpens ? toFetchedTask(job, token, codec) : foreignTask(job, token, codec, host.registry)
     try {
       const runner = { ...host, queue: job.queueName, ...(!isBullpens && { sha256: foreignSha256(job) }) }
       const result = await runUnderSignal(task, runner, signal)
-      if (result.verdict.kind !== 'completed' || isBullpens) return await commit(result, job, token, settled)
+      if (result.verdict.kind !== 'completed' || isBullpens) return await commit(result, job, token, settled, codec)
       settleWhenAnswered(job, result, settled)
       return result.verdict.output
     } catch (thrown) {

@@ -7,25 +7,33 @@
 // A commit is settled when Redis has answered the script that carries the verdict out (internals/commits.ts).
 import type { AttemptRecord, TaskId } from '@bullpen/contract'
 import type { StoredSuccess } from '@bullpen/contract/internal'
-import { type AttemptResult, type FetchedTask, MAX_ATTEMPT_RECORDS, type Verdict } from '@bullpen/engine/internal'
+import type { PayloadCodec } from '@bullpen/engine'
+import {
+  type AttemptResult,
+  encodePayload,
+  type FetchedTask,
+  MAX_ATTEMPT_RECORDS,
+  type Verdict,
+} from '@bullpen/engine/internal'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
 import { describeEnd, encodeStack } from './codec.ts'
 import { type ExtraValues, expectCommit, setExtras } from './internals/backend.ts'
 import type { Commit } from './internals/commits.ts'
 import { backendOf, stepsOf, throttleQueue } from './internals/job-scripts.ts'
 
-export function toFetchedTask(job: Job, token: string): FetchedTask {
+export function toFetchedTask(job: Job, token: string, codec: PayloadCodec | undefined): FetchedTask {
   return {
     id: job.id as TaskId,
     task: job.name,
     envelope: job.data,
+    codec,
     enqueuedAt: job.timestamp,
     fencingToken: job.attemptsStarted,
     attempt: job.attemptsMade + 1,
     maxAttempts: job.opts.attempts ?? 1,
     readyAt: job.attemptsStarted === 1 ? job.timestamp + (job.opts.delay ?? 0) : undefined,
     progress: (progress) => job.updateProgress(progress),
-    steps: stepsOf(job, token),
+    steps: stepsOf(job, token, codec),
   }
 }
 
@@ -38,13 +46,14 @@ export function commit(
   job: Job,
   token: string,
   settled: Commit['settled'],
+  codec: PayloadCodec | undefined,
 ): StoredSuccess | Promise<never> {
   const { verdict, record, error } = result
   if (verdict.kind === 'lost') settled(result)
   else settleWhenAnswered(job, result, settled)
   switch (verdict.kind) {
     case 'completed':
-      return { output: verdict.output, worker: record.worker, ...(record.slot !== undefined && { slot: record.slot }) }
+      return storedSuccess(verdict.output, record, codec)
     case 'retrying':
     case 'dead':
     case 'cancelled':
@@ -68,6 +77,21 @@ export function commit(
 /** On a backend whose answers can't be seen, the commit counts as confirmed as soon as BullMQ has it. */
 export function settleWhenAnswered(job: Job, result: AttemptResult, settled: Commit['settled']): void {
   if (!expectCommit(backendOf(job), job.id ?? '', { result, settled })) settled(result)
+}
+
+/** BullMQ stores this as JSON. */
+function storedSuccess(
+  output: unknown,
+  { worker, slot }: AttemptRecord,
+  codec: PayloadCodec | undefined,
+): StoredSuccess {
+  const stored = codec === undefined ? output : encodePayload(output, codec)
+  return {
+    output: stored,
+    ...(codec !== undefined && stored !== undefined && { encoded: true as const }),
+    worker,
+    ...(slot !== undefined && { slot }),
+  }
 }
 
 /** Returns a task that was fetched but can't be started to the head of its queue, as if it had not been fetched. */

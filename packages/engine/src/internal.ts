@@ -45,6 +45,7 @@ export { type OpenResources, openResources, type ResourceOpener, type ResourceOp
 export { type CancelCandidate, matches, stopsRunning, tagsOf } from './task/cancel-filter.ts'
 export { storedEnvelope } from './task/envelope.ts'
 export { newTask, type Origin } from './task/new-task.ts'
+export { decodePayload, decodeStep, encodePayload, encodeStep } from './task/payloads.ts'
 export { endWithoutStart, MAX_ATTEMPT_RECORDS, MAX_DEATHS, statusOfDelayed, statusOfEnded } from './task/task-status.ts'
 export { clockFrom } from './time/clock.ts'
 export { createRestartBackoff, type RestartBackoff, type RestartLimits, restartDelay } from './time/restart-backoff.ts'

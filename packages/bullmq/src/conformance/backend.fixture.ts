@@ -31,7 +31,7 @@ export const newNamespace = (): string => `t-${randomUUID().slice(0, 12)}`
 export async function openBullmqOn(
   redisUrl: string,
   namespace: string,
-  { queues, sizeLimit, onExpired, locks }: BackendOptions,
+  { queues, sizeLimit, codec, onExpired, locks }: BackendOptions,
 ): Promise<Backend> {
   const renewal = { ...QUICK, base: 'none', eventLoopStallLimitMs: undefined, redisUrl, slots: 1, log: silent } as const
   warm ??= openLockRenewer(renewal)
@@ -39,7 +39,7 @@ export async function openBullmqOn(
   const keys = queueKeys(namespace, queue)
   const redis = workerConnection(redisUrl, silent)
   const leaderTimes = locks === 'quick' ? QUICK_LEADER : LEADER_TIMES
-  const broker = openBroker({ redisUrl, namespace, queues, sizeLimit, log: silent, onExpired, leaderTimes })
+  const broker = openBroker({ redisUrl, namespace, queues, sizeLimit, codec, log: silent, onExpired, leaderTimes })
   const consumers: { readonly worker: string; readonly consumer: Consumer }[] = []
   await eventually(() => broker.ping().then(() => true))
   return {
@@ -47,7 +47,16 @@ export async function openBullmqOn(
     consumer:
       ({ concurrency, worker }) =>
       (runTask, pool) => {
-        const common = { queue, namespace, redisUrl, concurrency, worker, completedRetentionMs: 60_000, log: silent }
+        const common = {
+          queue,
+          namespace,
+          redisUrl,
+          concurrency,
+          worker,
+          codec,
+          completedRetentionMs: 60_000,
+          log: silent,
+        }
         const consumer = openConsumer({ ...common, ...(locks === 'quick' && { locks: QUICK }) }, runTask, pool)
         consumers.push({ worker, consumer })
         return consumer

@@ -2,6 +2,7 @@
 
 import { DEFAULT_RETRY } from '@bullpen/contract'
 import { ENVELOPE_VERSION } from '@bullpen/contract/internal'
+import type { PayloadCodec } from '@bullpen/engine'
 import type { FetchedTask, Registry, RunnerHost } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import type { Job } from 'bullmq'
@@ -15,10 +16,10 @@ export function isBullpenJob({ opts, data }: Job): boolean {
 }
 
 /** Reads the job's data as the input. Options that the job lacks are taken from the task definition. */
-export function foreignTask(job: Job, token: string, registry: Registry): FetchedTask {
+export function foreignTask(job: Job, token: string, codec: PayloadCodec | undefined, registry: Registry): FetchedTask {
   const definition = registry.get(job.name)?.definition
   return {
-    ...toFetchedTask(job, token),
+    ...toFetchedTask(job, token, codec),
     envelope: { v: ENVELOPE_VERSION, version: definition?.version ?? 1, input: job.data },
     // BullMQ stores 0 for a job that was added without `attempts`.
     maxAttempts: job.opts.attempts || (definition?.retry ?? DEFAULT_RETRY).maxAttempts,

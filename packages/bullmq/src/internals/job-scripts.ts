@@ -1,6 +1,7 @@
 // Writes the data that BullMQ's own transitions do not write, to a job or to its queue, over the connection that fetched the job.
 import { BullpenError } from '@bullpen/contract'
-import type { StoredSteps } from '@bullpen/engine/internal'
+import type { PayloadCodec } from '@bullpen/engine'
+import { decodeStep, encodeStep, type StoredSteps } from '@bullpen/engine/internal'
 import type { IQueueBackend, Job, RedisClient, Worker } from 'bullmq'
 import { keepStep } from '../scripts/jobs/keep-step.ts'
 import { readSteps, STEP_FIELD } from '../scripts/jobs/read-steps.ts'
@@ -15,15 +16,18 @@ const UNTHROTTLE_AFTER_MS = 100
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** The results of the job's finished steps. They are fields of the job's own hash, so that they are removed with the job. */
-export function stepsOf(job: Job, token: string): StoredSteps {
+export function stepsOf(job: Job, token: string, codec: PayloadCodec | undefined): StoredSteps {
   const key = `${job.queueQualifiedName}:${job.id}`
   return {
     async read() {
-      return runScriptOnClient(await redisOf(job), readSteps, { job: key }, { prefix: STEP_FIELD })
+      const stored = await runScriptOnClient(await redisOf(job), readSteps, { job: key }, { prefix: STEP_FIELD })
+      return new Map(Array.from(stored, ([step, text]) => [step, decodeStep(text, codec)]))
     },
     async keep(step, result) {
-      const args = { token, fencingToken: job.attemptsStarted, field: STEP_FIELD + step, result }
-      return runScriptOnClient(await redisOf(job), keepStep, { job: key, lock: `${key}:lock` }, args)
+      const text = encodeStep(result, codec)
+      const args = { token, fencingToken: job.attemptsStarted, field: STEP_FIELD + step, result: text }
+      const kept = await runScriptOnClient(await redisOf(job), keepStep, { job: key, lock: `${key}:lock` }, args)
+      return kept === undefined ? undefined : decodeStep(kept, codec)
     },
   }
 }

@@ -32,8 +32,16 @@ export function addStateReads(transaction: ChainableCommander, keys: QueueKeys, 
     .zscore(keys.expired, id)
 }
 
-/** Decodes the answers to {@link addStateReads}. Returns undefined if there is no such job. */
-export function decodeState(id: TaskId, queue: string, answers: readonly unknown[]): TaskRecord | undefined {
+/**
+ * Decodes the answers to {@link addStateReads}. Returns undefined if there is no such job. `decode` is called with each payload that
+ * a codec has encoded.
+ */
+export function decodeState(
+  id: TaskId,
+  queue: string,
+  answers: readonly unknown[],
+  decode: (encoded: unknown) => unknown,
+): TaskRecord | undefined {
   const [fields, locked, delayed, retrying, completed, failed, cancelled, expired] = answers
   if (!isHash(fields) || fields['name'] === undefined) return undefined
   const envelope = envelopeSchema.safeParse(parseJson(fields['data']))
@@ -57,7 +65,7 @@ export function decodeState(id: TaskId, queue: string, answers: readonly unknown
     // A task that ended without being started used no attempt, although BullMQ counted one.
     attemptsMade: last?.fencingToken === 0 ? last.attempt - 1 : attemptsMade,
     maxAttempts: maxAttempts(fields['opts']),
-    input: stored?.input,
+    input: stored?.encoded === true ? decode(stored.input) : stored?.input,
     meta: stored?.meta ?? {},
     tags: stored?.tags ?? [],
     correlationId: stored?.correlationId,
@@ -68,7 +76,7 @@ export function decodeState(id: TaskId, queue: string, answers: readonly unknown
     // Once a task has ended, the progress that it last reported means nothing.
     progress: isFinal(status) ? undefined : readProgress(fields['progress']),
     ...stepsIn(fields),
-    output: success?.output,
+    output: success?.encoded === true ? decode(success.output) : success?.output,
     attempts: attempts.slice(-MAX_ATTEMPT_RECORDS),
   }
 }

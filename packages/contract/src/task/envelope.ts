@@ -17,6 +17,8 @@ export const envelopeSchema = z.object({
    * the input is undefined.
    */
   input: z.unknown().optional(),
+  /** The input is text from a codec. */
+  encoded: z.literal(true).optional(),
   meta: z.record(z.string(), z.string()).optional(),
   correlationId: z.string().optional(),
   /** The caller's own run timeout, in ms. */
@@ -35,6 +37,8 @@ export type Envelope = z.infer<typeof envelopeSchema>
 export const successSchema = z.object({
   /** Absent if the task's output is undefined. */
   output: z.unknown().optional(),
+  /** The output is text from a codec. */
+  encoded: z.literal(true).optional(),
   /** The host and process id of the worker that ran the attempt. */
   worker: z.string(),
   /** The number of the slot in its pool, from 1. */

@@ -3,6 +3,8 @@ import { TaskError } from '@bullpen/contract'
 import { ENVELOPE_VERSION, type Envelope, envelopeSchema } from '@bullpen/contract/internal'
 import type { z } from 'zod'
 import type { FetchedTask } from '../ports/consumer.ts'
+import type { PayloadCodec } from '../ports/payload-codec.ts'
+import { decodePayload } from '../task/payloads.ts'
 import type { DecodedTask } from './attempt.ts'
 import type { Registry, Runnable } from './registry.ts'
 import { type CallTimeouts, totalTimeoutAt } from './timeouts.ts'
@@ -24,7 +26,9 @@ export function decodeTask(task: FetchedTask, registry: Registry): RunnableTask 
       `this worker's catalogue has no task ${task.task}; is the worker older than the producer?`,
     )
   }
-  const envelope = readEnvelope(task.envelope)
+  const stored = readEnvelope(task.envelope)
+  if (stored instanceof TaskError) return stored
+  const envelope = stored.encoded === true ? decodeInput(stored, task.codec) : stored
   if (envelope instanceof TaskError) return envelope
   const parsed = parseInput(runnable, envelope)
   if (parsed instanceof TaskError) return parsed
@@ -58,6 +62,19 @@ function readEnvelope(stored: unknown): Envelope | TaskError {
       ? `its envelope has version ${version}${older}; this worker reads version ${ENVELOPE_VERSION}`
       : parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ')
   return new TaskError('unreadable_envelope', `the stored task cannot be read: ${why}`, { retryable: newer })
+}
+
+/** Another worker may have the codec, so the failure is retryable. */
+function decodeInput(envelope: Envelope, codec: PayloadCodec | undefined): Envelope | TaskError {
+  try {
+    return { ...envelope, input: decodePayload(envelope.input, codec) }
+  } catch (cause) {
+    return new TaskError(
+      'unreadable_payload',
+      `the stored input cannot be decoded: ${String(cause)}; give this worker the codec of the process that enqueued the task`,
+      { retryable: true, cause },
+    )
+  }
 }
 
 /** If a transform of the schema throws or is asynchronous, the input is invalid. */

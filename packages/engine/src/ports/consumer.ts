@@ -1,6 +1,7 @@
 // The port that fetches tasks for a pool and commits the verdicts on them.
 import type { CommitRefusal, Progress, TaskId } from '@bullpen/contract'
 import type { AttemptResult, CancelCause } from './attempt-result.ts'
+import type { PayloadCodec } from './payload-codec.ts'
 import type { StoredSteps } from './steps.ts'
 
 /** A task that a consumer has fetched. The consumer holds the task's lock. */
@@ -9,6 +10,8 @@ export interface FetchedTask {
   readonly task: string
   /** The envelope as it is stored, not decoded yet. */
   readonly envelope: unknown
+  /** Decodes the input if a codec has encoded it. */
+  readonly codec?: PayloadCodec | undefined
   /** Milliseconds since 1970. */
   readonly enqueuedAt: number
   /** Starts at 1 and grows with every attempt, whether it counts or not. */

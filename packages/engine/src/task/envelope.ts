@@ -1,14 +1,19 @@
 // Creates the envelope of a new task, which every broker stores and every worker decodes.
 import { ENVELOPE_VERSION, type Envelope } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'
+import type { PayloadCodec } from '../ports/payload-codec.ts'
+import { encodePayload } from './payloads.ts'
 
-export function storedEnvelope(task: NewTask): Envelope {
+/** Without a codec, the input is stored as it is. */
+export function storedEnvelope(task: NewTask, codec?: PayloadCodec): Envelope {
+  const input = codec === undefined ? task.input : encodePayload(task.input, codec)
   return {
     v: ENVELOPE_VERSION,
     version: task.version,
     // The tags come before the input; see envelopeSchema.
     ...(task.tags !== undefined && task.tags.length > 0 && { tags: [...task.tags] }),
-    input: task.input,
+    input,
+    ...(codec !== undefined && input !== undefined && { encoded: true as const }),
     ...(task.meta !== undefined && { meta: task.meta }),
     ...(task.correlationId !== undefined && { correlationId: task.correlationId }),
     ...(task.timeoutMs !== undefined && { timeoutMs: task.timeoutMs }),

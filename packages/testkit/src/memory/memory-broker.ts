@@ -14,7 +14,7 @@ import {
   type TaskRecord,
 } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
-import type { Broker, NewTask } from '@bullpen/engine'
+import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
 import { type CancelRule, type Clock, newTask, type PoolOptions } from '@bullpen/engine/internal'
 import { createMemoryConsumer, type MemoryConsumer } from './memory-consumer.ts'
 import { countTasks, listTasks } from './memory-listing.ts'
@@ -26,7 +26,9 @@ export interface MemoryBrokerOptions {
   readonly clock: Clock
   /** The queues that exist. A task for any other queue is rejected with `queue_not_found`. By default, every queue exists. */
   readonly queues?: readonly string[]
-  /** The largest size of a task's stored data, in bytes. By default, there is no limit. */
+  /** Encodes the payloads that the broker stores. By default, they are stored as they are. */
+  readonly codec?: PayloadCodec | undefined
+  /** The largest size of a task's stored data, in bytes, with its input as the codec has encoded it. By default, there is no limit. */
   readonly sizeLimit?: number
   /** The time from the death of a worker or the loss of a lock until its tasks are recovered, in ms. Defaults to 6,000. */
   readonly stallMs?: number
@@ -110,7 +112,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
   const enqueue = async (task: NewTask): Promise<Enqueued> => {
     outage.check()
     const store = storeOf(task.queue)
-    const stored = storedTask(task)
+    const stored = storedTask(task, options.codec)
     const bytes = Buffer.byteLength(JSON.stringify(stored.envelope))
     if (bytes > sizeLimit) {
       throw new BullpenError('payload_too_large', `the task takes ${bytes} bytes as JSON; the limit is ${sizeLimit}`)

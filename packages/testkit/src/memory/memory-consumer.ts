@@ -1,5 +1,12 @@
 // The consumer of the memory broker: fetches tasks for a pool and commits the verdicts on them.
-import type { Consumer, ConsumerHost, FetchedTask, RunTask } from '@bullpen/engine/internal'
+import {
+  type Consumer,
+  type ConsumerHost,
+  decodeStep,
+  encodeStep,
+  type FetchedTask,
+  type RunTask,
+} from '@bullpen/engine/internal'
 import type { MemoryStore } from './memory-store.ts'
 import type { Outage } from './outage.ts'
 import { asJson, type Owner, type StoredTask } from './stored-task.ts'
@@ -109,12 +116,13 @@ export function createMemoryConsumer(
 }
 
 function fetchedTask(task: StoredTask, owner: Owner, outage: Outage): FetchedTask {
-  const { id, envelope, enqueuedAt, delayMs, maxAttempts, fencingToken, attemptsMade } = task
+  const { id, envelope, codec, enqueuedAt, delayMs, maxAttempts, fencingToken, attemptsMade } = task
   return {
     id,
     task: task.task,
     // The handler gets a copy, so that changing its input does not change the stored task.
     envelope: asJson(envelope),
+    codec,
     enqueuedAt,
     fencingToken,
     attempt: attemptsMade + 1,
@@ -128,13 +136,14 @@ function fetchedTask(task: StoredTask, owner: Owner, outage: Outage): FetchedTas
     steps: {
       async read() {
         await outage.over()
-        return new Map(task.steps)
+        return new Map(Array.from(task.steps, ([step, stored]) => [step, decodeStep(stored, codec)]))
       },
       async keep(step, result) {
         await outage.over()
         if (task.owner !== owner) return undefined
-        if (!task.steps.has(step)) task.steps.set(step, result)
-        return task.steps.get(step)
+        const stored = task.steps.get(step) ?? encodeStep(result, codec)
+        task.steps.set(step, stored)
+        return decodeStep(stored, codec)
       },
     },
   }

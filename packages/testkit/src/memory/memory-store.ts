@@ -6,6 +6,7 @@ import {
   type CancelOptions,
   type CancelRule,
   type Clock,
+  encodePayload,
   endWithoutStart,
   MAX_DEATHS,
   matches,
@@ -112,7 +113,8 @@ export class MemoryStore {
     } else if (kind === 'snoozed') this.#schedule(task, verdict.delayMs)
     else if (kind === 'retrying') this.#schedule(task, verdict.delayMs)
     else {
-      if (kind === 'completed') task.output = asJson(verdict.output)
+      if (kind === 'completed')
+        task.output = task.codec === undefined ? asJson(verdict.output) : encodePayload(verdict.output, task.codec)
       this.#end(task, kind === 'completed' ? 'completed' : 'failed')
     }
     return undefined

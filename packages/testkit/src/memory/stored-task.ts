@@ -8,10 +8,11 @@ import {
   type TaskStatus,
 } from '@bullpen/contract'
 import type { Envelope } from '@bullpen/contract/internal'
-import type { NewTask } from '@bullpen/engine'
+import type { NewTask, PayloadCodec } from '@bullpen/engine'
 import {
   type CancelCandidate,
   type CancelCause,
+  decodePayload,
   MAX_ATTEMPT_RECORDS,
   statusOfDelayed,
   statusOfEnded,
@@ -35,6 +36,8 @@ export interface StoredTask {
   readonly task: string
   readonly queue: string
   readonly envelope: Envelope
+  /** Encodes the task's payloads, which are stored in encoded form. */
+  readonly codec: PayloadCodec | undefined
   readonly enqueuedAt: number
   readonly delayMs: number
   readonly maxAttempts: number
@@ -60,13 +63,14 @@ export interface StoredTask {
   cancelledBy: string | undefined
 }
 
-export function storedTask(task: NewTask): StoredTask {
+export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
   const { id, queue, enqueuedAt, delayMs = 0, maxAttempts, expiresAt } = task
   return {
     id,
     task: task.task,
     queue,
-    envelope: asJson(storedEnvelope(task)),
+    envelope: asJson(storedEnvelope(task, codec)),
+    codec,
     enqueuedAt,
     delayMs,
     maxAttempts,
@@ -115,7 +119,20 @@ export function statusOf({ place, owner, attemptsMade, attempts }: StoredTask): 
 }
 
 export function recordOf(task: StoredTask): TaskRecord {
-  const { id, queue, envelope, fencingToken, attemptsMade, maxAttempts, enqueuedAt, dueAt, startedAt, endedAt } = task
+  const {
+    id,
+    queue,
+    envelope,
+    codec,
+    output,
+    fencingToken,
+    attemptsMade,
+    maxAttempts,
+    enqueuedAt,
+    dueAt,
+    startedAt,
+    endedAt,
+  } = task
   const status = statusOf(task)
   return {
     id,
@@ -126,7 +143,7 @@ export function recordOf(task: StoredTask): TaskRecord {
     fencingToken: status === 'expired' ? 0 : fencingToken,
     attemptsMade,
     maxAttempts,
-    input: envelope.input,
+    input: envelope.encoded === true ? decodePayload(envelope.input, codec) : envelope.input,
     meta: envelope.meta ?? {},
     tags: envelope.tags ?? [],
     correlationId: envelope.correlationId,
@@ -136,7 +153,7 @@ export function recordOf(task: StoredTask): TaskRecord {
     endedAt,
     progress: isFinal(status) ? undefined : task.progress,
     ...(task.steps.size > 0 && { steps: [...task.steps.keys()] }),
-    output: task.output,
+    output: codec === undefined || output === undefined ? output : decodePayload(output, codec),
     attempts: task.attempts,
   }
 }

@@ -1,11 +1,12 @@
 // What the suites need from a backend: the broker itself, consumers for pools, and ways to inject faults.
 import type { TaskId } from '@bullpen/contract'
-import type { Broker } from '@bullpen/engine'
+import type { Broker, PayloadCodec } from '@bullpen/engine'
 import type { Clock, PoolOptions } from '@bullpen/engine/internal'
 
 export interface BackendOptions {
   readonly queues: readonly string[]
   readonly sizeLimit: number
+  readonly codec?: PayloadCodec | undefined
   readonly onExpired: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
   /** `quick`: a lost lock is noticed within a second. `usual`: the settings of production, which load Redis less. */
   readonly locks: 'quick' | 'usual'

@@ -7,6 +7,7 @@ import { faults } from './faults.ts'
 import { filteredCancels } from './filtered-cancels.ts'
 import { interruptions } from './interruptions.ts'
 import { listings } from './listings.ts'
+import { payloads } from './payloads.ts'
 import { pools } from './pools.ts'
 import { records } from './records.ts'
 import { steps } from './steps.ts'
@@ -19,6 +20,7 @@ export function brokerConformance(name: string, open: OpenBackend): void {
   describe(`${name}: a cancel by filter`, () => filteredCancels(open))
   describe(`${name}: interruptions`, () => interruptions(open))
   describe(`${name}: steps`, () => steps(open))
+  describe(`${name}: payloads`, () => payloads(open))
   describe(`${name}: listing and waiting`, () => listings(open))
   describe(`${name}: pools`, () => pools(open))
   describe(`${name}: drains`, () => drains(open))

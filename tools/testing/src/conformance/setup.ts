@@ -15,7 +15,7 @@ import {
   type TaskStatus,
 } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
-import type { NewTask } from '@bullpen/engine'
+import type { NewTask, PayloadCodec } from '@bullpen/engine'
 import { createRegistry, DEFAULT_TIMEOUTS, newTask, type Pool } from '@bullpen/engine/internal'
 import { systemClock } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
@@ -52,6 +52,7 @@ export interface SetupOptions {
   readonly maxStuckHandlers?: number
   readonly parent?: AbortSignal
   readonly locks?: 'quick' | 'usual'
+  readonly codec?: PayloadCodec
 }
 
 /** In bytes. */
@@ -60,11 +61,18 @@ export const SIZE_LIMIT = 10_000
 const DRAIN = { drainMs: 5_000, graceMs: 1_000 }
 
 export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
-  const { handle = ({ input }) => input, concurrency = 4, maxStuckHandlers = 10, parent, locks = 'usual' } = options
+  const {
+    handle = ({ input }) => input,
+    concurrency = 4,
+    maxStuckHandlers = 10,
+    parent,
+    locks = 'usual',
+    codec,
+  } = options
   const clock = systemClock
   const expired: TaskId[] = []
   const onExpired = ({ id }: { id: TaskId }) => expired.push(id)
-  const backend = await open({ queues: catalogue.queues, sizeLimit: SIZE_LIMIT, onExpired, locks, clock })
+  const backend = await open({ queues: catalogue.queues, sizeLimit: SIZE_LIMIT, codec, onExpired, locks, clock })
   const { broker } = backend
   const events: TaskEvent[] = []
   const pools: Pool[] = []
