@@ -1,4 +1,4 @@
-// The fault proxy forwards, holds data back while it is cut, and loses none of it.
+// The fault proxy forwards, holds data back while it is cut, and loses it only when it is reset.
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { eventually } from './eventually.ts'
@@ -45,6 +45,32 @@ it('holds data back while it is cut, and forwards it when it is mended', async (
   proxy.mend()
   await eventually(() => received.toSorted().join() === 'one,three,two')
   await eventually(() => answers.join('') === 'onetwo')
+})
+
+it('holds only answers back while its answers are cut', async () => {
+  const { proxy, client, answers, received } = await echoThroughProxy()
+  proxy.cutAnswers()
+  client.write('one')
+  await eventually(() => received.join('') === 'one')
+  expect(answers).toEqual([])
+  proxy.mend()
+  await eventually(() => answers.join('') === 'one')
+})
+
+it('closes every connection when it is reset, loses what it held back, and forwards on new connections', async () => {
+  const { proxy, client, answers, received } = await echoThroughProxy()
+  proxy.cutAnswers()
+  client.write('one')
+  await eventually(() => received.join('') === 'one')
+  const closed = new Promise((resolve) => client.once('close', resolve))
+  proxy.reset()
+  await closed
+  const next = connect(Number(new URL(proxy.url).port), '127.0.0.1')
+  onTestFinished(() => void next.destroy())
+  const answered = new Promise((resolve) => next.setEncoding('utf8').once('data', resolve))
+  next.write('two')
+  expect(await answered).toBe('two')
+  expect(answers).toEqual([])
 })
 
 it('closes the connection of a client whose server is gone', async () => {

@@ -1,4 +1,5 @@
-// A TCP proxy in front of Redis that can stop forwarding while connections stay open, as a network partition does.
+// A TCP proxy in front of Redis that can stop forwarding while connections stay open, as a network partition does, and that can
+// close them, so that what was on its way is lost.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export interface FaultProxy {
@@ -6,18 +7,25 @@ export interface FaultProxy {
   readonly url: string
   /** Stops forwarding in both directions, including on connections that are opened later. */
   cut(): void
+  /**
+   * Stops forwarding only what the server sends. The server still receives and executes commands, but their answers do not arrive.
+   */
+  cutAnswers(): void
   /** Resumes forwarding, starting with the data that was held back. */
   mend(): void
+  /** Closes every connection, so that the data that was held back is lost, and resumes forwarding on new connections. */
+  reset(): void
   close(): Promise<void>
 }
 
 /** Starts a proxy on a free port of 127.0.0.1. `targetUrl` is the URL of a Redis without TLS. */
 export async function faultProxy(targetUrl: string): Promise<FaultProxy> {
   const { hostname, port } = new URL(targetUrl)
-  const sockets = new Set<Socket>()
-  let isForwarding = true
+  const clients = new Set<Socket>()
+  const servers = new Set<Socket>()
+  const held = new Set<ReadonlySet<Socket>>()
 
-  const forward = (from: Socket, to: Socket): void => {
+  const forward = (from: Socket, to: Socket, sockets: Set<Socket>): void => {
     sockets.add(from)
     from.on('data', (chunk) => to.write(chunk))
     from.on('error', () => to.destroy())
@@ -25,27 +33,40 @@ export async function faultProxy(targetUrl: string): Promise<FaultProxy> {
       sockets.delete(from)
       to.destroy()
     })
-    if (!isForwarding) from.pause()
+    if (held.has(sockets)) from.pause()
   }
   const server = createServer((client) => {
     const upstream = connect(Number(port), hostname)
-    forward(client, upstream)
-    forward(upstream, client)
+    forward(client, upstream, clients)
+    forward(upstream, client, servers)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+
+  const hold = (sockets: ReadonlySet<Socket>): void => {
+    held.add(sockets)
+    for (const socket of sockets) socket.pause()
+  }
+  const closeAll = (): void => {
+    for (const socket of [...clients, ...servers]) socket.destroy()
+  }
 
   return {
     url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
     cut() {
-      isForwarding = false
-      for (const socket of sockets) socket.pause()
+      hold(clients)
+      hold(servers)
     },
+    cutAnswers: () => hold(servers),
     mend() {
-      isForwarding = true
-      for (const socket of sockets) socket.resume()
+      held.clear()
+      for (const socket of [...clients, ...servers]) socket.resume()
+    },
+    reset() {
+      held.clear()
+      closeAll()
     },
     async close() {
-      for (const socket of sockets) socket.destroy()
+      closeAll()
       await new Promise((resolve) => server.close(resolve))
     },
   }
