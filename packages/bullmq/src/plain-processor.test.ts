@@ -8,8 +8,8 @@ import { eventually } from '@bullpen/testkit'
 import { type Job, UnrecoverableError } from 'bullmq'
 import { describe, expect, it } from 'vitest'
 import { decodeStack } from './codec.ts'
+import { backoffStrategy } from './internals/backoff-strategy.ts'
 import { eager, listening, ownWorker, slow } from './plain-processor.fixture.ts'
-import { backoffStrategy } from './processor.ts'
 import { escaped } from './uncaught-errors.ts'
 
 const HOUR_MS = 3_600_000

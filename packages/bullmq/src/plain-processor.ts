@@ -18,11 +18,12 @@ import {
   type Timeouts,
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
-import { type Job, UnrecoverableError } from 'bullmq'
+import type { Job } from 'bullmq'
+import { AttemptFailed, forAnyWorker } from './internals/backoff-strategy.ts'
 import type { Commit } from './internals/commits.ts'
 import { foreignSha256, foreignTask, isBullpenJob } from './internals/foreign-job.ts'
 import { isUnattached, refuse } from './internals/unattached-worker.ts'
-import { AttemptFailed, commit, settleWhenAnswered, toFetchedTask } from './processor.ts'
+import { commit, settleWhenAnswered, toFetchedTask } from './processor.ts'
 import { attemptContext } from './uncaught-errors.ts'
 
 export interface ProcessorOptions<R extends Resources> {
@@ -163,18 +164,6 @@ function hostOf<C extends Catalogue, R extends Resources>(
     resources: options.resources ?? {},
     logFor: (fields) => logWith(fields, log),
   }
-}
-
-/**
- * BullMQ decides on a retry from the job's options and the class of the error. Setting both applies the verdict regardless of the
- * backoff that the job was added with, even in a Worker without Bullpen's strategy. The stored options do not change.
- */
-function forAnyWorker(failed: AttemptFailed, job: Job, attempts: number): Error {
-  const { message, stack = '', cause, delayMs } = failed
-  if (delayMs < 0) return Object.assign(new UnrecoverableError(message), { stack, cause })
-  job.opts.attempts = attempts
-  job.opts.backoff = { type: 'fixed', delay: delayMs }
-  return failed
 }
 
 async function rejectChild({ task }: NewTask): Promise<never> {

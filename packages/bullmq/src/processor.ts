@@ -1,23 +1,17 @@
 // Translates between BullMQ and the engine: turns a job into a fetched task, and a verdict into the action that BullMQ takes.
 //
-// The verdict on a failed attempt reaches BullMQ in the error that the processor throws. BullMQ stores the error's stack, whose
-// first line is the attempt record, and asks `backoffStrategy` for the delay, which the error carries. A consumer passes both to
-// BullMQ's Worker. When the delay has passed on Redis's clock, any worker of the queue may fetch the task again.
+// The verdict on a failed attempt reaches BullMQ in the error that the processor throws (internals/backoff-strategy.ts). When the
+// delay has passed on Redis's clock, any worker of the queue may fetch the task again.
 //
 // A commit is settled when Redis has answered the script that carries the verdict out (internals/commits.ts).
 import type { AttemptRecord, TaskId } from '@bullpen/contract'
 import type { StoredSuccess } from '@bullpen/contract/internal'
 import type { PayloadCodec } from '@bullpen/engine'
-import {
-  type AttemptResult,
-  encodePayload,
-  type FetchedTask,
-  MAX_ATTEMPT_RECORDS,
-  type Verdict,
-} from '@bullpen/engine/internal'
+import { type AttemptResult, encodePayload, type FetchedTask, MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
-import { describeEnd, encodeStack } from './codec.ts'
+import { encodeStack } from './codec.ts'
 import { type ExtraValues, expectCommit, setExtras } from './internals/backend.ts'
+import { AttemptFailed, limitStacks } from './internals/backoff-strategy.ts'
 import type { Commit } from './internals/commits.ts'
 import { backendOf, stepsOf, throttleQueue } from './internals/job-scripts.ts'
 
@@ -58,8 +52,7 @@ export function commit(
     case 'dead':
     case 'cancelled':
     case 'expired':
-      // The option is set here rather than when the job is added, because Redis would then store it with each waiting job.
-      job.opts.stackTraceLimit = MAX_ATTEMPT_RECORDS
+      limitStacks(job, MAX_ATTEMPT_RECORDS)
       if (verdict.kind !== 'retrying') setExtras(backendOf(job), 'moveToFinished', job.id ?? '', { part: verdict.kind })
       throw new AttemptFailed(record, verdict, error)
     case 'requeued':
@@ -126,37 +119,4 @@ async function snooze(delayMs: number, stacktrace: string, job: Job, token: stri
   const options = { skipAttempt: true, fieldsToUpdate: { stacktrace } }
   await unlessRefused(backendOf(job).moveToDelayed(job.id ?? '', Date.now(), delayMs, token, options))
   throw new DelayedError()
-}
-
-/** The backoff type of every job that Bullpen adds. Without a backoff, BullMQ retries immediately and calls no strategy. */
-export const BACKOFF_TYPE = 'bullpen'
-
-/** BullMQ interprets this delay as "no further attempt". */
-const FINAL = -1
-
-/** The delay after an error without a verdict, which only BullMQ itself can throw. */
-const FALLBACK_DELAY_MS = 1_000
-
-/**
- * Thrown to BullMQ when an attempt has failed. BullMQ stores the error's message and stack, and asks {@link backoffStrategy} for
- * the delay.
- */
-export class AttemptFailed extends Error {
-  override readonly name = 'AttemptFailed'
-  readonly delayMs: number
-
-  constructor(
-    record: AttemptRecord,
-    verdict: Verdict & { kind: 'retrying' | 'dead' | 'cancelled' | 'expired' },
-    error: unknown,
-  ) {
-    super(describeEnd(record), { cause: error })
-    this.delayMs = verdict.kind === 'retrying' ? verdict.delayMs : FINAL
-    this.stack = encodeStack(record, error)
-  }
-}
-
-/** BullMQ's `settings.backoffStrategy`. */
-export function backoffStrategy(_attempts: number, _type: string | undefined, error: Error | undefined): number {
-  return error instanceof AttemptFailed ? error.delayMs : FALLBACK_DELAY_MS
 }

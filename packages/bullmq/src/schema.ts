@@ -1,9 +1,9 @@
 // Checks, before anything in a namespace is used, that it was written by a version of Bullpen that this version can read, and
 // registers the queues that are about to be used.
 import { BullpenError } from '@bullpen/contract'
+import { BACKOFF_TYPE } from './internals/backoff-strategy.ts'
 import { legacyKeys, queueKeys, SCHEMA_VERSION, schemaKey } from './keys.ts'
 import { registerQueues } from './leader/queue-registry.ts'
-import { BACKOFF_TYPE } from './processor.ts'
 import { claimNamespace } from './scripts/schema/claim-namespace.ts'
 import { isLegacy } from './scripts/schema/is-legacy.ts'
 import { type Commander, runScript } from './scripts/script.ts'

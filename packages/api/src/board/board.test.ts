@@ -26,3 +26,21 @@ test.each(['/board', '/board/', '/board/queue/cpu'])(
     })
   },
 )
+
+test('Bull Board reads its jobs through its adapter, and shows what toJSON returns', async () => {
+  const job = {
+    id: '1',
+    opts: {},
+    toJSON: () => ({ id: '1', name: 'x', data: {}, opts: {}, stacktrace: [], returnvalue: { output: 1, worker: 'w' } }),
+    getState: async () => 'completed',
+    isFailed: async () => false,
+    isCompleted: async () => true,
+  }
+  const queue = { name: 'cpu', metaValues: { version: 'bullmq:6' }, getJob: async () => job }
+  const app = fastify()
+  onTestFinished(() => app.close())
+  await addBoard(app, [queue as never], silent)
+  const answer = await app.inject('/board/api/queues/cpu/1')
+  // `formatJob` adds the outcome to what the job's own toJSON returns.
+  expect(answer.json()).toMatchObject({ job: { id: '1', name: 'x · succeeded' } })
+})

@@ -2,9 +2,9 @@
 import type { Enqueued } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import type { JobJson, RedisQueueBackend } from 'bullmq'
-import { BACKOFF_TYPE } from '../processor.ts'
 import type { Commander } from '../scripts/script.ts'
 import { commandsOf, withExtras } from './backend.ts'
+import { BACKOFF_TYPE } from './backoff-strategy.ts'
 
 /**
  * `data` is the stored text of the task. `redis` is the connection of the backend. The job, its tags and its queue timeout are

@@ -15,14 +15,14 @@ export interface Commit {
 }
 
 /** Where each script that carries out a verdict has the job's id, among its keys and arguments. */
-const ID_AT: ReadonlyMap<string, number> = new Map([
+export const COMMIT_ID_AT: ReadonlyMap<string, number> = new Map([
   ['moveToFinished', 14],
   ['moveToDelayed', 13],
   ['retryJob', 14],
   ['moveJobFromActiveToWait', 9],
 ])
 /** Where `moveToFinished` has the set that the job is moved to. */
-const TARGET_AT = 18
+export const TARGET_AT = 18
 
 /** The scripts that carry out each verdict, or the set that `moveToFinished` moves the job to. */
 const CARRIED_OUT_BY: Readonly<Record<Verdict['kind'], readonly string[]>> = {
@@ -37,7 +37,7 @@ const CARRIED_OUT_BY: Readonly<Record<Verdict['kind'], readonly string[]>> = {
 }
 
 /** BullMQ's error codes. */
-const REFUSALS: ReadonlyMap<unknown, CommitRefusal> = new Map<unknown, CommitRefusal>([
+export const REFUSALS: ReadonlyMap<unknown, CommitRefusal> = new Map<unknown, CommitRefusal>([
   [-1, 'task_removed'],
   [-2, 'lock_lost'],
   [-3, 'not_active'],
@@ -54,7 +54,7 @@ export type PendingCommits = Map<string, Commit>
  * commit whose task the Worker moves in another way is refused.
  */
 export function takeCommit(pending: PendingCommits, script: string, args: readonly unknown[]): Commit | undefined {
-  const idAt = pending.size === 0 ? undefined : ID_AT.get(script)
+  const idAt = pending.size === 0 ? undefined : COMMIT_ID_AT.get(script)
   if (idAt === undefined) return undefined
   const id = String(args[idAt])
   const commit = pending.get(id)

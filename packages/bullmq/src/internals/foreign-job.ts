@@ -6,7 +6,8 @@ import type { PayloadCodec } from '@bullpen/engine'
 import type { FetchedTask, Registry, RunnerHost } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import type { Job } from 'bullmq'
-import { BACKOFF_TYPE, toFetchedTask } from '../processor.ts'
+import { toFetchedTask } from '../processor.ts'
+import { BACKOFF_TYPE } from './backoff-strategy.ts'
 
 /** Every task that Bullpen enqueues has Bullpen's backoff type. The shape of the data alone would prove nothing. */
 export function isBullpenJob({ opts, data }: Job): boolean {

@@ -1,6 +1,7 @@
 // Wakes callers that are waiting for a task to end. While there are any, it follows the queue's event stream.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '@bullpen/contract'
+import { endedJob } from '../internals/event-stream.ts'
 import type { Commander } from '../scripts/script.ts'
 
 /** How long one read of the stream may block, in ms. */
@@ -51,7 +52,7 @@ export function openCompletionListener(events: string, connect: () => Commander,
         const answer = await redis.xread('COUNT', PAGE_SIZE, 'BLOCK', BLOCK_MS, 'STREAMS', events, last)
         for (const [entry, fields] of answer?.[0]?.[1] ?? []) {
           last = entry
-          const id = endedTask(fields)
+          const id = endedJob(fields)
           if (id !== undefined) for (const wake of waiting.get(id) ?? []) wake()
         }
       } catch (err) {
@@ -90,14 +91,4 @@ export function openCompletionListener(events: string, connect: () => Commander,
 async function newestEvent(redis: Commander, events: string): Promise<string> {
   const [newest] = await redis.xrevrange(events, '+', '-', 'COUNT', 1)
   return newest?.[0] ?? '0-0'
-}
-
-function endedTask(fields: readonly string[]): string | undefined {
-  let event: string | undefined
-  let id: string | undefined
-  for (let i = 0; i + 1 < fields.length; i += 2) {
-    if (fields[i] === 'event') event = fields[i + 1]
-    if (fields[i] === 'jobId') id = fields[i + 1]
-  }
-  return event === 'completed' || event === 'failed' ? id : undefined
 }

@@ -2,6 +2,7 @@
 import { createRedisBackend, FlowProducer, type RedisClient, type RedisQueueBackend, Worker } from 'bullmq'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { queueKeys } from '../../keys.ts'
+import { IDLE_WAIT_SECONDS } from '../backend.ts'
 import { backendOf, plainBullmq, QUEUE } from './plain.fixture.ts'
 
 /** Records the scripts that a backend sends. */
@@ -146,6 +147,11 @@ describe('a backend', () => {
     expect(marker?.score).toBeLessThanOrEqual(Date.now() + 60_000)
     await queue.add('x', {})
     expect(await backend.waitForJob(1)).toEqual({ member: '0', score: 0 })
+  })
+
+  it('waits for a marker for at most ten seconds', async () => {
+    const { queue } = await plainBullmq()
+    expect(backendOf(queue).maximumBlockTimeout).toBe(IDLE_WAIT_SECONDS)
   })
 
   it('answers a fetch with the job, its id, the delay of a rate limit and the due time of the next delayed job', async () => {

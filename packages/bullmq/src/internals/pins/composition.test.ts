@@ -1,5 +1,6 @@
 // BullMQ's scripts can run inside Bullpen's: where their texts are, and what they answer. How they write to Redis is pinned in
 // ../watched-commands.test.ts.
+import { ErrorCode } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { bullmqScripts, COMPOSED } from '../composed-scripts.ts'
@@ -29,21 +30,49 @@ describe("BullMQ's scripts", () => {
     expect(writes).toEqual(name === 'releaseLock' || name === 'getRateLimitTtl' ? ['DEL'] : [])
   })
 
-  it('answer a refusal by a negative number before they have written anything', async () => {
-    const { queue, redis, keys, createWorker, fetch } = await plainBullmq()
-    await queue.add('x', {})
-    const job = await fetch(createWorker(async () => {}))
-    const before = { ...(await redis.hgetall(keys.job(job.id ?? ''))), events: await redis.xlen(keys.events) }
-    const backend = queue.getBackend()
-    for (const move of [
-      () => backend.moveToDelayed(job.id ?? '', Date.now(), 5, 'another', { fieldsToUpdate: { failedReason: 'x' } }),
-      () => backend.moveJobFromActiveToWait(job.id ?? '', 'another'),
-      () => backend.moveToFailed(job, 'x', false, 'another', false, { stacktrace: '[]' }),
-      () => backend.retryJob(job.id ?? '', false, 'another', { fieldsToUpdate: { failedReason: 'x' } }),
-    ]) {
-      await expect(move()).rejects.toMatchObject({ code: -6 })
-    }
-    expect({ ...(await redis.hgetall(keys.job(job.id ?? ''))), events: await redis.xlen(keys.events) }).toEqual(before)
+  it.each(['moveToDelayed', 'moveJobFromActiveToWait', 'moveToFinished', 'retryJob'] as const)(
+    '%s refuses with -6 if another process has the lock, with -2 if nobody has it, and then has written nothing',
+    async (script) => {
+      const { queue, redis, keys, createWorker, fetch } = await plainBullmq()
+      await queue.add('x', {})
+      const job = await fetch(
+        createWorker(async () => {}),
+        'mine',
+      )
+      const { id = '' } = job
+      const backend = queue.getBackend()
+      const fieldsToUpdate = { failedReason: 'x', stacktrace: '["x"]' }
+      const move = (token: string): Promise<unknown> =>
+        ({
+          moveToDelayed: () => backend.moveToDelayed(id, Date.now(), 5, token, { fieldsToUpdate }),
+          moveJobFromActiveToWait: () => backend.moveJobFromActiveToWait(id, token),
+          moveToFinished: () => backend.moveToFailed(job, 'x', false, token, false, fieldsToUpdate),
+          retryJob: () => backend.retryJob(id, false, token, { fieldsToUpdate }),
+        })[script]()
+      const data = async () => ({
+        fields: await redis.hgetall(keys.job(id)),
+        active: await redis.lrange(keys.active, 0, -1),
+        events: await redis.xlen(keys.events),
+      })
+      const before = await data()
+      await expect(move('theirs')).rejects.toMatchObject({ code: -6 })
+      await redis.del(keys.lock(id))
+      await expect(move('mine')).rejects.toMatchObject({ code: -2 })
+      expect(await data()).toEqual(before)
+      await redis.del(keys.job(id))
+      await expect(move('mine')).rejects.toMatchObject({ code: -1 })
+    },
+  )
+
+  it('have these codes for what they refuse', () => {
+    expect(ErrorCode).toMatchObject({
+      JobNotExist: -1,
+      JobLockNotExist: -2,
+      JobNotInState: -3,
+      JobPendingChildren: -4,
+      JobLockMismatch: -6,
+      JobHasFailedChildren: -9,
+    })
   })
 })
 

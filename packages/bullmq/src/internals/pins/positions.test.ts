@@ -3,8 +3,10 @@
 
 import { expect, it } from 'vitest'
 import { queueKeys } from '../../keys.ts'
+import { END_WITHOUT_RUN } from '../../scripts/includes/end-without-run.ts'
 import type { Commander } from '../../scripts/script.ts'
 import { ID_AT } from '../backend.ts'
+import { COMMIT_ID_AT, TARGET_AT } from '../commits.ts'
 import { COMPOSED } from '../composed-scripts.ts'
 import { TIME_AT } from '../scripts-clock.ts'
 import { requeueLostTasks } from '../stalled-check.ts'
@@ -23,7 +25,7 @@ function argv(script: string, number: number): (string | undefined)[] {
   return callsOf(script).map((args) => args[keys + number - 1])
 }
 
-it.each([...ID_AT])("%s has the job's id at position %i", (script, at) => {
+it.each([...ID_AT, ...COMMIT_ID_AT])("%s has the job's id at position %i", (script, at) => {
   expect(new Set(callsOf(script).map((args) => args[at]))).toEqual(new Set(['<id>']))
 })
 
@@ -31,6 +33,23 @@ it.each([...TIME_AT])('%s has the time at position %i, and nowhere else', (scrip
   for (const args of callsOf(script)) {
     expect(args.flatMap((arg, i) => (arg.includes('<now>') ? [i] : []))).toEqual([at])
   }
+})
+
+it('moveToFinished has the set that the job is moved to, also as its fifth argument, and the key of that set', () => {
+  const targets = callsOf('moveToFinished').map((args) => args[TARGET_AT])
+  expect(targets).toEqual(['completed', 'failed'])
+  expect(argv('moveToFinished', 5)).toEqual(targets)
+  expect(callsOf('moveToFinished').map((args) => args[10])).toEqual(targets.map((target) => `:${target}`))
+})
+
+it.each([
+  ['moveToFinished', 11, 9],
+  ['moveToDelayed', 4, 7],
+  ['retryJob', 3, 6],
+])("%s has the job's key at position %i, and the packed fields to store as argument %i", (script, keyAt, number) => {
+  expect(new Set(callsOf(script).map((args) => args[keyAt]))).toEqual(new Set([':<id>']))
+  expect(argv(script, number)).toContain('packed [field, <value>]')
+  expect(argv(script, number).filter((arg) => arg !== 'undefined' && arg !== 'packed [field, <value>]')).toEqual([])
 })
 
 it('moveToDelayed is told in its sixth argument whether the move counts no attempt', () => {
@@ -46,6 +65,14 @@ it('an add has the id and the data of the job where Bullpen stores them', () => 
     expect(argv(script, 1)).toEqual([expect.stringMatching(/^packed \[:, <id>, <name>, <added>, /)])
     expect(argv(script, 2)).toEqual(['<data>'])
   }
+})
+
+it("the end of a task that no worker runs gives moveToFinished the keys in BullMQ's order", () => {
+  const [, list = ''] = /ipairs\(\{([^}]*'failed'[^}]*)\}\)/.exec(END_WITHOUT_RUN) ?? []
+  const own = [...list.matchAll(/'([^']*)'/g)].map(([, name]) => `:${name}`)
+  // The key of the job is filled in for each task.
+  const [, failed = []] = callsOf('moveToFinished')
+  expect(own).toEqual(failed.slice(0, 14).map((key) => (key === ':<id>' ? ':' : key)))
 })
 
 it("the leader's stalled check sends the keys and arguments that BullMQ sends, with a key of its own for the last check", async () => {

@@ -1,0 +1,51 @@
+// The page that lists what Bullpen relies on in BullMQ names files and tests that exist.
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+const internals = join(import.meta.dirname, '..')
+const repository = join(internals, '../../../..')
+
+const text = readFileSync(join(internals, 'README.md'), 'utf8').replaceAll(/\n +/g, ' ')
+
+/** The tests of a paragraph, and the entries that follow it. */
+function sections() {
+  const found: { readonly test: string; readonly entries: string[] }[] = []
+  for (const line of text.split('\n')) {
+    const test = /^`([^`]+\.test\.ts)`/.exec(line)?.[1]
+    if (test !== undefined) found.push({ test, entries: [] })
+    else if (line.startsWith('- ')) found.at(-1)?.entries.push(line)
+  }
+  return found
+}
+
+const pathOf = (file: string): string => join(file.startsWith('packages/') ? repository : internals, file)
+const entries = sections().flatMap(({ test, entries: all }) => all.map((entry) => ({ test, entry })))
+const pinsIn = (entry: string): string[] =>
+  [...(entry.split(/\bPins?: /)[1] ?? '').matchAll(/"([^"]+)"/g)].map(([, title]) => title ?? '')
+
+describe('the list of reliances', () => {
+  it.each(entries)('$test: $entry', ({ test, entry }) => {
+    const source = readFileSync(pathOf(test), 'utf8').replaceAll("\\'", "'")
+    expect(pinsIn(entry).length).toBeGreaterThan(0)
+    expect(pinsIn(entry).filter((title) => !source.includes(title))).toEqual([])
+  })
+
+  it('names only files that exist', () => {
+    const files = [...text.matchAll(/`([\w./-]+(?:\.ts|\/))`/g)].map(([, file]) => file ?? '')
+    expect(files.length).toBeGreaterThan(20)
+    expect([...new Set(files)].filter((file) => !existsSync(pathOf(file)))).toEqual([])
+  })
+
+  it('names every pin', () => {
+    const named = new Set(entries.flatMap(({ entry }) => pinsIn(entry)))
+    const pins = ['backend', 'composition', 'data', 'positions', 'worker'].flatMap((name) => {
+      const source = readFileSync(join(import.meta.dirname, `${name}.test.ts`), 'utf8')
+      return [...source.matchAll(/\bit(?:\.each\([^\n]*?\))?\(\s*(["'])(.+?)(?<!\\)\1,/g)].map(
+        ([, , title]) => title ?? '',
+      )
+    })
+    expect(pins.length).toBeGreaterThan(40)
+    expect(pins.filter((title) => !named.has(title.replaceAll("\\'", "'")))).toEqual([])
+  })
+})
