@@ -131,6 +131,11 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     meaning: 'A worker found a job that Bullpen did not write, or that a newer version wrote.',
     action: 'Upgrade the workers before the producers, and make sure that no other program adds jobs to the queue.',
   },
+  unreadable_payload: {
+    meaning: 'The input of a task was encoded by a codec that this worker does not have, or that could not decode it.',
+    action:
+      'Pass the same `codec` to the API and to all workers, with every key that encoded a task that is still stored.',
+  },
   lock_lost: {
     meaning: 'The attempt no longer owns its task, and another worker may be running the task.',
     action:

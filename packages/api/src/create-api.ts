@@ -9,7 +9,7 @@ import { openBroker } from '@bullpen/bullmq'
 import { openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
 import { API_RULES, API_SETTINGS, type ApiConfig, checkSettings } from '@bullpen/config'
 import { type Catalogue, type Log, VERSION } from '@bullpen/contract'
-import type { Broker } from '@bullpen/engine'
+import type { Broker, PayloadCodec } from '@bullpen/engine'
 import { settlesWithin } from '@bullpen/engine/node'
 import { createLog, createTelemetry, type Telemetry } from '@bullpen/telemetry/internal'
 import type { FastifyInstance } from 'fastify'
@@ -22,6 +22,11 @@ import { type Addresses, openPorts, waitForRedis } from './listen.ts'
 export interface ApiOptions {
   readonly catalogue: Catalogue
   readonly config?: ApiConfig
+  /**
+   * Encodes the inputs of tasks before they are stored, and decodes the payloads of tasks that are read. The workers of the namespace
+   * need the same one. By default, payloads are stored as they are.
+   */
+  readonly codec?: PayloadCodec
   /** Defaults to a JSON log on standard output, with the level from the settings. */
   readonly log?: Log
 }
@@ -48,7 +53,7 @@ const ENVELOPE_BYTES = 16_384
 const FINISH_WITHIN_MS = 5_000
 
 /** @throws BullpenError `invalid_configuration`, naming every setting that is unknown, invalid or contradictory. */
-export async function createApi({ catalogue, config = {}, log }: ApiOptions): Promise<Api> {
+export async function createApi({ catalogue, config = {}, codec, log }: ApiOptions): Promise<Api> {
   const settings = checkSettings(API_SETTINGS, API_RULES, config)
   const { redisUrl, namespace, bodyLimit } = settings
   const { queues } = catalogue
@@ -66,6 +71,7 @@ export async function createApi({ catalogue, config = {}, log }: ApiOptions): Pr
       namespace,
       queues,
       sizeLimit: bodyLimit + ENVELOPE_BYTES,
+      codec,
       now: skew.now,
       log: logger,
       onCancelled: (cancelled) => telemetry.sink({ event: 'task.cancelled', ...cancelled }),

@@ -10,7 +10,7 @@ import { openBroker } from '@bullpen/bullmq'
 import { openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
 import { checkSettings, originOf, WORKER_RULES, WORKER_SETTINGS, type WorkerConfig } from '@bullpen/config'
 import { type Catalogue, type Handlers, type Log, milliseconds, type Resources, VERSION } from '@bullpen/contract'
-import type { Broker, EventSink, Middleware } from '@bullpen/engine'
+import type { Broker, EventSink, Middleware, PayloadCodec } from '@bullpen/engine'
 import { type AsyncContext, createRegistry, openResources, type ResourceOpeners } from '@bullpen/engine/internal'
 import { attemptContext, clockOf, keepWrappersGeneric, settlesWithin } from '@bullpen/engine/node'
 import { openIsolator } from '@bullpen/sandbox/internal'
@@ -36,6 +36,11 @@ export interface WorkerOptions<C extends Catalogue, R extends Resources> {
   readonly isolatedResources?: string
   /** Functions that wrap every attempt, in this process. The first one is the outermost. */
   readonly middleware?: readonly Middleware<R>[]
+  /**
+   * Encodes inputs, outputs and the results of steps before they are stored, and decodes them after they are read. The API and all
+   * workers of a namespace need the same one. By default, payloads are stored as they are.
+   */
+  readonly codec?: PayloadCodec
   /**
    * Settings that are omitted have their default values. `workerConfig()` reads settings from flags, the environment and a file.
    */
@@ -67,7 +72,7 @@ const CLOSE_RESOURCES_MS = 1_200
 
 /** Wires the worker without opening anything. @throws BullpenError the same errors as {@link createWorker}. */
 export function wireWorker<C extends Catalogue, R extends Resources>(options: WorkerOptions<C, R>): WiredWorker {
-  const { catalogue, handlers, middleware = [], parent } = options
+  const { catalogue, handlers, middleware = [], codec, parent } = options
   const settings = checkSettings(WORKER_SETTINGS, WORKER_RULES, options.config ?? {})
   const sizes = poolSizes(catalogue, settings)
   const logAs = { level: settings.logLevel, name: 'bullpen-worker' }
@@ -130,6 +135,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       now: skew.now,
       queues: catalogue.queues,
       sizeLimit: settings.maxChildBytes,
+      codec,
       admission: 'open',
       onExpired: (expired) => sink({ event: 'task.expired', ...expired }),
       onCancelled: (cancelled) => sink({ event: 'task.cancelled', ...cancelled }),
@@ -141,7 +147,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     // The name is distinct across hosts, across containers that share a host name, and across restarts that reuse a process id.
     const worker = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
     const catalogueQueues = catalogue.queues
-    const common = { settings, catalogueQueues, registry, context, clock: skew, sink, worker, log, parent }
+    const common = { settings, catalogueQueues, registry, context, clock: skew, sink, worker, codec, log, parent }
     pools = createPoolSupervisor({
       sizes,
       drainTimes: { drainMs, graceMs },

@@ -7,9 +7,10 @@ import { envelopeSchema, successSchema } from '@bullpen/contract/internal'
 export function formatData(stored: unknown): unknown {
   const envelope = envelopeSchema.safeParse(stored)
   if (!envelope.success) return stored
-  const { input, meta, tags, correlationId, timeoutMs, version } = envelope.data
+  const { input, encoded, meta, tags, correlationId, timeoutMs, version } = envelope.data
   return {
     input,
+    ...(encoded === undefined ? {} : { encoded }),
     ...(meta === undefined ? {} : { meta }),
     ...(tags === undefined ? {} : { tags }),
     ...(correlationId === undefined ? {} : { correlationId }),
@@ -21,7 +22,8 @@ export function formatData(stored: unknown): unknown {
 export function formatReturnValue(stored: unknown): unknown {
   const success = successSchema.safeParse(stored)
   if (!success.success) return stored
-  return { output: success.data.output, worker: success.data.worker }
+  const { output, encoded, worker } = success.data
+  return { output, ...(encoded === undefined ? {} : { encoded }), worker }
 }
 
 /**

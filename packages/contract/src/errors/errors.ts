@@ -38,6 +38,7 @@ export const ERROR_CODES = [
   'invalid_result',
   // caused by stored data, or by another worker
   'unreadable_envelope',
+  'unreadable_payload',
   'lock_lost',
 ] as const
 

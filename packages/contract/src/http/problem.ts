@@ -36,6 +36,7 @@ export const HTTP_STATUS = {
   duplicate_child_key: 500,
   invalid_result: 500,
   unreadable_envelope: 500,
+  unreadable_payload: 500,
   lock_lost: 500,
 } as const satisfies Record<ErrorCode, number>
 
@@ -73,6 +74,7 @@ export const PROBLEM_TITLES = {
   duplicate_child_key: 'Duplicate child key',
   invalid_result: 'Invalid result',
   unreadable_envelope: 'Unreadable task envelope',
+  unreadable_payload: 'Unreadable task payload',
   lock_lost: 'Lock lost',
 } as const satisfies Record<ErrorCode, string>
 

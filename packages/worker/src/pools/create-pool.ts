@@ -2,7 +2,7 @@
 import { openConsumer, type SkewMonitor } from '@bullpen/bullmq/internal'
 import type { WorkerSettings } from '@bullpen/config'
 import { type Log, milliseconds, type Resources } from '@bullpen/contract'
-import type { Broker, EventSink } from '@bullpen/engine'
+import type { Broker, EventSink, PayloadCodec } from '@bullpen/engine'
 import { type AsyncContext, createPool, type Pool, type Registry } from '@bullpen/engine/internal'
 import { clockOf, sha256 } from '@bullpen/engine/node'
 
@@ -15,6 +15,7 @@ export interface PoolFactoryOptions {
   readonly sink: EventSink
   /** The worker's name in attempt records, made of the host, the process id and a random part. */
   readonly worker: string
+  readonly codec: PayloadCodec | undefined
   readonly resources: Resources
   readonly tasks: Pick<Broker, 'enqueue'>
   readonly parent: AbortSignal | undefined
@@ -22,7 +23,8 @@ export interface PoolFactoryOptions {
 }
 
 export function poolFactory(options: PoolFactoryOptions): (queue: string, concurrency: number) => Pool {
-  const { settings, catalogueQueues, registry, context, clock, sink, worker, resources, tasks, parent, log } = options
+  const { settings, catalogueQueues, registry, context, clock, sink, worker, codec, resources, tasks, parent, log } =
+    options
   const { namespace, redisUrl, eventLoopStallLimit } = settings
   const completedRetentionMs = milliseconds(settings.completedRetention)
   const eventLoopStallLimitMs = eventLoopStallLimit === 'none' ? undefined : milliseconds(eventLoopStallLimit)
@@ -42,6 +44,7 @@ export function poolFactory(options: PoolFactoryOptions): (queue: string, concur
             namespace,
             redisUrl,
             worker,
+            codec,
             completedRetentionMs,
             eventLoopStallLimitMs,
             clock,
