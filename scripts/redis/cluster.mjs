@@ -43,9 +43,24 @@ export async function temporaryCluster(name, { masters = 3, replicas = 0, nodeTi
     url: `redis+cluster://${nodes.map(({ port }) => `${HOST}:${port}`).join(',')}`,
     /** The first `masters` nodes began as masters. The replicas of master `i` are nodes `masters + i`, `2 * masters + i`, … */
     nodes,
+    /** Returns the node that holds the keys with this hash tag, which is given in its braces. */
+    nodeOf: (tag) => nodeOf(nodes, tag),
     end,
   }
 }
+
+async function nodeOf(nodes, tag) {
+  // Some nodes may be down.
+  const asked = await Promise.any(
+    nodes.map(async (node) => [await node.ask('CLUSTER', 'KEYSLOT', tag), await node.ask('CLUSTER', 'SLOTS')]),
+  )
+  const [slot, ranges] = [numberIn(asked[0]), asked[1]]
+  const [, , [, port]] = ranges.find(([from, to]) => numberIn(from) <= slot && slot <= numberIn(to))
+  return nodes.find((node) => node.port === numberIn(port))
+}
+
+/** A number is replied as `:5`. */
+const numberIn = (reply) => Number(reply.slice(1))
 
 /** One server of the cluster, which can be killed and started again on the same port and data. */
 function clusterNode({ root, dir, port, busPort, nodeTimeout }) {

@@ -63,7 +63,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
   const closing = new AbortController()
 
   await using opened = new AsyncDisposableStack()
-  const skew = opened.adopt(openSkewMonitor({ redisUrl, log: logger }), (each) => each.close())
+  const skew = opened.adopt(openSkewMonitor({ redisUrl, namespace, log: logger }), (each) => each.close())
   telemetry.onScrape(() => telemetry.clockSkew(skew.skewMs()))
   const broker = opened.adopt(
     openBroker({

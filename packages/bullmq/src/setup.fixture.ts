@@ -45,6 +45,7 @@ export interface SetupOptions {
   readonly locks?: LockTimes
   /** How often the leader looks for lost tasks, in ms. */
   readonly roundMs?: number
+  readonly log?: Log
   /** The clock that stands for Redis's, in ms since 1970. */
   readonly now?: () => number
 }
@@ -58,10 +59,11 @@ export async function setup({
   locks,
   roundMs = LEADER_TIMES.roundMs,
   now = Date.now,
+  log = silent,
 }: SetupOptions = {}) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const leaderTimes = { ...LEADER_TIMES, roundMs }
-  const common = { redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, now, log: silent }
+  const common = { redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, now, log }
   const broker = openBroker({ ...common, leaderTimes })
   const events: TaskEvent[] = []
   const pools: Pool[] = []
@@ -102,7 +104,7 @@ export async function setup({
               redisUrl: through,
               concurrency,
               completedRetentionMs: 60_000,
-              log: silent,
+              log,
               clock: { now, measured: Promise.resolve() },
               ...(locks && { locks }),
             },

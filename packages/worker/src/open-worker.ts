@@ -125,7 +125,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     opening.assertWanted()
 
     const { namespace, redisUrl } = settings
-    const skew = openSkewMonitor({ redisUrl, log })
+    const skew = openSkewMonitor({ redisUrl, namespace, log })
     opening.owns(skew.close)
     telemetry.onScrape(() => telemetry.clockSkew(skew.skewMs()))
     const broker = openBroker({

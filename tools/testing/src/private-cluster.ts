@@ -17,6 +17,8 @@ export interface PrivateCluster {
   readonly url: string
   /** First the masters, then the first replica of each master, in the same order, and so on. */
   readonly nodes: readonly ClusterNode[]
+  /** Returns the node that holds the keys with this hash tag, which is given in its braces. */
+  nodeOf(tag: string): Promise<ClusterNode>
   /** Stops the nodes and deletes their data. */
   end(): Promise<void>
 }

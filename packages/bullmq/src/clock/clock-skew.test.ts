@@ -16,7 +16,7 @@ const setMachine = (aheadMs: number): void =>
 afterEach(() => void vi.restoreAllMocks())
 
 function watch(log: Log = silent, redisUrl: string = inject('redisUrl')) {
-  const skew = openSkewMonitor({ redisUrl, log, everyMs: 20 })
+  const skew = openSkewMonitor({ redisUrl, namespace: 'any', log, everyMs: 20 })
   onTestFinished(() => skew.close())
   return skew
 }

@@ -10,6 +10,11 @@
 import type { Log } from '@bullpen/contract'
 import { ReplyError } from 'ioredis'
 import { skewConnection } from '../connection.ts'
+import { schemaKey } from '../keys.ts'
+import { isConnectionError } from '../redis/outage-reporter.ts'
+import { isCluster } from '../redis/redis-client.ts'
+import { readTime } from '../scripts/clock/read-time.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 import { better, crossing, ESTIMATE_ENOUGH_MS, type Estimate } from './clock-estimate.ts'
 
 const MEASURE_EVERY_MS = 10_000
@@ -34,6 +39,8 @@ export interface SkewMonitor {
 
 export interface SkewMonitorOptions {
   readonly redisUrl: string
+  /** In a cluster, each node has a clock of its own. The one that counts is that of the node with the namespace's own keys. */
+  readonly namespace: string
   /** Receives a line when the skew exceeds half a second, and another when it is small again. */
   readonly log: Log
   /** The interval between measurements, in ms. Defaults to 10,000. Tests set it. */
@@ -44,7 +51,8 @@ export interface SkewMonitorOptions {
  * Opens a connection of its own. It makes one round trip when it is connected and one every 10 s after that. Its timer does not
  * keep the process alive.
  */
-export function openSkewMonitor({ redisUrl, log, everyMs = MEASURE_EVERY_MS }: SkewMonitorOptions): SkewMonitor {
+export function openSkewMonitor(options: SkewMonitorOptions): SkewMonitor {
+  const { redisUrl, namespace, log, everyMs = MEASURE_EVERY_MS } = options
   const redis = skewConnection(redisUrl)
   const { promise: measured, resolve } = Promise.withResolvers<void>()
   let known: Estimate | undefined
@@ -59,9 +67,8 @@ export function openSkewMonitor({ redisUrl, log, everyMs = MEASURE_EVERY_MS }: S
 
   const measure = async (): Promise<void> => {
     const sentAt = performance.now()
-    const [seconds, micros] = await redis.time()
+    const theirs = await timeOf(redis, namespace)
     const errorMs = (performance.now() - sentAt) / 2
-    const theirs = Number(seconds) * 1_000 + Number(micros) / 1_000
     known = better(known, { offsetMs: theirs - (sentAt + errorMs), errorMs, at: sentAt + errorMs })
     resolve()
     logCrossing(known.errorMs)
@@ -76,7 +83,7 @@ export function openSkewMonitor({ redisUrl, log, everyMs = MEASURE_EVERY_MS }: S
     else log.info({ skewMs: skew }, "this machine's clock agrees with Redis's clock again")
   }
   const refused = (err: unknown): void => {
-    if (!(err instanceof ReplyError) || isRefused) return
+    if (!(err instanceof ReplyError) || isConnectionError(err) || isRefused) return
     isRefused = true
     log.warn({ err }, "Redis rejects the TIME command; task times use this machine's clock")
     resolve()
@@ -105,4 +112,11 @@ export function openSkewMonitor({ redisUrl, log, everyMs = MEASURE_EVERY_MS }: S
       resolve()
     },
   }
+}
+
+/** In ms since 1970. TIME has no key, so that a client of a cluster would send it to any node. */
+async function timeOf(redis: Commander, namespace: string): Promise<number> {
+  if (isCluster(redis)) return runScript(redis, readTime, { anchor: schemaKey(namespace) }, {})
+  const [seconds, micros] = await redis.time()
+  return Number(seconds) * 1_000 + Number(micros) / 1_000
 }

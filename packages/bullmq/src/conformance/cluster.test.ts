@@ -11,24 +11,16 @@ afterAll(() => cluster.end())
 /** How many tests had their queue on each node. */
 const queuesOn = cluster.nodes.map(() => 0)
 
-/** Returns the position of the node that holds the keys with this hash tag. */
-async function nodeOf(tag: string): Promise<number> {
-  const slot = Number(String(await cluster.nodes[0]?.ask('CLUSTER', 'KEYSLOT', tag)).slice(1))
-  const ranges = (await cluster.nodes[0]?.ask('CLUSTER', 'SLOTS')) as [string, string, [string, string]][]
-  const owner = ranges.find(([from, to]) => Number(from.slice(1)) <= slot && slot <= Number(to.slice(1)))
-  return cluster.nodes.findIndex(({ port }) => owner?.[2][1] === `:${port}`)
-}
-
 /** The queue of each test is on another node than that of the test before, and the fleet's keys are on a third one. */
 const openOnCluster: OpenBackend = async (options) => {
   const target = queuesOn.indexOf(Math.min(...queuesOn))
   for (;;) {
     const namespace = newNamespace()
     const [queue, fleet] = await Promise.all([
-      nodeOf(prefixOf(namespace, options.queues[0] ?? '')),
-      nodeOf(`{${namespace}}`),
+      cluster.nodeOf(prefixOf(namespace, options.queues[0] ?? '')),
+      cluster.nodeOf(`{${namespace}}`),
     ])
-    if (queue !== target || fleet === target) continue
+    if (queue !== cluster.nodes[target] || fleet === queue) continue
     queuesOn[target] = (queuesOn[target] ?? 0) + 1
     return openBullmqOn(cluster.url, namespace, options)
   }

@@ -1,7 +1,9 @@
 // Reports an outage of Redis once per process instead of once per connection: it logs one line when the outage begins, one every
-// 30 s while it lasts, and one when it is over.
+// 30 s while it lasts, and one when it is over. See cluster-nodes.ts for single nodes of a cluster.
 import type { Log } from '@bullpen/contract'
 import type { Commander } from '../scripts/script.ts'
+import { createNodeReporter } from './cluster-nodes.ts'
+import { isCluster } from './redis-client.ts'
 
 const REPEAT_EVERY_MS = 30_000
 
@@ -33,6 +35,7 @@ export function outageReporter(redisUrl: string, log: Log, repeatMs = REPEAT_EVE
 function createReporter(address: string, log: Log, repeatMs: number, onUnused: () => void): OutageReporter {
   const followed = new Set<Commander>()
   const down = new Set<Commander>()
+  const nodes = createNodeReporter(address, log, isConnectionError)
   let outage: { readonly since: number; failures: number; nextLineAt: number } | undefined
 
   const awayMs = (): number => Math.round(performance.now() - (outage?.since ?? performance.now()))
@@ -73,9 +76,15 @@ function createReporter(address: string, log: Log, repeatMs: number, onUnused: (
   return {
     follow(redis) {
       followed.add(redis)
+      if (isCluster(redis)) {
+        nodes.follow(redis)
+        // If the client is closed while it connects, it emits no 'end'. If it only reconnects, it is `ready` later.
+        redis.on('disconnecting', () => closed(redis))
+      }
       let wasConnected = false
       redis.on('ready', () => {
         wasConnected = true
+        followed.add(redis)
         restored(redis)
       })
       // ioredis emits 'error' for a connection that can't be made, and only 'close' for one that the server ends.

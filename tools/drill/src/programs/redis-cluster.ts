@@ -4,6 +4,7 @@ import { type DrillRedis, newNamespace } from '../drill-setup.ts'
 interface Cluster {
   readonly url: string
   readonly nodes: readonly { ask(...command: readonly string[]): Promise<unknown> }[]
+  nodeOf(tag: string): Promise<unknown>
   end(): Promise<void>
 }
 type TemporaryCluster = (name: string) => Promise<Cluster>
@@ -18,19 +19,7 @@ export async function openCluster(queues: readonly string[]): Promise<DrillRedis
   await Promise.all(cluster.nodes.map((node) => node.ask('CONFIG', 'SET', 'appendonly', 'no')))
   for (;;) {
     const namespace = newNamespace()
-    const counts = await Promise.all(queues.map((queue) => nodeOf(cluster, `{${namespace}.${queue}}`)))
-    if (new Set(counts).size === cluster.nodes.length) return { ...cluster, namespace, queues }
+    const nodes = await Promise.all(queues.map((queue) => cluster.nodeOf(`{${namespace}.${queue}}`)))
+    if (new Set(nodes).size === cluster.nodes.length) return { ...cluster, namespace, queues }
   }
-}
-
-/** Returns the port of the node that holds the keys with this hash tag. */
-async function nodeOf({ nodes }: Cluster, tag: string): Promise<string | undefined> {
-  const slot = numberIn(await nodes[0]?.ask('CLUSTER', 'KEYSLOT', tag))
-  const ranges = (await nodes[0]?.ask('CLUSTER', 'SLOTS')) as [string, string, [string, string]][]
-  return ranges.find(([from, to]) => numberIn(from) <= slot && slot <= numberIn(to))?.[2][1]
-}
-
-/** A number is replied as `:5`. */
-function numberIn(reply: unknown): number {
-  return Number(String(reply).slice(1))
 }

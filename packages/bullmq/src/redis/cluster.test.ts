@@ -1,0 +1,189 @@
+// A broker, a fleet and pools on a Redis Cluster of three masters with a replica each.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { defineTask, type Log, type TaskId } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
+import { newTask } from '@bullpen/engine/internal'
+import { privateCluster } from '@bullpen/testing'
+import { eventually } from '@bullpen/testkit'
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { openBroker } from '../broker.ts'
+import { openSkewMonitor } from '../clock/clock-skew.ts'
+import { skewConnection } from '../connection.ts'
+import { pool as statusOfPool, status as statusOfWorker } from '../fleet/fleet.fixture.ts'
+import { openFleet } from '../fleet/fleet.ts'
+import { prefixOf } from '../keys.ts'
+import { long, setup, silent } from '../setup.fixture.ts'
+
+const cluster = await privateCluster({ replicas: 1, nodeTimeout: 1_000 })
+afterAll(() => cluster.end())
+
+const QUEUES = ['one', 'two', 'three']
+
+/** A namespace in which the queues are on three nodes. */
+async function spreadNamespace(): Promise<string> {
+  for (;;) {
+    const namespace = `t-${randomUUID().slice(0, 12)}`
+    const nodes = await Promise.all(QUEUES.map((queue) => cluster.nodeOf(prefixOf(namespace, queue))))
+    if (new Set(nodes).size === QUEUES.length) return namespace
+  }
+}
+
+async function openSystem() {
+  const namespace = await spreadNamespace()
+  const common = { redisUrl: cluster.url, namespace, log: silent }
+  const broker = openBroker({ ...common, queues: QUEUES, sizeLimit: 10_000 })
+  const fleet = openFleet({ ...common, queues: QUEUES })
+  const skew = openSkewMonitor(common)
+  onTestFinished(async () => {
+    skew.close()
+    await fleet.close()
+    await broker.close()
+  })
+  await eventually(() => broker.ping().then(() => true))
+  const enqueue = async (queue: string): Promise<TaskId> => {
+    const task = defineTask({ name: `cluster.${queue}`, queue, input: z.object({}), output: z.unknown() })
+    const id = createTaskId(queue, skew.now(), randomBytes(10))
+    await broker.enqueue(newTask(task, {}, {}, { id, enqueuedAt: skew.now(), correlationId: undefined }))
+    return id
+  }
+  return { broker, fleet, skew, enqueue }
+}
+
+describe('queues on three nodes', () => {
+  it('are served by one broker, which stores, finds, lists, counts and cancels tasks in each', async () => {
+    const { broker, skew, enqueue } = await openSystem()
+    await skew.measured
+    expect(Math.abs(skew.skewMs() ?? Number.NaN)).toBeLessThan(1_000)
+    const ids = await Promise.all(QUEUES.map(enqueue))
+    for (const [i, queue] of QUEUES.entries()) {
+      const id = ids[i] as TaskId
+      expect(await broker.find(id)).toMatchObject({ id, status: 'waiting', queue })
+      expect((await broker.list({ queue, status: 'waiting', limit: 10, cursor: undefined })).tasks).toHaveLength(1)
+      expect(await broker.counts(queue)).toMatchObject({ waiting: 1, cancelled: 0 })
+      expect(await broker.cancel(id, { stoppable: true })).toBe('cancelled')
+      expect(await broker.counts(queue)).toMatchObject({ waiting: 0, cancelled: 1 })
+    }
+  })
+
+  it('are controlled by one fleet, whose heartbeat returns the settings of each', async () => {
+    const { fleet, enqueue } = await openSystem()
+    const worker = statusOfWorker(
+      'w',
+      QUEUES.map((queue) => statusOfPool(queue)),
+    )
+    await eventually(() => fleet.heartbeat(worker).then(() => true))
+    for (const queue of QUEUES) {
+      const id = randomUUID()
+      await fleet.send({ id, spec: { action: 'drain', queue, mode: 'soft' }, by: 'test' })
+      const { commands, queueSettings } = await fleet.heartbeat(worker)
+      expect(commands.map((command) => command.id)).toContain(id)
+      expect(queueSettings.get(queue)?.drain).toMatchObject({ mode: 'soft', command: id })
+      await eventually(() =>
+        enqueue(queue).then(
+          () => false,
+          ({ code }) => code === 'queue_draining',
+        ),
+      )
+      await fleet.answer(id, { worker: 'w', outcome: 'done' })
+      const answered = await fleet.answered(id, AbortSignal.timeout(5_000))
+      expect(answered?.answers).toMatchObject([{ worker: 'w', outcome: 'done' }])
+    }
+  })
+})
+
+it('a URL that names one server of a cluster is refused with the URL to use', async () => {
+  const queue = 'one'
+  const namespace = await spreadNamespace()
+  const owner = await cluster.nodeOf(`{${namespace}}`)
+  const other = cluster.nodes.slice(0, 3).find((node) => node !== owner)
+  const broker = openBroker({ redisUrl: other?.url ?? '', namespace, queues: [queue], sizeLimit: 1_000, log: silent })
+  onTestFinished(() => broker.close())
+  const error = await eventually(() =>
+    broker.counts(queue).then(
+      () => undefined,
+      (thrown: Error) => thrown.message.includes('cluster') && thrown,
+    ),
+  )
+  expect(error).toMatchObject({
+    code: 'redis_unavailable',
+    message: `Redis at ${other?.url} is a node of a cluster; name its nodes in a URL such as redis+cluster://HOST:PORT,HOST:PORT`,
+  })
+})
+
+it('a script that touches a key of another queue is refused', async () => {
+  const redis = skewConnection(cluster.url)
+  onTestFinished(() => redis.disconnect())
+  const [one, two] = [prefixOf('any', 'one'), prefixOf('any', 'two')]
+  const script = `#!lua\nredis.call('SET', KEYS[1], '1')\nreturn redis.call('GET', ARGV[1])`
+  await eventually(() => redis.ping())
+  await expect(redis.eval(script, 1, `${one}:a`, `${two}:b`)).rejects.toThrow(/non local key|same slot/)
+})
+
+interface Line {
+  readonly level: keyof Log
+  readonly message: string
+  readonly fields: Readonly<Record<string, unknown>>
+}
+
+function recordingLog(): { readonly log: Log; readonly lines: readonly Line[] } {
+  const lines: Line[] = []
+  const at = (level: keyof Log) => (fields: object, message: string) =>
+    void lines.push({ level, message, fields: { ...fields } })
+  return { lines, log: { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') } }
+}
+
+it('when the master of a queue is killed, its replica takes over: every task completes, and running tasks keep their locks', async () => {
+  const { log, lines } = recordingLog()
+  const signalled: string[] = []
+  const hold = Promise.withResolvers<void>()
+  const { broker, namespace, startPool, enqueue, settled } = await setup({
+    redisUrl: cluster.url,
+    log,
+    concurrency: 5,
+    handle: async ({ id, input, fencingToken, signal }) => {
+      signal.addEventListener('abort', () => signalled.push(id), { once: true })
+      if (input.n === 1) await hold.promise
+      if (input.n === 2) await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+      return { n: fencingToken }
+    },
+  })
+  await startPool()
+  const held = await Promise.all([1, 1].map((n) => enqueue(long, { input: { n } })))
+  await eventually(async () => (await broker.counts('rig')).active === held.length)
+
+  const master = await cluster.nodeOf(prefixOf(namespace, 'rig'))
+  const replica = cluster.nodes[cluster.nodes.indexOf(master) + 3]
+  await eventually(async () => (await offsetOf(master)) === (await offsetOf(replica)))
+  await master.crash()
+
+  // While the replica has not taken over, tasks are refused, and their callers try again.
+  const ids = await Promise.all(
+    Array.from({ length: 20 }, () => eventually(() => enqueue(long).catch(() => undefined), 15_000)),
+  )
+  for (const id of ids) expect(await settled(id)).toMatchObject({ status: 'completed' })
+  hold.resolve()
+  for (const id of held) expect(await settled(id)).toMatchObject({ status: 'completed', output: { n: 1 } })
+  expect(signalled).toEqual([])
+
+  const cancelled = await enqueue(long, { input: { n: 2 } })
+  await eventually(async () => (await broker.find(cancelled))?.status === 'active')
+  expect(await broker.cancel(cancelled, { stoppable: true })).toBe('cancelling')
+  expect(await settled(cancelled)).toMatchObject({ status: 'cancelled' })
+
+  const node = `127.0.0.1:${master.port}`
+  const ofNode = lines.filter(({ fields }) => fields['node'] === node).map(({ level, message }) => ({ level, message }))
+  expect(ofNode.slice(0, 2)).toEqual([
+    { level: 'warn', message: 'redis cluster node not reachable' },
+    { level: 'info', message: 'redis cluster node replaced' },
+  ])
+  await master.start()
+  await eventually(async () => String(await master.ask('INFO', 'replication')).includes('role:slave'))
+})
+
+async function offsetOf(
+  node: { ask(...command: readonly string[]): Promise<unknown> } | undefined,
+): Promise<string | undefined> {
+  const info = String(await node?.ask('INFO', 'replication'))
+  return /^(?:slave_repl|master_repl)_offset:(\d+)/m.exec(info)?.[1]
+}
