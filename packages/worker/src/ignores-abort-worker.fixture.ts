@@ -41,15 +41,18 @@ const throwElsewhere = (): never => {
 
 if (process.argv[1] === import.meta.filename) {
   const handlers = {
-    'slow.listening': defineHandler(listening, import.meta.url, async ({ input, fencingToken, signal }) => {
+    'slow.listening': defineHandler(listening, import.meta.url, async ({ input, log, fencingToken, signal }) => {
+      log.info('begun')
       await sleep(input.ms, undefined, { signal })
       return { fencingToken }
     }),
-    'slow.short': defineHandler(short, import.meta.url, async ({ input, fencingToken }) => {
+    'slow.short': defineHandler(short, import.meta.url, async ({ input, log, fencingToken }) => {
+      log.info('begun')
       await sleep(input.ms)
       return { fencingToken }
     }),
-    'slow.deaf': defineHandler(deaf, import.meta.url, async ({ input, fencingToken }) => {
+    'slow.deaf': defineHandler(deaf, import.meta.url, async ({ input, log, fencingToken }) => {
+      log.info('begun')
       await sleep(input.ms)
       return { fencingToken }
     }),

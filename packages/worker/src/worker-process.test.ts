@@ -31,10 +31,17 @@ async function slowQueue(redisUrl = inject('redisUrl')) {
     await broker.close()
   })
   await eventually(() => broker.ping().then(() => true))
+  const workers: ReturnType<typeof run>[] = []
+  /** How many attempts of a task have begun in their handler. */
+  const begun = (id: TaskId): number =>
+    workers
+      .flatMap(({ output }) => output().split('\n'))
+      .filter((line) => line.includes(id) && line.includes('"begun"')).length
   return {
     broker,
     async start(drainTimeout = '500ms') {
       const worker = run('ignores-abort-worker.fixture.ts', [redisUrl, namespace, drainTimeout])
+      workers.push(worker)
       await eventually(() => worker.output().includes('worker ready'))
       return worker
     },
@@ -46,7 +53,12 @@ async function slowQueue(redisUrl = inject('redisUrl')) {
       })
       return id
     },
-    active: (id: TaskId) => eventually(async () => (await broker.find(id))?.status === 'active'),
+    /** Resolves when the handler of the task's newest attempt has begun. Before that, a drain would release the task. */
+    active: (id: TaskId) =>
+      eventually(async () => {
+        const task = await broker.find(id)
+        return task?.status === 'active' && begun(id) === task.fencingToken
+      }),
     settled: (id: TaskId) => broker.waitUntilFinished(id, AbortSignal.timeout(15_000)),
   }
 }
