@@ -1,0 +1,134 @@
+// A commit whose connection is cut, or whose process is killed, before or after each of its scripts: the attempt record, BullMQ's
+// sets and the status index agree afterwards, whatever was lost.
+import { randomUUID } from 'node:crypto'
+import type { TaskStatus } from '@bullpen/contract'
+import type { Verdict } from '@bullpen/engine/internal'
+import { eventually } from '@bullpen/testkit'
+import { expect, inject, it, onTestFinished } from 'vitest'
+import { throttle } from '../../scripts/queue/throttle.ts'
+import { COMPOSED } from '../composed-scripts.ts'
+import { violations } from './full-scan.fixture.ts'
+import { OPERATIONS } from './operations.fixture.ts'
+import { scriptProxy } from './script-proxy.fixture.ts'
+import { QUEUE } from './worker.fixture.ts'
+import { openWorld, type World } from './world.fixture.ts'
+
+const HOUR = 3_600_000
+
+interface Commit {
+  readonly verdict: Verdict | 'released'
+  /** The scripts that carry the verdict out, in order. */
+  readonly scripts: readonly string[]
+  readonly status: TaskStatus
+}
+
+const composed = (name: string): string => COMPOSED.get(name)?.lua ?? ''
+const finished = composed('moveToFinished')
+const delayed = composed('moveToDelayed')
+const waiting = composed('moveJobFromActiveToWait')
+
+const COMMITS: Readonly<Record<string, Commit>> = {
+  completed: { verdict: { kind: 'completed', output: { n: 1 } }, scripts: [finished], status: 'completed' },
+  dead: { verdict: { kind: 'dead' }, scripts: [finished], status: 'dead' },
+  cancelled: { verdict: { kind: 'cancelled' }, scripts: [finished], status: 'cancelled' },
+  expired: { verdict: { kind: 'expired' }, scripts: [finished], status: 'expired' },
+  'retried later': { verdict: { kind: 'retrying', delayMs: HOUR }, scripts: [delayed], status: 'retrying' },
+  'retried at once': { verdict: { kind: 'retrying', delayMs: 0 }, scripts: [composed('retryJob')], status: 'waiting' },
+  snoozed: { verdict: { kind: 'snoozed', delayMs: HOUR }, scripts: [delayed], status: 'scheduled' },
+  requeued: { verdict: { kind: 'requeued', throttleMs: undefined }, scripts: [waiting], status: 'waiting' },
+  throttled: { verdict: { kind: 'requeued', throttleMs: 5 }, scripts: [throttle.lua, waiting], status: 'waiting' },
+  released: { verdict: 'released', scripts: [waiting], status: 'waiting' },
+}
+
+const CASES = Object.entries(COMMITS).flatMap(([name, { verdict, scripts, status }]) =>
+  scripts.flatMap((lua, step) =>
+    (['before', 'after'] as const).map((when) => ({
+      name,
+      verdict,
+      status,
+      lua,
+      when,
+      step: step + 1,
+      of: scripts.length,
+    })),
+  ),
+)
+
+/** A world whose commands go through a proxy, and another one beside it, with a task that the first has fetched. */
+async function behindProxy() {
+  const redisUrl = inject('redisUrl')
+  const namespace = `t-${randomUUID().slice(0, 12)}`
+  const proxy = await scriptProxy(redisUrl)
+  const [faulty, beside] = await Promise.all([openWorld(proxy.url, namespace), openWorld(redisUrl, namespace)])
+  const worlds: World[] = [faulty, beside]
+  onTestFinished(async () => {
+    await beside.queue.obliterate({ force: true })
+    await Promise.all(worlds.map((world) => world.close()))
+    proxy.close()
+  })
+  await eventually(() => beside.broker.ping().then(() => true))
+  const { redis, keys, broker } = beside
+  await OPERATIONS['enqueue a task']?.(beside, 0, 0)
+  const [id = ''] = await redis.lrange(keys.wait, 0, -1)
+  expect(await faulty.fetch('bullpen')).toBe(true)
+  const check = async (): Promise<void> => {
+    expect(await violations(redis, keys, broker, QUEUE, new Set())).toEqual([])
+  }
+  return { proxy, faulty, beside, id, check, task: async () => await broker.find(id as never) }
+}
+
+it.each(CASES)(
+  'a task that is $name has one record and one status if the connection is lost $when script $step of $of',
+  async ({ verdict, status, lua, when }) => {
+    const { proxy, faulty, check, task } = await behindProxy()
+    const cut = Promise.withResolvers<void>()
+    proxy.arm({ scripts: [lua], when, onFault: cut.resolve })
+    const ended = faulty.end(
+      1,
+      () => verdict,
+      async () => undefined,
+    )
+    await cut.promise
+    await check()
+    await ended
+    await check()
+    const found = await task()
+    expect(found?.status).toBe(status)
+    expect(found?.attempts.map(({ fencingToken }) => fencingToken)).toEqual(verdict === 'released' ? [] : [1])
+    if (verdict !== 'released') expect(faulty.settled).toEqual(['confirmed'])
+  },
+)
+
+it.each(CASES)(
+  'a task that is $name has one record and one status if its process dies $when script $step of $of',
+  async ({ verdict, status, lua, when, step, of }) => {
+    const { proxy, faulty, beside, id, check, task } = await behindProxy()
+    const died = Promise.withResolvers<void>()
+    // Nothing is sent any more, as by a process that was killed.
+    const kill = (): void => {
+      proxy.close()
+      died.resolve()
+    }
+    proxy.arm({ scripts: [lua], when, onFault: kill })
+    void faulty.end(
+      1,
+      () => verdict,
+      async () => undefined,
+    )
+    await died.promise
+    const { redis, keys } = beside
+    await check()
+    const isCommitted = when === 'after' && step === of
+    if (!isCommitted) {
+      expect(await task()).toMatchObject({ status: 'active', attempts: [] })
+      await redis.del(keys.lock(id))
+      await beside.checkForLost()
+      await check()
+    }
+    const expected = isCommitted ? (verdict === 'released' ? [] : [1]) : [1]
+    const found = await task()
+    expect(found?.status).toBe(isCommitted ? status : 'waiting')
+    expect(found?.attempts.map(({ fencingToken }) => fencingToken)).toEqual(expected)
+    if (!isCommitted) expect(found?.attempts).toMatchObject([{ reason: 'process_lost', counted: false }])
+  },
+)

@@ -1,0 +1,167 @@
+// Compares what Bullpen says about a queue with a scan of all of the queue's keys.
+import { isDeepStrictEqual } from 'node:util'
+import type { TaskStatus } from '@bullpen/contract'
+import { TASK_STATUSES } from '@bullpen/contract/internal'
+import type { Broker } from '@bullpen/engine'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../../keys.ts'
+import { partOf, repairIndex } from '../index-repair.ts'
+import { PARTS } from '../status-index.ts'
+
+/** BullMQ's structures that hold jobs, and the statuses of those that are not divided. */
+const UNDIVIDED = {
+  wait: 'waiting',
+  prioritized: 'waiting',
+  'waiting-children': 'waiting',
+  active: 'active',
+  completed: 'completed',
+} as const satisfies Record<string, TaskStatus>
+
+const STRUCTURES = [...Object.keys(UNDIVIDED), ...Object.keys(PARTS), ...Object.values(PARTS).flat(), 'paused']
+
+/** Answers, as JSON, the members and scores of each structure, the fields of each job, and the totals. Not bounded: for tests. */
+const SCAN = `
+local base, found = ARGV[1], { structures = {}, jobs = {}, totals = {} }
+for i = 2, #ARGV do
+  local key = base .. ARGV[i]
+  local kind = redis.call('TYPE', key).ok
+  local members = {}
+  if kind == 'list' then
+    for _, id in ipairs(redis.call('LRANGE', key, 0, -1)) do members[#members + 1] = { id, '' } end
+  elseif kind == 'zset' then
+    local all = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+    for at = 1, #all, 2 do members[#members + 1] = { all[at], all[at + 1] } end
+  end
+  if #members > 0 then found.structures[ARGV[i]] = members end
+end
+for _, key in ipairs(redis.call('KEYS', string.gsub(base, '[%[%]*?\\\\]', '\\\\%0') .. '*')) do
+  if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, 'timestamp') == 1 then
+    local fields = redis.call('HMGET', key, 'name', 'atm', 'stacktrace')
+    found.jobs[string.sub(key, #base + 1)] = { name = fields[1], attemptsMade = fields[2], stacktrace = fields[3] }
+  end
+end
+found.rules = redis.call('HLEN', base .. 'cancel-rules')
+return cjson.encode(found)
+`
+
+type Members = readonly (readonly [id: string, score: string])[]
+
+interface Scan {
+  readonly structures: Readonly<Record<string, Members>>
+  readonly jobs: Readonly<
+    Record<string, { name: string | false; attemptsMade: string | false; stacktrace: string | false }>
+  >
+  readonly rules: number
+}
+
+const scanOf = async (redis: Redis, { base }: QueueKeys): Promise<Scan> =>
+  JSON.parse((await redis.eval(SCAN, 0, base, ...STRUCTURES)) as string) as Scan
+
+/**
+ * Returns what is wrong: a job in no place or in several, a count or listing that differs from the scan, a page that is not full, a
+ * task in the wrong part, a conservation law that does not hold, and what a repair would do. The queue may be changed by the leader
+ * meanwhile, in which case everything is read again.
+ */
+export async function violations(
+  redis: Redis,
+  keys: QueueKeys,
+  broker: Broker,
+  queue: string,
+  /** Jobs that a plain processor has delayed. Their own fields do not say that they are scheduled. */
+  delayedByPlain: ReadonlySet<string>,
+): Promise<string[]> {
+  for (;;) {
+    const scan = await scanOf(redis, keys)
+    const counts = await broker.counts(queue)
+    const listings = await Promise.all(TASK_STATUSES.map((status) => pagesOf(broker, queue, status)))
+    const totals = await broker.totals(queue)
+    const drift = await repairIndex(redis, keys)
+    if (!isDeepStrictEqual(scan, await scanOf(redis, keys)) && drift === 0) continue
+    const expected = statusesOf(scan)
+    const found = [...placesOf(scan), ...wrongParts(scan, delayedByPlain)]
+    for (const status of TASK_STATUSES) {
+      const tasks = expected.get(status) ?? []
+      if (counts[status] !== tasks.length) found.push(`${counts[status]} ${status} are counted, ${tasks.length} exist`)
+      const pages = listings[TASK_STATUSES.indexOf(status)] ?? []
+      // A task that a cancel rule matches is not listed any more, and has not been ended yet.
+      if (scan.rules > 0 && (status === 'waiting' || status === 'scheduled' || status === 'retrying')) continue
+      const listed = pages.flat()
+      if (!isDeepStrictEqual(listed.toSorted(), tasks.toSorted())) {
+        found.push(`${status}: listed are ${listed.toSorted()}, there are ${tasks.toSorted()}`)
+      }
+      if (pages.slice(0, -1).some(({ length }) => length !== PAGE)) {
+        found.push(`${status} has pages of ${pages.map(({ length }) => length)}`)
+      }
+    }
+    if (totals.unaccounted !== 0) found.push(`unaccounted: ${JSON.stringify(totals)}`)
+    if (drift !== 0) found.push(`a repair corrected ${drift}`)
+    return found
+  }
+}
+
+const PAGE = 5
+
+async function pagesOf(broker: Broker, queue: string, status: TaskStatus): Promise<string[][]> {
+  const pages: string[][] = []
+  let cursor: string | undefined
+  do {
+    const page = await broker.list({ queue, status, limit: PAGE, cursor })
+    pages.push(page.tasks.map(({ id }) => id))
+    cursor = page.next
+  } while (cursor !== undefined)
+  return pages
+}
+
+const membersOf = (scan: Scan, structure: string): Members => scan.structures[structure] ?? []
+
+function statusesOf(scan: Scan): Map<TaskStatus, string[]> {
+  const statuses = new Map<TaskStatus, string[]>(TASK_STATUSES.map((status) => [status, []]))
+  for (const [place, status] of Object.entries(UNDIVIDED)) {
+    statuses.get(status)?.push(...membersOf(scan, place).map(([id]) => id))
+  }
+  for (const [set, parts] of Object.entries(PARTS)) {
+    for (const [id] of membersOf(scan, set)) {
+      const part = parts.find((each) => membersOf(scan, each).some(([member]) => member === id))
+      if (part !== undefined) statuses.get(part)?.push(id)
+    }
+  }
+  return statuses
+}
+
+/** Each job is in exactly one place, and each place has only jobs. */
+function placesOf(scan: Scan): string[] {
+  const places = [...Object.keys(UNDIVIDED), ...Object.keys(PARTS), 'paused']
+  const held = places.flatMap((place) => membersOf(scan, place).map(([id]) => ({ id, place })))
+  const found: string[] = []
+  for (const id of new Set([...Object.keys(scan.jobs), ...held.map((each) => each.id)])) {
+    const at = held.filter((each) => each.id === id).map(({ place }) => place)
+    if (at.length !== 1) found.push(`${id} is in ${at.length === 0 ? 'no place' : at.join(' and ')}`)
+    if (scan.jobs[id] === undefined) found.push(`${id} is in ${at} and has no hash`)
+  }
+  return found
+}
+
+/** Each member of a divided set is in one part, with its score, and in the part that its own fields say. */
+function wrongParts(scan: Scan, delayedByPlain: ReadonlySet<string>): string[] {
+  const found: string[] = []
+  for (const set of ['delayed', 'failed'] as const) {
+    const members = new Map(membersOf(scan, set))
+    for (const [id, score] of members) {
+      const holders = PARTS[set].filter((part) => membersOf(scan, part).some(([member]) => member === id))
+      const scores = holders.flatMap((part) =>
+        membersOf(scan, part)
+          .filter(([member]) => member === id)
+          .map(([, s]) => s),
+      )
+      if (holders.length !== 1 || scores[0] !== score)
+        found.push(`${id} of ${set} at ${score} is in ${holders} at ${scores}`)
+      const { attemptsMade, stacktrace } = scan.jobs[id] ?? { attemptsMade: false, stacktrace: false }
+      const part = partOf(set, Number(attemptsMade || 0), stacktrace || '[]')
+      if (holders[0] !== part && !delayedByPlain.has(id)) found.push(`${id} is ${holders}, and its fields say ${part}`)
+    }
+    for (const part of PARTS[set]) {
+      for (const [id] of membersOf(scan, part)) if (!members.has(id)) found.push(`${id} is ${part} and not in ${set}`)
+    }
+  }
+  return found
+}

@@ -1,0 +1,194 @@
+// The random operations of the index's model: everything that can move, add or remove a task.
+import { randomBytes } from 'node:crypto'
+import type { TaskId } from '@bullpen/contract'
+import { createTaskId } from '@bullpen/contract/internal'
+import { newTask } from '@bullpen/engine/internal'
+import { eventually } from '@bullpen/testkit'
+import { DelayedError, type Job, type JobsOptions, RateLimitError, UnrecoverableError } from 'bullmq'
+import { QUEUE, task } from './worker.fixture.ts'
+import type { World } from './world.fixture.ts'
+
+/** Returns false if there was nothing to do. `pick` and `n` are random numbers from 0 to 9,999. */
+export type Operation = (world: World, pick: number, n: number) => Promise<unknown>
+
+const HOUR = 3_600_000
+const succeed = async (): Promise<string> => 'done'
+
+const enqueue =
+  (given: (n: number) => { delayMs?: number; expiresAt?: number; tags?: string[] }): Operation =>
+  ({ broker }, _, n) => {
+    const id = createTaskId(QUEUE, Date.now(), randomBytes(10))
+    const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
+    return broker.enqueue({ ...newTask(task, { n }, {}, origin), maxAttempts: 3, ...given(n) })
+  }
+
+const add =
+  (options: (n: number) => JobsOptions): Operation =>
+  ({ queue }, _, n) =>
+    queue.add(
+      'plain',
+      { n },
+      { attempts: 1 + (n % 3), backoff: { type: 'fixed', delay: n % 2 === 0 ? HOUR : 5 }, ...options(n) },
+    )
+
+type Structure = 'wait' | 'prioritized' | 'active' | 'delayed' | 'failed' | 'completed' | 'waitingChildren'
+
+/** Acts on a job that is in the given set or list. */
+const onJobOf =
+  (place: Structure, act: (job: Job, n: number) => unknown): Operation =>
+  async (world, pick, n) => {
+    const ids = await idsIn(world, place)
+    const job = await world.queue.getJob(ids[pick % Math.max(1, ids.length)] ?? '')
+    return job === undefined ? false : act(job, n)
+  }
+
+const idsIn = ({ redis, keys }: World, place: Structure): Promise<string[]> =>
+  place === 'wait' || place === 'active' ? redis.lrange(keys[place], 0, -1) : redis.zrange(keys[place], '0', '-1')
+
+const end =
+  (kind: 'completed' | 'dead' | 'cancelled' | 'expired' | 'lost'): Operation =>
+  ({ end }, pick) =>
+    end(pick, () => (kind === 'completed' ? { kind, output: { n: 1 } } : { kind }), succeed)
+
+const endPlain =
+  (plain: (job: Job, token: string) => Promise<unknown>): Operation =>
+  ({ end }, pick) =>
+    end(pick, () => ({ kind: 'completed', output: { n: 1 } }), plain)
+
+export const OPERATIONS: Readonly<Record<string, Operation>> = {
+  'enqueue a task': enqueue(() => ({})),
+  'enqueue a tagged task': enqueue((n) => ({ tags: [`t${n % 3}`] })),
+  'enqueue a delayed task': enqueue((n) => ({ delayMs: n % 2 === 0 ? HOUR : n % 20 })),
+  'enqueue a task that expires': enqueue((n) => ({ expiresAt: Date.now() + (n % 50) })),
+  'enqueue a delayed task that expires': enqueue((n) => ({ delayMs: HOUR, expiresAt: Date.now() + (n % 50) })),
+  'add a job': add(() => ({})),
+  'add a job at the head': add(() => ({ lifo: true })),
+  'add a prioritized job': add((n) => ({ priority: 1 + (n % 4) })),
+  'add a delayed prioritized job': add((n) => ({ priority: 1 + (n % 4), delay: n % 20 })),
+  'add a delayed job': add((n) => ({ delay: n % 2 === 0 ? HOUR : 1 + (n % 20) })),
+  'add a job twice': add((n) => ({ jobId: `same${n % 5}`, delay: n % 2 === 0 ? HOUR : 0 })),
+  'add a deduplicated job': add((n) => ({ deduplication: { id: `d${n % 2}` }, delay: n % 3 === 0 ? HOUR : 0 })),
+  'add a throttled deduplicated job': add((n) => ({ deduplication: { id: `e${n % 2}`, ttl: 50 } })),
+  'extend a deduplicated job': add((n) => ({
+    deduplication: { id: `x${n % 2}`, ttl: HOUR, extend: true, replace: true },
+    delay: HOUR,
+  })),
+  'replace a deduplicated job': add((n) => ({ deduplication: { id: `r${n % 2}`, replace: true }, delay: HOUR + n })),
+  'keep the last deduplicated job': add((n) => ({
+    deduplication: { id: `k${n % 2}`, keepLastIfActive: true },
+    delay: n % 3 === 0 ? 5 : 0,
+  })),
+  'add jobs in bulk': ({ queue }, _, n) =>
+    queue.addBulk([0, 1, HOUR].map((delay) => ({ name: 'plain', data: {}, opts: { delay, priority: n % 3 } }))),
+  'add a flow': ({ flows }, _, n) => {
+    const opts = { delay: n % 3 === 0 ? HOUR : 0, priority: n % 2 }
+    const child = {
+      name: 'child',
+      queueName: QUEUE,
+      opts: { failParentOnFailure: n % 2 === 0, removeDependencyOnFailure: n % 2 === 1 },
+    }
+    return flows.add({
+      name: 'parent',
+      queueName: QUEUE,
+      opts,
+      children: [child, { ...child, opts: { ...child.opts, delay: 5 } }],
+    })
+  },
+  'schedule jobs': ({ queue }, _, n) =>
+    queue.upsertJobScheduler(`s${n % 2}`, { every: 20 + (n % 3) * HOUR }, { name: 'plain', data: { n } }),
+  'remove a job scheduler': ({ queue }, _, n) => queue.removeJobScheduler(`s${n % 2}`),
+
+  'fetch a task': ({ fetch }) => fetch('bullpen'),
+  'fetch a task, too': ({ fetch }) => fetch('bullpen'),
+  'fetch a job with a plain worker': ({ fetch }) => fetch('plain'),
+  'fetch a job with a plain worker that removes jobs': ({ fetch }) => fetch('plain with retention'),
+  'complete a task': end('completed'),
+  'retry a task later': ({ end }, pick, n) =>
+    end(pick, () => ({ kind: 'retrying', delayMs: n % 2 === 0 ? HOUR : n % 20 }), succeed),
+  'end a task as dead': end('dead'),
+  'end a task as cancelled': end('cancelled'),
+  'end a task as expired': end('expired'),
+  'leave a task to its new owner': end('lost'),
+  'snooze a task': ({ end }, pick, n) =>
+    end(pick, () => ({ kind: 'snoozed', delayMs: n % 2 === 0 ? HOUR : 1 + (n % 20) }), succeed),
+  'requeue a task': ({ end }, pick) => end(pick, () => ({ kind: 'requeued', throttleMs: undefined }), succeed),
+  'throttle the queue': ({ end }, pick) => end(pick, () => ({ kind: 'requeued', throttleMs: 5 }), succeed),
+  'release a task': ({ end }, pick) => end(pick, () => 'released', succeed),
+  'complete a job': endPlain(succeed),
+  'fail a job': endPlain(() => Promise.reject(new Error('no'))),
+  'fail a job permanently': endPlain(() => Promise.reject(new UnrecoverableError('no'))),
+  'limit the rate': endPlain(() => Promise.reject(new RateLimitError())),
+  'delay a job in its processor': (world, pick, n) =>
+    world.end(
+      pick,
+      () => ({ kind: 'snoozed', delayMs: 5 }),
+      async (job, token) => {
+        world.delayedByPlain.add(job.id ?? '')
+        await job.moveToDelayed(Date.now() + (n % 2 === 0 ? HOUR : 5), token)
+        throw new DelayedError()
+      },
+    ),
+  'lose a task': ({ lose }, pick) => lose(pick),
+  'lose a task again': ({ lose }, pick) => lose(pick),
+
+  'cancel a task': async (world, pick, n) => {
+    const places = ['wait', 'delayed', 'active', 'prioritized'] as const
+    const ids = await idsIn(world, places[n % places.length] ?? 'wait')
+    const id = ids[pick % Math.max(1, ids.length)]
+    return id === undefined ? false : world.broker.cancel(id as TaskId, { stoppable: n % 2 === 0 })
+  },
+
+  'retry a dead task': onJobOf('failed', (job) => job.retry('failed')),
+  'retry a dead task from its first attempt': onJobOf('failed', (job) =>
+    job.retry('failed', { resetAttemptsMade: true, resetAttemptsStarted: true }),
+  ),
+  'repeat a completed task': onJobOf('completed', (job) => job.retry('completed')),
+  'promote a task': onJobOf('delayed', (job) => job.promote()),
+  'change the delay of a task': onJobOf('delayed', (job, n) => job.changeDelay(n % 2 === 0 ? HOUR : n % 20)),
+  'change the priority of a task': onJobOf('wait', (job, n) =>
+    job.changePriority({ priority: n % 3, lifo: n % 2 === 0 }),
+  ),
+  'change the priority of a prioritized task': onJobOf('prioritized', (job, n) =>
+    job.changePriority({ priority: n % 3 }),
+  ),
+  'remove a waiting task': onJobOf('wait', (job) => job.remove()),
+  'remove a delayed task': onJobOf('delayed', (job) => job.remove()),
+  'remove a dead task': onJobOf('failed', (job) => job.remove()),
+  'remove a completed task': onJobOf('completed', (job) => job.remove()),
+  'remove a parent with its children': onJobOf('waitingChildren', (job) => job.remove({ removeChildren: true })),
+  'remove the unprocessed children of a parent': onJobOf('waitingChildren', (job) => job.removeUnprocessedChildren()),
+  'report progress': onJobOf('active', (job) => job.updateProgress({ fraction: 0.5 })),
+  'change the data of a task': onJobOf('wait', (job) => job.updateData({ changed: true })),
+  'retry all dead tasks': ({ queue }, _, n) => queue.retryJobs({ state: 'failed', count: 1 + (n % 5) }),
+  'repeat all completed tasks': ({ queue }, _, n) => queue.retryJobs({ state: 'completed', count: 1 + (n % 5) }),
+  'promote all tasks': ({ queue }, _, n) => queue.promoteJobs({ count: 1 + (n % 5) }),
+  'clean a status': ({ queue }, _, n) => {
+    const types = ['completed', 'failed', 'wait', 'delayed', 'prioritized', 'active'] as const
+    return queue.clean(0, 1 + (n % 4), types[n % types.length])
+  },
+  'pause the queue for a moment': async ({ queue }) => {
+    await queue.pause()
+    await queue.resume()
+  },
+  'remove orphaned jobs': ({ queue }) => queue.removeOrphanedJobs(),
+}
+
+/** Operations that remove most tasks, take long or have effects that last, and are therefore rare. */
+export const RARE_OPERATIONS: Readonly<Record<string, Operation>> = {
+  // If a job of a scheduler or the child of a flow is waiting, BullMQ 6.7 trims the wrong end of the waiting list: jobs lose their
+  // place, and others stay in the list without their data. The index can't be right about such a list.
+  'empty the queue': async (world, _, n) => {
+    const waiting = await idsIn(world, 'wait')
+    const isSafe =
+      !waiting.some((id) => id.startsWith('repeat:')) && (await idsIn(world, 'waitingChildren')).length === 0
+    return isSafe && world.queue.drain(n % 2 === 0)
+  },
+  'obliterate the queue': ({ queue }) => queue.obliterate({ force: true }),
+  'cancel by filter': async ({ broker, redis, keys }, _, n) => {
+    const tag = n % 2 === 0 ? `t${n % 3}` : undefined
+    await broker.cancelMany({ queue: QUEUE, task: task.name, tag, before: Date.now(), reason: 'cancelled' })
+    // Rules stay while a task that they match is running, so that they would cancel everything from here on.
+    await eventually(async () => (await redis.llen(keys.active)) > 0 || (await redis.hlen(keys.cancelRules)) === 0)
+  },
+  'kill a worker process': ({ killWorker }) => killWorker(),
+}

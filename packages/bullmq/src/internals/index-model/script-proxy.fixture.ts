@@ -1,0 +1,79 @@
+// A TCP proxy in front of Redis that acts when a client sends one of the given scripts: before Redis gets it, or when Redis has
+// run it and before the client gets the answer.
+import { createHash } from 'node:crypto'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+export interface Fault {
+  /** The texts of the scripts. */
+  readonly scripts: readonly string[]
+  readonly when: 'before' | 'after'
+  /** Called once. What is under way on the connection is then dropped, and the connection is closed. */
+  readonly onFault: () => void
+}
+
+export interface ScriptProxy {
+  readonly url: string
+  /** Applies to the next of the scripts. */
+  arm(fault: Fault): void
+  close(): void
+}
+
+export async function scriptProxy(targetUrl: string): Promise<ScriptProxy> {
+  const { hostname, port } = new URL(targetUrl)
+  const sockets = new Set<Socket>()
+  let fault: Fault | undefined
+
+  const server = createServer((client) => {
+    const upstream = connect(Number(port), hostname)
+    let isWaitingForAnswer = false
+    const fail = (found: Fault): void => {
+      found.onFault()
+      client.destroy()
+      upstream.destroy()
+    }
+    client.on('data', (chunk) => {
+      const found = fault
+      const isScript = found?.scripts.some((lua) => chunk.includes(sha(lua)) || chunk.includes(lua))
+      if (found === undefined || !isScript) {
+        upstream.write(chunk)
+        return
+      }
+      fault = undefined
+      if (found.when === 'before') fail(found)
+      else {
+        isWaitingForAnswer = true
+        upstream.once('data', () => fail(found))
+        upstream.write(chunk)
+      }
+    })
+    upstream.on('data', (chunk) => {
+      if (!isWaitingForAnswer) client.write(chunk)
+    })
+    for (const [one, other] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(one)
+      one.on('error', () => other.destroy())
+      one.on('close', () => {
+        sockets.delete(one)
+        other.destroy()
+      })
+    }
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    arm(next) {
+      fault = next
+    },
+    close() {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+    },
+  }
+}
+
+function sha(lua: string): string {
+  return createHash('sha1').update(lua).digest('hex')
+}

@@ -1,0 +1,58 @@
+// A process with a pool that a test kills: its handler completes, fails, snoozes or hangs, by the task's input.
+import { defineCatalogue, defineHandler, defineTask, type Log, TaskError } from '@bullpen/contract'
+import { createPool, createRegistry, DEFAULT_TIMEOUTS } from '@bullpen/engine/internal'
+import { attemptContext, sha256, systemClock } from '@bullpen/engine/node'
+import { z } from 'zod'
+import { openConsumer } from '../../consumer.ts'
+
+export const QUEUE = 'model'
+const schemas = { input: z.object({ n: z.int() }), output: z.object({ n: z.int() }) }
+export const task = defineTask({ name: 'model.task', queue: QUEUE, timeout: '1m', ...schemas })
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
+
+if (process.argv[1] === import.meta.filename) {
+  const [redisUrl = '', namespace = ''] = process.argv.slice(2)
+  const handler = defineHandler(task, import.meta.url, async ({ input: { n }, snooze, signal }) => {
+    console.log('started')
+    switch (n % 6) {
+      case 0:
+        throw new TaskError('busy', '', { retryAfter: '1h' })
+      case 1:
+        throw new TaskError('gone', '', { retryable: false })
+      case 2:
+        return snooze('1h')
+      case 3:
+        return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+      default:
+        return { n }
+    }
+  })
+  const pool = createPool({
+    queue: QUEUE,
+    concurrency: 3,
+    maxStuckHandlers: 10,
+    graceMs: 500,
+    consumer: (runTask, host) =>
+      openConsumer(
+        { queue: QUEUE, namespace, redisUrl, concurrency: 3, completedRetentionMs: 300, log: silent },
+        runTask,
+        host,
+      ),
+    host: {
+      registry: createRegistry(defineCatalogue(task), { 'model.task': handler }, { timeouts: DEFAULT_TIMEOUTS }),
+      context: attemptContext(),
+      clock: systemClock,
+      random: Math.random,
+      sink: () => {},
+      enqueue: () => Promise.reject(new Error('this process enqueues no tasks')),
+      sha256,
+      maxOutputBytes: 1_000,
+      worker: `model:${process.pid}`,
+      resources: {},
+      logFor: () => silent,
+    },
+  })
+  await pool.start()
+  console.log('ready')
+}

@@ -1,0 +1,213 @@
+// What the random operations of the index's model act on: a broker, a team's own Queue, Flow and Workers, and the jobs they hold.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import type { AttemptRecord, Log, TaskId } from '@bullpen/contract'
+import type { AttemptResult, Verdict } from '@bullpen/engine/internal'
+import { FlowProducer, Job, type Queue, Worker } from 'bullmq'
+import { Redis } from 'ioredis'
+import { attach } from '../../attach.ts'
+import { type BullmqBroker, openBroker } from '../../broker.ts'
+import { prefixOf, type QueueKeys, queueKeys } from '../../keys.ts'
+import { commit, release } from '../../processor.ts'
+import { backendFactory } from '../backend.ts'
+import { backoffStrategy } from '../backoff-strategy.ts'
+import { QUEUE } from './worker.fixture.ts'
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** Short, so that each end removes old tasks. */
+const RETENTION_MS = 300
+
+/** A job that a worker of the model has fetched. */
+interface Held {
+  readonly job: Job
+  readonly token: string
+  readonly worker: Worker
+}
+
+export interface World {
+  readonly redis: Redis
+  readonly keys: QueueKeys
+  readonly broker: BullmqBroker
+  readonly queue: Queue
+  readonly flows: FlowProducer
+  /** Jobs that a plain processor has delayed. */
+  readonly delayedByPlain: Set<string>
+  /** How the commits were settled, in order: 'confirmed', or the reason of the refusal. */
+  readonly settled: readonly string[]
+  /** Fetches a job with one of the workers, and holds it. */
+  fetch(by: 'bullpen' | 'plain' | 'plain with retention'): Promise<boolean>
+  /** Runs the processor of a job that is held, and holds the job that its end has fetched. */
+  end(
+    pick: number,
+    verdict: (job: Job) => Verdict | 'released',
+    plain: (job: Job, token: string) => Promise<unknown>,
+  ): Promise<boolean>
+  /** Forgets a job that is held, as if its worker had died, and looks for lost attempts. */
+  lose(pick: number): Promise<boolean>
+  /** Looks for lost attempts, and returns their tasks to the queue. */
+  checkForLost(): Promise<void>
+  /** Starts a worker process, and kills it while it works. */
+  killWorker(): Promise<boolean>
+  close(): Promise<void>
+}
+
+export async function openWorld(redisUrl: string, namespace: string): Promise<World> {
+  const redis = new Redis(redisUrl, { maxRetriesPerRequest: null })
+  redis.on('error', () => {})
+  const broker = openBroker({ redisUrl, namespace, queues: [QUEUE], sizeLimit: 10_000, log: silent })
+  const [queue] = broker.boardQueues
+  if (queue === undefined) throw new Error('the broker has no queue')
+  const keys = queueKeys(namespace, QUEUE)
+  const options = { connection: redis, prefix: prefixOf(namespace, QUEUE) }
+  const backend = backendFactory({ now: Date.now, completedRetentionMs: RETENTION_MS })
+  const flows = attach(new FlowProducer(options))
+  /** What the next job that is run does. */
+  let run: (job: Job, token: string) => Promise<unknown> = async () => undefined
+  const process = (job: Job, token = ''): Promise<unknown> => run(job, token)
+  const common = {
+    ...options,
+    autorun: false,
+    skipLockRenewal: true,
+    skipStalledCheck: true,
+    settings: { backoffStrategy },
+  }
+  const retention = { removeOnComplete: { count: 3 }, removeOnFail: { age: 0, count: 2 } }
+  const workers = {
+    bullpen: new Worker(QUEUE, process, { ...common, name: 'model' }, backend),
+    plain: attach(new Worker(QUEUE, process, common)),
+    'plain with retention': attach(new Worker(QUEUE, process, { ...common, ...retention })),
+  }
+  for (const worker of Object.values(workers)) worker.on('error', () => {})
+  await Promise.all(Object.values(workers).map((worker) => worker.waitUntilReady()))
+  const held: Held[] = []
+  const settled: string[] = []
+  const onSettled: Parameters<typeof commit>[3] = (_, refusal) => settled.push(refusal ?? 'confirmed')
+  const delayedByPlain = new Set<string>()
+  let tokens = 0
+
+  const hold = (job: unknown, token: string, worker: Worker): boolean => {
+    if (job instanceof Job) held.push({ job, token, worker })
+    return job instanceof Job
+  }
+  const take = (pick: number): Held | undefined => held.splice(pick % Math.max(1, held.length), 1)[0]
+
+  /** An attempt is lost if two checks in a row find its task without a lock. */
+  const checkForLost = async (by: keyof typeof workers = 'bullpen'): Promise<void> => {
+    for (let twice = 0; twice < 2; twice++) {
+      await redis.del(`${keys.base}stalled-check`)
+      await workers[by].getBackend().moveStalledJobsToWait()
+    }
+  }
+
+  return {
+    redis,
+    keys,
+    broker,
+    queue,
+    flows,
+    delayedByPlain,
+    settled,
+    async fetch(by) {
+      const token = `model-${tokens++}`
+      return hold(await workers[by].getNextJob(token, { block: false }), token, workers[by])
+    },
+    async end(pick, verdict, plain) {
+      const found = take(pick)
+      if (found === undefined) return false
+      const { job, token, worker } = found
+      run = async () => {
+        if (worker !== workers.bullpen) return plain(job, token)
+        const decided = verdict(job)
+        return decided === 'released'
+          ? release(job, token)
+          : commit(resultOf(job, decided), job, token, onSettled, undefined)
+      }
+      hold(await worker.processJob(job, token, () => pick % 2 === 0), token, worker)
+      return true
+    },
+    async lose(pick) {
+      const found = take(pick)
+      if (found === undefined) return false
+      await redis.del(keys.lock(found.job.id ?? ''))
+      await checkForLost(pick % 2 === 0 ? 'bullpen' : 'plain')
+      return true
+    },
+    checkForLost,
+    async killWorker() {
+      const fixture = new URL('./worker.fixture.ts', import.meta.url).pathname
+      const child = spawn(globalThis.process.execPath, [...globalThis.process.execArgv, fixture, redisUrl, namespace], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      const lines = createInterface(child.stdout)
+      await once(lines, 'line')
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+      // Sooner than the locks would expire.
+      const active = await redis.lrange(keys.active, 0, -1)
+      const ours = new Set(held.map(({ job }) => job.id))
+      const lost = active.filter((id) => !ours.has(id))
+      if (lost.length > 0) await redis.del(lost.map(keys.lock))
+      return true
+    },
+    async close() {
+      await Promise.allSettled([...Object.values(workers).map((worker) => worker.close(true)), flows.close()])
+      await broker.close()
+      redis.disconnect()
+    },
+  }
+}
+
+function resultOf(job: Job, verdict: Verdict): AttemptResult {
+  const now = Date.now()
+  const reason = {
+    completed: undefined,
+    retrying: undefined,
+    dead: undefined,
+    cancelled: 'cancelled',
+    expired: 'queue_timeout',
+    requeued: 'drain',
+    snoozed: 'snoozed',
+    lost: 'lock_lost',
+  } as const satisfies Record<Verdict['kind'], AttemptRecord['reason']>
+  const state = {
+    completed: 'DONE_SUCCESS',
+    retrying: 'DONE_ERROR',
+    dead: 'DONE_ERROR',
+    cancelled: 'TERMINATED_STOP_SIGNAL',
+    expired: 'TERMINATED_TIMEOUT',
+    requeued: 'TERMINATED_CTX_CLOSED',
+    snoozed: 'TERMINATED_CTX_CLOSED',
+    lost: 'TERMINATED_CTX_CLOSED',
+  } as const satisfies Record<Verdict['kind'], AttemptRecord['state']>
+  const record = {
+    fencingToken: job.attemptsStarted,
+    attempt: job.attemptsMade + 1,
+    counted: verdict.kind !== 'requeued' && verdict.kind !== 'snoozed',
+    state: state[verdict.kind],
+    ...(reason[verdict.kind] !== undefined && { reason: reason[verdict.kind] }),
+    worker: 'model',
+    startedAt: now,
+    endedAt: now,
+  } as AttemptRecord
+  const fields = {
+    queue: QUEUE,
+    task: job.name,
+    id: job.id as TaskId,
+    kind: 'long',
+    fencingToken: record.fencingToken,
+    attempt: record.attempt,
+    correlationId: undefined,
+    state: record.state,
+    reason: record.reason,
+    code: undefined,
+    error: undefined,
+    durationMs: 0,
+  } as const
+  const event: AttemptResult['event'] =
+    verdict.kind === 'lost'
+      ? { ...fields, event: 'attempt.commit_refused', refusal: 'lock_lost', verdict: undefined }
+      : { ...fields, event: 'attempt.ended', verdict: verdict.kind, delayMs: undefined }
+  return { event, verdict, record, error: new Error('the attempt failed') }
+}
