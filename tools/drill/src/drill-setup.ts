@@ -1,7 +1,7 @@
 // The setup of a drill: its own Redis, a broker, a fleet of workers, and a ledger outside the system.
 
 import { randomUUID } from 'node:crypto'
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,6 +11,7 @@ import { isFinal, type Log, type TaskId } from '@bullpen/contract'
 import { Redis } from 'ioredis'
 import { type Effect, readEffects } from './ledger/effects.ts'
 import type { End } from './ledger/figures.ts'
+import { type AttemptCounts, readCounts } from './ledger/worker-metrics.ts'
 import { catalogue, work } from './programs/catalogue.ts'
 import { type Fleet, openFleet, type System } from './programs/fleet.ts'
 import { followQueue, type Requeue } from './programs/queue-events.ts'
@@ -30,7 +31,7 @@ export interface DrillSetup {
   effects(): readonly Effect[]
   /** Returns the JSON lines of the workers' logs so far. */
   logLines(): readonly Readonly<Record<string, unknown>>[]
-  /** Returns the whole ledger, and how the accepted tasks ended. */
+  /** Tells the workers to shut down, and returns the whole ledger, and how the accepted tasks ended. */
   records(accepted: readonly string[]): Promise<Records>
 }
 
@@ -39,6 +40,8 @@ export interface Records {
   readonly completions: ReadonlyMap<string, number>
   readonly requeues: readonly Requeue[]
   readonly effects: readonly Effect[]
+  /** What each worker has counted that was not killed. Undefined for plain BullMQ. */
+  readonly counts: ReadonlyMap<string, AttemptCounts> | undefined
 }
 
 export interface DrillRedis {
@@ -53,6 +56,9 @@ type TemporaryRedis = (name: string, options: object) => Promise<DrillRedis>
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error: console.error }
 const POLL_MS = 20
+const METRICS = '.metrics'
+/** How long the workers may take to shut down when the drill is over. */
+const END_WITHIN_MS = 30_000
 const NEXT_START_MS = 5_000
 const CONCURRENT_READS = 100
 
@@ -76,6 +82,7 @@ export async function withDrillSetup<T>(
   })
   const fleet = openFleet({
     ledger,
+    metricsOf: (worker) => join(dir, `${worker}${METRICS}`),
     log,
     system,
     config: { redisUrl: redis.url, namespace, port: 0, logLevel: 'warn', ...config },
@@ -100,7 +107,10 @@ export async function withDrillSetup<T>(
         const deadline = performance.now() + withinMs
         while (performance.now() < deadline) {
           const counts = await Promise.all(queues.map((queue) => broker.counts(queue))).catch(() => undefined)
-          if (counts?.every(({ waiting, active, scheduled }) => waiting + active + scheduled === 0)) return
+          if (
+            counts?.every(({ waiting, active, scheduled, retrying }) => waiting + active + scheduled + retrying === 0)
+          )
+            return
           await sleep(POLL_MS)
         }
       },
@@ -111,12 +121,17 @@ export async function withDrillSetup<T>(
           .filter((line) => line.startsWith('{'))
           .map((line) => JSON.parse(line)),
       async records(accepted) {
+        await fleet.end(END_WITHIN_MS)
         await Promise.all(events.map((each) => each.close()))
+        const effects = readEffects(readFileSync(ledger, 'utf8'))
+        // A task may have been stored although its producer got no answer, so that it was not accepted.
+        const ids = new Set([...accepted, ...effects.map(({ id }) => id)])
         return {
-          ends: await endsOf(broker, accepted),
+          ends: await endsOf(broker, [...ids]),
+          counts: system === 'bullpen' ? countsIn(dir) : undefined,
           completions: new Map(events.flatMap(({ completions }) => [...completions])),
           requeues: events.flatMap(({ requeues }) => requeues),
-          effects: readEffects(readFileSync(ledger, 'utf8')),
+          effects,
         }
       },
     })
@@ -134,6 +149,14 @@ export async function withDrillSetup<T>(
 
 export function newNamespace(): string {
   return `drill-${randomUUID().slice(0, 8)}`
+}
+
+/** Returns the counters that each worker wrote when it shut down, by the worker's name. */
+function countsIn(dir: string): ReadonlyMap<string, AttemptCounts> {
+  const files = readdirSync(dir).filter((file) => file.endsWith(METRICS))
+  return new Map(
+    files.map((file) => [file.slice(0, -METRICS.length), readCounts(readFileSync(join(dir, file), 'utf8'))]),
+  )
 }
 
 /** Ignores the last line if it is incomplete. */

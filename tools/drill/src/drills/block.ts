@@ -61,12 +61,13 @@ export const block: Drill = {
   target(scale) {
     const { concurrency, shorter, longer } = PLANS[scale]
     return {
-      text: `event loop blocked for ${shorter.ms / 1_000} s: nothing restarted; for ${longer.ms / 1_000} s (eventLoopStallLimit ${longer.eventLoopStallLimitMs / 1_000} s): recovery <= 10 s after the limit, attempts signalled <= 1 s after the loop runs again, results refused; isolated tasks not restarted; the log names both handlers`,
+      text: `event loop blocked for ${shorter.ms / 1_000} s: nothing restarted; for ${longer.ms / 1_000} s (eventLoopStallLimit ${longer.eventLoopStallLimitMs / 1_000} s): recovery <= 10 s after the limit, attempts signalled <= 1 s after the loop runs again, results refused; isolated tasks not restarted; the log names both handlers; metrics equal the ledger`,
       atMost: {
         restarted: concurrency,
         effectsRepeated: concurrency,
         restartedUnaffected: 0,
         attemptsUsed: 0,
+        miscounted: 0,
         recoveryP99Ms: RECOVERY_MS,
         signalSlowestMs: SIGNALLED_MS,
         staleResultsStored: 0,

@@ -47,6 +47,7 @@ const IDLE_WITHIN_MS = 120_000
 
 const EXITS: Target['atMost'] = {
   attemptsUsed: 0,
+  miscounted: 0,
   exitsNotZero: 0,
   exitSlowestMs: EXIT_AT_MOST_MS,
 }
@@ -54,7 +55,7 @@ const EXITS: Target['atMost'] = {
 export const deploy: Drill = {
   name: 'deploy',
   target: () => ({
-    text: '0 lost, 0 attempts used up, nothing restarted, every exit with 0 and <= drain timeout + grace + 1 s',
+    text: '0 lost, 0 attempts used up, nothing restarted, metrics equal the ledger, every exit with 0 and <= drain timeout + grace + 1 s',
     atMost: { ...EXITS, restarted: 0 },
   }),
   known: { lost: 0 },
@@ -65,7 +66,7 @@ export const deploy: Drill = {
 export const long: Drill = {
   name: 'long',
   target: () => ({
-    text: 'running again <= 1 s after the requeue, 0 attempts used up, every exit with 0 and <= drain timeout + grace + 1 s',
+    text: 'running again <= 1 s after the requeue, 0 attempts used up, metrics equal the ledger, every exit with 0 and <= drain timeout + grace + 1 s',
     atMost: { ...EXITS, recoveryP99Ms: BACK_IN_WORK_MS },
   }),
   known: { recoveryP99Ms: 57_700 },

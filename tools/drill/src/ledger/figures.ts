@@ -1,10 +1,12 @@
 // Computes the figures of a drill from a ledger that is written outside the system under test.
 import type { Effect } from './effects.ts'
+import { type AttemptCounts, type AttemptEnd, miscounted } from './worker-metrics.ts'
 
 /** How a task ended, according to the system. */
 export interface End {
   readonly status: string
   readonly attemptsMade: number
+  readonly attempts?: readonly AttemptEnd[]
   readonly output?: unknown
 }
 
@@ -38,6 +40,8 @@ export interface Ledger {
   readonly exits: readonly Exit[]
   /** How long each attempt that had to be signalled waited for its signal, in ms. Infinite if it did not get one. */
   readonly signals?: readonly number[]
+  /** What each worker has counted that was not killed. */
+  readonly counts?: ReadonlyMap<string, AttemptCounts> | undefined
 }
 
 export interface Figures {
@@ -73,6 +77,8 @@ export interface Figures {
   /** Undefined if no worker was told to shut down. */
   readonly exitSlowestMs: number | undefined
   readonly exitsNotZero: number
+  /** The attempts by which the workers' metrics differ from the ledger. Undefined if there are no metrics. */
+  readonly miscounted?: number | undefined
   /** Undefined if no attempt had to be signalled. */
   readonly signalSlowestMs?: number | undefined
   /** Time from the request to the signal, at the median and the 99th percentile. Infinite if no signal came. */
@@ -92,7 +98,7 @@ export interface Figures {
 }
 
 export function figuresOf(ledger: Ledger): Figures {
-  const { accepted, ends, completions, effects, interruptions, exits, signals = [] } = ledger
+  const { accepted, ends, completions, effects, interruptions, exits, counts, signals = [] } = ledger
   const starts = effects.filter(({ what }) => what === 'start')
   const timesEnded = countBy(effects.filter(({ what }) => what === 'end'))
   const completed = accepted.filter((id) => ends.get(id)?.status === 'completed')
@@ -109,6 +115,7 @@ export function figuresOf(ledger: Ledger): Figures {
     recoveryP99Ms: p99(recoveries(interruptions, starts)),
     exitSlowestMs: exits.length === 0 ? undefined : Math.max(...exits.map(({ tookMs }) => tookMs)),
     exitsNotZero: count(exits, ({ code }) => code !== 0),
+    miscounted: counts === undefined || counts.size === 0 ? undefined : miscounted(counts, effects, ends),
     signalSlowestMs: signals.length === 0 ? undefined : Math.max(...signals),
   }
 }

@@ -20,6 +20,8 @@ export interface Fleet {
   readonly workers: readonly WorkerProcess[]
   /** Starts one more worker. Resolves when the worker is fetching tasks. */
   start(config?: WorkerConfig, machine?: Machine): Promise<WorkerProcess>
+  /** Tells the remaining workers to shut down, and kills those that take longer than `killAfterMs`. */
+  end(killAfterMs: number): Promise<void>
   /** Kills the remaining workers. */
   close(): Promise<void>
 }
@@ -27,14 +29,15 @@ export interface Fleet {
 const SHIFTED_CLOCK = new URL('./shifted-clock.ts', import.meta.url).href
 const PROGRAMS = { bullpen: './worker-main.ts', bullmq: './peer-main.ts' } as const
 
-/** `log` is the file for the output of the workers. */
+/** `log` is the file for the output of the workers. `metricsOf` names the file for the last metrics of a worker. */
 export function openFleet(options: {
   readonly ledger: string
+  readonly metricsOf: (worker: string) => string
   readonly log: string
   readonly system: System
   readonly config: WorkerConfig
 }): Fleet {
-  const { ledger, system, config } = options
+  const { ledger, metricsOf, system, config } = options
   const log = openSync(options.log, 'a')
   const program = new URL(PROGRAMS[system], import.meta.url)
   const children = new ChildProcesses()
@@ -50,7 +53,7 @@ export function openFleet(options: {
     workers,
     async start(own = {}, { clockOffMs } = {}) {
       const name = `w${++started}`
-      const workerArguments: WorkerArguments = { name, ledger, config: { ...config, ...own } }
+      const workerArguments: WorkerArguments = { name, ledger, metrics: metricsOf(name), config: { ...config, ...own } }
       const child = fork(program, [JSON.stringify(workerArguments)], {
         stdio: ['ignore', log, log, 'ipc'],
         execArgv: clockOffMs === undefined ? [] : ['--import', SHIFTED_CLOCK],
@@ -71,6 +74,9 @@ export function openFleet(options: {
       }
       workers.push(worker)
       return worker
+    },
+    async end(killAfterMs) {
+      await Promise.all(workers.slice().map((worker) => worker.end(killAfterMs)))
     },
     close: () => children.killAll(),
   }

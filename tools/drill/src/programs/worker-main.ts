@@ -1,6 +1,7 @@
 // A worker of a drill. It writes each start, signal and end of its handlers to the ledger, and notifies its parent when it is
-// ready.
+// ready. When it shuts down, it writes its metrics to a file.
 
+import { writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { WorkerConfig } from '@bullpen/config'
 import { defineHandler, type TaskContext, TaskError } from '@bullpen/contract'
@@ -14,12 +15,14 @@ import { ARGUMENTS_VARIABLE, isolatedHandler } from './isolated-handler.ts'
 export interface WorkerArguments {
   readonly name: string
   readonly ledger: string
+  /** The file for the metrics that the worker publishes after its last task. */
+  readonly metrics: string
   readonly config: WorkerConfig
 }
 
 const given = process.argv[2] ?? ''
 process.env[ARGUMENTS_VARIABLE] = given
-const { name, ledger, config } = JSON.parse(given) as WorkerArguments
+const { name, ledger, metrics, config } = JSON.parse(given) as WorkerArguments
 const append = appendTo(ledger)
 let hasBlocked = false
 
@@ -47,6 +50,13 @@ const doWork = async ({ id, input, fencingToken, signal, snooze }: Context) => {
   return { fencingToken }
 }
 
+let url = ''
+/** A resource is closed after the last task and before the probes, so that the metrics can still be scraped. */
+const lastScrape = {
+  open: () => ({}),
+  close: async () => writeFileSync(metrics, await (await fetch(new URL('/metrics', url))).text()),
+}
+
 const worker = createWorker({
   catalogue,
   handlers: {
@@ -56,6 +66,7 @@ const worker = createWorker({
     'drill.isolated': isolatedHandler,
   },
   config,
+  resources: { lastScrape },
 })
 // If the drill dies, its workers must not be left behind.
 process.once('disconnect', () => process.exit(3))
@@ -63,6 +74,7 @@ const code = await runUntilSignalled({
   ...worker,
   async start() {
     const ready = await worker.start()
+    url = ready.url
     process.send?.('ready')
     return ready
   },
