@@ -32,14 +32,37 @@ const PROJECT = {
   'producer.mjs': PRODUCER,
   'package.json': JSON.stringify({ name: 'elsewhere', private: true, type: 'module' }),
   'tsconfig.json': JSON.stringify({
-    compilerOptions: {
-      ...{ target: 'es2024', module: 'nodenext', strict: true, skipLibCheck: true, noEmit: true },
-      ...{ allowImportingTsExtensions: true, types: ['node'], typeRoots: [join(root, 'node_modules/@types')] },
-    },
-    include: ['*.ts'],
+    compilerOptions: { ...tutorialOptions(), typeRoots: [join(root, 'node_modules/@types')] },
+    include: ['*.ts', 'readmes/*.ts'],
   }),
   ...filesIn(join(root, 'docs/tutorial')),
 }
+
+/** The code of all blocks of a page that are in the given language, except quoted programs, which have tests of their own. */
+function fences(page, language) {
+  const text = readFileSync(join(root, page), 'utf8').replaceAll(/<!-- file: .*? -->\n\n```[\s\S]*?```/g, '')
+  return [...text.matchAll(new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, 'gs'))].map(([, code]) => code)
+}
+
+/** The compiler options that the tutorial tells its reader to use. */
+function tutorialOptions() {
+  return JSON.parse(fences('docs/tutorial.md', 'json')[0]).compilerOptions
+}
+
+/** The fragments of the page on resources and middleware, with the declarations that they assume. */
+const RESOURCE_FRAGMENTS = `
+import { defineCatalogue, defineHandler, defineTask, type TaskContext } from '@bullpen/contract'
+import { createWorker, type Middleware } from '@bullpen/worker'
+import { z } from 'zod'
+interface Resources { readonly prefix: string }
+const task = defineTask({ name: 'a.b', queue: 'a', input: z.object({}), output: z.void(), isolation: 'process' })
+const catalogue = defineCatalogue(task)
+const handle = (_: TaskContext<typeof task, Resources>) => {}
+const handlers = { 'a.b': defineHandler(task, import.meta.url, handle) }
+declare function reportError(error: unknown, fields: object): void
+${fences('docs/how-to/resources-and-middleware.md', 'ts').join('')}
+export { reported, worker }
+`
 
 /** Settings with which the tutorial's programs share a machine and a Redis with other tests. */
 const SETTINGS = {
@@ -51,9 +74,16 @@ const SETTINGS = {
 }
 
 /** The examples of the test kit's README, as tests of the same project. */
-const examples = [...readFileSync(join(root, 'packages/testkit/README.md'), 'utf8').matchAll(/```ts\n(.*?)```/gs)].map(
-  ([, code], i) => [`example-${i + 1}.test.ts`, code],
-)
+const examples = fences('packages/testkit/README.md', 'ts').map((code, i) => [`example-${i + 1}.test.ts`, code])
+
+/** The programs of the other READMEs, which share the catalogue of the contract's README. */
+const README_PROGRAMS = {
+  'catalogue.ts': fences('packages/contract/README.md', 'ts')[0],
+  ...Object.fromEntries(
+    ['api', 'client', 'config', 'worker'].map((name) => [`${name}.ts`, fences(`packages/${name}/README.md`, 'ts')[0]]),
+  ),
+  'resources.ts': RESOURCE_FRAGMENTS,
+}
 
 const project = mkdtempSync(join(tmpdir(), 'bullpen-elsewhere-'))
 const processes = []
@@ -96,6 +126,8 @@ beforeAll(async () => {
   const packed = await must('npm', ['pack', '--json', '--pack-destination', join(project, 'tarballs'), ...built])
   const tarballs = Object.values(JSON.parse(packed)).map(({ filename }) => `./tarballs/${filename}`)
   for (const [file, text] of [...Object.entries(PROJECT), ...examples]) writeFileSync(join(project, file), text)
+  mkdirSync(join(project, 'readmes'))
+  for (const [file, text] of Object.entries(README_PROGRAMS)) writeFileSync(join(project, 'readmes', file), text)
   await must('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', ...tarballs], { cwd: project })
 }, 240_000)
 
@@ -165,6 +197,19 @@ it('the tests of the tutorial and of the test kit’s README pass', async () => 
   expect(stdout).toMatch(/^# fail 0$/m)
   expect(Number(/^# pass (\d+)$/m.exec(stdout)?.[1])).toBeGreaterThanOrEqual(files.length)
   expect(code).toBe(0)
+}, 60_000)
+
+it('the programs of the READMEs work together', async () => {
+  const ready = (text) => JSON.parse(text).msg?.endsWith('ready')
+  const variables = { BULLPEN_NAMESPACE: 'readmes' }
+  const api = start('readmes/api.ts', variables)
+  const worker = start('readmes/worker.ts', variables)
+  const [line] = await Promise.all([api.line(ready), worker.line(ready)])
+  const client = README_PROGRAMS['client.ts'].replace('http://127.0.0.1:8080', JSON.parse(line).url)
+  writeFileSync(join(project, 'readmes/client.ts'), `${client}\nconsole.log(n)\n`)
+  const env = { ...process.env, BULLPEN_KEY: KEY }
+  expect(await must(process.execPath, ['readmes/client.ts'], { cwd: project, env })).toBe('42\n')
+  expect(await Promise.all([api.end(), worker.end()])).toEqual([0, 0])
 }, 60_000)
 
 it.runIf(oldestNode !== undefined)('a producer runs on Node 20: client and contract need nothing newer', async () => {
