@@ -5,7 +5,7 @@ import { foreground } from './system/foreground.mjs'
 import { helpOn } from './system/options.mjs'
 import { explainAndExit } from './system/user-error.mjs'
 
-helpOn(`npm run bench -- [all|worker|runner|against CHECKOUT] [--pairs N] [--tasks N] [--json]
+helpOn(`npm run bench -- [all|worker|runner|against CHECKOUT|idle [CHECKOUT]] [--pairs N] [--tasks N] [--json]
 
 Measures throughput or cost on a temporary Redis, or on the one that REDIS_URL names.
 
@@ -13,6 +13,11 @@ Measures throughput or cost on a temporary Redis, or on the one that REDIS_URL n
   runner   measure the cost of an attempt in the engine, without Redis
   against  compare the CPU time per task, of the process and of Redis, with that of another checkout of Bullpen,
            whose dependencies are installed
+  idle     count what idle workers and plain BullMQ's send to Redis, and their connections, for about two minutes each;
+           with CHECKOUT, also those of another checkout of Bullpen
+  --workers, --queues, --seconds
+           how many workers 'idle' starts, with how many queues each, and for how long it counts commands; default to
+           20, 10 and 60
   --pairs  how often 'against' measures each side; defaults to 11
   --tasks  how many tasks 'against' enqueues and runs in each measurement; defaults to 12000
   --json   print one JSON object per line`)

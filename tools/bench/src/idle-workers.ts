@@ -1,0 +1,61 @@
+// Several idle workers in one process, for the benchmark `idle`. Each has connections and threads of its own, as in a process of its
+// own, because a process shares them by the URL of Redis.
+import { pathToFileURL } from 'node:url'
+import { Worker } from 'bullmq'
+import { z } from 'zod'
+
+export interface IdleWorkers {
+  /** The checkout of Bullpen to run, or 'bullmq' for plain BullMQ with its default settings. */
+  readonly side: string
+  readonly redisUrl: string
+  readonly namespace: string
+  /** The number of the first worker, and how many there are. */
+  readonly first: number
+  readonly workers: number
+  readonly queues: number
+}
+
+type Contract = typeof import('@bullpen/contract')
+type BullpenWorker = typeof import('@bullpen/worker')
+
+if (process.argv[1] === import.meta.filename) {
+  const { side, redisUrl, namespace, first, workers, queues } = JSON.parse(process.argv[2] ?? '') as IdleWorkers
+  const names = Array.from({ length: queues }, (_, i) => `idle${i}`)
+  const urls = Array.from({ length: workers }, (_, i) => `${redisUrl}?worker=${first + i}`)
+  // If the benchmark dies, its workers must not be left behind.
+  process.once('disconnect', () => process.exit(3))
+  if (side === 'bullmq')
+    await Promise.all(urls.flatMap((url) => names.map((queue) => startPlain(url, queue, namespace))))
+  else await startBullpen(side, urls, names, namespace)
+  process.send?.('ready')
+}
+
+async function startPlain(url: string, queue: string, prefix: string): Promise<void> {
+  const worker = new Worker(queue, async () => {}, { connection: { url }, prefix })
+  worker.on('error', console.error)
+  await worker.waitUntilReady()
+}
+
+async function startBullpen(
+  checkout: string,
+  urls: readonly string[],
+  queues: readonly string[],
+  namespace: string,
+): Promise<void> {
+  const load = async (name: string): Promise<unknown> =>
+    import(pathToFileURL(`${checkout}/packages/${name}/src/index.ts`).href)
+  const { defineCatalogue, defineHandler, defineTask } = (await load('contract')) as Contract
+  const { createWorker } = (await load('worker')) as BullpenWorker
+  const schemas = { input: z.object({}), output: z.object({}) }
+  const tasks = queues.map((queue) => defineTask({ name: `idle.${queue}`, queue, ...schemas }))
+  const handlers = Object.fromEntries(
+    tasks.map((task) => [task.name, defineHandler(task, import.meta.url, async () => ({}))]),
+  )
+  // The number of tasks is not known to the compiler.
+  const catalogue = Reflect.apply(defineCatalogue, undefined, tasks)
+  const pools = Object.fromEntries(queues.map((queue) => [queue, 2]))
+  for (const redisUrl of urls) {
+    const config = { redisUrl, namespace, pools, port: 0, logLevel: 'warn' as const }
+    await createWorker({ catalogue, handlers, config } as never).start()
+  }
+}

@@ -1,0 +1,122 @@
+// Measures what workers cost Redis while no task is enqueued: commands and bytes a second, and connections for each worker.
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import type { IdleWorkers } from './idle-workers.ts'
+
+export interface IdleOptions {
+  readonly redisUrl: string
+  /** Another checkout to measure as well, with its dependencies installed. */
+  readonly checkout: string | undefined
+  readonly workers: number
+  readonly queues: number
+  readonly seconds: number
+}
+
+export interface IdleLoad {
+  readonly side: string
+  readonly workers: number
+  readonly queues: number
+  /** Commands that clients have sent. Commands that a script runs are not counted. */
+  readonly commandsPerSecond: number
+  /** To and from Redis. */
+  readonly bytesPerSecond: number
+  readonly connectionsPerWorker: number
+  /** The most frequent commands, with how many a second. Scripts are listed under `evalsha`. */
+  readonly commands: Readonly<Record<string, number>>
+}
+
+const HERE = join(import.meta.dirname, '../../..')
+const WORKERS_PER_PROCESS = 5
+/** Until every worker has connected, has registered and has found its queues empty, in ms. */
+const SETTLE_MS = 15_000
+/** For how long bytes are counted, in ms. This is done before commands are counted, because MONITOR sends bytes itself. */
+const BYTES_MS = 15_000
+
+/** Yields this checkout's load, that of the other checkout if there is one, and plain BullMQ's. */
+export async function* benchIdle({ checkout, ...options }: IdleOptions): AsyncGenerator<IdleLoad> {
+  yield await measure('this checkout', HERE, options)
+  if (checkout !== undefined) yield await measure(checkout, resolve(checkout), options)
+  yield await measure('plain BullMQ', 'bullmq', options)
+}
+
+async function measure(
+  name: string,
+  side: string,
+  { redisUrl, workers, queues, seconds }: Omit<IdleOptions, 'checkout'>,
+): Promise<IdleLoad> {
+  const redis = new Redis(redisUrl)
+  const before = await connections(redis)
+  const children: ChildProcess[] = []
+  try {
+    for (let first = 0; first < workers; first += WORKERS_PER_PROCESS) {
+      const count = Math.min(WORKERS_PER_PROCESS, workers - first)
+      const given: IdleWorkers = { side, redisUrl, namespace: 'idle', first, workers: count, queues }
+      const child = fork(join(import.meta.dirname, 'idle-workers.ts'), [JSON.stringify(given)], {
+        stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      })
+      children.push(child)
+      const started = await Promise.race([once(child, 'message'), once(child, 'exit').then(() => undefined)])
+      if (started === undefined) throw new Error(`a process with ${count} workers of ${name} ended before it was ready`)
+    }
+    await sleep(SETTLE_MS)
+    const connectionsPerWorker = ((await connections(redis)) - before) / workers
+    const bytesPerSecond = await countBytes(redis)
+    const commands = await countCommands(redis, seconds)
+    const commandsPerSecond = Object.values(commands).reduce((sum, each) => sum + each, 0)
+    return { side: name, workers, queues, commandsPerSecond, bytesPerSecond, connectionsPerWorker, commands }
+  } finally {
+    await Promise.all(
+      children.map(async (child) => {
+        const ended = once(child, 'exit')
+        child.kill('SIGKILL')
+        if (child.exitCode === null && child.signalCode === null) await ended
+      }),
+    )
+    await redis.flushdb()
+    redis.disconnect()
+  }
+}
+
+async function connections(redis: Redis): Promise<number> {
+  return String(await redis.client('LIST'))
+    .trim()
+    .split('\n').length
+}
+
+async function countBytes(redis: Redis): Promise<number> {
+  const read = async (): Promise<number> => {
+    const stats = await redis.info('stats')
+    return ['input', 'output'].reduce(
+      (sum, way) => sum + Number(new RegExp(`total_net_${way}_bytes:(\\d+)`).exec(stats)?.[1]),
+      0,
+    )
+  }
+  const first = await read()
+  await sleep(BYTES_MS)
+  return Math.round(((await read()) - first) / (BYTES_MS / 1_000))
+}
+
+/** Returns how many commands of each kind a second the clients send, most frequent first. */
+async function countCommands(redis: Redis, seconds: number): Promise<Readonly<Record<string, number>>> {
+  const counts = new Map<string, number>()
+  const monitor = await redis.monitor()
+  monitor.on('monitor', (_time: string, [command = '']: readonly string[], source: string) => {
+    if (source !== 'lua') counts.set(command.toLowerCase(), (counts.get(command.toLowerCase()) ?? 0) + 1)
+  })
+  await sleep(seconds * 1_000)
+  monitor.disconnect()
+  const sorted = [...counts].toSorted(([, one], [, other]) => other - one)
+  return Object.fromEntries(sorted.map(([command, count]) => [command, Number((count / seconds).toFixed(1))]))
+}
+
+export function describeIdle({ side, workers, queues, ...load }: IdleLoad): string {
+  const commands = Object.entries(load.commands).map(([command, rate]) => `${command} ${rate}`)
+  return [
+    `idle ${side}: ${workers} workers with ${queues} queues each`,
+    `  ${load.commandsPerSecond.toFixed(1)} commands a second (${commands.join(', ')})`,
+    `  ${load.bytesPerSecond.toLocaleString('en-US')} bytes a second, ${load.connectionsPerWorker} connections for each worker`,
+  ].join('\n')
+}
