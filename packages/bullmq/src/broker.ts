@@ -51,6 +51,11 @@ export interface BrokerOptions {
    * Defaults to the machine's clock.
    */
   readonly now?: () => number
+  /**
+   * Whether this process may become the leader of the namespace, which does the housekeeping of every queue. Defaults to true. At
+   * least one process should be allowed to.
+   */
+  readonly leads?: boolean
   /** How often the leader renews its lease and looks at each queue. Tests set this. */
   readonly leaderTimes?: LeaderTimes
   /** Called for each task that this process has expired as the leader. The callback must not throw or block. */
@@ -159,28 +164,31 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     await admission.refresh()
   }
   const stopMaintenance = repeatMaintenance(maintain, log)
-  const leader = openLeader({
-    redis,
-    redisUrl,
-    namespace,
-    checkSchema: schema.check,
-    housekeeping: (onFailed) =>
-      createHousekeeping({
-        redis,
-        namespace,
-        now,
-        process: processName,
-        onExpired,
-        onCancelled,
-        onRepaired(queue, entries) {
-          if (entries > 0)
-            log.warn({ queue, entries }, 'status index repaired: a client without Bullpen used the queue')
-        },
-        onFailed,
-      }),
-    times: options.leaderTimes ?? LEADER_TIMES,
-    log,
-  })
+  const leader =
+    options.leads === false
+      ? undefined
+      : openLeader({
+          redis,
+          redisUrl,
+          namespace,
+          checkSchema: schema.check,
+          housekeeping: (onFailed) =>
+            createHousekeeping({
+              redis,
+              namespace,
+              now,
+              process: processName,
+              onExpired,
+              onCancelled,
+              onRepaired(queue, entries) {
+                if (entries > 0)
+                  log.warn({ queue, entries }, 'status index repaired: a client without Bullpen used the queue')
+              },
+              onFailed,
+            }),
+          times: options.leaderTimes ?? LEADER_TIMES,
+          log,
+        })
 
   return {
     boardQueues: [...handles.values()].map(({ queue }) => queue),
@@ -290,7 +298,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
 
     async close() {
       stopMaintenance()
-      await leader.close()
+      await leader?.close()
       admission.close()
       for (const { completions } of handles.values()) completions.close()
       await Promise.allSettled([...handles.values()].map(({ queue }) => queue.close()))

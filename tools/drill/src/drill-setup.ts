@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type BullmqBroker, openBroker } from '@bullpen/bullmq'
+import { blockingConnection } from '@bullpen/bullmq/internal'
 import type { WorkerConfig } from '@bullpen/config'
 import { isFinal, type Log, type TaskId } from '@bullpen/contract'
 import { Redis } from 'ioredis'
@@ -13,13 +14,18 @@ import { type Effect, readEffects } from './ledger/effects.ts'
 import type { End } from './ledger/figures.ts'
 import { type AttemptCounts, readCounts } from './ledger/worker-metrics.ts'
 import { catalogue, work } from './programs/catalogue.ts'
-import { type Fleet, openFleet, type System } from './programs/fleet.ts'
+import { type Fleet, openFleet, type System, type WorkerProcess } from './programs/fleet.ts'
 import { followQueue, type Requeue } from './programs/queue-events.ts'
 
 export interface DrillSetup {
   readonly redisUrl: string
   readonly broker: BullmqBroker
   readonly fleet: Fleet
+  readonly namespace: string
+  /** Returns the worker that leads the namespace. Undefined if none does, as with plain BullMQ. */
+  leader(): Promise<WorkerProcess | undefined>
+  /** Returns the number of the newest leader, which grows with each new one. */
+  fencing(): Promise<number>
   /** Resolves when this worker next starts a task, or after 5 s. */
   nextStart(worker: string): Promise<void>
   /**
@@ -38,6 +44,7 @@ export interface DrillSetup {
 export interface Records {
   readonly ends: ReadonlyMap<string, End>
   readonly completions: ReadonlyMap<string, number>
+  readonly failures: ReadonlyMap<string, number>
   readonly requeues: readonly Requeue[]
   readonly effects: readonly Effect[]
   /** What each worker has counted that was not killed. Undefined for plain BullMQ. */
@@ -79,7 +86,10 @@ export async function withDrillSetup<T>(
     queues: catalogue.queues,
     sizeLimit: 10_000,
     log: silent,
+    // The faults are meant for the leader as well, so that a worker must lead.
+    leads: false,
   })
+  const control = blockingConnection(redis.url, silent)
   const fleet = openFleet({
     ledger,
     metricsOf: (worker) => join(dir, `${worker}${METRICS}`),
@@ -92,8 +102,14 @@ export async function withDrillSetup<T>(
     await reachable(broker)
     return await act({
       redisUrl: redis.url,
+      namespace,
       broker,
       fleet,
+      async leader() {
+        const holder = await control.get(`{${namespace}}:leader:lease`)
+        return fleet.workers.find(({ pid }) => holder?.includes(`:${pid}:`))
+      },
+      fencing: async () => Number(await control.get(`{${namespace}}:leader:fencing`)),
       async nextStart(worker) {
         const known = existsSync(ledger) ? statSync(ledger).size : 0
         const deadline = performance.now() + NEXT_START_MS
@@ -130,6 +146,7 @@ export async function withDrillSetup<T>(
           ends: await endsOf(broker, [...ids]),
           counts: system === 'bullpen' ? countsIn(dir) : undefined,
           completions: new Map(events.flatMap(({ completions }) => [...completions])),
+          failures: new Map(events.flatMap(({ failures }) => [...failures])),
           requeues: events.flatMap(({ requeues }) => requeues),
           effects,
         }
@@ -142,6 +159,7 @@ export async function withDrillSetup<T>(
     await fleet.close()
     await Promise.all(events.map((each) => each.close()))
     await broker.close()
+    control.disconnect()
     await redis.end()
     rmSync(dir, { recursive: true, force: true })
   }

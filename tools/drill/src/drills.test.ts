@@ -12,7 +12,7 @@ describe.each([
   { pair: ['long', 'cutoff'] },
   { pair: ['block', 'clocks'] },
   { pair: ['cancel', 'receipts'] },
-  { pair: ['kill-cluster'] },
+  { pair: ['kill-cluster', 'leader'] },
 ])('drills', ({ pair }) => {
   it.concurrent.each(pair)(
     'drill %s meets its targets at small scale, times aside',
@@ -36,6 +36,7 @@ it('drills that need Docker are listed apart from the others', () => {
     'block',
     'clocks',
     'cancel',
+    'leader',
     'receipts',
   ])
 })

@@ -5,6 +5,7 @@
 // expires. If it closes, it resigns, and another process takes over at once. The lease comes with a fencing number. A leader that
 // was paused and comes back changes nothing, because each queue refuses a number below the highest that it has seen (fence.ts).
 import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
 import type { Log } from '@bullpen/contract'
 import { assertTransition } from '@bullpen/engine/internal'
 import { leaderKeys } from '../keys.ts'
@@ -49,7 +50,8 @@ export interface Leader {
 export function openLeader(options: LeaderOptions): Leader {
   const { redis, redisUrl, namespace, checkSchema, times, log } = options
   const keys = leaderKeys(namespace)
-  const holder = randomUUID()
+  // The name shows which process leads. The random part makes it distinct across hosts with the same name.
+  const holder = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
   const logFailure = throttledLog((err: unknown, suppressed) => log.debug({ err, suppressed }, 'housekeeping failed'))
   let leadership: Leadership = { state: 'follower', askAt: 0 }
   /** The highest fencing number that a queue has refused this process for. */

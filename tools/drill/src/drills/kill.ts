@@ -43,6 +43,7 @@ function killOn(name: string, definitions: readonly Work[], open: () => Promise<
     },
     known: { lost: 0, restarted: 'kills x concurrency', recoveryP99Ms: 60_000 },
     comparable: true,
+    /** Every second victim is the worker that leads, and therefore looks for the tasks of those that were killed. */
     run(scale, seed, system) {
       const { processes, kills } = PLANS[scale]
       const random = randomFrom(seed)
@@ -50,7 +51,7 @@ function killOn(name: string, definitions: readonly Work[], open: () => Promise<
       return withDrillSetup(
         system,
         { pools },
-        async ({ broker, fleet, untilIdle, records }) => {
+        async ({ broker, fleet, leader, untilIdle, records }) => {
           await Promise.all(Array.from({ length: processes }, () => fleet.start()))
           const startedAt = performance.now()
           const enqueued = enqueueSteadily(broker, { ...load(scale), definitions })
@@ -60,7 +61,8 @@ function killOn(name: string, definitions: readonly Work[], open: () => Promise<
             await sleep(Math.max(0, startedAt + moment - performance.now()))
             // Every worker may be dead before the first replacement is ready.
             if (fleet.workers.length === 0) await replacements.at(-1)
-            const victim = pick(fleet.workers, random)
+            const picked = pick(fleet.workers, random)
+            const victim = (deaths.length % 2 === 0 ? await leader() : undefined) ?? picked
             deaths.push({ worker: victim.name, at: await victim.kill() })
             replacements.push(fleet.start())
           }

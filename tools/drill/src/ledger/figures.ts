@@ -84,6 +84,13 @@ export interface Figures {
   /** Time from the request to the signal, at the median and the 99th percentile. Infinite if no signal came. */
   readonly signalP50Ms?: number | undefined
   readonly signalP99Ms?: number | undefined
+  /** Tasks that passed their queue timeout and did not expire, or expired more than once. */
+  readonly unexpired?: number
+  readonly expiredTwice?: number
+  /** The longest time from a queue timeout to the end of its task. */
+  readonly expiryLateMaxMs?: number | undefined
+  /** Faults of a leader after which no other process took over. */
+  readonly notTakenOver?: number
   /** Attempts beyond the first of each task that was not affected by a fault. */
   readonly restartedUnaffected?: number
   /** Tasks whose record has the result of an attempt that had lost its lock. */

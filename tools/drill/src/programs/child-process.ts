@@ -4,6 +4,10 @@ import type { Exit } from '../ledger/figures.ts'
 
 export interface RunningProgram {
   readonly name: string
+  readonly pid: number
+  /** Stops the process (SIGSTOP) until it is resumed. */
+  pause(): void
+  resume(): void
   /** Sends SIGKILL and waits for the exit. Resolves with the unix time of the signal in ms. */
   kill(): Promise<number>
   /** Sends SIGTERM, and SIGKILL after `killAfterMs`. Resolves when the process has exited. */
@@ -22,6 +26,10 @@ export class ChildProcesses {
     if ('code' in first) throw new Error(`${name} exited with ${first.code} before it was ready`)
     return {
       name,
+      // A child that is ready was started.
+      pid: child.pid ?? 0,
+      pause: () => void child.kill('SIGSTOP'),
+      resume: () => void child.kill('SIGCONT'),
       ready: first.value,
       async kill() {
         const at = Date.now()

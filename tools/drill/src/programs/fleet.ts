@@ -61,8 +61,12 @@ export function openFleet(options: {
       })
       const ready = new Promise((resolve) => child.once('message', resolve))
       const running = await children.add(`worker ${name}`, child, ready)
+      const { pid, pause, resume } = running
       const worker: WorkerProcess = {
         name,
+        pid,
+        pause,
+        resume,
         kill() {
           remove(worker)
           return running.kill()

@@ -1,4 +1,4 @@
-// Follows the event stream of a queue to find out how often each task completed and when it was requeued.
+// Follows the event stream of a queue to find out how often each task ended and when it was requeued.
 import { blockingConnection } from '@bullpen/bullmq/internal'
 import type { Log } from '@bullpen/contract'
 
@@ -10,6 +10,8 @@ export interface Requeue {
 
 export interface QueueEvents {
   readonly completions: ReadonlyMap<string, number>
+  /** How often each task ended as dead, cancelled or expired. */
+  readonly failures: ReadonlyMap<string, number>
   /** The moves of tasks from active to waiting. */
   readonly requeues: readonly Requeue[]
   /** Resolves when all entries of the stream have been read. */
@@ -29,6 +31,7 @@ type Entries = readonly (readonly [id: string, fields: readonly string[]])[]
 export function followQueue(redisUrl: string, key: string): QueueEvents {
   const redis = blockingConnection(redisUrl, SILENT)
   const completions = new Map<string, number>()
+  const failures = new Map<string, number>()
   const requeues: Requeue[] = []
   let last = '0'
   let closing = false
@@ -38,6 +41,7 @@ export function followQueue(redisUrl: string, key: string): QueueEvents {
     const fields = new Map(pairs.flatMap((name, i) => (i % 2 === 0 ? [[name, pairs[i + 1] ?? ''] as const] : [])))
     const id = fields.get('jobId') ?? ''
     if (fields.get('event') === 'completed') completions.set(id, (completions.get(id) ?? 0) + 1)
+    if (fields.get('event') === 'failed') failures.set(id, (failures.get(id) ?? 0) + 1)
     if (fields.get('event') === 'waiting' && fields.get('prev') === 'active') {
       requeues.push({ id, at: Number.parseInt(entry, 10) })
     }
@@ -55,6 +59,7 @@ export function followQueue(redisUrl: string, key: string): QueueEvents {
 
   return {
     completions,
+    failures,
     requeues,
     async close() {
       closing = true
