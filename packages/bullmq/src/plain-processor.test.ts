@@ -4,9 +4,9 @@ import { createTaskId } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
 import { createTelemetry } from '@bullpen/telemetry/internal'
-import { eventually } from '@bullpen/testkit'
+import { eventually, faultProxy } from '@bullpen/testkit'
 import { type Job, UnrecoverableError } from 'bullmq'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { decodeStack } from './codec.ts'
 import { backoffStrategy } from './internals/backoff-strategy.ts'
 import { eager, listening, ownWorker, slow } from './plain-processor.fixture.ts'
@@ -18,6 +18,64 @@ function bullpenTask(): NewTask {
   const id = createTaskId('own', Date.now(), randomBytes(10))
   return newTask(slow, { n: 3 }, {}, { id, enqueuedAt: Date.now(), correlationId: 'c-1' })
 }
+
+describe('the end of an attempt', () => {
+  it.each(['own.slow', 'own.brief'])(
+    'of %s is emitted once, though the answer of its commit was lost',
+    async (task) => {
+      const [started, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      const { openQueue, startWorker, ended, refused } = ownWorker(async ({ input }) => {
+        started.resolve()
+        await over.promise
+        return input
+      })
+      const proxy = await faultProxy(inject('redisUrl'))
+      onTestFinished(() => proxy.close())
+      const { worker, settled } = startWorker({ connection: { url: proxy.url } })
+      const queue = openQueue()
+      const { id = '' } = await queue.add(task, {})
+      await started.promise
+      proxy.cutAnswers()
+      over.resolve()
+      await eventually(async () => (await queue.getJobState(id)) === 'completed')
+      expect(ended()).toEqual([])
+      proxy.reset()
+      expect((await settled()).job.id).toBe(id)
+      await worker.close()
+      expect([ended(), refused()]).toMatchObject([[{ id, verdict: 'completed' }], []])
+    },
+  )
+
+  it('is a refused commit if another attempt has the lock', async () => {
+    const over = Promise.withResolvers<void>()
+    const { openQueue, startWorker, ended, refused } = ownWorker(async ({ input }) => {
+      await over.promise
+      return input
+    })
+    startWorker({ skipStalledCheck: true })
+    const queue = openQueue()
+    const { id = '' } = await queue.add('own.slow', {})
+    await eventually(async () => (await queue.getJobState(id)) === 'active')
+    await (await queue.backend.client).set(`${queue.toKey(id)}:lock`, 'another owner')
+    over.resolve()
+    await eventually(() => refused().length === 1)
+    expect(refused()).toMatchObject([{ id, refusal: 'lock_taken', verdict: 'completed' }])
+    expect([ended(), await queue.getJobState(id)]).toEqual([[], 'active'])
+  })
+
+  it('is a refused commit if a function around the processor throws, because the Worker then fails the job', async () => {
+    const { run, openQueue, startWorker, ended, refused } = ownWorker(({ input }) => input)
+    const { settled } = startWorker({
+      wrapped: async (job, token, signal) => {
+        await run(job, token, signal)
+        throw new UnrecoverableError('from the function around it')
+      },
+    })
+    await openQueue().add('own.slow', {})
+    expect((await settled()).job.failedReason).toBe('from the function around it')
+    expect([ended(), refused()]).toMatchObject([[], [{ refusal: 'overridden', verdict: 'completed' }]])
+  })
+})
 
 describe('a job that the team added', () => {
   it('is the task’s input, and its result is the output', async () => {

@@ -39,7 +39,7 @@ describe('fail()', () => {
 
   it('makes a pool wait with its start, its fetching and its commits', async () => {
     const over = Promise.withResolvers<number>()
-    const { broker, pool, clock } = openQueue(() => over.promise)
+    const { broker, pool, clock, events } = openQueue(() => over.promise)
     broker.fail()
     void pool.start()
     await clock.advance(1_000)
@@ -52,10 +52,13 @@ describe('fail()', () => {
     over.resolve(7)
     await clock.advance(1_000)
     expect([pool.busy(), pool.notReady()]).toEqual([1, 'Redis is not connected'])
+    const ended = () => events.filter(({ event }) => event === 'attempt.ended')
+    expect(ended()).toEqual([])
     broker.recover()
     await clock.advance(0)
     expect(await broker.find(id)).toMatchObject({ status: 'completed', output: 7 })
     expect(await broker.find(next)).toMatchObject({ status: 'completed', output: 7 })
+    expect(ended()).toMatchObject([{ id }, { id: next }])
   })
 
   it('delays the expiry of tasks until recover() is called', async () => {
@@ -80,6 +83,35 @@ describe('fail()', () => {
     await clock.advance(1)
     expect((await broker.find(id))?.status).toBe('completed')
     expect(events).toContainEqual({ event: 'slots.restarted', queue: 'q', slots: 1, afterMs: 500 })
+  })
+})
+
+describe('a worker whose commit the broker does not answer', () => {
+  it('emits no end if it is killed', async () => {
+    const over = Promise.withResolvers<number>()
+    const { broker, pool, clock, events } = openQueue(() => over.promise)
+    await pool.start()
+    await broker.add(echo, 1)
+    await clock.advance(0)
+    broker.kill('memory')
+    over.resolve(7)
+    await clock.advance(0)
+    expect(events.filter(({ event }) => event.startsWith('attempt.'))).toMatchObject([{ event: 'attempt.started' }])
+  })
+
+  it('emits a refused commit if the lock of a task is lost while its handler runs', async () => {
+    const over = Promise.withResolvers<number>()
+    const { broker, pool, clock, events } = openQueue(({ fencingToken }) => (fencingToken === 1 ? over.promise : 2))
+    await pool.start()
+    const id = await broker.add(echo, 1)
+    await clock.advance(0)
+    broker.loseLock(id)
+    await clock.advance(10_000)
+    expect(await broker.find(id)).toMatchObject({ status: 'completed', output: 2 })
+    expect(events.filter(({ event }) => event !== 'pool.state' && event !== 'attempt.started')).toMatchObject([
+      { event: 'attempt.commit_refused', fencingToken: 1, refusal: 'lock_lost' },
+      { event: 'attempt.ended', fencingToken: 2 },
+    ])
   })
 })
 
