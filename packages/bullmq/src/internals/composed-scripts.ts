@@ -6,6 +6,12 @@
 // steps run before and after the call. They are only needed where Bullpen stores more than BullMQ does: STEPS lists them all.
 // Every other script of BullMQ that writes is composed as well, with no steps of its own, so that the index follows every move
 // that BullMQ makes.
+//
+// A task is added where ADD says. A task is fetched in three scripts (FETCHES), which take it out of `wait` with RPOPLPUSH or out
+// of `prioritized` with ZPOPMIN, and in no other way. A step that decides whether and which task is fetched therefore belongs to
+// these two commands: it is one function that is called in their place, as the index's functions are. It runs after the end of the
+// attempt that the same script has committed, so that it sees what that end has released, and before the job's data is read. After
+// an empty answer, BullMQ goes on as if the list or set were empty.
 import { createRequire } from 'node:module'
 import { END_RECORD } from '../scripts/includes/attempt-record.ts'
 import { FENCE } from '../scripts/includes/fence.ts'
@@ -132,6 +138,9 @@ for _, id in ipairs(answer) do
 end`,
   },
 }
+
+/** BullMQ's scripts that fetch a job: on its own, or after the end or the delay of another one. */
+export const FETCHES: readonly string[] = ['moveToActive', 'moveToFinished', 'moveToDelayed']
 
 /** BullMQ's scripts that write nothing to a job or to one of its sets. They run as they are. */
 const NOT_COMPOSED: readonly RegExp[] = [/^get/, /^is/, /^relay/, /^paginate$/, /^extendLocks?$/, /^releaseLock$/]

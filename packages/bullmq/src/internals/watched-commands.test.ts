@@ -1,7 +1,7 @@
 // What the composed scripts rely on in the texts of BullMQ's: which commands change a divided set, or add or delete a job, and how
 // the calls are written. A new version of BullMQ that does one of these things in another way fails here.
 import { expect, it } from 'vitest'
-import { bullmqScripts, COMPOSED, callOf } from './composed-scripts.ts'
+import { bullmqScripts, COMPOSED, callOf, FETCHES } from './composed-scripts.ts'
 import { WATCHED, type WatchedCommand } from './status-index.ts'
 
 /** Commands that change no sorted set and delete no key, as BullMQ writes them. */
@@ -108,6 +108,20 @@ it('BullMQ names `redis.call` rcall, so that every watched command is replaced i
     .map(({ lua }) => lua)
     .filter((lua) => WATCHED.some((each) => callOf(each).test(lua)))
   expect(left).toBe('')
+})
+
+it('a job is fetched in three scripts, from wait with RPOPLPUSH or from prioritized with ZPOPMIN', () => {
+  const intoActive = calls.filter(({ args }) => args.includes('activeKey'))
+  const fetching = intoActive.filter(({ command }) => /PUSH/.test(command))
+  expect(unique(fetching.map(({ command, args }) => [literal(command), ...args].join(' ')))).toEqual([
+    'LPUSH activeKey prioritizedJob[1]',
+    'RPOPLPUSH waitKey activeKey',
+  ])
+  const popped = calls.filter(({ command }) => literal(command) === 'ZPOPMIN')
+  for (const found of [fetching, popped]) expect(unique(found.map(({ script }) => script))).toEqual(FETCHES.toSorted())
+  const texts = composed.filter(({ name }) => FETCHES.includes(name)).map(({ content }) => content)
+  // What was popped is what becomes active.
+  for (const text of texts) expect(text).toMatch(/local prioritizedJob = rcall\("ZPOPMIN", priorityKey\)/)
 })
 
 it('ZADD has a score and one member, and no options', () => {

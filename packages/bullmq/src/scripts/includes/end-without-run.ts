@@ -9,6 +9,7 @@ import { endWithoutStart } from '@bullpen/engine/internal'
 import { MetricsTime } from 'bullmq'
 import { describeEnd } from '../../codec.ts'
 import { bullmqScripts } from '../../internals/composed-scripts.ts'
+import { TAKE_OUT } from '../../internals/places.ts'
 import { STATUS_INDEX } from '../../internals/status-index.ts'
 import { ATTEMPT_STACKS } from './attempt-record.ts'
 
@@ -18,16 +19,13 @@ const moveToFinished = bullmqScripts().find(({ name }) => name === 'moveToFinish
  * `ends_without_run(base, part)`, where `base` is the prefix of the queue's keys and `part` is `cancelled` or `expired`, returns a
  * table of functions:
  *
- * - `take_out(id)`: removes a task from the place where it waits. Returns `wait`, `prioritized` or `delayed`, or nil if the task is
- *   in none of them.
+ * - `take_out(id)`: removes a task from the list or set in which it waits (../../internals/places.ts). Returns the name of that list
+ *   or set, or nil if the task is in none.
  * - `finish(id, place, at, reason, record)`: ends a task that was taken out of `place`. `at` is in ms since 1970; the task ends at
  *   the end of its last attempt if that is later. `reason` and `record` are those of `endOf`. Also removes the task from the index
  *   of queue timeouts, and the request to cancel it.
  * - `close()`: adds the event `drained` if a task was taken out of `wait` or `prioritized` and the queue is now empty. Call it once.
  * - `call(command, ...)`: use it in place of `redis.call` on the places.
- *
- * LREM starts at the right end of the list, where the oldest tasks are. Removing a task from the far end of a list of 200,000
- * costs Redis 2.6 ms.
  *
  * BullMQ does not store how many data points its metrics have, so the ends are counted if there are any metrics, with BullMQ's
  * highest limit. A Worker that has a lower one removes the rest.
@@ -43,7 +41,7 @@ local function ends_without_run(base, part)
   local keys = {}
   for i, name in ipairs({ 'wait', 'active', 'prioritized', 'events', 'stalled', 'limiter', 'delayed', 'paused', 'meta', 'pc',
     'failed', '', 'metrics:failed', 'marker' }) do keys[i] = base .. name end
-  local wait, active, prioritized, events, delayed = keys[1], keys[2], keys[3], keys[4], keys[7]
+  local wait, active, prioritized, events = keys[1], keys[2], keys[3], keys[4]
   local options, prev
   local has_taken = false
 
@@ -62,12 +60,8 @@ local function ends_without_run(base, part)
     end,
   }, { __index = redis })
 
-  local ends = { call = call }
-  function ends.take_out(id)
-    if call('LREM', wait, -1, id) == 1 then return 'wait' end
-    if call('ZREM', prioritized, id) == 1 then return 'prioritized' end
-    if call('ZREM', delayed, id) == 1 then return 'delayed' end
-  end
+${TAKE_OUT}
+  local ends = { call = call, take_out = take_out }
   function ends.finish(id, place, at, reason, record)
     if not options then
       local has_metrics = call('EXISTS', keys[13], base .. 'metrics:completed') > 0

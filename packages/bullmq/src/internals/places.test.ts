@@ -1,0 +1,70 @@
+// Tests that the table of places agrees with the status index, and with the scripts that read several places in one step.
+import { randomUUID } from 'node:crypto'
+import { Redis } from 'ioredis'
+import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { queueKeys } from '../keys.ts'
+import { cancelPage } from '../scripts/cancel/cancel-page.ts'
+import { surveyQueueScript } from '../scripts/leader/survey-queue.ts'
+import { remainingTasks } from '../scripts/queue/count-remaining.ts'
+import { defineScript, runScript } from '../scripts/script.ts'
+import { repairTotals } from '../scripts/status/repair-totals.ts'
+import { PLACE_NAMES, PLACES, type PlaceName, TAKE_OUT } from './places.ts'
+import { PARTS } from './status-index.ts'
+
+/** The list or set that holds the tasks of a place. */
+function structureOf(name: PlaceName): string {
+  const place = PLACES[name]
+  return 'partOf' in place ? place.partOf : name
+}
+
+const waiting = PLACE_NAMES.filter((name) => 'waits' in PLACES[name])
+
+it('the places that are parts of a set are the parts of the status index', () => {
+  for (const [set, parts] of Object.entries(PARTS)) {
+    expect(PLACE_NAMES.filter((name) => name !== set && structureOf(name) === set)).toEqual(parts)
+  }
+})
+
+describe('a script that reads several places', () => {
+  it.each([
+    ['repair-totals', repairTotals.keys, PLACE_NAMES],
+    ['survey-queue', surveyQueueScript.keys, PLACE_NAMES],
+    ['cancel-page', cancelPage.keys, [...waiting, 'active'] as const],
+    ['remaining-tasks', remainingTasks.keys, [...waiting, 'active'] as const],
+  ])('%s reads all of them', (_, keys, names) => {
+    expect(keys).toEqual(expect.arrayContaining([...new Set(names.map(structureOf))]))
+  })
+})
+
+describe('take_out', () => {
+  const script = defineScript({
+    name: 'test-take-out',
+    kind: 'frees',
+    keys: ['wait'],
+    args: ['base', 'id'],
+    lua: `local call = redis.call\n${TAKE_OUT}\nreturn take_out(id)`,
+    answer: (reply) => reply as string | null,
+  })
+
+  it('removes a task from each list or set in which it can wait, and from no other', async () => {
+    const redis = new Redis(inject('redisUrl'))
+    const keys = queueKeys(`t-${randomUUID().slice(0, 12)}`, 'q')
+    const holding = new Map<string, 'list' | 'sorted set'>()
+    for (const name of PLACE_NAMES) holding.set(structureOf(name), PLACES[name].type)
+    const keyOf = (name: string): string => keys[name as 'wait']
+    onTestFinished(async () => {
+      await redis.del([...holding.keys()].map(keyOf))
+      redis.disconnect()
+    })
+    const expected = new Set(waiting.map(structureOf))
+    for (const [name, type] of holding) {
+      if (type === 'list') await redis.rpush(keyOf(name), 'a', 'b', 'c')
+      else await redis.zadd(keyOf(name), 1, 'a', 2, 'b', 3, 'c')
+      const { wait, base } = keys
+      expect(await runScript(redis, script, { wait }, { base, id: 'b' })).toBe(expected.has(name) ? name : null)
+      const left = await (type === 'list' ? redis.lrange(keyOf(name), 0, -1) : redis.zrange(keyOf(name), '0', '-1'))
+      expect(left).toEqual(expected.has(name) ? ['a', 'c'] : ['a', 'b', 'c'])
+      await redis.del(keyOf(name))
+    }
+  })
+})
