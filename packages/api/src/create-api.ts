@@ -74,6 +74,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
       codec,
       now: skew.now,
       log: logger,
+      onExpired: (expired) => telemetry.sink({ event: 'task.expired', ...expired }),
       onCancelled: (cancelled) => telemetry.sink({ event: 'task.cancelled', ...cancelled }),
     }),
     (each) => each.close(),
