@@ -1,6 +1,8 @@
 // Opens Redis connections with the settings that suit each use, and limits how long a caller waits for an answer.
 import { BullpenError, type Log } from '@bullpen/contract'
 import { REDIS_URLS, type RedisAddress, readRedisUrl } from '@bullpen/contract/internal'
+import { Redis } from 'ioredis'
+import { type MessageConnection, openClusterSubscriber } from './redis/cluster-subscriber.ts'
 import { addressOf, isConnectionError, outageReporter } from './redis/outage-reporter.ts'
 import { type ClientOptions, FOLLOWING_CLUSTER, openClient, RECONNECTING } from './redis/redis-client.ts'
 import type { Commander } from './scripts/script.ts'
@@ -53,7 +55,10 @@ export function workerConnection(url: string, log: Log): Commander {
 
 /** Opens a connection for a reader that blocks in a command. Such a connection is never shared. */
 export function blockingConnection(url: string, log: Log): Commander {
-  return reported(url, log, openClient(addressIn(url), WAITING))
+  const address = addressIn(url)
+  const redis = openClient(address, WAITING)
+  // Such a connection may be closed while it is being opened. A client of a cluster then never emits `end`, for which a reporter waits.
+  return address.kind === 'cluster' ? unreported(redis) : reported(url, log, redis)
 }
 
 const WAITING: ClientOptions = {
@@ -70,18 +75,23 @@ const WAITING: ClientOptions = {
 /**
  * Opens a connection for a subscriber, which subscribes again itself whenever the connection is `ready`. If ioredis did it, a
  * connection that is closed before the answer arrives would leave a rejected promise that nobody can handle.
- *
- * In a cluster, every node receives all messages. ioredis subscribes at one of them, and at another one if that is lost.
  */
-export function subscriberConnection(url: string, log: Log): Commander {
-  return reported(url, log, openClient(addressIn(url), SUBSCRIBER))
+export function subscriberConnection(url: string, log: Log): MessageConnection {
+  const address = addressIn(url)
+  if (address.kind === 'cluster') return openClusterSubscriber(address)
+  const redis = new Redis(address.url, SUBSCRIBER)
+  outageReporter(url, log).follow(redis)
+  return redis
 }
 
-const SUBSCRIBER: ClientOptions = { ...WAITING, server: { ...WAITING.server, autoResubscribe: false } }
+const SUBSCRIBER = { ...WAITING.server, autoResubscribe: false }
 
 /** Opens a connection for measuring clock skew. It behaves like a producer's, but its failures are not reported. */
 export function skewConnection(url: string): Commander {
-  const redis = openClient(addressIn(url), PRODUCER)
+  return unreported(openClient(addressIn(url), PRODUCER))
+}
+
+function unreported(redis: Commander): Commander {
   redis.on('error', () => {})
   return redis
 }

@@ -14,6 +14,7 @@ import { pool as statusOfPool, status as statusOfWorker } from '../fleet/fleet.f
 import { openFleet } from '../fleet/fleet.ts'
 import { prefixOf } from '../keys.ts'
 import { long, setup, silent } from '../setup.fixture.ts'
+import { openSubscriber } from './subscriber.ts'
 
 const cluster = await privateCluster({ replicas: 1, nodeTimeout: 1_000 })
 afterAll(() => cluster.end())
@@ -120,6 +121,30 @@ it('a script that touches a key of another queue is refused', async () => {
   await expect(redis.eval(script, 1, `${one}:a`, `${two}:b`)).rejects.toThrow(/non local key|same slot/)
 })
 
+it('a subscriber whose node is killed subscribes at another one, and says so', async () => {
+  let subscribed = 0
+  const messages: string[] = []
+  const channels = [`channel-${randomUUID()}`]
+  const subscriber = openSubscriber({
+    redisUrl: cluster.url,
+    channels,
+    onMessage: (_, message) => messages.push(message),
+    onSubscribed: () => subscribed++,
+    log: silent,
+  })
+  onTestFinished(() => subscriber.close())
+  await eventually(() => subscriber.isConnected())
+  const subscribers = await Promise.all(cluster.nodes.map((node) => node.ask('PUBSUB', 'NUMSUB', ...channels)))
+  const at = subscribers.findIndex((reply) => (reply as string[])[1] === ':1')
+  await cluster.nodes[at]?.crash()
+  await eventually(() => subscribed === 2)
+  await cluster.nodes[(at + 1) % cluster.nodes.length]?.ask('PUBLISH', channels[0] ?? '', 'from another node')
+  await eventually(() => messages.length > 0)
+  expect({ subscribed, messages }).toEqual({ subscribed: 2, messages: ['from another node'] })
+  await cluster.nodes[at]?.start()
+  await untilComplete()
+})
+
 interface Line {
   readonly level: keyof Log
   readonly message: string
@@ -138,7 +163,8 @@ it('when the master of a queue is killed, its replica takes over: every task com
   const signalled: string[] = []
   const hold = Promise.withResolvers<void>()
   const { broker, namespace, startPool, enqueue, settled } = await setup({
-    redisUrl: cluster.url,
+    // With a URL of its own, the test has a reporter of its own.
+    redisUrl: cluster.url.split(',').slice(0, 5).join(','),
     log,
     concurrency: 5,
     handle: async ({ id, input, fencingToken, signal }) => {
@@ -153,8 +179,7 @@ it('when the master of a queue is killed, its replica takes over: every task com
   await eventually(async () => (await broker.counts('rig')).active === held.length)
 
   const master = await cluster.nodeOf(prefixOf(namespace, 'rig'))
-  const replica = cluster.nodes[cluster.nodes.indexOf(master) + 3]
-  await eventually(async () => (await offsetOf(master)) === (await offsetOf(replica)))
+  await untilReplicated(master)
   await master.crash()
 
   // While the replica has not taken over, tasks are refused, and their callers try again.
@@ -178,12 +203,50 @@ it('when the master of a queue is killed, its replica takes over: every task com
     { level: 'info', message: 'redis cluster node replaced' },
   ])
   await master.start()
-  await eventually(async () => String(await master.ask('INFO', 'replication')).includes('role:slave'))
+  await untilComplete()
 })
 
-async function offsetOf(
-  node: { ask(...command: readonly string[]): Promise<unknown> } | undefined,
-): Promise<string | undefined> {
-  const info = String(await node?.ask('INFO', 'replication'))
-  return /^(?:slave_repl|master_repl)_offset:(\d+)/m.exec(info)?.[1]
+/** Resolves when every master has its replica again. */
+async function untilComplete(): Promise<void> {
+  await eventually(async () => {
+    const infos = await Promise.all(cluster.nodes.map((node) => node.ask('INFO', 'replication')))
+    return infos.filter((info) => String(info).includes('master_link_status:up')).length === 3
+  }, 15_000)
 }
+
+/** Resolves when the replica has everything that its master has. */
+async function untilReplicated(master: { ask(...command: readonly string[]): Promise<unknown> }): Promise<void> {
+  await eventually(async () => {
+    const info = String(await master.ask('INFO', 'replication'))
+    const [, replica] = /slave0:.*offset=(\d+)/.exec(info) ?? []
+    return replica !== undefined && info.includes(`master_repl_offset:${replica}\r`)
+  })
+}
+
+it('when all nodes are killed and started again, the pool goes on, and the outage is reported once', async () => {
+  const { log, lines } = recordingLog()
+  const { startPool, enqueue, settled, broker } = await setup({
+    redisUrl: cluster.url,
+    log,
+    handle: ({ input }) => input,
+  })
+  await startPool()
+  const before = await enqueue(long)
+  expect(await settled(before)).toMatchObject({ status: 'completed' })
+
+  await Promise.all(cluster.nodes.map((node) => node.crash()))
+  const refused = await eventually(() =>
+    broker.ping().then(
+      () => undefined,
+      (error: unknown) => error,
+    ),
+  )
+  expect(refused).toMatchObject({ code: 'redis_unavailable', message: `Redis is not reachable at ${cluster.url}` })
+  await Promise.all(cluster.nodes.map((node) => node.start()))
+
+  const after = await eventually(() => enqueue(long).catch(() => undefined), 15_000)
+  expect(await settled(after)).toMatchObject({ status: 'completed' })
+  await eventually(() => lines.some(({ message }) => message === 'redis connection restored'))
+  const ofAll = lines.filter(({ level, fields }) => level !== 'debug' && fields['node'] === undefined)
+  expect(ofAll.map(({ message }) => message)).toEqual(['redis connection lost', 'redis connection restored'])
+})

@@ -76,15 +76,10 @@ function createReporter(address: string, log: Log, repeatMs: number, onUnused: (
   return {
     follow(redis) {
       followed.add(redis)
-      if (isCluster(redis)) {
-        nodes.follow(redis)
-        // If the client is closed while it connects, it emits no 'end'. If it only reconnects, it is `ready` later.
-        redis.on('disconnecting', () => closed(redis))
-      }
+      if (isCluster(redis)) nodes.follow(redis)
       let wasConnected = false
       redis.on('ready', () => {
         wasConnected = true
-        followed.add(redis)
         restored(redis)
       })
       // ioredis emits 'error' for a connection that can't be made, and only 'close' for one that the server ends.

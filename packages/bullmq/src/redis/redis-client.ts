@@ -16,7 +16,8 @@ const MAX_RECONNECT_DELAY_MS = 1_000
 /** How long a node of a cluster may take to accept a connection, in ms, before another one is asked which nodes there are. */
 const NODE_CONNECT_TIMEOUT_MS = 2_000
 
-const retryDelay = (times: number): number => Math.min(50 * 2 ** Math.min(times, 5), MAX_RECONNECT_DELAY_MS)
+/** The delay before a further attempt to connect, in ms, after so many that have failed. */
+export const retryDelay = (times: number): number => Math.min(50 * 2 ** Math.min(times, 5), MAX_RECONNECT_DELAY_MS)
 
 /** Options of every connection to a single server. */
 export const RECONNECTING = {
@@ -40,17 +41,17 @@ export const FOLLOWING_CLUSTER = {
 
 export function openClient(address: RedisAddress, { server, cluster, node }: ClientOptions): Commander {
   if (address.kind === 'server') return new Redis(address.url, server)
-  const { nodes, tls, username, password } = address
-  return new Cluster([...nodes], {
-    ...cluster,
-    redisOptions: {
-      connectTimeout: NODE_CONNECT_TIMEOUT_MS,
-      ...(username !== undefined && { username }),
-      ...(password !== undefined && { password }),
-      ...(tls && { tls: {} }),
-      ...node,
-    },
-  })
+  return new Cluster([...address.nodes], { ...cluster, redisOptions: { ...nodeOptions(address), ...node } })
+}
+
+/** The options of a connection to any node of a cluster. */
+export function nodeOptions({ tls, username, password }: Extract<RedisAddress, { kind: 'cluster' }>) {
+  return {
+    connectTimeout: NODE_CONNECT_TIMEOUT_MS,
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password }),
+    ...(tls && { tls: {} }),
+  }
 }
 
 /** Whether a client is one of a cluster. */
