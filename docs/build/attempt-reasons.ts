@@ -31,9 +31,9 @@ export const REASON_ADVICE: Readonly<Record<EndReason, Reason>> = {
     action: 'Raise `memoryLimit`, or stream the data.',
   },
   process_lost: {
-    cause: 'The worker process died too many times while it was running this task, so the task is dead.',
-    action:
-      'Before you run the task again, find out what kills the process, for example the kernel’s out-of-memory killer.',
+    cause:
+      'The worker process died while it was running this task, or lost its lock. The attempt does not count, but after more than ten of them the task is dead.',
+    action: 'If it happens again, find out what kills the process, for example the kernel’s out-of-memory killer.',
   },
   cancelled: { cause: 'Someone cancelled the task.', action: 'Nothing.' },
   slot_stopped: { cause: 'The slot was stopped with `bullpen stop --hard`.', action: 'Nothing: the task runs again.' },

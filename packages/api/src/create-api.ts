@@ -158,7 +158,12 @@ function reportQueues(telemetry: Telemetry, broker: Broker, queues: readonly str
     )
     telemetry.redisUp(up)
     if (!up) return
-    await Promise.all(queues.map(async (queue) => telemetry.queueTasks(queue, await broker.counts(queue))))
+    await Promise.all(
+      queues.flatMap((queue) => [
+        broker.counts(queue).then((counts) => telemetry.queueTasks(queue, counts)),
+        broker.totals(queue).then((totals) => telemetry.queueTotals(queue, totals)),
+      ]),
+    )
   })
 }
 

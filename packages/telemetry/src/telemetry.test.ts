@@ -232,6 +232,7 @@ function usedTelemetry(): Telemetry {
   })
   telemetry.onScrape(() => {
     telemetry.queueTasks('mail', { waiting: 7, dead: 1 })
+    telemetry.queueTotals('mail', { unaccounted: 0, drift: 2 })
     telemetry.redisUp(true)
     telemetry.clockSkew(-1_500)
   })

@@ -35,6 +35,8 @@ export interface Telemetry {
   onScrape(read: () => Promise<void> | void): void
   /** For use in {@link onScrape}: a gauge that is not set during a scrape is omitted from it rather than out of date. */
   queueTasks(queue: string, counts: Readonly<Partial<Record<TaskStatus, number>>>): void
+  /** For use in {@link onScrape}. `unaccounted` and `drift` are those of the broker's totals. */
+  queueTotals(queue: string, totals: { readonly unaccounted: number; readonly drift: number }): void
   redisUp(up: boolean): void
   /** For use in {@link onScrape}. `ms` is how far this machine's clock is ahead of Redis's, or undefined if that is unknown. */
   clockSkew(ms: number | undefined): void
@@ -53,6 +55,8 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const pools = poolGauges(registry)
   const tasks = taskMetrics()
   const queueTasks = gauge(registry, 'bullpen_queue_tasks')
+  const unaccounted = gauge(registry, 'bullpen_unaccounted_tasks')
+  const repairs = gauge(registry, 'bullpen_index_repairs')
   const redisUp = gauge(registry, 'bullpen_redis_up')
   const clockSkew = gauge(registry, 'bullpen_clock_skew_seconds')
   const scrapeFailures = counter(registry, 'bullpen_scrape_failures_total')
@@ -61,7 +65,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const reads: (() => Promise<void> | void)[] = []
 
   const scrape = async () => {
-    queueTasks.reset()
+    for (const each of [queueTasks, unaccounted, repairs]) each.reset()
     redisUp.remove()
     clockSkew.remove()
     const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
@@ -81,6 +85,10 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
         const count = counts[status]
         if (count !== undefined) queueTasks.set({ queue, status }, count)
       }
+    },
+    queueTotals(queue, totals) {
+      unaccounted.set({ queue }, totals.unaccounted)
+      repairs.set({ queue }, totals.drift)
     },
     redisUp(up) {
       redisUp.set(up ? 1 : 0)

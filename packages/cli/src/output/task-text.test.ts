@@ -85,6 +85,16 @@ test.each([
   expect(listLine(task, layout)).toBe(`${ID}  ${line}`)
 })
 
+test('the attempt of a cancelled task names the cancel once', () => {
+  const error = { code: 'cancelled', message: 'the task was cancelled' }
+  const [first] = history
+  const attempts = first && [
+    { ...first, fencingToken: 0, outcome: 'cancelled', state: 'TERMINATED_STOP_SIGNAL', error } as const,
+  ]
+  const lines = taskLines(view({ status: 'cancelled', attempts: attempts ?? [] }), layout)
+  expect(lines.at(-1)).toBe('  0  cancelled  the task was cancelled  1.5s  a:1:x')
+})
+
 test('an accepted or cancelled task is one line', () => {
   const accepted = { id: ID, action: 'created', status: 'scheduled', links: LINKS } as const
   expect(acceptedLine(accepted, layout)).toBe(`${ID}  <blue scheduled>`)

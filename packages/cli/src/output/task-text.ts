@@ -73,7 +73,8 @@ function attemptLines(attempts: TaskView['attempts'], layout: Layout): readonly 
   const rows = attempts.map((attempt) => [
     String(attempt.fencingToken),
     plain(attempt.outcome),
-    plain(attempt.error?.code ?? ''),
+    // A cancel has the same code as its outcome.
+    attempt.error?.code === attempt.outcome ? '' : plain(attempt.error?.code ?? ''),
     plain(attempt.error?.message ?? '', MAX_MESSAGE_LENGTH),
     formatLength(Date.parse(attempt.endedAt) - Date.parse(attempt.startedAt)),
     plain(attempt.worker),

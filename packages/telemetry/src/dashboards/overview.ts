@@ -29,7 +29,7 @@ export const overview = dashboard({
         {
           title: 'Tasks by status',
           description:
-            'Tasks that have not ended. Every API process reports the numbers of the whole fleet, so the panel shows the maximum. "scheduled" includes retrying tasks.',
+            'Tasks that have not ended. Every API process reports the numbers of the whole fleet, so the panel shows the maximum.',
           unit: 'short',
           stacked: true,
           queries: [
@@ -42,9 +42,21 @@ export const overview = dashboard({
         {
           title: 'Dead, cancelled and expired tasks',
           description:
-            'Tasks that ended without a result and are still stored. Cancelled and expired tasks are counted here too. For the failures that need attention, see "Failures by reason".',
+            'Tasks that ended without a result and are still stored. Dead tasks need attention; see "Failures by reason". Cancelled tasks were ended by request, and expired tasks passed their queue timeout.',
           unit: 'short',
-          queries: [query(`max by (queue) (bullpen_queue_tasks{${OF_QUEUE}, status="dead"})`, '{{queue}}')],
+          queries: [
+            query(
+              `max by (queue, status) (bullpen_queue_tasks{${OF_QUEUE}, status=~"dead|cancelled|expired"})`,
+              '{{queue}} {{status}}',
+            ),
+          ],
+        },
+        {
+          title: 'Unaccounted tasks',
+          description:
+            'Tasks that were accepted and are neither in a status nor removed. Anything but 0 for more than a few minutes is a defect. Negative if plain BullMQ has added tasks.',
+          unit: 'short',
+          queries: [query(`max by (queue) (bullpen_unaccounted_tasks{${OF_QUEUE}})`, '{{queue}}')],
         },
         {
           title: 'Enqueued',

@@ -3,7 +3,17 @@
 export interface MetricRow {
   readonly type: 'counter' | 'gauge' | 'histogram'
   /** The base unit of its values. */
-  readonly unit: 'seconds' | 'tasks' | 'attempts' | 'slots' | 'isolates' | 'requests' | 'reads' | 'stalls' | 'flag'
+  readonly unit:
+    | 'seconds'
+    | 'tasks'
+    | 'attempts'
+    | 'slots'
+    | 'isolates'
+    | 'requests'
+    | 'reads'
+    | 'stalls'
+    | 'entries'
+    | 'flag'
   readonly labels: readonly string[]
   readonly help: string
   /** The upper bounds of a histogram's buckets. */
@@ -139,7 +149,19 @@ export const METRICS = {
     type: 'gauge',
     unit: 'tasks',
     labels: ['queue', 'status'],
-    help: 'Number of tasks in the queue, across the whole fleet. Every API process reports the same number, so take the maximum rather than the sum. The status dead includes cancelled and expired tasks, and scheduled includes retrying ones.',
+    help: 'Number of tasks in the queue with this status, across the whole fleet. Every API process reports the same number, so take the maximum rather than the sum.',
+  },
+  bullpen_unaccounted_tasks: {
+    type: 'gauge',
+    unit: 'tasks',
+    labels: ['queue'],
+    help: 'Number of tasks that the queue has accepted, minus the tasks in all statuses, minus the removed tasks. It is 0 unless plain BullMQ has used the queue, and the leader corrects it within a few minutes.',
+  },
+  bullpen_index_repairs: {
+    type: 'gauge',
+    unit: 'entries',
+    labels: ['queue'],
+    help: 'How many entries of the status index and how many uncounted tasks the leader has ever repaired in the queue. It stays 0 unless plain BullMQ uses the queue.',
   },
   bullpen_redis_up: {
     type: 'gauge',
