@@ -74,6 +74,14 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action:
       'Retry after the time in `Retry-After`. If the response has a `taskId`, look that task up first, because it may have been stored.',
   },
+  redis_full: {
+    meaning: 'Redis has used all of its memory (`maxmemory`), so the task was not stored.',
+    action: 'Retry later, and see [Redis is full](../runbook/redis-full.md).',
+  },
+  unsupported_redis: {
+    meaning: 'The server is older than Redis 7.',
+    action: 'Upgrade the server to Redis 7 or later, or to Valkey.',
+  },
   incompatible_schema: {
     meaning: 'The data of this namespace in Redis was written by an incompatible version of Bullpen.',
     action: 'Let the old version finish its tasks, or use another namespace (`BULLPEN_NAMESPACE`).',

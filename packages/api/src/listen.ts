@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SkewMonitor } from '@bullpen/bullmq/internal'
 import type { ApiSettings } from '@bullpen/config'
-import { BullpenError } from '@bullpen/contract'
+import { BullpenError, type ErrorCode } from '@bullpen/contract'
 import type { Broker } from '@bullpen/engine'
 import type { Fleet } from '@bullpen/engine/internal'
 import { settlesWithin } from '@bullpen/engine/node'
@@ -25,12 +25,15 @@ interface Ports {
 
 const CONNECT_WITHIN_MS = 1_000
 const RETRY_MS = 20
+/** Waiting longer would not help. */
+const NEVER_COMPATIBLE: readonly ErrorCode[] = ['incompatible_schema', 'unsupported_redis']
 
 /**
  * Waits until Redis answers, so that the first requests do not arrive while the connection is still being opened. If Redis is down,
  * resolves after 1 s.
  *
- * @throws BullpenError `incompatible_schema` if another version of Bullpen wrote the namespace.
+ * @throws BullpenError `incompatible_schema` if another version of Bullpen wrote the namespace, `unsupported_redis` if the server is
+ * too old.
  */
 export async function waitForRedis(
   { broker, fleet, skew }: { readonly broker: Broker; readonly fleet: Fleet; readonly skew: SkewMonitor },
@@ -41,7 +44,7 @@ export async function waitForRedis(
     const connected = await Promise.all([broker.ping(), fleet.commands(1)]).then(
       () => true,
       (error: unknown) => {
-        if (error instanceof BullpenError && error.code === 'incompatible_schema') throw error
+        if (error instanceof BullpenError && NEVER_COMPATIBLE.includes(error.code)) throw error
         return false
       },
     )

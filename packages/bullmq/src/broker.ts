@@ -151,9 +151,9 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     const home = handlesOfTask(id)
     if (home === undefined) return undefined
     const { keys, name } = home
-    const answers = await readTogether(redis, (transaction) => {
-      addStateReads(transaction, keys, id)
-      transaction.hvals(keys.cancelRules)
+    const answers = await readTogether(redis, (reads) => {
+      addStateReads(reads, keys, id)
+      reads.hvals(keys.cancelRules)
     })
     const record = decodeState(id, name, answers, decode)
     return record && underRules(record, parseRules(answers[STATE_READS]))
@@ -264,9 +264,9 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       const { name, keys } = handlesOf(query.queue)
       const { ids, next } = await call(() => listIds(redis, keys, query))
       const [texts, ...answers] = await call(() =>
-        readTogether(redis, (transaction) => {
-          transaction.hvals(keys.cancelRules)
-          for (const id of ids) addStateReads(transaction, keys, id)
+        readTogether(redis, (reads) => {
+          reads.hvals(keys.cancelRules)
+          for (const id of ids) addStateReads(reads, keys, id)
         }),
       )
       const rules = parseRules(texts)

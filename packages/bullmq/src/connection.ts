@@ -104,7 +104,8 @@ function reported(url: string, log: Log, redis: Commander): Commander {
 /**
  * Awaits an answer from Redis.
  *
- * @throws BullpenError `redis_unavailable` on any failure, or after {@link COMMAND_TIMEOUT_MS} without an answer.
+ * @throws BullpenError `redis_full` if Redis has no memory left for a command that adds, and `redis_unavailable` on any other failure
+ * or after {@link COMMAND_TIMEOUT_MS} without an answer.
  */
 export type WithCommandTimeout = <T>(answer: Promise<T>) => Promise<T>
 
@@ -140,6 +141,10 @@ function unavailable(address: string, cause: unknown): BullpenError {
       `Redis at ${address} is a node of a cluster; name its nodes in a URL such as redis+cluster://HOST:PORT,HOST:PORT`,
       { cause },
     )
+  }
+  // Redis refuses a script that adds before the script has written anything.
+  if (why.startsWith('OOM ')) {
+    return new BullpenError('redis_full', `Redis at ${address} is full: it has used all of its maxmemory`, { cause })
   }
   return new BullpenError('redis_unavailable', `Redis at ${address} rejected a command: ${why}`, { cause })
 }

@@ -45,7 +45,8 @@ import { commit, release, toFetchedTask } from './processor.ts'
 import { isConnectionError } from './redis/outage-reporter.ts'
 import { throttledLog } from './redis/throttled-log.ts'
 import { createSchemaGuard } from './schema.ts'
-import type { Commander } from './scripts/script.ts'
+import { storeRetention } from './scripts/leader/store-retention.ts'
+import { type Commander, runScript } from './scripts/script.ts'
 
 export interface LockTimes {
   /** How long a lock lasts if it is not renewed. */
@@ -128,7 +129,8 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
   const connectAndWait = async (redis: Commander): Promise<void> => {
     await createSchemaGuard(redis, namespace, catalogueQueues).check()
     // The leader removes what is older. The consumer that opens last decides.
-    await redis.hset(queueKeys(namespace, queue).settings, 'completedRetentionMs', options.completedRetentionMs)
+    const { completedRetentionMs } = options
+    await runScript(redis, storeRetention, queueKeys(namespace, queue), { completedRetentionMs })
     // The consumer may have been stopped or closed while Redis was unreachable.
     if (state !== 'open') return
     // If fetching failed earlier, the connections still exist, because they renew the locks of the tasks that keep running.

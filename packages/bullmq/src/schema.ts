@@ -1,9 +1,10 @@
-// Checks, before anything in a namespace is used, that it was written by a version of Bullpen that this version can read, and
-// registers the queues that are about to be used.
+// Checks, before anything in a namespace is used, that the server can run Bullpen's scripts and that the namespace was written by a
+// version of Bullpen that this version can read. Registers the queues that are about to be used.
 import { BullpenError } from '@bullpen/contract'
 import { BACKOFF_TYPE } from './internals/backoff-strategy.ts'
 import { legacyKeys, queueKeys, SCHEMA_VERSION, schemaKey } from './keys.ts'
 import { registerQueues } from './leader/queue-registry.ts'
+import { unsupportedServer } from './redis/server-version.ts'
 import { claimNamespace } from './scripts/schema/claim-namespace.ts'
 import { isLegacy } from './scripts/schema/is-legacy.ts'
 import { type Commander, runScript } from './scripts/script.ts'
@@ -11,8 +12,8 @@ import { type Commander, runScript } from './scripts/script.ts'
 export interface SchemaGuard {
   /**
    * Returns undefined once the namespace is known to be compatible. Until then it returns a promise, which rejects with
-   * `incompatible_schema` or with the error from Redis; the next call then checks again. A check takes two round trips, and two
-   * more for a new namespace. It also registers the queues for the leader.
+   * `unsupported_redis`, `incompatible_schema` or the error from Redis; the next call then checks again. A check takes three round
+   * trips, and two more for a new namespace. It also registers the queues for the leader.
    */
   check(): Promise<void> | undefined
 }
@@ -36,6 +37,8 @@ export function createSchemaGuard(redis: Commander, namespace: string, queues: r
 }
 
 async function checkSchema(redis: Commander, namespace: string, queues: readonly string[]): Promise<void> {
+  const problem = unsupportedServer(await serverInfo(redis))
+  if (problem !== undefined) throw new BullpenError('unsupported_redis', problem)
   const version = Number((await redis.get(schemaKey(namespace))) ?? (await claim(redis, namespace, queues)))
   if (version === SCHEMA_VERSION) return registerQueues(redis, namespace, queues)
   const needs = `this version needs schema ${SCHEMA_VERSION}`
@@ -45,6 +48,14 @@ async function checkSchema(redis: Commander, namespace: string, queues: readonly
       ? `namespace '${namespace}' was written by Bullpen 0.1.0 (schema ${version}); ${needs}: use another namespace, or drain it with 0.1.0 and delete its keys`
       : `namespace '${namespace}' was written by a newer Bullpen (schema ${version}); ${needs}: upgrade this process, or use another namespace`,
   )
+}
+
+/** Returns '' if the user is not permitted to ask, which is not needed for anything else. */
+function serverInfo(redis: Commander): Promise<string> {
+  return redis.info('server').catch((err: unknown) => {
+    if (err instanceof Error && err.message.startsWith('NOPERM')) return ''
+    throw err
+  })
 }
 
 /** Processes that claim a namespace at the same time get the same version, because a new namespace holds no data of 0.1.0. */

@@ -26,6 +26,7 @@ import {
 import { z } from 'zod'
 import { parseJson } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
+import { countEndedScript } from '../scripts/cancel/count-ended.ts'
 import { storeRuleScript } from '../scripts/cancel/store-rule.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 
@@ -97,7 +98,7 @@ export async function readProgress(redis: Commander, keys: QueueKeys, id: string
 
 /** Counts a task that a consumer fetched and then ended without starting it. Does not wait for Redis's answer. */
 export function countEnded(redis: Commander, keys: QueueKeys, { id }: CancelRule): void {
-  redis.hincrby(keys.cancelProgress(id), 'ended', 1).catch(() => {})
+  runScript(redis, countEndedScript, { progress: keys.cancelProgress(id) }, {}).catch(() => {})
 }
 
 /** Returns the task as it is shown to users: as cancelled if a rule matches it and no worker is running it. */

@@ -4,6 +4,7 @@ import type { FetchedTask } from '@bullpen/engine/internal'
 import type { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { queueKeys } from '../keys.ts'
+import { acknowledgeRule } from '../scripts/cancel/acknowledge-rule.ts'
 import { readRules } from '../scripts/cancel/read-rules.ts'
 import { silent } from '../setup.fixture.ts'
 import { KNOWN_TO_ALL_MS, READ_EVERY_MS, TRUSTED_MS } from './by-filter.ts'
@@ -32,21 +33,13 @@ function setup() {
   const unanswered: (() => void)[] = []
   let answers = true
   let reads = 0
-  const pipeline = {
-    sadd: (key: string) => {
-      known.push(key)
-      return pipeline
-    },
-    pexpire: () => pipeline,
-    exec: async () => [],
-  }
   const redis = {
     [readRules.name]: async () => {
       reads++
       if (!answers) await new Promise<void>((resolve) => unanswered.push(resolve))
       return [...rules]
     },
-    pipeline: () => pipeline,
+    [acknowledgeRule.name]: async ([key = '']: readonly string[]) => known.push(key),
     zrem: async () => 1,
     // Only the commands that a rule cache sends.
   } as unknown as Redis

@@ -9,6 +9,7 @@ import { type CancelRule, type FetchedTask, matches, stopsRunning, tagsOf } from
 import type { QueueKeys } from '../keys.ts'
 import { isConnectionError } from '../redis/outage-reporter.ts'
 import { throttledLog } from '../redis/throttled-log.ts'
+import { acknowledgeRule } from '../scripts/cancel/acknowledge-rule.ts'
 import { readRules } from '../scripts/cancel/read-rules.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { NO_RULES, parseRules, READ_EVERY_MS, TRUSTED_MS } from './by-filter.ts'
@@ -78,12 +79,8 @@ export function createRuleCache(redis: Commander, keys: QueueKeys, host: RuleCac
   const acknowledge = async (): Promise<void> => {
     const news = rules.filter(({ id }) => !acknowledged.has(id))
     acknowledged = new Set(rules.map(({ id }) => id))
-    if (news.length === 0) return
-    const pipeline = redis.pipeline()
-    for (const { id } of news) {
-      pipeline.sadd(keys.cancelKnown(id), consumer).pexpire(keys.cancelKnown(id), KEEP_ACKNOWLEDGED_MS)
-    }
-    await pipeline.exec()
+    const args = { consumer, keepMs: KEEP_ACKNOWLEDGED_MS }
+    await Promise.all(news.map(({ id }) => runScript(redis, acknowledgeRule, { known: keys.cancelKnown(id) }, args)))
   }
 
   const read = (): Promise<void> => {

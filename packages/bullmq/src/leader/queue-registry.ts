@@ -1,11 +1,12 @@
 // The registry of a namespace's queues. The leader works on every registered queue, whatever its own catalogue contains.
 
 import { leaderKeys } from '../keys.ts'
-import type { Commander } from '../scripts/script.ts'
+import { registerQueuesScript } from '../scripts/leader/register-queues.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 
 /** Producers and consumers call this once when they open. Idempotent. Takes one round trip. */
 export async function registerQueues(redis: Commander, namespace: string, queues: readonly string[]): Promise<void> {
-  if (queues.length > 0) await redis.sadd(leaderKeys(namespace).queues, ...queues)
+  if (queues.length > 0) await runScript(redis, registerQueuesScript, leaderKeys(namespace), {}, queues)
 }
 
 /** Takes one round trip. */

@@ -2,23 +2,22 @@
 import type { TaskStatus } from '@bullpen/contract'
 import { TASK_STATUSES } from '@bullpen/contract/internal'
 import type { QueueTotals } from '@bullpen/engine'
-import type { ChainableCommander } from 'ioredis'
 import { DELAYED_SCORE_STEP, PLACE_NAMES, PLACES } from '../internals/places.ts'
 import type { QueueKeys } from '../keys.ts'
 import { remainingTasks } from '../scripts/queue/count-remaining.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
-import { readTogether } from './read-together.ts'
+import { type Reads, readTogether } from './read-together.ts'
 
 /** Counts the tasks in each status, as of the same moment. O(1). Takes one round trip. */
 export async function countTasks(redis: Commander, keys: QueueKeys): Promise<Record<TaskStatus, number>> {
-  return countsOf(await readTogether(redis, (transaction) => addSizes(transaction, keys)))
+  return countsOf(await readTogether(redis, (reads) => addSizes(reads, keys)))
 }
 
 /** Reads the totals of a queue, as of the same moment. O(1). Takes one round trip. */
 export async function readTotals(redis: Commander, keys: QueueKeys): Promise<QueueTotals> {
-  const answers = await readTogether(redis, (transaction) => {
-    transaction.hmget(keys.totals, 'accepted', 'removed', 'drift')
-    addSizes(transaction, keys)
+  const answers = await readTogether(redis, (reads) => {
+    reads.hmget(keys.totals, 'accepted', 'removed', 'drift')
+    addSizes(reads, keys)
   })
   const [totals, ...sizes] = answers
   const [accepted = 0, removed = 0, drift = 0] = (totals as (string | null)[]).map((total) => Number(total ?? 0))
@@ -26,10 +25,10 @@ export async function readTotals(redis: Commander, keys: QueueKeys): Promise<Que
   return { accepted, removed, drift, unaccounted: accepted - removed - tasks }
 }
 
-function addSizes(transaction: ChainableCommander, keys: QueueKeys): void {
+function addSizes(reads: Reads, keys: QueueKeys): void {
   for (const place of PLACE_NAMES) {
-    if (PLACES[place].type === 'list') transaction.llen(keys[place])
-    else transaction.zcard(keys[place])
+    if (PLACES[place].type === 'list') reads.llen(keys[place])
+    else reads.zcard(keys[place])
   }
 }
 

@@ -1,18 +1,57 @@
 // Reads several values from Redis as of the same moment.
 import type { ChainableCommander } from 'ioredis'
-import type { Commander } from '../scripts/script.ts'
+import { readTogetherScript } from '../scripts/queue/read-together.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 
-/** Takes one transaction and one round trip. Rejects if any of the commands fails. */
-export async function readTogether(
-  redis: Commander,
-  addCommands: (transaction: ChainableCommander) => void,
-): Promise<unknown[]> {
-  const transaction = redis.multi()
-  addCommands(transaction)
-  return answersOf(await transaction.exec())
+type Command = readonly [name: string, key: string, ...words: readonly string[]]
+
+/** The commands that can be read together. Each method adds one. */
+export interface Reads {
+  exists(key: string): Reads
+  /** Answered with an object, which is empty if there is no such hash. */
+  hgetall(key: string): Reads
+  hmget(key: string, ...fields: readonly string[]): Reads
+  hvals(key: string): Reads
+  llen(key: string): Reads
+  zcard(key: string): Reads
+  zscore(key: string, member: string): Reads
 }
 
-/** Returns the answers of a transaction or pipeline, or throws the first error among them. */
+function collect(commands: Command[]): Reads {
+  const add = (...command: Command): Reads => {
+    commands.push(command)
+    return reads
+  }
+  const reads: Reads = {
+    exists: (key) => add('EXISTS', key),
+    hgetall: (key) => add('HGETALL', key),
+    hmget: (key, ...fields) => add('HMGET', key, ...fields),
+    hvals: (key) => add('HVALS', key),
+    llen: (key) => add('LLEN', key),
+    zcard: (key) => add('ZCARD', key),
+    zscore: (key, member) => add('ZSCORE', key, member),
+  }
+  return reads
+}
+
+/** The keys share a hash slot. Takes one script and one round trip. Rejects if any of the commands fails. */
+export async function readTogether(redis: Commander, addReads: (reads: Reads) => void): Promise<unknown[]> {
+  const commands: Command[] = []
+  addReads(collect(commands))
+  const first = commands[0]?.[1]
+  if (first === undefined) return []
+  const words = commands.flatMap((command) => [command.length, ...command])
+  const replies = await runScript(redis, readTogetherScript, { first }, {}, words)
+  return replies.map((reply, i) => (commands[i]?.[0] === 'HGETALL' ? fieldsOf(reply as string[]) : reply))
+}
+
+function fieldsOf(flat: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i] ?? '', flat[2 * i + 1] ?? '']),
+  )
+}
+
+/** Returns the answers of a pipeline, or throws the first error among them. */
 export function answersOf(results: Awaited<ReturnType<ChainableCommander['exec']>>): unknown[] {
   return (results ?? []).map(([error, answer]) => {
     if (error !== null) throw error

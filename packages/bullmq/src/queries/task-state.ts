@@ -10,18 +10,18 @@ import {
 } from '@bullpen/contract'
 import { envelopeSchema, type StoredSuccess, successSchema } from '@bullpen/contract/internal'
 import { MAX_ATTEMPT_RECORDS, MAX_DEATHS } from '@bullpen/engine/internal'
-import type { ChainableCommander } from 'ioredis'
 import { decodeStacks, parseJson } from '../codec.ts'
 import { DELAYED_SCORE_STEP } from '../internals/places.ts'
 import type { QueueKeys } from '../keys.ts'
 import { STEP_FIELD } from '../scripts/jobs/read-steps.ts'
+import type { Reads } from './read-together.ts'
 
 /** How many commands {@link addStateReads} adds. */
 export const STATE_READS = 8
 
-/** Adds the reads of one task to a transaction. */
-export function addStateReads(transaction: ChainableCommander, keys: QueueKeys, id: TaskId): void {
-  transaction
+/** Adds the reads of one task. */
+export function addStateReads(reads: Reads, keys: QueueKeys, id: TaskId): void {
+  reads
     .hgetall(keys.job(id))
     .exists(keys.lock(id))
     .zscore(keys.delayed, id)

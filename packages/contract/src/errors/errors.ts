@@ -22,6 +22,8 @@ export const ERROR_CODES = [
   'method_not_allowed',
   // caused by the state of Bullpen or Redis
   'redis_unavailable',
+  'redis_full',
+  'unsupported_redis',
   'incompatible_schema',
   'queue_draining',
   'shutting_down',

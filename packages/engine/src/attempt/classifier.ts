@@ -81,7 +81,7 @@ function byCode(error: Error): Failure | undefined {
   const code = 'code' in error ? error.code : undefined
   if (typeof code !== 'string') return undefined
   // `ctx.enqueue` rejects with this code while Redis is unreachable.
-  if (code === 'redis_unavailable') return { code, retryable: true }
+  if (code === 'redis_unavailable' || code === 'redis_full') return { code, retryable: true }
   const system = SYSTEM_ERRORS[code]
   if (system !== undefined) return { code: code.toLowerCase(), retryable: system }
   if (UNDICI_ERRORS.includes(code) || MYSQL_ERRORS.includes(code)) return { code: code.toLowerCase(), retryable: true }

@@ -100,7 +100,7 @@ export interface Broker {
    * changes, and the action is `existing`. If the promise rejects, the task may nevertheless have been stored, unless the code of
    * the error says that it was refused.
    *
-   * @throws BullpenError `queue_not_found`, `queue_draining`, or `payload_too_large` if what would be stored exceeds the broker's
+   * @throws BullpenError `queue_not_found`, `queue_draining`, `redis_full`, or `payload_too_large` if what would be stored exceeds the broker's
    * size limit.
    */
   enqueue(task: NewTask): Promise<Enqueued>

@@ -45,12 +45,15 @@ const DETAILS: Readonly<Partial<Record<ErrorCode, (bodyLimit: number) => string>
   unsupported_media_type: () => 'expected a body with Content-Type: application/json',
 }
 
+/** With these codes, the task was certainly not stored. */
+const REFUSED: readonly ErrorCode[] = ['queue_draining', 'redis_full']
+
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, error: BullpenError): FastifyReply {
   const problem = problemOf(error, request.id)
   if (problem.code === 'unauthorized') reply.header('www-authenticate', 'Bearer realm="bullpen"')
   if (problem.status === 503) reply.header('retry-after', String(RETRY_AFTER_S))
   // The task may be stored even if the answer from Redis was lost. The id lets the caller look it up.
-  const mayBeStored = problem.status >= 500 && problem.code !== 'queue_draining'
+  const mayBeStored = problem.status >= 500 && !REFUSED.includes(error.code)
   const body = mayBeStored && request.taskId !== undefined ? { ...problem, taskId: request.taskId } : problem
   return reply
     .code(problem.status)

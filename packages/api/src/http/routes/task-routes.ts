@@ -68,6 +68,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         'unknown_task',
         'invalid_input',
         'queue_draining',
+        'redis_full',
         'redis_unavailable',
       ],
       handle: enqueueTask(context),

@@ -1,0 +1,111 @@
+// A Redis that has used all of its memory: what is running can end, and nothing is added.
+import { privateRedis } from '@bullpen/testing'
+import { eventually } from '@bullpen/testkit'
+import { Redis } from 'ioredis'
+import { expect, it, onTestFinished } from 'vitest'
+import { queueKeys } from './keys.ts'
+import { long, setup, short } from './setup.fixture.ts'
+
+async function fullRedis() {
+  const server = await privateRedis()
+  await server.start()
+  const redis = new Redis(server.url)
+  onTestFinished(() => redis.disconnect())
+  const running: (() => void)[] = []
+  const stage = await setup({
+    redisUrl: server.url,
+    concurrency: 2,
+    locks: { lockMs: 2_000, renewalMs: 100 },
+    handle: ({ input, signal }) =>
+      new Promise((resolve, reject) => {
+        running.push(() => resolve(input))
+        signal.addEventListener('abort', () => reject(signal.reason))
+      }),
+  })
+  const keys = queueKeys(stage.namespace, 'rig')
+  return {
+    ...stage,
+    redis,
+    keys,
+    isIn: (place: 'completed' | 'cancelled' | 'expired', id: string) => eventually(() => redis.zscore(keys[place], id)),
+    running,
+    fill: () => redis.config('SET', 'maxmemory', '1'),
+    empty: () => redis.config('SET', 'maxmemory', '0'),
+  }
+}
+
+it('a task is refused with redis_full, and nothing of it is written', async () => {
+  const { enqueue, fill, redis, keys } = await fullRedis()
+  await enqueue(short)
+  await fill()
+  const before = [await redis.dbsize(), await redis.hgetall(keys.totals), await redis.llen(keys.wait)]
+  for (const given of [{}, { delayMs: 60_000 }, { tags: ['a'], expiresAt: Date.now() + 60_000 }]) {
+    await expect(enqueue(long, given)).rejects.toMatchObject({ code: 'redis_full' })
+  }
+  expect([await redis.dbsize(), await redis.hgetall(keys.totals), await redis.llen(keys.wait)]).toEqual(before)
+})
+
+it('locks are renewed, and a task that was running ends and the next one is fetched', async () => {
+  const { enqueue, startPool, running, fill, redis, keys, isIn } = await fullRedis()
+  const [first, second, third] = [await enqueue(long), await enqueue(long), await enqueue(long)]
+  await startPool()
+  await eventually(() => running.length === 2)
+  await fill()
+  const left = await redis.pttl(keys.lock(first))
+  await eventually(async () => (await redis.pttl(keys.lock(first))) > left)
+  for (const end of running.splice(0)) end()
+  await Promise.all([isIn('completed', first), isIn('completed', second)])
+  await eventually(() => running.length === 1)
+  running[0]?.()
+  await isIn('completed', third)
+})
+
+it('a drain requeues the tasks that are running', async () => {
+  const { enqueue, startPool, running, fill, drain, redis, keys } = await fullRedis()
+  const id = await enqueue(long)
+  await startPool()
+  await eventually(() => running.length === 1)
+  await fill()
+  await drain(1, 1_000)
+  expect(await redis.lrange(keys.wait, 0, -1)).toEqual([id])
+  expect(await redis.hget(keys.job(id), 'stacktrace')).toContain('\\"counted\\":false')
+})
+
+it('tasks are cancelled by id and by filter, and expire', async () => {
+  const { broker, enqueue, startPool, running, fill, redis, keys, isIn } = await fullRedis()
+  const active = await enqueue(long)
+  await startPool()
+  await eventually(() => running.length === 1)
+  const [queue = expect.fail()] = broker.boardQueues
+  await queue.pause()
+  const [one, many, expired] = [await enqueue(long), await enqueue(short), await enqueue(long)]
+  await redis.zadd(keys.expiries, Date.now() + 1_000, expired)
+  await fill()
+  expect(await broker.cancel(one, { stoppable: true })).toBe('cancelled')
+  expect(await broker.cancel(active, { stoppable: true })).toBe('cancelling')
+  await broker.cancelMany({ queue: 'rig', task: 'rig.short', before: Date.now(), reason: 'cancelled' })
+  await Promise.all([
+    isIn('cancelled', one),
+    isIn('cancelled', many),
+    isIn('cancelled', active),
+    isIn('expired', expired),
+  ])
+})
+
+it('tasks are shown, counted and listed', async () => {
+  const { broker, enqueue, fill } = await fullRedis()
+  const id = await enqueue(long)
+  await fill()
+  expect(await broker.find(id)).toMatchObject({ id, status: 'waiting' })
+  expect((await broker.counts('rig')).waiting).toBe(1)
+  const { tasks } = await broker.list({ queue: 'rig', status: 'waiting', limit: 10, cursor: undefined })
+  expect(tasks.map((task) => task.id)).toEqual([id])
+})
+
+it('a worker that starts fetches tasks', async () => {
+  const { enqueue, startPool, running, fill } = await fullRedis()
+  await enqueue(long)
+  await fill()
+  await startPool()
+  await eventually(() => running.length === 1)
+})

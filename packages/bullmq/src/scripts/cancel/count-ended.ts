@@ -1,0 +1,11 @@
+// Counts a task that a consumer ended for a cancel rule.
+import { defineScript } from '../script.ts'
+
+/** KEYS: the rule's progress. Answers nothing. */
+export const countEndedScript = defineScript({
+  name: 'count-ended',
+  kind: 'frees',
+  keys: ['progress'],
+  args: [],
+  lua: `redis.call('HINCRBY', progress, 'ended', 1)`,
+})

@@ -1,0 +1,13 @@
+// Adds queues to the registry of a namespace.
+import { defineScript } from '../script.ts'
+
+/**
+ * KEYS: the registry. ARGV: the queues. Answers nothing. Also runs in a full Redis, since a worker that starts there ends tasks.
+ */
+export const registerQueuesScript = defineScript({
+  name: 'register-queues',
+  kind: 'frees',
+  keys: ['queues'],
+  args: [],
+  lua: `redis.call('SADD', queues, unpack(ARGV))`,
+})
