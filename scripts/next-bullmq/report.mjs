@@ -39,6 +39,7 @@ export function reportOf(outcome) {
     tested === installed
       ? `BullMQ ${tested}${newest}, which is the installed version`
       : `BullMQ ${tested}${newest}; the installed version is ${installed}`,
+    ...(differences.length === 0 ? [] : [`In a diff, - is BullMQ ${installed} and + is BullMQ ${tested}.`]),
     ...Object.entries(HEADINGS).flatMap(([kind, heading]) => {
       const found = differences.filter((difference) => difference.kind === kind)
       const entries = found.flatMap(({ message, diff }) => [`  ${message}`, ...shorten(diff, DIFF_LINES, '    ')])

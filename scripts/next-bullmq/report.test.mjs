@@ -42,6 +42,7 @@ Nothing that Bullpen relies on has changed.`)
     expect(
       reportOf({ ...outcome, tests: { passed: 119, failures } }),
     ).toBe(`BullMQ 6.8.0; the installed version is 6.7.0
+In a diff, - is BullMQ 6.7.0 and + is BullMQ 6.8.0.
 
 Script texts: 1 of 50 differ
   the text of drain has changed

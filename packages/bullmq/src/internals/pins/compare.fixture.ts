@@ -39,14 +39,16 @@ export function differences(before: PinnedInterior, after: PinnedInterior): Diff
 
 function scriptDifference(name: string, before: PinnedInterior, after: PinnedInterior): Difference {
   const [old, now] = [before.scripts[name], after.scripts[name]]
+  if (old === undefined) {
+    const message = `BullMQ has a new script, ${name}; decide in internals/composed-scripts.ts whether it is composed`
+    return { kind: 'script', name, message }
+  }
   const what =
-    old === undefined
-      ? `BullMQ has a new script, ${name}; decide in internals/composed-scripts.ts whether it is composed`
-      : now === undefined
-        ? `BullMQ's script ${name} no longer exists`
-        : old.keys !== now.keys
-          ? `BullMQ's script ${name} has ${now.keys} keys instead of ${old.keys}`
-          : `the text of BullMQ's script ${name} has changed`
+    now === undefined
+      ? `BullMQ's script ${name} no longer exists`
+      : old.keys !== now.keys
+        ? `BullMQ's script ${name} has ${now.keys} keys instead of ${old.keys}`
+        : `the text of BullMQ's script ${name} has changed`
   return { kind: 'script', name, message: `${what}; ${lookAt('script', name)}` }
 }
 

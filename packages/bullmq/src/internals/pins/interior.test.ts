@@ -95,7 +95,7 @@ describe('in a copy of BullMQ', () => {
     edit(join(copy, 'dist/cjs/classes/worker.js'), '// We must await here', '// We have to await here')
     expect(messages(PINNED, pinned(await readInterior(copy)))).toEqual([
       "BullMQ's script promote no longer exists; look at internals/status-index.ts",
-      'BullMQ has a new script, advance; decide in internals/composed-scripts.ts whether it is composed; look at internals/status-index.ts',
+      'BullMQ has a new script, advance; decide in internals/composed-scripts.ts whether it is composed',
       'the text of Worker.run has changed; look at internals/consumer-worker.ts, consumer.ts, plain-processor.ts',
     ])
   })

@@ -1,5 +1,7 @@
 // Which files of Bullpen rely on a script or a method of BullMQ. Paths are relative to packages/bullmq/src.
 
+import { COMPOSED as COMPOSED_SCRIPTS } from '../composed-scripts.ts'
+
 const COMPOSED = 'internals/composed-scripts.ts'
 const INDEX = 'internals/status-index.ts'
 const CLOCK = 'internals/scripts-clock.ts'
@@ -72,9 +74,16 @@ export const RELIANT_FILES: ReadonlySet<string> = new Set([
   INDEX,
 ])
 
-/** `name` is a script, or a method with its class. */
+/**
+ * `name` is a script, or a method with its class. A script that is not composed is of no concern as long as it moves and deletes no
+ * job, which the list of the composed scripts assumes.
+ */
 export function reliantFiles(kind: 'script' | 'method', name: string): readonly string[] {
-  if (kind === 'script') return BY_SCRIPT[name] === undefined ? [INDEX] : [...BY_SCRIPT[name], INDEX]
+  if (kind === 'script') return BY_SCRIPT[name] === undefined ? others(name) : [...BY_SCRIPT[name], ...others(name)]
   const [owner = ''] = name.split('.')
   return BY_METHOD[name] ?? BY_METHOD[owner] ?? [BACKEND]
+}
+
+function others(script: string): readonly string[] {
+  return COMPOSED_SCRIPTS.has(script) ? [INDEX] : [COMPOSED]
 }

@@ -22,7 +22,7 @@ const PLACEHOLDERS: ReadonlyMap<unknown, string> = new Map<unknown, string>([
   [ADDED, '<added>'],
 ])
 
-/** `[]`: an array that the script unpacks; `{}`: an object that it unpacks, of which only the names matter. */
+/** Fields of the job that a script stores with the move. */
 const FIELDS = { field: '<value>' }
 
 function jobWith(opts: object): object {
