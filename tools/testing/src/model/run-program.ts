@@ -2,14 +2,15 @@
  * Runs a program on a broker and checks its rules: every task ends, no result is lost or doubled, every transition is in the
  * tables, no slot is lost, and a final drain requeues what runs.
  */
-import { isFinal } from '@bullpen/contract'
+import { isFinal, type TaskId, type TaskStatus } from '@bullpen/contract'
+import { TASK_STATUSES } from '@bullpen/contract/internal'
 import type { Clock } from '@bullpen/engine/internal'
 import type { OpenBackend } from '../conformance/backend.ts'
 import { disturber } from './disturbances.ts'
 import { rule } from './history.ts'
 import type { Program } from './program.ts'
 import { openSimulation, type Simulation } from './simulation.ts'
-import { endless, plainTask, rendezvous } from './tasks.ts'
+import { endless, plainTask, QUEUE, rendezvous } from './tasks.ts'
 
 export interface Time {
   readonly clock: Clock
@@ -34,7 +35,9 @@ export async function runProgram(program: Program, open: OpenBackend, time: Time
     await everyTaskEnds(simulation, time)
     await noSlotIsLost(simulation, time)
     simulation.history.check(await simulation.observe())
+    await statusesAgree(simulation)
     await drainRequeuesEverything(simulation, time)
+    await statusesAgree(simulation)
   } finally {
     recover()
     await simulation.close()
@@ -83,6 +86,35 @@ async function drainRequeuesEverything(simulation: Simulation, time: Time): Prom
     const left = pool.slots().filter(({ state }) => state !== 'TERMINATED')
     rule(left.length === 0, `${left.length} slots of ${name} have not terminated`)
   }
+}
+
+const PAGE = 7
+
+/** The counts equal the listings, whose pages are full, each task is in one listing, and the conservation law holds. */
+async function statusesAgree({ backend: { broker }, observe }: Simulation): Promise<void> {
+  const counts = await broker.counts(QUEUE)
+  const listed = new Map<TaskId, TaskStatus>()
+  for (const status of TASK_STATUSES) {
+    let cursor: string | undefined
+    let count = 0
+    do {
+      const { tasks, next } = await broker.list({ queue: QUEUE, status, limit: PAGE, cursor })
+      rule(next === undefined || tasks.length === PAGE, `a page of ${status} tasks has ${tasks.length}`)
+      for (const { id } of tasks) {
+        rule(!listed.has(id), `${id} is listed as ${listed.get(id)} and as ${status}`)
+        listed.set(id, status)
+      }
+      count += tasks.length
+      cursor = next
+    } while (cursor !== undefined)
+    rule(counts[status] === count, `${counts[status]} ${status} tasks are counted, and ${count} are listed`)
+  }
+  for (const { id, status } of await observe()) {
+    rule(listed.get(id) === status, `${id} is ${status}, and listed as ${listed.get(id)}`)
+  }
+  const { accepted, removed, unaccounted } = await broker.totals(QUEUE)
+  rule(unaccounted === 0, `${unaccounted} tasks are unaccounted for`)
+  rule(accepted - removed === listed.size, `${accepted} tasks were accepted, and ${listed.size} are listed`)
 }
 
 function slots({ running }: Pick<Simulation, 'running'>): number {
