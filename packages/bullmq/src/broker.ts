@@ -11,7 +11,7 @@ import { OPEN_ADMISSION, openAdmission } from './admission/admission.ts'
 import { parseRules, readProgress, storeRule, underRules } from './cancel/by-filter.ts'
 import { cancelById } from './cancel/by-id.ts'
 import { blockingConnection, commandTimeout, producerConnection } from './connection.ts'
-import { addJob } from './internals/add-job.ts'
+import { type AddJob, jobAdder } from './internals/add-job.ts'
 import { backendFactory } from './internals/backend.ts'
 import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
 import { createHousekeeping } from './leader/housekeeping.ts'
@@ -72,6 +72,7 @@ export interface BullmqBroker extends Broker {
 interface QueueHandles {
   readonly name: string
   readonly queue: Queue
+  readonly addJob: AddJob
   readonly keys: QueueKeys
   readonly completions: CompletionListener
 }
@@ -113,6 +114,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     return {
       name,
       queue,
+      addJob: jobAdder(redis, queue.getBackend()),
       keys,
       completions: openCompletionListener(keys.events, () => blockingConnection(redisUrl, log), log),
     }
@@ -194,9 +196,8 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     boardQueues: [...handles.values()].map(({ queue }) => queue),
 
     async enqueue(task: NewTask) {
-      const { queue } = handlesOf(task.queue)
-      const envelope = storedEnvelope(task, codec)
-      const data = JSON.stringify(envelope)
+      const { addJob } = handlesOf(task.queue)
+      const data = JSON.stringify(storedEnvelope(task, codec))
       const bytes = Buffer.byteLength(data)
       if (bytes > sizeLimit) {
         throw new BullpenError(
@@ -209,7 +210,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       if (checking !== undefined) await withCommandTimeout(checking)
       const admitting = admission.admit(task.queue)
       if (admitting !== undefined) await withCommandTimeout(admitting)
-      return withCommandTimeout(addJob(redis, queue.getBackend(), task, data))
+      return withCommandTimeout(addJob(task, data))
     },
 
     find: (id) => call(() => find(id)),

@@ -111,17 +111,21 @@ export type WithCommandTimeout = <T>(answer: Promise<T>) => Promise<T>
 
 export function commandTimeout(redisUrl: string): WithCommandTimeout {
   const address = addressOf(redisUrl)
-  return async (answer) => {
-    const { promise: late, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(() => reject(noAnswer(address)), COMMAND_TIMEOUT_MS)
-    try {
-      return await Promise.race([answer, late])
-    } catch (cause) {
-      throw unavailable(address, cause)
-    } finally {
-      clearTimeout(timer)
-    }
-  }
+  // Every enqueue takes this way. A single promise costs less than a race of two.
+  return (answer) =>
+    new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(noAnswer(address)), COMMAND_TIMEOUT_MS)
+      answer.then(
+        (value) => {
+          clearTimeout(timer)
+          resolve(value)
+        },
+        (cause: unknown) => {
+          clearTimeout(timer)
+          reject(unavailable(address, cause))
+        },
+      )
+    })
 }
 
 function noAnswer(address: string): BullpenError {

@@ -6,25 +6,38 @@ import type { Commander } from '../scripts/script.ts'
 import { commandsOf, withExtras } from './backend.ts'
 import { BACKOFF_TYPE } from './backoff-strategy.ts'
 
+export type AddJob = (task: NewTask, data: string) => Promise<Enqueued>
+
 /**
- * `data` is the stored text of the task. `redis` is the connection of the backend. The job, its tags and its queue timeout are
- * stored atomically. If there is a job with this id, nothing changes. Takes one round trip.
+ * Returns the function that adds tasks to one queue. `redis` is the connection of the backend. The function takes the task and its
+ * stored text, and stores the job, its tags and its queue timeout atomically. If there is a job with this id, nothing changes. Takes
+ * one round trip.
  */
-export async function addJob(
-  redis: Commander,
-  backend: RedisQueueBackend,
-  task: NewTask,
-  data: string,
-): Promise<Enqueued> {
-  const job: JobJson = {
+export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
+  const commands = commandsOf(redis)
+  return (task, data) => {
+    const extras = {
+      id: task.id,
+      expiresAt: task.expiresAt === undefined ? '' : `${task.expiresAt}`,
+      tags: task.tags === undefined || task.tags.length === 0 ? '' : JSON.stringify(task.tags),
+    }
+    const job = newJob(task, data)
+    // The type is BullMQ's, for its own script.
+    const answer = withExtras(backend, extras, () =>
+      backend.addJobToTransaction(commands, job, task.id),
+    ) as Promise<unknown>
+    return answer.then((created) => ({ id: task.id, action: created === 1 ? 'created' : 'existing' }))
+  }
+}
+
+function newJob(task: NewTask, data: string): JobJson {
+  const { delayMs, maxAttempts: attempts } = task
+  const backoff = { type: BACKOFF_TYPE }
+  return {
     id: task.id,
     name: task.task,
     data,
-    opts: {
-      attempts: task.maxAttempts,
-      backoff: { type: BACKOFF_TYPE },
-      ...(task.delayMs !== undefined && { delay: task.delayMs }),
-    },
+    opts: delayMs === undefined ? { attempts, backoff } : { attempts, backoff, delay: delayMs },
     timestamp: task.enqueuedAt,
     // What BullMQ's script does not read.
     progress: 0,
@@ -35,13 +48,4 @@ export async function addJob(
     returnvalue: '',
     failedReason: '',
   }
-  const extras = {
-    expiresAt: task.expiresAt === undefined ? '' : `${task.expiresAt}`,
-    tags: task.tags === undefined || task.tags.length === 0 ? '' : JSON.stringify(task.tags),
-    id: task.id,
-  }
-  const answer: unknown = await withExtras(backend, extras, () =>
-    backend.addJobToTransaction(commandsOf(redis), job, task.id),
-  )
-  return { id: task.id, action: answer === 1 ? 'created' : 'existing' }
 }
