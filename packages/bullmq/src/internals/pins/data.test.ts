@@ -45,6 +45,16 @@ describe("a job's hash", () => {
     })
   })
 
+  it('has 0 attempts and no backoff in the options of a job that was added without them, and a number as its id', async () => {
+    const { queue, createWorker, fetch } = await plainBullmq()
+    await queue.add('x', {})
+    const fetched = await fetch(
+      createWorker(async () => {}),
+      'mine',
+    )
+    expect(fetched).toMatchObject({ id: '1', opts: { attempts: 0, backoff: undefined }, token: 'mine' })
+  })
+
   it('counts no attempt when the job is requeued or snoozed, but every start', async () => {
     const { queue, createWorker, fetch, fields } = await plainBullmq()
     const job = await queue.add('x', {}, { attempts: 3 })

@@ -1,5 +1,5 @@
 // The page that lists what Bullpen relies on in BullMQ names files and tests that exist.
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
@@ -35,6 +35,11 @@ describe('the list of reliances', () => {
     const files = [...text.matchAll(/`([\w./-]+(?:\.ts|\/))`/g)].map(([, file]) => file ?? '')
     expect(files.length).toBeGreaterThan(20)
     expect([...new Set(files)].filter((file) => !existsSync(pathOf(file)))).toEqual([])
+  })
+
+  it('names every module of the folder', () => {
+    const modules = readdirSync(internals).filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+    expect(modules.filter((file) => !text.includes(`\`${file}\``))).toEqual([])
   })
 
   it('names every pin', () => {
