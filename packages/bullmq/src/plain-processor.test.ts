@@ -266,7 +266,7 @@ describe('a long task', () => {
     const { settled } = startWorker()
     await openQueue().add('own.eager', {})
     const first = await settled()
-    expect(first.error?.message).toMatch(/^TERMINATED_TIMEOUT \(run_timeout\): .*50 ms/)
+    expect(first.error?.message).toMatch(/^TERMINATED_TIMEOUT \(run_timeout\): .*50ms/)
     expect((await settled()).job.returnvalue).toEqual({ n: 2 })
     result.resolve({ n: 1 })
     await eventually(() => events.some(({ event }) => event === 'attempt.late'))
@@ -281,7 +281,7 @@ describe('a long task', () => {
     const { signal } = await started
     expect(worker.cancelJob(id, 'the customer left')).toBe(true)
     const { job, error } = await settled()
-    expect(signal.reason).toMatchObject({ name: 'AbortError', message: 'the attempt was stopped: cancelled' })
+    expect(signal.reason).toMatchObject({ name: 'AbortError', message: 'the task was cancelled' })
     expect(await job.getState()).toBe('failed')
     expect(error).toMatchObject({ name: 'UnrecoverableError' })
     expect(ended()).toMatchObject([{ state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled', verdict: 'cancelled' }])

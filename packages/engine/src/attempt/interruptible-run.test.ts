@@ -44,7 +44,7 @@ describe('a total timeout', () => {
   it('that passes while the handler runs signals it, and leaves the task dead after the grace period', async () => {
     const { ended, call, clock } = await begun({ timeoutMs: 'none', totalMs: 70 })
     await clock.advance(70)
-    expect(call.heard()).toMatchObject({ name: 'TimeoutError', message: 'the total_timeout limit of 70 ms passed' })
+    expect(call.heard()).toMatchObject({ name: 'TimeoutError', message: 'the total timeout of 70ms passed' })
     await clock.advance(GRACE_MS)
     expect(await ended).toMatchObject({
       record: { state: 'TERMINATED_TIMEOUT', reason: 'total_timeout' },
@@ -96,15 +96,15 @@ describe('a hard stop of its slot', () => {
 
 describe('a closed context', () => {
   it.each([
-    ['drain', 'requeued'],
-    ['parent_closed', 'requeued'],
-    ['lock_lost', 'lost'],
+    ['drain', 'requeued', 'interrupted by a drain'],
+    ['parent_closed', 'requeued', 'the parent signal'],
+    ['lock_lost', 'lost', 'lost the lock'],
   ] as const)(
     'by %s ends the attempt as TERMINATED_CTX_CLOSED with that reason and the verdict %s',
-    async (reason, verdict) => {
+    async (reason, verdict, message) => {
       const { ended, call, clock, interruption } = await begun({}, { attempt: 3 })
       interruption.close(reason)
-      expect(call.heard()).toMatchObject({ name: 'AbortError', message: expect.stringContaining(reason) })
+      expect(call.heard()).toMatchObject({ name: 'AbortError', message: expect.stringContaining(message) })
       await clock.advance(GRACE_MS)
       expect(await ended).toMatchObject({
         record: { state: 'TERMINATED_CTX_CLOSED', reason },

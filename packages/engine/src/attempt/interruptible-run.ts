@@ -10,6 +10,7 @@
 import type { AttemptResult, CloseReason, Outcome, StopCause } from '../ports/attempt-result.ts'
 import type { Timer } from '../ports/clock.ts'
 import type { Attempt } from './attempt.ts'
+import { describeOutcome } from './outcome.ts'
 import { nextTimeoutAt, passedTimeout, type RunningTimeouts } from './timeouts.ts'
 import type { AsyncContext } from './uncaught.ts'
 import { finish, type VerdictHost } from './verdict.ts'
@@ -28,11 +29,10 @@ type Interruption = Outcome & { kind: 'timed_out' | 'closed' | 'stopped' | 'pani
 function abortReason(interruption: Interruption): Error {
   switch (interruption.kind) {
     case 'timed_out':
-      return new DOMException(`the ${interruption.reason} limit of ${interruption.limitMs} ms passed`, 'TimeoutError')
+      return new DOMException(describeOutcome(interruption).message, 'TimeoutError')
     case 'closed':
-      return new DOMException(`the attempt's context was closed: ${interruption.reason}`, 'AbortError')
     case 'stopped':
-      return new DOMException(`the attempt was stopped: ${interruption.reason}`, 'AbortError')
+      return new DOMException(describeOutcome(interruption).message, 'AbortError')
     case 'panicked':
       return new DOMException(`an error escaped the handler: ${interruption.error.message}`, 'AbortError')
   }

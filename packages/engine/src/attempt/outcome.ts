@@ -20,7 +20,7 @@ export class Snooze extends Error {
   /** @throws BullpenError `invalid_duration`. */
   constructor(delay: Duration) {
     const delayMs = milliseconds(delay, 'the delay of snooze')
-    super(`the handler asked to be run again in ${formatDuration(delayMs)}`)
+    super(`the handler snoozed the task for ${formatDuration(delayMs)}`)
     this.delayMs = delayMs
   }
 }
@@ -31,7 +31,7 @@ export class PoolEnded extends Error {
   readonly reason: CloseReason
 
   constructor(reason: CloseReason) {
-    super(`the pool ends: ${reason}`)
+    super(`the pool is ending: ${reason}`)
     this.reason = reason
   }
 }
@@ -51,10 +51,23 @@ export interface OutcomeDetails {
 
 const SUCCESS: OutcomeDetails = Object.freeze({ state: 'DONE_SUCCESS' })
 
+const TIMEOUTS = {
+  run_timeout: 'run timeout',
+  heartbeat_timeout: 'heartbeat timeout',
+  queue_timeout: 'queue timeout',
+  total_timeout: 'total timeout',
+} as const satisfies Readonly<Record<EndReason<'TERMINATED_TIMEOUT'>, string>>
+
+const CLOSED = {
+  drain: 'the attempt was interrupted by a drain',
+  parent_closed: 'the attempt was interrupted because the parent signal of its pool aborted',
+  lock_lost: 'the attempt lost the lock of its task',
+} as const satisfies Readonly<Record<CloseReason, string>>
+
 const STOPPED = {
   cancelled: 'the task was cancelled',
-  queue_shutdown: 'its queue was shut down',
-  slot_stopped: 'its slot was stopped',
+  queue_shutdown: "the task's queue was shut down",
+  slot_stopped: 'the slot was stopped',
 } as const satisfies Readonly<Record<EndReason<'TERMINATED_STOP_SIGNAL'>, string>>
 
 export function describeOutcome(outcome: Outcome): OutcomeDetails {
@@ -71,22 +84,26 @@ export function describeOutcome(outcome: Outcome): OutcomeDetails {
     }
     case 'timed_out': {
       const { reason, limitMs } = outcome
-      return { state: 'TERMINATED_TIMEOUT', reason, message: `the ${reason} limit of ${limitMs} ms passed` }
+      return {
+        state: 'TERMINATED_TIMEOUT',
+        reason,
+        message: `the ${TIMEOUTS[reason]} of ${formatDuration(limitMs)} passed`,
+      }
     }
     case 'closed': {
       const { reason } = outcome
-      return { state: 'TERMINATED_CTX_CLOSED', reason, message: `the attempt's context was closed: ${reason}` }
+      return { state: 'TERMINATED_CTX_CLOSED', reason, message: CLOSED[reason] }
     }
     case 'stopped': {
       const { reason, by } = outcome
       return { state: 'TERMINATED_STOP_SIGNAL', reason, message: STOPPED[reason], by }
     }
     case 'snoozed': {
-      const message = `the handler asked to be run again in ${formatDuration(outcome.delayMs)}`
+      const message = `the handler snoozed the task for ${formatDuration(outcome.delayMs)}`
       return { state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed', message }
     }
     case 'rate_limited': {
-      const message = `the handler asked for its queue to be throttled for ${formatDuration(outcome.delayMs)}`
+      const message = `the handler throttled the queue for ${formatDuration(outcome.delayMs)}`
       return { state: 'TERMINATED_CTX_CLOSED', reason: 'rate_limited', message }
     }
   }

@@ -323,7 +323,7 @@ describe('a parent that closes', () => {
     await clock.advance(0)
     parent.abort()
     await clock.advance(0)
-    expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('parent_closed') })
+    expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('parent signal') })
     expect(states().sort()).toEqual(['TERMINATED', 'TERMINATING_PARENT_CTX_CLOSED'])
     await clock.advance(GRACE_MS)
     await given.settled
@@ -542,7 +542,7 @@ describe('a slot that is stopped', () => {
     const given = give()
     await clock.advance(0)
     pool.stopSlot(1, 'hard')
-    expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('slot_stopped') })
+    expect(calls[0]?.heard()).toMatchObject({ message: 'the slot was stopped' })
     calls[0]?.fail(calls[0].heard())
     await given.settled
     expect(given.result).toMatchObject({
@@ -617,7 +617,7 @@ describe('a lock that is lost', () => {
     const given = give()
     await clock.advance(0)
     consumer.pool.lockLost(given.task.id)
-    expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('lock_lost') })
+    expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('lost the lock') })
     calls[0]?.finish()
     await given.settled
     expect(given.result).toMatchObject({

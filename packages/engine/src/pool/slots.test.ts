@@ -181,7 +181,7 @@ describe('stopping one slot', () => {
     expect(call.heard()).toBeUndefined()
     expect(slots.stop(slot.number, 'wait')).toBe(false)
     expect(slots.stop(slot.number, 'hard')).toBe(true)
-    expect(call.heard()).toMatchObject({ message: 'the attempt was stopped: slot_stopped' })
+    expect(call.heard()).toMatchObject({ message: 'the slot was stopped' })
     expect(slot.state).toBe('TERMINATING_STOP_SIGNAL')
   })
 
@@ -212,7 +212,7 @@ describe('one task among the slots', () => {
     slots.lockLost(task.id, task.fencingToken + 1)
     expect(call.heard()).toBeUndefined()
     slots.lockLost(task.id, task.fencingToken)
-    expect(call.heard()).toMatchObject({ message: "the attempt's context was closed: lock_lost" })
+    expect(call.heard()).toMatchObject({ message: 'the attempt lost the lock of its task' })
   })
 
   it('is not cancellable when it is short, and not found when another pool runs it', () => {

@@ -28,7 +28,7 @@ export function statusOfDelayed(
 
 const WITHOUT_START = {
   cancelled: { state: 'TERMINATED_STOP_SIGNAL', message: 'the task was cancelled' },
-  queue_shutdown: { state: 'TERMINATED_STOP_SIGNAL', message: 'its queue was shut down' },
+  queue_shutdown: { state: 'TERMINATED_STOP_SIGNAL', message: "the task's queue was shut down" },
   queue_timeout: { state: 'TERMINATED_TIMEOUT', message: 'no worker started the task within its queue timeout' },
 } as const satisfies Readonly<
   Record<CancelReason | 'queue_timeout', { readonly state: string; readonly message: string }>
