@@ -6,8 +6,10 @@ import { runInNewContext } from 'node:vm'
 import { defineCatalogue, defineHandler, defineTask, type Log, type TaskKind } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import {
+  type AttemptResult,
   createRegistry,
   decodeTask,
+  emitSettled,
   type FetchedTask,
   InterruptibleRun,
   ReusableTimer,
@@ -97,25 +99,32 @@ function taken(kind: TaskKind): FetchedTask {
 /** The host that a slot passes to the attempts that it runs. */
 type SlotHost = RunnerHost & Required<Pick<RunnerHost, 'slot' | 'timer'>>
 
-/** Runs one task the way a slot does. Returns a promise only if there is something to wait for. */
-type Run = (slot: SlotHost) => unknown
+/** Runs one task the way a slot does, and then settles its result the way a consumer does. */
+interface Run {
+  /** Returns a promise only if there is something to wait for. */
+  readonly start: (slot: SlotHost) => unknown
+  readonly settle: (result: unknown, slot: SlotHost) => void
+}
 
 const MODES: Readonly<Record<string, (tasks: number, run: Run, slots: readonly SlotHost[]) => Promise<void>>> = {
-  async batch(tasks, run, slots) {
+  async batch(tasks, { start, settle }, slots) {
+    const [first] = slots
+    if (first === undefined) return
     for (let i = 0; i < tasks; i += BATCH) {
       const waiting: Promise<unknown>[] = []
       for (const slot of slots) {
-        const result = run(slot)
+        const result = start(slot)
         if (result instanceof Promise) waiting.push(result)
+        else settle(result, slot)
       }
-      await Promise.all(waiting)
+      for (const result of await Promise.all(waiting)) settle(result, first)
     }
   },
-  async single(tasks, run, [slot]) {
+  async single(tasks, { start, settle }, [slot]) {
     if (slot === undefined) return
     for (let i = 0; i < tasks; i++) {
-      const result = run(slot)
-      if (result instanceof Promise) await result
+      const result = start(slot)
+      settle(result instanceof Promise ? await result : result, slot)
     }
   },
 }
@@ -146,15 +155,19 @@ export async function* benchRunner(): AsyncGenerator<Result> {
       const slots = timers.map(
         (timer, i): SlotHost => ({ ...world, slot: i + 1, timer: (onFire) => timer.lend(onFire) }),
       )
-      const ours: Run = (slot) => resultOfRun(runDecoded(task, decoded, slot))
-      const withDecoding: Run = (slot) => resultOfRun(runAttempt(task, slot))
+      const settle: Run['settle'] = (result, { sink }) => emitSettled(result as AttemptResult, undefined, sink)
+      const ours: Run = { start: (slot) => resultOfRun(runDecoded(task, decoded, slot)), settle }
+      const withDecoding: Run = { start: (slot) => resultOfRun(runAttempt(task, slot)), settle }
       const input = { input: { n: 50 } }
-      const bare: Run = async () => {
-        try {
-          return await handle(input)
-        } catch (error) {
-          return error
-        }
+      const bare: Run = {
+        start: async () => {
+          try {
+            return await handle(input)
+          } catch (error) {
+            return error
+          }
+        },
+        settle: () => {},
       }
       for (const [mode, runAll] of Object.entries(MODES)) {
         const timed = async (run: Run, tasks = TASKS): Promise<number> => {
