@@ -58,7 +58,10 @@ export function createBulkCanceller(options: BulkCancellerOptions): BulkCancelle
     const begun = await runScript(redis, beginPass, keys, { fencing: term.fencing })
     if (begun === undefined) return 0
     const rules = parseRules(begun.rules)
-    const names = rules.map(({ id }) => id).join()
+    const names = rules
+      .map(({ id }) => id)
+      .toSorted()
+      .join()
     const result = await goThrough(options, { term, rules, endedNone: names === idleRules })
     if (result === undefined) return 0
     idleRules = result.ended === 0 ? names : ''

@@ -3,9 +3,13 @@ import { FENCE } from '../includes/fence.ts'
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
+/** Each script of a pass compares up to 200 tasks with each of the rules. */
+const RULES_PER_PASS = 50
+
 /**
  * KEYS: the queue's fencing number, the rules, the tasks that have returned from `active` during a pass. ARGV: the leader's number.
- * Answers Redis's time in ms and the rules as JSON, or undefined if there are no rules or if there is a newer leader.
+ * Answers Redis's time in ms and up to {@link RULES_PER_PASS} rules as JSON, or undefined if there are no rules or if there is a newer
+ * leader. If there are more rules, each pass takes others, at random.
  */
 export const beginPass = defineScript({
   name: 'begin-pass',
@@ -14,8 +18,10 @@ export const beginPass = defineScript({
   args: ['fencing'],
   lua: `${TIME}${FENCE}
 if is_deposed(leader, fencing) then return false end
-local rules = redis.call('HVALS', cancelRules)
-if #rules == 0 then return false end
+local found = redis.call('HRANDFIELD', cancelRules, ${RULES_PER_PASS}, 'WITHVALUES')
+if #found == 0 then return false end
+local rules = {}
+for i = 2, #found, 2 do rules[#rules + 1] = found[i] end
 redis.call('DEL', cancelReturned)
 return { millis(), rules }
 `,
