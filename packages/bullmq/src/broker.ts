@@ -16,7 +16,6 @@ import { backendFactory } from './internals/backend.ts'
 import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
 import { createHousekeeping } from './leader/housekeeping.ts'
 import { LEADER_TIMES, type LeaderTimes, openLeader, wakeLeader } from './leader/leader.ts'
-import { repeatMaintenance } from './maintenance/maintenance.ts'
 import { countTasks, readTotals } from './queries/counts.ts'
 import { listIds } from './queries/listing.ts'
 import { readTogether } from './queries/read-together.ts'
@@ -94,7 +93,9 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   const withCommandTimeout = commandTimeout(redisUrl)
   const schema = createSchemaGuard(redis, namespace, queues)
   const isChecked = options.admission !== 'open'
-  const admission = isChecked ? openAdmission({ redis, redisUrl, namespace, queues, log }) : OPEN_ADMISSION
+  const admission = isChecked
+    ? openAdmission({ redis, redisUrl, namespace, queues, checkSchema: schema.check, log })
+    : OPEN_ADMISSION
   const handles = new Map(queues.map((name) => [name, openQueueHandles(name)]))
   const processName = `broker:${process.pid}`
 
@@ -161,11 +162,6 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     return record && underRules(record, parseRules(answers[STATE_READS]))
   }
 
-  const maintain = async (): Promise<void> => {
-    await schema.check()
-    await admission.refresh()
-  }
-  const stopMaintenance = repeatMaintenance(maintain, log)
   const leader =
     options.leads === false
       ? undefined
@@ -298,7 +294,6 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     },
 
     async close() {
-      stopMaintenance()
       await leader?.close()
       admission.close()
       for (const { completions } of handles.values()) completions.close()

@@ -50,7 +50,14 @@ describe('the admission of a queue', () => {
   it('is read from Redis by a broker that does not know it', async () => {
     const { command, namespace, redisUrl, redis } = await drained()
     await command(DRAIN)
-    const admission = openAdmission({ redis, redisUrl, namespace, queues: ['rig'], log: silent })
+    const admission = openAdmission({
+      redis,
+      redisUrl,
+      namespace,
+      queues: ['rig'],
+      checkSchema: () => undefined,
+      log: silent,
+    })
     onTestFinished(() => admission.close())
     await expect(admission.admit('rig')).rejects.toMatchObject({ code: 'queue_draining' })
   })

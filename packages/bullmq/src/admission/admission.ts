@@ -1,6 +1,6 @@
 // Decides whether a queue accepts a task now. The answer is kept in memory, so that an enqueue takes no extra round trip.
 //
-// An answer is read again when the fleet announces a change, and by the broker's maintenance every 2 s. Only producers check
+// An answer is read again when the fleet announces a change, and every 2 s if a setting has changed. Only producers check
 // admission. The broker of a worker uses OPEN_ADMISSION, because its handlers may enqueue child tasks during a drain.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { QueueSettings } from '@bullpen/engine/internal'
@@ -19,14 +19,14 @@ export interface Admission {
    * @throws BullpenError `queue_draining` if the queue is draining. The promise rejects with the same error.
    */
   admit(queue: string): Promise<void> | undefined
-  /** Reads the settings again if they have changed, in case a notification was lost. Takes one round trip, or two. */
-  refresh(): Promise<void>
   close(): void
 }
 
 /** Accepts every task. */
-export const OPEN_ADMISSION: Admission = { admit: () => undefined, refresh: async () => {}, close: () => {} }
+export const OPEN_ADMISSION: Admission = { admit: () => undefined, close: () => {} }
 
+/** How often the settings are checked for changes in case a notification was lost, in ms. */
+const CHECK_EVERY_MS = 2_000
 /** How often all settings are read although nothing has changed, in ms. */
 const READ_ALL_MS = 60_000
 
@@ -35,10 +35,14 @@ export interface AdmissionOptions {
   readonly redisUrl: string
   readonly namespace: string
   readonly queues: readonly string[]
+  /** Rejects while the namespace must not be used. */
+  readonly checkSchema: () => Promise<void> | undefined
   readonly log: Log
 }
 
-export function openAdmission({ redis, redisUrl, namespace, queues, log }: AdmissionOptions): Admission {
+/** Its timer does not keep the process alive. */
+export function openAdmission(options: AdmissionOptions): Admission {
+  const { redis, redisUrl, namespace, queues, checkSchema, log } = options
   /** The known drains. If a queue is absent, its settings must be read. */
   const drains = new Map<string, Drain>()
   /** Incremented with each notification about a queue, so that the answer to an older read is discarded. */
@@ -62,13 +66,27 @@ export function openAdmission({ redis, redisUrl, namespace, queues, log }: Admis
     while (!drains.has(queue)) await read([queue])
   }
 
+  /** Reads the settings again if they have changed. Takes one round trip, or two. */
+  const refresh = async (): Promise<void> => {
+    await checkSchema()
+    const revision = await redis.get(keys.settingsRevision)
+    const isRecent = performance.now() - readAt < READ_ALL_MS
+    if (revision === readRevision && isRecent && queues.every((each) => drains.has(each))) return
+    await read(queues)
+    readRevision = revision
+    readAt = performance.now()
+  }
+  const logFailure = (err: unknown): void => log.debug({ err }, 'queue settings could not be read')
+  // A refresh ends before the next one begins, because a command of a producer waits for at most 0.8 s.
+  const timer = setInterval(() => refresh().catch(logFailure), CHECK_EVERY_MS).unref()
+
   const invalidate = (names: readonly string[]): void => {
     for (const queue of names) {
       drains.delete(queue)
       revisions.set(queue, (revisions.get(queue) ?? 0) + 1)
     }
     // If this read fails, the next enqueue or refresh reads the settings.
-    read(names).catch((err: unknown) => log.debug({ err }, 'queue settings could not be read'))
+    read(names).catch(logFailure)
   }
 
   notifications.listen(keys.notifications, (message) => {
@@ -83,19 +101,10 @@ export function openAdmission({ redis, redisUrl, namespace, queues, log }: Admis
       assertOpen(queue, drains.get(queue))
       return undefined
     },
-    async refresh() {
-      const revision = await redis.get(keys.settingsRevision)
-      if (
-        revision === readRevision &&
-        performance.now() - readAt < READ_ALL_MS &&
-        queues.every((each) => drains.has(each))
-      )
-        return
-      await read(queues)
-      readRevision = revision
-      readAt = performance.now()
+    close() {
+      clearInterval(timer)
+      notifications.close()
     },
-    close: () => notifications.close(),
   }
 }
 

@@ -10,10 +10,10 @@ import { repairIndex } from '../internals/index-repair.ts'
 import { requeueLostTasks } from '../internals/stalled-check.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import { queueKeys } from '../keys.ts'
-import { expireTasks } from '../maintenance/expirer.ts'
 import { removeOldScript } from '../scripts/leader/remove-old.ts'
 import { type Duty, surveyQueueScript } from '../scripts/leader/survey-queue.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { expireTasks } from './expirer.ts'
 
 type OnEnded = (ended: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 
@@ -32,6 +32,8 @@ export interface HousekeepingOptions {
   readonly onRepaired: (queue: string, entries: number) => void
   /** Called when a duty that takes long has failed. */
   readonly onFailed: (error: unknown) => void
+  /** How often a queue's index is compared entry by entry, in ms. Defaults to 600,000. Tests set this. */
+  readonly compareEveryMs?: number
 }
 
 /**
@@ -43,11 +45,17 @@ export type Housekeeping = (queue: string, term: Term) => Promise<number | undef
 /** These may take longer than a round. While they last, lost tasks must still be found. */
 const LONG: ReadonlySet<Duty> = new Set<Duty>(['cancelByRules', 'removeOld', 'repairIndex'])
 
+/** A survey compares only sizes, which are equal if one task is missing from a part and another one should not be in it. */
+const COMPARE_EVERY_MS = 600_000
+
 /** How many tasks one script removes. */
 const REMOVE_AT_ONCE = 100
 
 export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   const { redis, namespace, now, process, onExpired, onCancelled, onRepaired, onFailed } = options
+  const { compareEveryMs = COMPARE_EVERY_MS } = options
+  /** When the index of each queue is compared next, on the monotonic clock. */
+  const compareAt = new Map<string, number>()
   const bulkCancellers = new Map<string, BulkCanceller>()
   const underWay = new Set<string>()
 
@@ -94,6 +102,14 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
       .finally(() => underWay.delete(name))
   }
 
+  const isToCompare = (queue: string): boolean => {
+    const at = performance.now()
+    const due = compareAt.get(queue)
+    if (due !== undefined && at < due) return false
+    compareAt.set(queue, at + compareEveryMs)
+    return due !== undefined
+  }
+
   return async (queue, term) => {
     const args = { fencing: term.fencing, now: now(), mark: THROTTLE_MARK }
     const { fencing, duties } = await runScript(redis, surveyQueueScript, queueKeys(namespace, queue), args)
@@ -102,6 +118,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
       if (LONG.has(duty)) performAside(queue, duty, term)
       else await perform(queue, duty, term)
     }
+    if (isToCompare(queue)) performAside(queue, 'repairIndex', term)
     return undefined
   }
 }

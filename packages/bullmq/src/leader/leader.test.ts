@@ -7,8 +7,8 @@ import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { type BrokerOptions, openBroker } from '../broker.ts'
 import { leaderKeys, queueKeys } from '../keys.ts'
-import { expireTasks } from '../maintenance/expirer.ts'
 import { silent } from '../setup.fixture.ts'
+import { expireTasks } from './expirer.ts'
 import { createHousekeeping } from './housekeeping.ts'
 
 const QUICK = { leaseMs: 1_000, renewMs: 200, roundMs: 50 }
@@ -144,4 +144,32 @@ it('the leader removes completed tasks that are older than the retention that a 
   await eventually(async () => (await broker.counts('a')).completed === 20)
   expect(await redis.exists(keys.job('j0'), keys.job('j229'), keys.job('j230'))).toBe(1)
   expect(await redis.hmget(keys.totals, 'accepted', 'removed', 'drift')).toEqual(['250', '230', null])
+})
+
+it('the leader compares the index entry by entry now and then, because equal sizes do not prove that it is right', async () => {
+  const { open, name, redis, task } = namespace()
+  const broker = await open(['a'], { leads: false })
+  const scheduled = { ...task('a'), delayMs: 60_000 }
+  await broker.enqueue(scheduled)
+  const keys = queueKeys(name, 'a')
+  await redis.zrem(keys.scheduled, scheduled.id)
+  await redis.zadd(keys.retrying, 7, 'gone')
+  const repaired = Promise.withResolvers<number>()
+  const housekeeping = createHousekeeping({
+    redis,
+    namespace: name,
+    now: Date.now,
+    process: 'test',
+    onExpired: () => {},
+    onCancelled: () => {},
+    onRepaired: (_, entries) => repaired.resolve(entries),
+    onFailed: repaired.reject,
+    compareEveryMs: 0,
+  })
+  const term = { fencing: 1, isOver: () => false }
+  await housekeeping('a', term)
+  expect(await broker.counts('a')).toMatchObject({ scheduled: 0, retrying: 1 })
+  await housekeeping('a', term)
+  expect(await repaired.promise).toBe(2)
+  expect(await broker.counts('a')).toMatchObject({ scheduled: 1, retrying: 0 })
 })

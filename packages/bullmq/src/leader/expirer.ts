@@ -3,7 +3,7 @@ import type { TaskId } from '@bullpen/contract'
 
 import type { QueueKeys } from '../keys.ts'
 import { endOf } from '../scripts/includes/end-without-run.ts'
-import { expireTasksScript } from '../scripts/maintenance/expire-tasks.ts'
+import { expireTasksScript } from '../scripts/leader/expire-tasks.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 
 /** How many tasks one script looks at. The oldest tasks are at the near end of the list, where removing them is cheap. */
