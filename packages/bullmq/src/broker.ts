@@ -269,14 +269,11 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       const rules = parseRules(texts)
       const tasks = ids.flatMap((id, i) => {
         const record = decodeState(id, name, answers.slice(i * STATE_READS, (i + 1) * STATE_READS), decode)
-        return record === undefined ? [] : [underRules(record, rules)]
+        return record === undefined ? [] : [underRules(asListed(record, query.status), rules)]
       })
       // Drop tasks that have moved on since their ids were read. A waiting task that a cancel rule matches is not listed until
       // the bulk canceller has ended it.
-      return {
-        tasks: tasks.map((task) => asListed(task, query.status)).filter(({ status }) => status === query.status),
-        next,
-      }
+      return { tasks: tasks.filter(({ status }) => status === query.status), next }
     },
 
     counts: async (name) => {

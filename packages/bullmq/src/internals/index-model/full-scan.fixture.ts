@@ -94,7 +94,7 @@ export async function violations(
       }
     }
     if (totals.unaccounted !== 0) found.push(`unaccounted: ${JSON.stringify(totals)}`)
-    if (drift !== 0) found.push(`a repair corrected ${drift}`)
+    if (drift !== 0 || totals.drift !== 0) found.push(`a repair corrected ${drift}, and the leader ${totals.drift}`)
     return found
   }
 }
