@@ -1,5 +1,6 @@
 // For users: an in-process broker, and a processor for teams that keep a BullMQ Worker of their own.
 
+export type { PayloadCodec } from '@bullpen/engine'
 export { attach } from './attach.ts'
 export { type BrokerOptions, type BullmqBroker, openBroker } from './broker.ts'
 export { backoffStrategy } from './internals/backoff-strategy.ts'

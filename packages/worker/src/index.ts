@@ -9,7 +9,7 @@ export {
   type WorkerSettings,
   workerConfig,
 } from '@bullpen/config'
-export type { Middleware } from '@bullpen/engine'
+export type { Middleware, PayloadCodec } from '@bullpen/engine'
 export type { ResourceOpener, ResourceOpeners } from '@bullpen/engine/internal'
 export {
   type BullpenWorker,
