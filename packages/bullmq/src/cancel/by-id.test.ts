@@ -1,7 +1,13 @@
 // Who cancelled a task is in its attempt record, wherever the task was.
+import { randomBytes } from 'node:crypto'
+import { createTaskId } from '@bullpen/contract/internal'
+import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
-import { describe, expect, it } from 'vitest'
+import { Redis } from 'ioredis'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { queueKeys } from '../keys.ts'
 import { long, setup } from '../setup.fixture.ts'
+import { cancelById, repeatCancels } from './by-id.ts'
 
 describe('a cancel by id', () => {
   it('of a waiting task records who asked', async () => {
@@ -31,6 +37,38 @@ describe('a cancel by id', () => {
       status: 'cancelled',
       attempts: [{ fencingToken: 1, reason: 'cancelled', by: 'ann smith' }],
     })
+  })
+
+  it('of a running task does not search the waiting list', async () => {
+    const server = await privateRedis()
+    await server.start()
+    const redis = new Redis(server.url)
+    onTestFinished(() => redis.disconnect())
+    const keys = queueKeys('t', 'rig')
+    const id = createTaskId('rig', 0, randomBytes(10))
+    await redis.hset(keys.job(id), 'name', 'rig.long')
+    await redis.lpush(keys.active, id)
+    await redis.set(keys.lock(id), 'a token')
+    const request = { id, stoppable: true, now: 0, by: '', process: 'test' }
+    expect(await cancelById(redis, keys, request)).toBe('cancelling')
+    expect(await redis.info('commandstats')).not.toContain('cmdstat_lrem')
+    // Its worker is lost, and nobody has noticed yet.
+    await redis.del(keys.lock(id))
+    expect(await cancelById(redis, keys, request)).toBe('cancelling')
+    expect(await redis.hkeys(keys.cancelling)).toEqual([id])
+  })
+
+  it('is repeated while its task runs, however many requests there are', async () => {
+    const { broker, redisUrl, namespace } = await setup()
+    const redis = new Redis(redisUrl)
+    onTestFinished(() => redis.disconnect())
+    const keys = queueKeys(namespace, 'rig')
+    const requests = Array.from({ length: 1_200 }, (_, i) => [`rig-${i}`, 'ann'])
+    await redis.hset(keys.cancelling, Object.fromEntries(requests))
+    await broker.ping()
+    await repeatCancels(redis, keys, Date.now(), 'test')
+    // None of these tasks exists any more.
+    expect(await redis.exists(keys.cancelling)).toBe(0)
   })
 
   it('without a name records none', async () => {

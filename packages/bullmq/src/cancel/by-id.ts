@@ -39,7 +39,7 @@ export async function cancelById(
 ): Promise<CancelAnswer> {
   const end = endOf('cancelled', { process, by: by === '' ? undefined : by })
   const args = { base: keys.base, id, now, stoppable: stoppable ? 1 : 0, channel: keys.cancelChannel, by, ...end }
-  return runScript(redis, cancelTask, { ...keys, job: keys.job(id) }, args)
+  return runScript(redis, cancelTask, { ...keys, job: keys.job(id), lock: keys.lock(id) }, args)
 }
 
 /** About how many stored requests are read at a time. */
@@ -51,10 +51,12 @@ const REQUESTS_PER_PAGE = 100
 export async function repeatCancels(redis: Commander, keys: QueueKeys, now: number, process: string): Promise<void> {
   for (let cursor = '0'; ; ) {
     const [next, requests] = await redis.hscan(keys.cancelling, cursor, 'COUNT', REQUESTS_PER_PAGE)
+    const repeated: Promise<CancelAnswer>[] = []
     for (let i = 0; i < requests.length; i += 2) {
       const request = { id: requests[i] as TaskId, by: requests[i + 1] ?? '' }
-      await cancelById(redis, keys, { ...request, stoppable: true, now, process })
+      repeated.push(cancelById(redis, keys, { ...request, stoppable: true, now, process }))
     }
+    await Promise.all(repeated)
     if (next === '0') return
     cursor = next
   }

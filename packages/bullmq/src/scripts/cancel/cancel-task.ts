@@ -4,14 +4,16 @@ import { END_WITHOUT_RUN } from '../includes/end-without-run.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: the job, completed, failed, cancelling. ARGV: the prefix of the queue's keys, the task's id, now in ms since 1970, '1' if
+ * KEYS: the job, its lock, completed, failed, cancelling. ARGV: the prefix of the queue's keys, the task's id, now in ms since 1970, '1' if
  * a worker that runs the task can stop it, the reason and the record of `endOf`, the channel on which workers are asked, and who
  * requested the cancel ('' if unknown). Answers what has happened. Idempotent.
+ *
+ * A task with a lock is running, so that the waiting list is not searched for it.
  */
 export const cancelTask = defineScript({
   name: 'cancel-task',
   kind: 'frees',
-  keys: ['job', 'completed', 'failed', 'cancelling'],
+  keys: ['job', 'lock', 'completed', 'failed', 'cancelling'],
   args: ['base', 'id', 'now', 'stoppable', 'reason', 'record', 'channel', 'by'],
   lua: `${END_WITHOUT_RUN}
 local function without_request(answer)
@@ -21,7 +23,7 @@ end
 if redis.call('EXISTS', job) == 0 then return without_request('not_found') end
 if redis.call('ZSCORE', completed, id) or redis.call('ZSCORE', failed, id) then return without_request('already_ended') end
 local ends = ends_without_run(base, 'cancelled')
-local place = ends.take_out(id)
+local place = redis.call('EXISTS', lock) == 0 and ends.take_out(id)
 if place then
   ends.finish(id, place, now, reason, record)
   ends.close()
