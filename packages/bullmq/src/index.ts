@@ -5,5 +5,4 @@ export { attach } from './attach.ts'
 export { type BrokerOptions, type BullmqBroker, openBroker } from './broker.ts'
 export { backoffStrategy } from './internals/backoff-strategy.ts'
 export { type PlainProcessor, type ProcessorOptions, processor } from './plain-processor.ts'
-
 export { escaped } from './uncaught-errors.ts'
