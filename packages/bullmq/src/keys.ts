@@ -1,4 +1,5 @@
-// The names of Bullpen's keys and channels in Redis, and of the BullMQ keys that Bullpen reads directly.
+// The names of Bullpen's keys and channels in Redis, beside those of BullMQ's keys.
+import { bullmqKeys } from './internals/bullmq-keys.ts'
 
 /** Stored in every namespace. Raise it when stored data changes so that an older or newer Bullpen would misread it. */
 export const SCHEMA_VERSION = 2
@@ -31,39 +32,12 @@ export function prefixOf(namespace: string, queue: string): string {
   return `{${namespace}.${queue}}`
 }
 
-/** The keys of one queue. */
+/** The keys of one queue: BullMQ's and Bullpen's own. */
 export function queueKeys(namespace: string, queue: string) {
   const base = `${prefixOf(namespace, queue)}:${queue}`
   return {
-    // BullMQ's own
-    /** The prefix of all other keys of the queue. */
-    base: `${base}:`,
-    job: (id: string) => `${base}:${id}`,
-    lock: (id: string) => `${base}:${id}:lock`,
-    wait: `${base}:wait`,
-    active: `${base}:active`,
-    prioritized: `${base}:prioritized`,
-    delayed: `${base}:delayed`,
-    completed: `${base}:completed`,
-    failed: `${base}:failed`,
-    /** Sorted set: jobs with children that have not ended, which a team's own flows may have. */
-    waitingChildren: `${base}:waiting-children`,
-    /** Stream: BullMQ's events. */
-    events: `${base}:events`,
-    /** Hash: settings of the whole queue, such as pause, concurrency and rate limit. */
-    meta: `${base}:meta`,
-    /** Sorted set: the markers that wake workers waiting for a task. */
-    marker: `${base}:marker`,
-    /** Set: active tasks that may have lost their worker. */
-    stalled: `${base}:stalled`,
-    /** List: not in use since BullMQ 6. */
-    paused: `${base}:paused`,
-    /** Sorted set: job schedulers, which a team's own queue may have. */
-    repeat: `${base}:repeat`,
-    /** String: how many tasks have started in the current window of the rate limit. */
-    limiter: `${base}:limiter`,
+    ...bullmqKeys(base),
 
-    // Bullpen's own
     /** Sorted sets: the parts of `delayed`, with the same scores. */
     scheduled: `${base}:scheduled`,
     retrying: `${base}:retrying`,

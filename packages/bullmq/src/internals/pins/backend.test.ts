@@ -3,6 +3,7 @@ import { createRedisBackend, FlowProducer, type RedisClient, type RedisQueueBack
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { queueKeys } from '../../keys.ts'
 import { IDLE_WAIT_SECONDS } from '../backend.ts'
+import { bullmqKeys } from '../bullmq-keys.ts'
 import { backendOf, plainBullmq, QUEUE } from './plain.fixture.ts'
 
 /** Records the scripts that a backend sends. */
@@ -41,19 +42,15 @@ describe('a backend', () => {
   })
 
   it('uses the prefix and the key names that Bullpen uses', async () => {
-    const { queue, keys } = await plainBullmq()
-    const { base, wait, active, prioritized, delayed, completed, failed, events, meta, marker, limiter } = keys
-    expect(queue.keys).toMatchObject({ '': base, wait, active, prioritized, delayed, completed, failed })
-    expect(queue.keys).toMatchObject({ 'waiting-children': keys.waitingChildren, events, meta, marker, limiter })
-    expect(queue.toKey('id')).toBe(keys.job('id'))
-    // None of Bullpen's own keys has the name of one of BullMQ's.
-    const ours = Object.entries(queueKeys('n', 'q')).flatMap(([name, key]) =>
-      typeof key === 'string' && !(name in keys && Object.values(queue.keys).includes(keys[name as 'wait']))
-        ? [key]
-        : [],
-    )
+    const { queue } = await plainBullmq()
+    const base = backendOf(queue).qualifiedName
+    const { base: prefix, job, lock, ...named } = bullmqKeys(base)
+    expect(Object.values(queue.keys)).toEqual(expect.arrayContaining([prefix, ...Object.values(named)]))
+    expect(queue.toKey('id')).toBe(job('id'))
+    expect(lock('id')).toBe(`${job('id')}:lock`)
+    const own = Object.entries(queueKeys('n', 'q')).filter(([name]) => !(name in bullmqKeys('')))
     const theirs = new Set(Object.keys(queue.keys).map((type) => `{n.q}:q:${type}`))
-    expect(ours.filter((key) => theirs.has(key))).toEqual([])
+    expect(own.filter(([, key]) => typeof key === 'string' && theirs.has(key))).toEqual([])
   })
 
   it('sends every script of a Queue and of a Worker through execCommand, which can be replaced', async () => {
