@@ -47,7 +47,7 @@ export function faults(open: OpenBackend): void {
       const found = events.filter(isEnd)
       return found.length === 2 && found.sort((one, other) => one.fencingToken - other.fencingToken)
     })
-    expect(reasons).toEqual([expect.stringContaining('lock_lost')])
+    expect(reasons).toEqual([expect.stringContaining('lost the lock')])
     expect(ends).toMatchObject([
       { event: 'attempt.commit_refused', fencingToken: 1, refusal: 'lock_lost', verdict: undefined },
       { event: 'attempt.ended', fencingToken: 2, verdict: 'completed' },

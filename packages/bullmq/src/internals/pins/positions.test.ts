@@ -7,7 +7,7 @@ import { END_WITHOUT_RUN } from '../../scripts/includes/end-without-run.ts'
 import type { Commander } from '../../scripts/script.ts'
 import { ID_AT } from '../backend.ts'
 import { COMMIT_ID_AT, TARGET_AT } from '../commits.ts'
-import { COMPOSED } from '../composed-scripts.ts'
+import { bullmqScripts, COMPOSED } from '../composed-scripts.ts'
 import { TIME_AT } from '../scripts-clock.ts'
 import { requeueLostTasks } from '../stalled-check.ts'
 import { PINNED } from './pinned.fixture.ts'
@@ -73,6 +73,17 @@ it("the end of a task that no worker runs gives moveToFinished the keys in BullM
   // The key of the job is filled in for each task.
   const [, failed = []] = callsOf('moveToFinished')
   expect(own).toEqual(failed.slice(0, 14).map((key) => (key === ':<id>' ? ':' : key)))
+})
+
+it('the end of a job counts its attempt in one command, and adds the events failed and drained in this form', () => {
+  const text = bullmqScripts().find(({ name }) => name === 'moveToFinished')?.content ?? ''
+  expect(text.match(/rcall\([^()]*"atm"[^()]*\)/g)).toEqual(['rcall("HINCRBY", jobIdKey, "atm", 1)'])
+  expect(text.match(/rcall\("XADD"[^()]*(ARGV\[5\]|"drained")[^()]*\)/g)).toEqual([
+    'rcall("XADD", eventStreamKey, "*", "event", ARGV[5], "jobId", jobId, ARGV[3], ARGV[4], "prev", "active")',
+    'rcall("XADD", eventStreamKey, "*", "event", "drained")',
+  ])
+  const options = new Set([...text.matchAll(/\bopts\['(\w+)'\]/g)].map(([, name]) => name))
+  expect([...options]).toEqual(expect.arrayContaining(['token', 'attempts', 'maxMetricsSize', 'keepJobs']))
 })
 
 it("the leader's stalled check sends the keys and arguments that BullMQ sends, with a key of its own for the last check", async () => {
