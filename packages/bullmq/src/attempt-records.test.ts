@@ -130,7 +130,7 @@ describe('an attempt record is stored', () => {
     const { id, signalled, broker, ...all } = await running()
     const { redis, keys } = store(all)
     await redis.set(keys.lock(id), 'another owner', 'PX', 30_000)
-    expect(await signalled).toMatchObject({ name: 'AbortError', message: expect.stringContaining('lock_lost') })
+    expect(await signalled).toMatchObject({ name: 'AbortError', message: expect.stringContaining('lost the lock') })
     await eventually(() => all.events.some(({ event }) => event === 'attempt.commit_refused'))
     expect(all.events.at(-1)).toMatchObject({
       state: 'TERMINATED_CTX_CLOSED',

@@ -53,7 +53,6 @@ export function commit(
     case 'cancelled':
     case 'expired':
       limitStacks(job, MAX_ATTEMPT_RECORDS)
-      if (verdict.kind !== 'retrying') setExtras(backendOf(job), 'moveToFinished', job.id ?? '', { part: verdict.kind })
       throw new AttemptFailed(record, verdict, error)
     case 'requeued':
       return (verdict.throttleMs === undefined ? Promise.resolve() : throttleQueue(job, verdict.throttleMs)).then(() =>

@@ -10,6 +10,7 @@ import type { Commander } from '../scripts/script.ts'
 import { type Commit, type PendingCommits, settleByAnswer, takeCommit } from './commits.ts'
 import { COMPOSED } from './composed-scripts.ts'
 import { timeTranslation } from './scripts-clock.ts'
+import type { Part } from './status-index.ts'
 
 export interface ComposeOptions {
   /** The time in ms since 1970, by the clock that all processes of the queue share. */
@@ -30,10 +31,7 @@ export const IDLE_WAIT_SECONDS = 10
 export type ExtraValues = Readonly<Record<string, string>>
 
 /** Where the scripts that take arguments for one job have the job's id, among their keys and arguments. */
-export const ID_AT: ReadonlyMap<string, number> = new Map([
-  ['moveToFinished', 14],
-  ['moveJobFromActiveToWait', 9],
-])
+export const ID_AT: ReadonlyMap<string, number> = new Map([['moveJobFromActiveToWait', 9]])
 
 interface Composed {
   /** The values for the next run of a script on a job. */
@@ -95,6 +93,7 @@ export function composeBackend(
       if (each === 'keptSince' && completedRetentionMs !== undefined) args.push(now() - completedRetentionMs)
       else if (each === 'at') args.push(now())
       else if (each === 'attempt') args.push(commit?.result.event.fencingToken ?? '')
+      else if (each === 'part') args.push(partOf(commit))
       else args.push(values[each] ?? '')
     }
     args.push(base ?? baseOf(String(args[0])))
@@ -122,6 +121,12 @@ export function composeBackend(
 /** The first key of each script that a FlowProducer runs is a queue's base followed by a name without colons. */
 function baseOf(key: string): string {
   return key.slice(0, key.lastIndexOf(':') + 1)
+}
+
+/** The part of the failed set to which this commit moves a task. Without a commit, the task is dead, because BullMQ has failed it. */
+function partOf(commit: Commit | undefined): Part | '' {
+  const kind = commit?.result.verdict.kind
+  return kind === 'cancelled' || kind === 'expired' ? kind : ''
 }
 
 const NONE: ExtraValues = Object.freeze({})

@@ -72,7 +72,7 @@ const STEPS: Readonly<Record<string, Steps>> = {
 
   moveToFinished: {
     /**
-     * `part`: dead, cancelled or expired. `keptSince`: completed tasks that ended before are removed (ms since 1970). `attempt`:
+     * `part`: cancelled or expired; '' if the task is dead. `keptSince`: completed tasks that ended before are removed (ms since 1970). `attempt`:
      * the fencing token of the attempt that ends.
      */
     extra: ['part', 'keptSince', 'attempt'],
