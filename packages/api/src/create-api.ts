@@ -81,6 +81,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
   )
   const fleet = opened.adopt(openFleet({ redisUrl, namespace, queues, log: logger }), (each) => each.close())
   reportQueues(telemetry, broker, queues)
+  telemetry.onScrape(() => telemetry.leader(broker.isLeading()))
   const metrics = opened.adopt(createMetricsServer(telemetry.exposition, logger), (each) => each.close())
   const app = await buildServer({
     catalogue,

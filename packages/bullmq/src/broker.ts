@@ -65,6 +65,8 @@ export interface BrokerOptions {
 
 /** The broker, together with BullMQ's own queue objects, which Bull Board needs. */
 export interface BullmqBroker extends Broker {
+  /** Whether this process leads the namespace. Takes no round trip. */
+  isLeading(): boolean
   readonly boardQueues: readonly Queue[]
 }
 
@@ -190,6 +192,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
 
   return {
     boardQueues: [...handles.values()].map(({ queue }) => queue),
+    isLeading: () => leader?.isLeading() ?? false,
 
     async enqueue(task: NewTask) {
       const { addJob } = handlesOf(task.queue)

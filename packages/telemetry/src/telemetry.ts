@@ -38,6 +38,8 @@ export interface Telemetry {
   /** For use in {@link onScrape}. `unaccounted` and `drift` are those of the broker's totals. */
   queueTotals(queue: string, totals: { readonly unaccounted: number; readonly drift: number }): void
   redisUp(up: boolean): void
+  /** For use in {@link onScrape}. Whether this process leads the namespace. */
+  leader(isLeading: boolean): void
   /** For use in {@link onScrape}. `ms` is how far this machine's clock is ahead of Redis's, or undefined if that is unknown. */
   clockSkew(ms: number | undefined): void
   httpObserved(request: AnsweredRequest): void
@@ -58,6 +60,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const unaccounted = gauge(registry, 'bullpen_unaccounted_tasks')
   const repairs = gauge(registry, 'bullpen_index_repairs')
   const redisUp = gauge(registry, 'bullpen_redis_up')
+  const leader = gauge(registry, 'bullpen_leader')
   const clockSkew = gauge(registry, 'bullpen_clock_skew_seconds')
   const scrapeFailures = counter(registry, 'bullpen_scrape_failures_total')
   const requests = counter(registry, 'bullpen_http_requests_total')
@@ -92,6 +95,9 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     },
     redisUp(up) {
       redisUp.set(up ? 1 : 0)
+    },
+    leader(isLeading) {
+      leader.set(isLeading ? 1 : 0)
     },
     clockSkew(ms) {
       if (ms !== undefined) clockSkew.set(ms / 1_000)

@@ -141,6 +141,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       onCancelled: (cancelled) => sink({ event: 'task.cancelled', ...cancelled }),
     })
     opening.owns(broker.close)
+    telemetry.onScrape(() => telemetry.leader(broker.isLeading()))
 
     const [drainMs, graceMs] = [milliseconds(settings.drainTimeout), milliseconds(settings.grace)]
     for (const warning of graceWarnings(catalogue, sizes, graceMs)) log.warn(warning)

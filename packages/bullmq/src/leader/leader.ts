@@ -42,6 +42,7 @@ export interface LeaderOptions {
 }
 
 export interface Leader {
+  isLeading(): boolean
   /** Resigns if this process leads. Never rejects. */
   close(): Promise<void>
 }
@@ -140,6 +141,7 @@ export function openLeader(options: LeaderOptions): Leader {
   ask()
 
   return {
+    isLeading: () => leadership.state === 'leader' && performance.now() < leadership.until,
     async close() {
       if (leadership.state !== 'closed') moveTo({ state: 'closed' })
       subscriber.close()

@@ -250,6 +250,13 @@ export const overview = dashboard({
           queries: [query(`sum by (task) (rate(bullpen_event_loop_stalls_total[${RATE}]))`, '{{task}}')],
         },
         {
+          title: 'Leader',
+          description:
+            'The process that does the housekeeping of the namespace. If there is none for longer than a few seconds, tasks of dead workers are not recovered.',
+          unit: 'short',
+          queries: [query('bullpen_leader == 1', '{{instance}}')],
+        },
+        {
           title: 'Clock skew',
           description:
             "How far each machine's clock is ahead of Redis's clock. Negative if it is behind. Tasks use Redis's clock.",

@@ -169,6 +169,12 @@ export const METRICS = {
     labels: [],
     help: '1 if Redis answered during this scrape, 0 if it did not.',
   },
+  bullpen_leader: {
+    type: 'gauge',
+    unit: 'flag',
+    labels: [],
+    help: '1 if this process leads the namespace and does its housekeeping, otherwise 0. The sum over all processes is 1, except for a few seconds after a leader has died.',
+  },
   bullpen_clock_skew_seconds: {
     type: 'gauge',
     unit: 'seconds',
