@@ -37,6 +37,8 @@ export interface BulkCancellerOptions {
   readonly keys: QueueKeys
   /** Called for each task that this process has ended. */
   readonly onEnded: (ended: EndedTask) => void
+  /** How many tasks one script looks at. Tests set this. */
+  readonly pageSize?: number
 }
 
 /** A leader's number, and whether the leader may still work. */
@@ -91,12 +93,12 @@ interface PassResult {
 
 /** Returns undefined if the term is over. */
 async function goThrough(
-  { redis, keys, onEnded }: BulkCancellerOptions,
+  { redis, keys, onEnded, pageSize = PAGE_SIZE }: BulkCancellerOptions,
   { term, rules, endedNone }: Pass,
 ): Promise<PassResult | undefined> {
   const matched = rules.map(() => 0)
   const { fencing } = term
-  const args = { fencing, base: keys.base, progress: keys.cancelProgress(''), limit: PAGE_SIZE }
+  const args = { fencing, base: keys.base, progress: keys.cancelProgress(''), limit: pageSize }
   const rulesText = JSON.stringify(rules.map(forScript))
   let ended = 0
   for (const [scan, place] of SCAN_ORDER.entries()) {
@@ -123,12 +125,12 @@ async function goThrough(
 
 /** Deletes rules, except those that match a task which has returned to the queue during the pass. */
 async function forget(
-  { redis, keys }: BulkCancellerOptions,
+  { redis, keys, pageSize = PAGE_SIZE }: BulkCancellerOptions,
   { fencing }: Term,
   rules: readonly CancelRule[],
 ): Promise<void> {
   const progress = keys.cancelProgress('')
-  const args = { fencing, base: keys.base, progress, keepMs: KEEP_PROGRESS_MS, limit: PAGE_SIZE }
+  const args = { fencing, base: keys.base, progress, keepMs: KEEP_PROGRESS_MS, limit: pageSize }
   let left = rules
   for (let isDone = false; left.length > 0 && !isDone; ) {
     const rulesText = JSON.stringify(left.map(forScript))
