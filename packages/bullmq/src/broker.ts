@@ -59,7 +59,7 @@ export interface BrokerOptions {
   readonly leaderTimes?: LeaderTimes
   /** Called for each task that this process has expired as the leader. The callback must not throw or block. */
   readonly onExpired?: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
-  /** Called for each waiting task that this process has ended as the leader for a cancel by filter. The callback must not throw or block. */
+  /** Called for each waiting task that this process has ended as the leader for a cancel. The callback must not throw or block. */
   readonly onCancelled?: (cancelled: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 }
 

@@ -66,8 +66,26 @@ describe('a cancel by id', () => {
     const requests = Array.from({ length: 1_200 }, (_, i) => [`rig-${i}`, 'ann'])
     await redis.hset(keys.cancelling, Object.fromEntries(requests))
     await broker.ping()
-    await repeatCancels(redis, keys, Date.now(), 'test')
+    await repeatCancels(redis, keys, { now: Date.now(), process: 'test', onEnded: () => {} })
     // None of these tasks exists any more.
+    expect(await redis.exists(keys.cancelling)).toBe(0)
+  })
+
+  it('reports the task that it ends when it is repeated, and only once', async () => {
+    const server = await privateRedis()
+    await server.start()
+    const redis = new Redis(server.url)
+    onTestFinished(() => redis.disconnect())
+    const keys = queueKeys('t', 'rig')
+    const id = createTaskId('rig', 0, randomBytes(10))
+    // The request was stored while the task ran. The task has returned to its queue since.
+    await redis.hset(keys.job(id), 'name', 'rig.long')
+    await redis.lpush(keys.wait, id)
+    await redis.hset(keys.cancelling, id, 'ann')
+    const ended: unknown[] = []
+    const options = { now: 1, process: 'test', onEnded: (each: unknown) => void ended.push(each) }
+    await Promise.all([repeatCancels(redis, keys, options), repeatCancels(redis, keys, options)])
+    expect(ended).toEqual([{ id, task: 'rig.long' }])
     expect(await redis.exists(keys.cancelling)).toBe(0)
   })
 

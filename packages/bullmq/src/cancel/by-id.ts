@@ -45,16 +45,30 @@ export async function cancelById(
 /** About how many stored requests are read at a time. */
 const REQUESTS_PER_PAGE = 100
 
+export interface RepeatOptions extends Pick<CancelRequest, 'now' | 'process'> {
+  /** Called for each task that a repeated request has ended, when Redis has answered. */
+  readonly onEnded: (ended: { readonly id: TaskId; readonly task: string }) => void
+}
+
 /**
- * Repeats the requests whose tasks have not ended. Takes one round trip for every hundred requests, and one more for each request.
+ * Repeats the requests whose tasks have not ended. Takes one round trip for every hundred requests, one more for each request, and one
+ * more for each task that is ended.
  */
-export async function repeatCancels(redis: Commander, keys: QueueKeys, now: number, process: string): Promise<void> {
+export async function repeatCancels(
+  redis: Commander,
+  keys: QueueKeys,
+  { now, process, onEnded }: RepeatOptions,
+): Promise<void> {
+  const repeat = async (request: Pick<CancelRequest, 'id' | 'by'>): Promise<void> => {
+    const answer = await cancelById(redis, keys, { ...request, stoppable: true, now, process })
+    if (answer !== 'cancelled') return
+    onEnded({ id: request.id, task: (await redis.hget(keys.job(request.id), 'name')) ?? '' })
+  }
   for (let cursor = '0'; ; ) {
     const [next, requests] = await redis.hscan(keys.cancelling, cursor, 'COUNT', REQUESTS_PER_PAGE)
-    const repeated: Promise<CancelAnswer>[] = []
+    const repeated: Promise<void>[] = []
     for (let i = 0; i < requests.length; i += 2) {
-      const request = { id: requests[i] as TaskId, by: requests[i + 1] ?? '' }
-      repeated.push(cancelById(redis, keys, { ...request, stoppable: true, now, process }))
+      repeated.push(repeat({ id: requests[i] as TaskId, by: requests[i + 1] ?? '' }))
     }
     await Promise.all(repeated)
     if (next === '0') return

@@ -26,7 +26,7 @@ export interface HousekeepingOptions {
   readonly process: string
   /** Called for each task that this process has expired. The callback must not throw or block. */
   readonly onExpired: OnEnded
-  /** Called for each waiting task that this process has ended for a cancel by filter. The callback must not throw or block. */
+  /** Called for each waiting task that this process has ended for a cancel. The callback must not throw or block. */
   readonly onCancelled: OnEnded
   /** Called with how many entries of a queue's status index were repaired. */
   readonly onRepaired: (queue: string, entries: number) => void
@@ -77,7 +77,8 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
           onExpired({ queue, ...each })
         }
       },
-      repeatCancels: () => repeatCancels(redis, keys, now(), process),
+      repeatCancels: () =>
+        repeatCancels(redis, keys, { now: now(), process, onEnded: (ended) => onCancelled({ queue, ...ended }) }),
       cancelByRules: () => bulkCanceller(queue)(term),
       async removeOld() {
         const args = { fencing, base: keys.base, limit: REMOVE_AT_ONCE }
