@@ -3,6 +3,6 @@ export type { Backend, BackendOptions, OpenBackend } from './conformance/backend
 export { brokerConformance } from './conformance/index.ts'
 export { freePort } from './free-port.ts'
 export { brokerModel } from './model/index.ts'
-export { type PrivateCluster, privateCluster } from './private-cluster.ts'
+export { type ClusterNode, type PrivateCluster, privateCluster } from './private-cluster.ts'
 export { privateRedis } from './private-redis.ts'
 export { amount, type Scale, seeds } from './scale.ts'

@@ -1,6 +1,6 @@
 // A Redis Cluster for a test file or a single test, whose nodes can be killed and started again.
 
-interface ClusterNode {
+export interface ClusterNode {
   readonly url: string
   readonly port: number
   /** Starts the node again on the same port and data. */

@@ -35,6 +35,9 @@ export const RECONNECTING = {
 export const FOLLOWING_CLUSTER = {
   clusterRetryStrategy: retryDelay,
   enableAutoPipelining: false,
+  // The check asks any node for the state of the cluster, and begins again if that node is down. Without it, a command that the
+  // cluster can't execute yet is sent again.
+  enableReadyCheck: false,
   // A certificate names hosts, so names are not replaced by addresses.
   dnsLookup: (host, callback) => callback(null, host),
 } satisfies ClusterOptions
