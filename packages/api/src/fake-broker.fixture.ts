@@ -17,7 +17,7 @@ export interface FakeBroker extends Broker {
   /** The requesters of cancels of single tasks. */
   readonly cancelledBy: (string | undefined)[]
   /** How the next calls fail. */
-  trouble: 'none' | 'down' | 'drains' | 'hangs' | 'breaks'
+  trouble: 'none' | 'down' | 'drains' | 'full' | 'hangs' | 'breaks'
   /** How many callers are waiting for the end of a task. `firstWaiter` resolves when the first one starts to wait. */
   waiting: number
   readonly firstWaiter: Promise<void>
@@ -35,6 +35,7 @@ export function fakeBroker(): FakeBroker {
   async function answer<T>(value: () => T): Promise<T> {
     if (broker.trouble === 'down') throw new BullpenError('redis_unavailable', 'Redis did not answer: ECONNREFUSED')
     if (broker.trouble === 'drains') throw new BullpenError('queue_draining', 'the queue drains')
+    if (broker.trouble === 'full') throw new BullpenError('redis_full', 'Redis is full')
     if (broker.trouble === 'breaks') throw new Error(`cannot read properties of undefined, ${SECRET}`)
     if (broker.trouble === 'hangs') await new Promise(() => {})
     return value()

@@ -152,3 +152,14 @@ describe('with Redis down', () => {
     expect(events).toEqual([])
   })
 })
+
+test('with Redis full the answer has no id of a task, because none was stored', async () => {
+  const { post, broker, events } = await testApi()
+  broker.trouble = 'full'
+  const answer = await post(SQUARE)
+  const problem = problemIn(answer)
+  expect(problem).toMatchObject({ status: 503, code: 'redis_full' })
+  expect(problem.taskId).toBeUndefined()
+  expect(answer.headers['retry-after']).toBe('1')
+  expect(events).toEqual([])
+})
