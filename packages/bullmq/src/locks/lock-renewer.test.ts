@@ -106,7 +106,7 @@ describe('a handler that blocks the event loop', () => {
       })
     }
     await eventually(() => first.said.filter((line) => line.said === 'signalled').length === 2)
-    const reason = expect.stringContaining('lock_lost')
+    const reason = expect.stringContaining('lost the lock')
     for (const each of [id, bystander]) expect(first.said).toContainEqual({ said: 'signalled', id: each, reason })
     first.child.kill('SIGTERM')
     await eventually(() => first.child.exitCode !== null)
