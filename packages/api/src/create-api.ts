@@ -73,6 +73,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
       sizeLimit: bodyLimit + ENVELOPE_BYTES,
       codec,
       now: skew.now,
+      measured: skew.measured,
       log: logger,
       onExpired: (expired) => telemetry.sink({ event: 'task.expired', ...expired }),
       onCancelled: (cancelled) => telemetry.sink({ event: 'task.cancelled', ...cancelled }),

@@ -51,6 +51,11 @@ export interface BrokerOptions {
    */
   readonly now?: () => number
   /**
+   * Resolves once `now` is right, such as that of {@link watchSkew}. Until then, this process does not become the leader, because a
+   * wrong clock would expire tasks too early. Defaults to a clock that is right from the start.
+   */
+  readonly measured?: Promise<void>
+  /**
    * Whether this process may become the leader of the namespace, which does the housekeeping of every queue. Defaults to true. At
    * least one process should be allowed to.
    */
@@ -172,6 +177,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
           redisUrl,
           namespace,
           checkSchema: schema.check,
+          measured: options.measured ?? Promise.resolve(),
           housekeeping: (onFailed) =>
             createHousekeeping({
               redis,

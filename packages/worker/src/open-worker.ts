@@ -133,6 +133,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       redisUrl,
       log,
       now: skew.now,
+      measured: skew.measured,
       queues: catalogue.queues,
       sizeLimit: settings.maxChildBytes,
       codec,

@@ -67,6 +67,18 @@ it('another process takes over at once when the leader closes', async () => {
   expect(await redis.get(keys.fencing)).toBe('2')
 })
 
+it('a process does not lead before its clock is measured', async () => {
+  const { open } = namespace()
+  const { promise: measured, resolve } = Promise.withResolvers<void>()
+  const first = await open(['a'], { measured })
+  const second = await open(['a'])
+  await eventually(() => second.isLeading())
+  expect(first.isLeading()).toBe(false)
+  resolve()
+  await second.close()
+  await eventually(() => first.isLeading())
+})
+
 it('another process takes over when the lease of a leader that died has expired', async () => {
   const { open, holder, redis, keys } = namespace()
   await redis.set(keys.lease, 'dead', 'PX', 500)

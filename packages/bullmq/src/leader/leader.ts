@@ -35,6 +35,8 @@ export interface LeaderOptions {
   readonly namespace: string
   /** Rejects while the namespace must not be used. */
   readonly checkSchema: () => Promise<void> | undefined
+  /** Resolves once the clock of the housekeeping is right. Until then, this process does not lead. */
+  readonly measured: Promise<void>
   /** Given how to log a failure. */
   readonly housekeeping: (onFailed: (error: unknown) => void) => Housekeeping
   readonly times: LeaderTimes
@@ -49,7 +51,7 @@ export interface Leader {
 
 /** Its timers do not keep the process alive. */
 export function openLeader(options: LeaderOptions): Leader {
-  const { redis, redisUrl, namespace, checkSchema, times, log } = options
+  const { redis, redisUrl, namespace, checkSchema, measured, times, log } = options
   const keys = leaderKeys(namespace)
   // The name shows which process leads. The random part makes it distinct across hosts with the same name.
   const holder = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
@@ -70,7 +72,16 @@ export function openLeader(options: LeaderOptions): Leader {
 
   const housekeeping = options.housekeeping(failed)
 
-  const requestLease = async (): Promise<LeaseAnswer> => {
+  let isMeasured = false
+  measured.then(
+    () => {
+      isMeasured = true
+    },
+    () => {},
+  )
+
+  const requestLease = async (): Promise<LeaseAnswer | undefined> => {
+    if (!isMeasured) return undefined
     await checkSchema()
     return takeLease(redis, keys, { holder, leaseMs: times.leaseMs, above })
   }

@@ -35,13 +35,13 @@ export interface LeaseTimes {
   readonly renewMs: number
 }
 
-/** The delay before the lease is asked for again when Redis did not answer, in ms. */
+/** The delay before the lease is asked for again when there was no answer, in ms. */
 export const RETRY_MS = 200
 /** Followers ask within this time after the lease has expired, in ms, so that not all of them ask at the same moment. */
 export const SPREAD_MS = 100
 
 export interface Asked {
-  /** Undefined if Redis did not answer. */
+  /** Undefined if Redis did not answer, or if it was not asked because this process's clock has not been measured. */
   readonly answer: LeaseAnswer | undefined
   /** When the request was sent, and the time now. */
   readonly sentAt: number
