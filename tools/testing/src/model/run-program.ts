@@ -57,12 +57,14 @@ async function everyTaskEnds(
 }
 
 /** As many tasks run at once as there are slots. */
-async function noSlotIsLost({ enqueue, running, meeting }: Simulation, time: Time): Promise<void> {
+async function noSlotIsLost({ backend, enqueue, running, meeting }: Simulation, time: Time): Promise<void> {
   const many = slots({ running })
   meeting.expect(many)
   for (let n = 0; n < many; n++) await enqueue(plainTask(rendezvous, time.clock.now()))
   await time.until(meeting.isComplete, `all ${many} slots work at once`)
   await time.until(() => running().every(({ pool }) => pool.busy() === 0), 'every slot is idle again')
+  // A slot is idle before the store has confirmed the commit.
+  await time.until(async () => (await backend.broker.counts(QUEUE)).active === 0, 'every commit is confirmed')
 }
 
 /** After the drain, running and waiting tasks are waiting, scheduled ones are scheduled, no attempt is used, and no slot is left. */
