@@ -158,7 +158,7 @@ describe('a Redis that stops answering', () => {
       signal.addEventListener('abort', () => resolve(performance.now())),
     )
     expect((await signalled) - asked).toBeLessThan(leftMs)
-    expect(signal.reason.message).toContain('lock_lost')
+    expect(signal.reason.message).toContain('lost the lock')
     server.thaw()
   })
 })
