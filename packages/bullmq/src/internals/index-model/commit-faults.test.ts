@@ -1,7 +1,9 @@
 // A commit whose connection is cut, or whose process is killed, before or after each of its scripts: the attempt record, BullMQ's
 // sets and the status index agree afterwards, whatever was lost.
+import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import type { TaskStatus } from '@bullpen/contract'
+import { once } from 'node:events'
+import type { TaskId, TaskStatus } from '@bullpen/contract'
 import type { Verdict } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { expect, inject, it, onTestFinished } from 'vitest'
@@ -54,27 +56,34 @@ const CASES = Object.entries(COMMITS).flatMap(([name, { verdict, scripts, status
   ),
 )
 
-/** A world whose commands go through a proxy, and another one beside it, with a task that the first has fetched. */
-async function behindProxy() {
+/** A proxy, and a world beside it, with a waiting task. `n` is its input. */
+async function waitingBehindProxy(n: number) {
   const redisUrl = inject('redisUrl')
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const proxy = await scriptProxy(redisUrl)
-  const [faulty, beside] = await Promise.all([openWorld(proxy.url, namespace), openWorld(redisUrl, namespace)])
-  const worlds: World[] = [faulty, beside]
+  const beside = await openWorld(redisUrl, namespace)
   onTestFinished(async () => {
     await beside.queue.obliterate({ force: true })
-    await Promise.all(worlds.map((world) => world.close()))
+    await beside.close()
     proxy.close()
   })
   await eventually(() => beside.broker.ping().then(() => true))
   const { redis, keys, broker } = beside
-  await OPERATIONS['enqueue a task']?.(beside, 0, 0)
+  await OPERATIONS['enqueue a task']?.(beside, 0, n)
   const [id = ''] = await redis.lrange(keys.wait, 0, -1)
-  expect(await faulty.fetch('bullpen')).toBe(true)
   const check = async (): Promise<void> => {
     expect(await violations(redis, keys, broker, QUEUE, new Set())).toEqual([])
   }
-  return { proxy, faulty, beside, id, check, task: async () => await broker.find(id as never) }
+  return { proxy, beside, id, check, namespace, task: () => broker.find(id as TaskId) }
+}
+
+/** Another world whose commands go through the proxy, and which has fetched the task. */
+async function behindProxy() {
+  const waiting = await waitingBehindProxy(0)
+  const faulty: World = await openWorld(waiting.proxy.url, waiting.namespace)
+  onTestFinished(() => faulty.close())
+  expect(await faulty.fetch('bullpen')).toBe(true)
+  return { ...waiting, faulty }
 }
 
 it.each(CASES)(
@@ -161,3 +170,38 @@ it('a verdict that BullMQ does not carry out has no effect on a later end of the
   expect(await beside.broker.counts(QUEUE)).toMatchObject({ dead: 1, expired: 0 })
   await check()
 })
+
+const KILLS = [
+  { name: 'retried later', n: 0, scripts: [delayed], status: 'retrying' },
+  { name: 'dead', n: 1, scripts: [finished], status: 'dead' },
+  { name: 'snoozed', n: 2, scripts: [delayed], status: 'scheduled' },
+  { name: 'completed', n: 4, scripts: [finished], status: 'completed' },
+].flatMap((each) => (['before', 'after'] as const).map((when) => ({ ...each, when })))
+
+it.each(KILLS)(
+  'a task that is $name has one record and one status if its worker is killed with SIGKILL $when the commit',
+  async ({ n, scripts, status, when }) => {
+    const { proxy, beside, id, check, task, namespace } = await waitingBehindProxy(n)
+    const { redis, keys } = beside
+    const fixture = new URL('./worker.fixture.ts', import.meta.url).pathname
+    const child = spawn(process.execPath, [fixture, proxy.url, namespace], {
+      stdio: 'ignore',
+      env: { PATH: process.env['PATH'] },
+    })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    proxy.arm({ scripts, when, onFault: () => void child.kill('SIGKILL') })
+    await once(child, 'exit')
+    await check()
+    if (when === 'before') {
+      expect(await task()).toMatchObject({ status: 'active', attempts: [] })
+      await redis.del(keys.lock(id))
+      await beside.checkForLost()
+      await check()
+    }
+    const found = await task()
+    expect(found?.status).toBe(when === 'before' ? 'waiting' : status)
+    expect(found?.attempts.map(({ fencingToken, reason }) => [fencingToken, reason === 'process_lost'])).toEqual([
+      [1, when === 'before'],
+    ])
+  },
+)
