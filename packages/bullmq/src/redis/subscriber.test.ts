@@ -1,7 +1,9 @@
-// A subscriber that is closed in the middle of a reconnection.
+// Subscribers that share a connection, and one that is closed in the middle of a reconnection.
 import { createServer, type Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
+import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
+import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
 import { silent } from '../setup.fixture.ts'
 import { openSubscriber } from './subscriber.ts'
@@ -50,4 +52,43 @@ it('leaves no unhandled rejection when it is closed before Redis answers that it
   await eventually(() => !subscriber.isConnected())
   await turn()
   expect({ subscribed, unhandled }).toEqual({ subscribed: 1, unhandled: [] })
+})
+
+it('the subscribers of a process share one connection, each with messages on its own channels until it is closed', async () => {
+  const server = await privateRedis()
+  await server.start()
+  const redis = new Redis(server.url)
+  onTestFinished(() => redis.disconnect())
+  const subscribers = async (): Promise<number> =>
+    String(await redis.client('LIST', 'TYPE', 'PUBSUB'))
+      .split('\n')
+      .filter((line) => line !== '').length
+  const open = (...channels: string[]) => {
+    const received: string[] = []
+    const ready = Promise.withResolvers<void>()
+    const onMessage = (channel: string, message: string): void => void received.push(`${channel} ${message}`)
+    const common = { redisUrl: server.url, onMessage, onSubscribed: ready.resolve, log: silent }
+    const subscriber = openSubscriber({ ...common, channels })
+    onTestFinished(subscriber.close)
+    return { ...subscriber, received, ready: ready.promise }
+  }
+  const one = open('a', 'b')
+  await one.ready
+  const other = open('b', 'c')
+  await other.ready
+  expect(await subscribers()).toBe(1)
+  for (const channel of ['a', 'b', 'c']) await redis.publish(channel, '1')
+  await eventually(() => other.received.length === 2 && one.received.length === 2)
+  expect([one.received, other.received]).toEqual([
+    ['a 1', 'b 1'],
+    ['b 1', 'c 1'],
+  ])
+  one.close()
+  expect([one.isConnected(), other.isConnected()]).toEqual([false, true])
+  await eventually(async () => (await redis.publish('a', '2')) === 0)
+  await redis.publish('b', '2')
+  await eventually(() => other.received.includes('b 2'))
+  expect(one.received).toHaveLength(2)
+  other.close()
+  await eventually(async () => (await subscribers()) === 0)
 })
