@@ -250,3 +250,20 @@ describe('a worker that listens', () => {
     stopListening()
   })
 })
+
+describe('a heartbeat', () => {
+  it('returns changed settings of a queue even if Redis is full, and does not read unchanged ones again', async () => {
+    const server = await privateRedis()
+    await server.start()
+    const { fleet, open, redis } = await fleetRig({ queues: ['cpu'], redisUrl: server.url })
+    const worker = await open()
+    const paused = async () => (await worker.heartbeat(status('a'))).queueSettings.get('cpu')?.paused
+    expect(await paused()).toBe(false)
+    await redis.config('RESETSTAT')
+    expect(await paused()).toBe(false)
+    expect(await redis.info('commandstats')).not.toContain('cmdstat_hmget:')
+    await redis.config('SET', 'maxmemory', '1')
+    await fleet.send({ id: 'q', spec: PAUSE, by: 'me' })
+    expect(await paused()).toBe(true)
+  })
+})

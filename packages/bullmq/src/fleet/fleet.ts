@@ -13,6 +13,8 @@ import { fleetKeys, type QueueKeys, queueKeys } from '../keys.ts'
 import { countRemaining } from '../queries/counts.ts'
 import { answersOf } from '../queries/read-together.ts'
 import { createSchemaGuard } from '../schema.ts'
+import { announceCommand } from '../scripts/fleet/announce-command.ts'
+import { runScript } from '../scripts/script.ts'
 import { type NewCommand, readCommand, readCommands, recipientsOf, storeAnswer, storeCommand } from './commands.ts'
 import { openNotifications, queueMessage, workerMessage } from './notifications.ts'
 import { addSettingsReads, applySettings, decodeSettings, type StoredCommand, targetQueue } from './queue-settings.ts'
@@ -74,14 +76,11 @@ export function openFleet(options: FleetOptions): Fleet {
   async function applyAndNotify(command: StoredCommand): Promise<void> {
     const { id, spec } = command
     const queue = targetQueue(spec)
-    const pipeline = redis.pipeline()
-    if (queue !== undefined) {
-      await applySettings(redis, queueKeys(namespace, queue), command)
-      pipeline.zrem(keys.unapplied, id).incr(keys.settingsRevision)
-    }
+    if (queue !== undefined) await applySettings(redis, queueKeys(namespace, queue), command)
     const worker = spec.action === 'limit' ? undefined : spec.worker
     const message = worker === undefined ? queueMessage(spec.queue ?? '') : workerMessage(worker)
-    await pipeline.publish(keys.notifications, message).exec()
+    const hasChanged = queue === undefined ? '' : '1'
+    await runScript(redis, announceCommand, keys, { id, hasChanged, channel: keys.notifications, message })
   }
 
   async function send(command: NewCommand): Promise<CommandRecord> {

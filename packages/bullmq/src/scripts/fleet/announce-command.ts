@@ -1,0 +1,21 @@
+// Announces a command whose queue settings have been applied.
+import { defineScript } from '../script.ts'
+
+/**
+ * KEYS: the unapplied commands, the revision of the queue settings. ARGV: the command's id, '1' if it has changed the settings of a
+ * queue, the channel, the message. Answers nothing. Workers read the settings again when the revision has changed. Runs in a full
+ * Redis too.
+ */
+export const announceCommand = defineScript({
+  name: 'announce-command',
+  kind: 'frees',
+  keys: ['unapplied', 'settingsRevision'],
+  args: ['id', 'hasChanged', 'channel', 'message'],
+  lua: `
+if hasChanged == '1' then
+  redis.call('ZREM', unapplied, id)
+  redis.call('INCR', settingsRevision)
+end
+redis.call('PUBLISH', channel, message)
+`,
+})
