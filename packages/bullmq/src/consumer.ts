@@ -7,8 +7,8 @@
 //   - The task's lock is renewed from the fetch until Redis has confirmed the commit (locks/lock-renewer.ts). If the lock is
 //     lost, the pool is notified before another process can start the task, and nothing is committed.
 //   - A commit is one of BullMQ's own transitions (processor.ts): `completed` goes to the completed set; `dead`, `cancelled` and
-//     `expired` to the failed set; `retrying` and `snoozed` to the delayed set; `requeued` to the head of the queue, without
-//     counting an attempt; `lost` changes nothing. If the pool can't take a task, the task is released: it returns to the head
+//     `expired` to the failed set; `retrying` and `snoozed` to the delayed set; `requeued` to the head of the queue, with
+//     its attempt record in the same script, and without counting an attempt; `lost` changes nothing. If the pool can't take a task, the task is released: it returns to the head
 //     of the queue, and neither an attempt nor a start is counted.
 //   - The pool is notified of a settled commit when Redis has answered it (internals/commits.ts), and never of a commit whose
 //     answer does not arrive.

@@ -1,7 +1,9 @@
 // Translates between BullMQ and the engine: turns a job into a fetched task, and a verdict into the action that BullMQ takes.
 //
-// The verdict on a failed attempt reaches BullMQ in the error that the processor throws (internals/backoff-strategy.ts). When the
-// delay has passed on Redis's clock, any worker of the queue may fetch the task again.
+// The verdict on a failed attempt reaches BullMQ in the error that the processor throws (internals/backoff-strategy.ts): BullMQ stores
+// the error's stack, whose first line is the attempt record, and asks the backoff strategy for the delay, which the error carries. A
+// delay of -1 means that there is no further attempt. When the delay has passed on Redis's clock, any worker of the queue may fetch
+// the task again.
 //
 // A commit is settled when Redis has answered the script that carries the verdict out (internals/commits.ts).
 import type { AttemptRecord, TaskId } from '@bullpen/contract'

@@ -1,6 +1,8 @@
 // Ends the waiting tasks in Redis that cancel rules match, page by page, and deletes a rule when it no longer matches any task.
 //
-// The leader does this, for as long as no newer leader has worked on the queue. A pass goes through the places in SCAN_ORDER, so
+// The leader does this, for as long as no newer leader has worked on the queue. Its housekeeping begins when a look at the queue
+// finds a rule, beside its other duties, and never twice at a time (leader/housekeeping.ts). A pass takes up to 50 rules, at random
+// if there are more, and forgets which tasks have returned from `active` in the pass before. It goes through the places in SCAN_ORDER, so
 // that a task that moves during the pass is found later instead of being missed. A rule is done when a whole pass that began after
 // all consumers knew the rule has found no matching task.
 import { setTimeout as sleep } from 'node:timers/promises'

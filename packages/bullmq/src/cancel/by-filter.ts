@@ -1,19 +1,19 @@
 // Cancels all tasks of a queue that match a filter. A task matches if it has the filter's task name and the filter's tag, where
-// these are given, and was enqueued at or before the filter's time. A rule with the reason `queue_shutdown` does not
-// signal running attempts, because the drain of the queue handles them.
+// these are given, and was enqueued at or before the filter's time. A rule with the reason `queue_shutdown` does not signal running
+// attempts, because the drain of the queue handles them.
 //
 // The protocol: a filter is stored as a cancel rule, and once the caller is answered, no matching task can start.
 //   1. One script stores the rule, announces that there is a new one, and returns the consumers that have read the rules
 //      within the last 2.5 s (KNOWN_TO_ALL_MS).
 //   2. Each consumer keeps a copy of the rules (rule-cache.ts). While it has tasks, it reads the rules every 2 s. It also reads them
-//      whenever it is notified, and when it is woken after it was idle. It starts a task only if its copy was read within the last 2.4 s (TRUSTED_MS) and no rule matches the task. This check
-//      and the start are in one turn of the event loop. (If the system stops the process right between the two, that one task
-//      starts when the process goes on.) After each read, the consumer aborts the running attempts that match, and acknowledges
-//      the rules that are new to it.
+//      whenever it is notified, and when it is woken after it was idle. It starts a task only if its copy was read within the last
+//      2.4 s (TRUSTED_MS) and no rule matches the task. This check and the start are in one turn of the event loop. (If the system
+//      stops the process right between the two, that one task starts when the process goes on.) After each read, the consumer
+//      aborts the running attempts that match, and acknowledges the rules that are new to it.
 //   3. The canceller waits, for at most 2.5 s, until those consumers have acknowledged the rule. By then, the copy of any
 //      consumer that stayed silent has expired, so that it must read the rules again before it starts a task.
 //   4. From then on, matching tasks are shown as cancelled (underRules). The bulk canceller (bulk-canceller.ts) ends them in
-//      Redis, page by page, and deletes the rule when a whole pass finds no matching task.
+//      Redis, page by page, in the same way as a cancel by id, and deletes the rule when a whole pass finds no matching task.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type AttemptRecord, isFinal, type TaskRecord } from '@bullpen/contract'
 import {

@@ -1,14 +1,15 @@
 // Cancels one task by its id.
 //
 // The protocol:
-//   1. One script decides what to do from where the task is. A task that no worker has (waiting or delayed) ends at once.
-//   2. If a worker has the task, the script stores the request and who made it in the hash `cancelling`, and publishes both on
+//   1. One script decides what to do from where the task is. A task that no worker has (waiting or delayed, and not locked) ends at
+//      once, by BullMQ's own end, which stores the record and counts no attempt (scripts/includes/end-without-run.ts). A task that
+//      has ended, or does not exist, stays as it is.
+//   2. If a worker has the task (it is locked), the script stores the request and who made it in the hash `cancelling`, and publishes both on
 //      the queue's cancel channel. The caller receives the answer `cancelling`.
 //   3. Every consumer of the queue is subscribed to that channel (`openCancelSubscriber`). The consumer that runs the task aborts
 //      its attempt, whose verdict is `cancelled`, whatever the retry policy. A consumer that does not know the task remembers the
 //      id, because the task may be about to reach it. If the attempt has just ended with a retry, step 4 ends the waiting task.
-//   4. The leader repeats the stored requests every 1.5 s, in case a worker was cut off or restarting when
-//      the id was published. The script removes a request when its task has ended.
+//   4. The leader repeats the stored requests every 1.5 s, in case a worker was cut off or restarting when the id was published. The script removes a request when its task has ended.
 //
 // A short task can't be stopped once it is running. For such a task `stoppable` is false, and no request is stored.
 import type { Log, TaskId } from '@bullpen/contract'

@@ -26,7 +26,10 @@ export function targetQueue(spec: CommandSpec): string | undefined {
   return ofFleet && spec.worker === undefined ? spec.queue : undefined
 }
 
-/** Applies a command to the settings of its queue. Atomic and idempotent. Takes one round trip. */
+/**
+ * Applies a command to the settings of its queue. A command never overwrites a newer one, whichever is applied first. Atomic and
+ * idempotent. Takes one round trip.
+ */
 export async function applySettings(redis: Commander, keys: QueueKeys, command: StoredCommand): Promise<void> {
   const args = { sequence: command.sequence, mark: THROTTLE_MARK, scoreStep: DELAYED_SCORE_STEP }
   await runScript(redis, applySettingsScript, keys, args, settingsOf(command))

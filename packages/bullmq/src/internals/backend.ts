@@ -105,8 +105,10 @@ export function composeBackend(
     const isTimed = time.toRedis(name, args)
     const commit = takeCommit(state.commits, name, args)
     pushExtras(name, script.extra, args, commit)
-    const sent = client.runCommand(script.name, args)
-    const answer = commit === undefined ? sent : settleByAnswer(state.commits, commit, sent as Promise<unknown>)
+    const answer = client.runCommand(script.name, args)
+    // Every end of a task takes this way, so a commit's answer is translated where it is settled, and not by one more promise.
+    if (commit !== undefined)
+      return settleByAnswer(state.commits, commit, answer as Promise<unknown>, time.answerToMachine)
     return isTimed && answer instanceof Promise ? answer.then(time.answerToMachine) : answer
   }
   backend.waitForJob = async (seconds) => {

@@ -65,14 +65,22 @@ export function takeCommit(pending: PendingCommits, script: string, args: readon
   return undefined
 }
 
-/** Settles the commit when the answer of its script arrives. If the answer does not arrive, the commit is pending again. */
-export function settleByAnswer(pending: PendingCommits, commit: Commit, answer: Promise<unknown>): Promise<unknown> {
+/**
+ * Settles the commit when the answer of its script arrives, and returns the translated answer. If the answer does not arrive, the
+ * commit is pending again.
+ */
+export function settleByAnswer(
+  pending: PendingCommits,
+  commit: Commit,
+  answer: Promise<unknown>,
+  translate: (answer: unknown) => unknown,
+): Promise<unknown> {
   const { result, settled } = commit
   return answer.then(
     (code) => {
       if (typeof code === 'number' && code < 0) settled(result, REFUSALS.get(code) ?? 'store_error')
       else settled(result)
-      return code
+      return translate(code)
     },
     (error: unknown) => {
       if (isAnswer(error)) settled(result, 'store_error')
