@@ -1,5 +1,5 @@
-// The broker on Redis: stores tasks as BullMQ jobs, cancels them, and answers questions about them. Every process with a broker
-// may become the leader of its namespace, which does the housekeeping (leader/leader.ts).
+// The broker on Redis: stores tasks as BullMQ jobs, cancels them, and reads and lists them. Every process with a broker may
+// become the leader of its namespace, which does the housekeeping (leader/leader.ts).
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BullpenError, isFinal, type Log, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
@@ -29,48 +29,52 @@ export interface BrokerOptions {
   readonly namespace: string
   readonly queues: readonly string[]
   /**
-   * The maximum size of one task's stored data, in bytes, with its input as the codec has encoded it. The API has a limit of its
-   * own; this is a second check behind it.
+   * The maximum size of one task's stored data, in bytes. The input counts as the codec encodes it. The API has its own limit;
+   * this is a second check behind it.
    */
   readonly sizeLimit: number
   readonly log: Log
   /**
-   * Encodes the inputs of the tasks that this broker enqueues, and decodes the payloads of the tasks that it returns. If a payload
-   * cannot be decoded, the task is returned without it, and the broker logs a warning. By default, payloads are stored as they are.
+   * Encodes the inputs of the tasks that this broker enqueues, and decodes the payloads of the tasks that it returns. If a
+   * payload cannot be decoded, the task is returned without that payload, and the broker logs a warning. By default, payloads are
+   * stored unencoded.
    */
   readonly codec?: PayloadCodec | undefined
   /**
-   * With 'checked', `enqueue` rejects with `queue_draining` while the queue's whole fleet is draining. With 'open', it accepts
-   * tasks even then, which workers need because their handlers may still enqueue child tasks. Defaults to 'checked', which
-   * opens one more connection.
+   * With 'checked', `enqueue` rejects with `queue_draining` if the queue's whole fleet is draining. With 'open', `enqueue`
+   * accepts tasks even then, which workers need because their handlers may still enqueue child tasks. Defaults to 'checked',
+   * which opens one more connection.
    */
   readonly admission?: 'checked' | 'open'
   /**
-   * The time in milliseconds since 1970, by the clock that decides when tasks are due, such as that of {@link openSkewMonitor}.
-   * Defaults to the machine's clock.
+   * Returns the time in milliseconds since 1970, by the clock that decides when tasks are due; for example, the `now` of
+   * {@link openSkewMonitor}. Defaults to the machine's clock.
    */
   readonly now?: () => number
   /**
-   * Resolves once `now` is right, such as that of {@link watchSkew}. Until then, this process does not become the leader, because a
-   * wrong clock would expire tasks too early. Defaults to a clock that is right from the start.
+   * Resolves once `now` is right; for example, the `measured` of {@link openSkewMonitor}. Until then, this process does not
+   * become the leader, because a wrong clock would expire tasks too early. By default, `now` is taken to be right from the start.
    */
   readonly measured?: Promise<void>
   /**
-   * Whether this process may become the leader of the namespace, which does the housekeeping of every queue. Defaults to true. At
-   * least one process should be allowed to.
+   * Whether this process may become the leader of the namespace, which does the housekeeping of every queue. Defaults to true.
+   * Leave this enabled in at least one process.
    */
   readonly leads?: boolean
-  /** How often the leader renews its lease and looks at each queue. Tests set this. */
+  /** How often the leader renews its lease and surveys each queue. Tests set this. */
   readonly leaderTimes?: LeaderTimes
-  /** Called for each task that this process has expired as the leader. The callback must not throw or block. */
+  /** Called for each task that this process expired as the leader. The callback must not throw or block. */
   readonly onExpired?: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
-  /** Called for each waiting task that this process has ended as the leader for a cancel. The callback must not throw or block. */
+  /**
+   * Called for each waiting task that this process, as the leader, ended because of a cancellation. The callback must not throw
+   * or block.
+   */
   readonly onCancelled?: (cancelled: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 }
 
 /** The broker, together with BullMQ's own queue objects, which Bull Board needs. */
 export interface BullmqBroker extends Broker {
-  /** Whether this process leads the namespace. Takes no round trip. */
+  /** Returns whether this process leads the namespace. Takes no round trip. */
   isLeading(): boolean
   readonly boardQueues: readonly Queue[]
 }
@@ -83,15 +87,18 @@ interface QueueHandles {
   readonly completions: CompletionListener
 }
 
-/** A task whose worker was lost has no lock. It is listed and counted as active until it is recovered. */
+/**
+ * Returns the task with the status that it was listed under. A task whose worker was lost has no lock, and is listed and counted
+ * as active until it is recovered.
+ */
 function asListed(task: TaskRecord, listed: TaskStatus): TaskRecord {
   return listed === 'active' && task.status === 'waiting' ? { ...task, status: listed } : task
 }
 
 /**
- * Returns without waiting for Redis. Until Redis is reachable, every call rejects with `redis_unavailable`.
+ * Opens a broker, without waiting for Redis. Until Redis is reachable, every call rejects with `redis_unavailable`.
  *
- * @throws BullpenError every call rejects with `incompatible_schema` if another version of Bullpen wrote the namespace.
+ * @throws BullpenError `incompatible_schema`, from every call, if an incompatible version of Bullpen wrote the namespace.
  */
 export function openBroker(options: BrokerOptions): BullmqBroker {
   const { redisUrl, namespace, queues, sizeLimit, codec, log, now = Date.now } = options
@@ -118,7 +125,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       skipMetasUpdate: true,
     }
     const queue = new Queue(name, queueOptions, backendFactory({ now }))
-    queue.on('error', () => {}) // The outage reporter follows this connection and logs its errors.
+    queue.on('error', () => {}) // The outage reporter watches this connection and logs its errors.
     return {
       name,
       queue,
@@ -154,7 +161,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     }
   }
 
-  /** Returns undefined if the id is malformed or names an unknown queue. */
+  /** Returns the handles of a task's queue, or undefined if the id is malformed or names an unknown queue. */
   const handlesOfTask = (id: string): QueueHandles | undefined => handles.get(readTaskId(id)?.queue ?? '')
 
   async function find(id: TaskId): Promise<TaskRecord | undefined> {
@@ -210,7 +217,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
           `the task would take ${bytes} bytes in Redis; the limit is ${sizeLimit} bytes`,
         )
       }
-      // Both are nearly always undefined. Not awaiting them in that case keeps an enqueue within one tick.
+      // Both are nearly always undefined. They are not awaited in that case, so that an enqueue takes a single tick.
       const checking = schema.check()
       if (checking !== undefined) await withCommandTimeout(checking)
       const admitting = admission.admit(task.queue)
@@ -256,7 +263,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       // Otherwise, the leader notices the rule in its next round.
       wakeLeader(redis, namespace, queue).catch(() => {})
       await known
-      // Wait until the millisecond has passed, so that a task enqueued next has a later timestamp than the rule.
+      // Wait until the rule's millisecond has passed, so that the next task to be enqueued has a later timestamp than the rule.
       if (now() === before) await sleep(2)
       return rule
     },

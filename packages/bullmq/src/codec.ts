@@ -2,28 +2,28 @@
 import type { AttemptRecord } from '@bullpen/contract'
 import { attemptRecordSchema } from '@bullpen/contract/internal'
 
-/** BullMQ's `failedReason`: `RECOVER_ERR (unexpected_error): TypeError: …`. */
+/** Builds BullMQ's `failedReason`, such as `RECOVER_ERR (unexpected_error): TypeError: …`. */
 export function describeEnd({ state, reason, code, message }: AttemptRecord): string {
   const why = reason ?? code
   return `${state}${why === undefined ? '' : ` (${why})`}${message === undefined ? '' : `: ${message}`}`
 }
 
 /**
- * BullMQ stores the stack of a thrown error in the same script that moves the job. The attempt record is the first line of that
- * stack, so that a crash can't separate the move from its record.
+ * Builds the stack of the error that is thrown to BullMQ. BullMQ stores the stack in the same script that moves the job. The
+ * attempt record is the stack's first line, so that a crash can't separate the move from its record.
  */
 export function encodeStack(record: AttemptRecord, error: unknown): string {
   return `${JSON.stringify(record)}\n${stackOf(error).slice(0, MAX_STACK_CHARACTERS) || describeEnd(record)}`
 }
 
-/** About thirty frames. */
+/** The maximum length of a stored stack, which is about thirty frames. */
 const MAX_STACK_CHARACTERS = 4_000
 
 function stackOf(error: unknown): string {
   try {
     return error instanceof Error ? String(error.stack ?? '') : ''
   } catch {
-    return '' // `stack` may be a getter that throws, or the error a Proxy. The record does not depend on the stack.
+    return '' // `stack` may be a getter that throws, or the error may be a Proxy. The record does not depend on the stack.
   }
 }
 
@@ -40,7 +40,7 @@ export function decodeStacks(stacktrace: string | undefined): AttemptRecord[] {
   return stacks.map(decodeStack).filter((record) => record !== undefined)
 }
 
-/** Returns undefined if the text is not JSON. */
+/** Parses JSON. Returns undefined if the string is not valid JSON. */
 export function parseJson(text: string | undefined): unknown {
   if (text === undefined) return undefined
   try {

@@ -1,4 +1,4 @@
-// Opens Redis connections with the settings that suit each use, and limits how long a caller waits for an answer.
+// Opens Redis connections with the settings that suit each use, and limits how long a caller waits for a response.
 import { BullpenError, type Log } from '@bullpen/contract'
 import { REDIS_URLS, type RedisAddress, readRedisUrl } from '@bullpen/contract/internal'
 import { Redis } from 'ioredis'
@@ -7,13 +7,17 @@ import { addressOf, isConnectionError, outageReporter } from './redis/outage-rep
 import { type ClientOptions, FOLLOWING_CLUSTER, openClient, RECONNECTING } from './redis/redis-client.ts'
 import type { Commander } from './scripts/script.ts'
 
-/** How long a producer waits for the answer to a command, in ms. This lets an HTTP caller be answered within a second. */
+/** How long a producer waits for the response to a command, in ms. This lets an API respond to an HTTP request within a second. */
 export const COMMAND_TIMEOUT_MS = 800
 
-/** How often a client of a cluster sends a command again while the node of its slot is away, in ms. */
+/** How often a cluster client resends a command as long as the node with its hash slot is unreachable, in ms. */
 const FAILOVER_RETRY_MS = 100
 
-/** @throws BullpenError `invalid_configuration` */
+/**
+ * Parses a Redis URL.
+ *
+ * @throws BullpenError `invalid_configuration`
+ */
 export function addressIn(redisUrl: string): RedisAddress {
   const address = readRedisUrl(redisUrl)
   if (address !== undefined) return address
@@ -22,10 +26,11 @@ export function addressIn(redisUrl: string): RedisAddress {
 }
 
 /**
- * Opens a connection for producers. It rejects commands immediately while Redis is unreachable, and reconnects by itself. If one
- * node of a cluster is unreachable, it rejects the commands for that node's queues after {@link COMMAND_TIMEOUT_MS}.
+ * Opens a connection for producers. The connection rejects commands immediately if Redis is unreachable, and reconnects by
+ * itself. If one cluster node is unreachable, the connection rejects commands for that node's queues after {@link
+ * COMMAND_TIMEOUT_MS}.
  *
- * @throws BullpenError `invalid_configuration`, as all functions of this module that open a connection.
+ * @throws BullpenError `invalid_configuration`, like all functions in this module that open a connection.
  */
 export function producerConnection(url: string, log: Log): Commander {
   return reported(url, log, openClient(addressIn(url), PRODUCER))
@@ -42,7 +47,7 @@ const PRODUCER: ClientOptions = {
     ...FOLLOWING_CLUSTER,
     enableOfflineQueue: false,
     retryDelayOnFailover: FAILOVER_RETRY_MS,
-    // When its caller has been answered, a command is not sent again.
+    // Once its caller has a response, a command is not sent again.
     maxRedirections: COMMAND_TIMEOUT_MS / FAILOVER_RETRY_MS,
   },
   node: { commandTimeout: COMMAND_TIMEOUT_MS },
@@ -57,7 +62,8 @@ export function workerConnection(url: string, log: Log): Commander {
 export function blockingConnection(url: string, log: Log): Commander {
   const address = addressIn(url)
   const redis = openClient(address, WAITING)
-  // Such a connection may be closed while it is being opened. A client of a cluster then never emits `end`, for which a reporter waits.
+  // Such a connection may be closed while it is being opened. A cluster client then never emits `end`, which the reporter would
+  // wait for.
   return address.kind === 'cluster' ? unreported(redis) : reported(url, log, redis)
 }
 
@@ -73,8 +79,8 @@ const WAITING: ClientOptions = {
 }
 
 /**
- * Opens a connection for a subscriber, which subscribes again itself whenever the connection is `ready`. If ioredis did it, a
- * connection that is closed before the answer arrives would leave a rejected promise that nobody can handle.
+ * Opens a connection for a subscriber, which itself subscribes again whenever the connection is `ready`. If ioredis did so, a
+ * connection that is closed before the reply arrives would leave a rejected promise that nobody can handle.
  */
 export function subscriberConnection(url: string, log: Log): MessageConnection {
   const address = addressIn(url)
@@ -102,16 +108,16 @@ function reported(url: string, log: Log, redis: Commander): Commander {
 }
 
 /**
- * Awaits an answer from Redis.
+ * Awaits a reply from Redis.
  *
- * @throws BullpenError `redis_full` if Redis has no memory left for a command that adds, and `redis_unavailable` on any other failure
- * or after {@link COMMAND_TIMEOUT_MS} without an answer.
+ * @throws BullpenError `redis_full` if Redis has no memory left for a command that adds data, and `redis_unavailable` on any
+ * other failure or after {@link COMMAND_TIMEOUT_MS} without a reply.
  */
 export type WithCommandTimeout = <T>(answer: Promise<T>) => Promise<T>
 
 export function commandTimeout(redisUrl: string): WithCommandTimeout {
   const address = addressOf(redisUrl)
-  // Every enqueue takes this way. A single promise costs less than a race of two.
+  // Every enqueue takes this path. A single promise costs less than a race of two.
   return (answer) =>
     new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(noAnswer(address)), COMMAND_TIMEOUT_MS)
@@ -146,7 +152,7 @@ function unavailable(address: string, cause: unknown): BullpenError {
       { cause },
     )
   }
-  // Redis refuses a script that adds before the script has written anything.
+  // Redis refuses a script of the kind `adds` before the script has written anything.
   if (why.startsWith('OOM ')) {
     return new BullpenError('redis_full', `Redis at ${address} is full: it has used all of its maxmemory`, { cause })
   }

@@ -1,19 +1,19 @@
-// Fetches the tasks of one queue for a pool, with a BullMQ Worker, and commits the pool's verdicts.
+// Fetches a queue's tasks for a pool, with a BullMQ Worker, and commits the pool's verdicts.
 //
 // Invariants:
 //   - A task is started only while this process is allowed to start it: its lock is young enough (internals/consumer-worker.ts),
 //     no cancel of the task is known, and the copy of the cancel rules is fresh (cancel/rule-cache.ts). If a task is fetched
 //     while the copy is stale, it waits until the copy is fresh again.
 //   - The task's lock is renewed from the fetch until Redis has confirmed the commit (locks/lock-renewer.ts). If the lock is
-//     lost, the pool is notified before another process can start the task, and nothing is committed.
+//     lost, the pool is notified before another process can start the task, and the attempt is not committed.
 //   - A commit is one of BullMQ's own transitions (processor.ts): `completed` goes to the completed set; `dead`, `cancelled` and
-//     `expired` to the failed set; `retrying` and `snoozed` to the delayed set; `requeued` to the head of the queue, with
-//     its attempt record in the same script, and without counting an attempt; `lost` changes nothing. If the pool can't take a task, the task is released: it returns to the head
-//     of the queue, and neither an attempt nor a start is counted.
-//   - The pool is notified of a settled commit when Redis has answered it (internals/commits.ts), and never of a commit whose
-//     answer does not arrive.
+//     `expired` to the failed set; `retrying` and `snoozed` to the delayed set; `requeued` to the head of the queue, with its
+//     attempt record in the same script, and without counting an attempt; `lost` does not move the task. If the pool can't take a
+//     task, the task is released: it returns to the head of the queue, and neither an attempt nor a start is counted.
+//   - The pool is notified of a settled commit once Redis has responded (internals/commits.ts). If the response never arrives,
+//     the pool is not notified.
 //   - Scripts use Redis's time (internals/scripts-clock.ts). Nothing is fetched until the clock skew has been measured.
-//   - `unconfirmed` lists the tasks whose commit Redis has not confirmed. It is valid until `close`.
+//   - `unconfirmed` lists the tasks whose commit Redis has not confirmed. The list is valid until `close`.
 //
 // The word "pause" has three meanings. A paused queue has BullMQ's `meta.paused` set (fleet/queue-settings.ts), so that the fetch
 // script returns no job. A paused pool is one whose consumer the engine has resized to 0. BullMQ's `worker.pause(true)` makes a
@@ -49,25 +49,25 @@ import { storeRetention } from './scripts/leader/store-retention.ts'
 import { type Commander, runScript } from './scripts/script.ts'
 
 export interface LockTimes {
-  /** How long a lock lasts if it is not renewed. */
+  /** How long a lock lasts if it is not renewed, in ms. */
   readonly lockMs: number
   readonly renewalMs: number
 }
 
-/** With these times, the tasks of a killed process run again after about 6 s at p99, and no live process loses its tasks. */
+/** With these times, a killed process's tasks run again after about 6 s at p99, and a live process does not lose its tasks. */
 const LOCK_TIMES: LockTimes = { lockMs: 5_000, renewalMs: 1_000 }
 
 /** The delay before a task that the pool did not take is released, in ms. Without it, the task would be fetched again at once. */
 const RELEASE_DELAY_MS = 50
 
-/** How long this process may continue to apply a rate limit of the queue after it was lifted or raised, in ms. */
+/** How long this process may keep applying the queue's old rate limit after the limit was removed or raised, in ms. */
 const RATE_RECHECK_MS = 1_000
 
 const MACHINE_CLOCK = { now: Date.now, measured: Promise.resolve() }
 
 export interface ConsumerOptions {
   readonly queue: string
-  /** Every queue of the catalogue. They are checked for data that another version wrote. Defaults to `queue` alone. */
+  /** All of the catalogue's queues, which are checked for data that another version wrote. Defaults to `queue` alone. */
   readonly catalogueQueues?: readonly string[]
   readonly namespace: string
   readonly redisUrl: string
@@ -75,22 +75,28 @@ export interface ConsumerOptions {
   readonly concurrency: number
   /** The worker's id, for the records of attempts whose process was lost. */
   readonly worker?: string
-  /** Decodes inputs, and encodes outputs and the results of steps. By default, payloads are stored as they are. */
+  /** Decodes inputs, and encodes outputs and the results of steps. By default, payloads are stored unencoded. */
   readonly codec?: PayloadCodec | undefined
-  /** How long a completed task is kept, in ms. Dead tasks are kept until they are removed. */
+  /** How long a completed task is kept, in ms. Dead tasks are kept until they are deleted. */
   readonly completedRetentionMs: number
   readonly log: Log
   /** The clock that decides when tasks are due and that stamps them, once it is measured. Defaults to the machine's clock. */
   readonly clock?: Pick<SkewMonitor, 'now' | 'measured'>
-  /** How long the event loop may be blocked, in ms, before its tasks are left to other processes. Defaults to no limit. */
+  /**
+   * How long the event loop may be blocked, in ms, before other processes may take over this process's tasks. Defaults to no
+   * limit.
+   */
   readonly eventLoopStallLimitMs?: number | undefined
-  /** With shorter times, the tasks of dead processes are found sooner, but slow processes lose their tasks. Tests set this. */
+  /** With shorter times, dead processes' tasks are found sooner, but slow processes lose their tasks. Tests set this. */
   readonly locks?: LockTimes
 }
 
 type ConsumerState = 'new' | 'open' | 'running' | 'stopping' | 'closed'
 
-/** From `running` back to `open`: fetching has failed and may be started again. Tasks that were fetched keep running. */
+/**
+ * A consumer goes from `running` back to `open` when fetching has failed and may be started again. Tasks that were already
+ * fetched keep running.
+ */
 export const CONSUMER_TRANSITIONS: Transitions<ConsumerState> = {
   new: ['open', 'stopping', 'closed'],
   open: ['open', 'running', 'stopping', 'closed'],
@@ -110,7 +116,7 @@ interface Connected {
 /**
  * Creates a consumer. Its connections are opened by `open()`.
  *
- * @throws BullpenError `open()` rejects with `incompatible_schema` if another version of Bullpen wrote the namespace.
+ * @throws BullpenError `incompatible_schema`, from `open()`, if an incompatible version of Bullpen wrote the namespace.
  */
 export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: ConsumerHost): Consumer {
   const { queue, catalogueQueues = [queue], namespace, redisUrl, log, clock = MACHINE_CLOCK } = options
@@ -128,12 +134,12 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
 
   const connectAndWait = async (redis: Commander): Promise<void> => {
     await createSchemaGuard(redis, namespace, catalogueQueues).check()
-    // The leader removes what is older. The consumer that opens last decides.
+    // The leader removes older completed tasks. The consumer that opens last decides the retention.
     const { completedRetentionMs } = options
     await runScript(redis, storeRetention, queueKeys(namespace, queue), { completedRetentionMs })
     // The consumer may have been stopped or closed while Redis was unreachable.
     if (state !== 'open') return
-    // If fetching failed earlier, the connections still exist, because they renew the locks of the tasks that keep running.
+    // If fetching failed earlier, the connections still exist, because they renew the locks of tasks that are still running.
     connected ??= connect(options, redis, concurrency, runTask, pool)
     const { worker, renewer, rules } = connected
     await Promise.all([worker.waitUntilReady(), renewer.ready, rules.untilFresh(), clock.measured])
@@ -145,7 +151,7 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
     async open() {
       moveTo('open')
       redis ??= workerConnection(redisUrl, log)
-      // Some of what opening waits for never settles once the connections are closed.
+      // Some of the promises that opening waits for never settle once the connections are closed.
       await Promise.race([connectAndWait(redis), closed.promise])
     },
 
@@ -157,7 +163,7 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
       stopRunning = resolve
       connected.worker.onFetchingFailed = (err) => {
         if (state === 'running') moveTo('open')
-        log.error({ err, queue }, 'fetching failed; the pool restarts it')
+        log.error({ err, queue }, 'fetching failed; the pool will restart the consumer')
         reject(err)
       }
       void connected.worker.run()
@@ -245,7 +251,7 @@ function connect(
     waitingForRules.set(job.id ?? '', waiting)
     await rules.untilFresh()
     waitingForRules.delete(job.id ?? '')
-    // Report to BullMQ that the job was moved, because another process may own it by now.
+    // Report to BullMQ that the job was moved, because another process may already own it.
     if (waiting.lockLost || !rules.isFresh()) throw new WaitingError()
     return runJob(job, token)
   }
@@ -288,7 +294,7 @@ function connect(
   return { worker, cancels, rules, renewer }
 }
 
-/** `by` is who requested the cancel, as published; '' if unknown. */
+/** Returns the cause of a cancellation. `by` is who requested it, as published; '' if unknown. */
 function causeOf(by: string): CancelCause {
   return { reason: 'cancelled', by: by === '' ? undefined : by }
 }

@@ -1,15 +1,18 @@
-// The names of Bullpen's keys and channels in Redis, beside those of BullMQ's keys.
+// Names Bullpen's keys and channels in Redis, alongside BullMQ's keys.
 import { bullmqKeys } from './internals/bullmq-keys.ts'
 
 /** Stored in every namespace. Raise it when stored data changes so that an older or newer Bullpen would misread it. */
 export const SCHEMA_VERSION = 2
 
-/** The schema version that a namespace was written with. */
+/** Returns the key of the schema version that a namespace was written with. */
 export function schemaKey(namespace: string): string {
   return `{${namespace}}:schema`
 }
 
-/** The keys of a namespace's leader. They share the hash tag of the schema version, so that one script can read all of them. */
+/**
+ * Returns the keys of a namespace's leader. They share a hash tag with the schema version, so that one script can read all of
+ * them.
+ */
 export function leaderKeys(namespace: string) {
   const base = `{${namespace}}:leader`
   return {
@@ -27,12 +30,15 @@ export function leaderKeys(namespace: string) {
 
 export type LeaderKeys = ReturnType<typeof leaderKeys>
 
-/** BullMQ's key prefix for a queue. It is a hash tag, so that in a Redis Cluster all keys of a queue are on one shard. */
+/**
+ * Returns BullMQ's key prefix for a queue. The prefix is a hash tag, so that all of a queue's keys are on one shard of a Redis
+ * Cluster.
+ */
 export function prefixOf(namespace: string, queue: string): string {
   return `{${namespace}.${queue}}`
 }
 
-/** The keys of one queue: BullMQ's and Bullpen's own. */
+/** Returns the keys of one queue: BullMQ's and Bullpen's own. */
 export function queueKeys(namespace: string, queue: string) {
   const base = `${prefixOf(namespace, queue)}:${queue}`
   return {
@@ -45,7 +51,10 @@ export function queueKeys(namespace: string, queue: string) {
     dead: `${base}:dead`,
     cancelled: `${base}:cancelled`,
     expired: `${base}:expired`,
-    /** Hash: how many tasks were ever added (`accepted`) and deleted (`removed`), and how often the index was repaired (`drift`). */
+    /**
+     * Hash: how many tasks were ever added (`accepted`) and deleted (`removed`), and how many repairs the index has needed
+     * (`drift`).
+     */
     totals: `${base}:totals`,
     /** Hash: the drain of the queue's whole fleet, and the sequence number of the last command for each setting. */
     settings: `${base}:settings`,
@@ -55,7 +64,7 @@ export function queueKeys(namespace: string, queue: string) {
     leaderCheck: `${base}:leader-check`,
     /** Sorted set: task ids, scored by the time at which each task expires if it has not been started. */
     expiries: `${base}:expiries`,
-    /** Hash: for each running task with a pending cancel, who requested the cancel. */
+    /** Hash: who requested the cancellation, for each running task with a pending cancellation. */
     cancelling: `${base}:cancelling`,
     /** Hash: the cancel rules that may still match tasks, by id. */
     cancelRules: `${base}:cancel-rules`,
@@ -76,7 +85,7 @@ export function queueKeys(namespace: string, queue: string) {
 
 export type QueueKeys = ReturnType<typeof queueKeys>
 
-/** The keys of the fleet. They share one hash tag, so that one script can change all of them. */
+/** Returns the fleet's keys. They share one hash tag, so that one script can change all of them. */
 export function fleetKeys(namespace: string) {
   const base = `{${namespace}}:fleet`
   return {
@@ -105,7 +114,7 @@ export function fleetKeys(namespace: string) {
 
 export type FleetKeys = ReturnType<typeof fleetKeys>
 
-/** Keys that only Bullpen 0.1.0 wrote. Any one of them proves that a namespace has schema 1. */
+/** Returns the keys that only Bullpen 0.1.0 wrote. Any one of them proves that a namespace has schema 1. */
 export function legacyKeys(namespace: string, queue: string) {
   const base = `${prefixOf(namespace, queue)}:${queue}`
   return { fleet: `{${namespace}}:fleet:beats`, queue: [`${base}:switches`, `${base}:cancel-feeds`] as const }

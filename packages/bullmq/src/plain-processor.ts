@@ -1,5 +1,5 @@
-// The processor for teams that keep a BullMQ Worker of their own. Each job that it processes is one attempt, which it runs the
-// way a pool would.
+// Builds the processor for teams that keep their own BullMQ Worker. Each job that it processes is one attempt, which it runs as a
+// pool would.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { BullpenError, type Catalogue, type Enqueued, type Handlers, type Log, type Resources } from '@bullpen/contract'
@@ -32,37 +32,40 @@ export interface ProcessorOptions<R extends Resources> {
   /** Functions that wrap every attempt. The first one is the outermost. */
   readonly middleware?: readonly Middleware<R>[]
   /**
-   * The limits, in ms or 'none', of long tasks whose definitions set none. The default timeout is 5 min, and the default grace
-   * period is 5 s.
+   * The limits for long tasks whose definitions do not set them, in ms or 'none'. The default timeout is 5 min, and the default
+   * grace period is 5 s.
    */
   readonly limits?: Partial<Timeouts>
-  /** The log that `ctx.log` writes to, with the task's fields in each line. By default, nothing is logged. */
+  /** The logger that `ctx.log` writes to, with the task's fields in each line. By default, nothing is logged. */
   readonly log?: Log
   /**
-   * Called with every event. An example is `createTelemetry(…).sink`. The sink must not throw or block. The end of an attempt is
-   * emitted when Redis has answered its commit. On a backend other than Redis, it is emitted when the processor returns, because
-   * the answer can't be seen.
+   * Called with every event; for example, `createTelemetry(…).sink`. The sink must not throw or block. The event for an attempt's
+   * end is emitted once Redis has responded to its commit. On a backend other than Redis, whose response Bullpen can't see, that
+   * event is emitted when the processor returns.
    */
   readonly sink?: EventSink
-  /** The isolator for tasks that require isolation. You open and close it yourself. */
+  /** The isolator for tasks that require isolation. You open and close the isolator yourself. */
   readonly isolator?: Isolator
   /**
-   * Decodes the inputs of tasks that Bullpen enqueued, and encodes their outputs and the results of all steps. The data and the results
-   * of jobs that you add yourself are stored as they are. By default, all payloads are.
+   * Decodes the inputs of tasks that Bullpen enqueued, and encodes their outputs and the results of all steps. The data and
+   * results of jobs that you add yourself are stored unencoded. By default, all payloads are stored unencoded.
    */
   readonly codec?: PayloadCodec
-  /** The maximum size of an output, in bytes of JSON. A larger output is a panic (`invalid_output`). Defaults to 262,144. */
+  /**
+   * The maximum size of an output, in bytes of JSON. A larger output makes the attempt panic (`invalid_output`). Defaults to
+   * 262,144.
+   */
   readonly maxOutputBytes?: number
   /**
-   * Stores the tasks that handlers enqueue with `ctx.enqueue`. An example is `openBroker({ …, admission: 'open' }).enqueue`. If
-   * this is omitted, `ctx.enqueue` rejects with `invalid_configuration`.
+   * Stores the tasks that handlers enqueue with `ctx.enqueue`; for example, `openBroker({ …, admission: 'open' }).enqueue`. If
+   * this option is omitted, `ctx.enqueue` rejects with `invalid_configuration`.
    */
   readonly enqueue?: (task: NewTask) => Promise<Enqueued>
 }
 
 /**
- * A plain BullMQ processor. BullMQ passes a signal only to a function that has three parameters, so if you wrap the processor,
- * keep all three.
+ * A plain BullMQ processor. If you wrap it, keep all three parameters: BullMQ passes a signal only to a function that declares
+ * three.
  */
 export type PlainProcessor = (job: Job, token?: string, signal?: AbortSignal) => Promise<unknown>
 
@@ -78,14 +81,16 @@ const WORKER_ID = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
 const MAX_OUTPUT_BYTES = 262_144
 
 /**
- * Runs the catalogue's tasks: it validates inputs and outputs, applies the timeouts and retries from the definitions, and catches
- * panics. The jobs may have been added by Bullpen or with `queue.add(task, input)`. One processor can serve several Workers.
+ * Returns a BullMQ processor that runs the catalogue's tasks: it validates inputs and outputs, applies the timeouts and retries
+ * from the definitions, and catches panics. The jobs may have been added by Bullpen or with `queue.add(task, input)`. One
+ * processor can serve several Workers.
  *
  * Aborting the job's signal cancels a long task permanently. `worker.cancelJob(id, 'drain')` requeues it, and
  * `worker.cancelJob(id, 'lock_lost')` leaves it to its new owner.
  *
- * Pass the Worker to {@link attach} before it fetches its first job. Otherwise the processor runs nothing: it returns the job to its
- * queue, with no attempt counted, and pauses the Worker, which emits an `error` with the code `invalid_configuration`.
+ * Pass the Worker to {@link attach} before it fetches its first job. Otherwise the processor does not run any task: it returns
+ * the job to its queue without counting an attempt, and pauses the Worker, which emits an `error` with the code
+ * `invalid_configuration`.
  *
  * @throws BullpenError `invalid_handler` or `isolation_unavailable`.
  */
@@ -114,7 +119,10 @@ export function processor<C extends Catalogue, R extends Resources = object>(
   }
 }
 
-/** If the signal aborts before the start, the handler is not started. If it aborts later, a long attempt is interrupted. */
+/**
+ * Runs an attempt. If the signal is aborted before the handler starts, the handler is never started. If the signal is aborted
+ * later, a long attempt is interrupted.
+ */
 async function runUnderSignal(
   task: FetchedTask,
   host: RunnerHost,

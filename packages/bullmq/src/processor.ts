@@ -1,11 +1,11 @@
-// Translates between BullMQ and the engine: turns a job into a fetched task, and a verdict into the action that BullMQ takes.
+// Translates between BullMQ and the engine: turns a job into a fetched task, and a verdict into an action by BullMQ.
 //
-// The verdict on a failed attempt reaches BullMQ in the error that the processor throws (internals/backoff-strategy.ts): BullMQ stores
-// the error's stack, whose first line is the attempt record, and asks the backoff strategy for the delay, which the error carries. A
-// delay of -1 means that there is no further attempt. When the delay has passed on Redis's clock, any worker of the queue may fetch
-// the task again.
+// The verdict on a failed attempt reaches BullMQ in the error that the processor throws (internals/backoff-strategy.ts): BullMQ
+// stores the error's stack, whose first line is the attempt record, and asks the backoff strategy for the delay, which the error
+// carries. A delay of -1 means that there is no further attempt. When the delay has passed on Redis's clock, any of the queue's
+// workers may fetch the task again.
 //
-// A commit is settled when Redis has answered the script that carries the verdict out (internals/commits.ts).
+// A commit is settled once Redis has replied to the script that carries out the verdict (internals/commits.ts).
 import type { AttemptRecord, TaskId } from '@bullpen/contract'
 import type { StoredSuccess } from '@bullpen/contract/internal'
 import type { PayloadCodec } from '@bullpen/engine'
@@ -35,7 +35,7 @@ export function toFetchedTask(job: Job, token: string, codec: PayloadCodec | und
 
 /**
  * Returns what BullMQ stores as the job's result, or throws an error that makes BullMQ retry, fail or leave the job. `settled` is
- * called when Redis has answered.
+ * called once Redis has replied.
  */
 export function commit(
   result: AttemptResult,
@@ -63,17 +63,20 @@ export function commit(
     case 'snoozed':
       return snooze(verdict.delayMs, stacksWith(record, error, job), job, token)
     case 'lost':
-      // Report to BullMQ that the job was moved, since it has a new owner.
+      // Report to BullMQ that the job was moved, because the job has a new owner.
       throw new WaitingError()
   }
 }
 
-/** On a backend whose answers can't be seen, the commit counts as confirmed as soon as BullMQ has it. */
+/**
+ * Settles the commit when Redis has replied. On a backend whose replies can't be seen, the commit counts as confirmed as soon as
+ * BullMQ has it.
+ */
 export function settleWhenAnswered(job: Job, result: AttemptResult, settled: Commit['settled']): void {
   if (!expectCommit(backendOf(job), job.id ?? '', { result, settled })) settled(result)
 }
 
-/** BullMQ stores this as JSON. */
+/** Builds the result that BullMQ stores as JSON. */
 function storedSuccess(
   output: unknown,
   { worker, slot }: AttemptRecord,
@@ -93,7 +96,10 @@ export async function release(job: Job, token: string): Promise<never> {
   return requeue(job, token, { uncount: '1' })
 }
 
-/** The job's stacks with the attempt record, because BullMQ itself records nothing when a job returns to its queue. */
+/**
+ * Returns the job's stacks with the attempt record added, because BullMQ does not record anything itself when a job returns to
+ * its queue.
+ */
 function stacksWith(record: AttemptResult['record'], error: unknown, job: Job): string {
   return JSON.stringify([...(job.stacktrace ?? []), encodeStack(record, error)].slice(-MAX_ATTEMPT_RECORDS))
 }
@@ -105,12 +111,12 @@ async function requeue(job: Job, token: string, extras: ExtraValues): Promise<ne
   throw new WaitingError()
 }
 
-/** If Redis refuses a move, the task is no longer this worker's, and BullMQ must not try another one. */
+/** Awaits a move. If Redis refuses the move, the task no longer belongs to this worker, and BullMQ must not try another move. */
 async function unlessRefused(moved: Promise<unknown>): Promise<void> {
   try {
     await moved
   } catch (error) {
-    // BullMQ gives its own refusals a numeric code, and errors of the connection a text.
+    // BullMQ's own refusals have a numeric code, and connection errors have a string.
     if (!(error instanceof Error && 'code' in error && typeof error.code === 'number')) throw error
   }
 }

@@ -1,5 +1,5 @@
-// Checks, before anything in a namespace is used, that the server can run Bullpen's scripts and that the namespace was written by a
-// version of Bullpen that this version can read. Registers the queues that are about to be used.
+// Before a namespace is used, checks that the server can run Bullpen's scripts and that this version of Bullpen can read the
+// namespace's data. Registers the queues that are about to be used.
 import { BullpenError } from '@bullpen/contract'
 import { BACKOFF_TYPE } from './internals/backoff-strategy.ts'
 import { legacyKeys, queueKeys, SCHEMA_VERSION, schemaKey } from './keys.ts'
@@ -50,7 +50,7 @@ async function checkSchema(redis: Commander, namespace: string, queues: readonly
   )
 }
 
-/** Returns '' if the user is not permitted to ask, which is not needed for anything else. */
+/** Returns the output of `INFO server`, or '' if the Redis user is not permitted to run INFO, which nothing else needs. */
 function serverInfo(redis: Commander): Promise<string> {
   return redis.info('server').catch((err: unknown) => {
     if (err instanceof Error && err.message.startsWith('NOPERM')) return ''

@@ -1,7 +1,7 @@
-// Decides whether a queue accepts a task now. The answer is kept in memory, so that an enqueue takes no extra round trip.
+// Decides whether a queue accepts a task now. The decision is kept in memory, so that an enqueue takes no extra round trip.
 //
-// An answer is read again when the fleet announces a change, and every 2 s if a setting has changed. Only producers check
-// admission. The broker of a worker uses OPEN_ADMISSION, because its handlers may enqueue child tasks during a drain.
+// A queue's settings are read again when the fleet announces a change, and a check every 2 s detects a missed announcement. Only
+// producers check admission. A worker's broker uses OPEN_ADMISSION, because its handlers may enqueue child tasks during a drain.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { QueueSettings } from '@bullpen/engine/internal'
 import { openNotifications, queueOf } from '../fleet/notifications.ts'
@@ -13,8 +13,9 @@ type Drain = QueueSettings['drain']
 
 export interface Admission {
   /**
-   * Returns undefined if the queue is known to accept tasks, or a promise to wait for if that must be read first, which takes one
-   * round trip, and one more for each notification that arrives meanwhile.
+   * Returns undefined if the queue is known to accept tasks. If its settings must be read first, returns a promise that resolves
+   * once the queue is known to accept tasks. The read takes one round trip, and one more for each notification that arrives
+   * meanwhile.
    *
    * @throws BullpenError `queue_draining` if the queue is draining. The promise rejects with the same error.
    */
@@ -22,12 +23,12 @@ export interface Admission {
   close(): void
 }
 
-/** Accepts every task. */
+/** An admission that accepts every task. */
 export const OPEN_ADMISSION: Admission = { admit: () => undefined, close: () => {} }
 
 /** How often the settings are checked for changes in case a notification was lost, in ms. */
 const CHECK_EVERY_MS = 2_000
-/** How often all settings are read although nothing has changed, in ms. */
+/** How often all settings are read even if no change was noticed, in ms. */
 const READ_ALL_MS = 60_000
 
 export interface AdmissionOptions {
@@ -35,20 +36,20 @@ export interface AdmissionOptions {
   readonly redisUrl: string
   readonly namespace: string
   readonly queues: readonly string[]
-  /** Rejects while the namespace must not be used. */
+  /** Rejects as long as the namespace must not be used. */
   readonly checkSchema: () => Promise<void> | undefined
   readonly log: Log
 }
 
-/** Its timer does not keep the process alive. */
+/** Opens an admission check. Its timer does not keep the process alive. */
 export function openAdmission(options: AdmissionOptions): Admission {
   const { redis, redisUrl, namespace, queues, checkSchema, log } = options
-  /** The known drains. If a queue is absent, its settings must be read. */
+  /** The known drains. If a queue is not in the map, its settings must be read. */
   const drains = new Map<string, Drain>()
-  /** Incremented with each notification about a queue, so that the answer to an older read is discarded. */
+  /** Incremented with each notification about a queue, so that the result of an older read is discarded. */
   const revisions = new Map<string, number>()
   const keys = fleetKeys(namespace)
-  /** What the last refresh has read, and when, on the monotonic clock. */
+  /** The revision that the last refresh read, and when, on the monotonic clock. */
   let readRevision: string | null | undefined
   let readAt = Number.NEGATIVE_INFINITY
   const notifications = openNotifications(redisUrl, keys, log)
@@ -61,12 +62,12 @@ export function openAdmission(options: AdmissionOptions): Admission {
     })
   }
 
-  /** An answer is discarded if a notification arrives during the read, which is then repeated. */
+  /** Reads a queue's settings. If a notification arrives during the read, its result is discarded and the read is repeated. */
   const readUntilKnown = async (queue: string): Promise<void> => {
     while (!drains.has(queue)) await read([queue])
   }
 
-  /** Reads the settings again if they have changed. Takes one round trip, or two. */
+  /** Reads the settings again if they have changed. Takes one or two round trips. */
   const refresh = async (): Promise<void> => {
     await checkSchema()
     const revision = await redis.get(keys.settingsRevision)
@@ -77,7 +78,7 @@ export function openAdmission(options: AdmissionOptions): Admission {
     readAt = performance.now()
   }
   const logFailure = (err: unknown): void => log.debug({ err }, 'queue settings could not be read')
-  // A refresh ends before the next one begins, because a command of a producer waits for at most 0.8 s.
+  // A refresh ends before the next one begins, because a producer's command waits for at most 0.8 s.
   const timer = setInterval(() => refresh().catch(logFailure), CHECK_EVERY_MS).unref()
 
   const invalidate = (names: readonly string[]): void => {

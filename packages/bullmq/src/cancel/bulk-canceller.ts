@@ -1,10 +1,10 @@
-// Ends the waiting tasks in Redis that cancel rules match, page by page, and deletes a rule when it no longer matches any task.
+// Ends the waiting tasks that match cancel rules, page by page, and deletes a rule once no task matches it.
 //
-// The leader does this, for as long as no newer leader has worked on the queue. Its housekeeping begins when a look at the queue
-// finds a rule, beside its other duties, and never twice at a time (leader/housekeeping.ts). A pass takes up to 50 rules, at random
-// if there are more, and forgets which tasks have returned from `active` in the pass before. It goes through the places in SCAN_ORDER, so
-// that a task that moves during the pass is found later instead of being missed. A rule is done when a whole pass that began after
-// all consumers knew the rule has found no matching task.
+// The leader does this until a newer leader has worked on the queue. It starts when its survey of the queue finds a rule, does
+// its other duties meanwhile, and never makes two passes over a queue at a time (leader/housekeeping.ts). A pass takes up to 50
+// rules, at random if there are more, and forgets which tasks returned from `active` during the previous pass. A pass visits the
+// places in SCAN_ORDER, so that a task that moves during the pass is found later instead of being missed. A rule is done when a
+// whole pass that began after all consumers knew the rule has found no matching task.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskId } from '@bullpen/contract'
 import type { CancelRule } from '@bullpen/engine/internal'
@@ -17,16 +17,16 @@ import { type Commander, runScript } from '../scripts/script.ts'
 import { BULK_CANCELLER, KNOWN_TO_ALL_MS, parseRules } from './by-filter.ts'
 
 /**
- * The order in which a scan for unfinished tasks visits the places. It is the order in which a task that can't be started moves
- * (active → delayed → prioritized → wait), so that a task that moves during the scan is found later instead of being missed. A
- * task that was fetched from `wait` before the scan came to it there is found in `active` at the end, or is noted when it returns
+ * The order in which a scan for unfinished tasks visits the places. A task that can't be started moves in the same order (active
+ * → delayed → prioritized → wait), so a task that moves during the scan is found later instead of being missed. A task that was
+ * fetched from `wait` before the scan reached it is found in `active` at the end, or is noted when it returns
  * (../scripts/cancel/forget-rules.ts).
  */
 const SCAN_ORDER = ['active', 'delayed', 'prioritized', 'wait', 'active'] as const
 
 /** How many tasks one script looks at. */
 const PAGE_SIZE = 200
-/** How long the progress of a finished cancel is kept, in ms. */
+/** How long a finished cancellation's progress is kept, in ms. */
 const KEEP_PROGRESS_MS = 86_400_000
 
 export interface EndedTask {
@@ -37,25 +37,25 @@ export interface EndedTask {
 export interface BulkCancellerOptions {
   readonly redis: Commander
   readonly keys: QueueKeys
-  /** Called for each task that this process has ended. */
+  /** Called for each task that this process ended. */
   readonly onEnded: (ended: EndedTask) => void
   /** How many tasks one script looks at. Tests set this. */
   readonly pageSize?: number
 }
 
-/** A leader's number, and whether the leader may still work. */
+/** A leader's fencing number, and whether the leader may still work. */
 export interface Term {
   readonly fencing: number
   isOver(): boolean
 }
 
-/** Makes passes for as long as each ends at least one task. Rejects if Redis does not answer. */
+/** Makes passes as long as each one ends at least one task. Rejects if Redis does not respond. */
 export type BulkCanceller = (term: Term) => Promise<void>
 
-/** Creates the canceller of one queue, which must not be called again before it has ended. */
+/** Creates the bulk canceller for one queue. Do not call the canceller again before its promise has settled. */
 export function createBulkCanceller(options: BulkCancellerOptions): BulkCanceller {
   const { redis, keys } = options
-  /** The rules of the last pass if it ended no task, in which case those that are left are waiting for running tasks only. */
+  /** The last pass's rules if that pass ended no task. Those that are left then match running tasks only. */
   let idleRules = ''
 
   const pass = async (term: Term): Promise<number> => {
@@ -93,7 +93,7 @@ interface PassResult {
   readonly ended: number
 }
 
-/** Returns undefined if the term is over. */
+/** Makes one pass. Returns undefined if the term is over. */
 async function goThrough(
   { redis, keys, onEnded, pageSize = PAGE_SIZE }: BulkCancellerOptions,
   { term, rules, endedNone }: Pass,
@@ -125,7 +125,7 @@ async function goThrough(
   return { unmatched: rules.filter((_, i) => matched[i] === 0), ended }
 }
 
-/** Deletes rules, except those that match a task which has returned to the queue during the pass. */
+/** Deletes rules, except those that match a task that returned to the queue during the pass. */
 async function forget(
   { redis, keys, pageSize = PAGE_SIZE }: BulkCancellerOptions,
   { fencing }: Term,
@@ -142,7 +142,7 @@ async function forget(
   }
 }
 
-/** A rule as the scripts read it. */
+/** Returns a rule in the form that the scripts read. */
 function forScript({ id, task, tag, before, at, reason, by }: CancelRule): object {
   return { id, task, tag, before, at, ...endOf(reason, { process: BULK_CANCELLER, by }) }
 }

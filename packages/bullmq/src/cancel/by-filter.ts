@@ -1,8 +1,8 @@
-// Cancels all tasks of a queue that match a filter. A task matches if it has the filter's task name and the filter's tag, where
-// these are given, and was enqueued at or before the filter's time. A rule with the reason `queue_shutdown` does not signal running
-// attempts, because the drain of the queue handles them.
+// Cancels all tasks of a queue that match a filter. A task matches if it was enqueued at or before the filter's time and has the
+// filter's task name and tag, if the filter has them. A rule with the reason `queue_shutdown` does not signal running attempts,
+// because the queue's drain handles them.
 //
-// The protocol: a filter is stored as a cancel rule, and once the caller is answered, no matching task can start.
+// The protocol: a filter is stored as a cancel rule, and once the caller has its response, no matching task can start.
 //   1. One script stores the rule, announces that there is a new one, and returns the consumers that have read the rules
 //      within the last 2.5 s (KNOWN_TO_ALL_MS).
 //   2. Each consumer keeps a copy of the rules (rule-cache.ts). While it has tasks, it reads the rules every 2 s. It also reads them
@@ -30,14 +30,14 @@ import { countEndedScript } from '../scripts/cancel/count-ended.ts'
 import { storeRuleScript } from '../scripts/cancel/store-rule.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 
-/** The `worker` in the record of a task that a rule ended, whichever process ended it in Redis. */
+/** The `worker` in the attempt record of a task that a rule ended, whichever process ended the task in Redis. */
 export const BULK_CANCELLER = 'bulk-canceller'
 
-/** How often a consumer that has tasks reads the rules, in ms, even if it is not notified. */
+/** How often a consumer that has tasks reads the rules even if it is not notified, in ms. */
 export const READ_EVERY_MS = 2_000
 /** How long a consumer may start tasks after it has read the rules, in ms. */
 export const TRUSTED_MS = 2_400
-/** Once a rule is this old, in ms, every consumer that starts tasks knows it. Must be longer than {@link TRUSTED_MS}. */
+/** The age, in ms, at which every consumer that starts tasks knows a rule. Must be longer than {@link TRUSTED_MS}. */
 export const KNOWN_TO_ALL_MS = 2_500
 
 const ruleSchema = z.object({
@@ -53,7 +53,7 @@ const ruleSchema = z.object({
 
 export const NO_RULES: readonly CancelRule[] = Object.freeze([])
 
-/** Parses stored rules, and skips those that this version can't read. */
+/** Parses stored rules, skipping those that this version can't read. */
 export function parseRules(texts: unknown): readonly CancelRule[] {
   if (!Array.isArray(texts) || texts.length === 0) return NO_RULES
   return texts.flatMap((text) => ruleSchema.safeParse(parseJson(String(text))).data ?? [])
@@ -96,12 +96,12 @@ export async function readProgress(redis: Commander, keys: QueueKeys, id: string
   return { rule, ended: Number(ended ?? 0), doneAt: doneAt ? Number(doneAt) : undefined }
 }
 
-/** Counts a task that a consumer fetched and then ended without starting it. Does not wait for Redis's answer. */
+/** Counts a task that a consumer fetched and then ended without starting it. Does not wait for Redis's reply. */
 export function countEnded(redis: Commander, keys: QueueKeys, { id }: CancelRule): void {
   runScript(redis, countEndedScript, { progress: keys.cancelProgress(id) }, {}).catch(() => {})
 }
 
-/** Returns the task as it is shown to users: as cancelled if a rule matches it and no worker is running it. */
+/** Returns the task as users see it: cancelled if a rule matches it and no worker is running it. */
 export function underRules(task: TaskRecord, rules: readonly CancelRule[]): TaskRecord {
   if (rules.length === 0 || task.status === 'active' || isFinal(task.status)) return task
   const rule = rules.find((each) => matches(each, task))
@@ -117,7 +117,10 @@ export function underRules(task: TaskRecord, rules: readonly CancelRule[]): Task
   }
 }
 
-/** The attempt record of a task that a rule ended. Its time is the rule's, or the end of the last attempt if that is later. */
+/**
+ * Builds the attempt record of a task that a rule ended. The record's time is the rule's time, or the end of the last attempt if
+ * that is later.
+ */
 export function endByRule(
   { reason, by, at }: CancelRule,
   attemptsMade: number,

@@ -1,15 +1,17 @@
 // Cancels one task by its id.
 //
 // The protocol:
-//   1. One script decides what to do from where the task is. A task that no worker has (waiting or delayed, and not locked) ends at
-//      once, by BullMQ's own end, which stores the record and counts no attempt (scripts/includes/end-without-run.ts). A task that
-//      has ended, or does not exist, stays as it is.
-//   2. If a worker has the task (it is locked), the script stores the request and who made it in the hash `cancelling`, and publishes both on
-//      the queue's cancel channel. The caller receives the answer `cancelling`.
+//   1. One script decides what to do, depending on where the task is. A task that no worker has (waiting or delayed, and not
+//      locked) is ended at once through BullMQ's own transition, which stores the record and does not count an attempt
+//      (scripts/includes/end-without-run.ts). A task that has already ended is not changed.
+//   2. If a worker has the task (it is locked), the script stores the request and who made it in the hash `cancelling`, and
+//      publishes both on the queue's cancel channel. The caller receives `cancelling`.
 //   3. Every consumer of the queue is subscribed to that channel (`openCancelSubscriber`). The consumer that runs the task aborts
-//      its attempt, whose verdict is `cancelled`, whatever the retry policy. A consumer that does not know the task remembers the
-//      id, because the task may be about to reach it. If the attempt has just ended with a retry, step 4 ends the waiting task.
-//   4. The leader repeats the stored requests every 1.5 s, in case a worker was cut off or restarting when the id was published. The script removes a request when its task has ended.
+//      its attempt, and the verdict is `cancelled` whatever the retry policy says. A consumer that is not running the task
+//      remembers the task's id, because it may be about to receive the task. If the attempt has just ended with a retry, step 4
+//      ends the waiting task.
+//   4. The leader repeats the stored requests every 1.5 s, in case a worker was cut off or restarting when the id was published.
+//      The script removes a request once its task has ended.
 //
 // A short task can't be stopped once it is running. For such a task `stoppable` is false, and no request is stored.
 import type { Log, TaskId } from '@bullpen/contract'
@@ -26,7 +28,7 @@ export interface CancelRequest {
   readonly stoppable: boolean
   /** Milliseconds since 1970. */
   readonly now: number
-  /** Who requested the cancel, for the attempt record; '' if unknown. */
+  /** Who requested the cancellation, for the attempt record; '' if unknown. */
   readonly by: string
   /** For the attempt record: the process that ends the task if no worker has it. */
   readonly process: string
@@ -43,17 +45,17 @@ export async function cancelById(
   return runScript(redis, cancelTask, { ...keys, job: keys.job(id), lock: keys.lock(id) }, args)
 }
 
-/** About how many stored requests are read at a time. */
+/** The approximate number of stored requests that are read at a time. */
 const REQUESTS_PER_PAGE = 100
 
 export interface RepeatOptions extends Pick<CancelRequest, 'now' | 'process'> {
-  /** Called for each task that a repeated request has ended, when Redis has answered. */
+  /** Called for each task that a repeated request ended, once Redis has confirmed it. */
   readonly onEnded: (ended: { readonly id: TaskId; readonly task: string }) => void
 }
 
 /**
- * Repeats the requests whose tasks have not ended. Takes one round trip for every hundred requests, one more for each request, and one
- * more for each task that is ended.
+ * Repeats the requests whose tasks have not ended. Takes one round trip for every hundred requests, one for each request, and one
+ * for each task that it ends.
  */
 export async function repeatCancels(
   redis: Commander,
@@ -77,13 +79,13 @@ export async function repeatCancels(
   }
 }
 
-/** How many ids of cancelled tasks that are not running here are remembered. The oldest are dropped first. */
+/** The maximum number of remembered ids of cancelled tasks that are not running here. The oldest ids are dropped first. */
 const REMEMBERED_IDS = 1_000
 
 export interface CancelSubscriber {
   /**
-   * Returns who cancelled this task if the cancel arrived before the task did, or '' if that is unknown. Each cancel is returned
-   * only once.
+   * If a cancellation of this task arrived before the task, returns who requested it ('' if unknown); otherwise returns
+   * undefined. Each cancellation is returned only once.
    */
   cancelledBy(id: string): string | undefined
   close(): void
@@ -92,7 +94,10 @@ export interface CancelSubscriber {
 export interface CancelSubscriberOptions {
   readonly redisUrl: string
   readonly keys: QueueKeys
-  /** Cancels a running task. Returns false if the task is not running here. `by` is who requested the cancel, '' if unknown. */
+  /**
+   * Cancels a running task. Returns false if the task is not running here. `by` is who requested the cancellation, or '' if
+   * unknown.
+   */
   readonly cancel: (id: TaskId, by: string) => boolean
   /** Called when there may be a new cancel rule. */
   readonly onRulesChanged: () => void
@@ -119,7 +124,7 @@ export function openCancelSubscriber(options: CancelSubscriberOptions): CancelSu
       if (channel === keys.cancelRulesChannel) onRulesChanged()
       else onCancel(message)
     },
-    // If a cancel by id was missed, the maintenance repeats it.
+    // If a cancel by id was missed, the leader repeats it.
     onSubscribed: onRulesChanged,
     log,
   })

@@ -1,8 +1,9 @@
-// One consumer's copy of the cancel rules. While the consumer has tasks, the copy is read regularly. It is also read whenever the
-// consumer is notified, and it expires before a canceller stops waiting for this consumer. See by-filter.ts for the protocol.
+// Holds one consumer's copy of the cancel rules. As long as the consumer has tasks, the cache reads the rules regularly. It also
+// reads them whenever the consumer is notified. The copy expires before a canceller stops waiting for this consumer. See
+// by-filter.ts for the protocol.
 //
-// An idle consumer reads nothing, so that its copy expires and no canceller waits for it. When it is woken, it reads the rules
-// together with its next task (`prepare`), which takes no round trip of its own.
+// An idle consumer does not read the rules, so its copy expires and no canceller waits for it. When the consumer is woken, it
+// reads the rules together with its next task (`prepare`), which takes no extra round trip.
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@bullpen/contract'
 import { type CancelRule, type FetchedTask, matches, stopsRunning, tagsOf } from '@bullpen/engine/internal'
@@ -16,17 +17,17 @@ import { NO_RULES, parseRules, READ_EVERY_MS, TRUSTED_MS } from './by-filter.ts'
 
 /** How long a consumer is remembered after it last read the rules, in ms. */
 const FORGET_CONSUMER_MS = 60_000
-/** How long acknowledgements are kept, in ms. This is longer than any canceller waits for them. */
+/** How long acknowledgements are kept, in ms. No canceller waits for them this long. */
 const KEEP_ACKNOWLEDGED_MS = 10_000
-/** The delay before the next attempt when the rules could not be read, in ms. */
+/** The delay before the rules are read again after a read has failed, in ms. */
 const RETRY_MS = 200
 
 export interface RuleCache {
-  /** Whether the copy is recent enough for tasks to be started. */
+  /** Returns whether the copy is recent enough for tasks to be started. */
   isFresh(): boolean
   /** Resolves when the copy is fresh or the cache is closed. */
   untilFresh(): Promise<void>
-  /** Returns the rule that matches a task, if there is one. */
+  /** Returns the rule that matches a task, or undefined if there is none. */
   matching(task: FetchedTask): CancelRule | undefined
   /** Reads the rules again soon, because there may be a new one. */
   refresh(): void
@@ -38,7 +39,7 @@ export interface RuleCache {
 export interface RuleCacheHost {
   /** Called after each read that returned at least one rule, before the rules are acknowledged. */
   apply(matching: RuleCache['matching']): void
-  /** Whether the consumer has tasks, which a new rule may match. */
+  /** Returns whether the consumer has tasks, which a new rule may match. */
   hasTasks(): boolean
 }
 
@@ -49,14 +50,14 @@ export function createRuleCache(redis: Commander, keys: QueueKeys, host: RuleCac
   )
   let rules = NO_RULES
   let acknowledged = new Set<string>()
-  /** When the newest read that was answered had been sent, on the monotonic clock. */
+  /** When the newest successful read was sent, on the monotonic clock. */
   let readAt = Number.NEGATIVE_INFINITY
   let reading: Promise<void> | undefined
   let isStale = false
   let isClosed = false
   let timer: NodeJS.Timeout | undefined
 
-  /** Whether a task was to be started since the last read. */
+  /** Whether a task has been about to start since the last read. */
   let isInUse = false
 
   const isFresh = (): boolean => performance.now() - readAt < TRUSTED_MS
@@ -114,7 +115,7 @@ export function createRuleCache(redis: Commander, keys: QueueKeys, host: RuleCac
   return {
     isFresh() {
       isInUse = true
-      // The timer may have found the consumer idle.
+      // The consumer may have been idle when the timer last fired.
       if (timer === undefined && reading === undefined && !isClosed) void read()
       return isFresh()
     },

@@ -1,7 +1,6 @@
-// Estimates the offset of another clock from its answers. Decides which measurement to trust and when the skew is worth a log
-// line.
+// Estimates another clock's offset from its readings. Decides which measurement to trust and when the skew is worth a log line.
 
-/** One measurement of another clock against our monotonic one. */
+/** One measurement of another clock against our monotonic clock. */
 export interface Estimate {
   /** The other clock's time minus ours. */
   readonly offsetMs: number
@@ -11,10 +10,10 @@ export interface Estimate {
   readonly at: number
 }
 
-/** When the error of an estimate is at most this, in ms, measuring rarely is enough. */
+/** The error, in ms, at which an estimate is good enough to measure rarely. */
 export const ESTIMATE_ENOUGH_MS = 50
 
-/** If neither clock is set, the two drift apart by less than this share of the elapsed time. */
+/** The two clocks drift apart by less than this share of the elapsed time, unless one of them is set. */
 const DRIFT = 1 / 5_000
 
 const FAR_MS = 500
@@ -31,7 +30,10 @@ export function better(known: Estimate | undefined, sample: Estimate): Estimate 
   return isContradicted || sample.errorMs <= agedErrorMs ? sample : known
 }
 
-/** Reports when the skew has certainly become large, or small again. Between the two limits nothing changes. */
+/**
+ * Returns 'far' or 'near' once the skew has certainly become large, or small again. Returns undefined if nothing has changed, as
+ * between the two limits.
+ */
 export function crossing(wasFar: boolean, skewMs: number, errorMs: number): 'far' | 'near' | undefined {
   const ms = Math.abs(skewMs)
   if (!wasFar && ms - errorMs > FAR_MS) return 'far'

@@ -18,19 +18,22 @@ import { type Commander, runScript } from '../scripts/script.ts'
 import { better, crossing, ESTIMATE_ENOUGH_MS, type Estimate } from './clock-estimate.ts'
 
 const MEASURE_EVERY_MS = 10_000
-/** The interval until the error of the estimate is at most {@link ESTIMATE_ENOUGH_MS}. */
+/** The interval between measurements until the estimate's error is at most {@link ESTIMATE_ENOUGH_MS}, in ms. */
 const MEASURE_SOON_MS = 1_000
 
 export interface SkewMonitor {
   /**
-   * The time in whole milliseconds since 1970 by Redis's clock, or by the machine's until the first measurement. The time is
-   * computed from the latest measurement and the monotonic clock, so setting the machine's clock has no effect on it. This takes
-   * no round trip.
+   * Returns the time in whole milliseconds since 1970 by Redis's clock, or by the machine's clock until the first measurement.
+   * The time is computed from the latest measurement and the monotonic clock, so setting the machine's clock does not affect it.
+   * Takes no round trip.
    */
   now(): number
-  /** The same time, with fractions, for a given value of `performance.now()`. */
+  /** Returns the same time, with fractions, for a given value of `performance.now()`. */
   at(monotonic: number): number
-  /** How far the machine's clock is ahead of Redis's, in ms, or negative if it is behind. Undefined until it is measured. */
+  /**
+   * Returns how far the machine's clock is ahead of Redis's, in ms. Negative if it is behind, and undefined until the first
+   * measurement.
+   */
   skewMs(): number | undefined
   /** Resolves after the first measurement, on close, or when Redis rejects the TIME command, which is logged. */
   readonly measured: Promise<void>
@@ -39,17 +42,19 @@ export interface SkewMonitor {
 
 export interface SkewMonitorOptions {
   readonly redisUrl: string
-  /** In a cluster, each node has a clock of its own. The one that counts is that of the node with the namespace's own keys. */
+  /**
+   * In a cluster, each node has its own clock. The one that counts is the clock of the node that holds the namespace's own keys.
+   */
   readonly namespace: string
-  /** Receives a line when the skew exceeds half a second, and another when it is small again. */
+  /** Receives one line when the skew exceeds half a second, and another when the skew is small again. */
   readonly log: Log
   /** The interval between measurements, in ms. Defaults to 10,000. Tests set it. */
   readonly everyMs?: number
 }
 
 /**
- * Opens a connection of its own. It makes one round trip when it is connected and one every 10 s after that. Its timer does not
- * keep the process alive.
+ * Opens a monitor with its own connection. The monitor makes one round trip when it is connected and one every 10 s after that.
+ * Its timer does not keep the process alive.
  */
 export function openSkewMonitor(options: SkewMonitorOptions): SkewMonitor {
   const { redisUrl, namespace, log, everyMs = MEASURE_EVERY_MS } = options
@@ -93,11 +98,11 @@ export function openSkewMonitor(options: SkewMonitorOptions): SkewMonitor {
     await measure().catch(refused)
     const isEnough = known !== undefined && known.errorMs <= ESTIMATE_ENOUGH_MS
     clearTimeout(timer)
-    // If the watch was closed during the measurement, no further one is scheduled.
+    // If the monitor was closed during the measurement, do not schedule another one.
     if (isClosed || redis.status === 'end') return
     timer = setTimeout(measureAndRepeat, isEnough ? everyMs : MEASURE_SOON_MS).unref()
   }
-  // After a failover, the server may be another one with another clock.
+  // After a failover, the server may be a different one, with a different clock.
   redis.on('ready', () => void measureAndRepeat())
 
   return {
@@ -114,7 +119,10 @@ export function openSkewMonitor(options: SkewMonitorOptions): SkewMonitor {
   }
 }
 
-/** In ms since 1970. TIME has no key, so that a client of a cluster would send it to any node. */
+/**
+ * Returns the time in ms since 1970. In a cluster, a script with a key reads the time, because TIME has no key and a cluster
+ * client would send it to any node.
+ */
 async function timeOf(redis: Commander, namespace: string): Promise<number> {
   if (isCluster(redis)) return runScript(redis, readTime, { anchor: schemaKey(namespace) }, {})
   const [seconds, micros] = await redis.time()

@@ -1,4 +1,4 @@
-// Commands to the fleet. They are stored for a week, together with the answer of each worker.
+// Stores the commands to the fleet, together with each worker's response, for a week.
 import { BullpenError } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import {
@@ -20,18 +20,18 @@ import type { RegisteredWorkers } from './registry.ts'
 const KEEP_MS = 7 * 86_400_000
 const KEEP_AT_MOST = 10_000
 
-/** How many commands one script reads. Each may have as many answers as the fleet has workers. */
+/** The maximum number of commands that one script reads. Each may have as many responses as the fleet has workers. */
 const COMMANDS_PER_PAGE = 20
 
 export type NewCommand = Omit<Command, 'at'>
 
 /**
- * Returns the workers that receive a command: the worker that the command names, or every live worker with a pool on its queue.
- * A resize of all workers also goes to silent workers, because the queue has no setting that would tell a worker that comes back.
- * `now` is the time of Redis's clock.
+ * Returns the workers that receive a command: the worker that the command names, or every live worker with a pool on its queue. A
+ * resize of all workers also goes to silent workers, because there is no queue setting from which a returning worker could learn
+ * its size. `now` is the time of Redis's clock.
  */
 export function recipients(spec: CommandSpec, workers: readonly RegisteredWorker[], now: number): readonly string[] {
-  // The limits of the whole fleet are settings of the queue, so no worker has to act.
+  // The limits of the whole fleet are queue settings, so no worker has to act.
   if (spec.action === 'limit') return []
   const { queue, worker } = spec
   return workers
@@ -58,7 +58,7 @@ export function recipientsOf({ spec }: NewCommand, { workers, now }: RegisteredW
 }
 
 /**
- * Stores a command. Atomic, and idempotent for the same id and spec. Takes one round trip.
+ * Stores a command. Atomic. Idempotent for the same id and spec. Takes one round trip.
  *
  * @throws BullpenError `command_id_reused` if the id was used with another spec.
  */
@@ -92,7 +92,7 @@ export async function storeCommand(
   return { id, spec, ...stored }
 }
 
-/** Stores a worker's answer. Idempotent: only the first answer of a worker is stored. Takes one round trip. */
+/** Stores a worker's response. Idempotent: only a worker's first response is stored. Takes one round trip. */
 export async function storeAnswer(
   redis: Commander,
   keys: FleetKeys,
@@ -151,14 +151,14 @@ function decodeCommand(
   }
 }
 
-/** A silent worker is shown as gone. Until it is forgotten, however, it may still come back and answer. */
+/** Decodes a worker's response. A silent worker is shown as gone, although it may come back and respond until it is forgotten. */
 function readAnswer(worker: string, stored: string, seen: ReadonlyMap<string, string>, now: number): CommandAnswer {
   if (stored !== 'pending') return { worker, ...(JSON.parse(stored) as Omit<CommandAnswer, 'worker'>) }
   const silentAt = Number(seen.get(worker) ?? 0) + SILENT_AFTER_MS
   return silentAt < now ? { worker, outcome: 'gone', at: silentAt } : { worker, outcome: 'pending' }
 }
 
-/** Sorts the fields, so that equal specs have the same text. */
+/** Sorts the fields, so that equal specs are stored as the same string. */
 function sorted(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   const entries = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1))

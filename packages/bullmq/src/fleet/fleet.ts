@@ -1,10 +1,11 @@
 // The fleet on Redis: the registry of workers, the commands that control them, and the settings of their queues.
 //
-// A command takes the following path. `send` stores it together with the workers that it concerns (commands.ts): the worker that
-// it names, or every live worker with a pool on its queue. A command with an id that was used before is the same command. `send`
-// then applies it to the settings of its queue (queue-settings.ts), and publishes a notification. A worker that is notified sends a heartbeat and
-// receives its commands and settings in reply (registry.ts). It executes the commands and stores an answer, which wakes the
-// sender. Only the first answer of a worker counts, and a worker that falls silent has the answer `gone`. If the sender dies before the settings are applied, the next heartbeat of any worker applies them.
+// A command takes the following path. `send` stores the command together with its recipients (commands.ts): the worker that it
+// names, or every live worker with a pool on its queue. A command whose id was used before is the same command. `send` then
+// applies the command to its queue's settings (queue-settings.ts), and publishes a notification. A notified worker sends a
+// heartbeat and receives its commands and settings in reply (registry.ts). It executes the commands and stores its response,
+// which wakes the sender. Only a worker's first response counts, and a worker that falls silent counts as `gone`. If the sender
+// dies before the settings are applied, any worker's next heartbeat applies them.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { CommandRecord, Fleet, QueueSettings } from '@bullpen/engine/internal'
@@ -20,10 +21,13 @@ import { openNotifications, queueMessage, workerMessage } from './notifications.
 import { addSettingsReads, applySettings, decodeSettings, type StoredCommand, targetQueue } from './queue-settings.ts'
 import { leaveFleet, readWorkers, storeHeartbeat } from './registry.ts'
 
-/** How often a caller that waits for answers checks by itself, in ms, because a worker that falls silent publishes nothing. */
+/**
+ * How often a caller that is waiting for responses checks by itself, in ms, because a worker that falls silent does not publish
+ * anything.
+ */
 const RECHECK_MS = 1_000
 
-/** How often a worker reads the settings of its queues although nothing has announced a change, in ms. */
+/** How often a worker reads its queues' settings even if no change was announced, in ms. */
 const READ_SETTINGS_MS = 60_000
 
 export interface FleetOptions {
@@ -31,16 +35,16 @@ export interface FleetOptions {
   readonly namespace: string
   /** The queues whose settings this fleet may read and change. */
   readonly queues: readonly string[]
-  /** Every queue of the catalogue. They are checked for data that another version wrote. Defaults to `queues`. */
+  /** All of the catalogue's queues, which are checked for data that another version wrote. Defaults to `queues`. */
   readonly catalogueQueues?: readonly string[]
   readonly log: Log
 }
 
 /**
- * Returns without waiting for Redis. Until Redis is reachable, every call rejects with `redis_unavailable`. The fleet uses one
- * connection for commands and, from the first `listen` or `answered` on, another one for notifications.
+ * Opens the fleet, without waiting for Redis. Until Redis is reachable, every call rejects with `redis_unavailable`. The fleet
+ * uses one connection for commands and, from the first `listen` or `answered` on, another one for notifications.
  *
- * @throws BullpenError every call rejects with `incompatible_schema` if another version of Bullpen wrote the namespace.
+ * @throws BullpenError `incompatible_schema`, from every call, if an incompatible version of Bullpen wrote the namespace.
  */
 export function openFleet(options: FleetOptions): Fleet {
   const { redisUrl, namespace, queues, catalogueQueues = queues, log } = options
@@ -58,7 +62,10 @@ export function openFleet(options: FleetOptions): Fleet {
     throw new BullpenError('queue_not_found', `unknown queue '${queue}'; the queues are ${queues.join(', ')}`)
   }
 
-  /** Takes one round trip. Each queue has a pipeline of its own, because a cluster may have them on different nodes. */
+  /**
+   * Reads the settings of several queues. Takes one round trip. Each queue has its own pipeline, because a cluster may keep the
+   * queues on different nodes.
+   */
   async function readSettings(names: readonly string[]): Promise<ReadonlyMap<string, QueueSettings>> {
     const settings = names.map(async (queue) => {
       const pipeline = redis.pipeline()
@@ -68,7 +75,7 @@ export function openFleet(options: FleetOptions): Fleet {
     return new Map(await Promise.all(settings))
   }
 
-  /** The settings that the last heartbeats have returned. */
+  /** The settings that the last heartbeats returned. */
   let known:
     | { readonly revision: string; readonly readAt: number; readonly settings: ReadonlyMap<string, QueueSettings> }
     | undefined
@@ -87,7 +94,7 @@ export function openFleet(options: FleetOptions): Fleet {
     const { id, spec } = command
     if (spec.queue !== undefined) keysOf(spec.queue)
     const known = await readCommand(redis, keys, id)
-    // A command that is sent again still concerns the same workers as the first time.
+    // A command that is sent again keeps its original recipients.
     const workers = known ? [] : recipientsOf(command, await readWorkers(redis, keys, '', log))
     await applyAndNotify(await storeCommand(redis, keys, command, workers))
     const record = await readCommand(redis, keys, id)
@@ -112,7 +119,7 @@ export function openFleet(options: FleetOptions): Fleet {
         const isKnown = known !== undefined && names.every((name) => known?.settings.has(name))
         const isRecent = performance.now() - (known?.readAt ?? 0) < READ_SETTINGS_MS
         if (!isKnown || !isRecent || known?.revision !== revision || unapplied.length > 0) {
-          // The settings are read last, so that they include what the commands have changed.
+          // The settings are read last, so that they include the commands' changes.
           known = { revision, readAt: performance.now(), settings: await readSettings(names) }
         }
         return { commands, queueSettings: known.settings }
@@ -153,7 +160,7 @@ export function openFleet(options: FleetOptions): Fleet {
       })
       try {
         for (;;) {
-          // Created before the read, so that an answer during the read is not missed.
+          // Created before the read, so that a response during the read is not missed.
           changed = Promise.withResolvers()
           const record = await call(() => find(id))
           const isAnswered = record?.answers.every(({ outcome }) => outcome !== 'pending') ?? true

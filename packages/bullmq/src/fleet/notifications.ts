@@ -1,10 +1,10 @@
-// The fleet's channels. They announce which worker or queue a command concerns, and which command was answered. One connection
-// is opened with the first listener.
+// Listens to the fleet's channels, which announce the worker or queue that a command concerns, and the commands that were
+// answered. The first listener opens a connection, which all listeners share.
 import type { Log } from '@bullpen/contract'
 import type { FleetKeys } from '../keys.ts'
 import { openSubscriber, type Subscriber } from '../redis/subscriber.ts'
 
-/** The messages on the notifications channel. */
+/** Builds a message for the notifications channel. */
 export const workerMessage = (worker: string): string => `worker ${worker}`
 export const queueMessage = (queue: string): string => `queue ${queue}`
 export const queueOf = (message: string): string | undefined => /^queue (.*)$/.exec(message)?.[1]

@@ -59,12 +59,12 @@ function settingsOf({ id, spec, at }: StoredCommand): string[] {
   }
 }
 
-/** Adds the reads of one queue's settings to a pipeline. */
+/** Adds the commands that read one queue's settings to a pipeline. */
 export function addSettingsReads(pipeline: ChainableCommander, keys: QueueKeys): void {
   pipeline.hmget(keys.meta, 'paused', 'concurrency', 'max', 'duration').hget(keys.settings, 'drain')
 }
 
-/** Decodes the answers to {@link addSettingsReads}. */
+/** Decodes the replies to {@link addSettingsReads}. */
 export function decodeSettings([meta, drain]: readonly unknown[]): QueueSettings {
   const [paused, concurrency, max, duration] = meta as (string | null)[]
   const hasRate = max != null && max !== THROTTLE_MARK

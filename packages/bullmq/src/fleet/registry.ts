@@ -1,4 +1,4 @@
-// The registry of workers. With every heartbeat, a worker stores its status and receives the commands addressed to it in reply.
+// The registry of workers. With every heartbeat, a worker stores its status and receives the commands that are addressed to it.
 import type { Log } from '@bullpen/contract'
 import { FORGOTTEN_AFTER_MS, type RegisteredWorker, type WorkerStatus } from '@bullpen/engine/internal'
 import type { FleetKeys } from '../keys.ts'
@@ -9,13 +9,15 @@ import { readWorkerPage } from '../scripts/fleet/read-workers.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { decodeStatus, encodeStatus } from './status-codec.ts'
 
-/** The maximum number of commands per reply. The rest follow with the next heartbeat, once these have been answered. */
+/**
+ * The maximum number of commands per heartbeat. The rest follow with the next heartbeat, once the worker has responded to these.
+ */
 const COMMANDS_PER_REPLY = 100
 
-/** About how many workers one script reads. */
+/** The approximate number of workers that one script reads. */
 const WORKERS_PER_PAGE = 100
 
-/** Stores the status and fetches the commands for the worker. Takes one round trip. */
+/** Stores a worker's status and returns the commands for that worker. Takes one round trip. */
 export function storeHeartbeat(
   redis: Commander,
   { base, heartbeats, unapplied, settingsRevision, ...keys }: FleetKeys,
@@ -27,7 +29,7 @@ export function storeHeartbeat(
   return runScript(redis, heartbeat, names, { base, id: worker, ...encodeStatus(workerStatus), ...limits })
 }
 
-/** Removes a worker from the registry. Takes one round trip for every hundred commands that the worker has not answered. */
+/** Removes a worker from the registry. Takes one round trip for every hundred commands that the worker has not responded to. */
 export async function leaveFleet(redis: Commander, { heartbeats, base }: FleetKeys, worker: string): Promise<void> {
   let isRemoved = false
   while (!isRemoved) isRemoved = await runScript(redis, leave, { heartbeats }, { base, id: worker })
@@ -39,8 +41,8 @@ export interface RegisteredWorkers {
 }
 
 /**
- * Reads all registered workers. Takes one round trip for every hundred. Without 'slots', their pools have no slots, which is
- * enough to know which workers a command concerns.
+ * Reads all registered workers. Takes one round trip for every hundred workers. Without 'slots', the returned pools have no
+ * slots, which is enough to determine a command's recipients.
  */
 export async function readWorkers(
   redis: Commander,

@@ -1,11 +1,11 @@
-// The stored form of a worker's status. It is compact because each worker writes it every two seconds, for up to thousands of
-// slots.
+// Encodes and decodes a worker's status. The stored form is compact because each worker writes its status every two seconds, for
+// up to thousands of slots.
 import type { PoolStatus, SlotStatus } from '@bullpen/engine'
 import type { WorkerStatus } from '@bullpen/engine/internal'
 
 /**
- * A slot's number, its state and the time since which it has been in that state. If the slot has a task, the task's id, name and
- * fencing token follow, and then its timeout if it has one.
+ * A slot's number, its state and when it entered that state. If the slot has a task, the task's id, name and fencing token
+ * follow, and then its timeout if it has one.
  */
 type Row = [number, number, number] | [number, number, number, string, number, number, number?]
 

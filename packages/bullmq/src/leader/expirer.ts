@@ -15,7 +15,7 @@ export interface Expired {
 }
 
 export interface Expiry {
-  /** The leader's number. If there is a newer leader, nothing is written. */
+  /** The leader's fencing number. If there is a newer leader, nothing is written. */
   readonly fencing: number
   /** In ms since 1970. */
   readonly now: number
@@ -23,7 +23,7 @@ export interface Expiry {
   readonly process: string
 }
 
-/** Takes one round trip for every twenty tasks that are due, and one more. */
+/** Expires a queue's tasks. Takes one round trip for every twenty tasks that are due, and one more. */
 export async function expireTasks(redis: Commander, keys: QueueKeys, expiry: Expiry): Promise<Expired[]> {
   const { fencing, now, process } = expiry
   const args = { base: keys.base, now, limit: PAGE_SIZE, fencing, ...endOf('queue_timeout', { process }) }

@@ -1,8 +1,8 @@
-// What the leader does for one queue: it surveys the queue, and then does the duties that the survey names.
+// Does the leader's work for one queue: surveys the queue, and then does the duties that the survey names.
 //
-// Every script is fenced (scripts/includes/fence.ts), except where doing something twice changes nothing: a cancel that is repeated is
-// a request that anybody may make, and a repaired entry is compared again by the script that repairs it. Losing the leader may
-// therefore delay these duties, and two leaders for a moment do nothing twice.
+// Every script is fenced (scripts/includes/fence.ts), except where doing something twice is harmless: a repeated cancellation is
+// a request that any process may make, and the script that repairs an entry compares it again first. Losing the leader may
+// therefore delay these duties, but if there are briefly two leaders, they do not do anything twice.
 import type { TaskId } from '@bullpen/contract'
 import { type BulkCanceller, createBulkCanceller, type Term } from '../cancel/bulk-canceller.ts'
 import { repeatCancels } from '../cancel/by-id.ts'
@@ -24,31 +24,34 @@ export interface HousekeepingOptions {
   readonly now: () => number
   /** The name of this process, for the records of the tasks that it ends. */
   readonly process: string
-  /** Called for each task that this process has expired. The callback must not throw or block. */
+  /** Called for each task that this process expired. The callback must not throw or block. */
   readonly onExpired: OnEnded
-  /** Called for each waiting task that this process has ended for a cancel. The callback must not throw or block. */
+  /** Called for each waiting task that this process ended because of a cancellation. The callback must not throw or block. */
   readonly onCancelled: OnEnded
-  /** Called with how many entries of a queue's status index were repaired. */
+  /** Called with the number of entries in a queue's status index that were repaired. */
   readonly onRepaired: (queue: string, entries: number) => void
-  /** Called when a duty that takes long has failed. */
+  /** Called when a long duty has failed. */
   readonly onFailed: (error: unknown) => void
-  /** How often a queue's index is compared entry by entry, in ms. Defaults to 600,000. Tests set this. */
+  /** How often a queue's status index is compared entry by entry, in ms. Defaults to 600,000. Tests set this. */
   readonly compareEveryMs?: number
 }
 
 /**
- * Looks after a queue once. Returns the number of a newer leader if one has worked on the queue, and otherwise undefined. Duties
- * that may take long are still under way then, and are not begun again before they have ended.
+ * Does the housekeeping of a queue once. Resolves to a newer leader's fencing number if one has worked on the queue, and
+ * otherwise to undefined. Long duties may still be running by then, and are not started again until they have ended.
  */
 export type Housekeeping = (queue: string, term: Term) => Promise<number | undefined>
 
-/** These may take longer than a round. While they last, lost tasks must still be found. */
+/** Duties that may take longer than a round. Lost tasks must still be found in the meantime. */
 const LONG: ReadonlySet<Duty> = new Set<Duty>(['cancelByRules', 'removeOld', 'repairIndex'])
 
-/** A survey compares only sizes, which are equal if one task is missing from a part and another one should not be in it. */
+/**
+ * How often a queue's index is compared entry by entry, in ms. A survey compares only sizes, and a part that lacks one task and
+ * has another one too many still has the right size.
+ */
 const COMPARE_EVERY_MS = 600_000
 
-/** How many tasks one script removes. */
+/** The maximum number of tasks that one script removes. */
 const REMOVE_AT_ONCE = 100
 
 export function createHousekeeping(options: HousekeepingOptions): Housekeeping {

@@ -1,9 +1,11 @@
-// Elects one process of a namespace as its leader, and repeats the housekeeping of every registered queue while this process leads.
+// Elects one of a namespace's processes as its leader, and repeats every registered queue's housekeeping as long as this process
+// leads.
 //
 // Every process with a broker is a candidate, whether it is an API or a worker, because workers may be scaled to zero. The leader
 // holds a lease of 3 s and renews it every second. If the leader dies or is cut off, another process takes over when the lease
-// expires. If it closes, it resigns, and another process takes over at once. The lease comes with a fencing number. A leader that
-// was paused and comes back changes nothing, because each queue refuses a number below the highest that it has seen (fence.ts).
+// expires. If the leader closes, it resigns, and another process takes over at once. The lease comes with a fencing number. A
+// former leader that was paused and comes back can't change anything, because each queue refuses a number below the highest that
+// it has seen (fence.ts).
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Log } from '@bullpen/contract'
@@ -19,7 +21,7 @@ import { type LeaseAnswer, resign, takeLease } from './lease.ts'
 import { registeredQueues } from './queue-registry.ts'
 
 export interface LeaderTimes extends LeaseTimes {
-  /** How often the leader looks at each queue, in ms. */
+  /** How often the leader surveys each queue, in ms. */
   readonly roundMs: number
 }
 
@@ -33,11 +35,11 @@ export interface LeaderOptions {
   readonly redis: Commander
   readonly redisUrl: string
   readonly namespace: string
-  /** Rejects while the namespace must not be used. */
+  /** Rejects as long as the namespace must not be used. */
   readonly checkSchema: () => Promise<void> | undefined
-  /** Resolves once the clock of the housekeeping is right. Until then, this process does not lead. */
+  /** Resolves once the clock that the housekeeping uses is right. Until then, this process does not lead. */
   readonly measured: Promise<void>
-  /** Given how to log a failure. */
+  /** Creates the housekeeping. `onFailed` logs a failure. */
   readonly housekeeping: (onFailed: (error: unknown) => void) => Housekeeping
   readonly times: LeaderTimes
   readonly log: Log
@@ -49,7 +51,7 @@ export interface Leader {
   close(): Promise<void>
 }
 
-/** Its timers do not keep the process alive. */
+/** Opens a candidate for leadership. Its timers do not keep the process alive. */
 export function openLeader(options: LeaderOptions): Leader {
   const { redis, redisUrl, namespace, checkSchema, measured, times, log } = options
   const keys = leaderKeys(namespace)
@@ -57,12 +59,12 @@ export function openLeader(options: LeaderOptions): Leader {
   const holder = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
   const logFailure = throttledLog((err: unknown, suppressed) => log.debug({ err, suppressed }, 'housekeeping failed'))
   let leadership: Leadership = { state: 'follower', askAt: 0 }
-  /** The highest fencing number that a queue has refused this process for. */
+  /** The highest fencing number because of which a queue has refused this process. */
   let above = 0
   let asking: Promise<void> | undefined
   let askTimer: NodeJS.Timeout | undefined
   let roundTimer: NodeJS.Timeout | undefined
-  /** The queues whose round is under way. */
+  /** The queues whose round is in progress. */
   const busy = new Set<string>()
 
   const failed = (err: unknown): undefined => {

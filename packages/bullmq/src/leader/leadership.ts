@@ -1,4 +1,4 @@
-// Decides whether this process leads its namespace, and when it asks for the lease next. Pure: the time and a random number are
+// Decides whether this process leads its namespace, and when it next asks for the lease. Pure: the time and a random number are
 // passed in.
 import type { Transitions } from '@bullpen/engine/internal'
 import type { LeaseAnswer } from './lease.ts'
@@ -7,7 +7,7 @@ export type LeadershipState = 'follower' | 'leader' | 'closed'
 
 /**
  * - `follower` → `leader`: Redis has granted the lease.
- * - `leader` → `follower`: another process has the lease, or it may have expired because Redis did not answer in time.
+ * - `leader` → `follower`: another process has the lease, or the lease may have expired because Redis did not respond in time.
  * - `closed` is final.
  */
 export const LEADERSHIP_TRANSITIONS: Transitions<LeadershipState> = {
@@ -35,15 +35,17 @@ export interface LeaseTimes {
   readonly renewMs: number
 }
 
-/** The delay before the lease is asked for again when there was no answer, in ms. */
+/** The delay before asking for the lease again if there was no response, in ms. */
 export const RETRY_MS = 200
-/** Followers ask within this time after the lease has expired, in ms, so that not all of them ask at the same moment. */
+/**
+ * Each follower asks at a random moment within this time after the lease has expired, in ms, so that they do not all ask at once.
+ */
 export const SPREAD_MS = 100
 
 export interface Asked {
-  /** Undefined if Redis did not answer, or if it was not asked because this process's clock has not been measured. */
+  /** Undefined if Redis did not respond, or was not asked because this process's clock has not been measured. */
   readonly answer: LeaseAnswer | undefined
-  /** When the request was sent, and the time now. */
+  /** When the request was sent, and the current time. */
   readonly sentAt: number
   readonly now: number
   /** From 0 to 1. */
@@ -51,8 +53,8 @@ export interface Asked {
 }
 
 /**
- * Returns the position after an answer. A follower asks again when the lease that it has seen would expire. While the leader
- * renews its lease, each follower therefore asks about once in every `leaseMs - renewMs`.
+ * Returns the leadership after a response to a request for the lease. A follower asks again when the lease that it last saw would
+ * expire. As long as the leader renews its lease, each follower therefore asks about once every `leaseMs - renewMs`.
  */
 export function afterAsking(before: Leadership, asked: Asked, { leaseMs, renewMs }: LeaseTimes): Leadership {
   if (before.state === 'closed') return before
@@ -62,6 +64,6 @@ export function afterAsking(before: Leadership, asked: Asked, { leaseMs, renewMs
     return { state: 'follower', askAt: now + RETRY_MS }
   }
   if (answer.fencing === 0) return { state: 'follower', askAt: now + answer.leftMs + random * SPREAD_MS }
-  // The lease began when the request reached Redis, which was after it had been sent.
+  // The lease began when the request reached Redis, which was after the request was sent.
   return { state: 'leader', fencing: answer.fencing, until: sentAt + leaseMs, askAt: sentAt + renewMs }
 }

@@ -4,12 +4,12 @@ import { leaderKeys } from '../keys.ts'
 import { registerQueuesScript } from '../scripts/leader/register-queues.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 
-/** Producers and consumers call this once when they open. Idempotent. Takes one round trip. */
+/** Registers queues. Producers and consumers call this once when they open. Idempotent. Takes one round trip. */
 export async function registerQueues(redis: Commander, namespace: string, queues: readonly string[]): Promise<void> {
   if (queues.length > 0) await runScript(redis, registerQueuesScript, leaderKeys(namespace), {}, queues)
 }
 
-/** Takes one round trip. */
+/** Returns all registered queues. Takes one round trip. */
 export async function registeredQueues(redis: Commander, namespace: string): Promise<readonly string[]> {
   return redis.smembers(leaderKeys(namespace).queues)
 }

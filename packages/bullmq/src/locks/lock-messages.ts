@@ -1,14 +1,17 @@
-// The messages to the lock-renewal thread.
+// The messages that are sent to the lock-renewal thread.
 import type { SharedTable } from './shared-lock-table.ts'
 
 /** The locks of one consumer, and how to renew them. */
 export interface LockGroup {
   readonly number: number
-  /** The prefix of BullMQ's keys of the queue. */
+  /** The prefix of the queue's BullMQ keys. */
   readonly base: string
   readonly lockMs: number
   readonly renewalMs: number
-  /** If the main thread's event loop is blocked for longer, its locks are no longer renewed. Undefined means no limit. */
+  /**
+   * How long the main thread's event loop may be blocked, in ms, before its locks are no longer renewed. Undefined means no
+   * limit.
+   */
   readonly eventLoopStallLimitMs: number | undefined
   /** One 32-bit number: when the main thread's event loop last turned, by the machine clock. */
   readonly lastTurn: SharedArrayBuffer

@@ -1,34 +1,37 @@
-// Renews the locks of one consumer. It stores them in a table that the renewal thread reads, and reports a lock that is lost or
-// too old while there is still time to stop its task.
+// Renews one consumer's locks. Stores the locks in a table that the renewal thread reads, and reports a lost or overdue lock
+// before another process can start its task.
 import type { Log } from '@bullpen/contract'
 import type { LockGroup } from './lock-messages.ts'
 import { machineMs, msBetween } from './machine-clock.ts'
 import { joinRenewalThread } from './renewal-thread.ts'
 import { SharedLockTable } from './shared-lock-table.ts'
 
-/** The share of a lock's duration that must still be left when the lock is reported as lost. */
+/** A lock is reported as lost when this share of its duration is left. */
 const MARGIN = 1 / 10
 /** How many times per renewal interval the locks are checked. */
 const CHECKS_PER_INTERVAL = 4
 
 export interface LockRenewerOptions extends Pick<LockGroup, 'base' | 'lockMs' | 'renewalMs' | 'eventLoopStallLimitMs'> {
   readonly redisUrl: string
-  /** The number of locks that are usually needed at once. */
+  /** The number of locks that the consumer usually holds at once. */
   readonly slots: number
   readonly log: Log
 }
 
 export interface LockRenewer {
-  /** Resolves once locks are being renewed. A task that starts earlier may lose its lock if it blocks the event loop at once. */
+  /**
+   * Resolves once locks are being renewed. A task that starts before that may lose its lock if it blocks the event loop
+   * immediately.
+   */
   readonly ready: Promise<void>
   /**
    * Renews a lock until the returned function is called. `ageMs` is the age that the lock may already have. `onLost` is called at
-   * most once, when another process has the task, or could take it before this process notices.
+   * most once, when another process has the task or could take it before this process notices.
    */
   add(id: string, token: string, ageMs: number, onLost: () => void): () => void
-  /** Whether a lock of this age may have expired. */
+  /** Returns whether a lock of this age may have expired. */
   isTooOld(ageMs: number): boolean
-  /** Stops renewing. */
+  /** Stops renewing all locks. */
   close(): void
 }
 
@@ -59,7 +62,7 @@ export function openLockRenewer(options: LockRenewerOptions): LockRenewer {
   }
   const timer = setInterval(check, renewalMs / CHECKS_PER_INTERVAL).unref()
 
-  /** Returns a table with a free slot of this size, and adds a table if there is none. */
+  /** Returns a table with a free slot of this size, adding a table if there is none. */
   const tableFor = (units: number): LockSlots => {
     const found = tables.find((each) => each.hasFreeSlot && each.table.fits(units))
     if (found !== undefined) return found

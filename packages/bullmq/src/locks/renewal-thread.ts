@@ -1,5 +1,5 @@
-// The thread that renews locks. A process has one such thread for each Redis, shared by all consumers, as long as there are any.
-// If the thread dies, the main thread renews the locks until a new thread is ready.
+// Runs the thread that renews locks. A process has one such thread per Redis address, shared by all consumers, as long as it has
+// consumers. If the thread dies, the main thread renews the locks until a new thread is ready.
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Log } from '@bullpen/contract'
@@ -18,7 +18,10 @@ const SOURCE = new URL('./thread-entry.ts', import.meta.url)
 const ENTRY = new URL(SOURCE.href.replace(/\.ts$/, extname(import.meta.url)))
 
 export interface Membership {
-  /** Resolves once the locks are being renewed, by the thread or by the main thread, or once the thread has been ended. */
+  /**
+   * Resolves once the locks are being renewed, by either the renewal thread or the main thread, or once the renewal thread has
+   * been stopped.
+   */
   readonly ready: Promise<void>
   addTable(table: SharedTable): void
   leave(): void
@@ -26,7 +29,10 @@ export interface Membership {
 
 const threads = new Map<string, RenewalThread>()
 
-/** Starts the thread with the first group. If it can't be started, a warning is logged and the main thread renews the locks. */
+/**
+ * Adds a group of locks to this process's renewal thread, starting the thread with the first group. If the thread can't be
+ * started, logs a warning and renews the locks in the main thread.
+ */
 export function joinRenewalThread(redisUrl: string, group: LockGroup, log: Log): Membership {
   let thread = threads.get(redisUrl)
   if (thread === undefined) {
@@ -41,7 +47,7 @@ class RenewalThread {
   readonly #log: Log
   readonly #onEmpty: () => void
   readonly #groups = new Map<number, LockGroup>()
-  /** The renewals that run in the main thread while there is no renewal thread. */
+  /** The renewals that run in the main thread as long as there is no renewal thread. */
   readonly #fallback = new Map<number, Renewal>()
   readonly #ready = Promise.withResolvers<void>()
   readonly #backoff = createRestartBackoff()
@@ -99,7 +105,7 @@ class RenewalThread {
       worker.on('error', (error) => {
         failure = error
       })
-      // The thread sends a single message, when it is connected to Redis.
+      // The thread sends a single message, once it is connected to Redis.
       worker.on('message', () => {
         this.#ready.resolve()
         this.#endFallback()

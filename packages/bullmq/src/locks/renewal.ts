@@ -1,4 +1,4 @@
-// Renews the locks of one consumer at a fixed interval, as long as the main thread's event loop is turning.
+// Renews one consumer's locks at a fixed interval, as long as the main thread's event loop is turning.
 import { renewLockScript } from '../scripts/jobs/renew-locks.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import type { LockGroup } from './lock-messages.ts'
@@ -10,7 +10,7 @@ const BATCH_SIZE = 250
 
 type Lock = Pick<TableEntry, 'id' | 'token'>
 
-/** Renews the given locks. Returns those that this process no longer has. */
+/** Renews the given locks. Returns the locks that this process no longer holds. */
 export async function renewLocks<L extends Lock>(
   redis: Commander,
   { base, lockMs }: Pick<LockGroup, 'base' | 'lockMs'>,
@@ -30,21 +30,24 @@ export interface Renewal {
 interface Liveness {
   answeredAt: number
   pingedAt: number
-  /** How often the connection was closed because Redis did not answer. */
+  /** How many times the connection was closed because Redis did not respond. */
   replaced: number
 }
 
 const liveness = new WeakMap<object, Liveness>()
 
-/** `redis` must reject commands that it can't send immediately, because a late renewal is useless. */
+/**
+ * Starts renewing a group's locks. `redis` must reject commands that it can't send immediately, because a late renewal is
+ * useless.
+ */
 export function startRenewal(redis: Commander, group: LockGroup, now: () => number = machineMs): Renewal {
   const lastTurn = new Int32Array(group.lastTurn)
   const tables = group.tables.map((table) => new SharedLockTable(table))
-  /** Locks that are younger than this are left to the next round, because most of their tasks will have ended by then. */
+  /** Locks younger than this are left to the next round, because most of their tasks will have ended by then. */
   const youngMs = group.renewalMs / 4
   const connection = liveness.get(redis) ?? { answeredAt: now(), pingedAt: now(), replaced: 0 }
   liveness.set(redis, connection)
-  /** The connection on which this group's commands are under way, if any are. */
+  /** The number of the connection on which this group's commands are in flight, or undefined if none are. */
   let busyOn: number | undefined
 
   const dueLocks = (table: SharedLockTable): TableEntry[] => {
@@ -77,8 +80,8 @@ export function startRenewal(redis: Commander, group: LockGroup, now: () => numb
     connection.answeredAt = now()
   }
   /**
-   * If there is nothing to renew, a ping still shows whether Redis answers, before a lock depends on it. One ping in half a lock's
-   * duration is enough for all groups.
+   * Pings Redis if there is nothing to renew, to notice that Redis does not respond before a lock depends on it. One ping per
+   * half a lock's duration is enough for all groups.
    */
   const pingIfSilent = async (): Promise<void> => {
     if (msBetween(connection.answeredAt, now()) < group.lockMs / 2) return
@@ -93,13 +96,13 @@ export function startRenewal(redis: Commander, group: LockGroup, now: () => numb
 
   const onInterval = (): void => {
     if (isMainThreadStalled()) return
-    // A dead connection may take minutes to fail by itself, whereas a new one works as soon as the network does.
+    // A dead connection may take minutes to fail by itself, whereas a new connection works as soon as the network does.
     if (msBetween(connection.answeredAt, now()) > group.lockMs) {
       connection.answeredAt = now()
       connection.replaced++
       redis.disconnect(true)
     }
-    // Commands that were under way on an earlier connection never settle, because ioredis drops them when it reconnects.
+    // Commands that were in flight on an earlier connection never settle, because ioredis drops them when it reconnects.
     if (busyOn === connection.replaced) return
     const sentOn = connection.replaced
     busyOn = sentOn

@@ -1,14 +1,14 @@
-// The locks that a consumer has, in memory that two threads share: the main thread writes them, and the renewal thread reads
+// Stores a consumer's locks in memory that two threads share: the main thread writes the locks, and the renewal thread reads
 // them.
 //
-// Messages between the threads would not be enough: a blocked event loop can't send any, so the lock of a task that was fetched
-// just before the block would not be renewed.
+// Messages between the threads would not be enough: a blocked event loop can't send messages, so if a task was fetched just
+// before the loop was blocked, its lock would not be renewed.
 //
 // Each slot has a turn counter. The counter is odd while the slot is taken, and it is incremented each time the slot is taken or
 // released. A reader that sees the same odd turn before and after reading has therefore read a single lock. A renewal or a loss
 // is stored together with the turn that it refers to.
 
-/** The offsets of a slot's numbers, in 32-bit words. The text with the id and the token follows them. */
+/** The offsets of a slot's numbers, in 32-bit words. The string with the id and the token follows the numbers. */
 const WORD = { turn: 0, length: 1, since: 2, renewedTurn: 3, renewedAt: 4, lostTurn: 5 } as const
 const HEAD_BYTES = 32
 /** The id of a Bullpen task and BullMQ's token together take about a hundred bytes. */
@@ -23,7 +23,7 @@ export interface SharedTable {
   readonly slotBytes: number
 }
 
-/** One taken slot, as a reader found it. If the slot is later used for another lock, its turn is different. */
+/** One taken slot, as a reader saw it. If the slot is later used for another lock, its turn is different. */
 export interface TableEntry {
   readonly slot: number
   readonly turn: number
@@ -46,7 +46,7 @@ export class SharedLockTable {
     this.#text = Buffer.from(shared.memory)
   }
 
-  /** Each slot has room for at least `units` UTF-16 units of id and token, and always for the usual length. */
+  /** Creates a table. Each slot has room for an id and token of `units` UTF-16 units, and always for the usual length. */
   static of(slots: number, units = 0): SharedLockTable {
     const text = Math.max(USUAL_TEXT_BYTES, Math.ceil((units * MAX_BYTES_PER_UNIT) / HEAD_BYTES) * HEAD_BYTES)
     const slotBytes = HEAD_BYTES + text
@@ -74,7 +74,7 @@ export class SharedLockTable {
     Atomics.add(this.#words, slot * this.#slotWords + WORD.turn, 1)
   }
 
-  /** The slot's turn, which is odd while the slot is taken. */
+  /** Returns the slot's turn, which is odd while the slot is taken. */
   turn(slot: number): number {
     return Atomics.load(this.#words, slot * this.#slotWords + WORD.turn)
   }
@@ -83,7 +83,7 @@ export class SharedLockTable {
     return (this.turn(slot) & 1) === 1
   }
 
-  /** Returns undefined if the slot is free, or if it is taken or released during the read. */
+  /** Reads a slot. Returns undefined if the slot is free, or if it is taken or released during the read. */
   read(slot: number): TableEntry | undefined {
     const turn = this.turn(slot)
     if ((turn & 1) === 0) return undefined
@@ -91,7 +91,7 @@ export class SharedLockTable {
     return this.turn(slot) === turn ? { slot, turn, id, token } : undefined
   }
 
-  /** A lower bound of the time at which the lock was taken or last renewed. */
+  /** Returns a lower bound for the time at which the lock was taken or last renewed. */
   since(slot: number): number {
     const at = slot * this.#slotWords
     const renewed = Atomics.load(this.#words, at + WORD.renewedTurn) === this.turn(slot)

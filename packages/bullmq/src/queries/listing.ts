@@ -1,4 +1,4 @@
-// Lists the tasks of a queue that have a given status, page by page, in the order of the places that hold them.
+// Lists a queue's tasks with a given status, page by page, in the order of the places that hold them.
 import { BullpenError, type TaskId } from '@bullpen/contract'
 import type { ListQuery } from '@bullpen/engine'
 import { z } from 'zod'
@@ -8,8 +8,8 @@ import type { QueueKeys } from '../keys.ts'
 import type { Commander } from '../scripts/script.ts'
 
 /**
- * Where a listing continues. In a list, this is the last task shown. In a sorted set, it is the last score and how many tasks
- * with that score were shown. If it is absent, the listing continues at the start of the place.
+ * Where a listing continues. In a list, the position is the last task shown. In a sorted set, it is the last score and how many
+ * tasks with that score were shown. Without a position, the listing continues at the start of the place.
  */
 const positionSchema = z.union([
   z.object({ last: z.string() }),
@@ -61,9 +61,9 @@ export async function listIds(redis: Commander, keys: QueueKeys, query: ListQuer
 }
 
 /**
- * BullMQ takes jobs from the right end of a list. A listing starts there, with the next task to run, and each page continues to
- * the left of the last task shown. If that task has been taken since, then so have all tasks to its right, and the listing
- * continues at the right end. A task that keeps waiting is therefore never skipped.
+ * Reads one page of a list. BullMQ takes jobs from the right end of a list. A listing starts there, with the next task to run,
+ * and each page continues to the left of the last task shown. If that task has since been taken, so have all tasks to its right,
+ * and the listing continues at the right end. A task that keeps waiting is therefore never skipped.
  */
 async function listPage(
   redis: Commander,
@@ -73,7 +73,7 @@ async function listPage(
 ): Promise<PlacePage> {
   const last = position !== undefined && 'last' in position ? position.last : undefined
   const index = last === undefined ? null : await redis.lpos(key, last, 'RANK', -1)
-  // The last task shown was the newest, so there are no more.
+  // The last task shown was the newest, so there are no more tasks.
   if (index === 0) return { ids: [], next: undefined }
   const end = index === null ? -1 : index - 1
   const found = (await redis.lrange(key, end < 0 ? end - limit : Math.max(0, end - limit), end)).reverse()

@@ -5,10 +5,10 @@ import { type Commander, runScript } from '../scripts/script.ts'
 
 type Command = readonly [name: string, key: string, ...words: readonly string[]]
 
-/** The commands that can be read together. Each method adds one. */
+/** The commands that can be sent together. Each method adds one command. */
 export interface Reads {
   exists(key: string): Reads
-  /** Answered with an object, which is empty if there is no such hash. */
+  /** Adds a read whose result is an object, which is empty if the hash does not exist. */
   hgetall(key: string): Reads
   hmget(key: string, ...fields: readonly string[]): Reads
   hvals(key: string): Reads
@@ -34,7 +34,10 @@ function collect(commands: Command[]): Reads {
   return reads
 }
 
-/** The keys share a hash slot. Takes one script and one round trip. Rejects if any of the commands fails. */
+/**
+ * Runs several reads, whose keys must share a hash slot, in one script. Takes one round trip. Rejects if any of the commands
+ * fails.
+ */
 export async function readTogether(redis: Commander, addReads: (reads: Reads) => void): Promise<unknown[]> {
   const commands: Command[] = []
   addReads(collect(commands))
@@ -51,7 +54,7 @@ function fieldsOf(flat: readonly string[]): Readonly<Record<string, string>> {
   )
 }
 
-/** Returns the answers of a pipeline, or throws the first error among them. */
+/** Returns a pipeline's replies, or throws the first error among them. */
 export function answersOf(results: Awaited<ReturnType<ChainableCommander['exec']>>): unknown[] {
   return (results ?? []).map(([error, answer]) => {
     if (error !== null) throw error

@@ -1,5 +1,5 @@
-// Reads a task from its job's own fields and from the sorted sets that may hold it. It never scans a list, so the cost does not
-// depend on the queue's length.
+// Reads a task from its job's fields and from the sorted sets that may hold it. Never scans a list, so the cost does not depend
+// on the queue's length.
 import {
   type AttemptRecord,
   isFinal,
@@ -19,7 +19,7 @@ import type { Reads } from './read-together.ts'
 /** How many commands {@link addStateReads} adds. */
 export const STATE_READS = 8
 
-/** Adds the reads of one task. */
+/** Adds the commands that read one task. */
 export function addStateReads(reads: Reads, keys: QueueKeys, id: TaskId): void {
   reads
     .hgetall(keys.job(id))
@@ -33,8 +33,8 @@ export function addStateReads(reads: Reads, keys: QueueKeys, id: TaskId): void {
 }
 
 /**
- * Decodes the answers to {@link addStateReads}. Returns undefined if there is no such job. `decode` is called with each payload that
- * a codec has encoded.
+ * Decodes the replies to {@link addStateReads}. Returns undefined if the job does not exist. `decode` is called with each payload
+ * that a codec has encoded.
  */
 export function decodeState(
   id: TaskId,
@@ -73,7 +73,7 @@ export function decodeState(
     dueAt: typeof delayed === 'string' ? Math.floor(Number(delayed) / DELAYED_SCORE_STEP) : undefined,
     startedAt: optional(fields['processedOn']),
     endedAt: optional(fields['finishedOn']),
-    // Once a task has ended, the progress that it last reported means nothing.
+    // Once a task has ended, the progress that it last reported is meaningless.
     progress: isFinal(status) ? undefined : readProgress(fields['progress']),
     ...stepsIn(fields),
     output: success?.encoded === true ? decode(success.output) : success?.output,
@@ -91,7 +91,7 @@ type StatusFacts = Readonly<
   Record<'locked' | 'delayed' | 'retrying' | 'completed' | 'failed' | 'cancelled' | 'expired', unknown>
 >
 
-/** If a job is in none of the sets, it is active when it is locked and waiting otherwise. */
+/** Returns the task's status. A job that is in none of the sets is active if it is locked, and waiting otherwise. */
 function statusOf(facts: StatusFacts): TaskStatus {
   if (facts.completed !== null) return 'completed'
   if (facts.failed !== null) {
@@ -102,7 +102,10 @@ function statusOf(facts: StatusFacts): TaskStatus {
   return facts.locked === 1 ? 'active' : 'waiting'
 }
 
-/** For a success, only the output, the worker and the slot are stored. The other fields of the record come from BullMQ's own. */
+/**
+ * Builds the record of a successful attempt. Bullpen stores only the output, the worker and the slot. The other fields come from
+ * BullMQ's own.
+ */
 function successRecord(
   fields: Readonly<Record<string, string>>,
   start: number,
@@ -123,14 +126,17 @@ function successRecord(
   }
 }
 
-/** The record of the attempt in which a worker died once too often. BullMQ fails such a job without calling the processor. */
+/**
+ * Builds the record of the attempt in which the task's worker died once too often. BullMQ fails such a job without calling the
+ * processor.
+ */
 function lostAttempt(
   fields: Readonly<Record<string, string>>,
   start: number,
   attempts: number,
   recorded: readonly AttemptRecord[],
 ): AttemptRecord[] {
-  // A task that was ended while it waited has a record of its own, which belongs to no start.
+  // A task that was ended while it was waiting has its own record, which does not belong to any start.
   if (start === 0 || recorded.at(-1)?.fencingToken === 0) return []
   if (recorded.some(({ fencingToken }) => fencingToken === start)) return []
   const [startedAt, endedAt] = [count(fields['processedOn']), count(fields['finishedOn'])]
@@ -152,7 +158,10 @@ function lostAttempt(
   ]
 }
 
-/** BullMQ fetches such a job once more in order to fail it. That fetch is not a start. */
+/**
+ * Returns whether the task's workers died too often. BullMQ fetches such a job once more in order to fail it. That fetch is not a
+ * start.
+ */
 function diedTooOften(fields: Readonly<Record<string, string>>): boolean {
   return count(fields['stc']) > MAX_DEATHS
 }

@@ -1,20 +1,23 @@
-// Reports the nodes of a Redis Cluster that can't be reached. The cluster as a whole is connected meanwhile, and commands for the
-// other nodes are answered.
+// Reports each Redis Cluster node that can't be reached. Meanwhile the client stays connected to the cluster, and commands for
+// the other nodes work.
 import type { Log } from '@bullpen/contract'
 import type { Cluster } from 'ioredis'
 
 interface AwayNode {
   readonly since: number
-  /** When the cluster stopped listing the node, because its slots have moved to another one. */
+  /** When the cluster stopped listing the node because the node's slots had moved to another one. */
   replacedAt?: number
 }
 
 export interface NodeReporter {
-  /** Follows the nodes of one client of the cluster. */
+  /** Watches the nodes of one cluster client. */
   follow(cluster: Cluster): void
 }
 
-/** Writes one line when a node can't be reached, and one when it can or when the cluster no longer lists it. */
+/**
+ * Creates a reporter that logs one line when a node can't be reached, and one when the node is reachable again or the cluster no
+ * longer lists it.
+ */
 export function createNodeReporter(
   address: string,
   log: Log,
@@ -35,7 +38,7 @@ export function createNodeReporter(
     if (!away.delete(node) || known === undefined) return
     log.info({ redis: address, node, awayMs: awayMs(known) }, 'redis cluster node reachable again')
   }
-  // Other clients learn later that the node was replaced, and still report errors of it, so the node is remembered.
+  // Other clients learn later that the node was replaced and still report its errors, so the reporter remembers the node.
   const replaced = (node: string, known: AwayNode): void => {
     if (known.replacedAt !== undefined) return
     known.replacedAt = performance.now()

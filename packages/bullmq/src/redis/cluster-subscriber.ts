@@ -1,21 +1,21 @@
-// The connection to a Redis Cluster for messages. Every node receives every message, so the connection is to one node, and to another
-// one as soon as that node is lost. ioredis has a subscriber for clusters as well, but it does not say when it has changed the node,
-// and while no node answers it connects again and again without a pause.
+// Opens a connection that receives messages from a Redis Cluster. Every node receives every message, so one node is enough: when
+// that node is lost, the connection moves to another one. ioredis also has a cluster subscriber, but it does not report when it
+// has changed nodes, and if no node responds, it reconnects in a tight loop.
 import { EventEmitter } from 'node:events'
 import type { RedisAddress, RedisNode } from '@bullpen/contract/internal'
 import { Redis } from 'ioredis'
 import { nodeOptions, retryDelay } from './redis-client.ts'
 
-/** What a connection for messages can do. An ioredis client of a single server has the same methods. */
+/** A connection for messages. An ioredis client for a single server has the same methods. */
 export interface MessageConnection {
-  /** `ready` if it is connected. */
+  /** `ready` if the connection is established. */
   readonly status: string
-  /** `ready`: it is connected and must be subscribed. `close`: it is not connected any more. */
+  /** `ready`: the connection is established, and its channels must be subscribed. `close`: the connection was lost. */
   on(event: 'ready' | 'close', listener: () => void): unknown
   on(event: 'message', listener: (channel: string, message: string) => void): unknown
   subscribe(...channels: string[]): Promise<unknown>
   unsubscribe(...channels: string[]): Promise<unknown>
-  /** Closes it for good. */
+  /** Closes the connection permanently. */
   disconnect(): void
 }
 
@@ -23,7 +23,7 @@ type ClusterAddress = Extract<RedisAddress, { kind: 'cluster' }>
 
 export function openClusterSubscriber(address: ClusterAddress, random: () => number = Math.random): MessageConnection {
   const events = new EventEmitter()
-  /** The nodes of the URL, and those that the cluster had when it was last asked. */
+  /** The nodes in the URL, and those that the cluster listed when it was last asked. */
   let nodes: readonly RedisNode[] = address.nodes
   let failures = 0
   let isClosed = false
@@ -32,9 +32,9 @@ export function openClusterSubscriber(address: ClusterAddress, random: () => num
 
   function connect(): Redis {
     const node = nodes[Math.floor(random() * nodes.length)]
-    // Redis subscribes again only when `events` has said `ready`, and this client never connects twice.
+    // The caller subscribes again whenever `events` emits `ready`, and this client never connects twice.
     const client = new Redis({ ...nodeOptions(address), ...node, retryStrategy: null, autoResubscribe: false })
-    // The clients for commands report an outage.
+    // The clients that send commands report outages.
     client.on('error', () => {})
     client.on('message', (channel, message) => events.emit('message', channel, message))
     client.once('ready', () => {
@@ -73,7 +73,7 @@ export function openClusterSubscriber(address: ClusterAddress, random: () => num
   }
 }
 
-/** Returns all nodes that hold slots, and their replicas. */
+/** Returns all nodes that serve hash slots, and their replicas. */
 async function findNodes(redis: Redis): Promise<readonly RedisNode[]> {
   const ranges = await redis.cluster('SLOTS')
   // A node that does not know its own address lists itself without one.

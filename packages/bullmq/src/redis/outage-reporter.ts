@@ -1,5 +1,5 @@
-// Reports an outage of Redis once per process instead of once per connection: it logs one line when the outage begins, one every
-// 30 s while it lasts, and one when it is over. See cluster-nodes.ts for single nodes of a cluster.
+// Reports a Redis outage once per process instead of once per connection: logs one line when the outage begins, one every 30 s as
+// long as it lasts, and one when it is over. See cluster-nodes.ts for outages of single cluster nodes.
 import type { Log } from '@bullpen/contract'
 import type { Commander } from '../scripts/script.ts'
 import { createNodeReporter } from './cluster-nodes.ts'
@@ -7,22 +7,22 @@ import { isCluster } from './redis-client.ts'
 
 const REPEAT_EVERY_MS = 30_000
 
-/** The address of Redis without the user name and password. */
+/** Returns the address of Redis without the user name and password. */
 export function addressOf(redisUrl: string): string {
   const [, protocol, hosts] = /^(rediss?(?:\+cluster)?:\/\/)(?:[^/?#]*@)?([^/?#@]+)/.exec(redisUrl) ?? []
   return hosts === undefined ? 'the configured address' : `${protocol}${hosts}`
 }
 
 export interface OutageReporter {
-  /** Follows a connection until it is closed on purpose. */
+  /** Watches a connection until it is closed on purpose. */
   follow(redis: Commander): void
 }
 
 const reporters = new Map<string, OutageReporter>()
 
 /**
- * Returns this process's reporter for the given Redis. The reporter exists as long as it follows a connection, and writes to the
- * log that was passed first.
+ * Returns this process's reporter for the given Redis address. The reporter exists as long as it watches a connection, and logs
+ * to the logger supplied by the first caller.
  */
 export function outageReporter(redisUrl: string, log: Log, repeatMs = REPEAT_EVERY_MS): OutageReporter {
   const known = reporters.get(redisUrl)
@@ -69,7 +69,8 @@ function createReporter(address: string, log: Log, repeatMs: number, onUnused: (
     followed.delete(redis)
     down.delete(redis)
     if (followed.size === 0) onUnused()
-    // It may have been the last one that was down. If none is ready yet, the first that is ends the outage.
+    // The closed connection may have been the last one that was down. If no connection is ready yet, the outage ends when the
+    // first one is.
     else if ([...followed].some(({ status }) => status === 'ready')) endOutage()
   }
 
@@ -82,7 +83,7 @@ function createReporter(address: string, log: Log, repeatMs: number, onUnused: (
         wasConnected = true
         restored(redis)
       })
-      // ioredis emits 'error' for a connection that can't be made, and only 'close' for one that the server ends.
+      // ioredis emits 'error' if a connection can't be established, and only 'close' if the server ends it.
       redis.on('error', (error: Error) => {
         if (isConnectionError(error)) failed(redis, wasConnected)
         else log.warn({ redis: address, err: error }, 'redis reported an error')
@@ -108,7 +109,7 @@ const CONNECTION_ERROR_CODES = new Set([
 const CONNECTION_ERROR_MESSAGES =
   /Connection is closed|Stream isn't writeable|connect ETIMEDOUT|Command timed out|Failed to refresh slots cache|None of startup nodes|Cluster isn't ready|Too many Cluster redirections|^CLUSTERDOWN /
 
-/** Whether an error only means that Redis is unreachable, which the reporter logs already. */
+/** Returns whether an error only means that Redis is unreachable, which the outage reporter already logs. */
 export function isConnectionError(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if ('code' in error && CONNECTION_ERROR_CODES.has(String(error.code))) return true

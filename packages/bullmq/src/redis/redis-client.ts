@@ -1,5 +1,5 @@
-// Opens a client of one Redis server or of a Redis Cluster. The module loads as little code as possible, because the thread that
-// renews locks uses it.
+// Opens a client for a single Redis server or for a Redis Cluster. The module loads as little code as possible, because the
+// lock-renewal thread uses it.
 import type { RedisAddress } from '@bullpen/contract/internal'
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis'
 import type { Commander } from '../scripts/script.ts'
@@ -7,38 +7,38 @@ import type { Commander } from '../scripts/script.ts'
 export interface ClientOptions {
   readonly server: Omit<RedisOptions, 'replyMapping'>
   readonly cluster: Omit<ClusterOptions, 'redisOptions'>
-  /** Of the connections to the nodes of a cluster. */
+  /** Options for the connections to a cluster's nodes. */
   readonly node?: Pick<RedisOptions, 'commandTimeout' | 'maxRetriesPerRequest'>
 }
 
-/** The longest delay between two attempts to connect, in ms. Once Redis is back, it is in use again within this time. */
+/** The longest delay between two attempts to connect, in ms. Once Redis is back, the client is connected again within this time. */
 const MAX_RECONNECT_DELAY_MS = 1_000
-/** How long a node of a cluster may take to accept a connection, in ms, before another one is asked which nodes there are. */
+/** How long a cluster node may take to accept a connection, in ms, before the client asks another node for the list of nodes. */
 const NODE_CONNECT_TIMEOUT_MS = 2_000
 
-/** The delay before a further attempt to connect, in ms, after so many that have failed. */
+/** Returns the delay before the next attempt to connect, in ms. `times` is the number of attempts that have failed. */
 export const retryDelay = (times: number): number => Math.min(50 * 2 ** Math.min(times, 5), MAX_RECONNECT_DELAY_MS)
 
-/** Options of every connection to a single server. */
+/** The options for every connection to a single server. */
 export const RECONNECTING = {
   retryStrategy: retryDelay,
-  // After a failover, the old master is read-only. Reconnect and send the command again, since every write would fail otherwise.
+  // After a failover, the old master is read-only, and every write to it fails. Reconnect and send the command again.
   reconnectOnError: (error: Error): 2 | false => (error.message.includes('READONLY') ? 2 : false),
   // Automatic pipelining of the commands issued in one tick would halve BullMQ's throughput.
   enableAutoPipelining: false,
 } satisfies RedisOptions
 
 /**
- * Options of every client of a cluster. ioredis does not reconnect to a node that is lost. It asks the others which node has its
- * slots now, and sends the commands there.
+ * The options for every cluster client. ioredis does not reconnect to a lost node. It asks the other nodes which of them has the
+ * lost node's slots now, and sends the commands there.
  */
 export const FOLLOWING_CLUSTER = {
   clusterRetryStrategy: retryDelay,
   enableAutoPipelining: false,
-  // The check asks any node for the state of the cluster, and begins again if that node is down. Without it, a command that the
-  // cluster can't execute yet is sent again.
+  // The ready check asks any node for the cluster's state, and starts again if that node is down. It is not needed: a command
+  // that the cluster can't execute yet is sent again.
   enableReadyCheck: false,
-  // A certificate names hosts, so names are not replaced by addresses.
+  // TLS certificates contain host names, so the names must not be resolved to addresses.
   dnsLookup: (host, callback) => callback(null, host),
 } satisfies ClusterOptions
 
@@ -47,7 +47,7 @@ export function openClient(address: RedisAddress, { server, cluster, node }: Cli
   return new Cluster([...address.nodes], { ...cluster, redisOptions: { ...nodeOptions(address), ...node } })
 }
 
-/** The options of a connection to any node of a cluster. */
+/** Returns the options for a connection to any node of a cluster. */
 export function nodeOptions({ tls, username, password }: Extract<RedisAddress, { kind: 'cluster' }>) {
   return {
     connectTimeout: NODE_CONNECT_TIMEOUT_MS,
@@ -57,7 +57,7 @@ export function nodeOptions({ tls, username, password }: Extract<RedisAddress, {
   }
 }
 
-/** Whether a client is one of a cluster. */
+/** Returns whether this is a cluster client. */
 export function isCluster(redis: Commander): redis is Cluster {
   return redis.isCluster
 }

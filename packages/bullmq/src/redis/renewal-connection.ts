@@ -1,17 +1,20 @@
-// The connection over which locks are renewed. It has a module of its own because the thread that uses it loads as little code as
+// Opens the connection over which locks are renewed. This is a separate module because the renewal thread loads as little code as
 // possible.
 import type { RedisAddress } from '@bullpen/contract/internal'
 import type { Commander } from '../scripts/script.ts'
 import { FOLLOWING_CLUSTER, openClient, RECONNECTING } from './redis-client.ts'
 
-/** Rejects a command immediately if it can't be sent, and never resends one, because a late renewal is useless. */
+/**
+ * Opens a connection that rejects a command immediately if it can't be sent, and never resends a command, because a late renewal
+ * is useless.
+ */
 export function renewalConnection(address: RedisAddress): Commander {
   const redis = openClient(address, {
     server: { ...RECONNECTING, enableOfflineQueue: false, autoResendUnfulfilledCommands: false, connectTimeout: 2_000 },
     cluster: {
       ...FOLLOWING_CLUSTER,
       enableOfflineQueue: false,
-      // A command follows its slot to another node, but does not wait for a failover.
+      // A command follows its hash slot to another node, but does not wait for a failover.
       maxRedirections: 3,
       retryDelayOnFailover: 0,
       retryDelayOnClusterDown: 0,

@@ -1,6 +1,6 @@
-// Subscribes to channels over one connection for each Redis, which the whole process shares and which subscribes again whenever it
-// has been lost. It carries the messages between processes: cancels (cancel/by-id.ts), fleet notifications
-// (fleet/notifications.ts), and work for the leader (leader/leader.ts).
+// Subscribes to channels over one connection per Redis address. The whole process shares that connection, which reconnects and
+// subscribes again whenever it is lost. It carries the messages between processes: cancellations (cancel/by-id.ts), fleet
+// notifications (fleet/notifications.ts), and work for the leader (leader/leader.ts).
 import type { Log } from '@bullpen/contract'
 import { subscriberConnection } from '../connection.ts'
 
@@ -14,7 +14,7 @@ export interface SubscriberOptions {
 }
 
 export interface Subscriber {
-  /** Whether messages arrive. From then on until the connection is lost, none is missed. */
+  /** Whether the channels are subscribed. As long as this returns true, no message is missed. */
   isConnected(): boolean
   close(): void
 }
@@ -25,12 +25,12 @@ interface SharedConnection {
   add(member: Member): Subscriber
 }
 
-/** The connections of this process, by URL. A connection exists as long as it has members. */
+/** This process's connections, by URL. A connection exists as long as it has members. */
 const connections = new Map<string, SharedConnection>()
 
 /**
- * Joins the connection of this process, or opens it. It keeps trying to reach Redis for as long as necessary, and writes to the
- * log that was passed first. It is closed with its last member.
+ * Shares this process's Redis connection for messages, opening it if necessary. The connection keeps retrying until Redis is
+ * reachable, logs to the logger supplied by the first caller, and closes when its last member closes.
  */
 export function openSubscriber({ redisUrl, log, ...member }: SubscriberOptions): Subscriber {
   const known = connections.get(redisUrl)
@@ -44,7 +44,7 @@ function openConnection(redisUrl: string, log: Log, onUnused: () => void): Share
   const redis = subscriberConnection(redisUrl, log)
   const members = new Map<string, Set<Member>>()
   const all = new Set<Member>()
-  /** The members whose channels Redis has confirmed since the connection was last made. */
+  /** The members whose subscriptions Redis has confirmed since the connection was last established. */
   const subscribed = new Set<Member>()
 
   const subscribe = (member: Member): void => {

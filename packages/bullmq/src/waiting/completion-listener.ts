@@ -1,4 +1,4 @@
-// Wakes callers that are waiting for a task to end. While there are any, it follows the queue's event stream.
+// Wakes callers that are waiting for a task to end. Follows the queue's event stream as long as there are such callers.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '@bullpen/contract'
 import { endedJob } from '../internals/event-stream.ts'
@@ -8,28 +8,31 @@ import type { Commander } from '../scripts/script.ts'
 const BLOCK_MS = 5_000
 /**
  * How often a waiting caller is woken without an event, in ms. If the stream was trimmed or the connection was lost, the caller
- * is therefore answered late, but it is always answered.
+ * is therefore woken late, but it is always woken.
  */
 export const RECHECK_MS = 1_000
-/** Entries per read. */
+/** The maximum number of entries per read. */
 const PAGE_SIZE = 1_000
 const RETRY_MS = 200
 
 type Wake = () => void
 
 export interface Wait {
-  /** Once this resolves, no later event is missed. It stays pending while Redis is unreachable. */
+  /** Once this promise resolves, no later event is missed. It stays pending as long as Redis is unreachable. */
   readonly following: Promise<void>
   stop(): void
 }
 
 export interface CompletionListener {
-  /** Calls `wake` whenever the task may have ended, on its event and once per second, until `stop` is called. */
+  /** Calls `wake` whenever the task may have ended, which is on the task's event and once per second, until `stop` is called. */
   wait(id: string, wake: Wake): Wait
   close(): void
 }
 
-/** `connect` opens a connection that may block in a command. The connection is closed when no caller is waiting. */
+/**
+ * Opens a listener. `connect` is called to open a connection that may block in a command, which is closed when no caller is
+ * waiting.
+ */
 export function openCompletionListener(events: string, connect: () => Commander, log: Log): CompletionListener {
   const waiting = new Map<string, Set<Wake>>()
   let reader: { readonly redis: Commander; readonly following: Promise<void> } | undefined
@@ -40,8 +43,8 @@ export function openCompletionListener(events: string, connect: () => Commander,
       .then((from) => {
         void read(redis, from)
       })
-      // Without the stream, the recheck answers the callers.
-      .catch((err: unknown) => log.warn({ err }, 'event stream not readable; waiting callers are answered late'))
+      // Without the stream, the once-per-second recheck wakes the callers.
+      .catch((err: unknown) => log.warn({ err }, 'event stream could not be read; waiting callers are notified late'))
     return { redis, following }
   }
 
@@ -87,7 +90,7 @@ export function openCompletionListener(events: string, connect: () => Commander,
   }
 }
 
-/** Returns the id to read after, so that every event after this call is seen. */
+/** Returns the id to read after, so that no event after this call is missed. */
 async function newestEvent(redis: Commander, events: string): Promise<string> {
   const [newest] = await redis.xrevrange(events, '+', '-', 'COUNT', 1)
   return newest?.[0] ?? '0-0'

@@ -1,7 +1,7 @@
 // Stores that a consumer knows a cancel rule.
 import { defineScript } from '../script.ts'
 
-/** KEYS: the consumers that know the rule. ARGV: this consumer, how long to keep the set (ms). Answers nothing. */
+/** KEYS: the consumers that know the rule. ARGV: this consumer, how long to keep the set (ms). Returns nothing. */
 export const acknowledgeRule = defineScript({
   name: 'acknowledge-rule',
   kind: 'frees',

@@ -18,7 +18,7 @@ export interface CancelPage {
 /**
  * KEYS: the queue's fencing number, active, delayed, prioritized, wait. ARGV: the leader's number, the prefix of the queue's keys, the
  * prefix of the rules' progress, the rules, the place to look at, the position to start at, the id before that position, how many
- * tasks to look at. Answers the page, or undefined if there is a newer leader.
+ * tasks to look at. Returns the page, or undefined if there is a newer leader.
  *
  * Each rule is `{id, task?, tag?, before, at, reason, record}`, where `reason` and `record` are those of `endOf`.
  *

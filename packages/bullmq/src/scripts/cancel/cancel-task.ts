@@ -6,7 +6,7 @@ import { defineScript } from '../script.ts'
 /**
  * KEYS: the job, its lock, completed, failed, cancelling. ARGV: the prefix of the queue's keys, the task's id, now in ms since 1970, '1' if
  * a worker that runs the task can stop it, the reason and the record of `endOf`, the channel on which workers are asked, and who
- * requested the cancel ('' if unknown). Answers what has happened. Idempotent.
+ * requested the cancel ('' if unknown). Returns what has happened. Idempotent.
  *
  * A task with a lock is running, so that the waiting list is not searched for it.
  */

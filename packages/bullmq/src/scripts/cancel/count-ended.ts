@@ -1,7 +1,7 @@
 // Counts a task that a consumer ended for a cancel rule.
 import { defineScript } from '../script.ts'
 
-/** KEYS: the rule's progress. Answers nothing. */
+/** KEYS: the rule's progress. Returns nothing. */
 export const countEndedScript = defineScript({
   name: 'count-ended',
   kind: 'frees',

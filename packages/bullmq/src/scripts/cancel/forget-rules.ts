@@ -10,7 +10,7 @@ import { defineScript } from '../script.ts'
  * is empty, except for those that match a task of the set.
  *
  * KEYS: the queue's fencing number, the rules, the set. ARGV: the leader's number, the prefix of the queue's keys, the prefix of the
- * rules' progress, the rules as JSON, how long to keep the progress in ms, how many tasks to look at. Answers the positions of the
+ * rules' progress, the rules as JSON, how long to keep the progress in ms, how many tasks to look at. Returns the positions of the
  * rules that match a task, counted from 1, and whether this was the last page. If it was not, the script is run again with the rules
  * that are left. If there is a newer leader, no rule is deleted, and there is no further page.
  */

@@ -3,7 +3,7 @@ import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: the consumers, the rules. ARGV: this consumer, the silence after which a consumer is forgotten (ms). Answers the rules as
+ * KEYS: the consumers, the rules. ARGV: this consumer, the silence after which a consumer is forgotten (ms). Returns the rules as
  * JSON.
  */
 export const readRules = defineScript({

@@ -4,7 +4,7 @@ import { defineScript } from '../script.ts'
 
 /**
  * KEYS: the rules, the consumers, the rule's progress. ARGV: the rule's id, the rule as JSON without its closing brace, how long a
- * consumer may start tasks without reading the rules (ms), the channel. Answers the stored rule, whose time is Redis's, and the
+ * consumer may start tasks without reading the rules (ms), the channel. Returns the stored rule, whose time is Redis's, and the
  * consumers that may still start tasks without knowing it.
  */
 export const storeRuleScript = defineScript({

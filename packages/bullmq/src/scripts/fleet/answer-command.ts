@@ -4,7 +4,7 @@ import { defineScript } from '../script.ts'
 
 /**
  * KEYS: the command, the worker's inbox. ARGV: the channel of answers, the command's id, the worker, and the outcome and detail
- * as a JSON object without the closing brace. Only the first answer of a worker is stored. Answers nothing.
+ * as a JSON object without the closing brace. Only the first answer of a worker is stored. Returns nothing.
  */
 export const answerCommand = defineScript({
   name: 'answer-command',

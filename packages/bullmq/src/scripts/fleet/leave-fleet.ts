@@ -4,7 +4,7 @@ import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: heartbeats. ARGV: the prefix of the fleet's keys, the worker's id. Answers whether the worker was removed. If it has more
+ * KEYS: heartbeats. ARGV: the prefix of the fleet's keys, the worker's id. Returns whether the worker was removed. If it has more
  * pending commands than one script answers, the script is run again.
  */
 export const leave = defineScript({

@@ -18,7 +18,7 @@ export interface CommandPage {
 
 /**
  * KEYS: all commands, heartbeats. ARGV: the prefix of the fleet's keys, either an id or '', and for a page the position before
- * which it begins ('+inf' at first) and how many commands to read. Answers the time, the position of the last command, and for
+ * which it begins ('+inf' at first) and how many commands to read. Returns the time, the position of the last command, and for
  * each command its id, its fields, and the last heartbeat of each worker whose answer is pending.
  */
 export const readCommandPage = defineScript({

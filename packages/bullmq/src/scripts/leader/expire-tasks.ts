@@ -12,7 +12,7 @@ interface ExpiredPage {
 
 /**
  * KEYS: expiries, the leader's fencing number. ARGV: the prefix of the queue's keys, now in ms since 1970, how many tasks to look
- * at, the reason and the record of `endOf`, the leader's fencing number. Answers the tasks that it has expired, or undefined if
+ * at, the reason and the record of `endOf`, the leader's fencing number. Returns the tasks that it has expired, or undefined if
  * there is a newer leader. A task that was fetched or has ended is only removed from the index, because the worker that fetches a
  * task checks its queue timeout.
  */

@@ -5,7 +5,7 @@ import { defineScript } from '../script.ts'
 
 /**
  * KEYS: leader, settings, completed. ARGV: the leader's fencing number, now in ms, the prefix of the queue's keys, how many tasks to
- * remove at most. Answers how many tasks were removed: none if there is a newer leader, or if no consumer has stored a retention.
+ * remove at most. Returns how many tasks were removed: none if there is a newer leader, or if no consumer has stored a retention.
  * Each end of a task removes two old ones as well, so that this finds only what is left when few tasks end.
  */
 export const removeOldScript = defineScript({

@@ -2,7 +2,7 @@
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: lease. ARGV: the caller, the leader's channel. Answers nothing. If the caller holds the lease, the script announces on the
+ * KEYS: lease. ARGV: the caller, the leader's channel. Returns nothing. If the caller holds the lease, the script announces on the
  * channel that nobody leads.
  */
 export const resignScript = defineScript({

@@ -12,7 +12,7 @@ export interface Survey {
 }
 
 /**
- * KEYS: the names below. ARGV: the leader's fencing number, now in ms, the mark of a throttle. Answers a {@link Survey}. O(1),
+ * KEYS: the names below. ARGV: the leader's fencing number, now in ms, the mark of a throttle. Returns a {@link Survey}. O(1),
  * except that finding a due task is O(log n).
  *
  * The index needs a repair if the sizes of a divided set and of its parts differ (internals/status-index.ts), or if the

@@ -3,7 +3,7 @@ import { defineScript } from '../script.ts'
 
 /**
  * KEYS: lease, fencing, schema. ARGV: the caller, the duration of the lease in ms, the caller's schema version, and the highest
- * fencing number that the caller has met. Answers the caller's fencing number, or 0 if the caller does not lead, and how long the
+ * fencing number that the caller has met. Returns the caller's fencing number, or 0 if the caller does not lead, and how long the
  * lease still lasts, in ms.
  *
  * The number grows with each new leader. If a failover has lost the newest numbers, the holder of the lease gets a number above

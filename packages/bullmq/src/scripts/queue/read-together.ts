@@ -3,7 +3,7 @@ import { defineScript } from '../script.ts'
 
 /**
  * KEYS: the key of the first command; those of the others share its hash slot. ARGV: for each command, how many words it has, and
- * the words. Answers the replies of the commands.
+ * the words. Returns the replies of the commands.
  *
  * A transaction would do the same, but a full Redis refuses every command of a transaction.
  */

@@ -1,7 +1,7 @@
 // Removes the placeholder rate of a throttle that has ended, because it would cost two commands per job.
 import { defineScript } from '../script.ts'
 
-/** KEYS: limiter, meta. ARGV: the mark of a throttle. Answers nothing. A throttle that has not ended is not changed. */
+/** KEYS: limiter, meta. ARGV: the mark of a throttle. Returns nothing. A throttle that has not ended is not changed. */
 export const unthrottle = defineScript({
   name: 'unthrottle',
   kind: 'frees',

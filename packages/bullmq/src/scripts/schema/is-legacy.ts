@@ -6,7 +6,7 @@ import { defineScript } from '../script.ts'
  * at either end of a place.
  *
  * KEYS: two keys that only 0.1.0 wrote, then wait, active, prioritized, delayed, completed, failed. ARGV: the prefix of jobs,
- * Bullpen's backoff type. Answers whether 0.1.0 wrote the queue. Looks at twelve jobs at most.
+ * Bullpen's backoff type. Returns whether 0.1.0 wrote the queue. Looks at twelve jobs at most.
  */
 export const isLegacy = defineScript({
   name: 'is-legacy',
