@@ -124,6 +124,15 @@ it('a job is fetched in three scripts, from wait with RPOPLPUSH or from prioriti
   for (const text of texts) expect(text).toMatch(/local prioritizedJob = rcall\("ZPOPMIN", priorityKey\)/)
 })
 
+it('the adds read three arguments, each by its position', () => {
+  const adds = composed.filter(({ name }) => /^add(Standard|Delayed|Prioritized|Parent)Job$/.test(name))
+  expect(adds).toHaveLength(4)
+  for (const { content } of adds) {
+    const code = content.replaceAll(/--\[\[[\s\S]*?\]\]/g, '')
+    expect(unique(code.match(/ARGV(\[\d+\])?/g) ?? [])).toEqual(['ARGV[1]', 'ARGV[2]', 'ARGV[3]'])
+  }
+})
+
 it('ZADD has a score and one member, and no options', () => {
   expect(of('ZADD').filter(({ args }) => args.length !== 3)).toEqual([])
   const scores = unique(of('ZADD').map(({ args }) => args[1])) as string[]
