@@ -12,7 +12,9 @@ export type ResourceOpeners<R extends Resources> = { readonly [K in keyof R]: Re
 
 export interface OpenResources<R extends Resources> {
   readonly values: R
-  /** Closes each resource once, the newest first. Never rejects. Idempotent: every call resolves once all are closed. */
+  /**
+   * Closes each resource once, in reverse order. Never rejects. Idempotent: every call resolves once all resources are closed.
+   */
   close(): Promise<void>
 }
 

@@ -28,14 +28,14 @@ import type { Timeouts } from './timeouts.ts'
 /** What is known about a task before its handler starts: its stored envelope, decoded and checked. */
 export interface DecodedTask {
   readonly definition: TaskDefinition
-  /** Parsed by the definition's schema. */
+  /** The input as parsed by the definition's schema. */
   readonly input: unknown
-  /** As the caller sent it. */
+  /** The input as the caller sent it. */
   readonly rawInput: unknown
   readonly meta: Readonly<Record<string, string>>
   readonly correlationId: string | undefined
   readonly timeouts: Timeouts
-  /** When the total timeout passes, in ms since 1970. */
+  /** When the total timeout expires, in ms since 1970. */
   readonly totalTimeoutAt: number | 'none'
 }
 
@@ -67,8 +67,9 @@ const NEVER_ABORTED = new AbortController().signal
 const NO_STEPS: ReadonlyMap<string, string> = new Map()
 
 /**
- * This is a class because its getters create each value only when the handler reads it, so that a task pays only for what it
- * uses. The getters return free functions, so that a handler may destructure its context: `({ input, progress }) => …`.
+ * The state of a running attempt, and the context that its handler receives. It is a class so that its getters can create each
+ * value only when the handler reads it, and a task pays only for what it uses. The getters return free functions, so a handler
+ * can destructure its context: `({ input, progress }) => …`.
  */
 export class Attempt implements TaskContext, StepStore {
   readonly fetched: FetchedTask
@@ -161,14 +162,14 @@ export class Attempt implements TaskContext, StepStore {
     return this.#controller.signal
   }
 
-  /** Aborts the handler's signal. If the handler has not read its signal yet, the signal is already aborted when it does. */
+  /** Aborts the handler's signal. A handler that has not read its signal yet will find it already aborted. */
   abort(reason: Error): void {
     this.#abortReason ??= reason
     this.#controller?.abort(reason)
     this.#isolate?.signal(reason)
   }
 
-  /** Sets the isolate that runs the handler. The isolate receives the signal, even if the signal has already aborted. */
+  /** Sets the isolate that runs the handler. The isolate receives the abort even if the attempt was aborted earlier. */
   runIn(isolate: Isolate): void {
     this.#isolate = isolate
     if (this.#abortReason !== undefined) isolate.signal(this.#abortReason)
@@ -198,12 +199,12 @@ export class Attempt implements TaskContext, StepStore {
     return this.#uncaught
   }
 
-  /** Registers a listener that is called as soon as an error is uncaught. */
+  /** Registers a listener to be called as soon as an uncaught error is attributed to this attempt. */
   onUncaught(listener: (outcome: Outcome & { kind: 'panicked' }) => void): void {
     this.#onUncaught = listener
   }
 
-  /** Returns false if the attempt has ended, in which case the error changes nothing. */
+  /** Attributes an uncaught error to this attempt. Does nothing and returns false if the attempt has ended. */
   attributeUncaught(error: unknown): boolean {
     if (this.#state !== 'IN_PROCESS') return false
     const outcome = this.#uncaught ?? uncaughtOutcome(error)
@@ -318,7 +319,7 @@ export class Attempt implements TaskContext, StepStore {
     )
   }
 
-  /** True once storing a step has revealed that the lock is lost, which may happen before the consumer notices. */
+  /** Whether storing a step has revealed that the lock is lost, possibly before the consumer has noticed. */
   get hasLostLock(): boolean {
     return this.#hasLostLock
   }

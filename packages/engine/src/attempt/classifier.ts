@@ -36,7 +36,10 @@ const SYSTEM_ERRORS: Readonly<Record<string, boolean>> = {
   EROFS: false,
 }
 
-/** Error codes of undici, which fetch passes on as a cause. Codes for wrong arguments are left out because those are bugs. */
+/**
+ * Undici's error codes, which appear in the cause of a failed fetch. Codes for invalid arguments are omitted because those errors
+ * are bugs.
+ */
 const UNDICI_ERRORS: readonly string[] = [
   'UND_ERR_CONNECT_TIMEOUT',
   'UND_ERR_HEADERS_TIMEOUT',
@@ -64,7 +67,7 @@ const POSTGRES_RETRYABLE = /^(08...|53...|57P0[123]|40001|40P01|55P03)$/
 /** 4xx statuses that ask for a later attempt: RFC 9110, RFC 8470, RFC 6585. */
 const RETRYABLE_STATUS: readonly number[] = [408, 425, 429]
 
-/** How many causes are followed. Fetch wraps one, and the libraries around it wrap one or two more. */
+/** The number of nested causes to examine. Fetch adds one, and the libraries around it add one or two more. */
 const CAUSES_AT_MOST = 5
 
 export const classifyByDefault: Classifier = (error) => {
@@ -90,7 +93,7 @@ function byCode(error: Error): Failure | undefined {
   return undefined
 }
 
-/** HTTP clients put the status on the error itself or on its response. */
+/** Recognises an HTTP status, which clients put on the error itself or on its response. */
 function byStatus(error: Error): Failure | undefined {
   const response = 'response' in error && typeof error.response === 'object' ? error.response : undefined
   const status = [error, response]

@@ -15,8 +15,8 @@ export interface RunnableTask extends DecodedTask, Pick<Runnable, 'handle'> {}
 const NO_META: Readonly<Record<string, string>> = Object.freeze({})
 
 /**
- * Returns the decoded task, or the failure that prevented decoding. The failure is retryable if a newer version may have written
- * the task, because another worker may be able to read it. Any other failure is permanent.
+ * Returns the decoded task, or the failure that prevented decoding. The failure is retryable if another worker may be able to
+ * read the task, for example because a newer version wrote it. All other failures are permanent.
  */
 export function decodeTask(task: FetchedTask, registry: Registry): RunnableTask | TaskError {
   const runnable = registry.get(task.task)
@@ -45,7 +45,10 @@ export function decodeTask(task: FetchedTask, registry: Registry): RunnableTask 
   }
 }
 
-/** Returns undefined if the caller set no timeouts, which is the usual case. Then the prepared timeouts apply. */
+/**
+ * Returns the caller's timeouts, or undefined if the caller did not set any. In that case, which is the usual one, the prepared
+ * timeouts apply.
+ */
 function callTimeouts({ timeoutMs, heartbeatMs, queueMs, totalMs }: Envelope): CallTimeouts | undefined {
   const any = timeoutMs ?? heartbeatMs ?? queueMs ?? totalMs
   return any === undefined ? undefined : { timeoutMs, heartbeatMs, queueMs, totalMs }
@@ -64,7 +67,7 @@ function readEnvelope(stored: unknown): Envelope | TaskError {
   return new TaskError('unreadable_envelope', `the stored task cannot be read: ${why}`, { retryable: newer })
 }
 
-/** Another worker may have the codec, so the failure is retryable. */
+/** Decodes the input. A failure is retryable because another worker may have the codec. */
 function decodeInput(envelope: Envelope, codec: PayloadCodec | undefined): Envelope | TaskError {
   try {
     return { ...envelope, input: decodePayload(envelope.input, codec) }
@@ -77,7 +80,7 @@ function decodeInput(envelope: Envelope, codec: PayloadCodec | undefined): Envel
   }
 }
 
-/** If a transform of the schema throws or is asynchronous, the input is invalid. */
+/** Parses the input. If one of the schema's transforms throws or is asynchronous, the input is invalid. */
 function parseInput(runnable: Runnable, envelope: Envelope): { readonly input: unknown } | TaskError {
   try {
     const parsed = runnable.definition.input.safeParse(envelope.input)

@@ -1,11 +1,11 @@
 // A long attempt whose handler is waiting for something and can be interrupted in the meantime.
 //
-// The handler's promise races with an interruption, which is a passed timeout, a cancel, a closed context or an uncaught error.
-// The first interruption decides, and later ones change nothing. An interruption has three steps:
+// The handler's promise races against interruptions: an expired timeout, a cancellation, a closed context or an uncaught error.
+// The first interruption determines the outcome, and later ones have no effect. An interruption has three steps:
 //   1. The handler's signal aborts, and the grace period begins.
 //   2. If the handler returns or throws within the grace period, the attempt ends at that moment.
-//   3. Otherwise, the attempt ends without the handler. A handler in an isolate is killed. An inline handler cannot be killed,
-//      so it is stuck. If it returns later, its result is discarded and reported as late.
+//   3. Otherwise, the attempt ends without waiting for the handler. A handler in an isolate is killed. An inline handler cannot
+//      be killed, so it becomes a stuck handler. If it returns later, its result is discarded and reported as late.
 // One timer is used for both waits: first for the next timeout, and then for the end of the grace period.
 import type { AttemptResult, CloseReason, Outcome, StopCause } from '../ports/attempt-result.ts'
 import type { Timer } from '../ports/clock.ts'
@@ -17,15 +17,19 @@ import { finish, type VerdictHost } from './verdict.ts'
 
 export interface InterruptibleRunHost extends VerdictHost {
   readonly context: AsyncContext
-  /** Provides a timer for one run, which closes the timer. By default, the clock creates a new timer. */
+  /** Provides the timer for one run, which closes the timer when it ends. By default, the clock creates a new timer. */
   readonly timer?: (onFire: () => void) => Timer
-  /** Called when an inline handler is still running after its attempt has ended. `returned` resolves when it returns. */
+  /**
+   * Called when an inline handler is still running after its attempt has ended. `returned` resolves when the handler returns.
+   */
   readonly onStuckHandler?: (returned: Promise<unknown>) => void
 }
 
 type Interruption = Outcome & { kind: 'timed_out' | 'closed' | 'stopped' | 'panicked' }
 
-/** The error that the handler finds in `ctx.signal.reason`. It has the name that the platform gives to errors of its kind. */
+/**
+ * Returns the error that the handler finds in `ctx.signal.reason`. Its name is the one that the platform gives to such errors.
+ */
 function abortReason(interruption: Interruption): Error {
   switch (interruption.kind) {
     case 'timed_out':
@@ -39,18 +43,19 @@ function abortReason(interruption: Interruption): Error {
 }
 
 /**
- * Whether valid output that is returned within the grace period still counts. After a drain or a hard stop of the slot, it
- * counts, because the side effects have happened and a retry would repeat them. After a cancel, a timeout or an uncaught error,
- * it does not, because the outcome was decided when the signal aborted. After a lost lock, the new owner decides.
+ * Returns whether valid output still counts if the handler returns it within the grace period. Output counts after a drain or a
+ * hard stop of the slot, because the side effects have happened and a retry would repeat them. It does not count after a
+ * cancellation, a timeout or an uncaught error, because the outcome was decided when the signal aborted. It does not count after
+ * a lost lock either, because the lock's new owner decides.
  */
 function outputCounts(interruption: Interruption): boolean {
   if (interruption.kind === 'closed') return interruption.reason !== 'lock_lost'
   return interruption.kind === 'stopped' && interruption.reason === 'slot_stopped'
 }
 
-/** This is a class because one instance is created for every long attempt that waits. */
+/** One interruptible attempt. It is a class because an instance is created for every long attempt that waits. */
 export class InterruptibleRun {
-  /** Never rejects. */
+  /** The attempt's result. The promise never rejects. */
   readonly result: Promise<AttemptResult>
   readonly #attempt: Attempt
   readonly #handler: Promise<Outcome>
@@ -66,8 +71,8 @@ export class InterruptibleRun {
   #isKilled = false
 
   /**
-   * `handler` resolves with the outcome of the handler alone and never rejects. `onLate` is called with the time since the
-   * interruption when the handler returns output that no longer counts.
+   * `handler` is the promise of the handler's own outcome and never rejects. `onLate` is called when the handler returns output
+   * that no longer counts. Its argument is the time since the interruption, in ms.
    */
   constructor(
     attempt: Attempt,
@@ -94,18 +99,18 @@ export class InterruptibleRun {
     handler.then((outcome) => this.#onHandlerEnd(outcome))
   }
 
-  /** When the run timeout passes, on the monotonic clock. Undefined if the attempt has no run timeout or has ended. */
+  /** When the run timeout expires, on the monotonic clock. Undefined if the attempt has no run timeout or has ended. */
   get timeoutAt(): number | undefined {
     const { timeoutMs } = this.#attempt.decoded.timeouts
     return timeoutMs === 'none' || this.#hasEnded ? undefined : this.#attempt.startedAtMonotonic + timeoutMs
   }
 
-  /** Closes the attempt's context, with at most `maxGraceMs` of grace. */
+  /** Closes the attempt's context. The grace period is at most `maxGraceMs`. */
   close(reason: CloseReason, maxGraceMs?: number): void {
     this.#interrupt({ kind: 'closed', reason }, maxGraceMs)
   }
 
-  /** Like `close`, but for a cancel or a hard stop of the slot. Returns false if the attempt has ended. */
+  /** Like `close`, but for a cancellation or a hard stop of the slot. Returns false if the attempt has ended. */
   stop(cause: StopCause): boolean {
     this.#interrupt({ kind: 'stopped', reason: cause.reason, by: cause.by })
     return !this.#hasEnded
@@ -127,7 +132,10 @@ export class InterruptibleRun {
     return { timeouts: decoded.timeouts, startedAt, lastHeartbeatAt, totalTimeoutAt: this.#totalTimeoutAt }
   }
 
-  /** Heartbeats do not move the timer. When the timer fires, the last heartbeat is read, and the timer is set again. */
+  /**
+   * Sets the timer for the next timeout. Heartbeats do not move the timer. When the timer fires, the run checks the last
+   * heartbeat and, if necessary, sets the timer again.
+   */
   #awaitTimeout(): void {
     const at = nextTimeoutAt(this.#timeouts())
     if (at === Number.POSITIVE_INFINITY) return

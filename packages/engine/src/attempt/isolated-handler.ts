@@ -4,7 +4,7 @@ import type { Outcome } from '../ports/attempt-result.ts'
 import type { Isolator } from '../ports/isolator.ts'
 import type { Attempt } from './attempt.ts'
 
-/** Carries an isolate's outcome through the middleware. To the middleware, it is the error that the handler threw. */
+/** Carries an isolate's outcome through the middleware. Middleware sees this error as the one that the handler threw. */
 export class IsolateEnded extends Error {
   override readonly name = 'IsolateEnded'
   readonly outcome: Outcome

@@ -25,7 +25,10 @@ export class Snooze extends Error {
   }
 }
 
-/** The reason of `ctx.poolSignal`. A handler that ends with it has followed the signal, so its attempt is closed, not failed. */
+/**
+ * The abort reason of `ctx.poolSignal`. A handler that throws this error has obeyed the signal, so its attempt is closed, not
+ * failed.
+ */
 export class PoolEnded extends Error {
   override readonly name = 'AbortError'
   readonly reason: CloseReason
@@ -151,7 +154,10 @@ function describe(value: unknown): string {
 /** How many characters of an error message are stored. A task stores up to ten messages. */
 const MAX_MESSAGE_LENGTH = 2_000
 
-/** Reading an error may itself throw if the error is a Proxy or has getters that throw, and the runner must survive that. */
+/**
+ * Returns the error's message, truncated if it is long. Reading an error may itself throw if the error is a Proxy or has getters
+ * that throw, and the runner must survive that.
+ */
 function messageOf(error: Error, name?: 'with its name'): string {
   try {
     const message = name === undefined ? `${error.message}` : `${error.name}: ${error.message}`

@@ -37,8 +37,8 @@ const WIDEST = 6
 const AROUND_A_FIELD = 32
 
 /**
- * Whether an upper bound on the size of the output's flat fields shows that it fits. This is true for most outputs and costs a
- * third of serialising them.
+ * Returns whether an upper bound on the size of the output's flat fields proves that the output fits. Most outputs pass this
+ * check, which costs a third as much as serialising them.
  */
 function isPlainlySmall(output: unknown, limitBytes: number): boolean {
   if (typeof output !== 'object' || output === null || Object.getPrototypeOf(output) !== Object.prototype) return false
@@ -53,7 +53,10 @@ function isPlainlySmall(output: unknown, limitBytes: number): boolean {
   return true
 }
 
-/** Counts characters, which equal bytes for ASCII; that is close enough for a limit. Throws for cycles and bigints. */
+/**
+ * Returns the number of characters in the value's JSON. For ASCII, this equals the number of bytes, which is close enough for a
+ * limit. Throws for cycles and bigints.
+ */
 function jsonLength(value: unknown): number {
   return JSON.stringify(value)?.length ?? 0
 }

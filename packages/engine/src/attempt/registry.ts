@@ -1,4 +1,4 @@
-// The registry: everything that a pool needs to run each task of a catalogue, prepared once.
+// The registry: everything that a pool needs to run each task in a catalogue, prepared once.
 import {
   BullpenError,
   type Catalogue,
@@ -26,24 +26,26 @@ const NO_TIMEOUTS: Timeouts = Object.freeze({
 export interface Runnable {
   readonly definition: TaskDefinition
   readonly handle: (attempt: Attempt) => unknown
-  /** Returns the timeouts of one attempt. `call` holds the timeouts that the task's caller set. */
+  /** Returns the timeouts of one attempt. `call` contains the timeouts that the caller set for the task. */
   readonly timeouts: (call: CallTimeouts | undefined) => Timeouts
 }
 
 export interface Registry {
-  /** Returns undefined if the task is not in the catalogue. */
+  /** Returns the task's definition and handler, or undefined if the task is not in the catalogue. */
   get(task: string): Runnable | undefined
 }
 
 export interface RegistryOptions<R extends Resources> {
   /** Middleware that wraps every attempt. The first one is the outermost. */
   readonly middleware?: readonly Middleware<R>[]
-  /** The timeouts for long tasks whose definitions leave them out. Defaults to {@link DEFAULT_TIMEOUTS}. */
+  /** The timeouts for long tasks whose definitions omit them. Defaults to {@link DEFAULT_TIMEOUTS}. */
   readonly timeouts?: Timeouts
   readonly isolator?: Isolator | undefined
 }
 
 /**
+ * Prepares every task in the catalogue.
+ *
  * @throws BullpenError `invalid_handler` if a handler is missing or belongs to another task (TypeScript prevents both, but plain
  * JavaScript does not), or `isolation_unavailable` if a definition asks for an isolation that this worker does not offer.
  */

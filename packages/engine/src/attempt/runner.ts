@@ -2,11 +2,11 @@
 //
 //   decode → check whether it may start → begin → call the handler → check its output → finish
 //
-// `runAttempt` returns as soon as it can. If the handler returned synchronously, it returns the result. If the handler is
-// waiting, it returns a promise of the result for a short task, and an interruptible run for a long task. It never throws or
-// rejects, because everything that a handler can do becomes an outcome. It emits `attempt.started` for every attempt, and
-// `attempt.late` if a handler returns after its attempt has ended. The result carries the event that is emitted once the store
-// has answered the commit.
+// `runAttempt` returns as soon as it can. If the handler has returned synchronously, `runAttempt` returns the result. If the
+// handler is waiting, `runAttempt` returns a promise of the result for a short task, or an interruptible run for a long task. It
+// never throws or rejects, because everything that a handler can do becomes an outcome. It emits `attempt.started` for every
+// attempt, and `attempt.late` if a handler returns after its attempt has ended. The result contains the event to emit once the
+// store has responded to the commit.
 import { DEFAULT_RETRY, TaskError, type TaskKind } from '@bullpen/contract'
 import type { AttemptResult, CloseReason, Outcome } from '../ports/attempt-result.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
@@ -27,7 +27,10 @@ export interface RunnerHost extends AttemptHost, InterruptibleRunHost {
 
 export type RunningAttempt = AttemptResult | Promise<AttemptResult> | InterruptibleRun
 
-/** `closedBy` is set if the attempt's context was closed before the handler could start. */
+/**
+ * Runs one attempt of a fetched task. `closedBy` is the reason why the attempt's context was closed before the handler could
+ * start, if it was.
+ */
 export function runAttempt(task: FetchedTask, host: RunnerHost, closedBy?: CloseReason): RunningAttempt {
   const decoded = decodeTask(task, host.registry)
   return decoded instanceof TaskError
@@ -97,7 +100,10 @@ async function settle(returned: PromiseLike<unknown>, decoded: DecodedTask, host
   }
 }
 
-/** If the definition's classifier itself throws, its error is reported, because it is a bug that must be fixed. */
+/**
+ * Returns the outcome for an error that the handler threw. If the definition's classifier itself throws, the classifier's error
+ * is reported instead, because it is a bug that must be fixed.
+ */
 function outcomeOfError(thrown: unknown, { definition }: DecodedTask): Outcome {
   if (thrown instanceof IsolateEnded) return thrown.outcome
   try {

@@ -9,7 +9,7 @@ const KEY_BYTES = 16
 
 /** Returns a step's idempotency key: 32 hexadecimal digits that are the same for a given task and step on every machine. */
 export function stepKey(id: TaskId, step: string, sha256: Sha256): string {
-  // Each part is prefixed with its length, so that different parts never produce the same text.
+  // Each part is prefixed with its length, so that different parts never produce the same string.
   const text = ['step', id, step].map((part) => `${part.length}:${part}`).join('')
   return Array.from(sha256(text).subarray(0, KEY_BYTES), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
@@ -17,7 +17,10 @@ export function stepKey(id: TaskId, step: string, sha256: Sha256): string {
 export class Steps {
   readonly #store: StepStore
   readonly #running = new Map<string, Promise<string>>()
-  /** The results of steps that ran but could not be stored. When a step is retried, its result is stored without running it. */
+  /**
+   * The results of steps that ran but could not be stored. When such a step is retried, its result is stored without running the
+   * step again.
+   */
   readonly #done = new Map<string, string>()
 
   constructor(store: StepStore) {

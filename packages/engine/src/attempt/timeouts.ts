@@ -1,8 +1,8 @@
-// The timeouts of one attempt: which timeouts apply to it, when the next one passes, and which one has passed.
+// The timeouts of one attempt: which ones apply, when the next one expires, and which one, if any, has expired.
 //
 // Four timeouts can end an attempt. The queue timeout and the total timeout are checked before the handler starts. The run
 // timeout, the heartbeat timeout and the total timeout are checked while it runs. All decisions here depend only on the times
-// that are passed in, because the timer belongs to the interruptible run.
+// that are passed in. This module does not have a timer of its own; the interruptible run owns it.
 import type { EndReason, TaskDefinition } from '@bullpen/contract'
 import { contradictionIn } from '@bullpen/contract/internal'
 
@@ -47,19 +47,22 @@ export function resolveTimeouts(definition: TaskDefinition, pool: Timeouts, call
   }
 }
 
-/** A pool's default does not apply if it contradicts a timeout that was set for this task. */
+/**
+ * Returns a timeout that was set for this task or, if it was not set, the pool's default. The default does not apply if it
+ * contradicts another timeout that was set for this task.
+ */
 function inherited(own: CallTimeouts, timeout: keyof CallTimeouts, pool: Timeouts): Ms {
   const set = own[timeout]
   if (set !== undefined) return set
   return contradictionIn({ ...own, [timeout]: pool[timeout] }) === undefined ? pool[timeout] : 'none'
 }
 
-/** Returns when the task's total timeout passes, in ms since 1970. No other code computes this time. */
+/** Returns the time at which the task's total timeout expires, in ms since 1970. No other code computes this time. */
 export function totalTimeoutAt(enqueuedAt: number, { totalMs }: Timeouts): Ms {
   return totalMs === 'none' ? 'none' : enqueuedAt + totalMs
 }
 
-/** A timeout that has passed, and how long it was. */
+/** A timeout that has expired, and its length. */
 export interface PassedTimeout {
   readonly reason: EndReason<'TERMINATED_TIMEOUT'>
   readonly limitMs: number
@@ -69,11 +72,11 @@ export interface PassedTimeout {
 interface BeforeStart {
   readonly timeouts: Timeouts
   readonly totalTimeoutAt: Ms
-  /** Undefined unless this is the first attempt. */
+  /** When the task became ready. Undefined unless this is the first attempt. */
   readonly readyAt: number | undefined
 }
 
-/** Returns the timeout that passed before the handler was started, if any. */
+/** Returns the timeout that expired before the handler was started, if any. */
 export function timeoutBeforeStart(task: BeforeStart, now: number): PassedTimeout | undefined {
   const { queueMs, totalMs } = task.timeouts
   if (queueMs !== 'none' && task.readyAt !== undefined && now >= task.readyAt + queueMs) {
@@ -94,7 +97,7 @@ export interface RunningTimeouts {
   readonly totalTimeoutAt: Ms
 }
 
-/** Returns when the next timeout passes, or Infinity if there is none. */
+/** Returns the time at which the next timeout expires, or Infinity if there is none. */
 export function nextTimeoutAt({ timeouts, startedAt, lastHeartbeatAt, totalTimeoutAt }: RunningTimeouts): number {
   return Math.min(
     after(startedAt, timeouts.timeoutMs),
@@ -103,7 +106,7 @@ export function nextTimeoutAt({ timeouts, startedAt, lastHeartbeatAt, totalTimeo
   )
 }
 
-/** Returns the first timeout that has passed by `now`, if any. */
+/** Returns the first timeout that has expired by `now`, if any. */
 export function passedTimeout(running: RunningTimeouts, now: number): PassedTimeout | undefined {
   const at = nextTimeoutAt(running)
   if (now < at) return undefined

@@ -1,9 +1,10 @@
-// The end of an attempt: the verdict on its task, the attempt record, and the event that follows when the store has answered.
+// The end of an attempt: the verdict on its task, the attempt record, and the event to emit once the store has responded.
 //
-// The verdict says what happens to the task next. No other code decides this. A verdict depends only on the arguments of `decide`:
-// how the attempt ended, how many attempts the retry policy still allows, when the task's total timeout passes, the time, and a
-// random number. `finish` calls `decide` for an attempt that has run, and consumers carry the verdict out. Only then is the event
-// emitted, because a commit that the store refuses or never answers is not an end: see `emitSettled`.
+// The verdict says what happens to the task next. No other code decides this. A verdict depends only on the arguments of
+// `decide`: how the attempt ended, how many attempts the retry policy still allows, when the task's total timeout expires, the
+// time, and a random number. `finish` calls `decide` for an attempt that has run, and consumers carry out the verdict. The event
+// is emitted only after that, because an attempt must not be reported as ended if the store refuses its commit or never responds
+// to it; see `emitSettled`.
 import type { AttemptRecord, CommitRefusal, OnInterrupt, RetryPolicy, TaskKind } from '@bullpen/contract'
 import type { AttemptResult, EndEvent, Outcome, Verdict } from '../ports/attempt-result.ts'
 import type { Clock, Random } from '../ports/clock.ts'
@@ -17,7 +18,7 @@ export interface RetryContext {
   /** The number of this attempt among the attempts that count, from 1. */
   readonly attempt: number
   readonly maxAttempts: number
-  /** When the total timeout passes, in ms since 1970. */
+  /** When the total timeout expires, in ms since 1970. */
   readonly totalTimeoutAt: number | 'none'
   /** Whether no handler has ever been started for this task. */
   readonly neverStarted: boolean
@@ -30,7 +31,7 @@ const EXPIRED: Verdict = Object.freeze({ kind: 'expired' })
 const REQUEUED: Verdict = Object.freeze({ kind: 'requeued', throttleMs: undefined })
 const LOST: Verdict = Object.freeze({ kind: 'lost' })
 
-/** Decides the verdict. `now` is in milliseconds since 1970. */
+/** Returns the verdict on the task. `now` is in milliseconds since 1970. */
 export function decide(
   context: RetryContext,
   outcome: Outcome,
@@ -60,7 +61,7 @@ export function decide(
   }
 }
 
-/** Whether an attempt with this verdict uses up one of the attempts that the retry policy allows. */
+/** Returns whether an attempt with this verdict uses up one of the attempts that the retry policy allows. */
 export function countsAsAttempt({ kind }: Verdict): boolean {
   return kind !== 'requeued' && kind !== 'snoozed' && kind !== 'lost'
 }
@@ -78,7 +79,7 @@ function retry(
 ): Verdict {
   if (attempt >= maxAttempts) return DEAD
   const delayMs = Math.max(backoffMs(attempt, policy.backoff, random), retryAfterMs)
-  // If the total timeout passes before the next attempt could start, waiting for it would be pointless.
+  // If the total timeout expires before the next attempt could start, waiting for that attempt would be pointless.
   if (totalTimeoutAt !== 'none' && now + delayMs >= totalTimeoutAt) return DEAD
   return { kind: 'retrying', delayMs }
 }
@@ -97,7 +98,7 @@ export interface VerdictHost {
 
 const LOCK_LOST: Outcome = Object.freeze({ kind: 'closed', reason: 'lock_lost' })
 
-/** Ends an attempt: decides what follows, and makes its record and its event. */
+/** Ends an attempt: decides the verdict, and creates the attempt record and the event. */
 export function finish(attempt: Attempt, outcome: Outcome, host: VerdictHost): AttemptResult {
   const { fetched: task, decoded, startedAtMonotonic } = attempt
   const { definition, totalTimeoutAt } = decoded
@@ -119,7 +120,9 @@ export function finish(attempt: Attempt, outcome: Outcome, host: VerdictHost): A
   }
 }
 
-/** A snooze that would outlast the total timeout ends the task instead. */
+/**
+ * Returns the outcome unchanged, unless it is a snooze that would outlast the total timeout. Such a snooze ends the task instead.
+ */
 function limitSnooze(outcome: Outcome, { timeouts: { totalMs }, totalTimeoutAt }: DecodedTask, now: number): Outcome {
   if (outcome.kind !== 'snoozed' || totalTimeoutAt === 'none' || totalMs === 'none') return outcome
   return now + outcome.delayMs < totalTimeoutAt
@@ -127,7 +130,9 @@ function limitSnooze(outcome: Outcome, { timeouts: { totalMs }, totalTimeoutAt }
     : { kind: 'timed_out', reason: 'total_timeout', limitMs: totalMs }
 }
 
-/** The event for a verdict that the store carries out. For the verdict `lost`, there is nothing to carry out. */
+/**
+ * Returns the event to emit once the store has carried out the verdict. For the verdict `lost`, there is nothing to carry out.
+ */
 export function endEvent(
   task: FetchedTask,
   kind: TaskKind,
@@ -138,7 +143,7 @@ export function endEvent(
   { queue }: VerdictHost,
 ): EndEvent {
   const { id, fencingToken, attempt } = task
-  // Every short task gets here, so that the common case is one object.
+  // Every short task reaches this code, so the common case creates only one object.
   if (verdict.kind !== 'lost') {
     return {
       event: 'attempt.ended',
@@ -163,7 +168,7 @@ export function endEvent(
   return { event: 'attempt.commit_refused', ...about, ...end, refusal: 'lock_lost', verdict: undefined }
 }
 
-/** Emits the event of an attempt whose commit has settled. */
+/** Emits the event for an attempt whose commit has settled. */
 export function emitSettled({ event }: AttemptResult, refusal: CommitRefusal | undefined, sink: EventSink): void {
   if (refusal === undefined || event.event === 'attempt.commit_refused') {
     sink(event)

@@ -1,4 +1,4 @@
-// The rules of the fleet: which workers are alive, and how the answers to a command combine to an outcome.
+// The rules of the fleet: which workers are alive, and how the workers' responses to a command combine into its outcome.
 import type { CommandOutcome } from '@bullpen/contract'
 import type { CommandAnswer, RegisteredWorker } from '../ports/fleet.ts'
 
@@ -8,12 +8,15 @@ export const SILENT_AFTER_MS = 3 * HEARTBEAT_INTERVAL_MS
 /** A silent worker is removed from the fleet view after this time. */
 export const FORGOTTEN_AFTER_MS = 60_000
 
-/** `now` is the time of the store's clock. */
+/** Returns whether the worker is alive. `now` is the time on the store's clock. */
 export function isAlive({ seenAt }: Pick<RegisteredWorker, 'seenAt'>, now: number): boolean {
   return now - seenAt <= SILENT_AFTER_MS
 }
 
-/** Without any answers, the outcome is `done`, because the command only changed the settings of its queue. */
+/**
+ * Returns a command's outcome. If no worker has to respond, the outcome is `done`, because the command only changed its queue's
+ * settings.
+ */
 export function outcomeOf(answers: readonly CommandAnswer[]): CommandOutcome {
   if (answers.some(({ outcome }) => outcome === 'pending')) return 'pending'
   const done = answers.filter(({ outcome }) => outcome === 'done').length

@@ -3,9 +3,9 @@ import type { AttemptState } from '@bullpen/contract'
 import type { Transitions } from './state-machine.ts'
 
 /**
- * In NEW, the task has been fetched. The runner either starts the handler or ends the attempt, if it finds a cancel, a closed
- * context or a passed timeout first. An attempt leaves IN_PROCESS when its handler ends, a timeout passes, the task is cancelled
- * or the attempt's context is closed. Every other state is final.
+ * An attempt is NEW when its task has been fetched. The runner then starts the handler, or ends the attempt if the task has been
+ * cancelled, the context has been closed or a timeout has expired. An attempt leaves IN_PROCESS when its handler ends, a timeout
+ * expires, the task is cancelled or the attempt's context is closed. Every other state is final.
  */
 export const ATTEMPT_TRANSITIONS = {
   NEW: ['IN_PROCESS', 'TERMINATED_STOP_SIGNAL', 'TERMINATED_CTX_CLOSED', 'TERMINATED_TIMEOUT'],

@@ -4,8 +4,8 @@ import type { Transitions } from './state-machine.ts'
 
 /**
  * `start` moves a NEW pool to BG_RUNNING, and `online` moves it to ONLINE_RUNNING. A pool leaves either state when it is drained,
- * when its parent is closed, or, in ONLINE_RUNNING, when its given set of tasks has ended. A pool in any state moves to
- * RECOVER_ERR, which is final, when an error that belongs to no attempt reaches it. SHUTDOWN never overwrites TERMINATE_TIMEOUT.
+ * when its parent is closed, or, in ONLINE_RUNNING, when its given set of tasks has ended. From any state, an error that does not
+ * belong to an attempt moves the pool to RECOVER_ERR, which is final. SHUTDOWN never overwrites TERMINATE_TIMEOUT.
  */
 export const POOL_TRANSITIONS = {
   NEW: ['BG_RUNNING', 'ONLINE_RUNNING', 'SHUTTING_DOWN', 'RECOVER_ERR'],

@@ -9,9 +9,9 @@ const TERMINATING = [
 ] as const satisfies readonly SlotState[]
 
 /**
- * A slot is NEW until the consumer starts fetching. Then it is WORKING while it has a task, and IDLE otherwise. An idle slot is in
- * RECOVER_ERR after fetching has failed, until fetching restarts. In the TERMINATING states, the slot takes no further tasks and
- * becomes TERMINATED when its current task has ended.
+ * A slot is NEW until the consumer starts fetching. Then it is WORKING while it has a task, and IDLE otherwise. An idle slot is
+ * in RECOVER_ERR after fetching has failed, until fetching restarts. In the TERMINATING states, the slot does not take any more
+ * tasks, and it becomes TERMINATED when its current task has ended.
  */
 export const SLOT_TRANSITIONS = {
   NEW: ['IDLE', ...TERMINATING],

@@ -4,7 +4,11 @@ import { BullpenError } from '@bullpen/contract'
 /** An empty list marks a final state. */
 export type Transitions<S extends string> = { readonly [From in S]: readonly S[] }
 
-/** @throws BullpenError `illegal_transition`. The message names the machine, both states and the states that may follow. */
+/**
+ * Checks that the table allows the transition.
+ *
+ * @throws BullpenError `illegal_transition`. The message names the machine, both states and the states that may follow.
+ */
 export function assertTransition<S extends string>(machine: string, table: Transitions<S>, from: S, to: S): void {
   if (table[from].includes(to)) return
   const allowed = table[from].length === 0 ? `${from} is final` : `only ${table[from].join(', ')} may follow`

@@ -4,9 +4,10 @@ import type { Attempt } from '../attempt/attempt.ts'
 import type { AsyncContext } from '../attempt/uncaught.ts'
 
 /**
- * Handlers run in an async context that contains their attempt and whatever the context contained when `attemptContext` was
- * called, but nothing from the fetching code. Node copies the context for each value that is added to it, and this copy is the
- * most expensive part of a short task. Entering from a fixed outer context needs one copy, whereas `storage.run` needs two.
+ * Creates the async context for handlers. It contains a handler's attempt and whatever the context contained when
+ * `attemptContext` was called, but nothing from the code that fetched the task. Node copies the context whenever a value is added
+ * to it, and this copy is the most expensive part of a short task. Entering from a fixed outer context requires one copy, whereas
+ * `storage.run` requires two.
  */
 export function attemptContext(): AsyncContext {
   const storage = new AsyncLocalStorage<Attempt>()

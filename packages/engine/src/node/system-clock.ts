@@ -10,7 +10,7 @@ export const systemClock = clockFrom({
   clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
 })
 
-/** Returns the system clock with another source for the time of day. `at` receives values of `performance.now()`. */
+/** Returns the system clock with a different source for the time of day. `at` is called with values of `performance.now()`. */
 export function clockOf({ now, at }: Pick<Clock, 'now' | 'at'>): Clock {
   return { ...systemClock, now, at }
 }

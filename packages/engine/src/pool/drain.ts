@@ -5,14 +5,14 @@
 //   3. At the deadline, signal every long attempt: its context closes with the reason 'drain' or 'parent_closed'. Then abort the
 //      pool's own signal, which is `ctx.signal` of a short task. A short attempt that ends with the signal's reason is closed too.
 //   4. Wait for the grace period. If an attempt returns valid output within it, the output counts. Otherwise, the task is
-//      requeued, or is dead if its definition sets `onInterrupt: 'fail'`. A short attempt cannot be interrupted and is abandoned
-//      if it outlasts the grace period.
+//      requeued, or becomes dead if its definition sets `onInterrupt: 'fail'`. A short attempt cannot be interrupted and is
+//      abandoned if it outlasts the grace period.
 //   5. Wait until the consumer has committed every result, for as long as the limits allow.
 //
 // Concurrent drains merge: `tighten` may be called at any time and only makes the drain harder. A light drain can become soft, a
 // deadline can move forward, and a grace period can become shorter. Once the attempts have been signalled, their grace period no
-// longer changes. This file never abandons attempts: when `run` has resolved, the pool reports as abandoned the tasks that its
-// slots are still running.
+// longer changes. The drain itself does not abandon attempts. After `run` has resolved, the pool reports the tasks that its slots
+// are still running as abandoned.
 import type { CommitRefusal, DrainMode } from '@bullpen/contract'
 import type { AttemptResult, CloseReason } from '../ports/attempt-result.ts'
 import type { Clock } from '../ports/clock.ts'
@@ -29,13 +29,16 @@ export interface DrainLimits {
   /** Moves the deadline to the moment when this signal aborts, for example on a second signal to the process. */
   readonly hurry?: AbortSignal | undefined
   /**
-   * Set if an error occurred that belongs to no attempt, so that anything in this worker may be broken. The pool moves to
-   * RECOVER_ERR and drains hard.
+   * Set if an error occurred that does not belong to an attempt, in which case anything in this worker may be broken. The pool
+   * moves to RECOVER_ERR and drains hard.
    */
   readonly broken?: boolean | undefined
 }
 
-/** Returns the limits of a mode. `drainMs` applies only to `soft_timeout`; other modes have no deadline or an immediate one. */
+/**
+ * Returns the limits for a drain mode. `drainMs` applies only to `soft_timeout`; in the other modes, there is no deadline, or it
+ * is immediate.
+ */
 export function drainLimits(
   mode: DrainMode,
   { drainMs, graceMs }: { readonly drainMs: number; readonly graceMs: number },
@@ -53,8 +56,8 @@ export function drainLimits(
 }
 
 /**
- * How long the consumer may take to commit after every attempt has ended, in ms: at most `most` of the time that is left, and at
- * least `least`.
+ * How long the consumer may take to commit after every attempt has ended, in ms: the time left until the end of the grace period,
+ * but at most `most` and at least `least`.
  */
 export const COMMIT_MS = { most: 1_000, least: 250 }
 
@@ -136,7 +139,7 @@ export class Drain {
     this.#ended.abort()
   }
 
-  /** In a light drain, tasks that are being fetched have to end as well. */
+  /** Resolves when every attempt has ended. In a light drain, tasks that are being fetched have to end as well. */
   async #attemptsEnded(committed: Promise<void>): Promise<void> {
     if (this.#isLight) await Promise.race([committed, this.#soft.promise])
     await this.#host.slots.idle()
@@ -150,7 +153,7 @@ export class Drain {
     this.#soft.resolve()
   }
 
-  /** The time until attempts are signalled, or Infinity if there is no deadline. */
+  /** Returns the time until attempts are signalled, in ms, or Infinity if there is no deadline. */
   #leftMs(): number {
     return Math.max(0, this.#deadlineAt - this.#host.clock.monotonic())
   }
@@ -162,7 +165,10 @@ export class Drain {
     return () => at - clock.monotonic()
   }
 
-  /** Without a deadline, the consumer may wait as long as the store takes to come back. */
+  /**
+   * Returns a function that computes how long the consumer may still take to commit. Without a deadline, the consumer may wait
+   * until the store is available again.
+   */
   #commitLeftMs(): () => number {
     const { clock } = this.#host
     let at = Number.POSITIVE_INFINITY
@@ -177,8 +183,8 @@ export class Drain {
   }
 
   /**
-   * Resolves with whether the promise settles within `leftMs()`, which is read again when the drain is tightened. Only one wait
-   * may be active at a time.
+   * Resolves to true if the promise settles within `leftMs()`, and to false otherwise. `leftMs` is called again whenever the
+   * drain is tightened. Only one wait may be active at a time.
    */
   async #within(promise: Promise<unknown>, leftMs: () => number): Promise<boolean> {
     const { promise: timedOut, resolve } = Promise.withResolvers<false>()
@@ -203,23 +209,29 @@ export class Drain {
 }
 
 /**
- * The drain was clean if `abandoned` and `unconfirmed` are empty. Only attempts whose commit the store has confirmed are counted.
+ * The result of a drain. The drain was clean if `abandoned` and `unconfirmed` are empty. Only attempts whose commit the store has
+ * confirmed are counted.
  */
 export interface DrainReport {
   readonly queue: string
-  /** How many attempts ended on their own during the drain, with any outcome. */
+  /** The number of attempts that ended on their own during the drain, with any outcome. */
   readonly finished: number
-  /** How many tasks returned to their queue because the drain interrupted them or they were fetched but not started. */
+  /**
+   * The number of tasks that returned to their queue because the drain interrupted them or because they had been fetched but not
+   * started.
+   */
   readonly requeued: number
-  /** How many tasks failed because the drain interrupted them and their definition sets `onInterrupt: 'fail'`. */
+  /** The number of tasks that failed because the drain interrupted them and their definition sets `onInterrupt: 'fail'`. */
   readonly failed: number
   /** Tasks whose attempts are still running. Other workers recover these tasks after their locks have expired. */
   readonly abandoned: readonly NamedTask[]
-  /** Tasks whose attempts have ended, and whose commit the store has neither confirmed nor refused, so that they may run again. */
+  /**
+   * Tasks whose attempts have ended but whose commits the store has neither confirmed nor refused. These tasks may run again.
+   */
   readonly unconfirmed: readonly NamedTask[]
   /**
-   * The time from the start of the drain to the last commit that the store confirmed or refused, or to the end of the drain if a task is abandoned or
-   * unconfirmed.
+   * The time from the start of the drain to the last commit that the store confirmed or refused, or to the end of the drain if a
+   * task was abandoned or is unconfirmed.
    */
   readonly slowestTaskMs: number
 }
@@ -249,7 +261,10 @@ export class DrainTally {
     this.#requeued++
   }
 
-  /** `uncommitted` are the consumer's tasks that the store has not confirmed. They may include running tasks. */
+  /**
+   * Returns the report. `uncommitted` is the list of the consumer's tasks whose commits the store has not confirmed. It may
+   * include running tasks.
+   */
   report(queue: string, running: readonly FetchedTask[], uncommitted: readonly NamedTask[], at: number): DrainReport {
     const named = ({ id, task }: NamedTask): NamedTask => ({ id, task })
     const runningIds = new Set<string>(running.map(({ id }) => id))

@@ -5,7 +5,7 @@ import { createRestartBackoff } from '../time/restart-backoff.ts'
 
 export interface FetchLoopHost {
   readonly clock: Clock
-  /** Whether the pool still fetches. A failed consumer is restarted only if it does. */
+  /** Whether the pool is still fetching tasks. If it is not, a failed consumer is not restarted. */
   readonly isRunning: () => boolean
   /** Called when the consumer starts or restarts fetching. Returns how many slots had failed in the meantime. */
   readonly onFetching: () => number

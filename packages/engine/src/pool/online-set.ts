@@ -7,7 +7,7 @@ import { settlesWithin } from '../time/with-timeout.ts'
 export type WaitUntilFinished = (id: TaskId, signal: AbortSignal) => Promise<TaskRecord | undefined>
 
 export interface OnlineSet {
-  /** The unfinished tasks in the order in which they were given, without duplicates. */
+  /** Returns the unfinished tasks in the order in which they were given, without duplicates. */
   unfinished(): readonly TaskId[]
   /** Resolves when every task has ended or does not exist, or when the signal aborts. */
   ended(signal: AbortSignal): Promise<void>
@@ -15,7 +15,7 @@ export interface OnlineSet {
   recheck(): Promise<void>
 }
 
-/** The time between two lookups of a task while the store does not answer, in ms. */
+/** The delay between two lookups of a task when the store does not respond, in ms. */
 const RETRY_MS = 1_000
 
 export function createOnlineSet(

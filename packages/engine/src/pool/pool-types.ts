@@ -13,11 +13,14 @@ export interface PoolOptions {
   /** What attempts need, except for the fields that the pool itself provides. */
   readonly host: Omit<SlotHost, 'queue' | 'poolSignal' | 'onStuckHandler'>
   readonly consumer: (run: RunTask, pool: ConsumerHost) => Consumer
-  /** The pool stops fetching tasks while more than this number of handlers are still running after their attempt has ended. */
+  /**
+   * The largest number of stuck handlers with which the pool still fetches tasks. A stuck handler is one that is still running
+   * after its attempt has ended.
+   */
   readonly maxStuckHandlers: number
   /** When this signal aborts, the pool drains hard. A drain that is already in progress stops waiting for running attempts. */
   readonly parent?: AbortSignal | undefined
-  /** The grace period, in ms, of a drain that the parent causes. */
+  /** The grace period of a drain that the parent signal causes, in ms. */
   readonly graceMs: number
 }
 
@@ -32,14 +35,14 @@ export interface OnlineReport {
 
 export interface Pool {
   readonly queue: string
-  /** How many slots the pool has, not counting slots that are stopping. */
+  /** Returns the number of slots, not counting slots that are stopping. */
   size(): number
   busy(): number
-  /** How many handlers are still running after their attempt has ended. */
+  /** Returns the number of handlers that are still running after their attempts have ended. */
   stuckHandlers(): number
   state(): PoolState
   slots(): readonly SlotStatus[]
-  /** Why the pool fetches no tasks. Undefined if it fetches tasks or is paused on request. */
+  /** Returns why the pool is not fetching tasks, or undefined if it is fetching tasks or was paused by request. */
   notReady(): string | undefined
   status(): PoolStatus
   /**
@@ -81,11 +84,11 @@ export interface Pool {
   /** Signals the attempt of this task if this pool is running it. */
   cancel(id: TaskId): LocalCancel
   /**
-   * Stops fetching and lets running attempts continue for `drainMs`. After that, long attempts are signalled and have `graceMs`
-   * to finish. Their tasks are requeued, and these attempts do not count against the retry policy. The promise resolves at most
-   * one second after both times have passed, or two seconds for an online pool, which looks up its unfinished tasks once more. If
-   * `drainMs` is 'none', the drain waits as long as the attempts and the store take. If drains are concurrent, the strictest
-   * limits apply.
+   * Stops fetching and lets running attempts continue for `drainMs`. After that, long attempts receive an abort signal and have
+   * `graceMs` to finish. Interrupted tasks are requeued, and their attempts do not count against the retry policy. The promise
+   * resolves at most one second after both times have elapsed, or two seconds for an online pool, which looks up its unfinished
+   * tasks once more. If `drainMs` is 'none', the drain waits for the attempts and the store, however long they take. If drains
+   * are concurrent, the strictest limits apply.
    */
   drain(limits: DrainLimits): Promise<DrainReport>
 }

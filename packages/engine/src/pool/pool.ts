@@ -1,12 +1,13 @@
 // A pool: the slots of one worker on one queue, from the first fetch to the end of the drain.
 //
 // Invariants:
-// - The pool's state determines which methods may be called, and POOL_TRANSITIONS how the state may change. A pool starts once.
-// - The consumer fetches as many tasks as there are slots that take tasks. It fetches none unless the pool is running, while the
-//   pool is paused, and while too many handlers are stuck. Every change to these conditions goes through `#updateCapacity`.
+// - The pool's state determines which methods may be called, and POOL_TRANSITIONS determines how the state may change. A pool can
+//   be started only once.
+// - The consumer fetches as many tasks as there are slots that take tasks. It does not fetch any if the pool is not running, is
+//   paused or has too many stuck handlers. Every change to these conditions goes through `#updateCapacity`.
 // - If a task was fetched but no slot may take it, the task is released as if it had not been fetched.
 // - There is at most one drain, and later calls only make it harder (drain.ts). The consumer is closed when the drain ends.
-// - An error that belongs to no attempt moves the pool to RECOVER_ERR at once, from any state, and no other state follows.
+// - From any state, an error that does not belong to an attempt moves the pool to RECOVER_ERR at once. This state is final.
 import { BullpenError, POOL_STATE_LABELS, type PoolState, type TaskId } from '@bullpen/contract'
 import { PoolEnded } from '../attempt/outcome.ts'
 import { POOL_TRANSITIONS } from '../machines/pool-machine.ts'

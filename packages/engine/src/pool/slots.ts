@@ -13,7 +13,7 @@ import { ReusableTimer } from '../time/reusable-timer.ts'
 
 export type Terminating = Extract<SlotState, `TERMINATING_${string}`>
 
-/** The states in which a slot takes no further tasks. */
+/** The states in which a slot does not take any more tasks. */
 const STOPPING: readonly SlotState[] = [
   'TERMINATING_STOP_SIGNAL',
   'TERMINATING_PARENT_CTX_CLOSED',
@@ -21,7 +21,7 @@ const STOPPING: readonly SlotState[] = [
   'TERMINATED',
 ] satisfies readonly (Terminating | 'TERMINATED')[]
 
-/** Its pool's consumer reports lost locks, cancels and settled commits to it: see {@link ConsumerHost}. */
+/** One pool's slots. As a {@link ConsumerHost}, it receives lost locks, cancellations and settled commits from the consumer. */
 export class Slots implements ConsumerHost {
   readonly #host: SlotHost
   readonly #onCapacityChange: () => void
@@ -52,7 +52,7 @@ export class Slots implements ConsumerHost {
     this.#grow(size)
   }
 
-  /** How many slots there are, not counting slots that are stopping. */
+  /** The number of slots, not counting slots that are stopping. */
   get size(): number {
     return this.#staying().length
   }
@@ -61,7 +61,7 @@ export class Slots implements ConsumerHost {
     return this.#busy
   }
 
-  /** How many handlers are still running after their attempt has ended. */
+  /** The number of handlers that are still running after their attempts have ended. */
   get stuckHandlers(): number {
     return this.#stuckHandlers
   }
@@ -70,7 +70,7 @@ export class Slots implements ConsumerHost {
     return this.#slots.map((slot) => slot.status())
   }
 
-  /** The tasks whose attempts have not ended. */
+  /** Returns the tasks whose attempts have not ended. */
   tasks(): readonly FetchedTask[] {
     return this.#slots.flatMap(({ runningTask }) => runningTask ?? [])
   }
@@ -111,7 +111,7 @@ export class Slots implements ConsumerHost {
   }
 
   /**
-   * Runs the task in an idle slot, then passes the result to `commit` while the slot still has the task. Undefined when no slot is
+   * Runs the task in an idle slot and passes the result to `commit` before releasing the slot. Returns undefined if no slot is
    * idle.
    */
   run<T>(task: FetchedTask, commit: (result: AttemptResult) => T | Promise<T>): Promise<T> | undefined {
@@ -135,17 +135,20 @@ export class Slots implements ConsumerHost {
     return this.#busy === 0 ? Promise.resolve() : new Promise((resolve) => this.#whenIdle.push(resolve))
   }
 
-  /** Stops every slot: idle slots at once, and busy slots after their task has ended. Idempotent; never makes a stop softer. */
+  /**
+   * Stops every slot: idle slots at once, and busy slots after their tasks have ended. Idempotent. A later call never makes a
+   * stop softer.
+   */
   end(state: Terminating): void {
     for (const slot of this.#slots) this.#end(slot, state)
   }
 
-  /** Like `end`, but only for slots with a task. Idle slots wait for a task that may be being fetched. */
+  /** Like `end`, but only for slots with a task. Idle slots remain available for tasks that are being fetched. */
   endBusy(state: Terminating): void {
     for (const slot of this.#slots) if (slot.task !== undefined) this.#end(slot, state)
   }
 
-  /** Creates new slots, or stops surplus slots, idle slots first. Slots that have stopped disappear from the status. */
+  /** Creates new slots, or stops surplus slots, starting with idle ones. Slots that have stopped disappear from the status. */
   resize(size: number): void {
     const staying = this.#staying()
     const idleFirst = staying.toSorted(
@@ -191,7 +194,7 @@ export class Slots implements ConsumerHost {
     slot?.close('lock_lost')
   }
 
-  /** Closes the context of every long attempt, with at most `maxGraceMs` of grace. */
+  /** Closes the context of every long attempt. Each grace period is at most `maxGraceMs`. */
   closeAll(reason: CloseReason, maxGraceMs: number): void {
     for (const slot of this.#slots) slot.close(reason, maxGraceMs)
   }
@@ -215,7 +218,7 @@ export class Slots implements ConsumerHost {
     if (this.#isFetching) this.fetchingBegan()
   }
 
-  /** Returns true if the slot was not stopping before. */
+  /** Stops one slot. Returns true if the slot was not stopping before. */
   #end(slot: Slot, state: Terminating): boolean {
     const isHard = slot.state === 'TERMINATED' || slot.state === 'TERMINATING_PARENT_CTX_CLOSED'
     const isSofter = slot.state === 'TERMINATING_STOP_SIGNAL' && state === 'TERMINATING_TASK_CH_CLOSED'
@@ -234,7 +237,7 @@ export class Slots implements ConsumerHost {
 /** What a slot passes to its attempts. The slot adds its own number and timer. */
 export type SlotHost = Omit<RunnerHost, 'slot' | 'timer'>
 
-/** This is a class because a pool has many slots and every task uses one. */
+/** One slot. It is a class because a pool has many slots and every task uses one. */
 export class Slot {
   readonly number: number
   readonly #clock: Clock
@@ -244,7 +247,7 @@ export class Slot {
   /** On the monotonic clock. */
   #since: number
   #task: FetchedTask | undefined
-  /** The attempt, as long as it can be interrupted. */
+  /** The current attempt, as long as it can be interrupted. */
   #run: InterruptibleRun | undefined
   /** Whether the attempt has ended and its result is being committed. */
   #isCommitting = false
@@ -285,7 +288,7 @@ export class Slot {
     this.#task = task
   }
 
-  /** Runs one attempt of its task. Returns a promise only if there is something to wait for, and never throws or rejects. */
+  /** Runs one attempt of the task. Returns a promise only if there is something to wait for. Never throws or rejects. */
   run(task: FetchedTask): AttemptResult | Promise<AttemptResult> {
     const running = runAttempt(task, this.#host)
     if (!(running instanceof InterruptibleRun)) return running
@@ -314,12 +317,12 @@ export class Slot {
     this.#timer.close()
   }
 
-  /** Closes the context of its attempt, if the attempt can be interrupted, with at most `maxGraceMs` of grace. */
+  /** Closes the context of the slot's attempt if the attempt can be interrupted. The grace period is at most `maxGraceMs`. */
   close(reason: CloseReason, maxGraceMs?: number): void {
     this.#run?.close(reason, maxGraceMs)
   }
 
-  /** Stops its attempt. Returns false if the attempt cannot be interrupted. */
+  /** Stops the slot's attempt. Returns false if the attempt cannot be interrupted. */
   stop(cause: StopCause): boolean {
     return this.#run?.stop(cause) ?? false
   }

@@ -25,7 +25,7 @@ export type Outcome =
   | { readonly kind: 'declared'; readonly failure: DeclaredFailure; readonly error: Error }
   /** The attempt failed in a way that was not declared. */
   | { readonly kind: 'panicked'; readonly reason: EndReason<'RECOVER_ERR'>; readonly error: Error }
-  /** A timeout of `limitMs` passed. */
+  /** A timeout of `limitMs` expired. */
   | { readonly kind: 'timed_out'; readonly reason: EndReason<'TERMINATED_TIMEOUT'>; readonly limitMs: number }
   /** The attempt's context was closed before the handler ended. */
   | { readonly kind: 'closed'; readonly reason: CloseReason }
@@ -45,20 +45,23 @@ export type Verdict =
   | { readonly kind: 'dead' }
   /** The task was ended by request, which is not a failure. */
   | { readonly kind: 'cancelled' }
-  /** The task passed its queue timeout, or its total timeout, before the first attempt. */
+  /** The task's queue timeout or total timeout expired before the first attempt. */
   | { readonly kind: 'expired' }
-  /** The task returns to the head of its queue, and the attempt does not count. The queue starts no tasks for `throttleMs`. */
+  /**
+   * The task returns to the head of its queue, and the attempt does not count. The queue does not start any tasks for
+   * `throttleMs`.
+   */
   | { readonly kind: 'requeued'; readonly throttleMs: number | undefined }
   /** The task is scheduled again, and the attempt does not count. */
   | { readonly kind: 'snoozed'; readonly delayMs: number }
   /** Another worker owns the task and decides what happens to it. */
   | { readonly kind: 'lost' }
 
-/** The event that follows when the verdict has been carried out, or at once if there is nothing to carry out. */
+/** The event to emit after the verdict has been carried out, or at once if there is nothing to carry out. */
 export type EndEvent = Extract<TaskEvent, { readonly event: 'attempt.ended' | 'attempt.commit_refused' }>
 
 export interface AttemptResult {
-  /** Not emitted yet. The consumer reports when the commit has settled: see `ConsumerHost.settled`. */
+  /** The event to emit when the consumer reports that the commit has settled; see `ConsumerHost.settled`. */
   readonly event: EndEvent
   readonly record: AttemptRecord
   readonly verdict: Verdict

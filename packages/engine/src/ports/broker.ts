@@ -43,7 +43,7 @@ export interface Page {
 export interface CancelOptions {
   /** Whether a running attempt can be stopped: true for long tasks, false for short ones. */
   readonly stoppable: boolean
-  /** Who requests the cancel, for the attempt record. */
+  /** Who requested the cancellation, for the attempt record. */
   readonly by?: string | undefined
 }
 
@@ -59,49 +59,52 @@ export interface CancelFilter {
    */
   readonly before: number
   readonly reason: CancelReason
-  /** Who requests the cancel, for the attempt record. Defaults to the name of this process. */
+  /** Who requested the cancellation, for the attempt record. Defaults to the name of this process. */
   readonly by?: string | undefined
 }
 
 export interface CancelRule extends CancelFilter {
   readonly id: string
   readonly by: string
-  /** When the cancel was requested, in ms since 1970 on the store's clock. */
+  /** When the cancellation was requested, in ms since 1970 on the store's clock. */
   readonly at: number
 }
 
 export interface CancelProgress {
   readonly rule: CancelRule
-  /** How many tasks the cancel has ended while no slot was running them. */
+  /** The number of tasks that the cancellation has ended while no slot was running them. */
   readonly ended: number
-  /** When the cancel was done, in ms since 1970. Undefined while there may be tasks left that the rule matches. */
+  /** When the cancellation was completed, in ms since 1970. Undefined as long as there may be matching tasks left. */
   readonly doneAt: number | undefined
+}
+
+/** The counters of a queue. They only increase. */
+export interface QueueTotals {
+  /** The number of tasks that were ever added. */
+  readonly accepted: number
+  /** The number of tasks that were ever deleted, for example by retention. */
+  readonly removed: number
+  /**
+   * The number of status index entries and uncounted tasks that were repaired. This number stays 0 unless plain BullMQ uses the
+   * queue.
+   */
+  readonly drift: number
+  /** `accepted`, minus the tasks in all statuses, minus `removed`, as of the same moment. It is 0 unless a repair is due. */
+  readonly unaccounted: number
 }
 
 /**
  * Stores tasks. If the store is unreachable, every method rejects with BullpenError `redis_unavailable` within the broker's
  * command timeout.
  */
-/** The counters of a queue. They only increase. */
-export interface QueueTotals {
-  /** How many tasks were ever added. */
-  readonly accepted: number
-  /** How many tasks were ever deleted, for example by retention. */
-  readonly removed: number
-  /** How many entries of the status index and how many uncounted tasks were repaired. It stays 0 unless plain BullMQ uses the queue. */
-  readonly drift: number
-  /** `accepted`, minus the tasks in all statuses, minus `removed`, as of the same moment. It is 0 unless a repair is due. */
-  readonly unaccounted: number
-}
-
 export interface Broker {
   /**
-   * Stores the task with its queue timeout. Atomic; takes one round trip. Idempotent by id: if there is a task with this id, nothing
-   * changes, and the action is `existing`. If the promise rejects, the task may nevertheless have been stored, unless the code of
-   * the error says that it was refused.
+   * Stores the task with its queue timeout. Atomic; takes one round trip. Idempotent by id: if a task with this id exists, it is
+   * left unchanged and the action is `existing`. If the promise rejects, the task may nevertheless have been stored, unless the
+   * error code says that it was refused.
    *
-   * @throws BullpenError `queue_not_found`, `queue_draining`, `redis_full`, or `payload_too_large` if what would be stored exceeds the broker's
-   * size limit.
+   * @throws BullpenError `queue_not_found`, `queue_draining`, `redis_full`, or `payload_too_large` if what would be stored
+   * exceeds the broker's size limit.
    */
   enqueue(task: NewTask): Promise<Enqueued>
   /** Returns the task's current state, or undefined. Takes one round trip, regardless of the length of the queue. */
@@ -112,23 +115,23 @@ export interface Broker {
    */
   waitUntilFinished(id: TaskId, signal: AbortSignal): Promise<TaskRecord | undefined>
   /**
-   * Ends a task that no slot is running. If a slot is running the task, a durable request asks its worker to stop it. Atomic and
-   * idempotent; takes one round trip.
+   * Cancels a task. If no slot is running the task, it ends at once. Otherwise, a durable request asks its worker to stop it.
+   * Atomic and idempotent; takes one round trip.
    */
   cancel(id: TaskId, options: CancelOptions): Promise<CancelAnswer>
   /**
    * Cancels every task that the filter matches, except tasks that are enqueued later. The rule is stored first. Once the promise
    * has resolved, no matching task starts on any worker, and each matching task is reported as cancelled. Ending the waiting
-   * tasks takes longer; see {@link cancelProgress}. Running attempts are signalled if they can be stopped. The others finish and
-   * are not retried. The call takes a few milliseconds, or up to 2.5 s if a worker does not answer. Idempotent. If the promise
-   * rejects, the rule may nevertheless have been stored.
+   * tasks takes longer; see {@link cancelProgress}. Running attempts that can be stopped receive an abort signal. The others
+   * finish and are not retried. The call takes a few milliseconds, or up to 2.5 s if a worker does not respond. Idempotent. If
+   * the promise rejects, the rule may nevertheless have been stored.
    *
    * @throws BullpenError `queue_not_found`.
    */
   cancelMany(filter: CancelFilter): Promise<CancelRule>
   /**
-   * Returns the progress of a cancel by filter. Returns undefined if the id is unknown or the cancel was done more than a day
-   * ago. Takes one round trip.
+   * Returns the progress of a cancel by filter, or undefined if the id is unknown or the cancellation was completed more than 24
+   * hours ago. Takes one round trip.
    */
   cancelProgress(id: string): Promise<CancelProgress | undefined>
   /** @throws BullpenError `invalid_cursor` if the cursor comes from another listing. */
@@ -145,7 +148,7 @@ export interface Broker {
    * @throws BullpenError `queue_not_found`.
    */
   totals(queue: string): Promise<QueueTotals>
-  /** Rejects if the store does not answer. Takes one round trip. */
+  /** Checks the connection. Rejects if the store does not respond. Takes one round trip. */
   ping(): Promise<void>
   close(): Promise<void>
 }

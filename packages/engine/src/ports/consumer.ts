@@ -10,7 +10,7 @@ export interface FetchedTask {
   readonly task: string
   /** The envelope as it is stored, not decoded yet. */
   readonly envelope: unknown
-  /** Decodes the input if a codec has encoded it. */
+  /** Decodes the input if it was encoded by a codec. */
   readonly codec?: PayloadCodec | undefined
   /** Milliseconds since 1970. */
   readonly enqueuedAt: number
@@ -28,9 +28,9 @@ export interface FetchedTask {
 }
 
 /**
- * Runs a fetched task and then calls `commit` with the result while the slot still holds the task. If no slot may take the task,
- * it calls `release` instead, and the task returns to its queue as if it had not been fetched. Resolves with the value that
- * `commit` or `release` returned.
+ * Runs a fetched task and calls `commit` with the result before releasing the slot. If no slot may take the task, calls `release`
+ * instead, and the task returns to its queue as if it had not been fetched. Resolves with the value that `commit` or `release`
+ * returned.
  */
 export type RunTask = <T>(
   task: FetchedTask,
@@ -45,7 +45,7 @@ export interface NamedTask {
 }
 
 /**
- * What a pool did about a cancel. `cancelling` means that the attempt has been signalled and its verdict follows.
+ * How a pool responded to a cancellation. `cancelling` means that the attempt has been signalled and its verdict follows.
  * `not_cancellable` means that the task is a short task, which cannot be stopped. `not_found` means that this pool is not running
  * the task.
  */
@@ -59,9 +59,9 @@ export interface ConsumerHost {
    */
   lockLost(id: TaskId, fencingToken?: number): void
   /**
-   * Reports what became of a commit: the store has confirmed it, or will never carry it out, for the given reason. The consumer
-   * calls this once for each result, when it has the store's answer, and never if the answer does not arrive. For the verdict
-   * `lost`, the consumer calls it without asking the store.
+   * Reports the result of a commit. The store has confirmed the commit or, if `refusal` is given, will never carry it out for
+   * that reason. The consumer calls this method once for each result, when the store has responded, and never if the response
+   * does not arrive. For the verdict `lost`, the consumer calls this method without asking the store.
    */
   settled(result: AttemptResult, refusal?: CommitRefusal): void
   /** Cancels the task if this pool is running it. `cause` defaults to a request by an unknown caller. */
@@ -80,11 +80,11 @@ export interface Consumer {
   run(): Promise<void>
   /** Sets how many tasks the consumer may hold at once. 0 pauses fetching. */
   resize(slots: number): void
-  /** Why the store cannot be used, as a text for people. Undefined if it can be used. */
+  /** Returns why the store cannot be used, as a sentence for people, or undefined if it can be used. */
   notReady(): string | undefined
   /** Stops fetching. Resolves when every fetched task has ended and its result is committed, which may never happen. */
   stop(): Promise<void>
-  /** Returns the tasks that were fetched and whose commit the store has not confirmed. */
+  /** Returns the fetched tasks whose commits the store has not confirmed. */
   unconfirmed(): readonly NamedTask[]
   /** Releases the connections at once. */
   close(): void

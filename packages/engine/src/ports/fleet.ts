@@ -36,9 +36,9 @@ export interface Command {
 export interface CommandAnswer {
   readonly worker: string
   readonly outcome: AnswerOutcome
-  /** A text for people that says why the command was refused or what was done. */
+  /** An explanation for people: why the command was refused, or what was done. */
   readonly detail?: string | undefined
-  /** Undefined while the answer is pending. */
+  /** When the worker responded. Undefined while the response is pending. */
   readonly at?: number | undefined
 }
 
@@ -49,7 +49,7 @@ export interface CommandRecord extends Command {
 /** Settings that apply to every worker of a queue, including workers that start later. */
 export interface QueueSettings {
   readonly paused: boolean
-  /** While this is set, the queue accepts no new tasks. */
+  /** As long as this is set, the queue does not accept new tasks. */
   readonly drain:
     | {
         readonly mode: DrainMode
@@ -67,7 +67,7 @@ export interface QueueSettings {
 
 /** What a worker receives in reply to a heartbeat. */
 export interface HeartbeatReply {
-  /** The commands that the worker has not answered, oldest first. */
+  /** The commands to which the worker has not responded, oldest first. */
   readonly commands: readonly Command[]
   /** The settings of the worker's own queues, by queue. */
   readonly queueSettings: ReadonlyMap<string, QueueSettings>
@@ -77,9 +77,9 @@ export interface HeartbeatReply {
 export interface Fleet {
   /** Registers the worker, or renews its registration. Takes one round trip. */
   heartbeat(status: WorkerStatus): Promise<HeartbeatReply>
-  /** Removes the worker. Commands that the worker has not answered get the answer `gone`. */
+  /** Removes the worker. The commands to which it has not responded get the outcome `gone` for this worker. */
   leave(worker: string): Promise<void>
-  /** Stores a worker's answer. Idempotent: a second answer to the same command by the same worker changes nothing. */
+  /** Stores a worker's response to a command. Idempotent: a worker's second response to the same command has no effect. */
   answer(command: string, answer: CommandAnswer): Promise<void>
   /** Calls `wake` when a command or a setting may affect this worker, and after each loss of the connection. */
   listen(worker: string, wake: () => void): () => void
@@ -95,7 +95,7 @@ export interface Fleet {
    */
   send(command: Omit<Command, 'at'>): Promise<CommandRecord>
   command(id: string): Promise<CommandRecord | undefined>
-  /** Resolves with the command once every worker has answered, or with its current state when the signal aborts. */
+  /** Resolves with the command once every worker has responded, or with its current state when the signal aborts. */
   answered(id: string, signal: AbortSignal): Promise<CommandRecord | undefined>
   /** Lists the commands, newest first. `limit` is a number from 1 to 200. */
   commands(limit: number): Promise<readonly CommandRecord[]>

@@ -18,7 +18,7 @@ export interface IsolatedTask {
   readonly enqueuedAt: number
   readonly startedAt: number
   readonly correlationId: string | undefined
-  /** The limit of the child process's heap and buffers, in bytes. Only for `process`. */
+  /** The limit for the child process's heap and buffers, in bytes. Only for `process`. */
   readonly memoryLimitBytes: number | undefined
 }
 
@@ -44,9 +44,9 @@ export interface IsolatedRun {
   kill(): void
 }
 
-/** Keeps threads and processes warm, and replaces those that die after a backoff. */
+/** Keeps threads and processes warm. If one dies, replaces it after a backoff. */
 export interface Isolator {
-  /** The isolations that this isolator offers. A registry rejects definitions that ask for any other. */
+  /** The isolations that this isolator offers. A registry rejects definitions that require any other. */
   readonly isolations: readonly IsolatedTask['isolation'][]
   run(task: IsolatedTask, calls: IsolateCalls): IsolatedRun
   /** Ends every thread and process. */

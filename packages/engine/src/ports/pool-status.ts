@@ -12,7 +12,7 @@ export interface SlotStatus {
         readonly id: string
         readonly task: string
         readonly fencingToken: number
-        /** When the attempt's run timeout passes, in ms since 1970. Undefined if it has none. */
+        /** When the attempt's run timeout expires, in ms since 1970. Undefined if the attempt does not have one. */
         readonly timeoutAt?: number | undefined
       }
     | undefined
@@ -22,12 +22,12 @@ export interface PoolStatus {
   readonly queue: string
   readonly state: PoolState
   readonly paused: boolean
-  /** How many slots the pool has, not counting slots that are stopping. */
+  /** The number of slots, not counting slots that are stopping. */
   readonly concurrency: number
   readonly busy: number
-  /** How many handlers are still running after their attempt has ended. */
+  /** The number of handlers that are still running after their attempts have ended. */
   readonly stuckHandlers: number
-  /** Why the pool fetches no tasks. Undefined if it fetches tasks. */
+  /** Why the pool is not fetching tasks. Undefined if it is. */
   readonly notReady: string | undefined
   readonly slots: readonly SlotStatus[]
 }

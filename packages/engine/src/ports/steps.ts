@@ -7,7 +7,7 @@ export interface StepLookup {
   readonly result: string | undefined
 }
 
-/** What `ctx.once` needs. The attempt itself provides it or, in an isolate, the attempt outside the isolate. */
+/** What `ctx.once` needs. The attempt provides it. In an isolate, calls are forwarded to the attempt outside. */
 export interface StepStore {
   findStep(step: string): Promise<StepLookup>
   /** Resolves with the stored result, which is another attempt's result if that was stored first. */

@@ -8,14 +8,17 @@ export interface CancelCandidate {
   readonly enqueuedAt: number
 }
 
-/** Whether the rule matches a task of its queue. */
+/** Returns whether the rule matches a task in its queue. */
 export function matches(rule: CancelFilter, { task, tags, enqueuedAt }: CancelCandidate): boolean {
   if (enqueuedAt > rule.before) return false
   if (rule.task !== undefined && rule.task !== task) return false
   return rule.tag === undefined || tags.includes(rule.tag)
 }
 
-/** Whether running attempts are signalled too. If the queue is shutting down, its drain handles running attempts. */
+/**
+ * Returns whether running attempts are signalled too. They are not if the queue is shutting down, because its drain handles
+ * running attempts.
+ */
 export function stopsRunning({ reason }: CancelFilter): boolean {
   return reason === 'cancelled'
 }

@@ -17,7 +17,7 @@ export type Sha256 = (text: string) => Uint8Array
 
 /**
  * Returns the id of a child task. The id is the same for a given parent, definition and child key, in every attempt and on every
- * machine. It contains the parent's time of creation.
+ * machine. It contains the parent's creation time.
  */
 export function childTaskId(
   parent: TaskId,
@@ -25,7 +25,7 @@ export function childTaskId(
   childKey: string,
   sha256: Sha256,
 ): TaskId {
-  // Each part is prefixed with its length, so that different parts never produce the same text.
+  // Each part is prefixed with its length, so that different parts never produce the same string.
   const text = [parent, name, childKey].map((part) => `${part.length}:${part}`).join('')
   return createTaskId(queue, readTaskId(parent)?.createdAt ?? 0, sha256(text).subarray(0, ID_RANDOM_BYTES))
 }

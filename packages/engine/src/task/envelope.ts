@@ -4,7 +4,7 @@ import type { NewTask } from '../ports/broker.ts'
 import type { PayloadCodec } from '../ports/payload-codec.ts'
 import { encodePayload } from './payloads.ts'
 
-/** Without a codec, the input is stored as it is. */
+/** Returns the envelope to store for a new task. Without a codec, the input is stored as it is. */
 export function storedEnvelope(task: NewTask, codec?: PayloadCodec): Envelope {
   const input = codec === undefined ? task.input : encodePayload(task.input, codec)
   return {

@@ -1,9 +1,9 @@
-// Derives the status of a task that is waiting or has ended from its attempt records. Every broker uses these functions.
+// Derives a task's status from its attempt records if the task is waiting or has ended. Every broker uses these functions.
 import type { AttemptRecord, CancelReason, FinalStatus, TaskStatus } from '@bullpen/contract'
 
 /**
- * How many times a task survives the death of its worker. With BullMQ's default of 1, a task that did not cause the crashes would
- * be dead after two of them.
+ * The number of times that a task survives its worker's death. With BullMQ's default of 1, two crashes would make a task dead
+ * even if it did not cause them.
  */
 export const MAX_DEATHS = 10
 

@@ -1,7 +1,10 @@
 // The engine's clock, built from the functions of a platform.
 import type { Clock, Timer } from '../ports/clock.ts'
 
-/** On Node, this is `{ now: Date.now, monotonic: () => performance.now(), setTimeout, clearTimeout }`. */
+/**
+ * The functions of a platform. On Node, they are `{ now: Date.now, monotonic: () => performance.now(), setTimeout, clearTimeout
+ * }`.
+ */
 export interface Platform {
   readonly now: () => number
   readonly monotonic: () => number
@@ -40,8 +43,9 @@ export function clockFrom(platform: Platform): Clock {
 }
 
 /**
- * If the timer is set to the same delay again, which is common for attempts with one timeout, it only refreshes the platform's
- * timer. Clearing it does not cancel the platform's timer, which fires without effect, because that is cheaper. Closing it does.
+ * Creates a timer that can be set repeatedly. Setting it to the same delay again, which is common for attempts with one timeout,
+ * only refreshes the platform's timer. Clearing it does not cancel the platform's timer, because it is cheaper to let that timer
+ * fire without effect. Closing it does.
  */
 function repeatedTimer({ setTimeout, clearTimeout }: Platform, onFire: () => void): Timer {
   let timer: ReturnType<Platform['setTimeout']> | undefined

@@ -1,4 +1,4 @@
-// How long to wait before restarting something that failed. The delay doubles with each failure in a row.
+// How long to wait before restarting something that failed. The delay doubles with each consecutive failure.
 
 export interface RestartLimits {
   /** The delay after the first failure, in ms. */
@@ -9,7 +9,7 @@ export interface RestartLimits {
 
 export const DEFAULT_RESTART: RestartLimits = Object.freeze({ firstMs: 500, lastMs: 30_000 })
 
-/** Returns the delay before the next start, in ms. `failures` is how many failures in a row came before this one. */
+/** Returns the delay before the next start, in ms. `failures` is the number of consecutive failures before this one. */
 export function restartDelay(failures: number, { firstMs, lastMs }: RestartLimits = DEFAULT_RESTART): number {
   return Math.min(firstMs * 2 ** failures, lastMs)
 }
@@ -21,7 +21,7 @@ export interface RestartBackoff {
   reset(): void
 }
 
-/** Creates a backoff that counts the failures in a row of one thing that is restarted. */
+/** Creates a backoff that counts consecutive failures. */
 export function createRestartBackoff(limits: RestartLimits = DEFAULT_RESTART): RestartBackoff {
   let failures = 0
   return {
