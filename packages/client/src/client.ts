@@ -1,4 +1,4 @@
-// A typed client of the HTTP API, which enqueues, looks up, awaits, lists and cancels tasks and controls the fleet.
+// A typed client for the HTTP API. It enqueues, looks up, awaits, lists and cancels tasks, and it controls the fleet.
 import {
   type Accepted,
   BullpenError,
@@ -30,7 +30,7 @@ export interface ClientOptions {
   readonly key: string
   /** Sent as `X-Request-Id` with every request. It also appears in the log lines of the tasks that this client enqueues. */
   readonly correlationId?: string
-  /** The time limit of a single try, in addition to the time that the request asks the API to wait. Defaults to '10s'. */
+  /** The time limit for a single try, in addition to the time that the request asks the API to wait. Defaults to '10s'. */
   readonly requestTimeout?: Duration
   /** How long the client keeps retrying requests that are safe to repeat while the API is unreachable. Defaults to '10s'. */
   readonly retryFor?: Duration
@@ -46,7 +46,7 @@ interface Abortable {
 export interface EnqueueOptions extends CallOptions, Abortable {}
 
 interface WaitOptions extends Abortable {
-  /** How long to wait in total. Defaults to 'none', which waits until the task ends. */
+  /** How long to wait in total. Defaults to 'none', which means until the task ends. */
   readonly timeout?: Limit
 }
 
@@ -72,15 +72,15 @@ export type TaskOf<D extends TaskDefinition> = Omit<TaskView, 'task' | 'input' |
 }
 
 /**
- * A client of Bullpen's HTTP API. Every method rejects with {@link ProblemError} if the API rejects the request or cannot be
- * reached, and with the signal's reason if its signal aborts.
+ * A client for Bullpen's HTTP API. Every method rejects with {@link ProblemError} if the API rejects the request or cannot be
+ * reached, and with the signal's reason if the call's signal aborts.
  */
 export interface Client extends FleetCalls {
   /**
    * Enqueues a task and resolves once it is stored in Redis. The API validates the input.
    *
-   * The client retries the request only if the connection was refused or the API answered with a 503 that has no `taskId`. If an
-   * answer is lost, the client does not retry, because sending the request again could create a second task. If the error has a
+   * The client retries the request only if the connection was refused or the API responded with a 503 that has no `taskId`. If a
+   * response is lost, the client does not retry, because sending the request again could create a second task. If the error has a
    * `taskId`, look that task up before you enqueue again.
    */
   enqueue<D extends TaskDefinition>(definition: D, input: InputOf<D>, options?: EnqueueOptions): Promise<Accepted>
@@ -93,35 +93,35 @@ export interface Client extends FleetCalls {
   /**
    * Resolves to the task once it is completed, dead, cancelled or expired. Waiting takes one request every 30 s.
    *
-   * @throws DOMException TimeoutError if `timeout` passes first. The task itself is not affected.
+   * @throws DOMException TimeoutError if `timeout` expires first. The task itself is not affected.
    */
   waitUntilFinished<D extends TaskDefinition>(definition: D, id: string, options?: WaitOptions): Promise<TaskOf<D>>
   waitUntilFinished(id: string, options?: WaitOptions): Promise<TaskView>
-  /**
-   * Waits like {@link waitUntilFinished} and returns the output of the task. @throws TaskEndedError if the task did not
-   * complete.
-   */
+  /** Waits like {@link waitUntilFinished} and returns the task's output. @throws TaskEndedError if the task did not complete. */
   result<D extends TaskDefinition>(definition: D, id: string, options?: WaitOptions): Promise<OutputOf<D>>
-  /** Cancels a task. If it has not started, it will never run. If it is running, it is signalled. This call is idempotent. */
+  /**
+   * Cancels a task. A task that has not started will never run. A long task that is running receives an abort signal. A short
+   * task that is running continues. This call is idempotent.
+   */
   cancel(id: string, options?: CancelOptions): Promise<Cancelled>
   /**
-   * Cancels all tasks of a queue that match the filter and were enqueued until now. Once the call resolves, none of these tasks
-   * will be started, and all of them are shown as cancelled. {@link cancellation} reports how many have ended. The call takes up
-   * to 2.5 s if a worker does not answer.
+   * Cancels all of a queue's tasks that match the filter and have been enqueued so far. Once the call resolves, none of these
+   * tasks will be started, and all of them are shown as cancelled. {@link cancellation} reports how many have ended. The call
+   * takes up to 2.5 s if a worker does not respond.
    */
   cancelMany(filter: CancelRequest, options?: Abortable): Promise<Cancellation>
   /** Returns how many tasks {@link cancelMany} would cancel now, without cancelling any. */
   previewCancel(filter: CancelRequest, options?: Abortable): Promise<CancelPreview>
-  /** Returns the progress of a {@link cancelMany}. The progress is available until a day after the cancel is done. */
+  /** Returns the progress of a {@link cancelMany}, which is available for 24 hours after the cancellation is completed. */
   cancellation(id: string, options?: Abortable): Promise<Cancellation>
-  /** Lists the tasks of a queue that have the given status. Each page is requested when the iteration reaches it. */
+  /** Lists a queue's tasks that have the given status. Each page is requested when the iteration reaches it. */
   list(options: ListOptions): AsyncGenerator<TaskView, void, void>
 }
 
-/** The pause before the next wait if the API ended one early, as it does when it shuts down. */
+/** The pause before waiting again if the API ended a wait early, as it does when it shuts down. */
 const REPEAT_WAIT_AFTER_MS = 100
 
-/** @throws BullpenError `invalid_configuration` if `baseUrl` is not an http or https URL. */
+/** Creates a client. @throws BullpenError `invalid_configuration` if `baseUrl` is not an http or https URL. */
 export function createClient(options: ClientOptions): Client {
   const { key, correlationId, requestTimeout = '10s', retryFor = '10s' } = options
   const timeoutMs = milliseconds(requestTimeout, 'requestTimeout')

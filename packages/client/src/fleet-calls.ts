@@ -27,7 +27,7 @@ interface Abortable {
 }
 
 interface CommandOptions extends Abortable {
-  /** How long the API waits for the answers of all workers, at most '30s'. Defaults to '5s'. */
+  /** How long the API waits for every worker to respond, at most '30s'. Defaults to '5s'. */
   readonly wait?: Duration | 'none'
   /** Makes the command idempotent, because a request with the same id is the same command. Defaults to a random id. */
   readonly id?: string
@@ -42,8 +42,7 @@ interface PoolFilter extends Abortable {
 
 export interface FleetCalls {
   /**
-   * Returns the queues and every worker with its pools, or only the given queue and its workers. Times come from the clock of
-   * Redis.
+   * Returns the queues and every worker with its pools, or only the given queue and its workers. Times come from Redis's clock.
    */
   fleet(options?: Abortable & { readonly queue?: string }): Promise<FleetView>
   /** Returns the pools of live workers. */
@@ -51,17 +50,23 @@ export interface FleetCalls {
   /** Returns the slots of live workers, each with the task that it is running. */
   slots(options?: PoolFilter & { readonly state?: SlotState }): Promise<readonly SlotView[]>
   /**
-   * Sends a command to the fleet. Resolves when every worker has answered or `wait` has passed, and `outcome` shows which. The
+   * Sends a command to the fleet. Resolves when every worker has responded or `wait` has elapsed; `outcome` shows which. The
    * client retries the request in the same way as a look-up, because its id makes it idempotent.
    */
   command(order: FleetOrder, options?: CommandOptions): Promise<CommandView>
-  /** Returns a command by its id. With `wait` (at most '30s'), waits until every worker has answered. By default, does not wait. */
+  /**
+   * Returns a command by its id. With `wait` (at most '30s'), waits until every worker has responded. By default, the call does
+   * not wait.
+   */
   commandById(id: string, options?: Pick<CommandOptions, 'wait' | 'signal'>): Promise<CommandView>
-  /** Returns the newest commands first. `limit` is from 1 to 200 and defaults to 50. */
+  /** Lists the commands, newest first. `limit` is a number from 1 to 200 and defaults to 50. */
   commands(options?: Abortable & { readonly limit?: number }): Promise<readonly CommandView[]>
 }
 
-/** `timeoutMs` is the time limit of a single try, in addition to the time that the request asks the API to wait. */
+/**
+ * Creates the client's fleet methods. `timeoutMs` is the time limit for a single try, in addition to the time that the request
+ * asks the API to wait.
+ */
 export function fleetCalls(transport: Transport, timeoutMs: number): FleetCalls {
   const get = (path: string, signal: AbortSignal | undefined, waitMs = 0): Promise<unknown> =>
     send(transport, { method: 'GET', path, timeoutMs: timeoutMs + waitMs, signal })

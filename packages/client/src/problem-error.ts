@@ -1,16 +1,16 @@
-// The error for every request that the API rejected or that got no usable answer.
+// The error for every request that the API rejected or that did not get a usable response.
 import type { ErrorCode, FieldError, Problem } from '@bullpen/contract'
 import { ERROR_CODES } from '@bullpen/contract/internal'
 
 /**
- * `unreachable` means that no answer arrived, in which case `cause` contains the reason. `unexpected_answer` means that the
- * answer did not come from a Bullpen API.
+ * `unreachable` means that no response arrived, in which case `cause` contains the reason. `unexpected_answer` means that the
+ * response did not come from a Bullpen API.
  */
 export type ClientErrorCode = ErrorCode | 'unreachable' | 'unexpected_answer'
 
 interface ProblemDetails {
   readonly code: ClientErrorCode
-  /** The HTTP status, or undefined if no answer arrived. */
+  /** The HTTP status, or undefined if no response arrived. */
   readonly status?: number
   readonly detail?: string
   readonly errors?: readonly FieldError[]
@@ -23,7 +23,7 @@ interface ProblemDetails {
 export class ProblemError extends Error {
   override readonly name = 'ProblemError'
   readonly code: ClientErrorCode
-  /** The HTTP status, or undefined if no answer arrived. */
+  /** The HTTP status, or undefined if no response arrived. */
   readonly status: number | undefined
   /** A sentence that describes the problem. */
   readonly detail: string | undefined
@@ -51,7 +51,7 @@ function messageOf(code: string, detail: string | undefined, errors: readonly Fi
   return [code, detail, fields.join('; ')].filter(Boolean).join(': ')
 }
 
-/** Creates the error for an answer whose status is not a success. `body` is the text of the answer. */
+/** Creates the error for a response whose status is not a success. `body` is the text of the response. */
 export function problemIn(response: Response, body: string): ProblemError {
   const { status } = response
   const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)

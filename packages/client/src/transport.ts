@@ -7,7 +7,7 @@ export interface Call {
   /** The path relative to the base URL, including the query. */
   readonly path: string
   readonly body?: unknown
-  /** The time limit of a single try, in ms. */
+  /** The time limit for a single try, in ms. */
   readonly timeoutMs: number
   /** True if sending the request twice has the same effect as sending it once. Defaults to true for GET and false for POST. */
   readonly repeatable?: boolean
@@ -18,14 +18,17 @@ export interface Transport {
   readonly baseUrl: URL
   readonly headers: Readonly<Record<string, string>>
   readonly fetch: typeof globalThis.fetch
-  /** How long to retry, counted from the first try. A failure after this time is thrown. */
+  /** How long to keep retrying, counted from the first try. A failure after this time is thrown. */
   readonly retryForMs: number
 }
 
 const INITIAL_DELAY_MS = 100
 const MAX_DELAY_MS = 2_000
 
-/** Returns the parsed answer. @throws ProblemError, or the signal's reason if it aborts. */
+/**
+ * Sends a request, retries it if that is safe, and returns the parsed response. @throws ProblemError, or the signal's reason if
+ * it aborts.
+ */
 export async function send(transport: Transport, call: Call): Promise<unknown> {
   const giveUpAt = performance.now() + transport.retryForMs
   for (let delay = INITIAL_DELAY_MS; ; delay = Math.min(delay * 2, MAX_DELAY_MS)) {
@@ -63,15 +66,15 @@ async function sendOnce({ baseUrl, headers, fetch }: Transport, call: Call): Pro
     return parseAnswer(text, response.status)
   } catch (error) {
     if (error instanceof ProblemError || signal?.aborted) throw error
-    // The message of fetch is only "fetch failed", and its cause describes what happened.
+    // Fetch's own message is only "fetch failed". Its cause describes what happened.
     const { message } = error instanceof Error && error.cause instanceof Error ? error.cause : (error as Error)
     throw new ProblemError({ code: 'unreachable', detail: `${method} ${baseUrl.origin}: ${message}`, cause: error })
   }
 }
 
 /**
- * Replaces AbortSignal.any with AbortSignal.timeout, whose timers live until they fire and take a third of a request's CPU
- * time.
+ * Returns a signal that aborts when the time limit expires or when the call's own signal aborts. This is cheaper than
+ * AbortSignal.any with AbortSignal.timeout, whose timers live until they fire and take a third of a request's CPU time.
  */
 function timeLimit({ timeoutMs, signal }: Call): Disposable & { readonly signal: AbortSignal } {
   const limit = new AbortController()
@@ -98,19 +101,19 @@ function parseAnswer(text: string, status: number): unknown {
   }
 }
 
-/** If an API, or a proxy in front of it, answers with one of these statuses, it may soon answer normally again. */
+/** If an API, or a proxy in front of it, responds with one of these statuses, it may soon respond normally again. */
 const TEMPORARY_STATUSES: readonly number[] = [429, 502, 503, 504]
 
 /**
- * A look-up may always be repeated. An enqueue may not, because the API creates the id and a second request could therefore
- * create a second task.
+ * Returns whether the call may be sent again. A look-up may always be repeated. An enqueue may not, because the API creates the
+ * id, and a second request could therefore create a second task.
  */
 function mayRepeat({ method, repeatable = method === 'GET' }: Call, error: ProblemError): boolean {
   const { code, status, taskId } = error
   if (repeatable) return code === 'unreachable' || (status !== undefined && TEMPORARY_STATUSES.includes(status))
   if (code === 'unreachable') return wasNeverSent(error)
-  // A task id in the answer means that the task may be stored, and a 503 from a proxy proves nothing either way.
-  // A draining queue stays closed until it is resumed.
+  // A task id in the response means that the task may be stored, and a 503 from a proxy proves nothing either way. A draining
+  // queue stays closed until it is resumed.
   return status === 503 && code !== 'unexpected_answer' && code !== 'queue_draining' && taskId === undefined
 }
 

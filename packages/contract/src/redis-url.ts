@@ -5,7 +5,7 @@ export type RedisAddress =
   | { readonly kind: 'server'; readonly url: string }
   | {
       readonly kind: 'cluster'
-      /** The nodes that are asked for all others. One that answers is enough. */
+      /** The nodes to contact first. One reachable node is enough to find all the others. */
       readonly nodes: readonly RedisNode[]
       readonly tls: boolean
       readonly username: string | undefined
@@ -30,8 +30,8 @@ const NODE = /^(?:\[([0-9a-f:.]+)\]|([\w.-]+))(?::(\d{1,5}))?$/i
 
 /**
  * Reads `redis://` and `rediss://` URLs of one server, and `redis+cluster://USER:PASSWORD@HOST:PORT,HOST:PORT`, where the
- * credentials are optional and the port defaults to 6379. A cluster has one database, so the URL names none. Returns undefined if
- * the URL has another form.
+ * credentials are optional and the port defaults to 6379. A cluster has only one database, so the URL does not name one. Returns
+ * undefined if the URL has another form.
  */
 export function readRedisUrl(url: string): RedisAddress | undefined {
   const [, s, credentials = '', list] = CLUSTER.exec(url) ?? []
@@ -52,7 +52,7 @@ function readNode(text: string): RedisNode | undefined {
   return host === undefined || port === 0 || port > MAX_PORT ? undefined : { host, port }
 }
 
-/** Returns undefined if a percent sign is not followed by the code of a character. */
+/** Decodes percent-encoded characters. Returns undefined if the encoding is invalid. */
 function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text)

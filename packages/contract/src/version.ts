@@ -1,3 +1,3 @@
-// The version of this release; a test holds it to package.json.
+// The version of this release. A test checks that it matches package.json.
 
 export const VERSION = '0.1.0'

@@ -1,4 +1,4 @@
-// Finds the entry module of an isolate. It is source in the repository, and compiled beside this file in the published package.
+// Finds an isolate's entry module: a source file in the repository, or a compiled file next to this one in the published package.
 import { extname } from 'node:path'
 
 export function built(source: URL): URL {

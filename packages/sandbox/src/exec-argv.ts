@@ -1,6 +1,6 @@
-// The flags with which Node is started in a child process: those of the worker itself, and the memory limit.
+// The Node flags for a child process: the worker's own flags, and the memory limit.
 
-/** Flags that apply only to the worker: a debugger's port, its own heap, code passed on the command line. */
+/** Flags that apply only to the worker: a debugger's port, the worker's own heap, code passed on the command line. */
 const NOT_INHERITED =
   /^--(inspect|debug|max[-_]old[-_]space[-_]size|watch|test|eval|print|input-type|check|interactive)/
 const TAKES_CODE = ['-e', '-p', '-pe', '--eval', '--print']

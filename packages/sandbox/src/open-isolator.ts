@@ -17,11 +17,11 @@ export interface IsolatorOptions {
    * once in each thread or process, before its first task. They are closed in reverse order when it ends, unless it is killed.
    */
   readonly resources?: string | undefined
-  /** Receives what belongs to no running task: late errors, and resources that fail to open or close. */
+  /** Receives log lines that do not belong to a running task: late errors, and resources that fail to open or close. */
   readonly log: Log
   readonly clock?: Clock
   readonly random?: Random
-  /** How long a thread or process may be without a task before it ends, in ms. Defaults to 30,000. */
+  /** How long a thread or process may be idle before it is ended, in ms. Defaults to 30,000. */
   readonly idleMs?: number
   /** Called for every isolate that ended for a reason other than idleness or `close`. The callback must not throw or block. */
   readonly onReplaced?: (event: Replaced) => void

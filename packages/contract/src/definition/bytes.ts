@@ -9,7 +9,10 @@ export type Memory = `${number}${Unit}`
 const BYTES: Readonly<Record<Unit, number>> = { MiB: 2 ** 20, GiB: 2 ** 30 }
 const FORM = /^([1-9]\d{0,5})(MiB|GiB)$/
 
-/** @throws BullpenError `invalid_definition` unless `memory` is a whole number with a unit. */
+/**
+ * Converts an amount of memory to bytes. `setting` is the name of the value in the error message. @throws BullpenError
+ * `invalid_definition` unless `memory` is a whole number with a unit.
+ */
 export function bytes(memory: string, setting: string): number {
   const match = FORM.exec(memory)
   if (match === null) {

@@ -8,7 +8,7 @@ export interface Catalogue<D extends TaskDefinition = TaskDefinition> {
   readonly definitions: readonly D[]
   /** The names of the queues that the definitions use, in the order of first use. */
   readonly queues: readonly string[]
-  /** What happens to a queue's waiting tasks when its whole fleet is drained. An unknown queue has `keep`. */
+  /** Returns what happens to a queue's waiting tasks when its whole fleet is drained: `keep` if the queue is unknown. */
   onShutdown(queue: string): OnShutdown
   /** Returns the definition with this name. @throws BullpenError `unknown_task`, with the nearest name as a suggestion. */
   get(name: string): D

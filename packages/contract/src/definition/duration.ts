@@ -6,7 +6,7 @@ type Unit = 'ms' | 's' | 'm' | 'h' | 'd'
 /** A length of time with a unit, from 1 ms to 365 days: `'250ms'`, `'30s'`, `'5m'`, `'1.5h'`, `'7d'`. */
 export type Duration = `${number}${Unit}`
 
-/** A duration, or `'none'` for no limit. A limit that is left out is inherited from the next wider default. */
+/** A duration, or `'none'` for no limit. A limit that is omitted is inherited from the next wider default. */
 export type Limit = Duration | 'none'
 
 const MS: Readonly<Record<Unit, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -14,7 +14,7 @@ const FORM = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/
 const MAX_MS = 365 * MS.d
 
 /**
- * Converts a duration to milliseconds, rounded to a whole number. `setting` names the value in the error message.
+ * Converts a duration to milliseconds, rounded to a whole number. `setting` is the name of the value in the error message.
  *
  * @throws BullpenError `invalid_duration` unless `duration` is a positive number with a unit, at most 365 days.
  */
@@ -35,7 +35,7 @@ interface Hints {
   readonly example: string
 }
 
-// Plain JavaScript may pass any value, although the compiler accepts only text.
+// Plain JavaScript may pass any value, although the compiler accepts only strings.
 function parse(given: unknown, setting: string, { zero, example }: Hints): number {
   const match = typeof given === 'string' ? FORM.exec(given) : null
   const ms = match === null ? Number.NaN : Math.round(Number(match[1]) * MS[match[2] as Unit])

@@ -13,8 +13,8 @@ export type Resources = object
 
 export interface ChildOptions extends CallOptions {
   /**
-   * Distinguishes children of the same definition. Use the same child key in every attempt. It has at most 256 characters and
-   * defaults to ''.
+   * A string of at most 256 characters that distinguishes children of the same definition. Use the same child key in every
+   * attempt. Defaults to ''.
    */
   readonly childKey?: string
 }
@@ -35,7 +35,9 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
   readonly startedAt: Date
   /** Identifies the request that enqueued the task. Every log line includes it. Undefined if the caller did not pass one. */
   readonly correlationId: string | undefined
-  /** Aborts when this attempt must end: on a timeout, a cancel, or a drain. For a short task, this is {@link poolSignal}. */
+  /**
+   * Aborts when this attempt must end: on a timeout, a cancellation or a drain. For a short task, this is {@link poolSignal}.
+   */
   readonly signal: AbortSignal
   /** Aborts when the pool's drain reaches its deadline. All attempts of the pool share this signal. */
   readonly poolSignal: AbortSignal
@@ -62,13 +64,14 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
    */
   snooze(delay: Duration): never
   /**
-   * Enqueues a child task. The child's id is derived from this task's id, the definition and `options.childKey`, so when a later
-   * attempt enqueues the same child, no second task is created, and the action is `existing`. The child gets the same correlation
-   * id. A handler may enqueue children until its attempt ends, even during a drain. Each call takes one round trip to Redis.
+   * Enqueues a child task. The child's id is derived from this task's id, the definition and `options.childKey`, so if a later
+   * attempt enqueues the same child, a second task is not created and the action is `existing`. The child gets the same
+   * correlation id. A handler may enqueue children until its attempt ends, even during a drain. Each call takes one round trip to
+   * Redis.
    *
    * @throws BullpenError `invalid_input`, `invalid_request`, `unknown_task` if the definition is not in the worker's catalogue,
-   * `duplicate_child_key` if this attempt has already used the child key for this definition, `wrong_state` if the attempt has ended, or
-   * `redis_unavailable`.
+   * `duplicate_child_key` if this attempt has already used the child key for this definition, `wrong_state` if the attempt has
+   * ended, or `redis_unavailable`.
    */
   enqueue<Child extends TaskDefinition>(
     definition: Child,
@@ -89,9 +92,9 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
    * wins. Every attempt after the first takes one more round trip, to read the stored results. A handler may call `once` until
    * its attempt has ended, including during the grace period.
    *
-   * @throws BullpenError `invalid_request` for an invalid name, `invalid_result` for a result that is undefined, too large or
-   * not JSON, `wrong_state` if the attempt has ended, or `lock_lost` if another attempt may own the task by now, in which case
-   * nothing was stored.
+   * @throws BullpenError `invalid_request` for an invalid name, `invalid_result` for a result that is undefined, too large or not
+   * JSON, `wrong_state` if the attempt has ended, or `lock_lost` if another attempt may own the task by now, in which case the
+   * result was not stored.
    */
   once<T extends StepResult>(step: string, run: (key: string) => T | Promise<T>): Promise<T>
 }
@@ -145,7 +148,7 @@ export function defineHandler<D extends TaskDefinition, R extends Resources = ob
   return Object.freeze({ task, module, handle })
 }
 
-/** Finds a task's handler among the exports of a module. @throws BullpenError `invalid_handler` if there is none. */
+/** Finds a task's handler among a module's exports. @throws BullpenError `invalid_handler` if there is none. */
 export function handlerIn(exports: Readonly<Record<string, unknown>>, task: string, module: string): Handler {
   const found = Object.values(exports).find((value) => isHandler(value) && value.task.name === task)
   if (!isHandler(found)) {

@@ -1,12 +1,12 @@
 // Suggests the nearest known name for a misspelt one, by edit distance.
 
 /**
- * Names are truncated to this length, because computing the distance takes time proportional to the product of both lengths,
- * and a caller's text may have any length.
+ * Names are truncated to this length, because computing the distance takes time proportional to the product of both lengths, and
+ * a caller's string may have any length.
  */
 const MAX_LENGTH = 100
 
-/** Returns undefined if no name is near, that is, if more than half of the word would have to change. */
+/** Returns the known name that is nearest to `word`, or undefined if more than half of the word would have to change. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const lower = word.slice(0, MAX_LENGTH).toLowerCase()
   const best = known
@@ -17,13 +17,13 @@ export function nearest(word: string, known: readonly string[]): string | undefi
     : undefined
 }
 
-/** Returns a text such as `; did you mean timeout?`, or an empty text if no name is near. */
+/** Returns a string such as `; did you mean timeout?`, or an empty string if no name is near. */
 export function suggestion(word: string, known: readonly string[]): string {
   const near = nearest(word, known)
   return near === undefined ? '' : `; did you mean ${near}?`
 }
 
-/** The Levenshtein distance, computed row by row. */
+/** Returns the Levenshtein distance, computed row by row. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, i) => i)
   for (let i = 1; i <= from.length; i++) {

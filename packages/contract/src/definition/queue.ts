@@ -12,10 +12,10 @@ export interface QueueOptions {
   /** A lower-case letter followed by lower-case letters, digits, dots, hyphens and underscores. At most 40 characters. */
   readonly name: string
   /**
-   * What happens to tasks that are not running (waiting, scheduled, retrying or requeued) when a command drains the queue's
-   * whole fleet in any mode except light. With `keep`, the default, these tasks stay until the queue is resumed. With `cancel`,
-   * they are cancelled with reason `queue_shutdown`, and callers that wait for them are notified. Draining a single worker
-   * cancels nothing.
+   * What happens to tasks that are not running (waiting, scheduled, retrying or requeued) when a command drains the queue's whole
+   * fleet in any mode except light. With `keep`, the default, these tasks stay until the queue is resumed. With `cancel`, they
+   * are cancelled with reason `queue_shutdown`, and callers that wait for them are notified. Draining a single worker does not
+   * cancel any tasks.
    */
   readonly onShutdown?: OnShutdown
 }
@@ -35,7 +35,7 @@ export const QUEUE_NAME_RULE =
 
 /**
  * Defines a queue for the `queue` setting of task definitions. If a queue needs only a name, pass the name there instead. This
- * function is pure: nothing is registered.
+ * function is pure: it does not register anything.
  *
  * @example
  * const reports = defineQueue({ name: 'reports', onShutdown: 'cancel' })

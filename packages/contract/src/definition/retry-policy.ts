@@ -88,7 +88,10 @@ const BACKOFF_SETTINGS = {
 } as const satisfies Record<Backoff['type'], readonly string[]>
 const BACKOFF_TYPES = Object.keys(BACKOFF_SETTINGS) as readonly Backoff['type'][]
 
-/** @throws BullpenError `invalid_definition` or `invalid_duration`, naming the task and the setting. */
+/**
+ * Checks the options and fills in the defaults. @throws BullpenError `invalid_definition` or `invalid_duration`, naming the task
+ * and the setting.
+ */
 export function retryPolicy(options: RetryOptions, task: string): RetryPolicy {
   const fail: Fail = (problem) => {
     throw new BullpenError('invalid_definition', `task ${JSON.stringify(task)}: ${problem}`)

@@ -41,16 +41,19 @@ interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output e
 export type OnInterrupt = 'requeue' | 'fail'
 
 interface ShortOptions {
-  /** Runs in the worker's own thread with almost no overhead. Once it runs, it cannot be timed, cancelled or interrupted. */
+  /**
+   * A short task runs in the worker's own thread with almost no overhead. Once it is running, it cannot be timed, cancelled or
+   * interrupted.
+   */
   readonly kind: 'short'
 }
 
 interface LongOptions {
-  /** Can be timed, cancelled and interrupted. The default. */
+  /** A long task, which is the default, can be timed, cancelled and interrupted. */
   readonly kind?: 'long'
   /**
-   * The time limit of one attempt, including the start of its isolate. Defaults to the worker's `taskTimeout`. Use `'none'` for
-   * no limit.
+   * The time limit for one attempt, including the time to start its isolate. Defaults to the worker's `taskTimeout`. Use `'none'`
+   * for no limit.
    */
   readonly timeout?: Limit
   /**
@@ -65,13 +68,15 @@ interface LongOptions {
    * to the worker's setting.
    */
   readonly queueTimeout?: Limit
-  /** How long a handler may take to end after its signal before its slot is freed. Defaults to the worker's setting. */
+  /**
+   * How long a handler may keep running after its signal has aborted before its slot is freed. Defaults to the worker's setting.
+   */
   readonly grace?: Limit
   /**
    * Where the handler runs. With `inline`, the default, it runs in the worker's own thread and can be signalled but not killed.
-   * With `thread`, it runs in another thread and is killed after the grace period, even if it is in an endless loop. With
-   * `process`, it runs in a child process and is killed in the same way; in addition, a crash or excessive memory use ends only
-   * this attempt.
+   * With `thread`, it runs in another thread and is killed after the grace period, even in an endless loop. With `process`,
+   * it runs in a child process and is killed in the same way; in addition, a crash or excessive memory use ends only this
+   * attempt.
    */
   readonly isolation?: Isolation
   /**
@@ -81,7 +86,7 @@ interface LongOptions {
    * because then the new owner decides.
    */
   readonly onInterrupt?: OnInterrupt
-  /** The memory limit of one attempt, at least '64MiB'. Requires `isolation: 'process'`. Defaults to Node's own limit. */
+  /** The memory limit for one attempt, at least '64MiB'. Requires `isolation: 'process'`. Defaults to Node's own limit. */
   readonly memoryLimit?: Memory
 }
 
@@ -107,7 +112,7 @@ export interface TaskDefinition<
   readonly kind: TaskKind
   readonly input: Input
   readonly output: Output
-  /** Here and below, undefined inherits the worker's default. */
+  /** In this field and the four below, undefined means the worker's default. */
   readonly timeoutMs: number | 'none' | undefined
   readonly heartbeatMs: number | 'none' | undefined
   readonly queueMs: number | 'none' | undefined
@@ -160,7 +165,7 @@ const MAX_NAME_LENGTH = 80
 const NAME = /^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)+$/
 
 /**
- * Defines a task: the contract between its producers and its handler. This function is pure: nothing is registered.
+ * Defines a task: the contract between its producers and its handler. This function is pure: it does not register anything.
  *
  * @example
  * export const welcome = defineTask({
@@ -252,7 +257,7 @@ function refuseLongSettings(options: object, fail: (problem: string) => never): 
   }
 }
 
-/** By default, zod drops unknown fields, which would hide a misspelt field. */
+/** Returns a schema that rejects unknown fields. By default, zod drops them, which would hide a misspelt field. */
 function refusingUnknownFields<S extends z.ZodType>(schema: S): S {
   const object: z.ZodType = schema
   if (!(object instanceof z.ZodObject) || object.def.catchall !== undefined) return schema

@@ -1,4 +1,4 @@
-// Checks the timeouts of a long task against each other: a timeout that can never fire is a mistake.
+// Checks a long task's timeouts against each other: a timeout that can never fire is a mistake.
 
 /** Timeouts in milliseconds. Undefined inherits a default, and `'none'` means no timeout. */
 export interface TimeoutsMs {

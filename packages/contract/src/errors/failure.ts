@@ -26,7 +26,8 @@ export interface DeclaredFailure {
 
 /**
  * Normalises a failure. This function never throws, because an error here would hide the failure that is being declared. An
- * invalid code is turned into a valid one. `retryAfter` is dropped if it has no effect or is not a valid duration, such as '0s'.
+ * invalid code is turned into a valid one. `retryAfter` is dropped if it would have no effect, or if it is not a valid duration
+ * ('0s', for example, is not).
  */
 export function declareFailure({ code, retryable, retryAfter }: Failure): DeclaredFailure {
   return { code: normalizeCode(code), retryable, retryAfterMs: retryable ? delayMs(retryAfter) : undefined }

@@ -1,5 +1,5 @@
-// A handler throws this error when a service that it calls asks for fewer calls. It throttles the whole queue, and the task has
-// not failed.
+// The error that a handler throws when a service asks for fewer calls. It throttles the whole queue and does not count as a
+// failure of the task.
 import { type Duration, formatDuration, milliseconds } from '../definition/duration.ts'
 
 /** The error that {@link rateLimited} creates. */
@@ -16,9 +16,9 @@ export class RateLimited extends Error {
 }
 
 /**
- * Throw the returned error in a handler to throttle its queue: for `delay`, no worker starts a task of the queue, and when the
- * delay is over, this task runs first. The attempt does not count against the retry policy. Tasks that are already running
- * continue. A second throttle may extend the first one but cannot shorten it.
+ * Returns an error for a handler to throw in order to throttle its queue. For the duration of `delay`, workers do not start any
+ * of the queue's tasks. When the delay is over, this task runs first. The attempt does not count against the retry policy. Tasks
+ * that are already running continue. A second throttle may extend the first one but cannot shorten it.
  *
  * @example throw rateLimited('30s')
  * @throws BullpenError `invalid_duration`.

@@ -18,7 +18,7 @@ interface TaskErrorOptions {
  * a panic, unless a classifier recognises it.
  *
  * Choose your own `code` of lower-case letters, digits and underscores, at most 64 characters. The constructor never throws. It
- * turns any other text into such a code ('Card declined' becomes 'card_declined') and ignores a `retryAfter` that is not a
+ * converts any other string to such a code ('Card declined' becomes 'card_declined') and ignores a `retryAfter` that is not a
  * valid duration.
  *
  * @example throw new TaskError('card_declined', 'the bank refused the charge', { retryable: false })

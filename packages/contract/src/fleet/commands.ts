@@ -1,4 +1,4 @@
-// Fleet commands over HTTP: requests, outcomes and the workers' answers.
+// Fleet commands over HTTP: requests, outcomes and the workers' responses.
 import { z } from 'zod'
 import { durationText } from '../definition/duration-text.ts'
 import { limitSchema as pageLimitSchema, waitSchema } from '../http/queries.ts'
@@ -6,9 +6,12 @@ import { queueText, workerText } from './fleet-names.ts'
 
 /** What a drain does with tasks that were fetched or started. */
 export const DRAIN_MODES = [
-  /** Finishes fetched tasks. If the whole fleet of a queue is drained, all waiting and due tasks are finished too. No deadline. */
+  /**
+   * Finishes fetched tasks. If the whole fleet of a queue is drained, all waiting and due tasks are finished too. There is no
+   * deadline.
+   */
   'light',
-  /** Finishes started tasks and requeues fetched ones. No deadline. */
+  /** Finishes started tasks and requeues fetched ones. There is no deadline. */
   'soft',
   /** Works like `soft` until the timeout, and then like `hard`. A worker does this on SIGTERM. */
   'soft_timeout',
@@ -23,7 +26,7 @@ export const STOP_MODES = ['wait', 'hard'] as const
 
 export type StopMode = (typeof STOP_MODES)[number]
 
-/** How many seconds the API waits for the workers' answers by default. */
+/** How many seconds the API waits for the workers' responses by default. */
 export const COMMAND_WAIT_S = 5
 
 /** The format of a command's id. */
@@ -139,15 +142,15 @@ type Parsed = z.output<typeof commandRequestSchema>
 export type CommandSpec = Parsed extends infer One ? (One extends Parsed ? Omit<One, 'id' | 'by'> : never) : never
 export type CommandAction = Parsed['action']
 
-/** One worker's answer to a command. */
+/** One worker's response to a command. */
 export const ANSWER_OUTCOMES = [
   /** The worker has executed the command or, for a drain, started it. Commands are idempotent. */
   'done',
-  /** The command is not possible; the detail says why. */
+  /** The worker cannot execute the command; `detail` says why. */
   'refused',
-  /** The worker has not answered yet. */
+  /** The worker has not responded yet. */
   'pending',
-  /** The worker exited, or stopped sending heartbeats, before it answered. */
+  /** The worker exited, or stopped sending heartbeats, before it responded. */
   'gone',
 ] as const
 

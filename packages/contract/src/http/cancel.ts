@@ -19,7 +19,7 @@ export const CANCEL_OUTCOMES = [
 ] as const
 
 export type CancelOutcome = (typeof CANCEL_OUTCOMES)[number]
-/** What a broker returns from a cancel. */
+/** What a broker's `cancel` returns. */
 export type CancelAnswer = CancelOutcome | 'not_found'
 
 const time = z.iso.datetime()
@@ -67,14 +67,14 @@ export const cancelManyQuerySchema = z.strictObject({
     .describe('If `true`, nothing is cancelled, and the response says how many tasks match now.'),
 })
 
-/** Selects the tasks of a queue to cancel. A task must match every field. */
+/** Selects which of a queue's tasks to cancel. A task must match every field. */
 export interface CancelRequest {
   readonly queue: string
   readonly task?: string
   readonly tag?: string
   /** The shortest time since the task was enqueued. */
   readonly olderThan?: Duration
-  /** Who requests the cancel, for the attempt record. */
+  /** Who requested the cancellation, for the attempt record. */
   readonly by?: string
 }
 

@@ -8,7 +8,10 @@ export const MAX_WAIT_S = 30
 /** The largest and the default number of entries on a page. */
 export const PAGINATION = { max: 200, default: 50 } as const
 
-/** Accepts decimal digits only, so '0x10' and ' ' are rejected. The same message covers a wrong format and a wrong range. */
+/**
+ * Returns the schema for a number in a query string. It accepts only decimal digits, so '0x10' and ' ' are rejected. The same
+ * message covers a wrong format and a wrong range.
+ */
 const numberText = (form: RegExp, min: number, max: number, expected: string) =>
   z.string().regex(form, expected).transform(Number).pipe(z.number(expected).min(min, expected).max(max, expected))
 

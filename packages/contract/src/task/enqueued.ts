@@ -1,4 +1,4 @@
-// What a broker answers when a task is enqueued.
+// What a broker returns when a task is enqueued.
 import type { TaskId } from './task-id.ts'
 
 export const ENQUEUE_ACTIONS = [
@@ -13,8 +13,8 @@ export type EnqueueAction = (typeof ENQUEUE_ACTIONS)[number]
 export interface Enqueued {
   readonly id: TaskId
   /**
-   * If the connection to Redis breaks before its answer arrives, the broker sends the task again. The action may then be
-   * `existing` although this call has stored the task.
+   * If the connection to Redis breaks before Redis's response arrives, the broker sends the task again. The action may then be
+   * `existing` even though this call has stored the task.
    */
   readonly action: EnqueueAction
 }

@@ -1,23 +1,27 @@
-// The envelope: what is stored in Redis with a task. It has a version, so that a worker recognises envelopes it cannot read.
+// The envelope: what is stored in Redis with a task. It has a version, so that a worker can recognise envelopes that it cannot
+// read.
 import { z } from 'zod'
 
 /** Bullpen 0.1.0 used version 1. */
 export const ENVELOPE_VERSION = 2
 
-/** The envelope is small because every task stores one. It has no enqueueing time, which is the job's own timestamp. */
+/**
+ * The envelope is small because every task stores one. It does not contain the enqueueing time, because that is the job's own
+ * timestamp.
+ */
 export const envelopeSchema = z.object({
   /** The version of the envelope itself. */
   v: z.literal(ENVELOPE_VERSION),
   /** The version of the task's definition. */
   version: z.int().positive(),
-  /** Stored before the input, so that a script in Redis finds the tags without parsing the input. */
+  /** Stored before the input, so that a script in Redis can find the tags without parsing the input. */
   tags: z.array(z.string()).optional(),
   /**
    * The input as the caller sent it. The worker parses it, so that transforms run only once, where the handler runs. Absent if
    * the input is undefined.
    */
   input: z.unknown().optional(),
-  /** The input is text from a codec. */
+  /** Set if the input was encoded by a codec. */
   encoded: z.literal(true).optional(),
   meta: z.record(z.string(), z.string()).optional(),
   correlationId: z.string().optional(),
@@ -27,7 +31,7 @@ export const envelopeSchema = z.object({
   heartbeatMs: z.union([z.int().positive(), z.literal('none')]).optional(),
   /** The caller's own queue timeout, in ms from the time when the task is ready to run. */
   queueMs: z.union([z.int().positive(), z.literal('none')]).optional(),
-  /** The caller's own total timeout, in ms from the enqueueing. */
+  /** The caller's own total timeout, in ms from the time when the task is enqueued. */
   totalMs: z.union([z.int().positive(), z.literal('none')]).optional(),
 })
 
@@ -37,7 +41,7 @@ export type Envelope = z.infer<typeof envelopeSchema>
 export const successSchema = z.object({
   /** Absent if the task's output is undefined. */
   output: z.unknown().optional(),
-  /** The output is text from a codec. */
+  /** Set if the output was encoded by a codec. */
   encoded: z.literal(true).optional(),
   /** The host and process id of the worker that ran the attempt. */
   worker: z.string(),

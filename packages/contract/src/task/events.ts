@@ -31,13 +31,13 @@ export type CommitRefusal =
   | 'lock_taken'
   /** The task no longer exists. */
   | 'task_removed'
-  /** The task is not active any more. */
+  /** The task is no longer active. */
   | 'not_active'
   /** The job has children that have not finished or have failed. Only jobs of BullMQ's flows have children. */
   | 'has_children'
-  /** The Worker committed something else, for example because a function around the processor threw an error. */
+  /** BullMQ's Worker committed something else, for example because a function around the processor threw an error. */
   | 'overridden'
-  /** Redis answered the commit with an error. */
+  /** Redis responded to the commit with an error. */
   | 'store_error'
 
 interface AttemptEndFields {
@@ -49,10 +49,11 @@ interface AttemptEndFields {
 }
 
 /**
- * A closed union, so receivers can switch over `event` exhaustively. Durations are in milliseconds.
+ * An event about a task, an attempt, a slot or a pool. The union is closed, so receivers can switch over `event` exhaustively.
+ * Durations are in milliseconds.
  *
- * Every attempt that was started is followed by either `attempt.ended` or `attempt.commit_refused`, and by neither if its process
- * died, if a drain abandoned it, or if the store never answered its commit.
+ * Every attempt that was started is followed by either `attempt.ended` or `attempt.commit_refused`, unless its process died, a
+ * drain abandoned it, or the store never responded to its commit.
  */
 export type TaskEvent =
   /** The store has accepted the task. */
@@ -63,7 +64,9 @@ export type TaskEvent =
       /** The time from when the task was ready until the attempt started. Known only for the first attempt. */
       readonly waitedMs: number | undefined
     })
-  /** The store has confirmed that it carried out the verdict. Emitted exactly once, even if the store's first answer was lost. */
+  /**
+   * The store has confirmed that it carried out the verdict. Emitted exactly once, even if the store's first response was lost.
+   */
   | (AttemptFields &
       AttemptEndFields & {
         readonly event: 'attempt.ended'
@@ -88,9 +91,9 @@ export type TaskEvent =
       readonly isolate: string
       readonly cause: string
     }
-  /** The store has ended a task for a cancel before it started. */
+  /** The store has cancelled a task before it started. */
   | (TaskFields & { readonly event: 'task.cancelled' })
-  /** The store has ended a task that passed its queue timeout before a worker fetched it. */
+  /** The store has ended a task whose queue timeout expired before a worker fetched it. */
   | (TaskFields & { readonly event: 'task.expired' })
   /** A pool starts fetching again after fetching had failed. Its slots were in RECOVER_ERR for `afterMs`. */
   | { readonly event: 'slots.restarted'; readonly queue: string; readonly slots: number; readonly afterMs: number }

@@ -15,7 +15,7 @@ export const ATTEMPT_END_STATES = [
   'TERMINATED_STOP_SIGNAL',
   /** The attempt's context was closed: by a drain's deadline, a closed parent, a lost lock, a snooze or a rate limit. */
   'TERMINATED_CTX_CLOSED',
-  /** A timeout passed. The reason says which one. */
+  /** A timeout expired. The reason says which one. */
   'TERMINATED_TIMEOUT',
 ] as const
 
@@ -65,7 +65,7 @@ export const TASK_STATUSES = [
   'dead',
   /** The task was ended by request, which is not a failure. */
   'cancelled',
-  /** The task passed its queue timeout, or its total timeout, before the first attempt and was never started. */
+  /** The task's queue timeout or total timeout expired before the first attempt, so the task was never started. */
   'expired',
 ] as const
 
@@ -96,7 +96,7 @@ export const POOL_STATES = [
   'SHUTDOWN',
   /** The pool is drained, but some tasks were abandoned, or the store did not confirm their end. */
   'TERMINATE_TIMEOUT',
-  /** An error occurred that belongs to no attempt. The pool drains hard and then stays in this state. */
+  /** An error occurred that does not belong to an attempt. The pool drains hard and then stays in this state. */
   'RECOVER_ERR',
 ] as const
 
@@ -145,7 +145,7 @@ export const SLOT_STATE_LABELS = {
   RECOVER_ERR: 'restarting',
 } as const satisfies Readonly<Record<SlotState, string>>
 
-/** `short` tasks run with almost no overhead but cannot be timed or stopped. `long` tasks can. */
+/** `short` tasks run with almost no overhead but cannot be timed or stopped. `long` tasks can be timed and stopped. */
 export type TaskKind = 'short' | 'long'
 
 /** Where a handler runs: in the worker's own thread, in another thread, or in a child process of its own. */

@@ -16,7 +16,7 @@ const TIME_DIGITS = 10
 /** How many random bytes an id needs. */
 export const ID_RANDOM_BYTES = 10
 
-/** Creates an id. `now` is in milliseconds since 1970, and `random` holds at least {@link ID_RANDOM_BYTES} random bytes. */
+/** Creates an id. `now` is in milliseconds since 1970, and `random` contains at least {@link ID_RANDOM_BYTES} random bytes. */
 export function createTaskId(queue: string, now: number, random: Uint8Array): TaskId {
   let time = ''
   for (let rest = now, digit = 0; digit < TIME_DIGITS; digit++, rest = Math.floor(rest / 32)) {
@@ -25,7 +25,7 @@ export function createTaskId(queue: string, now: number, random: Uint8Array): Ta
   return `${queue}-${time}${base32(random)}` as TaskId
 }
 
-/** Reads the queue and the creation time from an id. Returns undefined if the text is not a task id. */
+/** Reads the queue and the creation time from an id. Returns undefined if the string is not a task id. */
 export function readTaskId(
   text: string,
 ): { readonly id: TaskId; readonly queue: string; readonly createdAt: number } | undefined {
@@ -37,7 +37,7 @@ export function readTaskId(
   return { id: text as TaskId, queue, createdAt }
 }
 
-/** Returns the text as a task id. @throws BullpenError `task_not_found` if it is not one. */
+/** Returns the string as a task id. @throws BullpenError `task_not_found` if it is not one. */
 export function taskId(text: string): TaskId {
   const read = readTaskId(text)
   if (read === undefined) {

@@ -33,7 +33,7 @@ export class InnerAttempt implements StepStore {
     this.#controller.abort(reason)
   }
 
-  /** The context is a plain object of values and arrow functions, so that a handler may destructure it. */
+  /** Returns the handler's context, a plain object of values and arrow functions that a handler can destructure. */
   contextFor(definition: TaskDefinition, input: unknown): TaskContext {
     const { id, fencingToken, attempt, meta, correlationId, enqueuedAt, startedAt } = this.#task
     const { signal } = this.#controller

@@ -1,4 +1,4 @@
-// Calls a handler in its isolate, from raw input to an outcome that can be sent back.
+// Calls a handler in its isolate with raw input, and returns an outcome that can be sent back.
 import { type Handler, TaskError } from '@bullpen/contract'
 import { handlerIn } from '@bullpen/contract/internal'
 import { declaredFailure, type IsolatedTask, type Outcome, outcomeOfThrow } from '@bullpen/engine/internal'
@@ -6,12 +6,15 @@ import type { z } from 'zod'
 import type { InnerAttempt } from './attempt.ts'
 import { classifyRefusedMemory } from './refused-memory.ts'
 
-/** @throws whatever the module throws, or BullpenError `invalid_handler` if it exports no handler for the task. */
+/**
+ * Imports a task's handler. @throws whatever the module throws, or BullpenError `invalid_handler` if it exports no handler for
+ * the task.
+ */
 export async function importHandler({ module, task }: IsolatedTask): Promise<Handler> {
   return handlerIn(await import(module), task, module)
 }
 
-/** Neither throws nor rejects. */
+/** Parses the input, calls the handler and checks its output. Never throws or rejects. */
 export async function callHandler(handler: Handler, attempt: InnerAttempt): Promise<Outcome> {
   const { name, input, output, classify } = handler.task
   try {
@@ -40,7 +43,9 @@ export function invalidOutput(message: string, cause?: unknown): Outcome {
   return { kind: 'panicked', reason: 'invalid_output', error: new TypeError(message, { cause }) }
 }
 
-/** Outputs are stored as JSON. A BigInt or a cycle could be cloned to the worker, but would then fail there. */
+/**
+ * Checks that the output can be stored as JSON. A BigInt or a cycle could be cloned to the worker, but would then fail there.
+ */
 function storable(output: unknown, name: string): Outcome {
   try {
     JSON.stringify(output)

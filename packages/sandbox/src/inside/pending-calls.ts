@@ -1,7 +1,7 @@
-// The calls from an isolate to its worker that are waiting for an answer.
+// An isolate's calls to its worker that are waiting for a response.
 
 export interface PendingCalls {
-  /** Makes a call, which `send` sends under the given number. Settles with the answer to that number. */
+  /** Makes a call. `send` is a function that sends the call with the given number. Settles with the response to that number. */
   call(send: (call: number) => void): Promise<unknown>
   /** Settles a call. An unknown number is ignored. */
   settle(call: number, value: unknown, error: Error | undefined): void

@@ -1,12 +1,12 @@
-// Recognises errors for memory that the machine refuses immediately, for example for one very large buffer. For the handler, they
-// are errors like any other.
+// Recognises the errors that occur when the machine refuses memory immediately, for example for one very large buffer. To the
+// handler, they are errors like any other.
 import type { Outcome } from '@bullpen/engine/internal'
 
 /** V8 gives this error no code. */
 const V8_MESSAGE = 'Array buffer allocation failed'
 const NODE_CODE = 'ERR_MEMORY_ALLOCATION_FAILED'
 
-/** If the outcome is a panic caused by such an error, sets its reason to `out_of_memory`. Returns any other outcome unchanged. */
+/** Returns the outcome with the reason `out_of_memory` if it is a panic caused by such an error, and unchanged otherwise. */
 export function classifyRefusedMemory(outcome: Outcome): Outcome {
   const isPanic = outcome.kind === 'panicked' && outcome.reason === 'unexpected_error'
   return isPanic && isRefusal(outcome.error) ? { ...outcome, reason: 'out_of_memory' } : outcome

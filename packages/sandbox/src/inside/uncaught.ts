@@ -5,7 +5,7 @@ import type { InnerAttempt } from './attempt.ts'
 export interface UncaughtListener {
   /** Called if the error belongs to this attempt, which is still running. */
   attributed(attempt: InnerAttempt, thrown: unknown): void
-  /** Called if the error belongs to an attempt that is over, or to no known attempt. */
+  /** Called if the error belongs to an attempt that is over, or does not belong to a known attempt. */
   late(attempt: InnerAttempt | undefined, thrown: unknown): void
 }
 
@@ -18,7 +18,7 @@ export function watchUncaught(attempts: AsyncLocalStorage<InnerAttempt>, { attri
   process.on('uncaughtException', onUncaught)
   process.on('unhandledRejection', onUncaught)
 
-  // If code that an earlier attempt left behind could exit, it would end the attempt that is running now.
+  // If code that an earlier attempt left behind could exit the process, it would end the attempt that is running now.
   const exit = process.exit
   process.exit = (code) => {
     if (attempts.getStore()?.over) throw new Error(`process.exit(${code ?? ''}) was called by a task that had ended`)

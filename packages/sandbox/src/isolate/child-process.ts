@@ -11,9 +11,12 @@ import { type ReadResident, watchMemory } from './resident-memory.ts'
 
 const ENTRY = built(new URL('../inside/process-entry.ts', import.meta.url))
 
-/** What V8 writes before it aborts. SIGABRT also has other causes, and only this text distinguishes them. */
+/**
+ * The message that V8 writes before it aborts when memory runs out. SIGABRT also has other causes, and only this message
+ * distinguishes them.
+ */
 const OUT_OF_MEMORY = /heap out of memory|Fatal JavaScript invalid size error/
-/** How many characters at the end of stderr are searched for that text, which native and JavaScript stacks follow. */
+/** How many characters at the end of stderr to search for that message, which is followed by native and JavaScript stacks. */
 const STDERR_TAIL = 16_384
 /** How long to wait for the end of stderr after the exit, in ms. A grandchild may have inherited stderr and keep it open. */
 const STDERR_MS = 250

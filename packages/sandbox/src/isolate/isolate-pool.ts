@@ -1,8 +1,8 @@
 // A pool of warm isolates of one kind. Each run gets an idle isolate or a new one, or waits its turn.
 //
 // - `max` limits the number of isolates. Isolates that are ending count until they are gone.
-// - An isolate serves only runs with its own memory limit. If a run waits and all isolates have other limits, idle ones are ended
-//   to make room.
+// - An isolate serves only runs with its own memory limit. If a run is waiting and all isolates have other limits, idle isolates
+//   are ended to make room.
 // - If isolates die before they have imported any handler, new ones are started with backoff, because no task is at fault.
 import { BullpenError, type Isolation, type Log } from '@bullpen/contract'
 import {
@@ -17,7 +17,7 @@ import type { StartIsolate } from './isolate.ts'
 import { Run, type RunOwner } from './isolated-run.ts'
 import { type EndCause, type IsolateHost, ManagedIsolate } from './managed-isolate.ts'
 
-/** Reported when an isolate has ended for a reason other than idleness or the end of the pool. */
+/** The report of an isolate that has ended for a reason other than idleness or the closing of the pool. */
 export interface Replaced {
   readonly isolation: Exclude<Isolation, 'inline'>
   /** The isolate's name, such as `thread 7` or `process 4711`. */
@@ -48,8 +48,8 @@ const BACKOFF = { firstMs: 100, lastMs: 5_000 }
 const JITTER = 0.2
 
 /**
- * The minimum interval between such replacements. One module that can't be imported must not cost other tasks their warm
- * isolates.
+ * The minimum interval between replacements of isolates that failed to import a module, in ms. One broken module must not cost
+ * other tasks their warm isolates.
  */
 const REPLACE_BROKEN_INTERVAL_MS = 5_000
 
@@ -155,7 +155,8 @@ export class IsolatePool implements RunOwner {
   }
 
   /**
-   * If a run waits although isolates are idle, it needs another memory limit. Retires as many idle isolates as runs are waiting.
+   * Retires as many idle isolates as there are waiting runs. If a run is waiting although isolates are idle, it needs another
+   * memory limit.
    */
   #makeRoom(): void {
     const ending = this.#isolates.filter(({ state }) => state === 'ending').length

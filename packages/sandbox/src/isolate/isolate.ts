@@ -16,12 +16,12 @@ export interface Isolate {
   send(message: ToIsolate): void
   /** Ends the isolate immediately, whatever it is doing. Idempotent. */
   kill(): void
-  /** Whether earlier tasks left so much in its memory that it should not run another one. */
+  /** Returns whether earlier tasks have left so much in the isolate's memory that it should not run another task. */
   isFull(): boolean
 }
 
 export interface IsolateListener {
-  /** Called with each message, in the order of sending. All messages come before `onExit`. */
+  /** Called with each message, in the order in which they were sent and before `onExit`. */
   onMessage(message: FromIsolate): void
   /** Called once, when the thread or process is gone. */
   onExit(exit: IsolateExit): void

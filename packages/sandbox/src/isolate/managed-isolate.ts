@@ -15,7 +15,7 @@ import type { Run, RunOwner } from './isolated-run.ts'
 
 /** Why an isolate ended. */
 export type EndCause =
-  /** It ended by itself, through an exit, a crash or a signal from outside. */
+  /** The isolate ended by itself: it exited, crashed or received a signal from outside. */
   | IsolateExit['reason']
   /** Its attempt had to be killed. */
   | 'killed'
@@ -31,7 +31,7 @@ export type EndCause =
   | 'full'
   /** A process with another memory limit was needed. */
   | 'made_room'
-  /** It had no task for some time. */
+  /** The isolate did not have a task for some time. */
   | 'idle'
   | 'closed'
 
@@ -47,7 +47,7 @@ export interface IsolateHost {
   started(): void
   freed(isolate: ManagedIsolate): void
   gone(isolate: ManagedIsolate, cause: EndCause, of: AttemptRef | undefined): void
-  /** Whether an isolate with a failed import may be replaced now. */
+  /** Returns whether an isolate with a failed import may be replaced now. */
   mayReplaceBroken(): boolean
 }
 
@@ -56,7 +56,7 @@ const CLOSING_MS = 1_000
 
 export class ManagedIsolate implements RunOwner {
   state: 'starting' | 'idle' | 'busy' | 'ending' | 'gone' = 'starting'
-  /** Whether it has ever imported a handler. */
+  /** Whether the isolate has ever imported a handler. */
   started = false
   readonly memoryLimitBytes: number | undefined
   readonly #host: IsolateHost
@@ -195,7 +195,7 @@ export class ManagedIsolate implements RunOwner {
     }
   }
 
-  /** Returns the run of this attempt, unless the attempt is over. */
+  /** Returns the attempt's run, or undefined if the attempt is over. */
   #runOf(of: AttemptRef): Run | undefined {
     return this.#run !== undefined && isSameAttempt(this.#run.of, of) ? this.#run : undefined
   }
@@ -220,7 +220,7 @@ export class ManagedIsolate implements RunOwner {
     this.#kill('unable_to_start')
   }
 
-  /** Answers a call from the isolate with what `does` returns or throws. */
+  /** Responds to a call from the isolate with the value that `does` returns or the error that it throws. */
   async #answer(call: number, does: () => Promise<unknown>): Promise<void> {
     let value: unknown
     let error: PortableError | undefined

@@ -1,6 +1,6 @@
 // Kills the child processes of a worker that was killed. A child exits when its IPC channel closes, unless it is stuck in a loop
-// and can't react. Therefore, one small shell holds the read end of a pipe whose write end belongs to the worker. The pipe closes
-// no matter how the worker dies, and the shell then kills the children that are left.
+// and can't react. Therefore, one small shell process holds the read end of a pipe whose write end belongs to the worker. The
+// pipe closes no matter how the worker dies, and the shell then kills the remaining children.
 import { type ChildProcess, spawn } from 'node:child_process'
 
 /**
@@ -26,7 +26,10 @@ export interface OrphanReaper {
   close(): Promise<void>
 }
 
-/** Starts the shell with the first child. If there is no shell, children that are stuck in a loop outlive a killed worker. */
+/**
+ * Creates the reaper, which starts its shell with the first child. If the system has no shell, children that are stuck in a loop
+ * outlive a killed worker.
+ */
 export function openOrphanReaper(onError: (error: Error) => void): OrphanReaper {
   let shell: ChildProcess | undefined
   let closed: Promise<unknown> = Promise.resolve()

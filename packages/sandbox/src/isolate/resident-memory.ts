@@ -8,7 +8,10 @@ import { existsSync, readFileSync } from 'node:fs'
  */
 export type ReadResident = (pid: number) => number | undefined
 
-/** Linux shows the memory of any process, even while its event loop is blocked. On other platforms, the child reports it. */
+/**
+ * Whether the worker can read a child's memory. On Linux, it can, even while the child's event loop is blocked. On other
+ * platforms, the child reports its memory.
+ */
 export const canReadResident = existsSync('/proc/self/status')
 
 export const readResident: ReadResident = (pid) => {
@@ -23,24 +26,31 @@ export const readResident: ReadResident = (pid) => {
 /** The interval between reads. A handler can fill a gigabyte in half a second, and one read takes about 20 µs. */
 const POLL_MS = 20
 
-/** Resident memory that may exceed the limit although no handler uses it: V8's young generation, and what allocators retain. */
+/**
+ * How much resident memory may exceed the limit, because handlers do not use it: V8's young generation, and what allocators
+ * retain.
+ */
 const SLACK_BYTES = 48 * 2 ** 20
 
 export interface MemoryWatch {
-  /** Starts to count, beginning with the memory that Node needs before any task. */
+  /** Starts watching. The memory that Node needs before any task is the baseline, which does not count towards the limit. */
   start(): void
   /** Adds the size of an imported module to the baseline, because the limit does not apply to code. */
   addToBaseline(moduleBytes: number): void
   /**
-   * Takes the child's own report, where the worker can't read its memory. A child in a loop reports nothing and is not watched.
+   * Records the child's own report, on platforms where the worker can't read its memory. A child in a loop does not report
+   * anything and is therefore not watched.
    */
   report(residentBytes: number): void
-  /** Whether more than half of the limit is used. */
+  /** Returns whether more than half of the limit is used. */
   isHalfFull(): boolean
   stop(): void
 }
 
-/** Calls `onExceeded` once, with the number of bytes used. If there is no limit, nothing is watched. */
+/**
+ * Watches a child's memory. If the child exceeds its limit, calls `onExceeded` once with the number of bytes used. Does nothing
+ * if there is no limit.
+ */
 export function watchMemory(
   limitBytes: number | undefined,
   read: () => number | undefined,

@@ -15,7 +15,7 @@ export type ToIsolate =
   /** Runs an attempt. `aborted` is the reason of a signal that was sent before the attempt started. */
   | { readonly kind: 'run'; readonly task: IsolatedTask; readonly aborted: PortableError | undefined }
   | { readonly kind: 'signal'; readonly reason: PortableError }
-  /** Answers the call that has this number. */
+  /** Responds to the call that has this number. */
   | {
       readonly kind: 'answer'
       readonly call: number
@@ -30,7 +30,7 @@ export type FromIsolate =
   | { readonly kind: 'ready' }
   /** A resource failed to open. */
   | { readonly kind: 'open_failed'; readonly error: PortableError }
-  /** A handler's module has been imported for the first time. Resident memory grew by this much. */
+  /** A handler's module has been imported for the first time. `residentBytes` is the growth of resident memory. */
   | { readonly kind: 'imported'; readonly residentBytes: number }
   | { readonly kind: 'heartbeat'; readonly of: AttemptRef }
   | { readonly kind: 'progress'; readonly of: AttemptRef; readonly call: number; readonly progress: Progress }
@@ -52,7 +52,7 @@ export type FromIsolate =
     }
   | {
       readonly kind: 'log'
-      /** Undefined if the line is the isolate's own. */
+      /** Undefined if the log line is the isolate's own. */
       readonly of: AttemptRef | undefined
       readonly level: keyof Log
       readonly fields: PortableFields
@@ -60,7 +60,7 @@ export type FromIsolate =
     }
   /** `broken` means that the module could not be imported. Node caches this failure for the lifetime of the isolate. */
   | { readonly kind: 'outcome'; readonly of: AttemptRef; readonly outcome: PortableOutcome; readonly broken: boolean }
-  /** An uncaught error of an attempt that is over, or one that belongs to no known attempt. */
+  /** An uncaught error of an attempt that is over, or one that does not belong to a known attempt. */
   | { readonly kind: 'late'; readonly of: AttemptRef | undefined; readonly error: PortableError }
   /** The isolate's resident memory in bytes. It is sent on platforms where the worker can't read it. */
   | { readonly kind: 'memory'; readonly residentBytes: number }

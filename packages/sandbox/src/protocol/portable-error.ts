@@ -1,4 +1,4 @@
-// Turns errors into plain data, which can be sent between threads and processes, and back into errors on the other side.
+// Converts errors to plain data that can be sent between threads and processes, and converts it back to errors on the other side.
 
 export interface PortableError {
   readonly name: string
@@ -8,10 +8,10 @@ export interface PortableError {
   readonly cause: PortableError | undefined
 }
 
-/** Longer chains of causes are cut, because a cause may refer to itself. */
+/** The maximum depth of nested causes. Longer chains are cut, because a cause may refer to itself. */
 const MAX_CAUSE_DEPTH = 5
 
-/** Other fields of an error are not sent, because they may be huge, secret or impossible to clone. */
+/** Converts an error to plain data. Other fields are not sent, because they may be huge, secret or impossible to clone. */
 export function toPortable(thrown: unknown, depth = 0): PortableError {
   if (!(thrown instanceof Error)) return plain('Error', textOf(thrown))
   try {

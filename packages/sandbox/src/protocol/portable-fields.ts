@@ -1,4 +1,4 @@
-// The form in which the fields of a log line leave an isolate: as JSON, with the errors stored separately.
+// The form in which a log line's fields leave an isolate: as JSON, with the errors kept separately.
 import { inspect } from 'node:util'
 import { fromPortable, type PortableError, toPortable } from './portable-error.ts'
 
@@ -26,7 +26,9 @@ export function unpackFields({ json, errors }: PortableFields): object {
   return { ...JSON.parse(json), ...Object.fromEntries(revived) }
 }
 
-/** Never throws, because a log line must not make a handler fail that would otherwise have succeeded. */
+/**
+ * Returns the fields as JSON. Never throws, because logging must not make a handler fail that would otherwise have succeeded.
+ */
 function jsonOf(fields: Record<string, unknown>): string {
   try {
     return JSON.stringify(fields, (_, value) => {
