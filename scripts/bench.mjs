@@ -7,16 +7,16 @@ import { explainAndExit } from './system/user-error.mjs'
 
 helpOn(`npm run bench -- [all|worker|runner|against CHECKOUT|idle [CHECKOUT]] [--pairs N] [--tasks N] [--json]
 
-Measures throughput or cost on a temporary Redis, or on the one that REDIS_URL names.
+Measures throughput or cost on a temporary Redis or, if REDIS_URL is set, on that server.
 
   worker   compare a worker with a plain BullMQ worker in the same run
   runner   measure the cost of an attempt in the engine, without Redis
-  against  compare the CPU time per task, of the process and of Redis, with that of another checkout of Bullpen,
+  against  compare the CPU time that the process and Redis use per task with that of another checkout of Bullpen,
            whose dependencies are installed
-  idle     count what idle workers and plain BullMQ's send to Redis, and their connections, for about two minutes each;
+  idle     count the commands and connections of idle workers and of idle plain BullMQ workers, about two minutes each;
            with CHECKOUT, also those of another checkout of Bullpen
   --workers, --queues, --seconds
-           how many workers 'idle' starts, with how many queues each, and for how long it counts commands; default to
+           how many workers 'idle' starts, how many queues each worker has, and how long it counts; default to
            20, 10 and 60
   --pairs  how often 'against' measures each side; defaults to 11
   --tasks  how many tasks 'against' enqueues and runs in each measurement; defaults to 12000

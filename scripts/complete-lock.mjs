@@ -76,7 +76,7 @@ export function completed(lock) {
 /** Completes the file, or with --check only reports what is missing from it. */
 function main(args) {
   helpOn(
-    'npm run lock -- [--check]\n\nCompletes package-lock.json for all platforms. With --check, only reports what is missing from it.',
+    'npm run lock -- [--check]\n\nCompletes package-lock.json for all platforms. With --check, reports what is missing from the file without changing it.',
     args,
   )
   const file = join(import.meta.dirname, '../package-lock.json')

@@ -70,7 +70,7 @@ const { values, positionals } = readOptions(
 
 Prints the MD5 of every file below DIR (default: this project), as md5sum would. Each file is a task.
 
-  --kill           kill a worker in the middle of the work; the list does not change
+  --kill           kill a worker halfway through; the printed list stays the same
   --install-redis  install Redis with the system's package manager if this machine has none`,
   {
     options: {

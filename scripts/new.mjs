@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, '..')
 const { positionals } = readOptions(
   `${usage}
 
-Writes a definition, a handler and a test for the task NAME, such as email.welcome, and registers them.`,
+Creates a definition, a handler and a test for the task NAME, such as email.welcome, and registers the task.`,
   { allowPositionals: true },
 )
 const [what, name] = positionals

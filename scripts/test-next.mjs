@@ -21,12 +21,12 @@ const root = join(import.meta.dirname, '..')
 const { values } = readOptions(
   `npm run test:next -- [--version VERSION] [--accept]
 
-Installs the newest BullMQ of the registry into a temporary copy of the workspace, compares what Bullpen relies on, type-checks,
+Installs the newest BullMQ from the registry into a temporary copy of the workspace, compares what Bullpen relies on, type-checks,
 runs the pins and the conformance suite, and prints a report. The workspace itself is not changed.
 
   --version VERSION  test this version or tag instead of the newest
-  --accept           instead of testing, write the table of the installed BullMQ's scripts, positions and methods; do this
-                     after an upgrade, when you have looked at each difference`,
+  --accept           instead of testing, write the table of the installed BullMQ's scripts, positions and methods; use
+                     this after an upgrade, once you have reviewed each difference`,
   { options: { version: { type: 'string' }, accept: { type: 'boolean', default: false } } },
 )
 
@@ -132,7 +132,7 @@ async function testNext(signal, directory) {
     typeErrors: await typeErrors(copy, signal),
     tests: await runTests(copy, signal),
   }
-  if (signal.aborted) throw new UserError('stopped before the tests had ended')
+  if (signal.aborted) throw new UserError('stopped before the tests had finished')
   console.log(`\n${reportOf(outcome)}`)
   return isCompatible(outcome) ? 0 : 1
 }

@@ -10,9 +10,10 @@ const given = process.argv.slice(2)
 helpOn(
   `npm test -- [--full] [--watch] [FILTER...]
 
-Runs the tests whose path contains FILTER, or all, on a temporary Redis or on the one that REDIS_URL names.
+Runs the test files whose path contains FILTER, or all of them, on a temporary Redis or, if REDIS_URL is set, on that
+server.
 
-  --full   full amounts of random cases; takes many minutes
+  --full   run the full number of random cases, which takes many minutes
   --watch  run again whenever a file is saved
 
 Other arguments are passed to vitest: npx vitest --help`,

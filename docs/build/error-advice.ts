@@ -37,15 +37,15 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Send `Authorization: Bearer KEY`. A development key is accepted only from the same machine.',
   },
   forbidden: {
-    meaning: 'The request would change something through the board, which is read-only.',
+    meaning: 'The request would change data through the board, which is read-only.',
     action: 'Use the API or the CLI instead.',
   },
   task_not_found: {
-    meaning: 'No task has this id, or its retention has passed.',
+    meaning: 'No task has this id, or the task was removed when its retention period ended.',
     action: 'Check the id. To keep completed tasks for longer, raise `BULLPEN_WORKER_COMPLETED_RETENTION`.',
   },
   cancel_not_found: {
-    meaning: 'No cancel by filter has this id, or it finished more than a day ago.',
+    meaning: 'No cancellation has this id, or the cancellation completed more than 24 hours ago.',
     action: 'Check the id.',
   },
   queue_not_found: {
@@ -87,7 +87,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Let the old version finish its tasks, or use another namespace (`BULLPEN_NAMESPACE`).',
   },
   queue_draining: {
-    meaning: 'The queue is being drained and accepts no new tasks.',
+    meaning: 'The queue is being drained and does not accept new tasks.',
     action: 'Retry later, or resume the queue with `bullpen resume --queue QUEUE`.',
   },
   shutting_down: {
@@ -116,7 +116,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Fix the handler that the message names.',
   },
   isolation_unavailable: {
-    meaning: 'An isolated task was to be run by a runner that has no isolator.',
+    meaning: 'An isolated task was passed to a runner that has no isolator.',
     action: 'Run the task with `createWorker`, or pass an isolator.',
   },
   illegal_transition: {
@@ -128,7 +128,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Create a new object, or await the previous call first.',
   },
   duplicate_child_key: {
-    meaning: 'A handler used the same `childKey` for two child tasks of one definition.',
+    meaning: 'A handler used the same `childKey` for two child tasks with the same definition.',
     action: 'Give each child task of a definition its own `childKey`, such as a row number.',
   },
   invalid_result: {
@@ -136,13 +136,13 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Return `null` or a small value, such as an id.',
   },
   unreadable_envelope: {
-    meaning: 'A worker found a job that Bullpen did not write, or that a newer version wrote.',
+    meaning: 'A worker found a job that was written by another program or by a newer version of Bullpen.',
     action: 'Upgrade the workers before the producers, and make sure that no other program adds jobs to the queue.',
   },
   unreadable_payload: {
     meaning: 'The input of a task was encoded by a codec that this worker does not have, or that could not decode it.',
     action:
-      'Pass the same `codec` to the API and to all workers, with every key that encoded a task that is still stored.',
+      'Pass the same `codec` to the API and to all workers. Keep every key that was used to encode a task that is still stored.',
   },
   lock_lost: {
     meaning: 'The attempt no longer owns its task, and another worker may be running the task.',

@@ -54,7 +54,7 @@ export function startDevLoop({ root, programs, restart, say }) {
       try {
         await restart(name)
       } catch (failure) {
-        if (!closed) say(`${failure.message}\n${name} is restarted on the next save.`)
+        if (!closed) say(`${failure.message}\n${name} will be restarted on the next save.`)
         return // the other processes keep running the last version
       }
     }

@@ -136,7 +136,7 @@ describe('the dev loop', () => {
     restart = () => Promise.reject(new Error('worker-1 exited before it was ready.'))
     saveInPlace('app/main.ts', "throw new Error('no catalogue')\n")
     await until(() => messages.length === 2)
-    expect(messages[1]).toBe('worker-1 exited before it was ready.\nworker-1 is restarted on the next save.')
+    expect(messages[1]).toBe('worker-1 exited before it was ready.\nworker-1 will be restarted on the next save.')
     expect(restarts).toEqual(['worker-1'])
 
     restart = async () => {}

@@ -62,7 +62,7 @@ async function fromEnvironment({ env, ping }) {
   const url = env.REDIS_URL
   if (url === undefined || url === '') return undefined
   if (!URL.canParse(url) || !/^rediss?:$/.test(new URL(url).protocol)) {
-    throw new UserError('REDIS_URL is not a Redis URL; expected one such as redis://127.0.0.1:6379')
+    throw new UserError('REDIS_URL is not a Redis URL; expected a URL such as redis://127.0.0.1:6379')
   }
   const answer = await ping(url, { within: 5000 })
   if (!answer.ok) throw new UserError(`REDIS_URL is set, but ${withoutPassword(url)} does not answer: ${answer.reason}`)

@@ -57,7 +57,7 @@ describe('resolving a Redis', () => {
 
   it('a REDIS_URL that is not a Redis URL is refused', async () => {
     const { world } = simulate({ env: { REDIS_URL: 'localhost:6379' } })
-    await expect(resolveRedis(world)).rejects.toThrow('REDIS_URL is not a Redis URL; expected one such as redis://')
+    await expect(resolveRedis(world)).rejects.toThrow('REDIS_URL is not a Redis URL; expected a URL such as redis://')
   })
 
   it('a server on PATH comes before Docker', async () => {

@@ -76,7 +76,7 @@ export async function openPorts({ app, metrics, settings, devKey }: Ports, closi
 }
 
 function refuseIfClosed(closing: AbortSignal): void {
-  if (closing.aborted) throw new BullpenError('shutting_down', 'the API was closed while it was opening')
+  if (closing.aborted) throw new BullpenError('shutting_down', 'the API was closed before it had started')
 }
 
 const PORT_VARIABLES = { port: 'BULLPEN_API_PORT', metricsPort: 'BULLPEN_API_METRICS_PORT' } as const

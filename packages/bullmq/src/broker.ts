@@ -142,7 +142,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     if (found !== undefined) return found
     throw new BullpenError(
       'queue_not_found',
-      `no task of the catalogue uses the queue '${name}'; the queues are ${queues.join(', ')}`,
+      `no task in the catalogue uses queue '${name}'; the queues are ${queues.join(', ')}`,
     )
   }
 

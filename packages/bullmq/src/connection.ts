@@ -22,7 +22,7 @@ export function addressIn(redisUrl: string): RedisAddress {
   const address = readRedisUrl(redisUrl)
   if (address !== undefined) return address
   // The URL may contain a password.
-  throw new BullpenError('invalid_configuration', `the URL of Redis is not valid; expected ${REDIS_URLS}`)
+  throw new BullpenError('invalid_configuration', `invalid Redis URL; expected ${REDIS_URLS}`)
 }
 
 /**
@@ -148,7 +148,7 @@ function unavailable(address: string, cause: unknown): BullpenError {
   if (why.startsWith('MOVED ')) {
     return new BullpenError(
       'redis_unavailable',
-      `Redis at ${address} is a node of a cluster; name its nodes in a URL such as redis+cluster://HOST:PORT,HOST:PORT`,
+      `Redis at ${address} is a cluster node; list the cluster's nodes in a URL such as redis+cluster://HOST:PORT,HOST:PORT`,
       { cause },
     )
   }

@@ -72,7 +72,7 @@ async function answerOf(call: () => Promise<unknown>): Promise<unknown> {
 const LEGACY_ERROR = {
   code: 'incompatible_schema',
   message: expect.stringMatching(
-    /^namespace 't-.*' was written by Bullpen 0\.1\.0 \(schema 1\); this version needs schema 2: use another namespace, or drain it with 0\.1\.0 and delete its keys$/,
+    /^namespace 't-.*' was written by Bullpen 0\.1\.0 \(schema 1\); this version requires schema 2: use another namespace, or drain this one with 0\.1\.0 and delete its keys$/,
   ),
 }
 

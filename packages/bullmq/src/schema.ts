@@ -41,11 +41,11 @@ async function checkSchema(redis: Commander, namespace: string, queues: readonly
   if (problem !== undefined) throw new BullpenError('unsupported_redis', problem)
   const version = Number((await redis.get(schemaKey(namespace))) ?? (await claim(redis, namespace, queues)))
   if (version === SCHEMA_VERSION) return registerQueues(redis, namespace, queues)
-  const needs = `this version needs schema ${SCHEMA_VERSION}`
+  const needs = `this version requires schema ${SCHEMA_VERSION}`
   throw new BullpenError(
     'incompatible_schema',
     version < SCHEMA_VERSION
-      ? `namespace '${namespace}' was written by Bullpen 0.1.0 (schema ${version}); ${needs}: use another namespace, or drain it with 0.1.0 and delete its keys`
+      ? `namespace '${namespace}' was written by Bullpen 0.1.0 (schema ${version}); ${needs}: use another namespace, or drain this one with 0.1.0 and delete its keys`
       : `namespace '${namespace}' was written by a newer Bullpen (schema ${version}); ${needs}: upgrade this process, or use another namespace`,
   )
 }

@@ -7,7 +7,7 @@ interface Terminal {
   readonly stderr: Writable
 }
 
-/** True if standard input is a terminal, so that a user can answer a question. */
+/** Returns true if standard input is a terminal, so that a user can answer a question. */
 export function isInteractive(stdin: Readable): boolean {
   return 'isTTY' in stdin && stdin.isTTY === true
 }

@@ -1,4 +1,4 @@
-// Reads the address and the key of the API from the options and the environment.
+// Reads the API's address and key from the options and the environment.
 import { type Client, createClient } from '@bullpen/client'
 import { UsageError } from './arguments/usage-error.ts'
 
@@ -12,7 +12,7 @@ interface Connection {
   readonly key: string
 }
 
-/** Treats an empty value as unset. @throws UsageError, whose message never contains the key. */
+/** Returns the API's address and key. An empty value counts as unset. @throws UsageError, whose message never contains the key. */
 export function readConnection(values: Partial<Connection>, env: NodeJS.ProcessEnv): Connection {
   const api = values.api || env['BULLPEN_API'] || DEFAULT_API
   const url = URL.canParse(api) ? new URL(api) : undefined

@@ -60,7 +60,7 @@ test('tasks are enqueued, shown, listed and cancelled', async () => {
   expect(many).toEqual({
     code: 0,
     out: expect.stringMatching(
-      /^(cpu-\S+) {2}in effect: no matching task .*\n\1 {2}done: 1 task enqueued until \S+ cancelled before starting\n$/,
+      /^(cpu-\S+) {2}in effect: no matching task .*\n\1 {2}done: cancelled 1 task that had not started \(enqueued until \S+\)\n$/,
     ),
     err: '',
   })
@@ -98,7 +98,7 @@ test('a queue without workers is limited, drained and resumed, and the audit lis
   const refused = await run('enqueue', 'task.count', '{"fencingToken":1}')
   expect(refused).toMatchObject({ code: 3, err: expect.stringContaining('queue_draining') })
   expect((await run('fleet', '--queue', 'cpu')).out).toMatch(
-    /cpu +0\/0 +0 +draining \(soft_timeout\) since \S+ ago, at most 4 at once, at most 10 starts per 1m\n/,
+    /cpu +0\/0 +0 +draining \(soft_timeout\), started \S+ ago, at most 4 at once, at most 10 starts per 1m\n/,
   )
   expect(await run('resume', '--queue', 'cpu')).toMatchObject({
     code: 0,

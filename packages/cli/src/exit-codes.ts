@@ -1,4 +1,4 @@
-// The exit codes, on which scripts rely, with the texts that explain them in the help.
+// The exit codes, which scripts rely on, and the help texts that explain them.
 
 export const EXIT = { success: 0, incomplete: 1, usage: 2, refused: 3, unreachable: 4, bug: 70 } as const
 
@@ -6,7 +6,7 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 
 export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   0: 'success; with --wait, the task has completed or the pools have ended',
-  1: 'not finished, or only partly done; with --wait, not finished in time, or the task ended without completing',
+  1: 'unfinished or only partly done; with --wait, the wait timed out or the task ended without completing',
   2: 'invalid arguments; nothing was changed',
   3: 'the API rejected the request',
   4: 'no Bullpen API could be reached',

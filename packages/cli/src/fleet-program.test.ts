@@ -110,7 +110,7 @@ describe('a fleet command', () => {
     const head = outcome === 'done' ? 'paused cpu  command c1' : `pause cpu  ${outcome}  command c1`
     expect(ended.out).toBe(`${head}\n  ${P1}  done     paused\n  b [2J                    refused  no such pool\n`)
     expect(ended.err).toBe(
-      outcome === 'pending' ? 'some workers have not answered yet; check with: bullpen audit c1 --wait 30s\n' : '',
+      outcome === 'pending' ? 'some workers have not responded yet; check with: bullpen audit c1 --wait 30s\n' : '',
     )
     const asJson = await run(api, ['pause', '--queue', 'cpu', '--json'])
     expect(asJson).toMatchObject({ code, err: '' })
@@ -142,12 +142,12 @@ describe('a fleet command', () => {
     [['limit', '--queue', 'cpu'], 'specify a limit: --concurrency, --rate, or both'],
     [
       ['limit', '--queue', 'cpu', '--rate', '100'],
-      "--rate is '100'; expected starts per time, such as 100/1s, or none",
+      "--rate is '100'; expected a number of starts per period, such as 100/1s, or none",
     ],
     [['limit', '--queue', 'cpu', '--rate', '100/1'], '--rate is "1"'],
     [
       ['drain', '--queue', 'cpu', '--mode', 'sotf'],
-      "--mode is 'sotf'; expected light, soft, soft_timeout, hard; did you mean soft?",
+      "--mode is 'sotf'; expected one of light, soft, soft_timeout, hard; did you mean soft?",
     ],
     [['drain', '--queue', 'cpu', '--mode', 'hard', '--timeout', '1s'], '--timeout requires --mode soft_timeout'],
     [['drain', '--queue', 'cpu', '--dry-run', '--wait', '1s'], '--dry-run and --wait cannot be combined'],

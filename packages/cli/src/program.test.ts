@@ -196,7 +196,7 @@ describe('list', () => {
 
   test.each([
     [['list', '--status', 'dead'], 'missing option --queue QUEUE'],
-    [['list', '--queue', 'cpu', '--status', 'daed'], "--status is 'daed'; expected scheduled"],
+    [['list', '--queue', 'cpu', '--status', 'daed'], "--status is 'daed'; expected one of scheduled"],
     [[...DEAD, '--all', '--limit', '2'], '--all and --limit cannot be combined'],
   ])('%j is rejected as invalid usage', async (args, message) => {
     expect(await runBullpen(nowhere, args)).toMatchObject({ code: 2, err: expect.stringContaining(message) })
@@ -269,7 +269,7 @@ describe('cancel by filter', () => {
     await using api = await fakeApi({ [SEND]: [202, pending] })
     expect(await runBullpen(api, ['cancel', ...filter, '--yes'])).toEqual({
       code: 0,
-      out: 'cpu-1  in effect: no matching task that was enqueued until 2026-01-01T00:00:00.000Z will start\n',
+      out: 'cpu-1  in effect: no matching task enqueued until 2026-01-01T00:00:00.000Z will start\n',
       err: '',
     })
     const { out } = await runBullpen(api, ['cancel', '--queue', 'cpu', '--yes', '--json'])
@@ -415,7 +415,7 @@ describe('an error', () => {
     await using api = await fakeApi({ [SHOW]: [200, '<html>'] })
     expect(await runBullpen(api, ['show', ID])).toMatchObject({
       code: 4,
-      err: 'bullpen: unexpected_answer: the answer is not JSON\n',
+      err: 'bullpen: unexpected_answer: the response is not JSON\n',
     })
   })
 

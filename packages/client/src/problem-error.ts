@@ -58,7 +58,7 @@ export function problemIn(response: Response, body: string): ProblemError {
   const retryAfterMs = seconds >= 0 ? seconds * 1_000 : undefined
   const problem = parsed(body)
   if (!isProblem(problem)) {
-    const detail = `HTTP ${status} without problem details; is this the address of a Bullpen API?`
+    const detail = `the HTTP ${status} response has no problem details; is this the address of a Bullpen API?`
     return new ProblemError({ code: 'unexpected_answer', status, detail, retryAfterMs })
   }
   const { code, detail, errors, taskId } = problem

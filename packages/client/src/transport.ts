@@ -97,7 +97,7 @@ function parseAnswer(text: string, status: number): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new ProblemError({ code: 'unexpected_answer', status, detail: 'the answer is not JSON', cause })
+    throw new ProblemError({ code: 'unexpected_answer', status, detail: 'the response is not JSON', cause })
   }
 }
 

@@ -90,7 +90,7 @@ export const API_RULES: readonly SettingsRule<typeof API_SETTINGS>[] = [
       : undefined,
   ({ environment, keys }) =>
     environment === 'production' && keys.length === 0
-      ? 'keys (BULLPEN_API_KEYS) is empty, but in production the API needs at least one key; set a key, or set environment (BULLPEN_ENV) to development to have a key for this machine generated'
+      ? 'keys (BULLPEN_API_KEYS) is empty, but in production the API needs at least one key; set a key, or set environment (BULLPEN_ENV) to development to let the API generate a key for this machine'
       : undefined,
   ({ host, port, metricsHost, metricsPort }) =>
     port !== 0 && port === metricsPort && host === metricsHost

@@ -6,7 +6,7 @@ export function helpOf(program: string, table: SettingsTable): string {
     ([name, setting]) => `  ${flagOf(name)}, ${setting.env}\n      ${setting.help} Default: ${defaultOf(setting)}.`,
   )
   return [
-    `Settings of the ${program}. The value of a setting comes from the first of these that provides one: its flag, its environment`,
+    `Settings of the ${program}. The value of a setting comes from the first of these sources that has one: its flag, its environment`,
     'variable, the JSON file named by --config or BULLPEN_CONFIG, and its default.',
     '',
     ...settings,

@@ -175,7 +175,7 @@ function fromFlags(table: SettingsTable, argv: readonly string[]): Read & { read
     const name = names.get(flag ?? '')
     if (flag === undefined) faults.push(`unexpected argument ${JSON.stringify(value)}; pass settings as --name value`)
     else if (name === undefined) faults.push(`--${flag} is not a setting${didYouMean(`--${flag}`, flagsOf(names))}`)
-    else if (value === undefined) faults.push(`--${flag} has no value`)
+    else if (value === undefined) faults.push(`--${flag} requires a value`)
     else if (name in values) faults.push(`--${flag} is specified twice`)
     else values[name] = { value, origin: `--${flag}` }
   }

@@ -32,7 +32,7 @@ export const WORKER_SETTINGS = {
     env: 'BULLPEN_WORKER_POOLS',
     schema: poolsSchema,
     expected: 'each queue once with its concurrency, a whole number from 0 to 10000, such as cpu=4,files=20',
-    help: 'The queues that this worker processes, and how many tasks of each it runs at once, such as cpu=4,files=20. 0 means twice the number of CPU cores. If unset, the worker processes every queue in the catalogue, as if each were set to 0.',
+    help: 'The queues that this worker processes, each with the number of tasks to run at once, such as cpu=4,files=20. The number 0 stands for twice the number of CPU cores. If unset, the worker processes every queue in the catalogue, as if each were set to 0.',
   },
   taskTimeout: {
     env: 'BULLPEN_WORKER_TASK_TIMEOUT',
@@ -57,7 +57,7 @@ export const WORKER_SETTINGS = {
   maxStuckHandlers: {
     env: 'BULLPEN_WORKER_MAX_STUCK_HANDLERS',
     ...wholeNumberOr(10, 0, 10_000),
-    help: 'How many stuck handlers a pool tolerates. A stuck handler is one that is still running after its attempt has ended. If a pool has more than this, it fetches no tasks and is not ready.',
+    help: 'How many stuck handlers a pool tolerates. A stuck handler is one that is still running after its attempt has ended. A pool with more stuck handlers than this does not fetch tasks and is not ready.',
   },
   maxChildBytes: {
     env: 'BULLPEN_WORKER_MAX_CHILD_BYTES',
@@ -67,7 +67,7 @@ export const WORKER_SETTINGS = {
   grace: {
     env: 'BULLPEN_WORKER_GRACE',
     ...durationOr('5s'),
-    help: 'The grace period: how long a task may take to end after it has been signalled, whether because of its timeout or because the deadline of a drain has passed.',
+    help: "The grace period: how long a task may take to end after it has been signalled, either because its timeout has expired or because a drain's deadline has passed.",
   },
   drainTimeout: {
     env: 'BULLPEN_WORKER_DRAIN_TIMEOUT',
@@ -87,7 +87,7 @@ export const WORKER_SETTINGS = {
   maxOutputBytes: {
     env: 'BULLPEN_WORKER_MAX_OUTPUT_BYTES',
     ...wholeNumberOr(262_144, 1_024, 16_777_216),
-    help: 'The maximum size of the output of a task, in bytes as JSON. A larger output counts as a panic with the reason invalid_output.',
+    help: "The maximum size of a task's output, in bytes as JSON. A larger output counts as a panic with the reason invalid_output.",
   },
   eventLoopStallWarning: {
     env: 'BULLPEN_WORKER_EVENT_LOOP_STALL_WARNING',
@@ -108,7 +108,7 @@ export const WORKER_SETTINGS = {
   port: {
     env: 'BULLPEN_WORKER_PORT',
     ...wholeNumberOr(9465, 0, 65_535),
-    help: 'The port on which probes and metrics are served. Use 0 to pick any free port. If the default port is already in use, a free one is picked as well.',
+    help: 'The port on which probes and metrics are served. Use 0 to pick any free port. If the default port is already in use, the worker also picks a free port.',
   },
 } as const satisfies SettingsTable
 

@@ -89,7 +89,7 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
       order: [
         'stored 0.1',
         'Error: the store is away',
-        'RangeError: expected a fraction from 0 to 1 as progress, got 2',
+        'RangeError: invalid progress: expected a fraction from 0 to 1, got 2',
       ],
     })
     expect(run.progress).toEqual([

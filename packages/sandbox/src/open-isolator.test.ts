@@ -58,7 +58,10 @@ describe.each(ISOLATIONS)('an isolator with isolation %s', (isolation) => {
       expect(await setup.run(tasks.broken, {}, { module }).outcome).toMatchObject({
         kind: 'panicked',
         reason: 'unexpected_error',
-        error: { message: /test.broken can't be imported/, cause: { name: 'RangeError', message: 'broken at import' } },
+        error: {
+          message: /test.broken cannot be imported/,
+          cause: { name: 'RangeError', message: 'broken at import' },
+        },
       })
     }
     // Once, since a new isolate may find the module repaired.
@@ -70,7 +73,7 @@ describe.each(ISOLATIONS)('an isolator with isolation %s', (isolation) => {
     await using setup = openSetup(isolation)
     expect(await setup.run(tasks.where, {}, { module: RESOURCES }).outcome).toMatchObject({
       reason: 'unexpected_error',
-      error: { cause: { name: 'BullpenError', message: /exports no handler of test.where/ } },
+      error: { cause: { name: 'BullpenError', message: /does not export a handler for test.where/ } },
     })
   })
 

@@ -31,7 +31,7 @@ describe('the size of a pool', () => {
 
   it('may not be configured for a queue that the catalogue does not have', () => {
     expect(() => sizesOf({ pools: { plam: 3 } })).toThrow(
-      "invalid configuration: pools (BULLPEN_WORKER_POOLS) names queue 'plam', which no task of the catalogue uses; did you mean 'plan'?",
+      "invalid configuration: pools (BULLPEN_WORKER_POOLS) names queue 'plam', which no task in the catalogue uses; did you mean 'plan'?",
     )
   })
 })

@@ -21,10 +21,11 @@ export function poolSizes(catalogue: Catalogue, { pools }: WorkerSettings): Read
   const unknown = Object.keys(wanted).find((queue) => !catalogue.queues.includes(queue))
   if (unknown !== undefined) {
     const near = nearest(unknown, catalogue.queues)
-    const hint = near === undefined ? `its queues: ${catalogue.queues.join(', ')}` : `did you mean '${near}'?`
+    const hint =
+      near === undefined ? `the catalogue's queues are ${catalogue.queues.join(', ')}` : `did you mean '${near}'?`
     throw new BullpenError(
       'invalid_configuration',
-      `invalid configuration: pools (BULLPEN_WORKER_POOLS) names queue '${unknown}', which no task of the catalogue uses; ${hint}`,
+      `invalid configuration: pools (BULLPEN_WORKER_POOLS) names queue '${unknown}', which no task in the catalogue uses; ${hint}`,
     )
   }
   return new Map(Object.entries(wanted).map(([queue, size]) => [queue, size === 0 ? availableParallelism() * 2 : size]))
@@ -71,7 +72,7 @@ export function byQueue(tasks: readonly TaskId[], sizes: ReadonlyMap<string, num
     if (!sizes.has(queue)) {
       throw new BullpenError(
         'queue_not_found',
-        `task ${id} belongs to queue '${queue}', for which this worker has no pool; its queues: ${[...sizes.keys()].join(', ')}`,
+        `task ${id} belongs to queue '${queue}', for which this worker has no pool; it has pools for ${[...sizes.keys()].join(', ')}`,
       )
     }
     found.set(queue, [...(found.get(queue) ?? []), id])

@@ -36,7 +36,7 @@ export async function openReceiptGateway({
   return {
     async deliver(receipt, key, signal) {
       if (url === undefined) {
-        throw new TaskError('no_endpoint', `receipts cannot be delivered, because ${SETTING} is not set`, {
+        throw new TaskError('no_endpoint', `receipts cannot be delivered because ${SETTING} is not set`, {
           retryable: false,
         })
       }

@@ -8,7 +8,7 @@ const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
 const MISSING = "the API key is missing; send 'Authorization: Bearer KEY'"
 const WRONG = 'the API does not accept this key'
-const NO_SCHEME = `"Bearer " is missing in the Authorization header; send 'Authorization: Bearer KEY'`
+const NO_SCHEME = `the Authorization header does not begin with "Bearer "; send 'Authorization: Bearer KEY'`
 
 describe('an API key', () => {
   test.each([

@@ -65,11 +65,11 @@ function refuse(request: FastifyRequest, reply: FastifyReply, access: Access): v
 /** The text never repeats the header, which may contain a key. */
 function reasonOf(authorization: string | undefined, access: Access): string {
   if (authorization === undefined) {
-    const inBrowser = access === 'browser' ? ', or log in at /board/login with a browser' : ''
+    const inBrowser = access === 'browser' ? ', or log in at /board/login in a browser' : ''
     return `the API key is missing; send 'Authorization: Bearer KEY'${inBrowser}`
   }
   if (bearerToken(authorization) !== undefined) return WRONG_KEY
-  return `"Bearer " is missing in the Authorization header; send 'Authorization: Bearer KEY'`
+  return `the Authorization header does not begin with "Bearer "; send 'Authorization: Bearer KEY'`
 }
 
 function bearerToken(authorization: string): string | undefined {

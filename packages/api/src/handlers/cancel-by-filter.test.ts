@@ -56,7 +56,7 @@ describe('a cancel by filter', () => {
   test.each([
     [{ queue: 'gpu' }, 404, 'queue_not_found', 'did you mean cpu?'],
     [{ queue: 'cpu', task: 'math.sqare' }, 422, 'unknown_task', 'math.square'],
-    [{ queue: 'mail', task: 'math.square' }, 400, 'invalid_request', "runs in the queue 'cpu', not in 'mail'"],
+    [{ queue: 'mail', task: 'math.square' }, 400, 'invalid_request', "runs in queue 'cpu', not in 'mail'"],
     [{}, 400, 'invalid_request', 'queue: missing; expected a string'],
     [{ queue: 'cpu', tag: 'a b' }, 400, 'invalid_request', 'tag: a tag is 1 to 64'],
     [{ queue: 'cpu', olderThan: 'long' }, 400, 'invalid_request', 'olderThan'],

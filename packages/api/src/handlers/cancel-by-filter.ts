@@ -46,7 +46,7 @@ export function showCancel({ broker }: ApiContext) {
     if (progress !== undefined) return cancellationView(progress)
     throw new BullpenError(
       'cancel_not_found',
-      `there is no cancel ${JSON.stringify(id.slice(0, 100))}; a cancel remains available for 24 hours after it is done`,
+      `cancellation ${JSON.stringify(id.slice(0, 100))} not found; cancellations are kept for 24 hours after they complete`,
     )
   }
 }
@@ -54,6 +54,6 @@ export function showCancel({ broker }: ApiContext) {
 /** Rejects a filter that cannot match any task, because it is a mistake. */
 function checkQueueOf(task: string, itsQueue: string, queue: string): void {
   if (itsQueue === queue) return
-  const message = `${task} runs in the queue '${itsQueue}', not in '${queue}'`
+  const message = `${task} runs in queue '${itsQueue}', not in '${queue}'`
   throw new BullpenError('invalid_request', `task: ${message}`, { errors: [{ path: 'task', message }] })
 }

@@ -29,6 +29,6 @@ export function showCommand({ fleet, closing }: ApiContext) {
 function noCommand(id: string): BullpenError {
   return new BullpenError(
     'command_not_found',
-    `there is no command ${JSON.stringify(id)}; the audit log keeps only the newest commands`,
+    `command ${JSON.stringify(id)} not found; the audit log keeps only the newest commands`,
   )
 }

@@ -45,6 +45,6 @@ function applyPreference(request: FastifyRequest, reply: FastifyReply): number {
 export function taskNotFound(id: TaskId): BullpenError {
   return new BullpenError(
     'task_not_found',
-    `there is no task ${id}; it may have been removed at the end of its retention`,
+    `task ${id} not found; it may have been removed when its retention period ended`,
   )
 }

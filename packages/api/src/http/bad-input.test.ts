@@ -93,7 +93,7 @@ describe('a request', () => {
     expect(problemIn(await get('/v1/nope?key=secret'))).toMatchObject({
       status: 404,
       code: 'route_not_found',
-      detail: 'there is no route GET /v1/nope; /openapi.json lists all routes',
+      detail: 'route GET /v1/nope not found; /openapi.json lists all routes',
     })
   })
 

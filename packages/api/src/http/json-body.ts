@@ -14,7 +14,7 @@ export function acceptOnlyJson(app: FastifyInstance): void {
     try {
       const encoding = request.headers['content-encoding'] ?? 'identity'
       if (encoding !== 'identity') {
-        const detail = 'the body has a Content-Encoding; send it uncompressed and without that header'
+        const detail = 'the body has a Content-Encoding; send the body uncompressed and without that header'
         throw new BullpenError('unsupported_media_type', detail)
       }
       done(null, parseJsonBody(body))

@@ -21,7 +21,7 @@ export function createValidator(catalogue: Catalogue): FastifySchemaCompiler<z.Z
           : { error: validationError('invalid_request', fieldErrors(result.error)) }
       } catch (cause) {
         // A transform of the task threw or is asynchronous, so its schema does not accept this input.
-        const message = `the task's schema failed to parse it: ${cause instanceof Error ? cause.message : String(cause)}`
+        const message = `the task's schema could not parse the input: ${cause instanceof Error ? cause.message : String(cause)}`
         return { error: validationError('invalid_input', [{ path: 'input', message }]) }
       }
     }

@@ -36,7 +36,7 @@ describe('the admission of a queue', () => {
     await expect(enqueue(short)).rejects.toMatchObject({
       code: 'queue_draining',
       message: expect.stringMatching(
-        /^queue 'rig' accepts no tasks: its fleet has been draining \(light\) since .*, by command c1$/,
+        /^queue 'rig' is not accepting tasks: command c1 started draining its fleet \(light\) at .*$/,
       ),
     })
     const waiting = (await broker.counts('rig')).waiting

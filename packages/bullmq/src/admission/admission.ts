@@ -114,6 +114,6 @@ function assertOpen(queue: string, drain: Drain): void {
   const since = new Date(drain.since).toISOString()
   throw new BullpenError(
     'queue_draining',
-    `queue '${queue}' accepts no tasks: its fleet has been draining (${drain.mode}) since ${since}, by command ${drain.command}`,
+    `queue '${queue}' is not accepting tasks: command ${drain.command} started draining its fleet (${drain.mode}) at ${since}`,
   )
 }

@@ -51,7 +51,7 @@ export function recipientsOf({ spec }: NewCommand, { workers, now }: RegisteredW
   if (found.length === 0 && spec.action !== 'limit' && spec.worker !== undefined) {
     throw new BullpenError(
       'worker_not_found',
-      `no live worker has the id '${spec.worker}'; GET /v1/fleet lists all workers`,
+      `no live worker has id '${spec.worker}'; GET /v1/fleet lists all workers`,
     )
   }
   return found

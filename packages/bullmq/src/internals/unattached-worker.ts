@@ -43,7 +43,7 @@ async function release(job: Job, token: string): Promise<void> {
 function notAttached(queue: string): BullpenError {
   return new BullpenError(
     'invalid_configuration',
-    `the Worker of queue '${queue}' runs Bullpen's processor without Bullpen's scripts; it has been paused, and its jobs are back in ` +
-      "the queue; call attach(worker), which '@bullpen/bullmq' exports, directly after new Worker(…), and start it again",
+    `the Worker for queue '${queue}' runs Bullpen's processor without Bullpen's scripts; the Worker has been paused, and its jobs are back in ` +
+      "the queue; call attach(worker), which '@bullpen/bullmq' exports, directly after new Worker(…), and start the Worker again",
   )
 }

@@ -120,7 +120,7 @@ it('a URL that names one server of a cluster is refused with the URL to use', as
   )
   expect(error).toMatchObject({
     code: 'redis_unavailable',
-    message: `Redis at ${other?.url} is a node of a cluster; name its nodes in a URL such as redis+cluster://HOST:PORT,HOST:PORT`,
+    message: `Redis at ${other?.url} is a cluster node; list the cluster's nodes in a URL such as redis+cluster://HOST:PORT,HOST:PORT`,
   })
 })
 

@@ -12,7 +12,7 @@ export interface CommandLine {
   readonly values: ReturnType<typeof parseStrictly>['values']
 }
 
-/** @throws UsageError if anything is unknown, missing or superfluous. The message never contains the value of an option. */
+/** Parses and checks the command line. @throws UsageError if anything is unknown, missing or superfluous. The message never contains the value of an option. */
 export function parseCommandLine(argv: readonly string[]): CommandLine {
   const [word] = parseArgs({ args: [...argv], options: OPTIONS, strict: false, allowPositionals: true }).positionals
   const { values, positionals, tokens } = parseStrictly(
@@ -30,7 +30,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   return { command, positionals: rest, values }
 }
 
-/** @throws UsageError that names the nearest command. */
+/** Returns the command with this name. @throws UsageError that suggests the nearest command. */
 export function commandNamed(word: string): CommandName {
   const known = COMMAND_NAMES.find((name) => name === word)
   if (known !== undefined) return known
@@ -54,14 +54,14 @@ function parseStrictly(argv: readonly string[], command: CommandName | undefined
   }
 }
 
-/** Rewrites the message of `parseArgs` about the value of an option in the words that the help uses. */
+/** Rewrites a message of `parseArgs` about an option's value in the words that the help uses. */
 function valueProblem(message: string): string {
   const [, name] = /--([a-z-]+)/.exec(message) ?? []
   const option = Object.keys(OPTIONS).find((known): known is OptionName => known === name)
   if (option === undefined) return message
-  if (message.includes('does not take an argument')) return `--${option} takes no value`
+  if (message.includes('does not take an argument')) return `--${option} does not take a value`
   const hint = message.includes('ambiguous') ? `; write --${option}=VALUE if the value begins with -` : ''
-  return `--${option} needs a value: ${spelling(option)}${hint}`
+  return `--${option} requires a value: ${spelling(option)}${hint}`
 }
 
 function checkOption(command: CommandName, option: string): void {
@@ -69,7 +69,7 @@ function checkOption(command: CommandName, option: string): void {
   if (names.includes(option)) return
   const accepted = commandOf(command).options.map((name: OptionName) => spelling(name).split(' ')[0])
   const expected = accepted.length === 0 ? '' : `; expected ${accepted.join(', ')}`
-  throw new UsageError(`'bullpen ${command}' has no option --${option}${expected}`)
+  throw new UsageError(`'bullpen ${command}' does not accept --${option}${expected}`)
 }
 
 function checkArguments(command: CommandName, given: readonly string[]): void {

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { UsageError } from './usage-error.ts'
 
-/** Reads all of `stdin` if the text is `-`, and returns `{}` if it is undefined. @throws UsageError if the text is not JSON. */
+/** Parses `text`, or all of `stdin` if `text` is `-`. Returns `{}` if `text` is undefined. @throws UsageError if it is not JSON. */
 export async function readInput(text: string | undefined, stdin: Readable): Promise<unknown> {
   if (text === undefined) return {}
   return text === '-' ? parse('standard input', decodeUtf8(await buffer(stdin))) : parse('INPUT', text)

@@ -36,7 +36,7 @@ export function parseStatus(text: string | undefined): TaskStatus {
 export function parseChoice<T extends string>(option: string, text: string, choices: readonly T[]): T {
   const found = choices.find((choice) => choice === text)
   if (found !== undefined) return found
-  throw new UsageError(`${option} is '${text}'; expected ${choices.join(', ')}${suggestion(text, choices)}`)
+  throw new UsageError(`${option} is '${text}'; expected one of ${choices.join(', ')}${suggestion(text, choices)}`)
 }
 
 /** Parses a rate such as `100/1s`, or `none`. */
@@ -44,12 +44,12 @@ export function parseRate(text: string): 'none' | { readonly max: number; readon
   if (text === 'none') return text
   const [max, per] = text.split('/', 2)
   if (max === undefined || per === undefined) {
-    throw new UsageError(`--rate is '${text}'; expected starts per time, such as 100/1s, or none`)
+    throw new UsageError(`--rate is '${text}'; expected a number of starts per period, such as 100/1s, or none`)
   }
   return { max: parseCount('--rate', max, MAX_RATE), per: parseDuration('--rate', per) as Duration }
 }
 
-/** `max` is the largest number that the API accepts. Pass it if the API has such a limit. */
+/** Parses a whole number. `max` is the largest number that the API accepts, if it has a limit. */
 export function parseCount(option: string, text: string, max = 999_999_999): number {
   const count = /^[1-9]\d*$/.test(text) ? Number(text) : 0
   if (count >= 1 && count <= max) return count

@@ -18,24 +18,24 @@ export const OPTIONS = {
     type: 'string',
     multiple: true,
     value: 'TAG',
-    help: 'attach a tag, by which tasks can be cancelled; can be repeated up to 10 times',
+    help: 'attach a tag, which can be used to cancel tasks; can be repeated up to 10 times',
   },
-  delay: { type: 'string', value: 'DURATION', help: 'do not start the task before this much time has passed' },
+  delay: { type: 'string', value: 'DURATION', help: 'wait at least this long before starting the task' },
   timeout: { type: 'string', value: 'LIMIT', help: 'the run timeout of each attempt' },
   'heartbeat-timeout': { type: 'string', value: 'LIMIT', help: 'the longest time allowed between two heartbeats' },
   'queue-timeout': {
     type: 'string',
     value: 'LIMIT',
-    help: 'the longest wait for the first attempt, after which the task expires',
+    help: 'how long the task may wait for its first attempt before it expires',
   },
   'total-timeout': {
     type: 'string',
     value: 'LIMIT',
-    help: 'the longest time from enqueueing to the end of the last attempt',
+    help: 'how long the task may take from enqueueing to the end of its last attempt',
   },
   queue: { type: 'string', value: 'QUEUE', help: 'the queue (required)' },
   status: { type: 'string', value: 'STATUS', help: 'the status (required)' },
-  task: { type: 'string', value: 'TASK', help: 'include only tasks of this definition' },
+  task: { type: 'string', value: 'TASK', help: 'include only tasks with this name' },
   'older-than': {
     type: 'string',
     value: 'DURATION',
@@ -50,7 +50,7 @@ export const OPTIONS = {
     value: 'MODE',
     help: 'the drain mode: light, soft, soft_timeout or hard (default: soft_timeout)',
   },
-  'dry-run': { type: 'boolean', help: 'show what would happen without changing anything' },
+  'dry-run': { type: 'boolean', help: 'show what would happen, and do not change anything' },
   yes: { type: 'boolean', help: 'do not ask for confirmation (required if standard input is not a terminal)' },
   hard: { type: 'boolean', help: 'interrupt the task that the slot is running' },
   concurrency: {
@@ -73,9 +73,9 @@ export const OPTIONS = {
   key: {
     type: 'string',
     value: 'KEY',
-    help: 'the API key (default: BULLPEN_KEY, which other users of this machine cannot see)',
+    help: 'the API key (default: BULLPEN_KEY, which is safer because other users of this machine can see options)',
   },
-  json: { type: 'boolean', help: 'print each answer of the API as one line of JSON, and each error as {"error":…}' },
+  json: { type: 'boolean', help: 'print each API response as one line of JSON, and each error as {"error":…}' },
   help: { type: 'boolean', short: 'h', help: 'show this help' },
   version: { type: 'boolean', help: 'show the version' },
 } as const satisfies Readonly<Record<string, Option>>
@@ -85,7 +85,7 @@ export type OptionName = keyof typeof OPTIONS
 /** The options that every command accepts. */
 export const COMMON_OPTIONS: readonly OptionName[] = ['api', 'key', 'json', 'help', 'version']
 
-/** The option as a user types it, such as `--delay DURATION`. */
+/** Returns the option as a user types it, such as `--delay DURATION`. */
 export function spelling(name: OptionName, { value }: OptionHelp = OPTIONS[name]): string {
   return value === undefined ? `--${name}` : `--${name} ${value}`
 }

@@ -10,13 +10,13 @@ export interface Target {
   readonly worker?: string
 }
 
-/** @throws UsageError if neither is given. */
+/** Returns the target that --queue and --worker specify. @throws UsageError if neither is given. */
 export function parseTarget({ queue, worker }: { readonly queue?: string; readonly worker?: string }): Target {
   if (!queue && !worker) throw new UsageError('specify a target: --queue, --worker, or both')
   return { ...(queue ? { queue } : {}), ...(worker ? { worker } : {}) }
 }
 
-/** Splits `WORKER/QUEUE/SLOT` at the last two slashes, because the name of a worker may contain any character. */
+/** Splits `WORKER/QUEUE/SLOT` at the last two slashes, because a worker's name may contain any character. */
 export function parseSlot(text: string): Required<Target> & { readonly slot: number } {
   const [, worker, queue, slot] = /^(.+)\/([^/]+)\/([1-9]\d{0,5})$/s.exec(text) ?? []
   if (worker === undefined || queue === undefined || !QUEUE_NAME.test(queue)) {
@@ -30,7 +30,7 @@ export async function resolveWorker<T extends Target>(client: Client, target: T)
   return target.worker === undefined ? target : { ...target, worker: await workerNamed(client, target.worker) }
 }
 
-/** @throws ProblemError `worker_not_found`; UsageError if the prefix is ambiguous. */
+/** Returns the full name of a live worker. @throws ProblemError `worker_not_found`; UsageError if the prefix is ambiguous. */
 async function workerNamed(client: Client, given: string): Promise<string> {
   const { workers } = await client.fleet()
   const names = workers.map(({ worker }) => worker).sort()
@@ -43,7 +43,7 @@ async function workerNamed(client: Client, given: string): Promise<string> {
   const list = (of: readonly string[]) => of.map((name) => plain(name)).join(', ')
   if (matches.length > 1) throw new UsageError(`--worker ${plain(given)} is ambiguous: ${list(matches)}`)
   if (only !== undefined) return only
-  const known = names.length === 0 ? 'no workers are running' : `running: ${list(names)}`
+  const known = names.length === 0 ? 'no workers are running' : `the running workers are ${list(names)}`
   throw new ProblemError({
     code: 'worker_not_found',
     status: 404,

@@ -85,7 +85,7 @@ function parseFilter({ values }: CommandContext): CancelRequest {
   }
 }
 
-/** `12 tasks of email (task receipt.send, tag batch:7)`. */
+/** Describes the matching tasks, such as `12 tasks of email (task receipt.send, tag batch:7)`. */
 function matchText({ matching, exact }: CancelPreview, { queue, task, tag, olderThan }: CancelRequest): string {
   const conditions = [
     task === undefined ? '' : `task ${task}`,
@@ -106,7 +106,7 @@ async function waitUntilDone(client: Client, { id }: Cancellation, until: number
   }
 }
 
-/** Continues with the next id if the API rejects one. Returns the highest of the exit codes. */
+/** Cancels each id, even if the API has rejected an earlier one. Returns the highest exit code. */
 async function cancelByIds({ positionals, values, connect, out, by, reportError }: CommandContext): Promise<ExitCode> {
   const wait = parseDuration('--wait', values.wait, formatDuration(MAX_WAIT_S * 1_000))
   const client = connect()
@@ -123,7 +123,7 @@ async function cancelByIds({ positionals, values, connect, out, by, reportError 
   return highest
 }
 
-/** A task that had already been cancelled counts as a success. A signalled task counts as one only if --wait was not given. */
+/** Returns success for a task that is cancelled and, unless --wait was given, also for a task that has been signalled. */
 function exitCodeOf({ outcome, status }: Cancelled, waited: boolean): ExitCode {
   const isCancelled = status === 'cancelled' || (outcome === 'cancelling' && !waited)
   return isCancelled ? EXIT.success : EXIT.incomplete

@@ -17,6 +17,6 @@ export interface CommandContext {
   /** True if standard input is a terminal, so that {@link confirm} can ask a question. */
   readonly isInteractive: boolean
   readonly confirm: (question: string) => Promise<boolean>
-  /** Prints an error and returns its exit code, for commands that continue after an error. @throws any unexpected error again. */
+  /** Prints an error and returns its exit code, for commands that continue after an error. Rethrows an unexpected error. */
   readonly reportError: (error: unknown) => ExitCode
 }

@@ -3,7 +3,7 @@ import type { OptionHelp, OptionName } from '../arguments/options.ts'
 import { FLEET_COMMANDS } from './fleet-command-table.ts'
 
 export interface Command {
-  /** The part of the usage line that follows the name of the command. */
+  /** The part of the usage line that follows the command's name. */
   readonly usage: string
   /** The description in the list of commands, on a single line. */
   readonly summary: string
@@ -11,7 +11,7 @@ export interface Command {
   /** How many arguments the command accepts, not counting options. */
   readonly arguments: { readonly min: number; readonly max: number }
   readonly options: readonly OptionName[]
-  /** Replaces the general help of options that have a narrower meaning in this command. */
+  /** Help texts that replace the general ones, for options that have a narrower meaning in this command. */
   readonly optionHelp?: Readonly<Partial<Record<OptionName, OptionHelp>>>
   readonly examples: readonly string[]
 }
@@ -24,8 +24,9 @@ export const COMMANDS = {
     usage: 'TASK [INPUT | -]',
     summary: 'Enqueue a task',
     description: [
-      'Enqueue a task, and print its id once the task is stored. INPUT is JSON and defaults to {}. Use - to read it from',
-      'standard input. With --wait, also wait for the task to end, and print it. Timeouts apply only to long tasks.',
+      'Enqueue a task, and print its id once the task is stored. INPUT is JSON and defaults to {}. Use - to read INPUT from',
+      'standard input. With --wait, also wait for the task to end, and then print the task. Timeouts apply only to long',
+      'tasks.',
       DURATIONS,
     ],
     arguments: { min: 1, max: 2 },
@@ -39,9 +40,9 @@ export const COMMANDS = {
     usage: 'ID',
     summary: 'Show a task and its attempts',
     description: [
-      'Show a task. With --wait, show it once it has ended or the time is up.',
-      'There is one line for each attempt, with its fencing token, outcome, error code, message, duration, worker, and the',
-      'user who cancelled it.',
+      'Show a task. With --wait, wait until the task has ended or the time is up before showing it.',
+      'Each attempt is one line with its fencing token, outcome, error code, message, duration, worker, and the user who',
+      'cancelled it, if any.',
     ],
     arguments: { min: 1, max: 1 },
     options: ['wait'],
@@ -64,22 +65,22 @@ export const COMMANDS = {
   },
   cancel: {
     usage: 'ID… | --queue QUEUE',
-    summary: 'Cancel tasks by id, or all that match a filter',
+    summary: 'Cancel tasks by id, or all tasks that match a filter',
     description: [
-      'Cancel tasks by id. A task that has not started will never run, and a running task is signalled. With --wait (at',
-      'most 30s), exit code 0 means that every task has stopped. Without --wait, it means that every running task was',
-      'signalled.',
+      'Cancel tasks by id. A task that has not started will never run, and a running task receives an abort signal. With',
+      '--wait (at most 30s), exit code 0 means that every task has stopped. Without --wait, exit code 0 means that every',
+      'running task was signalled.',
       '',
-      'With --queue, cancel all tasks of the queue that have been enqueued so far and match --task, --tag and --older-than.',
-      'The command shows the number of matching tasks and asks for confirmation. Once it returns, none of the matching',
-      'tasks will be started. With --wait, it returns when all of them have ended.',
+      "With --queue, cancel all of the queue's tasks that have been enqueued so far and match --task, --tag and --older-than.",
+      'The command shows the number of matching tasks and asks for confirmation. Once the command returns, no matching task',
+      'will start. With --wait, the command returns when every matching task has ended.',
     ],
     arguments: { min: 0, max: Number.POSITIVE_INFINITY },
     options: ['queue', 'task', 'tag', 'older-than', 'dry-run', 'yes', 'by', 'wait'],
     optionHelp: {
       queue: { value: 'QUEUE', help: 'cancel the tasks of this queue' },
       tag: { value: 'TAG', help: 'include only tasks that have this tag' },
-      'dry-run': { help: 'print how many tasks match without cancelling any' },
+      'dry-run': { help: 'print how many tasks match, and do not cancel them' },
       by: { value: 'NAME', help: 'your name, stored with each task (default: BULLPEN_BY, then your user name)' },
       wait: { value: 'DURATION', help: 'wait up to this long for the tasks to end' },
     },

@@ -62,7 +62,7 @@ test('only live workers and pools of the target are included', () => {
 test('the text has a line for each worker and a conclusion', () => {
   const both = fleetOf([workerOf(P1), workerOf(P2)])
   expect(forecastLines(forecastDrain(both, slots, { queue: 'cpu' }, SOFT_TIMEOUT), 'cpu', layout)).toEqual([
-    `${P1}  4 running tasks, longest 1m  1 will end within 20s; 2 may be signalled, then returned to the queue after 5s; 1 short task awaited for up to 25s`,
+    `${P1}  4 running tasks, longest 1m  1 will end within 20s; 2 may be signalled, then returned to the queue after 5s; waits up to 25s for 1 short task`,
     `${P2}   no running tasks`,
     'drain of cpu: 2 of 4 may be signalled and returned to the queue',
   ])
@@ -70,8 +70,8 @@ test('the text has a line for each worker and a conclusion', () => {
 
 test.each([
   [[], SOFT_TIMEOUT, 'no running tasks'],
-  [slots.slice(1, 2), SOFT_TIMEOUT, 'interrupts none of 1 running task'],
-  [slots.slice(0, 2), SOFT_TIMEOUT, 'interrupts none of 2 running tasks, but waits for 1 short task'],
+  [slots.slice(1, 2), SOFT_TIMEOUT, 'does not interrupt the 1 running task'],
+  [slots.slice(0, 2), SOFT_TIMEOUT, 'does not interrupt the 2 running tasks, but waits for 1 short task'],
   [
     [busy(1, 1, { onInterrupt: 'fail' }), ...slots],
     SOFT_TIMEOUT,

@@ -16,11 +16,11 @@ export interface WorkerForecast {
   /** The time until running tasks are signalled, or undefined if they never are. */
   readonly totalMs: number | undefined
   readonly graceMs: number
-  /** Tasks whose run timeout passes before the deadline, or, if there is no deadline, all tasks with a run timeout. */
+  /** Tasks whose run timeout expires before the deadline, or, if there is no deadline, all tasks with a run timeout. */
   readonly endInTime: number
   /** Tasks that may still be running at the deadline. They are signalled, then returned to the queue after the grace period. */
   readonly maySignal: number
-  /** Like `maySignal`, but for tasks whose definition says `onInterrupt: 'fail'`, which would be dead afterwards. */
+  /** Like `maySignal`, but for tasks whose definition sets `onInterrupt: 'fail'`. These tasks would end as dead. */
   readonly mayFail: number
   /** Short tasks. They cannot be signalled, so the drain waits for them until the grace period ends and then abandons them. */
   readonly waitedFor: number
@@ -28,7 +28,7 @@ export interface WorkerForecast {
   readonly openEnded: number
 }
 
-/** Returns one forecast for each live worker of the target. */
+/** Returns a forecast for each of the target's live workers. */
 export function forecastDrain(
   { now, workers }: FleetView,
   slots: readonly SlotView[],

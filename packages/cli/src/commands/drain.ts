@@ -1,4 +1,4 @@
-// bullpen drain: drains pools. With --wait, waits until they have ended. With --dry-run, only forecasts the effect.
+// bullpen drain: drains pools. With --wait, waits until they have ended. With --dry-run, forecasts the effect without draining.
 import type { Client } from '@bullpen/client'
 import { type DrainMode, type Duration, milliseconds } from '@bullpen/contract'
 import { DRAIN_MODES } from '@bullpen/contract/internal'

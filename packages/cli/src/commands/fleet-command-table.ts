@@ -4,7 +4,7 @@ import type { Command } from './command-table.ts'
 const TARGET_OPTIONS = {
   queue: {
     value: 'QUEUE',
-    help: 'all workers of this queue, including those that start later; with --worker, a single pool',
+    help: "all of this queue's workers, including those that start later; with --worker, a single pool",
   },
 } as const
 const TARGET = [
@@ -18,8 +18,8 @@ export const FLEET_COMMANDS = {
     summary: 'Show queues, workers and their pools',
     description: [
       'Show the queues, and every worker with its pools. Each pool is shown with its state, its busy slots and anything',
-      'unusual. With --slots, also show the name of every slot, its state, the time it has spent in that state, and its',
-      'task. A worker that has stopped sending heartbeats remains visible for a minute.',
+      "unusual. With --slots, also show each slot's name, state, time in that state, and task. A worker that has stopped",
+      'sending heartbeats remains visible for a minute.',
     ],
     arguments: { min: 0, max: 0 },
     options: ['queue', 'slots'],
@@ -29,7 +29,7 @@ export const FLEET_COMMANDS = {
   pause: {
     usage: '[--queue QUEUE] [--worker WORKER]',
     summary: 'Pause a queue, a worker or a pool',
-    description: ['Stop starting tasks. Running tasks continue, and new tasks wait in the queue.', ...TARGET],
+    description: ['Keep tasks from starting. Running tasks continue, and new tasks wait in the queue.', ...TARGET],
     arguments: { min: 0, max: 0 },
     options: ['queue', 'worker', 'by'],
     optionHelp: TARGET_OPTIONS,
@@ -57,12 +57,13 @@ export const FLEET_COMMANDS = {
       '',
       'MODE is one of:',
       "  light         finish all fetched tasks and, if the target is a queue's whole fleet, all waiting and scheduled tasks",
-      '  soft          finish the started tasks, and return the others to the queue',
-      '  soft_timeout  like soft until the timeout, then signal the tasks that are still running and return them to the queue',
-      '  hard          signal the started tasks at once, and return them to the queue',
+      '  soft          finish the tasks that have started, and return the others to the queue',
+      '  soft_timeout  like soft until the timeout expires, then signal the tasks that are still running and return them to the queue',
+      '  hard          signal the tasks that have started at once, and return them to the queue',
       '',
-      'With --wait, return once the pools have ended. With --dry-run, compare the running tasks with the timeout. Exit code',
-      '0 then means that no task would be interrupted, and exit code 1 means that some tasks might be.',
+      'With --wait, wait until the pools have ended before returning. With --dry-run, compare the running tasks with the',
+      'timeout instead of draining. Exit code 0 then means that no task would be interrupted, and exit code 1 means that',
+      'some tasks might be interrupted.',
     ],
     arguments: { min: 0, max: 0 },
     options: ['queue', 'worker', 'mode', 'timeout', 'wait', 'dry-run', 'by'],
@@ -73,7 +74,7 @@ export const FLEET_COMMANDS = {
         help: "the timeout of the mode soft_timeout (default: each worker's drain timeout)",
       },
       wait: { value: 'DURATION', help: 'wait up to this long for the pools to end' },
-      'dry-run': { help: 'show which running tasks would be interrupted without draining anything' },
+      'dry-run': { help: 'show which running tasks would be interrupted, and do not drain anything' },
     },
     examples: [
       'bullpen drain --queue cpu --wait 2m',
@@ -121,14 +122,14 @@ export const FLEET_COMMANDS = {
     usage: '[ID]',
     summary: 'Show the commands that were sent to the fleet',
     description: [
-      'List the commands, newest first, with the time, outcome, command, sender and id of each. With an ID, show that command',
-      'and the answer of every worker. With --wait, show them once all workers have answered.',
+      "List commands, newest first, with each one's time, outcome, command, sender and id. With ID, show that command and each",
+      "worker's response. With --wait, wait until every worker has responded before showing anything.",
     ],
     arguments: { min: 0, max: 1 },
     options: ['limit', 'wait'],
     optionHelp: {
       limit: { value: 'N', help: 'show at most N commands, up to 200 (default: 50)' },
-      wait: { value: 'DURATION', help: 'with an ID, wait up to this long for all answers (at most 30s)' },
+      wait: { value: 'DURATION', help: 'with ID, wait up to this long for every worker to respond (at most 30s)' },
     },
     examples: ['bullpen audit --limit 10', 'bullpen audit 5d0f4c2a9be1f07733c1a2e4 --wait 30s'],
   },

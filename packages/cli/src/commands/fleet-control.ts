@@ -1,4 +1,4 @@
-// bullpen pause, resume, stop, resize and limit: each sends one command and prints the workers' answers.
+// bullpen pause, resume, stop, resize and limit: each sends one command and prints the workers' responses.
 import type { Client, FleetOrder } from '@bullpen/client'
 import type { CommandView } from '@bullpen/contract'
 import { MAX_CONCURRENCY } from '@bullpen/contract/internal'
@@ -72,7 +72,7 @@ export async function sendCommand(
   const command = await client.command(order, by === undefined ? {} : { by })
   await out.answer(command, (layout) => commandLines(command, layout))
   if (command.outcome === 'pending') {
-    out.remark(`some workers have not answered yet; check with: bullpen audit ${plain(command.id)} --wait 30s`)
+    out.remark(`some workers have not responded yet; check with: bullpen audit ${plain(command.id)} --wait 30s`)
   } else if (command.answers.length === 0 && order.action !== 'limit') {
     out.remark('no running worker has a pool that matches the target')
   }

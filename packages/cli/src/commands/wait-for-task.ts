@@ -5,10 +5,10 @@ import { EXIT, type ExitCode } from '../exit-codes.ts'
 import type { Output } from '../output/output.ts'
 import { taskLines } from '../output/task-text.ts'
 
-/** Limited because Node's timers overflow after 24 days. */
+/** The longest wait. Node's timers overflow after 24 days. */
 export const MAX_WAIT: Duration = '1d'
 
-/** Prints the task once it has ended or the time is up. The exit code shows whether it completed. */
+/** Prints the task once it has ended or the time is up. The exit code shows whether the task completed. */
 export async function waitForTask(client: Client, id: string, wait: Duration, out: Output): Promise<ExitCode> {
   const task = await endedOrCurrent(client, id, wait)
   await out.answer(task, (layout) => taskLines(task, layout))

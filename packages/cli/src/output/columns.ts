@@ -10,7 +10,7 @@ export interface Layout {
   readonly columns?: number | undefined
 }
 
-/** A text, or a text with a colour. */
+/** A string, or a string with a colour. */
 export type Cell = string | readonly [style: Style, text: string]
 
 type Frame = Omit<Layout, 'now'> & { readonly indent: number }
@@ -29,7 +29,7 @@ export function tableRows(rows: readonly (readonly Cell[])[], frame: Frame): rea
   return rows.map((row) => rowLines(row, widths, frame))
 }
 
-/** Aligns the cells as long as they fit. From the first cell that does not fit, the text is wrapped word by word. */
+/** Aligns the cells that fit on the line. From the first cell that does not fit, the text is wrapped word by word. */
 function rowLines(row: readonly Cell[], widths: readonly number[], frame: Frame): readonly string[] {
   const { indent, columns = Number.POSITIVE_INFINITY, paint } = frame
   const done: string[] = []

@@ -62,7 +62,7 @@ export function targetText({ queue, worker, slot }: Pick<Spec, 'queue' | 'worker
   return queue ?? worker ?? ''
 }
 
-/** Returns a line for the command with its outcome, and a line for the answer of each worker. */
+/** Returns a line for the command with its outcome, and a line for each worker's response. */
 export function commandLines({ id, spec, outcome, answers }: CommandView, layout: Layout): readonly string[] {
   const head: Cell[] =
     outcome === 'done'

@@ -3,12 +3,12 @@ import type { FleetView, PoolState, QueueView, SlotState, SlotView, WorkerView }
 import { type Cell, type Layout, tableLines, tableRows } from './columns.ts'
 import { count, formatLength, plain, relativeTime } from './format.ts'
 
-/** A smaller clock difference is not reported. */
+/** The smallest clock difference that is reported. */
 const MIN_SKEW_MS = 100
 
 /**
- * Sorts everything by name, so that the order is the same in every call. Times are relative to the clock of the fleet and not
- * to that of this machine.
+ * Formats the queues, the workers and, if `slots` is given, the slots, sorted by name. Times are relative to the fleet's clock,
+ * not to this machine's.
  */
 export function fleetLines(fleet: FleetView, slots: readonly SlotView[] = [], given: Layout): readonly string[] {
   const layout = { ...given, now: Date.parse(fleet.now) }
@@ -25,7 +25,7 @@ export function fleetLines(fleet: FleetView, slots: readonly SlotView[] = [], gi
 
 function queueRow({ queue, busy, slots, pools, paused, drain, concurrency, rate }: QueueView, now: number): Cell[] {
   const unusual = [
-    ...(drain === undefined ? [] : [`draining (${drain.mode}) since ${relativeTime(drain.since, now)}`]),
+    ...(drain === undefined ? [] : [`draining (${drain.mode}), started ${relativeTime(drain.since, now)}`]),
     ...(paused ? ['paused'] : []),
   ]
   const limits = [
@@ -116,7 +116,7 @@ function slotLines(slots: readonly SlotView[], layout: Layout): readonly string[
   return tableLines(rows, { ...layout, indent: 4 })
 }
 
-/** The name of a slot in the form that `bullpen stop` accepts. */
+/** Returns a slot's name in the form that `bullpen stop` accepts. */
 function slotName({ worker, queue, slot }: SlotView): string {
   return `${plain(worker)}/${plain(queue)}/${slot}`
 }

@@ -1,4 +1,4 @@
-// Formats the forecast of a drain as text.
+// Formats a drain's forecast as text.
 import type { WorkerForecast } from '../commands/drain-forecast.ts'
 import { type Cell, type Layout, tableLines } from './columns.ts'
 import { count, formatLength, plain } from './format.ts'
@@ -19,7 +19,7 @@ function row(forecast: WorkerForecast): Cell[] {
     mayFail === 0 ? '' : `${mayFail} may be signalled, then end as dead after ${formatLength(graceMs)}`,
     waitedFor === 0
       ? ''
-      : `${count(waitedFor, 'short task')} awaited for up to ${formatLength((totalMs ?? 0) + graceMs)}`,
+      : `waits up to ${formatLength((totalMs ?? 0) + graceMs)} for ${count(waitedFor, 'short task')}`,
     openEnded === 0 ? '' : `${openEnded} without a run timeout`,
   ]
   return [
@@ -45,7 +45,7 @@ function conclusion(forecasts: readonly WorkerForecast[], target: string): strin
     return `${subject} waits for ${count(running, 'running task')}, of which ${openEnded} ${openEnded === 1 ? 'has' : 'have'} no run timeout`
   }
   if (sum('waitedFor') > 0) {
-    return `${subject} interrupts none of ${count(running, 'running task')}, but waits for ${count(sum('waitedFor'), 'short task')}`
+    return `${subject} does not interrupt the ${count(running, 'running task')}, but waits for ${count(sum('waitedFor'), 'short task')}`
   }
-  return `${subject} interrupts none of ${count(running, 'running task')}`
+  return `${subject} does not interrupt the ${count(running, 'running task')}`
 }

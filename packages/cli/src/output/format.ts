@@ -27,7 +27,7 @@ export function relativeTime(time: string, now: number): string {
   return ms > 0 ? `in ${formatLength(ms)}` : `${formatLength(-ms)} ago`
 }
 
-/** Puts text from tasks and workers on a single line, removes its control characters, and cuts it to `maxLength`. */
+/** Returns text from a task or worker as a single line without control characters, cut to `maxLength`. */
 export function plain(text: string, maxLength = Number.POSITIVE_INFINITY): string {
   const line = text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim()
   return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1)}…`

@@ -1,4 +1,4 @@
-// Writes answers to standard output, as text or as JSON, and remarks to standard error.
+// Writes responses to standard output, as text or as JSON, and remarks to standard error.
 import type { Writable } from 'node:stream'
 import { painter } from './colors.ts'
 import type { Layout } from './columns.ts'
@@ -22,7 +22,7 @@ export interface Output {
   answer(answer: object, lines: (layout: Layout) => readonly string[]): Promise<boolean>
   /** Prints a remark on standard error, unless --json is set. */
   remark(text: string): void
-  /** Prints a progress line, but only on a terminal. It replaces the previous progress line. Without a text, the line is erased. */
+  /** Prints a progress line in place of the previous one, but only on a terminal. Without a text, erases the previous line. */
   progress(text?: string): void
 }
 

@@ -32,9 +32,9 @@ export function cancelledLine({ id, outcome, status }: Cancelled, layout: Layout
 
 export function cancellationLine({ id, status, ended, enqueuedUntil }: Cancellation): string {
   if (status === 'done')
-    return `${id}  done: ${count(ended, 'task')} enqueued until ${enqueuedUntil} cancelled before starting`
-  const soFar = ended === 0 ? '' : `, ${count(ended, 'task')} cancelled so far`
-  return `${id}  in effect: no matching task that was enqueued until ${enqueuedUntil} will start${soFar}`
+    return `${id}  done: cancelled ${count(ended, 'task')} that had not started (enqueued until ${enqueuedUntil})`
+  const soFar = ended === 0 ? '' : `; ${count(ended, 'task')} cancelled so far`
+  return `${id}  in effect: no matching task enqueued until ${enqueuedUntil} will start${soFar}`
 }
 
 /** Returns one line for each field that the task has, and one for each attempt. */
@@ -83,7 +83,7 @@ function attemptLines(attempts: TaskView['attempts'], layout: Layout): readonly 
   return rows.length === 0 ? [] : ['history', ...tableLines(rows, { paint: layout.paint, indent: 2 })]
 }
 
-/** Uses columns of a fixed width, because lines are printed before the next page has arrived. */
+/** Formats a task as one line of a list. The columns have a fixed width, because lines are printed before the next page has arrived. */
 export function listLine(task: TaskView, { now }: Layout): string {
   const attempts = `${task.attemptsMade}/${task.maxAttempts}`.padStart(5)
   const error = task.error === undefined ? '' : `  ${plain(task.error.code)}`

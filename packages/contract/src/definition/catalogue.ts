@@ -48,7 +48,7 @@ export function defineCatalogue<const D extends readonly [TaskDefinition, ...Tas
     if (first !== definition.onShutdown) {
       throw new BullpenError(
         'invalid_definition',
-        `onShutdown of queue '${definition.queue}' is '${first}' in one definition and '${definition.onShutdown}' in '${definition.name}'; pass the same defineQueue result to all of its tasks`,
+        `onShutdown of queue '${definition.queue}' is '${first}' in one definition and '${definition.onShutdown}' in '${definition.name}'; use the same defineQueue result in all of the queue's task definitions`,
       )
     }
     onShutdown.set(definition.queue, first)

@@ -47,7 +47,7 @@ describe('a handler', () => {
     expect(() => handlerIn(exports, 'image.crop', 'm.ts')).toThrow(
       expect.objectContaining({
         code: 'invalid_handler',
-        message: expect.stringMatching(/^m\.ts exports no .*image\.crop/),
+        message: expect.stringMatching(/^m\.ts does not export .*image\.crop/),
       }),
     )
     expect(() => handlerIn({}, 'image.size', 'm.ts')).toThrow()

@@ -136,13 +136,13 @@ export function defineHandler<D extends TaskDefinition, R extends Resources = ob
   if (typeof handle !== 'function') {
     throw new BullpenError(
       'invalid_handler',
-      `the handler of ${task.name} is of type ${typeof handle}; expected a function that takes the task context`,
+      `the handler for ${task.name} has type ${typeof handle}; expected a function that takes the task context`,
     )
   }
   if (!/^(file|data|node):/.test(module)) {
     throw new BullpenError(
       'invalid_handler',
-      `the module of the handler of ${task.name} is ${JSON.stringify(module)}; expected import.meta.url`,
+      `the module passed to defineHandler for ${task.name} is ${JSON.stringify(module)}; expected import.meta.url`,
     )
   }
   return Object.freeze({ task, module, handle })
@@ -154,7 +154,7 @@ export function handlerIn(exports: Readonly<Record<string, unknown>>, task: stri
   if (!isHandler(found)) {
     throw new BullpenError(
       'invalid_handler',
-      `${module} exports no handler of ${task}; export the result of defineHandler`,
+      `${module} does not export a handler for ${task}; export the result of defineHandler`,
     )
   }
   return found

@@ -47,7 +47,7 @@ export function defineQueue(options: QueueOptions): QueueDefinition {
     throw new BullpenError('invalid_definition', `queue ${JSON.stringify(name)}: ${problem}`)
   }
   const unknown = Object.keys(options).find((setting) => !SETTINGS.includes(setting))
-  if (unknown !== undefined) fail(`${unknown} is not a setting of a queue${suggestion(unknown, SETTINGS)}`)
+  if (unknown !== undefined) fail(`${unknown} is not a queue setting${suggestion(unknown, SETTINGS)}`)
   if (typeof name !== 'string' || !QUEUE_NAME.test(name)) fail(`invalid name; ${QUEUE_NAME_RULE}`)
   if (!ON_SHUTDOWN.includes(onShutdown)) {
     fail(`onShutdown is ${JSON.stringify(onShutdown)}; expected 'keep' or 'cancel'`)

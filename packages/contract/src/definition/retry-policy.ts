@@ -114,7 +114,7 @@ function backoffOf(options: BackoffOptions, task: string, fail: Fail): Backoff {
   }
   const { type = 'exponential', jitter = DEFAULT_BACKOFF.jitter } = options
   if (!BACKOFF_TYPES.includes(type)) {
-    fail(`retry.backoff.type is ${JSON.stringify(type)}; expected ${BACKOFF_TYPES.join(', ')}`)
+    fail(`retry.backoff.type is ${JSON.stringify(type)}; expected one of ${BACKOFF_TYPES.join(', ')}`)
   }
   refuseUnknown(options, ['type', 'jitter', ...BACKOFF_SETTINGS[type]], 'retry.backoff', fail)
   if (typeof jitter !== 'number' || !(jitter >= 0 && jitter <= 1)) {

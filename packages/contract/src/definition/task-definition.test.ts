@@ -91,7 +91,7 @@ describe('defineTask rejects', () => {
 
   test('an unknown setting, with a suggestion', () => {
     expect(() => define({ ...minimal, timeot: '5s' })).toThrow(
-      refusal(/timeot is not a setting of a task; did you mean timeout\?/),
+      refusal(/timeot is not a task setting; did you mean timeout\?/),
     )
     expect(() => define({ ...minimal, kind: 'short', totalTimeout: '5s' })).toThrow(
       refusal(/totalTimeout requires kind: 'long'/),
@@ -151,7 +151,7 @@ describe('defineTask rejects', () => {
     [{ maxAttempts: Number.NaN }, 'retry.maxAttempts is NaN'],
     [{ attempts: 3 }, 'retry.attempts is not a setting; did you mean retry.maxAttempts'],
     [{ backoff: 'slow' }, 'retry.backoff is "slow"; expected an object'],
-    [{ backoff: { type: 'slow' } }, 'retry.backoff.type is "slow"; expected exponential, linear, fixed, list'],
+    [{ backoff: { type: 'slow' } }, 'retry.backoff.type is "slow"; expected one of exponential, linear, fixed, list'],
     [{ backoff: { base: '1s' } }, 'retry.backoff.base is not a setting'],
     [{ backoff: { type: 'fixed', maxDelay: '1m' } }, 'retry.backoff.maxDelay is not a setting'],
     [{ backoff: { factor: 0.5 } }, 'retry.backoff.factor is 0.5; expected a number from 1 to 100'],

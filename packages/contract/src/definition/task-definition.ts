@@ -186,7 +186,7 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     throw new BullpenError('invalid_definition', `task ${JSON.stringify(name)}: ${problem}`)
   }
   const unknown = Object.keys(options).find((setting) => !SETTINGS.includes(setting))
-  if (unknown !== undefined) fail(`${unknown} is not a setting of a task${suggestion(unknown, SETTINGS)}`)
+  if (unknown !== undefined) fail(`${unknown} is not a task setting${suggestion(unknown, SETTINGS)}`)
   if (typeof name !== 'string' || !NAME.test(name) || name.length > MAX_NAME_LENGTH) {
     fail(
       "invalid name; expected two or more lower-case words joined by dots, at most 80 characters, such as 'email.welcome'",
@@ -199,7 +199,7 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     }
   }
   if (!KINDS.includes(kind)) fail(`kind is ${JSON.stringify(kind)}; expected 'short' or 'long'`)
-  if (!Number.isInteger(version) || version < 1) fail(`version is ${version}; expected a whole number from 1`)
+  if (!Number.isInteger(version) || version < 1) fail(`version is ${version}; expected a whole number of at least 1`)
   if (options.classify !== undefined && typeof options.classify !== 'function') {
     fail(`classify is ${JSON.stringify(options.classify)}; expected a function of the thrown error`)
   }

@@ -74,7 +74,7 @@ function decodeInput(envelope: Envelope, codec: PayloadCodec | undefined): Envel
   } catch (cause) {
     return new TaskError(
       'unreadable_payload',
-      `the stored input cannot be decoded: ${String(cause)}; give this worker the codec of the process that enqueued the task`,
+      `the stored input cannot be decoded: ${String(cause)}; give this worker the same codec as the process that enqueued the task`,
       { retryable: true, cause },
     )
   }
@@ -97,7 +97,11 @@ function parseInput(runnable: Runnable, envelope: Envelope): { readonly input: u
 function wrongInput(runnable: Runnable, envelope: Envelope, error: z.ZodError): TaskError {
   const { name, version } = runnable.definition
   const places = error.issues.map((issue) => `${['input', ...issue.path].join('.')}: ${issue.message}`).join('; ')
-  return new TaskError('invalid_input', `the input does not fit ${name} version ${version}: ${places}`, {
-    retryable: envelope.version > version,
-  })
+  return new TaskError(
+    'invalid_input',
+    `the input does not match the schema of ${name} version ${version}: ${places}`,
+    {
+      retryable: envelope.version > version,
+    },
+  )
 }

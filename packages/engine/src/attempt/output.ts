@@ -13,7 +13,7 @@ export function checkOutput(returned: unknown, definition: TaskDefinition, limit
     const parsed = isolation === 'inline' ? output.safeParse(returned) : ({ success: true, data: returned } as const)
     if (!parsed.success) {
       const places = parsed.error.issues.map(({ path, message }) => `${['output', ...path].join('.')}: ${message}`)
-      return invalid(`the output of ${name} does not fit its definition: ${places.join('; ')}`)
+      return invalid(`the output of ${name} does not match the schema in its definition: ${places.join('; ')}`)
     }
     if (!isPlainlySmall(parsed.data, limitBytes)) {
       const length = jsonLength(parsed.data)

@@ -60,23 +60,23 @@ export function createRegistry<C extends Catalogue, R extends Resources>(
   if (typeof erased !== 'object' || erased === null) {
     throw new BullpenError(
       'invalid_handler',
-      'invalid handlers: expected an object with one handler for each task of the catalogue',
+      'invalid handlers: expected an object with one handler for each task in the catalogue',
     )
   }
   const extra = Object.keys(erased).find((name) => !catalogue.has(name))
   if (extra !== undefined) {
-    throw new BullpenError('invalid_handler', `there is a handler for '${extra}', but no such task in the catalogue`)
+    throw new BullpenError('invalid_handler', `invalid handler '${extra}': the catalogue has no task with this name`)
   }
   for (const definition of catalogue.definitions) {
     const handler = erased[definition.name]
     if (handler === undefined) {
       throw new BullpenError(
         'invalid_handler',
-        `task ${definition.name} has no handler; pass one for each task of the catalogue`,
+        `task ${definition.name} has no handler; pass a handler for each task in the catalogue`,
       )
     }
     if (typeof handler.handle !== 'function') {
-      throw new BullpenError('invalid_handler', `the handler of ${definition.name} was not made by defineHandler`)
+      throw new BullpenError('invalid_handler', `the handler for ${definition.name} was not created with defineHandler`)
     }
     if (handler.task.name !== definition.name) {
       throw new BullpenError(
@@ -102,6 +102,6 @@ function innermost(handler: Handler, isolator: Isolator | undefined): (attempt: 
   if (isolator?.isolations.includes(isolation)) return isolatedHandle(handler, isolator)
   throw new BullpenError(
     'isolation_unavailable',
-    `task ${name} asks for isolation '${isolation}'; this worker offers ${['inline', ...(isolator?.isolations ?? [])].join(' and ')}`,
+    `task ${name} requires isolation '${isolation}'; this worker supports ${['inline', ...(isolator?.isolations ?? [])].join(' and ')}`,
   )
 }

@@ -727,9 +727,11 @@ describe('the registry', () => {
     const one = defineCatalogue(short)
     expect(() => createRegistry(one, {} as never)).toThrow(expect.objectContaining({ code: 'invalid_handler' }))
     expect(() => createRegistry(one, undefined as never)).toThrow(/expected an object with one handler/)
-    expect(() => createRegistry(one, { 'test.short': handle } as never)).toThrow(/was not made by defineHandler/)
+    expect(() => createRegistry(one, { 'test.short': handle } as never)).toThrow(/was not created with defineHandler/)
     const right = defineHandler(short, import.meta.url, handle)
-    expect(() => createRegistry(one, { 'test.short': right, 'test.shrt': right } as never)).toThrow(/no such task/)
+    expect(() => createRegistry(one, { 'test.short': right, 'test.shrt': right } as never)).toThrow(
+      /has no task with this name/,
+    )
     const other = { 'test.short': defineHandler(long, import.meta.url, handle) } as never
     expect(() => createRegistry(one, other)).toThrow(/test\.short was defined for test\.long/)
     const isolated = defineTask({ name: 'test.isolated', queue: 'q', isolation: 'thread', ...schemas })

@@ -32,7 +32,7 @@ export class Steps {
       const message = `got ${typeof step === 'string' ? `${step.length} characters` : typeof step}`
       throw new BullpenError(
         'invalid_request',
-        `invalid step name: expected text of 1 to ${MAX_STEP_NAME_LENGTH} characters, ${message}`,
+        `invalid step name: expected a string of 1 to ${MAX_STEP_NAME_LENGTH} characters, ${message}`,
         {
           errors: [{ path: 'step', message }],
         },

@@ -575,7 +575,7 @@ describe('a slot that is stopped', () => {
     pool.stopSlot(1, 'wait')
     expect([consumer.size, pool.notReady()]).toEqual([
       0,
-      "the pool of queue 'test' takes no tasks: its slots have been stopped",
+      "the pool of queue 'test' is not accepting tasks: its slots have been stopped",
     ])
   })
 })

@@ -106,9 +106,10 @@ class SlotPool implements Pool {
   notReady(): string | undefined {
     if (!this.#isRunning()) return `the pool of queue '${this.queue}' is not running: ${POOL_STATE_LABELS[this.#state]}`
     if (this.#isSaturated()) {
-      return `the pool of queue '${this.queue}' takes no tasks: ${this.#slots.stuckHandlers} handlers are still running after their attempt has ended, and the limit is ${this.#options.maxStuckHandlers}`
+      return `the pool of queue '${this.queue}' is not accepting tasks: ${this.#slots.stuckHandlers} handlers are still running after their attempt has ended, and the limit is ${this.#options.maxStuckHandlers}`
     }
-    if (this.#slots.size === 0) return `the pool of queue '${this.queue}' takes no tasks: its slots have been stopped`
+    if (this.#slots.size === 0)
+      return `the pool of queue '${this.queue}' is not accepting tasks: its slots have been stopped`
     return this.#consumer.notReady()
   }
 
@@ -162,7 +163,7 @@ class SlotPool implements Pool {
     if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > MAX_SLOTS) {
       throw new BullpenError(
         'invalid_configuration',
-        `invalid concurrency of queue '${this.queue}': expected a whole number from 1 to ${MAX_SLOTS}, got ${concurrency}`,
+        `invalid concurrency for queue '${this.queue}': expected a whole number from 1 to ${MAX_SLOTS}, got ${concurrency}`,
       )
     }
     this.#assertAllowed('be resized')

@@ -48,7 +48,7 @@ export function childTask(
     const message = `got ${typeof childKey === 'string' ? `${childKey.length} characters` : typeof childKey}`
     throw new BullpenError(
       'invalid_request',
-      `invalid childKey of a child task: expected text of at most ${MAX_CHILD_KEY_LENGTH} characters, ${message}`,
+      `invalid childKey for child task: expected a string of at most ${MAX_CHILD_KEY_LENGTH} characters, ${message}`,
       { errors: [{ path: 'childKey', message }] },
     )
   }
@@ -56,7 +56,7 @@ export function childTask(
   if (!checked.success) {
     const errors = checked.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
     const places = errors.map(({ path, message }) => `${path === '' ? '' : `${path}: `}${message}`).join('; ')
-    throw new BullpenError('invalid_request', `invalid options of the child task ${definition.name}: ${places}`, {
+    throw new BullpenError('invalid_request', `invalid options for child task ${definition.name}: ${places}`, {
       errors,
     })
   }

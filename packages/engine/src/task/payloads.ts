@@ -11,8 +11,8 @@ export function encodePayload(value: unknown, codec: PayloadCodec): string | und
 
 /** Decodes an input or output. @throws Error if there is no codec, or if the codec cannot decode the string. */
 export function decodePayload(stored: unknown, codec: PayloadCodec | undefined): unknown {
-  if (codec === undefined) throw new Error('a codec has encoded it, and this process has none')
-  if (typeof stored !== 'string') throw new Error(`it is ${typeof stored} instead of text from a codec`)
+  if (codec === undefined) throw new Error('the value was encoded by a codec, but this process has no codec')
+  if (typeof stored !== 'string') throw new Error(`expected a string from a codec, got ${typeof stored}`)
   return JSON.parse(codec.decode(stored))
 }
 
@@ -29,6 +29,6 @@ export function encodeStep(json: string, codec: PayloadCodec | undefined): strin
  */
 export function decodeStep(stored: string, codec: PayloadCodec | undefined): string {
   if (!stored.startsWith(ENCODED)) return stored
-  if (codec === undefined) throw new Error('a codec has encoded the result of the step, and this process has none')
+  if (codec === undefined) throw new Error("the step's result was encoded by a codec, but this process has no codec")
   return codec.decode(stored.slice(ENCODED.length))
 }

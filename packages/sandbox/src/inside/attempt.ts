@@ -102,7 +102,7 @@ export class InnerAttempt implements StepStore {
 
   async #report(fraction: number, note: string | undefined): Promise<void> {
     if (!(fraction >= 0 && fraction <= 1)) {
-      throw new RangeError(`expected a fraction from 0 to 1 as progress, got ${fraction}`)
+      throw new RangeError(`invalid progress: expected a fraction from 0 to 1, got ${fraction}`)
     }
     const { channel, pendingCalls } = this.#host
     const progress = note === undefined ? { fraction } : { fraction, note: String(note) }

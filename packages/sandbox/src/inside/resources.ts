@@ -17,5 +17,5 @@ async function openersIn(module: string | undefined): Promise<Record<string, Res
   if (module === undefined) return {}
   const { default: openers } = await import(module)
   if (typeof openers === 'object' && openers !== null) return openers
-  throw new TypeError(`${module} exports no resources; its default export must be a record of { open, close }`)
+  throw new TypeError(`${module} does not export resources; its default export must be a record of { open, close }`)
 }

@@ -49,7 +49,9 @@ export function serve(channel: Channel): void {
     try {
       handler = await handlerOf(task)
     } catch (cause) {
-      const error = new Error(`the handler of ${task.task} can't be imported: ${toPortable(cause).message}`, { cause })
+      const error = new Error(`the handler for ${task.task} cannot be imported: ${toPortable(cause).message}`, {
+        cause,
+      })
       return finish(attempt, { kind: 'panicked', reason: 'unexpected_error', error }, true)
     }
     const outcome = await callHandler(handler, attempt)
@@ -111,7 +113,7 @@ function sendOutcome(channel: Channel, { of }: InnerAttempt, outcome: Outcome, b
   try {
     channel.send({ kind: 'outcome', of, outcome: packOutcome(outcome), broken })
   } catch (cause) {
-    const refused = invalidOutput(`the output of ${of.task} can't be cloned: ${String(cause)}`, cause)
+    const refused = invalidOutput(`the output of ${of.task} cannot be cloned: ${String(cause)}`, cause)
     channel.send({ kind: 'outcome', of, outcome: packOutcome(refused), broken })
   }
 }

@@ -71,7 +71,7 @@ export class IsolatePool implements RunOwner {
     if (!Number.isInteger(this.#max) || this.#max < 1) {
       throw new BullpenError(
         'invalid_configuration',
-        `max of isolation '${options.isolation}' is ${this.#max}; expected a whole number from 1`,
+        `max of isolation '${options.isolation}' is ${this.#max}; expected a whole number of at least 1`,
       )
     }
     this.#host = {

@@ -122,7 +122,7 @@ export class ManagedIsolate implements RunOwner {
       this.#isolate.send({ kind: 'run', task: run.task, aborted: run.aborted && toPortable(run.aborted) })
     } catch (cause) {
       // This can't happen with input that was read from JSON.
-      const error = new Error(`the input of ${run.task.task} can't be cloned: ${String(cause)}`, { cause })
+      const error = new Error(`the input of ${run.task.task} cannot be cloned: ${String(cause)}`, { cause })
       this.#run = undefined
       run.end({ kind: 'panicked', reason: 'unexpected_error', error })
       this.#kill('killed')

@@ -173,7 +173,7 @@ function checkInput({ name, input: schema }: TaskDefinition, input: unknown): vo
   if (parsed.success) return
   const errors = parsed.error.issues.map(({ path, message }) => ({ path: ['input', ...path].join('.'), message }))
   const faults = errors.map(({ path, message }) => `${path}: ${message}`).join('; ')
-  throw new BullpenError('invalid_input', `the input does not fit ${name}: ${faults}`, { errors })
+  throw new BullpenError('invalid_input', `the input does not match the schema of ${name}: ${faults}`, { errors })
 }
 
 const CLOCK_HINT =

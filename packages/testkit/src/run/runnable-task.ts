@@ -69,5 +69,5 @@ function recordChildren(context: TaskContext, children: Map<string, TaskDefiniti
 }
 
 function notRun(): never {
-  throw new Error('a child is not run')
+  throw new Error('the testkit does not run child tasks')
 }

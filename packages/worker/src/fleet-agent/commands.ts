@@ -37,7 +37,7 @@ export function planCommand(spec: CommandSpec, { worker, queues, draining }: Com
   const isForAll = spec.worker === undefined
   if (!isForAll && spec.worker !== worker) return { do: 'refuse', why: `this is worker ${worker}` }
   if (spec.queue !== undefined && !queues.includes(spec.queue)) {
-    const why = `this worker has no pool for queue '${spec.queue}'; its queues: ${queues.join(', ')}`
+    const why = `this worker has no pool for queue '${spec.queue}'; it has pools for ${queues.join(', ')}`
     return { do: 'refuse', why }
   }
   // Commands for the whole fleet are meant for the workers that stay.
@@ -95,7 +95,7 @@ export function executeCommand(
     case 'resume':
       return forEach(plan.queues, 'resumed', (queue) => {
         if (pools.causeOf(queue) !== undefined && isHeld(queue)) {
-          throw new BullpenError('wrong_state', `queue '${queue}' is draining in the whole fleet`)
+          throw new BullpenError('wrong_state', `queue '${queue}' is draining across its whole fleet`)
         }
         return pools.resume(queue) === 'later' ? `${queue} (when its running tasks have ended)` : queue
       })

@@ -296,7 +296,7 @@ describe('a command', () => {
         by: 'ops',
         spec,
         outcome: 'refused',
-        detail: "this worker has no pool for queue 'elsewhere'; its queues: one, two",
+        detail: "this worker has no pool for queue 'elsewhere'; it has pools for one, two",
       },
     ])
   })
@@ -340,7 +340,7 @@ describe('the drain of a whole queue', () => {
       expect(statuses()[0]?.notReady).toBe('the whole queue is draining')
       expect(await send(of({ action: 'resume', worker: ME, queue: 'one' }))).toMatchObject({
         outcome: 'refused',
-        detail: "queue 'one' is draining in the whole fleet",
+        detail: "queue 'one' is draining across its whole fleet",
       })
       await clock.advance(3 * HEARTBEAT_INTERVAL_MS)
       expect(lines.filter(({ message }) => message === 'drained')).toHaveLength(1)

@@ -67,7 +67,10 @@ export function createPoolSupervisor({ sizes, drainTimes, ...each }: PoolSupervi
     const entry = entries.get(queue)
     if (entry !== undefined) return entry
     const queues = [...entries.keys()].join(', ')
-    throw new BullpenError('queue_not_found', `this worker has no pool for queue '${queue}'; its queues: ${queues}`)
+    throw new BullpenError(
+      'queue_not_found',
+      `this worker has no pool for queue '${queue}'; it has pools for ${queues}`,
+    )
   }
   const limitsOf = ({ mode = 'soft_timeout', timeoutMs, escalate, broken }: DrainRequest): DrainLimits => ({
     ...drainLimits(mode, { ...drainTimes, drainMs: timeoutMs ?? drainTimes.drainMs }),

@@ -235,7 +235,7 @@ export function pools(open: OpenBackend): void {
     const stuck = await enqueue(long, { n: 1 }, { timeout: '30ms' })
     await eventually(() => pool.stuckHandlers() === 1)
     const next = await enqueue(long, {})
-    expect(pool.notReady()).toContain('takes no tasks')
+    expect(pool.notReady()).toContain('is not accepting tasks')
     expect((await find(next)).status).toBe('waiting')
     over.resolve({ n: 1 })
     expect((await settled(next))?.status).toBe('completed')

@@ -22,7 +22,7 @@ export function answerErrors(app: FastifyInstance, log: Log, bodyLimit: number):
 export function routeNotFound(request: FastifyRequest): BullpenError {
   return new BullpenError(
     'route_not_found',
-    `there is no route ${request.method} ${pathOf(request)}; /openapi.json lists all routes`,
+    `route ${request.method} ${pathOf(request)} not found; /openapi.json lists all routes`,
   )
 }
 
