@@ -246,7 +246,7 @@ function readArguments<Options>(args: TaskArguments<Options>) {
     : { definition: first, id: second as string, options: third }
 }
 
-/** @throws TypeError if the task belongs to another definition. */
+/** Returns the task unchanged. @throws TypeError if the task belongs to another definition. */
 function checked(definition: TaskDefinition | undefined, view: TaskView): TaskView {
   if (definition !== undefined && view.task !== definition.name) {
     throw new TypeError(`task ${view.id} is a ${view.task}, not a ${definition.name}`)

@@ -45,7 +45,7 @@ export type BackoffOptions = (ExponentialOptions | LinearOptions | FixedOptions 
   readonly jitter?: number
 }
 
-/** The `retry` setting of a definition. {@link DEFAULT_RETRY} holds the defaults. */
+/** The `retry` setting of a definition. {@link DEFAULT_RETRY} contains the defaults. */
 export interface RetryOptions {
   /** The number of attempts including the first, from 1 (no retries) to 1,000. Defaults to 5. */
   readonly maxAttempts?: number

@@ -103,7 +103,7 @@ export class Attempt implements TaskContext, StepStore {
     return this.#state
   }
 
-  /** @throws BullpenError `illegal_transition`. */
+  /** Moves the attempt to another state. @throws BullpenError `illegal_transition`. */
   moveTo(state: AttemptState): void {
     assertTransition('an attempt', ATTEMPT_TRANSITIONS, this.#state, state)
     this.#state = state

@@ -117,7 +117,7 @@ export class Drain {
     else this.#host.slots.end(this.#host.softEnd)
   }
 
-  /** Resolves when every attempt has ended and every result is committed, or when the limits have passed. */
+  /** Resolves when every attempt has ended and every result is committed, or when the limits have been reached. */
   async run(consumer: Consumer): Promise<void> {
     const { slots, reason, onDeadline } = this.#host
     // If the consumer fails to stop, its tasks remain uncommitted, and other workers recover them.

@@ -71,7 +71,7 @@ export interface Pool {
    * @throws BullpenError `wrong_state` unless the pool is running.
    */
   pause(): void
-  /** @throws BullpenError `wrong_state` unless the pool is running. */
+  /** Ends a pause. Idempotent. @throws BullpenError `wrong_state` unless the pool is running. */
   resume(): void
   /**
    * Changes the number of slots, from 1 to 10,000. New slots start working at once. Surplus slots stop: idle slots first, and busy

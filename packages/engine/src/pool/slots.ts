@@ -275,7 +275,7 @@ export class Slot {
     return this.#isCommitting ? undefined : this.#task
   }
 
-  /** @throws BullpenError `illegal_transition`. */
+  /** Moves the slot to another state. @throws BullpenError `illegal_transition`. */
   moveTo(state: SlotState): void {
     assertTransition('a slot', SLOT_TRANSITIONS, this.#state, state)
     this.#state = state

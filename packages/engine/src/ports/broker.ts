@@ -134,10 +134,13 @@ export interface Broker {
    * hours ago. Takes one round trip.
    */
   cancelProgress(id: string): Promise<CancelProgress | undefined>
-  /** @throws BullpenError `invalid_cursor` if the cursor comes from another listing. */
+  /**
+   * Lists a queue's tasks in one status, one page at a time. @throws BullpenError `invalid_cursor` if the cursor comes from
+   * another listing.
+   */
   list(query: ListQuery): Promise<Page>
   /**
-   * Counts the tasks of a queue in each status, as of the same moment. O(1). Takes one round trip.
+   * Counts a queue's tasks in each status, as of the same moment. O(1). Takes one round trip.
    *
    * @throws BullpenError `queue_not_found`.
    */

@@ -14,7 +14,7 @@ export const MAX_ATTEMPT_RECORDS = 10
 export function statusOfEnded(last: AttemptRecord | undefined): Exclude<FinalStatus, 'completed'> {
   if (last?.reason === 'cancelled' || last?.reason === 'queue_shutdown') return 'cancelled'
   if (last?.reason === 'queue_timeout') return 'expired'
-  // If no handler was started, the total timeout passed before the first attempt.
+  // If no handler was started, the total timeout expired before the first attempt.
   return last?.reason === 'total_timeout' && last.fencingToken === 0 ? 'expired' : 'dead'
 }
 

@@ -3,7 +3,7 @@
 import type { FromIsolate, ToIsolate } from '../protocol/messages.ts'
 
 export interface Channel {
-  /** @throws DataCloneError if part of the message can't be cloned. */
+  /** Sends a message to the worker. @throws DataCloneError if part of the message can't be cloned. */
   send(message: FromIsolate): void
   listen(listener: (message: ToIsolate) => void): void
   /** Ends this thread or process. */
