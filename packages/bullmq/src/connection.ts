@@ -27,8 +27,8 @@ export function addressIn(redisUrl: string): RedisAddress {
 
 /**
  * Opens a connection for producers. The connection rejects commands immediately if Redis is unreachable, and reconnects by
- * itself. If one cluster node is unreachable, the connection rejects commands for that node's queues after {@link
- * COMMAND_TIMEOUT_MS}.
+ * itself. If one cluster node is unreachable, the connection rejects commands for that node's queues after
+ * {@link COMMAND_TIMEOUT_MS}.
  *
  * @throws BullpenError `invalid_configuration`, like all functions in this module that open a connection.
  */

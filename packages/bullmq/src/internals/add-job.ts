@@ -9,8 +9,8 @@ import { BACKOFF_TYPE } from './backoff-strategy.ts'
 export type AddJob = (task: NewTask, data: string) => Promise<Enqueued>
 
 /**
- * Returns the function that adds tasks to one queue. `redis` is the connection of the backend. The function takes the task and its
- * stored text, and stores the job, its tags and its queue timeout atomically. If there is a job with this id, nothing changes. Takes
+ * Returns the function that adds tasks to one queue. `redis` is the backend's connection. The function takes the task and its
+ * stored string, and stores the job, its tags and its queue timeout atomically. If the job already exists, nothing changes. Takes
  * one round trip.
  */
 export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
@@ -22,7 +22,7 @@ export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
       tags: task.tags === undefined || task.tags.length === 0 ? '' : JSON.stringify(task.tags),
     }
     const job = newJob(task, data)
-    // The type is BullMQ's, for its own script.
+    // The type is the one that BullMQ uses for its own script.
     const answer = withExtras(backend, extras, () =>
       backend.addJobToTransaction(commands, job, task.id),
     ) as Promise<unknown>
@@ -39,7 +39,7 @@ function newJob(task: NewTask, data: string): JobJson {
     data,
     opts: delayMs === undefined ? { attempts, backoff } : { attempts, backoff, delay: delayMs },
     timestamp: task.enqueuedAt,
-    // What BullMQ's script does not read.
+    // Fields that BullMQ's script does not read.
     progress: 0,
     attemptsMade: 0,
     attemptsStarted: 0,

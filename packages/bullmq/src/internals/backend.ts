@@ -1,10 +1,10 @@
 // BullMQ's backend for Redis, with the composed scripts in place of BullMQ's own, and with Redis's clock.
 //
-// Bullpen's Queues and Workers get the backend through BullMQ's public seam, `backendFactory`. A Worker that a team keeps itself
-// has a backend already, which `attach` (../attach.ts) composes. Both use `composeBackend`, which replaces two of its methods.
+// Bullpen's Queues and Workers get the backend through a public option of BullMQ, `backendFactory`. A team's own Worker already
+// has a backend, which `attach` (../attach.ts) composes. Both use `composeBackend`, which replaces two of the backend's methods.
 //
-// A composed script takes arguments that BullMQ does not know. They are given before BullMQ is asked to run the script, and are
-// kept by script and job until it does: see `Extras`.
+// A composed script takes arguments that BullMQ does not know. They are set before BullMQ is asked to run the script, and are
+// stored by script and job until then: see `Extras`.
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
 import type { Commander } from '../scripts/script.ts'
 import { type Commit, type PendingCommits, settleByAnswer, takeCommit } from './commits.ts'
@@ -13,24 +13,24 @@ import { timeTranslation } from './scripts-clock.ts'
 import type { Part } from './status-index.ts'
 
 export interface ComposeOptions {
-  /** The time in ms since 1970, by the clock that all processes of the queue share. */
+  /** Returns the time in ms since 1970, by the clock that all of the queue's processes share. */
   readonly now: () => number
-  /** How long completed tasks are kept, in ms. By default, this backend removes none. */
+  /** How long completed tasks are kept, in ms. By default, this backend does not remove them. */
   readonly completedRetentionMs?: number | undefined
   /** Called when a Worker that was waiting is about to fetch a task, before it sends anything. */
   readonly onWoken?: (() => void) | undefined
 }
 
 /**
- * How long an idle Worker waits for a marker before it looks for a task by itself, in seconds. BullMQ waits no longer than 10 s. If a
- * marker is lost, the leader adds another one (../leader/housekeeping.ts).
+ * How long an idle Worker waits for a marker before it looks for a task by itself, in seconds. BullMQ waits for at most 10 s. If
+ * a marker is lost, the leader adds another one (../leader/housekeeping.ts).
  */
 export const IDLE_WAIT_SECONDS = 10
 
 /** The arguments of Bullpen's steps, by name. */
 export type ExtraValues = Readonly<Record<string, string>>
 
-/** Where the scripts that take arguments for one job have the job's id, among their keys and arguments. */
+/** The index of the job's id among the keys and arguments of each script that takes extra arguments for one job. */
 export const ID_AT: ReadonlyMap<string, number> = new Map([['moveJobFromActiveToWait', 9]])
 
 interface Composed {
@@ -43,26 +43,26 @@ interface Composed {
 
 const composed = new WeakMap<object, Composed>()
 
-/** Whether the scripts of this backend are composed. */
+/** Returns whether this backend's scripts are composed. */
 export function isComposed(backend: object): boolean {
   return composed.has(backend)
 }
 
 /**
- * Whether this is BullMQ's backend for Redis. `instanceof` would not do: a program can have two copies of the class, since BullMQ is
- * published both as ES modules and as CommonJS.
+ * Returns whether this is BullMQ's backend for Redis. `instanceof` is not enough: a program can have two copies of the class,
+ * because BullMQ is published both as ES modules and as CommonJS.
  */
 export function isRedisBackend(backend: object | undefined): backend is RedisQueueBackend {
   return backend !== undefined && 'execCommand' in backend && 'waitForJob' in backend && 'connection' in backend
 }
 
-/** The factory for Bullpen's own Queues and Workers. */
+/** Returns the backend factory for Bullpen's own Queues and Workers. */
 export function backendFactory(options: ComposeOptions): BackendFactory<RedisQueueBackend> {
   return (name, queueOptions, connections) =>
     composeBackend(createRedisBackend(name, queueOptions, connections), options)
 }
 
-/** Idempotent: a backend that is composed already is returned as it is. */
+/** Replaces a backend's scripts with the composed ones. Idempotent: a backend that is already composed is returned unchanged. */
 export function composeBackend(
   backend: RedisQueueBackend,
   { now, completedRetentionMs, onWoken }: ComposeOptions,
@@ -70,7 +70,7 @@ export function composeBackend(
   if (composed.has(backend)) return backend
   const state: Composed = { forJob: new Map(), inThisTurn: undefined, commits: new Map() }
   composed.set(backend, state)
-  // If the connection fails, BullMQ reports it.
+  // If the connection fails, BullMQ reports the error.
   backend.connection.client.then(defineScripts, () => {})
   // A FlowProducer adds jobs to any queue, and its backend belongs to a queue without a name.
   const base = backend.toKey('').endsWith('::') ? undefined : backend.toKey('')
@@ -86,7 +86,7 @@ export function composeBackend(
     state.forJob.delete(key)
     return found
   }
-  /** Every end of a task takes this way, so it creates nothing that it does not send. */
+  /** Every end of a task takes this path, so the function allocates only what it sends. */
   const pushExtras = (name: string, extra: readonly string[], args: unknown[], commit: Commit | undefined): void => {
     const values = state.inThisTurn ?? valuesForJob(name, args)
     for (const each of extra) {
@@ -106,7 +106,8 @@ export function composeBackend(
     const commit = takeCommit(state.commits, name, args)
     pushExtras(name, script.extra, args, commit)
     const answer = client.runCommand(script.name, args)
-    // Every end of a task takes this way, so a commit's answer is translated where it is settled, and not by one more promise.
+    // Every end of a task takes this path, so a commit's reply is translated where the commit is settled, instead of in another
+    // promise.
     if (commit !== undefined)
       return settleByAnswer(state.commits, commit, answer as Promise<unknown>, time.answerToMachine)
     return isTimed && answer instanceof Promise ? answer.then(time.answerToMachine) : answer
@@ -120,12 +121,15 @@ export function composeBackend(
   return backend
 }
 
-/** The first key of each script that a FlowProducer runs is a queue's base followed by a name without colons. */
+/** Returns a queue's base. The first key of each script that a FlowProducer runs is that base followed by a name without colons. */
 function baseOf(key: string): string {
   return key.slice(0, key.lastIndexOf(':') + 1)
 }
 
-/** The part of the failed set to which this commit moves a task. Without a commit, the task is dead, because BullMQ has failed it. */
+/**
+ * Returns the part of the failed set to which this commit moves a task. Without a commit, the task is dead, because BullMQ has
+ * failed it.
+ */
 function partOf(commit: Commit | undefined): Part | '' {
   const kind = commit?.result.verdict.kind
   return kind === 'cancelled' || kind === 'expired' ? kind : ''
@@ -133,14 +137,14 @@ function partOf(commit: Commit | undefined): Part | '' {
 
 const NONE: ExtraValues = Object.freeze({})
 
-/** Sets the arguments for the next run of this script on this job. */
+/** Sets the extra arguments for this script's next run on this job. */
 export function setExtras(backend: object, script: string, id: string, values: ExtraValues): void {
   composed.get(backend)?.forJob.set(keyOf(script, id), values)
 }
 
 /**
- * Settles this commit when Redis has answered the next script that moves the job. Returns false if the backend is not composed,
- * in which case the answer can't be seen.
+ * Settles this commit once Redis has replied to the next script that moves the job. Returns false if the backend is not composed,
+ * in which case the reply can't be seen.
  */
 export function expectCommit(backend: object, id: string, commit: Commit): boolean {
   const state = composed.get(backend)
@@ -148,7 +152,7 @@ export function expectCommit(backend: object, id: string, commit: Commit): boole
   return state !== undefined
 }
 
-/** Runs `send`, which must send its script before it awaits anything, with these arguments. */
+/** Runs `send` with these extra arguments. `send` must send its script before it awaits anything. */
 export function withExtras<T>(backend: object, values: ExtraValues, send: () => T): T {
   const state = composed.get(backend)
   if (state === undefined) throw new Error('the backend is not composed')
@@ -166,7 +170,7 @@ function keyOf(script: string, id: string): string {
 
 const clientsWithScripts = new WeakSet<object>()
 
-/** Runs the composed scripts on a connection of ours. BullMQ's own client resolves only after a round trip. */
+/** Returns a client that runs the composed scripts on our own connection. BullMQ's own client resolves only after a round trip. */
 export function commandsOf(redis: Commander): RedisClient {
   defineScripts(redis as unknown as RedisClient)
   // `runCommand` is all that `execCommand` uses.
@@ -174,7 +178,10 @@ export function commandsOf(redis: Commander): RedisClient {
   return { runCommand: (name: string, args: unknown[]) => commands[name]?.(args) } as unknown as RedisClient
 }
 
-/** A transaction of the client has the same commands, so they are defined before any transaction is begun. */
+/**
+ * Defines the scripts as commands on a client. The client's transactions have the same commands, so the scripts are defined
+ * before any transaction begins.
+ */
 function defineScripts(client: RedisClient): void {
   if (clientsWithScripts.has(client)) return
   clientsWithScripts.add(client)

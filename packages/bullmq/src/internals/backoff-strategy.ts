@@ -1,5 +1,5 @@
-// Tells BullMQ what follows from a failed attempt: by the error that the processor throws, by the delay that the backoff strategy
-// returns, and by options of the job that are changed just before.
+// Tells BullMQ what to do after a failed attempt, through the error that the processor throws, the delay that the backoff
+// strategy returns, and the job options that are changed just before.
 //
 // BullMQ stores the error's stack, whose first line is the attempt record, in the script that moves the job, and asks the strategy
 // for the delay, which the error carries. A consumer gives the strategy to its Worker.
@@ -42,8 +42,8 @@ export function backoffStrategy(_attempts: number, _type: string | undefined, er
 }
 
 /**
- * Limits how many stacks BullMQ stores with the next failure. Redis would store the option with each waiting job if it were set when
- * the job is added.
+ * Limits how many stacks BullMQ stores with the job's next failure. If this option were set when a job is added, Redis would
+ * store it with every waiting job.
  */
 export function limitStacks(job: Job, most: number): void {
   job.opts.stackTraceLimit = most
@@ -51,8 +51,8 @@ export function limitStacks(job: Job, most: number): void {
 
 /**
  * Returns the error that has the same effect in a Worker without Bullpen's strategy, whatever backoff the job was added with.
- * BullMQ decides on a retry from the job's options and the class of the error. The stored options do not change. `attempts` is the
- * limit of attempts of the job.
+ * BullMQ decides whether to retry from the job's options and the error's class. The stored options do not change. `attempts` is
+ * the job's maximum number of attempts.
  */
 export function forAnyWorker(failed: AttemptFailed, job: Job, attempts: number): Error {
   const { message, stack = '', cause, delayMs } = failed

@@ -1,9 +1,9 @@
-// The names of the keys that BullMQ's scripts use for a queue.
+// Names the keys that BullMQ's scripts use for a queue.
 
-/** `base` is the prefix of the queue and its name, separated by a colon. */
+/** Returns the keys of a queue. `base` is the queue's prefix and name, separated by a colon. */
 export function bullmqKeys(base: string) {
   return {
-    /** The prefix of all other keys of the queue. */
+    /** The prefix of all the queue's other keys. */
     base: `${base}:`,
     job: (id: string) => `${base}:${id}`,
     lock: (id: string) => `${base}:${id}:lock`,
@@ -13,7 +13,7 @@ export function bullmqKeys(base: string) {
     delayed: `${base}:delayed`,
     completed: `${base}:completed`,
     failed: `${base}:failed`,
-    /** Sorted set: jobs with children that have not ended, which a team's own flows may have. */
+    /** Sorted set: jobs with children that have not ended. Only a team's own flows have such jobs. */
     waitingChildren: `${base}:waiting-children`,
     /** Stream: BullMQ's events. */
     events: `${base}:events`,
@@ -25,7 +25,7 @@ export function bullmqKeys(base: string) {
     stalled: `${base}:stalled`,
     /** List: not in use since BullMQ 6. */
     paused: `${base}:paused`,
-    /** Sorted set: job schedulers, which a team's own queue may have. */
+    /** Sorted set: job schedulers. Only a team's own queue may have them. */
     repeat: `${base}:repeat`,
     /** String: how many tasks have started in the current window of the rate limit. */
     limiter: `${base}:limiter`,

@@ -1,27 +1,27 @@
-// Commits in flight: which script carries out a verdict, and what its answer says about the commit.
+// Tracks commits in flight: which script carries out a verdict, and what the script's reply means for the commit.
 //
-// A commit is settled when Redis has answered its script: confirmed, or refused for good. If the connection is lost before the
-// answer arrives, ioredis sends the script again once it is connected, and BullMQ repeats a command that was rejected because of
-// the connection. Both may repeat a script that Redis has already run, so that the lock is gone and BullMQ's script refuses it.
-// The composed script then looks for what this attempt has stored, and confirms the commit (resent-commit.ts). A commit is
-// therefore settled once, however often it is sent.
+// A commit is settled, as either confirmed or refused, once Redis has replied to its script. If the connection is lost before the
+// reply arrives, ioredis sends the script again once it is connected, and BullMQ repeats a command that was rejected because of
+// the connection. Both may repeat a script that Redis has already run, in which case the lock is gone and BullMQ's script refuses
+// the commit. The composed script then looks for what this attempt stored, and confirms the commit (resent-commit.ts). A commit
+// is therefore settled only once, however often it is sent.
 import type { CommitRefusal } from '@bullpen/contract'
 import type { AttemptResult, Verdict } from '@bullpen/engine/internal'
 
 export interface Commit {
   readonly result: AttemptResult
-  /** Called once, when Redis has answered, with the reason if the commit was refused. */
+  /** Called once, when Redis has replied. `refusal` is the reason if the commit was refused. */
   readonly settled: (result: AttemptResult, refusal?: CommitRefusal) => void
 }
 
-/** Where each script that carries out a verdict has the job's id, among its keys and arguments. */
+/** The index of the job's id among the keys and arguments of each script that carries out a verdict. */
 export const COMMIT_ID_AT: ReadonlyMap<string, number> = new Map([
   ['moveToFinished', 14],
   ['moveToDelayed', 13],
   ['retryJob', 14],
   ['moveJobFromActiveToWait', 9],
 ])
-/** Where `moveToFinished` has the set that the job is moved to. */
+/** The index of the target set among the keys and arguments of `moveToFinished`. */
 export const TARGET_AT = 18
 
 /** The scripts that carry out each verdict, or the set that `moveToFinished` moves the job to. */
@@ -46,12 +46,12 @@ export const REFUSALS: ReadonlyMap<unknown, CommitRefusal> = new Map<unknown, Co
   [-9, 'has_children'],
 ])
 
-/** The commits of one backend whose script has not been sent, or has to be sent again, by the job's id. */
+/** One backend's commits, by job id, whose script has not been sent or must be sent again. */
 export type PendingCommits = Map<string, Commit>
 
 /**
- * Removes and returns the commit that this script carries out, if any. Each short task gets here, so that it creates nothing. A
- * commit whose task the Worker moves in another way is refused.
+ * Removes and returns the commit that this script carries out, if any. Every short task gets here, so the function does not
+ * allocate anything. If the Worker moves the task in another way, the commit is refused.
  */
 export function takeCommit(pending: PendingCommits, script: string, args: readonly unknown[]): Commit | undefined {
   const idAt = pending.size === 0 ? undefined : COMMIT_ID_AT.get(script)
@@ -66,8 +66,8 @@ export function takeCommit(pending: PendingCommits, script: string, args: readon
 }
 
 /**
- * Settles the commit when the answer of its script arrives, and returns the translated answer. If the answer does not arrive, the
- * commit is pending again.
+ * Settles the commit when its script's reply arrives, and returns the translated reply. If no reply arrives, the commit is
+ * pending again.
  */
 export function settleByAnswer(
   pending: PendingCommits,
@@ -94,7 +94,7 @@ function carriesOut({ kind }: Verdict, script: string, args: readonly unknown[])
   return CARRIED_OUT_BY[kind].includes(script === 'moveToFinished' ? String(args[TARGET_AT]) : script)
 }
 
-/** Whether Redis has answered with an error. Any other error means that the answer has not arrived. */
+/** Returns whether Redis has replied with this error. Any other error means that no reply has arrived. */
 function isAnswer(error: unknown): boolean {
   return error instanceof Error && error.name === 'ReplyError'
 }

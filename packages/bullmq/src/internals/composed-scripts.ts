@@ -1,17 +1,17 @@
-// BullMQ's scripts with Bullpen's steps around them, each pair as one atomic script.
+// Composes each of BullMQ's scripts with Bullpen's steps into one atomic script.
 //
-// The text of the pinned version runs as a Lua function, because it returns from many places. The commands that the status index
-// watches are replaced in it by the index's functions. BullMQ writes each of them as `rcall("ZADD", …)`, which a test checks
-// (watched-commands.test.ts); a `redis` of ours that looked at every command would cost 4 µs for each finished task. Bullpen's
-// steps run before and after the call. They are only needed where Bullpen stores more than BullMQ does: STEPS lists them all.
-// Every other script of BullMQ that writes is composed as well, with no steps of its own, so that the index follows every move
-// that BullMQ makes.
+// The text of BullMQ's script, in the pinned version, runs as a Lua function, because it returns from many places. In that text,
+// the index's functions replace the commands that the status index watches. BullMQ writes each of these commands as
+// `rcall("ZADD", …)`, which a test checks (watched-commands.test.ts); replacing `redis` with an object that looks at every
+// command would cost 4 µs for each finished task. Bullpen's steps run before and after the call. They are needed only where
+// Bullpen stores more than BullMQ does: STEPS lists them all. Every other BullMQ script that writes is composed as well, without
+// any steps, so that the index follows every move that BullMQ makes.
 //
-// A task is added where ADD says. A task is fetched in three scripts (FETCHES), which take it out of `wait` with RPOPLPUSH or out
-// of `prioritized` with ZPOPMIN, and in no other way. A step that decides whether and which task is fetched therefore belongs to
-// these two commands: it is one function that is called in their place, as the index's functions are. It runs after the end of the
-// attempt that the same script has committed, so that it sees what that end has released, and before the job's data is read. After
-// an empty answer, BullMQ goes on as if the list or set were empty.
+// ADD contains the steps that add a task. Three scripts (FETCHES) fetch a task. They take it out of `wait` with RPOPLPUSH or out
+// of `prioritized` with ZPOPMIN, and in no other way. A step that decides whether a task is fetched, and which one, therefore
+// belongs to these two commands: it is one function that is called in their place, as the index's functions are. The step runs
+// after the same script has committed the end of the previous attempt, so that it sees what that end has released, and before the
+// job's data is read. If the step returns nothing, BullMQ continues as if the list or set were empty.
 import { createRequire } from 'node:module'
 import { END_RECORD } from '../scripts/includes/attempt-record.ts'
 import { FENCE } from '../scripts/includes/fence.ts'
@@ -38,14 +38,14 @@ interface Steps {
   readonly after?: string
 }
 
-/** An answer of BullMQ's that is a negative number is an error: nothing was written. */
+/** A negative number returned by BullMQ's script is an error: nothing was written. */
 const SUCCEEDED = `type(answer) ~= 'number' or answer >= 0`
 
 /**
- * The steps around all four of BullMQ's adds. `before` decides whether the task is added, and it is the only place that does: it may
- * answer without running BullMQ's script, in which case nothing has been written. The answer to a broker is a number, which takes
- * Redis 0.6 µs less than a list: 1 if the task has been created, 0 if it exists. A Queue's own `add` gives no `id`, and gets
- * BullMQ's answer, which is the id.
+ * The steps around all four BullMQ scripts that add a job. `before` is the only place that decides whether the task is added: it
+ * may return without running BullMQ's script, in which case nothing has been written. A broker gets a number, which takes Redis
+ * 0.6 µs less than a list: 1 if the task has been created, 0 if it already existed. A Queue's own `add` does not set `id`, and
+ * gets BullMQ's return value, which is the id.
  */
 const ADD: Steps = {
   /**
@@ -64,8 +64,8 @@ if id ~= '' and (${SUCCEEDED}) then return 1 end`,
 }
 
 /**
- * Notes that the task `id` has returned from `active` to `wait`, if a cancel by filter may be looking for it: its pass through the
- * queue would otherwise miss a task that is fetched and returned at the wrong moments (../scripts/cancel/forget-rules.ts).
+ * Notes that the task `id` has returned from `active` to `wait`, if a cancel by filter may be looking for it. Otherwise, a pass
+ * through the queue would miss a task that is fetched and returned at the wrong moments (../scripts/cancel/forget-rules.ts).
  */
 const NOTE_RETURN = `if call('EXISTS', base .. 'cancel-rules') == 1 then call('SADD', base .. 'cancel-returned', id) end`
 
@@ -78,12 +78,12 @@ const STEPS: Readonly<Record<string, Steps>> = {
 
   moveToFinished: {
     /**
-     * `part`: cancelled or expired; '' if the task is dead. `keptSince`: completed tasks that ended before are removed (ms since 1970). `attempt`:
-     * the fencing token of the attempt that ends.
+     * `part`: cancelled or expired; '' if the task is dead. `keptSince`: completed tasks that ended before this time are removed
+     * (ms since 1970). `attempt`: the fencing token of the attempt that ends.
      */
     extra: ['part', 'keptSince', 'attempt'],
     before: `if part ~= '' then index.into.failed = part end`,
-    // Each end removes at most two old tasks, so that they become fewer. The leader removes the rest.
+    // Each end removes up to two old tasks, so that their number falls. The leader removes the rest.
     after: `${CONFIRM_RESENT_END}
 if keptSince ~= '' and (${SUCCEEDED}) then
   for _, id in ipairs(call('ZRANGEBYSCORE', base .. 'completed', '-inf', '(' .. keptSince, 'LIMIT', 0, 2)) do
@@ -120,7 +120,7 @@ end`,
 
   removeOrphanedJobs: {
     extra: [],
-    // BullMQ takes every key of the queue that it doesn't know for a job in no place, and would delete Bullpen's.
+    // BullMQ would delete Bullpen's keys, because it treats every key of the queue that it does not know as a job in no place.
     before: `
 for i = #ARGV, ARGV[1] + ARGV[ARGV[1] + 2] + 3, -1 do
   local kind = call('TYPE', base .. ARGV[i]).ok
@@ -131,7 +131,7 @@ end`,
   moveStalledJobsToWait: {
     /** `at`: when the lost attempts were found (ms since 1970). `fencing`: the leader's number, unless a Worker runs the script. */
     extra: ['at', 'fencing'],
-    // BullMQ's key that prevents two checks at once lasts for an interval. The leader needs no such key.
+    // BullMQ's key that prevents two checks at once lasts for an interval. The leader does not need such a key.
     before: `
 if fencing ~= '' then
   if is_deposed(base .. 'leader', fencing) then return {} end
@@ -148,7 +148,7 @@ end`,
 /** BullMQ's scripts that fetch a job: on its own, or after the end or the delay of another one. */
 export const FETCHES: readonly string[] = ['moveToActive', 'moveToFinished', 'moveToDelayed']
 
-/** BullMQ's scripts that write nothing to a job or to one of its sets. They run as they are. */
+/** BullMQ's scripts that do not write to a job or to any set that holds jobs. They run unchanged. */
 const NOT_COMPOSED: readonly RegExp[] = [/^get/, /^is/, /^relay/, /^paginate$/, /^extendLocks?$/, /^releaseLock$/]
 
 export interface ComposedScript {
@@ -158,7 +158,7 @@ export interface ComposedScript {
   readonly extra: readonly string[]
 }
 
-/** `base` is the last argument of every composed script, after the extra ones. */
+/** Composes one script. Its last argument, after the extra ones, is always `base`. */
 export function compose({ name, keys, content }: BullmqScript): ComposedScript {
   const { extra, own, before = '', after = '' } = STEPS[name] ?? { extra: [] }
   const watched = WATCHED.filter((command) => callOf(command).test(content) || after.includes(`watched.${command}(`))
@@ -182,7 +182,7 @@ return answer
   return { name: `bullpen:${name}`, numberOfKeys: keys, lua, extra }
 }
 
-/** BullMQ's scripts must not find arguments that are not theirs: some look at the number of arguments. */
+/** Removes Bullpen's arguments, because some of BullMQ's scripts look at the number of arguments. */
 function removeArguments(names: readonly string[]): string {
   return names
     .toReversed()
@@ -194,12 +194,12 @@ function readArguments(names: readonly string[], after: number): string {
   return `local ${names.join(', ')} = ${names.map((_, i) => `ARGV[${after + 1 + i}]`).join(', ')}`
 }
 
-/** Matches the beginning of a call of this command in a script of BullMQ. */
+/** Returns a pattern that matches the beginning of a call to this command in a BullMQ script. */
 export function callOf(command: string): RegExp {
   return new RegExp(`\\brcall\\(\\s*(["'])${command}\\1\\s*,`, 'gi')
 }
 
-/** BullMQ exports its scripts only from this file, which is the one that it loads itself. */
+/** Returns BullMQ's scripts. BullMQ exports them only from this file, which it loads itself. */
 export function bullmqScripts(): readonly BullmqScript[] {
   const scripts: unknown = createRequire(import.meta.url)('bullmq/dist/cjs/scripts/index.js')
   return Object.values(scripts as Readonly<Record<string, BullmqScript>>)

@@ -1,5 +1,5 @@
-// BullMQ's Worker with two of its methods overridden. A failure of the fetch loop is reported, and Bullpen's lock renewer renews
-// the lock of each job from before the handler starts until Redis has confirmed the end of the attempt.
+// BullMQ's Worker with two of its methods overridden. One reports a failure of the fetch loop. The other lets Bullpen's lock
+// renewer renew each job's lock from before the handler starts until Redis has confirmed the end of the attempt.
 import { type Job, Worker } from 'bullmq'
 import type { LockRenewer } from '../locks/lock-renewer.ts'
 import { renewLocks } from '../locks/renewal.ts'
@@ -10,7 +10,7 @@ export interface JobLocks {
   readonly redis: Commander
   readonly base: string
   readonly lockMs: number
-  /** The time in milliseconds since 1970, by the clock that jobs are stamped with. */
+  /** Returns the time in milliseconds since 1970, by the clock that jobs are stamped with. */
   readonly now: () => number
   /** Called when another process has the job, or could take it before this process notices. */
   readonly onLost: (job: Job) => void
@@ -33,16 +33,16 @@ export class ConsumerWorker extends Worker {
     }
   }
 
-  // BullMQ renews the lock of a job only while the processor runs. Here the lock is renewed until the job's end is confirmed,
-  // because another handler may block the event loop between the handler's end and the command that reports it.
+  // BullMQ renews a job's lock only while the processor runs. Here the lock is renewed until the job's end is confirmed, because
+  // another handler may block the event loop between the handler's end and the command that reports it.
   override async processJob(job: Job, token: string, fetchNext?: () => boolean): ReturnType<Worker['processJob']> {
     if (this.locks === undefined) return super.processJob(job, token, fetchNext)
     const { renewer, redis, base, lockMs, now, onLost } = this.locks
     const id = job.id ?? ''
     let ageMs = Math.min(Math.max(now() - (job.processedOn ?? 0), 0), lockMs)
     if (renewer.isTooOld(ageMs)) {
-      // The answer to the fetch was read late, because the event loop was blocked or Redis did not respond. Start the job only
-      // if no other process has it.
+      // The reply to the fetch was read late, because the event loop was blocked or Redis did not respond. Start the job only if
+      // no other process has it.
       const sentAt = performance.now()
       const lost = await renewLocks(redis, { base, lockMs }, [{ id, token }])
       if (lost.length > 0) return undefined

@@ -9,14 +9,17 @@ import type { Job } from 'bullmq'
 import { toFetchedTask } from '../processor.ts'
 import { BACKOFF_TYPE } from './backoff-strategy.ts'
 
-/** Every task that Bullpen enqueues has Bullpen's backoff type. The shape of the data alone would prove nothing. */
+/**
+ * Returns whether Bullpen enqueued the job. Every task that Bullpen enqueues has Bullpen's backoff type. The shape of the data
+ * alone would not prove it.
+ */
 export function isBullpenJob({ opts, data }: Job): boolean {
   const { backoff } = opts
   const isMarked = typeof backoff === 'object' && backoff.type === BACKOFF_TYPE
   return isMarked && typeof data === 'object' && data !== null && typeof data.v === 'number'
 }
 
-/** Reads the job's data as the input. Options that the job lacks are taken from the task definition. */
+/** Reads the job as a task whose input is the job's data. Options that the job lacks are taken from the task definition. */
 export function foreignTask(job: Job, token: string, codec: PayloadCodec | undefined, registry: Registry): FetchedTask {
   const definition = registry.get(job.name)?.definition
   return {
@@ -27,7 +30,10 @@ export function foreignTask(job: Job, token: string, codec: PayloadCodec | undef
   }
 }
 
-/** BullMQ numbers the jobs of each queue from 1, so the ids of their child tasks are also derived from the queue and the time. */
+/**
+ * Returns the hash function for the ids of a job's child tasks. BullMQ numbers each queue's jobs from 1, so these ids are also
+ * derived from the queue and the time.
+ */
 export function foreignSha256({ queueQualifiedName, id, timestamp }: Job): RunnerHost['sha256'] {
   return (text) => sha256(JSON.stringify([queueQualifiedName, id, timestamp, text]))
 }

@@ -1,15 +1,16 @@
-// Repairs the status index and the totals of a queue after a Queue or Worker of BullMQ that is not wrapped has used it.
+// Repairs a queue's status index and totals after a BullMQ Queue or Worker that is not attached has used the queue.
 //
-// A pass compares each divided set with its parts, page by page, in both directions: an entry of the set that is in no part, in
-// several, or has another score there, and an entry of a part that is not in the set. The part of a task is then decided from its
-// own fields, as on every broker. A move that BullMQ makes changes the score, because scores contain the time, so that a task in
-// one part with the right score is in the right part, and its fields need not be read.
+// A pass compares each divided set with its parts, page by page, in both directions. It finds each entry of the set that is in no
+// part, in several parts, or in a part with another score, and each entry of a part that is not in the set. The right part for
+// the task is then decided from the task's own fields, as on every broker. A move by BullMQ changes the score, because scores
+// contain the time. A task that is in one part with the right score is therefore in the right part, and its fields need not be
+// read.
 //
-// Each page is read by one script and repaired by another, which skips an entry whose score has changed since. An entry that two
-// processes find is counted once.
+// Each page is read by one script and repaired by another, which skips an entry whose score has changed in the meantime. An entry
+// that two processes find is counted once.
 //
-// The totals need no recount of single tasks, because every status is the size of a structure: one script compares the sum of the
-// sizes with the counters.
+// Correcting the totals does not require counting single tasks, because the number of tasks in each status is the size of a
+// structure: one script compares the sum of the sizes with the counters.
 import { statusOfDelayed, statusOfEnded } from '@bullpen/engine/internal'
 import { decodeStack, parseJson } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
@@ -37,16 +38,16 @@ export interface RepairPosition {
 export const FIRST_PAGE: RepairPosition = { comparison: 0, cursor: '0' }
 
 export interface RepairedPage {
-  /** How many entries were repaired, and by how many tasks the totals were corrected. */
+  /** The number of entries that were repaired, plus the number of tasks by which the totals were corrected. */
   readonly repaired: number
-  /** undefined at the end of the pass. */
+  /** Where the pass continues, or undefined at its end. */
   readonly next: RepairPosition | undefined
 }
 
-/** About how many entries one script looks at. 100 entries take Redis some 0.2 ms. */
+/** The approximate number of entries that one script looks at. 100 entries take Redis about 0.2 ms. */
 const PAGE_SIZE = 100
 
-/** Repairs one page. The last page of a pass also corrects the totals. Takes one round trip, or two if an entry is wrong. */
+/** Repairs one page. The last page of a pass also corrects the totals. Takes one round trip, or two if any entry is wrong. */
 export async function repairPage(redis: Commander, keys: QueueKeys, at: RepairPosition): Promise<RepairedPage> {
   const comparison = COMPARISONS[at.comparison]
   if (comparison === undefined) return { repaired: await runScript(redis, repairTotals, keys, {}), next: undefined }
@@ -62,9 +63,9 @@ export async function repairPage(redis: Commander, keys: QueueKeys, at: RepairPo
 }
 
 /**
- * Repairs the whole index and the totals of a queue, and returns how many entries were repaired plus by how many tasks the totals
- * were corrected. The sum is also added to `drift` in the queue's totals. Takes one round trip for every 100 delayed or failed
- * tasks, twice, and some ten more.
+ * Repairs a queue's whole index and its totals. Returns the number of entries that were repaired plus the number of tasks by
+ * which the totals were corrected, which is also added to `drift` in the queue's totals. Takes two round trips for every 100
+ * delayed or failed tasks, and about ten more.
  */
 export async function repairIndex(redis: Commander, keys: QueueKeys): Promise<number> {
   let repaired = 0
@@ -76,7 +77,7 @@ export async function repairIndex(redis: Commander, keys: QueueKeys): Promise<nu
   return repaired
 }
 
-/** The arguments of `repairEntries` for what `findDrift` has found. */
+/** Builds the arguments of `repairEntries` from the result of `findDrift`. */
 function entriesOf(set: DividedSet, found: readonly string[]): string[] {
   const entries: string[] = []
   for (let i = 0; i < found.length; i += 4) {
@@ -86,7 +87,7 @@ function entriesOf(set: DividedSet, found: readonly string[]): string[] {
   return entries
 }
 
-/** The part to which a task of a divided set belongs, by its own fields. */
+/** Decides from a task's own fields to which part of a divided set it belongs. */
 export function partOf(set: DividedSet, attemptsMade: number, stacktrace: string): Part {
   const stacks = parseJson(stacktrace)
   const last = decodeStack(Array.isArray(stacks) ? stacks.at(-1) : undefined)

@@ -1,4 +1,4 @@
-// Writes the data that BullMQ's own transitions do not write, to a job or to its queue, over the connection that fetched the job.
+// Writes to a job or its queue what BullMQ's own transitions do not write, over the connection that fetched the job.
 import { BullpenError } from '@bullpen/contract'
 import type { PayloadCodec } from '@bullpen/engine'
 import { decodeStep, encodeStep, type StoredSteps } from '@bullpen/engine/internal'
@@ -15,7 +15,10 @@ const UNTHROTTLE_AFTER_MS = 100
 /** The longest delay that a Node timer accepts. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** The results of the job's finished steps. They are fields of the job's own hash, so that they are removed with the job. */
+/**
+ * Returns access to the results of the job's finished steps. The results are fields of the job's own hash, so that they are
+ * removed with the job.
+ */
 export function stepsOf(job: Job, token: string, codec: PayloadCodec | undefined): StoredSteps {
   const key = `${job.queueQualifiedName}:${job.id}`
   return {
@@ -33,8 +36,8 @@ export function stepsOf(job: Job, token: string, codec: PayloadCodec | undefined
 }
 
 /**
- * Once this resolves, no task of the job's queue is started for `ms`. A longer throttle extends a shorter one. On a backend other
- * than Redis, nothing is throttled.
+ * Throttles the job's queue: once the returned promise resolves, none of the queue's tasks is started for `ms`. A longer throttle
+ * extends a shorter one. Does nothing on a backend other than Redis.
  */
 export async function throttleQueue(job: Job, ms: number): Promise<void> {
   const client = await clientOf(job)
@@ -59,7 +62,7 @@ async function redisOf(job: Job): Promise<RedisClient> {
   )
 }
 
-/** `backend` is protected in BullMQ's types. BullMQ's own scripts get the client from it as well. */
+/** Returns the job's backend. `backend` is protected in BullMQ's types. BullMQ's own scripts also get the client from it. */
 export function backendOf(job: Job): IQueueBackend {
   return (job as unknown as { backend: IQueueBackend }).backend
 }
@@ -68,12 +71,12 @@ function clientOf(job: Job): Promise<RedisClient> | undefined {
   return (backendOf(job) as { client?: Promise<RedisClient> }).client
 }
 
-/** The Worker that has fetched the job. `queue`, which it is called, is protected in BullMQ's types. */
+/** Returns the Worker that fetched the job. Its property, `queue`, is protected in BullMQ's types. */
 export function workerOf(job: Job): Worker {
   return (job as unknown as { queue: Worker }).queue
 }
 
-/** Whether the Worker has a `limiter` option. That option uses the same counter, and a rate in `meta` would override it. */
+/** Returns whether the Worker has a `limiter` option. That option uses the same counter, and a rate in `meta` would override it. */
 function hasOwnRate(job: Job): boolean {
   return workerOf(job).opts.limiter !== undefined
 }

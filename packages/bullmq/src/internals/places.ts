@@ -1,7 +1,7 @@
 // The places of a queue: the structures that can hold a job, and the status of the tasks in each of them.
 //
-// Counts, listings and the end of a task that never ran follow this table. A place need not be BullMQ's. A list or set of
-// Bullpen's own in which tasks wait takes these steps:
+// Counts, listings and the end of a task that never ran follow this table. A place need not be one of BullMQ's. To add one of
+// Bullpen's own lists or sets in which tasks wait:
 //
 // 1. Give it a key in ../keys.ts and an entry here, with the status `waiting` and `waits`. Its tasks are then counted, listed,
 //    cancelled and expired.
@@ -16,9 +16,9 @@ import type { PARTS } from './status-index.ts'
 interface Place {
   readonly type: 'list' | 'sorted set'
   readonly status: TaskStatus
-  /** The set of BullMQ's that this place is a part of. A job in the place is in that set as well (status-index.ts). */
+  /** The BullMQ set that this place is a part of. A job in this place is also in that set (status-index.ts). */
   readonly partOf?: keyof typeof PARTS
-  /** Whether a task can be ended here although it has not run to its end. */
+  /** Whether a task in this place can be ended although it has not finished running. */
   readonly waits?: true
 }
 
@@ -26,7 +26,7 @@ interface Place {
 export const PLACES = {
   wait: { type: 'list', status: 'waiting', waits: true },
   prioritized: { type: 'sorted set', status: 'waiting', waits: true },
-  // Only the flows of a team's own have tasks here. They wait for their children, and can't be ended.
+  // Only a team's own flows have tasks here. These tasks wait for their children, and can't be ended.
   waitingChildren: { type: 'sorted set', status: 'waiting' },
   scheduled: { type: 'sorted set', status: 'scheduled', partOf: 'delayed', waits: true },
   retrying: { type: 'sorted set', status: 'retrying', partOf: 'delayed', waits: true },
@@ -56,16 +56,16 @@ const WAITING: ReadonlyMap<string, Place['type']> = new Map(
     .map(([name, { type, partOf }]) => [partOf ?? name, type]),
 )
 
-/** How a task is removed from a list or set. LREM starts at the right end of a list, where the oldest tasks are. */
+/** The commands that remove a task from a list or set. LREM starts at the right end of a list, where the oldest tasks are. */
 const REMOVE = {
   list: (name: string) => `call('LREM', base .. '${name}', -1, id)`,
   'sorted set': (name: string) => `call('ZREM', base .. '${name}', id)`,
 } as const satisfies Record<Place['type'], (name: string) => string>
 
 /**
- * A Lua function, `take_out(id)`, which removes a task from the list or set in which it waits. Returns the name of that list or set,
- * or nil if the task is in none. It needs the local variables `call` and `base`. Removing a task from the far end of a list of
- * 200,000 costs Redis 2.6 ms.
+ * A Lua function, `take_out(id)`, which removes a task from the list or set in which it waits. Returns the name of that list or
+ * set, or nil if the task is in none. The function needs the local variables `call` and `base`. Removing a task from the far end
+ * of a list of 200,000 costs Redis 2.6 ms.
  */
 export const TAKE_OUT = `
 local function take_out(id)

@@ -1,8 +1,8 @@
 // Lua that recognises a commit that was sent twice. If Redis has run a script but its answer was lost, the script is sent again
 // and BullMQ refuses it, because the lock is gone. What the attempt has stored shows that its commit was carried out.
 //
-// These lines run only after a refusal, and create nothing otherwise. A task that was removed in the meantime leaves nothing to
-// recognise, so that its commit counts as refused.
+// These lines run only after a refusal. If the task was removed in the meantime, there is nothing left to recognise, so its
+// commit counts as refused.
 
 /**
  * Runs `lines` if BullMQ's script has refused because the lock is gone (-2) or another attempt has it (-6). For any other reason,
@@ -13,8 +13,9 @@ if answer == -2 or answer == -6 then${lines}
 end`
 
 /**
- * Confirms if the job has the newest of these stacks, whatever has become of it since. An attempt record is the first line of its
- * stack, and no two records are equal, because they contain the times, the worker and the fencing token. `stacks` is JSON.
+ * Confirms the commit if the job has the newest of these stacks, whatever has happened to the job since. An attempt record is the
+ * first line of its stack, and no two records are equal, because they contain the times, the worker and the fencing token.
+ * `stacks` is JSON.
  */
 const confirmIfStored = (job: string, stacks: string): string => `
   local stored = call('HGET', ${job}, 'stacktrace')
@@ -26,7 +27,7 @@ const confirmIfStored = (job: string, stacks: string): string => `
     end
   end`
 
-/** Sets `stacks` to a field of the packed fields that BullMQ's script stores. */
+/** Sets `stacks` to the stacks among the packed fields that BullMQ's script stores. */
 const unpackStacks = (packed: string): string => `
   local stacks
   local fields = ${packed} and ${packed} ~= '' and cmsgpack.unpack(${packed}) or {}
@@ -34,16 +35,17 @@ const unpackStacks = (packed: string): string => `
     if fields[i] == 'stacktrace' then stacks = fields[i + 1] end
   end`
 
-/** For scripts that store the stacks among the packed fields. */
+/** Confirms a resent commit of a script that stores the stacks among the packed fields. */
 export const confirmResentFields = (job: string, packed: string): string =>
   ifRefused(`${unpackStacks(packed)}${confirmIfStored(job, 'stacks')}`)
 
-/** For `moveJobFromActiveToWait`, whose stacks are an argument of Bullpen's. */
+/** Confirms a resent commit of `moveJobFromActiveToWait`, which takes the stacks as an argument of Bullpen's own. */
 export const confirmResentStacks = (job: string): string => ifRefused(confirmIfStored(job, "(stacks ~= '' and stacks)"))
 
 /**
- * For `moveToFinished`. A completed job has no record of its last attempt. The attempt has completed the job if the job is
- * completed and no attempt has been started since. `attempt` is the fencing token, or '' if the caller commits no attempt.
+ * Confirms a resent commit of `moveToFinished`. A completed job has no record of its last attempt. The attempt completed the job
+ * if the job is completed and no later attempt has been started. `attempt` is the fencing token, or '' if the caller does not
+ * commit an attempt.
  */
 export const CONFIRM_RESENT_END = ifRefused(`
   if ARGV[5] == 'completed' then

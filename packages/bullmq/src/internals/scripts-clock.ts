@@ -20,19 +20,19 @@ export const TIME_AT: ReadonlyMap<string, number> = new Map([
   ['moveStalledJobsToWait', 11],
   ['retryJob', 12],
 ])
-/** Where the answer of a fetching script holds the time at which the next delayed job is due. */
+/** The index, in a fetching script's reply, of the time at which the next delayed job is due. */
 const NEXT_DUE_AT = 3
 
 export interface TimeTranslation {
-  /** Replaces the time among the arguments of a script. Returns whether the script depends on the time. */
+  /** Replaces the time among a script's arguments. Returns whether the script depends on the time. */
   toRedis(script: string, args: unknown[]): boolean
-  /** Translates a time that BullMQ compares with the machine's. */
+  /** Translates a time that BullMQ compares with the machine's clock. */
   toMachine(time: number): number
-  /** Translates the time in the answer of a fetching script. */
+  /** Translates the time in a fetching script's reply. */
   answerToMachine(answer: unknown): unknown
 }
 
-/** `now` returns whole ms since 1970, by the clock that all processes of the queue share. */
+/** Creates a translation. `now` returns whole ms since 1970, by the clock that all of the queue's processes share. */
 export function timeTranslation(now: () => number): TimeTranslation {
   const toMachine = (time: number): number => (time > 0 ? time + (Date.now() - now()) : time)
   return {

@@ -1,5 +1,5 @@
-// Requeues the tasks whose worker was lost, with BullMQ's own script. The leader runs it for every queue, so that BullMQ's Workers
-// need no check of their own (`skipStalledCheck`).
+// Requeues the tasks whose worker was lost, with BullMQ's own script. The leader runs that script for every queue, so that
+// BullMQ's Workers do not need their own check (`skipStalledCheck`).
 import { MAX_DEATHS } from '@bullpen/engine/internal'
 import type { QueueKeys } from '../keys.ts'
 import type { Commander } from '../scripts/script.ts'
@@ -9,16 +9,17 @@ import { COMPOSED } from './composed-scripts.ts'
 const NAME = 'moveStalledJobsToWait'
 
 export interface StalledCheck {
-  /** The leader's number. If there is a newer leader, nothing is written. */
+  /** The leader's fencing number. If there is a newer leader, nothing is written. */
   readonly fencing: number
   /** In ms since 1970. */
   readonly now: number
 }
 
 /**
- * The first of two checks marks the active tasks, and renewing a lock removes the mark. The second one requeues the tasks that are
- * still marked and have no lock, at the head of their queue, and stores the record of each lost attempt. A task that has lost its
- * worker more than `MAX_DEATHS` times is marked so that the next worker fails it. Atomic. Takes one round trip. O(active tasks).
+ * Requeues lost tasks, which takes two checks. The first check marks the active tasks, and renewing a task's lock removes its
+ * mark. The second check returns the tasks that are still marked and have no lock to the head of their queue, and stores the
+ * record of each lost attempt. A task that has lost its worker more than `MAX_DEATHS` times is flagged so that the next worker
+ * fails it. Atomic. Takes one round trip. O(active tasks).
  */
 export async function requeueLostTasks(
   redis: Commander,

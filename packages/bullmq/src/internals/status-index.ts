@@ -1,14 +1,14 @@
 // The status index: which tasks of BullMQ's delayed set are scheduled and which are retrying, and which tasks of its failed set
 // are dead, cancelled and expired.
 //
-// BullMQ has one set for each group. Bullpen divides each into parts, which are sorted sets with the same scores, so that counts
-// are sizes and listings are ranges. BullMQ moves jobs in about twenty scripts, and a part must follow each move. Instead of
-// knowing all of these places, the index watches the commands: it runs each command that can change a divided set or that adds or
-// deletes a job, and does to the parts what the command does to the set. BullMQ's scripts are composed with it
-// (composed-scripts.ts), and Bullpen's own scripts use it in place of Redis's `redis`.
+// BullMQ has one set for each of these two groups. Bullpen divides each set into parts, which are sorted sets with the same
+// scores, so that counts are sizes and listings are ranges. BullMQ moves jobs in about twenty scripts, and the parts must follow
+// each move. Instead of changing each of these scripts, the index watches commands: it runs each command that can change a
+// divided set or that adds or deletes a job, and does to the parts what the command does to the set. BullMQ's scripts are
+// composed with the index (composed-scripts.ts), and Bullpen's own scripts use it in place of Redis's `redis`.
 //
 // The conservation law: accepted = the tasks in all statuses + removed. Only these two counters are kept; everything else is the
-// size of a set. A Queue or Worker of BullMQ that is not wrapped causes drift, which the leader repairs (index-repair.ts).
+// size of a set. A BullMQ Queue or Worker that is not attached causes drift, which the leader repairs (index-repair.ts).
 
 /** The parts of each divided set. A task that is added for an unknown reason belongs to the first part. */
 export const PARTS = {
@@ -28,7 +28,7 @@ export const LUA_PARTS = Object.entries(PARTS)
  *
  * - ZADD: a task goes to the part that the script has chosen, to the part from which the script has taken it, or to the part that
  *   has it. If there is none, a delayed task with an attempt behind it is retrying, other delayed tasks are scheduled, and failed
- *   tasks are dead. BullMQ gives no options before the score.
+ *   tasks are dead. BullMQ does not pass any options before the score.
  * - DEL: BullMQ deletes a job together with its log and its lists of children, and deletes nothing else in that way.
  * - HMSET: BullMQ writes the name and the data of a job, in this order, only when it adds the job.
  */
@@ -91,12 +91,11 @@ export type WatchedCommand = keyof typeof WATCHED_COMMANDS
 export const WATCHED = Object.keys(WATCHED_COMMANDS) as readonly WatchedCommand[]
 
 /**
- * A Lua function, `status_index(base)`, where `base` is the prefix of the queue's keys. Only the given commands are watched, because
- * each function costs Redis time in every script. It returns a table:
+ * A Lua function, `status_index(base)`, where `base` is the prefix of the queue's keys. Only the given commands are watched,
+ * because each function costs Redis time in every script. The function returns a table:
  *
  * - `watched`: the functions by command, which take the command's arguments.
- * - `into[set] = part`: the part to which tasks belong that are added to this set of the queue from now on; both are names without
- *   the base.
+ * - `into[set] = part`: the part for tasks that are added to this set of the queue from now on; both are names without the base.
  * - `added`: the key of the last job that was added.
  */
 export function statusIndex(commands: readonly WatchedCommand[]): string {

@@ -1,4 +1,5 @@
-// Throttles a queue by using up BullMQ's own rate limit, so that no process starts one of its tasks until the throttle ends.
+// Throttles a queue by using up BullMQ's own rate limit, so that no process starts any of the queue's tasks until the throttle
+// ends.
 
 /**
  * The value of BullMQ's rate-limit counter (`limiter`) while a queue is throttled. It is larger than any rate limit. As the

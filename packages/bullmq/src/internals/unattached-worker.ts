@@ -1,22 +1,22 @@
-// Refuses the jobs of a Worker that lacks the composed scripts, so that nobody runs tasks whose status would then be wrong.
+// Refuses the jobs of a Worker that lacks the composed scripts, because the status of the tasks that it ran would be wrong.
 //
-// A Worker does not show itself to its processor before its first job. That job is therefore fetched, and is returned to the head
-// of its queue as if it had not been: with no attempt and no start counted. The Worker is paused, so that it does not fetch the
-// job again.
+// A processor does not see its Worker before the first job. That job is therefore fetched, and is returned to the head of its
+// queue as if it had not been fetched: neither an attempt nor a start is counted. The Worker is paused, so that it does not fetch
+// the job again.
 import { BullpenError } from '@bullpen/contract'
 import { type Job, type RedisQueueBackend, WaitingError } from 'bullmq'
 import { composeBackend, isComposed, isRedisBackend, setExtras } from './backend.ts'
 import { backendOf, workerOf } from './job-scripts.ts'
 
-/** Whether the job's Worker needs `attach` and has not been given to it. Backends other than Redis have nothing to attach. */
+/** Returns whether the job's Worker should have been passed to `attach` but was not. Only Workers on Redis need `attach`. */
 export function isUnattached(job: Job): boolean {
   const backend = backendOf(job)
   return !isComposed(backend) && isRedisBackend(backend)
 }
 
 /**
- * Pauses the Worker, which reports one error however many jobs it has fetched, and returns the job to its queue. If Redis does not
- * answer, the job stays active until its lock expires, and is then recovered like the job of a process that died.
+ * Pauses the Worker, which reports one error however many jobs it has fetched, and returns the job to its queue. If Redis does
+ * not respond, the job stays active until its lock expires, and is then recovered like the job of a process that died.
  */
 export async function refuse(job: Job, token: string): Promise<never> {
   const worker = workerOf(job)
@@ -28,12 +28,15 @@ export async function refuse(job: Job, token: string): Promise<never> {
   throw new WaitingError()
 }
 
-/** The Worker's own backend must stay as it is, or the Worker would count as attached. A sibling shares its connection. */
+/**
+ * Returns the job to its queue through a second backend that shares the Worker's connection. If the Worker's own backend were
+ * composed, the Worker would count as attached.
+ */
 async function release(job: Job, token: string): Promise<void> {
   const { id = '' } = job
   const backend = backendOf(job)
   if (!isRedisBackend(backend)) return
-  // Its type is that of any backend, but it is one of the same class.
+  // Its type is that of any backend, but its class is that of the Worker's backend.
   const sibling = backend.forQueue(job.queueName) as RedisQueueBackend
   composeBackend(sibling, { now: Date.now })
   setExtras(sibling, 'moveJobFromActiveToWait', id, { uncount: '1' })

@@ -1,15 +1,15 @@
-// Defines Lua scripts and runs them. A script names its keys, its arguments and its answer. Redis gets its text once for each
-// connection, and then only its hash. If Redis has lost the script (SCRIPT FLUSH, a restart), the text is sent again.
+// Defines Lua scripts and runs them. A script names its keys and arguments, and decodes what Redis replies. Each connection sends
+// a script's text once, and then only its hash. If Redis has lost the script (SCRIPT FLUSH, a restart), the text is sent again.
 import type { RedisClient } from 'bullmq'
 import type { ChainableCommander, Cluster, Redis } from 'ioredis'
 
-/** A client of one server, or of a cluster, which has a connection to each node that it uses. */
+/** A client for a single server, or for a cluster, in which case it has a connection to each node that it uses. */
 export type Commander = Redis | Cluster
 
 /**
  * - `frees`: fetches, ends, requeues, renews, cancels or controls, which frees memory in the end. Redis runs the script even at
- *   `maxmemory` (`allow-oom`), since it would otherwise refuse the whole script, whatever it writes.
- * - `adds`: what stores something new. At `maxmemory`, Redis refuses it before it has written anything.
+ *   `maxmemory` (`allow-oom`). Without that flag, Redis would refuse the whole script, whatever it writes.
+ * - `adds`: stores something new. At `maxmemory`, Redis refuses the script before it has written anything.
  * - `reads`: writes nothing (`no-writes`), so that it also runs on a replica.
  */
 export type ScriptKind = 'frees' | 'adds' | 'reads'
@@ -21,19 +21,19 @@ const FLAGS: Readonly<Record<ScriptKind, string>> = {
 }
 
 export interface Script<Key extends string, Arg extends string, Answer> {
-  /** The command's name on the connection. */
+  /** The name of the script's command on the connection. */
   readonly name: string
   readonly numberOfKeys: number
   /** The whole text, which begins with `#!lua`. */
   readonly lua: string
   readonly keys: readonly Key[]
   readonly args: readonly Arg[]
-  /** Turns what Redis replies into the script's answer. */
+  /** Converts Redis's reply to the script's result. */
   readonly answer: (reply: unknown) => Answer
 }
 
 interface ScriptSource<Key extends string, Arg extends string, Answer> {
-  /** In kebab case, as its file. */
+  /** The script's name in kebab case, like its file's name. */
   readonly name: string
   readonly kind: ScriptKind
   /** The names of the keys, which are local variables of the script, in this order. All keys of a call share a hash slot. */
@@ -41,12 +41,13 @@ interface ScriptSource<Key extends string, Arg extends string, Answer> {
   /** The names of the arguments, which are local variables of the script. Further arguments are in `ARGV`, after these. */
   readonly args: readonly Arg[]
   readonly lua: string
-  /** The script's answer, given what Redis replies. Without it, the script answers nothing. */
+  /** Converts Redis's reply to the script's result. Without it, the script has no result. */
   readonly answer?: (reply: unknown) => Answer
 }
 
 /**
- * The first line, `#!lua`, makes a Redis Cluster refuse a script that touches a second hash slot. A single Redis does not check.
+ * Defines a script. The first line, `#!lua`, makes a Redis Cluster refuse a script that touches a second hash slot. A single
+ * Redis server does not check.
  */
 export function defineScript<const Key extends string, const Arg extends string, Answer = void>(
   source: ScriptSource<Key, Arg, Answer>,
@@ -71,8 +72,8 @@ function declare(names: readonly string[], table: 'KEYS' | 'ARGV'): string[] {
 type Values<Name extends string, Value> = Readonly<Record<Name, Value>>
 
 /**
- * Runs a script: one round trip, and a second one if Redis has lost the script. Atomic. `more` are the arguments after the named
- * ones.
+ * Runs a script. Atomic. Takes one round trip, and a second one if Redis has lost the script. `more` contains the arguments after
+ * the named ones.
  */
 export async function runScript<Key extends string, Arg extends string, Answer>(
   redis: Commander,
@@ -84,7 +85,7 @@ export async function runScript<Key extends string, Arg extends string, Answer>(
   return script.answer(await commandOf(redis, script)(flatten(script, keys, args, more)))
 }
 
-/** Runs a script on a client of BullMQ's, which may be another library than ioredis. */
+/** Runs a script on one of BullMQ's clients, which may use a library other than ioredis. */
 export async function runScriptOnClient<Key extends string, Arg extends string, Answer>(
   client: RedisClient,
   script: Script<Key, Arg, Answer>,
@@ -113,7 +114,7 @@ function flatten<Key extends string, Arg extends string>(
 
 type Command = (args: readonly (string | number)[]) => unknown
 
-/** A defined command sends EVALSHA, and EVAL if Redis does not know the script. */
+/** Returns the script's command on a client. The command sends EVALSHA, and EVAL if Redis does not know the script. */
 function commandOf(
   commander: Commander | ChainableCommander,
   { name, numberOfKeys, lua }: Pick<Script<string, string, unknown>, 'name' | 'numberOfKeys' | 'lua'>,

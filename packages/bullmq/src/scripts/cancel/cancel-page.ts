@@ -1,4 +1,4 @@
-// Looks at one page of a queue's unfinished tasks, and ends those that wait and that a cancel rule matches.
+// Looks at one page of a queue's unfinished tasks, and ends the waiting ones that match a cancel rule.
 import type { TaskId } from '@bullpen/contract'
 import { END_WITHOUT_RUN } from '../includes/end-without-run.ts'
 import { FENCE } from '../includes/fence.ts'
@@ -8,9 +8,9 @@ import { defineScript } from '../script.ts'
 export interface CancelPage {
   /** Where the next page begins; '' at the end of the place. */
   readonly from: string
-  /** The id of the task before that position; '' if it is the start. */
+  /** The id of the task before that position; '' at the start of the place. */
   readonly before: string
-  /** How many tasks each rule has matched. */
+  /** The number of tasks that each rule has matched. */
   readonly matched: readonly number[]
   readonly ended: readonly { readonly id: TaskId; readonly task: string }[]
 }
@@ -22,16 +22,16 @@ export interface CancelPage {
  *
  * Each rule is `{id, task?, tag?, before, at, reason, record}`, where `reason` and `record` are those of `endOf`.
  *
- * The position is an index in a list, and a score in a sorted set. The id before the position is that of a task which no rule
- * matches, so that it shows where the scan has to go on if other tasks have come or gone meanwhile.
+ * The position is an index in a list, and a score in a sorted set. The id before the position belongs to a task that no rule
+ * matches, so it shows where the scan must continue if other tasks have been added or removed in the meantime.
  *
- * - The waiting list is scanned from its newest end, because workers take tasks from the other end, and new tasks push the rest
- *   further along, so that no task is skipped. If the task before the position has been taken, then so have all older ones, and
- *   the scan begins again with the newer ones.
- * - In a sorted set, the scan goes on at the score if the task before the position is gone.
- * - In `active`, the script only counts, because running tasks are stopped by their workers. The list is scanned from its newest
- *   end as well. If the task before the position has ended, the place to go on is unknown. Each rule then counts as one that
- *   matches, so that another pass follows.
+ * - The waiting list is scanned from its newest end. Workers take tasks from the other end, and new tasks push the rest further
+ *   along, so the scan does not skip any task. If the task before the position has been taken, so have all older tasks, and the
+ *   scan begins again with the newer ones.
+ * - In a sorted set, the scan continues at the score if the task before the position is gone.
+ * - In `active`, the script only counts tasks, because workers stop their own running tasks. This list is also scanned from its
+ *   newest end. If the task before the position has ended, the scan can't tell where to continue. Every rule then counts as
+ *   matching, so that another pass follows.
  */
 export const cancelPage = defineScript({
   name: 'cancel-page',

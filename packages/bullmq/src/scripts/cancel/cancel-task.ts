@@ -1,14 +1,14 @@
-// Cancels one task: ends it if no worker has it, and asks the worker to stop it otherwise.
+// Cancels one task: ends the task if no worker has it, and otherwise asks its worker to stop it.
 import type { CancelAnswer } from '@bullpen/contract/internal'
 import { END_WITHOUT_RUN } from '../includes/end-without-run.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: the job, its lock, completed, failed, cancelling. ARGV: the prefix of the queue's keys, the task's id, now in ms since 1970, '1' if
- * a worker that runs the task can stop it, the reason and the record of `endOf`, the channel on which workers are asked, and who
- * requested the cancel ('' if unknown). Returns what has happened. Idempotent.
+ * KEYS: the job, its lock, completed, failed, cancelling. ARGV: the prefix of the queue's keys, the task's id, now in ms since
+ * 1970, '1' if a worker that runs the task can stop it, the reason and the record of `endOf`, the channel on which workers are
+ * asked, and who requested the cancellation ('' if unknown). Returns what the script did. Idempotent.
  *
- * A task with a lock is running, so that the waiting list is not searched for it.
+ * A task with a lock is running, so the waiting list is not searched for that task.
  */
 export const cancelTask = defineScript({
   name: 'cancel-task',

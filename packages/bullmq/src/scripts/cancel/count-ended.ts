@@ -1,4 +1,4 @@
-// Counts a task that a consumer ended for a cancel rule.
+// Counts a task that a consumer ended because of a cancel rule.
 import { defineScript } from '../script.ts'
 
 /** KEYS: the rule's progress. Returns nothing. */

@@ -1,18 +1,18 @@
-// Deletes the cancel rules that a whole pass has found to match no task.
+// Deletes the cancel rules for which a whole pass has not found a matching task.
 import { FENCE } from '../includes/fence.ts'
 import { MATCHING_RULE } from '../includes/matching-rule.ts'
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * A task may have been fetched before the pass came to it in the waiting list, and have returned from `active` before the pass came
- * to it there. Such tasks are in the set `cancelReturned`, which this script empties page by page. It deletes the rules once the set
- * is empty, except for those that match a task of the set.
+ * A task may have been fetched before the pass reached it in the waiting list, and have returned from `active` before the pass
+ * reached it there. Such tasks are in the set `cancelReturned`, which this script empties page by page. Once the set is empty,
+ * the script deletes the rules, except those that match a task in the set.
  *
- * KEYS: the queue's fencing number, the rules, the set. ARGV: the leader's number, the prefix of the queue's keys, the prefix of the
- * rules' progress, the rules as JSON, how long to keep the progress in ms, how many tasks to look at. Returns the positions of the
- * rules that match a task, counted from 1, and whether this was the last page. If it was not, the script is run again with the rules
- * that are left. If there is a newer leader, no rule is deleted, and there is no further page.
+ * KEYS: the queue's fencing number, the rules, the set. ARGV: the leader's number, the prefix of the queue's keys, the prefix of
+ * the rules' progress, the rules as JSON, how long to keep the progress in ms, how many tasks to look at. Returns the positions
+ * of the rules that match a task, counted from 1, and whether this was the last page. If it was not, the caller runs the script
+ * again with the rules that are left. If there is a newer leader, no rule is deleted, and there is no further page.
  */
 export const forgetRules = defineScript({
   name: 'forget-rules',

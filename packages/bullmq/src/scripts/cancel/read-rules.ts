@@ -1,4 +1,4 @@
-// Reads the cancel rules for a consumer, and remembers that the consumer has read them.
+// Reads the cancel rules for a consumer, and records that the consumer has read them.
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 

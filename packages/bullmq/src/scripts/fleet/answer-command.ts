@@ -1,10 +1,10 @@
-// Stores a worker's answer to a command.
+// Stores a worker's response to a command.
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /**
  * KEYS: the command, the worker's inbox. ARGV: the channel of answers, the command's id, the worker, and the outcome and detail
- * as a JSON object without the closing brace. Only the first answer of a worker is stored. Returns nothing.
+ * as a JSON object without the closing brace. Only a worker's first response is stored. Returns nothing.
  */
 export const answerCommand = defineScript({
   name: 'answer-command',

@@ -1,4 +1,4 @@
-// Stores a worker's status, and returns the commands addressed to the worker.
+// Stores a worker's status, and returns the commands that are addressed to the worker.
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { Command } from '@bullpen/engine/internal'
 import { FORGET_WORKER } from '../includes/forget-worker.ts'
@@ -6,11 +6,11 @@ import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 export interface HeartbeatReply {
-  /** The commands that the worker has not answered, oldest first. */
+  /** The commands that the worker has not responded to, oldest first. */
   readonly commands: readonly Command[]
   /** The ids of up to ten commands whose queue settings may not have been applied. */
   readonly unapplied: readonly string[]
-  /** Changes whenever the settings of a queue have changed. */
+  /** Changes whenever any queue's settings change. */
   readonly revision: string
 }
 

@@ -1,4 +1,4 @@
-// Stores a command to the fleet, and puts it into the inboxes of the workers that it concerns.
+// Stores a command to the fleet, and adds it to its recipients' inboxes.
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 

@@ -4,7 +4,7 @@ import { MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
 /**
  * - `read_stacks(job)`: returns the stacks of a job, and when its newest record ended (ms since 1970, 0 if there is none). `job` is
  *   the job's key.
- * - `append_stack(job, stacks, stack)`: stores the job's stacks and one more. Drops the oldest beyond the limit.
+ * - `append_stack(job, stacks, stack)`: stores the job's stacks and one more. Drops the oldest stacks beyond the limit.
  */
 export const ATTEMPT_STACKS = `
 local function read_stacks(job)
@@ -21,8 +21,8 @@ end
 `
 
 /**
- * - `end_record(job, at)`: appends the record of an attempt whose process was lost. The process that finds it writes the record,
- *   because the lost one cannot. `at` is in ms since 1970.
+ * - `end_record(job, at)`: appends the record of an attempt whose process was lost. The process that finds the lost attempt
+ *   writes the record, because the lost process cannot. `at` is in ms since 1970.
  */
 export const END_RECORD = `${ATTEMPT_STACKS}
 local function end_record(job, at)

@@ -1,9 +1,10 @@
 // A Lua function that ends tasks that no worker is running. Cancels by id, cancels by filter and expiry use it.
 //
-// The end is BullMQ's own: the task is taken out of the place where it waits and put into `active`, and the pinned version's
-// moveToFinished fails it, with the token that needs no lock. Parents, deduplication keys and BullMQ's metrics are therefore
-// served as at any other end. Four things are different, because no attempt has run: none is counted, no job is fetched, the
-// event `failed` names the place where the task waited, and `drained` is only added if the script has emptied the queue.
+// BullMQ itself ends the task: the task is moved from the place where it waits to `active`, and moveToFinished of the pinned
+// version fails it, with the token that does not require a lock. Parents, deduplication keys and BullMQ's metrics are therefore
+// updated as at any other end. Four things are different, because no attempt has run: an attempt is not counted, a job is not
+// fetched, the event `failed` names the place where the task waited, and `drained` is added only if the script has emptied the
+// queue.
 import type { CancelReason } from '@bullpen/contract'
 import { endWithoutStart } from '@bullpen/engine/internal'
 import { MetricsTime } from 'bullmq'
@@ -19,16 +20,17 @@ const moveToFinished = bullmqScripts().find(({ name }) => name === 'moveToFinish
  * `ends_without_run(base, part)`, where `base` is the prefix of the queue's keys and `part` is `cancelled` or `expired`, returns a
  * table of functions:
  *
- * - `take_out(id)`: removes a task from the list or set in which it waits (../../internals/places.ts). Returns the name of that list
- *   or set, or nil if the task is in none.
+ * - `take_out(id)`: removes a task from the list or set in which it waits (../../internals/places.ts). Returns the name of that
+ *   list or set, or nil if the task is not in any.
  * - `finish(id, place, at, reason, record)`: ends a task that was taken out of `place`. `at` is in ms since 1970; the task ends at
  *   the end of its last attempt if that is later. `reason` and `record` are those of `endOf`. Also removes the task from the index
  *   of queue timeouts, and the request to cancel it.
- * - `close()`: adds the event `drained` if a task was taken out of `wait` or `prioritized` and the queue is now empty. Call it once.
+ * - `close()`: adds the event `drained` if a task was taken out of `wait` or `prioritized` and the queue is now empty. Call
+ *   `close` once.
  * - `call(command, ...)`: use it in place of `redis.call` on the places.
  *
- * BullMQ does not store how many data points its metrics have, so the ends are counted if there are any metrics, with BullMQ's
- * highest limit. A Worker that has a lower one removes the rest.
+ * BullMQ does not store how many data points its metrics have. If there are any metrics, the ends are therefore counted with
+ * BullMQ's highest limit, and a Worker with a lower limit removes the rest.
  */
 export const END_WITHOUT_RUN = `${STATUS_INDEX}${ATTEMPT_STACKS}
 local function move_to_finished(redis, KEYS, ARGV)
@@ -91,8 +93,8 @@ end
 `
 
 /**
- * The texts for `finish`: the reason that BullMQ stores, and the attempt record as JSON, without the fields that the script adds.
- * `process` ends the task. `by` is who cancelled it.
+ * Builds the strings that `finish` takes: the reason that BullMQ stores, and the attempt record as JSON, without the fields that
+ * the script adds. `process` is the process that ended the task; `by` is who cancelled it.
  */
 export function endOf(
   reason: CancelReason | 'queue_timeout',

@@ -1,4 +1,4 @@
-// A Lua function for the fence of a queue. A queue stores the highest fencing number of a leader that has worked on it, and refuses
+// A Lua function that fences a queue. A queue stores the highest fencing number of any leader that has worked on it, and refuses
 // older leaders.
 //
 // A leader that was paused or cut off may come back after another process has taken over. Every script of the leader therefore

@@ -1,11 +1,12 @@
 // A Lua function that removes a worker from the fleet.
 
-/** How many commands of one worker a script answers. */
+/** The maximum number of one worker's commands that a script answers. */
 const COMMANDS_PER_SCRIPT = 100
 
 /**
- * `forget_worker(base, worker, now)` answers up to 100 of the worker's pending commands with `gone`, and removes the worker if
- * it has no more. Returns whether the worker was removed. `base` is the prefix of the fleet's keys. Needs the functions of TIME.
+ * `forget_worker(base, worker, now)` answers up to 100 of the worker's pending commands with `gone`, and removes the worker if it
+ * has no more pending commands. Returns whether the worker was removed. `base` is the prefix of the fleet's keys. Needs the
+ * functions of TIME.
  */
 export const FORGET_WORKER = `
 local function forget_worker(base, worker, now)

@@ -1,8 +1,9 @@
 // A Lua function that finds the cancel rule that matches a task.
 
 /**
- * `matching_rule(base, rules, id)` returns the position of the first rule that matches the task, and the task's name, or nil.
- * `rules` is a table of `{task?, tag?, before}`. The same decision in TypeScript is `matches` (engine, task/cancel-filter.ts).
+ * `matching_rule(base, rules, id)` returns the position of the first rule that matches the task, and the task's name. Returns nil
+ * if no rule matches. `rules` is a table of `{task?, tag?, before}`. The same decision in TypeScript is `matches` (engine,
+ * task/cancel-filter.ts).
  */
 export const MATCHING_RULE = `
 local function has_tag(tags, tag)

@@ -1,12 +1,12 @@
-// Renews the locks of running tasks. The renewal thread loads this file, so it imports nothing but the definition of scripts.
+// Renews the locks of running tasks. The renewal thread loads this file, so it imports only the module that defines scripts.
 import { defineScript } from '../script.ts'
 
 /**
- * Does the same as BullMQ's own extendLocks: it renews the locks and removes the jobs from the set of jobs that may have lost
- * their process.
+ * Does the same as BullMQ's own extendLocks: renews the locks and removes the jobs from the set of jobs that may have lost their
+ * process.
  *
- * KEYS: stalled. ARGV: the prefix of jobs, the lock's duration in ms, then the id and token of each lock. Returns the numbers,
- * counted from 1, of the locks that this process no longer has. The caller limits how many locks one script renews.
+ * KEYS: stalled. ARGV: the prefix of jobs, the lock's duration in ms, then the id and token of each lock. Returns the positions,
+ * counted from 1, of the locks that this process no longer holds. The caller limits how many locks one script renews.
  */
 export const renewLockScript = defineScript({
   name: 'renew-locks',

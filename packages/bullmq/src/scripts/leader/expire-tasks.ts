@@ -5,16 +5,16 @@ import { FENCE } from '../includes/fence.ts'
 import { defineScript } from '../script.ts'
 
 interface ExpiredPage {
-  /** How many tasks the script looked at. */
+  /** The number of tasks that the script looked at. */
   readonly looked: number
   readonly expired: readonly { readonly id: TaskId; readonly task: string }[]
 }
 
 /**
  * KEYS: expiries, the leader's fencing number. ARGV: the prefix of the queue's keys, now in ms since 1970, how many tasks to look
- * at, the reason and the record of `endOf`, the leader's fencing number. Returns the tasks that it has expired, or undefined if
- * there is a newer leader. A task that was fetched or has ended is only removed from the index, because the worker that fetches a
- * task checks its queue timeout.
+ * at, the reason and the record of `endOf`, the leader's fencing number. Returns the tasks that the script expired, or undefined
+ * if there is a newer leader. A task that was fetched or has ended is only removed from the index, because the worker that
+ * fetches a task checks its queue timeout.
  */
 export const expireTasksScript = defineScript({
   name: 'expire-tasks',

@@ -2,7 +2,7 @@
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: the registry. ARGV: the queues. Returns nothing. Also runs in a full Redis, since a worker that starts there ends tasks.
+ * KEYS: the registry. ARGV: the queues. Returns nothing. Also runs in a full Redis, because a worker that starts then ends tasks.
  */
 export const registerQueuesScript = defineScript({
   name: 'register-queues',

@@ -1,12 +1,13 @@
-// Removes completed tasks that have been kept for long enough.
+// Removes completed tasks whose retention has passed.
 import { statusIndex } from '../../internals/status-index.ts'
 import { FENCE } from '../includes/fence.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: leader, settings, completed. ARGV: the leader's fencing number, now in ms, the prefix of the queue's keys, how many tasks to
- * remove at most. Returns how many tasks were removed: none if there is a newer leader, or if no consumer has stored a retention.
- * Each end of a task removes two old ones as well, so that this finds only what is left when few tasks end.
+ * KEYS: leader, settings, completed. ARGV: the leader's fencing number, now in ms, the prefix of the queue's keys, how many tasks
+ * to remove at most. Returns the number of tasks that were removed, which is 0 if there is a newer leader or if no consumer has
+ * stored a retention. Each end of a task also removes up to two old tasks, so this script has to remove tasks only when few tasks
+ * end.
  */
 export const removeOldScript = defineScript({
   name: 'remove-old',

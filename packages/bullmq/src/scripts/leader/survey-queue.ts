@@ -1,12 +1,12 @@
-// Surveys one queue for the leader: does the chores that cost only a few commands, and names the duties that need more.
+// Surveys one queue for the leader: does the chores that take only a few commands, and names the duties that take more.
 import { FENCE } from '../includes/fence.ts'
 import { defineScript } from '../script.ts'
 
-/** What a queue may need from its leader (leader/housekeeping.ts). A queue that is idle needs nothing. */
+/** What a queue may need from its leader (leader/housekeeping.ts). An idle queue does not need anything. */
 export type Duty = 'requeueLost' | 'expire' | 'repeatCancels' | 'cancelByRules' | 'removeOld' | 'repairIndex'
 
 export interface Survey {
-  /** The highest fencing number of a leader that has worked on the queue. If it is above the caller's, nothing was written. */
+  /** The highest fencing number of any leader that has worked on the queue. If it is above the caller's, nothing was written. */
   readonly fencing: number
   readonly duties: readonly Duty[]
 }
@@ -21,9 +21,9 @@ export interface Survey {
  * The chores:
  * - Removes the placeholder rate of a throttle that has ended, in case the process that started the throttle has ended too
  *   (unthrottle.ts).
- * - Adds BullMQ's wake marker if tasks wait although the queue is neither paused nor full. BullMQ adds no marker when a task ends
- *   in a process that does not fetch another one because it is paused, is draining or was resized, and a process that is killed
- *   takes with it the marker that it has just received. Idle workers otherwise look for tasks only every few seconds.
+ * - Adds BullMQ's wake marker if tasks wait although the queue is neither paused nor full. BullMQ does not add a marker when a
+ *   task ends in a process that does not fetch another task because it is paused, is draining or was resized, and if a process is
+ *   killed, the marker that it has just received is lost. Idle workers otherwise look for tasks only every few seconds.
  */
 export const surveyQueueScript = defineScript({
   name: 'survey-queue',

@@ -1,13 +1,13 @@
-// Takes or renews the lease of a namespace's leader.
+// Acquires or renews the lease of a namespace's leader.
 import { defineScript } from '../script.ts'
 
 /**
  * KEYS: lease, fencing, schema. ARGV: the caller, the duration of the lease in ms, the caller's schema version, and the highest
- * fencing number that the caller has met. Returns the caller's fencing number, or 0 if the caller does not lead, and how long the
- * lease still lasts, in ms.
+ * fencing number that the caller has seen. Returns the caller's fencing number (0 if the caller does not lead) and the lease's
+ * remaining time in ms.
  *
- * The number grows with each new leader. If a failover has lost the newest numbers, the holder of the lease gets a number above
- * those that the queues have stored. A caller that is older than the namespace's data never leads.
+ * The number grows with each new leader. If a failover has lost the newest numbers, the lease's holder gets a number above those
+ * that the queues have stored. A caller whose schema version is older than the namespace's never leads.
  */
 export const takeLeaseScript = defineScript({
   name: 'take-lease',

@@ -1,9 +1,9 @@
-// Runs several commands that read, as of the same moment.
+// Runs several read commands, all as of the same moment.
 import { defineScript } from '../script.ts'
 
 /**
  * KEYS: the key of the first command; those of the others share its hash slot. ARGV: for each command, how many words it has, and
- * the words. Returns the replies of the commands.
+ * the words. Returns the commands' replies.
  *
  * A transaction would do the same, but a full Redis refuses every command of a transaction.
  */

@@ -6,11 +6,11 @@ import { defineScript } from '../script.ts'
  * KEYS: `place`, the sorted set to scan: a divided set or one of its parts. ARGV: `base`, the prefix of the queue's keys; `set`, the
  * divided set without the prefix; `cursor`, '0' for the first page; `count`, about how many members to look at.
  *
- * Returns the next cursor ('0' after the last page), and then four values for each entry that is wrong: the task's id, its score in
- * the divided set, and its fields `atm` and `stacktrace`. An entry of a divided set is wrong unless exactly one part has it, with the
- * same score. An entry of a part is wrong if the divided set doesn't have it; the other three values are then ''.
+ * Returns the next cursor ('0' after the last page), and then four values for each entry that is wrong: the task's id, its score
+ * in the divided set, and its fields `atm` and `stacktrace`. An entry of a divided set is right only if exactly one part contains
+ * it, with the same score. An entry of a part is wrong if the divided set doesn't have it; the other three values are then ''.
  *
- * Every member that is there during the whole scan is looked at. Costs one command for each member and part.
+ * Looks at every member that is in the place during the whole scan. Takes one command for each member and part.
  */
 export const findDrift = defineScript({
   name: 'find-drift',

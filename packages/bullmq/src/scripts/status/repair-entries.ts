@@ -6,9 +6,9 @@ import { defineScript } from '../script.ts'
  * KEYS: `divided`, the divided set; `totals`. ARGV: `base`, the prefix of the queue's keys; then for each entry the task's id, its
  * score in the divided set when the entry was found ('' if it was not in the set), and the part that it belongs to ('' for none).
  *
- * Returns how many entries were repaired, which it adds to the field `drift` of the totals. An entry is left alone if its score has
- * changed since: the script that moved the task has indexed it, or the next pass repairs it. An entry that another process has
- * repaired meanwhile is not counted again.
+ * Returns the number of entries that were repaired, which the script also adds to the field `drift` of the totals. An entry is
+ * skipped if its score has changed since it was found: either the script that moved the task has indexed it, or the next pass
+ * repairs it. An entry that another process has already repaired is not counted again.
  */
 export const repairEntries = defineScript({
   name: 'repair-entries',

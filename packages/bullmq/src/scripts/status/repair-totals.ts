@@ -4,9 +4,10 @@ import { defineScript } from '../script.ts'
 /**
  * KEYS: `totals`, and every structure that holds tasks. No ARGV.
  *
- * Tasks that are counted as accepted but are in no structure were removed without being counted, and are added to `removed`. Tasks
- * that are there without being counted are added to `accepted`. No total ever decreases. Returns by how many tasks a total was
- * corrected, which it adds to `drift`. O(1): every status is the size of a structure.
+ * Tasks that are counted as accepted but are not in any structure were removed without being counted, and are added to `removed`.
+ * Tasks that are in a structure without being counted are added to `accepted`. Totals never decrease. Returns the number of tasks
+ * by which a total was corrected, which the script also adds to `drift`. O(1), because the number of tasks in each status is the
+ * size of a structure.
  */
 export const repairTotals = defineScript({
   name: 'repair-totals',
