@@ -29,12 +29,12 @@ interface Steps {
   /** The names of the arguments that Bullpen adds to BullMQ's. Each is '' unless the caller sets it. */
   readonly extra: readonly string[]
   /**
-   * How many arguments BullMQ's script has, if it always has the same number and reads each by its position. Bullpen's are then read
-   * by their positions as well, which costs Redis 0.3 µs less than removing them.
+   * The number of BullMQ's arguments, if the script always has the same number and reads each one by its position. Bullpen's
+   * arguments are then also read by their positions, which costs Redis 0.3 µs less than removing them.
    */
   readonly own?: number
   readonly before?: string
-  /** Runs with BullMQ's answer in `answer`. */
+  /** Runs after BullMQ's script, whose return value is in `answer`. */
   readonly after?: string
 }
 
@@ -49,7 +49,7 @@ const SUCCEEDED = `type(answer) ~= 'number' or answer >= 0`
  */
 const ADD: Steps = {
   /**
-   * `id`: the id of a task that a broker enqueues. `expiresAt`: when the task expires unless it has started (ms since 1970).
+   * `id`: the id of a task that a broker enqueues. `expiresAt`: when the task expires if it has not been started (ms since 1970).
    * `tags`: a JSON array.
    */
   extra: ['id', 'expiresAt', 'tags'],
