@@ -44,7 +44,7 @@ describe('a total timeout', () => {
   it('that passes while the handler runs signals it, and leaves the task dead after the grace period', async () => {
     const { ended, call, clock } = await begun({ timeoutMs: 'none', totalMs: 70 })
     await clock.advance(70)
-    expect(call.heard()).toMatchObject({ name: 'TimeoutError', message: 'the total timeout of 70ms passed' })
+    expect(call.heard()).toMatchObject({ name: 'TimeoutError', message: 'the total timeout of 70ms expired' })
     await clock.advance(GRACE_MS)
     expect(await ended).toMatchObject({
       record: { state: 'TERMINATED_TIMEOUT', reason: 'total_timeout' },

@@ -90,7 +90,7 @@ export function describeOutcome(outcome: Outcome): OutcomeDetails {
       return {
         state: 'TERMINATED_TIMEOUT',
         reason,
-        message: `the ${TIMEOUTS[reason]} of ${formatDuration(limitMs)} passed`,
+        message: `the ${TIMEOUTS[reason]} of ${formatDuration(limitMs)} expired`,
       }
     }
     case 'closed': {

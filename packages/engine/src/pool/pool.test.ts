@@ -509,7 +509,7 @@ describe('stuck handlers', () => {
     for (let i = 0; i < 2; i++) give()
     await clock.advance(150)
     expect([pool.stuckHandlers(), pool.busy(), consumer.size]).toEqual([2, 0, 0])
-    expect(pool.notReady()).toContain('2 handlers are still running after their attempt has ended, and the limit is 1')
+    expect(pool.notReady()).toContain('it has more stuck handlers (2) than allowed (1)')
     const released = give()
     await released.settled
     expect(released.released).toBe(true)

@@ -106,7 +106,7 @@ class SlotPool implements Pool {
   notReady(): string | undefined {
     if (!this.#isRunning()) return `the pool of queue '${this.queue}' is not running: ${POOL_STATE_LABELS[this.#state]}`
     if (this.#isSaturated()) {
-      return `the pool of queue '${this.queue}' is not accepting tasks: ${this.#slots.stuckHandlers} handlers are still running after their attempt has ended, and the limit is ${this.#options.maxStuckHandlers}`
+      return `the pool of queue '${this.queue}' is not accepting tasks: it has more stuck handlers (${this.#slots.stuckHandlers}) than allowed (${this.#options.maxStuckHandlers})`
     }
     if (this.#slots.size === 0)
       return `the pool of queue '${this.queue}' is not accepting tasks: its slots have been stopped`

@@ -338,7 +338,7 @@ describe('a handler that waits for something real', () => {
   it('times out at once on the fake clock, and the message says what to do', async () => {
     const handler = async () => ({ n: (await readFile(import.meta.filename)).length })
     const run = await runTask(long, handler, {}, { maxAttempts: 1 })
-    expect(run.attempts[0]?.message).toMatch(/the run timeout of 5m passed on the fake clock; .*pass clock: 'real'$/)
+    expect(run.attempts[0]?.message).toMatch(/the run timeout of 5m expired on the fake clock; .*pass clock: 'real'$/)
     expect(run.summary).toContain("pass clock: 'real'")
   })
 
