@@ -23,8 +23,8 @@ export interface ApiOptions {
   readonly catalogue: Catalogue
   readonly config?: ApiConfig
   /**
-   * Encodes the inputs of tasks before they are stored, and decodes the payloads of tasks that are read. The workers of the namespace
-   * need the same one. By default, payloads are stored as they are.
+   * Encodes the inputs of tasks before they are stored, and decodes the payloads of tasks that are read. The namespace's
+   * workers need the same codec. By default, payloads are stored as they are.
    */
   readonly codec?: PayloadCodec
   /** Defaults to a JSON log on standard output, with the level from the settings. */
@@ -46,10 +46,10 @@ export interface Api {
   readonly log: Log
 }
 
-/** The room that is left in Redis for the data that is stored beside the input, such as labels, times and ids. */
+/** The space that is reserved for data stored with the input, such as labels, times and ids, in bytes. */
 const ENVELOPE_BYTES = 16_384
 
-/** Complete requests are answered within about a second. A connection that is left after this time is still sending its request. */
+/** Complete requests are answered within about a second. Any connection left after this time is still sending its request. */
 const FINISH_WITHIN_MS = 5_000
 
 /** @throws BullpenError `invalid_configuration`, naming every setting that is unknown, invalid or contradictory. */
@@ -151,7 +151,7 @@ async function closeServer(app: FastifyInstance, log: Log): Promise<void> {
   await closed
 }
 
-/** Every API reports the queues of the whole fleet, so the numbers are available while any API is up. */
+/** Reports the whole fleet's queues. Every API does, so the numbers are available as long as any API is up. */
 function reportQueues(telemetry: Telemetry, broker: Broker, queues: readonly string[]): void {
   telemetry.onScrape(async () => {
     const up = await broker.ping().then(

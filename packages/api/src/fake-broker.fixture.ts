@@ -14,7 +14,7 @@ import type { CancelProgress } from '@bullpen/engine/internal'
 export interface FakeBroker extends Broker {
   readonly enqueued: NewTask[]
   readonly cancels: CancelProgress[]
-  /** The requesters of cancels of single tasks. */
+  /** The requester of each cancellation of a single task. */
   readonly cancelledBy: (string | undefined)[]
   /** How the next calls fail. */
   trouble: 'none' | 'down' | 'drains' | 'full' | 'hangs' | 'breaks'

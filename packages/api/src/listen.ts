@@ -25,7 +25,7 @@ interface Ports {
 
 const CONNECT_WITHIN_MS = 1_000
 const RETRY_MS = 20
-/** Waiting longer would not help. */
+/** The errors that waiting longer would not resolve. */
 const NEVER_COMPATIBLE: readonly ErrorCode[] = ['incompatible_schema', 'unsupported_redis']
 
 /**
@@ -51,7 +51,7 @@ export async function waitForRedis(
     if (connected) break
     await sleep(RETRY_MS)
   }
-  // The first tasks also need the time of Redis.
+  // The first tasks also need Redis's time.
   await settlesWithin(skew.measured, Math.max(0, deadline - performance.now()), closing)
 }
 

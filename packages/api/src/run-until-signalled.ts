@@ -7,9 +7,9 @@ import type { Api } from './create-api.ts'
 const STOP_WITHIN_MS = 10_000
 
 /**
- * Resolves to the exit code of the process. 0 means that everything is closed. 1 means that closing took longer than 10 s, so that
- * exiting cuts off requests. 2 means that the API did not start, in which case one line on standard error contains the reason. A
- * second signal exits at once with code 1.
+ * Runs the API until a signal stops it, and resolves with the exit code. 0 means that everything is closed. 1 means that
+ * closing took longer than 10 s, so that exiting cuts off requests. 2 means that the API did not start, in which case one line
+ * on standard error contains the reason. A second signal exits at once with code 1.
  *
  * If you pass a function that creates the API, errors during its creation, such as invalid settings, are also reported in one line.
  */

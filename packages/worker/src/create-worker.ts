@@ -12,7 +12,7 @@ export type DrainOptions = DrainRequest
 
 /** What happened to the tasks that were passed to {@link BullpenWorker.online}, and a summary of the drain that followed. */
 export interface OnlineSummary extends DrainSummary {
-  /** Those of the given tasks that have not ended. */
+  /** The given tasks that have not ended. */
   readonly left: readonly TaskId[]
 }
 
@@ -25,8 +25,8 @@ export interface BullpenWorker {
    */
   start(): Promise<{ readonly url: string }>
   /**
-   * Starts like `start`, works until the given tasks have ended, here or in another worker, and then drains. A drain or a closed
-   * parent ends the work earlier. Other tasks in the same queues run as well.
+   * Starts the worker as `start` does, runs tasks until the given ones have ended, in this worker or in another one, and then
+   * drains. A drain or an aborted `parent` ends the work earlier. Other tasks in the same queues run as well.
    *
    * @throws BullpenError `queue_not_found` if this worker has no pool for the queue of a task, and `wrong_state` in the same
    * cases as `start`.
@@ -35,8 +35,8 @@ export interface BullpenWorker {
   /**
    * Drains the worker in this order: report not ready, stop fetching, wait for running tasks, signal them at the deadline, wait
    * for the grace period, requeue, and close connections and resources. Resolves within the timeout plus the grace period plus
-   * 2 s, except that the modes `light` and `soft` wait for as long as tasks run. Concurrent drains are merged, and the harsher
-   * setting wins. May be called in any state, and is idempotent.
+   * 2 s, except in the modes `light` and `soft`, which wait for as long as tasks are running. Concurrent drains are merged, and
+   * the harsher setting wins. This method may be called in any state and is idempotent.
    */
   drain(options?: DrainOptions): Promise<DrainSummary>
   /** Resolves when the worker has drained, whether the drain was started by a call, a remote command or the parent. */
@@ -51,14 +51,14 @@ export interface BullpenWorker {
   readonly log: Log
 }
 
-/** The part of CLOSING_MS that pools may need after their grace period to acknowledge the tasks that have ended. */
+/** The share of CLOSING_MS in which pools acknowledge the tasks that have ended, after their grace period. */
 const ACKNOWLEDGING_MS = 500
 
 /**
- * Creates a worker, which opens nothing until it is started.
+ * Creates a worker. It does not open anything until it is started.
  *
- * @throws BullpenError `invalid_configuration` if settings are unknown, invalid or contradictory, `invalid_handler`, or
- * `isolation_unavailable`.
+ * @throws BullpenError `invalid_configuration` if settings are unknown, invalid or contradictory. Also throws `invalid_handler`
+ * and `isolation_unavailable`.
  */
 export function createWorker<C extends Catalogue, R extends Resources = object>(
   options: WorkerOptions<C, R>,
@@ -105,7 +105,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
         await opened.pools.start()
         url = opened.url
       })
-      // While Redis was away, for instance: its pools have never run.
+      // A drain may have begun in the meantime, for example while Redis was unreachable. The pools have then never run.
       lifecycle.assertStarted()
       return { url }
     },

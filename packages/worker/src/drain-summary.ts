@@ -22,7 +22,7 @@ export function logDrainSummary(log: Log, end: DrainSummary, about: object = {})
   for (const { id, task } of end.abandoned)
     log.error({ id, task }, 'task abandoned: still running at the end of the drain')
   for (const { id, task } of end.unconfirmed) {
-    log.error({ id, task }, 'task unconfirmed: Redis has not confirmed its result; it may run again')
+    log.error({ id, task }, 'task unconfirmed: Redis has not confirmed the result; the task may run again')
   }
   const { finished, requeued, failed, slowestTaskMs } = end
   const numbers = { finished, requeued, failed, abandoned: end.abandoned.length, unconfirmed: end.unconfirmed.length }

@@ -1,4 +1,5 @@
-// A worker program as the README writes one, with a resource that fails to open when the test says so, or a port set in code.
+// A worker program like the one in the README, with a resource that fails to open if the test requests it, or with a port set
+// in code.
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { z } from 'zod'
 import { createWorker, runUntilSignalled, type WorkerConfig, workerConfig } from './index.ts'

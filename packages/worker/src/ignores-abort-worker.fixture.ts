@@ -1,4 +1,4 @@
-// A worker process with slow handlers: one obeys its signal, one ignores it, some throw outside their promise.
+// A worker process with slow handlers: one obeys its signal, one ignores it, and some throw outside their promise.
 import { EventEmitter } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'

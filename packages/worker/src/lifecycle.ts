@@ -7,7 +7,7 @@
 // - Everything that is opened is pushed on one stack. The stack is disposed once, in the reverse order of opening, after the
 //   pools have drained or when the opening fails: first the isolated handlers and the fleet agent, then the broker, the clock,
 //   the resources, the probes and the event-loop monitor (open-worker.ts). The worker is not ready from the moment the drain
-//   begins. The time for closing is limited, and parts that do not close in time are left to the end of the process.
+//   begins. The time for closing is limited, and parts that do not close in time stay open until the process exits.
 import { BullpenError, type Log } from '@bullpen/contract'
 import { assertTransition, type Transitions } from '@bullpen/engine/internal'
 import { settlesWithin } from '@bullpen/engine/node'
@@ -28,18 +28,18 @@ export const WORKER_TRANSITIONS = {
   closed: [],
 } as const satisfies Transitions<WorkerState>
 
-/** How long an opening that was cancelled may take to stop, in ms. */
+/** How long a cancelled opening may take to stop, in ms. */
 const CANCEL_OPENING_MS = 2_000
 
 export interface Opening {
-  /** Registers how to close the part that has just been opened. If the worker is already closed, the part is closed at once. */
+  /** Registers the function that closes the part just opened. If the worker is already closed, the part is closed at once. */
   owns(close: () => unknown): void
   /** @throws BullpenError `wrong_state` if a drain has begun in the meantime. */
   assertWanted(): void
 }
 
 export interface LifecycleOptions<P> {
-  /** Opens the parts of the worker. It is called once. */
+  /** Opens the worker's parts. This function is called once. */
   open(opening: Opening): Promise<P>
   /** How long closing may take, in ms. */
   readonly closeMs: number
@@ -51,7 +51,7 @@ export interface Lifecycle<P> {
   /** Returns what `open` returned, or undefined if `open` has not finished yet or has failed. */
   parts(): P | undefined
   /**
-   * Opens the worker. `call` is the name of the caller for the error message.
+   * Opens the worker. `call` is the name of the calling method, for the error message.
    *
    * @throws BullpenError `wrong_state` if the worker is not new.
    */
@@ -70,7 +70,7 @@ export function createLifecycle<P extends { readonly pools: PoolSupervisor }>(
   const { log, closeMs } = options
   const stack = new AsyncDisposableStack()
   const ended = Promise.withResolvers<DrainSummary>()
-  /** The requests so far. Those made before there were pools are applied once the pools exist. */
+  /** The requests so far. Requests made before the pools exist are applied once they do. */
   const pending: DrainRequest[] = []
   let state: WorkerState = 'new'
   let opening: Promise<P> | undefined

@@ -1,4 +1,4 @@
-// One worker process for memory hogs and modest tasks, in a namespace of its own.
+// One worker process for memory hogs and modest tasks, in its own namespace.
 import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
@@ -24,10 +24,13 @@ export const PATIENCE = amount({ small: 60_000, full: 12 * 60_000 })
 
 export type MemoryHogWorker = Awaited<ReturnType<typeof startMemoryHogWorker>>
 
-/** The hogs may keep the machine so busy that commands to Redis time out; that is not what is tested. */
+/**
+ * Calls `look` until it succeeds. The hogs may keep the machine so busy that commands to Redis time out, which is not what
+ * these tests check.
+ */
 const patiently = <T>(look: () => Promise<T>) => eventually(look, PATIENCE)
 
-/** Resolves when the worker is ready. */
+/** Starts the worker process and resolves when it is ready. */
 export async function startMemoryHogWorker() {
   const [redisUrl, namespace] = [inject('redisUrl'), `t-${randomUUID().slice(0, 12)}`]
   const broker = openBroker({ redisUrl, namespace, queues: memoryHogTasks.queues, sizeLimit: 10_000, log: silent })
@@ -54,7 +57,7 @@ export async function startMemoryHogWorker() {
     resources: () => processTree(worker.pid ?? 0),
     drain: () => void worker.kill('SIGTERM'),
 
-    /** Enqueues the tasks in this order, and resolves when all have ended. */
+    /** Enqueues the tasks in this order, and resolves when all of them have ended. */
     async run(tasks: readonly Wanted[]): Promise<readonly TaskRecord[]> {
       const patience = AbortSignal.timeout(PATIENCE)
       const ids: TaskId[] = []

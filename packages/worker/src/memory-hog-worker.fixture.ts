@@ -1,4 +1,4 @@
-// A worker process for memory hogs, two at once, which leaves room on the machine for other tests.
+// A worker process that runs two memory hogs at once, which leaves room on the machine for other tests.
 import { createWorker, runUntilSignalled } from './index.ts'
 import * as handlers from './memory-hog.fixture.ts'
 

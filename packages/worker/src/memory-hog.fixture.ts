@@ -1,4 +1,4 @@
-// Handlers that use up memory in five ways, or the stack, and two modest ones.
+// Handlers that use up memory in five ways, one that uses up the stack, and two modest ones.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import { z } from 'zod'
@@ -15,7 +15,7 @@ const json = defineTask({ name: 'hog.json', ...isolated })
 const buffers = defineTask({ name: 'hog.buffers', ...isolated })
 const stack = defineTask({ name: 'hog.stack', ...inline })
 const modestHere = defineTask({ name: 'modest.inline', ...inline })
-/** With the memory limit of the hogs, so that they share processes. */
+/** This task has the same memory limit as the hogs, so that it shares their processes. */
 const modestThere = defineTask({ name: 'modest.process', ...isolated })
 
 export const memoryHogTasks = defineCatalogue(objects, array, map, json, buffers, stack, modestHere, modestThere)

@@ -37,8 +37,8 @@ export interface WorkerOptions<C extends Catalogue, R extends Resources> {
   /** Functions that wrap every attempt, in this process. The first one is the outermost. */
   readonly middleware?: readonly Middleware<R>[]
   /**
-   * Encodes inputs, outputs and the results of steps before they are stored, and decodes them after they are read. The API and all
-   * workers of a namespace need the same one. By default, payloads are stored as they are.
+   * Encodes inputs, outputs and the results of steps before they are stored, and decodes them after they are read. The API and
+   * all workers of a namespace need the same codec. By default, payloads are stored as they are.
    */
   readonly codec?: PayloadCodec
   /**
@@ -63,11 +63,14 @@ export interface WiredWorker {
   readonly context: AsyncContext
   /** The concurrency of each queue. */
   readonly sizes: ReadonlyMap<string, number>
-  /** `drain` starts to drain the worker when a remote command requests it. */
+  /** Opens the worker's parts. `drain` is called when a remote command requests a drain of the worker. */
   open(opening: Opening, drain: (request: DrainRequest) => void): Promise<OpenWorker>
 }
 
-/** How long resources may take to close, in ms. This is less than the total closing time, so that the probes can still close. */
+/**
+ * How long resources may take to close, in ms. This is less than the total closing time, so that there is time left to close
+ * the probes.
+ */
 const CLOSE_RESOURCES_MS = 1_200
 
 /** Wires the worker without opening anything. @throws BullpenError the same errors as {@link createWorker}. */
@@ -87,7 +90,10 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
   const startedAt = performance.now()
   let pools: PoolSupervisor | undefined
 
-  /** The number of slots of a queue. Its pool may have been resized, and slots that are stopping may still be running a task. */
+  /**
+   * Returns the number of slots of a queue. Its pool may have been resized, and slots that are stopping may still be running a
+   * task.
+   */
   const slotsOf = (queue: string): number => {
     const pool = pools?.pool(queue)
     return Math.max(sizes.get(queue) ?? 0, pool?.size() ?? 0, pool?.busy() ?? 0)
@@ -167,7 +173,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       about: { worker, host: hostname(), pid: process.pid, version: VERSION, drainTimeoutMs: drainMs, graceMs },
       startedAt,
     })
-    // Both may take long and neither depends on the other, so they are closed at the same time.
+    // Both may take long to close and neither depends on the other, so they are closed at the same time.
     opening.owns(() => Promise.all([isolator?.close(), fleetAgent.close()]))
     return { url: probes.url, broker, pools, fleetAgent }
   }

@@ -1,10 +1,10 @@
-// The worker's own small HTTP server: liveness, readiness and metrics.
+// The worker's own small HTTP server, for liveness, readiness and metrics.
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { BullpenError, type Log } from '@bullpen/contract'
 
 export interface ProbeAnswers {
-  /** The reason why the worker is not ready, or undefined if it is ready. */
+  /** Returns the reason why the worker is not ready, or undefined if it is ready. */
   notReady(): string | undefined
   exposition(): Promise<{ readonly contentType: string; readonly text: string }>
 }
@@ -22,8 +22,8 @@ export interface Probes {
 }
 
 /**
- * Resolves when the server is listening. If the default port is already in use, for example by another worker on this machine, a
- * free port is picked and logged.
+ * Opens the server and resolves when it is listening. If the default port is already in use, for example by another worker on
+ * this machine, the server listens on a free port and logs it.
  *
  * @throws BullpenError `invalid_configuration` if the server can't listen, for example because a configured port is in use.
  */

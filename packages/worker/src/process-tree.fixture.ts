@@ -20,7 +20,7 @@ export interface ProcessTree {
 export function processTree(root: number): ProcessTree {
   const all = existsSync('/proc/self/status') ? listedByProc() : listedByPs()
   const tree = all.filter(({ pid }) => pid === root)
-  // Grows while it is walked.
+  // The array grows during the loop.
   for (const { pid } of tree) tree.push(...all.filter(({ parent }) => parent === pid))
   return {
     ownBytes: tree[0]?.residentBytes ?? 0,

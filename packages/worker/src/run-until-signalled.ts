@@ -3,22 +3,23 @@ import { BullpenError, type TaskId } from '@bullpen/contract'
 import type { BullpenWorker } from './create-worker.ts'
 
 export interface RunOptions {
-  /** The worker works on these tasks and then ends, like a batch job. If this is omitted, it works until it is signalled. */
+  /** The tasks after whose end the worker exits, as in a batch job. If omitted, the worker runs until it is signalled. */
   readonly only?: readonly TaskId[]
 }
 
 /**
  * - 0: every task finished or was requeued.
- * - 1: tasks were abandoned (another process recovers them), their results could not be confirmed, or part of the given set is
- *   unfinished. The log names each of these tasks. Handlers may still be running, so the process should exit.
+ * - 1: tasks were abandoned (another process recovers them), their results could not be confirmed, or tasks in the given set
+ *   have not ended. The log names each of these tasks. Handlers may still be running, so the process should exit.
  * - 2: the worker did not start.
- * - 70: an error that belongs to no attempt escaped, so the process may be in any state. The worker drained immediately.
+ * - 70: an uncaught error did not belong to any attempt, so the process may be in any state. The worker drained immediately.
  */
 export type ExitCode = 0 | 1 | 2 | 70
 
 /**
- * Resolves with the exit code, and never rejects. A second signal ends the wait for running tasks. If you pass a function that
- * creates the worker, errors during its creation, such as invalid settings, are reported in one line as well.
+ * Runs the worker until it has drained. Resolves with the exit code and never rejects. A second signal ends the wait for
+ * running tasks. If you pass a function that creates the worker, errors during its creation, such as invalid settings, are
+ * reported in one line as well.
  */
 export async function runUntilSignalled(
   worker: BullpenWorker | (() => BullpenWorker),
@@ -61,7 +62,7 @@ async function run(worker: BullpenWorker, { only }: RunOptions): Promise<ExitCod
       () => undefined,
       (error: unknown) => (wasDrained(worker, error) ? undefined : { error }),
     )
-    // While Redis is unreachable, the start keeps waiting, and a signal must not wait for it.
+    // `start` keeps waiting for as long as Redis is unreachable, and a signal must not wait for `start`.
     const first = await Promise.race([started, stopped])
     if (typeof first === 'object') {
       worker.log.error({}, notStarted(first.error))
@@ -72,7 +73,7 @@ async function run(worker: BullpenWorker, { only }: RunOptions): Promise<ExitCod
     if (typeof signal === 'string') worker.log.info({ signal }, 'draining')
     const { abandoned, unconfirmed } = await worker.drain({ escalate: escalate.signal, broken })
     if (only !== undefined) await started
-    for (const id of left) worker.log.error({ id }, 'task of the given set has not ended')
+    for (const id of left) worker.log.error({ id }, 'task in the given set has not ended')
     if (broken) return 70
     return abandoned.length + unconfirmed.length + left.length === 0 ? 0 : 1
   } finally {
@@ -90,7 +91,7 @@ function isDraining(worker: BullpenWorker): boolean {
   return worker.state() === 'draining' || worker.state() === 'closed'
 }
 
-/** Whether the start was ended by a drain, for example because of a signal or the parent. Such a start has not failed. */
+/** Returns whether a drain ended the start, for example because of a signal or the parent. Such a start has not failed. */
 function wasDrained(worker: BullpenWorker, error: unknown): boolean {
   return error instanceof BullpenError && error.code === 'wrong_state' && isDraining(worker)
 }

@@ -6,8 +6,8 @@ import type { Keyring, Origin } from './keyring.ts'
 import { sendLoginPage } from './login-page.ts'
 
 /**
- * `open` requires no key. `browser` requires an API key or a session cookie, because a browser cannot send a key when it loads a
- * page. Routes with this access change nothing. `key` requires an API key. Defaults to `key`.
+ * `open` requires no key. `browser` requires an API key or a session cookie, because a browser cannot send a key when it loads
+ * a page. Use `browser` only for read-only routes. `key` (the default) requires an API key.
  */
 export type Access = 'open' | 'browser' | 'key'
 
@@ -16,7 +16,7 @@ declare module 'fastify' {
     access?: Access
   }
   interface FastifyRequest {
-    /** Identifies the API key of the request in audit records. It is undefined if the request has no key. */
+    /** Identifies the request's API key in audit records. Undefined if the request has no key. */
     keyFingerprint: string | undefined
   }
 }
@@ -33,7 +33,10 @@ export function originOf(request: FastifyRequest): Origin {
   }
 }
 
-/** Sends the `unauthorized` reply directly instead of throwing, because the board has its own error handler. */
+/**
+ * Returns a hook that rejects requests without access. The hook sends the `unauthorized` reply instead of throwing, because the
+ * board has its own error handler.
+ */
 export function requireAccess(keyring: Keyring, now: () => number): onRequestHookHandler {
   return (request, reply, done) => {
     const access = request.routeOptions.config.access ?? 'key'
@@ -62,7 +65,7 @@ function refuse(request: FastifyRequest, reply: FastifyReply, access: Access): v
   sendProblem(request, reply, new BullpenError('unauthorized', reasonOf(authorization, access)))
 }
 
-/** The text never repeats the header, which may contain a key. */
+/** Returns the reason for the rejection. The text never repeats the header, which may contain a key. */
 function reasonOf(authorization: string | undefined, access: Access): string {
   if (authorization === undefined) {
     const inBrowser = access === 'browser' ? ', or log in at /board/login in a browser' : ''
@@ -76,7 +79,7 @@ function bearerToken(authorization: string): string | undefined {
   return /^Bearer +(\S+) *$/i.exec(authorization)?.[1]
 }
 
-/** True if a browser is loading a page. Scripts and other programs list other content types first. */
+/** Returns whether a browser is loading a page. Scripts and other programs list other content types first. */
 function opensPage({ method, headers }: FastifyRequest): boolean {
   return method === 'GET' && (headers.accept ?? '').startsWith('text/html')
 }

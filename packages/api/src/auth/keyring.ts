@@ -19,7 +19,7 @@ export interface Key {
 }
 
 export interface Keyring {
-  /** Returns the key with this text if it is accepted from this origin. Takes equally long for every wrong text. */
+  /** Returns the key with this text if the key is accepted from this origin. Every wrong text takes equally long. */
   find(text: string, origin: Origin): Key | undefined
   /** Returns a cookie value that is valid until `expiresAt` (ms since 1970) or until the key is removed. */
   issueSession(key: Key, expiresAt: number): string
@@ -46,7 +46,7 @@ export function isLoopback(address: string): boolean {
   return loopback.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
 }
 
-/** `keys` are accepted from anywhere, but `devKey` is accepted only from this machine. */
+/** Creates a keyring. `keys` are accepted from anywhere, whereas `devKey` is accepted only from this machine. */
 export function createKeyring(keys: readonly string[], devKey?: string): Keyring {
   const all = [
     ...keys.map((text) => createKey(text, false)),

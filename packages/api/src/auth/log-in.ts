@@ -58,7 +58,7 @@ export async function addLogin(app: FastifyInstance, { keyring, now, secure }: L
   }
 }
 
-/** Empty if the body is not a form. */
+/** Returns the form's fields, or none if the body is not a form. */
 function formOf({ body }: FastifyRequest): URLSearchParams {
   return body instanceof URLSearchParams ? body : new URLSearchParams()
 }

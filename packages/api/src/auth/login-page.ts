@@ -32,7 +32,10 @@ export function loginDestination(path: string): LoginDestination {
   return path.startsWith('/reference') ? '/reference' : '/board/'
 }
 
-/** The form posts the key, so that the key does not appear in any address, browser history or access log. */
+/**
+ * Returns the page's HTML. The form posts the key, so that the key does not appear in any address, browser history or access
+ * log.
+ */
 function loginPage(next: LoginDestination, problem: string | undefined): string {
   return `<!doctype html>
 <html lang="en">

@@ -1,4 +1,4 @@
-// Names the requester of a command or a cancel for audit records.
+// Names the requester of a command or a cancellation for audit records.
 import type { FastifyRequest } from 'fastify'
 
 /**

@@ -3,7 +3,7 @@ import { decodeStack } from '@bullpen/bullmq/internal'
 import { ATTEMPT_STATE_LABELS, type AttemptRecord } from '@bullpen/contract'
 import { envelopeSchema, successSchema } from '@bullpen/contract/internal'
 
-/** Returns the content of the envelope, with the input first. Data that is not an envelope is shown unchanged. */
+/** Returns the content of the envelope, with the input first. Data that is not an envelope is returned unchanged. */
 export function formatData(stored: unknown): unknown {
   const envelope = envelopeSchema.safeParse(stored)
   if (!envelope.success) return stored
@@ -27,8 +27,8 @@ export function formatReturnValue(stored: unknown): unknown {
 }
 
 /**
- * Adds the outcome of a job to its title, and a readable first line to each failed attempt. It also sets `processedOn` for tasks
- * that never started, because the board computes durations from that field.
+ * Adds a job's outcome to its title, and a readable first line to each failed attempt. Also sets `processedOn` for tasks that
+ * never started, because the board computes durations from that field.
  */
 export function formatJob<J extends StoredJob>(job: J): J {
   const stacks = Array.isArray(job.stacktrace) ? job.stacktrace : []
@@ -55,7 +55,7 @@ export interface StoredJob {
   readonly finishedOn?: number | undefined
 }
 
-/** Returns the outcome of the job or, if the job has not ended, that of its previous attempt. */
+/** Returns the job's outcome or, if the job has not ended, its previous attempt's outcome. */
 function outcomeOf({ returnvalue, finishedOn }: StoredJob, newest: AttemptRecord | undefined): string | undefined {
   if (successSchema.safeParse(returnvalue).success) return ATTEMPT_STATE_LABELS.DONE_SUCCESS
   if (newest === undefined) return undefined
@@ -67,8 +67,8 @@ function failureOf(record: AttemptRecord): string {
 }
 
 /**
- * The record of a failed attempt is stored as JSON in the first line of its stack. If the attempt was not ended by an error, the
- * stack has only one more line, which contains its state and message.
+ * Makes a stack readable. The record of a failed attempt is stored as JSON in the first line of its stack. If the attempt was
+ * not ended by an error, the stack has only one more line, which contains its state and message.
  */
 function formatStack(stack: unknown): unknown {
   const record = decodeStack(stack)

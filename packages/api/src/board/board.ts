@@ -25,7 +25,7 @@ export async function addBoard(
   else await addBullBoard(app, bullBoard, queues, log)
 }
 
-/** If Bull Board is not installed, /board answers with the command that installs it. */
+/** Adds a /board that answers with the command for installing Bull Board. */
 async function addMissingBoard(app: FastifyInstance): Promise<void> {
   const packages = BULL_BOARD_PACKAGES.map((name) => `${name}@${BULL_BOARD_VERSION}`)
   const detail = `Bull Board is not installed; run: npm install ${packages.join(' ')}`

@@ -10,7 +10,7 @@ export interface BullBoard {
 export const BULL_BOARD_PACKAGES = ['@bull-board/api', '@bull-board/fastify', '@bull-board/ui'] as const
 export const BULL_BOARD_VERSION = '9.10.1'
 
-/** Undefined if one of the packages is not installed. */
+/** Returns Bull Board, or undefined if one of its packages is not installed. */
 export async function loadBullBoard(): Promise<BullBoard | undefined> {
   try {
     const [{ createBullBoard }, { BullMQAdapter }, { FastifyAdapter }] = await Promise.all([
@@ -27,7 +27,10 @@ export async function loadBullBoard(): Promise<BullBoard | undefined> {
   }
 }
 
-/** If any other module is missing, the installation is broken, which must be reported. */
+/**
+ * Returns whether one of the packages is missing. If any other module is missing, the installation is broken, and the error
+ * must be reported.
+ */
 function isMissingPeer(error: unknown): boolean {
   const { code, message } = error as NodeJS.ErrnoException
   return code === 'ERR_MODULE_NOT_FOUND' && BULL_BOARD_PACKAGES.some((name) => message.includes(`'${name}`))

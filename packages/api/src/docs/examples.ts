@@ -4,14 +4,17 @@ import { z } from 'zod'
 
 type Schema = z.core.JSONSchema.BaseSchema
 
-/** Returns undefined if the schema rejects the values that were tried, for example because a string has a custom check. */
+/**
+ * Returns an example, or undefined if the schema rejects the values that were tried, for example because a string has a custom
+ * check.
+ */
 export function exampleOf(schema: z.ZodType): unknown {
   try {
     const root = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
     const value = simplest(root, root.$defs ?? {})
     return schema.safeParse(value).success ? value : undefined
   } catch {
-    // A transform throws or is asynchronous, or the schema contains itself without end.
+    // A transform throws or is asynchronous, or the schema is infinitely recursive.
     return undefined
   }
 }

@@ -52,7 +52,7 @@ export function openApiDocument(catalogue: Catalogue, routes: readonly Route[], 
   }
 }
 
-/** Describes the shape of each task, which is the general one with the input and output of that task. */
+/** Describes each task's shape, which is the general one with that task's input and output. */
 function tasks(catalogue: Catalogue): Json {
   return Object.fromEntries(
     catalogue.definitions.map(({ name }) => [

@@ -32,7 +32,10 @@ export function cancelTask(context: ApiContext) {
   }
 }
 
-/** A task that was signalled may have stopped in the meantime, or may have ended in another way before the signal arrived. */
+/**
+ * Returns the outcome as of now. A task that was signalled may have stopped in the meantime, or may have ended in another way
+ * before the signal arrived.
+ */
 function outcomeNow(answer: CancelOutcome, record: TaskRecord | undefined): CancelOutcome {
   if (answer !== 'cancelling' || record === undefined || !isFinal(record.status)) return answer
   return record.status === 'cancelled' ? 'cancelled' : 'already_ended'

@@ -6,7 +6,7 @@ import type { ApiContext } from '../http/context.ts'
 /** Probes usually time out after 1 s. */
 const READY_WITHIN_MS = 500
 
-/** Liveness does not depend on Redis, because restarting this process would not bring Redis back. */
+/** Reports liveness, which does not depend on Redis because restarting this process would not bring Redis back. */
 export function reportAlive() {
   return async () => ({ status: 'alive' as const })
 }

@@ -46,8 +46,8 @@ export function sendCommand(context: ApiContext) {
 }
 
 /**
- * Whether the command also cancels the queue's waiting tasks. It does if it drains the whole queue, the queue is defined with
- * `onShutdown: 'cancel'`, and the mode is not `light`. A light drain finishes the waiting tasks instead.
+ * Returns whether the command also cancels the queue's waiting tasks. It does if it drains the whole queue, the queue is
+ * defined with `onShutdown: 'cancel'`, and the mode is not `light`. A light drain finishes the waiting tasks instead.
  */
 function cancelsWaiting(spec: CommandSpec, catalogue: Catalogue): spec is CommandSpec & { readonly queue: string } {
   if (spec.action !== 'drain' || spec.worker !== undefined || spec.queue === undefined) return false

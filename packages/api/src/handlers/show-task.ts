@@ -33,7 +33,10 @@ export function showTask(context: ApiContext) {
   }
 }
 
-/** The header is only a preference, so a wait that is too long is shortened, whereas `?wait=` would be rejected. */
+/**
+ * Applies the Prefer header. The header is only a preference, so a wait that is too long is shortened, whereas one in `?wait=`
+ * is rejected.
+ */
 function applyPreference(request: FastifyRequest, reply: FastifyReply): number {
   const preferred = preferredWait(request.headers['prefer'])
   if (preferred === undefined) return 0

@@ -41,7 +41,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** This is a loop with its own stack, so that a deeply nested body cannot overflow the call stack. */
+/** Rejects harmful content. The loop has its own stack, so that a deeply nested body cannot overflow the call stack. */
 function refuseHarmful(root: unknown): void {
   const pending: { value: unknown; depth: number }[] = [{ value: root, depth: 0 }]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
@@ -63,7 +63,10 @@ function refuseHarmful(root: unknown): void {
   }
 }
 
-/** JSON.parse creates such keys as own properties, but a later copy or merge could use them to write to prototypes. */
+/**
+ * Returns whether the object has keys that could change prototypes. JSON.parse creates such keys as own properties, but a later
+ * copy or merge could write to prototypes.
+ */
 function poisonsPrototypes(value: object): boolean {
   if (Object.hasOwn(value, '__proto__')) return true
   const inner: unknown = Object.getOwnPropertyDescriptor(value, 'constructor')?.value

@@ -8,7 +8,7 @@ export interface Exposition {
 }
 
 export interface MetricsServer {
-  /** Resolves to the port that the server listens on. */
+  /** Starts listening and resolves with the port. */
   listen(host: string, port: number): Promise<number>
   close(): Promise<void>
 }

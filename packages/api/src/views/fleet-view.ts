@@ -14,7 +14,7 @@ import type { PoolStatus, SlotStatus } from '@bullpen/engine'
 import { isAlive, type QueueSettings, type RegisteredWorker, type WorkerStatus } from '@bullpen/engine/internal'
 import { optionalTime, timeText } from './times.ts'
 
-/** `now` is the current time of Redis. If `queue` is given, only the pools of this queue are included. */
+/** Converts a worker. `now` is Redis's current time. If `queue` is given, only that queue's pools are included. */
 export function workerView(worker: RegisteredWorker, now: number, queue?: string): WorkerView {
   return {
     worker: worker.worker,
@@ -46,7 +46,7 @@ export function poolView(pool: PoolStatus): Omit<PoolView, 'worker'> {
   }
 }
 
-/** The kind of a task comes from the catalogue, because the registry does not contain it. */
+/** Converts a slot. The kind of its task comes from the catalogue, because the registry does not contain it. */
 export function slotView(
   worker: WorkerStatus,
   { queue }: PoolStatus,

@@ -56,8 +56,8 @@ function attemptView(record: AttemptRecord): AttemptView {
 }
 
 /**
- * A task that was requeued, snoozed or cancelled has not failed and therefore has no error, whereas a dead task always has one. The
- * records of earlier attempts keep their errors.
+ * Returns the task's error. A task that was requeued, snoozed or cancelled has not failed and therefore has no error, whereas a
+ * dead task always has one. The records of earlier attempts keep their errors.
  */
 function taskError({ status, attempts }: TaskRecord): TaskView['error'] {
   const newest = attempts.at(-1)
@@ -69,7 +69,7 @@ function isFailure({ state }: AttemptRecord): boolean {
   return state === 'DONE_ERROR' || state === 'RECOVER_ERR' || state === 'TERMINATED_TIMEOUT'
 }
 
-/** A declared failure has its own code. Every other way to end has a reason. */
+/** Returns the attempt's error. A declared failure has its own code. Every other way to end has a reason. */
 function attemptError({ state, code, reason, message }: AttemptRecord): AttemptView['error'] {
   if (state === 'DONE_SUCCESS') return undefined
   return { code: code ?? reason ?? state.toLowerCase(), message: message ?? '' }

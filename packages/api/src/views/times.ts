@@ -1,6 +1,6 @@
 // Formats times as the API shows them, which is RFC 3339 in UTC.
 
-/** `ms` is the number of milliseconds since 1970. */
+/** Formats a time, given in ms since 1970. */
 export function timeText(ms: number): string {
   return new Date(ms).toISOString()
 }

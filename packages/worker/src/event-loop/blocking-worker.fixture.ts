@@ -1,4 +1,5 @@
-// A worker process whose handlers block the event loop: forever, until a file exists, in native code; one of them yields.
+// A worker process with handlers that block the event loop forever, until a file exists or in native code, and handlers that
+// yield or wait.
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -13,9 +13,9 @@ import type { AttemptInLoop, MonitorOptions, StallOver } from './messages.ts'
 import { TICK_MS } from './stall.ts'
 
 const SOURCE = new URL('./monitor-thread.ts', import.meta.url)
-/** The entry is source in the repository, and compiled beside this file in the published package. */
+/** The thread's entry point, which is TypeScript in the repository and compiled JavaScript in the published package. */
 const ENTRY = new URL(SOURCE.href.replace(/\.ts$/, extname(import.meta.url)))
-/** How long the thread may take to end by itself, in ms. It is short because the thread has nothing to wait for. */
+/** How long the thread may take to end by itself, in ms. The limit is short because the thread does not wait for anything. */
 const END_MS = 500
 
 let monitors = 0
@@ -37,7 +37,7 @@ export interface EventLoopMonitorOptions {
 
 const NO_MONITOR: EventLoopMonitor = { close: async () => {} }
 
-/** If the event loop can't be monitored, one warning is logged and the worker runs without a monitor. */
+/** Opens the monitor. If the event loop can't be monitored, logs one warning and returns a monitor that does nothing. */
 export function openEventLoopMonitor(options: EventLoopMonitorOptions): EventLoopMonitor {
   const { warnAfter, context, sink, log, logAs } = options
   if (warnAfter === 'none') return NO_MONITOR
@@ -85,7 +85,7 @@ export function openEventLoopMonitor(options: EventLoopMonitorOptions): EventLoo
 
   return {
     async close() {
-      // Keep the process alive until the thread has ended, because there may be nothing else that does.
+      // Keep the process alive until the thread has ended, because nothing else may do so.
       thread.ref()
       thread.postMessage('stop')
       clearInterval(timer)
@@ -96,7 +96,7 @@ export function openEventLoopMonitor(options: EventLoopMonitorOptions): EventLoo
   }
 }
 
-/** Called by the monitor thread while the main thread is paused. */
+/** Returns the running attempt as JSON. The monitor thread calls this function while the main thread is paused. */
 function currentAttempt(context: AsyncContext): string | undefined {
   const running = context.current()
   if (running === undefined) return undefined

@@ -9,7 +9,7 @@ import { settlesWithin } from '@bullpen/engine/node'
 import type { AttemptInLoop } from './messages.ts'
 import { locationOf } from './source-location.ts'
 
-/** The maximum time that the main thread is paused, and that disabling the debugger may take. */
+/** The longest time for which the main thread is paused, and the longest time that disabling the debugger may take. */
 const MAX_PAUSE_MS = 500
 
 /** What the main thread was executing. */
@@ -22,8 +22,8 @@ export interface StackSample {
 }
 
 /**
- * Resolves with the sample once the main thread runs JavaScript again. Resolves with undefined if `signal` was aborted before
- * that, or if another debugger has paused the main thread.
+ * Samples the main thread's stack. Resolves with the sample once the main thread runs JavaScript again, or with undefined if
+ * `signal` aborts before then or another debugger has paused the main thread.
  *
  * @throws if this Node has no inspector.
  */
@@ -69,13 +69,14 @@ function sample(
         session.post('Debugger.resume')
         resolve(found)
       }, MAX_PAUSE_MS)
-      // Wait until the main thread has really resumed. If V8's debugger is disabled before that, it keeps a pause request and
-      // applies it when it is enabled again.
+      // Wait until the main thread has really resumed. If V8's debugger is disabled before then, V8 keeps the pause request and
+      // applies it when the debugger is enabled again.
       session.once('Debugger.resumed', () => {
         clearTimeout(longest)
         resolve(found)
       })
-      // The expression is evaluated outside the frame, because Node's own frames see no globals and a handler's may shadow them.
+      // The expression is evaluated outside the frame, because Node's own frames cannot see globals and a handler's frames may
+      // shadow them.
       session.post('Runtime.evaluate', { expression, silent: true }, (error, answer: Runtime.EvaluateReturnType) => {
         // During disconnection, this callback is called with an error, and the session can no longer post.
         if (disconnecting.aborted) return

@@ -10,7 +10,7 @@ export interface MonitorOptions {
   /** One 32-bit number, which the main thread increments with every tick. */
   readonly ticks: SharedArrayBuffer
   readonly warnAfterMs: number
-  /** The key of a global symbol. The function stored under that symbol returns the attempt that is running, as JSON. */
+  /** The key of a global symbol. The function stored under that symbol returns the running attempt as JSON. */
   readonly hook: string
   readonly log: { readonly level: LogLevel; readonly name: string }
 }

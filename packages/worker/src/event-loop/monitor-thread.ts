@@ -89,7 +89,7 @@ parentPort?.once('message', () => {
   sampling?.cancel.abort()
 })
 
-/** If a full pipe accepts no line for 100 ms, the line is dropped, because this thread must not block. */
+/** Writes a line. If the pipe stays full for 100 ms, drops the line, because this thread must not block. */
 function writeNow(line: string): void {
   for (let attempts = 0; attempts < 10; attempts++) {
     try {

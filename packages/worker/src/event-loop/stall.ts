@@ -13,7 +13,7 @@ const REPORT_FACTOR = 2
 export interface StallState {
   /** The latest tick that was seen. */
   readonly tick: number
-  /** How long the tick has not changed. */
+  /** How long the tick has stayed the same. */
   readonly stalledMs: number
   /** How many times this stall has been reported. */
   readonly reports: number

@@ -1,8 +1,8 @@
 // Executes fleet commands on this worker, in three steps: `planCommand` decides what a command means here, and is pure;
 // `executeCommand` acts on the plan; the command log does both once for each command, and writes the audit line.
 //
-// A drain, a pause or a limit of a whole queue is planned as "nothing": the command has changed the settings of the queue, which
-// queue-drains.ts and BullMQ follow.
+// A drain, a pause or a limit of a whole queue is planned as `nothing`, because the command has already changed the queue's
+// settings, which queue-drains.ts and BullMQ follow.
 import { BullpenError, type DrainMode, type Log, milliseconds, type StopMode } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { Command, CommandAnswer, Pool } from '@bullpen/engine/internal'
@@ -10,7 +10,8 @@ import type { DrainRequest, PoolSupervisor } from '../pools/pool-supervisor.ts'
 
 export type CommandPlan =
   /**
-   * There is nothing to do, because the command changed queue settings, which every worker follows, or because it came too late.
+   * There is nothing to do, because the command changed queue settings, which every worker follows, or because the command came
+   * too late.
    */
   | { readonly do: 'nothing'; readonly detail: string }
   | { readonly do: 'refuse'; readonly why: string }
@@ -40,7 +41,7 @@ export function planCommand(spec: CommandSpec, { worker, queues, draining }: Com
     const why = `this worker has no pool for queue '${spec.queue}'; it has pools for ${queues.join(', ')}`
     return { do: 'refuse', why }
   }
-  // Commands for the whole fleet are meant for the workers that stay.
+  // Commands for the whole fleet are meant for the workers that remain.
   if (draining && isForAll) return { do: 'nothing', detail: 'the worker is draining' }
   const targets = spec.queue === undefined ? queues : [spec.queue]
   switch (spec.action) {
@@ -69,8 +70,8 @@ export interface SteeredWorker {
 }
 
 /**
- * `command` is the command's id. `isHeld` returns whether the settings of a queue prevent its pool from working. Returns a
- * human-readable description of what was done.
+ * Executes a planned command and returns a human-readable description of what was done. `command` is the command's id. `isHeld`
+ * returns whether a queue's settings prevent its pool from working.
  *
  * @throws BullpenError with the reason if the command can't be executed.
  */
@@ -87,7 +88,7 @@ export function executeCommand(
       throw new BullpenError('wrong_state', plan.why)
     case 'pause':
       return forEach(plan.queues, 'paused', (queue) => {
-        // A drained pool takes no tasks anyway, and resuming it would end both the pause and the drain.
+        // A drained pool does not take tasks anyway, and resuming it would end both the pause and the drain.
         if (pools.causeOf(queue) !== undefined) return `${queue} (drained)`
         poolOf(pools, queue).pause()
         return queue
@@ -120,8 +121,8 @@ function poolOf(pools: PoolSupervisor, queue: string): Pool {
 }
 
 /**
- * Acts on each queue for which that is possible, and throws only if it is possible for none. `act` returns the text that stands
- * for the queue in the answer.
+ * Calls `act` for each queue, and throws only if every call is refused. `act` returns the text that describes the queue in the
+ * answer.
  */
 function forEach(queues: readonly string[], done: string, act: (queue: string) => string): string {
   const refusals: BullpenError[] = []
@@ -154,7 +155,7 @@ const REMEMBERED = 1_000
 export interface CommandLogOptions {
   readonly worker: string
   /**
-   * Returns a human-readable description of what was done.
+   * Executes a command and returns a human-readable description of what was done.
    *
    * @throws BullpenError if the command is refused.
    */
@@ -166,7 +167,7 @@ export interface CommandLogOptions {
 
 export interface CommandLog {
   has(command: string): boolean
-  /** Executes the command, unless that was done before, and returns the answer. Idempotent. */
+  /** Executes the command, unless it was executed before, and returns the answer. Idempotent. */
   answer(command: Command): CommandAnswer
 }
 

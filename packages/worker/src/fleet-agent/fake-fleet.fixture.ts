@@ -1,4 +1,4 @@
-// A fleet of one worker in memory. A test sends commands, changes the settings of queues, and reads heartbeats and answers.
+// An in-memory fleet with one worker. A test sends commands, changes the settings of queues, and reads heartbeats and answers.
 import { BullpenError } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { Command, CommandAnswer, Fleet, QueueSettings, WorkerStatus } from '@bullpen/engine/internal'
@@ -79,7 +79,7 @@ export function fakeFleet(clock: FakeClock, worker: string) {
     faults,
     wake,
     listeners: () => wakes.size,
-    /** The worker answers within a turn of the event loop. */
+    /** Sends a command, which the worker answers within a turn of the event loop. */
     async send(spec: CommandSpec, id = `c${++commands}`) {
       pending.set(id, { id, spec, by: 'ops', at: clock.now() })
       wake()

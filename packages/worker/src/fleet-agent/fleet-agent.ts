@@ -1,12 +1,12 @@
 // The fleet agent sends this worker's heartbeats to the fleet registry and acts on the replies, which contain commands for this
 // worker and the drains of its queues.
 //
-// Only one heartbeat is under way at a time. Heartbeats are sent every HEARTBEAT_INTERVAL_MS, and immediately when the registry
+// Only one heartbeat is in flight at a time. Heartbeats are sent every HEARTBEAT_INTERVAL_MS, and immediately when the registry
 // announces a command. An announcement during a heartbeat leads to one more heartbeat. While the registry is unreachable, the
 // pools keep running.
 //
-// Each command is executed once and answered with what was done (commands.ts). If the command is for a whole queue, like a drain
-// of a queue, it has changed the settings of that queue. Such a command is only answered here, and queue-drains.ts acts.
+// Each command is executed once, and the answer says what was done (commands.ts). A command for a whole queue, such as a drain,
+// has already changed the queue's settings. The agent only answers such a command, and queue-drains.ts acts on the settings.
 import { isConnectionError } from '@bullpen/bullmq/internal'
 import { BullpenError, type Log } from '@bullpen/contract'
 import {
@@ -27,14 +27,14 @@ export interface FleetAgentOptions extends SteeredWorker {
   readonly about: Omit<WorkerStatus, 'startedAt' | 'draining' | 'skewMs' | 'pools'>
   /** When the worker started, on the monotonic clock, because the store's time is unknown until the store is reachable. */
   readonly startedAt: number
-  /** By how many ms the machine's clock is ahead of the store's. */
+  /** Returns how far the machine's clock is ahead of the store's, in ms. */
   readonly skewMs: () => number
 }
 
 export interface FleetAgent {
   /**
-   * Resolves once the settings of the queues are known, because pools may start only then. While the store is unreachable, this
-   * keeps waiting. Any other error is logged, and the pools start anyway.
+   * Starts to send heartbeats. Resolves once the queues' settings are known, because pools may start only then. Keeps waiting
+   * for as long as the store is unreachable. Any other error is logged, and the pools start anyway.
    */
   start(): Promise<void>
   /** Removes the worker from the registry. Never rejects. */
@@ -50,7 +50,7 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
   const { fleet, clock, log, pools, about, startedAt, skewMs } = options
   const { worker } = about
   let closed = false
-  /** On the monotonic clock. */
+  /** When heartbeats began to fail, on the monotonic clock. */
   let failingSince: number | undefined
   let isUnreachable = false
   let heartbeat: Promise<unknown> | undefined
@@ -142,7 +142,7 @@ function isAway(failure: unknown): boolean {
   return failure instanceof BullpenError && failure.code === 'redis_unavailable'
 }
 
-/** Lost connections: the broker's log has one line when they are lost, and one when they are restored. */
+/** Returns whether the failure is a lost connection, which the broker logs when it is lost and again when it is restored. */
 function isReportedOutage(failure: unknown): boolean {
   return isAway(failure) && isConnectionError((failure as BullpenError).cause)
 }

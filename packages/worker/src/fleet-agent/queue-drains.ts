@@ -14,7 +14,7 @@ export interface QueueDrains {
   update(queue: string, settings: QueueSettings): void
   /** Brings the pools in line with the settings. Idempotent. */
   follow(): void
-  /** Whether the settings of the queue prevent its pool from working. */
+  /** Returns whether the queue's settings prevent its pool from working. */
   isHeld(queue: string): boolean
   close(): void
 }

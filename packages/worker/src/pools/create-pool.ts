@@ -1,4 +1,4 @@
-// Creates the pools of a worker. Each is the engine's pool with a consumer on Redis.
+// Creates a worker's pools. Each one is the engine's pool with a consumer on Redis.
 import { openConsumer, type SkewMonitor } from '@bullpen/bullmq/internal'
 import type { WorkerSettings } from '@bullpen/config'
 import { type Log, milliseconds, type Resources } from '@bullpen/contract'

@@ -1,8 +1,9 @@
 // Supervises the pools of a worker, one for each queue. It starts, controls and drains them, and closes them with the worker.
 //
-// A pool starts only once. Each queue therefore has an entry, which replaces a drained pool when the queue is to work again. While
-// an entry has a drain cause, its pool takes no tasks, and the worker stays ready, because the drain was requested. Resuming
-// clears the cause. A drained pool is then replaced at once; a pool that is still draining is replaced when it has finished.
+// A pool starts only once. Each queue therefore has an entry, which replaces a drained pool when the queue is resumed. As long
+// as an entry has a drain cause, its pool does not take tasks, but the worker stays ready, because the drain was requested.
+// Resuming clears the cause. A drained pool is then replaced at once; a pool that is still draining is replaced when it has
+// finished.
 import { BullpenError, type DrainMode, type Log } from '@bullpen/contract'
 import type { DrainReport, PoolStatus } from '@bullpen/engine'
 import { assertTransition, type DrainLimits, drainLimits, type Pool, type Transitions } from '@bullpen/engine/internal'
@@ -15,7 +16,7 @@ export interface DrainRequest {
   readonly timeoutMs?: number | undefined
   /** When this signal aborts, the wait for running tasks ends immediately. */
   readonly escalate?: AbortSignal | undefined
-  /** Set if something unknown is broken in this worker. Its pools then end as RECOVER_ERR. */
+  /** True if this worker is broken in an unknown way. Its pools then end as RECOVER_ERR. */
   readonly broken?: boolean | undefined
 }
 
@@ -29,11 +30,11 @@ export interface PoolSupervisorOptions extends Pick<PoolEntryOptions, 'createPoo
 export interface PoolSupervisor {
   readonly queues: readonly string[]
   pool(queue: string): Pool | undefined
-  /** Why the pool must not take tasks. Undefined if it may take them. */
+  /** Returns why the pool must not take tasks, or undefined if it may take them. */
   causeOf(queue: string): DrainCause | undefined
   /**
-   * Starts every pool that no drain prevents from starting, or none if the worker is draining. `run` can start a pool in another
-   * way; if it returns undefined, the pool is not started.
+   * Starts every pool that no drain prevents from starting. Does not start any pool if the worker is draining. `run`, if given,
+   * starts a pool in another way. If `run` returns undefined, the pool is not started.
    */
   start(run?: (pool: Pool) => Promise<unknown> | undefined): Promise<void>
   /** Drains one pool, or prevents it from starting. Concurrent drains are merged, and the harsher one wins. */
@@ -49,9 +50,9 @@ export interface PoolSupervisor {
   resize(queue: string, concurrency: number): void
   /** Drains every pool with the worker. Pools that a command drained earlier are not reported again. */
   end(request: DrainRequest): Promise<readonly DrainReport[]>
-  /** Whether the pools are draining with the worker, or have drained with it. */
+  /** Returns whether the pools are draining with the worker or have drained with it. */
   ending(): boolean
-  /** Why the worker is not ready. Undefined if every pool takes tasks, or was paused or drained on request. */
+  /** Returns why the worker is not ready, or undefined if every pool takes tasks or was paused or drained on request. */
   notReady(): string | undefined
   status(): readonly PoolStatus[]
 }
@@ -298,7 +299,7 @@ export class PoolEntry {
     this.#moveTo('running')
     this.#pool
       .start()
-      .catch((err: unknown) => this.#options.log.error({ err, queue: this.queue }, 'a resumed pool did not start'))
+      .catch((err: unknown) => this.#options.log.error({ err, queue: this.queue }, 'resumed pool did not start'))
   }
 
   #moveTo(to: PoolEntryState): void {

@@ -1,4 +1,4 @@
-// Answers for requests that reach no handler, and for errors that handlers throw.
+// Answers requests that do not reach a handler, and errors that handlers throw.
 import type { Socket } from 'node:net'
 import { BullpenError, type Log } from '@bullpen/contract'
 import { HTTP_STATUS } from '@bullpen/contract/internal'
@@ -52,7 +52,7 @@ export function refuseOtherMethods(app: FastifyInstance, table: readonly Route[]
   }
 }
 
-/** Answers bytes that are not HTTP. They never become a request, so no hook sees them. */
+/** Answers bytes that are not HTTP. Such bytes never become a request, so hooks do not see them. */
 export function answerBrokenHttp(_error: Error, socket: Socket): void {
   if (!socket.writable) {
     socket.destroy()

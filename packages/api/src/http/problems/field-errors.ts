@@ -37,7 +37,7 @@ export const describeIssue: z.core.$ZodErrorMap = (issue) => {
 
 type Bounds = Pick<z.core.$ZodIssueTooSmall, 'origin' | 'exact'> & { readonly input?: unknown }
 
-/** `expected at most 5, got 7`, or `expected at least 1 character`: text and lists are not repeated. */
+/** Returns a message such as `expected at most 5, got 7` or `expected at least 1 character`. Strings and lists are not repeated. */
 function outOfBounds({ origin, exact, input }: Bounds, bound: number | bigint, comparison: string): string | undefined {
   const limit = `${exact ? 'exactly' : comparison} ${bound}`
   const plural = bound === 1 ? '' : 's'

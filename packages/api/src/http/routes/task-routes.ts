@@ -141,9 +141,9 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       answers: {
         200: { description: 'The number of tasks that match now, if `dryRun` is set.', schema: cancelPreviewSchema },
         202: {
-          description: 'The cancel is in effect, and no matching task will start.',
+          description: 'The cancellation is in effect, and no matching task will start.',
           schema: cancellationSchema,
-          headers: [{ name: 'Location', description: 'The path at which the progress of this cancel is shown.' }],
+          headers: [{ name: 'Location', description: "The path that shows this cancellation's progress." }],
         },
       },
       problems: [
@@ -165,10 +165,10 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       tag: 'Tasks',
       operationId: 'showCancel',
       summary: 'Show the progress of a cancel by filter',
-      description: 'The progress remains available for 24 hours after the cancel is done.',
-      params: z.object({ id: z.string().describe('The id of the cancel.') }),
+      description: 'The progress remains available for 24 hours after the cancellation completes.',
+      params: z.object({ id: z.string().describe('The id of the cancellation.') }),
       headers: REQUEST_ID_HEADERS,
-      answers: { 200: { description: 'The cancel.', schema: cancellationSchema } },
+      answers: { 200: { description: 'The cancellation.', schema: cancellationSchema } },
       problems: ['unauthorized', 'cancel_not_found', 'redis_unavailable'],
       handle: showCancel(context),
     }),
