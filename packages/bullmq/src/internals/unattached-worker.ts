@@ -1,8 +1,8 @@
-// Refuses the jobs of a Worker that lacks the composed scripts, because the status of the tasks that it ran would be wrong.
+// Refuses to run jobs for a Worker that lacks the composed scripts, because those tasks would end up with the wrong status.
 //
-// A processor does not see its Worker before the first job. That job is therefore fetched, and is returned to the head of its
-// queue as if it had not been fetched: neither an attempt nor a start is counted. The Worker is paused, so that it does not fetch
-// the job again.
+// A processor cannot inspect its Worker until the first job arrives, so that job has already been fetched. It is put back at the
+// head of its queue, without an attempt or a start being counted. The Worker is then paused, so that it does not fetch the job
+// again.
 import { BullpenError } from '@bullpen/contract'
 import { type Job, type RedisQueueBackend, WaitingError } from 'bullmq'
 import { composeBackend, isComposed, isRedisBackend, setExtras } from './backend.ts'
@@ -29,8 +29,8 @@ export async function refuse(job: Job, token: string): Promise<never> {
 }
 
 /**
- * Returns the job to its queue through a second backend that shares the Worker's connection. If the Worker's own backend were
- * composed, the Worker would count as attached.
+ * Returns the job to its queue through a second backend that shares the Worker's connection. The composed scripts are not installed
+ * on the Worker's own backend, because the Worker would then be treated as attached.
  */
 async function release(job: Job, token: string): Promise<void> {
   const { id = '' } = job
