@@ -113,9 +113,9 @@ If a queue has more than 500 task names, the additional ones share the label val
 [reasons of an attempt](states.md#why-an-attempt-ended), or \`declared\` for a \`TaskError\`. In \`bullpen_commits_refused_total\`, it is
 \`lock_lost\`, \`lock_taken\`, \`task_removed\`, \`not_active\`, \`has_children\`, \`overridden\` or \`store_error\`.
 
-Attempts and tasks are counted once Redis confirms the change. The exception is started attempts, which are counted as soon as they
-start. Most of them are counted again later, either as ended or as a refused commit. An attempt is counted as neither if a drain
-abandoned it, if Redis never answered its commit, or if its process died.`,
+Attempts and tasks are counted only after Redis confirms the change, except for attempt starts, which are counted immediately. Most
+started attempts are later counted a second time, either as ended or as a refused commit. There is no second count if a drain abandoned
+the attempt, if Redis never answered its commit, or if its process died.`,
     table(
       ['metric', 'type', 'labels', 'meaning'],
       Object.entries(METRICS).map(([name, { type, labels, help }]) => [code(name), type, codes(labels), help]),

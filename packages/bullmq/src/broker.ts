@@ -41,9 +41,9 @@ export interface BrokerOptions {
    */
   readonly codec?: PayloadCodec | undefined
   /**
-   * With 'checked', `enqueue` rejects with `queue_draining` if the queue's whole fleet is draining. With 'open', `enqueue`
-   * accepts tasks even then, which workers need because their handlers may still enqueue child tasks. Defaults to 'checked',
-   * which opens one more connection.
+   * With 'checked' (the default), `enqueue` rejects with `queue_draining` if the queue's whole fleet is draining. This opens one
+   * extra connection. With 'open', `enqueue` accepts tasks even while the fleet drains. Use 'open' in workers, whose handlers may
+   * still need to enqueue child tasks.
    */
   readonly admission?: 'checked' | 'open'
   /**

@@ -45,6 +45,8 @@ export interface SetupOptions {
   readonly locks?: LockTimes
   /** How often the leader looks for lost tasks, in ms. */
   readonly roundMs?: number
+  /** Whether the broker may lead. Defaults to true. */
+  readonly leads?: boolean
   readonly log?: Log
   /** The clock that stands for Redis's, in ms since 1970. */
   readonly now?: () => number
@@ -58,13 +60,14 @@ export async function setup({
   parent,
   locks,
   roundMs = LEADER_TIMES.roundMs,
+  leads = true,
   now = Date.now,
   log = silent,
 }: SetupOptions = {}) {
   const namespace = `t-${randomUUID().slice(0, 12)}`
   const leaderTimes = { ...LEADER_TIMES, roundMs }
   const common = { redisUrl, namespace, queues: catalogue.queues, sizeLimit: 10_000, now, log }
-  const broker = openBroker({ ...common, leaderTimes })
+  const broker = openBroker({ ...common, leads, leaderTimes })
   const events: TaskEvent[] = []
   const pools: Pool[] = []
   const consumers: Consumer[] = []

@@ -103,8 +103,8 @@ describe('the error for', () => {
       'a.json: prot is not a setting; did you mean port?',
     ],
     ['a flag that is specified twice', { argv: ['--port', '1', '--port=2'] }, '--port is specified twice'],
-    ['a flag without a value', { argv: ['--port'] }, '--port has no value'],
-    ['a flag that is followed by a flag', { argv: ['--port', '--drain-timeout=5s'] }, '--port has no value'],
+    ['a flag without a value', { argv: ['--port'] }, '--port requires a value'],
+    ['a flag that is followed by a flag', { argv: ['--port', '--drain-timeout=5s'] }, '--port requires a value'],
     ['an argument without a flag', { argv: ['9000'] }, 'unexpected argument "9000"; pass settings as --name value'],
     [
       'a variable names the variable, its value and what is accepted',

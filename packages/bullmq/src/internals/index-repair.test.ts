@@ -17,7 +17,8 @@ const handle = ({ input: { n } }: TaskContext<typeof long>): never => {
 
 /** A queue in which Bullpen has left a task in every status that is not active. */
 async function used() {
-  const all = await setup({ handle })
+  // A leader would repair the index as well, and could be first.
+  const all = await setup({ handle, leads: false })
   const redis = new Redis(all.redisUrl, { maxRetriesPerRequest: null })
   const options = { connection: redis, prefix: prefixOf(all.namespace, 'rig') }
   const plain = new Queue('rig', options)

@@ -33,8 +33,8 @@ export interface FleetAgentOptions extends SteeredWorker {
 
 export interface FleetAgent {
   /**
-   * Starts to send heartbeats. Resolves once the queues' settings are known, because pools may start only then. Keeps waiting
-   * for as long as the store is unreachable. Any other error is logged, and the pools start anyway.
+   * Starts sending heartbeats. Resolves once the queues' settings are known, since pools must not start before that. Keeps
+   * retrying while the store is unreachable. Any other error is logged, and the pools start anyway.
    */
   start(): Promise<void>
   /** Removes the worker from the registry. Never rejects. */
