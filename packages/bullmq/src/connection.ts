@@ -80,7 +80,7 @@ const WAITING: ClientOptions = {
 
 /**
  * Opens a connection for a subscriber, which itself subscribes again whenever the connection is `ready`. If ioredis did so, a
- * connection that is closed before the reply arrives would leave a rejected promise that nobody can handle.
+ * connection that is closed before the reply arrives would leave a rejected promise without a handler.
  */
 export function subscriberConnection(url: string, log: Log): MessageConnection {
   const address = addressIn(url)

@@ -52,7 +52,7 @@ describe('a cancel by id', () => {
     const request = { id, stoppable: true, now: 0, by: '', process: 'test' }
     expect(await cancelById(redis, keys, request)).toBe('cancelling')
     expect(await redis.info('commandstats')).not.toContain('cmdstat_lrem')
-    // Its worker is lost, and nobody has noticed yet.
+    // The worker is lost, and the leader has not found the task yet.
     await redis.del(keys.lock(id))
     expect(await cancelById(redis, keys, request)).toBe('cancelling')
     expect(await redis.hkeys(keys.cancelling)).toEqual([id])

@@ -172,8 +172,8 @@ const clientsWithScripts = new WeakSet<object>()
 
 /** Returns a client that runs the composed scripts on our own connection. BullMQ's own client resolves only after a round trip. */
 export function commandsOf(redis: Commander): RedisClient {
+  // Of BullMQ's client, `defineScripts` uses only `defineCommand`, and `execCommand` uses only `runCommand`.
   defineScripts(redis as unknown as RedisClient)
-  // `runCommand` is all that `execCommand` uses.
   const commands = redis as unknown as Readonly<Record<string, (args: unknown[]) => unknown>>
   return { runCommand: (name: string, args: unknown[]) => commands[name]?.(args) } as unknown as RedisClient
 }

@@ -38,7 +38,10 @@ interface Steps {
   readonly after?: string
 }
 
-/** A negative number returned by BullMQ's script is an error: nothing was written. */
+/**
+ * A negative number returned by BullMQ's script is a refusal. BullMQ has then moved no job, but with -3 (the job is not active) it may
+ * already have released the lock and stored the job's fields.
+ */
 const SUCCEEDED = `type(answer) ~= 'number' or answer >= 0`
 
 /**

@@ -80,7 +80,7 @@ it('two processes never lead at once, and one leads within a lease after the oth
           if (one.who !== other.who) expect(one.fencing).not.toBe(other.fencing)
         }
       }
-      // The lease that stands now runs out, and whoever asks next leads.
+      // When the current lease expires, the next process that asks for it becomes the leader.
       const asker = positions.findIndex(({ state }) => state === 'follower')
       if (asker < 0) return
       const at = redisTime + TIMES.leaseMs

@@ -31,7 +31,7 @@ describe("BullMQ's scripts", () => {
   })
 
   it.each(['moveToDelayed', 'moveJobFromActiveToWait', 'moveToFinished', 'retryJob'] as const)(
-    '%s refuses with -6 if another process has the lock, with -2 if nobody has it, and then has written nothing',
+    '%s refuses with -6 if another process has the lock, with -2 if the lock is gone, and then has written nothing',
     async (script) => {
       const { queue, redis, keys, createWorker, fetch } = await plainBullmq()
       await queue.add('x', {})

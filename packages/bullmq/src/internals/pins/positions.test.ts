@@ -52,7 +52,7 @@ it.each([
   expect(argv(script, number).filter((arg) => arg !== 'undefined' && arg !== 'packed [field, <value>]')).toEqual([])
 })
 
-it('moveToDelayed is told in its sixth argument whether the move counts no attempt', () => {
+it('the sixth argument of moveToDelayed says whether the move counts no attempt', () => {
   expect(argv('moveToDelayed', 6)).toEqual(['1', '0'])
 })
 
