@@ -1,5 +1,5 @@
 // Gives Bullpen's scripts to BullMQ objects that a team creates itself.
-import { composeBackend, isRedisBackend } from './internals/backend.ts'
+import { composeBackend, isRedisBackend } from './internals/composition/backend.ts'
 
 /** A BullMQ Worker, Queue or FlowProducer. */
 export interface Attachable {

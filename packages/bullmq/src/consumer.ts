@@ -1,7 +1,7 @@
 // Fetches a queue's tasks for a pool, with a BullMQ Worker, and commits the pool's verdicts.
 //
 // Invariants:
-//   - A task is started only while this process is allowed to start it: its lock is young enough (internals/consumer-worker.ts),
+//   - A task is started only while this process is allowed to start it: its lock is young enough (internals/worker/consumer-worker.ts),
 //     no cancel of the task is known, and the copy of the cancel rules is fresh (cancel/rule-cache.ts). If a task is fetched
 //     while the copy is stale, it waits until the copy is fresh again.
 //   - The task's lock is renewed from the fetch until Redis has confirmed the commit (locks/lock-renewer.ts). If the lock is
@@ -10,9 +10,9 @@
 //     `expired` to the failed set; `retrying` and `snoozed` to the delayed set; `requeued` to the head of the queue, with its
 //     attempt record in the same script, and without counting an attempt; `lost` does not move the task. If the pool can't take a
 //     task, the task is released: it returns to the head of the queue, and neither an attempt nor a start is counted.
-//   - The pool is notified of a settled commit once Redis has responded (internals/commits.ts). If the response never arrives,
+//   - The pool is notified of a settled commit once Redis has responded (internals/composition/commits.ts). If the response never arrives,
 //     the pool is not notified.
-//   - Scripts use Redis's time (internals/scripts-clock.ts). Nothing is fetched until the clock skew has been measured.
+//   - Scripts use Redis's time (internals/composition/scripts-clock.ts). Nothing is fetched until the clock skew has been measured.
 //   - `unconfirmed` lists the tasks whose commit Redis has not confirmed. The list is valid until `close`.
 //
 // The word "pause" has three meanings. A paused queue has BullMQ's `meta.paused` set (fleet/queue-settings.ts), so that the fetch
@@ -36,9 +36,9 @@ import { type CancelSubscriber, openCancelSubscriber } from './cancel/by-id.ts'
 import { createRuleCache, type RuleCache } from './cancel/rule-cache.ts'
 import type { SkewMonitor } from './clock/clock-skew.ts'
 import { workerConnection } from './connection.ts'
-import { backendFactory, IDLE_WAIT_SECONDS } from './internals/backend.ts'
-import { backoffStrategy } from './internals/backoff-strategy.ts'
-import { ConsumerWorker } from './internals/consumer-worker.ts'
+import { backendFactory, IDLE_WAIT_SECONDS } from './internals/composition/backend.ts'
+import { backoffStrategy } from './internals/worker/backoff-strategy.ts'
+import { ConsumerWorker } from './internals/worker/consumer-worker.ts'
 import { prefixOf, queueKeys } from './keys.ts'
 import { type LockRenewer, openLockRenewer } from './locks/lock-renewer.ts'
 import { commit, release, toFetchedTask } from './processor.ts'

@@ -8,7 +8,7 @@ import { eventually, faultProxy } from '@bullpen/testkit'
 import { type Job, UnrecoverableError } from 'bullmq'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { decodeStack } from './codec.ts'
-import { backoffStrategy } from './internals/backoff-strategy.ts'
+import { backoffStrategy } from './internals/worker/backoff-strategy.ts'
 import { eager, listening, ownWorker, slow } from './plain-processor.fixture.ts'
 import { escaped } from './uncaught-errors.ts'
 

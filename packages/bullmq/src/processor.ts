@@ -1,21 +1,21 @@
 // Translates between BullMQ and the engine: turns a job into a fetched task, and a verdict into an action by BullMQ.
 //
-// The verdict on a failed attempt reaches BullMQ in the error that the processor throws (internals/backoff-strategy.ts): BullMQ
+// The verdict on a failed attempt reaches BullMQ in the error that the processor throws (internals/worker/backoff-strategy.ts): BullMQ
 // stores the error's stack, whose first line is the attempt record, and asks the backoff strategy for the delay, which the error
 // carries. A delay of -1 means that there is no further attempt. When the delay has passed on Redis's clock, any of the queue's
 // workers may fetch the task again.
 //
-// A commit is settled once Redis has replied to the script that carries out the verdict (internals/commits.ts).
+// A commit is settled once Redis has replied to the script that carries out the verdict (internals/composition/commits.ts).
 import type { AttemptRecord, TaskId } from '@bullpen/contract'
 import type { StoredSuccess } from '@bullpen/contract/internal'
 import type { PayloadCodec } from '@bullpen/engine'
 import { type AttemptResult, encodePayload, type FetchedTask, MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
 import { encodeStack } from './codec.ts'
-import { type ExtraValues, expectCommit, setExtras } from './internals/backend.ts'
-import { AttemptFailed, limitStacks } from './internals/backoff-strategy.ts'
-import type { Commit } from './internals/commits.ts'
-import { backendOf, stepsOf, throttleQueue } from './internals/job-scripts.ts'
+import { type ExtraValues, expectCommit, setExtras } from './internals/composition/backend.ts'
+import type { Commit } from './internals/composition/commits.ts'
+import { AttemptFailed, limitStacks } from './internals/worker/backoff-strategy.ts'
+import { backendOf, stepsOf, throttleQueue } from './internals/worker/job-scripts.ts'
 
 export function toFetchedTask(job: Job, token: string, codec: PayloadCodec | undefined): FetchedTask {
   return {

@@ -1,7 +1,7 @@
 // Before a namespace is used, checks that the server can run Bullpen's scripts and that this version of Bullpen can read the
 // namespace's data. Registers the queues that are about to be used.
 import { BullpenError } from '@bullpen/contract'
-import { BACKOFF_TYPE } from './internals/backoff-strategy.ts'
+import { BACKOFF_TYPE } from './internals/worker/backoff-strategy.ts'
 import { legacyKeys, queueKeys, SCHEMA_VERSION, schemaKey } from './keys.ts'
 import { registerQueues } from './leader/queue-registry.ts'
 import { unsupportedServer } from './redis/server-version.ts'

@@ -3,8 +3,8 @@
 import { MAX_DEATHS } from '@bullpen/engine/internal'
 import type { QueueKeys } from '../keys.ts'
 import type { Commander } from '../scripts/script.ts'
-import { commandsOf } from './backend.ts'
-import { COMPOSED } from './composed-scripts.ts'
+import { commandsOf } from './composition/backend.ts'
+import { COMPOSED } from './composition/composed-scripts.ts'
 
 const NAME = 'moveStalledJobsToWait'
 

@@ -2,7 +2,7 @@
 import type { TaskStatus } from '@bullpen/contract'
 import { TASK_STATUSES } from '@bullpen/contract/internal'
 import type { QueueTotals } from '@bullpen/engine'
-import { DELAYED_SCORE_STEP, PLACE_NAMES, PLACES } from '../internals/places.ts'
+import { DELAYED_SCORE_STEP, PLACE_NAMES, PLACES } from '../internals/status/places.ts'
 import type { QueueKeys } from '../keys.ts'
 import { remainingTasks } from '../scripts/queue/count-remaining.ts'
 import { type Commander, runScript } from '../scripts/script.ts'

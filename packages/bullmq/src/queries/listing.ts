@@ -3,7 +3,7 @@ import { BullpenError, type TaskId } from '@bullpen/contract'
 import type { ListQuery } from '@bullpen/engine'
 import { z } from 'zod'
 import { parseJson } from '../codec.ts'
-import { PLACES, type PlaceName, placesOf } from '../internals/places.ts'
+import { PLACES, type PlaceName, placesOf } from '../internals/status/places.ts'
 import type { QueueKeys } from '../keys.ts'
 import type { Commander } from '../scripts/script.ts'
 

@@ -11,7 +11,7 @@ import {
 import { envelopeSchema, type StoredSuccess, successSchema } from '@bullpen/contract/internal'
 import { MAX_ATTEMPT_RECORDS, MAX_DEATHS } from '@bullpen/engine/internal'
 import { decodeStacks, parseJson } from '../codec.ts'
-import { DELAYED_SCORE_STEP } from '../internals/places.ts'
+import { DELAYED_SCORE_STEP } from '../internals/status/places.ts'
 import type { QueueKeys } from '../keys.ts'
 import { STEP_FIELD } from '../scripts/jobs/read-steps.ts'
 import type { Reads } from './read-together.ts'

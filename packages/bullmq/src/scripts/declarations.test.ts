@@ -2,7 +2,7 @@
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { COMPOSED } from '../internals/composed-scripts.ts'
+import { COMPOSED } from '../internals/composition/composed-scripts.ts'
 
 interface Declared {
   readonly name: string

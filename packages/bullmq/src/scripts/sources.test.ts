@@ -12,7 +12,7 @@ const sources = globSync('**/*.ts', { cwd: ROOT })
 const pathsWith = (pattern: RegExp): string[] => sources.flatMap(({ path, text }) => (pattern.test(text) ? [path] : []))
 
 it('no source but script.ts and the backend for BullMQ’s own scripts defines a command, and none sends EVAL', () => {
-  expect(pathsWith(/\.defineCommand\(/).toSorted()).toEqual(['internals/backend.ts', 'scripts/script.ts'])
+  expect(pathsWith(/\.defineCommand\(/).toSorted()).toEqual(['internals/composition/backend.ts', 'scripts/script.ts'])
   expect(pathsWith(/\.(eval|evalsha|eval_ro|evalsha_ro|fcall)\(/)).toEqual([])
 })
 

@@ -63,7 +63,7 @@ const ALLOWED: readonly { readonly file: RegExp; readonly reason: string }[] = [
     reason: "BullMQ's watchdog of a blocking read: it ends with the read, which takes seconds if Redis is cut off",
   },
   {
-    file: /bullmq\/src\/internals\/job-scripts\.ts/,
+    file: /bullmq\/src\/internals\/worker\/job-scripts\.ts/,
     reason: "a throttle's release: it holds nothing open, and does nothing once its worker has closed",
   },
 ]

@@ -5,8 +5,8 @@ import { TASK_STATUSES } from '@bullpen/contract/internal'
 import type { Broker } from '@bullpen/engine'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../../keys.ts'
-import { partOf, repairIndex } from '../index-repair.ts'
-import { PARTS } from '../status-index.ts'
+import { partOf, repairIndex } from '../status/index-repair.ts'
+import { PARTS } from '../status/status-index.ts'
 
 /** BullMQ's structures that hold jobs, and the statuses of those that are not divided. */
 const UNDIVIDED = {

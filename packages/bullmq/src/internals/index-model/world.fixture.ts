@@ -10,8 +10,8 @@ import { attach } from '../../attach.ts'
 import { type BullmqBroker, openBroker } from '../../broker.ts'
 import { prefixOf, type QueueKeys, queueKeys } from '../../keys.ts'
 import { commit, release } from '../../processor.ts'
-import { backendFactory } from '../backend.ts'
-import { backoffStrategy } from '../backoff-strategy.ts'
+import { backendFactory } from '../composition/backend.ts'
+import { backoffStrategy } from '../worker/backoff-strategy.ts'
 import { QUEUE } from './worker.fixture.ts'
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }

@@ -1,9 +1,9 @@
 // BullMQ's scripts can run inside Bullpen's: where their texts are, and what they answer. How they write to Redis is pinned in
-// ../watched-commands.test.ts.
+// ../composition/watched-commands.test.ts.
 import { ErrorCode } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { bullmqScripts, COMPOSED } from '../composed-scripts.ts'
+import { bullmqScripts, COMPOSED } from '../composition/composed-scripts.ts'
 import { plainBullmq } from './plain.fixture.ts'
 
 const runAsTheyAre = bullmqScripts().filter(({ name }) => !COMPOSED.has(name) && !name.startsWith('relay'))

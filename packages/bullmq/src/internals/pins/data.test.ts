@@ -1,7 +1,7 @@
 // BullMQ's data in Redis: what a job's hash, the lists and sets, the queue's settings, the locks and the event stream hold.
 import { eventually } from '@bullpen/testkit'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { DELAYED_SCORE_STEP } from '../places.ts'
+import { DELAYED_SCORE_STEP } from '../status/places.ts'
 import { backendOf, plainBullmq } from './plain.fixture.ts'
 
 describe("a job's hash", () => {

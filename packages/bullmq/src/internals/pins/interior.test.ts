@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, wri
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { COMPOSED } from '../composed-scripts.ts'
+import { COMPOSED } from '../composition/composed-scripts.ts'
 import { differences, type PinnedInterior, pinned } from './compare.fixture.ts'
 import { installedBullmq, readInterior } from './interior.fixture.ts'
 import { PINNED } from './pinned.fixture.ts'
@@ -71,7 +71,7 @@ describe('in a copy of BullMQ', () => {
     expect(messages(PINNED, pinned(await readInterior(copy)))).toEqual([
       `the text of BullMQ's script moveToDelayed has changed; look at ${reliantFiles('script', 'moveToDelayed').join(', ')}`,
     ])
-    expect(reliantFiles('script', 'moveToDelayed')).toContain('internals/composed-scripts.ts')
+    expect(reliantFiles('script', 'moveToDelayed')).toContain('internals/composition/composed-scripts.ts')
   })
 
   it('an argument at another position is reported with both positions, and with the method that sends it', async () => {
@@ -94,9 +94,9 @@ describe('in a copy of BullMQ', () => {
     edit(join(copy, 'dist/cjs/classes/worker.js'), 'this.running = true;', 'this.running = true; void 0;')
     edit(join(copy, 'dist/cjs/classes/worker.js'), '// We must await here', '// We have to await here')
     expect(messages(PINNED, pinned(await readInterior(copy)))).toEqual([
-      "BullMQ's script promote no longer exists; look at internals/status-index.ts",
-      'BullMQ has a new script, advance; decide in internals/composed-scripts.ts whether it is composed',
-      'the text of Worker.run has changed; look at internals/consumer-worker.ts, consumer.ts, plain-processor.ts',
+      "BullMQ's script promote no longer exists; look at internals/status/status-index.ts",
+      'BullMQ has a new script, advance; decide in internals/composition/composed-scripts.ts whether it is composed',
+      'the text of Worker.run has changed; look at internals/worker/consumer-worker.ts, consumer.ts, plain-processor.ts',
     ])
   })
 })

@@ -1,21 +1,21 @@
 // Which files of Bullpen rely on a script or a method of BullMQ. Paths are relative to packages/bullmq/src.
 
-import { COMPOSED as COMPOSED_SCRIPTS } from '../composed-scripts.ts'
+import { COMPOSED as COMPOSED_SCRIPTS } from '../composition/composed-scripts.ts'
 
-const COMPOSED = 'internals/composed-scripts.ts'
-const INDEX = 'internals/status-index.ts'
-const CLOCK = 'internals/scripts-clock.ts'
-const BACKEND = 'internals/backend.ts'
-const CONSUMER = 'internals/consumer-worker.ts'
-const COMMITS = 'internals/commits.ts'
-const RESENT = 'internals/resent-commit.ts'
+const COMPOSED = 'internals/composition/composed-scripts.ts'
+const INDEX = 'internals/status/status-index.ts'
+const CLOCK = 'internals/composition/scripts-clock.ts'
+const BACKEND = 'internals/composition/backend.ts'
+const CONSUMER = 'internals/worker/consumer-worker.ts'
+const COMMITS = 'internals/composition/commits.ts'
+const RESENT = 'internals/composition/resent-commit.ts'
 
 /** Scripts in addition to what holds for all of them: the status index follows each script that writes. */
 const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
-  addStandardJob: [COMPOSED, 'internals/add-job.ts'],
-  addDelayedJob: [COMPOSED, 'internals/add-job.ts', 'internals/places.ts'],
-  addPrioritizedJob: [COMPOSED, 'internals/add-job.ts'],
-  addParentJob: [COMPOSED, 'internals/add-job.ts'],
+  addStandardJob: [COMPOSED, 'internals/composition/add-job.ts'],
+  addDelayedJob: [COMPOSED, 'internals/composition/add-job.ts', 'internals/status/places.ts'],
+  addPrioritizedJob: [COMPOSED, 'internals/composition/add-job.ts'],
+  addParentJob: [COMPOSED, 'internals/composition/add-job.ts'],
   moveToActive: [
     CLOCK,
     'scripts/queue/throttle.ts',
@@ -32,7 +32,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     'processor.ts',
     'scripts/includes/end-without-run.ts',
   ],
-  moveToDelayed: [COMPOSED, COMMITS, RESENT, CLOCK, 'internals/places.ts', 'processor.ts'],
+  moveToDelayed: [COMPOSED, COMMITS, RESENT, CLOCK, 'internals/status/places.ts', 'processor.ts'],
   moveJobFromActiveToWait: [COMPOSED, BACKEND, COMMITS, RESENT, 'processor.ts'],
   moveStalledJobsToWait: [
     COMPOSED,
@@ -51,11 +51,11 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
 const BY_METHOD: Readonly<Record<string, readonly string[]>> = {
   'RedisQueueBackend.execCommand': [BACKEND, CLOCK],
   'RedisQueueBackend.waitForJob': [BACKEND, CLOCK],
-  'RedisQueueBackend.addJobToTransaction': ['internals/add-job.ts', BACKEND],
+  'RedisQueueBackend.addJobToTransaction': ['internals/composition/add-job.ts', BACKEND],
   'RedisQueueBackend.moveToDelayed': ['processor.ts'],
   'RedisQueueBackend.moveJobFromActiveToWait': ['processor.ts'],
-  'Worker.pause': [CONSUMER, 'consumer.ts', 'internals/unattached-worker.ts'],
-  'RedisQueueBackend.forQueue': ['internals/unattached-worker.ts'],
+  'Worker.pause': [CONSUMER, 'consumer.ts', 'internals/worker/unattached-worker.ts'],
+  'RedisQueueBackend.forQueue': ['internals/worker/unattached-worker.ts'],
   'RedisQueueBackend.addFlow': [BACKEND],
   Worker: [CONSUMER, 'consumer.ts', 'plain-processor.ts'],
   'Worker.handleFailed': ['processor.ts', CONSUMER],

@@ -9,9 +9,9 @@ import type { CancelReason } from '@bullpen/contract'
 import { endWithoutStart } from '@bullpen/engine/internal'
 import { MetricsTime } from 'bullmq'
 import { describeEnd } from '../../codec.ts'
-import { bullmqScripts } from '../../internals/composed-scripts.ts'
-import { TAKE_OUT } from '../../internals/places.ts'
-import { STATUS_INDEX } from '../../internals/status-index.ts'
+import { bullmqScripts } from '../../internals/composition/composed-scripts.ts'
+import { TAKE_OUT } from '../../internals/status/places.ts'
+import { STATUS_INDEX } from '../../internals/status/status-index.ts'
 import { ATTEMPT_STACKS } from './attempt-record.ts'
 
 const moveToFinished = bullmqScripts().find(({ name }) => name === 'moveToFinished')?.content ?? ''
@@ -20,7 +20,7 @@ const moveToFinished = bullmqScripts().find(({ name }) => name === 'moveToFinish
  * `ends_without_run(base, part)`, where `base` is the prefix of the queue's keys and `part` is `cancelled` or `expired`, returns a
  * table of functions:
  *
- * - `take_out(id)`: removes a task from the list or set in which it waits (../../internals/places.ts). Returns the name of that
+ * - `take_out(id)`: removes a task from the list or set in which it waits (../../internals/status/places.ts). Returns the name of that
  *   list or set, or nil if the task is not in any.
  * - `finish(id, place, at, reason, record)`: ends a task that was taken out of `place`. `at` is in ms since 1970; the task ends at
  *   the end of its last attempt if that is later. `reason` and `record` are those of `endOf`. Also removes the task from the index

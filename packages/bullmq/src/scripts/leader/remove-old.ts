@@ -1,5 +1,5 @@
 // Removes completed tasks whose retention has passed.
-import { statusIndex } from '../../internals/status-index.ts'
+import { statusIndex } from '../../internals/status/status-index.ts'
 import { FENCE } from '../includes/fence.ts'
 import { defineScript } from '../script.ts'
 

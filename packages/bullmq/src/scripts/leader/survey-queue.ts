@@ -15,7 +15,7 @@ export interface Survey {
  * KEYS: the names below. ARGV: the leader's fencing number, now in ms, the mark of a throttle. Returns a {@link Survey}. O(1),
  * except that finding a due task is O(log n).
  *
- * The index needs a repair if the sizes of a divided set and of its parts differ (internals/status-index.ts), or if the
+ * The index needs a repair if the sizes of a divided set and of its parts differ (internals/status/status-index.ts), or if the
  * conservation law does not hold: accepted = the tasks in all structures + removed.
  *
  * The chores:

@@ -3,7 +3,7 @@ import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: wait, prioritized, active, delayed. ARGV: the step of a delayed score (internals/places.ts). Returns the number of tasks
+ * KEYS: wait, prioritized, active, delayed. ARGV: the step of a delayed score (internals/status/places.ts). Returns the number of tasks
  * in the first three places, plus the number of delayed tasks that are due by Redis's clock.
  */
 export const remainingTasks = defineScript({

@@ -1,5 +1,5 @@
 // Finds the entries of one page in which the status index differs from BullMQ's sets.
-import { LUA_PARTS } from '../../internals/status-index.ts'
+import { LUA_PARTS } from '../../internals/status/status-index.ts'
 import { defineScript } from '../script.ts'
 
 /**

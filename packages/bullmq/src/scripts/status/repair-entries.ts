@@ -1,5 +1,5 @@
 // Repairs entries of the status index, and counts them.
-import { LUA_PARTS } from '../../internals/status-index.ts'
+import { LUA_PARTS } from '../../internals/status/status-index.ts'
 import { defineScript } from '../script.ts'
 
 /**

@@ -6,7 +6,7 @@ import type { PayloadCodec } from '@bullpen/engine'
 import type { FetchedTask, Registry, RunnerHost } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import type { Job } from 'bullmq'
-import { toFetchedTask } from '../processor.ts'
+import { toFetchedTask } from '../../processor.ts'
 import { BACKOFF_TYPE } from './backoff-strategy.ts'
 
 /**

@@ -13,11 +13,11 @@
 // after the same script has committed the end of the previous attempt, so that it sees what that end has released, and before the
 // job's data is read. If the step returns nothing, BullMQ continues as if the list or set were empty.
 import { createRequire } from 'node:module'
-import { END_RECORD } from '../scripts/includes/attempt-record.ts'
-import { FENCE } from '../scripts/includes/fence.ts'
-import { type ScriptKind, shebang } from '../scripts/script.ts'
+import { END_RECORD } from '../../scripts/includes/attempt-record.ts'
+import { FENCE } from '../../scripts/includes/fence.ts'
+import { type ScriptKind, shebang } from '../../scripts/script.ts'
+import { statusIndex, WATCHED } from '../status/status-index.ts'
 import { CONFIRM_RESENT_END, confirmResentFields, confirmResentStacks } from './resent-commit.ts'
-import { statusIndex, WATCHED } from './status-index.ts'
 
 export interface BullmqScript {
   readonly name: string
@@ -68,7 +68,7 @@ if id ~= '' and (${SUCCEEDED}) then return 1 end`,
 
 /**
  * Notes that the task `id` has returned from `active` to `wait`, if a cancel by filter may be looking for it. Otherwise, a pass
- * through the queue would miss a task that is fetched and returned at the wrong moments (../scripts/cancel/forget-rules.ts).
+ * through the queue would miss a task that is fetched and returned at the wrong moments (../../scripts/cancel/forget-rules.ts).
  */
 const NOTE_RETURN = `if call('EXISTS', base .. 'cancel-rules') == 1 then call('SADD', base .. 'cancel-returned', id) end`
 

@@ -1,9 +1,9 @@
 // BullMQ's Worker with two of its methods overridden. One reports a failure of the fetch loop. The other lets Bullpen's lock
 // renewer renew each job's lock from before the handler starts until Redis has confirmed the end of the attempt.
 import { type Job, Worker } from 'bullmq'
-import type { LockRenewer } from '../locks/lock-renewer.ts'
-import { renewLocks } from '../locks/renewal.ts'
-import type { Commander } from '../scripts/script.ts'
+import type { LockRenewer } from '../../locks/lock-renewer.ts'
+import { renewLocks } from '../../locks/renewal.ts'
+import type { Commander } from '../../scripts/script.ts'
 
 export interface JobLocks {
   readonly renewer: LockRenewer

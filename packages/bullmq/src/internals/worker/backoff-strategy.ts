@@ -6,7 +6,7 @@
 import type { AttemptRecord } from '@bullpen/contract'
 import type { Verdict } from '@bullpen/engine/internal'
 import { type Job, UnrecoverableError } from 'bullmq'
-import { describeEnd, encodeStack } from '../codec.ts'
+import { describeEnd, encodeStack } from '../../codec.ts'
 
 /** The backoff type of every job that Bullpen adds. Without a backoff, BullMQ retries immediately and calls no strategy. */
 export const BACKOFF_TYPE = 'bullpen'

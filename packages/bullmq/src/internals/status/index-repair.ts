@@ -12,12 +12,12 @@
 // Correcting the totals does not require counting single tasks, because the number of tasks in each status is the size of a
 // structure: one script compares the sum of the sizes with the counters.
 import { statusOfDelayed, statusOfEnded } from '@bullpen/engine/internal'
-import { decodeStack, parseJson } from '../codec.ts'
-import type { QueueKeys } from '../keys.ts'
-import { type Commander, runScript } from '../scripts/script.ts'
-import { findDrift } from '../scripts/status/find-drift.ts'
-import { repairEntries } from '../scripts/status/repair-entries.ts'
-import { repairTotals } from '../scripts/status/repair-totals.ts'
+import { decodeStack, parseJson } from '../../codec.ts'
+import type { QueueKeys } from '../../keys.ts'
+import { type Commander, runScript } from '../../scripts/script.ts'
+import { findDrift } from '../../scripts/status/find-drift.ts'
+import { repairEntries } from '../../scripts/status/repair-entries.ts'
+import { repairTotals } from '../../scripts/status/repair-totals.ts'
 import { PARTS, type Part } from './status-index.ts'
 
 type DividedSet = keyof typeof PARTS

@@ -4,9 +4,9 @@ import { randomUUID } from 'node:crypto'
 import { type Job, Queue } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
-import { prefixOf, queueKeys } from '../keys.ts'
-import { openLockRenewer } from '../locks/lock-renewer.ts'
-import { silent } from '../setup.fixture.ts'
+import { prefixOf, queueKeys } from '../../keys.ts'
+import { openLockRenewer } from '../../locks/lock-renewer.ts'
+import { silent } from '../../setup.fixture.ts'
 import { ConsumerWorker } from './consumer-worker.ts'
 
 const lockMs = 5_000

@@ -5,7 +5,7 @@
 // scores, so that counts are sizes and listings are ranges. BullMQ moves jobs in about twenty scripts, and the parts must follow
 // each move. Instead of changing each of these scripts, the index watches commands: it runs each command that can change a
 // divided set or that adds or deletes a job, and does to the parts what the command does to the set. BullMQ's scripts are
-// composed with the index (composed-scripts.ts), and Bullpen's own scripts use it in place of Redis's `redis`.
+// composed with the index (../composition/composed-scripts.ts), and Bullpen's own scripts use it in place of Redis's `redis`.
 //
 // The conservation law: accepted = the tasks in all statuses + removed. Only these two counters are kept; everything else is the
 // size of a set. A BullMQ Queue or Worker that is not attached causes drift, which the leader repairs (index-repair.ts).

@@ -3,12 +3,12 @@ import { BullpenError } from '@bullpen/contract'
 import type { PayloadCodec } from '@bullpen/engine'
 import { decodeStep, encodeStep, type StoredSteps } from '@bullpen/engine/internal'
 import type { IQueueBackend, Job, RedisClient, Worker } from 'bullmq'
-import { keepStep } from '../scripts/jobs/keep-step.ts'
-import { readSteps, STEP_FIELD } from '../scripts/jobs/read-steps.ts'
-import { throttle } from '../scripts/queue/throttle.ts'
-import { unthrottle } from '../scripts/queue/unthrottle.ts'
-import { runScriptOnClient } from '../scripts/script.ts'
-import { THROTTLE_MARK } from './throttle.ts'
+import { keepStep } from '../../scripts/jobs/keep-step.ts'
+import { readSteps, STEP_FIELD } from '../../scripts/jobs/read-steps.ts'
+import { throttle } from '../../scripts/queue/throttle.ts'
+import { unthrottle } from '../../scripts/queue/unthrottle.ts'
+import { runScriptOnClient } from '../../scripts/script.ts'
+import { THROTTLE_MARK } from '../throttle.ts'
 
 /** How long after the end of a throttle its placeholder rate is removed, in ms. */
 const UNTHROTTLE_AFTER_MS = 100

@@ -5,7 +5,7 @@
 // again.
 import { BullpenError } from '@bullpen/contract'
 import { type Job, type RedisQueueBackend, WaitingError } from 'bullmq'
-import { composeBackend, isComposed, isRedisBackend, setExtras } from './backend.ts'
+import { composeBackend, isComposed, isRedisBackend, setExtras } from '../composition/backend.ts'
 import { backendOf, workerOf } from './job-scripts.ts'
 
 /** Returns whether the job's Worker should have been passed to `attach` but was not. Only Workers on Redis need `attach`. */

@@ -2,9 +2,9 @@
 import type { Enqueued } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import type { JobJson, RedisQueueBackend } from 'bullmq'
-import type { Commander } from '../scripts/script.ts'
+import type { Commander } from '../../scripts/script.ts'
+import { BACKOFF_TYPE } from '../worker/backoff-strategy.ts'
 import { commandsOf, withExtras } from './backend.ts'
-import { BACKOFF_TYPE } from './backoff-strategy.ts'
 
 export type AddJob = (task: NewTask, data: string) => Promise<Enqueued>
 

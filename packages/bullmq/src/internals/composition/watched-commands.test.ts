@@ -1,8 +1,8 @@
 // What the composed scripts rely on in the texts of BullMQ's: which commands change a divided set, or add or delete a job, and how
 // the calls are written. A new version of BullMQ that does one of these things in another way fails here.
 import { expect, it } from 'vitest'
+import { WATCHED, type WatchedCommand } from '../status/status-index.ts'
 import { bullmqScripts, COMPOSED, callOf, FETCHES } from './composed-scripts.ts'
-import { WATCHED, type WatchedCommand } from './status-index.ts'
 
 /** Commands that change no sorted set and delete no key, as BullMQ writes them. */
 const OTHER_COMMANDS = [

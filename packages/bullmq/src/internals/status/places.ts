@@ -3,12 +3,12 @@
 // Counts, listings and the end of a task that never ran follow this table. A place need not be one of BullMQ's. To add one of
 // Bullpen's own lists or sets in which tasks wait:
 //
-// 1. Give it a key in ../keys.ts and an entry here, with the status `waiting` and `waits`. Its tasks are then counted, listed,
+// 1. Give it a key in ../../keys.ts and an entry here, with the status `waiting` and `waits`. Its tasks are then counted, listed,
 //    cancelled and expired.
 // 2. Name it in the scripts that read several places in one step, which places.test.ts lists.
-// 3. Fill it from the steps around BullMQ's adds, and empty it where a task is fetched (composed-scripts.ts). A task must be in
-//    exactly one place when the script ends.
-// 4. Give it a position in the order in which a cancel by filter looks for tasks (../cancel/bulk-canceller.ts). A task that moves
+// 3. Fill it from the steps around BullMQ's adds, and empty it where a task is fetched (../composition/composed-scripts.ts). A
+//    task must be in exactly one place when the script ends.
+// 4. Give it a position in the order in which a cancel by filter looks for tasks (../../cancel/bulk-canceller.ts). A task that moves
 //    during the scan must move on to a place that is visited later.
 import type { TaskStatus } from '@bullpen/contract'
 import type { PARTS } from './status-index.ts'

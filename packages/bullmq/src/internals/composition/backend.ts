@@ -1,16 +1,16 @@
 // BullMQ's backend for Redis, with the composed scripts in place of BullMQ's own, and with Redis's clock.
 //
 // Bullpen's Queues and Workers get the backend through a public option of BullMQ, `backendFactory`. A team's own Worker already
-// has a backend, which `attach` (../attach.ts) composes. Both use `composeBackend`, which replaces two of the backend's methods.
+// has a backend, which `attach` (../../attach.ts) composes. Both use `composeBackend`, which replaces two of the backend's methods.
 //
 // A composed script takes arguments that BullMQ does not know. They are set before BullMQ is asked to run the script, and are
 // stored by script and job until then: see `Extras`.
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
-import type { Commander } from '../scripts/script.ts'
+import type { Commander } from '../../scripts/script.ts'
+import type { Part } from '../status/status-index.ts'
 import { type Commit, type PendingCommits, settleByAnswer, takeCommit } from './commits.ts'
 import { COMPOSED } from './composed-scripts.ts'
 import { timeTranslation } from './scripts-clock.ts'
-import type { Part } from './status-index.ts'
 
 export interface ComposeOptions {
   /** Returns the time in ms since 1970, by the clock that all of the queue's processes share. */
@@ -23,7 +23,7 @@ export interface ComposeOptions {
 
 /**
  * How long an idle Worker waits for a marker before it looks for a task by itself, in seconds. BullMQ waits for at most 10 s. If
- * a marker is lost, the leader adds another one (../leader/housekeeping.ts).
+ * a marker is lost, the leader adds another one (../../leader/housekeeping.ts).
  */
 export const IDLE_WAIT_SECONDS = 10
 
