@@ -76,6 +76,8 @@ export function queueKeys(namespace: string, queue: string) {
     cancelProgress: (id: string) => `${base}:cancel-progress:${id}`,
     /** Set: the tasks that have returned from `active` to `wait` during a pass of the bulk canceller. */
     cancelReturned: `${base}:cancel-returned`,
+    /** Hash: the `id` of the bulk canceller's current pass, and the rules that match a task in `cancelReturned`, by id. */
+    cancelPass: `${base}:cancel-pass`,
     /** Channel: announces that there is a new cancel rule. */
     cancelRulesChannel: `${base}:cancel-rules-channel`,
     /** Channel: announces the id of a task to cancel. */

@@ -5,6 +5,7 @@
 // rules, at random if there are more, and forgets which tasks returned from `active` during the previous pass. A pass visits the
 // places in SCAN_ORDER, so that a task that moves during the pass is found later instead of being missed. A rule is done when a
 // whole pass that began after all consumers knew the rule has found no matching task.
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskId } from '@bullpen/contract'
 import type { CancelRule } from '@bullpen/engine/internal'
@@ -59,7 +60,8 @@ export function createBulkCanceller(options: BulkCancellerOptions): BulkCancelle
   let idleRules = ''
 
   const pass = async (term: Term): Promise<number> => {
-    const begun = await runScript(redis, beginPass, keys, { fencing: term.fencing })
+    const id = randomUUID()
+    const begun = await runScript(redis, beginPass, keys, { fencing: term.fencing, pass: id })
     if (begun === undefined) return 0
     const rules = parseRules(begun.rules)
     const names = rules
@@ -70,7 +72,7 @@ export function createBulkCanceller(options: BulkCancellerOptions): BulkCancelle
     if (result === undefined) return 0
     idleRules = result.ended === 0 ? names : ''
     const done = result.unmatched.filter(({ at }) => at + KNOWN_TO_ALL_MS <= begun.now)
-    await forget(options, term, done)
+    await forget(options, term, { id, rules: done })
     return result.ended
   }
 
@@ -125,21 +127,16 @@ async function goThrough(
   return { unmatched: rules.filter((_, i) => matched[i] === 0), ended }
 }
 
-/** Deletes rules, except those that match a task that returned to the queue during the pass. */
+/** Deletes a pass's rules, except those that match a task that returned to the queue during the pass. */
 async function forget(
   { redis, keys, pageSize = PAGE_SIZE }: BulkCancellerOptions,
   { fencing }: Term,
-  rules: readonly CancelRule[],
+  { id, rules }: { readonly id: string; readonly rules: readonly CancelRule[] },
 ): Promise<void> {
-  const progress = keys.cancelProgress('')
-  const args = { fencing, base: keys.base, progress, keepMs: KEEP_PROGRESS_MS, limit: pageSize }
-  let left = rules
-  for (let isDone = false; left.length > 0 && !isDone; ) {
-    const rulesText = JSON.stringify(left.map(forScript))
-    const answer = await runScript(redis, forgetRules, keys, { ...args, rulesText })
-    left = left.filter((_, i) => !answer.matching.includes(i + 1))
-    isDone = answer.isDone
-  }
+  if (rules.length === 0) return
+  const rulesText = JSON.stringify(rules.map(forScript))
+  const args = { fencing, pass: id, base: keys.base, progress: keys.cancelProgress(''), rulesText }
+  while (!(await runScript(redis, forgetRules, keys, { ...args, keepMs: KEEP_PROGRESS_MS, limit: pageSize })));
 }
 
 /** Returns a rule in the form that the scripts read. */

@@ -68,14 +68,17 @@ it.each(seeds({ small: 15, full: 200 }))(
       return ids.filter((id) => id.startsWith('match'))
     }
 
-    // Something moves before each script of the canceller.
+    // Something moves before each script of the canceller. Some replies are lost, and the script is sent again.
     const commands = redis as unknown as Record<string, (args: unknown[]) => Promise<unknown>>
     for (const { name, numberOfKeys, lua } of [beginPass, cancelPage, forgetRules]) {
       redis.defineCommand(name, { numberOfKeys, lua })
       const run = commands[name]?.bind(redis) ?? expect.fail()
       commands[name] = async (args) => {
-        for (let moves = random(4); moves > 0; moves--) await move()
-        return run(args)
+        for (;;) {
+          for (let moves = random(4); moves > 0; moves--) await move()
+          const reply = await run(args)
+          if (random(4) !== 0) return reply
+        }
       }
     }
     const ended: TaskId[] = []

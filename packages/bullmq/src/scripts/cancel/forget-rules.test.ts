@@ -25,22 +25,25 @@ async function queueWithRules(...tags: readonly string[]) {
   await redis.set(leaderKeys(stage.namespace).lease, 'the test', 'PX', 60_000)
   await redis.set(keys.leader, FENCING)
   for (const { id } of rules) await redis.hset(keys.cancelRules, id, 'a rule')
-  const forget = (limit: number) =>
+  const begin = (pass: string) => runScript(redis, beginPass, keys, { fencing: FENCING, pass })
+  const forget = (limit: number, pass = 'p1') =>
     runScript(redis, forgetRules, keys, {
       fencing: FENCING,
+      pass,
       base: keys.base,
       progress: keys.cancelProgress(''),
       rulesText: JSON.stringify(rules),
       keepMs: 60_000,
       limit,
     })
-  return { ...stage, redis, keys, forget, left: () => redis.hkeys(keys.cancelRules) }
+  await begin('p1')
+  return { ...stage, redis, keys, begin, forget, left: () => redis.hkeys(keys.cancelRules) }
 }
 
 it('a rule is kept if it matches a task that was returned, and the others are forgotten', async () => {
   const { redis, keys, enqueue, forget, left } = await queueWithRules('a', 'b')
   await redis.sadd(keys.cancelReturned, await enqueue(short, { tags: ['b'] }), await enqueue(short, { tags: ['c'] }))
-  expect(await forget(10)).toEqual({ matching: [2], isDone: true })
+  expect(await forget(10)).toBe(true)
   expect(await left()).toEqual(['rule-b'])
   expect(Number(await redis.hget(keys.cancelProgress('rule-a'), 'doneAt'))).toBeGreaterThan(0)
 })
@@ -48,20 +51,47 @@ it('a rule is kept if it matches a task that was returned, and the others are fo
 it('no rule is forgotten before every task that was returned has been looked at', async () => {
   const { redis, keys, forget, left } = await queueWithRules('a')
   await redis.sadd(keys.cancelReturned, '1', '2', '3')
-  expect(await forget(2)).toEqual({ matching: [], isDone: false })
+  expect(await forget(2)).toBe(false)
   expect(await left()).toEqual(['rule-a'])
-  expect(await forget(2)).toEqual({ matching: [], isDone: true })
+  expect(await forget(2)).toBe(true)
+  expect(await left()).toEqual([])
+  expect(await redis.exists(keys.cancelPass)).toBe(0)
+})
+
+it('a rule that matches a task that was returned is kept if the script is sent again because its reply was lost', async () => {
+  const { redis, keys, enqueue, forget, left } = await queueWithRules('a', 'b')
+  await redis.sadd(keys.cancelReturned, await enqueue(short, { tags: ['a'] }))
+  for (let sent = 0; sent < 3; sent++) expect(await forget(10)).toBe(true)
+  expect(await left()).toEqual(['rule-a'])
+})
+
+it('a rule that matched on an earlier page is kept', async () => {
+  const { redis, keys, enqueue, forget, left } = await queueWithRules('a')
+  await redis.sadd(keys.cancelReturned, await enqueue(short, { tags: ['a'] }))
+  expect(await forget(1)).toBe(true)
+  await redis.sadd(keys.cancelReturned, '1', '2')
+  expect([await forget(1), await forget(1)]).toEqual([false, true])
+  expect(await left()).toEqual(['rule-a'])
+})
+
+it('a call that arrives after the next pass has begun forgets no rule', async () => {
+  const { redis, keys, begin, enqueue, forget, left } = await queueWithRules('a', 'b')
+  await redis.sadd(keys.cancelReturned, await enqueue(short, { tags: ['a'] }))
+  await begin('p2')
+  expect(await forget(10, 'p1')).toBe(true)
+  expect((await left()).toSorted()).toEqual(['rule-a', 'rule-b'])
+  expect(await forget(10, 'p2')).toBe(true)
   expect(await left()).toEqual([])
 })
 
 it('a task that a worker requeues is noted while there are rules, and the next pass begins without it', async () => {
-  const { redis, keys, broker, enqueue, startPool } = await queueWithRules('a')
+  const { redis, keys, broker, begin, enqueue, startPool } = await queueWithRules('a')
   const id = await enqueue(short)
   await startPool()
   // From then on, the queue is throttled.
   await eventually(async () => (await broker.find(id))?.attempts.length)
   expect(await redis.smembers(keys.cancelReturned)).toEqual([id])
-  await runScript(redis, beginPass, keys, { fencing: FENCING })
+  await begin('p2')
   expect(await redis.exists(keys.cancelReturned)).toBe(0)
 })
 

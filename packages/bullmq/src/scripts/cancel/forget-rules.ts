@@ -6,42 +6,40 @@ import { defineScript } from '../script.ts'
 
 /**
  * A task may have been fetched before the pass reached it in the waiting list, and have returned from `active` before the pass
- * reached it there. Such tasks are in the set `cancelReturned`, which this script empties page by page. Once the set is empty,
- * the script deletes the rules, except those that match a task in the set.
+ * reached it there. Such tasks are in the set `cancelReturned`, which this script empties page by page. It records each rule that
+ * matches a task in the set, in the hash of the current pass. Once the set is empty, the script deletes the other rules.
  *
- * KEYS: the queue's fencing number, the rules, the set. ARGV: the leader's number, the prefix of the queue's keys, the prefix of
- * the rules' progress, the rules as JSON, how long to keep the progress in ms, how many tasks to look at. Returns the positions
- * of the rules that match a task, counted from 1, and whether this was the last page. If it was not, the caller runs the script
- * again with the rules that are left. If there is a newer leader, no rule is deleted, and there is no further page.
+ * The script may be sent again if its reply is lost. The recorded rules are kept until the next pass begins, so a repeated call
+ * does not delete a rule because the first call has emptied the set. A call of an earlier pass, whose records are gone, does
+ * nothing.
+ *
+ * KEYS: the queue's fencing number, the rules, the set, the current pass. ARGV: the leader's number, the id of the pass, the prefix
+ * of the queue's keys, the prefix of the rules' progress, the rules as JSON, how long to keep the progress in ms, how many tasks
+ * to look at. Returns whether nothing is left to do. If the result is false, there are more tasks in the set, and the caller runs
+ * the script again. If there is a newer leader or a newer pass, no rule is deleted.
  */
 export const forgetRules = defineScript({
   name: 'forget-rules',
   kind: 'frees',
-  keys: ['leader', 'cancelRules', 'cancelReturned'],
-  args: ['fencing', 'base', 'progress', 'rulesText', 'keepMs', 'limit'],
+  keys: ['leader', 'cancelRules', 'cancelReturned', 'cancelPass'],
+  args: ['fencing', 'pass', 'base', 'progress', 'rulesText', 'keepMs', 'limit'],
   lua: `${TIME}${FENCE}${MATCHING_RULE}
-if is_deposed(leader, fencing) then return { {}, 1 } end
+if is_deposed(leader, fencing) or redis.call('HGET', cancelPass, 'id') ~= pass then return 1 end
 local rules = cjson.decode(rulesText)
-local matches, positions = {}, {}
 for _, id in ipairs(redis.call('SPOP', cancelReturned, limit)) do
   local i = matching_rule(base, rules, id)
-  if i and not matches[i] then
-    matches[i] = true
-    positions[#positions + 1] = i
-  end
+  if i then redis.call('HSET', cancelPass, rules[i].id, 'matches') end
 end
-if redis.call('EXISTS', cancelReturned) == 1 then return { positions, 0 } end
+if redis.call('EXISTS', cancelReturned) == 1 then return 0 end
 local now = whole(millis())
-for i, rule in ipairs(rules) do
-  if not matches[i] and redis.call('HDEL', cancelRules, rule.id) == 1 then
+for _, rule in ipairs(rules) do
+  if redis.call('HEXISTS', cancelPass, rule.id) == 0 and redis.call('HDEL', cancelRules, rule.id) == 1 then
     redis.call('HSET', progress .. rule.id, 'doneAt', now)
     redis.call('PEXPIRE', progress .. rule.id, keepMs)
   end
 end
-return { positions, 1 }
+if redis.call('EXISTS', cancelRules) == 0 then redis.call('DEL', cancelPass) end
+return 1
 `,
-  answer(reply) {
-    const [matching, isDone] = reply as [number[], number]
-    return { matching, isDone: isDone === 1 }
-  },
+  answer: (reply) => reply === 1,
 })
