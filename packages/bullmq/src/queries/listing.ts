@@ -5,15 +5,18 @@ import { z } from 'zod'
 import { parseJson } from '../codec.ts'
 import { PLACES, type PlaceName, placesOf } from '../internals/status/places.ts'
 import type { QueueKeys } from '../keys.ts'
-import type { Commander } from '../scripts/script.ts'
+import { listPage } from '../scripts/queue/list-page.ts'
+import { sortedSetPage } from '../scripts/queue/sorted-set-page.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
 
 /**
- * Where a listing continues. In a list, the position is the last task shown. In a sorted set, it is the last score and how many
- * tasks with that score were shown. Without a position, the listing continues at the start of the place.
+ * Where a listing continues: after the last task shown. In a sorted set, the position includes the score that the task had. In a
+ * list, it includes how many tasks there were from the right end up to and including that task. Without a position, the listing
+ * continues at the start of the place.
  */
 const positionSchema = z.union([
-  z.object({ last: z.string() }),
-  z.object({ score: z.number(), passed: z.int().nonnegative() }),
+  z.object({ last: z.string(), score: z.number() }),
+  z.object({ last: z.string(), passed: z.int().nonnegative() }),
 ])
 
 type Position = z.infer<typeof positionSchema>
@@ -39,8 +42,10 @@ interface PlacePage {
 }
 
 /**
- * Returns the ids of one page, which is full unless it is the last. Takes one round trip for each place of the status, and one
- * more for a later page of a list.
+ * Returns the ids of one page, which is full unless it is the last. Takes one round trip for each place of the status. A page
+ * costs Redis the same at any depth, except in a list that has changed at its right end since the previous page (list-page.ts).
+ * No task that stays in its place is skipped, whatever happens to the others between two pages. It is listed once, except in a
+ * list whose last task shown was cancelled.
  *
  * @throws BullpenError `invalid_cursor`.
  */
@@ -50,7 +55,7 @@ export async function listIds(redis: Commander, keys: QueueKeys, query: ListQuer
   const ids: string[] = []
   for (; cursor.place < places.length && ids.length < query.limit; cursor = { place: cursor.place + 1 }) {
     const name = places[cursor.place] as PlaceName
-    const readPage = PLACES[name].type === 'list' ? listPage : sortedSetPage
+    const readPage = PLACES[name].type === 'list' ? readListPage : readSortedSetPage
     const page = await readPage(redis, keys[name], query.limit - ids.length, cursor.at)
     ids.push(...page.ids)
     if (page.next !== undefined)
@@ -65,43 +70,35 @@ export async function listIds(redis: Commander, keys: QueueKeys, query: ListQuer
  * and each page continues to the left of the last task shown. If that task has since been taken, so have all tasks to its right,
  * and the listing continues at the right end. A task that keeps waiting is therefore never skipped.
  */
-async function listPage(
+async function readListPage(
   redis: Commander,
-  key: string,
+  list: string,
   limit: number,
   position: Position | undefined,
 ): Promise<PlacePage> {
-  const last = position !== undefined && 'last' in position ? position.last : undefined
-  const index = last === undefined ? null : await redis.lpos(key, last, 'RANK', -1)
-  // The last task shown was the newest, so there are no more tasks.
-  if (index === 0) return { ids: [], next: undefined }
-  const end = index === null ? -1 : index - 1
-  const found = (await redis.lrange(key, end < 0 ? end - limit : Math.max(0, end - limit), end)).reverse()
+  const at = position !== undefined && 'passed' in position ? position : { last: '', passed: 0 }
+  // One task more than the page shows whether another page follows.
+  const args = { last: at.last, passedBefore: at.passed, limit: limit + 1 }
+  const { passed, ids: found } = await runScript(redis, listPage, { list }, args)
   const ids = found.slice(0, limit)
-  const lastShown = ids.at(-1)
-  return { ids, next: found.length > limit && lastShown !== undefined ? { last: lastShown } : undefined }
+  const last = ids.at(-1)
+  const hasMore = found.length > limit && last !== undefined
+  return { ids, next: hasMore ? { last, passed: passed + ids.length } : undefined }
 }
 
-async function sortedSetPage(
+/** Reads one page of a sorted set, which continues after the last task shown, in the order of the scores and the ids. */
+async function readSortedSetPage(
   redis: Commander,
-  key: string,
+  set: string,
   limit: number,
   position: Position | undefined,
 ): Promise<PlacePage> {
-  const { score, passed } = position !== undefined && 'score' in position ? position : { score: undefined, passed: 0 }
-  const from = score ?? Number.NEGATIVE_INFINITY
-  const found = pairs(await redis.zrangebyscore(key, from, '+inf', 'WITHSCORES', 'LIMIT', passed, limit + 1))
+  const at = position !== undefined && 'score' in position ? position : { last: '', score: '' }
+  const found = await runScript(redis, sortedSetPage, { set }, { ...at, limit: limit + 1 })
   const page = found.slice(0, limit)
-  const ids = page.map(({ id }) => id)
   const last = page.at(-1)
-  if (found.length <= limit || last === undefined) return { ids, next: undefined }
-  const ofLastScore = page.filter((entry) => entry.score === last.score).length
-  const passedBefore = last.score === score ? passed : 0
-  return { ids, next: { score: last.score, passed: passedBefore + ofLastScore } }
-}
-
-function pairs(flat: readonly string[]): { id: string; score: number }[] {
-  return Array.from({ length: flat.length / 2 }, (_, i) => ({ id: flat[2 * i] ?? '', score: Number(flat[2 * i + 1]) }))
+  const hasMore = found.length > limit && last !== undefined
+  return { ids: page.map(({ id }) => id), next: hasMore ? { last: last.id, score: last.score } : undefined }
 }
 
 function encodeCursor({ queue, status }: ListQuery, cursor: Cursor): string {

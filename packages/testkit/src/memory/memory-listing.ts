@@ -16,7 +16,7 @@ const PLACE_OF = {
   expired: 'failed',
 } as const satisfies Record<TaskStatus, Place>
 
-/** The last task of a page. It includes the task's time for lists ordered by time, because the task may have moved since. */
+/** The last task of a page. It includes the time that the task had in a place ordered by time, because the task may have moved since. */
 interface Position {
   readonly last: string
   readonly at: number
@@ -47,13 +47,12 @@ function listedStatusOf(task: StoredTask): TaskStatus {
 }
 
 /**
- * Returns the tasks after a position. If the last task is no longer in the list, the next page starts at the beginning, or, in a
- * list ordered by time, at the next later task.
+ * Returns the tasks after a position. In a place ordered by time, they are those that follow in the order of times and ids. In the
+ * other places, the page starts at the beginning if the last task is no longer there.
  */
 function after(all: readonly StoredTask[], { last, at }: Position, place: Place): readonly StoredTask[] {
-  const index = all.findIndex(({ id }) => id === last)
-  if (index >= 0) return all.slice(index + 1)
-  return place === 'waiting' || place === 'active' ? all : all.filter((task) => momentOf(task) > at)
+  if (place === 'waiting' || place === 'active') return all.slice(all.findIndex(({ id }) => id === last) + 1)
+  return all.filter((task) => momentOf(task) > at || (momentOf(task) === at && task.id > last))
 }
 
 function momentOf({ dueAt, endedAt }: StoredTask): number {

@@ -56,11 +56,13 @@ export class MemoryStore {
     return this.#tasks.length
   }
 
-  /** Returns the tasks of one place, in the order in which they run, become due or have ended. */
+  /** Returns the tasks of one place, in the order in which they run, become due or have ended, and those of one moment by id. */
   in(place: Place): readonly StoredTask[] {
     if (place === 'waiting') return this.#waiting
     const order = ({ dueAt, endedAt, startedAt }: StoredTask): number => dueAt ?? endedAt ?? startedAt ?? 0
-    return this.#tasks.filter((task) => task.place === place).sort((a, b) => order(a) - order(b))
+    return this.#tasks
+      .filter((task) => task.place === place)
+      .sort((a, b) => order(a) - order(b) || (a.id < b.id ? -1 : 1))
   }
 
   /** Calls `listener` when a task may have become ready. Returns a function that removes it. */

@@ -1,6 +1,7 @@
 // Conformance: listing tasks, counting them, and waiting for their end.
 import { TaskError, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
 import { TASK_STATUSES } from '@bullpen/contract/internal'
+import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
 import { gate, long, openSetup, QUEUE, short } from './setup.ts'
@@ -60,6 +61,45 @@ export function listings(open: OpenBackend): void {
       expect((await idsOf('completed', limit)).toSorted()).toEqual(ids.toSorted())
     },
   )
+
+  it('scheduled tasks that stay are listed once each, though others leave between the pages', async () => {
+    const { create, enqueueTask, broker } = await openSetup(open)
+    const enqueuedAt = Date.now()
+    const plan = fc.record({
+      tasks: fc.integer({ min: 1, max: 20 }),
+      limit: fc.integer({ min: 1, max: 6 }),
+      // For each page, which of its tasks leave, counted from its last one, and how many tasks are added.
+      leaving: fc.array(fc.subarray([0, 1, 4]), { minLength: 20, maxLength: 20 }),
+      added: fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 20, maxLength: 20 }),
+    })
+    for (const { tasks, limit, leaving, added } of fc.sample(plan, 10)) {
+      // All are due at the same time.
+      const add = () => enqueueTask({ ...create(long, {}, { delay: '1h' }), enqueuedAt })
+      const staying = new Set<TaskId>()
+      for (let n = 0; n < tasks; n++) staying.add(await add())
+      const all = new Set(staying)
+      const listed: TaskId[] = []
+      let cursor: string | undefined
+      let pages = 0
+      do {
+        const page = await broker.list({ queue: QUEUE, status: 'scheduled', limit, cursor })
+        const shown = page.tasks.map(({ id }) => id)
+        listed.push(...shown)
+        cursor = page.next
+        for (const fromLast of leaving[pages] ?? []) {
+          const id = shown.at(-1 - fromLast)
+          if (id === undefined) continue
+          await broker.cancel(id, { stoppable: true })
+          staying.delete(id)
+        }
+        for (let n = 0; n < (added[pages] ?? 0); n++) all.add(await add())
+        pages++
+      } while (cursor !== undefined)
+      expect(new Set(listed).size).toBe(listed.length)
+      expect(listed.filter((id) => staying.has(id)).toSorted()).toEqual([...staying].toSorted())
+      for (const id of all) await broker.cancel(id, { stoppable: true })
+    }
+  })
 
   it('each status has a listing of its own', async () => {
     const { handle, holds } = gate()
