@@ -1,9 +1,12 @@
 // A Redis that has used all of its memory: what is running can end, and nothing is added.
+import { once } from 'node:events'
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
+import { Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
-import { queueKeys } from './keys.ts'
+import { attach } from './attach.ts'
+import { prefixOf, queueKeys } from './keys.ts'
 import { long, setup, short } from './setup.fixture.ts'
 
 async function fullRedis() {
@@ -26,6 +29,7 @@ async function fullRedis() {
   return {
     ...stage,
     redis,
+    redisUrl: server.url,
     keys,
     isIn: (place: 'completed' | 'cancelled' | 'expired', id: string) => eventually(() => redis.zscore(keys[place], id)),
     running,
@@ -58,6 +62,44 @@ it('locks are renewed, and a task that was running ends and the next one is fetc
   await eventually(() => running.length === 1)
   running[0]?.()
   await isIn('completed', third)
+})
+
+const LOCK_MS = 400
+
+it('a team’s own Worker that is attached renews its locks, and ends a task that takes longer than a lock lasts', async () => {
+  const { namespace, broker, enqueue, fill, redisUrl, keys, redis, isIn } = await fullRedis()
+  const started = Promise.withResolvers<void>()
+  const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>()
+  const worker = attach(
+    new Worker(
+      'rig',
+      async () => {
+        started.resolve()
+        await mayEnd
+      },
+      {
+        connection: { url: redisUrl },
+        prefix: prefixOf(namespace, 'rig'),
+        lockDuration: LOCK_MS,
+        stalledInterval: LOCK_MS,
+      },
+    ),
+  )
+  onTestFinished(() => worker.close(true))
+  const errors: Error[] = []
+  worker.on('error', (error) => errors.push(error))
+  const id = await enqueue(short)
+  await started.promise
+  await fill()
+  const startedAt = performance.now()
+  // A renewal that is later than the end of the lock that the fetch has set.
+  do await once(worker, 'locksRenewed')
+  while (performance.now() - startedAt <= LOCK_MS)
+  expect(await redis.exists(keys.lock(id))).toBe(1)
+  end()
+  await isIn('completed', id)
+  expect(errors).toEqual([])
+  expect(await broker.find(id)).toMatchObject({ status: 'completed', attempts: [{ fencingToken: 1 }] })
 })
 
 it('a drain requeues the tasks that are running', async () => {

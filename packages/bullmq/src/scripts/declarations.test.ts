@@ -2,7 +2,7 @@
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { COMPOSED } from '../internals/composition/composed-scripts.ts'
+import { bullmqScripts, COMPOSED } from '../internals/composition/composed-scripts.ts'
 
 interface Declared {
   readonly name: string
@@ -38,6 +38,42 @@ it('only a script that adds something new is refused by a full Redis', () => {
   expect(namesWith('#!lua').toSorted()).toEqual([
     ...['addDelayedJob', 'addJobScheduler', 'addLog', 'addParentJob', 'addPrioritizedJob', 'addStandardJob'],
     'claim-namespace',
+  ])
+})
+
+it('every script that fetches, ends, requeues, renews or cancels runs in a full Redis', () => {
+  expect(namesWith('#!lua flags=allow-oom')).toEqual(
+    expect.arrayContaining([
+      // fetch, and end or requeue an attempt
+      ...['moveToActive', 'moveToFinished', 'moveToDelayed', 'moveToWaitingChildren', 'retryJob'],
+      ...['moveJobFromActiveToWait', 'moveStalledJobsToWait', 'saveStacktrace', 'updateProgress', 'keep-step'],
+      // renew and release locks
+      ...['renew-locks', 'extendLock', 'extendLocks', 'releaseLock'],
+      // cancel and expire
+      ...['cancel-task', 'cancel-page', 'begin-pass', 'store-rule', 'read-rules', 'acknowledge-rule', 'forget-rules'],
+      ...['count-ended', 'expire-tasks'],
+      // retry, start early, delete
+      ...['reprocessJob', 'moveJobsToWait', 'promote', 'changeDelay', 'changePriority', 'removeJob', 'cleanJobsInSet'],
+      ...['drain', 'obliterate', 'pause', 'remove-old'],
+    ]),
+  )
+})
+
+it('BullMQ’s scripts that run as they are, without flags, only read', () => {
+  const plain = bullmqScripts().filter(({ name }) => !COMPOSED.has(name) && !name.startsWith('relay'))
+  expect(plain.map(({ name }) => name).toSorted()).toEqual([
+    ...[
+      'getCounts',
+      'getCountsPerPriority',
+      'getDependencyCounts',
+      'getJobScheduler',
+      'getJobs',
+      'getMetrics',
+      'getRanges',
+    ],
+    // Deletes the counter of the rate limit when it is over, which needs no memory.
+    'getRateLimitTtl',
+    ...['getState', 'getStateV2', 'isFinished', 'isJobInList', 'isMaxed', 'paginate'],
   ])
 })
 

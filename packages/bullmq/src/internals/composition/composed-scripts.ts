@@ -5,7 +5,7 @@
 // `rcall("ZADD", …)`, which a test checks (watched-commands.test.ts); replacing `redis` with an object that looks at every
 // command would cost 4 µs for each finished task. Bullpen's steps run before and after the call. They are needed only where
 // Bullpen stores more than BullMQ does: STEPS lists them all. Every other BullMQ script that writes is composed as well, without
-// any steps, so that the index follows every move that BullMQ makes.
+// any steps, so that the index follows every move that BullMQ makes, and so that Redis runs the script with the flags of its kind.
 //
 // ADD contains the steps that add a task. Three scripts (FETCHES) fetch a task. They take it out of `wait` with RPOPLPUSH or out
 // of `prioritized` with ZPOPMIN, and in no other way. A step that decides whether a task is fetched, and which one, therefore
@@ -151,8 +151,11 @@ end`,
 /** BullMQ's scripts that fetch a job: on its own, or after the end or the delay of another one. */
 export const FETCHES: readonly string[] = ['moveToActive', 'moveToFinished', 'moveToDelayed']
 
-/** BullMQ's scripts that do not write to a job or to any set that holds jobs. They run unchanged. */
-const NOT_COMPOSED: readonly RegExp[] = [/^get/, /^is/, /^relay/, /^paginate$/, /^extendLocks?$/, /^releaseLock$/]
+/**
+ * BullMQ's scripts that read, and those of another product in the same package. They run unchanged. The scripts that renew and
+ * release locks are composed although they move no job, because a full Redis would refuse to renew a lock without `allow-oom`.
+ */
+const NOT_COMPOSED: readonly RegExp[] = [/^get/, /^is/, /^relay/, /^paginate$/]
 
 export interface ComposedScript {
   readonly name: string

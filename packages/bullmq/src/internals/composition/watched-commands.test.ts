@@ -21,6 +21,7 @@ const HARMLESS: Readonly<Record<string, readonly string[]>> = {
 
 /** The keys that BullMQ deletes on their own: locks, markers, counters, schedulers and deduplication keys. */
 const SINGLE_DELETIONS = [
+  'KEYS[1]',
   'KEYS[1] .. ":" .. jobSchedulerId',
   "baseKey .. key .. ':lock'",
   'deduplicationKey',

@@ -26,8 +26,8 @@ describe("BullMQ's scripts", () => {
     const writes = commandsIn(content).filter((command) =>
       /^(ZADD|ZREM|LPUSH|RPUSH|LREM|DEL|UNLINK|HMSET|HSET)/.test(command),
     )
-    // Both delete a key that is no job: a lock, and the counter of the rate limit.
-    expect(writes).toEqual(name === 'releaseLock' || name === 'getRateLimitTtl' ? ['DEL'] : [])
+    // The counter of the rate limit is no job.
+    expect(writes).toEqual(name === 'getRateLimitTtl' ? ['DEL'] : [])
   })
 
   it.each(['moveToDelayed', 'moveJobFromActiveToWait', 'moveToFinished', 'retryJob'] as const)(

@@ -22,8 +22,10 @@ describe('the installed BullMQ', () => {
   it('has a pinned text for every script that is composed, and pinned arguments for every one that BullMQ sends', async () => {
     expect(Object.keys(PINNED.scripts)).toEqual(expect.arrayContaining([...COMPOSED.keys()]))
     const sent = new Set(Object.keys(PINNED.arguments).map((label) => label.split(' ')[0]))
-    // BullMQ's own classes send these four in other ways: a flow, a cleanup, a legacy command and an option that Bullpen does not use.
+    // BullMQ's own classes send these in other ways (a flow, a cleanup, a legacy command and an option that Bullpen does not use), or
+    // not at all (releaseLock).
     const others = [
+      'releaseLock',
       'releaseParentIfNoPendingDependencies',
       'removeDeduplicationKey',
       'removeOrphanedJobs',

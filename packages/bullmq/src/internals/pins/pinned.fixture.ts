@@ -528,6 +528,7 @@ export const PINNED: PinnedInterior = {
     updateData: [':<id>', '"<data>"'],
     updateProgress: [':<id>', ':events', ':meta', '<id>', '5'],
     addLog: [':<id>', ':<id>:logs', '<id>', '<line>', '5'],
+    extendLock: [':<id>:lock', ':stalled', '<token>', '5', '<id>'],
     extendLocks: [':stalled', ':', 'packed [<token>]', 'packed [<id>]', '5'],
   },
   methods: {

@@ -64,6 +64,7 @@ const CALLS: Readonly<Record<string, (backend: Backend) => unknown>> = {
   updateData: (to) => to['updateData']?.({ id: '<id>' }, '<data>'),
   updateProgress: (to) => to['updateProgress']?.('<id>', 5),
   addLog: (to) => to['addLog']?.('<id>', '<line>', 5),
+  extendLock: (to) => to['extendLock']?.('<id>', '<token>', 5),
   extendLocks: (to) => to['extendLocks']?.(['<id>'], ['<token>'], 5),
 }
 
