@@ -67,7 +67,7 @@ it('pages of a list list each task that stays once, though tasks are taken, retu
   const program = fc.tuple(
     fc.integer({ min: 1, max: 40 }),
     fc.integer({ min: 1, max: 7 }),
-    fc.array(changes, { minLength: 40, maxLength: 40 }),
+    fc.array(changes, { maxLength: 20 }),
   )
   await fc.assert(
     fc.asyncProperty(program, async ([length, limit, each]) => {
@@ -77,14 +77,16 @@ it('pages of a list list each task that stays once, though tasks are taken, retu
       const staying = new Set(tasks)
       const listed: string[] = []
       let page: IdPage | undefined
-      for (const [n, { taken, returned, added }] of each.entries()) {
+      let n = 0
+      do {
         page = await listIds(redis, keys, { ...QUERY, status: 'waiting', limit, cursor: page?.next })
         listed.push(...page.ids)
-        if (page.next === undefined) break
+        const { taken, returned, added } = each[n] ?? { taken: 0, returned: 0, added: 0 }
         for (let i = 0; i < taken; i++) staying.delete((await redis.rpop(keys.wait)) ?? '')
         for (let i = 0; i < returned; i++) await redis.rpush(keys.wait, `returned-${n}-${i}`)
         for (let i = 0; i < added; i++) await redis.lpush(keys.wait, `added-${n}-${i}`)
-      }
+        n++
+      } while (page.next !== undefined)
       expect(listed.filter((id) => staying.has(id))).toEqual(tasks.filter((id) => staying.has(id)))
     }),
     { numRuns: 100 },
