@@ -1,4 +1,4 @@
-// The exit codes, which scripts rely on, and the help texts that explain them.
+// Defines the exit codes, which scripts rely on, and the help texts that explain them.
 
 export const EXIT = { success: 0, incomplete: 1, usage: 2, refused: 3, unreachable: 4, bug: 70 } as const
 

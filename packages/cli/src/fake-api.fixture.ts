@@ -1,4 +1,4 @@
-// A small HTTP API whose answers each test defines, and functions that run the program in a separate process.
+// A small HTTP API whose responses each test defines, and functions that run the program in a separate process.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -48,8 +48,8 @@ export interface FakeApi extends AsyncDisposable {
 }
 
 /**
- * Answers requests such as `GET /v1/tasks/x?wait=30` from the table. A function in the table is called for each request. Any
- * other request gets a 404.
+ * Starts an API that responds to requests such as `GET /v1/tasks/x?wait=30` from the table. A function in the table is called for
+ * each request. Any other request gets a 404.
  */
 export async function fakeApi(answers: Readonly<Record<string, Answer | (() => Answer)>> = {}): Promise<FakeApi> {
   const seen: Seen[] = []

@@ -1,4 +1,4 @@
-// A fleet as the API shows it.
+// An example fleet in the form that the API returns.
 import type { CommandView, FleetView, QueueView, SlotView, WorkerView } from '@bullpen/contract'
 
 export const P1 = 'worker-7d9f:12:a3f84945'
@@ -47,7 +47,7 @@ export const TASK = {
   kind: 'long',
 } as const
 
-/** A slot that has run its task for `seconds`. */
+/** Returns a slot that has been running its task for `seconds`. */
 export function busy(slot: number, seconds: number, task: Partial<SlotView['task']> = {}): SlotView {
   return {
     worker: P1,

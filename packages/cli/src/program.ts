@@ -1,4 +1,4 @@
-// The CLI program, which parses the command line, runs the command, and prints errors.
+// Runs the CLI: parses the command line, runs the command, and prints errors.
 import type { Readable, Writable } from 'node:stream'
 import { VERSION } from '@bullpen/contract'
 import { type CommandLine, commandNamed, parseCommandLine } from './arguments/command-line.ts'
@@ -48,7 +48,7 @@ const COMMANDS: Readonly<Record<Exclude<CommandName, 'help'>, (context: CommandC
 
 export async function bullpen(io: ProcessIO): Promise<ExitCode> {
   const { argv, stderr } = io
-  // Not taken from the parsed command line, because the parser itself may fail.
+  // The parsed command line is not used here, because the parser itself may fail.
   const json = argv.includes('--json')
   const reportError = (error: unknown): ExitCode => {
     const report = errorReport(error)

@@ -1,4 +1,4 @@
-// Splits a command line into flags with their values. This file reports no errors, because settings.ts lists all of them at once.
+// Splits a command line into flags and their values. Mistakes are reported by settings.ts, which lists all of them at once.
 import { parseArgs } from 'node:util'
 
 export interface Argument {

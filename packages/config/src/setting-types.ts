@@ -1,4 +1,4 @@
-// The types of values that several settings share. Each defines which values it accepts and how an error describes them.
+// Defines value types that several settings share. Each type defines which values it accepts and how an error describes them.
 import { type Duration, milliseconds } from '@bullpen/contract'
 import { z } from 'zod'
 

@@ -12,7 +12,10 @@ import { readArguments } from './arguments.ts'
 export interface Setting<S extends z.ZodType = z.ZodType> {
   /** The environment variable. The flag is derived from the setting's name: `redisUrl` is `--redis-url`. */
   readonly env: string
-  /** Must accept text, because environment variables are always text. The default is part of the schema. */
+  /**
+   * The schema of the value. It must accept a string, because environment variables are always strings, and it includes the
+   * default.
+   */
   readonly schema: S
   /** What the schema accepts, as the end of the sentence "expected …". A function receives the rejected value. */
   readonly expected: string | ((given: unknown) => string)
@@ -28,7 +31,7 @@ export type SettingsOf<T extends SettingsTable> = { readonly [K in keyof T]: z.o
 /** The settings as a program passes them in code. Each of them is optional. */
 export type PartialSettings<T extends SettingsTable> = { readonly [K in keyof T]?: z.input<T[K]['schema']> | undefined }
 
-/** A rule across several settings. Returns a description of the contradiction, or undefined if there is none. */
+/** A rule that involves several settings. Returns a description of the contradiction, or undefined if there is none. */
 export type SettingsRule<T extends SettingsTable> = (settings: SettingsOf<T>) => string | undefined
 
 /** Where settings come from. */
@@ -130,7 +133,7 @@ export function invalidConfiguration(faults: readonly string[]): BullpenError {
   return new BullpenError('invalid_configuration', `invalid configuration:${text}`)
 }
 
-/** The values that were read, with their origins, by the names of the settings. */
+/** The values that were read, with their origins, by setting name. */
 interface Read {
   readonly values: Readonly<Record<string, Given>>
   readonly faults: readonly string[]

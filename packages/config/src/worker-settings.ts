@@ -7,7 +7,9 @@ import { REDIS_SETTINGS } from './redis-settings.ts'
 import { durationOr, durationOrNone, wholeNumber, wholeNumberOr } from './setting-types.ts'
 import type { PartialSettings, SettingsOf, SettingsRule, SettingsTable } from './settings.ts'
 
-/** Accepts `cpu=4,files=20` or the equivalent object. Text in any other form stays text, which the record schema rejects. */
+/**
+ * Accepts `cpu=4,files=20` or the equivalent object. Any other string is passed on unchanged, and the record schema rejects it.
+ */
 const poolsSchema = z.preprocess(
   (given) => (typeof given === 'string' && /^[^=,]+=[^=,]+(,[^=,]+=[^=,]+)*$/.test(given) ? readPools(given) : given),
   z
@@ -16,7 +18,10 @@ const poolsSchema = z.preprocess(
     .optional(),
 )
 
-/** If a queue is named twice, both of its values are joined into one text, which is not a whole number and is rejected. */
+/**
+ * Splits `cpu=4,files=20` into queues and sizes. If a queue is named twice, its two values are joined into one string, which is
+ * rejected because it is not a whole number.
+ */
 function readPools(text: string): Record<string, string> {
   const pools: Record<string, string> = {}
   for (const [queue = '', size = ''] of text.split(',').map((pool) => pool.split('=').map((part) => part.trim()))) {

@@ -1,4 +1,4 @@
-// The URL of Redis: of one server, or of the nodes of a Redis Cluster.
+// Parses the URL of a single Redis server or of a Redis Cluster's nodes.
 import { z } from 'zod'
 
 export type RedisAddress =
@@ -25,13 +25,13 @@ const DEFAULT_PORT = 6379
 const MAX_PORT = 65_535
 const server = z.url({ protocol: /^rediss?$/ })
 const CLUSTER = /^redis(s?)\+cluster:\/\/(?:([^@/]*)@)?([^@/?#]+)\/?$/
-/** A name, an IPv4 address, or an IPv6 address in brackets; then the port, if it is not 6379. */
+/** Matches a name, an IPv4 address or an IPv6 address in brackets, followed by a port unless the port is 6379. */
 const NODE = /^(?:\[([0-9a-f:.]+)\]|([\w.-]+))(?::(\d{1,5}))?$/i
 
 /**
  * Reads `redis://` and `rediss://` URLs of one server, and `redis+cluster://USER:PASSWORD@HOST:PORT,HOST:PORT`, where the
  * credentials are optional and the port defaults to 6379. A cluster has only one database, so the URL does not name one. Returns
- * undefined if the URL has another form.
+ * undefined if the URL has any other form.
  */
 export function readRedisUrl(url: string): RedisAddress | undefined {
   const [, s, credentials = '', list] = CLUSTER.exec(url) ?? []

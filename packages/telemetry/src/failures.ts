@@ -1,10 +1,12 @@
-// Defines which ways for an attempt to end are failures. Metrics count failures, and log lines show their errors.
+// Defines which attempt outcomes count as failures. Metrics count failures, and log lines include their errors.
 import type { EndReason } from '@bullpen/contract'
 
 /** `declared` means that the handler threw a declared failure, which has a code instead of a reason. */
 export type FailureReason = EndReason | 'declared'
 
-/** Whether an attempt that ended for this reason has failed. A cancel, a drain, a snooze or a rate limit is not a failure. */
+/**
+ * Maps each reason for an attempt's end to whether it is a failure. A cancellation, drain, snooze or rate limit is not a failure.
+ */
 export const IS_FAILURE = {
   declared: true,
   unexpected_error: true,

@@ -1,4 +1,4 @@
-// The metrics of a process. Counts events, reads gauges at each scrape, and renders both for Prometheus.
+// Collects the metrics of a process: counts events, reads gauges at each scrape, and renders both for Prometheus.
 import type { PoolState, SlotState, TaskStatus } from '@bullpen/contract'
 import { POOL_STATES, SLOT_STATES, TASK_STATUSES } from '@bullpen/contract/internal'
 import type { EventSink } from '@bullpen/engine'
@@ -33,17 +33,23 @@ export interface Telemetry {
   watchPool(pool: WatchedPool): () => void
   /** Calls `read` at every scrape, so that it can set gauges. If `read` throws, the failure is counted and the scrape continues. */
   onScrape(read: () => Promise<void> | void): void
-  /** For use in {@link onScrape}: a gauge that is not set during a scrape is omitted from it rather than out of date. */
+  /**
+   * Sets the number of tasks in each status. Call it from {@link onScrape} at every scrape, because a gauge that has not been set
+   * is omitted from the scrape rather than out of date.
+   */
   queueTasks(queue: string, counts: Readonly<Partial<Record<TaskStatus, number>>>): void
-  /** For use in {@link onScrape}. `unaccounted` and `drift` are those of the broker's totals. */
+  /** Sets the gauges for `unaccounted` and `drift` from the broker's totals. Call it from {@link onScrape}. */
   queueTotals(queue: string, totals: { readonly unaccounted: number; readonly drift: number }): void
   redisUp(up: boolean): void
-  /** For use in {@link onScrape}. Whether this process leads the namespace. */
+  /** Sets whether this process leads the namespace. Call it from {@link onScrape}. */
   leader(isLeading: boolean): void
-  /** For use in {@link onScrape}. `ms` is how far this machine's clock is ahead of Redis's, or undefined if that is unknown. */
+  /**
+   * Sets how many milliseconds this machine's clock is ahead of Redis's clock, or undefined if that is unknown. Call it from
+   * {@link onScrape}.
+   */
   clockSkew(ms: number | undefined): void
   httpObserved(request: AnsweredRequest): void
-  /** Returns the response to a scrape by Prometheus. Concurrent scrapes share one reading. */
+  /** Returns the response to a scrape by Prometheus. Concurrent scrapes share the same readings. */
   exposition(): Promise<{ readonly contentType: string; readonly text: string }>
 }
 

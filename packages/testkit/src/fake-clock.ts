@@ -1,4 +1,4 @@
-// A clock that a test moves. Timers fire in order while the clock moves, and never at any other time.
+// A clock that moves only when a test moves it. Timers fire in order while the clock moves, and never at any other time.
 import type { Clock } from '@bullpen/engine/internal'
 
 export interface FakeClock extends Clock {

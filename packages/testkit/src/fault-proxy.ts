@@ -1,5 +1,5 @@
-// A TCP proxy in front of Redis that can stop forwarding while connections stay open, as a network partition does, and that can
-// close them, so that what was on its way is lost.
+// A TCP proxy in front of Redis that simulates network faults. It can stop forwarding while connections stay open, as in a
+// network partition, or close the connections so that data in transit is lost.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export interface FaultProxy {
@@ -8,7 +8,7 @@ export interface FaultProxy {
   /** Stops forwarding in both directions, including on connections that are opened later. */
   cut(): void
   /**
-   * Stops forwarding only what the server sends. The server still receives and executes commands, but their answers do not arrive.
+   * Stops forwarding only what the server sends. The server still receives and executes commands, but its replies do not arrive.
    */
   cutAnswers(): void
   /** Resumes forwarding, starting with the data that was held back. */

@@ -1,4 +1,5 @@
-// For tests of programs that use Bullpen: handlers, pools and a broker without Redis, on a clock that the test moves.
+// Helpers for testing programs that use Bullpen. They run handlers, pools and a broker without Redis, on a clock that the test
+// moves.
 
 // Waiting
 export { eventually } from './eventually.ts'

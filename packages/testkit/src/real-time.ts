@@ -1,4 +1,4 @@
-// Real time. The globals are read when this file is loaded because a test may replace them with fake timers later.
+// Provides real time. The globals are read when this file is loaded because a test may replace them with fake timers later.
 
 const { setTimeout } = globalThis
 const now = performance.now.bind(performance)

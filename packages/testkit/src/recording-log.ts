@@ -1,10 +1,10 @@
-// A log that records its lines.
+// A log that records its lines so that a test can inspect them.
 import type { Log } from '@bullpen/contract'
 
 export interface LogLine {
   readonly level: keyof Log
   readonly message: string
-  /** The fields of the line, and the fields that its log adds to every line. */
+  /** The line's own fields, and those that its log adds to every line. */
   readonly fields: Readonly<Record<string, unknown>>
 }
 

@@ -39,7 +39,7 @@ export interface TestPoolSettings {
   /** Called with every event of the pool. */
   readonly sink?: (event: TaskEvent) => void
   readonly logFor?: (fields: object) => Log
-  /** The largest size of an output as JSON, in bytes. Defaults to 1 MiB. */
+  /** The maximum size of an output, in bytes as JSON. Defaults to 1 MiB. */
   readonly maxOutputBytes?: number
   /** Finds the attempt that an uncaught error belongs to. By default, the pool creates its own async context. */
   readonly context?: AsyncContext

@@ -58,7 +58,7 @@ describe('a cancel by filter', () => {
     [{ queue: 'cpu', task: 'math.sqare' }, 422, 'unknown_task', 'math.square'],
     [{ queue: 'mail', task: 'math.square' }, 400, 'invalid_request', "runs in queue 'cpu', not in 'mail'"],
     [{}, 400, 'invalid_request', 'queue: missing; expected a string'],
-    [{ queue: 'cpu', tag: 'a b' }, 400, 'invalid_request', 'tag: a tag is 1 to 64'],
+    [{ queue: 'cpu', tag: 'a b' }, 400, 'invalid_request', 'tag: expected a tag of 1 to 64'],
     [{ queue: 'cpu', olderThan: 'long' }, 400, 'invalid_request', 'olderThan'],
     [{ queue: 'cpu', status: 'waiting' }, 400, 'invalid_request', 'status'],
     [[], 400, 'invalid_request', 'a JSON object'],

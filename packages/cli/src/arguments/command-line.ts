@@ -54,7 +54,7 @@ function parseStrictly(argv: readonly string[], command: CommandName | undefined
   }
 }
 
-/** Rewrites a message of `parseArgs` about an option's value in the words that the help uses. */
+/** Rewrites a `parseArgs` error about an option's value in the terms that the help uses. */
 function valueProblem(message: string): string {
   const [, name] = /--([a-z-]+)/.exec(message) ?? []
   const option = Object.keys(OPTIONS).find((known): known is OptionName => known === name)

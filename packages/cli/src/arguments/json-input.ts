@@ -1,4 +1,4 @@
-// A task's input as JSON, from the command line or from standard input.
+// Reads a task's input as JSON from the command line or standard input.
 import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { UsageError } from './usage-error.ts'

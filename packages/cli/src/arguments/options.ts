@@ -1,4 +1,4 @@
-// Every option, with its help text.
+// Defines every option and its help text.
 
 /** How the help describes an option: a placeholder for its value, and what the option does. */
 export interface OptionHelp {

@@ -1,4 +1,4 @@
-/** Reports an invalid command line. The error is printed without a stack trace, and no request has been sent. */
+/** The error for an invalid command line. It is thrown before any request is sent and printed without a stack trace. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }

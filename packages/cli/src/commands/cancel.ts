@@ -20,7 +20,7 @@ import { commandOf } from './command-table.ts'
 import { MAX_WAIT } from './wait-for-task.ts'
 
 const POLL_MS = 500
-/** Options that apply only to a cancel by filter. */
+/** The options that apply only to a cancel by filter. */
 const FILTER_OPTIONS = ['queue', 'task', 'tag', 'older-than', 'dry-run', 'yes'] as const
 
 export async function cancel(context: CommandContext): Promise<ExitCode> {

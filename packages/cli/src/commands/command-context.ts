@@ -1,4 +1,4 @@
-// What every command receives.
+// Defines the context that every command receives.
 import type { Readable } from 'node:stream'
 import type { Client } from '@bullpen/client'
 import type { CommandLine } from '../arguments/command-line.ts'

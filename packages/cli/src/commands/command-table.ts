@@ -1,4 +1,4 @@
-// The table of commands with their arguments, options and help texts. The parser and the help are both derived from it.
+// Defines the commands with their arguments, options and help texts. The parser and the help are both derived from it.
 import type { OptionHelp, OptionName } from '../arguments/options.ts'
 import { FLEET_COMMANDS } from './fleet-command-table.ts'
 

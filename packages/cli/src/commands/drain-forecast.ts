@@ -1,4 +1,4 @@
-// Forecasts a drain: which of the running tasks will end before its deadline, and what will happen to the others.
+// Forecasts a drain's effect: which running tasks will end before its deadline, and what will happen to the others.
 import type { DrainMode, FleetView, SlotView, WorkerView } from '@bullpen/contract'
 import type { Target } from '../arguments/target.ts'
 

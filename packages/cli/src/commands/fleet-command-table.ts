@@ -1,4 +1,4 @@
-// The commands that show and control the fleet.
+// Defines the commands that show and control the fleet.
 import type { Command } from './command-table.ts'
 
 const TARGET_OPTIONS = {
@@ -86,7 +86,7 @@ export const FLEET_COMMANDS = {
     usage: 'WORKER/QUEUE/SLOT',
     summary: 'Stop a slot',
     description: [
-      'Stop a slot once its task has ended. The pool continues with one slot fewer. Specify the slot by the name that',
+      'Stop a slot after its task has ended. The pool continues with one slot fewer. Specify the slot by the name that',
       "'bullpen fleet --slots' prints. You can shorten the worker's name to a unique prefix.",
     ],
     arguments: { min: 1, max: 1 },

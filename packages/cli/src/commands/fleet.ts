@@ -9,7 +9,7 @@ export async function fleet({ values, connect, out }: CommandContext): Promise<E
   const view = await client.fleet(filter)
   const slots = values.slots ? await client.slots(filter) : undefined
   await out.answer(view, (layout) => fleetLines(view, slots, layout))
-  // The slots come from a second answer of the API. In text form, the lines above already contain both.
+  // The slots come from a second API response. In text form, the lines above already contain both responses.
   if (out.json && slots !== undefined) await out.answer({ slots }, () => [])
   return EXIT.success
 }

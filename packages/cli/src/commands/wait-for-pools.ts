@@ -1,4 +1,4 @@
-// Waits for the pools of a drain to end, and shows the progress.
+// Waits for a drain's pools to end and shows the progress.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@bullpen/client'
 import type { FleetView, PoolState } from '@bullpen/contract'
@@ -11,14 +11,14 @@ import type { Output } from '../output/output.ts'
 
 const POLL_MS = 500
 
-/** Pools that ended with abandoned tasks, or because of an error. */
+/** The states of pools that ended with abandoned tasks or because of an error. */
 const FAILED_STATES: readonly PoolState[] = ['TERMINATE_TIMEOUT', 'RECOVER_ERR']
 
 interface Drain {
   readonly target: Target
   /** The workers that received the command. A worker that had already stopped sending heartbeats does not make the drain fail. */
   readonly workers: readonly string[]
-  /** On the monotonic clock, in ms. */
+  /** When to stop waiting, in ms on the monotonic clock. */
   readonly waitUntil: number
 }
 

@@ -34,7 +34,7 @@ function rowLines(row: readonly Cell[], widths: readonly number[], frame: Frame)
   const { indent, columns = Number.POSITIVE_INFINITY, paint } = frame
   const done: string[] = []
   let line = ' '.repeat(indent)
-  // The length of the line without its colour codes.
+  // The line's length, not counting colour codes.
   let length = indent
   const append = (style: Style | undefined, text: string, width: number, gap: string): void => {
     const painted = style === undefined || text === '' ? text : paint(style, text)

@@ -16,13 +16,15 @@ const ERASE_LINE = '\r\u001b[2K'
 export interface Output {
   readonly json: boolean
   /**
-   * Prints the answer as JSON if --json is set, and otherwise as lines of text. Resolves to false if the reader has closed the
+   * Prints a response as JSON if --json is set, and otherwise as lines of text. Resolves to false if the reader has closed the
    * pipe, as `head` does.
    */
   answer(answer: object, lines: (layout: Layout) => readonly string[]): Promise<boolean>
   /** Prints a remark on standard error, unless --json is set. */
   remark(text: string): void
-  /** Prints a progress line in place of the previous one, but only on a terminal. Without a text, erases the previous line. */
+  /**
+   * Prints a progress line in place of the previous one, but only on a terminal. If `text` is omitted, erases the previous line.
+   */
   progress(text?: string): void
 }
 

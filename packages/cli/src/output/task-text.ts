@@ -73,7 +73,7 @@ function attemptLines(attempts: TaskView['attempts'], layout: Layout): readonly 
   const rows = attempts.map((attempt) => [
     String(attempt.fencingToken),
     plain(attempt.outcome),
-    // A cancel has the same code as its outcome.
+    // For a cancelled attempt, the error code is the same as the outcome.
     attempt.error?.code === attempt.outcome ? '' : plain(attempt.error?.code ?? ''),
     plain(attempt.error?.message ?? '', MAX_MESSAGE_LENGTH),
     formatLength(Date.parse(attempt.endedAt) - Date.parse(attempt.startedAt)),
@@ -83,7 +83,9 @@ function attemptLines(attempts: TaskView['attempts'], layout: Layout): readonly 
   return rows.length === 0 ? [] : ['history', ...tableLines(rows, { paint: layout.paint, indent: 2 })]
 }
 
-/** Formats a task as one line of a list. The columns have a fixed width, because lines are printed before the next page has arrived. */
+/**
+ * Formats a task as one line of a list. The columns have fixed widths, because each page is printed before the next one arrives.
+ */
 export function listLine(task: TaskView, { now }: Layout): string {
   const attempts = `${task.attemptsMade}/${task.maxAttempts}`.padStart(5)
   const error = task.error === undefined ? '' : `  ${plain(task.error.code)}`

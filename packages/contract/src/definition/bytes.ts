@@ -10,7 +10,7 @@ const BYTES: Readonly<Record<Unit, number>> = { MiB: 2 ** 20, GiB: 2 ** 30 }
 const FORM = /^([1-9]\d{0,5})(MiB|GiB)$/
 
 /**
- * Converts an amount of memory to bytes. `setting` is the name of the value in the error message. @throws BullpenError
+ * Converts an amount of memory to bytes. `setting` is how the error message refers to the value. @throws BullpenError
  * `invalid_definition` unless `memory` is a whole number with a unit.
  */
 export function bytes(memory: string, setting: string): number {

@@ -1,4 +1,4 @@
-// The catalogue: the task definitions that the producers and workers of one system share.
+// Defines the catalogue, which contains the task definitions that a system's producers and workers share.
 import { BullpenError } from '../errors/errors.ts'
 import { suggestion } from './nearest.ts'
 import type { OnShutdown } from './queue.ts'
@@ -8,7 +8,10 @@ export interface Catalogue<D extends TaskDefinition = TaskDefinition> {
   readonly definitions: readonly D[]
   /** The names of the queues that the definitions use, in the order of first use. */
   readonly queues: readonly string[]
-  /** Returns what happens to a queue's waiting tasks when its whole fleet is drained: `keep` if the queue is unknown. */
+  /**
+   * Returns what happens to a queue's waiting tasks when its whole fleet is drained. The result is `keep` if the queue is
+   * unknown.
+   */
   onShutdown(queue: string): OnShutdown
   /** Returns the definition with this name. @throws BullpenError `unknown_task`, with the nearest name as a suggestion. */
   get(name: string): D

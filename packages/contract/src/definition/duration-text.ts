@@ -1,4 +1,4 @@
-// The zod schemas for durations and limits in JSON. They validate the string and do not convert it.
+// Defines zod schemas for durations and limits in JSON. They validate the string but do not convert it.
 import { z } from 'zod'
 import { BullpenError } from '../errors/errors.ts'
 import { limitMs, milliseconds } from './duration.ts'

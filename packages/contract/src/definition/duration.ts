@@ -14,7 +14,7 @@ const FORM = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/
 const MAX_MS = 365 * MS.d
 
 /**
- * Converts a duration to milliseconds, rounded to a whole number. `setting` is the name of the value in the error message.
+ * Converts a duration to milliseconds, rounded to a whole number. `setting` is how the error message refers to the value.
  *
  * @throws BullpenError `invalid_duration` unless `duration` is a positive number with a unit, at most 365 days.
  */
@@ -30,7 +30,7 @@ export function limitMs(limit: string | undefined, setting: string): number | 'n
 }
 
 interface Hints {
-  /** What to write instead of zero. */
+  /** What to write instead of zero, for the error message. */
   readonly zero: string
   readonly example: string
 }

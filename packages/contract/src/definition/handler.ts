@@ -1,4 +1,4 @@
-// Handlers: what they receive, what they return, and how the compiler checks them against a catalogue.
+// Defines what handlers receive and return, and how the compiler checks them against a catalogue.
 import { BullpenError } from '../errors/errors.ts'
 import type { CallOptions } from '../http/enqueue.ts'
 import type { Enqueued } from '../task/enqueued.ts'
@@ -8,7 +8,7 @@ import type { Duration } from './duration.ts'
 import type { HandlerLog } from './log.ts'
 import type { InputOf, ParsedInputOf, ReturnOf, TaskDefinition } from './task-definition.ts'
 
-/** What a worker opens for its handlers when it starts, such as database pools, HTTP clients and settings. */
+/** The resources that a worker opens for its handlers when it starts, such as database pools, HTTP clients and settings. */
 export type Resources = object
 
 export interface ChildOptions extends CallOptions {
@@ -19,16 +19,19 @@ export interface ChildOptions extends CallOptions {
   readonly childKey?: string
 }
 
-/** What a step may return. A step must not return undefined, because that would look like a step that has not run. */
+/**
+ * The values that a step may return. A step must not return undefined, because its result would be indistinguishable from that of
+ * a step that has not run.
+ */
 export type StepResult = string | number | boolean | null | (object & { readonly then?: never })
 
-/** What a handler receives: its input, its attempt and the methods that act on them. */
+/** The context that a handler receives: its input, its attempt, and the methods that act on the attempt. */
 export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extends Resources = object> {
   readonly id: TaskId
   readonly name: D['name']
   /** The input after the schema has applied its defaults and transforms. */
   readonly input: ParsedInputOf<D>
-  /** The number of this attempt, from 1. Only attempts that count against the retry policy increase it. */
+  /** The number of this attempt, starting from 1. Only attempts that count against the retry policy increase the number. */
   readonly attempt: number
   readonly meta: Readonly<Record<string, string>>
   readonly enqueuedAt: Date
@@ -41,15 +44,16 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
   readonly signal: AbortSignal
   /** Aborts when the pool's drain reaches its deadline. All attempts of the pool share this signal. */
   readonly poolSignal: AbortSignal
-  /** Call `log.info('sending')`, or pass fields first: `log.info({ to }, 'sending')`. */
+  /** The attempt's log. Call `log.info('sending')`, or pass fields first: `log.info({ to }, 'sending')`. */
   readonly log: HandlerLog
   readonly resources: R
   /**
-   * Starts at 1 and grows with every attempt of this task, including attempts that do not count against the retry policy. A
-   * store that remembers the highest token it has seen can reject writes from an earlier attempt that is still running.
+   * A number that starts at 1 and increases with every attempt of this task, including attempts that do not count against the
+   * retry policy. A store that remembers the highest token it has seen can reject writes from an earlier attempt that is still
+   * running.
    */
   readonly fencingToken: number
-  /** Restarts the heartbeat timeout. Calling it often costs nothing. A short task has no heartbeat timeout. */
+  /** Restarts the heartbeat timeout. Frequent calls are cheap. A short task has no heartbeat timeout. */
   heartbeat(): void
   /** Throws the signal's reason if this attempt must end. Otherwise the call counts as a heartbeat. */
   checkpoint(): void
@@ -107,7 +111,7 @@ export interface Handler<D extends TaskDefinition = TaskDefinition, R extends Re
 }
 
 /**
- * One handler for each definition of a catalogue. Check a record with `satisfies Handlers<typeof catalogue, R>`: the code does
+ * One handler for each definition in a catalogue. Check a record with `satisfies Handlers<typeof catalogue, R>`: the code does
  * not compile if a handler is missing or needs resources that `R` lacks.
  */
 export type Handlers<C extends Catalogue, R extends Resources = object> = {
@@ -115,11 +119,11 @@ export type Handlers<C extends Catalogue, R extends Resources = object> = {
 }
 
 /**
- * Defines the handler of a task. Pass the `import.meta.url` of the module that exports it: a handler with `isolation` runs in a
- * thread or process that imports this module.
+ * Defines a task's handler. Pass the `import.meta.url` of the module that exports it: a handler with `isolation` runs in a thread
+ * or process that imports this module.
  *
- * @example
- * export default defineHandler(welcome, import.meta.url, async ({ input, resources }: TaskContext<typeof welcome, Resources>) => …)
+ * @example export default defineHandler(welcome, import.meta.url, async ({ input, resources }: TaskContext<typeof welcome,
+ * Resources>) => …)
  * @throws BullpenError `invalid_handler` if an argument is invalid.
  */
 export function defineHandler<D extends TaskDefinition, R extends Resources = object>(

@@ -1,4 +1,4 @@
-// The interface that a logger must implement, and the log that a handler writes to.
+// Defines the interface that a logger must implement, and the log that a handler writes to.
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]

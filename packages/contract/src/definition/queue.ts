@@ -1,4 +1,4 @@
-// Queue definitions, for queues that need more than a name.
+// Defines queues that need more than a name.
 import { BullpenError } from '../errors/errors.ts'
 import { QUEUE_NAME } from '../task/task-id.ts'
 import { suggestion } from './nearest.ts'

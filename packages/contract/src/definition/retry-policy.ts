@@ -1,4 +1,4 @@
-// The retry policy of a task: the number of attempts, and the delays between them.
+// Defines a task's retry policy: the number of attempts and the delays between them.
 import { BullpenError } from '../errors/errors.ts'
 import { type Duration, milliseconds } from './duration.ts'
 import { nearest } from './nearest.ts'
@@ -79,7 +79,7 @@ const MAX_ATTEMPTS = 1_000
 const MAX_FACTOR = 100
 
 const RETRY_SETTINGS = ['maxAttempts', 'backoff'] as const satisfies readonly (keyof RetryOptions)[]
-/** The settings of each type of backoff, besides `type` and `jitter`. */
+/** The settings that each backoff type accepts in addition to `type` and `jitter`. */
 const BACKOFF_SETTINGS = {
   exponential: ['initialDelay', 'maxDelay', 'factor'],
   linear: ['initialDelay', 'maxDelay'],

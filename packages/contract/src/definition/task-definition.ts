@@ -1,4 +1,4 @@
-// Task definitions: a task's name, queue, input and output, and how the task is run.
+// Defines tasks: each definition contains the task's name, queue, input and output, and how the task is run.
 import { z } from 'zod'
 import { BullpenError } from '../errors/errors.ts'
 import type { Classifier } from '../errors/failure.ts'
@@ -22,11 +22,11 @@ interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output e
   /** One line that describes the task in the API reference. */
   readonly summary?: string
   /**
-   * A zod schema. An object rejects unknown fields unless it is `.loose()`. This applies to the top level only, so use
-   * `z.strictObject` for nested objects.
+   * A zod schema for the input. An object rejects unknown fields unless it is `.loose()`. This applies only to the top level, so
+   * use `z.strictObject` for nested objects.
    */
   readonly input: Input
-  /** A zod schema for what the handler returns. Use `z.void()` if it returns nothing. */
+  /** A zod schema for what the handler returns. Use `z.void()` if the handler does not return a value. */
   readonly output: Output
   /** The number of attempts and the backoff. Defaults to 5 attempts with exponential backoff from 1 s to 5 min. */
   readonly retry?: RetryOptions
@@ -69,7 +69,8 @@ interface LongOptions {
    */
   readonly queueTimeout?: Limit
   /**
-   * How long a handler may keep running after its signal has aborted before its slot is freed. Defaults to the worker's setting.
+   * How long a handler may keep running after its signal aborts. Its slot is freed when this time has passed. Defaults to the
+   * worker's setting.
    */
   readonly grace?: Limit
   /**
@@ -81,8 +82,8 @@ interface LongOptions {
   readonly isolation?: Isolation
   /**
    * What happens to a task when a drain, a closed parent or a hard stop interrupts its running attempt. With `requeue`, the
-   * default, the task returns to the head of its queue, and the attempt does not count. With `fail`, the task is dead; use this
-   * for tasks that must not run again unless someone has looked at them. The setting does not apply when the lock is lost,
+   * default, the task returns to the head of its queue, and the attempt does not count. With `fail`, the task ends as dead. Use
+   * `fail` for tasks that must not run again until someone has looked at them. The setting does not apply when the lock is lost,
    * because then the new owner decides.
    */
   readonly onInterrupt?: OnInterrupt
@@ -106,7 +107,7 @@ export interface TaskDefinition<
   readonly name: Name
   readonly version: number
   readonly queue: string
-  /** The queue's own setting. */
+  /** The `onShutdown` setting of the task's queue. */
   readonly onShutdown: OnShutdown
   readonly summary: string | undefined
   readonly kind: TaskKind
@@ -134,7 +135,7 @@ export type ReturnOf<D extends TaskDefinition> = z.input<D['output']>
 /** What a producer gets back: the output after the schema has applied its defaults and transforms. */
 export type OutputOf<D extends TaskDefinition> = z.output<D['output']>
 
-/** Node itself needs about this much memory, in bytes. */
+/** The smallest memory limit, in bytes. Node itself needs about this much. */
 const MIN_MEMORY = 64 * 2 ** 20
 const KINDS: readonly TaskKind[] = ['short', 'long']
 const ISOLATIONS: readonly Isolation[] = ['inline', 'thread', 'process']
@@ -248,7 +249,10 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
   })
 }
 
-/** The compiler rejects these settings on a short task, but plain JavaScript and casts can still pass them. */
+/**
+ * Rejects the settings that only a long task may have. The compiler rejects them too, but plain JavaScript and casts can bypass
+ * it.
+ */
 function refuseLongSettings(options: object, fail: (problem: string) => never): void {
   for (const setting of LONG_SETTINGS) {
     if (setting in options) {

@@ -1,4 +1,4 @@
-// Checks a long task's timeouts against each other: a timeout that can never fire is a mistake.
+// Checks a long task's timeouts against each other, because a timeout that can never expire is a mistake.
 
 /** Timeouts in milliseconds. Undefined inherits a default, and `'none'` means no timeout. */
 export interface TimeoutsMs {
@@ -11,16 +11,16 @@ export interface TimeoutsMs {
 /** Returns a description of the first contradiction, or undefined if there is none. */
 export function contradictionIn({ timeoutMs, heartbeatMs, totalMs, queueMs }: TimeoutsMs): string | undefined {
   if (isNumber(heartbeatMs) && isNumber(timeoutMs) && heartbeatMs >= timeoutMs) {
-    return `heartbeatTimeout (${heartbeatMs} ms) is not shorter than timeout (${timeoutMs} ms), so it would never fire`
+    return `heartbeatTimeout (${heartbeatMs} ms) is not shorter than timeout (${timeoutMs} ms) and would therefore never expire`
   }
   if (isNumber(timeoutMs) && isNumber(totalMs) && timeoutMs > totalMs) {
-    return `timeout (${timeoutMs} ms) is longer than totalTimeout (${totalMs} ms), so it would never fire`
+    return `timeout (${timeoutMs} ms) is longer than totalTimeout (${totalMs} ms) and would therefore never expire`
   }
   if (isNumber(heartbeatMs) && isNumber(totalMs) && heartbeatMs >= totalMs) {
-    return `heartbeatTimeout (${heartbeatMs} ms) is not shorter than totalTimeout (${totalMs} ms), so it would never fire`
+    return `heartbeatTimeout (${heartbeatMs} ms) is not shorter than totalTimeout (${totalMs} ms) and would therefore never expire`
   }
   if (isNumber(queueMs) && isNumber(totalMs) && queueMs >= totalMs) {
-    return `queueTimeout (${queueMs} ms) is not shorter than totalTimeout (${totalMs} ms), so it would never fire`
+    return `queueTimeout (${queueMs} ms) is not shorter than totalTimeout (${totalMs} ms) and would therefore never expire`
   }
   return undefined
 }

@@ -1,4 +1,4 @@
-// The errors that Bullpen raises, each with a code from a closed list.
+// Defines the errors that Bullpen raises. Each has a code from a closed list.
 
 /** The code of every error that Bullpen throws or returns. Codes are stable, but messages may change. */
 export const ERROR_CODES = [

@@ -1,4 +1,4 @@
-// Declared failures, which a handler throws as a TaskError or a classifier recognises.
+// Defines declared failures, which a handler throws as a TaskError or a classifier recognises.
 import { type Duration, milliseconds } from '../definition/duration.ts'
 
 /** How a classifier describes an error that a handler threw. */
@@ -35,7 +35,7 @@ export function declareFailure({ code, retryable, retryAfter }: Failure): Declar
 
 const MAX_CODE_LENGTH = 64
 
-/** `Card declined` becomes `card_declined`, `404` becomes `error_404`. */
+/** Converts a code to the accepted form: `Card declined` becomes `card_declined`, and `404` becomes `error_404`. */
 function normalizeCode(code: unknown): string {
   const words = String(code)
     .toLowerCase()

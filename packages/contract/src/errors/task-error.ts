@@ -1,4 +1,5 @@
-// The failure that a handler declares: it is expected, has a code, and says whether another attempt can succeed.
+// Defines the error with which a handler declares an expected failure. The error has a code and indicates whether another attempt
+// can succeed.
 import type { Duration } from '../definition/duration.ts'
 import { declareFailure } from './failure.ts'
 
@@ -14,8 +15,8 @@ interface TaskErrorOptions {
 }
 
 /**
- * Throw this in a handler to declare an expected failure, which makes the attempt fail. Anything else that a handler throws is
- * a panic, unless a classifier recognises it.
+ * Throw this error in a handler to declare that the attempt has failed for an expected reason. Anything else that a handler
+ * throws is a panic, unless a classifier recognises it.
  *
  * Choose your own `code` of lower-case letters, digits and underscores, at most 64 characters. The constructor never throws. It
  * converts any other string to such a code ('Card declined' becomes 'card_declined') and ignores a `retryAfter` that is not a

@@ -1,4 +1,4 @@
-// Fleet commands over HTTP: requests, outcomes and the workers' responses.
+// Defines fleet commands over HTTP: requests, outcomes and the workers' responses.
 import { z } from 'zod'
 import { durationText } from '../definition/duration-text.ts'
 import { limitSchema as pageLimitSchema, waitSchema } from '../http/queries.ts'
@@ -7,7 +7,7 @@ import { queueText, workerText } from './fleet-names.ts'
 /** What a drain does with tasks that were fetched or started. */
 export const DRAIN_MODES = [
   /**
-   * Finishes fetched tasks. If the whole fleet of a queue is drained, all waiting and due tasks are finished too. There is no
+   * Finishes fetched tasks. If a queue's whole fleet is drained, all waiting and due tasks are finished too. There is no
    * deadline.
    */
   'light',
@@ -33,9 +33,9 @@ export const COMMAND_WAIT_S = 5
 export const COMMAND_ID = /^[A-Za-z0-9_-]{1,64}$/
 
 const [queue, worker] = [queueText, workerText]
-/** The largest number of slots of a pool, and the largest concurrency of a queue across all workers. */
+/** The maximum number of slots in a pool, and a queue's maximum concurrency across all workers. */
 export const MAX_CONCURRENCY = 10_000
-/** The largest number of starts per period. */
+/** The maximum number of starts per period. */
 export const MAX_RATE = 1_000_000_000
 
 const concurrency = z.int().min(1).max(MAX_CONCURRENCY)
@@ -53,7 +53,7 @@ const commandFields = {
     .min(1)
     .max(100)
     .optional()
-    .describe('Who requests the command, for the audit log. The API adds the fingerprint of the API key.'),
+    .describe("Who is sending the command, for the audit log. The API adds the API key's fingerprint."),
 }
 
 /** A queue alone targets its whole fleet, a worker alone targets all its pools, and both together target one pool. */
@@ -97,7 +97,7 @@ const stopSchema = z
     action: z.literal('stop'),
     worker,
     queue,
-    slot: z.int().min(1).describe('The number of the slot in its pool, from 1.'),
+    slot: z.int().min(1).describe("The slot's number in its pool, starting from 1."),
     how: z.enum(STOP_MODES).default('wait'),
     ...commandFields,
   })
@@ -118,14 +118,14 @@ const limitSchema = z
     rate: z
       .union([z.literal('none'), z.strictObject({ max: z.int().min(1).max(MAX_RATE), per: durationText })])
       .optional()
-      .describe('How many tasks all workers together may start in a period.'),
+      .describe('How many tasks may start per period across all workers.'),
     ...commandFields,
   })
   .refine(({ concurrency, rate }) => concurrency !== undefined || rate !== undefined, {
     error: 'specify concurrency, rate, or both',
     path: ['concurrency'],
   })
-  .describe('Limit a queue across all workers. A limit that is left out does not change.')
+  .describe('Limit a queue across all workers. A limit that is omitted does not change.')
 
 /** The body of POST /v1/commands. */
 export const commandRequestSchema = z
@@ -182,9 +182,7 @@ export const commandViewSchema = z
   .object({
     id: z.string(),
     spec: commandSpecSchema,
-    by: z
-      .string()
-      .describe('Who requested the command: the name that the caller gave, and the fingerprint of the API key.'),
+    by: z.string().describe("Who sent the command: the name that the caller gave, and the API key's fingerprint."),
     at: time,
     outcome: z.enum(COMMAND_OUTCOMES),
     answers: z.array(
@@ -204,14 +202,14 @@ export const commandPageSchema = z.object({ commands: z.array(commandViewSchema)
 
 export type CommandPage = z.infer<typeof commandPageSchema>
 
-/** The query of POST /v1/commands. */
+/** The query parameters of POST /v1/commands. */
 export const commandWaitSchema = z.strictObject({
   wait: waitSchema
     .default(COMMAND_WAIT_S)
-    .describe('How many seconds to wait until every worker has answered, 0 to 30.'),
+    .describe('How many seconds to wait for every worker to respond, from 0 to 30.'),
 })
-/** The query of GET /v1/commands/{id}. */
+/** The query parameters of GET /v1/commands/{id}. */
 export const commandQuerySchema = z.strictObject({
-  wait: waitSchema.default(0).describe('How many seconds to wait until every worker has answered, 0 to 30.'),
+  wait: waitSchema.default(0).describe('How many seconds to wait for every worker to respond, from 0 to 30.'),
 })
 export const commandsQuerySchema = z.strictObject({ limit: pageLimitSchema })

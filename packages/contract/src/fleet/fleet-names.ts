@@ -1,4 +1,4 @@
-// The schemas for queue and worker names in requests.
+// Defines the schemas for queue and worker names in requests.
 import { z } from 'zod'
 import { QUEUE_NAME } from '../task/task-id.ts'
 
@@ -9,4 +9,4 @@ export const workerText = z
   .string()
   .min(1)
   .max(MAX_WORKER_LENGTH)
-  .describe('The name of a worker, as GET /v1/fleet shows it.')
+  .describe("A worker's name, as returned by GET /v1/fleet.")

@@ -1,4 +1,4 @@
-// The fleet over HTTP: queues, workers, pools and slots.
+// Defines the fleet over HTTP: queues, workers, pools and slots.
 import { z } from 'zod'
 import { POOL_STATE_LABELS, POOL_STATES, type PoolState, SLOT_STATE_LABELS, SLOT_STATES } from '../task/states.ts'
 import { DRAIN_MODES } from './commands.ts'
@@ -34,7 +34,9 @@ export const slotViewSchema = z
           .enum(['requeue', 'fail'])
           .optional()
           .describe('What happens to the task if a drain interrupts it.'),
-        timeoutAt: time.optional().describe("When the attempt's timeout passes. Absent if it has none."),
+        timeoutAt: time
+          .optional()
+          .describe("When the attempt's timeout expires. Absent if the attempt has no timeout."),
       })
       .optional(),
   })
@@ -51,7 +53,7 @@ export const poolViewSchema = z
     paused: z.boolean(),
     concurrency: z.int().describe('How many slots the pool has, not counting slots that are stopping.'),
     busy: z.int(),
-    stuckHandlers: z.int().describe('Handlers still running after their attempt has ended.'),
+    stuckHandlers: z.int().describe('How many handlers are still running after their attempt has ended.'),
     notReady: z.string().optional().describe('Why the pool is not fetching tasks.'),
   })
   .meta({ id: 'Pool' })
@@ -70,7 +72,9 @@ export const workerViewSchema = z
     draining: z.boolean(),
     skewMs: z
       .number()
-      .describe("How far the worker's clock is ahead of Redis's, in ms. Negative if the worker's clock is behind."),
+      .describe(
+        "How far the worker's clock is ahead of Redis's, in ms. The value is negative if the worker's clock is behind.",
+      ),
     drainTimeoutMs: z.int(),
     graceMs: z.int(),
     pools: z.array(poolViewSchema.omit({ worker: true })),
@@ -99,7 +103,7 @@ export type QueueView = z.infer<typeof queueViewSchema>
 
 export const fleetViewSchema = z
   .object({
-    now: time.describe("The time of Redis's clock."),
+    now: time.describe("The current time on Redis's clock."),
     queues: z.array(queueViewSchema),
     workers: z.array(workerViewSchema),
   })

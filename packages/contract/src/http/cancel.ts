@@ -1,4 +1,4 @@
-// Cancelling tasks: one task by id, or a queue's tasks by filter.
+// Defines how tasks are cancelled over HTTP: one task by id, or a queue's tasks by filter.
 import { z } from 'zod'
 import type { Duration } from '../definition/duration.ts'
 import { durationText } from '../definition/duration-text.ts'
@@ -29,14 +29,14 @@ const by = z
   .min(1)
   .max(100)
   .optional()
-  .describe('Who requests the cancel, for the attempt record. The API adds the fingerprint of the API key.')
+  .describe("Who is cancelling the task, for the attempt record. The API adds the API key's fingerprint.")
 
 /** The body of POST /v1/tasks/{id}/cancel, which is optional. */
 export const cancelOneSchema = z.strictObject({ by }).meta({ id: 'CancelOne' })
 
-/** The query of POST /v1/tasks/{id}/cancel. */
+/** The query parameters of POST /v1/tasks/{id}/cancel. */
 export const cancelOneQuerySchema = z.strictObject({
-  wait: waitSchema.optional().describe('How many seconds to wait until the task has ended, 0 to 30.'),
+  wait: waitSchema.optional().describe('How many seconds to wait for the task to end, from 0 to 30.'),
 })
 
 export const cancelledSchema = z
@@ -58,13 +58,15 @@ export const cancelFilterSchema = z
   })
   .meta({ id: 'CancelFilter' })
 
-/** The query of POST /v1/tasks/cancel. */
+/** The query parameters of POST /v1/tasks/cancel. */
 export const cancelManyQuerySchema = z.strictObject({
   dryRun: z
     .enum(['true', 'false'])
     .default('false')
     .transform((text) => text === 'true')
-    .describe('If `true`, nothing is cancelled, and the response says how many tasks match now.'),
+    .describe(
+      'If `true`, the request does not cancel any tasks, and the response contains the number of tasks that match now.',
+    ),
 })
 
 /** Selects which of a queue's tasks to cancel. A task must match every field. */
@@ -89,26 +91,30 @@ export const cancellationSchema = z
   .object({
     id: z.string(),
     ...filterFields,
-    by: z.string().describe('Who requested the cancel.'),
+    by: z.string().describe('Who requested the cancellation.'),
     status: z
       .enum(['pending', 'done'])
-      .describe('`pending` means that no more matching tasks start, but some are still in the queue or still running.'),
+      .describe(
+        '`pending` means that no more matching tasks will start, but some are still in the queue or still running.',
+      ),
     ended: z.int().describe('How many waiting, scheduled or retrying tasks have been cancelled so far.'),
     requestedAt: time,
     doneAt: time.optional(),
     links: z.object({ self: z.string() }),
   })
-  .meta({ id: 'Cancellation', description: "A request to cancel a queue's tasks that match a filter." })
+  .meta({ id: 'Cancellation', description: "A request to cancel all of a queue's tasks that match a filter." })
 
 export type Cancellation = z.infer<typeof cancellationSchema>
 
 export const cancelPreviewSchema = z
   .object({
     ...filterFields,
-    matching: z.int().describe('How many tasks match now: waiting, scheduled, retrying or active.'),
+    matching: z.int().describe('How many waiting, scheduled, retrying or active tasks match now.'),
     exact: z
       .boolean()
-      .describe('False if the queue holds more tasks than a dry run reads. Then at least `matching` tasks match.'),
+      .describe(
+        'False if the queue contains more tasks than a dry run reads. In that case, `matching` is a lower bound.',
+      ),
   })
   .meta({ id: 'CancelPreview', description: 'The tasks that a cancel by filter would match.' })
 

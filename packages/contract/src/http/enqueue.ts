@@ -1,4 +1,4 @@
-// POST /v1/tasks: the request body, which is built from the catalogue, and the response.
+// Defines POST /v1/tasks: the request body, which is built from the catalogue, and the response.
 import { z } from 'zod'
 import type { Catalogue } from '../definition/catalogue.ts'
 import type { Duration, Limit } from '../definition/duration.ts'
@@ -9,7 +9,7 @@ import { ENQUEUE_ACTIONS } from '../task/enqueued.ts'
 import { TASK_STATUSES } from '../task/states.ts'
 import { linksSchema } from './task-view.ts'
 
-/** The largest number of tags that a task may have. */
+/** The maximum number of tags that a task may have. */
 export const MAX_TAGS = 10
 
 const metaSchema = z
@@ -18,7 +18,7 @@ const metaSchema = z
 
 export const tagSchema = z
   .string()
-  .regex(/^[A-Za-z0-9._:/@-]{1,64}$/, 'a tag is 1 to 64 of the characters A-Z a-z 0-9 . _ : / @ -')
+  .regex(/^[A-Za-z0-9._:/@-]{1,64}$/, 'expected a tag of 1 to 64 of the characters A-Z a-z 0-9 . _ : / @ -')
 
 const tagsSchema = z
   .array(tagSchema)
@@ -29,30 +29,32 @@ const tagsSchema = z
 const callOptions = {
   meta: metaSchema
     .optional()
-    .describe('Labels for your own use: at most 16, keys up to 64 and values up to 256 characters.'),
+    .describe('Labels for your own use: at most 16, with keys of up to 64 and values of up to 256 characters.'),
   tags: tagsSchema
     .optional()
-    .describe('Tags to cancel tasks by: at most 10, each with 1 to 64 of the characters A-Z a-z 0-9 . _ : / @ -'),
-  delay: durationText.optional().describe("How long to wait before the first start, such as '30s' or '2h'."),
+    .describe(
+      'Tags that can be used to cancel tasks: at most 10, each with 1 to 64 of the characters A-Z a-z 0-9 . _ : / @ -',
+    ),
+  delay: durationText.optional().describe("How long to wait before starting the task, such as '30s' or '2h'."),
   timeout: limitText
     .optional()
     .describe(
-      "The timeout of each attempt, such as '30s', instead of the definition's. Use 'none' for no timeout. Only for long tasks.",
+      "The timeout for each attempt, such as '30s', which overrides the definition's. Use 'none' for no timeout. Applies only to long tasks.",
     ),
   heartbeatTimeout: limitText
     .optional()
     .describe(
-      "The longest time between two heartbeats of the handler, instead of the definition's. Only for long tasks.",
+      "The longest time between two heartbeats from the handler, which overrides the definition's setting. Applies only to long tasks.",
     ),
   queueTimeout: limitText
     .optional()
     .describe(
-      "How long the task may wait for its first start before it expires, instead of the definition's setting. Only for long tasks.",
+      "How long the task may wait for its first attempt before it expires, which overrides the definition's setting. Applies only to long tasks.",
     ),
   totalTimeout: limitText
     .optional()
     .describe(
-      "The longest time from enqueueing to the end of the last attempt, instead of the definition's. Only for long tasks.",
+      "The longest time from enqueueing to the end of the last attempt, which overrides the definition's setting. Applies only to long tasks.",
     ),
 }
 
@@ -69,9 +71,9 @@ export function enqueueRequestSchema(definition: TaskDefinition) {
 /** The options that a caller may set for one task when enqueueing it. */
 export interface CallOptions {
   readonly meta?: Readonly<Record<string, string>>
-  /** Tags to cancel tasks by: at most 10, each with 1 to 64 of the characters `A-Z a-z 0-9 . _ : / @ -`. */
+  /** Tags that can be used to cancel tasks: at most 10, each with 1 to 64 of the characters `A-Z a-z 0-9 . _ : / @ -`. */
   readonly tags?: readonly string[]
-  /** How long to wait before the first start. */
+  /** How long to wait before starting the task. */
   readonly delay?: Duration
   readonly timeout?: Limit
   readonly heartbeatTimeout?: Limit
@@ -98,7 +100,7 @@ export const acceptedSchema = z
     action: z
       .enum(ENQUEUE_ACTIONS)
       .describe(
-        '`created` means that this request has stored the task. `existing` means that it was stored before and is unchanged, which can also be the result of a connection to Redis that broke while the request was handled.',
+        '`created` means that this request has stored the task. `existing` means that the task was already stored and has not been changed. This can also happen if the connection to Redis breaks while the request is being handled.',
       ),
     status: z.enum(TASK_STATUSES),
     links: linksSchema,

@@ -1,4 +1,4 @@
-// Errors over HTTP as problem details (RFC 9457), with tables of the status and title for each error code.
+// Represents errors over HTTP as problem details (RFC 9457), and defines the status and title for each error code.
 import { z } from 'zod'
 import { ERROR_CODES, type ErrorCode } from '../errors/errors.ts'
 
@@ -42,7 +42,7 @@ export const HTTP_STATUS = {
   lock_lost: 500,
 } as const satisfies Record<ErrorCode, number>
 
-/** The title for each code. The `detail` of a response says more. */
+/** The title for each code. A response's `detail` contains the specifics. */
 export const PROBLEM_TITLES = {
   malformed_json: 'Malformed JSON',
   invalid_request: 'Invalid request',
@@ -91,7 +91,10 @@ export const problemSchema = z
     status: z.int(),
     detail: z.string().optional(),
     code: z.enum(ERROR_CODES).describe('The kind of problem, for programs. `title` and `detail` may change.'),
-    requestId: z.string().optional().describe('The id of the request, as in the X-Request-Id header and in the logs.'),
+    requestId: z
+      .string()
+      .optional()
+      .describe("The request's id, which is also in the X-Request-Id header and in the logs."),
     errors: z
       .array(z.object({ path: z.string(), message: z.string() }))
       .optional()

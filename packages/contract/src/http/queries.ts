@@ -1,11 +1,11 @@
-// Query parameters: waiting and pagination.
+// Defines the query parameters for waiting and pagination.
 import { z } from 'zod'
 import { TASK_STATUSES } from '../task/states.ts'
 
 /** The longest time, in seconds, that a request may wait for a result. */
 export const MAX_WAIT_S = 30
 
-/** The largest and the default number of entries on a page. */
+/** The maximum and the default number of entries per page. */
 export const PAGINATION = { max: 200, default: 50 } as const
 
 /**

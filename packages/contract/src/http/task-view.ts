@@ -1,4 +1,4 @@
-// The task as the API shows it. Times are in RFC 3339 format and UTC.
+// Defines a task as the API returns it. Times are in RFC 3339 format and UTC.
 import { z } from 'zod'
 import { ATTEMPT_END_STATES, ATTEMPT_STATE_LABELS, TASK_STATUSES } from '../task/states.ts'
 
@@ -7,7 +7,7 @@ export const linksSchema = z.object({ self: z.string(), cancel: z.string() })
 const time = z.iso.datetime()
 const errorSchema = z.object({ code: z.string(), message: z.string() })
 
-/** The label that people read for each way an attempt can end. */
+/** The human-readable label for each way in which an attempt can end. */
 export const ATTEMPT_OUTCOMES = ATTEMPT_END_STATES.map((state) => ATTEMPT_STATE_LABELS[state])
 
 export const attemptViewSchema = z
@@ -15,9 +15,11 @@ export const attemptViewSchema = z
     attempt: z
       .int()
       .describe(
-        'The number of the attempt, from 1. An attempt that does not count has the same number as the next one.',
+        "The attempt's number, starting from 1. An attempt that does not count has the same number as the next one.",
       ),
-    fencingToken: z.int().describe('Grows each time a handler is started. 0 if no handler was started.'),
+    fencingToken: z
+      .int()
+      .describe('A number that increases each time a handler is started. 0 if no handler was started.'),
     counted: z.boolean().describe('Whether the attempt counts against `maxAttempts`.'),
     outcome: z.enum(ATTEMPT_OUTCOMES),
     state: z.enum(ATTEMPT_END_STATES).describe("The attempt's final state. `outcome` is its label."),
@@ -26,7 +28,7 @@ export const attemptViewSchema = z
     worker: z
       .string()
       .describe('The worker that ran the attempt, or the process that ended the task before it started.'),
-    slot: z.int().optional().describe("The number of the slot in the worker's pool, from 1."),
+    slot: z.int().optional().describe("The slot's number in the worker's pool, starting from 1."),
     startedAt: time,
     endedAt: time,
   })
@@ -41,7 +43,7 @@ export const taskViewSchema = z
     version: z.int(),
     queue: z.string(),
     status: z.enum(TASK_STATUSES),
-    attemptsMade: z.int().describe('Attempts that count against `maxAttempts`.'),
+    attemptsMade: z.int().describe('How many attempts have counted against `maxAttempts`.'),
     maxAttempts: z.int(),
     fencingToken: z.int().describe('How many times a handler has been started.'),
     input: z.unknown(),

@@ -1,4 +1,4 @@
-// The attempt record: how one attempt ended. It is stored with the task, and the API shows it.
+// Defines the attempt record, which describes how one attempt ended. It is stored with the task and returned by the API.
 import { z } from 'zod'
 import { ATTEMPT_END_STATES, END_REASONS } from './states.ts'
 
@@ -8,7 +8,7 @@ const reasons = Object.values(END_REASONS).flat()
 export const attemptRecordSchema = z.object({
   /** 0 if no handler was started because the task was cancelled or expired first. */
   fencingToken: z.int().nonnegative(),
-  /** The number of the attempt, from 1. An attempt that does not count has the same number as the next one. */
+  /** The attempt's number, starting from 1. An attempt that does not count has the same number as the next one. */
   attempt: z.int().positive(),
   /**
    * Whether the attempt counts against the retry policy. False if a drain, a snooze or a rate limit ended it, or if no handler
@@ -25,7 +25,7 @@ export const attemptRecordSchema = z.object({
   by: z.string().optional(),
   /** The host and process id of the worker that ran the attempt. */
   worker: z.string(),
-  /** The number of the slot in its pool, from 1. */
+  /** The slot's number in its pool, starting from 1. */
   slot: z.int().positive().optional(),
   startedAt: z.int(),
   endedAt: z.int(),

@@ -1,10 +1,10 @@
-// What a broker returns when a task is enqueued.
+// Defines what a broker returns when a task is enqueued.
 import type { TaskId } from './task-id.ts'
 
 export const ENQUEUE_ACTIONS = [
   /** The task has been stored. */
   'created',
-  /** A task with this id was stored before. It is unchanged. */
+  /** A task with this id was already stored and has not been changed. */
   'existing',
 ] as const
 

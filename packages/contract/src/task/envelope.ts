@@ -1,5 +1,5 @@
-// The envelope: what is stored in Redis with a task. It has a version, so that a worker can recognise envelopes that it cannot
-// read.
+// Defines the envelope, which is the data stored in Redis with each task. The envelope has a version so that a worker can
+// recognise envelopes that it cannot read.
 import { z } from 'zod'
 
 /** Bullpen 0.1.0 used version 1. */
@@ -37,7 +37,7 @@ export const envelopeSchema = z.object({
 
 export type Envelope = z.infer<typeof envelopeSchema>
 
-/** What is stored when an attempt succeeds. BullMQ's own fields hold the rest of the attempt record. */
+/** The data that is stored when an attempt succeeds. BullMQ's own fields hold the rest of the attempt record. */
 export const successSchema = z.object({
   /** Absent if the task's output is undefined. */
   output: z.unknown().optional(),
@@ -45,7 +45,7 @@ export const successSchema = z.object({
   encoded: z.literal(true).optional(),
   /** The host and process id of the worker that ran the attempt. */
   worker: z.string(),
-  /** The number of the slot in its pool, from 1. */
+  /** The slot's number in its pool, starting from 1. */
   slot: z.int().positive().optional(),
 })
 

@@ -1,4 +1,4 @@
-// The events that telemetry receives about tasks, attempts, slots and pools.
+// Defines the events that telemetry receives about tasks, attempts, slots and pools.
 import type { AttemptEndState, EndReason, FinalStatus, Isolation, PoolState, TaskKind } from './states.ts'
 
 interface TaskFields {
@@ -61,7 +61,7 @@ export type TaskEvent =
   /** A worker has fetched the task and is about to call its handler. */
   | (AttemptFields & {
       readonly event: 'attempt.started'
-      /** The time from when the task was ready until the attempt started. Known only for the first attempt. */
+      /** The time between the task becoming ready and the attempt starting. Known only for the first attempt. */
       readonly waitedMs: number | undefined
     })
   /**
@@ -95,7 +95,7 @@ export type TaskEvent =
   | (TaskFields & { readonly event: 'task.cancelled' })
   /** The store has ended a task whose queue timeout expired before a worker fetched it. */
   | (TaskFields & { readonly event: 'task.expired' })
-  /** A pool starts fetching again after fetching had failed. Its slots were in RECOVER_ERR for `afterMs`. */
+  /** A pool has resumed fetching after a failure. Its slots were in RECOVER_ERR for `afterMs`. */
   | { readonly event: 'slots.restarted'; readonly queue: string; readonly slots: number; readonly afterMs: number }
   /** An event-loop stall that was reported is over. The other fields identify the attempt that caused it, if known. */
   | {

@@ -1,4 +1,4 @@
-// The states of attempts, slots and pools, the statuses of tasks, the reasons for them, and the labels that people read.
+// Defines the states of attempts, slots and pools, the task statuses, the end reasons, and the human-readable labels.
 
 /** The states of an attempt that has not ended. */
 export const OPEN_ATTEMPT_STATES = ['NEW', 'IN_PROCESS'] as const
@@ -15,7 +15,7 @@ export const ATTEMPT_END_STATES = [
   'TERMINATED_STOP_SIGNAL',
   /** The attempt's context was closed: by a drain's deadline, a closed parent, a lost lock, a snooze or a rate limit. */
   'TERMINATED_CTX_CLOSED',
-  /** A timeout expired. The reason says which one. */
+  /** A timeout expired. The end reason identifies which one. */
   'TERMINATED_TIMEOUT',
 ] as const
 
@@ -24,7 +24,7 @@ export const ATTEMPT_STATES = [...OPEN_ATTEMPT_STATES, ...ATTEMPT_END_STATES] as
 export type AttemptState = (typeof ATTEMPT_STATES)[number]
 export type AttemptEndState = (typeof ATTEMPT_END_STATES)[number]
 
-/** The label that people read for each state of an attempt, in titles, tables, dashboards and log messages. */
+/** The human-readable label for each attempt state, used in titles, tables, dashboards and log messages. */
 export const ATTEMPT_STATE_LABELS = {
   NEW: 'not started',
   IN_PROCESS: 'running',
@@ -49,7 +49,7 @@ export type EndReason<S extends keyof typeof END_REASONS = keyof typeof END_REAS
 /** Why a task was cancelled: by request, or because its whole queue was shut down. */
 export type CancelReason = Exclude<EndReason<'TERMINATED_STOP_SIGNAL'>, 'slot_stopped'>
 
-/** What a task is doing, as the API shows it. */
+/** A task's status, as the API returns it. */
 export const TASK_STATUSES = [
   /** The task has been accepted and starts at a later time. */
   'scheduled',
@@ -102,7 +102,7 @@ export const POOL_STATES = [
 
 export type PoolState = (typeof POOL_STATES)[number]
 
-/** The label that people read for each state of a pool. */
+/** The human-readable label for each pool state. */
 export const POOL_STATE_LABELS = {
   NEW: 'not started',
   BG_RUNNING: 'running',
@@ -133,7 +133,7 @@ export const SLOT_STATES = [
 
 export type SlotState = (typeof SLOT_STATES)[number]
 
-/** The label that people read for each state of a slot. */
+/** The human-readable label for each slot state. */
 export const SLOT_STATE_LABELS = {
   NEW: 'not started',
   IDLE: 'idle',

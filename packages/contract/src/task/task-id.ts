@@ -1,4 +1,5 @@
-// Task ids. An id is generated before the task is sent to Redis, sorts by time, and includes the name of the task's queue.
+// Creates and parses task ids. An id is generated before the task is sent to Redis, sorts by time, and includes the name of the
+// task's queue.
 import { BullpenError } from '../errors/errors.ts'
 
 declare const brand: unique symbol

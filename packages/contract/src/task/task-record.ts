@@ -1,4 +1,4 @@
-// The current state of a task, as the broker reads it and the API shows it.
+// Defines the task record, which is a task's current state as the broker returns it.
 import type { AttemptRecord } from './attempt-record.ts'
 import type { TaskStatus } from './states.ts'
 import type { TaskId } from './task-id.ts'
@@ -16,9 +16,9 @@ export interface TaskRecord {
   readonly version: number
   readonly queue: string
   readonly status: TaskStatus
-  /** How many attempts there have been, counted or not. */
+  /** How many attempts have been started, counted or not. */
   readonly fencingToken: number
-  /** Attempts that count against the retry policy. */
+  /** How many attempts have counted against the retry policy. */
   readonly attemptsMade: number
   readonly maxAttempts: number
   readonly input: unknown

@@ -1,4 +1,4 @@
-// The part of Grafana's dashboard model that these dashboards use, and functions that build it.
+// Builds dashboards in Grafana's JSON model. The types cover only the part of the model that Bullpen's dashboards use.
 import { metricsIn } from './promql.ts'
 
 export type Unit = 'short' | 's' | 'bytes' | 'percentunit' | 'ops' | 'reqps'
@@ -11,7 +11,7 @@ export interface Threshold {
 
 export interface Query {
   readonly expr: string
-  /** Labels of Prometheus are written in double braces. An empty string shows all labels. */
+  /** The legend of each series, with Prometheus labels in double braces. An empty string shows all labels. */
   readonly legend: string
 }
 
@@ -28,7 +28,7 @@ export interface PanelOptions {
   readonly thresholds?: readonly [Threshold, ...Threshold[]]
   /** The top of the axis, for panels that show shares. */
   readonly max?: number
-  /** Maps a legend to the text shown in its place, such as the name of a state to its label. */
+  /** Maps a legend to the text that is shown instead, such as a state's name to its label. */
   readonly names?: Readonly<Record<string, string>>
 }
 
@@ -48,7 +48,9 @@ const DATASOURCE = { type: 'prometheus', uid: '${datasource}' } as const
 const COLUMNS = 24
 const PANEL_HEIGHT = 8
 
-/** Creates a query on Bullpen's own metrics. @throws RangeError if one of them is not in the metrics table. */
+/**
+ * Creates a query on Bullpen's own metrics. @throws RangeError if the expression uses a metric that is not in the metrics table.
+ */
 export function query(expr: string, legend: string): Query {
   metricsIn(expr)
   return { expr, legend }

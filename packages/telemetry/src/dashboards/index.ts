@@ -7,7 +7,7 @@ export type { Dashboard }
 
 export const DASHBOARDS: Readonly<Record<string, Dashboard>> = { overview }
 
-/** Returns the exact content of a dashboard's file. */
+/** Returns the exact content of a dashboard file. */
 export function dashboardFile(dashboard: Dashboard): string {
   return `${JSON.stringify(dashboard, null, 2)}\n`
 }

@@ -1,4 +1,5 @@
-// The overview dashboard shows whether tasks are flowing: backlog, throughput, failures, latency, slots, API and processes.
+// Defines the overview dashboard, which shows whether tasks are flowing: backlog, throughput, failures, latency, slots, API and
+// processes.
 import { ATTEMPT_STATE_LABELS, POOL_STATE_LABELS } from '@bullpen/contract'
 import { dashboard, query } from './grafana.ts'
 
@@ -54,7 +55,7 @@ export const overview = dashboard({
         {
           title: 'Unaccounted tasks',
           description:
-            'Tasks that were accepted and are neither in a status nor removed. Anything but 0 for more than a few minutes is a defect. Negative if plain BullMQ has added tasks.',
+            'Accepted tasks that have no status and have not been removed. A value other than 0 for more than a few minutes indicates a defect. The value is negative if plain BullMQ has added tasks.',
           unit: 'short',
           queries: [query(`max by (queue) (bullpen_unaccounted_tasks{${OF_QUEUE}})`, '{{queue}}')],
         },
@@ -71,7 +72,7 @@ export const overview = dashboard({
       panels: [
         {
           title: 'Attempts ended by state',
-          description: 'Attempts per second, by the final state of the attempt.',
+          description: 'Attempts that ended per second, by final state.',
           unit: 'ops',
           stacked: true,
           names: ATTEMPT_STATE_LABELS,
@@ -80,7 +81,7 @@ export const overview = dashboard({
         {
           title: 'Failure ratio',
           description:
-            'Share of all ended attempts that failed. Cancels, drains, snoozes and rate limits are not failures.',
+            'Share of all ended attempts that failed. Cancellations, drains, snoozes and rate limits are not failures.',
           unit: 'percentunit',
           max: 1,
           thresholds: [
@@ -147,7 +148,8 @@ export const overview = dashboard({
       panels: [
         {
           title: 'Busy slots',
-          description: 'Slots that are running an attempt, and all slots, across all workers of the queue.',
+          description:
+            "Busy slots and total slots, across all of the queue's workers. A busy slot is running an attempt.",
           unit: 'short',
           queries: [
             query(`sum by (queue) (bullpen_pool_slots_busy{${OF_QUEUE}})`, '{{queue}} busy'),
@@ -252,14 +254,14 @@ export const overview = dashboard({
         {
           title: 'Leader',
           description:
-            'The process that does the housekeeping of the namespace. If there is none for longer than a few seconds, tasks of dead workers are not recovered.',
+            "The process that does the namespace's housekeeping. If there is no leader for more than a few seconds, dead workers' tasks are not recovered.",
           unit: 'short',
           queries: [query('bullpen_leader == 1', '{{instance}}')],
         },
         {
           title: 'Clock skew',
           description:
-            "How far each machine's clock is ahead of Redis's clock. Negative if it is behind. Tasks use Redis's clock.",
+            "How far each machine's clock is ahead of Redis's clock. The value is negative if the machine's clock is behind. Tasks use Redis's clock.",
           unit: 's',
           queries: [query('bullpen_clock_skew_seconds', '{{instance}}')],
         },

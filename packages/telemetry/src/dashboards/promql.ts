@@ -10,7 +10,7 @@ const PUBLISHED: readonly string[] = [
 ]
 
 /**
- * Returns each metric in an expression once. Metrics are distinguished from functions and labels by their first word.
+ * Returns each metric in an expression once. A name is treated as a metric if it begins with `bullpen_`, `nodejs_` or `process_`.
  *
  * @throws RangeError if a metric is not published. The message suggests the nearest published metric.
  */

@@ -1,4 +1,5 @@
-// Writes the dashboards to the folder of the Kubernetes manifests. To run it, use `npm run dashboards` in this package.
+// Writes the dashboards to the folder that contains the Kubernetes manifests. To run it, use `npm run dashboards` in this
+// package.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { DASHBOARDS, dashboardFile } from './index.ts'
 

@@ -1,5 +1,5 @@
-// Writes task events to the log. Each attempt has a line when it starts and a line when its commit has been confirmed or refused,
-// with the same fields.
+// Writes task events to the log. Each attempt gets one line when it starts and another when its commit is confirmed or refused.
+// Both lines have the same fields.
 import {
   ATTEMPT_STATE_LABELS,
   type CommitRefusal,
@@ -18,7 +18,10 @@ type EventOf<E extends TaskEvent['event']> = Extract<TaskEvent, { readonly event
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const satisfies readonly Level[]
 
-/** Reads the log's level only once, so that a disabled line costs one comparison. Set the level before calling this. */
+/**
+ * Creates an event sink that writes to `log`. The level is read only once, so that a disabled line costs one comparison. Set the
+ * level before calling this function.
+ */
 export function logEvents(log: Log & { isLevelEnabled(level: string): boolean }): EventSink {
   const enabled = Object.fromEntries(LEVELS.map((level) => [level, log.isLevelEnabled(level)])) as Record<
     Level,
@@ -125,12 +128,15 @@ function aboutAttempt({
   return { task, id, queue, fencingToken, attempt, correlationId }
 }
 
-/** A task that was interrupted, snoozed or cancelled has not failed, so its line shows no error. */
+/**
+ * Returns whether the attempt failed. An interrupted, snoozed or cancelled attempt has not failed, so its line does not include
+ * an error.
+ */
 function hasFailed({ state, reason }: EventOf<'attempt.ended' | 'attempt.commit_refused'>): boolean {
   return state !== 'DONE_SUCCESS' && IS_FAILURE[reason ?? 'declared']
 }
 
-/** Whole milliseconds. pino leaves out undefined fields. */
+/** Rounds to whole milliseconds. An undefined value stays undefined, because pino omits undefined fields. */
 function rounded(ms: number | undefined): number | undefined {
   return ms === undefined ? undefined : Math.round(ms)
 }
@@ -187,8 +193,8 @@ const REFUSALS: Readonly<Record<CommitRefusal, string>> = {
   task_removed: 'task was removed',
   not_active: 'task is not active',
   has_children: 'job has children that have not completed',
-  overridden: 'worker committed something else',
-  store_error: 'Redis answered the commit with an error',
+  overridden: 'worker committed a different verdict',
+  store_error: 'Redis returned an error for the commit',
 }
 
 const REQUEUE_CAUSES: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
-// Describes an error for a log line with a closed list of fields, because the errors of HTTP clients contain requests with their
-// secrets.
+// Describes an error for a log line, using only a fixed list of fields. Other fields are left out because HTTP clients' errors
+// often contain the request and its secrets.
 
-/** Longer chains of causes are cut off, because a cause may refer back to itself. */
+/** The maximum number of nested causes in a description. A limit is necessary because a chain of causes may be circular. */
 const DEEPEST_CAUSE = 5
 
 export interface DescribedError {
@@ -28,7 +28,7 @@ function textOf(thrown: unknown): string {
   try {
     return String(thrown)
   } catch {
-    // An object without a prototype, or whose toString throws.
+    // The value has no prototype, or its toString method throws.
     return Object.prototype.toString.call(thrown)
   }
 }

@@ -1,4 +1,4 @@
-// The log of a process. pino writes one JSON object per line to standard output.
+// Creates the log of a process. pino writes each line to standard output as a JSON object.
 
 import type { LogLevel } from '@bullpen/contract'
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino'
@@ -6,13 +6,13 @@ import { describeError } from './log-error.ts'
 
 export interface LogOptions {
   readonly level: LogLevel
-  /** The program that writes: `bullpen-api` or `bullpen-worker`. */
+  /** The program that writes the log: `bullpen-api` or `bullpen-worker`. */
   readonly name: string
   /** Where lines are written. Defaults to standard output. */
   readonly destination?: DestinationStream
 }
 
-/** Header names in the spellings that frameworks and clients use. */
+/** The names of headers that contain secrets, in the spellings that frameworks and clients use. */
 const SECRET_HEADERS = ['authorization', 'Authorization', 'cookie', 'Cookie', 'set-cookie', 'x-api-key', 'X-Api-Key']
 const SECRETS = ['', 'headers', 'req.headers', '*.headers', '*.*.headers'].flatMap((place) =>
   SECRET_HEADERS.map((name) => `${place}["${name}"]`),

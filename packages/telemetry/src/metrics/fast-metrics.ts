@@ -7,7 +7,7 @@
 
 type Labels = Readonly<Record<string, string>>
 
-/** One series of a counter. */
+/** One time series of a counter. */
 export interface Count {
   count: number
 }
@@ -29,7 +29,7 @@ export class FastCounter<L extends Labels = Labels> {
     return tally
   }
 
-  /** Omits series that have not counted anything yet. */
+  /** Returns the counter in Prometheus's text format, omitting series that have not counted anything yet. */
   exposition(): string {
     const counted = this.#series.filter(({ tally }) => tally.count > 0)
     const lines = counted.map(({ labels, tally }) => sample(this.#name, labels, tally.count))
@@ -37,10 +37,10 @@ export class FastCounter<L extends Labels = Labels> {
   }
 }
 
-/** One series of a histogram. */
+/** One time series of a histogram. */
 export class Distribution {
   readonly #bounds: readonly number[]
-  /** Has one more element than there are bounds, because the last one counts values above all bounds. */
+  /** The number of values in each bucket. The last element counts the values above all bounds. */
   readonly counts: Float64Array
   sum = 0
 
@@ -49,7 +49,7 @@ export class Distribution {
     this.counts = new Float64Array(bounds.length + 1)
   }
 
-  /** A negative value, which can result from two different clocks, counts as zero, and so does NaN. */
+  /** Adds a value. NaN and negative values, which can result from comparing two clocks, count as zero. */
   observe(measured: number): void {
     const value = Number.isFinite(measured) ? Math.max(measured, 0) : 0
     const bounds = this.#bounds
@@ -83,7 +83,7 @@ export class FastHistogram<L extends Labels = Labels> {
     return tally
   }
 
-  /** Omits series that have not observed anything yet. */
+  /** Returns the histogram in Prometheus's text format, omitting series that have not observed anything yet. */
   exposition(): string {
     return [header(this.#name, this.#help, 'histogram'), ...this.#series.flatMap((each) => this.#samples(each))].join(
       '\n',

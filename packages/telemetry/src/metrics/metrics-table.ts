@@ -2,7 +2,7 @@
 
 export interface MetricRow {
   readonly type: 'counter' | 'gauge' | 'histogram'
-  /** The base unit of its values. */
+  /** The base unit of the metric's values. */
   readonly unit:
     | 'seconds'
     | 'tasks'
@@ -30,7 +30,7 @@ const WAIT_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
 /**
- * Names end in their unit, and only the names of counters end in `_total`. Label values come from a closed list or from the
+ * Every name ends with its unit, and only counters' names end with `_total`. Label values come from a closed list or from the
  * catalogue, so that a process publishes a bounded number of series. The label `state` holds the name of the state, as in the
  * API. Dashboards show the state's label instead.
  */
@@ -45,19 +45,19 @@ export const METRICS = {
     type: 'counter',
     unit: 'attempts',
     labels: ['queue', 'task'],
-    help: 'Attempts that this process started. Each is counted later as ended or as a refused commit, unless a drain abandons it or the process dies.',
+    help: 'Attempts that this process started. Each one is later counted as ended or as a refused commit, unless a drain abandons it or the process dies.',
   },
   bullpen_attempts_ended_total: {
     type: 'counter',
     unit: 'attempts',
     labels: ['queue', 'task', 'state', 'verdict'],
-    help: "Attempts that ended in this process, by the attempt's final state and by the verdict on the task. An attempt is counted when Redis has confirmed the verdict, and exactly once.",
+    help: "Attempts that ended in this process, by the attempt's final state and the verdict on the task. Each attempt is counted exactly once, when Redis confirms its verdict.",
   },
   bullpen_commits_refused_total: {
     type: 'counter',
     unit: 'attempts',
     labels: ['queue', 'task', 'reason'],
-    help: 'Attempts of this process whose result was dropped, because the lock was lost or Redis refused the commit. They are not counted as ended.',
+    help: 'Attempts in this process whose result was dropped because the lock was lost or Redis refused the commit. They are not counted as ended.',
   },
   bullpen_attempt_duration_seconds: {
     type: 'histogram',
@@ -77,13 +77,13 @@ export const METRICS = {
     type: 'counter',
     unit: 'attempts',
     labels: ['queue', 'task', 'reason'],
-    help: 'Ended attempts that failed, by reason. Cancels, drains, snoozes and rate limits are not failures.',
+    help: 'Ended attempts that failed, by reason. Cancellations, drains, snoozes and rate limits are not failures.',
   },
   bullpen_late_results_total: {
     type: 'counter',
     unit: 'attempts',
     labels: ['queue', 'task'],
-    help: 'Handlers that returned after their attempt had ended, so that their results were dropped.',
+    help: 'Handlers that returned after their attempt had ended. Their results were dropped.',
   },
   bullpen_isolates_replaced_total: {
     type: 'counter',
@@ -125,7 +125,7 @@ export const METRICS = {
     type: 'counter',
     unit: 'stalls',
     labels: ['task'],
-    help: 'Number of times that the event loop was blocked for longer than eventLoopStallWarning, by the task that blocked it. The label is empty if it was not blocked by a task.',
+    help: 'Number of times that the event loop was blocked for longer than eventLoopStallWarning, by the task that blocked it. The label is empty if no task blocked it.',
   },
   bullpen_pool_slots: {
     type: 'gauge',
@@ -155,19 +155,19 @@ export const METRICS = {
     type: 'gauge',
     unit: 'tasks',
     labels: ['queue'],
-    help: 'Number of tasks that the queue has accepted, minus the tasks in all statuses, minus the removed tasks. It is 0 unless plain BullMQ has used the queue, and the leader corrects it within a few minutes.',
+    help: 'Number of tasks that the queue has accepted, minus the tasks in all statuses and the removed tasks. It is 0 unless plain BullMQ has used the queue, and the leader corrects it within a few minutes.',
   },
   bullpen_index_repairs: {
     type: 'gauge',
     unit: 'entries',
     labels: ['queue'],
-    help: 'How many entries of the status index and how many uncounted tasks the leader has ever repaired in the queue. It stays 0 unless plain BullMQ uses the queue.',
+    help: 'Number of status index entries and uncounted tasks that leaders have repaired in the queue so far. It stays 0 unless plain BullMQ uses the queue.',
   },
   bullpen_redis_up: {
     type: 'gauge',
     unit: 'flag',
     labels: [],
-    help: '1 if Redis answered during this scrape, 0 if it did not.',
+    help: '1 if Redis responded during this scrape, 0 if it did not.',
   },
   bullpen_leader: {
     type: 'gauge',
@@ -179,13 +179,13 @@ export const METRICS = {
     type: 'gauge',
     unit: 'seconds',
     labels: [],
-    help: "How far this machine's clock is ahead of Redis's clock. Negative if it is behind.",
+    help: "How far this machine's clock is ahead of Redis's clock. The value is negative if this machine's clock is behind.",
   },
   bullpen_scrape_failures_total: {
     type: 'counter',
     unit: 'reads',
     labels: [],
-    help: 'Reads that failed during a scrape. The gauges that they would have set are missing from it.',
+    help: 'Reads that failed during a scrape. The gauges that a failed read would have set are missing from that scrape.',
   },
   bullpen_http_requests_total: {
     type: 'counter',
@@ -212,8 +212,8 @@ export type MetricName = keyof typeof METRICS
 export type LabelOf<N extends MetricName> = (typeof METRICS)[N]['labels'][number]
 
 /**
- * Metrics of prom-client that break Prometheus's naming rules, because they are gauges named like counters. They are not
- * published.
+ * prom-client metrics that break Prometheus's naming rules: they are gauges but are named like counters. Bullpen does not publish
+ * them.
  */
 export const MISNAMED_PROCESS_METRICS = [
   'nodejs_active_handles_total',
@@ -221,7 +221,7 @@ export const MISNAMED_PROCESS_METRICS = [
   'nodejs_active_resources_total',
 ] as const
 
-/** Metrics of prom-client that dashboards and alerts rely on. */
+/** prom-client metrics that dashboards and alerts rely on. */
 export const PROCESS_METRICS = [
   'nodejs_eventloop_lag_p50_seconds',
   'nodejs_eventloop_lag_p99_seconds',

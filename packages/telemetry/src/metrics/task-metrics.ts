@@ -11,7 +11,7 @@ const OTHER_TASKS = 'other'
 /** Prometheus treats an empty label as an absent one. */
 const NO_TASK = ''
 
-/** The series of one task, whose labels queue and task are already set. */
+/** One task's series, with the `queue` and `task` labels already set. */
 interface TaskSeries {
   readonly enqueued: Count
   readonly started: Count
@@ -20,7 +20,7 @@ interface TaskSeries {
   readonly late: Count
   readonly expired: Count
   readonly cancelled: Count
-  /** The most frequent series of {@link ended}, which has a field of its own so that it needs no look-up. */
+  /** The most frequent series of {@link ended}. It has its own field so that it does not need a look-up. */
   readonly completed: Count
   readonly ended: (state: AttemptEndState) => (verdict: VerdictKind) => Count
   readonly failed: (reason: FailureReason) => Count
@@ -51,7 +51,10 @@ export interface TaskMetrics {
   exposition(): string
 }
 
-/** Counting a start and an end takes about 0.15 µs in total. The first event of a task name takes longer. */
+/**
+ * Creates the metrics for task events. Counting a start and an end takes about 0.15 µs in total. A task name's first event takes
+ * longer.
+ */
 export function taskMetrics(): TaskMetrics {
   const metrics = createMetrics()
   const seriesOf = taskSeries(metrics)
@@ -159,7 +162,10 @@ function taskSeries(metrics: ReturnType<typeof createMetrics>): (queue: string, 
   }
 }
 
-/** Makes a value once for each key. Callers nest these maps, because joining two keys into one costs more than two look-ups. */
+/**
+ * Returns a function that makes a value once per key and then returns the stored value. Callers nest these functions, because
+ * joining two keys into one costs more than two look-ups.
+ */
 function remembered<K, V>(make: (key: K) => V): (key: K) => V {
   const made = new Map<K, V>()
   return (key) => {

@@ -1,6 +1,6 @@
 /**
- * A broker in memory with the semantics of the broker on Redis. It runs on the test's clock, so delays, retries, sweeps and the
- * recovery of lost tasks happen when the test moves that clock. The same conformance suite tests both brokers.
+ * An in-memory broker with the same semantics as the Redis broker. It runs on the test's clock, so delays, retries, sweeps and
+ * the recovery of lost tasks happen when the test moves that clock. The same conformance suite tests both brokers.
  */
 import { randomBytes } from 'node:crypto'
 import {
@@ -28,7 +28,7 @@ export interface MemoryBrokerOptions {
   readonly queues?: readonly string[]
   /** Encodes the payloads that the broker stores. By default, they are stored as they are. */
   readonly codec?: PayloadCodec | undefined
-  /** The largest size of a task's stored data, in bytes, with its input as the codec has encoded it. By default, there is no limit. */
+  /** The maximum size of a task's stored data, in bytes, including its encoded input. By default, there is no limit. */
   readonly sizeLimit?: number
   /** The time from the death of a worker or the loss of a lock until its tasks are recovered, in ms. Defaults to 6,000. */
   readonly stallMs?: number
@@ -46,7 +46,7 @@ export interface MemoryConsumerOptions {
   readonly worker?: string
 }
 
-/** A broker that behaves like the broker on Redis and can be made to fail. */
+/** A broker that behaves like the Redis broker and can be made to fail. */
 export interface MemoryBroker extends Broker {
   /** Enqueues a task and returns its id. @throws BullpenError `invalid_request` if the options contradict each other. */
   add<D extends TaskDefinition>(definition: D, input: InputOf<D>, call?: CallOptions): Promise<TaskId>
@@ -58,7 +58,7 @@ export interface MemoryBroker extends Broker {
   recover(): void
   /** Makes fetching fail in every pool. Each pool then restarts its consumer on its own. */
   failConsumers(): void
-  /** Takes away the lock of a running task. Its pool is notified, and the task is started again after `stallMs`. */
+  /** Removes a running task's lock. The task's pool is notified, and the task is started again after `stallMs`. */
   loseLock(id: TaskId): void
   /** Kills a worker, as SIGKILL would. Its pools write nothing more, and their tasks are recovered after `stallMs`. */
   kill(worker: string): void
@@ -195,7 +195,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       outage.check()
       const store = storeOf(queue)
       const tasks = Object.values(countTasks(store)).reduce((sum, count) => sum + count, 0)
-      // Tasks are kept until the broker is closed, and there is no index that could drift.
+      // Tasks are kept until the broker is closed, and there is no separate index that could become inaccurate.
       return { accepted: store.accepted, removed: 0, drift: 0, unaccounted: store.accepted - tasks }
     },
 

@@ -1,4 +1,4 @@
-// The consumer of the memory broker: fetches tasks for a pool and commits the verdicts on them.
+// Implements the memory broker's consumer, which fetches tasks for a pool and commits the verdicts on them.
 import {
   type Consumer,
   type ConsumerHost,
@@ -51,7 +51,7 @@ export function createMemoryConsumer(
   }
 
   const handle = async (task: StoredTask, owner: Owner): Promise<void> => {
-    // A fetch takes time. If a drain begins in the meantime, the pool releases the task.
+    // Fetching takes time in a real broker, too. If a drain begins in the meantime, the pool releases the task.
     await undefined
     let released = false
     const release = (): void => {

@@ -100,7 +100,10 @@ export class MemoryStore {
     })
   }
 
-  /** Carries out the verdict on an attempt, or returns why it is refused: the task has another owner, or none, by now. */
+  /**
+   * Carries out an attempt's verdict. If the task now has a different owner or none, the verdict is refused and the reason is
+   * returned.
+   */
   commit(task: StoredTask, owner: Owner, verdict: Verdict, record: AttemptRecord): CommitRefusal | undefined {
     if (task.owner !== owner) return task.owner === undefined ? 'lock_lost' : 'lock_taken'
     if (verdict.kind === 'lost') return 'lock_lost'
@@ -166,7 +169,10 @@ export class MemoryStore {
     return 'cancelled'
   }
 
-  /** Ends every matching task that is not running. A running task is stopped if the rule says so, and it never starts again. */
+  /**
+   * Ends every matching task that is not running. A matching task that is running never starts again, and it is also stopped if
+   * the rule includes running tasks.
+   */
   cancelWhere(rule: CancelRule): void {
     for (const task of this.#tasks) {
       if (task.place === 'completed' || task.place === 'failed' || !matches(rule, candidateOf(task))) continue
@@ -188,7 +194,7 @@ export class MemoryStore {
     }
   }
 
-  /** Ends every task whose queue timeout passed before its first attempt. `more` says whether other tasks may expire later. */
+  /** Ends every task whose queue timeout passed before its first attempt. `more` is true if other tasks may expire later. */
   expire(worker: string): { readonly expired: readonly StoredTask[]; readonly more: boolean } {
     const now = this.#clock.now()
     const unstarted = this.#tasks.filter(
@@ -210,7 +216,7 @@ export class MemoryStore {
     this.#timers.clear()
   }
 
-  /** Throttles the queue. The latest end applies, so a throttle that ends earlier than the current one changes nothing. */
+  /** Throttles the queue. A throttle that would end before the current one has no effect. */
   #throttle(ms: number): void {
     this.#throttledUntil = Math.max(this.#throttledUntil, this.#clock.now() + ms)
     this.#after(ms, () => this.wake())

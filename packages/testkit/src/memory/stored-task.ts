@@ -158,7 +158,10 @@ export function recordOf(task: StoredTask): TaskRecord {
   }
 }
 
-/** Returns a value after a round trip through JSON. @throws TypeError if JSON cannot represent it: a cycle or a bigint. */
+/**
+ * Returns a value after a round trip through JSON. @throws TypeError if JSON cannot represent the value because it contains a
+ * cycle or a bigint.
+ */
 export function asJson<T>(value: T): T {
   const text = JSON.stringify(value)
   return text === undefined ? (undefined as T) : JSON.parse(text)

@@ -4,7 +4,7 @@ import type { Middleware } from '@bullpen/engine'
 import type { AsyncContext, Random, Timeouts } from '@bullpen/engine/internal'
 import type { FakeClock } from '../fake-clock.ts'
 
-/** Every option that ends in `At` is a time after the enqueue. */
+/** The options for running a task. Each option whose name ends in `At` is a time relative to when the task is enqueued. */
 export interface RunTaskOptions<R extends Resources = object> {
   /** The resources that the worker would pass to its handlers. */
   readonly resources?: R
@@ -28,9 +28,9 @@ export interface RunTaskOptions<R extends Resources = object> {
   readonly stopAt?: Duration
   /** Drains the task's pool, as SIGTERM would. No other pool starts the task again. */
   readonly drainAt?: Duration
-  /** How long the handler may continue after `drainAt` before it is signalled. Defaults to '20s'. */
+  /** How long the handler may continue after `drainAt` before it receives an abort signal. Defaults to '20s'. */
   readonly drainTimeout?: Duration
-  /** Takes away the task's lock. The task is started again a few seconds later. */
+  /** Removes the task's lock. The task is started again a few seconds later. */
   readonly lockLostAt?: Duration
   /** Kills the task's worker. Another worker starts the task again some seconds later, and the first handler's result is ignored. */
   readonly crashAt?: Duration

@@ -1,5 +1,5 @@
 /**
- * Runs one task without Redis, from its enqueue through all attempts to its end, with the engine that a worker uses. The memory
+ * Runs one task without Redis, from enqueueing through all attempts to its end, with the engine that a worker uses. The memory
  * broker and the pool share one fake clock. The run ends when the task has ended, or when no timer is left that could change
  * anything. The handler cannot be ended by force: after a simulated crash or lock loss it continues, and its result is ignored.
  */
@@ -36,7 +36,10 @@ type Given<R extends Resources> = object extends R
   ? [options?: RunTaskOptions<R>]
   : [options: RunTaskOptions<R> & { readonly resources: R }]
 
-/** In real ms. This is less than the 5 s that test runners usually allow for a test. */
+/**
+ * How long a handler that no timer would end may run, in real ms. This is less than the 5 s that test runners usually allow for a
+ * test.
+ */
 const PATIENCE_MS = 4_000
 /** The worker's own default. */
 const DRAIN_TIMEOUT = '20s'

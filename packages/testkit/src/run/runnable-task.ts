@@ -1,4 +1,5 @@
-// Makes one task runnable. Creates a registry that contains only its handler and also knows the children that it enqueues.
+// Makes one task runnable by creating a registry that contains its handler and the definitions of the child tasks that it
+// enqueues.
 import {
   type Catalogue,
   defineCatalogue,

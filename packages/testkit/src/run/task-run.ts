@@ -18,7 +18,10 @@ import type { LogLine } from '../recording-log.ts'
 export interface TaskRun<D extends TaskDefinition = TaskDefinition> {
   readonly id: TaskId
   readonly status: TaskStatus
-  /** One line that says how the task ended and why, for the message of an assertion: `assert.equal(run.status, 'completed', run.summary)`. */
+  /**
+   * One line that explains how the task ended and why, for use as an assertion's message: `assert.equal(run.status, 'completed',
+   * run.summary)`.
+   */
   readonly summary: string
   /** The states of all attempts in order: `['NEW', 'IN_PROCESS', 'DONE_SUCCESS']`. */
   readonly states: readonly AttemptState[]
@@ -34,7 +37,7 @@ export interface TaskRun<D extends TaskDefinition = TaskDefinition> {
   readonly children: readonly TaskRecord[]
   /** The handlers that returned after their attempt had ended, and how much later, in ms. */
   readonly late: readonly { readonly fencingToken: number; readonly overrunMs: number }[]
-  /** What the pool answered to `cancelAt`. */
+  /** The pool's response to `cancelAt`. */
   readonly cancel: LocalCancel | undefined
   /** How many attempts were started, counted or not. */
   readonly fencingToken: number
@@ -49,7 +52,7 @@ export interface TaskRun<D extends TaskDefinition = TaskDefinition> {
   result(): OutputOf<D>
 }
 
-/** What the run has recorded. The rest of the result is derived from it. */
+/** The events and results that the run has recorded. The rest of the result is derived from them. */
 export interface RecordedRun {
   readonly record: TaskRecord
   readonly events: readonly TaskEvent[]
