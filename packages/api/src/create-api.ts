@@ -145,7 +145,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
 async function closeServer(app: FastifyInstance, log: Log): Promise<void> {
   const closed = app.close()
   if (!(await settlesWithin(closed, FINISH_WITHIN_MS))) {
-    log.warn({ afterMs: FINISH_WITHIN_MS }, 'closing connections whose requests are still incomplete')
+    log.warn({ withinMs: FINISH_WITHIN_MS }, 'closing connections whose requests are still incomplete')
     app.server.closeAllConnections()
   }
   await closed

@@ -96,10 +96,10 @@ export function openLeader(options: LeaderOptions): Leader {
     if (next.state === 'closed') clearTimeout(roundTimer)
     else askTimer = setTimeout(ask, Math.max(0, next.askAt - performance.now())).unref()
     if (next.state !== 'leader') {
-      if (before.state === 'leader') log.debug({ fencing: before.fencing }, 'leadership lost')
+      if (before.state === 'leader') log.debug({ leaderFencingToken: before.fencing }, 'leadership lost')
       clearTimeout(roundTimer)
     } else if (before.state !== 'leader' || before.fencing !== next.fencing) {
-      log.debug({ fencing: next.fencing }, 'leading the namespace')
+      log.debug({ leaderFencingToken: next.fencing }, 'leading the namespace')
       clearTimeout(roundTimer)
       beginRound()
     }

@@ -120,15 +120,15 @@ class RenewalThread {
   }
 
   #fallBack(err: unknown, ranForMs: number): void {
-    const afterMs = this.#backoff.next(ranForMs)
+    const delayMs = this.#backoff.next(ranForMs)
     this.#log.warn(
-      { err, afterMs },
+      { err, delayMs },
       'lock renewal thread ended; the main thread renews the locks until the thread is restarted',
     )
     this.#fallbackRedis ??= renewalConnection(this.#address)
     for (const group of this.#groups.values()) this.#renewHere(group)
     this.#ready.resolve()
-    this.#restart = setTimeout(() => this.#start(), afterMs).unref()
+    this.#restart = setTimeout(() => this.#start(), delayMs).unref()
   }
 
   #renewHere(group: LockGroup): void {
