@@ -26,7 +26,7 @@ export function pool(more: Partial<Pool> = {}): Pool {
 
 export function workerOf(worker: string, more: Partial<WorkerView> = {}): WorkerView {
   return {
-    ...{ worker, host: worker.split(':')[0] ?? '', pid: 12, version: '0.1.0', startedAt: ago(600), seenAt: ago(1) },
+    ...{ worker, host: worker.split(':')[0] ?? '', pid: 12, version: '0.2.0', startedAt: ago(600), seenAt: ago(1) },
     ...{ alive: true, draining: false, skewMs: 0, drainTimeoutMs: 20_000, graceMs: 5_000, pools: [pool()] },
     ...more,
   }

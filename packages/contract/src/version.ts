@@ -1,3 +1,3 @@
 // The version of this release. A test checks that it matches package.json.
 
-export const VERSION = '0.1.0'
+export const VERSION = '0.2.0'

@@ -39,10 +39,10 @@ test('workers and pools show anything unusual', () => {
     workerOf('z-silent:1:x', { alive: false, seenAt: '2026-01-01T00:09:48.000Z', skewMs: -90_000, host: 'h' }),
   ])
   expect(fleetLines(fleet, undefined, layout).slice(3)).toEqual([
-    `${P1}  draining, up 10m, version 0.1.0, clock 1.5s ahead of Redis`,
+    `${P1}  draining, up 10m, version 0.2.0, clock 1.5s ahead of Redis`,
     '  cpu    running   1/4',
     '  files  <yellow draining>  1/4  2 stuck handlers, not accepting tasks: Redis is away',
-    '<red z-silent:1:x>  no heartbeat for 12s, on h, version 0.1.0, clock 1m behind Redis',
+    '<red z-silent:1:x>  no heartbeat for 12s, on h, version 0.2.0, clock 1m behind Redis',
     '  cpu  running  1/4',
   ])
 })
