@@ -46,7 +46,8 @@ describe('take_out', () => {
     answer: (reply) => reply as string | null,
   })
 
-  it('removes a task from each list or set in which it can wait, and from no other', async () => {
+  /** Every list and set that holds tasks, which the test leaves empty. */
+  function structures() {
     const redis = new Redis(inject('redisUrl'))
     const keys = queueKeys(`t-${randomUUID().slice(0, 12)}`, 'q')
     const holding = new Map<string, 'list' | 'sorted set'>()
@@ -56,7 +57,11 @@ describe('take_out', () => {
       await redis.del([...holding.keys()].map(keyOf))
       redis.disconnect()
     })
-    const expected = new Set(waiting.map(structureOf))
+    return { redis, keys, holding, keyOf, expected: new Set(waiting.map(structureOf)) }
+  }
+
+  it('removes a task from each list or set in which it can wait, and from no other', async () => {
+    const { redis, keys, holding, keyOf, expected } = structures()
     for (const [name, type] of holding) {
       if (type === 'list') await redis.rpush(keyOf(name), 'a', 'b', 'c')
       else await redis.zadd(keyOf(name), 1, 'a', 2, 'b', 3, 'c')
@@ -65,6 +70,21 @@ describe('take_out', () => {
       const left = await (type === 'list' ? redis.lrange(keyOf(name), 0, -1) : redis.zrange(keyOf(name), '0', '-1'))
       expect(left).toEqual(expected.has(name) ? ['a', 'c'] : ['a', 'b', 'c'])
       await redis.del(keyOf(name))
+    }
+  })
+
+  it('searches no list for a task that is in a sorted set, whether the task can wait there or not', async () => {
+    const { redis, keys, holding, keyOf, expected } = structures()
+    const { wait, base } = keys
+    const sets = [...holding].filter(([, type]) => type === 'sorted set').map(([name]) => name)
+    expect(sets).toContain('waitingChildren')
+    for (const name of sets) {
+      // A task is in one place at a time. The list would lose this one if it were searched.
+      await redis.rpush(wait, 'b')
+      await redis.zadd(keyOf(name), 1, 'b')
+      expect(await runScript(redis, script, { wait }, { base, id: 'b' })).toBe(expected.has(name) ? name : null)
+      expect(await redis.lrange(wait, 0, -1)).toEqual(['b'])
+      await redis.del(wait, keyOf(name))
     }
   })
 })
