@@ -3,8 +3,10 @@ import type { FetchedTask, RunTask } from '@bullpen/engine/internal'
 import { privateRedis } from '@bullpen/testing'
 import { eventually } from '@bullpen/testkit'
 import { Worker } from 'bullmq'
+import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type ConsumerOptions, openConsumer } from './consumer.ts'
+import { queueKeys } from './keys.ts'
 import { setup, short, silent } from './setup.fixture.ts'
 
 afterEach(() => vi.restoreAllMocks())
@@ -49,6 +51,7 @@ describe('a task that no slot takes', () => {
     const consumer = openConsumer(options, runTask, {
       lockLost: () => {},
       settled: () => {},
+      released: () => {},
       cancel: () => 'not_found',
       tasks: () => [],
     })
@@ -65,6 +68,41 @@ describe('a task that no slot takes', () => {
     expect(await broker.find(id)).toMatchObject({ fencingToken: 1, attemptsMade: 1 })
     await consumer.stop()
     await running
+  })
+})
+
+describe('a release', () => {
+  it.each([
+    ['is reported once Redis has returned the task to its queue', true],
+    ['is not reported if the lock is lost by then, because the task may have another owner', false],
+  ])('%s', async (_, hasLock) => {
+    const { enqueue, redisUrl, namespace, broker } = await setup({ leads: false })
+    const redis = new Redis(redisUrl)
+    onTestFinished(() => redis.disconnect())
+    const id = await enqueue(short)
+    const offered = Promise.withResolvers<void>()
+    const statuses: Promise<string | undefined>[] = []
+    const runTask: RunTask = async (_task, _commit, release) => {
+      if (!hasLock) await redis.del(queueKeys(namespace, 'rig').lock(id))
+      offered.resolve()
+      return release()
+    }
+    const options = { queue: 'rig', namespace, redisUrl, concurrency: 1, completedRetentionMs: 60_000, log: silent }
+    const consumer = openConsumer(options, runTask, {
+      lockLost: () => {},
+      settled: () => {},
+      released: () => void statuses.push(broker.find(id).then((found) => found?.status)),
+      cancel: () => 'not_found',
+      tasks: () => [],
+    })
+    onTestFinished(() => consumer.close())
+    await consumer.open()
+    void consumer.run()
+    await offered.promise
+    expect(statuses).toEqual([])
+    // Fetches nothing more, and waits for the release.
+    await consumer.stop()
+    expect(await Promise.all(statuses)).toEqual(hasLock ? ['waiting'] : [])
   })
 })
 
@@ -125,6 +163,7 @@ describe('the lifecycle of a consumer', () => {
     const consumer = openConsumer(options, runTask, {
       lockLost: () => {},
       settled: () => {},
+      released: () => {},
       cancel: () => 'not_found',
       tasks: () => [],
     })

@@ -229,6 +229,7 @@ function connect(
   })
 
   const settled: ConsumerHost['settled'] = (result, refusal) => pool.settled(result, refusal)
+  const released = (): void => pool.released()
   const runJob = (job: Job, token: string): Promise<unknown> => {
     const task = toFetchedTask(job, token, codec)
     const rule = rules.matching(task)
@@ -240,7 +241,7 @@ function connect(
         if (rule !== undefined && result.verdict.kind === 'cancelled') countEnded(redis, keys, rule)
         return commit(result, job, token, settled, codec)
       },
-      () => sleep(RELEASE_DELAY_MS).then(() => release(job, token)),
+      () => sleep(RELEASE_DELAY_MS).then(() => release(job, token, released)),
     )
   }
 

@@ -91,9 +91,13 @@ function storedSuccess(
   }
 }
 
-/** Returns a task that was fetched but can't be started to the head of its queue, as if it had not been fetched. */
-export async function release(job: Job, token: string): Promise<never> {
-  return requeue(job, token, { uncount: '1' })
+/**
+ * Returns a task that was fetched but can't be started to the head of its queue, as if it had not been fetched. Calls `released`
+ * when Redis has confirmed that. If Redis has run the script but its answer was lost, the script is sent again and refused, and
+ * `released` is not called, because the job stores nothing that would tell this release from that of another owner.
+ */
+export async function release(job: Job, token: string, released: () => void): Promise<never> {
+  return requeue(job, token, { uncount: '1' }, released)
 }
 
 /**
@@ -104,10 +108,13 @@ function stacksWith(record: AttemptResult['record'], error: unknown, job: Job): 
   return JSON.stringify([...(job.stacktrace ?? []), encodeStack(record, error)].slice(-MAX_ATTEMPT_RECORDS))
 }
 
-/** Returns the job to the head of its queue, in one script. BullMQ does not count this as an attempt. */
-async function requeue(job: Job, token: string, extras: ExtraValues): Promise<never> {
+/**
+ * Returns the job to the head of its queue, in one script, and calls `moved` unless Redis has refused the move. BullMQ does not
+ * count this as an attempt.
+ */
+async function requeue(job: Job, token: string, extras: ExtraValues, moved = (): void => {}): Promise<never> {
   setExtras(backendOf(job), 'moveJobFromActiveToWait', job.id ?? '', extras)
-  await unlessRefused(job.moveToWait(token))
+  await unlessRefused(job.moveToWait(token).then(moved))
   throw new WaitingError()
 }
 

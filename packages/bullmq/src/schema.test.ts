@@ -42,7 +42,14 @@ function setup(redisUrl = inject('redisUrl')) {
       return fleet
     },
     openConsumer() {
-      const pool = { lockLost: () => {}, settled: () => {}, cancel: (): 'not_found' => 'not_found', tasks: () => [] }
+      const ignore = (): void => {}
+      const pool = {
+        lockLost: ignore,
+        settled: ignore,
+        released: ignore,
+        cancel: (): 'not_found' => 'not_found',
+        tasks: () => [],
+      }
       const runTask = () => Promise.reject(new Error('there is no task'))
       const consumer = openConsumer(
         { ...options, queue: 'q', concurrency: 1, completedRetentionMs: 1_000 },

@@ -35,7 +35,14 @@ async function setup(queues = ['one', 'two']) {
   const broker = openBroker({ ...common, queues, sizeLimit: 10_000 })
   const fleet = openFleet({ ...common, queues })
   const stopListening = fleet.listen('w', () => {})
-  const pool = { lockLost: () => {}, settled: () => {}, cancel: (): 'not_found' => 'not_found', tasks: () => [] }
+  const ignore = (): void => {}
+  const pool = {
+    lockLost: ignore,
+    settled: ignore,
+    released: ignore,
+    cancel: (): 'not_found' => 'not_found',
+    tasks: () => [],
+  }
   const runTask = () => Promise.reject(new Error('there is no task'))
   const consumers = queues.map((queue) =>
     openConsumer({ ...common, queue, concurrency: 1, completedRetentionMs: 1_000 }, runTask, pool),

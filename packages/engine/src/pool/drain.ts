@@ -209,8 +209,8 @@ export class Drain {
 }
 
 /**
- * The result of a drain. The drain was clean if `abandoned` and `unconfirmed` are empty. Only attempts whose commit the store has
- * confirmed are counted.
+ * The result of a drain. The drain was clean if `abandoned` and `unconfirmed` are empty. Only attempts and tasks whose commit or
+ * release the store has confirmed are counted.
  */
 export interface DrainReport {
   readonly queue: string
@@ -257,7 +257,7 @@ export class DrainTally {
     else this.#finished++
   }
 
-  taskReleased(): void {
+  released(): void {
     this.#requeued++
   }
 

@@ -219,6 +219,30 @@ describe('the report of a drain', () => {
     expect([...named('attempt.ended'), ...named('attempt.commit_refused')]).toEqual([])
   })
 
+  it('counts a released task only when the store has confirmed the release', async () => {
+    const { pool, consumer, give, call, clock } = await atWork()
+    const written = Promise.withResolvers<void>()
+    consumer.releasing = () => written.promise
+    const drained = pool.drain(soft)
+    give()
+    call.finish()
+    await clock.advance(1_000)
+    expect(pool.state()).toBe('SHUTTING_DOWN')
+    written.resolve()
+    expect(await drained).toMatchObject({ finished: 1, requeued: 1, unconfirmed: [] })
+  })
+
+  it('names a released task whose release was not confirmed, and does not count it', async () => {
+    const { pool, consumer, give, call, clock } = await atWork()
+    consumer.releasing = () => new Promise(() => {})
+    const drained = pool.drain(softTimeout)
+    const { task } = give()
+    call.finish()
+    await clock.advance(2_000)
+    expect(await drained).toMatchObject({ finished: 1, requeued: 0, unconfirmed: [{ id: task.id, task: 'test.long' }] })
+    expect(pool.state()).toBe('TERMINATE_TIMEOUT')
+  })
+
   it('does not count a task whose commit was refused, because another worker has it', async () => {
     const { pool, consumer, call, clock, named } = await atWork()
     consumer.refusal = 'lock_taken'

@@ -178,6 +178,8 @@ export class FakeConsumer implements Consumer {
   stopping = async (): Promise<void> => {}
   /** Committing a result waits for this. */
   writing = (): void | Promise<void> => {}
+  /** Releasing a task waits for this. If it rejects, the store has not confirmed the release. */
+  releasing = (): void | Promise<void> => {}
   /** Why the store refuses each commit. By default, it confirms them. */
   refusal: CommitRefusal | undefined
   readonly work: RunTask
@@ -248,6 +250,9 @@ export class FakeConsumer implements Consumer {
       },
       () => {
         given.released = true
+        const written = this.releasing()
+        if (!(written instanceof Promise)) return this.pool.released()
+        return written.then(() => this.pool.released())
       },
     )
     const { settled } = given

@@ -66,6 +66,7 @@ class SlotPool implements Pool {
       { ...host, queue, poolSignal: this.#poolSignal.signal },
       () => this.#updateCapacity(),
       (result, refusal) => this.#ending?.tally.settled(result, refusal, host.clock.monotonic()),
+      () => this.#ending?.tally.released(),
     )
     this.#consumer = options.consumer((task, commit, release) => this.#run(task, commit, release), this.#slots)
     this.#fetching = createFetchLoop(this.#consumer, {
@@ -234,9 +235,7 @@ class SlotPool implements Pool {
   ): Promise<T> {
     // The task may have been fetched while a drain began, or while a slot was stopped.
     const running = this.#mayStart() ? this.#slots.run(task, commit) : undefined
-    if (running !== undefined) return running
-    this.#ending?.tally.taskReleased()
-    return release()
+    return running ?? release()
   }
 
   #beginDrain(limits: DrainLimits, reason: 'drain' | 'parent_closed'): Promise<DrainReport> {

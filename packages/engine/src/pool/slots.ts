@@ -21,11 +21,12 @@ const STOPPING: readonly SlotState[] = [
   'TERMINATED',
 ] satisfies readonly (Terminating | 'TERMINATED')[]
 
-/** One pool's slots. As a {@link ConsumerHost}, it receives lost locks, cancellations and settled commits from the consumer. */
+/** One pool's slots. As a {@link ConsumerHost}, it receives lost locks, cancellations, settled commits and releases from the consumer. */
 export class Slots implements ConsumerHost {
   readonly #host: SlotHost
   readonly #onCapacityChange: () => void
   readonly #onSettled: ConsumerHost['settled']
+  readonly #onReleased: ConsumerHost['released']
   #slots: readonly Slot[] = []
   /** A stack: the slot that became idle last takes the next task. */
   readonly #idle: Slot[] = []
@@ -38,17 +39,20 @@ export class Slots implements ConsumerHost {
 
   /**
    * `onCapacityChange` is called when the number of slots that take tasks, or the number of stuck handlers, changes.
-   * `onSettled` is called with each result that the store has committed or refused.
+   * `onSettled` is called with each result that the store has committed or refused, and `onReleased` whenever the store has
+   * confirmed that a task that no slot took is back in its queue.
    */
   constructor(
     size: number,
     host: Omit<SlotHost, 'onStuckHandler'>,
     onCapacityChange: () => void,
     onSettled: ConsumerHost['settled'] = () => {},
+    onReleased: ConsumerHost['released'] = () => {},
   ) {
     this.#host = { ...host, onStuckHandler: (returned) => this.#addStuckHandler(returned) }
     this.#onCapacityChange = onCapacityChange
     this.#onSettled = onSettled
+    this.#onReleased = onReleased
     this.#grow(size)
   }
 
@@ -184,6 +188,10 @@ export class Slots implements ConsumerHost {
   settled(result: AttemptResult, refusal?: CommitRefusal): void {
     emitSettled(result, refusal, this.#host.sink)
     this.#onSettled(result, refusal)
+  }
+
+  released(): void {
+    this.#onReleased()
   }
 
   /** Closes the context of the attempt that has lost its lock, so that its handler stops. */

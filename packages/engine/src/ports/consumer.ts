@@ -64,6 +64,12 @@ export interface ConsumerHost {
    * does not arrive. For the verdict `lost`, the consumer calls this method without asking the store.
    */
   settled(result: AttemptResult, refusal?: CommitRefusal): void
+  /**
+   * Reports that a task that no slot took has returned to its queue. The consumer calls this method when the store has confirmed
+   * the release. It does not call it if the store refuses the release, because the task has another owner by then, or if the
+   * response does not arrive.
+   */
+  released(): void
   /** Cancels the task if this pool is running it. `cause` defaults to a request by an unknown caller. */
   cancel(id: TaskId, cause?: CancelCause): LocalCancel
   /** Returns the tasks that this pool is running. */

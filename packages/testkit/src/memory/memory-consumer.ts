@@ -54,9 +54,11 @@ export function createMemoryConsumer(
     // Fetching takes time in a real broker, too. If a drain begins in the meantime, the pool releases the task.
     await undefined
     let released = false
-    const release = (): void => {
+    const release = async (): Promise<void> => {
       released = true
-      store.release(task, owner)
+      await outage.over()
+      // The answer does not reach a consumer that was closed or killed.
+      if (!isClosed && store.release(task, owner)) pool.released()
     }
     await run(
       fetchedTask(task, owner, outage),

@@ -87,6 +87,17 @@ describe('fail()', () => {
 })
 
 describe('a worker whose commit the broker does not answer', () => {
+  it('does not count a task that it releases during an outage', async () => {
+    const { broker, pool, clock } = openQueue()
+    await pool.start()
+    // The task is being fetched when the drain and the outage begin.
+    const added = broker.add(echo, 1)
+    const drained = pool.drain({ drainMs: 1_000, graceMs: 100 })
+    broker.fail()
+    await clock.advance(5_000)
+    expect(await drained).toMatchObject({ requeued: 0, unconfirmed: [{ id: await added, task: 'test.echo' }] })
+  })
+
   it('emits no end if it is killed', async () => {
     const over = Promise.withResolvers<number>()
     const { broker, pool, clock, events } = openQueue(() => over.promise)

@@ -86,18 +86,19 @@ export class MemoryStore {
     return task
   }
 
-  /** Undoes `take`. */
-  release(task: StoredTask, owner: Owner): void {
-    if (task.owner !== owner) return
+  /** Undoes `take`. Returns false, and changes nothing, if the task has another owner, or none, by now. */
+  release(task: StoredTask, owner: Owner): boolean {
+    if (task.owner !== owner) return false
     task.fencingToken--
     this.#wait(task, 'first', { wake: false })
     // The task is not offered at once, because the consumer that released it would only release it again.
-    if (this.#offersAgain) return
+    if (this.#offersAgain) return true
     this.#offersAgain = true
     this.#after(OFFERED_AGAIN_MS, () => {
       this.#offersAgain = false
       this.wake()
     })
+    return true
   }
 
   /**

@@ -121,7 +121,7 @@ export async function openWorld(redisUrl: string, namespace: string): Promise<Wo
         if (worker !== workers.bullpen) return plain(job, token)
         const decided = verdict(job)
         return decided === 'released'
-          ? release(job, token)
+          ? release(job, token, () => {})
           : commit(resultOf(job, decided), job, token, onSettled, undefined)
       }
       hold(await worker.processJob(job, token, () => pick % 2 === 0), token, worker)
