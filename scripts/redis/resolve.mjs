@@ -57,15 +57,29 @@ async function askOnTerminal(question) {
   }
 }
 
+const EXPECTED = 'expected the URL of a single server, such as redis://127.0.0.1:6379 (with TLS: rediss://)'
+const UNSET = 'To use a private server instead, unset REDIS_URL.'
+
 /** 1. The server that REDIS_URL names. It is an error if it does not answer, because another server would have other tasks. */
 async function fromEnvironment({ env, ping }) {
   const url = env.REDIS_URL
   if (url === undefined || url === '') return undefined
+  const nodes = /^rediss?\+cluster:\/\/(?:.*@)?(.*)$/.exec(url)?.[1]
+  if (nodes !== undefined) {
+    throw new UserError(
+      `REDIS_URL names the nodes of a Redis Cluster, ${nodes}; ${EXPECTED}. ${UNSET} To run the API and the workers on a cluster, see docs/how-to/redis-cluster.md.`,
+    )
+  }
+  // The value is not shown, because it may be a password.
   if (!URL.canParse(url) || !/^rediss?:$/.test(new URL(url).protocol)) {
-    throw new UserError('REDIS_URL is not a Redis URL; expected a URL such as redis://127.0.0.1:6379')
+    throw new UserError(`REDIS_URL is not the URL of a Redis server; ${EXPECTED}. ${UNSET}`)
   }
   const answer = await ping(url, { within: 5000 })
-  if (!answer.ok) throw new UserError(`REDIS_URL is set, but ${withoutPassword(url)} does not answer: ${answer.reason}`)
+  if (!answer.ok) {
+    throw new UserError(
+      `the server that REDIS_URL names, ${withoutPassword(url)}, does not respond: ${answer.reason}. Start that server. ${UNSET}`,
+    )
+  }
   return { url, origin: 'env', stop: async () => {} }
 }
 

@@ -52,13 +52,31 @@ describe('resolving a Redis', () => {
       ping: async () => ({ ok: false, reason: 'connect ECONNREFUSED' }),
     })
     const failure = await resolveRedis(world).catch((error) => error.message)
-    expect(failure).toBe('REDIS_URL is set, but redis://u:***@h:1 does not answer: connect ECONNREFUSED')
+    expect(failure).toBe(
+      'the server that REDIS_URL names, redis://u:***@h:1, does not respond: connect ECONNREFUSED. ' +
+        'Start that server. To use a private server instead, unset REDIS_URL.',
+    )
   })
 
-  it('a REDIS_URL that is not a Redis URL is refused', async () => {
-    const { world } = simulate({ env: { REDIS_URL: 'localhost:6379' } })
-    await expect(resolveRedis(world)).rejects.toThrow('REDIS_URL is not a Redis URL; expected a URL such as redis://')
+  it.each(['localhost:6379', 'hunter2', 'http://h'])('a REDIS_URL such as %s is refused and not shown', async (url) => {
+    const { world } = simulate({ env: { REDIS_URL: url } })
+    await expect(resolveRedis(world)).rejects.toThrow(
+      'REDIS_URL is not the URL of a Redis server; expected the URL of a single server, such as redis://127.0.0.1:6379 ' +
+        '(with TLS: rediss://). To use a private server instead, unset REDIS_URL.',
+    )
   })
+
+  it.each(['redis+cluster://u:p@ss@h:1,h:2', 'rediss+cluster://h:1,h:2'])(
+    'a REDIS_URL of a cluster such as %s is refused, and the message names its nodes, what is expected and what to do',
+    async (url) => {
+      const { world } = simulate({ env: { REDIS_URL: url } })
+      await expect(resolveRedis(world)).rejects.toThrow(
+        'REDIS_URL names the nodes of a Redis Cluster, h:1,h:2; expected the URL of a single server, such as ' +
+          'redis://127.0.0.1:6379 (with TLS: rediss://). To use a private server instead, unset REDIS_URL. ' +
+          'To run the API and the workers on a cluster, see docs/how-to/redis-cluster.md.',
+      )
+    },
+  )
 
   it('a server on PATH comes before Docker', async () => {
     const { world } = simulate({ findServer: () => '/usr/bin/valkey-server', find: has('docker', 'apt-get') })
