@@ -25,7 +25,7 @@ const ATTEMPTS = [
   },
 ] as const
 const TIMES = { startedAt: '2026-01-01T00:00:01.000Z', endedAt: '2026-01-01T00:00:02.500Z' }
-const history = ATTEMPTS.map((attempt) => ({ ...attempt, ...TIMES }))
+const attempts = ATTEMPTS.map((attempt) => ({ ...attempt, ...TIMES }))
 
 test('a task has a line for each of its fields and for each attempt', () => {
   const task = view({
@@ -39,7 +39,7 @@ test('a task has a line for each of its fields and for each attempt', () => {
       dueAt: '2026-01-01T00:01:30.000Z',
       startedAt: '2026-01-01T00:00:01.000Z',
       correlationId: 'order-7',
-      attempts: history,
+      attempts,
     },
     ...{ meta: { order: 'A-1', by: 'ann' }, progress: { fraction: 0.456, note: 'half' } },
     ...{ error: { code: 'smtp_421', message: 'try\nlater' } },
@@ -48,7 +48,6 @@ test('a task has a line for each of its fields and for each attempt', () => {
     `${ID}  <yellow retrying>`,
     'task         math.factorial, version 1',
     'queue        cpu',
-    'attempts     2 of 5 used, 12 started',
     'enqueued     2026-01-01T00:00:00.000Z (1m ago)',
     'due          2026-01-01T00:01:30.000Z (in 30s)',
     'started      2026-01-01T00:00:01.000Z (59s ago)',
@@ -57,17 +56,17 @@ test('a task has a line for each of its fields and for each attempt', () => {
     'correlation  order-7',
     'input        {"n":5}',
     'error        smtp_421: try later',
-    'history',
+    'attempts     2 of 5 used, 12 started',
     '  1   failed     smtp_421     try later  1.5s  a:1:x',
     '  12  timed out  run_timeout             1.5s  b:2:y',
   ])
 })
 
 test('absent fields and empty columns are left out', () => {
-  const [, attempt] = history
+  const [, attempt] = attempts
   const lines = taskLines(view({ attempts: attempt === undefined ? [] : [attempt] }), layout)
   expect(lines.at(-1)).toBe('  12  timed out  run_timeout  1.5s  b:2:y')
-  expect(taskLines(view(), layout).join('\n')).not.toMatch(/history|error|meta|due|progress|attempt /)
+  expect(taskLines(view(), layout).join('\n')).not.toMatch(/error|meta|due|progress|attempt /)
 })
 
 test('long values are cut', () => {
@@ -87,11 +86,11 @@ test.each([
 
 test('the attempt of a cancelled task names the cancel once', () => {
   const error = { code: 'cancelled', message: 'the task was cancelled' }
-  const [first] = history
-  const attempts = first && [
+  const [first] = attempts
+  const cancelled = first && [
     { ...first, fencingToken: 0, outcome: 'cancelled', state: 'TERMINATED_STOP_SIGNAL', error } as const,
   ]
-  const lines = taskLines(view({ status: 'cancelled', attempts: attempts ?? [] }), layout)
+  const lines = taskLines(view({ status: 'cancelled', attempts: cancelled ?? [] }), layout)
   expect(lines.at(-1)).toBe('  0  cancelled  the task was cancelled  1.5s  a:1:x')
 })
 

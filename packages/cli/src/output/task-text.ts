@@ -37,7 +37,7 @@ export function cancellationLine({ id, status, ended, enqueuedUntil }: Cancellat
   return `${id}  in effect: no matching task enqueued until ${enqueuedUntil} will start${soFar}`
 }
 
-/** Returns one line for each field that the task has, and one for each attempt. */
+/** Returns one line for each field that the task has. The last field is the number of attempts, followed by one line for each. */
 export function taskLines(task: TaskView, layout: Layout): string[] {
   const time = (of: string | undefined) => of && `${of} (${relativeTime(of, layout.now)})`
   const value = (of: unknown) => (of === undefined ? undefined : plain(JSON.stringify(of), MAX_VALUE_LENGTH))
@@ -48,7 +48,6 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
   const rows: readonly (readonly [string, string | undefined])[] = [
     ['task', `${plain(task.task)}, version ${task.version}`],
     ['queue', task.queue],
-    ['attempts', `${task.attemptsMade} of ${task.maxAttempts} used, ${task.fencingToken} started`],
     ['enqueued', time(task.enqueuedAt)],
     ['due', time(task.dueAt)],
     ['started', time(task.startedAt)],
@@ -60,6 +59,7 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
     ['input', value(task.input)],
     ['output', value(task.output)],
     ['error', error && plain(`${error.code}: ${error.message}`)],
+    ['attempts', `${task.attemptsMade} of ${task.maxAttempts} used, ${task.fencingToken} started`],
   ]
   const fields = rows.flatMap(([name, text]) => (text === undefined ? [] : [`${name.padEnd(11)}  ${text}`]))
   return [`${task.id}  ${coloured(task.status, layout)}`, ...fields, ...attemptLines(task.attempts, layout)]
@@ -80,7 +80,7 @@ function attemptLines(attempts: TaskView['attempts'], layout: Layout): readonly 
     plain(attempt.worker),
     attempt.by === undefined ? '' : `by ${plain(attempt.by)}`,
   ])
-  return rows.length === 0 ? [] : ['history', ...tableLines(rows, { paint: layout.paint, indent: 2 })]
+  return tableLines(rows, { paint: layout.paint, indent: 2 })
 }
 
 /**
