@@ -173,12 +173,14 @@ describe('a commit that Redis refuses is an event of its own, and not an end', (
     expect(work.ends()).toMatchObject([{ event: 'attempt.commit_refused', refusal: 'task_removed', verdict }])
   })
 
-  it('if the task is not active', async () => {
-    const work = await atWork(() => ({ n: 1 }))
+  it.each(VERDICTS)('if the task is not active, for the verdict %s', async (verdict, end) => {
+    const work = await atWork(end)
     await work.redis.lrem(work.keys.active, 1, work.id)
     await work.end()
     await eventually(() => work.ends().length > 0)
-    expect(work.ends()).toMatchObject([{ event: 'attempt.commit_refused', refusal: 'not_active' }])
+    expect(work.ends()).toMatchObject([{ event: 'attempt.commit_refused', refusal: 'not_active', verdict }])
+    const { wait, delayed, completed, failed } = work.keys
+    expect(await work.redis.exists(wait, delayed, completed, failed)).toBe(0)
   })
 
   it('if the job has children that have not finished', async () => {

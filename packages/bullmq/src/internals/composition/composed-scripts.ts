@@ -112,8 +112,12 @@ end`,
   moveJobFromActiveToWait: {
     /** `stacks`: the attempt records to store. `uncount`: '1' if the handler was never started, so that the start is uncounted. */
     extra: ['stacks', 'uncount'],
+    // If the job is not active, BullMQ moves nothing and answers like after a move. Bullpen then answers -3, as BullMQ's other
+    // transitions do.
+    before: `local active = call('LLEN', KEYS[1])`,
     after: `${confirmResentStacks('ARGV[3]')}
 if ${SUCCEEDED} then
+  if call('LLEN', KEYS[1]) == active then return -3 end
   if stacks ~= '' then call('HSET', ARGV[3], 'stacktrace', stacks) end
   if uncount == '1' then call('HINCRBY', ARGV[3], 'ats', -1) end
   local id = ARGV[1]

@@ -1,6 +1,6 @@
 // BullMQ's scripts can run inside Bullpen's: where their texts are, and what they answer. How they write to Redis is pinned in
 // ../composition/watched-commands.test.ts.
-import { ErrorCode } from 'bullmq'
+import { ErrorCode, type Job } from 'bullmq'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { bullmqScripts, COMPOSED } from '../composition/composed-scripts.ts'
@@ -63,6 +63,21 @@ describe("BullMQ's scripts", () => {
       await expect(move('mine')).rejects.toMatchObject({ code: -1 })
     },
   )
+
+  it('answer -3 if the job is not active, except moveJobFromActiveToWait, which then moves nothing', async () => {
+    const { queue, redis, keys, createWorker, fetch } = await plainBullmq()
+    const worker = createWorker(async () => {})
+    const fetchInactive = async (): Promise<Job> => {
+      await queue.add('x', {})
+      const job = await fetch(worker, 'mine')
+      await redis.lrem(keys.active, 1, job.id ?? '')
+      return job
+    }
+    await expect((await fetchInactive()).moveToCompleted(1, 'mine', false)).rejects.toMatchObject({ code: -3 })
+    await expect((await fetchInactive()).moveToDelayed(Date.now(), 'mine')).rejects.toMatchObject({ code: -3 })
+    await (await fetchInactive()).moveToWait('mine')
+    expect(await redis.exists(keys.wait)).toBe(0)
+  })
 
   it('have these codes for what they refuse', () => {
     expect(ErrorCode).toMatchObject({
