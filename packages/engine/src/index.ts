@@ -1,4 +1,4 @@
-// For code that uses a worker: the middleware type, the broker port, and what pools report.
+// The exports for code that uses a worker: the middleware type, the broker port, and the reports of pools.
 
 export type { Middleware } from './attempt/middleware.ts'
 export type { DrainReport } from './pool/drain.ts'

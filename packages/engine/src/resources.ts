@@ -1,4 +1,4 @@
-// Resources: opened in order before the first task and closed in reverse order after the last one.
+// Opens resources in order before the first task and closes them in reverse order after the last one.
 import type { Resources } from '@bullpen/contract'
 
 /** How one resource is opened and closed. */
@@ -43,7 +43,7 @@ export async function openResources<R extends Resources>(
   const stack = opened.move()
   let closing: Promise<void> | undefined
   return {
-    // Every key of the openers has been filled.
+    // Every opener has now stored its resource in this object.
     values: values as R,
     close: () => (closing ??= stack.disposeAsync()),
   }

@@ -1,4 +1,4 @@
-// One attempt while it is running: its state, and the context that its handler receives.
+// Represents a running attempt: its state, and the context that its handler receives.
 import {
   type AttemptState,
   BullpenError,
@@ -25,7 +25,7 @@ import { Snooze, uncaughtOutcome } from './outcome.ts'
 import { Steps, stepKey } from './steps.ts'
 import type { Timeouts } from './timeouts.ts'
 
-/** What is known about a task before its handler starts: its stored envelope, decoded and checked. */
+/** A task whose stored envelope has been decoded and checked, as it is before its handler starts. */
 export interface DecodedTask {
   readonly definition: TaskDefinition
   /** The input as parsed by the definition's schema. */
@@ -45,7 +45,7 @@ interface Isolate {
   kill(): void
 }
 
-/** What an attempt needs from its surroundings. */
+/** The dependencies of an attempt. */
 export interface AttemptHost {
   readonly registry: { get(task: string): { readonly definition: TaskDefinition } | undefined }
   readonly clock: Clock
@@ -74,7 +74,7 @@ const NO_STEPS: ReadonlyMap<string, string> = new Map()
 export class Attempt implements TaskContext, StepStore {
   readonly fetched: FetchedTask
   readonly decoded: DecodedTask
-  /** On the monotonic clock. */
+  /** When the attempt started, on the monotonic clock. */
   readonly startedAtMonotonic: number
   /** The time of the last heartbeat, on the monotonic clock. The start of the attempt counts as a heartbeat. */
   lastHeartbeatAt: number
@@ -247,11 +247,17 @@ export class Attempt implements TaskContext, StepStore {
   async enqueueChild(name: string, input: unknown, options: ChildOptions = {}): Promise<Enqueued> {
     const { registry, clock, enqueue, sink, sha256 } = this.#host
     if (this.#state !== 'IN_PROCESS') {
-      throw new BullpenError('wrong_state', `${this.id} enqueued ${name} after its attempt had ended as ${this.#state}`)
+      throw new BullpenError(
+        'wrong_state',
+        `${this.id} cannot enqueue ${name}: the attempt has already ended as ${this.#state}`,
+      )
     }
     const definition = registry.get(name)?.definition
     if (definition === undefined) {
-      throw new BullpenError('unknown_task', `this worker's catalogue has no task ${name}, so it cannot be enqueued`)
+      throw new BullpenError(
+        'unknown_task',
+        `${this.id} cannot enqueue ${name}: this worker's catalogue does not contain a task with this name`,
+      )
     }
     const child = childTask(this, definition, input, options, clock.now(), sha256)
     if (this.#children?.has(child.id)) {
@@ -286,7 +292,7 @@ export class Attempt implements TaskContext, StepStore {
     if (this.#state !== 'IN_PROCESS') {
       throw new BullpenError(
         'wrong_state',
-        `${this.id} began step ${step} after its attempt had ended as ${this.#state}`,
+        `${this.id} cannot begin step ${step}: the attempt has already ended as ${this.#state}`,
       )
     }
     this.#recordHeartbeat()
@@ -315,11 +321,11 @@ export class Attempt implements TaskContext, StepStore {
     this.#hasLostLock = true
     throw new BullpenError(
       'lock_lost',
-      `the result of step ${step} was not stored because this attempt has lost the lock of ${this.id}`,
+      `the result of step ${step} was not stored because this attempt has lost the lock on ${this.id}`,
     )
   }
 
-  /** Whether storing a step has revealed that the lock is lost, possibly before the consumer has noticed. */
+  /** Whether an attempt to store a step has shown that the lock is lost. The consumer may not have noticed yet. */
   get hasLostLock(): boolean {
     return this.#hasLostLock
   }

@@ -1,4 +1,4 @@
-// The delay before a retry, as the definition's backoff determines it.
+// Computes the delay before a retry from the definition's backoff.
 import type { Backoff } from '@bullpen/contract'
 import type { Random } from '../ports/clock.ts'
 

@@ -1,8 +1,8 @@
-// The default classifier. It decides which errors of the platform, the network and databases are expected failures, and which of
+// Defines the default classifier, which decides which platform, network and database errors are expected failures, and which of
 // these are retryable.
 import type { Classifier, Failure } from '@bullpen/contract'
 
-/** Error codes of the operating system (errno), and whether another attempt may succeed. */
+/** The operating system's error codes (errno), and whether another attempt may succeed. */
 const SYSTEM_ERRORS: Readonly<Record<string, boolean>> = {
   EAGAIN: true,
   EAI_AGAIN: true,
@@ -49,7 +49,7 @@ const UNDICI_ERRORS: readonly string[] = [
   'UND_ERR_DESTROYED',
 ]
 
-/** Error codes of MySQL drivers for lost connections, overloaded servers and locks. */
+/** The error codes that MySQL drivers use for lost connections, overloaded servers and locks. */
 const MYSQL_ERRORS: readonly string[] = [
   'PROTOCOL_CONNECTION_LOST',
   'ER_CON_COUNT_ERROR',
@@ -59,12 +59,12 @@ const MYSQL_ERRORS: readonly string[] = [
 ]
 
 /**
- * PostgreSQL's SQLSTATE: connection exceptions (class 08), insufficient resources (53), operator intervention (57P01 to
- * 57P03), serialization failure and deadlock (40001, 40P01), lock not available (55P03).
+ * PostgreSQL's SQLSTATE codes for retryable errors: connection exceptions (class 08), insufficient resources (53), operator
+ * intervention (57P01 to 57P03), serialization failure and deadlock (40001, 40P01), lock not available (55P03).
  */
 const POSTGRES_RETRYABLE = /^(08...|53...|57P0[123]|40001|40P01|55P03)$/
 
-/** 4xx statuses that ask for a later attempt: RFC 9110, RFC 8470, RFC 6585. */
+/** The 4xx statuses after which a later attempt may succeed, from RFC 9110, RFC 8470 and RFC 6585. */
 const RETRYABLE_STATUS: readonly number[] = [408, 425, 429]
 
 /** The number of nested causes to examine. Fetch adds one, and the libraries around it add one or two more. */
@@ -103,7 +103,7 @@ function byStatus(error: Error): Failure | undefined {
   return { code: `http_${status}`, retryable: status >= 500 || RETRYABLE_STATUS.includes(status) }
 }
 
-/** Recognises a handler's own `AbortSignal.timeout`, and errors of drivers that use names instead of codes. */
+/** Recognises a handler's own `AbortSignal.timeout`, and driver errors that are identified by a name instead of a code. */
 function byName(error: Error): Failure | undefined {
   switch (error.name) {
     case 'TimeoutError':

@@ -97,7 +97,7 @@ describe('a hard stop of its slot', () => {
 describe('a closed context', () => {
   it.each([
     ['drain', 'requeued', 'interrupted by a drain'],
-    ['parent_closed', 'requeued', 'the parent signal'],
+    ['parent_closed', 'requeued', "pool's parent signal"],
     ['lock_lost', 'lost', 'lost the lock'],
   ] as const)(
     'by %s ends the attempt as TERMINATED_CTX_CLOSED with that reason and the verdict %s',

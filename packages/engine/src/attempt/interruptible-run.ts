@@ -1,4 +1,4 @@
-// A long attempt whose handler is waiting for something and can be interrupted in the meantime.
+// Runs a long attempt whose handler is waiting for something and can be interrupted in the meantime.
 //
 // The handler's promise races against interruptions: an expired timeout, a cancellation, a closed context or an uncaught error.
 // The first interruption determines the outcome, and later ones have no effect. An interruption has three steps:
@@ -28,7 +28,8 @@ export interface InterruptibleRunHost extends VerdictHost {
 type Interruption = Outcome & { kind: 'timed_out' | 'closed' | 'stopped' | 'panicked' }
 
 /**
- * Returns the error that the handler finds in `ctx.signal.reason`. Its name is the one that the platform gives to such errors.
+ * Returns the error that the handler finds in `ctx.signal.reason`. The error has the name that the platform uses for errors of
+ * its kind.
  */
 function abortReason(interruption: Interruption): Error {
   switch (interruption.kind) {
@@ -55,7 +56,7 @@ function outputCounts(interruption: Interruption): boolean {
 
 /** One interruptible attempt. It is a class because an instance is created for every long attempt that waits. */
 export class InterruptibleRun {
-  /** The attempt's result. The promise never rejects. */
+  /** Resolves to the attempt's result. The promise never rejects. */
   readonly result: Promise<AttemptResult>
   readonly #attempt: Attempt
   readonly #handler: Promise<Outcome>

@@ -1,10 +1,10 @@
-// The handler that the runner calls for an isolated task. It runs the real handler in a thread or child process.
+// Creates the handler that the runner calls for an isolated task. That handler runs the real one in a thread or child process.
 import type { Handler } from '@bullpen/contract'
 import type { Outcome } from '../ports/attempt-result.ts'
 import type { Isolator } from '../ports/isolator.ts'
 import type { Attempt } from './attempt.ts'
 
-/** Carries an isolate's outcome through the middleware. Middleware sees this error as the one that the handler threw. */
+/** An error that carries an isolate's outcome through the middleware, to which it looks like an error that the handler threw. */
 export class IsolateEnded extends Error {
   override readonly name = 'IsolateEnded'
   readonly outcome: Outcome

@@ -1,4 +1,4 @@
-// Middleware: code that wraps every attempt, such as an error reporter or a database transaction.
+// Defines middleware, which is code that wraps every attempt, such as an error reporter or a database transaction.
 import type { Resources, TaskContext, TaskDefinition } from '@bullpen/contract'
 import type { Attempt } from './attempt.ts'
 

@@ -1,4 +1,4 @@
-// Outcomes: how a handler's error becomes an outcome, and which final state and message an outcome gives the attempt.
+// Converts a handler's error to an outcome, and an outcome to the attempt's final state and message.
 import {
   type AttemptEndState,
   type Classifier,
@@ -26,8 +26,8 @@ export class Snooze extends Error {
 }
 
 /**
- * The abort reason of `ctx.poolSignal`. A handler that throws this error has obeyed the signal, so its attempt is closed, not
- * failed.
+ * The abort reason of `ctx.poolSignal`. A handler that throws this error has obeyed the signal, so its attempt counts as closed
+ * rather than failed.
  */
 export class PoolEnded extends Error {
   override readonly name = 'AbortError'
@@ -63,8 +63,8 @@ const TIMEOUTS = {
 
 const CLOSED = {
   drain: 'the attempt was interrupted by a drain',
-  parent_closed: 'the attempt was interrupted because the parent signal of its pool aborted',
-  lock_lost: 'the attempt lost the lock of its task',
+  parent_closed: "the attempt was interrupted because its pool's parent signal aborted",
+  lock_lost: 'the attempt lost the lock on its task',
 } as const satisfies Readonly<Record<CloseReason, string>>
 
 const STOPPED = {
@@ -120,7 +120,7 @@ export function declaredFailure(error: TaskError): Outcome {
 
 /**
  * Returns the outcome for a value that a handler threw: a declared failure, a failure that the definition's classifier or the
- * default one recognises, or a panic. A thrown value that is not an Error is a panic too.
+ * default one recognises, or a panic. Throwing a value that is not an Error is also a panic.
  */
 export function outcomeOfThrow(thrown: unknown, classify: Classifier | undefined): Outcome {
   if (thrown instanceof TaskError) return declaredFailure(thrown)
@@ -151,7 +151,7 @@ function describe(value: unknown): string {
   }
 }
 
-/** How many characters of an error message are stored. A task stores up to ten messages. */
+/** The maximum number of characters of an error message that are stored. A task stores up to ten messages. */
 const MAX_MESSAGE_LENGTH = 2_000
 
 /**

@@ -31,9 +31,9 @@ function invalid(message: string): Outcome {
   return { kind: 'panicked', reason: 'invalid_output', error: new TypeError(message) }
 }
 
-/** The largest number of bytes that one character takes as JSON, as in `\u0000`. */
+/** The maximum number of bytes that one character can take as JSON, as in `\u0000`. */
 const WIDEST = 6
-/** More bytes than the longest number takes, including the quotes of its key, the colon and the comma. */
+/** A number of bytes that is larger than what the longest number takes, including its key's quotes, the colon and the comma. */
 const AROUND_A_FIELD = 32
 
 /**

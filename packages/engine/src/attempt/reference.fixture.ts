@@ -1,17 +1,20 @@
-// The reference model: how an attempt must end, written down a second time and otherwise, for the model tests to compare with.
+// Models how an attempt must end. The model is written independently of the engine, so that model tests can compare the two.
 
-/** How a handler may leave its attempt. */
+/** The ways in which a handler may leave its attempt. */
 export const LEAVINGS = {
   'valid output': { state: 'DONE_SUCCESS', reason: undefined, follows: 'completed' },
   'invalid output': { state: 'RECOVER_ERR', reason: 'invalid_output', follows: 'again' },
   'declares a retryable failure': { state: 'DONE_ERROR', reason: undefined, follows: 'again' },
   'declares a permanent failure': { state: 'DONE_ERROR', reason: undefined, follows: 'dead' },
-  'throws what nobody declared': { state: 'RECOVER_ERR', reason: 'unexpected_error', follows: 'again' },
+  'throws an undeclared error': { state: 'RECOVER_ERR', reason: 'unexpected_error', follows: 'again' },
   'is rate limited': { state: 'TERMINATED_CTX_CLOSED', reason: 'rate_limited', follows: 'requeued' },
   snoozes: { state: 'TERMINATED_CTX_CLOSED', reason: 'snoozed', follows: 'snoozed' },
 } as const
 
-/** What may interrupt a long attempt. Valid output that comes within the grace counts, or is too late already. */
+/**
+ * The causes that may interrupt a long attempt. `outputCounts` is whether valid output still counts if it is returned within the
+ * grace period.
+ */
 export const INTERRUPTIONS = {
   run_timeout: { state: 'TERMINATED_TIMEOUT', follows: 'again', outputCounts: false },
   heartbeat_timeout: { state: 'TERMINATED_TIMEOUT', follows: 'again', outputCounts: false },
@@ -34,19 +37,19 @@ export interface ExpectedEnd {
   readonly verdict: string
 }
 
-/** What is known of the task when its attempt ends. Times are milliseconds on one clock. */
+/** The properties of a task when its attempt ends. All times are in milliseconds on the same clock. */
 export interface EndOf {
   readonly attempt: number
   readonly maxAttempts: number
   readonly endsAt: number
   readonly deadlineAt: number
-  /** `onInterrupt: 'fail'`. */
+  /** Whether the definition sets `onInterrupt: 'fail'`. */
   readonly fragile: boolean
-  /** What the handler snoozes for. */
+  /** How long the handler snoozes the task. */
   readonly snoozeMs: number
 }
 
-/** The retry policy's defaults: 1 s, doubled, without chance. */
+/** Applies the default retry policy without jitter: a delay of 1 s that doubles after each attempt. */
 function again({ attempt, maxAttempts, endsAt, deadlineAt }: EndOf): 'retrying' | 'dead' {
   if (attempt >= maxAttempts) return 'dead'
   return endsAt + 1_000 * 2 ** (attempt - 1) < deadlineAt ? 'retrying' : 'dead'

@@ -1,4 +1,4 @@
-// The registry: everything that a pool needs to run each task in a catalogue, prepared once.
+// Defines the registry, which contains everything that a pool needs to run the tasks in a catalogue. It is prepared once.
 import {
   BullpenError,
   type Catalogue,

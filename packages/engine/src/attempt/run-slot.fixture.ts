@@ -1,4 +1,4 @@
-// Runs attempts one after the other, as a slot does with a store that confirms every commit, and shows the one that can be
+// Runs attempts one after another, like a slot whose store confirms every commit, and exposes the attempt that can currently be
 // interrupted.
 import type { AttemptResult, CloseReason } from '../ports/attempt-result.ts'
 import type { FetchedTask } from '../ports/consumer.ts'
@@ -8,9 +8,9 @@ import { type RunnerHost, runAttempt } from './runner.ts'
 import { emitSettled } from './verdict.ts'
 
 export class RunSlot {
-  /** The attempt, while it can be interrupted. */
+  /** The current attempt, as long as it can be interrupted. */
   interruption: InterruptibleRun | undefined
-  /** Handlers that still run after their attempt has ended. */
+  /** Handlers that are still running after their attempt has ended. */
   readonly stuckHandlers = new Set<Promise<unknown>>()
   /** Why the context is closed before the next attempt starts. */
   closedBy: CloseReason | undefined

@@ -256,7 +256,7 @@ async function happens(
   } else if (deed.how === 'snoozes') call.snooze(`${snoozeMs}ms`)
   else if (deed.how === 'valid output' || deed.how === 'invalid output') call.finish(OUTPUT[deed.how])
   else if (deed.how === 'is rate limited') call.fail(rateLimited(`${snoozeMs}ms`))
-  else if (deed.how === 'throws what nobody declared') call.fail(new Error('panic'))
+  else if (deed.how === 'throws an undeclared error') call.fail(new Error('panic'))
   else call.fail(new TaskError('failed', '', { retryable: deed.how === 'declares a retryable failure' }))
 }
 

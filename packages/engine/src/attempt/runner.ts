@@ -1,4 +1,4 @@
-// The runner. It runs one attempt, from a fetched task to a verdict and an attempt record.
+// Runs one attempt, from a fetched task to a verdict and an attempt record.
 //
 //   decode → check whether it may start → begin → call the handler → check its output → finish
 //
@@ -20,7 +20,7 @@ import type { Registry } from './registry.ts'
 import { timeoutBeforeStart } from './timeouts.ts'
 import { decide, endEvent, finish, toRecord } from './verdict.ts'
 
-/** What a run needs from its surroundings. */
+/** The dependencies of a run. */
 export interface RunnerHost extends AttemptHost, InterruptibleRunHost {
   readonly registry: Registry
 }
@@ -28,8 +28,8 @@ export interface RunnerHost extends AttemptHost, InterruptibleRunHost {
 export type RunningAttempt = AttemptResult | Promise<AttemptResult> | InterruptibleRun
 
 /**
- * Runs one attempt of a fetched task. `closedBy` is the reason why the attempt's context was closed before the handler could
- * start, if it was.
+ * Runs one attempt of a fetched task. If the attempt's context was closed before the handler could start, `closedBy` is the
+ * reason.
  */
 export function runAttempt(task: FetchedTask, host: RunnerHost, closedBy?: CloseReason): RunningAttempt {
   const decoded = decodeTask(task, host.registry)
@@ -114,7 +114,10 @@ function outcomeOfError(thrown: unknown, { definition }: DecodedTask): Outcome {
   }
 }
 
-/** This does not use `instanceof Promise`, because query builders and promises of other realms must be awaited too. */
+/**
+ * Returns whether a value must be awaited. It does not use `instanceof Promise`, because query builders and promises from other
+ * realms must be awaited too.
+ */
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }
@@ -138,7 +141,7 @@ function endBeforeStart(
     // The total timeout is unknown if the task cannot be decoded.
     totalTimeoutAt: decoded?.totalTimeoutAt ?? 'none',
     neverStarted: fencingToken === 1,
-    // The handler has done nothing yet, so the definition's setting does not matter.
+    // The handler has not started, so the definition's setting does not matter.
     onInterrupt: 'requeue',
   } as const
   const verdict = decide(context, outcome, definition?.retry ?? DEFAULT_RETRY, now, host.random)

@@ -1,4 +1,4 @@
-// Where tests keep the results of steps: in memory, with a lock that can be lost.
+// Stores step results in memory for tests, with a lock that can be lost.
 
 import type { StoredSteps } from '../ports/steps.ts'
 export function stepsInMemory() {

@@ -1,10 +1,13 @@
-// `ctx.once`: steps that run once per task and whose results are stored for later attempts.
+// Implements `ctx.once`, which runs a step once per task and stores its result for later attempts.
 import { BullpenError, type TaskContext, type TaskId } from '@bullpen/contract'
 import type { StepStore } from '../ports/steps.ts'
 import type { Sha256 } from '../task/child-task.ts'
 
 const MAX_STEP_NAME_LENGTH = 128
-/** Long enough that two steps never share a key, and short enough for any HTTP header. */
+/**
+ * The length of a step's idempotency key. It is long enough that two steps never share a key, and short enough for any HTTP
+ * header.
+ */
 const KEY_BYTES = 16
 
 /** Returns a step's idempotency key: 32 hexadecimal digits that are the same for a given task and step on every machine. */
@@ -38,7 +41,8 @@ export class Steps {
         },
       )
     }
-    // The result is parsed for each caller, so that no caller sees another's changes, and each sees what a later attempt would.
+    // The result is parsed for each caller, so that callers do not see each other's changes and get the same value as a later
+    // attempt.
     return JSON.parse(await (this.#running.get(step) ?? this.#begin(step, run)))
   }
 

@@ -1,4 +1,4 @@
-// The timeouts of one attempt: which ones apply, when the next one expires, and which one, if any, has expired.
+// Determines which of an attempt's timeouts apply, when the next one expires, and which one, if any, has expired.
 //
 // Four timeouts can end an attempt. The queue timeout and the total timeout are checked before the handler starts. The run
 // timeout, the heartbeat timeout and the total timeout are checked while it runs. All decisions here depend only on the times
@@ -11,11 +11,11 @@ type Ms = number | 'none'
 export interface Timeouts {
   readonly timeoutMs: Ms
   readonly heartbeatMs: Ms
-  /** The limit from the time when the task is ready until its first attempt starts. */
+  /** The time limit from the task becoming ready to the start of its first attempt. */
   readonly queueMs: Ms
-  /** The limit from enqueueing until the last attempt ends. */
+  /** The time limit from enqueueing to the end of the last attempt. */
   readonly totalMs: Ms
-  /** The limit from the signal until the slot is freed. */
+  /** The time limit from the signal to the release of the slot. */
   readonly graceMs: Ms
 }
 
@@ -30,7 +30,10 @@ export const DEFAULT_TIMEOUTS: Timeouts = Object.freeze({
 /** The timeouts that a caller set for one task. */
 export type CallTimeouts = { readonly [L in Exclude<keyof Timeouts, 'graceMs'>]?: Ms | undefined }
 
-/** Returns the timeouts of one attempt: each is the caller's, or else the definition's, or else the pool's. */
+/**
+ * Returns an attempt's timeouts. For each one, the caller's setting takes precedence over the definition's, and the definition's
+ * over the pool's.
+ */
 export function resolveTimeouts(definition: TaskDefinition, pool: Timeouts, call: CallTimeouts | undefined): Timeouts {
   const own = {
     timeoutMs: call?.timeoutMs ?? definition.timeoutMs,

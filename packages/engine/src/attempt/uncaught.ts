@@ -1,4 +1,4 @@
-// Attributes uncaught errors to the attempt whose code threw them, by means of the async context.
+// Attributes uncaught errors to the attempt whose code threw them, using the async context.
 import type { Attempt } from './attempt.ts'
 
 /** Tracks which attempt the running code belongs to, across every await, timer and event that the code causes. */

@@ -1,10 +1,11 @@
-// The end of an attempt: the verdict on its task, the attempt record, and the event to emit once the store has responded.
+// Ends an attempt: decides the verdict on its task, and creates the attempt record and the event to emit once the store has
+// responded.
 //
-// The verdict says what happens to the task next. No other code decides this. A verdict depends only on the arguments of
+// The verdict determines what happens to the task next. No other code makes this decision, which depends only on the arguments of
 // `decide`: how the attempt ended, how many attempts the retry policy still allows, when the task's total timeout expires, the
 // time, and a random number. `finish` calls `decide` for an attempt that has run, and consumers carry out the verdict. The event
-// is emitted only after that, because an attempt must not be reported as ended if the store refuses its commit or never responds
-// to it; see `emitSettled`.
+// is emitted only after that (see `emitSettled`), because an attempt must not be reported as ended if the store refuses its
+// commit or never responds to it.
 import type { AttemptRecord, CommitRefusal, OnInterrupt, RetryPolicy, TaskKind } from '@bullpen/contract'
 import type { AttemptResult, EndEvent, Outcome, Verdict } from '../ports/attempt-result.ts'
 import type { Clock, Random } from '../ports/clock.ts'
@@ -15,7 +16,7 @@ import { backoffMs } from './backoff.ts'
 import { describeOutcome, type OutcomeDetails } from './outcome.ts'
 
 export interface RetryContext {
-  /** The number of this attempt among the attempts that count, from 1. */
+  /** The number of this attempt among the attempts that count, starting from 1. */
   readonly attempt: number
   readonly maxAttempts: number
   /** When the total timeout expires, in ms since 1970. */
@@ -84,7 +85,7 @@ function retry(
   return { kind: 'retrying', delayMs }
 }
 
-/** What the end of an attempt needs from its surroundings. */
+/** The dependencies for ending an attempt. */
 export interface VerdictHost {
   readonly clock: Clock
   readonly sink: EventSink
@@ -92,7 +93,7 @@ export interface VerdictHost {
   readonly queue: string
   /** The host and process id of this worker, for the attempt record. */
   readonly worker: string
-  /** The number of the slot that runs the attempt, for the attempt record. The record has no slot by default. */
+  /** The number of the slot that runs the attempt, for the attempt record. By default, the record does not contain a slot. */
   readonly slot?: number
 }
 

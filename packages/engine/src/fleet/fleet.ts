@@ -1,4 +1,4 @@
-// The rules of the fleet: which workers are alive, and how the workers' responses to a command combine into its outcome.
+// Defines the fleet's rules: which workers are alive, and how their responses to a command combine into its outcome.
 import type { CommandOutcome } from '@bullpen/contract'
 import type { CommandAnswer, RegisteredWorker } from '../ports/fleet.ts'
 

@@ -1,4 +1,4 @@
-// The state machine of an attempt, which is one run of a task's handler.
+// Defines the state machine of an attempt, which is one run of a task's handler.
 import type { AttemptState } from '@bullpen/contract'
 import type { Transitions } from './state-machine.ts'
 

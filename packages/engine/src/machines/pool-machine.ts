@@ -1,4 +1,4 @@
-// The state machine of a pool, which is one worker's slots on one queue.
+// Defines the state machine of a pool, which is one worker's slots on one queue.
 import type { PoolState } from '@bullpen/contract'
 import type { Transitions } from './state-machine.ts'
 

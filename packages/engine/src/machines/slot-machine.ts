@@ -1,4 +1,4 @@
-// The state machine of a slot, which runs one attempt at a time.
+// Defines the state machine of a slot, which runs one attempt at a time.
 import type { SlotState } from '@bullpen/contract'
 import type { Transitions } from './state-machine.ts'
 

@@ -1,4 +1,4 @@
-// State machines as tables that list, for each state, the states that may follow it.
+// Represents state machines as tables that list, for each state, the states that may follow it.
 import { BullpenError } from '@bullpen/contract'
 
 /** An empty list marks a final state. */

@@ -1,4 +1,4 @@
-// Tracks which attempt the running code belongs to, by means of Node's async context.
+// Tracks which attempt the running code belongs to, using Node's async context.
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
 import type { Attempt } from '../attempt/attempt.ts'
 import type { AsyncContext } from '../attempt/uncaught.ts'

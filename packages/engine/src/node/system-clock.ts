@@ -1,4 +1,4 @@
-// The engine's clock on Node, which uses the machine's clocks.
+// Implements the engine's clock on Node with the machine's clocks.
 import { performance } from 'node:perf_hooks'
 import type { Clock } from '../ports/clock.ts'
 import { clockFrom } from '../time/clock.ts'

@@ -1,4 +1,4 @@
-// Timeouts for promises on Node's own timers, for adapters and apps, whose tests do not have a fake clock.
+// Provides timeouts for promises on Node's own timers, for adapters and apps, whose tests do not use a fake clock.
 import { settlesWithin as settlesWithinOn } from '../time/with-timeout.ts'
 
 /** Unlike a promise, Node's timers keep the process alive while the caller waits. */

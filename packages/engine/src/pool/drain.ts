@@ -1,4 +1,4 @@
-// How a pool shuts down. `Drain.run` contains the whole algorithm:
+// Shuts down a pool. `Drain.run` contains the whole algorithm:
 //
 //   1. Stop fetching. In a light drain, tasks that are being fetched at this moment are still started.
 //   2. Wait until the running attempts have ended, or until the deadline passes.
@@ -36,8 +36,8 @@ export interface DrainLimits {
 }
 
 /**
- * Returns the limits for a drain mode. `drainMs` applies only to `soft_timeout`; in the other modes, there is no deadline, or it
- * is immediate.
+ * Returns the limits for a drain mode. `drainMs` applies only to `soft_timeout`. The other modes have either no deadline or an
+ * immediate one.
  */
 export function drainLimits(
   mode: DrainMode,
@@ -78,7 +78,7 @@ export class Drain {
   readonly #soft = Promise.withResolvers<void>()
   #isLight = true
   #hasBegun = false
-  /** On the monotonic clock. */
+  /** When attempts are signalled, on the monotonic clock. */
   #deadlineAt = Number.POSITIVE_INFINITY
   #graceMs = Number.POSITIVE_INFINITY
   #resetTimer = (): void => {}
@@ -93,7 +93,7 @@ export class Drain {
     return this.#isLight
   }
 
-  /** Applies these limits wherever they are harder than the current ones. */
+  /** Applies each of these limits that is stricter than the current one. */
   tighten({ drainMs, graceMs, light = false, hurry }: DrainLimits): void {
     if (this.#ended.signal.aborted) return
     const now = this.#host.clock.monotonic()
@@ -250,7 +250,7 @@ export class DrainTally {
 
   settled({ record, verdict }: AttemptResult, refusal: CommitRefusal | undefined, at: number): void {
     this.#slowestTaskMs = at - this.#startedAt
-    // Another worker owns the task, so its end has nothing to do with this drain.
+    // Another worker owns the task, so how the task ends is not part of this drain.
     if (refusal !== undefined || verdict.kind === 'lost') return
     if (verdict.kind === 'requeued') this.#requeued++
     else if (record.reason === 'drain' || record.reason === 'parent_closed') this.#failed++

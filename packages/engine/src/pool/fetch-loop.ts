@@ -1,4 +1,4 @@
-// The fetch loop: runs the consumer, and restarts it after a growing delay when it fails.
+// Runs the consumer and, whenever it fails, restarts it after an increasing delay.
 import type { Clock } from '../ports/clock.ts'
 import type { Consumer } from '../ports/consumer.ts'
 import { createRestartBackoff } from '../time/restart-backoff.ts'

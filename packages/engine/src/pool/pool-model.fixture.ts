@@ -1,4 +1,4 @@
-// The reference model of a pool: its slots, tasks and drain, written down a second time and without a single promise.
+// Models a pool with its slots, tasks and drain. The model is written independently of the engine and does not use promises.
 import type { DrainMode, PoolState, SlotState } from '@bullpen/contract'
 import {
   type ExpectedEnd,
@@ -28,9 +28,9 @@ interface ModelWorker {
 
 const FIRST_RESTART_MS = 500
 const LAST_RESTART_MS = 30_000
-/** From the gentlest; a slot that ends so may only be told something harsher. */
+/** The ways in which a slot can be stopped, from the gentlest to the harshest. A stop may only become harsher. */
 const WAYS = ['TERMINATING_TASK_CH_CLOSED', 'TERMINATING_STOP_SIGNAL', 'TERMINATING_PARENT_CTX_CLOSED']
-/** What a drain waits for its slots beyond their grace, and then for the consumer. */
+/** How long a drain waits for its slots after their grace period, and then for the consumer. */
 const BEYOND_MS = 250
 
 export class PoolModel {
@@ -38,11 +38,11 @@ export class PoolModel {
   state: PoolState = 'BG_RUNNING'
   paused = false
   slots: ModelWorker[] = []
-  /** Every task that was given, or 'released' if the pool released it. */
+  /** Every task that was given to the pool, or 'released' if the pool released it. */
   readonly given: (ModelTask | 'released')[] = []
   stuckHandlers = 0
   late = 0
-  /** What its drain has done so far. */
+  /** The drain's counts so far. */
   readonly drained = { finished: 0, requeued: 0, failed: 0, abandoned: 0, slowestTaskMs: 0 }
   #idle: ModelWorker[] = []
   #numbered = 0
@@ -93,11 +93,11 @@ export class PoolModel {
     return (this.runs || (this.#isDraining && this.#drain?.light === true)) && !this.paused && !this.full
   }
 
-  /** `to`: the index of the slot that the pool gave it to. */
+  /** Gives the pool a task. `to` is the index of the slot that the pool chose for it. */
   give(kind: ModelTask['kind'], to: number): void {
     const chosen = this.#idle.find((idle) => idle === this.slots[to])
     const takes = this.#starts && this.#idle.length > 0
-    if (takes && chosen === undefined) throw new Error('no idle slot took the task, and there was one')
+    if (takes && chosen === undefined) throw new Error('a slot was idle, but the task was not given to an idle slot')
     const slot = takes ? chosen : undefined
     this.#idle = this.#idle.filter((idle) => idle !== slot)
     if (slot === undefined) {
@@ -119,7 +119,7 @@ export class PoolModel {
     this.given.push(task)
   }
 
-  /** The handler of the task leaves; once. */
+  /** Makes the task's handler leave its attempt. Further calls have no effect. */
   leave(task: ModelTask, how: Leaving): void {
     if (task.left) return
     task.left = true
@@ -156,7 +156,7 @@ export class PoolModel {
     return task.kind === 'short' ? 'not_cancellable' : 'cancelling'
   }
 
-  /** False: a typed error. */
+  /** Returns false if the pool throws a typed error. */
   stopWorker(number: number, how: 'wait' | 'hard'): boolean {
     const slot = this.slots.find((each) => each.number === number)
     if (slot === undefined || slot.state === 'TERMINATED') return false
@@ -174,13 +174,13 @@ export class PoolModel {
     for (const slot of this.#idle.splice(0)) slot.state = 'RECOVER_ERR'
   }
 
-  /** False: a typed error. */
+  /** Returns false if the pool throws a typed error. */
   pause(paused: boolean): boolean {
     if (this.runs) this.paused = paused
     return this.runs
   }
 
-  /** False: a typed error. */
+  /** Returns false if the pool throws a typed error. */
   resize(size: number): boolean {
     if (!this.runs) return false
     const lasting = this.slots.filter(({ state }) => !state.startsWith('TERMINAT')).reverse()
@@ -202,7 +202,7 @@ export class PoolModel {
     this.#press(false, 0, 'parent_closed', false)
   }
 
-  /** To the end of `ms`, one moment after the other. */
+  /** Advances the time by `ms`, stopping at each moment at which something is due. */
   advance(ms: number): void {
     const until = this.now + ms
     this.#happens()
@@ -247,7 +247,7 @@ export class PoolModel {
     if (up) this.#idle.push(...more)
   }
 
-  /** The next moment at which something is due by itself. */
+  /** Returns the next moment at which something is due. */
   #next(): number {
     const dues = this.tasks.filter(({ end }) => end === undefined).map((task) => this.#due(task))
     if ('restartAt' in this.#consumer && this.runs) dues.push(this.#consumer.restartAt)
@@ -263,7 +263,7 @@ export class PoolModel {
     return interrupted === undefined ? startedAt + TIMEOUT_MS : interrupted.at + interrupted.graceMs
   }
 
-  /** All that is due by now. */
+  /** Carries out everything that is due by now. */
   #happens(): void {
     for (const task of this.tasks) {
       if (task.end !== undefined || this.#due(task) > this.now) continue
@@ -325,7 +325,7 @@ export class PoolModel {
     this.#idle = this.#idle.filter((idle) => idle !== slot)
   }
 
-  /** Attempt 1 of 3, without a deadline: what the pool's tasks are given. */
+  /** Returns the properties that all of the model's tasks have: attempt 1 of 3, without a deadline. */
   #about({ kind }: ModelTask) {
     const fragile = kind === 'fragile'
     return {

@@ -56,7 +56,10 @@ describe('a pool that is paused', () => {
     await pool.start()
     await pool.drain(AT_ONCE)
     for (const act of [() => pool.pause(), () => pool.resume()]) expect(act).toThrow(wrongState)
-    expect(pool.status()).toMatchObject({ paused: false, notReady: "the pool of queue 'test' is not running: stopped" })
+    expect(pool.status()).toMatchObject({
+      paused: false,
+      notReady: "the pool for queue 'test' is not running: stopped",
+    })
   })
 })
 

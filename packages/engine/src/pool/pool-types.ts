@@ -1,4 +1,4 @@
-// The options of a pool, its methods, and its reports.
+// Defines a pool's options, methods and reports.
 import type { PoolState, TaskId } from '@bullpen/contract'
 import type { Consumer, ConsumerHost, LocalCancel, RunTask } from '../ports/consumer.ts'
 import type { PoolStatus, SlotStatus } from '../ports/pool-status.ts'
@@ -10,12 +10,12 @@ export interface PoolOptions {
   readonly queue: string
   /** How many tasks may run at once. */
   readonly concurrency: number
-  /** What attempts need, except for the fields that the pool itself provides. */
+  /** The dependencies of attempts, except for those that the pool itself provides. */
   readonly host: Omit<SlotHost, 'queue' | 'poolSignal' | 'onStuckHandler'>
   readonly consumer: (run: RunTask, pool: ConsumerHost) => Consumer
   /**
-   * The largest number of stuck handlers with which the pool still fetches tasks. A stuck handler is one that is still running
-   * after its attempt has ended.
+   * The maximum number of stuck handlers. A pool that has more of them does not fetch tasks. A stuck handler is one that is still
+   * running after its attempt has ended.
    */
   readonly maxStuckHandlers: number
   /** When this signal aborts, the pool drains hard. A drain that is already in progress stops waiting for running attempts. */

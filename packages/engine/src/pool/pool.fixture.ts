@@ -1,4 +1,5 @@
-// A pool without Redis: a consumer that gets its tasks from the test, handlers that the test ends, and a fake clock.
+// A pool without Redis for tests: its consumer gets tasks from the test, the test ends the handlers, and time comes from a fake
+// clock.
 import {
   type CommitRefusal,
   type Duration,
@@ -27,7 +28,7 @@ import type { PoolOptions } from './pool-types.ts'
 
 const schemas = { input: z.object({ n: z.int().default(1) }), output: z.object({ n: z.int() }) }
 const short = defineTask({ name: 'test.short', queue: 'test', kind: 'short', ...schemas })
-/** The pool's default timeout of 100 ms and grace of 50 ms hold for it, unless the envelope says otherwise. */
+/** Unless the envelope overrides them, the pool's defaults apply: a timeout of 100 ms and a grace period of 50 ms. */
 const long = defineTask({ name: 'test.long', queue: 'test', ...schemas })
 const child = defineTask({ name: 'test.child', queue: 'test', ...schemas })
 /** A task that fails when it is interrupted, instead of being requeued. */
@@ -45,18 +46,21 @@ const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 /** A running handler, which the test controls. */
 export interface Call {
   readonly context: TaskContext
-  /** Why the handler's signal aborted, if it has. */
+  /** Returns the reason why the handler's signal aborted, or undefined if it has not. */
   heard(): Error | undefined
   finish(output?: { n: number }): void
   fail(error: unknown): void
-  /** Simulates an uncaught error of the handler. */
+  /** Simulates an uncaught error in the handler. */
   escape(error: unknown): UncaughtFate
   snooze(delay: Duration): void
 }
 
 export type Handle = (context: TaskContext) => unknown
 
-/** Everything that attempts need, without a pool. Every handler waits for the test, unless `handle` says otherwise. */
+/**
+ * Creates everything that attempts need, without a pool. By default, every handler waits for the test. Pass `handle` to replace
+ * it.
+ */
 export function stage({ handle }: { readonly handle?: Handle } = {}) {
   const clock: FakeClock = fakeClock()
   const events: TaskEvent[] = []
@@ -135,7 +139,7 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
   return { clock, events, named, enqueued, store, progress, calls, host, taken }
 }
 
-/** A single slot without a pool, which runs one attempt after another. */
+/** Creates a single slot without a pool, which runs one attempt after another. */
 export function soloist(options: { readonly handle?: Handle } = {}) {
   const scene = stage(options)
   const { host, taken } = scene
@@ -145,7 +149,7 @@ export function soloist(options: { readonly handle?: Handle } = {}) {
     ...scene,
     slot,
     stuckHandlers,
-    /** Async, so that a handler that returns synchronously looks like the others. */
+    /** Runs one attempt. This is async, so that a handler that returns synchronously looks like the others. */
     run: async (task: string, envelope: object = {}, given: Partial<FetchedTask> = {}): Promise<AttemptResult> =>
       slot.run(taken(task, envelope, given)),
   }
@@ -274,7 +278,7 @@ export interface PoolFixtureOptions {
   readonly clock?: PoolOptions['host']['clock']
 }
 
-/** A pool with a fake consumer. */
+/** Creates a pool with a fake consumer. */
 export function poolFixture({ handle, concurrency = 2, maxStuckHandlers = 1, parent, clock }: PoolFixtureOptions = {}) {
   const scene = stage(handle === undefined ? {} : { handle })
   let consumer: FakeConsumer | undefined

@@ -187,7 +187,7 @@ function leave(call: ReturnType<typeof poolFixture>['calls'][number], how: Leavi
   else if (how === 'invalid output') call.finish({ n: 'seven' as never })
   else if (how === 'snoozes') call.snooze('1s')
   else if (how === 'is rate limited') call.fail(rateLimited('1s'))
-  else if (how === 'throws what nobody declared') call.fail(new Error('panic'))
+  else if (how === 'throws an undeclared error') call.fail(new Error('panic'))
   else call.fail(new TaskError('failed', '', { retryable: how === 'declares a retryable failure' }))
 }
 

@@ -30,7 +30,7 @@ describe('a pool', () => {
     const { pool, consumer, states } = fixture
     expect([pool.state(), pool.notReady(), consumer.opens]).toEqual([
       'NEW',
-      "the pool of queue 'test' is not running: not started",
+      "the pool for queue 'test' is not running: not started",
       0,
     ])
     await pool.start()
@@ -103,7 +103,7 @@ describe('a drain', () => {
     const drained = pool.drain({ drainMs: 1_000, graceMs: GRACE_MS })
     expect([pool.state(), pool.notReady(), consumer.stops]).toEqual([
       'SHUTTING_DOWN',
-      "the pool of queue 'test' is not running: draining",
+      "the pool for queue 'test' is not running: draining",
       1,
     ])
     expect(states().sort()).toEqual(['TERMINATED', 'TERMINATING_STOP_SIGNAL'])
@@ -575,7 +575,7 @@ describe('a slot that is stopped', () => {
     pool.stopSlot(1, 'wait')
     expect([consumer.size, pool.notReady()]).toEqual([
       0,
-      "the pool of queue 'test' is not accepting tasks: its slots have been stopped",
+      "the pool for queue 'test' is not accepting tasks: its slots have been stopped",
     ])
   })
 })

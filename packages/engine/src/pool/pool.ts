@@ -1,4 +1,4 @@
-// A pool: the slots of one worker on one queue, from the first fetch to the end of the drain.
+// Implements a pool, which is one worker's slots on one queue, from the first fetch to the end of the drain.
 //
 // Invariants:
 // - The pool's state determines which methods may be called, and POOL_TRANSITIONS determines how the state may change. A pool can
@@ -105,12 +105,13 @@ class SlotPool implements Pool {
   }
 
   notReady(): string | undefined {
-    if (!this.#isRunning()) return `the pool of queue '${this.queue}' is not running: ${POOL_STATE_LABELS[this.#state]}`
+    if (!this.#isRunning())
+      return `the pool for queue '${this.queue}' is not running: ${POOL_STATE_LABELS[this.#state]}`
     if (this.#isSaturated()) {
-      return `the pool of queue '${this.queue}' is not accepting tasks: it has more stuck handlers (${this.#slots.stuckHandlers}) than allowed (${this.#options.maxStuckHandlers})`
+      return `the pool for queue '${this.queue}' is not accepting tasks: it has more stuck handlers (${this.#slots.stuckHandlers}) than allowed (${this.#options.maxStuckHandlers})`
     }
     if (this.#slots.size === 0)
-      return `the pool of queue '${this.queue}' is not accepting tasks: its slots have been stopped`
+      return `the pool for queue '${this.queue}' is not accepting tasks: its slots have been stopped`
     return this.#consumer.notReady()
   }
 
@@ -201,7 +202,7 @@ class SlotPool implements Pool {
   }
 
   #moveTo(to: PoolState): void {
-    assertTransition(`the pool of queue '${this.queue}'`, POOL_TRANSITIONS, this.#state, to)
+    assertTransition(`the pool for queue '${this.queue}'`, POOL_TRANSITIONS, this.#state, to)
     const from = this.#state
     this.#state = to
     this.#options.host.sink({ event: 'pool.state', queue: this.queue, from, to })
@@ -213,7 +214,7 @@ class SlotPool implements Pool {
   }
 
   #wrongState(why: string): BullpenError {
-    return new BullpenError('wrong_state', `the pool of queue '${this.queue}' is ${this.#state}; ${why}`)
+    return new BullpenError('wrong_state', `the pool for queue '${this.queue}' is ${this.#state}; ${why}`)
   }
 
   async #begin(running: 'BG_RUNNING' | 'ONLINE_RUNNING', set?: OnlineSet): Promise<void> {

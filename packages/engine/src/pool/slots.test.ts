@@ -212,7 +212,7 @@ describe('one task among the slots', () => {
     slots.lockLost(task.id, task.fencingToken + 1)
     expect(call.heard()).toBeUndefined()
     slots.lockLost(task.id, task.fencingToken)
-    expect(call.heard()).toMatchObject({ message: 'the attempt lost the lock of its task' })
+    expect(call.heard()).toMatchObject({ message: 'the attempt lost the lock on its task' })
   })
 
   it('is not cancellable when it is short, and not found when another pool runs it', () => {

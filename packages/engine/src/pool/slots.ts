@@ -1,4 +1,4 @@
-// The slots of one pool: which ones are idle, which are running a task, and which are stopping.
+// Manages a pool's slots: which ones are idle, which are running a task, and which are stopping.
 import type { CommitRefusal, SlotState, TaskId } from '@bullpen/contract'
 import { InterruptibleRun } from '../attempt/interruptible-run.ts'
 import { type RunnerHost, runAttempt } from '../attempt/runner.ts'
@@ -194,7 +194,7 @@ export class Slots implements ConsumerHost {
     this.#onReleased()
   }
 
-  /** Closes the context of the attempt that has lost its lock, so that its handler stops. */
+  /** Closes the context of an attempt that has lost its lock, so that the attempt's handler stops. */
   lockLost(id: TaskId, fencingToken?: number): void {
     const slot = this.#slots.find(
       ({ task }) => task?.id === id && (fencingToken === undefined || task.fencingToken === fencingToken),

@@ -1,5 +1,5 @@
-// How an attempt can end and what happens to its task. The runner returns these types, consumers commit them, and isolators
-// report them.
+// Defines how an attempt can end and what happens to its task. The runner returns these types, consumers commit them, and
+// isolators report them.
 import type { AttemptRecord, CancelReason, EndReason, TaskEvent } from '@bullpen/contract'
 import type { DeclaredFailure } from '@bullpen/contract/internal'
 
@@ -17,7 +17,7 @@ export interface CancelCause extends StopCause {
   readonly reason: CancelReason
 }
 
-/** What a handler did, or what was done to it. The set is closed: everything that can happen becomes one of these outcomes. */
+/** What a handler did, or what interrupted it. Everything that can happen becomes one of these outcomes. */
 export type Outcome =
   /** The handler returned an output that the contract accepts. */
   | { readonly kind: 'returned'; readonly output: unknown }

@@ -1,4 +1,4 @@
-// The port that stores tasks. Tasks can be enqueued, looked up, awaited, cancelled, listed and counted.
+// Defines the port that stores tasks. Tasks can be enqueued, looked up, awaited, cancelled, listed and counted.
 import type { CancelReason, Enqueued, TaskId, TaskRecord, TaskStatus } from '@bullpen/contract'
 import type { CancelAnswer } from '@bullpen/contract/internal'
 
@@ -18,7 +18,7 @@ export interface NewTask {
   readonly delayMs: number | undefined
   readonly timeoutMs: number | 'none' | undefined
   readonly heartbeatMs: number | 'none' | undefined
-  /** The caller's own queue timeout. It starts when the task is ready, which is its enqueueing time plus its delay. */
+  /** The caller's own queue timeout. It starts when the task becomes ready, which is its delay after it was enqueued. */
   readonly queueMs: number | 'none' | undefined
   /** The caller's own total timeout. It starts when the task is enqueued. */
   readonly totalMs: number | 'none' | undefined
@@ -80,16 +80,19 @@ export interface CancelProgress {
 
 /** The counters of a queue. They only increase. */
 export interface QueueTotals {
-  /** The number of tasks that were ever added. */
+  /** The total number of tasks that have been added. */
   readonly accepted: number
-  /** The number of tasks that were ever deleted, for example by retention. */
+  /** The total number of tasks that have been deleted, for example by retention. */
   readonly removed: number
   /**
    * The number of status index entries and uncounted tasks that were repaired. This number stays 0 unless plain BullMQ uses the
    * queue.
    */
   readonly drift: number
-  /** `accepted`, minus the tasks in all statuses, minus `removed`, as of the same moment. It is 0 unless a repair is due. */
+  /**
+   * `accepted` minus `removed` and minus the tasks in all statuses, all read at the same moment. The result is 0 unless a repair
+   * is due.
+   */
   readonly unaccounted: number
 }
 
@@ -99,9 +102,9 @@ export interface QueueTotals {
  */
 export interface Broker {
   /**
-   * Stores the task with its queue timeout. Atomic; takes one round trip. Idempotent by id: if a task with this id exists, it is
-   * left unchanged and the action is `existing`. If the promise rejects, the task may nevertheless have been stored, unless the
-   * error code says that it was refused.
+   * Stores the task with its queue timeout. The call is atomic and takes one round trip. It is idempotent by id: if a task with
+   * this id exists, that task is left unchanged and the action is `existing`. If the promise rejects, the task may nevertheless
+   * have been stored, unless the error code says that it was refused.
    *
    * @throws BullpenError `queue_not_found`, `queue_draining`, `redis_full`, or `payload_too_large` if what would be stored
    * exceeds the broker's size limit.
@@ -115,16 +118,16 @@ export interface Broker {
    */
   waitUntilFinished(id: TaskId, signal: AbortSignal): Promise<TaskRecord | undefined>
   /**
-   * Cancels a task. If no slot is running the task, it ends at once. Otherwise, a durable request asks its worker to stop it.
-   * Atomic and idempotent; takes one round trip.
+   * Cancels a task. If no slot is running the task, the task ends at once. Otherwise, a durable request tells its worker to stop
+   * it. The call is atomic and idempotent, and takes one round trip.
    */
   cancel(id: TaskId, options: CancelOptions): Promise<CancelAnswer>
   /**
    * Cancels every task that the filter matches, except tasks that are enqueued later. The rule is stored first. Once the promise
    * has resolved, no matching task starts on any worker, and each matching task is reported as cancelled. Ending the waiting
    * tasks takes longer; see {@link cancelProgress}. Running attempts that can be stopped receive an abort signal. The others
-   * finish and are not retried. The call takes a few milliseconds, or up to 2.5 s if a worker does not respond. Idempotent. If
-   * the promise rejects, the rule may nevertheless have been stored.
+   * finish and are not retried. The call takes a few milliseconds, or up to 2.5 s if a worker does not respond. It is idempotent.
+   * If the promise rejects, the rule may nevertheless have been stored.
    *
    * @throws BullpenError `queue_not_found`.
    */
@@ -140,13 +143,13 @@ export interface Broker {
    */
   list(query: ListQuery): Promise<Page>
   /**
-   * Counts a queue's tasks in each status, as of the same moment. O(1). Takes one round trip.
+   * Counts a queue's tasks in each status, all at the same moment. The call takes constant time and one round trip.
    *
    * @throws BullpenError `queue_not_found`.
    */
   counts(queue: string): Promise<Readonly<Record<TaskStatus, number>>>
   /**
-   * Returns how many tasks the queue has accepted and removed. O(1). Takes one round trip.
+   * Returns how many tasks the queue has accepted and removed. The call takes constant time and one round trip.
    *
    * @throws BullpenError `queue_not_found`.
    */

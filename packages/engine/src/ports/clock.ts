@@ -1,4 +1,4 @@
-// The ports for time and randomness, which the engine never reads from the platform itself.
+// Defines the ports for time and randomness, which the engine never reads directly from the platform.
 
 export interface Clock {
   /** Milliseconds since 1970. */

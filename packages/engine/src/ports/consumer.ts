@@ -1,4 +1,4 @@
-// The port that fetches tasks for a pool and commits the verdicts on them.
+// Defines the port that fetches tasks for a pool and commits the verdicts on them.
 import type { CommitRefusal, Progress, TaskId } from '@bullpen/contract'
 import type { AttemptResult, CancelCause } from './attempt-result.ts'
 import type { PayloadCodec } from './payload-codec.ts'
@@ -8,15 +8,15 @@ import type { StoredSteps } from './steps.ts'
 export interface FetchedTask {
   readonly id: TaskId
   readonly task: string
-  /** The envelope as it is stored, not decoded yet. */
+  /** The envelope in its stored form, before it is decoded. */
   readonly envelope: unknown
   /** Decodes the input if it was encoded by a codec. */
   readonly codec?: PayloadCodec | undefined
   /** Milliseconds since 1970. */
   readonly enqueuedAt: number
-  /** Starts at 1 and grows with every attempt, whether it counts or not. */
+  /** A number that starts at 1 and increases with every attempt, whether the attempt counts or not. */
   readonly fencingToken: number
-  /** The number of this attempt, from 1. Only attempts that count against the retry policy increase it. */
+  /** The number of this attempt, starting from 1. Only attempts that count against the retry policy increase the number. */
   readonly attempt: number
   readonly maxAttempts: number
   /** When the task became ready (its enqueueing time plus its delay), in ms since 1970. Known only for the first attempt. */
@@ -86,7 +86,7 @@ export interface Consumer {
   run(): Promise<void>
   /** Sets how many tasks the consumer may hold at once. 0 pauses fetching. */
   resize(slots: number): void
-  /** Returns why the store cannot be used, as a sentence for people, or undefined if it can be used. */
+  /** Returns a human-readable reason why the store cannot be used, or undefined if it can be used. */
   notReady(): string | undefined
   /** Stops fetching. Resolves when every fetched task has ended and its result is committed, which may never happen. */
   stop(): Promise<void>

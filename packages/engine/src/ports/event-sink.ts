@@ -1,4 +1,4 @@
-// The port for telemetry.
+// Defines the port for telemetry.
 import type { TaskEvent } from '@bullpen/contract'
 
 /** Receives every event. It must not throw and must return without blocking. */

@@ -1,4 +1,4 @@
-// The port that stores the state of the fleet: the workers, the commands for them, and the settings of each queue.
+// Defines the port that stores the fleet's state: the workers, the commands for them, and each queue's settings.
 import type { DrainMode } from '@bullpen/contract'
 import type { AnswerOutcome, CommandSpec } from '@bullpen/contract/internal'
 import type { PoolStatus } from './pool-status.ts'
@@ -36,7 +36,7 @@ export interface Command {
 export interface CommandAnswer {
   readonly worker: string
   readonly outcome: AnswerOutcome
-  /** An explanation for people: why the command was refused, or what was done. */
+  /** A human-readable explanation of why the command was refused or what was done. */
   readonly detail?: string | undefined
   /** When the worker responded. Undefined while the response is pending. */
   readonly at?: number | undefined
@@ -88,10 +88,10 @@ export interface Fleet {
   /** Counts the tasks of a queue that are waiting, active or due. A light drain of the fleet waits for these tasks. */
   remaining(queue: string): Promise<number>
   /**
-   * Stores the command, applies it to the settings of its queue, assigns it to the workers that must execute it, and then wakes
-   * them. Idempotent by id and spec.
+   * Stores the command, applies it to its queue's settings, assigns it to the workers that must execute it, and then wakes them.
+   * Idempotent by id and spec.
    *
-   * @throws BullpenError `worker_not_found`, or `command_id_reused` if the id was used with another spec.
+   * @throws BullpenError `worker_not_found`, or `command_id_reused` if the id was used with a different spec.
    */
   send(command: Omit<Command, 'at'>): Promise<CommandRecord>
   command(id: string): Promise<CommandRecord | undefined>

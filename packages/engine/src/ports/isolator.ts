@@ -1,9 +1,9 @@
-// The port that runs handlers outside this thread, where they can be killed.
+// Defines the port that runs handlers outside this thread, where they can be killed.
 import type { ChildOptions, Enqueued, Isolation, Log, Progress, TaskId } from '@bullpen/contract'
 import type { Outcome } from './attempt-result.ts'
 import type { StepStore } from './steps.ts'
 
-/** What is sent to the isolate. It must be plain data because it is cloned. Times are in milliseconds since 1970. */
+/** The data that is sent to the isolate. It must be plain because it is cloned. Times are in milliseconds since 1970. */
 export interface IsolatedTask {
   readonly isolation: Exclude<Isolation, 'inline'>
   /** The module that exports the handler. */
@@ -34,8 +34,8 @@ export interface IsolateCalls extends StepStore {
 /** One handler that runs in an isolate. */
 export interface IsolatedRun {
   /**
-   * How the handler ended. The promise never rejects, because a crash, a `process.exit`, an uncaught error and a kill are
-   * outcomes too (`panicked` with `isolate_died`, `escaped_error` or `out_of_memory`).
+   * Resolves to how the handler ended. The promise never rejects, because a crash, a `process.exit`, an uncaught error and a kill
+   * are outcomes too (`panicked` with `isolate_died`, `escaped_error` or `out_of_memory`).
    */
   readonly outcome: Promise<Outcome>
   /** Aborts the handler's signal with an error of this name and message. */

@@ -1,4 +1,4 @@
-// The port that converts payloads between the form that Bullpen uses and the form that is stored.
+// Defines the port that converts payloads between the form that Bullpen uses and the form that is stored.
 
 /**
  * Encodes payloads before they are stored and decodes them after they are read, for example to encrypt or to compress them. A

@@ -1,8 +1,8 @@
-// What a pool and its slots report to the fleet and to people.
+// Defines what a pool and its slots report about themselves.
 import type { PoolState, SlotState } from '@bullpen/contract'
 
 export interface SlotStatus {
-  /** The number of the slot in its pool, from 1. */
+  /** The slot's number in its pool, starting from 1. */
   readonly slot: number
   readonly state: SlotState
   /** When the slot entered this state, in ms since 1970. */
@@ -27,7 +27,7 @@ export interface PoolStatus {
   readonly busy: number
   /** The number of handlers that are still running after their attempts have ended. */
   readonly stuckHandlers: number
-  /** Why the pool is not fetching tasks. Undefined if it is. */
+  /** Why the pool is not fetching tasks. Undefined if it is fetching tasks. */
   readonly notReady: string | undefined
   readonly slots: readonly SlotStatus[]
 }

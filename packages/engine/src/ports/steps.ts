@@ -1,4 +1,4 @@
-// The ports that store the results of a task's finished steps, as JSON.
+// Defines the ports that store the results of a task's finished steps as JSON.
 
 export interface StepLookup {
   /** The idempotency key of the step, which is the same in every attempt of the task. */
@@ -7,7 +7,7 @@ export interface StepLookup {
   readonly result: string | undefined
 }
 
-/** What `ctx.once` needs. The attempt provides it. In an isolate, calls are forwarded to the attempt outside. */
+/** The methods that `ctx.once` needs. The attempt provides them. In an isolate, calls are forwarded to the attempt outside. */
 export interface StepStore {
   findStep(step: string): Promise<StepLookup>
   /** Resolves with the stored result, which is another attempt's result if that was stored first. */
@@ -20,7 +20,7 @@ export interface StoredSteps {
   read(): Promise<ReadonlyMap<string, string>>
   /**
    * Stores the result unless one is already stored, and resolves with the stored result. If this attempt no longer holds the
-   * lock, nothing is written and the promise resolves with undefined. Atomic; takes one round trip.
+   * lock, nothing is written and the promise resolves with undefined. The call is atomic and takes one round trip.
    */
   keep(step: string, result: string): Promise<string | undefined>
 }

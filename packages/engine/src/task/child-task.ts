@@ -1,5 +1,5 @@
 // Child tasks, which a handler enqueues. Their ids are derived from the parent's id, so that a retry of the parent does not
-// enqueue any child twice.
+// enqueue the same child twice.
 import { BullpenError, type ChildOptions, type TaskDefinition, type TaskId } from '@bullpen/contract'
 import { callOptionsSchema, createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'

@@ -1,9 +1,8 @@
-// The engine's clock, built from the functions of a platform.
+// Builds the engine's clock from a platform's functions.
 import type { Clock, Timer } from '../ports/clock.ts'
 
 /**
- * The functions of a platform. On Node, they are `{ now: Date.now, monotonic: () => performance.now(), setTimeout, clearTimeout
- * }`.
+ * The platform's functions. On Node, they are `{ now: Date.now, monotonic: () => performance.now(), setTimeout, clearTimeout }`.
  */
 export interface Platform {
   readonly now: () => number
@@ -15,7 +14,10 @@ export interface Platform {
 /** The longest delay that Node's timers support. A timer with a longer delay would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** How long the offset between the two clocks is reused, in ms. It is limited because the wall clock may be set at any time. */
+/**
+ * How long the offset between the two clocks is reused, in ms. This time is limited because the wall clock may be set at any
+ * moment.
+ */
 const TRUSTED_FOR_MS = 1_000
 
 export function clockFrom(platform: Platform): Clock {

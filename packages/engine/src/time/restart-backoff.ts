@@ -1,4 +1,4 @@
-// How long to wait before restarting something that failed. The delay doubles with each consecutive failure.
+// Computes how long to wait before restarting something that failed. The delay doubles with each consecutive failure.
 
 export interface RestartLimits {
   /** The delay after the first failure, in ms. */
@@ -17,7 +17,7 @@ export function restartDelay(failures: number, { firstMs, lastMs }: RestartLimit
 export interface RestartBackoff {
   /** Returns the delay before the next start, in ms, after a run of `ranForMs` has failed. Pass 0 if the run never started. */
   next(ranForMs: number): number
-  /** Forgets the failures so far. */
+  /** Resets the count of consecutive failures. */
   reset(): void
 }
 

@@ -1,4 +1,4 @@
-// One timer that is lent to one user after another, because creating a timer costs as much as running a short task.
+// Lends one timer to one user after another, because creating a timer costs as much as running a short task.
 import type { Clock, Timer } from '../ports/clock.ts'
 
 export class ReusableTimer {

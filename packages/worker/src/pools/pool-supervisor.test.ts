@@ -117,7 +117,7 @@ describe('the entry of a pool', () => {
     expect(() => entry.resume()).toThrow(
       expect.objectContaining({
         code: 'wrong_state',
-        message: "the pool of queue 'cpu' is closing: the worker is draining",
+        message: "the pool for queue 'cpu' is closing: the worker is draining",
       }),
     )
     await finishDrain()

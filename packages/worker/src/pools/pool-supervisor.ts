@@ -223,7 +223,7 @@ export class PoolEntry {
       case 'closed':
         throw new BullpenError(
           'wrong_state',
-          `the pool of queue '${this.queue}' is ${this.#state}: the worker is draining`,
+          `the pool for queue '${this.queue}' is ${this.#state}: the worker is draining`,
         )
       case 'new':
         this.#cause = undefined
