@@ -1,6 +1,6 @@
 // The broker on Redis: stores tasks as BullMQ jobs, cancels them, and reads and lists them. Every process with a broker may
 // become the leader of its namespace, which does the housekeeping (leader/leader.ts).
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BullpenError, isFinal, type Log, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
@@ -9,7 +9,7 @@ import { decodePayload, storedEnvelope } from '@bullpen/engine/internal'
 import { Queue } from 'bullmq'
 import { OPEN_ADMISSION, openAdmission } from './admission/admission.ts'
 import { parseRules, readProgress, storeRule, underRules } from './cancel/by-filter.ts'
-import { cancelById } from './cancel/by-id.ts'
+import { cancelById, type OnEnded, reportLateEnd } from './cancel/by-id.ts'
 import { blockingConnection, commandTimeout, producerConnection } from './connection.ts'
 import { type AddJob, jobAdder } from './internals/composition/add-job.ts'
 import { backendFactory } from './internals/composition/backend.ts'
@@ -66,8 +66,9 @@ export interface BrokerOptions {
   /** Called for each task that this process expired as the leader. The callback must not throw or block. */
   readonly onExpired?: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
   /**
-   * Called for each waiting task that this process, as the leader, ended because of a cancellation. The callback must not throw
-   * or block.
+   * Called for each waiting task that this process, as the leader, ended because of a cancellation. Also called if `cancel` has
+   * rejected because Redis did not answer in time, and Redis turns out within a minute to have cancelled the task. The callback
+   * must not throw or block.
    */
   readonly onCancelled?: (cancelled: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 }
@@ -252,8 +253,16 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     async cancel(id, { stoppable, by = '' }) {
       const home = handlesOfTask(id)
       if (home === undefined) return 'not_found'
-      const request = { id, stoppable, now: now(), by, process: processName }
-      return call(() => cancelById(redis, home.keys, request))
+      const request = { request: randomUUID(), id, stoppable, now: now(), by, process: processName }
+      const mayBeSent = redis.status === 'ready'
+      try {
+        const { answer } = await call(() => cancelById(redis, home.keys, request))
+        return answer
+      } catch (error) {
+        const onEnded: OnEnded = (ended) => onCancelled({ queue: home.name, ...ended })
+        if (mayBeSent) void reportLateEnd(redis, home.keys, request, onEnded)
+        throw error
+      }
     },
 
     async cancelMany({ queue, task, tag, before, reason, by = processName }) {

@@ -78,6 +78,10 @@ export function queueKeys(namespace: string, queue: string) {
     cancelReturned: `${base}:cancel-returned`,
     /** Hash: the `id` of the bulk canceller's current pass, and the rules that match a task in `cancelReturned`, by id. */
     cancelPass: `${base}:cancel-pass`,
+    /** String: the last reply of a leader's script that has ended tasks. `caller` is the leader's process. Kept for ten minutes. */
+    endReply: (caller: string) => `${base}:end-reply:${caller}`,
+    /** String: the reply to a request to cancel one task. Kept for a minute. */
+    cancelReply: (request: string) => `${base}:cancel-reply:${request}`,
     /** Channel: announces that there is a new cancel rule. */
     cancelRulesChannel: `${base}:cancel-rules-channel`,
     /** Channel: announces the id of a task to cancel. */

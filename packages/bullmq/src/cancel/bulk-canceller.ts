@@ -14,6 +14,7 @@ import { beginPass } from '../scripts/cancel/begin-pass.ts'
 import { cancelPage } from '../scripts/cancel/cancel-page.ts'
 import { forgetRules } from '../scripts/cancel/forget-rules.ts'
 import { endOf } from '../scripts/includes/end-without-run.ts'
+import { runUntilAnswered } from '../scripts/run-until-answered.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { BULK_CANCELLER, KNOWN_TO_ALL_MS, parseRules } from './by-filter.ts'
 
@@ -38,7 +39,9 @@ export interface EndedTask {
 export interface BulkCancellerOptions {
   readonly redis: Commander
   readonly keys: QueueKeys
-  /** Called for each task that this process ended. */
+  /** Distinguishes this process's bulk canceller from any other one of the queue. */
+  readonly caller: string
+  /** Called for each task that this process ended, once Redis has confirmed it. The callback is not called twice for a task. */
   readonly onEnded: (ended: EndedTask) => void
   /** How many tasks one script looks at. Tests set this. */
   readonly pageSize?: number
@@ -97,19 +100,21 @@ interface PassResult {
 
 /** Makes one pass. Returns undefined if the term is over. */
 async function goThrough(
-  { redis, keys, onEnded, pageSize = PAGE_SIZE }: BulkCancellerOptions,
+  { redis, keys, caller, onEnded, pageSize = PAGE_SIZE }: BulkCancellerOptions,
   { term, rules, endedNone }: Pass,
 ): Promise<PassResult | undefined> {
   const matched = rules.map(() => 0)
   const { fencing } = term
   const args = { fencing, base: keys.base, progress: keys.cancelProgress(''), limit: pageSize }
   const rulesText = JSON.stringify(rules.map(forScript))
+  const names = { ...keys, endReply: keys.endReply(`${caller}:cancel`) }
   let ended = 0
   for (const [scan, place] of SCAN_ORDER.entries()) {
     let [from, before] = ['', '']
     do {
       const sentAt = performance.now()
-      const page = await runScript(redis, cancelPage, keys, { ...args, rulesText, place, from, before })
+      const position = { place, from, before, request: randomUUID() }
+      const page = await runUntilAnswered(redis, cancelPage, names, { ...args, rulesText, ...position })
       if (page === undefined) return undefined
       for (const each of page.ended) onEnded(each)
       ended += page.ended.length

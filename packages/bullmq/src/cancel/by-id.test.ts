@@ -49,12 +49,12 @@ describe('a cancel by id', () => {
     await redis.hset(keys.job(id), 'name', 'rig.long')
     await redis.lpush(keys.active, id)
     await redis.set(keys.lock(id), 'a token')
-    const request = { id, stoppable: true, now: 0, by: '', process: 'test' }
-    expect(await cancelById(redis, keys, request)).toBe('cancelling')
+    const request = { request: 'r1', id, stoppable: true, now: 0, by: '', process: 'test' }
+    expect(await cancelById(redis, keys, request)).toMatchObject({ answer: 'cancelling' })
     expect(await redis.info('commandstats')).not.toContain('cmdstat_lrem')
     // The worker is lost, and the leader has not found the task yet.
     await redis.del(keys.lock(id))
-    expect(await cancelById(redis, keys, request)).toBe('cancelling')
+    expect(await cancelById(redis, keys, request)).toMatchObject({ answer: 'cancelling' })
     expect(await redis.hkeys(keys.cancelling)).toEqual([id])
   })
 

@@ -14,15 +14,21 @@
 //      The script removes a request once its task has ended.
 //
 // A short task can't be stopped once it is running. For such a task `stoppable` is false, and no request is stored.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log, TaskId } from '@bullpen/contract'
-import type { CancelAnswer } from '@bullpen/contract/internal'
 import type { QueueKeys } from '../keys.ts'
+import { retryDelay } from '../redis/redis-client.ts'
 import { openSubscriber } from '../redis/subscriber.ts'
-import { cancelTask } from '../scripts/cancel/cancel-task.ts'
+import { CANCEL_REPLY_KEPT_MS, type CancelReply, cancelTask } from '../scripts/cancel/cancel-task.ts'
+import { readCancelReply } from '../scripts/cancel/read-cancel-reply.ts'
 import { endOf } from '../scripts/includes/end-without-run.ts'
+import { runUntilAnswered } from '../scripts/run-until-answered.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 
 export interface CancelRequest {
+  /** A new id for each cancellation. If the script is sent again with the same id, the reply is the same. */
+  readonly request: string
   readonly id: TaskId
   /** Whether a worker that is running the task can stop it. */
   readonly stoppable: boolean
@@ -34,28 +40,56 @@ export interface CancelRequest {
   readonly process: string
 }
 
-/** Cancels a task. Atomic and idempotent. Takes one round trip. */
-export async function cancelById(
+/**
+ * Cancels a task. Atomic and idempotent. Takes one round trip. If the connection is lost before the reply arrives, the client sends
+ * the script again, and the reply is the same.
+ */
+export function cancelById(redis: Commander, keys: QueueKeys, request: CancelRequest): Promise<CancelReply> {
+  const { names, args } = cancelCommand(keys, request)
+  return runScript(redis, cancelTask, names, args)
+}
+
+function cancelCommand(keys: QueueKeys, { request, id, stoppable, now, by, process }: CancelRequest) {
+  const end = endOf('cancelled', { process, by: by === '' ? undefined : by })
+  return {
+    names: { ...keys, job: keys.job(id), lock: keys.lock(id), cancelReply: keys.cancelReply(request) },
+    args: { base: keys.base, id, now, stoppable: stoppable ? 1 : 0, channel: keys.cancelChannel, by, request, ...end },
+  }
+}
+
+export type OnEnded = (ended: { readonly id: TaskId; readonly task: string }) => void
+
+/**
+ * Calls `onEnded` if a request whose caller did not get a reply has cancelled its task. Asks Redis until it replies, for at most a
+ * minute, and never rejects. The client may still send the lost request, but sends it before this function's first question.
+ */
+export async function reportLateEnd(
   redis: Commander,
   keys: QueueKeys,
-  { id, stoppable, now, by, process }: CancelRequest,
-): Promise<CancelAnswer> {
-  const end = endOf('cancelled', { process, by: by === '' ? undefined : by })
-  const args = { base: keys.base, id, now, stoppable: stoppable ? 1 : 0, channel: keys.cancelChannel, by, ...end }
-  return runScript(redis, cancelTask, { ...keys, job: keys.job(id), lock: keys.lock(id) }, args)
+  { id, request }: Pick<CancelRequest, 'id' | 'request'>,
+  onEnded: OnEnded,
+): Promise<void> {
+  const until = performance.now() + CANCEL_REPLY_KEPT_MS
+  for (let failures = 0; redis.status !== 'end' && performance.now() < until; failures++) {
+    await sleep(retryDelay(failures), undefined, { ref: false })
+    const names = { cancelReply: keys.cancelReply(request) }
+    const reply = await runScript(redis, readCancelReply, names, { request }).catch(() => 'no answer' as const)
+    if (reply === 'no answer') continue
+    if (reply?.answer === 'cancelled') onEnded({ id, task: reply.task })
+    return
+  }
 }
 
 /** The approximate number of stored requests that are read at a time. */
 const REQUESTS_PER_PAGE = 100
 
 export interface RepeatOptions extends Pick<CancelRequest, 'now' | 'process'> {
-  /** Called for each task that a repeated request ended, once Redis has confirmed it. */
-  readonly onEnded: (ended: { readonly id: TaskId; readonly task: string }) => void
+  /** Called for each task that a repeated request ended, once Redis has confirmed it. The callback is not called twice for a task. */
+  readonly onEnded: OnEnded
 }
 
 /**
- * Repeats the requests whose tasks have not ended. Takes one round trip for every hundred requests, one for each request, and one
- * for each task that it ends.
+ * Repeats the requests whose tasks have not ended. Takes one round trip for every hundred requests, and one for each request.
  */
 export async function repeatCancels(
   redis: Commander,
@@ -63,9 +97,9 @@ export async function repeatCancels(
   { now, process, onEnded }: RepeatOptions,
 ): Promise<void> {
   const repeat = async (request: Pick<CancelRequest, 'id' | 'by'>): Promise<void> => {
-    const answer = await cancelById(redis, keys, { ...request, stoppable: true, now, process })
-    if (answer !== 'cancelled') return
-    onEnded({ id: request.id, task: (await redis.hget(keys.job(request.id), 'name')) ?? '' })
+    const { names, args } = cancelCommand(keys, { ...request, request: randomUUID(), stoppable: true, now, process })
+    const { answer, task } = await runUntilAnswered(redis, cancelTask, names, args)
+    if (answer === 'cancelled') onEnded({ id: request.id, task })
   }
   for (let cursor = '0'; ; ) {
     const [next, requests] = await redis.hscan(keys.cancelling, cursor, 'COUNT', REQUESTS_PER_PAGE)

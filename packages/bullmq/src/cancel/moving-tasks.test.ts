@@ -82,14 +82,20 @@ it.each(seeds({ small: 15, full: 200 }))(
       }
     }
     const ended: TaskId[] = []
-    const canceller = createBulkCanceller({ redis, keys, pageSize: 3, onEnded: ({ id }) => ended.push(id) })
+    const canceller = createBulkCanceller({
+      redis,
+      keys,
+      caller: 'test',
+      pageSize: 3,
+      onEnded: ({ id }) => ended.push(id),
+    })
     while ((await redis.exists(keys.cancelRules)) === 1) {
       await canceller({ fencing: 1, isOver: () => false })
       // A consumer that keeps a task of the rule would keep the rule for as long.
       if (random(3) === 0) for (const job of held.splice(0)) await job.moveToWait('token')
     }
     expect(await unended()).toEqual([])
-    expect(await redis.zrange(keys.cancelled, 0, '-1')).toEqual(expect.arrayContaining(ended))
-    expect(new Set(ended).size).toBe(ended.length)
+    // Each end is reported once, also if the reply that named it was lost.
+    expect(ended.toSorted()).toEqual((await redis.zrange(keys.cancelled, 0, '-1')).toSorted())
   },
 )

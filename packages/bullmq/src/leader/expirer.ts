@@ -1,10 +1,11 @@
 // Expires tasks that have waited longer than their queue timeout without being fetched.
+import { randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
-
 import type { QueueKeys } from '../keys.ts'
 import { endOf } from '../scripts/includes/end-without-run.ts'
 import { expireTasksScript } from '../scripts/leader/expire-tasks.ts'
-import { type Commander, runScript } from '../scripts/script.ts'
+import { runUntilAnswered } from '../scripts/run-until-answered.ts'
+import type { Commander } from '../scripts/script.ts'
 
 /** How many tasks one script looks at. The oldest tasks are at the near end of the list, where removing them is cheap. */
 const PAGE_SIZE = 20
@@ -21,17 +22,24 @@ export interface Expiry {
   readonly now: number
   /** The name of this process, for the attempt records. */
   readonly process: string
+  /** Distinguishes this process's housekeeping from any other one. A caller expires a queue's tasks only once at a time. */
+  readonly caller: string
+  /** Called for each task that was expired, once Redis has confirmed it. */
+  readonly onExpired: (expired: Expired) => void
 }
 
-/** Expires a queue's tasks. Takes one round trip for every twenty tasks that are due, and one more. */
-export async function expireTasks(redis: Commander, keys: QueueKeys, expiry: Expiry): Promise<Expired[]> {
-  const { fencing, now, process } = expiry
+/**
+ * Expires a queue's tasks. Takes one round trip for every twenty tasks that are due, and one more. If a reply is lost, the script is
+ * sent again, and returns the same tasks.
+ */
+export async function expireTasks(redis: Commander, keys: QueueKeys, expiry: Expiry): Promise<void> {
+  const { fencing, now, process, caller, onExpired } = expiry
+  const names = { ...keys, endReply: keys.endReply(`${caller}:expire`) }
   const args = { base: keys.base, now, limit: PAGE_SIZE, fencing, ...endOf('queue_timeout', { process }) }
-  const expired: Expired[] = []
   for (;;) {
-    const page = await runScript(redis, expireTasksScript, keys, args)
-    if (page === undefined) return expired
-    expired.push(...page.expired)
-    if (page.looked < PAGE_SIZE) return expired
+    const page = await runUntilAnswered(redis, expireTasksScript, names, { ...args, request: randomUUID() })
+    if (page === undefined) return
+    for (const each of page.expired) onExpired(each)
+    if (page.looked < PAGE_SIZE) return
   }
 }

@@ -3,6 +3,7 @@
 // Every script is fenced (scripts/includes/fence.ts), except where doing something twice is harmless: a repeated cancellation is
 // a request that any process may make, and the script that repairs an entry compares it again first. Losing the leader may
 // therefore delay these duties, but if there are briefly two leaders, they do not do anything twice.
+import { randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import { type BulkCanceller, createBulkCanceller, type Term } from '../cancel/bulk-canceller.ts'
 import { repeatCancels } from '../cancel/by-id.ts'
@@ -57,6 +58,7 @@ const REMOVE_AT_ONCE = 100
 export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   const { redis, namespace, now, process, onExpired, onCancelled, onRepaired, onFailed } = options
   const { compareEveryMs = COMPARE_EVERY_MS } = options
+  const caller = randomUUID()
   /** When the index of each queue is compared next, on the monotonic clock. */
   const compareAt = new Map<string, number>()
   const bulkCancellers = new Map<string, BulkCanceller>()
@@ -65,7 +67,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   const bulkCanceller = (queue: string): BulkCanceller => {
     const onEnded = (ended: { readonly id: TaskId; readonly task: string }): void => onCancelled({ queue, ...ended })
     const found =
-      bulkCancellers.get(queue) ?? createBulkCanceller({ redis, keys: queueKeys(namespace, queue), onEnded })
+      bulkCancellers.get(queue) ?? createBulkCanceller({ redis, keys: queueKeys(namespace, queue), caller, onEnded })
     bulkCancellers.set(queue, found)
     return found
   }
@@ -75,11 +77,14 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     const { fencing } = term
     const duties = {
       requeueLost: () => requeueLostTasks(redis, keys, { fencing, now: now() }),
-      async expire() {
-        for (const each of await expireTasks(redis, keys, { fencing, now: now(), process })) {
-          onExpired({ queue, ...each })
-        }
-      },
+      expire: () =>
+        expireTasks(redis, keys, {
+          fencing,
+          now: now(),
+          process,
+          caller,
+          onExpired: (expired) => onExpired({ queue, ...expired }),
+        }),
       repeatCancels: () =>
         repeatCancels(redis, keys, { now: now(), process, onEnded: (ended) => onCancelled({ queue, ...ended }) }),
       cancelByRules: () => bulkCanceller(queue)(term),

@@ -91,9 +91,17 @@ export type TaskEvent =
       readonly isolate: string
       readonly cause: string
     }
-  /** The store has cancelled a task before it started. */
+  /**
+   * The store has cancelled a task before it started. Emitted once, by the process that ended the task, even if the store's first
+   * response was lost. The event is missing if that process died before it emitted the event, or did not reach the store again
+   * within a minute (as the leader: within ten minutes).
+   */
   | (TaskFields & { readonly event: 'task.cancelled' })
-  /** The store has ended a task whose queue timeout expired before a worker fetched it. */
+  /**
+   * The store has ended a task whose queue timeout expired before a worker fetched it. Emitted once, even if the store's first
+   * response was lost. The event is missing if the leader died before it emitted the event, or did not reach the store again within
+   * ten minutes.
+   */
   | (TaskFields & { readonly event: 'task.expired' })
   /** A pool has resumed fetching after a failure. Its slots were in RECOVER_ERR for `afterMs`. */
   | { readonly event: 'slots.restarted'; readonly queue: string; readonly slots: number; readonly afterMs: number }

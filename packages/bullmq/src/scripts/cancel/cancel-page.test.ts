@@ -28,10 +28,19 @@ function queue(tag?: string) {
       for (const [id, score] of Object.entries(scores)) await redis.zadd(keys.delayed, score, id)
     },
     add,
-    async page(place: string, from = '', before = '', limit = 3, fencing = 1) {
+    async page(place: string, from = '', before = '', limit = 3, fencing = 1, request: string = randomUUID()) {
+      const names = { ...keys, endReply: keys.endReply('test') }
       const args = { fencing, base: keys.base, progress: keys.cancelProgress('') }
       const rulesText = JSON.stringify([rule])
-      const page = await runScript(redis, cancelPage, keys, { ...args, rulesText, place, from, before, limit })
+      const page = await runScript(redis, cancelPage, names, {
+        ...args,
+        rulesText,
+        place,
+        from,
+        before,
+        limit,
+        request,
+      })
       return page && { ...page, ended: page.ended.map(({ id, task }) => `${id} ${task}`) }
     },
   }
@@ -116,6 +125,20 @@ it('a tag of a rule is compared as a whole, whatever characters it has', async (
   await redis.hset(keys.job('c1'), 'tags', JSON.stringify(['x', 'a"b%d']))
   await redis.hset(keys.job('c2'), 'tags', JSON.stringify(['a"b%dx']))
   expect((await page('wait', '', '', 10))?.ended).toEqual(['c1 c'])
+})
+
+it('a page that ended tasks is the same when it is asked for again because its reply was lost', async () => {
+  const { redis, keys, waits, page } = queue()
+  await waits('c1', 'a1', 'c2')
+  const first = await page('wait', '', '', 3, 1, 'r1')
+  expect(first?.ended).toEqual(['c1 c', 'c2 c'])
+  await waits('c3')
+  expect(await page('wait', '', '', 3, 1, 'r1')).toEqual(first)
+  // Also for a leader that has been replaced in the meantime.
+  await redis.set(keys.leader, 2)
+  expect(await page('wait', '', '', 3, 1, 'r1')).toEqual(first)
+  expect(await page('wait', '', '', 3, 2, 'r2')).toMatchObject({ matched: [1], ended: ['c3 c'] })
+  expect(await redis.hget(keys.cancelProgress('r1'), 'ended')).toBe('3')
 })
 
 it('nothing is done for a leader that a newer one has replaced', async () => {

@@ -3,6 +3,7 @@ import type { TaskId } from '@bullpen/contract'
 import { END_WITHOUT_RUN } from '../includes/end-without-run.ts'
 import { FENCE } from '../includes/fence.ts'
 import { MATCHING_RULE } from '../includes/matching-rule.ts'
+import { REPLY_KEPT_MS, STORED_REPLY } from '../includes/stored-reply.ts'
 import { defineScript } from '../script.ts'
 
 export interface CancelPage {
@@ -16,9 +17,11 @@ export interface CancelPage {
 }
 
 /**
- * KEYS: the queue's fencing number, active, delayed, prioritized, wait. ARGV: the leader's number, the prefix of the queue's keys, the
- * prefix of the rules' progress, the rules, the place to look at, the position to start at, the id before that position, how many
- * tasks to look at. Returns the page, or undefined if there is a newer leader.
+ * KEYS: the queue's fencing number, active, delayed, prioritized, wait, the caller's last reply. ARGV: the leader's number, the
+ * prefix of the queue's keys, the prefix of the rules' progress, the rules, the place to look at, the position to start at, the id
+ * before that position, how many tasks to look at, the id of this request. Returns the page, or undefined if there is a newer
+ * leader. If the script ended tasks, a second call with the same request returns the same page, also after a newer leader has
+ * taken over.
  *
  * Each rule is `{id, task?, tag?, before, at, reason, record}`, where `reason` and `record` are those of `endOf`.
  *
@@ -36,9 +39,11 @@ export interface CancelPage {
 export const cancelPage = defineScript({
   name: 'cancel-page',
   kind: 'frees',
-  keys: ['leader', 'active', 'delayed', 'prioritized', 'wait'],
-  args: ['fencing', 'base', 'progress', 'rulesText', 'place', 'from', 'before', 'limit'],
-  lua: `${END_WITHOUT_RUN}${MATCHING_RULE}${FENCE}
+  keys: ['leader', 'active', 'delayed', 'prioritized', 'wait', 'endReply'],
+  args: ['fencing', 'base', 'progress', 'rulesText', 'place', 'from', 'before', 'limit', 'request'],
+  lua: `${END_WITHOUT_RUN}${MATCHING_RULE}${FENCE}${STORED_REPLY}
+local earlier = stored_reply(endReply, request)
+if earlier then return earlier end
 if is_deposed(leader, fencing) then return false end
 local rules, limit = cjson.decode(rulesText), tonumber(limit)
 local ends = ends_without_run(base, 'cancelled')
@@ -128,7 +133,9 @@ else
   next_from, next_before = end_in_set(place == 'delayed' and delayed or prioritized)
 end
 ends.close()
-return { tostring(next_from), next_before, matched, ended }
+local page = { tostring(next_from), next_before, matched, ended }
+if #ended > 0 then store_reply(endReply, request, page, ${REPLY_KEPT_MS}) end
+return page
 `,
   answer(reply): CancelPage | undefined {
     if (reply === null) return undefined

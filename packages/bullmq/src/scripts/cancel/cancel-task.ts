@@ -1,38 +1,60 @@
 // Cancels one task: ends the task if no worker has it, and otherwise asks its worker to stop it.
 import type { CancelAnswer } from '@bullpen/contract/internal'
 import { END_WITHOUT_RUN } from '../includes/end-without-run.ts'
+import { STORED_REPLY } from '../includes/stored-reply.ts'
 import { defineScript } from '../script.ts'
 
+/** How long the reply to a cancel is kept for a repeated request, in ms. */
+export const CANCEL_REPLY_KEPT_MS = 60_000
+
+export interface CancelReply {
+  readonly answer: CancelAnswer
+  /** The name of the task, if the script has cancelled it; otherwise ''. */
+  readonly task: string
+}
+
 /**
- * KEYS: the job, its lock, completed, failed, cancelling. ARGV: the prefix of the queue's keys, the task's id, now in ms since
- * 1970, '1' if a worker that runs the task can stop it, the reason and the record of `endOf`, the channel on which workers are
- * asked, and who requested the cancellation ('' if unknown). Returns what the script did. Idempotent.
+ * KEYS: the job, its lock, completed, failed, cancelling, the reply to this request. ARGV: the prefix of the queue's keys, the
+ * task's id, now in ms since 1970, '1' if a worker that runs the task can stop it, the reason and the record of `endOf`, the channel
+ * on which workers are asked, who requested the cancellation ('' if unknown), the id of this request. Returns what the script did.
+ * Idempotent. If the script ended the task or stored the request, a second call with the same request returns the same reply.
  *
  * A task with a lock is running, so the waiting list is not searched for that task.
  */
 export const cancelTask = defineScript({
   name: 'cancel-task',
   kind: 'frees',
-  keys: ['job', 'lock', 'completed', 'failed', 'cancelling'],
-  args: ['base', 'id', 'now', 'stoppable', 'reason', 'record', 'channel', 'by'],
-  lua: `${END_WITHOUT_RUN}
+  keys: ['job', 'lock', 'completed', 'failed', 'cancelling', 'cancelReply'],
+  args: ['base', 'id', 'now', 'stoppable', 'reason', 'record', 'channel', 'by', 'request'],
+  lua: `${END_WITHOUT_RUN}${STORED_REPLY}
+local earlier = stored_reply(cancelReply, request)
+if earlier then return earlier end
 local function without_request(answer)
   redis.call('HDEL', cancelling, id)
-  return answer
+  return { answer, '' }
 end
-if redis.call('EXISTS', job) == 0 then return without_request('not_found') end
+local function replied(answer, name)
+  store_reply(cancelReply, request, { answer, name }, ${CANCEL_REPLY_KEPT_MS})
+  return { answer, name }
+end
+local name = redis.call('HGET', job, 'name')
+if not name and redis.call('EXISTS', job) == 0 then return without_request('not_found') end
 if redis.call('ZSCORE', completed, id) or redis.call('ZSCORE', failed, id) then return without_request('already_ended') end
 local ends = ends_without_run(base, 'cancelled')
 local place = redis.call('EXISTS', lock) == 0 and ends.take_out(id)
 if place then
   ends.finish(id, place, now, reason, record)
   ends.close()
-  return 'cancelled'
+  return replied('cancelled', name or '')
 end
-if stoppable ~= '1' then return 'not_cancellable' end
-redis.call('HSETNX', cancelling, id, by)
+if stoppable ~= '1' then return { 'not_cancellable', '' } end
+local is_first = redis.call('HSETNX', cancelling, id, by) == 1
 redis.call('PUBLISH', channel, id .. ' ' .. by)
-return 'cancelling'
+if is_first then return replied('cancelling', '') end
+return { 'cancelling', '' }
 `,
-  answer: (reply) => reply as CancelAnswer,
+  answer(reply): CancelReply {
+    const [answer, task] = reply as [CancelAnswer, string]
+    return { answer, task }
+  },
 })

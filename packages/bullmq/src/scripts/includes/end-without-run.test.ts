@@ -1,4 +1,5 @@
 // Each way to end a task that no worker is running does what BullMQ's own end does.
+import { randomUUID } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { FlowProducer, type JobsOptions } from 'bullmq'
@@ -47,7 +48,14 @@ const WAYS: readonly (readonly [name: string, status: string, end: (stage: Stage
       'a cancel by id',
       'cancelled',
       ({ redis, keys }, id) =>
-        cancelById(redis, keys, { id: id as TaskId, stoppable: true, now: Date.now(), by: '', process: 'test' }),
+        cancelById(redis, keys, {
+          request: randomUUID(),
+          id: id as TaskId,
+          stoppable: true,
+          now: Date.now(),
+          by: '',
+          process: 'test',
+        }),
     ],
     [
       'a cancel by filter',

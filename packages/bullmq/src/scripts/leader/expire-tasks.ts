@@ -2,6 +2,7 @@
 import type { TaskId } from '@bullpen/contract'
 import { END_WITHOUT_RUN } from '../includes/end-without-run.ts'
 import { FENCE } from '../includes/fence.ts'
+import { REPLY_KEPT_MS, STORED_REPLY } from '../includes/stored-reply.ts'
 import { defineScript } from '../script.ts'
 
 interface ExpiredPage {
@@ -11,17 +12,20 @@ interface ExpiredPage {
 }
 
 /**
- * KEYS: expiries, the leader's fencing number. ARGV: the prefix of the queue's keys, now in ms since 1970, how many tasks to look
- * at, the reason and the record of `endOf`, the leader's fencing number. Returns the tasks that the script expired, or undefined
- * if there is a newer leader. A task that was fetched or has ended is only removed from the index, because the worker that
+ * KEYS: expiries, the leader's fencing number, the caller's last reply. ARGV: the prefix of the queue's keys, now in ms since 1970,
+ * how many tasks to look at, the reason and the record of `endOf`, the leader's fencing number, the id of this request. Returns the
+ * tasks that the script expired, or undefined if there is a newer leader. If the script expired tasks, a second call with the same
+ * request returns the same tasks. A task that was fetched or has ended is only removed from the index, because the worker that
  * fetches a task checks its queue timeout.
  */
 export const expireTasksScript = defineScript({
   name: 'expire-tasks',
   kind: 'frees',
-  keys: ['expiries', 'leader'],
-  args: ['base', 'now', 'limit', 'reason', 'record', 'fencing'],
-  lua: `${END_WITHOUT_RUN}${FENCE}
+  keys: ['expiries', 'leader', 'endReply'],
+  args: ['base', 'now', 'limit', 'reason', 'record', 'fencing', 'request'],
+  lua: `${END_WITHOUT_RUN}${FENCE}${STORED_REPLY}
+local earlier = stored_reply(endReply, request)
+if earlier then return earlier end
 if is_deposed(leader, fencing) then return false end
 local ends = ends_without_run(base, 'expired')
 local due = redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'LIMIT', 0, limit)
@@ -37,6 +41,7 @@ for _, id in ipairs(due) do
   end
 end
 ends.close()
+if #expired > 1 then store_reply(endReply, request, expired, ${REPLY_KEPT_MS}) end
 return expired
 `,
   answer(reply): ExpiredPage | undefined {
