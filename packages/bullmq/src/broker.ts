@@ -16,6 +16,7 @@ import { backendFactory } from './internals/composition/backend.ts'
 import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
 import { createHousekeeping } from './leader/housekeeping.ts'
 import { LEADER_TIMES, type LeaderTimes, openLeader, wakeLeader } from './leader/leader.ts'
+import { openRegistration } from './leader/registration.ts'
 import { countTasks, readTotals } from './queries/counts.ts'
 import { listIds } from './queries/listing.ts'
 import { readTogether } from './queries/read-together.ts'
@@ -63,6 +64,8 @@ export interface BrokerOptions {
   readonly leads?: boolean
   /** How often the leader renews its lease and surveys each queue. Tests set this. */
   readonly leaderTimes?: LeaderTimes
+  /** How often this process registers its queues again for the leader, in ms. Defaults to 60,000. Tests set this. */
+  readonly registerEveryMs?: number
   /** Called for each task that this process expired as the leader. The callback must not throw or block. */
   readonly onExpired?: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
   /**
@@ -107,6 +110,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   const redis = producerConnection(redisUrl, log)
   const withCommandTimeout = commandTimeout(redisUrl)
   const schema = createSchemaGuard(redis, namespace, queues)
+  const registration = openRegistration({ redis, repeat: schema.repeat, log, everyMs: options.registerEveryMs })
   const isChecked = options.admission !== 'open'
   const admission = isChecked
     ? openAdmission({ redis, redisUrl, namespace, queues, checkSchema: schema.check, log })
@@ -316,6 +320,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     },
 
     async close() {
+      registration.close()
       await leader?.close()
       admission.close()
       for (const { completions } of handles.values()) completions.close()

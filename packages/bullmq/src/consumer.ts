@@ -40,13 +40,13 @@ import { backendFactory, IDLE_WAIT_SECONDS } from './internals/composition/backe
 import { backoffStrategy } from './internals/worker/backoff-strategy.ts'
 import { ConsumerWorker } from './internals/worker/consumer-worker.ts'
 import { prefixOf, queueKeys } from './keys.ts'
+import { openRegistration, type Registration } from './leader/registration.ts'
 import { type LockRenewer, openLockRenewer } from './locks/lock-renewer.ts'
 import { commit, release, toFetchedTask } from './processor.ts'
 import { isConnectionError } from './redis/outage-reporter.ts'
 import { throttledLog } from './redis/throttled-log.ts'
-import { createSchemaGuard } from './schema.ts'
-import { storeRetention } from './scripts/leader/store-retention.ts'
-import { type Commander, runScript } from './scripts/script.ts'
+import { createSchemaGuard, type SchemaGuard } from './schema.ts'
+import type { Commander } from './scripts/script.ts'
 
 export interface LockTimes {
   /** How long a lock lasts if it is not renewed, in ms. */
@@ -79,6 +79,8 @@ export interface ConsumerOptions {
   readonly codec?: PayloadCodec | undefined
   /** How long a completed task is kept, in ms. Dead tasks are kept until they are deleted. */
   readonly completedRetentionMs: number
+  /** How often the consumer registers its queue again for the leader, in ms. Defaults to 60,000. Tests set this. */
+  readonly registerEveryMs?: number
   readonly log: Log
   /** The clock that decides when tasks are due and that stamps them, once it is measured. Defaults to the machine's clock. */
   readonly clock?: Pick<SkewMonitor, 'now' | 'measured'>
@@ -105,6 +107,13 @@ export const CONSUMER_TRANSITIONS: Transitions<ConsumerState> = {
   closed: [],
 }
 
+/** What a consumer owns from its first `open()` on. */
+interface Connection {
+  readonly redis: Commander
+  readonly schema: SchemaGuard
+  readonly registration: Registration
+}
+
 /** What an open consumer owns in addition to its connection. */
 interface Connected {
   readonly worker: ConsumerWorker
@@ -122,7 +131,7 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
   const { queue, catalogueQueues = [queue], namespace, redisUrl, log, clock = MACHINE_CLOCK } = options
   let state: ConsumerState = 'new'
   let concurrency = options.concurrency
-  let redis: Commander | undefined
+  let connection: Connection | undefined
   let connected: Connected | undefined
   let stopRunning = (): void => {}
   const closed = Promise.withResolvers<void>()
@@ -132,11 +141,17 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
     state = to
   }
 
-  const connectAndWait = async (redis: Commander): Promise<void> => {
-    await createSchemaGuard(redis, namespace, catalogueQueues).check()
+  const openConnection = (): Connection => {
+    const redis = workerConnection(redisUrl, log)
+    const { completedRetentionMs, registerEveryMs } = options
     // The leader removes older completed tasks. The consumer that opens last decides the retention.
-    const { completedRetentionMs } = options
-    await runScript(redis, storeRetention, queueKeys(namespace, queue), { completedRetentionMs })
+    const schema = createSchemaGuard(redis, namespace, catalogueQueues, [{ name: queue, completedRetentionMs }])
+    const registration = openRegistration({ redis, repeat: schema.repeat, log, everyMs: registerEveryMs })
+    return { redis, schema, registration }
+  }
+
+  const connectAndWait = async ({ redis, schema }: Connection): Promise<void> => {
+    await schema.check()
     // The consumer may have been stopped or closed while Redis was unreachable.
     if (state !== 'open') return
     // If fetching failed earlier, the connections still exist, because they renew the locks of tasks that are still running.
@@ -146,13 +161,13 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
   }
 
   return {
-    notReady: () => (redis?.status === 'ready' ? undefined : 'Redis is not connected'),
+    notReady: () => (connection?.redis.status === 'ready' ? undefined : 'Redis is not connected'),
 
     async open() {
       moveTo('open')
-      redis ??= workerConnection(redisUrl, log)
+      connection ??= openConnection()
       // Some of the promises that opening waits for never settle once the connections are closed.
-      await Promise.race([connectAndWait(redis), closed.promise])
+      await Promise.race([connectAndWait(connection), closed.promise])
     },
 
     async run() {
@@ -200,7 +215,8 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
       connected?.cancels.close()
       connected?.rules.close()
       connected?.renewer.close()
-      redis?.disconnect()
+      connection?.registration.close()
+      connection?.redis.disconnect()
     },
   }
 }

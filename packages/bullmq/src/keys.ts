@@ -21,8 +21,11 @@ export function leaderKeys(namespace: string) {
     lease: `${base}:lease`,
     /** String: the fencing number of the newest leader. */
     fencing: `${base}:fencing`,
-    /** Set: every queue that a producer or a consumer has opened. */
-    queues: `${base}:queues`,
+    /**
+     * Hash: every queue that a producer or a consumer has opened, and how long its completed tasks are kept, in ms ('' until a
+     * consumer has opened the queue).
+     */
+    registry: `${base}:registry`,
     /** Channel: announces a queue that has work for the leader, or '' when the leader has resigned. */
     channel: `${base}:channel`,
   }

@@ -1,9 +1,12 @@
 // Before a namespace is used, checks that the server can run Bullpen's scripts and that this version of Bullpen can read the
 // namespace's data. Registers the queues that are about to be used.
+//
+// Redis may lose its data later, and a newer Bullpen may then claim the namespace. The check is therefore repeated together with the
+// registration of the queues (leader/registration.ts).
 import { BullpenError } from '@bullpen/contract'
 import { BACKOFF_TYPE } from './internals/worker/backoff-strategy.ts'
 import { legacyKeys, queueKeys, SCHEMA_VERSION, schemaKey } from './keys.ts'
-import { registerQueues } from './leader/queue-registry.ts'
+import { type RegisteredQueue, registerQueues } from './leader/queue-registry.ts'
 import { unsupportedServer } from './redis/server-version.ts'
 import { claimNamespace } from './scripts/schema/claim-namespace.ts'
 import { isLegacy } from './scripts/schema/is-legacy.ts'
@@ -16,22 +19,49 @@ export interface SchemaGuard {
    * trips, and two more for a new namespace. It also registers the queues for the leader.
    */
   check(): Promise<void> | undefined
+  /**
+   * Registers the queues again. Does nothing until a check has succeeded. Takes one round trip. If the namespace has lost its
+   * schema version or has another one, checks the namespace again and rejects like `check`.
+   */
+  repeat(): Promise<void>
 }
 
-export function createSchemaGuard(redis: Commander, namespace: string, queues: readonly string[]): SchemaGuard {
+/**
+ * Creates the guard of a namespace. `queues` are the queues that are checked for data of another version. `registered` are the
+ * queues to register, which defaults to the same queues without a retention.
+ */
+export function createSchemaGuard(
+  redis: Commander,
+  namespace: string,
+  queues: readonly string[],
+  registered: readonly RegisteredQueue[] = queues.map((name) => ({ name })),
+): SchemaGuard {
   let isCompatible = false
+  /** Whether any check has succeeded. */
+  let isUsed = false
   let checking: Promise<void> | undefined
+
+  const check = (): Promise<void> | undefined => {
+    if (isCompatible) return undefined
+    checking ??= checkSchema(redis, namespace, queues)
+      .then(() => registerQueues(redis, namespace, registered, { replaces: true }))
+      .then(() => {
+        isCompatible = true
+        isUsed = true
+      })
+      .finally(() => {
+        checking = undefined
+      })
+    return checking
+  }
+
   return {
-    check() {
-      if (isCompatible) return undefined
-      checking ??= checkSchema(redis, namespace, queues)
-        .then(() => {
-          isCompatible = true
-        })
-        .finally(() => {
-          checking = undefined
-        })
-      return checking
+    check,
+    async repeat() {
+      if (!isUsed) return
+      if (isCompatible && (await registerQueues(redis, namespace, registered, { replaces: false }))) return
+      isCompatible = false
+      await check()
     },
   }
 }
@@ -40,7 +70,7 @@ async function checkSchema(redis: Commander, namespace: string, queues: readonly
   const problem = unsupportedServer(await serverInfo(redis))
   if (problem !== undefined) throw new BullpenError('unsupported_redis', problem)
   const version = Number((await redis.get(schemaKey(namespace))) ?? (await claim(redis, namespace, queues)))
-  if (version === SCHEMA_VERSION) return registerQueues(redis, namespace, queues)
+  if (version === SCHEMA_VERSION) return
   const needs = `this version requires schema ${SCHEMA_VERSION}`
   throw new BullpenError(
     'incompatible_schema',

@@ -15,6 +15,7 @@ import { removeOldScript } from '../scripts/leader/remove-old.ts'
 import { type Duty, surveyQueueScript } from '../scripts/leader/survey-queue.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { expireTasks } from './expirer.ts'
+import type { RegisteredQueue } from './queue-registry.ts'
 
 type OnEnded = (ended: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 
@@ -41,7 +42,7 @@ export interface HousekeepingOptions {
  * Does the housekeeping of a queue once. Resolves to a newer leader's fencing number if one has worked on the queue, and
  * otherwise to undefined. Long duties may still be running by then, and are not started again until they have ended.
  */
-export type Housekeeping = (queue: string, term: Term) => Promise<number | undefined>
+export type Housekeeping = (queue: RegisteredQueue, term: Term) => Promise<number | undefined>
 
 /** Duties that may take longer than a round. Lost tasks must still be found in the meantime. */
 const LONG: ReadonlySet<Duty> = new Set<Duty>(['cancelByRules', 'removeOld', 'repairIndex'])
@@ -72,7 +73,8 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     return found
   }
 
-  const perform = (queue: string, duty: Duty, term: Term): Promise<void> => {
+  const perform = (registered: RegisteredQueue, duty: Duty, term: Term): Promise<void> => {
+    const { name: queue, completedRetentionMs: keptMs } = registered
     const keys = queueKeys(namespace, queue)
     const { fencing } = term
     const duties = {
@@ -89,7 +91,8 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
         repeatCancels(redis, keys, { now: now(), process, onEnded: (ended) => onCancelled({ queue, ...ended }) }),
       cancelByRules: () => bulkCanceller(queue)(term),
       async removeOld() {
-        const args = { fencing, base: keys.base, limit: REMOVE_AT_ONCE }
+        if (keptMs === undefined) return
+        const args = { fencing, keptMs, base: keys.base, limit: REMOVE_AT_ONCE }
         let removed = REMOVE_AT_ONCE
         while (removed === REMOVE_AT_ONCE && !term.isOver()) {
           removed = await runScript(redis, removeOldScript, keys, { ...args, now: now() })
@@ -102,8 +105,8 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     return duties[duty]()
   }
 
-  const performAside = (queue: string, duty: Duty, term: Term): void => {
-    const name = `${duty} ${queue}`
+  const performAside = (queue: RegisteredQueue, duty: Duty, term: Term): void => {
+    const name = `${duty} ${queue.name}`
     if (underWay.has(name)) return
     underWay.add(name)
     perform(queue, duty, term)
@@ -120,14 +123,15 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   }
 
   return async (queue, term) => {
-    const args = { fencing: term.fencing, now: now(), mark: THROTTLE_MARK }
-    const { fencing, duties } = await runScript(redis, surveyQueueScript, queueKeys(namespace, queue), args)
+    const { name, completedRetentionMs: keptMs = '' } = queue
+    const args = { fencing: term.fencing, now: now(), mark: THROTTLE_MARK, keptMs }
+    const { fencing, duties } = await runScript(redis, surveyQueueScript, queueKeys(namespace, name), args)
     if (fencing > term.fencing) return fencing
     for (const duty of duties) {
       if (LONG.has(duty)) performAside(queue, duty, term)
       else await perform(queue, duty, term)
     }
-    if (isToCompare(queue)) performAside(queue, 'repairIndex', term)
+    if (isToCompare(name)) performAside(queue, 'repairIndex', term)
     return undefined
   }
 }

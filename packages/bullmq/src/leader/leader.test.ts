@@ -107,7 +107,7 @@ it('a queue refuses a leader whose number is older than the highest that it has 
     onRepaired: () => {},
     onFailed: (error) => expect.fail(String(error)),
   })
-  const as = (fencing: number) => housekeeping('a', { fencing, isOver: () => false })
+  const as = (fencing: number) => housekeeping({ name: 'a' }, { fencing, isOver: () => false })
   expect(await as(8)).toBe(9)
   const onExpired = ({ id }: { readonly id: string }) => void ended.push(id)
   await expireTasks(redis, keys, { fencing: 8, now: Date.now(), process: 'test', caller: 'test', onExpired })
@@ -145,7 +145,7 @@ it('the leader repairs the status index after a client without Bullpen has used 
   expect(await redis.hmget(keys.totals, 'accepted', 'removed')).toEqual(['4', '3'])
 })
 
-it('the leader removes completed tasks that are older than the retention that a consumer has stored', async () => {
+it('the leader removes completed tasks that are older than the retention that a consumer has registered', async () => {
   const { open, name, redis } = namespace()
   const keys = queueKeys(name, 'a')
   const broker = await open(['a'])
@@ -156,7 +156,7 @@ it('the leader removes completed tasks that are older than the retention that a 
   }
   await added.exec()
   expect((await broker.counts('a')).completed).toBe(250)
-  await redis.hset(keys.settings, 'completedRetentionMs', 10_000)
+  await redis.hset(leaderKeys(name).registry, 'a', 10_000)
   await eventually(async () => (await broker.counts('a')).completed === 20)
   expect(await redis.exists(keys.job('j0'), keys.job('j229'), keys.job('j230'))).toBe(1)
   expect(await redis.hmget(keys.totals, 'accepted', 'removed', 'drift')).toEqual(['250', '230', null])
@@ -183,9 +183,9 @@ it('the leader compares the index entry by entry now and then, because equal siz
     compareEveryMs: 0,
   })
   const term = { fencing: 1, isOver: () => false }
-  await housekeeping('a', term)
+  await housekeeping({ name: 'a' }, term)
   expect(await broker.counts('a')).toMatchObject({ scheduled: 0, retrying: 1 })
-  await housekeeping('a', term)
+  await housekeeping({ name: 'a' }, term)
   expect(await repaired.promise).toBe(2)
   expect(await broker.counts('a')).toMatchObject({ scheduled: 1, retrying: 0 })
 })

@@ -18,7 +18,7 @@ import type { Commander } from '../scripts/script.ts'
 import type { Housekeeping } from './housekeeping.ts'
 import { afterAsking, LEADERSHIP_TRANSITIONS, type Leadership, type LeaseTimes } from './leadership.ts'
 import { type LeaseAnswer, resign, takeLease } from './lease.ts'
-import { registeredQueues } from './queue-registry.ts'
+import { type RegisteredQueue, registeredQueues } from './queue-registry.ts'
 
 export interface LeaderTimes extends LeaseTimes {
   /** How often the leader surveys each queue, in ms. */
@@ -64,6 +64,8 @@ export function openLeader(options: LeaderOptions): Leader {
   let asking: Promise<void> | undefined
   let askTimer: NodeJS.Timeout | undefined
   let roundTimer: NodeJS.Timeout | undefined
+  /** The queues as last read from the registry, by name. */
+  let registry: ReadonlyMap<string, RegisteredQueue> = new Map()
   /** The queues whose round is in progress. */
   const busy = new Set<string>()
 
@@ -117,11 +119,11 @@ export function openLeader(options: LeaderOptions): Leader {
     asking ??= askOnce()
   }
 
-  const visit = async (queue: string): Promise<void> => {
-    if (leadership.state !== 'leader' || performance.now() >= leadership.until || busy.has(queue)) return
+  const visit = async (queue: RegisteredQueue): Promise<void> => {
+    if (leadership.state !== 'leader' || performance.now() >= leadership.until || busy.has(queue.name)) return
     const { fencing } = leadership
     const isOver = (): boolean => leadership.state !== 'leader' || leadership.fencing !== fencing
-    busy.add(queue)
+    busy.add(queue.name)
     try {
       const deposedBy = await housekeeping(queue, { fencing, isOver })
       if (deposedBy === undefined) return
@@ -130,14 +132,17 @@ export function openLeader(options: LeaderOptions): Leader {
     } catch (err) {
       failed(err)
     } finally {
-      busy.delete(queue)
+      busy.delete(queue.name)
     }
   }
   const beginRound = (): void => {
     if (leadership.state !== 'leader') return
     roundTimer = setTimeout(beginRound, times.roundMs).unref()
     registeredQueues(redis, namespace)
-      .then((queues) => Promise.all(queues.map(visit)))
+      .then((queues) => {
+        registry = new Map(queues.map((queue) => [queue.name, queue]))
+        return Promise.all(queues.map(visit))
+      })
       .catch(failed)
   }
 
@@ -146,7 +151,7 @@ export function openLeader(options: LeaderOptions): Leader {
     channels: [keys.channel],
     onMessage(_channel, queue) {
       if (queue === '') ask()
-      else void visit(queue)
+      else void visit(registry.get(queue) ?? { name: queue })
     },
     onSubscribed() {},
     log,

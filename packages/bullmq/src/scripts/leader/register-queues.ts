@@ -2,12 +2,24 @@
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: the registry. ARGV: the queues. Returns nothing. Also runs in a full Redis, because a worker that starts then ends tasks.
+ * KEYS: schema, registry. ARGV: the caller's schema version; '1' to replace stored retentions, '' to store only missing ones; then
+ * for each queue its name and how long its completed tasks are kept, in ms ('' if the caller does not consume the queue). Returns
+ * whether the namespace has the caller's schema version. Otherwise nothing is written, because the namespace has to be checked
+ * again. Also runs in a full Redis, because a worker that starts then ends tasks.
  */
 export const registerQueuesScript = defineScript({
   name: 'register-queues',
   kind: 'frees',
-  keys: ['queues'],
-  args: [],
-  lua: `redis.call('SADD', queues, unpack(ARGV))`,
+  keys: ['schema', 'registry'],
+  args: ['schemaVersion', 'replaces'],
+  lua: `
+if redis.call('GET', schema) ~= schemaVersion then return 0 end
+for i = 3, #ARGV, 2 do
+  local queue, keptMs = ARGV[i], ARGV[i + 1]
+  local stored = redis.call('HGET', registry, queue)
+  if not stored or keptMs ~= '' and (replaces == '1' or stored == '') then redis.call('HSET', registry, queue, keptMs) end
+end
+return 1
+`,
+  answer: (reply) => reply === 1,
 })

@@ -4,22 +4,20 @@ import { FENCE } from '../includes/fence.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: leader, settings, completed. ARGV: the leader's fencing number, now in ms, the prefix of the queue's keys, how many tasks
- * to remove at most. Returns the number of tasks that were removed, which is 0 if there is a newer leader or if no consumer has
- * stored a retention. Each end of a task also removes up to two old tasks, so this script has to remove tasks only when few tasks
+ * KEYS: leader, completed. ARGV: the leader's fencing number, now in ms, how long completed tasks are kept in ms, the prefix of the
+ * queue's keys, how many tasks to remove at most. Returns the number of tasks that were removed, which is 0 if there is a newer
+ * leader. Each end of a task also removes up to two old tasks, so this script has to remove tasks only when few tasks
  * end.
  */
 export const removeOldScript = defineScript({
   name: 'remove-old',
   kind: 'frees',
-  keys: ['leader', 'settings', 'completed'],
-  args: ['fencing', 'now', 'base', 'limit'],
+  keys: ['leader', 'completed'],
+  args: ['fencing', 'now', 'keptMs', 'base', 'limit'],
   lua: `${FENCE}
 local call = redis.call
 ${statusIndex(['DEL'])}
 if is_deposed(leader, fencing) then return 0 end
-local keptMs = call('HGET', settings, 'completedRetentionMs')
-if not keptMs then return 0 end
 local index = status_index(base)
 local old = call('ZRANGEBYSCORE', completed, '-inf', string.format('(%.0f', now - keptMs), 'LIMIT', 0, limit)
 for _, id in ipairs(old) do

@@ -12,8 +12,8 @@ export interface Survey {
 }
 
 /**
- * KEYS: the names below. ARGV: the leader's fencing number, now in ms, the mark of a throttle. Returns a {@link Survey}. O(1),
- * except that finding a due task is O(log n).
+ * KEYS: the names below. ARGV: the leader's fencing number, now in ms, the mark of a throttle, how long completed tasks are kept in
+ * ms ('' if no consumer has registered that). Returns a {@link Survey}. O(1), except that finding a due task is O(log n).
  *
  * The index needs a repair if the sizes of a divided set and of its parts differ (internals/status/status-index.ts), or if the
  * conservation law does not hold: accepted = the tasks in all structures + removed.
@@ -31,7 +31,6 @@ export const surveyQueueScript = defineScript({
   keys: [
     'leader',
     'meta',
-    'settings',
     'totals',
     'limiter',
     'marker',
@@ -51,7 +50,7 @@ export const surveyQueueScript = defineScript({
     'cancelling',
     'cancelRules',
   ],
-  args: ['fencing', 'now', 'mark'],
+  args: ['fencing', 'now', 'mark', 'keptMs'],
   lua: `${FENCE}
 if is_deposed(leader, fencing) then return { tonumber(redis.call('GET', leader)) } end
 local found = { tonumber(fencing) }
@@ -70,8 +69,7 @@ if #redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'LIMIT', 0, 1) > 0 then n
 if redis.call('EXISTS', cancelling) == 1 then needs('repeatCancels') end
 if redis.call('EXISTS', cancelRules) == 1 then needs('cancelByRules') end
 
-local keptMs = redis.call('HGET', settings, 'completedRetentionMs')
-if keptMs then
+if keptMs ~= '' then
   local before = string.format('(%.0f', now - keptMs)
   if #redis.call('ZRANGEBYSCORE', completed, '-inf', before, 'LIMIT', 0, 1) > 0 then needs('removeOld') end
 end

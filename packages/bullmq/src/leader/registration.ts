@@ -1,0 +1,61 @@
+// Keeps a process's queues registered for the leader, whatever happens to the data in Redis.
+//
+// Redis may lose the registry while the process is connected: by FLUSHALL, or by a failover to a replica that lagged behind. The
+// leader then visits no queue until the queues are registered again. The registration is therefore repeated whenever a connection
+// is established, and about once a minute.
+import type { Log } from '@bullpen/contract'
+import { isConnectionError } from '../redis/outage-reporter.ts'
+import type { Commander } from '../scripts/script.ts'
+
+/** How often a registration is repeated, in ms, on average. */
+const REPEAT_EVERY_MS = 60_000
+/** The average delay after a repetition that failed, in ms. */
+const RETRY_MS = 5_000
+
+export interface RegistrationOptions {
+  readonly redis: Pick<Commander, 'on' | 'off'>
+  /** Registers the queues again. Idempotent. */
+  readonly repeat: () => Promise<void>
+  readonly log: Log
+  /** Defaults to 60,000. Tests set this. */
+  readonly everyMs?: number | undefined
+  /** Returns a number from 0 to 1. */
+  readonly random?: () => number
+}
+
+export interface Registration {
+  close(): void
+}
+
+/** Starts to repeat the registration. Its timer does not keep the process alive. */
+export function openRegistration(options: RegistrationOptions): Registration {
+  const { redis, repeat, log, everyMs = REPEAT_EVERY_MS, random = Math.random } = options
+  let timer: NodeJS.Timeout | undefined
+  let isClosed = false
+
+  // The delays vary by a quarter, so that processes which started together do not all repeat their registration together.
+  const schedule = (averageMs: number): void => {
+    clearTimeout(timer)
+    if (!isClosed) timer = setTimeout(run, averageMs * (0.75 + random() / 2)).unref()
+  }
+  const run = (): void => {
+    repeat().then(
+      () => schedule(everyMs),
+      (err: unknown) => {
+        // The outage reporter logs connection errors.
+        if (!isClosed && !isConnectionError(err)) log.warn({ err }, 'queues not registered for the leader')
+        schedule(RETRY_MS)
+      },
+    )
+  }
+
+  redis.on('ready', run)
+  schedule(everyMs)
+  return {
+    close() {
+      isClosed = true
+      clearTimeout(timer)
+      redis.off('ready', run)
+    },
+  }
+}
