@@ -1,4 +1,5 @@
 // Renews one consumer's locks at a fixed interval, as long as the main thread's event loop is turning.
+import { closeConnection, nodeOfKey } from '../redis/node-of-key.ts'
 import { renewLockScript } from '../scripts/jobs/renew-locks.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import type { LockGroup } from './lock-messages.ts'
@@ -17,8 +18,12 @@ export async function renewLocks<L extends Lock>(
   locks: readonly L[],
 ): Promise<readonly L[]> {
   const pairs = locks.flatMap(({ id, token }) => [id, token])
-  const lost = await runScript(redis, renewLockScript, { stalled: `${base}stalled` }, { base, lockMs }, pairs)
+  const lost = await runScript(redis, renewLockScript, renewalKeys(base), { base, lockMs }, pairs)
   return lost.flatMap((number) => locks[number - 1] ?? [])
+}
+
+function renewalKeys(base: string): { readonly stalled: string } {
+  return { stalled: `${base}stalled` }
 }
 
 export interface Renewal {
@@ -26,15 +31,20 @@ export interface Renewal {
   end(): void
 }
 
-/** The state of a connection that several groups share. Times are the machine clock's. */
-interface Liveness {
+/**
+ * The state of a connection to a server, which the groups of all queues on that server share. Times are the machine clock's. A
+ * connection that was closed because the server did not respond is replaced by a new one.
+ */
+interface Connection {
   answeredAt: number
   pingedAt: number
-  /** How many times the connection was closed because Redis did not respond. */
-  replaced: number
 }
 
-const liveness = new WeakMap<object, Liveness>()
+/**
+ * The connections of each client, by node. Each node of a cluster has its own connection, because one node may fail to respond
+ * while the others do. A single server has one connection.
+ */
+const connections = new WeakMap<object, Map<string, Connection>>()
 
 /**
  * Starts renewing a group's locks. `redis` must reject commands that it can't send immediately, because a late renewal is
@@ -45,10 +55,28 @@ export function startRenewal(redis: Commander, group: LockGroup, now: () => numb
   const tables = group.tables.map((table) => new SharedLockTable(table))
   /** Locks younger than this are left to the next round, because most of their tasks will have ended by then. */
   const youngMs = group.renewalMs / 4
-  const connection = liveness.get(redis) ?? { answeredAt: now(), pingedAt: now(), replaced: 0 }
-  liveness.set(redis, connection)
-  /** The number of the connection on which this group's commands are in flight, or undefined if none are. */
-  let busyOn: number | undefined
+  const ofClient = connections.get(redis) ?? new Map<string, Connection>()
+  connections.set(redis, ofClient)
+  /** A key of the group's queue. */
+  const { stalled } = renewalKeys(group.base)
+  /** The connection on which this group's commands are in flight, or undefined if none are. */
+  let busyOn: Connection | undefined
+
+  const newConnection = (node: string): Connection => {
+    const connection = { answeredAt: now(), pingedAt: now() }
+    ofClient.set(node, connection)
+    return connection
+  }
+  /** Returns the connection to the queue's node, which changes when another node takes over. */
+  const currentConnection = (): Connection => {
+    const node = nodeOfKey(redis, stalled)
+    const connection = ofClient.get(node) ?? newConnection(node)
+    // A dead connection may take minutes to fail by itself, whereas a new connection works as soon as the network does.
+    if (msBetween(connection.answeredAt, now()) <= group.lockMs) return connection
+    closeConnection(redis, node)
+    return newConnection(node)
+  }
+  currentConnection()
 
   const dueLocks = (table: SharedLockTable): TableEntry[] => {
     const due: TableEntry[] = []
@@ -67,7 +95,7 @@ export function startRenewal(redis: Commander, group: LockGroup, now: () => numb
       else table.markRenewed(entry, sentAt)
     }
   }
-  const renewAll = async (): Promise<void> => {
+  const renewAll = async (connection: Connection): Promise<void> => {
     const batches = tables.flatMap((table) => {
       const due = dueLocks(table)
       const parts = Array.from({ length: Math.ceil(due.length / BATCH_SIZE) }, (_, part) =>
@@ -75,19 +103,20 @@ export function startRenewal(redis: Commander, group: LockGroup, now: () => numb
       )
       return parts.map((part) => renew(table, part))
     })
-    if (batches.length === 0) return pingIfSilent()
+    if (batches.length === 0) return pingIfSilent(connection)
     await Promise.all(batches)
     connection.answeredAt = now()
   }
   /**
-   * Pings Redis if there is nothing to renew, to notice that Redis does not respond before a lock depends on it. One ping per
-   * half a lock's duration is enough for all groups.
+   * Asks the server for a key of the queue if there is nothing to renew, to notice that the server does not respond before a lock
+   * depends on it. In a cluster, PING would go to any node. One command per half a lock's duration is enough for all groups on a
+   * connection.
    */
-  const pingIfSilent = async (): Promise<void> => {
+  const pingIfSilent = async (connection: Connection): Promise<void> => {
     if (msBetween(connection.answeredAt, now()) < group.lockMs / 2) return
     if (msBetween(connection.pingedAt, now()) < group.renewalMs) return
     connection.pingedAt = now()
-    await redis.ping()
+    await redis.exists(stalled)
     connection.answeredAt = now()
   }
   const isMainThreadStalled = (): boolean =>
@@ -96,18 +125,12 @@ export function startRenewal(redis: Commander, group: LockGroup, now: () => numb
 
   const onInterval = (): void => {
     if (isMainThreadStalled()) return
-    // A dead connection may take minutes to fail by itself, whereas a new connection works as soon as the network does.
-    if (msBetween(connection.answeredAt, now()) > group.lockMs) {
-      connection.answeredAt = now()
-      connection.replaced++
-      redis.disconnect(true)
-    }
-    // Commands that were in flight on an earlier connection never settle, because ioredis drops them when it reconnects.
-    if (busyOn === connection.replaced) return
-    const sentOn = connection.replaced
+    const sentOn = currentConnection()
+    // Commands that were in flight on an earlier connection may never settle, because ioredis drops them when it reconnects.
+    if (busyOn === sentOn) return
     busyOn = sentOn
     // An error needs no handling here: the main thread notices locks that are too old, and its own connection reports the outage.
-    renewAll()
+    renewAll(sentOn)
       .catch(() => {})
       .finally(() => {
         if (busyOn === sentOn) busyOn = undefined

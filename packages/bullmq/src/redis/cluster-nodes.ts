@@ -1,7 +1,8 @@
 // Reports each Redis Cluster node that can't be reached. Meanwhile the client stays connected to the cluster, and commands for
 // the other nodes work.
 import type { Log } from '@bullpen/contract'
-import type { Cluster } from 'ioredis'
+import type { Cluster, Redis } from 'ioredis'
+import { keyOfNode } from './redis-client.ts'
 
 interface AwayNode {
   readonly since: number
@@ -50,26 +51,14 @@ export function createNodeReporter(
       cluster.on('node error', (error: Error, node: string) => {
         if (isConnectionError(error)) failed(node)
       })
-      cluster.on(
-        '+node',
-        (connection: { readonly options: NodeOptions; once(event: 'ready', then: () => void): void }) => {
-          connection.once('ready', () => reachable(keyOf(connection.options)))
-        },
-      )
+      cluster.on('+node', (connection: Redis) => {
+        connection.once('ready', () => reachable(keyOfNode(connection.options)))
+      })
       cluster.on('refresh', () => {
         if (away.size === 0) return
-        const listed = new Set(cluster.nodes().map(({ options }) => keyOf(options)))
+        const listed = new Set(cluster.nodes().map(({ options }) => keyOfNode(options)))
         for (const [node, known] of away) if (!listed.has(node)) replaced(node, known)
       })
     },
   }
-}
-
-interface NodeOptions {
-  readonly host?: string | undefined
-  readonly port?: number | undefined
-}
-
-function keyOf({ host, port }: NodeOptions): string {
-  return `${host}:${port}`
 }

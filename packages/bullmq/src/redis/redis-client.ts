@@ -8,7 +8,7 @@ export interface ClientOptions {
   readonly server: Omit<RedisOptions, 'replyMapping'>
   readonly cluster: Omit<ClusterOptions, 'redisOptions'>
   /** Options for the connections to a cluster's nodes. */
-  readonly node?: Pick<RedisOptions, 'commandTimeout' | 'maxRetriesPerRequest'>
+  readonly node?: Pick<RedisOptions, 'commandTimeout' | 'disconnectTimeout' | 'maxRetriesPerRequest'>
 }
 
 /** The longest delay between two attempts to connect, in ms. Once Redis is back, the client is connected again within this time. */
@@ -55,6 +55,16 @@ export function nodeOptions({ tls, username, password }: Extract<RedisAddress, {
     ...(password !== undefined && { password }),
     ...(tls && { tls: {} }),
   }
+}
+
+/** Returns how ioredis names a cluster node. */
+export function keyOfNode({ host, port }: NodeOptions): string {
+  return `${host}:${port}`
+}
+
+interface NodeOptions {
+  readonly host?: string | undefined
+  readonly port?: number | undefined
 }
 
 /** Returns whether this is a cluster client. */
