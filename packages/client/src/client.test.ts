@@ -237,7 +237,7 @@ describe('task', () => {
 
   test('is rejected if it belongs to another definition, and returned if no definition is given', async () => {
     const { client } = await api([[200, view({ task: 'task.other' })]])
-    await expect(client.task(count, ID)).rejects.toThrow(`task ${ID} is a task.other, not a task.count`)
+    await expect(client.task(count, ID)).rejects.toThrow(`task ${ID} is a task.other task, not a task.count task`)
     expect((await client.task(ID)).task).toBe('task.other')
   })
 

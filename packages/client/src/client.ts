@@ -24,11 +24,16 @@ import { TaskEndedError } from './task-ended-error.ts'
 import { pauseFor, send } from './transport.ts'
 
 export interface ClientOptions {
-  /** The address of the API, such as `'http://127.0.0.1:8080'`. If it has a path, requests are sent to `<baseUrl>/v1/…`. */
+  /**
+   * The address of the API, such as `'http://127.0.0.1:8080'`. If the address has a path, requests are sent to `<baseUrl>/v1/…`.
+   */
   readonly baseUrl: string | URL
   /** The API key, sent as `Authorization: Bearer`. */
   readonly key: string
-  /** Sent as `X-Request-Id` with every request. It also appears in the log lines of the tasks that this client enqueues. */
+  /**
+   * An id that is sent as `X-Request-Id` with every request. It also appears in the log lines of the tasks that this client
+   * enqueues.
+   */
   readonly correlationId?: string
   /** The time limit for a single try, in addition to the time that the request asks the API to wait. Defaults to '10s'. */
   readonly requestTimeout?: Duration
@@ -64,7 +69,7 @@ interface ListOptions extends Abortable {
   readonly pageSize?: number
 }
 
-/** A task as the API shows it, with the input and output types of its definition. Values are JSON, so a Date is a string. */
+/** A task as the API returns it, with its definition's input and output types. Values are JSON, so a Date is a string. */
 export type TaskOf<D extends TaskDefinition> = Omit<TaskView, 'task' | 'input' | 'output'> & {
   readonly task: D['name']
   readonly input: InputOf<D>
@@ -86,9 +91,9 @@ export interface Client extends FleetCalls {
   enqueue<D extends TaskDefinition>(definition: D, input: InputOf<D>, options?: EnqueueOptions): Promise<Accepted>
   /** Like {@link enqueue}, but for programs that do not have the definition. `input` must be JSON. */
   enqueueNamed(task: string, input: unknown, options?: EnqueueOptions): Promise<Accepted>
-  /** Returns the current state of a task. @throws TypeError if the task belongs to another definition. */
+  /** Returns a task's current state. @throws TypeError if the task belongs to a different definition. */
   task<D extends TaskDefinition>(definition: D, id: string, options?: Abortable): Promise<TaskOf<D>>
-  /** Returns the current state of a task of any definition. */
+  /** Returns a task's current state, whatever its definition. */
   task(id: string, options?: Abortable): Promise<TaskView>
   /**
    * Resolves to the task once it is completed, dead, cancelled or expired. Waiting takes one request every 30 s.
@@ -106,8 +111,8 @@ export interface Client extends FleetCalls {
   cancel(id: string, options?: CancelOptions): Promise<Cancelled>
   /**
    * Cancels all of a queue's tasks that match the filter and have been enqueued so far. Once the call resolves, none of these
-   * tasks will be started, and all of them are shown as cancelled. {@link cancellation} reports how many have ended. The call
-   * takes up to 2.5 s if a worker does not respond.
+   * tasks will be started, and all of them have the status `cancelled`. {@link cancellation} reports how many have ended. The
+   * call takes up to 2.5 s if a worker does not respond.
    */
   cancelMany(filter: CancelRequest, options?: Abortable): Promise<Cancellation>
   /** Returns how many tasks {@link cancelMany} would cancel now, without cancelling any. */
@@ -246,10 +251,10 @@ function readArguments<Options>(args: TaskArguments<Options>) {
     : { definition: first, id: second as string, options: third }
 }
 
-/** Returns the task unchanged. @throws TypeError if the task belongs to another definition. */
+/** Returns the task unchanged. @throws TypeError if the task belongs to a different definition. */
 function checked(definition: TaskDefinition | undefined, view: TaskView): TaskView {
   if (definition !== undefined && view.task !== definition.name) {
-    throw new TypeError(`task ${view.id} is a ${view.task}, not a ${definition.name}`)
+    throw new TypeError(`task ${view.id} is a ${view.task} task, not a ${definition.name} task`)
   }
   return view
 }

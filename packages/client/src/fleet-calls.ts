@@ -1,4 +1,4 @@
-// The part of the client that shows and controls the fleet.
+// Implements the part of the client that shows and controls the fleet.
 import {
   type CommandPage,
   type CommandRequest,
@@ -29,7 +29,7 @@ interface Abortable {
 interface CommandOptions extends Abortable {
   /** How long the API waits for every worker to respond, at most '30s'. Defaults to '5s'. */
   readonly wait?: Duration | 'none'
-  /** Makes the command idempotent, because a request with the same id is the same command. Defaults to a random id. */
+  /** Makes the command idempotent, because requests with the same id send the same command. Defaults to a random id. */
   readonly id?: string
   /** The name of the person or program that sends the command, for the audit log. */
   readonly by?: string
@@ -50,8 +50,8 @@ export interface FleetCalls {
   /** Returns the slots of live workers, each with the task that it is running. */
   slots(options?: PoolFilter & { readonly state?: SlotState }): Promise<readonly SlotView[]>
   /**
-   * Sends a command to the fleet. Resolves when every worker has responded or `wait` has elapsed; `outcome` shows which. The
-   * client retries the request in the same way as a look-up, because its id makes it idempotent.
+   * Sends a command to the fleet. Resolves when every worker has responded or `wait` has elapsed. Check `outcome` to see which.
+   * The client retries the request in the same way as a look-up, because its id makes it idempotent.
    */
   command(order: FleetOrder, options?: CommandOptions): Promise<CommandView>
   /**

@@ -1,4 +1,4 @@
-// The client's public surface.
+// Exports the client's public API.
 export {
   type Client,
   type ClientOptions,

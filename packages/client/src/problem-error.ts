@@ -1,4 +1,4 @@
-// The error for every request that the API rejected or that did not get a usable response.
+// Defines the error for requests that the API rejected or that did not get a usable response.
 import type { ErrorCode, FieldError, Problem } from '@bullpen/contract'
 import { ERROR_CODES } from '@bullpen/contract/internal'
 

@@ -1,4 +1,4 @@
-// An HTTP server that answers as each test says, and a client of it.
+// An HTTP server whose responses each test defines, and a client for it.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -14,7 +14,7 @@ interface Seen {
 }
 export type Answer = readonly [status: number, body: unknown, headers?: Record<string, string>] | 'break' | 'silence'
 
-/** Closed after each test. */
+/** The servers to close after each test. */
 export const servers: ReturnType<typeof createServer>[] = []
 afterEach(() => {
   for (const server of servers.splice(0)) {
@@ -23,7 +23,7 @@ afterEach(() => {
   }
 })
 
-/** A client of a server that gives these answers in turn, and repeats the last one. */
+/** Returns a client for a server that sends these responses in turn and then repeats the last one. */
 export async function api(answers: readonly Answer[], options: Partial<ClientOptions> = {}) {
   const seen: Seen[] = []
   const answer = async (request: IncomingMessage, response: ServerResponse) => {

@@ -80,7 +80,7 @@ function timeLimit({ timeoutMs, signal }: Call): Disposable & { readonly signal:
   const limit = new AbortController()
   const stop = () => limit.abort(signal?.reason)
   const timer = setTimeout(() => {
-    limit.abort(new DOMException(`no answer within ${timeoutMs} ms`, 'TimeoutError'))
+    limit.abort(new DOMException(`no response within ${timeoutMs} ms`, 'TimeoutError'))
   }, timeoutMs)
   if (signal?.aborted) stop()
   signal?.addEventListener('abort', stop)
@@ -112,8 +112,8 @@ function mayRepeat({ method, repeatable = method === 'GET' }: Call, error: Probl
   const { code, status, taskId } = error
   if (repeatable) return code === 'unreachable' || (status !== undefined && TEMPORARY_STATUSES.includes(status))
   if (code === 'unreachable') return wasNeverSent(error)
-  // A task id in the response means that the task may be stored, and a 503 from a proxy proves nothing either way. A draining
-  // queue stays closed until it is resumed.
+  // A task id in the response means that the task may be stored, and a 503 from a proxy does not show whether it was stored. A
+  // draining queue stays closed until it is resumed.
   return status === 503 && code !== 'unexpected_answer' && code !== 'queue_draining' && taskId === undefined
 }
 

@@ -1,6 +1,9 @@
-// The Node flags for a child process: the worker's own flags, and the memory limit.
+// Builds a child process's Node flags from the worker's own flags and the memory limit.
 
-/** Flags that apply only to the worker: a debugger's port, the worker's own heap, code passed on the command line. */
+/**
+ * Matches the flags that apply only to the worker, such as a debugger's port, the worker's own heap size, or code on the command
+ * line.
+ */
 const NOT_INHERITED =
   /^--(inspect|debug|max[-_]old[-_]space[-_]size|watch|test|eval|print|input-type|check|interactive)/
 const TAKES_CODE = ['-e', '-p', '-pe', '--eval', '--print']

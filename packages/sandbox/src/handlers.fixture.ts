@@ -248,7 +248,7 @@ const CALLS_JS = [
   [0x0a, 0x08, 0x01, 0x06, 0x00, 0x41, 0x00, 0x10, 0x00, 0x0b],
 ]
 
-// Node's types leave it to those of browsers.
+// Node's types do not declare WebAssembly. Only the types for browsers do.
 declare const WebAssembly: {
   readonly Module: new (bytes: Uint8Array) => object
   readonly Instance: new (module: object, imports: object) => { readonly exports: Record<string, unknown> }

@@ -15,7 +15,7 @@ export const catalogue = defineCatalogue(inThread, inProcess, stepsInThread, ste
 const loopForever = (): never => {
   while (true) {}
 }
-// Each is exported: an isolate searches a module's exports for the handler of its task.
+// Every handler is exported, because an isolate searches a module's exports for its task's handler.
 export const threadLoop = defineHandler(inThread, import.meta.url, loopForever)
 export const processLoop = defineHandler(inProcess, import.meta.url, loopForever)
 

@@ -163,7 +163,7 @@ it('an isolator without any isolates is refused', () => {
   expect(() => openIsolator({ threads: { max: 0 }, processes: { max: 1 }, log })).toThrow(
     expect.objectContaining({
       code: 'invalid_configuration',
-      message: expect.stringContaining("max of isolation 'thread' is 0"),
+      message: expect.stringContaining("max for isolation 'thread' is 0"),
     }),
   )
 })

@@ -1,4 +1,4 @@
-// The isolator: a pool of threads and a pool of child processes behind the engine's port.
+// Implements the engine's isolator port with a pool of threads and a pool of child processes.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { Clock, Isolator, Random } from '@bullpen/engine/internal'
 import { systemClock } from '@bullpen/engine/node'

@@ -1,4 +1,4 @@
-// A process with one child. It prints the child's process id once the child does what the first argument says.
+// A process with one child. It prints the child's process id once the child is doing what the first argument specifies.
 import { openSetup, outputOf } from './setup.fixture.ts'
 import * as tasks from './tasks.fixture.ts'
 

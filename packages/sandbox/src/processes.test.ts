@@ -25,7 +25,7 @@ describe('a memory limit', () => {
       const outcome = await setup.run(tasks.memory, { how }, { memoryLimitBytes: 64 * MiB }).outcome
       expect(outcome).toMatchObject({ kind: 'panicked', reason: 'out_of_memory' })
       expect(String('error' in outcome && outcome.error)).toMatch(
-        /^Error: process \d+ (ran out|took \d+ MiB).* 64 MiB$/,
+        /^Error: process \d+ (ran out|used \d+ MiB).* 64 MiB$/,
       )
       other.signal(new DOMException('that is enough', 'AbortError'))
       expect(await outputOf(other)).toMatchObject({ reason: expect.stringContaining('that is enough') })
@@ -92,7 +92,7 @@ describe('a child process', () => {
     expect(await run.outcome).toMatchObject({
       kind: 'panicked',
       reason: 'isolate_died',
-      error: { message: `process ${pid} was ended by SIGKILL` },
+      error: { message: `process ${pid} was terminated by SIGKILL` },
     })
     await outputOf(setup.run(tasks.where))
     expect(setup.replaced).toMatchObject([{ cause: 'isolate_died', of: { id: run.task.id } }])

@@ -8,7 +8,7 @@ import * as tasks from './tasks.fixture.ts'
 
 const isolation: IsolatedTask['isolation'] = process.argv[2] === 'thread' ? 'thread' : 'process'
 
-/** Processes of any kind whose parent this is. */
+/** Returns all processes whose parent is this process. */
 function children(): string[] {
   if (!existsSync('/proc')) return []
   const isOurs = (pid: string): boolean => {
@@ -28,7 +28,7 @@ await looping.logged('looping')
 await Promise.all([setup.run(tasks.exit, { code: 3 }).outcome, setup.run(tasks.where).outcome])
 const during = getActiveResourcesInfo()
 await setup.isolator.close()
-// A turn of the event loop lets go of closed handles in its last phase, which comes after its immediates.
+// The event loop releases closed handles in the last phase of each turn, which comes after the immediates.
 await setImmediate()
 await setImmediate()
 const after = getActiveResourcesInfo()

@@ -49,7 +49,7 @@ export function openSetup(
   return {
     isolator,
     replaced,
-    /** The log of what belongs to no running task. */
+    /** The log for lines that do not belong to a running task. */
     own,
     run(definition: TaskDefinition, input: unknown = {}, more: Partial<IsolatedTask> = {}) {
       const recorded = recordingLog()
@@ -103,7 +103,7 @@ function methodsOf(run: ReturnType<ReturnType<typeof openIsolator>['run']>) {
   return { outcome: run.outcome, signal: (reason: Error) => run.signal(reason), kill: () => run.kill() }
 }
 
-/** What a task returned. Any other outcome fails the test with its own error. */
+/** Returns what a task returned. Any other outcome fails the test with the outcome's own error. */
 export async function outputOf<T>(run: {
   readonly outcome: ReturnType<ReturnType<typeof openIsolator>['run']>['outcome']
 }) {
@@ -112,7 +112,7 @@ export async function outputOf<T>(run: {
   throw new Error(`the task ended as ${outcome.kind}`, { cause: 'error' in outcome ? outcome.error : outcome })
 }
 
-/** False also for a zombie: an orphan that has ended and has not been collected. */
+/** Returns whether a process is alive. A zombie, which has ended but has not been collected, is not alive. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)

@@ -1,4 +1,4 @@
-// The tasks of the sandbox's tests; their handlers stand in handlers.fixture.ts.
+// Defines the tasks for the sandbox's tests. Their handlers are in handlers.fixture.ts.
 import { defineTask, type TaskName } from '@bullpen/contract'
 import { z } from 'zod'
 
@@ -6,7 +6,7 @@ const task = <const Name extends TaskName, I extends z.ZodType, O extends z.ZodT
   defineTask({ name, queue: 'q', input, output })
 const none = z.object({})
 
-/** Returns where it ran, and its parsed input. */
+/** Returns the process and thread in which it ran, and its parsed input. */
 export const where = task(
   'test.where',
   z.object({ n: z.string().transform(Number).default(1) }),
@@ -48,7 +48,7 @@ export const leave = task(
 )
 /** Triggers what `leave` left behind, and waits for the effect. */
 export const trigger = task('test.trigger', none, z.object({ pid: z.int(), thread: z.int() }))
-/** Leaves an error that escapes while nothing runs. */
+/** Leaves behind an error that escapes when no task is running. */
 export const idleEscape = task('test.idle-escape', none, none)
 export const exit = task('test.exit', z.object({ code: z.int() }), none)
 /** Logs 'looping' and loops forever. */
@@ -85,7 +85,7 @@ export const memory = task(
   z.object({ how: z.enum(['objects', 'array', 'map', 'json', 'buffers']) }),
   none,
 )
-/** Allocates bytes and never frees them; with `wait` it never ends. */
+/** Allocates bytes and never frees them. With `wait`, it never ends. */
 export const keep = task(
   'test.keep',
   z.object({ bytes: z.int(), wait: z.boolean().default(false) }),

@@ -1,4 +1,5 @@
-// A process with a thread in which WebAssembly calls JavaScript as often as its argument says. Prints the number of calls.
+// A process with a thread in which WebAssembly calls JavaScript as many times as the argument specifies. Prints the number of
+// calls.
 import { openSetup, outputOf } from './setup.fixture.ts'
 import * as tasks from './tasks.fixture.ts'
 

@@ -1,4 +1,4 @@
-// One attempt inside its isolate: the handler's context, and whether the attempt is over.
+// Represents an attempt inside its isolate: the handler's context, and whether the attempt is over.
 import type { ChildOptions, Enqueued, HandlerLog, Log, TaskContext, TaskDefinition } from '@bullpen/contract'
 import { handlerLog } from '@bullpen/contract/internal'
 import { type IsolatedTask, Snooze, type StepLookup, type StepStore, Steps } from '@bullpen/engine/internal'
@@ -92,7 +92,10 @@ export class InnerAttempt implements StepStore {
     this.#host.channel.send({ kind: 'heartbeat', of: this.of })
   }
 
-  /** The worker validates the input and creates the id, because it knows the catalogue and what was enqueued before. */
+  /**
+   * Asks the worker to enqueue a child. The worker validates the input and creates the id, because only the worker has the
+   * catalogue and the list of earlier children.
+   */
   async #enqueue(task: string, input: unknown, options: ChildOptions | undefined): Promise<Enqueued> {
     const { channel, pendingCalls } = this.#host
     return (await pendingCalls.call((call) =>

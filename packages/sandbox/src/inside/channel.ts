@@ -1,5 +1,5 @@
-// What the inside of a thread and the inside of a child process have in common: messages to and from the worker, and a way to
-// end.
+// Defines what the code inside a thread and inside a child process have in common: messages to and from the worker, and a way to
+// end the isolate.
 import type { FromIsolate, ToIsolate } from '../protocol/messages.ts'
 
 export interface Channel {

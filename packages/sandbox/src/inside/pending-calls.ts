@@ -1,4 +1,4 @@
-// An isolate's calls to its worker that are waiting for a response.
+// Tracks an isolate's calls to its worker that are waiting for a response.
 
 export interface PendingCalls {
   /** Makes a call. `send` is a function that sends the call with the given number. Settles with the response to that number. */

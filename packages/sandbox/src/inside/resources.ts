@@ -1,5 +1,5 @@
-// The resources of one isolate. They come from the module that the worker specifies, are opened before the isolate's first task,
-// and are closed when the isolate ends.
+// Opens an isolate's resources, which come from the module that the worker specifies. They are opened before the isolate's first
+// task and closed when the isolate ends.
 import { type OpenResources, openResources, type ResourceOpener } from '@bullpen/engine/internal'
 
 /** How one resource is opened and closed. The default export of a resources module is a record of these. */

@@ -1,4 +1,4 @@
-// The inside of an isolate. It opens the resources, runs one task after another, and sends back how each attempt ended.
+// Runs inside an isolate: opens the resources, runs one task after another, and sends back how each attempt ended.
 //
 // An isolate has one attempt at a time, but timers and promises that earlier attempts left behind may still run. Every attempt
 // therefore runs in its own async context, and errors, logs and calls are attributed through that context.
@@ -55,8 +55,8 @@ export function serve(channel: Channel): void {
       return finish(attempt, { kind: 'panicked', reason: 'unexpected_error', error }, true)
     }
     const outcome = await callHandler(handler, attempt)
-    // Wait for one turn of the event loop. Node reports an unhandled rejection only after all promise callbacks have run, and a
-    // rejection that this handler left behind belongs to this attempt.
+    // Wait for one turn of the event loop. Node reports an unhandled rejection only after all promise callbacks have run, and
+    // this handler's rejections must be attributed to this attempt.
     await setImmediate()
     finish(attempt, outcome)
   }

@@ -1,5 +1,5 @@
-// Isolates that are child processes. They can be killed whatever they are doing, they can have a memory limit, and a crash does
-// not affect the worker.
+// Implements isolates as child processes. A child process can be killed whatever it is doing, can have a memory limit, and does
+// not affect the worker if it crashes.
 import { type ChildProcess, fork } from 'node:child_process'
 import { settlesWithin } from '@bullpen/engine/node'
 import { built } from '../built.ts'
@@ -117,7 +117,7 @@ async function exitOf(child: ChildProcess): Promise<ChildExit> {
 const inMiB = (bytes: number | undefined): number => Math.round((bytes ?? 0) / 2 ** 20)
 
 function overLimit(name: string, takenBytes: number, limitBytes: number | undefined): IsolateExit {
-  const message = `${name} took ${inMiB(takenBytes)} MiB of memory; its limit is ${inMiB(limitBytes)} MiB`
+  const message = `${name} used ${inMiB(takenBytes)} MiB of memory; its limit is ${inMiB(limitBytes)} MiB`
   return { reason: 'out_of_memory', message }
 }
 
@@ -128,5 +128,5 @@ function heapFull(name: string, limitBytes: number | undefined): IsolateExit {
 
 function describeExit(killed: boolean, exitCode: number | null, signal: NodeJS.Signals | null): string {
   if (killed) return 'was killed'
-  return signal === null ? `exited with code ${exitCode}` : `was ended by ${signal}`
+  return signal === null ? `exited with code ${exitCode}` : `was terminated by ${signal}`
 }

@@ -1,4 +1,4 @@
-// A pool of warm isolates of one kind. Each run gets an idle isolate or a new one, or waits its turn.
+// Manages a pool of warm isolates of one kind. Each run gets an idle isolate or a new one, or waits its turn.
 //
 // - `max` limits the number of isolates. Isolates that are ending count until they are gone.
 // - An isolate serves only runs with its own memory limit. If a run is waiting and all isolates have other limits, idle isolates
@@ -71,7 +71,7 @@ export class IsolatePool implements RunOwner {
     if (!Number.isInteger(this.#max) || this.#max < 1) {
       throw new BullpenError(
         'invalid_configuration',
-        `max of isolation '${options.isolation}' is ${this.#max}; expected a whole number of at least 1`,
+        `max for isolation '${options.isolation}' is ${this.#max}; expected a whole number of at least 1`,
       )
     }
     this.#host = {
@@ -108,7 +108,7 @@ export class IsolatePool implements RunOwner {
 
   kill(run: Run): void {
     this.#waiting = this.#waiting.filter((other) => other !== run)
-    run.panic('isolate_died', 'the task was killed while it waited for an isolate')
+    run.panic('isolate_died', 'the task was killed while waiting for an isolate')
   }
 
   async close(): Promise<void> {

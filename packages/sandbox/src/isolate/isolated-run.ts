@@ -1,4 +1,4 @@
-// One attempt that runs in an isolate. It is waiting for an isolate, running in one, or over.
+// Represents an attempt that runs in an isolate. The attempt is waiting for an isolate, running in one, or over.
 import type { IsolateCalls, IsolatedRun, IsolatedTask, Outcome } from '@bullpen/engine/internal'
 import type { AttemptRef } from '../protocol/messages.ts'
 

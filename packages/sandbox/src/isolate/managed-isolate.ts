@@ -1,4 +1,4 @@
-// One isolate of a pool: starting → idle ⇄ busy → ending → gone.
+// Manages one isolate in a pool: starting → idle ⇄ busy → ending → gone.
 //
 // - An isolate has one run at a time. Each message identifies its attempt. If that attempt has ended, the message is refused or
 //   dropped, because another attempt may be running by then.
@@ -95,7 +95,7 @@ export class ManagedIsolate implements RunOwner {
   kill(run: Run): void {
     if (this.state === 'starting') {
       this.#run = undefined
-      run.panic('isolate_died', `the task was killed before ${this.name} had started`)
+      run.panic('isolate_died', `the task was killed before ${this.name} started`)
     } else this.#kill('killed')
   }
 
@@ -214,7 +214,7 @@ export class ManagedIsolate implements RunOwner {
 
   #openFailed(error: PortableError): void {
     const cause = fromPortable(error)
-    this.#host.log.error({ err: cause, isolate: this.name }, 'resources of an isolate failed to open')
+    this.#host.log.error({ err: cause, isolate: this.name }, "isolate's resources failed to open")
     this.#run?.panic('isolate_died', `${this.name} could not open its resources: ${cause.message}`, cause)
     this.#run = undefined
     this.#kill('unable_to_start')

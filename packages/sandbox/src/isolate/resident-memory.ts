@@ -9,7 +9,7 @@ import { existsSync, readFileSync } from 'node:fs'
 export type ReadResident = (pid: number) => number | undefined
 
 /**
- * Whether the worker can read a child's memory. On Linux, it can, even while the child's event loop is blocked. On other
+ * Whether the worker can read a child's memory. On Linux, the worker can, even while the child's event loop is blocked. On other
  * platforms, the child reports its memory.
  */
 export const canReadResident = existsSync('/proc/self/status')
@@ -27,8 +27,8 @@ export const readResident: ReadResident = (pid) => {
 const POLL_MS = 20
 
 /**
- * How much resident memory may exceed the limit, because handlers do not use it: V8's young generation, and what allocators
- * retain.
+ * How far resident memory may exceed the limit. This allows for memory that handlers do not use themselves, such as V8's young
+ * generation and memory that allocators retain.
  */
 const SLACK_BYTES = 48 * 2 ** 20
 

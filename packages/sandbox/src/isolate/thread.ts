@@ -1,6 +1,6 @@
-// Isolates that are threads. They can be killed in the middle of a loop, but have no memory limit of their own.
+// Implements isolates as threads. A thread can be killed in the middle of a loop, but cannot have its own memory limit.
 //
-// They use node:worker_threads directly instead of piscina. For the reasons, see docs/adr/0010-threads-of-our-own.md.
+// This file uses node:worker_threads directly instead of piscina. For the reasons, see docs/adr/0010-threads-of-our-own.md.
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import { keepWrappersGeneric } from '@bullpen/engine/node'
 import { built } from '../built.ts'

@@ -1,5 +1,5 @@
-// The messages between a worker and its isolates. An isolate has one attempt at a time. `of` identifies the attempt, because
-// messages from an earlier one may still arrive.
+// Defines the messages between a worker and its isolates. An isolate has one attempt at a time. `of` identifies the attempt,
+// because messages from an earlier attempt may still arrive.
 import type { ChildOptions, Log, Progress } from '@bullpen/contract'
 import type { IsolatedTask } from '@bullpen/engine/internal'
 import type { PortableError } from './portable-error.ts'
@@ -60,7 +60,7 @@ export type FromIsolate =
     }
   /** `broken` means that the module could not be imported. Node caches this failure for the lifetime of the isolate. */
   | { readonly kind: 'outcome'; readonly of: AttemptRef; readonly outcome: PortableOutcome; readonly broken: boolean }
-  /** An uncaught error of an attempt that is over, or one that does not belong to a known attempt. */
+  /** An uncaught error from an attempt that is over, or an error that does not belong to a known attempt. */
   | { readonly kind: 'late'; readonly of: AttemptRef | undefined; readonly error: PortableError }
   /** The isolate's resident memory in bytes. It is sent on platforms where the worker can't read it. */
   | { readonly kind: 'memory'; readonly residentBytes: number }

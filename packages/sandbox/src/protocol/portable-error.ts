@@ -47,7 +47,7 @@ function textOf(thrown: unknown): string {
   try {
     return String(thrown)
   } catch {
-    // an object without a prototype, or whose toString throws
+    // The value has no prototype, or its toString method throws.
     return Object.prototype.toString.call(thrown)
   }
 }

@@ -1,4 +1,4 @@
-// The form in which a log line's fields leave an isolate: as JSON, with the errors kept separately.
+// Converts a log line's fields to the form in which they leave an isolate: JSON, with the errors kept separately.
 import { inspect } from 'node:util'
 import { fromPortable, type PortableError, toPortable } from './portable-error.ts'
 
@@ -36,7 +36,7 @@ function jsonOf(fields: Record<string, unknown>): string {
       return value instanceof Error ? toPortable(value) : value
     })
   } catch {
-    // a cycle, or a toJSON that throws
+    // The fields contain a cycle, or a toJSON method throws.
     return JSON.stringify(Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, inspect(value)])))
   }
 }

@@ -1,4 +1,4 @@
-// An outcome as plain data. Its error is reduced to name, message, stack, code and cause.
+// Converts an outcome to plain data and back. Its error is reduced to its name, message, stack, code and cause.
 import type { Outcome } from '@bullpen/engine/internal'
 import { fromPortable, type PortableError, toPortable } from './portable-error.ts'
 
