@@ -85,6 +85,7 @@ describe('a processor whose job comes from a backend other than Redis', () => {
       queueQualifiedName: 'own',
       backend: {},
     }
+    // BullMQ's Job is a class with private members. This object has the fields that a processor reads.
     expect(await run(job as unknown as Job, 'token')).toEqual({ n: 2 })
   })
 })

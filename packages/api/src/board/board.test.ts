@@ -39,6 +39,7 @@ test('Bull Board reads its jobs through its adapter, and shows what toJSON retur
   const queue = { name: 'cpu', metaValues: { version: 'bullmq:6' }, getJob: async () => job }
   const app = fastify()
   onTestFinished(() => app.close())
+  // BullMQ's Queue is a class with private members. This object has what the board reads to show one job.
   await addBoard(app, [queue as never], silent)
   const answer = await app.inject('/board/api/queues/cpu/1')
   // `formatJob` adds the outcome to what the job's own toJSON returns.

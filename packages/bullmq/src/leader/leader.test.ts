@@ -22,8 +22,16 @@ function namespace() {
   const name = `t-${randomUUID().slice(0, 12)}`
   const task = (queue: string, expiresAt?: number): NewTask => {
     const id = createTaskId(queue, Date.now(), randomBytes(10))
-    const rest = { version: 1, input: {}, enqueuedAt: Date.now(), maxAttempts: 1, expiresAt }
-    return { id, task: 'a.b', queue, ...rest } as unknown as NewTask
+    const usual = {
+      version: 1,
+      input: {},
+      maxAttempts: 1,
+      meta: undefined,
+      correlationId: undefined,
+      delayMs: undefined,
+    }
+    const timeouts = { timeoutMs: undefined, heartbeatMs: undefined, queueMs: undefined, totalMs: undefined }
+    return { id, task: 'a.b', queue, enqueuedAt: Date.now(), expiresAt, ...usual, ...timeouts }
   }
   return {
     redis,

@@ -30,6 +30,7 @@ function newEntry() {
         resize: () => record('resize'),
         status: () => ({ queue: 'cpu', concurrency }),
       }
+      // The methods that the supervisor calls. The others would throw.
       return pool as unknown as Pool
     },
     observe(pool) {

@@ -91,6 +91,7 @@ it("the leader's stalled check sends the keys and arguments that BullMQ sends, w
   const script = COMPOSED.get('moveStalledJobsToWait')
   const redis = { defineCommand() {}, [script?.name ?? '']: async (args: unknown[]) => void sent.push(args) }
   const keys = queueKeys('n', 'q')
+  // A client that has only the command that this check sends, and records its arguments.
   await requeueLostTasks(redis as unknown as Commander, keys, { fencing: 7, now: 1 })
   const [own = []] = sent
   const theirs = callsOf('moveStalledJobsToWait')[0] ?? []
