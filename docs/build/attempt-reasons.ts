@@ -19,12 +19,12 @@ export const REASON_ADVICE: Readonly<Record<EndReason, Reason>> = {
   escaped_error: {
     cause:
       'An error was thrown outside the handler: in a timer, in an event listener, or in a promise that nothing awaits.',
-    action: 'Await the promise, or handle the error event. The stack names the line.',
+    action: 'Await the promise, or handle the error event. The stack shows the line.',
   },
   isolate_died: {
     cause: "The handler's thread or child process exited or crashed.",
     action:
-      'Look for a call of `process.exit` or a native crash. The `cause` field in the log has the exit code or signal.',
+      'Look for a call to `process.exit` or a native crash. The `cause` field in the log has the exit code or signal.',
   },
   out_of_memory: {
     cause: "The handler's child process reached its memory limit.",
@@ -32,7 +32,7 @@ export const REASON_ADVICE: Readonly<Record<EndReason, Reason>> = {
   },
   process_lost: {
     cause:
-      'The worker process died while it was running this task, or lost its lock. The attempt does not count, but after more than ten of them the task is dead.',
+      'The worker process died while it was running this task, or lost its lock. The attempt does not count, but a task that loses its worker more than ten times becomes dead.',
     action: 'If it happens again, find out what kills the process, for example the kernel’s out-of-memory killer.',
   },
   cancelled: { cause: 'Someone cancelled the task.', action: 'Nothing.' },
@@ -50,7 +50,7 @@ export const REASON_ADVICE: Readonly<Record<EndReason, Reason>> = {
     action: 'Nothing: the task runs again.',
   },
   lock_lost: {
-    cause: 'The worker could not renew its lock: its event loop was blocked, or Redis was unreachable.',
+    cause: 'The worker could not renew its lock, because its event loop was blocked or because Redis was unreachable.',
     action: 'Another worker runs the task. See [A stalled event loop](../runbook/event-loop-stalled.md).',
   },
   snoozed: { cause: 'The handler called `ctx.snooze`.', action: 'Nothing.' },
@@ -64,11 +64,11 @@ export const REASON_ADVICE: Readonly<Record<EndReason, Reason>> = {
     action: 'Call `heartbeat()` or `progress()` more often, or find out where the handler hangs.',
   },
   total_timeout: {
-    cause: 'The total timeout, which covers all attempts together, passed.',
+    cause: 'The total timeout, which covers all attempts together, expired.',
     action: 'Raise `totalTimeout`, or find out why the earlier attempts failed.',
   },
   queue_timeout: {
     cause: 'The task waited longer than `queueTimeout` and was never started.',
-    action: 'Add workers; see [The backlog grows](../runbook/backlog-grows.md).',
+    action: 'Add workers. See [The backlog grows](../runbook/backlog-grows.md).',
   },
 }

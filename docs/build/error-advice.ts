@@ -7,7 +7,7 @@ interface Advice {
 }
 
 export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
-  malformed_json: { meaning: 'The request body is empty, is not JSON, or is not UTF-8.', action: 'Fix the body.' },
+  malformed_json: { meaning: 'The request body is empty, not JSON, or not UTF-8.', action: 'Fix the body.' },
   invalid_request: {
     meaning: 'A field, a query parameter or the request itself is wrong or unknown.',
     action: 'Read `errors`, which lists every invalid part of the request.',
@@ -33,7 +33,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Start the listing again without a cursor.',
   },
   unauthorized: {
-    meaning: 'The request has no API key, or one that this API does not accept.',
+    meaning: 'The API key is missing or is not valid for this API.',
     action: 'Send `Authorization: Bearer KEY`. A development key is accepted only from the same machine.',
   },
   forbidden: {
@@ -41,49 +41,49 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Use the API or the CLI instead.',
   },
   task_not_found: {
-    meaning: 'No task has this id, or the task was removed when its retention period ended.',
+    meaning: 'There is no task with this id, or the task was removed when its retention period ended.',
     action: 'Check the id. To keep completed tasks for longer, raise `BULLPEN_WORKER_COMPLETED_RETENTION`.',
   },
   cancel_not_found: {
-    meaning: 'No cancellation has this id, or the cancellation completed more than 24 hours ago.',
+    meaning: 'There is no cancellation with this id, or the cancellation completed more than 24 hours ago.',
     action: 'Check the id.',
   },
   queue_not_found: {
     meaning: 'No task in the catalogue uses this queue.',
-    action: 'Check the name against `GET /v1/fleet`.',
+    action: 'Look up the names of the queues with `GET /v1/fleet`.',
   },
   worker_not_found: {
-    meaning: 'No live worker has this id.',
+    meaning: 'There is no live worker with this id.',
     action: 'List the workers with `bullpen fleet`. A restarted worker has a new id.',
   },
   command_not_found: {
-    meaning: 'No command has this id, or it is older than seven days.',
+    meaning: 'There is no command with this id, or the command is older than seven days.',
     action: 'Check the id.',
   },
   command_id_reused: {
     meaning: 'Another command already has this id.',
     action: 'Choose a new id, or omit `id`.',
   },
-  route_not_found: { meaning: 'The API has no such path.', action: 'Check the path against `/reference`.' },
+  route_not_found: { meaning: 'The API does not have this path.', action: 'Look up the path in `/reference`.' },
   method_not_allowed: {
     meaning: 'The path exists but does not accept this method.',
     action: 'Use a method from the `Allow` header.',
   },
   redis_unavailable: {
-    meaning: 'Redis did not answer within a second.',
+    meaning: 'Redis did not respond within a second.',
     action:
       'Retry after the time in `Retry-After`. If the response has a `taskId`, look that task up first, because it may have been stored.',
   },
   redis_full: {
     meaning: 'Redis has used all of its memory (`maxmemory`), so the task was not stored.',
-    action: 'Retry later, and see [Redis is full](../runbook/redis-full.md).',
+    action: 'Retry later. See [Redis is full](../runbook/redis-full.md).',
   },
   unsupported_redis: {
     meaning: 'The server is older than Redis 7.',
     action: 'Upgrade the server to Redis 7 or later, or to Valkey.',
   },
   incompatible_schema: {
-    meaning: 'The data of this namespace in Redis was written by an incompatible version of Bullpen.',
+    meaning: "The namespace's data in Redis was written by an incompatible version of Bullpen.",
     action: 'Let the old version finish its tasks, or use another namespace (`BULLPEN_NAMESPACE`).',
   },
   queue_draining: {
@@ -116,7 +116,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Fix the handler that the message names.',
   },
   isolation_unavailable: {
-    meaning: 'An isolated task was passed to a runner that has no isolator.',
+    meaning: 'An isolated task was passed to a runner without an isolator.',
     action: 'Run the task with `createWorker`, or pass an isolator.',
   },
   illegal_transition: {
@@ -132,7 +132,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Give each child task of a definition its own `childKey`, such as a row number.',
   },
   invalid_result: {
-    meaning: 'A step of `ctx.once` returned a value that cannot be represented in JSON or that is too large.',
+    meaning: 'A `ctx.once` step returned a value that cannot be represented in JSON or is too large.',
     action: 'Return `null` or a small value, such as an id.',
   },
   unreadable_envelope: {
@@ -140,13 +140,14 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     action: 'Upgrade the workers before the producers, and make sure that no other program adds jobs to the queue.',
   },
   unreadable_payload: {
-    meaning: 'The input of a task was encoded by a codec that this worker does not have, or that could not decode it.',
+    meaning:
+      "The task's input was encoded by a codec that this worker does not have, or the codec could not decode it.",
     action:
-      'Pass the same `codec` to the API and to all workers. Keep every key that was used to encode a task that is still stored.',
+      'Pass the same `codec` to the API and to all workers. As long as a task is stored, keep the key that encoded it.',
   },
   lock_lost: {
     meaning: 'The attempt no longer owns its task, and another worker may be running the task.',
     action:
-      'Let the error propagate. If it happens often, see [A stalled event loop](../runbook/event-loop-stalled.md).',
+      'Do not catch this error. If it happens often, see [A stalled event loop](../runbook/event-loop-stalled.md).',
   },
 }

@@ -68,10 +68,13 @@ function settingsPage(): string {
   return page(
     'Settings',
     `
-The value of a setting is taken from the first of these that provides one: a flag, an environment variable, the JSON file named by
-\`--config\` or \`BULLPEN_CONFIG\`, and the default. If a name is unknown, the program does not start, and the message suggests the
-nearest known name. The program also does not start if two settings contradict each other. An empty environment variable counts as
-unset. Durations are a number with a unit: \`500ms\`, \`30s\`, \`5m\`, \`2h\`, \`1d\`.
+A setting can come from a flag, an environment variable, or the JSON file that \`--config\` or \`BULLPEN_CONFIG\` specifies. Flags take
+precedence over environment variables, and environment variables take precedence over the file. If none of them provides a value, the
+default applies. An empty environment variable counts as unset. Durations are a number with a unit: \`500ms\`, \`30s\`, \`5m\`, \`2h\`,
+\`1d\`.
+
+If a name is unknown, the program does not start, and the message suggests the nearest known name. The program also does not start if
+two settings contradict each other.
 
 \`createApi\` and \`createWorker\` accept the same settings in their \`config\` option, under the names in the first column.`,
     '## API',
@@ -79,9 +82,12 @@ unset. Durations are a number with a unit: \`500ms\`, \`30s\`, \`5m\`, \`2h\`, \
     '## Worker',
     settingsTable(WORKER_SETTINGS),
     `
-Some rules apply across settings. \`drainTimeout + grace + 2s\` must fit into \`terminationGrace\`; see [Drain](../explanation/drain.md).
-\`heartbeatTimeout\` must be shorter than \`taskTimeout\`. \`taskTimeout\` must not exceed \`totalTimeout\`, and \`queueTimeout\` must be
-shorter than \`totalTimeout\`.`,
+Some rules involve several settings:
+
+- \`drainTimeout + grace + 2s\` must not exceed \`terminationGrace\`. See [Drain](../explanation/drain.md).
+- \`heartbeatTimeout\` must be shorter than \`taskTimeout\`.
+- \`taskTimeout\` must not exceed \`totalTimeout\`.
+- \`queueTimeout\` must be shorter than \`totalTimeout\`.`,
     '## Resources of the example worker',
     settingsTable(RESOURCE_SETTINGS),
     '## Other environment variables',
@@ -106,16 +112,17 @@ function metricsPage(): string {
     'Metrics',
     `
 The API serves metrics at \`http://127.0.0.1:9464/metrics\`, on a separate port, and a worker serves them on the same port as its
-probes. Both use the Prometheus text format. No API key is required, so do not expose these ports outside your network. The process
-metrics of prom-client (\`process_*\`, \`nodejs_*\`) are included.
+probes. Both use the Prometheus text format. These ports do not require an API key, so do not expose them outside your network.
+prom-client's process metrics (\`process_*\`, \`nodejs_*\`) are included.
 
-If a queue has more than 500 task names, the additional ones share the label value \`other\`. \`reason\` is one of the
-[reasons of an attempt](states.md#why-an-attempt-ended), or \`declared\` for a \`TaskError\`. In \`bullpen_commits_refused_total\`, it is
-\`lock_lost\`, \`lock_taken\`, \`task_removed\`, \`not_active\`, \`has_children\`, \`overridden\` or \`store_error\`.
+If a queue has more than 500 task names, the additional names share the label value \`other\`. The label \`reason\` is one of the
+[reasons why an attempt ended](states.md#why-an-attempt-ended), or \`declared\` for a \`TaskError\`. In
+\`bullpen_commits_refused_total\`, \`reason\` is \`lock_lost\`, \`lock_taken\`, \`task_removed\`, \`not_active\`, \`has_children\`,
+\`overridden\` or \`store_error\`.
 
-Attempts and tasks are counted only after Redis confirms the change, except for attempt starts, which are counted immediately. Most
-started attempts are later counted a second time, either as ended or as a refused commit. There is no second count if a drain abandoned
-the attempt, if Redis never answered its commit, or if its process died.`,
+The start of an attempt is counted immediately. All other changes to attempts and tasks are counted only after Redis has confirmed them.
+Each started attempt is later counted either as ended or as a refused commit. It is counted as neither if a drain abandoned the attempt,
+if Redis never responded to its commit, or if its process died.`,
     table(
       ['metric', 'type', 'labels', 'meaning'],
       Object.entries(METRICS).map(([name, { type, labels, help }]) => [code(name), type, codes(labels), help]),
@@ -130,13 +137,14 @@ function logFieldsPage(): string {
   return page(
     'Log fields',
     `
-The API and the workers write one JSON object per line to standard output. Each contains \`level\` as a word, \`time\` in RFC 3339
-format, \`name\` (the name of the program), \`msg\`, and any of the fields below. A field has the same meaning in every line.
+The API and the workers write one JSON object per line to standard output. Each object contains \`level\` as a word, \`time\` in RFC 3339
+format, \`name\` (the program's name), \`msg\`, and any of the fields below. A field has the same meaning in every line.
 
-A dead task or a panic is logged at level \`error\`, a retry at \`warn\`, the start and the end of a long attempt at \`info\`, and the
-success of a short task at \`debug\`. HTTP responses with a status of 500 or above are logged at \`warn\`, those from 400 to 499 at
-\`info\`, and all others at \`debug\`. Inputs, outputs, API keys, cookies and query strings are never logged. The error messages of
-handlers are logged, so keep secrets out of them.`,
+A dead task or a panic is logged at level \`error\`, and a retry at \`warn\`. The start and the end of a long attempt are logged at
+\`info\`, and the success of a short task at \`debug\`. HTTP responses with a status of 500 or above are logged at \`warn\`, those from
+400 to 499 at \`info\`, and all others at \`debug\`.
+
+Inputs, outputs, API keys, cookies and query strings are never logged. Handlers' error messages are logged, so keep secrets out of them.`,
     table(
       ['field', 'meaning'],
       Object.entries(LOG_FIELDS).map(([name, meaning]) => [code(name), meaning]),
@@ -157,8 +165,8 @@ function errorsPage(): string {
     'Error codes',
     `
 The API reports every error as a problem detail (RFC 9457, \`application/problem+json\`) with a \`code\` from the first table. Programs
-should rely on \`code\`, because the texts may change. \`errors\` lists every invalid part of the request, and \`type\` is the URL of a
-page of the API that describes the code. A 503 response has the header \`Retry-After: 1\`.`,
+should rely on \`code\`, because the texts may change. \`errors\` lists every invalid part of the request. \`type\` is the URL of a page
+on the API that describes the code. A 503 response has the header \`Retry-After: 1\`.`,
     '## Returned by the API',
     table(
       ['code', 'status', 'meaning', 'what to do'],
@@ -170,7 +178,7 @@ page of the API that describes the code. A 503 response has the header \`Retry-A
       ]),
     ),
     '## Thrown in your process',
-    'These errors are thrown by `defineTask`, `createWorker`, `createApi`, and by the methods of a handler’s context.',
+    '`defineTask`, `createWorker`, `createApi` and the methods of a handler’s context throw these errors.',
     table(
       ['code', 'meaning', 'what to do'],
       rows((code) => !answered.has(code)).map((name) => [
@@ -180,8 +188,8 @@ page of the API that describes the code. A 503 response has the header \`Retry-A
       ]),
     ),
     `
-Attempts have their own codes and reasons: see [States](states.md#why-an-attempt-ended). The default classifier adds codes such as
-\`econnreset\` and \`http_503\`: see [Retries and errors](../how-to/retries-and-errors.md).`,
+Attempts have their own codes and reasons. See [States](states.md#why-an-attempt-ended). The default classifier adds codes such as
+\`econnreset\` and \`http_503\`. See [Retries and errors](../how-to/retries-and-errors.md).`,
   )
 }
 
@@ -204,9 +212,10 @@ function statesPage(): string {
   return page(
     'States',
     `
-A task has a status. Each of its attempts, each slot that runs attempts, and each pool of slots has a state. Any transition
-that its diagram does not show is rejected with the error \`illegal_transition\`. Titles, tables and log messages show the label of a
-state, whereas the API and the metrics use its name. For what the states mean in practice, see [States](../explanation/states.md).`,
+A task has a status. Each of its attempts, each slot that runs attempts, and each pool of slots has a state. The diagrams show all
+permitted transitions. Any other transition is rejected with the error \`illegal_transition\`. Titles, tables and log messages show a
+state's label, whereas the API and the metrics use its name. [States](../explanation/states.md) explains what the states mean in
+practice.`,
     '## Status of a task',
     table(
       ['status', 'meaning', 'final'],
@@ -216,7 +225,7 @@ state, whereas the API and the metrics use its name. For what the states mean in
     labelTable(ATTEMPT_STATE_LABELS),
     diagram(ATTEMPT_TRANSITIONS),
     '## Why an attempt ended',
-    '`DONE_SUCCESS` has no reason. `DONE_ERROR` has the code of the declared failure instead.',
+    '`DONE_SUCCESS` does not have a reason. `DONE_ERROR` has the declared failure’s code instead.',
     table(
       ['state', 'reason', 'cause', 'what to do'],
       Object.entries(END_REASONS).flatMap(([state, reasons]) =>
@@ -249,8 +258,8 @@ function cliPage(): string {
   return page(
     'Command line',
     `
-\`bullpen\` talks to the API over HTTP. It reads the address from \`--api\` or \`BULLPEN_API\`, and the API key from \`BULLPEN_KEY\`. In
-a clone in which \`npm start\` is running, the API key is in a file:
+\`bullpen\` sends requests to the API over HTTP. It reads the address from \`--api\` or \`BULLPEN_API\`, and the API key from
+\`BULLPEN_KEY\`. If you use \`npm start\` in a clone, the API key is in a file:
 
 \`\`\`sh
 export BULLPEN_KEY=$(cat .bullpen/dev-key)
@@ -285,9 +294,8 @@ function httpApiPage(): string {
   return page(
     'HTTP API',
     `
-A running API serves its own reference: \`/reference\` for people and \`/openapi.json\` (OpenAPI 3.1) for tools. Both contain the
-schemas of your tasks. This page only lists the routes. For example requests and responses, see
-[Use the HTTP API](../how-to/http-api.md).`,
+A running API serves its own reference: \`/reference\` for people and \`/openapi.json\` (OpenAPI 3.1) for tools. Both contain your tasks'
+schemas. This page lists only the routes. For examples of requests and responses, see [Use the HTTP API](../how-to/http-api.md).`,
     table(
       ['route', 'what it does', 'authentication'],
       [
@@ -299,7 +307,7 @@ schemas of your tasks. This page only lists the routes. For example requests and
       ],
     ),
     `
-Requests authenticate with the header \`Authorization: Bearer KEY\`. A browser session, which starts at \`/board/login\`, can read
-everything but cannot change anything. For the errors, see [Error codes](errors.md).`,
+Requests authenticate with the header \`Authorization: Bearer KEY\`. A browser session, which starts at \`/board/login\`, has
+read-only access. For the errors, see [Error codes](errors.md).`,
   )
 }
