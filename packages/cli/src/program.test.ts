@@ -83,7 +83,7 @@ describe('enqueue', () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED], [WAIT]: [200, view()] })
     const { code, out } = await runBullpen(api, ['enqueue', 'math.factorial', '--wait', '10s'])
     expect(code).toBe(0)
-    expect(out).toMatch(new RegExp(`^${ID}  waiting\n${ID}  completed\n[^]*output +\\{"value":"120"\\}\n$`))
+    expect(out).toMatch(new RegExp(`^${ID}  waiting\n${ID}  completed\n[^]*output +\\{"value":"120"\\}\nattempts +1 of 5 used, \\d started\n$`))
     const asJson = await runBullpen(api, ['enqueue', 'math.factorial', '--wait', '10s', '--json'])
     expect(jsonLines(asJson.out)).toEqual([ACCEPTED, view()])
   })
@@ -243,7 +243,7 @@ describe('cancel', () => {
   })
 })
 
-const commanded = commandView({ action: 'pause', queue: 'cpu' }, { answers: [{ worker: P1, outcome: 'done' }] })
+const commanded = commandView({ action: 'pause', queue: 'cpu' }, { responses: [{ worker: P1, outcome: 'done' }] })
 
 /** Answers for the examples of the fleet commands. */
 const FLEET = {
@@ -415,7 +415,7 @@ describe('an error', () => {
     await using api = await fakeApi({ [SHOW]: [200, '<html>'] })
     expect(await runBullpen(api, ['show', ID])).toMatchObject({
       code: 4,
-      err: 'bullpen: unexpected_answer: the response is not JSON\n',
+      err: 'bullpen: unexpected_response: the response is not JSON\n',
     })
   })
 
