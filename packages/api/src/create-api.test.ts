@@ -80,7 +80,7 @@ describe('on Redis', () => {
     const { worker } = workingProcess
     const obey = async () => {
       const { commands } = await member.heartbeat({ ...workingProcess, startedAt: Date.now() })
-      for (const { id } of commands) await member.answer(id, { worker, outcome: 'done', detail: 'paused', at: 1 })
+      for (const { id } of commands) await member.respond(id, { worker, outcome: 'done', detail: 'paused', at: 1 })
     }
     await expect
       .poll(
@@ -98,7 +98,7 @@ describe('on Redis', () => {
     expect(fleet.workers).toMatchObject([{ worker, alive: true, pools: [{ queue: 'cpu', busy: 1 }] }])
     expect(Math.abs(Date.parse(fleet.workers[0]?.startedAt ?? '') - Date.parse(fleet.now))).toBeLessThan(10_000)
     const sent = await post({ action: 'pause', worker, by: 'ann' }, '/v1/commands?wait=10')
-    expect(sent).toMatchObject({ status: 200, body: { outcome: 'done', answers: [{ worker, detail: 'paused' }] } })
+    expect(sent).toMatchObject({ status: 200, body: { outcome: 'done', responses: [{ worker, detail: 'paused' }] } })
     const { id, by } = sent.body as CommandView
     expect(by).toMatch(/^ann \(key [0-9a-f]{8}\)$/)
     expect((await get(`/v1/commands/${id}`)).body).toEqual(sent.body)
@@ -115,7 +115,7 @@ describe('on Redis', () => {
     const { get, post } = await startApi(inject('redisUrl'))
     const id = `once-${randomUUID()}`
     const drained = await post({ action: 'drain', queue: 'cpu', mode: 'light', id }, '/v1/commands')
-    expect(drained.body).toMatchObject({ outcome: 'done', answers: [] })
+    expect(drained.body).toMatchObject({ outcome: 'done', responses: [] })
     expect((await post({ action: 'drain', queue: 'cpu', mode: 'light', id }, '/v1/commands')).body).toEqual(
       drained.body,
     )

@@ -33,7 +33,7 @@ export function fakeBroker(): FakeBroker {
   const firstWaiter = Promise.withResolvers<void>()
 
   async function answer<T>(value: () => T): Promise<T> {
-    if (broker.trouble === 'down') throw new BullpenError('redis_unavailable', 'Redis did not answer: ECONNREFUSED')
+    if (broker.trouble === 'down') throw new BullpenError('redis_unavailable', 'Redis did not respond: ECONNREFUSED')
     if (broker.trouble === 'drains') throw new BullpenError('queue_draining', 'the queue drains')
     if (broker.trouble === 'full') throw new BullpenError('redis_full', 'Redis is full')
     if (broker.trouble === 'breaks') throw new Error(`cannot read properties of undefined, ${SECRET}`)

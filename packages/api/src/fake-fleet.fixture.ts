@@ -1,10 +1,10 @@
-// An in-memory fleet for tests of the API. Tests add workers to it and provide their answers.
+// An in-memory fleet for tests of the API. Tests add workers to it and provide their responses.
 import { isDeepStrictEqual } from 'node:util'
 import { recipients } from '@bullpen/bullmq/internal'
 import { BullpenError } from '@bullpen/contract'
 import {
-  type CommandAnswer,
   type CommandRecord,
+  type CommandResponse,
   type Fleet,
   outcomeOf,
   type QueueSettings,
@@ -14,7 +14,7 @@ import {
 
 export interface FakeFleet extends Fleet {
   trouble: 'none' | 'down' | 'deaf'
-  /** Resolves when the first caller waits for answers. */
+  /** Resolves when the first caller waits for responses. */
   readonly firstWaiter: Promise<void>
   put(worker: Partial<RegisteredWorker>): RegisteredWorker
   set(queue: string, settings: Partial<QueueSettings>): void
@@ -30,16 +30,16 @@ export function fakeFleet(now: () => number): FakeFleet {
   const firstWaiter = Promise.withResolvers<void>()
 
   const up = async <T>(value: () => T): Promise<T> => {
-    if (fleet.trouble === 'down') throw new BullpenError('redis_unavailable', 'Redis did not answer: ECONNREFUSED')
+    if (fleet.trouble === 'down') throw new BullpenError('redis_unavailable', 'Redis did not respond: ECONNREFUSED')
     return value()
   }
-  const settle = (id: string, answer: CommandAnswer): void => {
+  const settle = (id: string, response: CommandResponse): void => {
     const record = records.get(id)
     if (record === undefined) throw new Error(`no command ${id}`)
-    const answers = record.answers.map((each) =>
-      each.worker === answer.worker && each.outcome === 'pending' ? answer : each,
+    const responses = record.responses.map((each) =>
+      each.worker === response.worker && each.outcome === 'pending' ? response : each,
     )
-    records.set(id, { ...record, answers })
+    records.set(id, { ...record, responses })
     for (const wake of wakes) wake()
   }
 
@@ -54,7 +54,7 @@ export function fakeFleet(now: () => number): FakeFleet {
     set: (queue, some) => void settingsOf.set(queue, { ...OPEN, ...some }),
     heartbeat: () => Promise.reject(new Error('no worker of these tests sends heartbeats')),
     leave: async (worker) => void workers.delete(worker),
-    answer: (command, answer) => up(() => settle(command, answer)),
+    respond: (command, response) => up(() => settle(command, response)),
     listen: () => () => {},
     workers: () => up(() => ({ now: now(), workers: [...workers.values()] })),
     queueSettings: (queue) => up(() => settingsOf.get(queue) ?? OPEN),
@@ -71,8 +71,8 @@ export function fakeFleet(now: () => number): FakeFleet {
         if (worker !== undefined && to.length === 0) {
           throw new BullpenError('worker_not_found', `no live worker is ${worker}`)
         }
-        const answers = to.map((worker) => ({ worker, outcome: 'pending' as const }))
-        const record = { ...command, at: now(), answers }
+        const responses = to.map((worker) => ({ worker, outcome: 'pending' as const }))
+        const record = { ...command, at: now(), responses }
         records.set(command.id, record)
         const { spec, id } = command
         if (worker === undefined && spec.queue !== undefined) {
@@ -84,14 +84,14 @@ export function fakeFleet(now: () => number): FakeFleet {
         return record
       }),
     command: (id) => up(() => records.get(id)),
-    async answered(id, signal) {
+    async awaitResponses(id, signal) {
       for (;;) {
-        if (fleet.trouble === 'deaf') throw new BullpenError('redis_unavailable', 'Redis did not answer')
+        if (fleet.trouble === 'deaf') throw new BullpenError('redis_unavailable', 'Redis did not respond')
         const { promise: changed, resolve } = Promise.withResolvers<void>()
         wakes.add(resolve)
         signal.addEventListener('abort', () => resolve(), { once: true })
         const record = records.get(id)
-        if (record === undefined || outcomeOf(record.answers) !== 'pending' || signal.aborted) return record
+        if (record === undefined || outcomeOf(record.responses) !== 'pending' || signal.aborted) return record
         firstWaiter.resolve()
         await changed
         wakes.delete(resolve)

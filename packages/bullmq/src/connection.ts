@@ -120,7 +120,7 @@ export function commandTimeout(redisUrl: string): WithCommandTimeout {
   // Every enqueue takes this path. A single promise costs less than a race of two.
   return (answer) =>
     new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(noAnswer(address)), COMMAND_TIMEOUT_MS)
+      const timer = setTimeout(() => reject(noResponse(address)), COMMAND_TIMEOUT_MS)
       answer.then(
         (value) => {
           clearTimeout(timer)
@@ -134,13 +134,13 @@ export function commandTimeout(redisUrl: string): WithCommandTimeout {
     })
 }
 
-function noAnswer(address: string): BullpenError {
+function noResponse(address: string): BullpenError {
   return new BullpenError('redis_unavailable', `Redis at ${address} did not answer within ${COMMAND_TIMEOUT_MS} ms`)
 }
 
 function unavailable(address: string, cause: unknown): BullpenError {
   if (cause instanceof BullpenError) return cause
-  if (cause instanceof Error && cause.message === 'Command timed out') return noAnswer(address)
+  if (cause instanceof Error && cause.message === 'Command timed out') return noResponse(address)
   if (isConnectionError(cause)) {
     return new BullpenError('redis_unavailable', `Redis is not reachable at ${address}`, { cause })
   }

@@ -104,9 +104,9 @@ export function fleetKeys(namespace: string) {
     heartbeats: `${base}:heartbeats`,
     /** Hash: the status of a worker. */
     worker: (id: string) => `${base}:worker:${id}`,
-    /** Sorted set: ids of the commands that a worker has not answered, in order. */
+    /** Sorted set: ids of the commands to which a worker has not responded, in order. */
     inbox: (id: string) => `${base}:inbox:${id}`,
-    /** Hash: a command and its answers. */
+    /** Hash: a command and its responses. */
     command: (id: string) => `${base}:command:${id}`,
     /** Sorted set: ids of all commands, in order. */
     commands: `${base}:commands`,
@@ -116,8 +116,8 @@ export function fleetKeys(namespace: string) {
     settingsRevision: `${base}:settings-revision`,
     /** Channel: announces a worker or queue that a command or setting concerns. */
     notifications: `${base}:notifications`,
-    /** Channel: announces the id of a command that was answered. */
-    answers: `${base}:answers`,
+    /** Channel: announces the id of a command to which a worker has responded. */
+    responses: `${base}:responses`,
   }
 }
 

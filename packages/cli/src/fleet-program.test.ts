@@ -33,7 +33,7 @@ describe('fleet', () => {
     expect((await run(api, ['fleet'])).out).not.toContain('running a task')
   })
 
-  test('prints the answers of the API unchanged with --json', async () => {
+  test('prints the responses of the API unchanged with --json', async () => {
     const slots = { slots: [busy(1, 30)] }
     const one = fleetOf([workerOf(P1)])
     await using api = await fakeApi({ 'GET /v1/fleet?queue=cpu': ok(one), 'GET /v1/slots?queue=cpu': ok(slots) })
@@ -77,7 +77,10 @@ describe('a fleet command', () => {
     [['resize', '--queue', 'cpu', '--concurrency', '8'], { action: 'resize', queue: 'cpu', concurrency: 8 }],
     [['limit', '--queue', 'cpu', '--rate', 'none'], { action: 'limit', queue: 'cpu', rate: 'none' }],
   ])('%j is sent as a command', async (args, order) => {
-    await using api = await fakeApi({ [SEND]: done({ answers: [{ worker: P1, outcome: 'done' }] }), [FLEET]: ok(TWO) })
+    await using api = await fakeApi({
+      [SEND]: done({ responses: [{ worker: P1, outcome: 'done' }] }),
+      [FLEET]: ok(TWO),
+    })
     expect(await run(api, args)).toMatchObject({ code: 0 })
     const { id, ...body } = lastBody(api)
     expect(body).toEqual({ ...order, by: 'ann' })
@@ -93,7 +96,7 @@ describe('a fleet command', () => {
     expect(by).toEqual([userInfo().username, expect.stringMatching(/^a bx{96}…$/), 'bob'])
   })
 
-  const answers = [
+  const responses = [
     { worker: P1, outcome: 'done', detail: 'paused' },
     { worker: 'b\u001b[2J', outcome: 'refused', detail: 'no\nsuch pool' },
   ] as const
@@ -104,7 +107,7 @@ describe('a fleet command', () => {
     ['refused', 1],
     ['pending', 1],
   ] as const)('with outcome %s ends with exit code %i', async (outcome, code) => {
-    await using api = await fakeApi({ [SEND]: done({ outcome, answers: [...answers] }) })
+    await using api = await fakeApi({ [SEND]: done({ outcome, responses: [...responses] }) })
     const ended = await run(api, ['pause', '--queue', 'cpu'])
     expect(ended.code).toBe(code)
     const head = outcome === 'done' ? 'paused cpu  command c1' : `pause cpu  ${outcome}  command c1`
@@ -114,7 +117,7 @@ describe('a fleet command', () => {
     )
     const asJson = await run(api, ['pause', '--queue', 'cpu', '--json'])
     expect(asJson).toMatchObject({ code, err: '' })
-    expect(jsonLines(asJson.out)).toMatchObject([{ outcome, answers }])
+    expect(jsonLines(asJson.out)).toMatchObject([{ outcome, responses }])
   })
 
   test('prints a remark if no worker has a pool that matches', async () => {
@@ -216,7 +219,7 @@ describe('drain --wait', () => {
     ok(
       commandView(
         { action: 'drain', queue: 'cpu', mode: 'soft_timeout' },
-        { answers: [{ worker: P1, outcome: 'done' }], ...more },
+        { responses: [{ worker: P1, outcome: 'done' }], ...more },
       ),
     )
   const inTurn = (...views: readonly FleetView[]) => {
@@ -241,7 +244,7 @@ describe('drain --wait', () => {
     expect(stderr.text.endsWith('\u001b[2K')).toBe(true)
   })
 
-  test('shows no progress in a pipe, and prints both answers as JSON', async () => {
+  test('shows no progress in a pipe, and prints both responses as JSON', async () => {
     await using api = await fakeApi({ [SEND]: drained(), [ONE]: inTurn(running, fleetOf([])) })
     const { code, out, err } = await run(api, [...drain, '--json'], { stderr: new Capture() })
     expect({ code, err }).toEqual({ code: 0, err: '' })
@@ -339,7 +342,7 @@ describe('audit', () => {
   })
 
   test('shows one command, and with --wait reports its outcome in the exit code', async () => {
-    const partly = commandView(order, { outcome: 'partly', answers: [{ worker: P1, outcome: 'gone' }] })
+    const partly = commandView(order, { outcome: 'partly', responses: [{ worker: P1, outcome: 'gone' }] })
     await using api = await fakeApi({ 'GET /v1/commands/c1': ok(partly), 'GET /v1/commands/c1?wait=30': ok(partly) })
     expect(await run(api, ['audit', 'c1'])).toEqual({
       code: 0,

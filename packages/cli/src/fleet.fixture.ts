@@ -65,5 +65,5 @@ export function idle(slot: number): SlotView {
 }
 
 export function commandView(spec: CommandView['spec'], more: Partial<CommandView> = {}): CommandView {
-  return { id: 'c1', spec, by: 'ann (key 3fa29c01)', at: NOW, outcome: 'done', answers: [], ...more }
+  return { id: 'c1', spec, by: 'ann (key 3fa29c01)', at: NOW, outcome: 'done', responses: [], ...more }
 }

@@ -83,7 +83,11 @@ describe('enqueue', () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED], [WAIT]: [200, view()] })
     const { code, out } = await runBullpen(api, ['enqueue', 'math.factorial', '--wait', '10s'])
     expect(code).toBe(0)
-    expect(out).toMatch(new RegExp(`^${ID}  waiting\n${ID}  completed\n[^]*output +\\{"value":"120"\\}\nattempts +1 of 5 used, \\d started\n$`))
+    expect(out).toMatch(
+      new RegExp(
+        `^${ID}  waiting\n${ID}  completed\n[^]*output +\\{"value":"120"\\}\nattempts +1 of 5 used, \\d started\n$`,
+      ),
+    )
     const asJson = await runBullpen(api, ['enqueue', 'math.factorial', '--wait', '10s', '--json'])
     expect(jsonLines(asJson.out)).toEqual([ACCEPTED, view()])
   })

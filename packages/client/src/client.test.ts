@@ -165,7 +165,7 @@ describe('enqueue', () => {
       [202, ACCEPTED],
     ])
     await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({
-      code: 'unexpected_answer',
+      code: 'unexpected_response',
       status: 503,
     })
     expect(seen.length).toBe(1)
@@ -315,7 +315,7 @@ describe('list', () => {
 
 test('an answer that is not from a Bullpen API is rejected, and so is an invalid base URL', async () => {
   const { client } = await api([[200, '<html>']])
-  await expect(client.task(count, ID)).rejects.toMatchObject({ code: 'unexpected_answer', status: 200 })
+  await expect(client.task(count, ID)).rejects.toMatchObject({ code: 'unexpected_response', status: 200 })
   const wrong = expect.objectContaining({ code: 'invalid_configuration' })
   expect(() => createClient({ baseUrl: 'localhost:8080', key: 'k' })).toThrow(wrong)
   expect(new ProblemError({ code: 'unreachable' }).message).toBe('unreachable')

@@ -143,8 +143,8 @@ export function createClient(options: ClientOptions): Client {
 
   async function lookUp(id: string, waitS: number, signal: AbortSignal | undefined): Promise<TaskView> {
     const path = `v1/tasks/${encodeURIComponent(id)}${waitS > 0 ? `?wait=${waitS}` : ''}`
-    const answer = await send(transport, { method: 'GET', path, timeoutMs: timeoutMs + waitS * 1_000, signal })
-    return answer as TaskView
+    const task = await send(transport, { method: 'GET', path, timeoutMs: timeoutMs + waitS * 1_000, signal })
+    return task as TaskView
   }
 
   async function task(...args: TaskArguments<Abortable>): Promise<TaskView> {
@@ -218,8 +218,8 @@ export function createClient(options: ClientOptions): Client {
         const query = new URLSearchParams({ queue, status })
         if (pageSize !== undefined) query.set('limit', String(pageSize))
         if (cursor !== undefined) query.set('cursor', cursor)
-        const answer = await send(transport, { method: 'GET', path: `v1/tasks?${query}`, timeoutMs, signal })
-        const page = answer as TaskPage
+        const response = await send(transport, { method: 'GET', path: `v1/tasks?${query}`, timeoutMs, signal })
+        const page = response as TaskPage
         yield* page.tasks
         cursor = page.next
       } while (cursor !== undefined)

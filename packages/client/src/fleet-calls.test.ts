@@ -11,7 +11,7 @@ const DONE = {
   by: 'ann (key 3fa29c01)',
   at: '2026-01-01T00:00:00.000Z',
   outcome: 'done',
-  answers: [],
+  responses: [],
 } satisfies CommandView
 
 describe('the fleet', () => {
@@ -49,7 +49,7 @@ describe('a command', () => {
     ])
   })
 
-  test('is sent again with the same id if its answer is lost', async () => {
+  test('is sent again with the same id if its response is lost', async () => {
     const { client, seen } = await api(['break', problem('redis_unavailable', 503), [502, '<html>'], [200, DONE]])
     expect(await client.command({ action: 'drain', queue: 'cpu' })).toEqual(DONE)
     expect(seen).toHaveLength(4)

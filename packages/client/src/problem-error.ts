@@ -3,10 +3,10 @@ import type { ErrorCode, FieldError, Problem } from '@bullpen/contract'
 import { ERROR_CODES } from '@bullpen/contract/internal'
 
 /**
- * `unreachable` means that no response arrived, in which case `cause` contains the reason. `unexpected_answer` means that the
+ * `unreachable` means that no response arrived, in which case `cause` contains the reason. `unexpected_response` means that the
  * response did not come from a Bullpen API.
  */
-export type ClientErrorCode = ErrorCode | 'unreachable' | 'unexpected_answer'
+export type ClientErrorCode = ErrorCode | 'unreachable' | 'unexpected_response'
 
 interface ProblemDetails {
   readonly code: ClientErrorCode
@@ -59,7 +59,7 @@ export function problemIn(response: Response, body: string): ProblemError {
   const problem = parsed(body)
   if (!isProblem(problem)) {
     const detail = `the HTTP ${status} response has no problem details; is this the address of a Bullpen API?`
-    return new ProblemError({ code: 'unexpected_answer', status, detail, retryAfterMs })
+    return new ProblemError({ code: 'unexpected_response', status, detail, retryAfterMs })
   }
   const { code, detail, errors, taskId } = problem
   return new ProblemError({

@@ -63,7 +63,7 @@ async function sendOnce({ baseUrl, headers, fetch }: Transport, call: Call): Pro
     })
     const text = await response.text()
     if (!response.ok) throw problemIn(response, text)
-    return parseAnswer(text, response.status)
+    return parseResponse(text, response.status)
   } catch (error) {
     if (error instanceof ProblemError || signal?.aborted) throw error
     // Fetch's own message is only "fetch failed". Its cause describes what happened.
@@ -93,11 +93,11 @@ function timeLimit({ timeoutMs, signal }: Call): Disposable & { readonly signal:
   }
 }
 
-function parseAnswer(text: string, status: number): unknown {
+function parseResponse(text: string, status: number): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new ProblemError({ code: 'unexpected_answer', status, detail: 'the response is not JSON', cause })
+    throw new ProblemError({ code: 'unexpected_response', status, detail: 'the response is not JSON', cause })
   }
 }
 
@@ -114,7 +114,7 @@ function mayRepeat({ method, repeatable = method === 'GET' }: Call, error: Probl
   if (code === 'unreachable') return wasNeverSent(error)
   // A task id in the response means that the task may be stored, and a 503 from a proxy does not show whether it was stored. A
   // draining queue stays closed until it is resumed.
-  return status === 503 && code !== 'unexpected_answer' && code !== 'queue_draining' && taskId === undefined
+  return status === 503 && code !== 'unexpected_response' && code !== 'queue_draining' && taskId === undefined
 }
 
 function wasNeverSent(error: ProblemError): boolean {

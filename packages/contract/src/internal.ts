@@ -10,8 +10,6 @@ export { ERROR_CODES } from './errors/errors.ts'
 export { type DeclaredFailure, declareFailure } from './errors/failure.ts'
 export { RateLimited } from './errors/rate-limited.ts'
 export {
-  ANSWER_OUTCOMES,
-  type AnswerOutcome,
   COMMAND_ID,
   COMMAND_OUTCOMES,
   COMMAND_WAIT_S,
@@ -26,6 +24,8 @@ export {
   DRAIN_MODES,
   MAX_CONCURRENCY,
   MAX_RATE,
+  RESPONSE_OUTCOMES,
+  type ResponseOutcome,
   STOP_MODES,
 } from './fleet/commands.ts'
 export {

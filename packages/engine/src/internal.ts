@@ -31,8 +31,8 @@ export type { Clock, Random, Timer } from './ports/clock.ts'
 export type { Consumer, ConsumerHost, FetchedTask, LocalCancel, NamedTask, RunTask } from './ports/consumer.ts'
 export type {
   Command,
-  CommandAnswer,
   CommandRecord,
+  CommandResponse,
   Fleet,
   HeartbeatReply,
   QueueSettings,

@@ -56,7 +56,7 @@ async function addBullBoard(
     log.error({ err: error }, 'cannot show the board')
     return {
       status: 500,
-      body: { error: { key: 'ERRORS.REDIS_UNAVAILABLE' as const }, message: 'Redis did not answer' },
+      body: { error: { key: 'ERRORS.REDIS_UNAVAILABLE' as const }, message: 'Redis did not respond' },
     }
   })
   await app.register(async (scope) => {

@@ -89,7 +89,7 @@ describe('the document', () => {
     expect(components.schemas['CommandRequest']?.['oneOf']).toHaveLength(6)
   })
 
-  test('closes request bodies and leaves answers open, so that answers can gain fields', async () => {
+  test('closes request bodies and leaves responses open, so that responses can gain fields', async () => {
     const { components } = await document()
     expect(components.schemas['math.square.Enqueue']).toMatchObject({ additionalProperties: false })
     for (const name of ['Task', 'Attempt', 'Accepted', 'Fleet', 'Problem', 'math.square.Output']) {
@@ -130,7 +130,7 @@ describe('the document', () => {
     for (const { value } of Object.values(examples)) expect((await post(value)).statusCode).toBe(202)
   })
 
-  test('describes the headers of answers and problems', async () => {
+  test('describes the headers of responses and problems', async () => {
     const { paths } = await document()
     const responses = paths['/v1/tasks']?.['post']?.responses ?? {}
     expect(responses['202']).toHaveProperty(['headers', 'Location'])

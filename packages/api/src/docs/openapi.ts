@@ -1,7 +1,7 @@
 // The OpenAPI 3.1 document, generated from the route table and the contracts of the catalogue.
 //
 // The document is built here and not by @fastify/swagger with fastify-type-provider-zod, because their route transform cannot
-// express everything that clients rely on. It drops the headers of answers and the examples of problems, describes query parameters
+// express everything that clients rely on. It drops the headers of responses and the examples of problems, describes query parameters
 // as text instead of by their parsed type, adds no discriminator to the body of an enqueue, leaves dangling references to recursive
 // schemas, and creates a second component for every schema that is used both as input and as output. @fastify/swagger only serves
 // the finished document.
@@ -24,7 +24,7 @@ export function openApiDocument(catalogue: Catalogue, routes: readonly Route[], 
   for (const row of routes) {
     for (const option of bodyOptions(row.body)) inputs.add(option.schema, { id: option.id })
     if (row.body !== undefined) nameItself(inputs, row.body)
-    for (const { schema } of Object.values(row.answers)) nameItself(outputs, schema)
+    for (const { schema } of Object.values(row.responses)) nameItself(outputs, schema)
   }
   const schemas = { ...components(inputs, 'input'), ...components(outputs, 'output'), ...tasks(catalogue) }
   return {
@@ -75,7 +75,7 @@ function tasks(catalogue: Catalogue): Json {
 }
 
 /**
- * Registers a schema under the name that the contract gives it. Answers have names, as do bodies that do not depend on the
+ * Registers a schema under the name that the contract gives it. Responses have names, as do bodies that do not depend on the
  * catalogue.
  */
 function nameItself(registry: z.core.$ZodRegistry<{ id: string }>, schema: z.ZodType): void {

@@ -1,9 +1,9 @@
-// Creates one operation of the OpenAPI document from a route, with its parameters, body, answers and problems.
+// Creates one operation of the OpenAPI document from a route, with its parameters, body, responses and problems.
 import { BullpenError, type Catalogue, type ErrorCode } from '@bullpen/contract'
 import { HTTP_STATUS, PROBLEM_CONTENT_TYPE } from '@bullpen/contract/internal'
 import { z } from 'zod'
 import { problemOf } from '../http/problems/problem.ts'
-import type { Answer, HeaderNote, Route } from '../http/routes/route.ts'
+import type { HeaderNote, Route, RouteResponse } from '../http/routes/route.ts'
 import { bodyOptions, inline, type Json, reference } from './component-schemas.ts'
 import { exampleOf } from './examples.ts'
 
@@ -23,7 +23,7 @@ export function operation(catalogue: Catalogue, row: Route, outputs: z.core.$Zod
     ...requestBody(row),
     responses: {
       ...Object.fromEntries(
-        Object.entries(row.answers).map(([status, answer]) => [status, answerOf(catalogue, answer, outputs)]),
+        Object.entries(row.responses).map(([status, response]) => [status, responseOf(catalogue, response, outputs)]),
       ),
       ...problems(row.problems),
     },
@@ -61,12 +61,12 @@ function bodySchema(body: z.ZodType | undefined): Json | undefined {
   }
 }
 
-function answerOf(catalogue: Catalogue, answer: Answer, outputs: z.core.$ZodRegistry<{ id: string }>): Json {
-  const id = outputs.get(answer.schema)?.id
+function responseOf(catalogue: Catalogue, response: RouteResponse, outputs: z.core.$ZodRegistry<{ id: string }>): Json {
+  const id = outputs.get(response.schema)?.id
   return {
-    description: answer.description,
-    headers: headerNotes([...(answer.headers ?? []), REQUEST_ID]),
-    content: { 'application/json': { schema: id === undefined ? inline(answer.schema, 'output') : shape(id) } },
+    description: response.description,
+    headers: headerNotes([...(response.headers ?? []), REQUEST_ID]),
+    content: { 'application/json': { schema: id === undefined ? inline(response.schema, 'output') : shape(id) } },
   }
 
   /** A stored task may be missing from the current catalogue, so the general shape is one of the alternatives. */

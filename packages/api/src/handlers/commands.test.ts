@@ -14,23 +14,23 @@ async function commandApi() {
 }
 
 describe('a command', () => {
-  test('is sent to its workers, and answered when they have answered', async () => {
+  test('is sent to its workers, and returned when they have responded', async () => {
     const { send, fleet, audit } = await commandApi()
     fleet.put({})
     const sent = send({ ...PAUSE, id: 'once-1', by: 'ann' }, '')
     await fleet.firstWaiter
     expect(audit()).toEqual([])
-    await fleet.answer('once-1', { worker: P1, outcome: 'done', detail: 'paused', at: NOW + 7 })
-    const answer = await sent
-    expect(answer.statusCode).toBe(200)
-    expect(answer.json()).toEqual({
+    await fleet.respond('once-1', { worker: P1, outcome: 'done', detail: 'paused', at: NOW + 7 })
+    const response = await sent
+    expect(response.statusCode).toBe(200)
+    expect(response.json()).toEqual({
       ...{ id: 'once-1', spec: PAUSE, by: `ann (${KEY_NAME})`, at: new Date(NOW).toISOString(), outcome: 'done' },
-      answers: [{ worker: P1, outcome: 'done', detail: 'paused', at: new Date(NOW + 7).toISOString() }],
+      responses: [{ worker: P1, outcome: 'done', detail: 'paused', at: new Date(NOW + 7).toISOString() }],
     })
-    const requestId = answer.headers['x-request-id']
+    const requestId = response.headers['x-request-id']
     const fields = { command: 'once-1', spec: PAUSE, by: `ann (${KEY_NAME})`, outcome: 'done', requestId }
     expect(audit()).toEqual([{ level: 'info', fields, message: 'command to the fleet' }])
-    expect(JSON.stringify([answer.json(), audit()])).not.toContain(KEY.slice(0, 8))
+    expect(JSON.stringify([response.json(), audit()])).not.toContain(KEY.slice(0, 8))
   })
 
   test.each([
@@ -83,25 +83,25 @@ describe('a command', () => {
     expect(id).toMatch(/^[0-9a-f]{24}$/)
   })
 
-  test('that the workers have not answered in time is pending and can be looked up', async () => {
+  test('that the workers have not responded to in time is pending and can be looked up', async () => {
     const { send, get, fleet, audit } = await commandApi()
     fleet.put({})
     const sent = (await send({ ...PAUSE, id: 'once-1' }, '?wait=0.01')).json<CommandView>()
-    expect(sent).toMatchObject({ outcome: 'pending', answers: [{ worker: P1, outcome: 'pending' }] })
+    expect(sent).toMatchObject({ outcome: 'pending', responses: [{ worker: P1, outcome: 'pending' }] })
     expect(audit()).toMatchObject([{ fields: { outcome: 'pending' } }])
     expect((await get('/v1/commands/once-1')).json()).toEqual(sent)
     const waiting = get('/v1/commands/once-1?wait=5')
     await fleet.firstWaiter
-    await fleet.answer('once-1', { worker: P1, outcome: 'refused', detail: 'no such pool', at: NOW })
-    expect((await waiting).json()).toMatchObject({ outcome: 'refused', answers: [{ detail: 'no such pool' }] })
+    await fleet.respond('once-1', { worker: P1, outcome: 'refused', detail: 'no such pool', at: NOW })
+    expect((await waiting).json()).toMatchObject({ outcome: 'refused', responses: [{ detail: 'no such pool' }] })
   })
 
   test('that only changes a queue, or has no live workers, is done at once', async () => {
     const { send, fleet } = await commandApi()
     fleet.put({})
     const limit = { action: 'limit', queue: 'cpu', concurrency: 'none', rate: { max: 10, per: '1s' } }
-    expect((await send(limit)).json()).toMatchObject({ spec: limit, outcome: 'done', answers: [] })
-    expect((await send({ action: 'drain', queue: 'mail' })).json()).toMatchObject({ outcome: 'done', answers: [] })
+    expect((await send(limit)).json()).toMatchObject({ spec: limit, outcome: 'done', responses: [] })
+    expect((await send({ action: 'drain', queue: 'mail' })).json()).toMatchObject({ outcome: 'done', responses: [] })
   })
 
   test('with a repeated id is idempotent, but is rejected if it contains a different request', async () => {
@@ -113,7 +113,7 @@ describe('a command', () => {
     expect(await fleet.commands(10)).toHaveLength(1)
   })
 
-  test('that is stored is logged even if its answers cannot be read', async () => {
+  test('that is stored is logged even if its responses cannot be read', async () => {
     const { send, fleet, audit } = await commandApi()
     fleet.put({})
     fleet.trouble = 'deaf'
@@ -162,18 +162,18 @@ describe('the audit log', () => {
     expect(problemIn(await get('/v1/commands?limit=201'))).toMatchObject({ code: 'invalid_request' })
   })
 
-  test.each(['nothing', 'no id!', 'x'.repeat(65)])('answers 404 for the command %s', async (id) => {
+  test.each(['nothing', 'no id!', 'x'.repeat(65)])('returns 404 for the command %s', async (id) => {
     const { get } = await commandApi()
-    const answer = await get(`/v1/commands/${encodeURIComponent(id)}`)
-    expect(problemIn(answer)).toMatchObject({ status: 404, code: 'command_not_found' })
+    const response = await get(`/v1/commands/${encodeURIComponent(id)}`)
+    expect(problemIn(response)).toMatchObject({ status: 404, code: 'command_not_found' })
   })
 })
 
 test('a task for a draining queue is rejected, with the time of the next try', async () => {
   const { post, broker } = await testApi()
   broker.trouble = 'drains'
-  const answer = await post({ task: 'math.square', input: { n: 4 } })
-  expect(problemIn(answer)).toMatchObject({ status: 503, code: 'queue_draining' })
-  expect(answer.headers['retry-after']).toBe('1')
-  expect(answer.json()).not.toHaveProperty('taskId')
+  const response = await post({ task: 'math.square', input: { n: 4 } })
+  expect(problemIn(response)).toMatchObject({ status: 503, code: 'queue_draining' })
+  expect(response.headers['retry-after']).toBe('1')
+  expect(response.json()).not.toHaveProperty('taskId')
 })

@@ -1,4 +1,4 @@
-// POST /v1/tasks stores a task and answers with its id.
+// POST /v1/tasks stores a task and returns its id.
 import type { Accepted, EnqueueRequest } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
@@ -18,10 +18,10 @@ export function enqueueTask({ catalogue, broker, emit, now, randomBytes }: ApiCo
       enqueuedAt,
       correlationId: callersId(request.headers),
     })
-    // The id is set before Redis is called, so that the problem contains it even if the answer from Redis is lost.
+    // The id is set before Redis is called, so that the problem contains it even if the response from Redis is lost.
     request.taskId = task.id
     const { action } = await broker.enqueue(task)
-    // The id was created for this request. If the task exists, the broker has lost an answer and sent this task again.
+    // The id was created for this request. If the task exists, the broker has lost a response and sent this task again.
     emit({ event: 'task.enqueued', queue: task.queue, task: task.task, id: task.id })
     const links = taskLinks(task.id)
     reply.code(202).header('location', links.self)

@@ -14,11 +14,11 @@ export function reportAlive() {
 export function reportReady({ broker, closing }: ApiContext) {
   return async () => {
     if (closing.aborted) throw new BullpenError('shutting_down', 'the API is shutting down')
-    await withTimeout(broker.ping(), READY_WITHIN_MS, noAnswer)
+    await withTimeout(broker.ping(), READY_WITHIN_MS, noResponse)
     return { status: 'ready' as const }
   }
 }
 
-function noAnswer(): BullpenError {
-  return new BullpenError('redis_unavailable', `Redis did not answer within ${READY_WITHIN_MS} ms`)
+function noResponse(): BullpenError {
+  return new BullpenError('redis_unavailable', `Redis did not respond within ${READY_WITHIN_MS} ms`)
 }

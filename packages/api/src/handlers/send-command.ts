@@ -1,4 +1,4 @@
-// POST /v1/commands sends a command to the fleet, waits for the answers, and logs the command for the audit.
+// POST /v1/commands sends a command to the fleet, waits for the responses, and logs the command for the audit.
 import type { Catalogue, CommandView, Log } from '@bullpen/contract'
 import { type CommandSpec, commandRequestSchema, type commandWaitSchema } from '@bullpen/contract/internal'
 import { type Command, type CommandRecord, outcomeOf } from '@bullpen/engine/internal'
@@ -33,12 +33,13 @@ export function sendCommand(context: ApiContext) {
         const filter = { queue: spec.queue, before: record.at, reason: 'queue_shutdown', by: command.by } as const
         if (drain?.command === id) await broker.cancelMany(filter)
       }
-      if (outcomeOf(record.answers) === 'pending' && query.wait > 0) {
+      if (outcomeOf(record.responses) === 'pending' && query.wait > 0) {
         record =
-          (await abortOnFirst(query.wait * 1_000, closing, reply.raw, (signal) => fleet.answered(id, signal))) ?? record
+          (await abortOnFirst(query.wait * 1_000, closing, reply.raw, (signal) => fleet.awaitResponses(id, signal))) ??
+          record
       }
     } finally {
-      // The command is stored even if its answers cannot be read.
+      // The command is stored even if its responses cannot be read.
       audit(log, command, record, request.id)
     }
     return commandView(record)
@@ -54,6 +55,6 @@ function cancelsWaiting(spec: CommandSpec, catalogue: Catalogue): spec is Comman
   return spec.mode !== 'light' && catalogue.onShutdown(spec.queue) === 'cancel'
 }
 
-function audit(log: Log, { id, spec, by }: Omit<Command, 'at'>, { answers }: CommandRecord, requestId: string): void {
-  log.info({ command: id, spec, by, outcome: outcomeOf(answers), requestId }, 'command to the fleet')
+function audit(log: Log, { id, spec, by }: Omit<Command, 'at'>, { responses }: CommandRecord, requestId: string): void {
+  log.info({ command: id, spec, by, outcome: outcomeOf(responses), requestId }, 'command to the fleet')
 }

@@ -1,4 +1,4 @@
-// GET /v1/commands/{id} returns a command immediately or, with a wait, once every worker has answered.
+// GET /v1/commands/{id} returns a command immediately or, with a wait, once every worker has responded.
 import { BullpenError, type CommandView } from '@bullpen/contract'
 import { COMMAND_ID, type commandQuerySchema } from '@bullpen/contract/internal'
 import { outcomeOf } from '@bullpen/engine/internal'
@@ -18,9 +18,9 @@ export function showCommand({ fleet, closing }: ApiContext) {
     if (!COMMAND_ID.test(id)) throw noCommand(id)
     const found = await fleet.command(id)
     const record =
-      found === undefined || wait === 0 || outcomeOf(found.answers) !== 'pending'
+      found === undefined || wait === 0 || outcomeOf(found.responses) !== 'pending'
         ? found
-        : await abortOnFirst(wait * 1_000, closing, reply.raw, (signal) => fleet.answered(id, signal))
+        : await abortOnFirst(wait * 1_000, closing, reply.raw, (signal) => fleet.awaitResponses(id, signal))
     if (record === undefined) throw noCommand(id)
     return commandView(record)
   }

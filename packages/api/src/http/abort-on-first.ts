@@ -33,7 +33,7 @@ export async function abortOnFirst<T>(
   try {
     const overdue = aborted.then(async () => {
       if (await settlesWithin(answer, LAST_READ_MS)) return answer
-      throw new BullpenError('redis_unavailable', `Redis did not answer within ${LAST_READ_MS} ms`)
+      throw new BullpenError('redis_unavailable', `Redis did not respond within ${LAST_READ_MS} ms`)
     })
     return await Promise.race([answer, overdue])
   } finally {

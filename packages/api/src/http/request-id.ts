@@ -1,4 +1,4 @@
-// Determines the id that connects a request with its answer, its log lines and its task. The caller can provide this id.
+// Determines the id that connects a request with its response, its log lines and its task. The caller can provide this id.
 import type { IncomingHttpHeaders } from 'node:http'
 
 /** An id must be printable ASCII without spaces, because it is written to logs and headers. */

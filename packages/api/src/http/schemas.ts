@@ -1,4 +1,4 @@
-// Applies the zod schemas of the routes. Requests are validated, with Bullpen's own error codes, and answers are serialized.
+// Applies the zod schemas of the routes. Requests are validated, with Bullpen's own error codes, and responses are serialized.
 import { BullpenError, type Catalogue, type ErrorCode, type FieldError } from '@bullpen/contract'
 import type { FastifySchemaCompiler, FastifySerializerCompiler } from 'fastify'
 import { z } from 'zod'
@@ -27,9 +27,9 @@ export function createValidator(catalogue: Catalogue): FastifySchemaCompiler<z.Z
     }
 }
 
-/** Drops all fields that the schema does not contain, and throws if an answer does not match the schema. */
+/** Drops all fields that the schema does not contain, and throws if a response does not match the schema. */
 export const createSerializer: FastifySerializerCompiler<z.ZodType> = ({ schema }) => {
-  return (answer) => JSON.stringify(schema.parse(answer))
+  return (response) => JSON.stringify(schema.parse(response))
 }
 
 function bodyError(catalogue: Catalogue, schema: z.ZodType, body: unknown, error: z.core.$ZodError): BullpenError {

@@ -98,7 +98,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
 }
 
 function addRoute(app: FastifyInstance, row: Route): void {
-  const answers = Object.entries(row.answers).map(([status, { schema }]) => [status, schema] as const)
+  const responses = Object.entries(row.responses).map(([status, { schema }]) => [status, schema] as const)
   app.route({
     method: row.method,
     url: row.path,
@@ -107,7 +107,7 @@ function addRoute(app: FastifyInstance, row: Route): void {
       ...(row.params === undefined ? {} : { params: row.params }),
       ...(row.query === undefined ? {} : { querystring: row.query }),
       ...(row.body === undefined ? {} : { body: row.bodyRequired === false ? row.body.nullish() : row.body }),
-      response: Object.fromEntries(answers),
+      response: Object.fromEntries(responses),
     },
     handler: (request, reply) =>
       row.handle({ params: request.params, query: request.query, body: request.body, request, reply }),

@@ -3,15 +3,15 @@ import { BullpenError } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import {
   type Command,
-  type CommandAnswer,
   type CommandRecord,
+  type CommandResponse,
   isAlive,
   type RegisteredWorker,
   SILENT_AFTER_MS,
 } from '@bullpen/engine/internal'
 import type { FleetKeys } from '../keys.ts'
-import { answerCommand } from '../scripts/fleet/answer-command.ts'
 import { type CommandPage, readCommandPage } from '../scripts/fleet/read-commands.ts'
+import { respondToCommand } from '../scripts/fleet/respond-to-command.ts'
 import { storeCommandScript } from '../scripts/fleet/store-command.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { type StoredCommand, targetQueue } from './queue-settings.ts'
@@ -93,15 +93,15 @@ export async function storeCommand(
 }
 
 /** Stores a worker's response. Idempotent: only a worker's first response is stored. Takes one round trip. */
-export async function storeAnswer(
+export async function storeResponse(
   redis: Commander,
   keys: FleetKeys,
   command: string,
-  { worker, outcome, detail }: CommandAnswer,
+  { worker, outcome, detail }: CommandResponse,
 ): Promise<void> {
   const names = { command: keys.command(command), inbox: keys.inbox(worker) }
   const text = JSON.stringify({ outcome, detail }).slice(0, -1)
-  await runScript(redis, answerCommand, names, { channel: keys.answers, id: command, worker, outcome: text })
+  await runScript(redis, respondToCommand, names, { channel: keys.responses, id: command, worker, outcome: text })
 }
 
 /** Reads a command in one round trip. */
@@ -137,9 +137,9 @@ function decodeCommand(
   { id, fields, seen }: CommandPage['commands'][number],
   now: number,
 ): CommandRecord & StoredCommand {
-  const answers = [...fields]
-    .filter(([name]) => name.startsWith('answer:'))
-    .map(([name, stored]) => readAnswer(name.slice('answer:'.length), stored, seen, now))
+  const responses = [...fields]
+    .filter(([name]) => name.startsWith('response:'))
+    .map(([name, stored]) => readResponse(name.slice('response:'.length), stored, seen, now))
     .sort((one, other) => (one.worker < other.worker ? -1 : 1))
   return {
     id,
@@ -147,13 +147,13 @@ function decodeCommand(
     by: fields.get('by') ?? '',
     at: Number(fields.get('at')),
     sequence: fields.get('sequence') ?? '',
-    answers,
+    responses,
   }
 }
 
 /** Decodes a worker's response. A silent worker is shown as gone, although it may come back and respond until it is forgotten. */
-function readAnswer(worker: string, stored: string, seen: ReadonlyMap<string, string>, now: number): CommandAnswer {
-  if (stored !== 'pending') return { worker, ...(JSON.parse(stored) as Omit<CommandAnswer, 'worker'>) }
+function readResponse(worker: string, stored: string, seen: ReadonlyMap<string, string>, now: number): CommandResponse {
+  if (stored !== 'pending') return { worker, ...(JSON.parse(stored) as Omit<CommandResponse, 'worker'>) }
   const silentAt = Number(seen.get(worker) ?? 0) + SILENT_AFTER_MS
   return silentAt < now ? { worker, outcome: 'gone', at: silentAt } : { worker, outcome: 'pending' }
 }

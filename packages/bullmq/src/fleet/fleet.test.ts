@@ -1,4 +1,4 @@
-// The fleet on a real Redis: the registry of workers, the commands for them, and their answers.
+// The fleet on a real Redis: the registry of workers, the commands for them, and their responses.
 import type { CommandSpec } from '@bullpen/contract/internal'
 import { FORGOTTEN_AFTER_MS, outcomeOf, SILENT_AFTER_MS } from '@bullpen/engine/internal'
 import { privateRedis } from '@bullpen/testing'
@@ -28,13 +28,13 @@ describe('the registry', () => {
     for (const { seenAt } of workers) expect(now - seenAt).toBeLessThan(SILENT_AFTER_MS)
   })
 
-  it('removes a worker that leaves, and answers its commands with gone', async () => {
+  it('removes a worker that leaves, and responds to its commands with gone', async () => {
     const { fleet } = await fleetRig()
     await fleet.heartbeat(status('a'))
     await fleet.send({ id: 'c', spec: stop('a'), by: 'me' })
     await fleet.leave('a')
     expect((await fleet.workers()).workers).toEqual([])
-    expect((await fleet.command('c'))?.answers).toMatchObject([{ worker: 'a', outcome: 'gone' }])
+    expect((await fleet.command('c'))?.responses).toMatchObject([{ worker: 'a', outcome: 'gone' }])
   })
 
   it('is read page by page: a large fleet is complete, and no worker is shown twice', async () => {
@@ -45,7 +45,7 @@ describe('the registry', () => {
     expect(workers.map(({ worker }) => worker).toSorted()).toEqual(ids.toSorted())
   })
 
-  it('removes a worker with more commands than one script answers, and answers all of them', async () => {
+  it('removes a worker with more commands than one script responds to, and responds to all of them', async () => {
     const { fleet, redis, keys } = await fleetRig()
     await fleet.heartbeat(status('a'))
     const commands = Array.from({ length: 250 }, (_, i) => ({ id: `c-${i}`, spec: stop('a'), by: 'me' }))
@@ -53,7 +53,7 @@ describe('the registry', () => {
     await fleet.leave('a')
     const records = await fleet.commands(300)
     expect(records).toHaveLength(250)
-    expect(records.every(({ answers }) => answers[0]?.outcome === 'gone')).toBe(true)
+    expect(records.every(({ responses }) => responses[0]?.outcome === 'gone')).toBe(true)
     expect(await redis.exists(keys.worker('a'), keys.inbox('a'))).toBe(0)
   })
 
@@ -64,30 +64,30 @@ describe('the registry', () => {
     await fleet.send({ id: 'c', spec: PAUSE, by: 'me' })
     await silence('quiet', SILENT_AFTER_MS + 1_000)
     expect((await fleet.workers()).workers.map(({ worker }) => worker).sort()).toEqual(['loud', 'quiet'])
-    expect((await fleet.command('c'))?.answers).toMatchObject([
+    expect((await fleet.command('c'))?.responses).toMatchObject([
       { worker: 'loud', outcome: 'pending' },
       { worker: 'quiet', outcome: 'gone' },
     ])
     // The worker was only slow.
     await fleet.heartbeat(status('quiet'))
-    expect((await fleet.command('c'))?.answers[1]).toEqual({ worker: 'quiet', outcome: 'pending' })
+    expect((await fleet.command('c'))?.responses[1]).toEqual({ worker: 'quiet', outcome: 'pending' })
     await silence('quiet', FORGOTTEN_AFTER_MS + 1_000)
     expect((await fleet.workers()).workers).toHaveLength(1)
     await fleet.heartbeat(status('loud'))
     expect(await redis.exists(keys.worker('quiet'), keys.inbox('quiet'))).toBe(0)
     await fleet.heartbeat(status('quiet'))
-    expect((await fleet.command('c'))?.answers[1]).toMatchObject({ outcome: 'gone' })
+    expect((await fleet.command('c'))?.responses[1]).toMatchObject({ outcome: 'gone' })
   })
 })
 
 describe('a command', () => {
-  it('is delivered to the workers that it concerns until they answer; the first answer counts', async () => {
+  it('is delivered to the workers that it concerns until they respond, and only the first response of each counts', async () => {
     const { fleet } = await fleetRig()
     for (const name of ['a', 'b']) await fleet.heartbeat(status(name))
     await fleet.heartbeat(status('other', [pool('io')]))
     const sent = await fleet.send({ id: 'c', spec: PAUSE, by: 'me' })
     expect(sent).toMatchObject({ id: 'c', spec: PAUSE, by: 'me' })
-    expect(sent.answers).toEqual([
+    expect(sent.responses).toEqual([
       { worker: 'a', outcome: 'pending' },
       { worker: 'b', outcome: 'pending' },
     ])
@@ -97,16 +97,16 @@ describe('a command', () => {
     ]
     expect(addressed.commands).toEqual([{ id: 'c', spec: PAUSE, by: 'me', at: sent.at }])
     expect(other.commands).toEqual([])
-    await fleet.answer('c', { worker: 'a', outcome: 'done', detail: 'paused' })
-    await fleet.answer('c', { worker: 'a', outcome: 'refused' })
-    await fleet.answer('c', { worker: 'other', outcome: 'done' })
+    await fleet.respond('c', { worker: 'a', outcome: 'done', detail: 'paused' })
+    await fleet.respond('c', { worker: 'a', outcome: 'refused' })
+    await fleet.respond('c', { worker: 'other', outcome: 'done' })
     expect((await fleet.heartbeat(status('a'))).commands).toEqual([])
     const record = await fleet.command('c')
-    expect(record?.answers).toMatchObject([
+    expect(record?.responses).toMatchObject([
       { worker: 'a', outcome: 'done', detail: 'paused' },
       { worker: 'b', outcome: 'pending' },
     ])
-    expect(record?.answers[0]?.at).toBeGreaterThanOrEqual(sent.at)
+    expect(record?.responses[0]?.at).toBeGreaterThanOrEqual(sent.at)
   })
 
   it('is idempotent by id and spec, also when sent concurrently; another spec needs another id', async () => {
@@ -120,8 +120,8 @@ describe('a command', () => {
     )
     for (const record of records) expect(record).toEqual(records[0])
     await fleet.heartbeat(status('late'))
-    await fleet.answer('c', { worker: 'a', outcome: 'done' })
-    expect((await fleet.send({ id: 'c', spec, by: 'me' })).answers).toMatchObject([{ worker: 'a', outcome: 'done' }])
+    await fleet.respond('c', { worker: 'a', outcome: 'done' })
+    expect((await fleet.send({ id: 'c', spec, by: 'me' })).responses).toMatchObject([{ worker: 'a', outcome: 'done' }])
     expect(await fleet.commands(10)).toHaveLength(1)
     await expect(fleet.send({ id: 'c', spec: PAUSE, by: 'me' })).rejects.toMatchObject({ code: 'command_id_reused' })
   })
@@ -147,9 +147,9 @@ describe('a command', () => {
 
   it('that concerns no worker is done: the settings of its queue are applied', async () => {
     const { fleet } = await fleetRig()
-    const { answers } = await fleet.send({ id: 'c', spec: PAUSE, by: 'me' })
-    expect([answers, outcomeOf(answers)]).toEqual([[], 'done'])
-    expect(await fleet.answered('c', new AbortController().signal)).toMatchObject({ id: 'c' })
+    const { responses } = await fleet.send({ id: 'c', spec: PAUSE, by: 'me' })
+    expect([responses, outcomeOf(responses)]).toEqual([[], 'done'])
+    expect(await fleet.awaitResponses('c', new AbortController().signal)).toMatchObject({ id: 'c' })
   })
 
   it('whose sender died before applying it is applied and delivered at the next heartbeat', async () => {
@@ -193,16 +193,16 @@ describe('a command', () => {
   })
 })
 
-describe('a caller that waits for answers', () => {
-  it('is answered when the last worker has answered', async () => {
+describe('a caller that waits for responses', () => {
+  it('gets the command when the last worker has responded', async () => {
     const { fleet, open } = await fleetRig()
     for (const name of ['a', 'b']) await fleet.heartbeat(status(name))
     await fleet.send({ id: 'c', spec: PAUSE, by: 'me' })
     const waiting = await open()
-    const record = waiting.answered('c', AbortSignal.timeout(10_000))
-    await fleet.answer('c', { worker: 'a', outcome: 'done' })
-    await fleet.answer('c', { worker: 'b', outcome: 'refused', detail: 'no' })
-    expect((await record)?.answers.map(({ outcome }) => outcome)).toEqual(['done', 'refused'])
+    const record = waiting.awaitResponses('c', AbortSignal.timeout(10_000))
+    await fleet.respond('c', { worker: 'a', outcome: 'done' })
+    await fleet.respond('c', { worker: 'b', outcome: 'refused', detail: 'no' })
+    expect((await record)?.responses.map(({ outcome }) => outcome)).toEqual(['done', 'refused'])
   })
 
   it('gets the present state when its signal aborts, and undefined for an unknown command', async () => {
@@ -210,19 +210,19 @@ describe('a caller that waits for answers', () => {
     await fleet.heartbeat(status('a'))
     await fleet.send({ id: 'c', spec: stop('a'), by: 'me' })
     const over = new AbortController()
-    const record = fleet.answered('c', over.signal)
+    const record = fleet.awaitResponses('c', over.signal)
     over.abort()
-    expect((await record)?.answers).toEqual([{ worker: 'a', outcome: 'pending' }])
-    expect(await fleet.answered('never', new AbortController().signal)).toBeUndefined()
+    expect((await record)?.responses).toEqual([{ worker: 'a', outcome: 'pending' }])
+    expect(await fleet.awaitResponses('never', new AbortController().signal)).toBeUndefined()
   })
 
   it('does not wait for a worker that falls silent', async () => {
     const { fleet, silence } = await fleetRig()
     await fleet.heartbeat(status('a'))
     await fleet.send({ id: 'c', spec: stop('a'), by: 'me' })
-    const record = fleet.answered('c', AbortSignal.timeout(10_000))
+    const record = fleet.awaitResponses('c', AbortSignal.timeout(10_000))
     await silence('a', SILENT_AFTER_MS + 1_000)
-    expect((await record)?.answers).toMatchObject([{ worker: 'a', outcome: 'gone' }])
+    expect((await record)?.responses).toMatchObject([{ worker: 'a', outcome: 'gone' }])
   })
 })
 

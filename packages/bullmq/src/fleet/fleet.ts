@@ -16,7 +16,7 @@ import { answersOf } from '../queries/read-together.ts'
 import { createSchemaGuard } from '../schema.ts'
 import { announceCommand } from '../scripts/fleet/announce-command.ts'
 import { runScript } from '../scripts/script.ts'
-import { type NewCommand, readCommand, readCommands, recipientsOf, storeAnswer, storeCommand } from './commands.ts'
+import { type NewCommand, readCommand, readCommands, recipientsOf, storeCommand, storeResponse } from './commands.ts'
 import { openNotifications, queueMessage, workerMessage } from './notifications.ts'
 import { addSettingsReads, applySettings, decodeSettings, type StoredCommand, targetQueue } from './queue-settings.ts'
 import { leaveFleet, readWorkers, storeHeartbeat } from './registry.ts'
@@ -42,7 +42,7 @@ export interface FleetOptions {
 
 /**
  * Opens the fleet, without waiting for Redis. Until Redis is reachable, every call rejects with `redis_unavailable`. The fleet
- * uses one connection for commands and, from the first `listen` or `answered` on, another one for notifications.
+ * uses one connection for commands and, from the first `listen` or `awaitResponses` on, another one for notifications.
  *
  * @throws BullpenError `incompatible_schema`, from every call, if an incompatible version of Bullpen wrote the namespace.
  */
@@ -127,7 +127,7 @@ export function openFleet(options: FleetOptions): Fleet {
 
     leave: (worker) => call(() => leaveFleet(redis, keys, worker)),
 
-    answer: (command, answer) => call(() => storeAnswer(redis, keys, command, answer)),
+    respond: (command, response) => call(() => storeResponse(redis, keys, command, response)),
 
     listen(worker, wake) {
       const relevant = new Set([workerMessage(worker), ...queues.map(queueMessage)])
@@ -150,12 +150,12 @@ export function openFleet(options: FleetOptions): Fleet {
 
     command: (id) => call(() => find(id)),
 
-    async answered(id, signal) {
+    async awaitResponses(id, signal) {
       let changed = Promise.withResolvers<void>()
       const wake = (): void => changed.resolve()
       signal.addEventListener('abort', wake)
       const recheck = setInterval(wake, RECHECK_MS)
-      const stopListening = notifications.listen(keys.answers, (message) => {
+      const stopListening = notifications.listen(keys.responses, (message) => {
         if (message === undefined || message === id) wake()
       })
       try {
@@ -163,8 +163,8 @@ export function openFleet(options: FleetOptions): Fleet {
           // Created before the read, so that a response during the read is not missed.
           changed = Promise.withResolvers()
           const record = await call(() => find(id))
-          const isAnswered = record?.answers.every(({ outcome }) => outcome !== 'pending') ?? true
-          if (isAnswered || signal.aborted) return record
+          const haveAllResponded = record?.responses.every(({ outcome }) => outcome !== 'pending') ?? true
+          if (haveAllResponded || signal.aborted) return record
           await changed.promise
         }
       } finally {
@@ -187,6 +187,6 @@ export function openFleet(options: FleetOptions): Fleet {
   }
 }
 
-function toRecord({ id, spec, by, at, answers }: CommandRecord & { readonly spec: CommandSpec }): CommandRecord {
-  return { id, spec, by, at, answers }
+function toRecord({ id, spec, by, at, responses }: CommandRecord & { readonly spec: CommandSpec }): CommandRecord {
+  return { id, spec, by, at, responses }
 }

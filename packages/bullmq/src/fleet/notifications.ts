@@ -1,5 +1,5 @@
-// Listens to the fleet's channels, which announce the worker or queue that a command concerns, and the commands that were
-// answered. The first listener opens a connection, which all listeners share.
+// Listens to the fleet's channels, which announce the worker or queue that a command concerns, and the commands to
+// which a worker has responded. The first listener opens a connection, which all listeners share.
 import type { Log } from '@bullpen/contract'
 import type { FleetKeys } from '../keys.ts'
 import { openSubscriber, type Subscriber } from '../redis/subscriber.ts'
@@ -18,14 +18,14 @@ export interface Notifications {
   close(): void
 }
 
-export function openNotifications(redisUrl: string, { notifications, answers }: FleetKeys, log: Log): Notifications {
+export function openNotifications(redisUrl: string, { notifications, responses }: FleetKeys, log: Log): Notifications {
   const listeners = new Map<string, Set<Listener>>()
   let subscriber: Subscriber | undefined
 
   const open = (): Subscriber =>
     openSubscriber({
       redisUrl,
-      channels: [notifications, answers],
+      channels: [notifications, responses],
       onMessage(channel, message) {
         for (const listener of listeners.get(channel) ?? []) listener(message)
       },

@@ -98,9 +98,9 @@ describe('queues on three nodes', () => {
           ({ code }) => code === 'queue_draining',
         ),
       )
-      await fleet.answer(id, { worker: 'w', outcome: 'done' })
-      const answered = await fleet.answered(id, AbortSignal.timeout(5_000))
-      expect(answered?.answers).toMatchObject([{ worker: 'w', outcome: 'done' }])
+      await fleet.respond(id, { worker: 'w', outcome: 'done' })
+      const settled = await fleet.awaitResponses(id, AbortSignal.timeout(5_000))
+      expect(settled?.responses).toMatchObject([{ worker: 'w', outcome: 'done' }])
     }
   })
 })

@@ -34,7 +34,7 @@ export async function drain(context: CommandContext): Promise<ExitCode> {
     ...(timeout === undefined ? {} : { timeout }),
   })
   if (wait === undefined || command.outcome === 'refused') return exitCodeOf(command)
-  const workers = command.answers.map(({ worker }) => worker)
+  const workers = command.responses.map(({ worker }) => worker)
   return await waitForPools(out, client, { target, workers, waitUntil: startedAt + milliseconds(wait) })
 }
 

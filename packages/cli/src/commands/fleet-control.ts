@@ -39,7 +39,7 @@ export async function resize(context: CommandContext): Promise<ExitCode> {
   const target = await resolveWorker(client, { ...parseTarget(values), queue })
   const command = await sendCommand(context, client, { action: 'resize', ...target, concurrency })
   // Unlike a pause or a limit, a resize is not stored for workers that start later.
-  return command.answers.length === 0 ? EXIT.incomplete : exitCodeOf(command)
+  return command.responses.length === 0 ? EXIT.incomplete : exitCodeOf(command)
 }
 
 export async function limit(context: CommandContext): Promise<ExitCode> {
@@ -73,7 +73,7 @@ export async function sendCommand(
   await out.answer(command, (layout) => commandLines(command, layout))
   if (command.outcome === 'pending') {
     out.remark(`some workers have not responded yet; check with: bullpen audit ${plain(command.id)} --wait 30s`)
-  } else if (command.answers.length === 0 && order.action !== 'limit') {
+  } else if (command.responses.length === 0 && order.action !== 'limit') {
     out.remark('no running worker has a pool that matches the target')
   }
   return command

@@ -63,15 +63,15 @@ export function targetText({ queue, worker, slot }: Pick<Spec, 'queue' | 'worker
 }
 
 /** Returns a line for the command with its outcome, and a line for each worker's response. */
-export function commandLines({ id, spec, outcome, answers }: CommandView, layout: Layout): readonly string[] {
+export function commandLines({ id, spec, outcome, responses }: CommandView, layout: Layout): readonly string[] {
   const head: Cell[] =
     outcome === 'done'
       ? [doneText(spec), '', `command ${plain(id)}`]
       : [requestText(spec), [STYLES[outcome], outcome], `command ${plain(id)}`]
-  const rows = answers.map((answer): Cell[] => [
-    plain(answer.worker),
-    [STYLES[answer.outcome], answer.outcome],
-    plain(answer.detail ?? ''),
+  const rows = responses.map((response): Cell[] => [
+    plain(response.worker),
+    [STYLES[response.outcome], response.outcome],
+    plain(response.detail ?? ''),
   ])
   return [...tableLines([head], { ...layout, indent: 0 }), ...tableLines(rows, { ...layout, indent: 2 })]
 }

@@ -23,7 +23,7 @@ export function errorReport(error: unknown): ErrorReport | undefined {
   }
   if (!(error instanceof ProblemError)) return undefined
   const { code, status, detail, errors, taskId } = error
-  const isBullpen = code !== 'unreachable' && code !== 'unexpected_answer'
+  const isBullpen = code !== 'unreachable' && code !== 'unexpected_response'
   // The API's detail may already contain the field errors.
   const fields = errors
     .filter(({ path, message }) => detail !== message && !detail?.includes(`${path}: ${message}`))

@@ -143,7 +143,7 @@ export type CommandSpec = Parsed extends infer One ? (One extends Parsed ? Omit<
 export type CommandAction = Parsed['action']
 
 /** One worker's response to a command. */
-export const ANSWER_OUTCOMES = [
+export const RESPONSE_OUTCOMES = [
   /** The worker has executed the command or, for a drain, started it. Commands are idempotent. */
   'done',
   /** The worker cannot execute the command; `detail` says why. */
@@ -154,7 +154,7 @@ export const ANSWER_OUTCOMES = [
   'gone',
 ] as const
 
-export type AnswerOutcome = (typeof ANSWER_OUTCOMES)[number]
+export type ResponseOutcome = (typeof RESPONSE_OUTCOMES)[number]
 
 /** The combined outcome of a command across all workers. */
 export const COMMAND_OUTCOMES = ['done', 'partly', 'refused', 'pending'] as const
@@ -185,10 +185,10 @@ export const commandViewSchema = z
     by: z.string().describe("Who sent the command: the name that the caller gave, and the API key's fingerprint."),
     at: time,
     outcome: z.enum(COMMAND_OUTCOMES),
-    answers: z.array(
+    responses: z.array(
       z.object({
         worker: z.string(),
-        outcome: z.enum(ANSWER_OUTCOMES),
+        outcome: z.enum(RESPONSE_OUTCOMES),
         detail: z.string().optional(),
         at: time.optional(),
       }),

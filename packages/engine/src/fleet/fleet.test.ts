@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import type { CommandAnswer } from '../ports/fleet.ts'
+import type { CommandResponse } from '../ports/fleet.ts'
 import { isAlive, outcomeOf, SILENT_AFTER_MS } from './fleet.ts'
 
 const NOW = 1_000_000
 
 describe('a command', () => {
-  it.each<[readonly CommandAnswer['outcome'][], string]>([
+  it.each<[readonly CommandResponse['outcome'][], string]>([
     [[], 'done'],
     [['done', 'done'], 'done'],
     [['done', 'pending'], 'pending'],
@@ -14,7 +14,7 @@ describe('a command', () => {
     [['done', 'gone'], 'partly'],
     [['refused'], 'refused'],
     [['gone', 'refused'], 'refused'],
-  ])('that was answered with %j is %s', (outcomes, expected) => {
+  ])('whose responses are %j is %s', (outcomes, expected) => {
     expect(outcomeOf(outcomes.map((outcome) => ({ worker: 'a', outcome })))).toBe(expected)
   })
 })

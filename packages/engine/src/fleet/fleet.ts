@@ -1,6 +1,6 @@
 // Defines the fleet's rules: which workers are alive, and how their responses to a command combine into its outcome.
 import type { CommandOutcome } from '@bullpen/contract'
-import type { CommandAnswer, RegisteredWorker } from '../ports/fleet.ts'
+import type { CommandResponse, RegisteredWorker } from '../ports/fleet.ts'
 
 export const HEARTBEAT_INTERVAL_MS = 2_000
 /** A worker that misses three heartbeats is considered silent. */
@@ -17,9 +17,9 @@ export function isAlive({ seenAt }: Pick<RegisteredWorker, 'seenAt'>, now: numbe
  * Returns a command's outcome. If no worker has to respond, the outcome is `done`, because the command only changed its queue's
  * settings.
  */
-export function outcomeOf(answers: readonly CommandAnswer[]): CommandOutcome {
-  if (answers.some(({ outcome }) => outcome === 'pending')) return 'pending'
-  const done = answers.filter(({ outcome }) => outcome === 'done').length
-  if (done === answers.length) return 'done'
+export function outcomeOf(responses: readonly CommandResponse[]): CommandOutcome {
+  if (responses.some(({ outcome }) => outcome === 'pending')) return 'pending'
+  const done = responses.filter(({ outcome }) => outcome === 'done').length
+  if (done === responses.length) return 'done'
   return done > 0 ? 'partly' : 'refused'
 }

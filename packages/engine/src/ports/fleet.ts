@@ -1,6 +1,6 @@
 // Defines the port that stores the fleet's state: the workers, the commands for them, and each queue's settings.
 import type { DrainMode } from '@bullpen/contract'
-import type { AnswerOutcome, CommandSpec } from '@bullpen/contract/internal'
+import type { CommandSpec, ResponseOutcome } from '@bullpen/contract/internal'
 import type { PoolStatus } from './pool-status.ts'
 
 /** What a worker reports with each heartbeat. Times are in milliseconds since 1970 on the store's clock. */
@@ -33,9 +33,9 @@ export interface Command {
   readonly at: number
 }
 
-export interface CommandAnswer {
+export interface CommandResponse {
   readonly worker: string
-  readonly outcome: AnswerOutcome
+  readonly outcome: ResponseOutcome
   /** A human-readable explanation of why the command was refused or what was done. */
   readonly detail?: string | undefined
   /** When the worker responded. Undefined while the response is pending. */
@@ -43,7 +43,7 @@ export interface CommandAnswer {
 }
 
 export interface CommandRecord extends Command {
-  readonly answers: readonly CommandAnswer[]
+  readonly responses: readonly CommandResponse[]
 }
 
 /** Settings that apply to every worker of a queue, including workers that start later. */
@@ -80,7 +80,7 @@ export interface Fleet {
   /** Removes the worker. The commands to which it has not responded get the outcome `gone` for this worker. */
   leave(worker: string): Promise<void>
   /** Stores a worker's response to a command. Idempotent: a worker's second response to the same command has no effect. */
-  answer(command: string, answer: CommandAnswer): Promise<void>
+  respond(command: string, response: CommandResponse): Promise<void>
   /** Calls `wake` when a command or a setting may affect this worker, and after each loss of the connection. */
   listen(worker: string, wake: () => void): () => void
   workers(): Promise<{ readonly now: number; readonly workers: readonly RegisteredWorker[] }>
@@ -96,7 +96,7 @@ export interface Fleet {
   send(command: Omit<Command, 'at'>): Promise<CommandRecord>
   command(id: string): Promise<CommandRecord | undefined>
   /** Resolves with the command once every worker has responded, or with its current state when the signal aborts. */
-  answered(id: string, signal: AbortSignal): Promise<CommandRecord | undefined>
+  awaitResponses(id: string, signal: AbortSignal): Promise<CommandRecord | undefined>
   /** Lists the commands, newest first. `limit` is a number from 1 to 200. */
   commands(limit: number): Promise<readonly CommandRecord[]>
   close(): Promise<void>

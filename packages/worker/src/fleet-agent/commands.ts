@@ -5,7 +5,7 @@
 // settings, which queue-drains.ts and BullMQ follow.
 import { BullpenError, type DrainMode, type Log, milliseconds, type StopMode } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
-import type { Command, CommandAnswer, Pool } from '@bullpen/engine/internal'
+import type { Command, CommandResponse, Pool } from '@bullpen/engine/internal'
 import type { DrainRequest, PoolSupervisor } from '../pools/pool-supervisor.ts'
 
 export type CommandPlan =
@@ -122,7 +122,7 @@ function poolOf(pools: PoolSupervisor, queue: string): Pool {
 
 /**
  * Calls `act` for each queue, and throws only if every call is refused. `act` returns the text that describes the queue in the
- * answer.
+ * response.
  */
 function forEach(queues: readonly string[], done: string, act: (queue: string) => string): string {
   const refusals: BullpenError[] = []
@@ -167,14 +167,14 @@ export interface CommandLogOptions {
 
 export interface CommandLog {
   has(command: string): boolean
-  /** Executes the command, unless it was executed before, and returns the answer. Idempotent. */
-  answer(command: Command): CommandAnswer
+  /** Executes the command, unless it was executed before, and returns the response. Idempotent. */
+  respond(command: Command): CommandResponse
 }
 
 export function createCommandLog({ worker, execute, log, now }: CommandLogOptions): CommandLog {
-  const answers = new Map<string, CommandAnswer>()
+  const responses = new Map<string, CommandResponse>()
 
-  const run = (command: Command): Pick<CommandAnswer, 'outcome' | 'detail'> => {
+  const run = (command: Command): Pick<CommandResponse, 'outcome' | 'detail'> => {
     try {
       return { outcome: 'done', detail: execute(command) }
     } catch (error) {
@@ -185,18 +185,18 @@ export function createCommandLog({ worker, execute, log, now }: CommandLogOption
   }
 
   return {
-    has: (command) => answers.has(command),
-    answer(command) {
+    has: (command) => responses.has(command),
+    respond(command) {
       const { id, by, spec } = command
-      const known = answers.get(id)
+      const known = responses.get(id)
       if (known !== undefined) return known
       const { outcome, detail } = run(command)
       log.info({ command: id, by, spec, outcome, detail }, outcome === 'done' ? 'command executed' : 'command refused')
-      const answer = { worker, outcome, detail, at: now() }
-      answers.set(id, answer)
-      const [oldest = ''] = answers.keys()
-      if (answers.size > REMEMBERED) answers.delete(oldest)
-      return answer
+      const response = { worker, outcome, detail, at: now() }
+      responses.set(id, response)
+      const [oldest = ''] = responses.keys()
+      if (responses.size > REMEMBERED) responses.delete(oldest)
+      return response
     },
   }
 }

@@ -1,28 +1,28 @@
-// An in-memory fleet with one worker. A test sends commands, changes the settings of queues, and reads heartbeats and answers.
+// An in-memory fleet with one worker. A test sends commands, changes the settings of queues, and reads heartbeats and responses.
 import { BullpenError } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
-import type { Command, CommandAnswer, Fleet, QueueSettings, WorkerStatus } from '@bullpen/engine/internal'
+import type { Command, CommandResponse, Fleet, QueueSettings, WorkerStatus } from '@bullpen/engine/internal'
 import type { FakeClock } from '@bullpen/testkit'
 
 const OFF: QueueSettings = { paused: false, drain: undefined, concurrency: undefined, rate: undefined }
 
 export function fakeFleet(clock: FakeClock, worker: string) {
   const heartbeats: WorkerStatus[] = []
-  const answers: (CommandAnswer & { readonly command: string })[] = []
+  const responses: (CommandResponse & { readonly command: string })[] = []
   const pending = new Map<string, Command>()
   const settingsOf = new Map<string, QueueSettings>()
   const remaining = new Map<string, number>()
   const left: string[] = []
   const wakes = new Set<() => void>()
   /**
-   * `away`: Redis does not answer. `refused`: there is no connection. `broken`: every call fails. `dropsAnswers`: answers are
+   * `away`: Redis does not respond. `refused`: there is no connection. `broken`: every call fails. `dropsResponses`: responses are
    * lost.
    */
-  const faults = { away: false, refused: false, broken: false, dropsAnswers: false }
+  const faults = { away: false, refused: false, broken: false, dropsResponses: false }
   let commands = 0
 
   const reach = (): void => {
-    if (faults.away) throw new BullpenError('redis_unavailable', 'Redis did not answer')
+    if (faults.away) throw new BullpenError('redis_unavailable', 'Redis did not respond')
     if (faults.refused) {
       const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
       throw new BullpenError('redis_unavailable', 'Redis is not reachable', { cause })
@@ -47,10 +47,10 @@ export function fakeFleet(clock: FakeClock, worker: string) {
       reach()
       left.push(name)
     },
-    async answer(command, answer) {
+    async respond(command, response) {
       reach()
-      if (faults.dropsAnswers) throw new BullpenError('redis_unavailable', 'Redis did not answer')
-      answers.push({ ...answer, command })
+      if (faults.dropsResponses) throw new BullpenError('redis_unavailable', 'Redis did not respond')
+      responses.push({ ...response, command })
       pending.delete(command)
     },
     listen(name, wakeUp) {
@@ -66,25 +66,25 @@ export function fakeFleet(clock: FakeClock, worker: string) {
     queueSettings: unused,
     send: unused,
     command: unused,
-    answered: unused,
+    awaitResponses: unused,
     commands: unused,
     close: async () => {},
   }
   return {
     fleet,
     heartbeats,
-    answers,
+    responses,
     remaining,
     left,
     faults,
     wake,
     listeners: () => wakes.size,
-    /** Sends a command, which the worker answers within a turn of the event loop. */
+    /** Sends a command, to which the worker responds within a turn of the event loop. */
     async send(spec: CommandSpec, id = `c${++commands}`) {
       pending.set(id, { id, spec, by: 'ops', at: clock.now() })
       wake()
       await clock.advance(0)
-      return answers.findLast(({ command }) => command === id)
+      return responses.findLast(({ command }) => command === id)
     },
     async switchDrain(queue: string, drain: Omit<NonNullable<QueueSettings['drain']>, 'since'> | undefined) {
       settingsOf.set(queue, { ...OFF, drain: drain && { ...drain, since: clock.now() } })

@@ -128,7 +128,7 @@ describe('the fleet agent', () => {
     expect(await send(of({ action: 'pause', worker: ME }))).toMatchObject({ outcome: 'done' })
   })
 
-  it('keeps trying while the store does not answer, logs that once, and leaves the pools running', async () => {
+  it('keeps trying while the store does not respond, logs that once, and leaves the pools running', async () => {
     const { faults, clock, lines, stateOf, heartbeats, send } = await startedAgent()
     faults.away = true
     await clock.advance(10 * HEARTBEAT_INTERVAL_MS)
@@ -271,17 +271,17 @@ describe('a command', () => {
     expect(pools.pool('one')?.state()).toBe('SHUTDOWN')
   })
 
-  it('is executed once when it is delivered twice, and answered the same', async () => {
-    const { send, answers, faults, clock, lines, pools } = await startedAgent()
-    faults.dropsAnswers = true
+  it('is executed once when it is delivered twice, and gets the same response again', async () => {
+    const { send, responses, faults, clock, lines, pools } = await startedAgent()
+    faults.dropsResponses = true
     await send(of({ action: 'stop', worker: ME, queue: 'one', slot: 2, how: 'wait' }), 'same')
     await clock.advance(3 * HEARTBEAT_INTERVAL_MS)
-    expect([answers, pools.pool('one')?.size()]).toEqual([[], 1])
-    faults.dropsAnswers = false
+    expect([responses, pools.pool('one')?.size()]).toEqual([[], 1])
+    faults.dropsResponses = false
     await clock.advance(HEARTBEAT_INTERVAL_MS)
-    expect(answers).toMatchObject([{ command: 'same', outcome: 'done', detail: 'slot 2 is stopping' }])
+    expect(responses).toMatchObject([{ command: 'same', outcome: 'done', detail: 'slot 2 is stopping' }])
     await send(of({ action: 'stop', worker: ME, queue: 'one', slot: 1, how: 'wait' }), 'same')
-    expect([answers.length, pools.pool('one')?.size()]).toEqual([2, 1])
+    expect([responses.length, pools.pool('one')?.size()]).toEqual([2, 1])
     expect(lines.filter(({ command }) => command === 'same')).toHaveLength(1)
   })
 

@@ -5,8 +5,8 @@
 // announces a command. An announcement during a heartbeat leads to one more heartbeat. While the registry is unreachable, the
 // pools keep running.
 //
-// Each command is executed once, and the answer says what was done (commands.ts). A command for a whole queue, such as a drain,
-// has already changed the queue's settings. The agent only answers such a command, and queue-drains.ts acts on the settings.
+// Each command is executed once, and the response says what was done (commands.ts). A command for a whole queue, such as a drain,
+// has already changed the queue's settings. The agent only responds to such a command, and queue-drains.ts acts on the settings.
 import { isConnectionError } from '@bullpen/bullmq/internal'
 import { BullpenError, type Log } from '@bullpen/contract'
 import {
@@ -76,13 +76,13 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
   const act = async ({ commands, queueSettings }: HeartbeatReply): Promise<void> => {
     for (const [queue, settings] of queueSettings) queueDrains.update(queue, settings)
     const isNew = commands.some(({ id }) => !commandLog.has(id))
-    // If a command is received again, it was answered but the answer was lost.
-    const answers = commands.map((command) => ({ command: command.id, answer: commandLog.answer(command) }))
+    // If a command is received again, the agent responded to it but the response was lost.
+    const responses = commands.map((command) => ({ command: command.id, response: commandLog.respond(command) }))
     queueDrains.follow()
-    // Publish our status before answering, so that the fleet view already shows the change. The exception is a replaced pool,
+    // Publish our status before responding, so that the fleet view already shows the change. The exception is a replaced pool,
     // which takes a moment to appear.
     if (isNew) await fleet.heartbeat(status()).catch(() => {})
-    await Promise.allSettled(answers.map(({ command, answer }) => fleet.answer(command, answer)))
+    await Promise.allSettled(responses.map(({ command, response }) => fleet.respond(command, response)))
   }
 
   const sendHeartbeat = async (): Promise<void> => {

@@ -59,7 +59,7 @@ async function slowFleet() {
     },
     async send(spec: CommandSpec): Promise<CommandRecord> {
       const { id } = await fleet.send({ id: randomUUID(), spec, by: 'a test' })
-      const record = await fleet.answered(id, AbortSignal.timeout(10_000))
+      const record = await fleet.awaitResponses(id, AbortSignal.timeout(10_000))
       if (record === undefined) throw new Error('the command was not found')
       return record
     },
@@ -102,7 +102,7 @@ describe('a remote command', () => {
     const { start, enqueue, send, settled, broker, active } = await slowFleet()
     const worker = await start()
     const pausing = await send(of({ action: 'pause', worker: worker.id, queue: 'slow' }))
-    expect(pausing.answers).toMatchObject([{ worker: worker.id, outcome: 'done', detail: 'paused: slow' }])
+    expect(pausing.responses).toMatchObject([{ worker: worker.id, outcome: 'done', detail: 'paused: slow' }])
     expect(await worker.pool()).toMatchObject({ paused: true, notReady: 'paused' })
     const ids = [await enqueue('slow.deaf', 10), await enqueue('slow.deaf', 10)]
     await send(of({ action: 'resize', queue: 'slow', concurrency: 1 }))
@@ -114,7 +114,7 @@ describe('a remote command', () => {
     await active(long)
     const busy = await eventually(async () => (await worker.pool())?.slots.find(({ task }) => task?.id === long))
     const spec = of({ action: 'stop', worker: worker.id, queue: 'slow', slot: busy.slot, how: 'hard' })
-    expect((await send(spec)).answers).toMatchObject([{ outcome: 'done' }])
+    expect((await send(spec)).responses).toMatchObject([{ outcome: 'done' }])
     expect((await worker.pool())?.concurrency).toBe(0)
     expect(await eventually(async () => (await broker.find(long))?.status === 'waiting')).toBe(true)
     expect(worker.output()).toMatch(/"by":"a test".*"outcome":"done".*"msg":"command executed"/)
@@ -140,7 +140,7 @@ describe('a remote command', () => {
     const worker = await start()
     const [short, long] = [await enqueue('slow.deaf', 1_500), await enqueue('slow.listening', 60_000)]
     await Promise.all([active(short), active(long)])
-    expect((await send(of({ action: 'drain', worker: worker.id, mode: 'soft' }))).answers).toMatchObject([
+    expect((await send(of({ action: 'drain', worker: worker.id, mode: 'soft' }))).responses).toMatchObject([
       { outcome: 'done', detail: 'the worker is draining' },
     ])
     // Longer than the worker's own drain timeout of 500 ms.

@@ -1,4 +1,4 @@
-// Answers requests that do not reach a handler, and errors that handlers throw.
+// Responds to requests that do not reach a handler, and errors that handlers throw.
 import type { Socket } from 'node:net'
 import { BullpenError, type Log } from '@bullpen/contract'
 import { HTTP_STATUS } from '@bullpen/contract/internal'
@@ -33,7 +33,7 @@ function pathOf(request: FastifyRequest): string {
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 
-/** Answers 405 with an Allow header if a path is known but does not accept the method. Without this, fastify would answer 404. */
+/** Returns 405 with an Allow header if a path is known but does not accept the method. Without this, fastify would return 404. */
 export function refuseOtherMethods(app: FastifyInstance, table: readonly Route[]): void {
   for (const [url, rows] of Map.groupBy(table, ({ path }) => path)) {
     const allowed: string[] = rows.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
@@ -52,7 +52,7 @@ export function refuseOtherMethods(app: FastifyInstance, table: readonly Route[]
   }
 }
 
-/** Answers bytes that are not HTTP. Such bytes never become a request, so hooks do not see them. */
+/** Responds to bytes that are not HTTP. Such bytes never become a request, so hooks do not see them. */
 export function answerBrokenHttp(_error: Error, socket: Socket): void {
   if (!socket.writable) {
     socket.destroy()

@@ -4,7 +4,7 @@ import type { z } from 'zod'
 
 type Issue = z.core.$ZodIssue
 
-/** This limit bounds the answer, which should not be longer than the request. */
+/** This limit bounds the response, which should not be longer than the request. */
 const MAX_FIELD_ERRORS = 20
 
 /** Returns one error for each invalid field, but at most 20. Every unknown field is reported separately. */

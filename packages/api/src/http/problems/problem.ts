@@ -52,7 +52,7 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, error:
   const problem = problemOf(error, request.id)
   if (problem.code === 'unauthorized') reply.header('www-authenticate', 'Bearer realm="bullpen"')
   if (problem.status === 503) reply.header('retry-after', String(RETRY_AFTER_S))
-  // The task may be stored even if the answer from Redis was lost. The id lets the caller look it up.
+  // The task may be stored even if the response from Redis was lost. The id lets the caller look it up.
   const mayBeStored = problem.status >= 500 && !REFUSED.includes(error.code)
   const body = mayBeStored && request.taskId !== undefined ? { ...problem, taskId: request.taskId } : problem
   return reply

@@ -39,7 +39,7 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
         'not `alive`, but its last status remains visible for a minute. All times come from the clock of Redis. With ' +
         '`queue`, returns only this queue and the workers that have a pool on it.',
       query: fleetQuerySchema,
-      answers: { 200: { description: 'The fleet.', schema: fleetViewSchema } },
+      responses: { 200: { description: 'The fleet.', schema: fleetViewSchema } },
       problems: LOOKED_UP,
       handle: showFleet(context),
     }),
@@ -51,7 +51,7 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       operationId: 'listPools',
       summary: 'List the pools of live workers',
       query: poolQuerySchema,
-      answers: { 200: { description: 'All matching pools.', schema: poolPageSchema } },
+      responses: { 200: { description: 'All matching pools.', schema: poolPageSchema } },
       problems: LOOKED_UP,
       handle: listPools(context),
     }),
@@ -65,7 +65,7 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       description:
         "Returns each slot with its state, the time at which it entered that state, and its task, as of its worker's last heartbeat.",
       query: slotQuerySchema,
-      answers: { 200: { description: 'All matching slots.', schema: slotPageSchema } },
+      responses: { 200: { description: 'All matching slots.', schema: slotPageSchema } },
       problems: LOOKED_UP,
       handle: listSlots(context),
     }),
@@ -78,12 +78,12 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       summary: 'Send a command to the fleet',
       description:
         'Pauses, resumes or drains a queue, a worker or a single pool, stops a slot, or changes the concurrency of a pool or ' +
-        'the limits of a queue. The command is stored before it is sent to the workers. If some workers have not answered ' +
-        'when the wait is over, `outcome` is `pending`. Use GET /v1/commands/{id} to see the remaining answers. The request ' +
+        'the limits of a queue. The command is stored before it is sent to the workers. If some workers have not responded ' +
+        'when the wait is over, `outcome` is `pending`. Use GET /v1/commands/{id} to see the remaining responses. The request ' +
         'is idempotent if it has an `id`.',
       query: commandWaitSchema,
       body: commandRequestSchema,
-      answers: {
+      responses: {
         200: { description: 'The command is stored. Check its `outcome`.', schema: commandViewSchema },
       },
       problems: [
@@ -109,7 +109,7 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       description:
         'Returns the audit log, newest command first. It shows who sent which command, when, and with what outcome.',
       query: commandsQuerySchema,
-      answers: { 200: { description: 'The newest commands.', schema: commandPageSchema } },
+      responses: { 200: { description: 'The newest commands.', schema: commandPageSchema } },
       problems: ['invalid_request', 'unauthorized', 'redis_unavailable'],
       handle: listCommands(context),
     }),
@@ -119,10 +119,10 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       access: 'browser',
       tag: 'Fleet',
       operationId: 'showCommand',
-      summary: 'Show a command, or wait for its answers',
+      summary: 'Show a command, or wait for its responses',
       params: z.object({ id: z.string().describe('The id of the command.') }),
       query: commandQuerySchema,
-      answers: { 200: { description: 'The command.', schema: commandViewSchema } },
+      responses: { 200: { description: 'The command.', schema: commandViewSchema } },
       problems: ['invalid_request', 'unauthorized', 'command_not_found', 'redis_unavailable'],
       handle: showCommand(context),
     }),

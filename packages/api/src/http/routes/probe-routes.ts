@@ -15,7 +15,7 @@ export function probeRoutes(context: ApiContext): readonly Route[] {
       tag: 'Probes',
       operationId: 'livez',
       summary: 'Check whether this process is alive',
-      answers: { 200: { description: 'The process is alive.', schema: healthSchema('alive') } },
+      responses: { 200: { description: 'The process is alive.', schema: healthSchema('alive') } },
       problems: [],
       handle: reportAlive(),
     }),
@@ -26,8 +26,8 @@ export function probeRoutes(context: ApiContext): readonly Route[] {
       tag: 'Probes',
       operationId: 'readyz',
       summary: 'Check whether this process accepts requests',
-      answers: {
-        200: { description: 'Redis answers, and the process is not shutting down.', schema: healthSchema('ready') },
+      responses: {
+        200: { description: 'Redis responds, and the process is not shutting down.', schema: healthSchema('ready') },
       },
       problems: ['redis_unavailable', 'shutting_down'],
       handle: reportReady(context),

@@ -1,4 +1,4 @@
-// One row of the route table. It defines what a route accepts, what it answers, who may call it, and its handler.
+// One row of the route table. It defines what a route accepts, what it returns, who may call it, and its handler.
 import type { ErrorCode } from '@bullpen/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
@@ -18,7 +18,7 @@ export interface HeaderNote {
   readonly description: string
 }
 
-export interface Answer {
+export interface RouteResponse {
   readonly description: string
   readonly schema: z.ZodType
   readonly headers?: readonly HeaderNote[]
@@ -40,7 +40,7 @@ interface RouteOptions<P extends z.ZodObject, Q extends z.ZodObject> {
   /** Defaults to true. */
   readonly bodyRequired?: boolean
   readonly headers?: readonly HeaderNote[]
-  readonly answers: Readonly<Record<number, Answer>>
+  readonly responses: Readonly<Record<number, RouteResponse>>
   /** The codes of the problems that this route can return, in addition to those that any route can return. */
   readonly problems: readonly ErrorCode[]
   readonly handle: (call: Call<z.output<P>, z.output<Q>>) => Promise<unknown>

@@ -27,7 +27,7 @@ const REQUEST_ID_HEADERS = [
   {
     name: 'X-Request-Id',
     description:
-      'An id for the request. It is returned with the answer and stored with the task, and it appears in the logs.',
+      'An id for the request. It is returned with the response and stored with the task, and it appears in the logs.',
   },
   {
     name: 'traceparent',
@@ -47,12 +47,12 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       operationId: 'enqueueTask',
       summary: 'Enqueue a task',
       description:
-        "Validates the input against the task's contract, stores the task in Redis with its input unchanged, and answers with " +
-        'its id. If the answer is `redis_unavailable`, the task may already have been stored, so look it up by the `taskId` ' +
+        "Validates the input against the task's contract, stores the task in Redis with its input unchanged, and returns " +
+        'its id. If the response is `redis_unavailable`, the task may already have been stored, so look it up by the `taskId` ' +
         'of the problem before you send it again.',
       body: enqueueBodySchema(context.catalogue),
       headers: REQUEST_ID_HEADERS,
-      answers: {
+      responses: {
         202: {
           description: 'The task is stored.',
           schema: acceptedSchema,
@@ -81,8 +81,8 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       operationId: 'showTask',
       summary: 'Show a task, or wait for its end',
       description:
-        'With `?wait=SECONDS` (at most 30) or the header `Prefer: wait=SECONDS`, the API answers as soon as the status of the ' +
-        'task is final. If the time is up before that, it answers with the current state of the task, so check `status`.',
+        'With `?wait=SECONDS` (at most 30) or the header `Prefer: wait=SECONDS`, the API responds as soon as the status of the ' +
+        'task is final. If the time is up before that, it returns the current state of the task, so check `status`.',
       params: idParams,
       query: z.strictObject({
         wait: waitSchema.optional().describe('How many seconds to wait for the end of the task, from 0 to 30.'),
@@ -91,7 +91,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         { name: 'Prefer', description: '`wait=SECONDS` (RFC 7240). More than 30 is treated as 30.' },
         ...REQUEST_ID_HEADERS,
       ],
-      answers: {
+      responses: {
         200: {
           description: 'The task.',
           schema: taskViewSchema,
@@ -111,14 +111,14 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       description:
         'A waiting, scheduled or retrying task ends at once and will not start. A running task is signalled, and its handler ' +
         'has the grace period to stop. An isolated handler that is still running after that is killed. The request is stored, ' +
-        'so that it also reaches a worker that is cut off or restarting. With `?wait=SECONDS`, the API answers when the task ' +
+        'so that it also reaches a worker that is cut off or restarting. With `?wait=SECONDS`, the API responds when the task ' +
         'has ended. The request is idempotent.',
       params: idParams,
       query: cancelOneQuerySchema,
       body: cancelOneSchema,
       bodyRequired: false,
       headers: REQUEST_ID_HEADERS,
-      answers: { 200: { description: 'The result of the request. Check its `outcome`.', schema: cancelledSchema } },
+      responses: { 200: { description: 'The result of the request. Check its `outcome`.', schema: cancelledSchema } },
       problems: ['malformed_json', 'invalid_request', 'unauthorized', 'task_not_found', 'redis_unavailable'],
       handle: cancelTask(context),
     }),
@@ -130,15 +130,15 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       operationId: 'cancelTasks',
       summary: 'Cancel the tasks of a queue by name, tag and age',
       description:
-        'Cancels the tasks of a queue that match every field and were enqueued before the request. Once the API has answered, ' +
+        'Cancels the tasks of a queue that match every field and were enqueued before the request. Once the API has responded, ' +
         'none of these tasks will start, and all of them are shown as `cancelled`, although moving them out of the queue ' +
         'takes longer. Long tasks that are running are signalled, whereas running short tasks finish and are not retried. ' +
         'The request takes up to 2.5 s if a worker does not respond. With `?dryRun=true`, the API cancels nothing and ' +
-        'answers with the number of matching tasks.',
+        'returns the number of matching tasks.',
       query: cancelManyQuerySchema,
       body: cancelFilterSchema,
       headers: REQUEST_ID_HEADERS,
-      answers: {
+      responses: {
         200: { description: 'The number of tasks that match now, if `dryRun` is set.', schema: cancelPreviewSchema },
         202: {
           description: 'The cancellation is in effect, and no matching task will start.',
@@ -168,7 +168,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       description: 'The progress remains available for 24 hours after the cancellation completes.',
       params: z.object({ id: z.string().describe('The id of the cancellation.') }),
       headers: REQUEST_ID_HEADERS,
-      answers: { 200: { description: 'The cancellation.', schema: cancellationSchema } },
+      responses: { 200: { description: 'The cancellation.', schema: cancellationSchema } },
       problems: ['unauthorized', 'cancel_not_found', 'redis_unavailable'],
       handle: showCancel(context),
     }),
@@ -185,7 +185,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         'may appear twice. Follow `next` until it is absent.',
       query: listQuerySchema,
       headers: REQUEST_ID_HEADERS,
-      answers: { 200: { description: 'One page.', schema: taskPageSchema } },
+      responses: { 200: { description: 'One page.', schema: taskPageSchema } },
       problems: ['invalid_request', 'invalid_cursor', 'unauthorized', 'queue_not_found', 'redis_unavailable'],
       handle: listTasks(context),
     }),

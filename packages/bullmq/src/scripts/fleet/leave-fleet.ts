@@ -5,7 +5,7 @@ import { defineScript } from '../script.ts'
 
 /**
  * KEYS: heartbeats. ARGV: the prefix of the fleet's keys, the worker's id. Returns whether the worker was removed. If the worker
- * has more pending commands than one script answers, the caller runs the script again.
+ * has more pending commands than one script responds to, the caller runs the script again.
  */
 export const leave = defineScript({
   name: 'leave-fleet',

@@ -11,7 +11,7 @@ export interface CommandPage {
     readonly id: string
     /** The fields of the stored command. */
     readonly fields: ReadonlyMap<string, string>
-    /** The last heartbeat of each worker that has not answered, in ms since 1970; 0 if the worker was forgotten. */
+    /** The last heartbeat of each worker that has not responded, in ms since 1970; 0 if the worker was forgotten. */
     readonly seen: ReadonlyMap<string, string>
   }[]
 }
@@ -19,7 +19,7 @@ export interface CommandPage {
 /**
  * KEYS: all commands, heartbeats. ARGV: the prefix of the fleet's keys, either an id or '', and for a page the position before
  * which it begins ('+inf' at first) and how many commands to read. Returns the time, the position of the last command, and for
- * each command its id, its fields, and the last heartbeat of each worker whose answer is pending.
+ * each command its id, its fields, and the last heartbeat of each worker whose response is pending.
  */
 export const readCommandPage = defineScript({
   name: 'read-commands',
@@ -35,7 +35,7 @@ for at = 1, #ids, 2 do
   if #fields > 0 then
     local seen = {}
     for i = 1, #fields, 2 do
-      local worker = fields[i + 1] == 'pending' and string.match(fields[i], '^answer:(.*)$')
+      local worker = fields[i + 1] == 'pending' and string.match(fields[i], '^response:(.*)$')
       if worker then
         seen[#seen + 1] = worker
         seen[#seen + 1] = redis.call('ZSCORE', heartbeats, worker) or '0'

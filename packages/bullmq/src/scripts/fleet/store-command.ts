@@ -26,7 +26,7 @@ local at = whole(math.floor(now / 1000))
 redis.call('HSET', command, 'spec', spec, 'by', by, 'at', at, 'sequence', whole(sequence))
 for i = 8, #ARGV do
   local inbox = base .. 'inbox:' .. ARGV[i]
-  redis.call('HSET', command, 'answer:' .. ARGV[i], 'pending')
+  redis.call('HSET', command, 'response:' .. ARGV[i], 'pending')
   redis.call('ZADD', inbox, whole(sequence), id)
   redis.call('PEXPIRE', inbox, keepMs)
 end

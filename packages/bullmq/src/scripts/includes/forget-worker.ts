@@ -1,10 +1,10 @@
 // A Lua function that removes a worker from the fleet.
 
-/** The maximum number of one worker's commands that a script answers. */
+/** The maximum number of one worker's commands that a script responds to. */
 const COMMANDS_PER_SCRIPT = 100
 
 /**
- * `forget_worker(base, worker, now)` answers up to 100 of the worker's pending commands with `gone`, and removes the worker if it
+ * `forget_worker(base, worker, now)` responds to up to 100 of the worker's pending commands with `gone`, and removes the worker if it
  * has no more pending commands. Returns whether the worker was removed. `base` is the prefix of the fleet's keys. Needs the
  * functions of TIME.
  */
@@ -15,9 +15,9 @@ local function forget_worker(base, worker, now)
   for _, id in ipairs(pending) do
     local command = base .. 'command:' .. id
     redis.call('ZREM', inbox, id)
-    if redis.call('HGET', command, 'answer:' .. worker) == 'pending' then
-      redis.call('HSET', command, 'answer:' .. worker, '{"outcome":"gone","at":' .. whole(now) .. '}')
-      redis.call('PUBLISH', base .. 'answers', id)
+    if redis.call('HGET', command, 'response:' .. worker) == 'pending' then
+      redis.call('HSET', command, 'response:' .. worker, '{"outcome":"gone","at":' .. whole(now) .. '}')
+      redis.call('PUBLISH', base .. 'responses', id)
     end
   end
   if #pending == ${COMMANDS_PER_SCRIPT} then return false end
