@@ -20,6 +20,7 @@ describe('an accepted task', () => {
     expect(broker.enqueued).toEqual([
       {
         id,
+        caller: 'only',
         task: 'math.square',
         version: 1,
         queue: 'cpu',

@@ -16,13 +16,13 @@ export function enqueueTask({ catalogue, broker, emit, now, randomBytes }: ApiCo
     const task = newTask(definition, wanted.input, wanted, {
       id: createTaskId(definition.queue, enqueuedAt, randomBytes(ID_RANDOM_BYTES)),
       enqueuedAt,
+      caller: 'only',
       correlationId: callersId(request.headers),
     })
     // The id is set before Redis is called, so that the problem contains it even if the response from Redis is lost.
     request.taskId = task.id
     const { action } = await broker.enqueue(task)
-    // The id was created for this request. If the task exists, the broker has lost a response and sent this task again.
-    emit({ event: 'task.enqueued', queue: task.queue, task: task.task, id: task.id })
+    if (action === 'created') emit({ event: 'task.enqueued', queue: task.queue, task: task.task, id: task.id })
     const links = taskLinks(task.id)
     reply.code(202).header('location', links.self)
     return { id: task.id, action, status: task.delayMs === undefined ? 'waiting' : 'scheduled', links }

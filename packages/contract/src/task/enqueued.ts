@@ -2,9 +2,9 @@
 import type { TaskId } from './task-id.ts'
 
 export const ENQUEUE_ACTIONS = [
-  /** The task has been stored. */
+  /** This call has stored the task. */
   'created',
-  /** A task with this id was already stored and has not been changed. */
+  /** Another call had already stored a task with this id. It has not been changed. */
   'existing',
 ] as const
 
@@ -13,8 +13,8 @@ export type EnqueueAction = (typeof ENQUEUE_ACTIONS)[number]
 export interface Enqueued {
   readonly id: TaskId
   /**
-   * If the connection to Redis breaks before Redis's response arrives, the broker sends the task again. The action may then be
-   * `existing` even though this call has stored the task.
+   * If the connection to Redis breaks before Redis's reply arrives, the broker sends the task again. The action is `created` if
+   * either of the two has stored the task.
    */
   readonly action: EnqueueAction
 }

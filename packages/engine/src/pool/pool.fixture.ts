@@ -65,7 +65,7 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
   const clock: FakeClock = fakeClock()
   const events: TaskEvent[] = []
   const enqueued: NewTask[] = []
-  const store = { down: false }
+  const store = { down: false, losesReplies: false }
   const progress: unknown[] = []
   const calls: Call[] = []
 
@@ -110,9 +110,11 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
     sink: (event) => events.push(event),
     enqueue: async (task) => {
       if (store.down) throw new Error('the store is away')
-      const isKnown = enqueued.some(({ id }) => id === task.id)
+      const known = enqueued.find(({ id }) => id === task.id)
       enqueued.push(task)
-      return { id: task.id, action: isKnown ? 'existing' : 'created' }
+      if (store.losesReplies) throw new Error('the reply is lost')
+      const isOwn = known === undefined || JSON.stringify(known.caller) === JSON.stringify(task.caller)
+      return { id: task.id, action: isOwn ? 'created' : 'existing' }
     },
     sha256,
     maxOutputBytes: 1_000,

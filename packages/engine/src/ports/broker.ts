@@ -2,9 +2,21 @@
 import type { CancelReason, Enqueued, TaskId, TaskRecord, TaskStatus } from '@bullpen/contract'
 import type { CancelAnswer } from '@bullpen/contract/internal'
 
+/**
+ * Which calls can enqueue a task with a given id. The broker needs this to recognise a task that it has stored for the same call
+ * but whose reply was lost.
+ *
+ * - `only`: the id was generated at random for this call, so no other call has it.
+ * - `token`: the id was derived or chosen, so other calls may have it, too. The token is different for each of these callers, and
+ *   is stored with the task.
+ */
+export type Caller = 'only' | { readonly token: string }
+
 /** A task that is about to be enqueued. Its id is generated before the broker is called. */
 export interface NewTask {
   readonly id: TaskId
+  /** By default, a task that already exists counts as another caller's. */
+  readonly caller?: Caller | undefined
   readonly task: string
   readonly version: number
   readonly queue: string
@@ -103,8 +115,9 @@ export interface QueueTotals {
 export interface Broker {
   /**
    * Stores the task with its queue timeout. The call is atomic and takes one round trip. It is idempotent by id: if a task with
-   * this id exists, that task is left unchanged and the action is `existing`. If the promise rejects, the task may nevertheless
-   * have been stored, unless the error code says that it was refused.
+   * this id exists, that task is left unchanged. The action is then `created` if this caller has stored the task, and `existing`
+   * if another caller has. If the promise rejects, the task may nevertheless have been stored, unless the error code says that it
+   * was refused.
    *
    * @throws BullpenError `queue_not_found`, `queue_draining`, `redis_full`, or `payload_too_large` if what would be stored
    * exceeds the broker's size limit.

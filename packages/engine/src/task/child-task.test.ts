@@ -7,7 +7,7 @@ import { soloist, tasks } from '../pool/pool.fixture.ts'
 import { childTask, childTaskId } from './child-task.ts'
 
 const parentId = (createdAt: number, random: Uint8Array) => createTaskId('q', createdAt, random)
-const parent = { id: parentId(1_700_000_000_000, new Uint8Array(10)), correlationId: 'c-1' }
+const parent = { id: parentId(1_700_000_000_000, new Uint8Array(10)), correlationId: 'c-1', fencingToken: 2 }
 
 describe('the id of a child', () => {
   it('is the same for the same parent, definition and key; it names the child’s queue, and its parent’s time', () => {
@@ -44,6 +44,7 @@ describe('a child', () => {
       task: 'test.child',
       input: { n: 5 },
       correlationId: 'c-1',
+      caller: { token: '2' },
       enqueuedAt: 7_000,
       delayMs: 1_000,
     })
@@ -83,6 +84,20 @@ describe('a handler that enqueues', () => {
       [id, 'c-9'],
     ])
     expect(named('task.enqueued')).toHaveLength(1)
+  })
+
+  it('reports a child whose first enqueue was stored without a reply once, when it enqueues the child again', async () => {
+    const { run, calls, clock, store, named } = soloist()
+    const ended = run('test.long')
+    await clock.advance(0)
+    const { context, finish } = calls[0] ?? expect.fail('no handler was called')
+    store.losesReplies = true
+    await expect(context.enqueue(tasks.child, {})).rejects.toThrow('the reply is lost')
+    store.losesReplies = false
+    expect(await context.enqueue(tasks.child, {})).toMatchObject({ action: 'created' })
+    expect(named('task.enqueued')).toHaveLength(1)
+    finish()
+    await ended
   })
 
   it('can repeat a failed enqueue with the same child key, but not while the first call is pending', async () => {

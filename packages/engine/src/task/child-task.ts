@@ -8,6 +8,7 @@ import { newTask } from './new-task.ts'
 export interface Parent {
   readonly id: TaskId
   readonly correlationId: string | undefined
+  readonly fencingToken: number
 }
 
 const MAX_CHILD_KEY_LENGTH = 256
@@ -69,5 +70,7 @@ export function childTask(
     })
   }
   const id = childTaskId(parent.id, definition, childKey, sha256)
-  return newTask(definition, input, call, { id, enqueuedAt: now, correlationId: parent.correlationId })
+  // Only the attempts of this parent can have the child's id.
+  const caller = { token: `${parent.fencingToken}` }
+  return newTask(definition, input, call, { id, enqueuedAt: now, correlationId: parent.correlationId, caller })
 }

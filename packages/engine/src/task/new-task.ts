@@ -1,13 +1,14 @@
 // Creates a new task for the broker from a definition, an input and the caller's options.
 import { BullpenError, type CallOptions, milliseconds, type TaskDefinition, type TaskId } from '@bullpen/contract'
 import { contradictionIn, limitMs } from '@bullpen/contract/internal'
-import type { NewTask } from '../ports/broker.ts'
+import type { Caller, NewTask } from '../ports/broker.ts'
 
 export interface Origin {
   readonly id: TaskId
   /** Milliseconds since 1970. */
   readonly enqueuedAt: number
   readonly correlationId: string | undefined
+  readonly caller?: Caller | undefined
 }
 
 const LIMITS = [
@@ -36,6 +37,7 @@ export function newTask(definition: TaskDefinition, input: unknown, call: CallOp
   const queueMs = limits.queueMs ?? definition.queueMs
   return {
     id: origin.id,
+    caller: origin.caller,
     task: definition.name,
     version: definition.version,
     queue: definition.queue,

@@ -20,7 +20,7 @@ import { createMemoryConsumer, type MemoryConsumer } from './memory-consumer.ts'
 import { countTasks, listTasks } from './memory-listing.ts'
 import { MemoryStore } from './memory-store.ts'
 import { Outage } from './outage.ts'
-import { recordOf, type StoredTask, storedTask } from './stored-task.ts'
+import { actionOnExisting, recordOf, type StoredTask, storedTask } from './stored-task.ts'
 
 export interface MemoryBrokerOptions {
   readonly clock: Clock
@@ -117,7 +117,8 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     if (bytes > sizeLimit) {
       throw new BullpenError('payload_too_large', `the task takes ${bytes} bytes as JSON; the limit is ${sizeLimit}`)
     }
-    if (tasks.has(task.id)) return { id: task.id, action: 'existing' }
+    const known = tasks.get(task.id)
+    if (known !== undefined) return { id: task.id, action: actionOnExisting(known, task.caller) }
     tasks.set(task.id, stored)
     store.add(stored)
     if (task.expiresAt !== undefined && stopSweep === undefined) sweep()

@@ -1,6 +1,7 @@
 // A task as the memory broker stores it, and the task record that the broker returns.
 import {
   type AttemptRecord,
+  type EnqueueAction,
   isFinal,
   type Progress,
   type TaskId,
@@ -8,7 +9,7 @@ import {
   type TaskStatus,
 } from '@bullpen/contract'
 import type { Envelope } from '@bullpen/contract/internal'
-import type { NewTask, PayloadCodec } from '@bullpen/engine'
+import type { Caller, NewTask, PayloadCodec } from '@bullpen/engine'
 import {
   type CancelCandidate,
   type CancelCause,
@@ -42,6 +43,8 @@ export interface StoredTask {
   readonly delayMs: number
   readonly maxAttempts: number
   readonly expiresAt: number | undefined
+  /** Distinguishes the call that stored the task from other calls with the same id. */
+  readonly callerToken: string | undefined
   place: Place
   /** Undefined for an active task whose owner is lost and that has not been recovered yet. */
   owner: Owner | undefined
@@ -64,7 +67,7 @@ export interface StoredTask {
 }
 
 export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
-  const { id, queue, enqueuedAt, delayMs = 0, maxAttempts, expiresAt } = task
+  const { id, queue, enqueuedAt, delayMs = 0, maxAttempts, expiresAt, caller } = task
   return {
     id,
     task: task.task,
@@ -75,6 +78,7 @@ export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
     delayMs,
     maxAttempts,
     expiresAt,
+    callerToken: typeof caller === 'object' ? caller.token : undefined,
     place: 'waiting',
     owner: undefined,
     fencingToken: 0,
@@ -90,6 +94,12 @@ export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
     cancelRequested: undefined,
     cancelledBy: undefined,
   }
+}
+
+/** Returns the action of an enqueue whose task is already stored. */
+export function actionOnExisting({ callerToken }: StoredTask, caller: Caller | undefined): EnqueueAction {
+  if (caller === undefined) return 'existing'
+  return caller === 'only' || caller.token === callerToken ? 'created' : 'existing'
 }
 
 /** The fields that a cancel rule matches. */

@@ -179,6 +179,24 @@ export function records(open: OpenBackend): void {
     expect(await broker.counts(QUEUE)).toMatchObject({ waiting: 1 })
   })
 
+  it.each([
+    ['only', 'created'],
+    [{ token: '1' }, 'created'],
+    [{ token: '2' }, 'existing'],
+    [undefined, 'existing'],
+  ] as const)(
+    'enqueueing the id of a task again for the caller %j changes nothing and answers %s',
+    async (caller, action) => {
+      const { create, broker, find } = await openSetup(open)
+      const task = { ...create(long, { n: 1 }), caller: { token: '1' } }
+      expect(await broker.enqueue(task)).toMatchObject({ action: 'created' })
+      const before = await find(task.id)
+      expect(await broker.enqueue({ ...task, caller, input: { n: 2 } })).toEqual({ id: task.id, action })
+      expect(await find(task.id)).toEqual(before)
+      expect(await broker.totals(QUEUE)).toMatchObject({ accepted: 1 })
+    },
+  )
+
   it('a task that is too large or whose queue is unknown is refused, and not stored', async () => {
     const { enqueue, create, enqueueTask, broker } = await openSetup(open)
     await expect(enqueue(plain, 'x'.repeat(SIZE_LIMIT))).rejects.toMatchObject({ code: 'payload_too_large' })

@@ -10,8 +10,8 @@ export type AddJob = (task: NewTask, data: string) => Promise<Enqueued>
 
 /**
  * Returns the function that adds tasks to one queue. `redis` is the backend's connection. The function takes the task and its
- * stored string, and stores the job, its tags and its queue timeout atomically. If the job already exists, nothing changes. Takes
- * one round trip.
+ * stored string, and stores the job, its tags and its queue timeout atomically. If the job already exists, nothing changes, and
+ * the action depends on who has stored it. Takes one round trip.
  */
 export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
   const commands = commandsOf(redis)
@@ -19,6 +19,7 @@ export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
     const extras = {
       id: task.id,
       expiresAt: task.expiresAt === undefined ? '' : `${task.expiresAt}`,
+      caller: typeof task.caller === 'object' ? task.caller.token : '',
       tags: task.tags === undefined || task.tags.length === 0 ? '' : JSON.stringify(task.tags),
     }
     const job = newJob(task, data)
@@ -26,7 +27,8 @@ export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
     const answer = withExtras(backend, extras, () =>
       backend.addJobToTransaction(commands, job, task.id),
     ) as Promise<unknown>
-    return answer.then((created) => ({ id: task.id, action: created === 1 ? 'created' : 'existing' }))
+    const isOnlyCaller = task.caller === 'only'
+    return answer.then((created) => ({ id: task.id, action: created === 1 || isOnlyCaller ? 'created' : 'existing' }))
   }
 }
 

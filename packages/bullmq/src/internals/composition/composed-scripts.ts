@@ -47,21 +47,25 @@ const SUCCEEDED = `type(answer) ~= 'number' or answer >= 0`
 /**
  * The steps around all four BullMQ scripts that add a job. `before` is the only place that decides whether the task is added: it
  * may return without running BullMQ's script, in which case nothing has been written. A broker gets a number, which takes Redis
- * 0.6 µs less than a list: 1 if the task has been created, 0 if it already existed. A Queue's own `add` does not set `id`, and
- * gets BullMQ's return value, which is the id.
+ * 0.6 µs less than a list: 1 if this call has created the task, even if it was sent before, and 0 if another one has. A
+ * Queue's own `add` does not set `id`, and gets BullMQ's return value, which is the id.
  */
 const ADD: Steps = {
   /**
    * `id`: the id of a task that a broker enqueues. `expiresAt`: when the task expires if it has not been started (ms since 1970).
-   * `tags`: a JSON array.
+   * `tags`: a JSON array. `caller`: distinguishes this call from others with the same id.
    */
-  extra: ['id', 'expiresAt', 'tags'],
+  extra: ['id', 'expiresAt', 'tags', 'caller'],
   own: 3,
-  before: `if id ~= '' and call('EXISTS', base .. id) == 1 then return 0 end`,
+  before: `
+if id ~= '' and call('EXISTS', base .. id) == 1 then
+  return caller ~= '' and call('HGET', base .. id, 'caller') == caller and 1 or 0
+end`,
   after: `
 if index.added then
   if expiresAt ~= '' then call('ZADD', base .. 'expiries', expiresAt, answer) end
   if tags ~= '' then call('HSET', base .. answer, 'tags', tags) end
+  if caller ~= '' then call('HSET', base .. answer, 'caller', caller) end
 end
 if id ~= '' and (${SUCCEEDED}) then return 1 end`,
 }

@@ -1,0 +1,91 @@
+// An add whose reply is lost: it is sent again, and the caller that has stored the task learns that it created the task.
+import { randomBytes } from 'node:crypto'
+import { createTaskId } from '@bullpen/contract/internal'
+import type { Caller } from '@bullpen/engine'
+import { newTask } from '@bullpen/engine/internal'
+import { eventually, faultProxy } from '@bullpen/testkit'
+import { Redis } from 'ioredis'
+import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { queueKeys } from '../../keys.ts'
+import { long, type SetupOptions, setup, short } from '../../setup.fixture.ts'
+
+/** A broker behind a proxy. Its pools connect directly. */
+async function behindProxy(options: SetupOptions = {}) {
+  const redisUrl = inject('redisUrl')
+  const proxy = await faultProxy(redisUrl)
+  const redis = new Redis(redisUrl)
+  onTestFinished(async () => {
+    redis.disconnect()
+    await proxy.close()
+  })
+  const all = await setup({ ...options, redisUrl: proxy.url })
+  const keys = queueKeys(all.namespace, 'rig')
+  return {
+    ...all,
+    redis,
+    keys,
+    startPool: () => all.startPool(redisUrl),
+    /** Runs `send` so that the reply to the first add is lost and the add is sent again. `stored` is the number of tasks after it. */
+    async losingTheReply<T>(send: () => Promise<T>, stored: number): Promise<T> {
+      proxy.cutAnswers()
+      const answer = send()
+      await eventually(async () => (await redis.hget(keys.totals, 'accepted')) === `${stored}`)
+      proxy.reset()
+      return answer
+    },
+  }
+}
+
+const task = (caller: Caller | undefined) =>
+  newTask(
+    long,
+    { n: 3 },
+    {},
+    {
+      id: createTaskId('rig', Date.now(), randomBytes(10)),
+      enqueuedAt: Date.now(),
+      correlationId: undefined,
+      caller,
+    },
+  )
+
+describe('an enqueue whose reply is lost', () => {
+  it.each(['only', { token: '1' }] as const)('is answered as created for the caller %j', async (caller) => {
+    const { broker, losingTheReply, redis, keys } = await behindProxy()
+    await broker.enqueue(task(undefined))
+    const wanted = task(caller)
+    expect(await losingTheReply(() => broker.enqueue(wanted), 2)).toEqual({ id: wanted.id, action: 'created' })
+    expect(await redis.hget(keys.totals, 'accepted')).toBe('2')
+  })
+
+  it('stores nothing of its caller if the id is random', async () => {
+    const { broker, redis, keys } = await behindProxy()
+    const wanted = task('only')
+    await broker.enqueue(wanted)
+    expect(await redis.hexists(keys.job(wanted.id), 'caller')).toBe(0)
+  })
+
+  it('of a child task is reported as one enqueued task', async () => {
+    const enqueueing = Promise.withResolvers<void>()
+    const goOn = Promise.withResolvers<void>()
+    const { broker, enqueue, startPool, settled, losingTheReply, events } = await behindProxy({
+      handle: async ({ enqueue, input }) => {
+        if (input.n === 1) return { n: 1 }
+        enqueueing.resolve()
+        await goOn.promise
+        const { action } = await enqueue(short, { n: 1 })
+        return { n: action === 'created' ? 1 : 0 }
+      },
+    })
+    const parent = await enqueue(long)
+    await startPool()
+    await enqueueing.promise
+    await losingTheReply(async () => {
+      goOn.resolve()
+      await eventually(() => events.some(({ event }) => event === 'task.enqueued'))
+    }, 2)
+    expect(await settled(parent)).toMatchObject({ status: 'completed', output: { n: 1 } })
+    expect(events.filter(({ event }) => event === 'task.enqueued')).toMatchObject([{ task: short.name }])
+    expect(await broker.totals('rig')).toMatchObject({ accepted: 2 })
+  })
+})
