@@ -100,7 +100,7 @@ export const acceptedSchema = z
     action: z
       .enum(ENQUEUE_ACTIONS)
       .describe(
-        '`created` means that this request has stored the task. `existing` means that the task was already stored and has not been changed. This can also happen if the connection to Redis breaks while the request is being handled.',
+        '`created` means that this request has stored the task. `existing` means that the task was already stored and has not been changed.',
       ),
     status: z.enum(TASK_STATUSES),
     links: linksSchema,
