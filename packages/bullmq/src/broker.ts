@@ -14,6 +14,7 @@ import { blockingConnection, commandTimeout, producerConnection } from './connec
 import { type AddJob, jobAdder } from './internals/composition/add-job.ts'
 import { backendFactory } from './internals/composition/backend.ts'
 import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
+import { createFailureLog } from './leader/failure-log.ts'
 import { createHousekeeping } from './leader/housekeeping.ts'
 import { LEADER_TIMES, type LeaderTimes, openLeader, wakeLeader } from './leader/leader.ts'
 import { openRegistration } from './leader/registration.ts'
@@ -190,20 +191,19 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
           namespace,
           checkSchema: schema.check,
           measured: options.measured ?? Promise.resolve(),
-          housekeeping: (onFailed) =>
-            createHousekeeping({
-              redis,
-              namespace,
-              now,
-              process: processName,
-              onExpired,
-              onCancelled,
-              onRepaired(queue, entries) {
-                if (entries > 0)
-                  log.warn({ queue, entries }, 'status index repaired: a client without Bullpen used the queue')
-              },
-              onFailed,
-            }),
+          housekeeping: createHousekeeping({
+            redis,
+            namespace,
+            now,
+            process: processName,
+            onExpired,
+            onCancelled,
+            onRepaired(queue, entries) {
+              if (entries > 0)
+                log.warn({ queue, entries }, 'status index repaired: a client without Bullpen used the queue')
+            },
+            onFailed: createFailureLog(log),
+          }),
           times: options.leaderTimes ?? LEADER_TIMES,
           log,
         })

@@ -6,7 +6,6 @@
 // places in SCAN_ORDER, so that a task that moves during the pass is found later instead of being missed. A rule is done when a
 // whole pass that began after all consumers knew the rule has found no matching task.
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskId } from '@bullpen/contract'
 import type { CancelRule } from '@bullpen/engine/internal'
 import type { QueueKeys } from '../keys.ts'
@@ -14,6 +13,7 @@ import { beginPass } from '../scripts/cancel/begin-pass.ts'
 import { cancelPage } from '../scripts/cancel/cancel-page.ts'
 import { forgetRules } from '../scripts/cancel/forget-rules.ts'
 import { endOf } from '../scripts/includes/end-without-run.ts'
+import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { runUntilAnswered } from '../scripts/run-until-answered.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { BULK_CANCELLER, KNOWN_TO_ALL_MS, parseRules } from './by-filter.ts'
@@ -123,8 +123,7 @@ async function goThrough(
       })
       ;({ from, before } = page)
       if (term.isOver()) return undefined
-      // Wait as long as the page took, so that at least half of Redis's time is left for other clients.
-      await sleep(performance.now() - sentAt)
+      await pauseAfterPage(sentAt)
     } while (from !== '')
     // Only running tasks still match the rules. Scanning all waiting tasks again would not end the running ones any sooner.
     if (scan === 0 && endedNone && matched.every((count) => count > 0)) break

@@ -23,6 +23,7 @@ import { openSubscriber } from '../redis/subscriber.ts'
 import { CANCEL_REPLY_KEPT_MS, type CancelReply, cancelTask } from '../scripts/cancel/cancel-task.ts'
 import { readCancelReply } from '../scripts/cancel/read-cancel-reply.ts'
 import { endOf } from '../scripts/includes/end-without-run.ts'
+import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { runUntilAnswered } from '../scripts/run-until-answered.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 
@@ -84,6 +85,8 @@ export async function reportLateEnd(
 const REQUESTS_PER_PAGE = 100
 
 export interface RepeatOptions extends Pick<CancelRequest, 'now' | 'process'> {
+  /** Returns whether to stop after the current page. Defaults to never. */
+  readonly isOver?: () => boolean
   /** Called for each task that a repeated request ended, once Redis has confirmed it. The callback is not called twice for a task. */
   readonly onEnded: OnEnded
 }
@@ -94,7 +97,7 @@ export interface RepeatOptions extends Pick<CancelRequest, 'now' | 'process'> {
 export async function repeatCancels(
   redis: Commander,
   keys: QueueKeys,
-  { now, process, onEnded }: RepeatOptions,
+  { now, process, onEnded, isOver = () => false }: RepeatOptions,
 ): Promise<void> {
   const repeat = async (request: Pick<CancelRequest, 'id' | 'by'>): Promise<void> => {
     const { names, args } = cancelCommand(keys, { ...request, request: randomUUID(), stoppable: true, now, process })
@@ -102,14 +105,16 @@ export async function repeatCancels(
     if (answer === 'cancelled') onEnded({ id: request.id, task })
   }
   for (let cursor = '0'; ; ) {
+    const sentAt = performance.now()
     const [next, requests] = await redis.hscan(keys.cancelling, cursor, 'COUNT', REQUESTS_PER_PAGE)
     const repeated: Promise<void>[] = []
     for (let i = 0; i < requests.length; i += 2) {
       repeated.push(repeat({ id: requests[i] as TaskId, by: requests[i + 1] ?? '' }))
     }
     await Promise.all(repeated)
-    if (next === '0') return
+    if (next === '0' || isOver()) return
     cursor = next
+    await pauseAfterPage(sentAt)
   }
 }
 

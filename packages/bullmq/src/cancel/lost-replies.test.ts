@@ -141,7 +141,7 @@ const DUTIES: readonly (readonly [
     'expiry',
     ({ redis, keys }, ids) => redis.zadd(keys.expiries, ...ids.flatMap((id) => [1, id])),
     (redis, { keys }, onExpired) =>
-      expireTasks(redis, keys, { fencing: 1, now: Date.now(), process: 'test', caller: 'test', onExpired }),
+      expireTasks(redis, keys, { fencing: 1, now: Date.now, process: 'test', caller: 'test', onExpired }),
   ],
 ]
 

@@ -4,6 +4,7 @@ import type { TaskId } from '@bullpen/contract'
 import type { QueueKeys } from '../keys.ts'
 import { endOf } from '../scripts/includes/end-without-run.ts'
 import { expireTasksScript } from '../scripts/leader/expire-tasks.ts'
+import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { runUntilAnswered } from '../scripts/run-until-answered.ts'
 import type { Commander } from '../scripts/script.ts'
 
@@ -18,28 +19,32 @@ export interface Expired {
 export interface Expiry {
   /** The leader's fencing number. If there is a newer leader, nothing is written. */
   readonly fencing: number
-  /** In ms since 1970. */
-  readonly now: number
+  /** Returns the time in ms since 1970. */
+  readonly now: () => number
   /** The name of this process, for the attempt records. */
   readonly process: string
   /** Distinguishes this process's housekeeping from any other one. A caller expires a queue's tasks only once at a time. */
   readonly caller: string
-  /** Called for each task that was expired, once Redis has confirmed it. */
+  /** Returns whether to stop after the current page. Defaults to never. */
+  readonly isOver?: () => boolean
+  /** Called for each task that was expired, once Redis has confirmed its page. */
   readonly onExpired: (expired: Expired) => void
 }
 
 /**
- * Expires a queue's tasks. Takes one round trip for every twenty tasks that are due, and one more. If a reply is lost, the script is
- * sent again, and returns the same tasks.
+ * Expires a queue's tasks, with a pause after each page. Takes one round trip for every twenty tasks that are due, and one more. If
+ * a reply is lost, the script is sent again, and returns the same tasks.
  */
 export async function expireTasks(redis: Commander, keys: QueueKeys, expiry: Expiry): Promise<void> {
-  const { fencing, now, process, caller, onExpired } = expiry
+  const { fencing, now, process, caller, onExpired, isOver = () => false } = expiry
   const names = { ...keys, endReply: keys.endReply(`${caller}:expire`) }
-  const args = { base: keys.base, now, limit: PAGE_SIZE, fencing, ...endOf('queue_timeout', { process }) }
+  const args = { base: keys.base, limit: PAGE_SIZE, fencing, ...endOf('queue_timeout', { process }) }
   for (;;) {
-    const page = await runUntilAnswered(redis, expireTasksScript, names, { ...args, request: randomUUID() })
+    const sentAt = performance.now()
+    const page = await runUntilAnswered(redis, expireTasksScript, names, { ...args, now: now(), request: randomUUID() })
     if (page === undefined) return
     for (const each of page.expired) onExpired(each)
-    if (page.looked < PAGE_SIZE) return
+    if (page.looked < PAGE_SIZE || isOver()) return
+    await pauseAfterPage(sentAt)
   }
 }

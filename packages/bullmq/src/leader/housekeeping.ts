@@ -1,5 +1,8 @@
 // Does the leader's work for one queue: surveys the queue, and then does the duties that the survey names.
 //
+// The duties of a queue do not wait for each other. A duty that fails or takes long therefore delays neither the other duties of
+// its queue nor those of other queues. Lost tasks, for example, are found within a round although a backlog is being expired.
+//
 // Every script is fenced (scripts/includes/fence.ts), except where doing something twice is harmless: a repeated cancellation is
 // a request that any process may make, and the script that repairs an entry compares it again first. Losing the leader may
 // therefore delay these duties, but if there are briefly two leaders, they do not do anything twice.
@@ -12,7 +15,8 @@ import { repairIndex } from '../internals/status/index-repair.ts'
 import { THROTTLE_MARK } from '../internals/throttle.ts'
 import { queueKeys } from '../keys.ts'
 import { removeOldScript } from '../scripts/leader/remove-old.ts'
-import { type Duty, surveyQueueScript } from '../scripts/leader/survey-queue.ts'
+import { type Duty, type Survey, surveyQueueScript } from '../scripts/leader/survey-queue.ts'
+import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { expireTasks } from './expirer.ts'
 import type { RegisteredQueue } from './queue-registry.ts'
@@ -32,20 +36,27 @@ export interface HousekeepingOptions {
   readonly onCancelled: OnEnded
   /** Called with the number of entries in a queue's status index that were repaired. */
   readonly onRepaired: (queue: string, entries: number) => void
-  /** Called when a long duty has failed. */
-  readonly onFailed: (error: unknown) => void
+  /** Called when a survey or a duty has failed. The callback must not throw or block. */
+  readonly onFailed: (failure: HousekeepingFailure) => void
   /** How often a queue's status index is compared entry by entry, in ms. Defaults to 600,000. Tests set this. */
   readonly compareEveryMs?: number
 }
 
-/**
- * Does the housekeeping of a queue once. Resolves to a newer leader's fencing number if one has worked on the queue, and
- * otherwise to undefined. Long duties may still be running by then, and are not started again until they have ended.
- */
-export type Housekeeping = (queue: RegisteredQueue, term: Term) => Promise<number | undefined>
+export interface HousekeepingFailure {
+  readonly queue: string
+  readonly duty: Duty | 'survey'
+  readonly error: unknown
+}
 
-/** Duties that may take longer than a round. Lost tasks must still be found in the meantime. */
-const LONG: ReadonlySet<Duty> = new Set<Duty>(['cancelByRules', 'removeOld', 'repairIndex'])
+export interface Housekeeping {
+  /**
+   * Surveys a queue, and starts the duties that it needs and that are not still under way. Resolves to a newer leader's fencing
+   * number if one has worked on the queue, and otherwise to undefined. Never rejects.
+   */
+  visit(queue: RegisteredQueue, term: Term): Promise<number | undefined>
+  /** Resolves when no duty is under way. Never rejects. Duties stop after their current page once their term is over. */
+  settled(): Promise<void>
+}
 
 /**
  * How often a queue's index is compared entry by entry, in ms. A survey compares only sizes, and a part that lacks one task and
@@ -53,7 +64,7 @@ const LONG: ReadonlySet<Duty> = new Set<Duty>(['cancelByRules', 'removeOld', 're
  */
 const COMPARE_EVERY_MS = 600_000
 
-/** The maximum number of tasks that one script removes. */
+/** The maximum number of tasks that one script removes. 100 tasks take Redis about 1 ms. */
 const REMOVE_AT_ONCE = 100
 
 export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
@@ -63,7 +74,8 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   /** When the index of each queue is compared next, on the monotonic clock. */
   const compareAt = new Map<string, number>()
   const bulkCancellers = new Map<string, BulkCanceller>()
-  const underWay = new Set<string>()
+  /** The duties that are under way, by duty and queue. */
+  const underWay = new Map<string, Promise<void>>()
 
   const bulkCanceller = (queue: string): BulkCanceller => {
     const onEnded = (ended: { readonly id: TaskId; readonly task: string }): void => onCancelled({ queue, ...ended })
@@ -76,42 +88,50 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   const perform = (registered: RegisteredQueue, duty: Duty, term: Term): Promise<void> => {
     const { name: queue, completedRetentionMs: keptMs } = registered
     const keys = queueKeys(namespace, queue)
-    const { fencing } = term
+    const { fencing, isOver } = term
     const duties = {
       requeueLost: () => requeueLostTasks(redis, keys, { fencing, now: now() }),
       expire: () =>
         expireTasks(redis, keys, {
           fencing,
-          now: now(),
+          now,
           process,
           caller,
+          isOver,
           onExpired: (expired) => onExpired({ queue, ...expired }),
         }),
       repeatCancels: () =>
-        repeatCancels(redis, keys, { now: now(), process, onEnded: (ended) => onCancelled({ queue, ...ended }) }),
+        repeatCancels(redis, keys, {
+          now: now(),
+          process,
+          isOver,
+          onEnded: (ended) => onCancelled({ queue, ...ended }),
+        }),
       cancelByRules: () => bulkCanceller(queue)(term),
       async removeOld() {
         if (keptMs === undefined) return
         const args = { fencing, keptMs, base: keys.base, limit: REMOVE_AT_ONCE }
-        let removed = REMOVE_AT_ONCE
-        while (removed === REMOVE_AT_ONCE && !term.isOver()) {
-          removed = await runScript(redis, removeOldScript, keys, { ...args, now: now() })
+        for (;;) {
+          const sentAt = performance.now()
+          const removed = await runScript(redis, removeOldScript, keys, { ...args, now: now() })
+          if (removed < REMOVE_AT_ONCE || isOver()) return
+          await pauseAfterPage(sentAt)
         }
       },
       async repairIndex() {
-        onRepaired(queue, await repairIndex(redis, keys))
+        onRepaired(queue, await repairIndex(redis, keys, isOver))
       },
     } satisfies Record<Duty, () => Promise<void>>
     return duties[duty]()
   }
 
-  const performAside = (queue: RegisteredQueue, duty: Duty, term: Term): void => {
+  const start = (queue: RegisteredQueue, duty: Duty, term: Term): void => {
     const name = `${duty} ${queue.name}`
     if (underWay.has(name)) return
-    underWay.add(name)
-    perform(queue, duty, term)
-      .catch(onFailed)
+    const done = perform(queue, duty, term)
+      .catch((error: unknown) => onFailed({ queue: queue.name, duty, error }))
       .finally(() => underWay.delete(name))
+    underWay.set(name, done)
   }
 
   const isToCompare = (queue: string): boolean => {
@@ -122,16 +142,28 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     return due !== undefined
   }
 
-  return async (queue, term) => {
-    const { name, completedRetentionMs: keptMs = '' } = queue
-    const args = { fencing: term.fencing, now: now(), mark: THROTTLE_MARK, keptMs }
-    const { fencing, duties } = await runScript(redis, surveyQueueScript, queueKeys(namespace, name), args)
-    if (fencing > term.fencing) return fencing
-    for (const duty of duties) {
-      if (LONG.has(duty)) performAside(queue, duty, term)
-      else await perform(queue, duty, term)
+  const survey = async (registered: RegisteredQueue, { fencing }: Term): Promise<Survey | undefined> => {
+    const { name: queue, completedRetentionMs } = registered
+    const args = { fencing, now: now(), mark: THROTTLE_MARK, keptMs: completedRetentionMs ?? '' }
+    try {
+      return await runScript(redis, surveyQueueScript, queueKeys(namespace, queue), args)
+    } catch (error) {
+      onFailed({ queue, duty: 'survey', error })
+      return undefined
     }
-    if (isToCompare(name)) performAside(queue, 'repairIndex', term)
-    return undefined
+  }
+
+  return {
+    async visit(queue, term) {
+      const found = await survey(queue, term)
+      if (found === undefined) return undefined
+      if (found.fencing > term.fencing) return found.fencing
+      for (const duty of found.duties) start(queue, duty, term)
+      if (isToCompare(queue.name)) start(queue, 'repairIndex', term)
+      return undefined
+    },
+    async settled() {
+      await Promise.all(underWay.values())
+    },
   }
 }

@@ -7,9 +7,11 @@ import { Redis } from 'ioredis'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { type BrokerOptions, openBroker } from '../broker.ts'
 import { leaderKeys, queueKeys } from '../keys.ts'
+import { openSubscriber } from '../redis/subscriber.ts'
+import { takeLeaseScript } from '../scripts/leader/take-lease.ts'
 import { silent } from '../setup.fixture.ts'
-import { expireTasks } from './expirer.ts'
-import { createHousekeeping } from './housekeeping.ts'
+import { openLeader } from './leader.ts'
+import { resign } from './lease.ts'
 
 const QUICK = { leaseMs: 1_000, renewMs: 200, roundMs: 50 }
 /** So long that nothing happens in a test unless the leader is woken or newly elected. */
@@ -96,39 +98,6 @@ it('another process takes over when the lease of a leader that died has expired'
   expect(await redis.get(keys.fencing)).toBe('7')
 })
 
-it('a queue refuses a leader whose number is older than the highest that it has seen', async () => {
-  const { open, name, redis, task } = namespace()
-  const broker = await open(['a'], { leaderTimes: SLOW })
-  const due = task('a', Date.now() - 1)
-  await broker.enqueue(due)
-  const keys = queueKeys(name, 'a')
-  await redis.set(keys.leader, 9)
-  await redis.hset(keys.meta, 'max', Number.MAX_SAFE_INTEGER, 'duration', 1)
-  const ended: string[] = []
-  const housekeeping = createHousekeeping({
-    redis,
-    namespace: name,
-    now: Date.now,
-    process: 'test',
-    onExpired: ({ id }) => ended.push(id),
-    onCancelled: ({ id }) => ended.push(id),
-    onRepaired: () => {},
-    onFailed: (error) => expect.fail(String(error)),
-  })
-  const as = (fencing: number) => housekeeping({ name: 'a' }, { fencing, isOver: () => false })
-  expect(await as(8)).toBe(9)
-  const onExpired = ({ id }: { readonly id: string }) => void ended.push(id)
-  await expireTasks(redis, keys, { fencing: 8, now: Date.now(), process: 'test', caller: 'test', onExpired })
-  expect((await broker.find(due.id))?.status).toBe('waiting')
-  expect(await redis.hget(keys.meta, 'max')).not.toBeNull()
-  expect(ended).toEqual([])
-  expect(await as(10)).toBe(undefined)
-  expect(ended).toEqual([due.id])
-  expect((await broker.find(due.id))?.status).toBe('expired')
-  expect(await redis.get(keys.leader)).toBe('10')
-  expect(await redis.hget(keys.meta, 'max')).toBeNull()
-})
-
 it('a leader that queues refuse although it holds the lease leads under a higher number', async () => {
   const { open, name, redis, keys, task } = namespace()
   await redis.set(queueKeys(name, 'a').leader, 20)
@@ -170,30 +139,82 @@ it('the leader removes completed tasks that are older than the retention that a 
   expect(await redis.hmget(keys.totals, 'accepted', 'removed', 'drift')).toEqual(['250', '230', null])
 })
 
-it('the leader compares the index entry by entry now and then, because equal sizes do not prove that it is right', async () => {
-  const { open, name, redis, task } = namespace()
-  const broker = await open(['a'], { leads: false })
-  const scheduled = { ...task('a'), delayMs: 60_000 }
-  await broker.enqueue(scheduled)
-  const keys = queueKeys(name, 'a')
-  await redis.zrem(keys.scheduled, scheduled.id)
-  await redis.zadd(keys.retrying, 7, 'gone')
-  const repaired = Promise.withResolvers<number>()
-  const housekeeping = createHousekeeping({
+/** Opens a candidate of its own, with a housekeeping that finds nothing to do. `replies` gates the replies to its requests. */
+function candidate(
+  { redis, name }: ReturnType<typeof namespace>,
+  { visit = async () => undefined, replies }: Candidate,
+) {
+  const redisUrl = inject('redisUrl')
+  const asked = Promise.withResolvers<void>()
+  const { name: command, numberOfKeys, lua } = takeLeaseScript
+  redis.defineCommand(command, { numberOfKeys, lua })
+  const commands = redis as unknown as Record<string, (args: unknown) => Promise<unknown>>
+  const take = commands[command]?.bind(redis)
+  commands[command] = async (args) => {
+    const reply = await take?.(args)
+    asked.resolve()
+    await replies
+    return reply
+  }
+  const leader = openLeader({
     redis,
+    redisUrl,
     namespace: name,
-    now: Date.now,
-    process: 'test',
-    onExpired: () => {},
-    onCancelled: () => {},
-    onRepaired: (_, entries) => repaired.resolve(entries),
-    onFailed: repaired.reject,
-    compareEveryMs: 0,
+    checkSchema: () => undefined,
+    measured: Promise.resolve(),
+    housekeeping: { visit, settled: async () => {} },
+    times: SLOW,
+    log: silent,
   })
-  const term = { fencing: 1, isOver: () => false }
-  await housekeeping({ name: 'a' }, term)
-  expect(await broker.counts('a')).toMatchObject({ scheduled: 0, retrying: 1 })
-  await housekeeping({ name: 'a' }, term)
-  expect(await repaired.promise).toBe(2)
-  expect(await broker.counts('a')).toMatchObject({ scheduled: 1, retrying: 0 })
+  onTestFinished(() => leader.close())
+  return { leader, asked: asked.promise }
+}
+
+interface Candidate {
+  readonly visit?: () => Promise<number | undefined>
+  readonly replies?: Promise<void>
+}
+
+it('a candidate takes over at once when the leader resigns while the candidate is asking for the lease', async () => {
+  const stage = namespace()
+  const { redis, keys, name } = stage
+  await redis.set(keys.lease, 'other', 'PX', 60_000)
+  const replies = Promise.withResolvers<void>()
+  const [subscribed, resigned] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const { leader, asked } = candidate(stage, { replies: replies.promise })
+  // The candidate shares this connection, subscribed before, and receives each message before.
+  const subscriber = openSubscriber({
+    redisUrl: inject('redisUrl'),
+    channels: [leaderKeys(name).channel],
+    onMessage: () => resigned.resolve(),
+    onSubscribed: subscribed.resolve,
+    log: silent,
+  })
+  onTestFinished(subscriber.close)
+  await Promise.all([asked, subscribed.promise])
+  await resign(redis, keys, 'other')
+  await resigned.promise
+  replies.resolve()
+  await eventually(() => leader.isLeading())
+})
+
+it('a process that has closed holds no lease, although a queue refused it only then', async () => {
+  const stage = namespace()
+  const { redis, keys } = stage
+  await redis.hset(keys.registry, 'a', '')
+  const [visited, refused] = [Promise.withResolvers<void>(), Promise.withResolvers<number>()]
+  const visit = () => {
+    visited.resolve()
+    return refused.promise
+  }
+  const { leader } = candidate(stage, { visit })
+  await visited.promise
+  expect(await redis.exists(keys.lease)).toBe(1)
+  const closing = leader.close()
+  await eventually(async () => (await redis.exists(keys.lease)) === 0)
+  refused.resolve(99)
+  await closing
+  // A request for the lease would be sent on this connection, before this command.
+  expect(await redis.exists(keys.lease)).toBe(0)
+  expect(await redis.get(keys.fencing)).toBe('1')
 })

@@ -3,13 +3,15 @@
 //
 // Every process with a broker is a candidate, whether it is an API or a worker, because workers may be scaled to zero. The leader
 // holds a lease of 3 s and renews it every second. If the leader dies or is cut off, another process takes over when the lease
-// expires. If the leader closes, it resigns, and another process takes over at once. The lease comes with a fencing number. A
+// expires. If the leader closes, it resigns, and another process takes over at once. A closed process never asks for the lease
+// again. The lease comes with a fencing number. A
 // former leader that was paused and comes back can't change anything, because each queue refuses a number below the highest that
 // it has seen (fence.ts).
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import type { Log } from '@bullpen/contract'
+import { BullpenError, type ErrorCode, type Log } from '@bullpen/contract'
 import { assertTransition } from '@bullpen/engine/internal'
+import { settlesWithin } from '@bullpen/engine/node'
 import { leaderKeys } from '../keys.ts'
 import { isConnectionError } from '../redis/outage-reporter.ts'
 import { openSubscriber } from '../redis/subscriber.ts'
@@ -39,42 +41,65 @@ export interface LeaderOptions {
   readonly checkSchema: () => Promise<void> | undefined
   /** Resolves once the clock that the housekeeping uses is right. Until then, this process does not lead. */
   readonly measured: Promise<void>
-  /** Creates the housekeeping. `onFailed` logs a failure. */
-  readonly housekeeping: (onFailed: (error: unknown) => void) => Housekeeping
+  readonly housekeeping: Housekeeping
   readonly times: LeaderTimes
   readonly log: Log
 }
 
+/** The errors with which a process is not eligible until an operator has intervened. */
+const INCOMPATIBLE: ReadonlySet<string> = new Set<ErrorCode>(['incompatible_schema', 'unsupported_redis'])
+
+/** The answer to a process that is not eligible, so that it asks again as rarely as a process that follows another one. */
+const notEligible = ({ leaseMs }: LeaseTimes): LeaseAnswer => ({ fencing: 0, leftMs: leaseMs })
+
+/** How often the same kind of failure is logged, in ms. */
+const LOG_EVERY_MS = 60_000
+/**
+ * How long a process that closes waits for its housekeeping, in ms. Without the wait, the process would not learn which tasks the
+ * last scripts have ended.
+ */
+const CLOSE_MS = 1_000
+
 export interface Leader {
   isLeading(): boolean
-  /** Resigns if this process leads. Never rejects. */
+  /** Resigns if this process leads, and waits up to a second for the housekeeping that is under way. Never rejects. */
   close(): Promise<void>
 }
 
 /** Opens a candidate for leadership. Its timers do not keep the process alive. */
 export function openLeader(options: LeaderOptions): Leader {
-  const { redis, redisUrl, namespace, checkSchema, measured, times, log } = options
+  const { redis, redisUrl, namespace, checkSchema, measured, housekeeping, times, log } = options
   const keys = leaderKeys(namespace)
   // The name shows which process leads. The random part makes it distinct across hosts with the same name.
   const holder = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
-  const logFailure = throttledLog((err: unknown, suppressed) => log.debug({ err, suppressed }, 'housekeeping failed'))
   let leadership: Leadership = { state: 'follower', askAt: 0 }
   /** The highest fencing number because of which a queue has refused this process. */
   let above = 0
   let asking: Promise<void> | undefined
+  /** Whether the reply to the current request may be outdated when it arrives. */
+  let isToAskAgain = false
   let askTimer: NodeJS.Timeout | undefined
   let roundTimer: NodeJS.Timeout | undefined
   /** The queues as last read from the registry, by name. */
   let registry: ReadonlyMap<string, RegisteredQueue> = new Map()
-  /** The queues whose round is in progress. */
-  const busy = new Set<string>()
+  /** The surveys that are in progress, by queue. */
+  const visits = new Map<string, Promise<void>>()
 
-  const failed = (err: unknown): undefined => {
-    if (leadership.state !== 'closed' && !isConnectionError(err)) logFailure(err)
-    return undefined
+  /** Returns a function that logs a failure, which happens at most once a minute. */
+  const failureLog = (message: string): ((err: unknown) => undefined) => {
+    const write = throttledLog(
+      (err: unknown, suppressed) => log.warn({ err, suppressed }, message),
+      Date.now,
+      LOG_EVERY_MS,
+    )
+    return (err) => {
+      // The outage reporter logs connection errors.
+      if (leadership.state !== 'closed' && !isConnectionError(err)) write(err)
+      return undefined
+    }
   }
-
-  const housekeeping = options.housekeeping(failed)
+  const notAsked = failureLog('lease not requested: this process cannot become the leader')
+  const notRead = failureLog('registry of queues not read: the leader cannot visit the queues')
 
   let isMeasured = false
   measured.then(
@@ -86,8 +111,15 @@ export function openLeader(options: LeaderOptions): Leader {
 
   const requestLease = async (): Promise<LeaseAnswer | undefined> => {
     if (!isMeasured) return undefined
-    await checkSchema()
-    return takeLease(redis, keys, { holder, leaseMs: times.leaseMs, above })
+    try {
+      await checkSchema()
+      // The process may have closed in the meantime, and must not hold the lease after it has resigned.
+      if (leadership.state === 'closed') return undefined
+      return await takeLease(redis, keys, { holder, leaseMs: times.leaseMs, above })
+    } catch (error) {
+      notAsked(error)
+      return error instanceof BullpenError && INCOMPATIBLE.has(error.code) ? notEligible(times) : undefined
+    }
   }
 
   const moveTo = (next: Leadership): void => {
@@ -108,32 +140,34 @@ export function openLeader(options: LeaderOptions): Leader {
   }
 
   const askOnce = async (): Promise<void> => {
+    isToAskAgain = false
     const sentAt = performance.now()
-    const answer = await requestLease().catch(failed)
+    const answer = await requestLease()
     asking = undefined
     if (leadership.state === 'closed') return
     const asked = { answer, sentAt, now: performance.now(), random: Math.random() }
     moveTo(afterAsking(leadership, asked, times))
+    if (isToAskAgain) ask()
   }
+  /** Asks for the lease now. If a request is in progress, asks again after its reply, which may be older than the reason to ask. */
   const ask = (): void => {
-    asking ??= askOnce()
+    if (asking === undefined) asking = askOnce()
+    else isToAskAgain = true
   }
 
-  const visit = async (queue: RegisteredQueue): Promise<void> => {
-    if (leadership.state !== 'leader' || performance.now() >= leadership.until || busy.has(queue.name)) return
-    const { fencing } = leadership
-    const isOver = (): boolean => leadership.state !== 'leader' || leadership.fencing !== fencing
-    busy.add(queue.name)
-    try {
-      const deposedBy = await housekeeping(queue, { fencing, isOver })
-      if (deposedBy === undefined) return
-      above = Math.max(above, deposedBy)
-      ask()
-    } catch (err) {
-      failed(err)
-    } finally {
-      busy.delete(queue.name)
-    }
+  const leadsUnder = (fencing: number): boolean =>
+    leadership.state === 'leader' && leadership.fencing === fencing && performance.now() < leadership.until
+
+  const visitOnce = async (queue: RegisteredQueue, fencing: number): Promise<void> => {
+    const deposedBy = await housekeeping.visit(queue, { fencing, isOver: () => !leadsUnder(fencing) })
+    visits.delete(queue.name)
+    if (deposedBy === undefined) return
+    above = Math.max(above, deposedBy)
+    ask()
+  }
+  const visit = (queue: RegisteredQueue): void => {
+    if (leadership.state !== 'leader' || !leadsUnder(leadership.fencing) || visits.has(queue.name)) return
+    visits.set(queue.name, visitOnce(queue, leadership.fencing))
   }
   const beginRound = (): void => {
     if (leadership.state !== 'leader') return
@@ -141,9 +175,9 @@ export function openLeader(options: LeaderOptions): Leader {
     registeredQueues(redis, namespace)
       .then((queues) => {
         registry = new Map(queues.map((queue) => [queue.name, queue]))
-        return Promise.all(queues.map(visit))
+        queues.forEach(visit)
       })
-      .catch(failed)
+      .catch(notRead)
   }
 
   const subscriber = openSubscriber({
@@ -151,7 +185,7 @@ export function openLeader(options: LeaderOptions): Leader {
     channels: [keys.channel],
     onMessage(_channel, queue) {
       if (queue === '') ask()
-      else void visit(registry.get(queue) ?? { name: queue })
+      else visit(registry.get(queue) ?? { name: queue })
     },
     onSubscribed() {},
     log,
@@ -165,7 +199,9 @@ export function openLeader(options: LeaderOptions): Leader {
       subscriber.close()
       await asking
       // The last request may have been granted. If this fails, the lease expires by itself.
-      await resign(redis, keys, holder).catch(() => {})
+      const resigning = resign(redis, keys, holder).catch(() => {})
+      const surveys = Promise.all(visits.values())
+      await Promise.all([resigning, settlesWithin(surveys.then(housekeeping.settled), CLOSE_MS)])
     },
   }
 }

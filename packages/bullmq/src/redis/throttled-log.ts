@@ -1,10 +1,12 @@
-// Logs an event at most once per second, with the number of events that were suppressed since the last line.
+// Logs an event at most once per interval, with the number of events that were suppressed since the last line.
 
 const INTERVAL_MS = 1_000
 
+/** `intervalMs` is the minimum time between two lines, in ms. Defaults to 1,000. */
 export function throttledLog<T>(
   write: (event: T, suppressed: number) => void,
   now: () => number = Date.now,
+  intervalMs = INTERVAL_MS,
 ): (event: T) => void {
   let nextAt = 0
   let suppressed = 0
@@ -13,7 +15,7 @@ export function throttledLog<T>(
       suppressed++
       return
     }
-    nextAt = now() + INTERVAL_MS
+    nextAt = now() + intervalMs
     write(event, suppressed)
     suppressed = 0
   }

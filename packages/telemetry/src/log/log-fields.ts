@@ -52,6 +52,7 @@ export const LOG_FIELDS = {
   isolation: 'the kind of isolation: thread or process',
   isolate: 'which thread or child process the line is about',
   cause: 'why the isolate was replaced',
+  duty: "the part of the leader's housekeeping that failed",
   resource: "the name of a worker's resource",
   err: "the error's type, message, code, stack and causes",
 } as const satisfies Readonly<Record<string, string>>

@@ -38,7 +38,7 @@ async function used() {
   await broker.cancel(cancelled, { stoppable: true })
   const now = Date.now()
   const expired = await enqueue(long, { enqueuedAt: now - 2, expiresAt: now - 1, queueMs: 1 })
-  await expireTasks(redis, keys, { fencing: 1, now, process: 'test', caller: 'test', onExpired: () => {} })
+  await expireTasks(redis, keys, { fencing: 1, now: () => now, process: 'test', caller: 'test', onExpired: () => {} })
   const scheduled = await enqueue(short, { delayMs: 3_600_000 })
   const ids = { retrying, dead, cancelled, expired, scheduled } as const
   const listed = async (): Promise<Partial<Record<TaskStatus, readonly string[]>>> =>

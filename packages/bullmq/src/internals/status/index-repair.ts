@@ -14,6 +14,7 @@
 import { statusOfDelayed, statusOfEnded } from '@bullpen/engine/internal'
 import { decodeStack, parseJson } from '../../codec.ts'
 import type { QueueKeys } from '../../keys.ts'
+import { pauseAfterPage } from '../../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../../scripts/script.ts'
 import { findDrift } from '../../scripts/status/find-drift.ts'
 import { repairEntries } from '../../scripts/status/repair-entries.ts'
@@ -63,18 +64,25 @@ export async function repairPage(redis: Commander, keys: QueueKeys, at: RepairPo
 }
 
 /**
- * Repairs a queue's whole index and its totals. Returns the number of entries that were repaired plus the number of tasks by
+ * Repairs a queue's whole index and its totals, with a pause after each page. Stops after the current page if `isOver` returns
+ * true, which it never does by default. Returns the number of entries that were repaired plus the number of tasks by
  * which the totals were corrected, which is also added to `drift` in the queue's totals. Takes two round trips for every 100
  * delayed or failed tasks, and about ten more.
  */
-export async function repairIndex(redis: Commander, keys: QueueKeys): Promise<number> {
+export async function repairIndex(
+  redis: Commander,
+  keys: QueueKeys,
+  isOver: () => boolean = () => false,
+): Promise<number> {
   let repaired = 0
-  for (let at: RepairPosition | undefined = FIRST_PAGE; at !== undefined; ) {
-    const page: RepairedPage = await repairPage(redis, keys, at)
+  for (let at = FIRST_PAGE; ; ) {
+    const sentAt = performance.now()
+    const page = await repairPage(redis, keys, at)
     repaired += page.repaired
+    if (page.next === undefined || isOver()) return repaired
     at = page.next
+    await pauseAfterPage(sentAt)
   }
-  return repaired
 }
 
 /** Builds the arguments of `repairEntries` from the result of `findDrift`. */
