@@ -7,7 +7,7 @@ import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type ConsumerOptions, openConsumer } from './consumer.ts'
 import { queueKeys } from './keys.ts'
-import { setup, short, silent } from './setup.fixture.ts'
+import { long, setup, short, silent } from './setup.fixture.ts'
 
 afterEach(() => vi.restoreAllMocks())
 
@@ -103,6 +103,50 @@ describe('a release', () => {
     // Fetches nothing more, and waits for the release.
     await consumer.stop()
     expect(await Promise.all(statuses)).toEqual(hasLock ? ['waiting'] : [])
+  })
+})
+
+describe('a task whose queue timeout expires while a worker has it', () => {
+  /** The worker releases the task after the leader has looked at its queue timeout, and then fetches nothing more. */
+  async function releasedLate(earlierStarts: number) {
+    const { broker, enqueue, redisUrl, namespace } = await setup({ roundMs: 50 })
+    const redis = new Redis(redisUrl)
+    onTestFinished(() => redis.disconnect())
+    const keys = queueKeys(namespace, 'rig')
+    const id = await enqueue(long, { queueMs: 60_000, expiresAt: Date.now() + 60_000 })
+    // The leader has stored the time if the timeout expired during the first of the earlier starts.
+    if (earlierStarts > 0) await redis.hset(keys.job(id), { ats: earlierStarts, expiresAt: Date.now() })
+    const runTask: RunTask = async (_task, _commit, release) => {
+      await redis.zadd(keys.expiries, Date.now(), id)
+      await eventually(async () => (await redis.zcard(keys.expiries)) === 0)
+      void consumer.stop()
+      return release()
+    }
+    const options = { queue: 'rig', namespace, redisUrl, concurrency: 1, completedRetentionMs: 60_000, log: silent }
+    const released = Promise.withResolvers<void>()
+    const consumer = openConsumer(options, runTask, {
+      lockLost: () => {},
+      settled: () => {},
+      released: released.resolve,
+      cancel: () => 'not_found',
+      tasks: () => [],
+    })
+    onTestFinished(() => consumer.close())
+    await consumer.open()
+    void consumer.run()
+    await released.promise
+    return { find: () => broker.find(id), indexed: () => redis.zcard(keys.expiries) }
+  }
+
+  it('expires if the worker releases it before its first start', async () => {
+    const { find } = await releasedLate(0)
+    await eventually(async () => (await find())?.status === 'expired')
+    expect(await find()).toMatchObject({ fencingToken: 0, attempts: [{ reason: 'queue_timeout' }] })
+  })
+
+  it('waits on if the worker releases it after an earlier start', async () => {
+    const { find, indexed } = await releasedLate(1)
+    expect([await indexed(), await find()]).toMatchObject([0, { status: 'waiting', fencingToken: 1 }])
   })
 })
 

@@ -76,6 +76,13 @@ if id ~= '' and (${SUCCEEDED}) then return 1 end`,
  */
 const NOTE_RETURN = `if call('EXISTS', base .. 'cancel-rules') == 1 then call('SADD', base .. 'cancel-returned', id) end`
 
+/**
+ * Returns the task `id`, which was released before its first start, to the index of queue timeouts. It has left the index if the
+ * leader looked at the index while a worker had the task (../../scripts/leader/expire-tasks.ts).
+ */
+const EXPIRE_AGAIN = `local expires_at = call('HGET', ARGV[3], 'expiresAt')
+    if expires_at then call('ZADD', base .. 'expiries', expires_at, id) end`
+
 /** Bullpen's steps, by the name of BullMQ's script. */
 const STEPS: Readonly<Record<string, Steps>> = {
   addStandardJob: ADD,
@@ -123,8 +130,10 @@ end`,
 if ${SUCCEEDED} then
   if call('LLEN', KEYS[1]) == active then return -3 end
   if stacks ~= '' then call('HSET', ARGV[3], 'stacktrace', stacks) end
-  if uncount == '1' then call('HINCRBY', ARGV[3], 'ats', -1) end
   local id = ARGV[1]
+  if uncount == '1' and call('HINCRBY', ARGV[3], 'ats', -1) == 0 then
+    ${EXPIRE_AGAIN}
+  end
   ${NOTE_RETURN}
 end`,
   },

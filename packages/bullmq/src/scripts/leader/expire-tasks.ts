@@ -16,7 +16,8 @@ interface ExpiredPage {
  * how many tasks to look at, the reason and the record of `endOf`, the leader's fencing number, the id of this request. Returns the
  * tasks that the script expired, or undefined if there is a newer leader. If the script expired tasks, a second call with the same
  * request returns the same tasks. A task that was fetched or has ended is only removed from the index, because the worker that
- * fetches a task checks its queue timeout.
+ * fetches a task checks its queue timeout. If that worker releases the task without starting it, the task returns to the index at
+ * the time that this script stores in the field `expiresAt` (../../internals/composition/composed-scripts.ts).
  */
 export const expireTasksScript = defineScript({
   name: 'expire-tasks',
@@ -28,16 +29,20 @@ local earlier = stored_reply(endReply, request)
 if earlier then return earlier end
 if is_deposed(leader, fencing) then return false end
 local ends = ends_without_run(base, 'expired')
-local due = redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'LIMIT', 0, limit)
-local expired = { #due }
-for _, id in ipairs(due) do
+local due = redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'WITHSCORES', 'LIMIT', 0, limit)
+local expired = { #due / 2 }
+for i = 1, #due, 2 do
+  local id = due[i]
   redis.call('ZREM', expiries, id)
   local name, starts = unpack(redis.call('HMGET', base .. id, 'name', 'ats'))
-  local place = name and tonumber(starts or '0') == 0 and ends.take_out(id)
+  starts = tonumber(starts or '0')
+  local place = name and starts == 0 and ends.take_out(id)
   if place then
     ends.finish(id, place, now, reason, record)
     expired[#expired + 1] = id
     expired[#expired + 1] = name
+  elseif name and starts == 1 and redis.call('EXISTS', base .. id .. ':lock') == 1 then
+    redis.call('HSET', base .. id, 'expiresAt', due[i + 1])
   end
 end
 ends.close()
