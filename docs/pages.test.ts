@@ -1,16 +1,10 @@
 // The reference pages and the quoted programs are those of the code, and every link leads somewhere.
-import { existsSync, globSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
-import { METRICS } from '@bullpen/telemetry'
 import { describe, expect, it } from 'vitest'
+import { currentPages, pages, read, root } from './build/pages.ts'
 import { withQuotes } from './build/quotes.ts'
 import { referencePages } from './build/reference-pages.ts'
-
-const root = join(import.meta.dirname, '..')
-const read = (file: string): string => readFileSync(join(root, file), 'utf8')
-const pages = ['*.md', 'docs/**/*.md', 'k8s/*.md', 'packages/*/README.md'].flatMap((pattern) =>
-  globSync(pattern, { cwd: root, exclude: (file) => file.includes('node_modules') }),
-)
 
 describe('a reference page', () => {
   it.each(Object.entries(referencePages()))('%s is what `npm run docs` writes', (name, text) => {
@@ -19,16 +13,7 @@ describe('a reference page', () => {
 })
 
 describe('a page', () => {
-  const settings = new Set(read('docs/reference/settings.md').match(/\bBULLPEN_[A-Z_]+\b/g))
-
-  it.each(pages.filter((file) => file !== 'CHANGELOG.md'))('%s names metrics and settings that exist', (file) => {
-    const metrics = read(file).match(/\bbullpen_[a-z]+_[a-z_]+\b/g) ?? []
-    expect(metrics.filter((name) => !(name in METRICS))).toEqual([])
-    const variables = read(file).match(/\bBULLPEN_[A-Z_]*[A-Z]\b/g) ?? []
-    expect(variables.filter((name) => !settings.has(name))).toEqual([])
-  })
-
-  it.each(pages.filter((file) => file !== 'CHANGELOG.md'))('%s names files that exist', (file) => {
+  it.each(currentPages)('%s names files that exist', (file) => {
     const named = read(file).match(/(?<=`)(?:packages|apps|tools|scripts|k8s|docs)\/[\w./-]+(?=`)/g) ?? []
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
   })
@@ -38,8 +23,7 @@ describe('a page', () => {
   })
 
   it.each(pages)('%s has links that lead somewhere', (file) => {
-    const prose = read(file).replaceAll(/```[\s\S]*?```/g, '')
-    const dead = [...prose.matchAll(/\]\((?!https?:)([^)\s]+)\)/g)]
+    const dead = [...withoutBlocks(read(file)).matchAll(/\]\((?!https?:)([^)\s]+)\)/g)]
       .map(([, link = '']) => link)
       .filter((link) => !leadsSomewhere(file, link))
     expect(dead).toEqual([])
@@ -55,10 +39,12 @@ function leadsSomewhere(file: string, link: string): boolean {
 
 /** As GitHub makes them: lower case, dashes for spaces, no punctuation. */
 function anchorsOf(text: string): string[] {
-  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+  return [...withoutBlocks(text).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
     heading
       .toLowerCase()
       .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
       .replaceAll(/\s/g, '-'),
   )
 }
+
+const withoutBlocks = (text: string): string => text.replaceAll(/```[\s\S]*?```/g, '')

@@ -2,7 +2,7 @@
 
 import { API_SETTINGS, flagOf, type SettingsTable, WORKER_SETTINGS } from '@bullpen/config'
 import { ATTEMPT_STATE_LABELS, type ErrorCode, POOL_STATE_LABELS, SLOT_STATE_LABELS } from '@bullpen/contract'
-import { END_REASONS, HTTP_STATUS, TASK_STATUSES } from '@bullpen/contract/internal'
+import { COMMIT_REFUSALS, END_REASONS, HTTP_STATUS, TASK_STATUSES } from '@bullpen/contract/internal'
 import { ATTEMPT_TRANSITIONS, POOL_TRANSITIONS, SLOT_TRANSITIONS, type Transitions } from '@bullpen/engine/internal'
 import { LOG_FIELDS, METRICS } from '@bullpen/telemetry'
 import { RESOURCE_SETTINGS } from '../../apps/worker/src/resources/settings.ts'
@@ -117,8 +117,8 @@ prom-client's process metrics (\`process_*\`, \`nodejs_*\`) are included.
 
 If a queue has more than 500 task names, the additional names share the label value \`other\`. The label \`reason\` is one of the
 [reasons why an attempt ended](states.md#why-an-attempt-ended), or \`declared\` for a \`TaskError\`. In
-\`bullpen_commits_refused_total\`, \`reason\` is \`lock_lost\`, \`lock_taken\`, \`task_removed\`, \`not_active\`, \`has_children\`,
-\`overridden\` or \`store_error\`.
+\`bullpen_commits_refused_total\`, \`reason\` is one of
+${codes(COMMIT_REFUSALS)}.
 
 The start of an attempt is counted immediately. All other changes to attempts and tasks are counted only after Redis has confirmed them.
 Each started attempt is later counted either as ended or as a refused commit. It is counted as neither if a drain abandoned the attempt,

@@ -55,6 +55,7 @@ export { ATTEMPT_OUTCOMES, attemptViewSchema, taskPageSchema, taskViewSchema } f
 export { REDIS_URLS, type RedisAddress, type RedisNode, readRedisUrl } from './redis-url.ts'
 export { attemptRecordSchema } from './task/attempt-record.ts'
 export { ENVELOPE_VERSION, type Envelope, envelopeSchema, type StoredSuccess, successSchema } from './task/envelope.ts'
+export { COMMIT_REFUSALS } from './task/events.ts'
 export {
   ATTEMPT_END_STATES,
   ATTEMPT_STATES,

@@ -24,21 +24,24 @@ export type VerdictKind =
   | 'snoozed'
 
 /** Why the result of an attempt was not committed. */
-export type CommitRefusal =
+export const COMMIT_REFUSALS = [
   /** The attempt's lock had expired, or the worker noticed before the commit that another worker may take the task. */
-  | 'lock_lost'
+  'lock_lost',
   /** Another attempt holds the task's lock. */
-  | 'lock_taken'
+  'lock_taken',
   /** The task no longer exists. */
-  | 'task_removed'
+  'task_removed',
   /** The task is no longer active. */
-  | 'not_active'
+  'not_active',
   /** The job has children that have not finished or have failed. Only jobs of BullMQ's flows have children. */
-  | 'has_children'
+  'has_children',
   /** BullMQ's Worker committed something else, for example because a function around the processor threw an error. */
-  | 'overridden'
+  'overridden',
   /** Redis responded to the commit with an error. */
-  | 'store_error'
+  'store_error',
+] as const
+
+export type CommitRefusal = (typeof COMMIT_REFUSALS)[number]
 
 interface AttemptEndFields {
   readonly state: AttemptEndState

@@ -1,0 +1,102 @@
+// Every command, script, drill, setting, metric and error code that a page names exists.
+import { CANCEL_OUTCOMES, COMMIT_REFUSALS, DRAIN_MODES, END_REASONS, HTTP_STATUS } from '@bullpen/contract/internal'
+import { METRICS } from '@bullpen/telemetry'
+import { describe, expect, it } from 'vitest'
+import { COMMAND_NAMES, type CommandName } from '../packages/cli/src/commands/command-table.ts'
+import { commandHelp, generalHelp } from '../packages/cli/src/help.ts'
+import { DOCKER_DRILLS, DRILLS } from '../tools/drill/src/drills.ts'
+import { currentPages, read } from './build/pages.ts'
+import { referencePages } from './build/reference-pages.ts'
+
+const namesIn = (text: string): readonly string[] => text.match(/(?<=`)[a-z]+(?:_[a-z\d]+)+(?=`)/g) ?? []
+
+/** Names in the form of an error code that are in none of the tables. */
+const FOREIGN_NAMES = {
+  card_declined: 'a failure that a handler declares',
+  server_busy: 'a failure that a handler declares',
+  er_lock_deadlock: "MySQL's code",
+  und_err_socket: "undici's code",
+  http_503: 'a code that the default classifier makes of a status',
+  sqlstate_40001: 'a code that the default classifier makes of an SQLSTATE',
+  nodejs_eventloop_lag_p99_seconds: 'a metric of prom-client',
+  used_memory: "a field of Redis's INFO",
+  stop_grace_period: 'a setting of Docker Compose',
+  grafana_dashboard: 'a label of a config map',
+  node_modules: 'a directory',
+  worker_threads: 'a module of Node',
+  not_found: 'the outcome of a cancel in packages/testkit, where the API returns an error',
+} as const
+
+/** Returns the parts of a page that are code: its code blocks, without the lines that are output, and its inline code. */
+function codeOf(page: string): readonly string[] {
+  const [prose, blocks] = [
+    page.replaceAll(/```[\s\S]*?```/g, ''),
+    page.match(/(?<=```(?:sh|bash|text)\n)[\s\S]*?(?=```)/g),
+  ]
+  return [...(blocks ?? []).flatMap((block) => block.split('\n')), ...(prose.match(/(?<=`)[^`\n]+(?=`)/g) ?? [])]
+}
+
+const flagsIn = (text: string): readonly string[] => text.match(/(?<=\s)--[a-z][a-z-]*/g) ?? []
+
+/** Returns what is wrong with the first command of Bullpen's CLI in a line, or undefined if the line has none or it is valid. */
+function mistakeIn(line: string): string | undefined {
+  const [, name = '', rest = ''] = /(?:^|[|(&$] *|\bnpx (?:--no -- )?)bullpen ([a-z]+)\b([^|]*)/.exec(line) ?? []
+  if (name === '' || name === 'help') return undefined
+  if (!(COMMAND_NAMES as readonly string[]).includes(name)) return `no command: ${line}`
+  const known = flagsIn(commandHelp(name as CommandName) + generalHelp().split('examples:')[0])
+  const unknown = flagsIn(rest).filter((flag) => !known.includes(flag))
+  return unknown.length === 0 ? undefined : `${name} has no option ${unknown.join(', ')}`
+}
+
+describe('the test of commands', () => {
+  it.each([
+    ['npx bullpen drain --queue Q --wait 2m | jq --raw-output .id', undefined],
+    ['bullpen retry ID', 'no command: bullpen retry ID'],
+    ['bullpen stop W/cpu/3 --force', 'stop has no option --force'],
+    ['Run the API and Bullpen itself', undefined],
+    ['kubectl --namespace bullpen create secret', undefined],
+    ['id=$(bullpen enqueue T --jsn)', 'enqueue has no option --jsn'],
+  ])('finds the mistake in %j', (line, mistake) => {
+    expect(mistakeIn(line)).toBe(mistake)
+  })
+})
+
+describe.each(currentPages)('%s', (file) => {
+  const page = read(file)
+
+  // Help texts contain sentences about Bullpen.
+  it.skipIf(file === 'docs/reference/cli.md')('names commands and options of the CLI that exist', () => {
+    expect(codeOf(page).map(mistakeIn).filter(Boolean)).toEqual([])
+  })
+
+  it('names npm scripts, drills and benchmarks that exist', () => {
+    for (const [, script = '', workspace = '.'] of page.matchAll(/npm run ([\w:-]+)(?: --workspace ([\w/]+))?/g)) {
+      expect(JSON.parse(read(`${workspace}/package.json`)).scripts, script).toHaveProperty([script])
+    }
+    const drills = [...page.matchAll(/npm run drill -- ([a-z]+)/g)].map(([, name = '']) => name)
+    expect(drills.filter((name) => name !== 'all' && !DRILLS.has(name) && !DOCKER_DRILLS.has(name))).toEqual([])
+  })
+
+  it('names metrics and settings that exist', () => {
+    const metrics = page.match(/\bbullpen_[a-z]+_[a-z_]+\b/g) ?? []
+    expect(metrics.filter((name) => !(name in METRICS))).toEqual([])
+    const settings = new Set(referencePages()['settings.md']?.match(/\bBULLPEN_[A-Z_]+\b/g))
+    const variables = page.match(/\bBULLPEN_[A-Z_]*[A-Z]\b/g) ?? []
+    expect(variables.filter((name) => !settings.has(name))).toEqual([])
+  })
+
+  it('names error codes and reasons that exist', () => {
+    expect(namesIn(page).filter((code) => !CODES.has(code))).toEqual([])
+  })
+})
+
+const CODES = new Set<string>([
+  ...Object.keys(HTTP_STATUS),
+  ...Object.values(END_REASONS).flat(),
+  ...COMMIT_REFUSALS,
+  ...CANCEL_OUTCOMES,
+  ...DRAIN_MODES,
+  ...Object.keys(METRICS),
+  ...Object.values(METRICS).flatMap(({ labels }) => labels),
+  ...Object.keys(FOREIGN_NAMES),
+])
