@@ -31,7 +31,6 @@ import {
   type Transitions,
 } from '@bullpen/engine/internal'
 import { type Job, WaitingError } from 'bullmq'
-import { countEnded } from './cancel/by-filter.ts'
 import { type CancelSubscriber, openCancelSubscriber } from './cancel/by-id.ts'
 import { createRuleCache, type RuleCache } from './cancel/rule-cache.ts'
 import type { SkewMonitor } from './clock/clock-skew.ts'
@@ -254,8 +253,7 @@ function connect(
     return runTask(
       cancelled === undefined ? task : { ...task, cancelled: { reason: cancelled.reason, by: cancelled.by } },
       (result) => {
-        if (rule !== undefined && result.verdict.kind === 'cancelled') countEnded(redis, keys, rule)
-        return commit(result, job, token, settled, codec)
+        return commit(result, job, token, settled, codec, rule?.id)
       },
       () => sleep(RELEASE_DELAY_MS).then(() => release(job, token, released)),
     )

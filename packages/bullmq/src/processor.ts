@@ -35,7 +35,7 @@ export function toFetchedTask(job: Job, token: string, codec: PayloadCodec | und
 
 /**
  * Returns what BullMQ stores as the job's result, or throws an error that makes BullMQ retry, fail or leave the job. `settled` is
- * called once Redis has replied.
+ * called once Redis has replied. `rule` is the id of the cancel rule because of which the task was not started, if any.
  */
 export function commit(
   result: AttemptResult,
@@ -43,10 +43,11 @@ export function commit(
   token: string,
   settled: Commit['settled'],
   codec: PayloadCodec | undefined,
+  rule?: string,
 ): StoredSuccess | Promise<never> {
   const { verdict, record, error } = result
   if (verdict.kind === 'lost') settled(result)
-  else settleWhenAnswered(job, result, settled)
+  else settleWhenAnswered(job, result, settled, rule)
   switch (verdict.kind) {
     case 'completed':
       return storedSuccess(verdict.output, record, codec)
@@ -72,8 +73,8 @@ export function commit(
  * Settles the commit when Redis has replied. On a backend whose replies can't be seen, the commit counts as confirmed as soon as
  * BullMQ has it.
  */
-export function settleWhenAnswered(job: Job, result: AttemptResult, settled: Commit['settled']): void {
-  if (!expectCommit(backendOf(job), job.id ?? '', { result, settled })) settled(result)
+export function settleWhenAnswered(job: Job, result: AttemptResult, settled: Commit['settled'], rule?: string): void {
+  if (!expectCommit(backendOf(job), job.id ?? '', { result, settled, rule })) settled(result)
 }
 
 /** Builds the result that BullMQ stores as JSON. */

@@ -28,6 +28,11 @@ const SCAN_ORDER = ['active', 'delayed', 'prioritized', 'wait', 'active'] as con
 
 /** How many tasks one script looks at. */
 const PAGE_SIZE = 200
+/**
+ * How often at least a pass looks at all places, in ms, although only running tasks seem to match the rules. A task may have come
+ * back since: its attempt was requeued or is retried, or a slow producer has added a task that was enqueued before the rule.
+ */
+export const FULL_PASS_EVERY_MS = 30_000
 /** How long a finished cancellation's progress is kept, in ms. */
 const KEEP_PROGRESS_MS = 86_400_000
 
@@ -45,6 +50,8 @@ export interface BulkCancellerOptions {
   readonly onEnded: (ended: EndedTask) => void
   /** How many tasks one script looks at. Tests set this. */
   readonly pageSize?: number
+  /** A monotonic clock in ms. Tests set this. */
+  readonly clock?: () => number
 }
 
 /** A leader's fencing number, and whether the leader may still work. */
@@ -58,9 +65,9 @@ export type BulkCanceller = (term: Term) => Promise<void>
 
 /** Creates the bulk canceller for one queue. Do not call the canceller again before its promise has settled. */
 export function createBulkCanceller(options: BulkCancellerOptions): BulkCanceller {
-  const { redis, keys } = options
-  /** The last pass's rules if that pass ended no task. Those that are left then match running tasks only. */
-  let idleRules = ''
+  const { redis, keys, clock = () => performance.now() } = options
+  /** The rules and the time of the last pass that looked at all places, if it and the passes since have ended no task. */
+  let idle: { readonly rules: string; readonly since: number } | undefined
 
   const pass = async (term: Term): Promise<number> => {
     const id = randomUUID()
@@ -71,9 +78,12 @@ export function createBulkCanceller(options: BulkCancellerOptions): BulkCancelle
       .map(({ id }) => id)
       .toSorted()
       .join()
-    const result = await goThrough(options, { term, rules, endedNone: names === idleRules })
+    const since = clock()
+    const mayStopEarly = idle?.rules === names && since - idle.since < FULL_PASS_EVERY_MS
+    const result = await goThrough(options, { term, rules, mayStopEarly })
     if (result === undefined) return 0
-    idleRules = result.ended === 0 ? names : ''
+    if (result.ended > 0) idle = undefined
+    else if (!result.stoppedEarly) idle = { rules: names, since }
     const done = result.unmatched.filter(({ at }) => at + KNOWN_TO_ALL_MS <= begun.now)
     await forget(options, term, { id, rules: done })
     return result.ended
@@ -87,8 +97,8 @@ export function createBulkCanceller(options: BulkCancellerOptions): BulkCancelle
 interface Pass {
   readonly term: Term
   readonly rules: readonly CancelRule[]
-  /** Whether the last pass had the same rules and ended no task. */
-  readonly endedNone: boolean
+  /** Whether the pass may look at running tasks only, if each rule matches one: a full pass has just ended no task. */
+  readonly mayStopEarly: boolean
 }
 
 interface PassResult {
@@ -96,12 +106,14 @@ interface PassResult {
   readonly unmatched: readonly CancelRule[]
   /** How many tasks were ended. */
   readonly ended: number
+  /** Whether the pass looked at running tasks only. */
+  readonly stoppedEarly: boolean
 }
 
 /** Makes one pass. Returns undefined if the term is over. */
 async function goThrough(
   { redis, keys, caller, onEnded, pageSize = PAGE_SIZE }: BulkCancellerOptions,
-  { term, rules, endedNone }: Pass,
+  { term, rules, mayStopEarly }: Pass,
 ): Promise<PassResult | undefined> {
   const matched = rules.map(() => 0)
   const { fencing } = term
@@ -125,10 +137,12 @@ async function goThrough(
       if (term.isOver()) return undefined
       await pauseAfterPage(sentAt)
     } while (from !== '')
-    // Only running tasks still match the rules. Scanning all waiting tasks again would not end the running ones any sooner.
-    if (scan === 0 && endedNone && matched.every((count) => count > 0)) break
+    // Every rule is kept for a running task, and scanning all waiting tasks again would not end that task any sooner.
+    if (scan === 0 && mayStopEarly && matched.every((count) => count > 0)) {
+      return { unmatched: [], ended, stoppedEarly: true }
+    }
   }
-  return { unmatched: rules.filter((_, i) => matched[i] === 0), ended }
+  return { unmatched: rules.filter((_, i) => matched[i] === 0), ended, stoppedEarly: false }
 }
 
 /** Deletes a pass's rules, except those that match a task that returned to the queue during the pass. */

@@ -26,7 +26,6 @@ import {
 import { z } from 'zod'
 import { parseJson } from '../codec.ts'
 import type { QueueKeys } from '../keys.ts'
-import { countEndedScript } from '../scripts/cancel/count-ended.ts'
 import { storeRuleScript } from '../scripts/cancel/store-rule.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 
@@ -94,11 +93,6 @@ export async function readProgress(redis: Commander, keys: QueueKeys, id: string
   const [rule] = parseRules(text ? [text] : [])
   if (rule === undefined) return undefined
   return { rule, ended: Number(ended ?? 0), doneAt: doneAt ? Number(doneAt) : undefined }
-}
-
-/** Counts a task that a consumer fetched and then ended without starting it. Does not wait for Redis's reply. */
-export function countEnded(redis: Commander, keys: QueueKeys, { id }: CancelRule): void {
-  runScript(redis, countEndedScript, { progress: keys.cancelProgress(id) }, {}).catch(() => {})
 }
 
 /** Returns the task as users see it: cancelled if a rule matches it and no worker is running it. */

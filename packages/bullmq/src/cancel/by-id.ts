@@ -8,8 +8,8 @@
 //      publishes both on the queue's cancel channel. The caller receives `cancelling`.
 //   3. Every consumer of the queue is subscribed to that channel (`openCancelSubscriber`). The consumer that runs the task aborts
 //      its attempt, and the verdict is `cancelled` whatever the retry policy says. A consumer that is not running the task
-//      remembers the task's id, because it may be about to receive the task. If the attempt has just ended with a retry, step 4
-//      ends the waiting task.
+//      remembers the task's id for ten seconds, because it may be about to receive the task (remembered-cancels.ts). If the attempt
+//      has just ended with a retry, step 4 ends the waiting task.
 //   4. The leader repeats the stored requests every 1.5 s, in case a worker was cut off or restarting when the id was published.
 //      The script removes a request once its task has ended.
 //
@@ -26,6 +26,7 @@ import { endOf } from '../scripts/includes/end-without-run.ts'
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { runUntilAnswered } from '../scripts/run-until-answered.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
+import { createRememberedCancels } from './remembered-cancels.ts'
 
 export interface CancelRequest {
   /** A new id for each cancellation. If the script is sent again with the same id, the reply is the same. */
@@ -118,12 +119,9 @@ export async function repeatCancels(
   }
 }
 
-/** The maximum number of remembered ids of cancelled tasks that are not running here. The oldest ids are dropped first. */
-const REMEMBERED_IDS = 1_000
-
 export interface CancelSubscriber {
   /**
-   * If a cancellation of this task arrived before the task, returns who requested it ('' if unknown); otherwise returns
+   * If a cancellation of this task arrived before the task and within the last ten seconds, returns who requested it ('' if unknown); otherwise returns
    * undefined. Each cancellation is returned only once.
    */
   cancelledBy(id: string): string | undefined
@@ -145,16 +143,11 @@ export interface CancelSubscriberOptions {
 
 export function openCancelSubscriber(options: CancelSubscriberOptions): CancelSubscriber {
   const { redisUrl, keys, cancel, onRulesChanged, log } = options
-  const notRunningHere = new Map<string, string>()
-  const remember = (id: string, by: string): void => {
-    notRunningHere.set(id, by)
-    const [oldest] = notRunningHere.keys()
-    if (notRunningHere.size > REMEMBERED_IDS && oldest !== undefined) notRunningHere.delete(oldest)
-  }
+  const notRunningHere = createRememberedCancels()
   const onCancel = (message: string): void => {
     const [id = '', ...words] = message.split(' ')
     const by = words.join(' ')
-    if (!cancel(id as TaskId, by)) remember(id, by)
+    if (!cancel(id as TaskId, by)) notRunningHere.add(id, by, performance.now())
   }
   const subscriber = openSubscriber({
     redisUrl,
@@ -168,11 +161,7 @@ export function openCancelSubscriber(options: CancelSubscriberOptions): CancelSu
     log,
   })
   return {
-    cancelledBy(id) {
-      const by = notRunningHere.get(id)
-      notRunningHere.delete(id)
-      return by
-    },
+    cancelledBy: (id) => notRunningHere.take(id, performance.now()),
     close: subscriber.close,
   }
 }

@@ -8,7 +8,7 @@ import { acknowledgeRule } from '../scripts/cancel/acknowledge-rule.ts'
 import { readRules } from '../scripts/cancel/read-rules.ts'
 import { silent } from '../setup.fixture.ts'
 import { KNOWN_TO_ALL_MS, READ_EVERY_MS, TRUSTED_MS } from './by-filter.ts'
-import { createRuleCache } from './rule-cache.ts'
+import { createRuleCache, RETRY_DELAY } from './rule-cache.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] }))
 afterEach(() => void vi.useRealTimers())
@@ -32,10 +32,12 @@ function setup() {
   const known: string[] = []
   const unanswered: (() => void)[] = []
   let answers = true
+  let isLoading = false
   let reads = 0
   const redis = {
     [readRules.name]: async () => {
       reads++
+      if (isLoading) throw new Error('LOADING Redis is loading the dataset in memory')
       if (!answers) await new Promise<void>((resolve) => unanswered.push(resolve))
       return [...rules]
     },
@@ -57,6 +59,9 @@ function setup() {
     known,
     addRule: (id: string) => {
       rules.push(JSON.stringify({ id, queue: 'q', before: 1_000, reason: 'cancelled', by: 'b', at: 1 }))
+    },
+    fail: (fails: boolean) => {
+      isLoading = fails
     },
     silence: () => {
       answers = false
@@ -146,5 +151,40 @@ describe('a rule cache', () => {
     cache.close()
     await vi.advanceTimersByTimeAsync(60_000)
     expect(reads()).toBe(2)
+  })
+
+  it('reads the rules again ever more slowly while Redis answers with errors, and soon after the last error', async () => {
+    const { cache, fail, reads } = setup()
+    fail(true)
+    let isFresh = false
+    const fresh = Promise.all([cache.untilFresh(), cache.untilFresh()]).then(() => {
+      isFresh = true
+    })
+    const readsAfter = async (ms: number): Promise<number> => {
+      await vi.advanceTimersByTimeAsync(ms)
+      return reads()
+    }
+    const { firstMs, longestMs } = RETRY_DELAY
+    expect(await readsAfter(0)).toBe(1)
+    expect(await readsAfter(firstMs - 1)).toBe(1)
+    expect(await readsAfter(1)).toBe(2)
+    expect(await readsAfter(2 * firstMs)).toBe(3)
+    expect(await readsAfter(20 * longestMs)).toBeLessThanOrEqual(24)
+    fail(false)
+    expect(isFresh).toBe(false)
+    await vi.advanceTimersByTimeAsync(longestMs)
+    await fresh
+    expect(cache.isFresh()).toBe(true)
+    cache.close()
+  })
+
+  it('stops waiting for fresh rules when it is closed', async () => {
+    const { cache, fail, reads } = setup()
+    fail(true)
+    const waiting = cache.untilFresh()
+    await vi.advanceTimersByTimeAsync(0)
+    cache.close()
+    await waiting
+    expect(reads()).toBe(1)
   })
 })

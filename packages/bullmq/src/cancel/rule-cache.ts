@@ -19,8 +19,8 @@ import { NO_RULES, parseRules, READ_EVERY_MS, TRUSTED_MS } from './by-filter.ts'
 const FORGET_CONSUMER_MS = 60_000
 /** How long acknowledgements are kept, in ms. No canceller waits for them this long. */
 const KEEP_ACKNOWLEDGED_MS = 10_000
-/** The delay before the rules are read again after a read has failed, in ms. */
-const RETRY_MS = 200
+/** The delay before the rules are read again after a read has failed, in ms. It doubles up to the longest delay. */
+export const RETRY_DELAY = { firstMs: 200, longestMs: 1_000 }
 
 export interface RuleCache {
   /** Returns whether the copy is recent enough for tasks to be started. */
@@ -59,6 +59,10 @@ export function createRuleCache(redis: Commander, keys: QueueKeys, host: RuleCac
 
   /** Whether a task has been about to start since the last read. */
   let isInUse = false
+  /** How many reads have failed since the last successful one. */
+  let failures = 0
+  /** Resolved when the next read is due or has begun. */
+  let nextRead = Promise.withResolvers<void>()
 
   const isFresh = (): boolean => performance.now() - readAt < TRUSTED_MS
   const matching = (task: FetchedTask): CancelRule | undefined => {
@@ -79,9 +83,9 @@ export function createRuleCache(redis: Commander, keys: QueueKeys, host: RuleCac
 
   const acknowledge = async (): Promise<void> => {
     const news = rules.filter(({ id }) => !acknowledged.has(id))
-    acknowledged = new Set(rules.map(({ id }) => id))
     const args = { consumer, keepMs: KEEP_ACKNOWLEDGED_MS }
     await Promise.all(news.map(({ id }) => runScript(redis, acknowledgeRule, { known: keys.cancelKnown(id) }, args)))
+    acknowledged = new Set(rules.map(({ id }) => id))
   }
 
   const read = (): Promise<void> => {
@@ -90,25 +94,35 @@ export function createRuleCache(redis: Commander, keys: QueueKeys, host: RuleCac
     timer = undefined
     isStale = false
     isInUse = false
+    nextRead.resolve()
+    nextRead = Promise.withResolvers()
     reading = readOnce()
       .then(
-        () => READ_EVERY_MS,
+        () => {
+          failures = 0
+        },
         (err: unknown) => {
+          failures++
           if (!isClosed && !isConnectionError(err)) logFailure(err)
-          return RETRY_MS
         },
       )
-      .then((delayMs) => {
+      .then(() => {
         reading = undefined
         if (isClosed) return
-        timer = setTimeout(onTimer, isStale ? 0 : delayMs)
+        timer = setTimeout(onTimer, delayOfNextRead())
         timer.unref()
       })
     return reading
   }
 
+  const delayOfNextRead = (): number => {
+    if (failures > 0) return Math.min(RETRY_DELAY.firstMs * 2 ** (failures - 1), RETRY_DELAY.longestMs)
+    return isStale ? 0 : READ_EVERY_MS
+  }
+
   const onTimer = (): void => {
     timer = undefined
+    nextRead.resolve()
     if (isStale || isInUse || host.hasTasks()) void read()
   }
 
@@ -120,7 +134,11 @@ export function createRuleCache(redis: Commander, keys: QueueKeys, host: RuleCac
       return isFresh()
     },
     async untilFresh() {
-      while (!isFresh() && !isClosed) await read()
+      while (!isFresh() && !isClosed) {
+        await read()
+        // If Redis rejects the script at once, reading again at once would keep this process and Redis busy.
+        if (failures > 0 && !isFresh() && !isClosed) await nextRead.promise
+      }
     },
     matching,
     refresh() {
@@ -134,6 +152,7 @@ export function createRuleCache(redis: Commander, keys: QueueKeys, host: RuleCac
     close() {
       isClosed = true
       clearTimeout(timer)
+      nextRead.resolve()
       // Leave the set, so that no canceller waits for this consumer. If this fails, the entry expires by itself.
       redis.zrem(keys.cancelConsumers, consumer).catch(() => {})
     },

@@ -51,7 +51,7 @@ it('every script that fetches, ends, requeues, renews or cancels runs in a full 
       ...['renew-locks', 'extendLock', 'extendLocks', 'releaseLock'],
       // cancel and expire
       ...['cancel-task', 'cancel-page', 'begin-pass', 'store-rule', 'read-rules', 'acknowledge-rule', 'forget-rules'],
-      ...['count-ended', 'expire-tasks'],
+      ...['expire-tasks'],
       // retry, start early, delete
       ...['reprocessJob', 'moveJobsToWait', 'promote', 'changeDelay', 'changePriority', 'removeJob', 'cleanJobsInSet'],
       ...['drain', 'obliterate', 'pause', 'remove-old'],

@@ -93,6 +93,7 @@ export function composeBackend(
       if (each === 'keptSince' && completedRetentionMs !== undefined) args.push(now() - completedRetentionMs)
       else if (each === 'at') args.push(now())
       else if (each === 'attempt') args.push(commit?.result.event.fencingToken ?? '')
+      else if (each === 'rule') args.push(commit?.rule ?? '')
       else if (each === 'part') args.push(partOf(commit))
       else args.push(values[each] ?? '')
     }

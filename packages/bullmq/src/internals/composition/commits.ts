@@ -10,6 +10,8 @@ import type { AttemptResult, Verdict } from '@bullpen/engine/internal'
 
 export interface Commit {
   readonly result: AttemptResult
+  /** The id of the cancel rule that ends the task, in whose progress the end is counted. */
+  readonly rule?: string | undefined
   /** Called once, when Redis has replied. `refusal` is the reason if the commit was refused. */
   readonly settled: (result: AttemptResult, refusal?: CommitRefusal) => void
 }

@@ -93,12 +93,13 @@ const STEPS: Readonly<Record<string, Steps>> = {
   moveToFinished: {
     /**
      * `part`: cancelled or expired; '' if the task is dead. `keptSince`: completed tasks that ended before this time are removed
-     * (ms since 1970). `attempt`: the fencing token of the attempt that ends.
+     * (ms since 1970). `attempt`: the fencing token of the attempt that ends. `rule`: the id of the cancel rule that ends the task.
      */
-    extra: ['part', 'keptSince', 'attempt'],
+    extra: ['part', 'keptSince', 'attempt', 'rule'],
     before: `if part ~= '' then index.into.failed = part end`,
     // Each end removes up to two old tasks, so that their number falls. The leader removes the rest.
     after: `${CONFIRM_RESENT_END}
+if rule ~= '' and part == 'cancelled' and (${SUCCEEDED}) then call('HINCRBY', base .. 'cancel-progress:' .. rule, 'ended', 1) end
 if keptSince ~= '' and (${SUCCEEDED}) then
   for _, id in ipairs(call('ZRANGEBYSCORE', base .. 'completed', '-inf', '(' .. keptSince, 'LIMIT', 0, 2)) do
     local job = base .. id
