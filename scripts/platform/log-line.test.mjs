@@ -16,9 +16,9 @@ describe('a log line on the terminal', () => {
     ],
     [
       'a refused request is shown with its route and status',
-      json({ level: 'warn', msg: 'request answered', method: 'POST', route: '/v1/tasks', status: 503 }),
+      json({ level: 'warn', msg: 'request completed', method: 'POST', route: '/v1/tasks', status: 503 }),
       'stdout',
-      'warn  request answered: POST /v1/tasks 503',
+      'warn  request completed: POST /v1/tasks 503',
     ],
     ['plain text on stdout is hidden', 'hello', 'stdout', undefined],
     ['plain text on stderr is shown', 'Error: x', 'stderr', 'Error: x'],

@@ -1,4 +1,5 @@
-// The demo, which finds the files below a directory, hashes each of them as a task, and prints the list that md5sum would print.
+// Runs the demo, which finds the files below a directory, hashes each of them as a task, and prints the list that md5sum would
+// print.
 import { randomUUID } from 'node:crypto'
 import type { Writable } from 'node:stream'
 import { createClient } from '@bullpen/client'

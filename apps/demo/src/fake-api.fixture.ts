@@ -22,11 +22,11 @@ interface Behaviour {
   readonly active?: () => readonly string[]
   readonly fencingToken?: (index: number) => number
   readonly worker?: (index: number) => string
-  /** Answers every enqueue with this problem. */
+  /** Rejects every enqueue with this problem. */
   readonly refuses?: Pick<Problem, 'status' | 'code'>
 }
 
-/** `maxInFlight` is the largest number of tasks that were in flight at once. */
+/** `maxInFlight` is the maximum number of tasks that were in flight at once. */
 export interface FakeApi extends AsyncDisposable {
   readonly url: string
   readonly enqueued: FakeTask[]

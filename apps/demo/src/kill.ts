@@ -14,7 +14,7 @@ export const KILL_AFTER = 1 / 3
  * running a task.
  */
 const MAX_TRIES = 50
-/** The time that the tasks of other workers have to end while the victim is stopped. */
+/** How long the other workers' tasks have to end while the victim is stopped, in ms. */
 const STOPPED_MS = 100
 const BETWEEN_TRIES_MS = 20
 
@@ -32,9 +32,9 @@ interface Killing {
 }
 
 /**
- * Kills one of `victims` with SIGKILL while it is running a task, preferably one that has taken part. To find such a moment, it
- * stops the worker, checks for a task, and lets the worker continue if there is none. Returns the process id of the worker, or
- * undefined if none of them is running.
+ * Kills one of `victims` with SIGKILL while it is running a task, preferably one that has taken part. To find such a moment, this
+ * function stops the worker, checks for a task, and lets the worker continue if there is none. Returns the process id of the
+ * worker, or undefined if none of them is running.
  */
 export async function killOne({ client, victims, workers, signal }: Killing): Promise<number | undefined> {
   const busy = new Set([...workers].map((name) => Number(PROCESS_ID.exec(name)?.[1])))
@@ -48,7 +48,7 @@ export async function killOne({ client, victims, workers, signal }: Killing): Pr
       send(victim, 'SIGSTOP')
     }
   } catch {
-    // The work has ended or the API does not answer. The worker is killed anyway, as --kill requests.
+    // The work has ended or the API does not respond. The worker is killed anyway, as --kill requests.
   }
   return send(victim, 'SIGKILL') ? victim : undefined
 }

@@ -1,4 +1,4 @@
-// Formats the texts of the demo: the progress line, the bar, and the final report.
+// Formats the demo's output: the progress line, the bar, and the final report.
 import { formatBytes, plural } from './format.ts'
 
 export interface Counts {
@@ -15,8 +15,8 @@ export function progressLine({ files, bytes, total, seconds }: Counts): string {
 }
 
 /**
- * At most `columns - 1` characters. The bar fills what the text leaves, up to 40 characters, and is left out if that is too
- * little.
+ * Returns at most `columns - 1` characters. The bar fills the space that the text leaves, up to 40 characters, and is omitted if
+ * there is too little space.
  */
 export function progressBar(counts: Counts, columns: number, colour: boolean): string {
   const room = Math.max(columns - 1, 0)

@@ -13,7 +13,7 @@ export interface TreeFile {
 
 export interface Tree {
   readonly files: readonly TreeFile[]
-  /** The error that ended the walk early. Check it only after all results, because the error of a result takes precedence. */
+  /** The error that ended the walk early. Check it only after all results, because a result's error takes precedence. */
   readonly error: unknown
 }
 

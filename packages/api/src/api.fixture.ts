@@ -98,7 +98,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
   }
 }
 
-/** Returns the problem in an answer after checking the properties that every problem must have. */
+/** Returns the problem in a response after checking the properties that every problem must have. */
 export function problemIn(answer: {
   readonly statusCode: number
   readonly headers: Record<string, unknown>
@@ -109,7 +109,7 @@ export function problemIn(answer: {
   }
   const problem = JSON.parse(answer.body) as Problem
   if (problem.status !== answer.statusCode || problem.requestId !== answer.headers['x-request-id']) {
-    throw new Error(`the problem and its answer differ: ${answer.statusCode} ${answer.body}`)
+    throw new Error(`the problem and its response differ: ${answer.statusCode} ${answer.body}`)
   }
   return problem
 }

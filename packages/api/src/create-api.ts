@@ -1,8 +1,7 @@
-// Creates the API of a catalogue: connects to Redis, builds the server, and closes everything in reverse order.
+// Creates the API for a catalogue: connects to Redis, builds the server, and closes everything in reverse order.
 //
-// The stack closes everything in the reverse of the order in which it was opened. The server closes first, so that requests in
-// progress can still use Redis and are counted. The metrics server closes next, so that the final numbers can be read, and
-// because a scrape reads from Redis. The connections to Redis close last.
+// The server closes first, so that requests in progress can still use Redis and are counted. The metrics server closes next, so
+// that the final numbers can be read, and because a scrape reads from Redis. The connections to Redis close last.
 
 import { randomBytes } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
@@ -23,8 +22,8 @@ export interface ApiOptions {
   readonly catalogue: Catalogue
   readonly config?: ApiConfig
   /**
-   * Encodes the inputs of tasks before they are stored, and decodes the payloads of tasks that are read. The namespace's
-   * workers need the same codec. By default, payloads are stored as they are.
+   * Encodes tasks' inputs before they are stored, and decodes the payloads of tasks that are read. The namespace's workers need
+   * the same codec. By default, payloads are stored as they are.
    */
   readonly codec?: PayloadCodec
   /** Defaults to a JSON log on standard output, with the level from the settings. */
@@ -40,7 +39,10 @@ export interface Api {
    * close().
    */
   listen(): Promise<Addresses>
-  /** Finishes the requests that have arrived, answers long polls at once, and then closes the connections to Redis. Idempotent. */
+  /**
+   * Finishes the requests that have arrived, responds to long polls at once, and then closes the connections to Redis.
+   * Idempotent.
+   */
   close(): Promise<void>
   readonly app: FastifyInstance
   readonly log: Log
@@ -49,7 +51,10 @@ export interface Api {
 /** The space that is reserved for data stored with the input, such as labels, times and ids, in bytes. */
 const ENVELOPE_BYTES = 16_384
 
-/** Complete requests are answered within about a second. Any connection left after this time is still sending its request. */
+/**
+ * A request that has arrived completely gets a response within about a second. Any connection left after this time is still
+ * sending its request.
+ */
 const FINISH_WITHIN_MS = 5_000
 
 /** @throws BullpenError `invalid_configuration`, naming every setting that is unknown, invalid or contradictory. */
@@ -113,7 +118,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
   }
 
   async function drain(): Promise<void> {
-    // This turns readiness off and answers long polls, which would otherwise keep the server open for up to 30 s.
+    // This turns readiness off and ends long polls, which would otherwise keep the server open for up to 30 s.
     closing.abort()
     lifecycle.moveTo('draining')
     // If a port were opened while everything else is closing, it would stay open.
@@ -151,7 +156,9 @@ async function closeServer(app: FastifyInstance, log: Log): Promise<void> {
   await closed
 }
 
-/** Reports the whole fleet's queues. Every API does, so the numbers are available as long as any API is up. */
+/**
+ * Reports the whole fleet's queues. Every API process does this, so the numbers are available as long as any API process is up.
+ */
 function reportQueues(telemetry: Telemetry, broker: Broker, queues: readonly string[]): void {
   telemetry.onScrape(async () => {
     const up = await broker.ping().then(

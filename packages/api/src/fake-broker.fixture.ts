@@ -18,7 +18,7 @@ export interface FakeBroker extends Broker {
   readonly cancelledBy: (string | undefined)[]
   /** How the next calls fail. */
   trouble: 'none' | 'down' | 'drains' | 'full' | 'hangs' | 'breaks'
-  /** How many callers are waiting for the end of a task. `firstWaiter` resolves when the first one starts to wait. */
+  /** How many callers are waiting for a task to end. `firstWaiter` resolves when the first one starts to wait. */
   waiting: number
   readonly firstWaiter: Promise<void>
   put(record: Partial<TaskRecord> & { readonly id: TaskId }): TaskRecord

@@ -1,4 +1,4 @@
-// An in-memory fleet for tests of the API. Tests add workers to it and provide their responses.
+// An in-memory fleet for tests of the API. Tests add workers to it and provide the workers' responses.
 import { isDeepStrictEqual } from 'node:util'
 import { recipients } from '@bullpen/bullmq/internal'
 import { BullpenError } from '@bullpen/contract'

@@ -1,4 +1,4 @@
-// The public interface of the API: create it with a catalogue, listen, and close it.
+// Exports the API's public interface: create an API with a catalogue, listen, and close it.
 
 // Configuration
 export { API_RULES, API_SETTINGS, type ApiConfig, type ApiSettings, apiConfig } from '@bullpen/config'

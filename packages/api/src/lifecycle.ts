@@ -1,4 +1,4 @@
-// The phases of an API, as a table of the transitions that listen() and close() may make.
+// Defines the phases of an API as a table of the transitions that listen() and close() may make.
 import { BullpenError } from '@bullpen/contract'
 import { assertTransition, type Transitions } from '@bullpen/engine/internal'
 

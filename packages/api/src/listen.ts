@@ -1,4 +1,4 @@
-// Opens the API's ports after giving Redis a moment to answer.
+// Opens the API's ports after giving Redis a moment to respond.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SkewMonitor } from '@bullpen/bullmq/internal'
 import type { ApiSettings } from '@bullpen/config'
@@ -25,15 +25,15 @@ interface Ports {
 
 const CONNECT_WITHIN_MS = 1_000
 const RETRY_MS = 20
-/** The errors that waiting longer would not resolve. */
+/** The errors that would not disappear if the API waited longer. */
 const NEVER_COMPATIBLE: readonly ErrorCode[] = ['incompatible_schema', 'unsupported_redis']
 
 /**
- * Waits until Redis answers, so that the first requests do not arrive while the connection is still being opened. If Redis is down,
- * resolves after 1 s.
+ * Waits until Redis responds, so that the first requests do not arrive while the connection is still being opened. If Redis is
+ * down, resolves after 1 s.
  *
- * @throws BullpenError `incompatible_schema` if another version of Bullpen wrote the namespace, `unsupported_redis` if the server is
- * too old.
+ * @throws BullpenError `incompatible_schema` if another version of Bullpen wrote the namespace, and `unsupported_redis` if the
+ * server is too old.
  */
 export async function waitForRedis(
   { broker, fleet, skew }: { readonly broker: Broker; readonly fleet: Fleet; readonly skew: SkewMonitor },
@@ -76,7 +76,7 @@ export async function openPorts({ app, metrics, settings, devKey }: Ports, closi
 }
 
 function refuseIfClosed(closing: AbortSignal): void {
-  if (closing.aborted) throw new BullpenError('shutting_down', 'the API was closed before it had started')
+  if (closing.aborted) throw new BullpenError('shutting_down', 'the API was closed before it started')
 }
 
 const PORT_VARIABLES = { port: 'BULLPEN_API_PORT', metricsPort: 'BULLPEN_API_METRICS_PORT' } as const

@@ -49,7 +49,7 @@ async function start(created: Api | (() => Promise<Api>)): Promise<Api | undefin
 async function stop(api: Api): Promise<0 | 1> {
   const closed = api.close()
   if (!(await settlesWithin(closed, STOP_WITHIN_MS))) {
-    api.log.error({ withinMs: STOP_WITHIN_MS }, 'API not closed in time; remaining requests are cut off')
+    api.log.error({ withinMs: STOP_WITHIN_MS }, 'API did not close in time; cutting off the remaining requests')
     return 1
   }
   await closed

@@ -79,7 +79,7 @@ describe('a memory limit', () => {
     })
     await using setup = openSetup('process', {}, pool)
     const run = setup.run(tasks.keep, { bytes: 400 * MiB, wait: true }, { memoryLimitBytes: 64 * MiB })
-    expect(await run.outcome).toMatchObject({ reason: 'out_of_memory', error: { message: /took \d+ MiB/ } })
+    expect(await run.outcome).toMatchObject({ reason: 'out_of_memory', error: { message: /used \d+ MiB/ } })
   })
 })
 

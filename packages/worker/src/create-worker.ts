@@ -1,4 +1,5 @@
-// A worker: pools on the queues of a catalogue, with resources, probes, metrics, remote commands and a graceful drain.
+// Creates a worker, which runs pools on a catalogue's queues, with resources, probes, metrics, remote commands and a graceful
+// drain.
 import { CLOSING_MS } from '@bullpen/config'
 import type { Catalogue, Log, Resources, TaskId } from '@bullpen/contract'
 import { attributeUncaught, type OnlineReport, type UncaughtFate } from '@bullpen/engine/internal'
@@ -29,7 +30,7 @@ export interface BullpenWorker {
    * drains. A drain or an aborted `parent` ends the work earlier. Other tasks in the same queues run as well.
    *
    * @throws BullpenError `queue_not_found` if this worker has no pool for the queue of a task, and `wrong_state` in the same
-   * cases as `start`.
+   * cases as for `start`.
    */
   online(tasks: readonly TaskId[]): Promise<OnlineSummary>
   /**
@@ -51,7 +52,7 @@ export interface BullpenWorker {
   readonly log: Log
 }
 
-/** The share of CLOSING_MS in which pools acknowledge the tasks that have ended, after their grace period. */
+/** The part of CLOSING_MS that pools have, after their grace period, to acknowledge the tasks that have ended. */
 const ACKNOWLEDGING_MS = 500
 
 /**
@@ -105,7 +106,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
         await opened.pools.start()
         url = opened.url
       })
-      // A drain may have begun in the meantime, for example while Redis was unreachable. The pools have then never run.
+      // A drain may have begun in the meantime, for example while Redis was unreachable. In that case, the pools have never run.
       lifecycle.assertStarted()
       return { url }
     },
@@ -113,7 +114,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
       const sets = byQueue(tasks, sizes)
       const reports = new Map<string, OnlineReport>()
       await run('online', async ({ url, pools, broker }) => {
-        log.info({ url }, 'working on a given set of tasks')
+        log.info({ url }, 'running a given set of tasks')
         await pools.start((pool) => {
           const ids = sets.get(pool.queue)
           return ids && pool.online(ids, broker.waitUntilFinished).then((report) => reports.set(pool.queue, report))

@@ -1,4 +1,4 @@
-// Sums up the drain of a worker over all its pools, and logs the summary.
+// Combines the drain reports from all of a worker's pools into one summary, and logs it.
 import type { Log } from '@bullpen/contract'
 import type { DrainReport } from '@bullpen/engine'
 

@@ -1,4 +1,4 @@
-// The worker's public surface.
+// Exports the worker's public API.
 
 export {
   type Setting,

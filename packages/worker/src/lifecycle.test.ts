@@ -78,9 +78,7 @@ describe('the lifecycle of a worker', () => {
     const opened = open('start')
     const drained = drain({ mode: 'soft' })
     resource.resolve()
-    await expect(opened).rejects.toMatchObject(
-      wrongState('the worker is draining: it was drained before it had started'),
-    )
+    await expect(opened).rejects.toMatchObject(wrongState('the worker is draining: it was drained before it started'))
     await drained
     expect(order).toEqual(['open first', 'close first'])
   })
@@ -109,7 +107,7 @@ describe('the lifecycle of a worker', () => {
     }
     expect(state()).toBe(wanted)
     await expect(open('online')).rejects.toMatchObject(
-      wrongState(`the worker is ${wanted}: online() is legal only on a new worker`),
+      wrongState(`the worker is ${wanted}: online() can be called only on a new worker`),
     )
   })
 

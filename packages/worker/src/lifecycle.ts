@@ -1,4 +1,4 @@
-// The lifecycle of a worker: new → opening → running → draining → closed.
+// Manages the lifecycle of a worker: new → opening → running → draining → closed.
 //
 // - `start` and `online` may be called only on a new worker. `drain` may be called in any state. The first call decides when the
 //   drain begins, and later calls can only make it harsher.
@@ -85,7 +85,7 @@ export function createLifecycle<P extends { readonly pools: PoolSupervisor }>(
   const close = (): Promise<boolean> => settlesWithin(stack.disposeAsync(), closeMs)
 
   const assertIn = (wanted: WorkerState): void => {
-    if (state !== wanted) throw wrongState('it was drained before it had started', state)
+    if (state !== wanted) throw wrongState('it was drained before it started', state)
   }
 
   const steps: Opening = {
@@ -123,7 +123,7 @@ export function createLifecycle<P extends { readonly pools: PoolSupervisor }>(
     state: () => state,
     parts: () => parts,
     async open(call) {
-      if (state !== 'new') throw wrongState(`${call}() is legal only on a new worker`, state)
+      if (state !== 'new') throw wrongState(`${call}() can be called only on a new worker`, state)
       moveTo('opening')
       opening = openOnce()
       return opening

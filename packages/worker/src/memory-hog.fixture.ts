@@ -33,13 +33,13 @@ export const holdsMap = defineHandler(map, here, () => {
   for (const kept = new Map<number, object>(); ; ) kept.set(kept.size, { at: kept.size })
 })
 
-/** 12 MB of text, which parses into much more. */
+/** Parses 12 MB of text, which takes up much more memory once it is parsed. */
 export const holdsParsed = defineHandler(json, here, () => {
   const parsed = JSON.parse(`[${'{},'.repeat(4_000_000)}1]`)
   return { twice: parsed.length }
 })
 
-/** Outside V8's heap, which Node's own limit does not cover. */
+/** Allocates memory outside V8's heap, which Node's own limit does not cover. */
 export const holdsBuffers = defineHandler(buffers, here, () => {
   for (const kept: Buffer[] = []; ; ) kept.push(Buffer.alloc(2 ** 22, 1))
 })

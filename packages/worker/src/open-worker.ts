@@ -25,13 +25,15 @@ import { defaultTimeouts, graceWarnings, isolatorFor, poolSizes } from './resolv
 
 export interface WorkerOptions<C extends Catalogue, R extends Resources> {
   readonly catalogue: C
-  /** One handler for each task of the catalogue. */
+  /** One handler for each task in the catalogue. */
   readonly handlers: Handlers<C, R>
-  /** The resources that handlers find in `ctx.resources`. They are opened before the first task and closed after the last one. */
+  /**
+   * The resources that handlers can use as `ctx.resources`. They are opened before the first task and closed after the last one.
+   */
   readonly resources?: ResourceOpeners<R>
   /**
-   * The URL of a module whose default export is a record of openers like `resources`. Isolated handlers find these resources in
-   * `ctx.resources`. They are opened once in each thread or child process.
+   * The URL of a module whose default export is a record of openers like `resources`. Isolated handlers can use these resources
+   * as `ctx.resources`. They are opened once in each thread or child process.
    */
   readonly isolatedResources?: string
   /** Functions that wrap every attempt, in this process. The first one is the outermost. */
@@ -42,7 +44,8 @@ export interface WorkerOptions<C extends Catalogue, R extends Resources> {
    */
   readonly codec?: PayloadCodec
   /**
-   * Settings that are omitted have their default values. `workerConfig()` reads settings from flags, the environment and a file.
+   * The worker's settings. Settings that are omitted have their default values. `workerConfig()` reads settings from flags, the
+   * environment and a file.
    */
   readonly config?: WorkerConfig
   /** When this signal aborts, every pool drains hard and the worker closes. */
@@ -114,7 +117,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
   }
 
   async function open(opening: Opening, drain: (request: DrainRequest) => void): Promise<OpenWorker> {
-    // The monitor is a thread too, and like the threads of isolated handlers it may end before this process does.
+    // The monitor is also a thread, and like isolated handlers' threads, it may end before this process does.
     keepWrappersGeneric()
     const warnAfter = settings.eventLoopStallWarning
     const monitor = openEventLoopMonitor({ warnAfter, context, sink, log, logAs })
@@ -173,7 +176,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       about: { worker, host: hostname(), pid: process.pid, version: VERSION, drainTimeoutMs: drainMs, graceMs },
       startedAt,
     })
-    // Both may take long to close and neither depends on the other, so they are closed at the same time.
+    // Both may take a long time to close and neither depends on the other, so they are closed at the same time.
     opening.owns(() => Promise.all([isolator?.close(), fleetAgent.close()]))
     return { url: probes.url, broker, pools, fleetAgent }
   }

@@ -1,4 +1,4 @@
-// The worker's own small HTTP server, for liveness, readiness and metrics.
+// Serves the worker's liveness, readiness and metrics over HTTP.
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { BullpenError, type Log } from '@bullpen/contract'

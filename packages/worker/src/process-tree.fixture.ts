@@ -1,4 +1,4 @@
-// The number of processes in a process tree, and their resident memory.
+// Measures the number of processes in a process tree, and their resident memory.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 
@@ -13,7 +13,7 @@ export interface ProcessTree {
   readonly ownBytes: number
   /** The number of processes, including the process itself. */
   readonly processes: number
-  /** Shared pages are counted once for each process. */
+  /** The resident memory of the whole tree. Shared pages are counted once for each process. */
   readonly residentBytes: number
 }
 

@@ -13,8 +13,8 @@ import { nearest, readTaskId } from '@bullpen/contract/internal'
 import type { Isolator, Timeouts } from '@bullpen/engine/internal'
 
 /**
- * Returns the concurrency of each queue that the settings name, or of every queue of the catalogue if they name none. A
- * concurrency of 0 stands for twice the number of CPU cores.
+ * Returns the concurrency of each queue that the settings name, or of every queue in the catalogue if the settings do not name
+ * any. A concurrency of 0 stands for twice the number of CPU cores.
  */
 export function poolSizes(catalogue: Catalogue, { pools }: WorkerSettings): ReadonlyMap<string, number> {
   const wanted = pools ?? Object.fromEntries(catalogue.queues.map((queue) => [queue, 0]))
@@ -32,7 +32,7 @@ export function poolSizes(catalogue: Catalogue, { pools }: WorkerSettings): Read
 }
 
 /**
- * Returns an isolator if a task of the catalogue needs one. The isolator may have as many isolates of each kind as tasks of that
+ * Returns an isolator if a task in the catalogue needs one. The isolator may have as many isolates of each kind as tasks of that
  * kind can run at once, so that no task waits for an isolate. `slotsOf` returns the current number of slots of a queue, or 0 if
  * there is no pool for it.
  */
@@ -90,7 +90,7 @@ export function graceWarnings(
     if (!sizes.has(queue) || own === undefined || (own !== 'none' && own <= graceMs)) return []
     const asked = own === 'none' ? 'unlimited' : formatDuration(own)
     return [
-      `grace period of ${name} is ${asked}; a drain cuts it to ${formatDuration(graceMs)}, the worker's own (BULLPEN_WORKER_GRACE)`,
+      `grace period of ${name} is ${asked}, but a drain shortens it to the worker's grace period of ${formatDuration(graceMs)} (BULLPEN_WORKER_GRACE)`,
     ]
   })
 }

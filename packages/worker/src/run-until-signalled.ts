@@ -3,7 +3,7 @@ import { BullpenError, type TaskId } from '@bullpen/contract'
 import type { BullpenWorker } from './create-worker.ts'
 
 export interface RunOptions {
-  /** The tasks after whose end the worker exits, as in a batch job. If omitted, the worker runs until it is signalled. */
+  /** The tasks to wait for before the worker exits, as in a batch job. If omitted, the worker runs until it is signalled. */
   readonly only?: readonly TaskId[]
 }
 
@@ -91,7 +91,9 @@ function isDraining(worker: BullpenWorker): boolean {
   return worker.state() === 'draining' || worker.state() === 'closed'
 }
 
-/** Returns whether a drain ended the start, for example because of a signal or the parent. Such a start has not failed. */
+/**
+ * Returns whether a drain interrupted the start, for example because of a signal or the parent. Such a start is not a failure.
+ */
 function wasDrained(worker: BullpenWorker, error: unknown): boolean {
   return error instanceof BullpenError && error.code === 'wrong_state' && isDraining(worker)
 }

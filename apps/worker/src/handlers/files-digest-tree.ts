@@ -9,7 +9,7 @@ import type { WorkerResources } from '../resources/index.ts'
 /** How many files are read at the same time. This bounds open files and memory, regardless of the size of the directory. */
 const CONCURRENCY = 20
 
-/** Progress is not reported more often, because each report is a round trip to Redis. */
+/** The minimum interval between progress reports, in ms. Reports are limited because each one takes a round trip to Redis. */
 const REPORT_INTERVAL_MS = 500
 
 export default defineHandler(
@@ -35,7 +35,7 @@ export default defineHandler(
         .catch((err) => context.log.warn({ err }, 'progress not stored'))
     }
     await forEachBounded(names, CONCURRENCY, digest, signal)
-    // This error is checked after all results, because a failed digest says more about the cause than an interrupted walk.
+    // This error is checked after all results, because a failed digest reveals more about the cause than an interrupted walk.
     if (listing.error !== undefined) throw listing.error
     const list = createHash('md5')
     for (const line of md5Lines(digests)) list.update(line)

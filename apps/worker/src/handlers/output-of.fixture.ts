@@ -1,7 +1,10 @@
-// The output of a task that ran once in a test of its handler.
+// Returns the output of a task that ran once in its handler's test.
 import type { TaskRun } from '@bullpen/testkit'
 
-/** Throws the error that the handler threw or, if the task ended in another way, an error with its status. */
+/**
+ * Returns the task's output. Throws the error that the handler threw or, if the task ended in another way, an error with its
+ * status.
+ */
 export function outputOf<Run extends TaskRun>(run: Run): Exclude<Run['output'], undefined> {
   const [thrown] = run.errors
   if (thrown !== undefined) throw thrown

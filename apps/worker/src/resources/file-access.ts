@@ -18,7 +18,7 @@ export interface FileAccess {
   /**
    * Returns the regular files below the directory at `path`. Symbolic links in the directory are not followed.
    *
-   * @throws TaskError like {@link digest}, and also `not_a_directory`. An error of the walk itself is part of the listing.
+   * @throws TaskError like {@link digest}, and also `not_a_directory`. An error in the walk itself is part of the listing.
    */
   list(path: string, signal: AbortSignal): Promise<Listing>
 }
@@ -60,7 +60,7 @@ export async function openFileAccess({ roots }: { readonly roots: readonly strin
         const { size } = await regularFile(handle, path)
         // A directory in the path may have become a link since the path was resolved, so the opened file is checked again.
         if (!isBelow(openedPath(handle) ?? resolved))
-          throw permanent('path_outside_roots', `${path} no longer leads below a root`)
+          throw permanent('path_outside_roots', `${path} is no longer below a root`)
         return await md5(handle, size, signal)
       } catch (error) {
         throw signal.aborted ? signal.reason : declared(error, path)

@@ -3,21 +3,21 @@ import { TaskError } from '@bullpen/contract'
 
 const PERMANENT: Readonly<Record<string, readonly [code: string, meaning: string]>> = {
   ENOENT: ['not_found', 'does not exist'],
-  ENOTDIR: ['not_found', 'leads through something that is not a directory'],
+  ENOTDIR: ['not_found', 'contains a component that is not a directory'],
   ENAMETOOLONG: ['not_found', 'is longer than a path can be'],
-  ELOOP: ['not_a_file', 'is a symbolic link that leads nowhere'],
+  ELOOP: ['not_a_file', 'is a symbolic link that cannot be followed'],
   // A socket, or a device without a driver.
   ENXIO: ['not_a_file', 'is not a regular file'],
   EISDIR: ['not_a_file', 'is a directory'],
-  EACCES: ['not_readable', 'may not be read by this worker'],
-  EPERM: ['not_readable', 'may not be read by this worker'],
+  EACCES: ['not_readable', 'is not readable by this worker'],
+  EPERM: ['not_readable', 'is not readable by this worker'],
 }
 
 export function permanent(code: string, message: string, cause?: unknown): TaskError {
   return new TaskError(code, message, { retryable: false, cause })
 }
 
-/** Returns a TaskError for an error of the file system. Any other error is returned unchanged and counts as a panic. */
+/** Returns a TaskError for a file system error. Any other error is returned unchanged and counts as a panic. */
 export function declared(error: unknown, path: string): unknown {
   if (error instanceof TaskError || !isSystemError(error)) return error
   const known = PERMANENT[error.code]

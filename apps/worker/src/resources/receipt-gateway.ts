@@ -10,12 +10,12 @@ export interface Receipt {
 
 export interface ReceiptGateway {
   /**
-   * Sends one request and resolves to its 2xx status. `key` is sent as Idempotency-Key. It is the same in every attempt, so that an
-   * endpoint that honours the header sends only one mail.
+   * Sends one request and resolves to its 2xx status. `key` is sent as Idempotency-Key. It is the same in every attempt, so that
+   * an endpoint that honours the header sends only one mail.
    *
-   * @throws TaskError `delivery_failed`, which is retryable, if there is no answer or the status is 5xx, 408, 425 or 429, in which
-   * case Retry-After is honoured; `delivery_refused`, which is permanent, for any other status; `no_endpoint`, which is permanent; or
-   * the signal's reason if it aborts.
+   * @throws TaskError `delivery_failed`, which is retryable, if there is no response or the status is 5xx, 408, 425 or 429, in
+   * which case Retry-After is honoured; `delivery_refused`, which is permanent, for any other status; `no_endpoint`, which is
+   * permanent; or the signal's reason if it aborts.
    */
   deliver(receipt: Receipt, key: string, signal: AbortSignal): Promise<number>
 }
@@ -76,7 +76,7 @@ async function post(url: URL, receipt: Receipt, key: string, signal: AbortSignal
     if (signal.aborted) throw signal.reason
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
     const detail = cause instanceof Error ? cause.message || cause.name : String(cause)
-    throw new TaskError('delivery_failed', `no answer from ${url.host}: ${detail}`, { cause: error })
+    throw new TaskError('delivery_failed', `no response from ${url.host}: ${detail}`, { cause: error })
   }
 }
 

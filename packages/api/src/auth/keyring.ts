@@ -1,4 +1,4 @@
-// The API's keys, which are compared in constant time, and the browser sessions that they sign.
+// Manages the API's keys, which are compared in constant time, and the browser sessions that the keys sign.
 import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 import { BlockList, isIPv4 } from 'node:net'
 
@@ -19,7 +19,9 @@ export interface Key {
 }
 
 export interface Keyring {
-  /** Returns the key with this text if the key is accepted from this origin. Every wrong text takes equally long. */
+  /**
+   * Returns the key with this text if the key is accepted from this origin. Rejecting a wrong text always takes the same time.
+   */
   find(text: string, origin: Origin): Key | undefined
   /** Returns a cookie value that is valid until `expiresAt` (ms since 1970) or until the key is removed. */
   issueSession(key: Key, expiresAt: number): string

@@ -1,19 +1,21 @@
-// The login form, which a browser without a session sees instead of the board or the reference.
+// Serves the login form, which a browser without a session sees instead of the board or the reference.
 import type { FastifyReply } from 'fastify'
 import { PAGE_POLICY } from '../http/security-headers.ts'
 
 /**
- * The pages to which a login may lead. The list is closed, because an arbitrary destination could redirect users to another
- * site.
+ * The pages to which users can be redirected after logging in. The list is closed, because an arbitrary destination could lead to
+ * another site.
  */
 export const LOGIN_DESTINATIONS = ['/board/', '/reference'] as const
 
 export type LoginDestination = (typeof LOGIN_DESTINATIONS)[number]
 
 export interface LoginForm {
-  /** The path that the browser requested. After the login, the form leads to the nearest of {@link LOGIN_DESTINATIONS}. */
+  /**
+   * The path that the browser requested. After logging in, the user is redirected to the nearest of {@link LOGIN_DESTINATIONS}.
+   */
   readonly destination: string
-  /** The reason why the previous attempt to log in failed. */
+  /** Why the previous attempt to log in failed. */
   readonly problem?: string
   /** Defaults to 401. */
   readonly status?: 200 | 401

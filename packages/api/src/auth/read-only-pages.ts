@@ -10,7 +10,7 @@ export function makeReadOnly(scope: FastifyInstance): void {
     route.config = { ...route.config, access: 'browser' }
   })
   scope.addHook('onRequest', setPagePolicy)
-  // A session permits only reading, even if the plugin has routes that change something.
+  // A session permits only reading, even if the plugin has routes that make changes.
   scope.addHook('onRequest', (request, reply, done) => {
     if (request.method === 'GET' || request.method === 'HEAD') return done()
     sendProblem(request, reply, new BullpenError('forbidden', 'the board is read-only; use the API to change tasks'))

@@ -25,7 +25,7 @@ export async function addBoard(
   else await addBullBoard(app, bullBoard, queues, log)
 }
 
-/** Adds a /board that answers with the command for installing Bull Board. */
+/** Adds a /board route that responds with the command for installing Bull Board. */
 async function addMissingBoard(app: FastifyInstance): Promise<void> {
   const packages = BULL_BOARD_PACKAGES.map((name) => `${name}@${BULL_BOARD_VERSION}`)
   const detail = `Bull Board is not installed; run: npm install ${packages.join(' ')}`

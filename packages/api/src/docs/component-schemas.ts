@@ -28,7 +28,7 @@ const conversion = (io: 'input' | 'output') =>
       // z.int() adds the range of JavaScript's safe integers, which is not part of the contract.
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
-      // Responses may gain fields in later versions, and a generated client must not reject them.
+      // Responses may gain fields in later versions, and a generated client must not reject these fields.
       if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
     },
   }) as const

@@ -1,10 +1,10 @@
-// The OpenAPI 3.1 document, generated from the route table and the contracts of the catalogue.
+// Generates the OpenAPI 3.1 document from the route table and the catalogue's contracts.
 //
-// The document is built here and not by @fastify/swagger with fastify-type-provider-zod, because their route transform cannot
-// express everything that clients rely on. It drops the headers of responses and the examples of problems, describes query parameters
-// as text instead of by their parsed type, adds no discriminator to the body of an enqueue, leaves dangling references to recursive
-// schemas, and creates a second component for every schema that is used both as input and as output. @fastify/swagger only serves
-// the finished document.
+// The document is built here rather than by @fastify/swagger with fastify-type-provider-zod, because their route transform cannot
+// express everything that clients rely on. It drops response headers and the examples of problems, describes query parameters as
+// text instead of by their parsed type, adds no discriminator to the body of an enqueue, leaves dangling references to recursive
+// schemas, and creates a second component for every schema that is used both as input and as output.
+// @fastify/swagger only serves the finished document.
 import type { Catalogue } from '@bullpen/contract'
 import { attemptViewSchema, problemSchema } from '@bullpen/contract/internal'
 import { z } from 'zod'

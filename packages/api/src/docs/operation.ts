@@ -109,7 +109,7 @@ function problems(codes: readonly ErrorCode[]): Json {
 
 const REQUEST_ID: HeaderNote = {
   name: 'X-Request-Id',
-  description: 'The id of the request, which also appears in the logs.',
+  description: "The request's id, which also appears in the logs.",
 }
 
 const PROBLEM_HEADERS: Readonly<Record<number, readonly HeaderNote[]>> = {

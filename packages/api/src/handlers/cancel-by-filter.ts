@@ -1,4 +1,4 @@
-// POST /v1/tasks/cancel cancels the tasks of a queue that match a filter, or counts them. GET /v1/cancels/{id} shows the progress.
+// POST /v1/tasks/cancel cancels a queue's tasks that match a filter, or counts them. GET /v1/cancels/{id} shows the progress.
 import {
   BullpenError,
   type Cancellation,

@@ -9,7 +9,7 @@ const PAUSE = { action: 'pause', queue: 'cpu' }
 async function commandApi() {
   const api = await testApi()
   const send = (payload: object, query = '?wait=0') => api.ask({ method: 'POST', url: `/v1/commands${query}`, payload })
-  const audit = () => api.lines.filter(({ message }) => message === 'command to the fleet')
+  const audit = () => api.lines.filter(({ message }) => message === 'fleet command sent')
   return { ...api, send, audit }
 }
 
@@ -29,7 +29,7 @@ describe('a command', () => {
     })
     const requestId = response.headers['x-request-id']
     const fields = { command: 'once-1', spec: PAUSE, by: `ann (${KEY_NAME})`, outcome: 'done', requestId }
-    expect(audit()).toEqual([{ level: 'info', fields, message: 'command to the fleet' }])
+    expect(audit()).toEqual([{ level: 'info', fields, message: 'fleet command sent' }])
     expect(JSON.stringify([response.json(), audit()])).not.toContain(KEY.slice(0, 8))
   })
 

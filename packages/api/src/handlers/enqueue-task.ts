@@ -19,7 +19,7 @@ export function enqueueTask({ catalogue, broker, emit, now, randomBytes }: ApiCo
       caller: 'only',
       correlationId: callersId(request.headers),
     })
-    // The id is set before Redis is called, so that the problem contains it even if the response from Redis is lost.
+    // The id is set before Redis is called, so that the problem contains the id even if Redis's reply is lost.
     request.taskId = task.id
     const { action } = await broker.enqueue(task)
     if (action === 'created') emit({ event: 'task.enqueued', queue: task.queue, task: task.task, id: task.id })

@@ -1,4 +1,4 @@
-// GET /v1/tasks returns the tasks of a queue that have a given status, page by page.
+// GET /v1/tasks returns a queue's tasks that have a given status, page by page.
 import type { TaskPage } from '@bullpen/contract'
 import type { listQuerySchema } from '@bullpen/contract/internal'
 import type { z } from 'zod'

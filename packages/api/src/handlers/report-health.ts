@@ -3,7 +3,7 @@ import { BullpenError } from '@bullpen/contract'
 import { withTimeout } from '@bullpen/engine/node'
 import type { ApiContext } from '../http/context.ts'
 
-/** Probes usually time out after 1 s. */
+/** How long the readiness check waits for Redis, in ms. Probes usually time out after 1 s. */
 const READY_WITHIN_MS = 500
 
 /** Reports liveness, which does not depend on Redis because restarting this process would not bring Redis back. */

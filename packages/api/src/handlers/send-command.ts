@@ -1,4 +1,4 @@
-// POST /v1/commands sends a command to the fleet, waits for the responses, and logs the command for the audit.
+// POST /v1/commands sends a command to the fleet, waits for the workers' responses, and logs the command for auditing.
 import type { Catalogue, CommandView, Log } from '@bullpen/contract'
 import { type CommandSpec, commandRequestSchema, type commandWaitSchema } from '@bullpen/contract/internal'
 import { type Command, type CommandRecord, outcomeOf } from '@bullpen/engine/internal'
@@ -39,7 +39,7 @@ export function sendCommand(context: ApiContext) {
           record
       }
     } finally {
-      // The command is stored even if its responses cannot be read.
+      // The command is stored even if the responses to it cannot be read.
       audit(log, command, record, request.id)
     }
     return commandView(record)
@@ -47,8 +47,8 @@ export function sendCommand(context: ApiContext) {
 }
 
 /**
- * Returns whether the command also cancels the queue's waiting tasks. It does if it drains the whole queue, the queue is
- * defined with `onShutdown: 'cancel'`, and the mode is not `light`. A light drain finishes the waiting tasks instead.
+ * Returns whether the command also cancels the queue's waiting tasks. This is the case if the command drains the whole queue, the
+ * queue is defined with `onShutdown: 'cancel'`, and the mode is not `light`. A light drain finishes the waiting tasks instead.
  */
 function cancelsWaiting(spec: CommandSpec, catalogue: Catalogue): spec is CommandSpec & { readonly queue: string } {
   if (spec.action !== 'drain' || spec.worker !== undefined || spec.queue === undefined) return false
@@ -56,5 +56,5 @@ function cancelsWaiting(spec: CommandSpec, catalogue: Catalogue): spec is Comman
 }
 
 function audit(log: Log, { id, spec, by }: Omit<Command, 'at'>, { responses }: CommandRecord, requestId: string): void {
-  log.info({ command: id, spec, by, outcome: outcomeOf(responses), requestId }, 'command to the fleet')
+  log.info({ command: id, spec, by, outcome: outcomeOf(responses), requestId }, 'fleet command sent')
 }

@@ -21,8 +21,8 @@ export function showTask(context: ApiContext) {
     const id = taskId(params.id)
     if (!catalogue.queues.includes(readTaskId(id)?.queue ?? '')) throw taskNotFound(id)
     const seconds = query.wait ?? applyPreference(request, reply)
-    // The task is read before the wait, because most tasks have already ended, and because an unreachable Redis is then noticed
-    // at once.
+    // The task is read before the wait, because most tasks have already ended, and so that an unreachable Redis is noticed at
+    // once.
     const found = await broker.find(id)
     const record =
       found === undefined || seconds === 0 || isFinal(found.status)

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { BullpenError } from '@bullpen/contract'
 import { settlesWithin } from '@bullpen/engine/node'
 
-/** After the signal, a look-up sends one more command to Redis. This limit bounds the wait for its answer. */
+/** After the signal, a look-up sends one more command to Redis. This limit bounds the wait for the reply. */
 const LAST_READ_MS = 900
 
 /**

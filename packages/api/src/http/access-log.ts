@@ -1,4 +1,4 @@
-// Counts and logs every request with its route and its result, but never with its query, which may contain a key.
+// Counts and logs every request with its route and result, but without its query, which may contain a key.
 import type { Log } from '@bullpen/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
@@ -32,7 +32,7 @@ export function logRequests(app: FastifyInstance, { log, observe }: Observers): 
         durationMs: Math.round(reply.elapsedTime),
         ...(request.taskId === undefined ? {} : { id: request.taskId }),
       },
-      'request answered',
+      'request completed',
     )
     done()
   })

@@ -1,4 +1,4 @@
-// The dependencies that every handler receives, such as the catalogue, the broker and the fleet.
+// Defines the dependencies that every handler receives, such as the catalogue, the broker and the fleet.
 import type { Catalogue, Log } from '@bullpen/contract'
 import type { Broker, EventSink } from '@bullpen/engine'
 import type { Fleet } from '@bullpen/engine/internal'
@@ -12,6 +12,6 @@ export interface ApiContext {
   /** Milliseconds since 1970. */
   readonly now: () => number
   readonly randomBytes: (size: number) => Uint8Array
-  /** Aborts when the API starts to drain. Readiness is then turned off, and long polls are answered at once. */
+  /** Aborts when the API starts to drain. Readiness is then turned off, and long polls end at once. */
   readonly closing: AbortSignal
 }

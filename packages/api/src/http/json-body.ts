@@ -1,4 +1,4 @@
-// Reads JSON bodies, and rejects content that would cause harm later: broken text, `__proto__` keys, deep nesting, infinite
+// Reads JSON bodies, and rejects content that could cause harm later: invalid text, `__proto__` keys, deep nesting and infinite
 // numbers.
 import { isUtf8 } from 'node:buffer'
 import { BullpenError } from '@bullpen/contract'

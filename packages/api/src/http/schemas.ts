@@ -6,7 +6,8 @@ import { describeIssue, fieldErrors } from './problems/field-errors.ts'
 
 /**
  * Creates the validator. The query and the parameters are replaced with the schema's output. The body stays as the caller sent
- * it. The worker parses it again, so that defaults and transforms are applied only once, in the process that runs the handler.
+ * it. The worker parses the input again, so that defaults and transforms are applied only once, in the process that runs the
+ * handler.
  */
 export function createValidator(catalogue: Catalogue): FastifySchemaCompiler<z.ZodType> {
   return ({ schema, httpPart }) =>

@@ -1,4 +1,4 @@
-// Headers that restrict what browsers may do with a response.
+// Sets headers that restrict what browsers may do with a response.
 import type { onRequestHookHandler } from 'fastify'
 
 /** The policy for data, which may not load, run or frame anything. */

@@ -1,4 +1,5 @@
-// Builds the HTTP server with its routes, access control, problems, the reference and the board. It opens no connections.
+// Builds the HTTP server with its routes, access control, problems, the reference and the board. It does not open any
+// connections.
 
 import type { TaskId } from '@bullpen/contract'
 import cookie from '@fastify/cookie'
@@ -53,7 +54,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     bodyLimit: options.bodyLimit,
     requestTimeout: REQUEST_TIMEOUT_MS,
     http: { headersTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1_000 },
-    // Requests that arrive while the API is draining are still answered, because fastify's own 503 is not problem+json.
+    // Requests that arrive while the API is draining are still handled, because fastify's own 503 is not problem+json.
     return503OnClosing: false,
     genReqId: (request) => callersId(request.headers) ?? Buffer.from(options.randomBytes(16)).toString('hex'),
     routerOptions: { maxParamLength: MAX_PARAMETER_LENGTH },

@@ -1,4 +1,4 @@
-// Converts a cancel by filter into the form that the API shows.
+// Converts a cancel by filter to the form that the API returns.
 import type { Cancellation, CancelPreview } from '@bullpen/contract'
 import type { CancelFilter, CancelProgress } from '@bullpen/engine/internal'
 import { optionalTime, timeText } from './times.ts'

@@ -1,4 +1,4 @@
-// Converts a command into the form that the API shows.
+// Converts a command to the form that the API returns.
 import type { CommandView } from '@bullpen/contract'
 import { type CommandRecord, outcomeOf } from '@bullpen/engine/internal'
 import { optionalTime, timeText } from './times.ts'

@@ -1,4 +1,4 @@
-// Converts the fleet into the form that the API shows: the reports of the workers, with the times of Redis.
+// Converts the fleet to the form that the API returns: the workers' reports, with times from Redis's clock.
 import {
   type Catalogue,
   POOL_STATE_LABELS,

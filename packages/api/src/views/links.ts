@@ -1,4 +1,4 @@
-// Builds the paths of tasks for the links in responses and on the board.
+// Builds tasks' paths for the links in responses and on the board.
 
 export function taskPath(id: string): string {
   return `/v1/tasks/${id}`

@@ -1,4 +1,4 @@
-// Converts the broker's record of a task into the JSON that the API shows.
+// Converts the broker's record of a task to the JSON that the API returns.
 import {
   ATTEMPT_STATE_LABELS,
   type AttemptRecord,

@@ -1,4 +1,4 @@
-// Formats times as the API shows them, which is RFC 3339 in UTC.
+// Formats times as the API returns them, which is RFC 3339 in UTC.
 
 /** Formats a time, given in ms since 1970. */
 export function timeText(ms: number): string {

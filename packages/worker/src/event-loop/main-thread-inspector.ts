@@ -1,4 +1,4 @@
-// Finds out from another thread what the main thread is executing, by pausing it for a few milliseconds with V8's inspector.
+// Determines from another thread what the main thread is executing, by pausing the main thread for a few milliseconds with V8's inspector.
 //
 // - The main thread always continues, after MAX_PAUSE_MS at the latest, even if this side fails.
 // - The pause is requested together with enabling the debugger, so that it takes effect on the first JavaScript that runs, even
@@ -9,7 +9,7 @@ import { settlesWithin } from '@bullpen/engine/node'
 import type { AttemptInLoop } from './messages.ts'
 import { locationOf } from './source-location.ts'
 
-/** The longest time for which the main thread is paused, and the longest time that disabling the debugger may take. */
+/** The maximum time for which the main thread is paused, and the maximum time that disabling the debugger may take, in ms. */
 const MAX_PAUSE_MS = 500
 
 /** What the main thread was executing. */

@@ -1,4 +1,4 @@
-// The monitor thread. It reads the main thread's ticks and logs what is blocking the main thread's event loop.
+// Runs in the monitor thread: reads the main thread's ticks and logs what is blocking the main thread's event loop.
 //
 // While the event loop is blocked, nothing runs on the main thread, including its log. This thread therefore writes its log lines
 // itself. It sends a message when the stall is over, and the main thread then emits the event that is counted.
@@ -41,14 +41,14 @@ async function report(): Promise<void> {
   const { tick: newest, reports } = state
   sampling ??= startSample(newest)
   if (sampling !== undefined) await settlesWithin(sampling.done, SAMPLE_MS)
-  // The stall ended before it could be reported, so the event about its end is enough.
+  // The stall ended before it could be reported, so only the event for its end is emitted.
   if (tick() !== newest) return
   const fields: Partial<Record<LogField, unknown>> = {
     ...sample?.attempt,
     location: sample?.location,
     stalledMs: Math.round(state.stalledMs),
   }
-  log[reports === 1 ? 'warn' : 'error'](fields, `event loop blocked${culprit()}: no timer and no other task runs`)
+  log[reports === 1 ? 'warn' : 'error'](fields, `event loop blocked${culprit()}: no timers and no other tasks can run`)
 }
 
 function culprit(): string {

@@ -1,5 +1,5 @@
-// Executes fleet commands on this worker, in three steps: `planCommand` decides what a command means here, and is pure;
-// `executeCommand` acts on the plan; the command log does both once for each command, and writes the audit line.
+// Executes fleet commands on this worker in three steps. `planCommand`, which is pure, decides what a command means for this
+// worker. `executeCommand` acts on the plan. The command log does both once for each command, and writes the audit line.
 //
 // A drain, a pause or a limit of a whole queue is planned as `nothing`, because the command has already changed the queue's
 // settings, which queue-drains.ts and BullMQ follow.
@@ -149,7 +149,7 @@ function stopSlot(pool: Pool, slot: number, how: 'wait' | 'hard'): string {
   return `slot ${slot} is stopping`
 }
 
-/** How many commands are remembered, so that they are recognised when they are received again. */
+/** How many commands are remembered, so that a command that is received again is recognised. */
 const REMEMBERED = 1_000
 
 export interface CommandLogOptions {
@@ -167,7 +167,7 @@ export interface CommandLogOptions {
 
 export interface CommandLog {
   has(command: string): boolean
-  /** Executes the command, unless it was executed before, and returns the response. Idempotent. */
+  /** Executes the command unless it has already been executed, and returns the response. Idempotent. */
   respond(command: Command): CommandResponse
 }
 

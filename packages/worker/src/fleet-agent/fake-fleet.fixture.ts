@@ -1,4 +1,4 @@
-// An in-memory fleet with one worker. A test sends commands, changes the settings of queues, and reads heartbeats and responses.
+// An in-memory fleet with one worker. A test sends commands, changes queues' settings, and reads heartbeats and responses.
 import { BullpenError } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { Command, CommandResponse, Fleet, QueueSettings, WorkerStatus } from '@bullpen/engine/internal'
@@ -15,8 +15,8 @@ export function fakeFleet(clock: FakeClock, worker: string) {
   const left: string[] = []
   const wakes = new Set<() => void>()
   /**
-   * `away`: Redis does not respond. `refused`: there is no connection. `broken`: every call fails. `dropsResponses`: responses are
-   * lost.
+   * `away` means that Redis does not respond, `refused` that there is no connection, `broken` that every call fails, and
+   * `dropsResponses` that responses are lost.
    */
   const faults = { away: false, refused: false, broken: false, dropsResponses: false }
   let commands = 0

@@ -5,8 +5,9 @@
 // announces a command. An announcement during a heartbeat leads to one more heartbeat. While the registry is unreachable, the
 // pools keep running.
 //
-// Each command is executed once, and the response says what was done (commands.ts). A command for a whole queue, such as a drain,
-// has already changed the queue's settings. The agent only responds to such a command, and queue-drains.ts acts on the settings.
+// Each command is executed once, and the response describes what was done (commands.ts). A command for a whole queue, such as a
+// drain, has already changed the queue's settings. The agent only responds to such a command, and queue-drains.ts acts on the
+// settings.
 import { isConnectionError } from '@bullpen/bullmq/internal'
 import { BullpenError, type Log } from '@bullpen/contract'
 import {
@@ -76,7 +77,7 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
   const act = async ({ commands, queueSettings }: HeartbeatReply): Promise<void> => {
     for (const [queue, settings] of queueSettings) queueDrains.update(queue, settings)
     const isNew = commands.some(({ id }) => !commandLog.has(id))
-    // If a command is received again, the agent responded to it but the response was lost.
+    // If a command is received again, the response to it was lost.
     const responses = commands.map((command) => ({ command: command.id, response: commandLog.respond(command) }))
     queueDrains.follow()
     // Publish our status before responding, so that the fleet view already shows the change. The exception is a replaced pool,

@@ -10,7 +10,7 @@ export interface QueueDrainsOptions {
 }
 
 export interface QueueDrains {
-  /** Stores the current settings of the queue. `follow` acts on them. */
+  /** Stores the queue's current settings. `follow` acts on them. */
   update(queue: string, settings: QueueSettings): void
   /** Brings the pools in line with the settings. Idempotent. */
   follow(): void
@@ -66,7 +66,7 @@ const POLL_MS = 250
 /** An API may learn that a queue no longer accepts tasks up to 3 s later than the workers do. */
 const ADMISSION_CLOSED_AFTER_MS = 3_000
 
-/** Calls `onEmpty` once, when the queue has no task left that could run now. Returns a function that stops the wait. */
+/** Calls `onEmpty` once, when the queue has no task left that could run now. Returns a function that cancels the wait. */
 export function waitUntilEmpty(fleet: Fleet, queue: string, clock: Clock, onEmpty: () => void): () => void {
   const since = clock.monotonic()
   let stopped = false

@@ -1,16 +1,15 @@
-// Supervises the pools of a worker, one for each queue. It starts, controls and drains them, and closes them with the worker.
+// Supervises a worker's pools, one for each queue: starts, controls and drains them, and closes them with the worker.
 //
-// A pool starts only once. Each queue therefore has an entry, which replaces a drained pool when the queue is resumed. As long
-// as an entry has a drain cause, its pool does not take tasks, but the worker stays ready, because the drain was requested.
-// Resuming clears the cause. A drained pool is then replaced at once; a pool that is still draining is replaced when it has
-// finished.
+// A pool starts only once. Each queue therefore has an entry, which replaces a drained pool when the queue is resumed. As long as
+// an entry has a drain cause, its pool does not take tasks, but the worker stays ready, because the drain was requested. Resuming
+// clears the cause. A drained pool is then replaced at once; a pool that is still draining is replaced when it has finished.
 import { BullpenError, type DrainMode, type Log } from '@bullpen/contract'
 import type { DrainReport, PoolStatus } from '@bullpen/engine'
 import { assertTransition, type DrainLimits, drainLimits, type Pool, type Transitions } from '@bullpen/engine/internal'
 import { logDrainSummary, summarizeDrain } from '../drain-summary.ts'
 
 export interface DrainRequest {
-  /** Default: `soft_timeout`. */
+  /** The drain mode. Defaults to `soft_timeout`. */
   readonly mode?: DrainMode
   /** The timeout of the mode `soft_timeout`, in ms. Defaults to the worker's drain timeout. */
   readonly timeoutMs?: number | undefined
@@ -127,7 +126,8 @@ export const POOL_ENTRY_TRANSITIONS = {
 } as const satisfies Transitions<PoolEntryState>
 
 /**
- * Why a pool must not take tasks: because of a command for this pool, or because of its queue's settings, which a command set.
+ * Why a pool must not take tasks: either because of a command for this pool, or because of its queue's settings, which a command
+ * has changed.
  */
 export interface DrainCause {
   readonly by: 'command' | 'queue'
@@ -303,7 +303,7 @@ export class PoolEntry {
   }
 
   #moveTo(to: PoolEntryState): void {
-    assertTransition(`the entry of queue '${this.queue}'`, POOL_ENTRY_TRANSITIONS, this.#state, to)
+    assertTransition(`the entry for queue '${this.queue}'`, POOL_ENTRY_TRANSITIONS, this.#state, to)
     this.#state = to
   }
 }

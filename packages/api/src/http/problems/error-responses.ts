@@ -1,4 +1,4 @@
-// Responds to requests that do not reach a handler, and errors that handlers throw.
+// Responds to requests that do not reach a handler, and to errors that handlers throw.
 import type { Socket } from 'node:net'
 import { BullpenError, type Log } from '@bullpen/contract'
 import { HTTP_STATUS } from '@bullpen/contract/internal'
@@ -52,7 +52,7 @@ export function refuseOtherMethods(app: FastifyInstance, table: readonly Route[]
   }
 }
 
-/** Responds to bytes that are not HTTP. Such bytes never become a request, so hooks do not see them. */
+/** Responds to bytes that are not HTTP. Hooks are not called for such bytes, because they never become a request. */
 export function answerBrokenHttp(_error: Error, socket: Socket): void {
   if (!socket.writable) {
     socket.destroy()

@@ -1,10 +1,10 @@
-// Turns the errors of a schema into a list of fields, each with a message that names the accepted values.
+// Converts a schema's errors to a list of fields, each with a message that names the accepted values.
 import type { FieldError } from '@bullpen/contract'
 import type { z } from 'zod'
 
 type Issue = z.core.$ZodIssue
 
-/** This limit bounds the response, which should not be longer than the request. */
+/** The maximum number of fields in a response, which should not be longer than the request. */
 const MAX_FIELD_ERRORS = 20
 
 /** Returns one error for each invalid field, but at most 20. Every unknown field is reported separately. */

@@ -6,7 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 /** The number of seconds after which a caller may repeat a request that was rejected with 503. */
 const RETRY_AFTER_S = 1
 
-/** The codes for errors from fastify and its plugins, which have only a status. */
+/** The codes for errors from fastify and its plugins, because these errors have only a status. */
 const CODE_BY_STATUS: Readonly<Record<number, ErrorCode>> = {
   400: 'invalid_request',
   401: 'unauthorized',
@@ -45,14 +45,14 @@ const DETAILS: Readonly<Partial<Record<ErrorCode, (bodyLimit: number) => string>
   unsupported_media_type: () => 'expected a body with Content-Type: application/json',
 }
 
-/** With these codes, the task was certainly not stored. */
+/** The codes that show that the task was not stored. */
 const REFUSED: readonly ErrorCode[] = ['queue_draining', 'redis_full']
 
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, error: BullpenError): FastifyReply {
   const problem = problemOf(error, request.id)
   if (problem.code === 'unauthorized') reply.header('www-authenticate', 'Bearer realm="bullpen"')
   if (problem.status === 503) reply.header('retry-after', String(RETRY_AFTER_S))
-  // The task may be stored even if the response from Redis was lost. The id lets the caller look it up.
+  // The task may have been stored even if Redis's reply was lost. The id lets the caller look the task up.
   const mayBeStored = problem.status >= 500 && !REFUSED.includes(error.code)
   const body = mayBeStored && request.taskId !== undefined ? { ...problem, taskId: request.taskId } : problem
   return reply

@@ -1,4 +1,4 @@
-// The routes that show the fleet and the commands that control it.
+// Defines the routes that show the fleet and the commands that control it.
 import {
   commandPageSchema,
   commandQuerySchema,
@@ -35,9 +35,9 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       operationId: 'showFleet',
       summary: 'Show the fleet',
       description:
-        'Returns the queues of the catalogue, and every worker with its pools. A worker that has missed three heartbeats is ' +
-        'not `alive`, but its last status remains visible for a minute. All times come from the clock of Redis. With ' +
-        '`queue`, returns only this queue and the workers that have a pool on it.',
+        "Returns the catalogue's queues, and every worker with its pools. A worker that has missed three " +
+        "heartbeats is not `alive`, but its last status remains visible for a minute. All times come from Redis's " +
+        'clock. With `queue`, returns only this queue and the workers that have a pool on it.',
       query: fleetQuerySchema,
       responses: { 200: { description: 'The fleet.', schema: fleetViewSchema } },
       problems: LOOKED_UP,
@@ -63,7 +63,8 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       operationId: 'listSlots',
       summary: 'List the slots of live workers',
       description:
-        "Returns each slot with its state, the time at which it entered that state, and its task, as of its worker's last heartbeat.",
+        'Returns each slot with its state, the time at which it entered that state, and its task. The data comes ' +
+        "from its worker's last heartbeat.",
       query: slotQuerySchema,
       responses: { 200: { description: 'All matching slots.', schema: slotPageSchema } },
       problems: LOOKED_UP,
@@ -77,10 +78,10 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       operationId: 'sendCommand',
       summary: 'Send a command to the fleet',
       description:
-        'Pauses, resumes or drains a queue, a worker or a single pool, stops a slot, or changes the concurrency of a pool or ' +
-        'the limits of a queue. The command is stored before it is sent to the workers. If some workers have not responded ' +
-        'when the wait is over, `outcome` is `pending`. Use GET /v1/commands/{id} to see the remaining responses. The request ' +
-        'is idempotent if it has an `id`.',
+        "Pauses, resumes or drains a queue, a worker or a single pool, stops a slot, or changes a pool's " +
+        "concurrency or a queue's limits. The command is stored before it is sent to the workers. If some workers " +
+        'have not responded when the wait is over, `outcome` is `pending`. Use GET /v1/commands/{id} to see the ' +
+        'remaining responses. The request is idempotent if it has an `id`.',
       query: commandWaitSchema,
       body: commandRequestSchema,
       responses: {
@@ -107,7 +108,8 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       operationId: 'listCommands',
       summary: 'List the newest commands',
       description:
-        'Returns the audit log, newest command first. It shows who sent which command, when, and with what outcome.',
+        'Returns the audit log, newest command first. The log shows who sent each command, when, and with what ' +
+        'outcome.',
       query: commandsQuerySchema,
       responses: { 200: { description: 'The newest commands.', schema: commandPageSchema } },
       problems: ['invalid_request', 'unauthorized', 'redis_unavailable'],
@@ -119,8 +121,8 @@ export function fleetRoutes(context: ApiContext): readonly Route[] {
       access: 'browser',
       tag: 'Fleet',
       operationId: 'showCommand',
-      summary: 'Show a command, or wait for its responses',
-      params: z.object({ id: z.string().describe('The id of the command.') }),
+      summary: "Show a command, or wait for the workers' responses",
+      params: z.object({ id: z.string().describe("The command's id.") }),
       query: commandQuerySchema,
       responses: { 200: { description: 'The command.', schema: commandViewSchema } },
       problems: ['invalid_request', 'unauthorized', 'command_not_found', 'redis_unavailable'],

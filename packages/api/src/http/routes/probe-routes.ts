@@ -1,4 +1,4 @@
-// The routes for liveness and readiness probes.
+// Defines the routes for liveness and readiness probes.
 import { z } from 'zod'
 import { reportAlive, reportReady } from '../../handlers/report-health.ts'
 import type { ApiContext } from '../context.ts'

@@ -1,4 +1,4 @@
-// The table of all routes that programs use. The server registers them, and the OpenAPI document describes them.
+// Defines the table of all routes that programs use. The server registers the routes, and the OpenAPI document describes them.
 import type { ApiContext } from '../context.ts'
 import { fleetRoutes } from './fleet-routes.ts'
 import { probeRoutes } from './probe-routes.ts'

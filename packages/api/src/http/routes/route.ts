@@ -1,4 +1,4 @@
-// One row of the route table. It defines what a route accepts, what it returns, who may call it, and its handler.
+// Defines a row of the route table: what a route accepts and returns, who may call it, and its handler.
 import type { ErrorCode } from '@bullpen/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'

@@ -27,15 +27,16 @@ const REQUEST_ID_HEADERS = [
   {
     name: 'X-Request-Id',
     description:
-      'An id for the request. It is returned with the response and stored with the task, and it appears in the logs.',
+      'An id for the request. It is returned with the response and stored with the task, and it appears in the ' +
+      'logs.',
   },
   {
     name: 'traceparent',
-    description: 'A W3C Trace Context. Its trace id is used as the id of the request if there is no X-Request-Id.',
+    description: "A W3C Trace Context. Its trace id is used as the request's id if there is no X-Request-Id.",
   },
 ]
 
-const idParams = z.object({ id: z.string().describe('The id of the task.') })
+const idParams = z.object({ id: z.string().describe("The task's id.") })
 
 export function taskRoutes(context: ApiContext): readonly Route[] {
   return [
@@ -47,16 +48,16 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       operationId: 'enqueueTask',
       summary: 'Enqueue a task',
       description:
-        "Validates the input against the task's contract, stores the task in Redis with its input unchanged, and returns " +
-        'its id. If the response is `redis_unavailable`, the task may already have been stored, so look it up by the `taskId` ' +
-        'of the problem before you send it again.',
+        "Validates the input against the task's contract, stores the task in Redis with its input unchanged, and " +
+        'returns its id. If the request fails with `redis_unavailable`, the task may already have been stored, so ' +
+        "look it up by the problem's `taskId` before you send it again.",
       body: enqueueBodySchema(context.catalogue),
       headers: REQUEST_ID_HEADERS,
       responses: {
         202: {
           description: 'The task is stored.',
           schema: acceptedSchema,
-          headers: [{ name: 'Location', description: 'The path of the task.' }],
+          headers: [{ name: 'Location', description: "The task's path." }],
         },
       },
       problems: [
@@ -79,16 +80,17 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       access: 'browser',
       tag: 'Tasks',
       operationId: 'showTask',
-      summary: 'Show a task, or wait for its end',
+      summary: 'Show a task, or wait for it to end',
       description:
-        'With `?wait=SECONDS` (at most 30) or the header `Prefer: wait=SECONDS`, the API responds as soon as the status of the ' +
-        'task is final. If the time is up before that, it returns the current state of the task, so check `status`.',
+        'With `?wait=SECONDS` (at most 30) or the header `Prefer: wait=SECONDS`, the API responds as soon as the ' +
+        "task's status is final. If the time is up before that, it returns the task's current state, so check " +
+        '`status`.',
       params: idParams,
       query: z.strictObject({
-        wait: waitSchema.optional().describe('How many seconds to wait for the end of the task, from 0 to 30.'),
+        wait: waitSchema.optional().describe('How many seconds to wait for the task to end, from 0 to 30.'),
       }),
       headers: [
-        { name: 'Prefer', description: '`wait=SECONDS` (RFC 7240). More than 30 is treated as 30.' },
+        { name: 'Prefer', description: '`wait=SECONDS` (RFC 7240). A value above 30 is treated as 30.' },
         ...REQUEST_ID_HEADERS,
       ],
       responses: {
@@ -109,10 +111,10 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       operationId: 'cancelTask',
       summary: 'Cancel a task',
       description:
-        'A waiting, scheduled or retrying task ends at once and will not start. A running task is signalled, and its handler ' +
-        'has the grace period to stop. An isolated handler that is still running after that is killed. The request is stored, ' +
-        'so that it also reaches a worker that is cut off or restarting. With `?wait=SECONDS`, the API responds when the task ' +
-        'has ended. The request is idempotent.',
+        'A waiting, scheduled or retrying task ends at once and will not start. A running task receives an abort ' +
+        'signal, and its handler has the grace period to stop. An isolated handler that is still running after ' +
+        'that is killed. The request is stored, so that it also reaches a worker that is cut off or restarting. ' +
+        'With `?wait=SECONDS`, the API responds when the task has ended. The request is idempotent.',
       params: idParams,
       query: cancelOneQuerySchema,
       body: cancelOneSchema,
@@ -128,13 +130,13 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       access: 'key',
       tag: 'Tasks',
       operationId: 'cancelTasks',
-      summary: 'Cancel the tasks of a queue by name, tag and age',
+      summary: "Cancel a queue's tasks by name, tag and age",
       description:
-        'Cancels the tasks of a queue that match every field and were enqueued before the request. Once the API has responded, ' +
-        'none of these tasks will start, and all of them are shown as `cancelled`, although moving them out of the queue ' +
-        'takes longer. Long tasks that are running are signalled, whereas running short tasks finish and are not retried. ' +
-        'The request takes up to 2.5 s if a worker does not respond. With `?dryRun=true`, the API cancels nothing and ' +
-        'returns the number of matching tasks.',
+        "Cancels all of a queue's tasks that match every field and were enqueued before the request. Once the API " +
+        'has responded, none of these tasks will start, and all of them have the status `cancelled`, although ' +
+        'moving them out of the queue takes longer. Long tasks that are running receive an abort signal, whereas ' +
+        'running short tasks finish and are not retried. The request takes up to 2.5 s if a worker does not ' +
+        'respond. With `?dryRun=true`, the API returns the number of matching tasks without cancelling them.',
       query: cancelManyQuerySchema,
       body: cancelFilterSchema,
       headers: REQUEST_ID_HEADERS,
@@ -166,7 +168,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       operationId: 'showCancel',
       summary: 'Show the progress of a cancel by filter',
       description: 'The progress remains available for 24 hours after the cancellation completes.',
-      params: z.object({ id: z.string().describe('The id of the cancellation.') }),
+      params: z.object({ id: z.string().describe("The cancellation's id.") }),
       headers: REQUEST_ID_HEADERS,
       responses: { 200: { description: 'The cancellation.', schema: cancellationSchema } },
       problems: ['unauthorized', 'cancel_not_found', 'redis_unavailable'],
@@ -178,11 +180,11 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       access: 'browser',
       tag: 'Tasks',
       operationId: 'listTasks',
-      summary: 'List the tasks of a queue that have a given status',
+      summary: "List a queue's tasks that have a given status",
       description:
-        'The tasks are in the order of the Redis structure that stores this status. If a task changes its status between two ' +
-        'pages, it leaves this listing and appears in the listing of its new status. If it returns to its previous status, it ' +
-        'may appear twice. Follow `next` until it is absent.',
+        "Tasks are returned in the order of the Redis structure that stores this status. If a task's status " +
+        'changes between two pages, the task leaves this listing and appears in the listing for its new status. If ' +
+        'it returns to its previous status, it may appear twice. Follow `next` until it is absent.',
       query: listQuerySchema,
       headers: REQUEST_ID_HEADERS,
       responses: { 200: { description: 'One page.', schema: taskPageSchema } },
