@@ -63,8 +63,20 @@ export function fakeBroker(): FakeBroker {
       answer(() => {
         broker.enqueued.push(task)
         const status: TaskStatus = task.delayMs === undefined ? 'waiting' : 'scheduled'
-        const { id, task: name, version, queue, input, enqueuedAt, correlationId, maxAttempts } = task
-        broker.put({ id, task: name, version, queue, status, input, enqueuedAt, correlationId, maxAttempts })
+        const {
+          id,
+          task: name,
+          version,
+          queue,
+          input,
+          enqueuedAt,
+          correlationId,
+          concurrencyKey,
+          maxAttempts,
+          priority,
+        } = task
+        const given = { enqueuedAt, correlationId, concurrencyKey, maxAttempts, priority }
+        broker.put({ id, task: name, version, queue, status, input, ...given })
         return { id, action: 'created' }
       }),
     find: (id) => answer(() => records.get(id)),
@@ -132,10 +144,12 @@ const blank: Omit<TaskRecord, 'id'> = {
   fencingToken: 0,
   attemptsMade: 0,
   maxAttempts: 5,
+  priority: 0,
   input: { n: 4 },
   meta: {},
   tags: [],
   correlationId: undefined,
+  concurrencyKey: undefined,
   enqueuedAt: 0,
   dueAt: undefined,
   startedAt: undefined,

@@ -21,6 +21,7 @@ export function view(more: Partial<TaskView> = {}): TaskView {
       fencingToken: 1,
       attemptsMade: 1,
       maxAttempts: 5,
+      priority: 0,
       input: { n: 5 },
       output: { value: '120' },
       meta: {},

@@ -43,12 +43,27 @@ describe('enqueue', () => {
   test('sends the input and options, and prints the id', async () => {
     await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED] })
     const limits = ['--timeout', 'none', '--heartbeat-timeout', '5s', '--queue-timeout', '1m', '--total-timeout', '1h']
-    const options = ['--meta', 'a=b', '--meta', 'c=d', '--tag', 'x', '--tag', 'y:1', '--delay', '30s', ...limits]
+    const start = ['--priority', '2', '--concurrency-key', 'a', '--max-attempts', '3']
+    const options = [
+      '--meta',
+      'a=b',
+      '--meta',
+      'c=d',
+      '--tag',
+      'x',
+      '--tag',
+      'y:1',
+      '--delay',
+      '30s',
+      ...limits,
+      ...start,
+    ]
     const ended = await runBullpen(api, ['enqueue', 'math.factorial', '{"n":5}', ...options])
     expect(ended).toEqual({ code: 0, out: `${ID}  waiting\n`, err: '' })
     const body = { task: 'math.factorial', input: { n: 5 }, meta: { a: 'b', c: 'd' }, timeout: 'none' }
     const more = { tags: ['x', 'y:1'], delay: '30s', heartbeatTimeout: '5s', queueTimeout: '1m', totalTimeout: '1h' }
-    expect(api.seen).toEqual([{ request: ENQUEUE, body: { ...body, ...more } }])
+    const last = { priority: 2, concurrencyKey: 'a', retry: { maxAttempts: 3 } }
+    expect(api.seen).toEqual([{ request: ENQUEUE, body: { ...body, ...more, ...last } }])
   })
 
   test('reads the input from standard input, and sends an empty object by default', async () => {

@@ -32,6 +32,7 @@ function view(more: Partial<TaskView> = {}): TaskView {
     fencingToken: 1,
     attemptsMade: 1,
     maxAttempts: 5,
+    priority: 0,
     input: { fencingToken: 4 },
     output: { attemptsMade: 16 },
     meta: {},

@@ -171,7 +171,12 @@ describe('the document', () => {
     const shared = z.object({ id: z.string().meta({ id: 'Sku' }) })
     const define = (name: 'a.one' | 'a.two', input: z.ZodType) =>
       defineTask({ name, queue: 'q', input, output: shared })
-    const odd = z.object({ node: Node, big: z.bigint().optional(), at: z.date().optional(), both: shared })
+    const odd = z.object({
+      node: Node,
+      big: z.coerce.bigint().optional(),
+      at: z.coerce.date().optional(),
+      both: shared,
+    })
     const { get } = await testApi({ catalogue: defineCatalogue(define('a.one', odd), define('a.two', shared)) })
     const made = (await get('/openapi.json')).json<Document>()
     expect(made.components.schemas).toHaveProperty(['a.one.Input', 'properties', 'both'])

@@ -26,9 +26,11 @@ describe('an accepted task', () => {
         queue: 'cpu',
         input: { n: 4 },
         maxAttempts: catalogue.get('math.square').retry.maxAttempts,
+        priority: 0,
         enqueuedAt: NOW,
         meta: undefined,
         correlationId: undefined,
+        concurrencyKey: undefined,
         delayMs: undefined,
         timeoutMs: undefined,
       },
@@ -47,6 +49,21 @@ describe('an accepted task', () => {
     const answer = await post({ ...WELCOME, delay: '2h', timeout: '90s', meta: { tenant: 'acme' } })
     expect(answer.json()).toMatchObject({ status: 'scheduled' })
     expect(broker.enqueued[0]).toMatchObject({ delayMs: 7_200_000, timeoutMs: 90_000, meta: { tenant: 'acme' } })
+  })
+
+  test('is scheduled for its start time, with its priority, concurrency key and number of attempts', async () => {
+    const { post, broker } = await testApi()
+    const options = { priority: 3, concurrencyKey: 'acme', retry: { maxAttempts: 1 } }
+    const answer = await post({ ...WELCOME, ...options, runAt: new Date(NOW + 5_000).toISOString() })
+    expect(answer.json()).toMatchObject({ status: 'scheduled' })
+    expect(broker.enqueued[0]).toMatchObject({ delayMs: 5_000, priority: 3, concurrencyKey: 'acme', maxAttempts: 1 })
+  })
+
+  test('is refused if it wants more attempts than its definition', async () => {
+    const { post, broker } = await testApi()
+    const answer = await post({ ...WELCOME, retry: { maxAttempts: 999 } })
+    expect(answer.json()).toMatchObject({ code: 'invalid_request', errors: [{ path: 'retry.maxAttempts' }] })
+    expect(broker.enqueued).toEqual([])
   })
 
   test("has no timeout if that is 'none'", async () => {

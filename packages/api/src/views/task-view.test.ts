@@ -31,6 +31,7 @@ describe('a task', () => {
       status: 'waiting',
       attemptsMade: 0,
       maxAttempts: 5,
+      priority: 0,
       fencingToken: 0,
       input: { n: 4 },
       meta: {},

@@ -28,8 +28,10 @@ function namespace() {
       version: 1,
       input: {},
       maxAttempts: 1,
+      priority: 0,
       meta: undefined,
       correlationId: undefined,
+      concurrencyKey: undefined,
       delayMs: undefined,
     }
     const timeouts = { timeoutMs: undefined, heartbeatMs: undefined, queueMs: undefined, totalMs: undefined }

@@ -65,10 +65,12 @@ export function decodeState(
     // A task that ended without being started used no attempt, although BullMQ counted one.
     attemptsMade: last?.fencingToken === 0 ? last.attempt - 1 : attemptsMade,
     maxAttempts: maxAttempts(fields['opts']),
+    priority: count(fields['priority']),
     input: stored?.encoded === true ? decode(stored.input) : stored?.input,
     meta: stored?.meta ?? {},
     tags: stored?.tags ?? [],
     correlationId: stored?.correlationId,
+    concurrencyKey: stored?.concurrencyKey,
     enqueuedAt: count(fields['timestamp']),
     dueAt: typeof delayed === 'string' ? Math.floor(Number(delayed) / DELAYED_SCORE_STEP) : undefined,
     startedAt: optional(fields['processedOn']),

@@ -1,6 +1,6 @@
 // Parses the values of options, before any request is sent. Every function throws UsageError.
 import { BullpenError, type Duration, type Limit, milliseconds, type TaskStatus } from '@bullpen/contract'
-import { limitMs, MAX_RATE, suggestion, TASK_STATUSES } from '@bullpen/contract/internal'
+import { limitMs, MAX_PRIORITY, MAX_RATE, suggestion, TASK_STATUSES } from '@bullpen/contract/internal'
 import { UsageError } from './usage-error.ts'
 
 export function parseDuration(option: string, text: string | undefined, longest?: Duration): Duration | undefined {
@@ -15,6 +15,18 @@ export function parseDuration(option: string, text: string | undefined, longest?
 export function parseLimit(option: string, text: string | undefined): Limit | undefined {
   asUsageError(() => limitMs(text, option))
   return text as Limit | undefined
+}
+
+export function parseTime(option: string, text: string | undefined): string | undefined {
+  // Date.parse also accepts times without an offset, which would depend on the time zone of this machine.
+  if (text === undefined || (/T.*(Z|[+-]\d\d:\d\d)$/.test(text) && !Number.isNaN(Date.parse(text)))) return text
+  throw new UsageError(`${option} is '${text}'; expected a time with an offset, such as 2030-01-31T09:00:00Z`)
+}
+
+export function parsePriority(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  if (/^\d$/.test(text)) return Number(text)
+  throw new UsageError(`--priority is '${text}'; expected a whole number from 0 to ${MAX_PRIORITY}`)
 }
 
 export function parseMeta(texts: readonly string[] = []): Readonly<Record<string, string>> | undefined {

@@ -21,6 +21,22 @@ export const OPTIONS = {
     help: 'attach a tag, which can be used to cancel tasks; can be repeated up to 10 times',
   },
   delay: { type: 'string', value: 'DURATION', help: 'wait at least this long before starting the task' },
+  'run-at': {
+    type: 'string',
+    value: 'TIME',
+    help: 'start the task at this time, such as 2030-01-31T09:00:00Z, instead of now',
+  },
+  priority: {
+    type: 'string',
+    value: 'N',
+    help: 'from 0 (starts first) to 9, instead of the setting of the definition',
+  },
+  'concurrency-key': { type: 'string', value: 'KEY', help: 'the tenant or resource that the task belongs to' },
+  'max-attempts': {
+    type: 'string',
+    value: 'N',
+    help: 'how many attempts the task has, at most those of its definition',
+  },
   timeout: { type: 'string', value: 'LIMIT', help: 'the run timeout of each attempt' },
   'heartbeat-timeout': { type: 'string', value: 'LIMIT', help: 'the longest time allowed between two heartbeats' },
   'queue-timeout': {

@@ -1,6 +1,14 @@
 // bullpen enqueue: enqueues a task. With --wait, also waits for the task to end.
+import { MAX_ATTEMPTS } from '@bullpen/contract/internal'
 import { readInput } from '../arguments/json-input.ts'
-import { parseDuration, parseLimit, parseMeta } from '../arguments/option-values.ts'
+import {
+  parseCount,
+  parseDuration,
+  parseLimit,
+  parseMeta,
+  parsePriority,
+  parseTime,
+} from '../arguments/option-values.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { acceptedLine } from '../output/task-text.ts'
 import type { CommandContext } from './command-context.ts'
@@ -9,10 +17,16 @@ import { MAX_WAIT, waitForTask } from './wait-for-task.ts'
 export async function enqueue({ positionals, values, stdin, connect, out }: CommandContext): Promise<ExitCode> {
   const [task = '', text] = positionals
   const wait = parseDuration('--wait', values.wait, MAX_WAIT)
+  const maxAttempts = values['max-attempts']
   const options = withoutUndefined({
     meta: parseMeta(values.meta),
     tags: values.tag,
     delay: parseDuration('--delay', values.delay),
+    runAt: parseTime('--run-at', values['run-at']),
+    priority: parsePriority(values.priority),
+    concurrencyKey: values['concurrency-key'],
+    retry:
+      maxAttempts === undefined ? undefined : { maxAttempts: parseCount('--max-attempts', maxAttempts, MAX_ATTEMPTS) },
     timeout: parseLimit('--timeout', values.timeout),
     heartbeatTimeout: parseLimit('--heartbeat-timeout', values['heartbeat-timeout']),
     queueTimeout: parseLimit('--queue-timeout', values['queue-timeout']),

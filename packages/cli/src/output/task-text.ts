@@ -48,6 +48,7 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
   const rows: readonly (readonly [string, string | undefined])[] = [
     ['task', `${plain(task.task)}, version ${task.version}`],
     ['queue', task.queue],
+    ['priority', task.priority === 0 ? undefined : `${task.priority}`],
     ['enqueued', time(task.enqueuedAt)],
     ['due', time(task.dueAt)],
     ['started', time(task.startedAt)],
@@ -55,6 +56,7 @@ export function taskLines(task: TaskView, layout: Layout): string[] {
     ['progress', progress && plain(`${Math.floor(progress.fraction * 100)} % ${progress.note ?? ''}`)],
     ['meta', meta === '' ? undefined : plain(meta)],
     ['tags', task.tags.length === 0 ? undefined : plain(task.tags.join(', '))],
+    ['concurrency', task.concurrencyKey && plain(task.concurrencyKey)],
     ['correlation', task.correlationId && plain(task.correlationId)],
     ['input', value(task.input)],
     ['output', value(task.output)],

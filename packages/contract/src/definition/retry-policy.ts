@@ -75,7 +75,7 @@ const DEFAULT_BACKOFF = { initialMs: 1_000, maxMs: 300_000, factor: 2, jitter: 0
 /** 5 attempts with exponential backoff from 1 s to 5 min, ±20 %. */
 export const DEFAULT_RETRY: RetryPolicy = { maxAttempts: 5, backoff: { type: 'exponential', ...DEFAULT_BACKOFF } }
 
-const MAX_ATTEMPTS = 1_000
+export const MAX_ATTEMPTS = 1_000
 const MAX_FACTOR = 100
 
 const RETRY_SETTINGS = ['maxAttempts', 'backoff'] as const satisfies readonly (keyof RetryOptions)[]

@@ -52,6 +52,30 @@ describe('a definition', () => {
     expect(defineTask(minimal).memoryLimitBytes).toBeUndefined()
   })
 
+  test('may have no output, which is then void', () => {
+    const { output: _, ...withoutOutput } = minimal
+    const task = defineTask(withoutOutput)
+    expect(task.output.safeParse(undefined).success).toBe(true)
+    expect(task.output.safeParse(1).success).toBe(false)
+    expectTypeOf<OutputOf<typeof task>>().toEqualTypeOf<void>()
+  })
+
+  test('has a priority', () => {
+    expect(defineTask(minimal).priority).toBe(0)
+    expect(defineTask({ ...minimal, priority: 9 }).priority).toBe(9)
+  })
+
+  test.each([
+    ['a coerced date', z.object({ at: z.coerce.date() })],
+    ['a preprocessed date', z.object({ at: z.preprocess((value) => new Date(String(value)), z.date()) })],
+    ['a string that becomes a date', z.object({ at: z.iso.datetime().transform((text) => new Date(text)) })],
+    ['a coerced bigint', z.coerce.bigint()],
+    ['nothing', z.undefined()],
+    ['anything', z.unknown()],
+  ])('accepts %s as input, because JSON can carry it', (_, input) => {
+    expect(() => defineTask({ ...minimal, input })).not.toThrow()
+  })
+
   test('is immutable', () => {
     const task = defineTask(minimal)
     expect(() => Object.assign(task, { queue: 'other' })).toThrow(TypeError)
@@ -87,6 +111,24 @@ describe('defineTask rejects', () => {
     [{ retry: { backoff: { jitter: '0.5' } } }, /retry\.backoff\.jitter is 0\.5/],
   ])('what the compiler would reject: %j', (wrong, message) => {
     expect(() => define({ ...minimal, ...wrong })).toThrow(refusal(message))
+  })
+
+  test.each([
+    [
+      z.object({ sent: z.object({ at: z.date().optional() }) }),
+      'input.sent.at is z.date(), which JSON cannot carry; use z.iso',
+    ],
+    [z.object({ ids: z.array(z.bigint()) }), 'input.ids[] is z.bigint(), which JSON cannot carry; use z.string()'],
+    [z.union([z.string(), z.map(z.string(), z.number())]), 'input is z.map(), which JSON cannot carry; use z.record()'],
+    [z.record(z.string(), z.set(z.string())), 'input[*] is z.set(), which JSON cannot carry; use z.array()'],
+  ])('an input that JSON cannot carry: %#', (input, message) => {
+    expect(() => define({ ...minimal, input })).toThrow(`task "email.welcome": ${message}`)
+  })
+
+  test.each([-1, 10, 1.5, '1'])('the priority %j', (priority) => {
+    expect(() => define({ ...minimal, priority })).toThrow(
+      refusal(/priority is .*; expected a whole number from 0 to 9/),
+    )
   })
 
   test('an unknown setting, with a suggestion', () => {

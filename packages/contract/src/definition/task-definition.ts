@@ -5,7 +5,9 @@ import type { Classifier } from '../errors/failure.ts'
 import type { Isolation, TaskKind } from '../task/states.ts'
 import { bytes, type Memory } from './bytes.ts'
 import { type Limit, limitMs } from './duration.ts'
+import { notJson } from './json-input.ts'
 import { suggestion } from './nearest.ts'
+import { MAX_PRIORITY, prioritySchema } from './priority.ts'
 import { type OnShutdown, QUEUE_NAME_RULE, type QueueDefinition, queueOf } from './queue.ts'
 import { type RetryOptions, type RetryPolicy, retryPolicy } from './retry-policy.ts'
 import { contradictionIn } from './timeouts.ts'
@@ -26,10 +28,15 @@ interface CommonOptions<Name extends TaskName, Input extends z.ZodType, Output e
    * use `z.strictObject` for nested objects.
    */
   readonly input: Input
-  /** A zod schema for what the handler returns. Use `z.void()` if the handler does not return a value. */
-  readonly output: Output
+  /** A zod schema for what the handler returns. Defaults to `z.void()`, for a task without an output. */
+  readonly output?: Output
   /** The number of attempts and the backoff. Defaults to 5 attempts with exponential backoff from 1 s to 5 min. */
   readonly retry?: RetryOptions
+  /**
+   * From 0 to 9. Waiting tasks with a smaller number start first. Producers can override it for one task. Defaults to 0, which is
+   * also the fastest, because tasks with any other priority are in a sorted set.
+   */
+  readonly priority?: number
   /**
    * Decides what a thrown error means. It is called before the default classifier, which recognises Node's system errors,
    * failed fetches, HTTP statuses and lost database connections. An error that neither of them recognises is a panic.
@@ -120,6 +127,7 @@ export interface TaskDefinition<
   readonly totalMs: number | 'none' | undefined
   readonly graceMs: number | 'none' | undefined
   readonly retry: RetryPolicy
+  readonly priority: number
   readonly classify: Classifier | undefined
   readonly isolation: Isolation
   readonly onInterrupt: OnInterrupt
@@ -159,6 +167,7 @@ const SETTINGS: readonly string[] = [
   'input',
   'output',
   'retry',
+  'priority',
   'classify',
   ...LONG_SETTINGS,
 ] satisfies readonly (keyof CommonOptions<TaskName, z.ZodType, z.ZodType> | keyof LongOptions)[]
@@ -179,10 +188,10 @@ const NAME = /^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)+$/
  * })
  * @throws BullpenError `invalid_definition` or `invalid_duration`. The message names the task, the setting and what is accepted.
  */
-export function defineTask<const Name extends TaskName, Input extends z.ZodType, Output extends z.ZodType>(
+export function defineTask<const Name extends TaskName, Input extends z.ZodType, Output extends z.ZodType = z.ZodVoid>(
   options: TaskOptions<Name, Input, Output>,
 ): TaskDefinition<Name, Input, Output> {
-  const { name, version = 1, kind = 'long' } = options
+  const { name, version = 1, kind = 'long', priority = 0 } = options
   const fail = (problem: string): never => {
     throw new BullpenError('invalid_definition', `task ${JSON.stringify(name)}: ${problem}`)
   }
@@ -194,13 +203,21 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     )
   }
   const queue = queueOf(options.queue) ?? fail(`queue is ${JSON.stringify(options.queue)}; ${QUEUE_NAME_RULE}`)
+  // Without an output schema, the compiler infers Output as z.ZodVoid.
+  const output = 'output' in options ? (options.output as Output) : (z.void() as z.ZodType as Output)
+  const schemas = { input: options.input, output }
   for (const side of ['input', 'output'] as const) {
-    if (typeof options[side]?.safeParse !== 'function') {
-      fail(`${side} is ${JSON.stringify(options[side])}; expected a zod schema`)
+    if (typeof schemas[side]?.safeParse !== 'function') {
+      fail(`${side} is ${JSON.stringify(schemas[side])}; expected a zod schema`)
     }
   }
+  const unfit = notJson(options.input)
+  if (unfit !== undefined) fail(unfit)
   if (!KINDS.includes(kind)) fail(`kind is ${JSON.stringify(kind)}; expected 'short' or 'long'`)
   if (!Number.isInteger(version) || version < 1) fail(`version is ${version}; expected a whole number of at least 1`)
+  if (!prioritySchema.safeParse(priority).success) {
+    fail(`priority is ${JSON.stringify(priority)}; expected a whole number from 0 to ${MAX_PRIORITY}`)
+  }
   if (options.classify !== undefined && typeof options.classify !== 'function') {
     fail(`classify is ${JSON.stringify(options.classify)}; expected a function of the thrown error`)
   }
@@ -239,9 +256,10 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     summary: options.summary,
     kind,
     input: refusingUnknownFields(options.input),
-    output: options.output,
+    output,
     ...limits,
     retry: Object.freeze(retryPolicy(options.retry ?? {}, name)),
+    priority,
     classify: options.classify,
     isolation,
     onInterrupt,

@@ -30,6 +30,14 @@ describe('the body of an enqueue', () => {
     { task: 'math.square', input: { n: 4 }, meta: labels(16, 64, 256), delay: '5s', timeout: 'none' },
     { task: 'math.square', input: { n: 4 }, meta: {}, timeout: '1.5h' },
     { task: 'math.square', input: { n: 4 }, tags: ['A-z0.9_:/@', 'x'.repeat(64), ...'12345678'] },
+    {
+      task: 'math.square',
+      input: { n: 4 },
+      runAt: '2030-01-31T09:00:00+02:00',
+      priority: 9,
+      retry: { maxAttempts: 1 },
+    },
+    { task: 'math.square', input: { n: 4 }, runAt: '2030-01-31T09:00:00.5Z', concurrencyKey: 'x'.repeat(128) },
   ])('%j is accepted unchanged', (given) => {
     expect(body.parse(given)).toEqual(given)
   })
@@ -55,6 +63,12 @@ describe('the body of an enqueue', () => {
     [{ task: 'math.square', input: { n: 4 }, tags: [...'1234567890a'] }, 'tags: at most 10 tags'],
     [{ task: 'math.square', input: { n: 4 }, tags: ['a', 'a'] }, 'tags: duplicate tag'],
     [{ task: 'math.square', input: { n: 4 }, delay: 5 }, 'delay: '],
+    [{ task: 'math.square', input: { n: 4 }, runAt: '2030-01-31T09:00:00' }, 'runAt: expected a time with an offset'],
+    [{ task: 'math.square', input: { n: 4 }, priority: 10 }, 'priority: '],
+    [{ task: 'math.square', input: { n: 4 }, priority: 1.5 }, 'priority: '],
+    [{ task: 'math.square', input: { n: 4 }, concurrencyKey: '' }, 'concurrencyKey: '],
+    [{ task: 'math.square', input: { n: 4 }, retry: { maxAttempts: 0 } }, 'retry.maxAttempts: '],
+    [{ task: 'math.square', input: { n: 4 }, retry: 3 }, 'retry: '],
     [{ task: 'math.square', input: { n: 4 }, timeout: '0s' }, 'timeout: duration is "0s"; use \'none\' for no limit'],
     [{ task: 'math.square', input: { n: 4 }, timeout: 0 }, "timeout: expected a duration such as '30s', or 'none'"],
     [{ task: 'math.square', input: { n: 4 }, meta: labels(17) }, 'meta: at most 16 entries'],

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Catalogue } from '../definition/catalogue.ts'
 import type { Duration, Limit } from '../definition/duration.ts'
 import { durationText, limitText } from '../definition/duration-text.ts'
+import { prioritySchema } from '../definition/priority.ts'
 import type { TaskDefinition } from '../definition/task-definition.ts'
 import { BullpenError } from '../errors/errors.ts'
 import { ENQUEUE_ACTIONS } from '../task/enqueued.ts'
@@ -20,6 +21,13 @@ export const tagSchema = z
   .string()
   .regex(/^[A-Za-z0-9._:/@-]{1,64}$/, 'expected a tag of 1 to 64 of the characters A-Z a-z 0-9 . _ : / @ -')
 
+const concurrencyKeySchema = z.string().min(1).max(128)
+
+const startTimeSchema = z.iso.datetime({
+  offset: true,
+  error: "expected a time with an offset, such as '2030-01-31T09:00:00Z'",
+})
+
 const tagsSchema = z
   .array(tagSchema)
   .max(MAX_TAGS, `at most ${MAX_TAGS} tags`)
@@ -36,6 +44,30 @@ const callOptions = {
       'Tags that can be used to cancel tasks: at most 10, each with 1 to 64 of the characters A-Z a-z 0-9 . _ : / @ -',
     ),
   delay: durationText.optional().describe("How long to wait before starting the task, such as '30s' or '2h'."),
+  runAt: startTimeSchema
+    .optional()
+    .describe(
+      "When to start the task, such as '2030-01-31T09:00:00Z'. A time in the past starts the task at once. Excludes `delay`.",
+    ),
+  priority: prioritySchema
+    .optional()
+    .describe(
+      "From 0 to 9, which overrides the definition's setting. Waiting tasks with a smaller number start first. Tasks of the same priority start in the order in which they became ready.",
+    ),
+  concurrencyKey: concurrencyKeySchema
+    .optional()
+    .describe(
+      'The tenant or resource that the task belongs to: 1 to 128 characters. It is stored and shown with the task.',
+    ),
+  retry: z
+    .strictObject({
+      maxAttempts: z
+        .int()
+        .min(1)
+        .optional()
+        .describe("The number of attempts including the first, from 1 to the definition's `maxAttempts`."),
+    })
+    .optional(),
   timeout: limitText
     .optional()
     .describe(
@@ -75,6 +107,22 @@ export interface CallOptions {
   readonly tags?: readonly string[]
   /** How long to wait before starting the task. */
   readonly delay?: Duration
+  /**
+   * When to start the task: a Date, or an RFC 3339 time with an offset, such as `'2030-01-31T09:00:00Z'`. A time in the past
+   * starts the task at once. Excludes `delay`.
+   */
+  readonly runAt?: Date | string
+  /**
+   * From 0 to 9. Waiting tasks with a smaller number start first. Tasks of the same priority start in the order in which they
+   * became ready. Defaults to the definition's `priority`.
+   */
+  readonly priority?: number
+  /** The tenant or resource that the task belongs to: 1 to 128 characters. It is stored and shown with the task. */
+  readonly concurrencyKey?: string
+  readonly retry?: {
+    /** The number of attempts including the first, from 1 to the definition's `maxAttempts`, which is the default. */
+    readonly maxAttempts?: number
+  }
   readonly timeout?: Limit
   readonly heartbeatTimeout?: Limit
   readonly queueTimeout?: Limit

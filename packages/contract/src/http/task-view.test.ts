@@ -24,6 +24,7 @@ const task = {
   status: 'completed',
   attemptsMade: 1,
   maxAttempts: 5,
+  priority: 0,
   fencingToken: 1,
   input: { n: 4 },
   output: 16,

@@ -25,6 +25,7 @@ export const envelopeSchema = z.object({
   encoded: z.literal(true).optional(),
   meta: z.record(z.string(), z.string()).optional(),
   correlationId: z.string().optional(),
+  concurrencyKey: z.string().optional(),
   /** The caller's own run timeout, in ms. */
   timeoutMs: z.union([z.int().positive(), z.literal('none')]).optional(),
   /** The caller's own heartbeat timeout, in ms. */

@@ -21,10 +21,13 @@ export interface TaskRecord {
   /** How many attempts have counted against the retry policy. */
   readonly attemptsMade: number
   readonly maxAttempts: number
+  /** From 0 to 9. Waiting tasks with a smaller number start first. */
+  readonly priority: number
   readonly input: unknown
   readonly meta: Readonly<Record<string, string>>
   readonly tags: readonly string[]
   readonly correlationId: string | undefined
+  readonly concurrencyKey: string | undefined
   readonly enqueuedAt: number
   /** When the task becomes ready. Present only while it is scheduled or retrying. */
   readonly dueAt: number | undefined

@@ -22,11 +22,14 @@ export interface NewTask {
   readonly queue: string
   readonly input: unknown
   readonly maxAttempts: number
+  /** From 0 to 9. Waiting tasks with a smaller number start first. */
+  readonly priority: number
   /** Milliseconds since 1970. */
   readonly enqueuedAt: number
   readonly meta: Readonly<Record<string, string>> | undefined
   readonly tags?: readonly string[] | undefined
   readonly correlationId: string | undefined
+  readonly concurrencyKey: string | undefined
   readonly delayMs: number | undefined
   readonly timeoutMs: number | 'none' | undefined
   readonly heartbeatMs: number | 'none' | undefined

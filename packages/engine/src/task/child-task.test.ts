@@ -121,6 +121,9 @@ describe('a handler that enqueues', () => {
     [{ delay: 'soon' }, 'delay'],
     [{ dely: '1s' }, ''],
     [{ tags: ['a b'] }, 'tags.0'],
+    [{ priority: 10 }, 'priority'],
+    [{ runAt: 'tomorrow' }, 'runAt'],
+    [{ runAt: new Date(Number.NaN) }, 'runAt'],
   ])('gets the path of the invalid option in %j', async (options, path) => {
     const { run, calls, clock, enqueued } = soloist()
     const ended = run('test.long')

@@ -53,7 +53,9 @@ export function childTask(
       { errors: [{ path: 'childKey', message }] },
     )
   }
-  const checked = callOptionsSchema.safeParse(call)
+  // In JSON, a Date is the string that the schema accepts.
+  const { runAt } = call
+  const checked = callOptionsSchema.safeParse(runAt instanceof Date ? { ...call, runAt: runAt.toJSON() } : call)
   if (!checked.success) {
     const errors = checked.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
     const places = errors.map(({ path, message }) => `${path === '' ? '' : `${path}: `}${message}`).join('; ')

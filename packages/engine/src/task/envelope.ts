@@ -16,6 +16,7 @@ export function storedEnvelope(task: NewTask, codec?: PayloadCodec): Envelope {
     ...(codec !== undefined && input !== undefined && { encoded: true as const }),
     ...(task.meta !== undefined && { meta: task.meta }),
     ...(task.correlationId !== undefined && { correlationId: task.correlationId }),
+    ...(task.concurrencyKey !== undefined && { concurrencyKey: task.concurrencyKey }),
     ...(task.timeoutMs !== undefined && { timeoutMs: task.timeoutMs }),
     ...(task.heartbeatMs !== undefined && { heartbeatMs: task.heartbeatMs }),
     ...(task.queueMs !== undefined && { queueMs: task.queueMs }),

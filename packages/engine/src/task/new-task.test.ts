@@ -18,6 +18,8 @@ describe('a new task', () => {
       queue: 'q',
       input: { n: undefined },
       maxAttempts: 7,
+      priority: 0,
+      concurrencyKey: undefined,
       meta: { tenant: 'a' },
       tags: ['x'],
       delayMs: undefined,
@@ -38,6 +40,37 @@ describe('a new task', () => {
       totalMs: 3_600_000,
     })
     expect(newTask(long, {}, {}, origin)).toMatchObject({ timeoutMs: undefined, queueMs: undefined })
+  })
+
+  it('is ready at its start time, which may be a Date or a string, and at once if that time has passed', () => {
+    const delayAt = (runAt: Date | string) => newTask(long, {}, { runAt }, origin).delayMs
+    expect(delayAt(new Date(4_000))).toBe(3_000)
+    expect(delayAt('1970-01-01T01:00:04.5+01:00')).toBe(3_500)
+    expect(delayAt(new Date(1_000))).toBeUndefined()
+    expect(delayAt('1969-12-31T00:00:00Z')).toBeUndefined()
+  })
+
+  it.each([
+    [{ runAt: new Date(9_000), delay: '1s' }, 'runAt', 'use either delay or runAt, not both'],
+    [{ runAt: new Date(Number.NaN) }, 'runAt', "at most '365d' ahead"],
+    [{ runAt: new Date(400 * 86_400_000) }, 'runAt', "at most '365d' ahead"],
+    [{ retry: { maxAttempts: 8 } }, 'retry.maxAttempts', 'expected at most 7, the maxAttempts of test.short; got 8'],
+  ] as const)('cannot be created with %j', (call, path, message) => {
+    expect(() => newTask(short, {}, call, origin)).toThrow(
+      expect.objectContaining({
+        code: 'invalid_request',
+        errors: [{ path, message: expect.stringContaining(message) }],
+      }),
+    )
+  })
+
+  it('has the priority and the number of attempts of its call, or else those of its definition', () => {
+    const urgent = defineTask({ name: 'test.later', queue: 'q', priority: 4, ...schemas })
+    expect(newTask(urgent, {}, {}, origin)).toMatchObject({ priority: 4, maxAttempts: 5 })
+    expect(newTask(urgent, {}, { priority: 0, retry: { maxAttempts: 1 } }, origin)).toMatchObject({
+      priority: 0,
+      maxAttempts: 1,
+    })
   })
 
   it('may not be delayed beyond its deadline', () => {

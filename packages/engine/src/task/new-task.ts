@@ -11,6 +11,9 @@ export interface Origin {
   readonly caller?: Caller | undefined
 }
 
+/** The longest delay that a duration can express. */
+const MAX_DELAY_MS = milliseconds('365d')
+
 const LIMITS = [
   'timeout',
   'heartbeatTimeout',
@@ -21,16 +24,16 @@ const LIMITS = [
 /**
  * Creates a new task. The input is stored as given and parsed by the worker, so validate it before calling this function.
  *
- * @throws BullpenError `invalid_duration`, or `invalid_request` if a short task has a timeout or the timeouts contradict each
- * other.
+ * @throws BullpenError `invalid_duration`, or `invalid_request` if a short task has a timeout, the timeouts contradict each other,
+ * the call has both a delay and a start time, or it wants more attempts than the definition.
  */
 export function newTask(definition: TaskDefinition, input: unknown, call: CallOptions, origin: Origin): NewTask {
-  const delayMs = call.delay === undefined ? undefined : milliseconds(call.delay, 'delay')
+  const delayMs = delayOf(call, origin.enqueuedAt)
   const limits = callTimeouts(definition, call)
   const totalMs = limits.totalMs ?? definition.totalMs
   if (delayMs !== undefined && typeof totalMs === 'number' && delayMs >= totalMs) {
     refuse(
-      'delay',
+      call.runAt === undefined ? 'delay' : 'runAt',
       `the delay (${delayMs} ms) must be shorter than the total timeout (${totalMs} ms), or the task would never start`,
     )
   }
@@ -42,15 +45,33 @@ export function newTask(definition: TaskDefinition, input: unknown, call: CallOp
     version: definition.version,
     queue: definition.queue,
     input,
-    maxAttempts: definition.retry.maxAttempts,
+    maxAttempts: maxAttemptsOf(definition, call),
+    priority: call.priority ?? definition.priority,
     enqueuedAt: origin.enqueuedAt,
     meta: call.meta,
     tags: call.tags,
     correlationId: origin.correlationId,
+    concurrencyKey: call.concurrencyKey,
     delayMs,
     ...limits,
     expiresAt: typeof queueMs === 'number' ? origin.enqueuedAt + (delayMs ?? 0) + queueMs : undefined,
   }
+}
+
+/** Returns how long the task waits before it is ready, in ms, or undefined if it is ready at once. */
+function delayOf({ delay, runAt }: CallOptions, now: number): number | undefined {
+  if (runAt === undefined) return delay === undefined ? undefined : milliseconds(delay, 'delay')
+  if (delay !== undefined) refuse('runAt', 'use either delay or runAt, not both')
+  const delayMs = new Date(runAt).getTime() - now
+  if (!(delayMs <= MAX_DELAY_MS)) refuse('runAt', "the task may be scheduled at most '365d' ahead")
+  return delayMs <= 0 ? undefined : delayMs
+}
+
+function maxAttemptsOf({ name, retry }: TaskDefinition, call: CallOptions): number {
+  const wanted = call.retry?.maxAttempts
+  if (wanted === undefined) return retry.maxAttempts
+  if (wanted <= retry.maxAttempts) return wanted
+  return refuse('retry.maxAttempts', `expected at most ${retry.maxAttempts}, the maxAttempts of ${name}; got ${wanted}`)
 }
 
 function callTimeouts(definition: TaskDefinition, call: CallOptions) {

@@ -238,8 +238,11 @@ export class MemoryStore {
     task.place = 'waiting'
     task.owner = undefined
     task.dueAt = undefined
-    if (where === 'first') this.#waiting.unshift(task)
-    else this.#waiting.push(task)
+    // The list is sorted by priority. A task is the first or the last one of its priority.
+    const isBehind = ({ priority }: StoredTask) =>
+      where === 'first' ? priority >= task.priority : priority > task.priority
+    const at = this.#waiting.findIndex(isBehind)
+    this.#waiting.splice(at < 0 ? this.#waiting.length : at, 0, task)
     if (wake) this.wake()
   }
 

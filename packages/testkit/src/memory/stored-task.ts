@@ -42,6 +42,7 @@ export interface StoredTask {
   readonly enqueuedAt: number
   readonly delayMs: number
   readonly maxAttempts: number
+  readonly priority: number
   readonly expiresAt: number | undefined
   /** Distinguishes the call that stored the task from other calls with the same id. */
   readonly callerToken: string | undefined
@@ -67,7 +68,7 @@ export interface StoredTask {
 }
 
 export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
-  const { id, queue, enqueuedAt, delayMs = 0, maxAttempts, expiresAt, caller } = task
+  const { id, queue, enqueuedAt, delayMs = 0, maxAttempts, priority, expiresAt, caller } = task
   return {
     id,
     task: task.task,
@@ -77,6 +78,7 @@ export function storedTask(task: NewTask, codec?: PayloadCodec): StoredTask {
     enqueuedAt,
     delayMs,
     maxAttempts,
+    priority,
     expiresAt,
     callerToken: typeof caller === 'object' ? caller.token : undefined,
     place: 'waiting',
@@ -138,6 +140,7 @@ export function recordOf(task: StoredTask): TaskRecord {
     fencingToken,
     attemptsMade,
     maxAttempts,
+    priority,
     enqueuedAt,
     dueAt,
     startedAt,
@@ -153,10 +156,12 @@ export function recordOf(task: StoredTask): TaskRecord {
     fencingToken: status === 'expired' ? 0 : fencingToken,
     attemptsMade,
     maxAttempts,
+    priority,
     input: envelope.encoded === true ? decodePayload(envelope.input, codec) : envelope.input,
     meta: envelope.meta ?? {},
     tags: envelope.tags ?? [],
     correlationId: envelope.correlationId,
+    concurrencyKey: envelope.concurrencyKey,
     enqueuedAt,
     dueAt,
     startedAt,

@@ -9,12 +9,14 @@ import { interruptions } from './interruptions.ts'
 import { listings } from './listings.ts'
 import { payloads } from './payloads.ts'
 import { pools } from './pools.ts'
+import { priorities } from './priorities.ts'
 import { records } from './records.ts'
 import { steps } from './steps.ts'
 import { verdicts } from './verdicts.ts'
 
 export function brokerConformance(name: string, open: OpenBackend): void {
   describe(`${name}: the record of a task`, () => records(open))
+  describe(`${name}: priorities`, () => priorities(open))
   describe(`${name}: the verdict on an attempt`, () => verdicts(open))
   describe(`${name}: cancelling a task`, () => cancels(open))
   describe(`${name}: a cancel by filter`, () => filteredCancels(open))

@@ -10,7 +10,11 @@ export function records(open: OpenBackend): void {
   it('a waiting task has everything that the caller enqueued', async () => {
     const { create, enqueueTask, find } = await openSetup(open)
     const id = await enqueueTask({
-      ...create(long, { n: 5 }, { meta: { tenant: 'a' } }),
+      ...create(
+        long,
+        { n: 5 },
+        { meta: { tenant: 'a' }, concurrencyKey: 'tenant-a', priority: 2, retry: { maxAttempts: 2 } },
+      ),
       correlationId: 'c-1',
       enqueuedAt: 1_700_000_000_000,
     })
@@ -22,11 +26,13 @@ export function records(open: OpenBackend): void {
       status: 'waiting',
       fencingToken: 0,
       attemptsMade: 0,
-      maxAttempts: 3,
+      maxAttempts: 2,
+      priority: 2,
       input: { n: 5 },
       tags: [],
       meta: { tenant: 'a' },
       correlationId: 'c-1',
+      concurrencyKey: 'tenant-a',
       enqueuedAt: 1_700_000_000_000,
       dueAt: undefined,
       startedAt: undefined,
@@ -51,6 +57,15 @@ export function records(open: OpenBackend): void {
     expect((record?.startedAt ?? 0) - (record?.enqueuedAt ?? 0)).toBeGreaterThanOrEqual(29)
     const waited = events.flatMap((event) => (event.event === 'attempt.started' ? [event.waitedMs ?? -1] : []))
     expect(waited).toEqual([expect.closeTo(0, -4)])
+  })
+
+  it('a task with a start time is scheduled for it, and one whose start time has passed is waiting', async () => {
+    const { create, enqueueTask, find } = await openSetup(open)
+    const runAt = new Date(Date.now() + 60_000)
+    const later = await find(await enqueueTask(create(short, {}, { runAt })))
+    expect(later).toMatchObject({ status: 'scheduled', dueAt: runAt.getTime() })
+    const past = await find(await enqueueTask(create(short, {}, { runAt: '2020-01-01T00:00:00+01:00' })))
+    expect(past).toMatchObject({ status: 'waiting', dueAt: undefined })
   })
 
   it('a task is active with its progress, then completed with its output and attempt record', async () => {

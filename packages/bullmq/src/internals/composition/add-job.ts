@@ -33,13 +33,17 @@ export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
 }
 
 function newJob(task: NewTask, data: string): JobJson {
-  const { delayMs, maxAttempts: attempts } = task
-  const backoff = { type: BACKOFF_TYPE }
+  const { delayMs: delay, priority, maxAttempts: attempts } = task
   return {
     id: task.id,
     name: task.task,
     data,
-    opts: delayMs === undefined ? { attempts, backoff } : { attempts, backoff, delay: delayMs },
+    opts: {
+      attempts,
+      backoff: { type: BACKOFF_TYPE },
+      ...(delay !== undefined && { delay }),
+      ...(priority > 0 && { priority }),
+    },
     timestamp: task.enqueuedAt,
     // Fields that BullMQ's script does not read.
     progress: 0,

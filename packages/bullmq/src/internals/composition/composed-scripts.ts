@@ -83,6 +83,12 @@ const NOTE_RETURN = `if call('EXISTS', base .. 'cancel-rules') == 1 then call('S
 const EXPIRE_AGAIN = `local expires_at = call('HGET', ARGV[3], 'expiresAt')
     if expires_at then call('ZADD', base .. 'expiries', expires_at, id) end`
 
+/**
+ * Wakes a Worker if the job `id` has returned to the prioritized set, for which BullMQ adds no marker. Without it, an idle Worker
+ * would find the job only when its own wait ends.
+ */
+const MARK_PRIORITIZED = `if call('ZSCORE', base .. 'prioritized', id) then call('ZADD', base .. 'marker', 0, '0') end`
+
 /** Bullpen's steps, by the name of BullMQ's script. */
 const STEPS: Readonly<Record<string, Steps>> = {
   addStandardJob: ADD,
@@ -136,6 +142,7 @@ if ${SUCCEEDED} then
     ${EXPIRE_AGAIN}
   end
   ${NOTE_RETURN}
+  ${MARK_PRIORITIZED}
 end`,
   },
 
