@@ -52,6 +52,7 @@ describe('a task that no slot takes', () => {
       lockLost: () => {},
       settled: () => {},
       released: () => {},
+      endedAsDead: () => {},
       cancel: () => 'not_found',
       tasks: () => [],
     })
@@ -91,6 +92,7 @@ describe('a release', () => {
     const consumer = openConsumer(options, runTask, {
       lockLost: () => {},
       settled: () => {},
+      endedAsDead: () => {},
       released: () => void statuses.push(broker.find(id).then((found) => found?.status)),
       cancel: () => 'not_found',
       tasks: () => [],
@@ -129,6 +131,7 @@ describe('a task whose queue timeout expires while a worker has it', () => {
       settled: () => {},
       released: released.resolve,
       cancel: () => 'not_found',
+      endedAsDead: () => {},
       tasks: () => [],
     })
     onTestFinished(() => consumer.close())
@@ -208,6 +211,7 @@ describe('the lifecycle of a consumer', () => {
       lockLost: () => {},
       settled: () => {},
       released: () => {},
+      endedAsDead: () => {},
       cancel: () => 'not_found',
       tasks: () => [],
     })

@@ -41,7 +41,7 @@ import { ConsumerWorker } from './internals/worker/consumer-worker.ts'
 import { prefixOf, queueKeys } from './keys.ts'
 import { openRegistration, type Registration } from './leader/registration.ts'
 import { type LockRenewer, openLockRenewer } from './locks/lock-renewer.ts'
-import { commit, release, toFetchedTask } from './processor.ts'
+import { commit, deathOf, release, settleRefusedStart, toFetchedTask } from './processor.ts'
 import { isConnectionError } from './redis/outage-reporter.ts'
 import { throttledLog } from './redis/throttled-log.ts'
 import { createSchemaGuard, type SchemaGuard } from './schema.ts'
@@ -304,6 +304,11 @@ function connect(
     const waiting = waitingForRules.get(id)
     if (waiting !== undefined) waiting.lockLost = true
     pool.lockLost(id as TaskId, attemptsStarted)
+  }
+  worker.onRefusedStart = (job) => {
+    settleRefusedStart(job, (refusal) => {
+      if (refusal === undefined) pool.endedAsDead({ id: job.id ?? '', task: job.name }, deathOf(job))
+    })
   }
   worker.locks = { renewer, redis, base, lockMs: locks.lockMs, now: clock.now, onLost }
   return { worker, cancels, rules, renewer }

@@ -6,6 +6,7 @@ import { BullpenError, type Catalogue, type Enqueued, type Handlers, type Log, t
 import type { EventSink, Middleware, NewTask, PayloadCodec } from '@bullpen/engine'
 import {
   type AttemptResult,
+  type ConsumerHost,
   clockFrom,
   createRegistry,
   DEFAULT_TIMEOUTS,
@@ -19,7 +20,6 @@ import {
 } from '@bullpen/engine/internal'
 import { sha256 } from '@bullpen/engine/node'
 import type { Job } from 'bullmq'
-import type { Commit } from './internals/composition/commits.ts'
 import { AttemptFailed, forAnyWorker } from './internals/worker/backoff-strategy.ts'
 import { foreignSha256, foreignTask, isBullpenJob } from './internals/worker/foreign-job.ts'
 import { isUnattached, refuse } from './internals/worker/unattached-worker.ts'
@@ -101,7 +101,7 @@ export function processor<C extends Catalogue, R extends Resources = object>(
 ): PlainProcessor {
   const host = hostOf(catalogue, handlers, options)
   const { codec } = options
-  const settled: Commit['settled'] = (result, refusal) => emitSettled(result, refusal, host.sink)
+  const settled: ConsumerHost['settled'] = (result, refusal) => emitSettled(result, refusal, host.sink)
   return async (job: Job, givenToken: string | undefined, signal: AbortSignal | undefined) => {
     const token = givenToken ?? job.token ?? ''
     if (isUnattached(job)) return refuse(job, token)

@@ -6,10 +6,17 @@
 // workers may fetch the task again.
 //
 // A commit is settled once Redis has replied to the script that carries out the verdict (internals/composition/commits.ts).
-import type { AttemptRecord, TaskId } from '@bullpen/contract'
+import type { AttemptRecord, CommitRefusal, TaskId } from '@bullpen/contract'
 import type { StoredSuccess } from '@bullpen/contract/internal'
 import type { PayloadCodec } from '@bullpen/engine'
-import { type AttemptResult, encodePayload, type FetchedTask, MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
+import {
+  type AttemptResult,
+  type ConsumerHost,
+  encodePayload,
+  type FetchedTask,
+  MAX_ATTEMPT_RECORDS,
+  type TaskDeath,
+} from '@bullpen/engine/internal'
 import { DelayedError, type Job, WaitingError } from 'bullmq'
 import { encodeStack } from './codec.ts'
 import { type ExtraValues, expectCommit, setExtras } from './internals/composition/backend.ts'
@@ -41,7 +48,7 @@ export function commit(
   result: AttemptResult,
   job: Job,
   token: string,
-  settled: Commit['settled'],
+  settled: ConsumerHost['settled'],
   codec: PayloadCodec | undefined,
   rule?: string,
 ): StoredSuccess | Promise<never> {
@@ -73,8 +80,31 @@ export function commit(
  * Settles the commit when Redis has replied. On a backend whose replies can't be seen, the commit counts as confirmed as soon as
  * BullMQ has it.
  */
-export function settleWhenAnswered(job: Job, result: AttemptResult, settled: Commit['settled'], rule?: string): void {
-  if (!expectCommit(backendOf(job), job.id ?? '', { result, settled, rule })) settled(result)
+export function settleWhenAnswered(
+  job: Job,
+  result: AttemptResult,
+  settled: ConsumerHost['settled'],
+  rule?: string,
+): void {
+  const { id, fencingToken } = result.event
+  const commit = {
+    id,
+    fencingToken,
+    verdict: result.verdict.kind,
+    rule,
+    settled: (refusal?: CommitRefusal) => settled(result, refusal),
+  }
+  if (!expectCommit(backendOf(job), commit)) settled(result)
+}
+
+/** Calls `settled` when Redis has replied to the script with which BullMQ fails a job that it does not start again. */
+export function settleRefusedStart(job: Job, settled: Commit['settled']): void {
+  expectCommit(backendOf(job), { id: job.id ?? '', fencingToken: job.attemptsStarted, verdict: 'dead', settled })
+}
+
+/** Returns why BullMQ fails the job without starting it again. A job of a flow can also be failed because of its children. */
+export function deathOf({ stalledCounter }: Job): TaskDeath {
+  return stalledCounter > 0 ? 'process_lost' : 'unexpected_error'
 }
 
 /** Builds the result that BullMQ stores as JSON. */

@@ -47,6 +47,7 @@ function setup(redisUrl = inject('redisUrl')) {
         lockLost: ignore,
         settled: ignore,
         released: ignore,
+        endedAsDead: ignore,
         cancel: (): 'not_found' => 'not_found',
         tasks: () => [],
       }

@@ -28,7 +28,15 @@ export type { OnlineReport, Pool, PoolOptions } from './pool/pool-types.ts'
 export type { AttemptResult, CancelCause, CloseReason, Outcome, StopCause, Verdict } from './ports/attempt-result.ts'
 export type { CancelFilter, CancelOptions, CancelProgress, CancelRule } from './ports/broker.ts'
 export type { Clock, Random, Timer } from './ports/clock.ts'
-export type { Consumer, ConsumerHost, FetchedTask, LocalCancel, NamedTask, RunTask } from './ports/consumer.ts'
+export type {
+  Consumer,
+  ConsumerHost,
+  FetchedTask,
+  LocalCancel,
+  NamedTask,
+  RunTask,
+  TaskDeath,
+} from './ports/consumer.ts'
 export type {
   Command,
   CommandRecord,

@@ -41,6 +41,7 @@ const EVENTS: readonly TaskEvent[] = [
   { event: 'isolate.replaced', isolation: 'process', isolate: 'process 7', cause: 'killed' },
   { ...about, event: 'task.cancelled' },
   { ...about, event: 'task.expired' },
+  { ...about, event: 'task.dead', reason: 'process_lost' },
   { event: 'slots.restarted', queue: 'mail', slots: 4, afterMs: 500 },
   { ...stall, event: 'event_loop.stalled' },
   { ...stall, event: 'event_loop.stalled', task: undefined },
@@ -114,6 +115,11 @@ describe('telemetry', () => {
     for (const name of ['attempts_ended_total', 'attempt_failures_total', 'attempt_duration_seconds_count']) {
       expect(text).not.toMatch(new RegExp(`^bullpen_${name}\\{.* [1-9]`, 'm'))
     }
+  })
+
+  it('counts every dead task, whether an attempt has failed or its workers died too often', async () => {
+    const text = await textOf(usedTelemetry())
+    expect(text).toContain('bullpen_tasks_dead_total{queue="mail",task="receipt.send"} 2')
   })
 
   it('counts failures by reason, but does not count cancels and drains', async () => {

@@ -37,6 +37,7 @@ async function connected(registerEveryMs?: number) {
     lockLost: () => {},
     settled: () => {},
     released: () => {},
+    endedAsDead: () => {},
     cancel: (): 'not_found' => 'not_found',
     tasks: () => [],
   }

@@ -40,6 +40,7 @@ async function setup(queues = ['one', 'two']) {
     lockLost: ignore,
     settled: ignore,
     released: ignore,
+    endedAsDead: ignore,
     cancel: (): 'not_found' => 'not_found',
     tasks: () => [],
   }

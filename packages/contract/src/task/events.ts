@@ -106,6 +106,15 @@ export type TaskEvent =
    * ten minutes.
    */
   | (TaskFields & { readonly event: 'task.expired' })
+  /**
+   * The store has ended a task that it would not start again: its workers died too often (`process_lost`), or a child of the flow
+   * that the task waited for has failed (`unexpected_error`). A task that is dead because of an attempt has no such event, because
+   * its attempt's event has the verdict `dead`.
+   */
+  | (TaskFields & {
+      readonly event: 'task.dead'
+      readonly reason: EndReason<'RECOVER_ERR'> & ('process_lost' | 'unexpected_error')
+    })
   /** A pool has resumed fetching after a failure. Its slots were in RECOVER_ERR for `afterMs`. */
   | { readonly event: 'slots.restarted'; readonly queue: string; readonly slots: number; readonly afterMs: number }
   /** An event-loop stall that was reported is over. The other fields identify the attempt that caused it, if known. */

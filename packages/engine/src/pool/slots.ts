@@ -7,7 +7,7 @@ import { SLOT_TRANSITIONS } from '../machines/slot-machine.ts'
 import { assertTransition } from '../machines/state-machine.ts'
 import type { AttemptResult, CancelCause, CloseReason, StopCause } from '../ports/attempt-result.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { ConsumerHost, FetchedTask, LocalCancel } from '../ports/consumer.ts'
+import type { ConsumerHost, FetchedTask, LocalCancel, NamedTask, TaskDeath } from '../ports/consumer.ts'
 import type { SlotStatus } from '../ports/pool-status.ts'
 import { ReusableTimer } from '../time/reusable-timer.ts'
 
@@ -21,7 +21,7 @@ const STOPPING: readonly SlotState[] = [
   'TERMINATED',
 ] satisfies readonly (Terminating | 'TERMINATED')[]
 
-/** One pool's slots. As a {@link ConsumerHost}, it receives lost locks, cancellations, settled commits and releases from the consumer. */
+/** One pool's slots. As a {@link ConsumerHost}, the consumer reports lost locks, cancels and ends to it. */
 export class Slots implements ConsumerHost {
   readonly #host: SlotHost
   readonly #onCapacityChange: () => void
@@ -192,6 +192,10 @@ export class Slots implements ConsumerHost {
 
   released(): void {
     this.#onReleased()
+  }
+
+  endedAsDead({ id, task }: NamedTask, reason: TaskDeath): void {
+    this.#host.sink({ event: 'task.dead', queue: this.#host.queue, task, id, reason })
   }
 
   /** Closes the context of an attempt that has lost its lock, so that the attempt's handler stops. */

@@ -1,5 +1,5 @@
 // Defines the port that fetches tasks for a pool and commits the verdicts on them.
-import type { CommitRefusal, Progress, TaskId } from '@bullpen/contract'
+import type { CommitRefusal, Progress, TaskEvent, TaskId } from '@bullpen/contract'
 import type { AttemptResult, CancelCause } from './attempt-result.ts'
 import type { PayloadCodec } from './payload-codec.ts'
 import type { StoredSteps } from './steps.ts'
@@ -51,6 +51,9 @@ export interface NamedTask {
  */
 export type LocalCancel = 'cancelling' | 'not_cancellable' | 'not_found'
 
+/** Why a task is dead that the store would not start again. */
+export type TaskDeath = Extract<TaskEvent, { event: 'task.dead' }>['reason']
+
 /** The methods of a pool that its consumer may call. */
 export interface ConsumerHost {
   /**
@@ -70,6 +73,11 @@ export interface ConsumerHost {
    * response does not arrive.
    */
   released(): void
+  /**
+   * Reports that a fetched task is dead, and that the store ended the task instead of letting it start again. The consumer calls
+   * this method when the store has confirmed the end.
+   */
+  endedAsDead(task: NamedTask, reason: TaskDeath): void
   /** Cancels the task if this pool is running it. `cause` defaults to a request by an unknown caller. */
   cancel(id: TaskId, cause?: CancelCause): LocalCancel
   /** Returns the tasks that this pool is running. */

@@ -41,6 +41,8 @@ function levelOf(event: TaskEvent): Level {
       return 'debug'
     case 'task.cancelled':
       return 'info'
+    case 'task.dead':
+      return 'error'
     case 'attempt.started':
       return event.kind === 'short' ? 'debug' : 'info'
     case 'attempt.ended':
@@ -69,6 +71,8 @@ function fieldsOf(event: TaskEvent): Fields {
     case 'task.cancelled':
     case 'task.expired':
       return { task: event.task, id: event.id, queue: event.queue }
+    case 'task.dead':
+      return { task: event.task, id: event.id, queue: event.queue, reason: event.reason }
     case 'slots.restarted':
       return { queue: event.queue, slots: event.slots, afterMs: rounded(event.afterMs) }
     case 'attempt.started':
@@ -149,6 +153,10 @@ function messageOf(event: TaskEvent): string {
       return 'task cancelled before it started'
     case 'task.expired':
       return 'task expired before it started: queue timeout passed'
+    case 'task.dead':
+      return event.reason === 'process_lost'
+        ? 'task is dead: its worker died too often'
+        : 'task is dead: a task that it waited for has failed'
     case 'attempt.started':
       return 'attempt started'
     case 'attempt.ended':

@@ -103,6 +103,12 @@ export const METRICS = {
     labels: ['queue', 'task'],
     help: 'Tasks that passed their queue timeout before their first attempt.',
   },
+  bullpen_tasks_dead_total: {
+    type: 'counter',
+    unit: 'tasks',
+    labels: ['queue', 'task'],
+    help: 'Tasks that became dead in this process: their last attempt failed, or their workers died too often.',
+  },
   bullpen_slots_restarted_total: {
     type: 'counter',
     unit: 'slots',

@@ -20,6 +20,7 @@ interface TaskSeries {
   readonly late: Count
   readonly expired: Count
   readonly cancelled: Count
+  readonly dead: Count
   /** The most frequent series of {@link ended}. It has its own field so that it does not need a look-up. */
   readonly completed: Count
   readonly ended: (state: AttemptEndState) => (verdict: VerdictKind) => Count
@@ -39,6 +40,7 @@ function createMetrics() {
     late: fastCounter('bullpen_late_results_total'),
     cancelled: fastCounter('bullpen_tasks_cancelled_total'),
     expired: fastCounter('bullpen_tasks_expired_total'),
+    dead: fastCounter('bullpen_tasks_dead_total'),
     restarts: fastCounter('bullpen_slots_restarted_total'),
     replacements: fastCounter('bullpen_isolates_replaced_total'),
     stalls: fastCounter('bullpen_event_loop_stalls_total'),
@@ -80,6 +82,7 @@ export function taskMetrics(): TaskMetrics {
         task.duration.observe(event.durationMs / 1_000)
         if (event.verdict === 'expired') task.expired.count++
         if (event.verdict === 'cancelled') task.cancelled.count++
+        if (event.verdict === 'dead') task.dead.count++
         if (event.state !== 'DONE_SUCCESS') {
           const reason = event.reason ?? 'declared'
           if (IS_FAILURE[reason]) task.failed(reason).count++
@@ -97,6 +100,9 @@ export function taskMetrics(): TaskMetrics {
         return
       case 'task.expired':
         seriesOf(event.queue, event.task).expired.count++
+        return
+      case 'task.dead':
+        seriesOf(event.queue, event.task).dead.count++
         return
       case 'slots.restarted':
         restarted(event.queue).count += event.slots
@@ -133,6 +139,7 @@ function taskSeries(metrics: ReturnType<typeof createMetrics>): (queue: string, 
       late: metrics.late.series(labels),
       expired: metrics.expired.series(labels),
       cancelled: metrics.cancelled.series(labels),
+      dead: metrics.dead.series(labels),
       completed: metrics.ended.series({ ...labels, state: 'DONE_SUCCESS', verdict: 'completed' }),
       ended: remembered((state) => remembered((verdict) => metrics.ended.series({ ...labels, state, verdict }))),
       failed: remembered((reason) => metrics.failed.series({ ...labels, reason })),

@@ -40,6 +40,11 @@ export function createMemoryConsumer(
 
   const fetch = (): void => {
     while (running !== undefined && !outage.lasts && fetched.size < limit) {
+      const poisoned = store.endPoisoned()
+      if (poisoned !== undefined) {
+        pool.endedAsDead(poisoned, 'process_lost')
+        continue
+      }
       const owner: Owner = { worker, lockLost: () => {}, cancel: () => {} }
       const task = store.take(owner)
       if (task === undefined) return

@@ -128,7 +128,7 @@ export class MemoryStore {
 
   /**
    * Handles an owner that has died or lost its lock. After `stallMs`, the lost attempt gets a record, a death is counted, and the
-   * task waits again or is dead.
+   * task waits again. After too many deaths, the consumer that fetches the task ends it: see `endPoisoned`.
    */
   orphan(task: StoredTask, owner: Owner): void {
     if (task.owner !== owner) return
@@ -147,13 +147,18 @@ export class MemoryStore {
         startedAt: task.startedAt ?? now,
         endedAt: now,
       })
-      if (task.deaths <= MAX_DEATHS) {
-        this.#wait(task, 'first')
-        return
-      }
-      task.attemptsMade++
-      this.#end(task, 'failed')
+      this.#wait(task, 'first')
     })
+  }
+
+  /** Ends the next task if its owner has died too often for the task to be started again. Returns that task. */
+  endPoisoned(): StoredTask | undefined {
+    const [task] = this.#waiting
+    if (task === undefined || task.deaths <= MAX_DEATHS || this.#clock.now() < this.#throttledUntil) return undefined
+    this.#removeWaiting(task)
+    task.attemptsMade++
+    this.#end(task, 'failed')
+    return task
   }
 
   /** Ends a task that is not running, or asks the owner of a running task to stop it. */

@@ -113,7 +113,7 @@ export function faults(open: OpenBackend): void {
       starts.push(number)
       return new Promise(() => {})
     }
-    const { enqueue, start, settled, find, backend } = await openSetup(open, {
+    const { enqueue, start, settled, find, backend, events } = await openSetup(open, {
       handle,
       concurrency: 20,
       locks: 'quick',
@@ -132,5 +132,9 @@ export function faults(open: OpenBackend): void {
     expect(record).toMatchObject({ status: 'dead', fencingToken: last })
     expect(record?.attempts.at(-1)).toMatchObject(lostAttempt(last ?? 0))
     expect(new Set(record?.attempts.map(({ reason }) => reason))).toEqual(new Set(['process_lost']))
+    await eventually(() => events.some(({ event }) => event === 'task.dead'))
+    expect(events.filter(({ event }) => event === 'task.dead')).toEqual([
+      { event: 'task.dead', queue: long.queue, task: long.name, id, reason: 'process_lost' },
+    ])
   })
 }

@@ -92,7 +92,7 @@ export function composeBackend(
     for (const each of extra) {
       if (each === 'keptSince' && completedRetentionMs !== undefined) args.push(now() - completedRetentionMs)
       else if (each === 'at') args.push(now())
-      else if (each === 'attempt') args.push(commit?.result.event.fencingToken ?? '')
+      else if (each === 'attempt') args.push(commit?.fencingToken ?? '')
       else if (each === 'rule') args.push(commit?.rule ?? '')
       else if (each === 'part') args.push(partOf(commit))
       else args.push(values[each] ?? '')
@@ -132,8 +132,8 @@ function baseOf(key: string): string {
  * failed it.
  */
 function partOf(commit: Commit | undefined): Part | '' {
-  const kind = commit?.result.verdict.kind
-  return kind === 'cancelled' || kind === 'expired' ? kind : ''
+  const verdict = commit?.verdict
+  return verdict === 'cancelled' || verdict === 'expired' ? verdict : ''
 }
 
 const NONE: ExtraValues = Object.freeze({})
@@ -147,9 +147,9 @@ export function setExtras(backend: object, script: string, id: string, values: E
  * Settles this commit once Redis has replied to the next script that moves the job. Returns false if the backend is not composed,
  * in which case the reply can't be seen.
  */
-export function expectCommit(backend: object, id: string, commit: Commit): boolean {
+export function expectCommit(backend: object, commit: Commit): boolean {
   const state = composed.get(backend)
-  state?.commits.set(id, commit)
+  state?.commits.set(commit.id, commit)
   return state !== undefined
 }
 

@@ -6,14 +6,17 @@
 // the commit. The composed script then looks for what this attempt stored, and confirms the commit (resent-commit.ts). A commit
 // is therefore settled only once, however often it is sent.
 import type { CommitRefusal } from '@bullpen/contract'
-import type { AttemptResult, Verdict } from '@bullpen/engine/internal'
+import type { Verdict } from '@bullpen/engine/internal'
 
 export interface Commit {
-  readonly result: AttemptResult
+  /** The task's id. */
+  readonly id: string
+  readonly fencingToken: number
+  readonly verdict: Verdict['kind']
   /** The id of the cancel rule that ends the task, in whose progress the end is counted. */
   readonly rule?: string | undefined
   /** Called once, when Redis has replied. `refusal` is the reason if the commit was refused. */
-  readonly settled: (result: AttemptResult, refusal?: CommitRefusal) => void
+  readonly settled: (refusal?: CommitRefusal) => void
 }
 
 /** The index of the job's id among the keys and arguments of each script that carries out a verdict. */
@@ -62,8 +65,8 @@ export function takeCommit(pending: PendingCommits, script: string, args: readon
   const commit = pending.get(id)
   if (commit === undefined) return undefined
   pending.delete(id)
-  if (carriesOut(commit.result.verdict, script, args)) return commit
-  commit.settled(commit.result, 'overridden')
+  if (carriesOut(commit.verdict, script, args)) return commit
+  commit.settled('overridden')
   return undefined
 }
 
@@ -77,23 +80,23 @@ export function settleByAnswer(
   answer: Promise<unknown>,
   translate: (answer: unknown) => unknown,
 ): Promise<unknown> {
-  const { result, settled } = commit
+  const { id, settled } = commit
   return answer.then(
     (code) => {
-      if (typeof code === 'number' && code < 0) settled(result, REFUSALS.get(code) ?? 'store_error')
-      else settled(result)
+      if (typeof code === 'number' && code < 0) settled(REFUSALS.get(code) ?? 'store_error')
+      else settled()
       return translate(code)
     },
     (error: unknown) => {
-      if (isAnswer(error)) settled(result, 'store_error')
-      else if (!pending.has(result.event.id)) pending.set(result.event.id, commit)
+      if (isAnswer(error)) settled('store_error')
+      else if (!pending.has(id)) pending.set(id, commit)
       throw error
     },
   )
 }
 
-function carriesOut({ kind }: Verdict, script: string, args: readonly unknown[]): boolean {
-  return CARRIED_OUT_BY[kind].includes(script === 'moveToFinished' ? String(args[TARGET_AT]) : script)
+function carriesOut(verdict: Verdict['kind'], script: string, args: readonly unknown[]): boolean {
+  return CARRIED_OUT_BY[verdict].includes(script === 'moveToFinished' ? String(args[TARGET_AT]) : script)
 }
 
 /** Returns whether Redis has replied with this error. Any other error means that no reply has arrived. */

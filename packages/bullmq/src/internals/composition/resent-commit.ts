@@ -43,12 +43,17 @@ export const confirmResentFields = (job: string, packed: string): string =>
 export const confirmResentStacks = (job: string): string => ifRefused(confirmIfStored(job, "(stacks ~= '' and stacks)"))
 
 /**
- * Confirms a resent commit of `moveToFinished`. A completed job has no record of its last attempt. The attempt completed the job
- * if the job is completed and no later attempt has been started. `attempt` is the fencing token, or '' if the caller does not
- * commit an attempt.
+ * Confirms a resent commit of `moveToFinished`. A completed job has no record of its last attempt, and a job that was failed
+ * instead of being started again has no record either. The commit ended such a job if the job is in its set and has not been
+ * fetched again. `attempt` is the fencing token, or '' if the caller does not commit anything.
  */
 export const CONFIRM_RESENT_END = ifRefused(`
+  local function has_ended(set)
+    return attempt ~= '' and call('ZSCORE', set, ARGV[1]) and call('HGET', KEYS[12], 'ats') == attempt
+  end
   if ARGV[5] == 'completed' then
-    if attempt ~= '' and call('ZSCORE', KEYS[11], ARGV[1]) and call('HGET', KEYS[12], 'ats') == attempt then return 0 end
+    if has_ended(KEYS[11]) then return 0 end
   else${unpackStacks('ARGV[9]')}${confirmIfStored('KEYS[12]', 'stacks')}
+    local is_record = own and string.sub(own, 1, 1) == '{'
+    if not is_record and has_ended(base .. 'dead') then return 0 end
   end`)

@@ -21,6 +21,8 @@ export class ConsumerWorker extends Worker {
   onFetchingFailed: (error: unknown) => void = () => {}
   /** Must be set before `run`. BullMQ's constructor does not fetch a job yet. */
   locks: JobLocks | undefined
+  /** Called before BullMQ fails a job without calling the processor. */
+  onRefusedStart: (job: Job) => void = () => {}
   /** The jobs whose end Redis has not confirmed yet. */
   readonly unconfirmed = new Set<Job>()
 
@@ -50,6 +52,7 @@ export class ConsumerWorker extends Worker {
     }
     const release = renewer.add(id, token, ageMs, () => onLost(job))
     this.unconfirmed.add(job)
+    if (job.deferredFailure !== undefined) this.onRefusedStart(job)
     try {
       return await super.processJob(job, token, fetchNext)
     } finally {

@@ -1,0 +1,113 @@
+// A task whose worker died too often: BullMQ fails the job instead of calling the processor, and the pool reports that end.
+import type { TaskEvent, TaskId } from '@bullpen/contract'
+import { MAX_DEATHS } from '@bullpen/engine/internal'
+import { eventually } from '@bullpen/testkit'
+import { FlowProducer } from 'bullmq'
+import { Redis } from 'ioredis'
+import { expect, it, onTestFinished } from 'vitest'
+import { attach } from '../../attach.ts'
+import { cancelById } from '../../cancel/by-id.ts'
+import { prefixOf, queueKeys } from '../../keys.ts'
+import { long, setup } from '../../setup.fixture.ts'
+import { COMPOSED } from '../composition/composed-scripts.ts'
+import { scriptProxy } from '../index-model/script-proxy.fixture.ts'
+
+async function stage() {
+  const handled: number[] = []
+  const all = await setup({
+    roundMs: 50,
+    handle: ({ input, fencingToken }) => {
+      handled.push(fencingToken)
+      return input
+    },
+  })
+  const proxy = await scriptProxy(all.redisUrl)
+  const redis = new Redis(all.redisUrl)
+  onTestFinished(async () => {
+    await all.drain(100, 100)
+    proxy.close()
+    redis.disconnect()
+  })
+  const keys = queueKeys(all.namespace, 'rig')
+  return {
+    ...all,
+    handled,
+    proxy,
+    redis,
+    keys,
+    about: (id: string): TaskEvent[] => all.events.filter((event) => 'id' in event && event.id === id),
+    /** Adds a task as its last worker left it: active, without a lock, after as many deaths as a task survives. */
+    async poison() {
+      const id = await all.enqueue(long)
+      await redis.lmove(keys.wait, keys.active, 'RIGHT', 'LEFT')
+      await redis.hset(keys.job(id), { ats: MAX_DEATHS + 1, stc: MAX_DEATHS, processedOn: Date.now() })
+      return id
+    },
+  }
+}
+
+const dead = (id: string) => ({ event: 'task.dead', queue: 'rig', task: 'rig.long', id, reason: 'process_lost' })
+
+it('the end of the task is reported, and its handler is not called', async () => {
+  const { poison, startPool, settled, about, handled } = await stage()
+  const id = await poison()
+  await startPool()
+  expect(await settled(id)).toMatchObject({ status: 'dead', fencingToken: MAX_DEATHS + 1 })
+  await eventually(() => about(id).length > 0)
+  expect(about(id)).toEqual([dead(id)])
+  expect(handled).toEqual([])
+})
+
+it.each(['before', 'after'] as const)(
+  'the end of the task is reported once if the connection is lost %s the script that ends it',
+  async (when) => {
+    const { poison, startPool, settled, about, proxy, enqueue, drain } = await stage()
+    const id = await poison()
+    const fault = Promise.withResolvers<TaskEvent[]>()
+    const scripts = [COMPOSED.get('moveToFinished')?.lua ?? '']
+    proxy.arm({ scripts, when, onFault: () => fault.resolve(about(id)) })
+    await startPool(proxy.url)
+    expect(await fault.promise).toEqual([])
+    expect(await settled(id)).toMatchObject({ status: 'dead' })
+    await eventually(() => about(id).length > 0)
+    // The pool runs other tasks afterwards.
+    expect(await settled(await enqueue(long))).toMatchObject({ status: 'completed' })
+    await drain()
+    expect(about(id)).toEqual([dead(id)])
+  },
+)
+
+it('the end of the task is not reported if Redis refuses it', async () => {
+  const { poison, startPool, about, proxy, redis, keys, drain } = await stage()
+  const id = await poison()
+  const stolen = Promise.withResolvers<void>()
+  proxy.arm({
+    scripts: [COMPOSED.get('moveToFinished')?.lua ?? ''],
+    when: 'before',
+    onFault: () => void redis.set(keys.lock(id), 'another owner').then(() => stolen.resolve()),
+  })
+  await startPool(proxy.url)
+  await stolen.promise
+  await drain()
+  expect(about(id)).toEqual([])
+  expect(await redis.get(keys.lock(id))).toBe('another owner')
+})
+
+it('the parent of a flow that BullMQ fails because of a child is reported as dead, but not as poisoned', async () => {
+  const { startPool, redis, keys, namespace, about, redisUrl } = await stage()
+  const flows = attach(new FlowProducer({ connection: { url: redisUrl } }))
+  onTestFinished(() => flows.close())
+  const node = { queueName: 'rig', prefix: prefixOf(namespace, 'rig'), data: {} }
+  const { job, children = [] } = await flows.add({
+    ...node,
+    name: 'rig.long',
+    children: [{ ...node, name: 'rig.long', opts: { failParentOnFailure: true, delay: 3_600_000 } }],
+  })
+  const id = job.id ?? ''
+  const child = (children[0]?.job.id ?? '') as TaskId
+  await cancelById(redis, keys, { request: 'r1', id: child, stoppable: true, now: Date.now(), by: '', process: 'test' })
+  await startPool()
+  await eventually(() => redis.zscore(keys.dead, id))
+  await eventually(() => about(id).length > 0)
+  expect(about(id)).toEqual([{ ...dead(id), reason: 'unexpected_error' }])
+})
