@@ -38,7 +38,7 @@ async function fullRedis() {
   }
 }
 
-it('a task is refused with redis_full, and nothing of it is written', async () => {
+it('a task is refused with redis_full, and no part of it is stored', async () => {
   const { enqueue, fill, redis, keys } = await fullRedis()
   await enqueue(short)
   await fill()

@@ -401,7 +401,7 @@ describe('help', () => {
 
 describe('an error', () => {
   test.each([
-    [['redrive'], "unknown command 'redrive'"],
+    [['revive'], "unknown command 'revive'"],
     [['show', ID, '--wiat', '1s'], "unknown option '--wiat'; did you mean --wait?"],
   ])('%j is reported as invalid usage, with what to do next', async (args, message) => {
     const ended = await runBullpen(nowhere, args)

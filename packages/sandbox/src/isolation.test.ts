@@ -42,7 +42,7 @@ describe.each(ISOLATIONS)('a handler in a %s', (isolation) => {
       types: ['function', 'function', 'object', 'function', 'function', 'function'],
     })
     // heartbeat and checkpoint
-    expect(run.beats()).toBe(2)
+    expect(run.heartbeats()).toBe(2)
   })
 
   it('enqueues children, and receives the error of a refused one', async () => {

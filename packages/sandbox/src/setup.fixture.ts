@@ -56,7 +56,7 @@ export function openSetup(
       const progress: Progress[] = []
       const enqueued: unknown[] = []
       const steps = new Map<string, string>([['done', '"before"']])
-      let beats = 0
+      let heartbeats = 0
       const task: IsolatedTask = {
         isolation,
         module: new URL('./handlers.fixture.ts', import.meta.url).href,
@@ -77,7 +77,7 @@ export function openSetup(
           progress.push(at)
           if (at.fraction === 0.9) throw new Error('the store is away')
         },
-        heartbeat: () => void beats++,
+        heartbeat: () => void heartbeats++,
         enqueue: async (child: string, childInput: unknown, options: unknown) => {
           enqueued.push([child, childInput, options])
           if (enqueued.length > 1) throw new Error('that key is taken')
@@ -92,7 +92,7 @@ export function openSetup(
         log: recorded.log,
       }
       const { outcome, ...rest } = methodsOf(isolator.run(task, calls))
-      return { ...rest, outcome, task, ...recorded, progress, enqueued, steps, beats: () => beats }
+      return { ...rest, outcome, task, ...recorded, progress, enqueued, steps, heartbeats: () => heartbeats }
     },
     [Symbol.asyncDispose]: () => isolator.close(),
   }

@@ -82,7 +82,7 @@ export function createWorker<C extends Catalogue, R extends Resources = object>(
     if (parent?.aborted) void drain()
     const opened = await lifecycle.open(call)
     try {
-      // Pools may start only once the agent knows which queues are draining.
+      // Pools may start only after the agent has read which queues are draining.
       await opened.fleetAgent.start()
       await work(opened)
     } catch (error) {

@@ -36,7 +36,7 @@ export const BULK_CANCELLER = 'bulk-canceller'
 export const READ_EVERY_MS = 2_000
 /** How long a consumer may start tasks after it has read the rules, in ms. */
 export const TRUSTED_MS = 2_400
-/** The age, in ms, at which every consumer that starts tasks knows a rule. Must be longer than {@link TRUSTED_MS}. */
+/** The age, in ms, at which every consumer that starts tasks has read a rule. Must be longer than {@link TRUSTED_MS}. */
 export const KNOWN_TO_ALL_MS = 2_500
 
 const ruleSchema = z.object({

@@ -20,7 +20,7 @@ test('options are accepted before and after the command and its arguments', () =
 test.each([
   [[], 'specify a command'],
   [['enque', 'a.b'], "unknown command 'enque'; did you mean enqueue?"],
-  [['redrive'], "unknown command 'redrive'"],
+  [['revive'], "unknown command 'revive'"],
   [['stop', 'w/cpu/1', '--mode', 'hard'], "'bullpen stop' does not accept --mode; expected --hard, --by"],
   [['show', 'x', '--wiat', '1s'], "unknown option '--wiat'; did you mean --wait?"],
   [['list', '--statsu=dead'], "unknown option '--statsu'; did you mean --status?"],

@@ -31,7 +31,7 @@ describe('a catalogue', () => {
     expect(() => catalogue.get('x')).toThrow(unknown('unknown task "x"'))
   })
 
-  test('knows what happens to waiting tasks when a queue shuts down', () => {
+  test('defines what happens to waiting tasks when a queue shuts down', () => {
     const mail = defineQueue({ name: 'mail', onShutdown: 'cancel' })
     const ofQueue = (name: `${string}.${string}`, queue: string | typeof mail) =>
       defineTask({ name, queue, input: z.object({}), output: z.object({}) })

@@ -7,7 +7,7 @@ const withCode = (code: string, more: object = {}) => Object.assign(new Error('x
 
 describe('the default classifier', () => {
   it('names what real operations really throw', async () => {
-    // Nobody is given this one by chance, and fetch does not refuse it by itself.
+    // No server listens on this port by chance, and fetch does not refuse it.
     const port = 2
     const refused = await new Promise<Error>((resolve) => connect(port, '127.0.0.1').on('error', resolve))
     expect(classifyByDefault(refused)).toEqual({ code: 'econnrefused', retryable: true })

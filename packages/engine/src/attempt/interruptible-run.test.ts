@@ -44,7 +44,7 @@ describe('a total timeout', () => {
   it('that passes while the handler runs signals it, and leaves the task dead after the grace period', async () => {
     const { ended, call, clock } = await begun({ timeoutMs: 'none', totalMs: 70 })
     await clock.advance(70)
-    expect(call.heard()).toMatchObject({ name: 'TimeoutError', message: 'the total timeout of 70ms expired' })
+    expect(call.abortReason()).toMatchObject({ name: 'TimeoutError', message: 'the total timeout of 70ms expired' })
     await clock.advance(GRACE_MS)
     expect(await ended).toMatchObject({
       record: { state: 'TERMINATED_TIMEOUT', reason: 'total_timeout' },
@@ -57,7 +57,7 @@ describe('a cancel of a running task', () => {
   it('signals the handler, and ends the task as cancelled whatever the handler throws', async () => {
     const { ended, call, clock, interruption } = await begun({}, { attempt: 1 })
     interruption.stop({ reason: 'cancelled' })
-    expect(call.heard()).toMatchObject({ name: 'AbortError' })
+    expect(call.abortReason()).toMatchObject({ name: 'AbortError' })
     call.fail(new TaskError('gone', 'gone', { retryable: false }))
     expect(await ended).toMatchObject({
       record: { state: 'TERMINATED_STOP_SIGNAL', reason: 'cancelled', message: 'the task was cancelled' },
@@ -104,7 +104,7 @@ describe('a closed context', () => {
     async (reason, verdict, message) => {
       const { ended, call, clock, interruption } = await begun({}, { attempt: 3 })
       interruption.close(reason)
-      expect(call.heard()).toMatchObject({ name: 'AbortError', message: expect.stringContaining(message) })
+      expect(call.abortReason()).toMatchObject({ name: 'AbortError', message: expect.stringContaining(message) })
       await clock.advance(GRACE_MS)
       expect(await ended).toMatchObject({
         record: { state: 'TERMINATED_CTX_CLOSED', reason },
@@ -185,7 +185,7 @@ describe('a handler that does not end within the grace period', () => {
     const solo = soloist()
     const ended = solo.run('test.patient', { timeoutMs: 10 })
     await solo.clock.advance(1e9)
-    expect(solo.calls[0]?.heard()).toBeDefined()
+    expect(solo.calls[0]?.abortReason()).toBeDefined()
     expect(solo.slot.interruption).toBeDefined()
     solo.calls[0]?.fail(new Error('at last'))
     expect((await ended).record.reason).toBe('run_timeout')

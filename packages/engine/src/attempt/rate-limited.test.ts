@@ -7,7 +7,7 @@ const limited = { state: 'TERMINATED_CTX_CLOSED', reason: 'rate_limited', attemp
 
 describe('a rate limit', () => {
   it.each(['test.short', 'test.long'])(
-    'ends an attempt of %s as TERMINATED_CTX_CLOSED (rate_limited), handed back with a hold, no failure',
+    'ends an attempt of %s as TERMINATED_CTX_CLOSED (rate_limited), requeues the task, throttles the queue, and counts no failure',
     async (task) => {
       const { run, calls, clock, named } = soloist()
       const ended = run(task, {}, { attempt: 3 })

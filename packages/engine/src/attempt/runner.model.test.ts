@@ -18,14 +18,14 @@ import {
 
 type Sign = 'heartbeat' | 'checkpoint' | 'progress' | 'enqueue'
 type Outside = Exclude<InterruptedBy, 'run_timeout' | 'heartbeat_timeout' | 'total_timeout' | 'escaped_error'>
-type Deed =
+type Action =
   | { readonly do: 'leave'; readonly how: Leaving }
   | { readonly do: 'escape' }
   | { readonly do: 'interrupt'; readonly by: Outside }
   | { readonly do: 'live'; readonly how: Sign }
 
 /** Something that happens to an attempt, in ms after its beginning. */
-type Timed = Deed & { readonly at: number }
+type Timed = Action & { readonly at: number }
 
 interface Life {
   /** `fragile`: long, and dead when it is interrupted by its slot's end. */
@@ -35,29 +35,29 @@ interface Life {
   readonly heartbeatMs: number | 'none'
   readonly totalMs: number | 'none'
   readonly queueMs: number | 'none'
-  /** From its enqueueing, when it was ready, to its being taken. */
+  /** From the time when the task was ready to the start of its attempt. */
   readonly waitedMs: number
   readonly snoozeMs: number
-  readonly deeds: readonly Timed[]
+  readonly actions: readonly Timed[]
 }
 
 interface Expected extends ExpectedEnd {
   readonly started: boolean
   readonly endsAt: number
-  /** How often a late result is told. */
+  /** The number of late results that are reported. */
   readonly late: number
-  /** Progress that is stored, and children that are enqueued: while the attempt lasts. */
+  /** Progress that is stored and children that are enqueued while the attempt lasts. */
   readonly signs: number
   readonly children: number
 }
 
 const MAX_ATTEMPTS = 2
-/** Whatever happened: by then every handler has left. */
+/** The time by which every handler has returned. */
 const AT_LAST = 3_000
 
 const orNone = (limit: number | 'none'): number => (limit === 'none' ? Number.POSITIVE_INFINITY : limit)
 
-/** How this life must end: the first interruption decides, and the handler's way of leaving where there is none. */
+/** Returns how a life must end. The first interruption decides or, without one, the way in which the handler ends. */
 function expectation(life: Life, nth: number): Expected {
   const { kind, attempt, waitedMs, snoozeMs } = life
   const long = kind !== 'short'
@@ -92,35 +92,35 @@ function expectation(life: Life, nth: number): Expected {
     ]
     return limits.reduce((first, other) => (other.at < first.at ? other : first))
   }
-  for (const deed of life.deeds) {
-    if (long && interrupted === undefined && limit().at <= deed.at) interrupted = limit()
-    if (interrupted !== undefined && interrupted.at + GRACE_MS <= deed.at) break
+  for (const action of life.actions) {
+    if (long && interrupted === undefined && limit().at <= action.at) interrupted = limit()
+    if (interrupted !== undefined && interrupted.at + GRACE_MS <= action.at) break
     const interrupt = (by: InterruptedBy): void => {
-      if (long) interrupted ??= { by, at: deed.at }
+      if (long) interrupted ??= { by, at: action.at }
     }
     const left = (how: Leaving | undefined): Expected => {
-      const base = { started: true, endsAt: deed.at, signs, children }
+      const base = { started: true, endsAt: action.at, signs, children }
       if (interrupted === undefined && how !== undefined) {
         const end = escapedFirst
-          ? endByInterruption('escaped_error', about(deed.at))
-          : endByLeaving(how, about(deed.at))
+          ? endByInterruption('escaped_error', about(action.at))
+          : endByLeaving(how, about(action.at))
         return { ...base, ...end, late: 0 }
       }
       const by = interrupted?.by ?? 'escaped_error'
       const counts = how === 'valid output' && INTERRUPTIONS[by].outputCounts
-      const end = counts ? endByLeaving('valid output', about(deed.at)) : endByInterruption(by, about(deed.at))
+      const end = counts ? endByLeaving('valid output', about(action.at)) : endByInterruption(by, about(action.at))
       return { ...base, ...end, late: how === 'valid output' && !counts ? 1 : 0 }
     }
-    if (deed.do === 'leave') return left(deed.how)
-    if (deed.do === 'escape') {
+    if (action.do === 'leave') return left(action.how)
+    if (action.do === 'escape') {
       if (long) interrupt('escaped_error')
       else escapedFirst = true
-    } else if (deed.do === 'interrupt') interrupt(deed.by)
-    else if (deed.how === 'checkpoint' && interrupted !== undefined) return left(undefined)
-    else if (deed.how === 'enqueue') children++
+    } else if (action.do === 'interrupt') interrupt(action.by)
+    else if (action.how === 'checkpoint' && interrupted !== undefined) return left(undefined)
+    else if (action.how === 'enqueue') children++
     else {
-      lastSign = deed.at
-      if (deed.how === 'progress') signs++
+      lastSign = action.at
+      if (action.how === 'progress') signs++
     }
   }
   if (interrupted === undefined) throw new Error('every life ends')
@@ -137,7 +137,7 @@ const outside = fc.constantFrom<Outside[]>(
   'parent_closed',
   'lock_lost',
 )
-const deed: fc.Arbitrary<Deed> = fc.oneof(
+const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 2, arbitrary: leaving.map((how) => ({ do: 'leave' as const, how })) },
   { weight: 2, arbitrary: outside.map((by) => ({ do: 'interrupt' as const, by })) },
   { weight: 1, arbitrary: fc.constant({ do: 'escape' as const }) },
@@ -159,19 +159,19 @@ const life: fc.Arbitrary<Life> = fc
     queueMs: ms(400),
     waitedMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 300 })),
     snoozeMs: fc.integer({ min: 1, max: 2_000 }),
-    deeds: fc.array(
-      fc.tuple(deed, fc.integer({ min: 0, max: 300 })).map(([what, at]) => ({ ...what, at })),
+    actions: fc.array(
+      fc.tuple(action, fc.integer({ min: 0, max: 300 })).map(([what, at]) => ({ ...what, at })),
       { maxLength: 6 },
     ),
   })
   .map((drawn) => ({
     ...drawn,
-    deeds: [...drawn.deeds.toSorted((a, b) => a.at - b.at), { do: 'leave', how: 'valid output', at: AT_LAST }],
+    actions: [...drawn.actions.toSorted((a, b) => a.at - b.at), { do: 'leave', how: 'valid output', at: AT_LAST }],
   }))
 
 const OUTPUT = { 'valid output': { n: 1 }, 'invalid output': { n: 'seven' as never } } as const
 
-/** Lives all of them on one slot, each from the end of the one before it; late deeds fall into the later ones. */
+/** Runs all lives on one slot, one after the other. The late actions of a life happen during later ones. */
 async function live(lives: readonly Life[]): Promise<void> {
   const solo = soloist()
   const { clock, calls, slot, stuckHandlers, named, progress, enqueued } = solo
@@ -203,8 +203,8 @@ async function live(lives: readonly Life[]): Promise<void> {
         })
       },
     })
-    for (const deed of life.deeds) {
-      timeline.push({ at: begin + deed.at, happen: async () => happens(deed, call, interruption, snoozeMs) })
+    for (const action of life.actions) {
+      timeline.push({ at: begin + action.at, happen: async () => happens(action, call, interruption, snoozeMs) })
     }
   })
   for (const { at, happen } of timeline.toSorted((a, b) => a.at - b.at)) {
@@ -230,34 +230,34 @@ async function live(lives: readonly Life[]): Promise<void> {
 let keys = 0
 
 async function happens(
-  deed: Deed,
+  action: Action,
   call: ReturnType<typeof soloist>['calls'][number] | undefined,
   interruption: ReturnType<typeof soloist>['slot']['interruption'],
   snoozeMs: number,
 ): Promise<void> {
   if (call === undefined) return
   const { context } = call
-  if (deed.do === 'escape') call.escape(new Error('escaped'))
-  else if (deed.do === 'interrupt') {
-    if (deed.by === 'cancelled' || deed.by === 'queue_shutdown' || deed.by === 'slot_stopped')
-      interruption?.stop({ reason: deed.by })
-    else interruption?.close(deed.by)
-  } else if (deed.do === 'live') {
-    if (deed.how === 'heartbeat') context.heartbeat()
-    else if (deed.how === 'progress') await context.progress(0.5)
-    else if (deed.how === 'enqueue') await context.enqueue(tasks.child, {}, { childKey: `${keys++}` }).catch(() => {})
+  if (action.do === 'escape') call.escape(new Error('escaped'))
+  else if (action.do === 'interrupt') {
+    if (action.by === 'cancelled' || action.by === 'queue_shutdown' || action.by === 'slot_stopped')
+      interruption?.stop({ reason: action.by })
+    else interruption?.close(action.by)
+  } else if (action.do === 'live') {
+    if (action.how === 'heartbeat') context.heartbeat()
+    else if (action.how === 'progress') await context.progress(0.5)
+    else if (action.how === 'enqueue') await context.enqueue(tasks.child, {}, { childKey: `${keys++}` }).catch(() => {})
     else {
       try {
         context.checkpoint()
-      } catch (told) {
-        call.fail(told)
+      } catch (reason) {
+        call.fail(reason)
       }
     }
-  } else if (deed.how === 'snoozes') call.snooze(`${snoozeMs}ms`)
-  else if (deed.how === 'valid output' || deed.how === 'invalid output') call.finish(OUTPUT[deed.how])
-  else if (deed.how === 'is rate limited') call.fail(rateLimited(`${snoozeMs}ms`))
-  else if (deed.how === 'throws an undeclared error') call.fail(new Error('panic'))
-  else call.fail(new TaskError('failed', '', { retryable: deed.how === 'declares a retryable failure' }))
+  } else if (action.how === 'snoozes') call.snooze(`${snoozeMs}ms`)
+  else if (action.how === 'valid output' || action.how === 'invalid output') call.finish(OUTPUT[action.how])
+  else if (action.how === 'is rate limited') call.fail(rateLimited(`${snoozeMs}ms`))
+  else if (action.how === 'throws an undeclared error') call.fail(new Error('panic'))
+  else call.fail(new TaskError('failed', '', { retryable: action.how === 'declares a retryable failure' }))
 }
 
 it('an attempt ends once, by its first interruption or else its handler, and a late handler changes nothing', async () => {

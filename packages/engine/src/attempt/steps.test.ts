@@ -168,7 +168,7 @@ describe('a step and the end of its attempt:', () => {
     expect([...store.kept]).toEqual([['undo', '3']])
   })
 
-  it('begins no more after its end; what had begun is kept while nobody else has the task', async () => {
+  it('starts no more steps after its end, and stores a started one unless another attempt has the task', async () => {
     const paid = Promise.withResolvers<number>()
     const said: unknown[] = []
     const { begin, clock, store } = world(async ({ once }) => {

@@ -25,20 +25,20 @@ const panic: Outcome = { kind: 'panicked', reason: 'unexpected_error', error: ne
 const timeout: Outcome = { kind: 'timed_out', reason: 'run_timeout', limitMs: 10 }
 
 describe('the verdict', () => {
-  it('completes what returned, with its output', () => {
+  it('completes a task whose handler returned, with its output', () => {
     expect(decide(first, { kind: 'returned', output: 42 }, DEFAULT_RETRY, now, halfway)).toEqual({
       kind: 'completed',
       output: 42,
     })
   })
 
-  it('hands back what a drain closed, on the last attempt too', () => {
+  it('requeues a task whose attempt a drain closed, also after the last attempt', () => {
     expect(decide(last, { kind: 'closed', reason: 'drain' }, DEFAULT_RETRY, now, halfway)).toEqual({
       kind: 'requeued',
     })
   })
 
-  it('hands back what was rate limited, and holds its queue, on the last attempt too', () => {
+  it('requeues a rate-limited task and throttles its queue, also after the last attempt', () => {
     expect(decide(last, { kind: 'rate_limited', delayMs: 30_000 }, DEFAULT_RETRY, now, halfway)).toEqual({
       kind: 'requeued',
       throttleMs: 30_000,

@@ -60,7 +60,7 @@ interface Walker<S extends string> {
   moveTo(to: S): void
 }
 
-/** Moves as told; refuses exactly what the rule refuses, and then stays where it is. */
+/** Checks that a machine makes each transition that the rule permits, and rejects all others without a change of state. */
 function walks<S extends string>(states: readonly S[], may: (from: S, to: S) => boolean, born: () => Walker<S>): void {
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...states), { maxLength: 30 }), (way) => {

@@ -71,7 +71,7 @@ describe('a drain with a timeout', () => {
     await clock.advance(500)
     expect(calls[0]?.context.signal.aborted).toBe(true)
     expect(() => calls[0]?.context.checkpoint()).toThrow(/drain/)
-    calls[0]?.fail(calls[0].heard())
+    calls[0]?.fail(calls[0].abortReason())
     expect((await drained).abandoned).toEqual([])
     expect(given.result?.verdict.kind).toBe('requeued')
   })
@@ -133,11 +133,16 @@ describe('a late handler of an ended attempt', () => {
     expect(old.escape(new Error('late'))).toBe('late')
     old.snooze('1s')
     await clock.advance(0)
-    expect([progress, enqueued, current.heard(), slot.interruption !== undefined]).toEqual([[], [], undefined, true])
+    expect([progress, enqueued, current.abortReason(), slot.interruption !== undefined]).toEqual([
+      [],
+      [],
+      undefined,
+      true,
+    ])
 
     // The old heartbeat has not kept the new attempt alive.
     await clock.advance(10)
-    expect(current.heard()).toMatchObject({ message: expect.stringContaining('heartbeat') })
+    expect(current.abortReason()).toMatchObject({ message: expect.stringContaining('heartbeat') })
     await clock.advance(GRACE_MS)
     expect((await second).record).toMatchObject({
       fencingToken: 2,

@@ -22,7 +22,7 @@ describe('a pool that is paused', () => {
     expect([pool.state(), consumer.size, pool.status().paused]).toEqual(['BG_RUNNING', 0, true])
     const fetched = give()
     await fetched.settled
-    expect([fetched.released, calls[0]?.heard()]).toEqual([true, undefined])
+    expect([fetched.released, calls[0]?.abortReason()]).toEqual([true, undefined])
     calls[0]?.finish()
     await running.settled
     expect(running.result?.verdict.kind).toBe('completed')
@@ -85,7 +85,7 @@ describe('a pool that is resized', () => {
     pool.resize(1)
     expect([pool.size(), consumer.size, pool.busy(), pool.slots().length]).toEqual([1, 1, 2, 2])
     expect(states().sort()).toEqual(['TERMINATING_STOP_SIGNAL', 'WORKING'])
-    expect(calls.map((call) => call.heard())).toEqual([undefined, undefined])
+    expect(calls.map((call) => call.abortReason())).toEqual([undefined, undefined])
     for (const { finish } of calls) finish()
     await Promise.all(given.map(({ settled }) => settled))
     expect(given.map(({ result }) => result?.verdict.kind)).toEqual(['completed', 'completed'])

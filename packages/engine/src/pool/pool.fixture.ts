@@ -47,7 +47,7 @@ const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 export interface Call {
   readonly context: TaskContext
   /** Returns the reason why the handler's signal aborted, or undefined if it has not. */
-  heard(): Error | undefined
+  abortReason(): Error | undefined
   finish(output?: { n: number }): void
   fail(error: unknown): void
   /** Simulates an uncaught error in the handler. */
@@ -71,13 +71,13 @@ export function stage({ handle }: { readonly handle?: Handle } = {}) {
 
   const wait: Handle = (context) => {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
-    let heard: Error | undefined
+    let abortReason: Error | undefined
     if (context.signal !== context.poolSignal) {
-      context.signal.addEventListener('abort', () => (heard = context.signal.reason))
+      context.signal.addEventListener('abort', () => (abortReason = context.signal.reason))
     }
     calls.push({
       context,
-      heard: () => heard,
+      abortReason: () => abortReason,
       finish: (output = { n: 1 }) => resolve(output),
       fail: reject,
       // The fixture's context is always the attempt.

@@ -111,9 +111,9 @@ describe('a drain', () => {
     await late.settled
     expect(late.released).toBe(true)
     await clock.advance(999)
-    expect([calls[0]?.heard(), calls[0]?.context.poolSignal.aborted]).toEqual([undefined, false])
+    expect([calls[0]?.abortReason(), calls[0]?.context.poolSignal.aborted]).toEqual([undefined, false])
     await clock.advance(1)
-    expect(calls[0]?.heard()).toMatchObject({ name: 'AbortError', message: expect.stringContaining('drain') })
+    expect(calls[0]?.abortReason()).toMatchObject({ name: 'AbortError', message: expect.stringContaining('drain') })
     expect(calls[0]?.context.poolSignal.aborted).toBe(true)
     expect([states().sort(), consumer.closed]).toEqual([['TERMINATED', 'TERMINATING_PARENT_CTX_CLOSED'], false])
     await clock.advance(GRACE_MS)
@@ -181,7 +181,7 @@ describe('a drain', () => {
       const drained = pool.drain({ ...PATIENTLY, hurry: hurry.signal })
       hurry.abort()
       await clock.advance(0)
-      expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('drain') })
+      expect(calls[0]?.abortReason()).toMatchObject({ message: expect.stringContaining('drain') })
       await clock.advance(GRACE_MS)
       expect((await drained).abandoned).toEqual([])
     }
@@ -236,9 +236,9 @@ describe('an error that belongs to no attempt', () => {
     await clock.advance(0)
     const drained = pool.drain({ ...PATIENTLY, broken: true })
     expect(pool.state()).toBe('RECOVER_ERR')
-    expect(calls[0]?.heard()).toBeUndefined()
+    expect(calls[0]?.abortReason()).toBeUndefined()
     await clock.advance(0)
-    expect(calls[0]?.heard()).toBeDefined()
+    expect(calls[0]?.abortReason()).toBeDefined()
     await clock.advance(GRACE_MS)
     expect(await drained).toMatchObject({ requeued: 1, abandoned: [] })
     expect(pool.state()).toBe('RECOVER_ERR')
@@ -261,7 +261,7 @@ describe('an error that belongs to no attempt', () => {
     void pool.drain(BROKEN)
     expect(pool.state()).toBe('RECOVER_ERR')
     await clock.advance(0)
-    expect(calls[0]?.heard()).toBeDefined()
+    expect(calls[0]?.abortReason()).toBeDefined()
     await clock.advance(GRACE_MS)
     expect(await drained).toMatchObject({ requeued: 1 })
     expect(pool.state()).toBe('RECOVER_ERR')
@@ -323,7 +323,7 @@ describe('a parent that closes', () => {
     await clock.advance(0)
     parent.abort()
     await clock.advance(0)
-    expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('parent signal') })
+    expect(calls[0]?.abortReason()).toMatchObject({ message: expect.stringContaining('parent signal') })
     expect(states().sort()).toEqual(['TERMINATED', 'TERMINATING_PARENT_CTX_CLOSED'])
     await clock.advance(GRACE_MS)
     await given.settled
@@ -342,10 +342,10 @@ describe('a parent that closes', () => {
     await clock.advance(0)
     const drained = pool.drain({ drainMs: 60_000, graceMs: GRACE_MS })
     await clock.advance(100)
-    expect(calls[0]?.heard()).toBeUndefined()
+    expect(calls[0]?.abortReason()).toBeUndefined()
     parent.abort()
     await clock.advance(0)
-    expect(calls[0]?.heard()).toBeDefined()
+    expect(calls[0]?.abortReason()).toBeDefined()
     await clock.advance(GRACE_MS)
     expect((await drained).abandoned).toEqual([])
   })
@@ -529,7 +529,7 @@ describe('a slot that is stopped', () => {
     await clock.advance(0)
     const slot = pool.slots().find(({ state }) => state === 'WORKING')?.slot ?? 0
     pool.stopSlot(slot, 'wait')
-    expect([pool.size(), consumer.size, calls[0]?.heard()]).toEqual([1, 1, undefined])
+    expect([pool.size(), consumer.size, calls[0]?.abortReason()]).toEqual([1, 1, undefined])
     calls[0]?.finish()
     await given.settled
     expect(given.result?.verdict.kind).toBe('completed')
@@ -542,8 +542,8 @@ describe('a slot that is stopped', () => {
     const given = give()
     await clock.advance(0)
     pool.stopSlot(1, 'hard')
-    expect(calls[0]?.heard()).toMatchObject({ message: 'the slot was stopped' })
-    calls[0]?.fail(calls[0].heard())
+    expect(calls[0]?.abortReason()).toMatchObject({ message: 'the slot was stopped' })
+    calls[0]?.fail(calls[0].abortReason())
     await given.settled
     expect(given.result).toMatchObject({
       record: { state: 'TERMINATED_STOP_SIGNAL', reason: 'slot_stopped' },
@@ -586,7 +586,7 @@ describe('a cancel', () => {
     const given = give()
     await clock.advance(0)
     expect(pool.cancel(given.task.id)).toBe('cancelling')
-    expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('cancelled') })
+    expect(calls[0]?.abortReason()).toMatchObject({ message: expect.stringContaining('cancelled') })
     calls[0]?.fail(new Error('stopped'))
     await given.settled
     expect(given.result).toMatchObject({
@@ -617,7 +617,7 @@ describe('a lock that is lost', () => {
     const given = give()
     await clock.advance(0)
     consumer.pool.lockLost(given.task.id)
-    expect(calls[0]?.heard()).toMatchObject({ message: expect.stringContaining('lost the lock') })
+    expect(calls[0]?.abortReason()).toMatchObject({ message: expect.stringContaining('lost the lock') })
     calls[0]?.finish()
     await given.settled
     expect(given.result).toMatchObject({

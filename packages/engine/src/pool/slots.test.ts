@@ -143,7 +143,7 @@ describe('slots that are to stop', () => {
   it('close the context of every long attempt, with at most the given grace', async () => {
     const { slots, clock, call, result } = working(2)
     slots.closeAll('drain', 20)
-    expect(call.heard()).toMatchObject({ name: 'AbortError' })
+    expect(call.abortReason()).toMatchObject({ name: 'AbortError' })
     await clock.advance(20)
     expect((await result).record).toMatchObject({ state: 'TERMINATED_CTX_CLOSED', reason: 'drain' })
   })
@@ -178,10 +178,10 @@ describe('stopping one slot', () => {
   it('lets its attempt finish with wait, and stops the attempt with hard, also after a wait', () => {
     const { slots, slot, call } = working(1)
     expect(slots.stop(slot.number, 'wait')).toBe(true)
-    expect(call.heard()).toBeUndefined()
+    expect(call.abortReason()).toBeUndefined()
     expect(slots.stop(slot.number, 'wait')).toBe(false)
     expect(slots.stop(slot.number, 'hard')).toBe(true)
-    expect(call.heard()).toMatchObject({ message: 'the slot was stopped' })
+    expect(call.abortReason()).toMatchObject({ message: 'the slot was stopped' })
     expect(slot.state).toBe('TERMINATING_STOP_SIGNAL')
   })
 
@@ -210,9 +210,9 @@ describe('one task among the slots', () => {
   it('loses its lock only if the attempt that lost it still runs', () => {
     const { slots, task, call } = working(2)
     slots.lockLost(task.id, task.fencingToken + 1)
-    expect(call.heard()).toBeUndefined()
+    expect(call.abortReason()).toBeUndefined()
     slots.lockLost(task.id, task.fencingToken)
-    expect(call.heard()).toMatchObject({ message: 'the attempt lost the lock on its task' })
+    expect(call.abortReason()).toMatchObject({ message: 'the attempt lost the lock on its task' })
   })
 
   it('is not cancellable when it is short, and not found when another pool runs it', () => {

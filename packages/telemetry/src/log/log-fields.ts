@@ -33,7 +33,7 @@ export const LOG_FIELDS = {
   failures: 'the number of failed connections since the first line about this outage',
   leaderFencingToken: 'a number that increases each time that another process of the namespace becomes the leader',
   entries: 'the number of entries that the leader repaired in the status index',
-  signal: 'the signal that told the process to shut down',
+  signal: 'the signal that made the process shut down',
   finished: 'the number of attempts that ended on their own during the drain',
   requeued: 'the number of tasks that the drain returned to their queue, whether started or only fetched',
   failed: 'the number of tasks that failed because the drain interrupted them',

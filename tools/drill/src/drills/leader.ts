@@ -1,4 +1,4 @@
-// Drill `leader`: the worker that leads the namespace is killed, paused and cut off from Redis. All the while, tasks of a queue that
+// Drill `leader`: the worker that leads the namespace is killed, paused and cut off from Redis. Meanwhile, tasks of a queue that
 // no worker serves pass their queue timeout, which only the leader notices, and others run in the workers.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CallOptions, TaskId } from '@bullpen/contract'

@@ -18,7 +18,7 @@ export interface Interruption {
   readonly at: number
 }
 
-/** The exit of a worker that was told to shut down. */
+/** The exit of a worker that was asked to shut down. */
 export interface Exit {
   readonly worker: string
   /** Null if the worker did not exit in time and was killed. */
@@ -56,7 +56,7 @@ export interface Figures {
   readonly failed: number
   /** Tasks whose side effect happened more than once. For receipts, every repeated delivery is counted. */
   readonly effectsRepeated: number
-  /** Deliveries that the endpoint had accepted before, while workers were told to shut down, and while they were killed. */
+  /** Deliveries that the endpoint had accepted before, while workers were asked to shut down, and while they were killed. */
   readonly repeatedBySigterm?: number
   readonly repeatedBySigkill?: number
   /** Receipts that were retried less often or sooner than their policy says. */
@@ -74,7 +74,7 @@ export interface Figures {
    * interrupted.
    */
   readonly recoveryP99Ms: number | undefined
-  /** Undefined if no worker was told to shut down. */
+  /** Undefined if no worker was asked to shut down. */
   readonly exitSlowestMs: number | undefined
   readonly exitsNotZero: number
   /** The attempts by which the workers' metrics differ from the ledger. Undefined if there are no metrics. */

@@ -16,7 +16,7 @@ export interface Machine {
 }
 
 export interface Fleet {
-  /** The workers that were neither killed nor told to shut down, oldest first. */
+  /** The workers that were neither killed nor asked to shut down, oldest first. */
   readonly workers: readonly WorkerProcess[]
   /** Starts one more worker. Resolves when the worker is fetching tasks. */
   start(config?: WorkerConfig, machine?: Machine): Promise<WorkerProcess>

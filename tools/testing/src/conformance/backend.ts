@@ -23,7 +23,7 @@ export interface Backend {
   loseLock(id: TaskId): Promise<void>
   /** Sets how many of the task's workers have died. If the backend lacks this method, a test must kill that many workers. */
   countDeaths?(id: TaskId, deaths: number): Promise<void>
-  /** Returns how many of the task's workers have died, if the backend knows. */
+  /** Returns how many of the task's workers have died, if the backend counts them. */
   deaths?(id: TaskId): Promise<number>
   /** Kills a worker that is running these tasks. */
   kill(worker: string, running: readonly TaskId[]): Promise<void>

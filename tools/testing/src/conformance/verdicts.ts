@@ -154,7 +154,7 @@ export function verdicts(open: OpenBackend): void {
     })
     throttled.resolve()
     await eventually(async () => (await find(first)).attempts.length === 1)
-    // This worker knows the throttle from the queue alone.
+    // This worker learns of the throttle only from the queue.
     await start('test:2')
     goesOn.resolve()
     expect(await settled(running)).toMatchObject({ status: 'completed', fencingToken: 1 })

@@ -1,4 +1,4 @@
-// Records that a consumer knows a cancel rule.
+// Records that a consumer has read a cancel rule.
 import { defineScript } from '../script.ts'
 
 /** KEYS: the consumers that know the rule. ARGV: this consumer, how long to keep the set (ms). Returns nothing. */
