@@ -78,6 +78,11 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     meaning: 'Redis has used all of its memory (`maxmemory`), so the task was not stored.',
     action: 'Retry later. See [Redis is full](../runbook/redis-full.md).',
   },
+  too_many_cancels: {
+    meaning: 'The queue has 200 cancellations by filter that have not finished. Nothing was cancelled.',
+    action:
+      'Retry when one of them has finished, or use a filter that matches more tasks, such as a tag that they share.',
+  },
   unsupported_redis: {
     meaning: 'The server is older than Redis 7.',
     action: 'Upgrade the server to Redis 7 or later, or to Valkey.',

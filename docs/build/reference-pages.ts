@@ -166,7 +166,7 @@ function errorsPage(): string {
     `
 The API reports every error as a problem detail (RFC 9457, \`application/problem+json\`) with a \`code\` from the first table. Programs
 should rely on \`code\`, because the texts may change. \`errors\` lists every invalid part of the request. \`type\` is the URL of a page
-on the API that describes the code. A 503 response has the header \`Retry-After: 1\`.`,
+on the API that describes the code. A response with status 429 or 503 has the header \`Retry-After: 1\`.`,
     '## Returned by the API',
     table(
       ['code', 'status', 'meaning', 'what to do'],

@@ -112,9 +112,15 @@ const REQUEST_ID: HeaderNote = {
   description: "The request's id, which also appears in the logs.",
 }
 
+const RETRY_AFTER: HeaderNote = {
+  name: 'Retry-After',
+  description: 'How many seconds to wait before sending the request again.',
+}
+
 const PROBLEM_HEADERS: Readonly<Record<number, readonly HeaderNote[]>> = {
   401: [{ name: 'WWW-Authenticate', description: '`Bearer`.' }],
-  503: [{ name: 'Retry-After', description: 'How many seconds to wait before sending the request again.' }],
+  429: [RETRY_AFTER],
+  503: [RETRY_AFTER],
 }
 
 function headerNotes(notes: readonly HeaderNote[]): Json {

@@ -74,6 +74,14 @@ describe('a cancel by filter', () => {
     expect(problemIn(await ask({ url: '/v1/cancels/cpu-1' }))).toMatchObject({ status: 404, code: 'cancel_not_found' })
   })
 
+  test('is a 429 while the queue has too many cancellations', async () => {
+    const { cancel, broker } = await cancelApi()
+    broker.trouble = 'limited'
+    const response = await cancel({ queue: 'cpu' })
+    expect(problemIn(response)).toMatchObject({ status: 429, code: 'too_many_cancels' })
+    expect(response.headers['retry-after']).toBe('1')
+  })
+
   test('is a 503 while Redis is down, and a 401 without a key', async () => {
     const { cancel, broker, app } = await cancelApi()
     broker.trouble = 'down'

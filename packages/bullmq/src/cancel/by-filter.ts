@@ -15,7 +15,7 @@
 //   4. From then on, matching tasks are shown as cancelled (underRules). The bulk canceller (bulk-canceller.ts) ends them in
 //      Redis, page by page, in the same way as a cancel by id, and deletes the rule when a whole pass finds no matching task.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type AttemptRecord, isFinal, type TaskRecord } from '@bullpen/contract'
+import { type AttemptRecord, BullpenError, isFinal, type TaskRecord } from '@bullpen/contract'
 import {
   type CancelProgress,
   type CancelRule,
@@ -58,7 +58,17 @@ export function parseRules(texts: unknown): readonly CancelRule[] {
   return texts.flatMap((text) => ruleSchema.safeParse(parseJson(String(text))).data ?? [])
 }
 
-/** Stores the rule in one round trip. `known` resolves once no consumer can start a matching task, and never rejects. */
+/**
+ * How many rules a queue may have. Each consumer reads all of them every two seconds, as does each look-up of a task. A drain of the
+ * queue may exceed the limit of the other rules, so that it does not fail because of them.
+ */
+export const MAX_RULES: Readonly<Record<CancelRule['reason'], number>> = { cancelled: 200, queue_shutdown: 210 }
+
+/**
+ * Stores the rule in one round trip. `known` resolves once no consumer can start a matching task, and never rejects.
+ *
+ * @throws BullpenError `too_many_cancels` if the queue has {@link MAX_RULES} rules. Nothing is stored then.
+ */
 export async function storeRule(
   redis: Commander,
   keys: QueueKeys,
@@ -66,8 +76,15 @@ export async function storeRule(
 ): Promise<{ readonly rule: CancelRule; readonly known: Promise<void> }> {
   const names = { ...keys, progress: keys.cancelProgress(rule.id) }
   const text = JSON.stringify(rule).slice(0, -1)
-  const args = { id: rule.id, rule: text, trustedMs: KNOWN_TO_ALL_MS, channel: keys.cancelRulesChannel }
+  const limit = MAX_RULES[rule.reason]
+  const args = { id: rule.id, rule: text, limit, trustedMs: KNOWN_TO_ALL_MS, channel: keys.cancelRulesChannel }
   const stored = await runScript(redis, storeRuleScript, names, args)
+  if (stored === undefined) {
+    throw new BullpenError(
+      'too_many_cancels',
+      `queue '${rule.queue}' has ${limit} cancellations by filter that have not finished, which is the limit; retry when one of them has finished, or use a filter that matches more tasks`,
+    )
+  }
   const known = untilKnown(redis, keys, rule.id, stored.consumers)
   return { rule: ruleSchema.parse(parseJson(stored.rule)), known }
 }

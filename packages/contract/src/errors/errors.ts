@@ -23,6 +23,7 @@ export const ERROR_CODES = [
   // caused by the state of Bullpen or Redis
   'redis_unavailable',
   'redis_full',
+  'too_many_cancels',
   'unsupported_redis',
   'incompatible_schema',
   'queue_draining',

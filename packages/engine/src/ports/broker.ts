@@ -145,7 +145,7 @@ export interface Broker {
    * finish and are not retried. The call takes a few milliseconds, or up to 2.5 s if a worker does not respond. It is idempotent.
    * If the promise rejects, the rule may nevertheless have been stored.
    *
-   * @throws BullpenError `queue_not_found`.
+   * @throws BullpenError `queue_not_found`, or `too_many_cancels` if the queue has 200 rules that have not finished.
    */
   cancelMany(filter: CancelFilter): Promise<CancelRule>
   /**

@@ -3,7 +3,7 @@ import { BullpenError, type ErrorCode, type Problem } from '@bullpen/contract'
 import { HTTP_STATUS, PROBLEM_CONTENT_TYPE, PROBLEM_TITLES } from '@bullpen/contract/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
-/** The number of seconds after which a caller may repeat a request that was rejected with 503. */
+/** The number of seconds after which a caller may repeat a request that was rejected with 429 or 503. */
 const RETRY_AFTER_S = 1
 
 /** The codes for errors from fastify and its plugins, because these errors have only a status. */
@@ -51,7 +51,7 @@ const REFUSED: readonly ErrorCode[] = ['queue_draining', 'redis_full']
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, error: BullpenError): FastifyReply {
   const problem = problemOf(error, request.id)
   if (problem.code === 'unauthorized') reply.header('www-authenticate', 'Bearer realm="bullpen"')
-  if (problem.status === 503) reply.header('retry-after', String(RETRY_AFTER_S))
+  if (problem.status === 429 || problem.status === 503) reply.header('retry-after', String(RETRY_AFTER_S))
   // The task may have been stored even if Redis's reply was lost. The id lets the caller look the task up.
   const mayBeStored = problem.status >= 500 && !REFUSED.includes(error.code)
   const body = mayBeStored && request.taskId !== undefined ? { ...problem, taskId: request.taskId } : problem

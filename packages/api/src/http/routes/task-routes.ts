@@ -156,6 +156,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         'payload_too_large',
         'unsupported_media_type',
         'unknown_task',
+        'too_many_cancels',
         'redis_unavailable',
       ],
       handle: cancelByFilter(context),

@@ -3,24 +3,31 @@ import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /**
- * KEYS: the rules, the consumers, the rule's progress. ARGV: the rule's id, the rule as JSON without its closing brace, how long a
- * consumer may start tasks without reading the rules (ms), the channel. Returns the stored rule, whose time is Redis's, and the
- * consumers that may still start tasks without knowing it.
+ * KEYS: the rules, the consumers, the rule's progress. ARGV: the rule's id, the rule as JSON without its closing brace, how many
+ * rules the queue may then have, how long a consumer may start tasks without reading the rules (ms), the channel. Returns the
+ * stored rule, whose time is Redis's, and the consumers that may still start tasks without knowing it. Returns undefined if the
+ * queue has too many rules; the script has then written nothing. A second call with the same id stores nothing and returns the same
+ * rule, also after the rule has been deleted.
  */
 export const storeRuleScript = defineScript({
   name: 'store-rule',
   kind: 'frees',
   keys: ['cancelRules', 'cancelConsumers', 'progress'],
-  args: ['id', 'rule', 'trustedMs', 'channel'],
+  args: ['id', 'rule', 'limit', 'trustedMs', 'channel'],
   lua: `${TIME}
 local now = millis()
-local stored = rule .. ',"at":' .. whole(now) .. '}'
-redis.call('HSET', progress, 'rule', stored)
-redis.call('HSET', cancelRules, id, stored)
-redis.call('PUBLISH', channel, id)
+local stored = redis.call('HGET', progress, 'rule')
+if not stored then
+  if redis.call('HLEN', cancelRules) >= tonumber(limit) then return false end
+  stored = rule .. ',"at":' .. whole(now) .. '}'
+  redis.call('HSET', progress, 'rule', stored)
+  redis.call('HSET', cancelRules, id, stored)
+  redis.call('PUBLISH', channel, id)
+end
 return { stored, redis.call('ZRANGEBYSCORE', cancelConsumers, now - trustedMs, '+inf') }
 `,
   answer(reply) {
+    if (reply === null) return undefined
     const [rule, consumers] = reply as [string, string[]]
     return { rule, consumers }
   },
