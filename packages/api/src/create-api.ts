@@ -9,7 +9,7 @@ import { openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
 import { API_RULES, API_SETTINGS, type ApiConfig, checkSettings } from '@bullpen/config'
 import { type Catalogue, type Log, VERSION } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
-import { settlesWithin } from '@bullpen/engine/node'
+import { createRandomPool, settlesWithin } from '@bullpen/engine/node'
 import { createLog, createTelemetry, type Telemetry } from '@bullpen/telemetry/internal'
 import type { FastifyInstance } from 'fastify'
 import { createKeyring } from './auth/keyring.ts'
@@ -96,7 +96,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
     emit: telemetry.sink,
     log: logger,
     now: skew.now,
-    randomBytes,
+    randomBytes: createRandomPool(),
     closing: closing.signal,
     keyring: createKeyring(settings.keys, devKey),
     version: VERSION,
