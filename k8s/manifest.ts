@@ -1,4 +1,4 @@
-// The parts of Kubernetes objects that the tests check.
+// Defines the parts of Kubernetes objects that the tests check.
 
 export interface Labels {
   readonly [label: string]: string
@@ -109,7 +109,7 @@ export interface ConfigMap extends Of<'ConfigMap'> {
   readonly data: Readonly<Record<string, string>>
 }
 
-/** Values are in base 64. */
+/** The values are encoded in base64. */
 export interface Secret extends Of<'Secret'> {
   readonly data: Readonly<Record<string, string>>
 }
@@ -125,7 +125,7 @@ export type Manifest =
   | Of<'ServiceAccount'>
   | Of<'Namespace'>
 
-/** Every kind that is listed in {@link Manifest}: anything else would go unchecked. */
+/** Every kind that is listed in {@link Manifest}. Objects of any other kind would not be checked. */
 export const KINDS: readonly Manifest['kind'][] = [
   'Deployment',
   'Service',

@@ -1,7 +1,7 @@
 // Renders the manifests with kustomize into rendered/: `node k8s/render.ts`.
 //
 // Kustomize comes with kubectl, not with npm. The committed output lets the tests check real manifests on a machine without
-// kubectl; a digest of the inputs shows when the output is out of date.
+// kubectl, and a digest of the inputs shows when the output is out of date.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -18,14 +18,14 @@ export type KustomizationName = keyof typeof KUSTOMIZATIONS
 const here = new URL('./', import.meta.url)
 const fileOf = (name: KustomizationName) => new URL(`rendered/${name}.yaml`, here)
 
-/** Longer texts are replaced by their digest: three copies of a dashboard would bury the manifests. */
+/** Longer texts are replaced by their digest, because three copies of a dashboard would make the manifests hard to read. */
 const LONGEST_TEXT = 2_000
 
 const KUBECTL = 'kubectl'
 
 export const hasKubectl = spawnSync(KUBECTL, ['version', '--client']).status === 0
 
-/** The manifests that kustomize renders now. @throws if kubectl is missing or fails */
+/** Returns the manifests that kustomize renders now. @throws if kubectl is missing or fails. */
 export function render(name: KustomizationName): unknown[] {
   if (!hasKubectl) {
     throw new Error('kubectl is not on PATH; install it: https://kubernetes.io/docs/tasks/tools/')
@@ -34,13 +34,13 @@ export function render(name: KustomizationName): unknown[] {
   return condensed(objectsIn(execFileSync(KUBECTL, ['kustomize', folder.pathname], { encoding: 'utf8' })))
 }
 
-/** The manifests as they were last rendered. */
+/** Returns the manifests as they were last rendered. */
 export function committed(name: KustomizationName): { readonly inputs: string; readonly objects: unknown[] } {
   const text = readFileSync(fileOf(name), 'utf8')
   return { inputs: /^# inputs (\S+)$/m.exec(text)?.[1] ?? 'none', objects: objectsIn(text) }
 }
 
-/** A digest of every file that kustomize may read. */
+/** Returns a digest of all files that kustomize may read. */
 export function inputsDigest(): string {
   const hash = createHash('sha256')
   const folders = ['base/', 'overlays/'].map((folder) => new URL(folder, here).pathname)

@@ -1,4 +1,5 @@
-// npm run bench: runs the benchmarks on a temporary Redis and passes its arguments on to them: npm run bench -- worker --json
+// npm run bench: runs the benchmarks on a temporary Redis and passes its arguments on to them, as in `npm run bench -- worker
+// --json`.
 import { join } from 'node:path'
 import { temporaryRedis } from './redis/temporary.mjs'
 import { foreground } from './system/foreground.mjs'

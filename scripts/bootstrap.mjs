@@ -10,7 +10,7 @@ const COMMANDS = {
   dev: 'does the same, and restarts programs when their files are saved',
   demo: 'prints the MD5 of every file below a directory',
   test: 'runs the tests',
-  'test-next': 'tests against the newest BullMQ of the registry',
+  'test-next': 'tests against the newest BullMQ in the registry',
   bench: 'runs the benchmarks',
   drill: 'runs the reliability drills',
   ci: 'runs everything that CI checks',

@@ -1,4 +1,4 @@
-// Builds the package in the current directory into dist/, which is published and has a manifest of its own.
+// Builds the package in the current directory into dist/, which is published and has its own manifest.
 import { copyFileSync, cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { foreground } from './system/foreground.mjs'
@@ -7,11 +7,11 @@ import { explainAndExit, UserError } from './system/user-error.mjs'
 const root = join(import.meta.dirname, '..')
 const readJson = (...path) => JSON.parse(readFileSync(join(...path), 'utf8'))
 
-/** The compiled file of a source: `./src/dashboards/index.ts` becomes `./dashboards/index.js`. */
+/** Returns a source's compiled file: `./src/dashboards/index.ts` becomes `./dashboards/index.js`. */
 const compiled = (source, extension) => source.replace(/^\.\/src\//, './').replace(/\.ts$/, extension)
 
 /**
- * The manifest as it is published: without workspace fields, and with entry points that lead to compiled files.
+ * Returns the manifest as it is published, without workspace fields and with entry points that lead to compiled files.
  * @param {Record<string, any>} source
  */
 export function publishedManifest({ private: _, scripts, devDependencies, exports = {}, bin, ...rest }) {
@@ -23,7 +23,7 @@ export function publishedManifest({ private: _, scripts, devDependencies, export
   return { ...rest, exports: Object.fromEntries(entries), ...(bin && { bin: programs }) }
 }
 
-/** The folders of the sibling packages that `manifest` depends on, directly or transitively. */
+/** Returns the folders of the sibling packages that `manifest` depends on, directly or transitively. */
 function siblings({ dependencies = {} }, folders) {
   return Object.keys(dependencies)
     .filter((name) => folders.has(name))
@@ -31,8 +31,8 @@ function siblings({ dependencies = {} }, folders) {
 }
 
 /**
- * The compiler's `paths` to the declarations of the sibling packages, which have already been built. Without these paths, the
- * compiler would follow the links in node_modules to the siblings' sources and compile those into this package.
+ * Returns the compiler's `paths` to the declarations of the sibling packages, which have already been built. Without these paths,
+ * the compiler would follow the links in node_modules to the siblings' sources and compile those into this package.
  */
 function pathsToSiblings(home, from) {
   const manifests = globSync('packages/*/package.json', { cwd: root })

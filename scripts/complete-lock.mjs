@@ -10,7 +10,7 @@ const PROCESSORS = ['arm64', 'arm', 'ia32', 'loong64', 'mips64el', 'ppc64', 'ris
 const SPELLINGS = { windows: 'win32', 64: 'x64', armhf: 'arm', aarch64: 'arm64' }
 
 /**
- * The platform that a package's name stands for: `@rolldown/binding-linux-arm64-musl` gives linux, arm64, musl.
+ * Returns the platform that a package's name stands for: linux, arm64 and musl for `@rolldown/binding-linux-arm64-musl`.
  * @param {string} name
  * @returns {{ os?: string[], cpu?: string[], libc?: string[] }}
  */
@@ -27,7 +27,7 @@ export function platformOf(name) {
   return Object.fromEntries(Object.entries(known).filter(([, values]) => values.length > 0))
 }
 
-/** Whether Node finds `name` from the package at `path`, either in that package's node_modules or in one above it. */
+/** Returns whether Node finds `name` from the package at `path`, either in that package's node_modules or in one above it. */
 function isLocked(packages, path, name) {
   for (let at = path; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('/')))) {
     if (packages[`${at}/node_modules/${name}`] !== undefined) return true
@@ -36,7 +36,7 @@ function isLocked(packages, path, name) {
 }
 
 /**
- * Optional packages that the lock file names without having an entry for them.
+ * Returns the optional packages that the lock file names but does not have an entry for.
  * @param {{ packages: Record<string, any> }} lock
  */
 export function missingOptionals({ packages }) {
@@ -47,7 +47,7 @@ export function missingOptionals({ packages }) {
   )
 }
 
-/** The entries with a download address. The `resolved` of a link is a folder of this repository. */
+/** Returns the entries with a download address. The `resolved` field of a link is a folder in this repository. */
 export const downloadAddresses = ({ packages }) =>
   Object.entries(packages)
     .filter(([, entry]) => entry.resolved !== undefined && !entry.link)

@@ -12,14 +12,14 @@ import { explain } from './system/user-error.mjs'
 const say = (line) => console.error(line) // stdout is reserved for the list
 
 /**
- * The folder in which the user typed the command. It may differ from this process's, because npm runs scripts in the project's
- * folder.
+ * The folder in which the user typed the command. It may differ from this process's working directory, because npm runs scripts
+ * in the project's folder.
  */
 const cwd = process.env.INIT_CWD ?? process.cwd()
 
 /**
- * The directory as the user typed it, because the paths in the list begin with it, and its real path, which workers check against
- * their roots.
+ * Returns the directory as the user typed it, because the paths in the list begin with it, and its real path, which workers check
+ * against their roots.
  */
 function chooseDirectory(dir = root) {
   const path = resolve(cwd, dir)
@@ -35,7 +35,7 @@ function chooseDirectory(dir = root) {
 const covers = (filesRoots, real) =>
   filesRoots.some((one) => real === one || real.startsWith(one.endsWith(sep) ? one : `${one}${sep}`))
 
-/** The project's platform if it is running and may read the directory; otherwise a temporary one. */
+/** Returns the project's platform if it is running and may read the directory, or else a temporary platform. */
 async function openPlatform(real, installRedis) {
   const running = await runningPlatform(join(root, '.bullpen'))
   if (running !== undefined && covers(running.filesRoots, real)) return { details: running, close: async () => {} }

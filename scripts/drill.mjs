@@ -1,4 +1,4 @@
-// npm run drill: runs the reliability drills, each on a Redis of its own, and passes its arguments on: npm run drill -- kill
+// npm run drill: runs the reliability drills, each on its own Redis, and passes its arguments on, as in `npm run drill -- kill`.
 import { join } from 'node:path'
 import { foreground } from './system/foreground.mjs'
 import { helpOn } from './system/options.mjs'

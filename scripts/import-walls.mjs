@@ -1,5 +1,5 @@
-// The table of what each folder may import, from which the linter's import rules are generated. Run
-// `node scripts/import-walls.mjs` to write the rules to biome.json.
+// Defines what each folder may import. The linter's import rules are generated from this table. Run `node
+// scripts/import-walls.mjs` to write the rules to biome.json.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -7,10 +7,10 @@ const NODE = ['node:*', 'node:*/**']
 const CONTRACT = ['@bullpen/contract', '@bullpen/contract/internal']
 const ENGINE = [...CONTRACT, '@bullpen/engine', '@bullpen/engine/internal', '@bullpen/engine/node']
 const TESTS = ['**/*.test.ts', '**/*.fixture.ts']
-const PORTS_ONLY = 'The engine has no clock and no randomness of its own: use the Clock and Random ports.'
+const PORTS_ONLY = 'The engine must not use a clock or randomness of its own; use the Clock and Random ports.'
 
 /**
- * A room is a folder with import rules of its own. Relative imports inside a room are always allowed, and imports of another
+ * A room is a folder with its own import rules. Relative imports inside a room are always allowed, and imports of another
  * package's sources never are. `except` lists globs that the rules do not apply to. `deniedGlobals` lists globals that the room
  * must not use.
  */

@@ -1,4 +1,4 @@
-// Writes a new task: its definition, its handler and a test, and registers them in the catalogue and the handler table.
+// Writes a new task's definition, handler and test, and registers them in the catalogue and the handler table.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { UserError } from './system/user-error.mjs'

@@ -13,7 +13,10 @@ import { explain, UserError } from './system/user-error.mjs'
 const TYPES_TIMEOUT_MS = 120_000
 const TESTS_TIMEOUT_MS = 15 * 60_000
 const INTERNALS = 'packages/bullmq/src/internals'
-/** The table of the installed version would differ from any other. The report shows the differences itself. */
+/**
+ * This test is skipped because the installed version's table differs from that of any other version. The report shows the
+ * differences instead.
+ */
 const TABLE_TEST = `${INTERNALS}/pins/interior.test.ts`
 
 const root = join(import.meta.dirname, '..')
@@ -71,7 +74,7 @@ async function typeErrors(copy, signal) {
     signal,
     cwd: copy,
   })
-  if (timedOut) return [`the compiler did not end within ${TYPES_TIMEOUT_MS / 1000} s`]
+  if (timedOut) return [`the compiler did not finish within ${TYPES_TIMEOUT_MS / 1000} s`]
   return code === 0 ? [] : `${stdout}\n${stderr}`.split('\n').filter((line) => line.includes('error'))
 }
 
@@ -86,7 +89,7 @@ async function runTests(copy, signal) {
   if (timedOut) {
     return {
       passed: 0,
-      failures: [{ name: 'the tests', message: `did not end within ${TESTS_TIMEOUT_MS / 60_000} min` }],
+      failures: [{ name: 'the tests', message: `did not finish within ${TESTS_TIMEOUT_MS / 60_000} min` }],
     }
   }
   try {
@@ -109,7 +112,7 @@ function readResults({ testResults }, copy) {
   return { passed: tests.filter(({ status }) => status === 'passed').length, failures }
 }
 
-/** Leaves out the stack frames of packages. */
+/** Returns the failure messages without the packages' stack frames. */
 function explanation({ failureMessages, status }, copy) {
   const lines = failureMessages.join('\n').split('\n')
   const relevant = lines.filter((line) => !/^\s+at /.test(line) || line.includes(copy))

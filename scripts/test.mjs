@@ -1,5 +1,5 @@
-// npm test: runs the tests once; --watch: again whenever a file is saved; --full: with full amounts of random cases.
-// Other arguments are vitest's.
+// npm test: runs the tests once. --watch runs them again whenever a file is saved, and --full runs the full number of random
+// cases. Other arguments are passed to vitest.
 import { join } from 'node:path'
 import { foreground } from './system/foreground.mjs'
 import { helpOn } from './system/options.mjs'

@@ -1,4 +1,4 @@
-// Asks the package registry for versions of BullMQ, and installs one of them into a directory of its own.
+// Queries the package registry for versions of BullMQ, and installs one of them into a separate directory.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runBounded } from '../system/bounded.mjs'
@@ -37,7 +37,7 @@ export async function installBullmq(version, directory, signal) {
   return join(directory, 'node_modules/bullmq')
 }
 
-/** Without retries, which would only delay the message that the registry cannot be reached. */
+/** Runs npm without retries, which would only delay the message that the registry cannot be reached. */
 function npm(args, options) {
   return runBounded('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error', '--fetch-retries=0'], options)
 }
@@ -49,7 +49,7 @@ function failure({ code, stdout, stderr, timedOut }, wanted) {
   const text = `${stdout}\n${stderr}`.trim()
   if (code === 127) return new UserError('npm is not on PATH. It comes with Node: https://nodejs.org')
   if (/\b(E404|ETARGET)\b/.test(text)) return unknownVersion(wanted)
-  const why = timedOut ? 'npm did not answer in time' : UNREACHABLE.exec(text)?.[1]
+  const why = timedOut ? 'npm did not respond in time' : UNREACHABLE.exec(text)?.[1]
   if (why !== undefined) {
     return new UserError(`the package registry cannot be reached (${why}); check the network with: npm ping`)
   }

@@ -3,9 +3,9 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The most lines of a diff that are shown for one difference. */
+/** The maximum number of diff lines to show for one difference. */
 const DIFF_LINES = 12
-/** The most lines that are shown of what a failed test or the compiler says. */
+/** The maximum number of lines to show from a failed test's or the compiler's output. */
 const MESSAGE_LINES = 6
 
 const HEADINGS = { script: 'Script texts', arguments: 'Positions of keys and arguments', method: 'Methods' }
@@ -24,7 +24,7 @@ const HEADINGS = { script: 'Script texts', arguments: 'Positions of keys and arg
  */
 
 /**
- * Whether the tested version may replace the installed one, as far as types and tests can tell.
+ * Returns whether the tested version may replace the installed one, as far as types and tests can tell.
  * @param {Pick<Outcome, 'typeErrors' | 'tests'>} outcome
  */
 export function isCompatible({ typeErrors, tests }) {

@@ -30,7 +30,7 @@ export function copyWorkspace({ root, copy, name, replacement }) {
   renameSync(replacement, join(copy, 'node_modules', name))
 }
 
-/** The files that git tracks or would add. */
+/** Returns the files that git tracks or would add. */
 function filesOf(root) {
   const { status, stdout, stderr } = spawnSync(
     'git',
@@ -46,14 +46,14 @@ function filesOf(root) {
   return [...new Set(stdout.split('\0'))].filter((file) => file !== '' && existsSync(join(root, file)))
 }
 
-/** The names of the installed packages, and of files such as `.bin`. */
+/** Returns the names of the installed packages and of files such as `.bin`. */
 function installedIn(modules) {
   return readdirSync(modules).flatMap((entry) =>
     entry.startsWith('@') ? readdirSync(join(modules, entry)).map((scoped) => `${entry}/${scoped}`) : [entry],
   )
 }
 
-/** The workspace's own packages, and those that import the package `name` or one of its importers. */
+/** Returns the workspace's own packages, and those that import the package `name` or one of its importers. */
 function importersOf(name, entries, modules) {
   const importers = new Set(entries.filter((entry) => entry.startsWith('@bullpen/')))
   const imports = new Map(entries.map((entry) => [entry, importsOf(join(modules, entry))]))

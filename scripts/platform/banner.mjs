@@ -1,4 +1,4 @@
-// The text that the platform prints when it is up. It shows where everything is, and commands to try.
+// Builds the text that the platform prints when it is up. The text shows where everything is, and commands to try.
 import { join } from 'node:path'
 import { styleText } from 'node:util'
 
@@ -7,7 +7,7 @@ const faint = (text) => styleText('dim', text, { stream: process.stdout })
 
 const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`
 
-/** A one-line shell command that enqueues a task, waits up to `wait` seconds for its result and prints it. */
+/** Returns a one-line shell command that enqueues a task, waits up to `wait` seconds for its result and prints the result. */
 export function curlLine({ apiUrl, key, task, input, wait }) {
   const auth = `-H 'Authorization: Bearer ${key}'`
   const body = quoted(JSON.stringify({ task, input }))
@@ -16,7 +16,7 @@ export function curlLine({ apiUrl, key, task, input, wait }) {
   return `${enqueue} | ${id} | xargs -I@ curl -sS ${auth} '${apiUrl}/v1/tasks/@?wait=${wait}'`
 }
 
-/** Does the same with Bullpen's CLI, which reads the address and the API key from the environment. */
+/** Returns a command that does the same with Bullpen's CLI, which reads the address and the API key from the environment. */
 const commandLine = ({ task, input, wait }) =>
   `npx --no -- bullpen enqueue ${task} ${quoted(JSON.stringify(input))} --wait ${wait}s`
 

@@ -1,5 +1,5 @@
-// Restarts programs when their files are saved. The changed program is first loaded in a process of its own, so that a syntax
-// error or a wrong import never stops a running process. Then its processes are restarted one after another.
+// Restarts programs when their files are saved. The changed program is first loaded in a separate process, so that a syntax error
+// or a wrong import never stops a running process. Then its processes are restarted one after another.
 import { join, relative } from 'node:path'
 import { run } from '../system/programs.mjs'
 import { watchFiles } from './file-watcher.mjs'

@@ -1,9 +1,9 @@
 // Reports saved files below a directory, no matter how an editor saves them.
 //
-// Most editors, formatters and git save by writing a new file and renaming it over the old one. A watch on the file
-// would follow the old inode and miss every later save; Node's recursive watch on Linux does exactly that. So each
-// directory has a watch of its own, which reports its entries by name. Directories that appear later are watched too,
-// and directories that were replaced are watched again.
+// Most editors, formatters and git save by writing a new file and renaming it over the old one. A watch on the file would follow
+// the old inode and miss every later save, and Node's recursive watch on Linux does exactly that. Therefore, each directory has
+// its own watch, which reports the directory's entries by name. Directories that appear later are watched too, and directories
+// that were replaced are watched again.
 import { readdirSync, statSync, watch } from 'node:fs'
 import { join, relative } from 'node:path'
 

@@ -1,7 +1,10 @@
 // Decides which lines of a child's log the terminal shows, and in which form. The log file contains all lines.
 const PROBLEMS = ['warn', 'error', 'fatal']
 
-/** Lines logged by a handler have its task and attempt, whereas the engine's own lines about an attempt also have the queue. */
+/**
+ * Returns whether a handler logged the line. A handler's lines contain the task and the attempt, whereas the engine's own lines
+ * about an attempt also contain the queue.
+ */
 const isFromHandler = ({ task, attempt, queue }) => task !== undefined && attempt !== undefined && queue === undefined
 
 /**

@@ -1,5 +1,5 @@
-// The record of a running platform: where it is, which API key it accepts, and which workers it has. Other scripts read the
-// record.
+// Reads and writes the record of a running platform: where it is, which API key it accepts, and which workers it has. Other
+// scripts read this record.
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 

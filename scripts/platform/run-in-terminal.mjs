@@ -1,4 +1,4 @@
-// Runs the project's platform in this terminal until Ctrl-C. This is what `npm start` and `npm run dev` have in common.
+// Runs the project's platform in this terminal until Ctrl-C. Both `npm start` and `npm run dev` use this module.
 import { existsSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { styleText } from 'node:util'

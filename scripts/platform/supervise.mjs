@@ -1,4 +1,4 @@
-// Supervises one child process. It writes the child's output to a log file and restarts the child if it exits unexpectedly.
+// Supervises one child process: writes the child's output to a log file and restarts the child if it exits unexpectedly.
 import { spawn } from 'node:child_process'
 import { chmodSync, closeSync, createWriteStream, openSync } from 'node:fs'
 import { createInterface } from 'node:readline'
@@ -10,7 +10,7 @@ const HEALTHY_AFTER = 30_000 // in ms; if a process has run this long, its next 
 const LAST_OUTPUT = 1000 // ms
 const OWNER_ONLY = 0o600 // inputs and results may be logged
 
-/** The delay before restart number `restarts` (from 0), in ms. */
+/** Returns the delay before restart number `restarts` (from 0), in ms. */
 export const restartDelay = (restarts) => Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** restarts)
 
 /**
@@ -42,8 +42,8 @@ export function supervise({ name, command, args, env, cwd, logFile, onLine, onSt
   function launch() {
     const launchedAt = performance.now()
     expectsExit = false
-    // The child gets a process group of its own, so that Ctrl-C reaches only the supervisor, which stops its children in order.
-    // If the supervisor is killed, the ipc channel closes and exit-with-parent.mjs ends the child.
+    // The child gets its own process group, so that Ctrl-C reaches only the supervisor, which stops its children in order. If the
+    // supervisor is killed, the ipc channel closes and exit-with-parent.mjs ends the child.
     child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe', 'ipc'], detached: true })
     for (const stream of ['stdout', 'stderr']) {
       child[stream].pipe(log, { end: false })

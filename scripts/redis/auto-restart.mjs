@@ -1,4 +1,4 @@
-// Restarts the platform's private Redis when it exits unexpectedly. The API and the workers reconnect by themselves.
+// Restarts the platform's private Redis when it exits unexpectedly. The API and the workers reconnect on their own.
 
 /**
  * @param {import('./resolve.mjs').ResolvedRedis} redis a server that was not started here is left alone

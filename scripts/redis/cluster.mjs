@@ -13,7 +13,7 @@ import { stopWithThisProcess } from './temporary.mjs'
 const HOST = '127.0.0.1'
 const SLOTS = 16_384
 const POLL_MS = 20
-/** In ms. A master does not become writable within 2 s of its start. */
+/** How long the cluster may take to become ready, in ms. A master takes at least 2 s to become writable after it starts. */
 const READY_TIMEOUT = 30_000
 
 /**
@@ -59,18 +59,18 @@ async function nodeOf(nodes, tag) {
   return nodes.find((node) => node.port === numberIn(port))
 }
 
-/** A number is replied as `:5`. */
+/** Returns the number in a reply. Redis sends a number as `:5`. */
 const numberIn = (reply) => Number(reply.slice(1))
 
-/** One server of the cluster, which can be killed and started again on the same port and data. */
+/** Creates one of the cluster's servers, which can be killed and started again on the same port and data. */
 function clusterNode({ root, dir, port, busPort, nodeTimeout }) {
   const settings = {
     'cluster-enabled': 'yes',
     'cluster-port': `${busPort}`,
     'cluster-node-timeout': `${nodeTimeout}`,
-    // A replica takes over from a dead master however old its data are, because a test may kill a master at any time.
+    // A replica takes over from a dead master no matter how old its data is, because a test may kill a master at any time.
     'cluster-replica-validity-factor': '0',
-    // A replica begins to copy at once, and the others list it as soon as it has received a ping from its master.
+    // A replica begins to copy at once, and the other nodes list it as soon as it has received a ping from its master.
     'repl-diskless-sync-delay': '0',
     'repl-ping-replica-period': '1',
     // A node that is stopped waits neither for its replicas nor for its first append-only file.
@@ -121,14 +121,14 @@ async function joinNodes(nodes, masterCount) {
       await node.ask('CLUSTER', 'ADDSLOTSRANGE', `${from}`, `${to - 1}`)
     }),
   )
-  // Each node meets all others itself, because gossip alone would take seconds.
+  // Each node is introduced to all others directly, because gossip alone would take seconds.
   for (const node of nodes) {
     for (const other of nodes) {
       if (other !== node) await node.ask('CLUSTER', 'MEET', HOST, `${other.port}`, `${other.busPort}`)
     }
   }
   const ids = await Promise.all(nodes.map((node) => node.ask('CLUSTER', 'MYID')))
-  await until(nodes, 'the nodes do not know each other', async (node) => {
+  await until(nodes, 'the nodes have not discovered each other', async (node) => {
     const known = await node.ask('CLUSTER', 'NODES')
     return ids.every((id) => known.includes(id))
   })

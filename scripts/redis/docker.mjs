@@ -11,7 +11,7 @@ export const IMAGE = 'redis:8'
 /** Protected mode would reject connections from outside the container. The port is published only on loopback. */
 export const CONTAINER_COMMAND = ['redis-server', ...settingsAsArguments(), '--protected-mode', 'no']
 
-/** Returns whether a Docker engine answers within 5 s. */
+/** Returns whether a Docker engine responds within 5 s. */
 export const engineAnswers = async () =>
   (await run('docker', ['version', '--format', '{{.Server.Version}}'], { timeout: 5000 })).code === 0
 
@@ -45,7 +45,7 @@ export async function startContainer({ dir, image }) {
     const { stdout: out, stderr } = await run('docker', ['logs', '--tail', '12', name])
     await stop()
     throw new UserError(
-      `${image} did not answer in its container at ${url}: ${answer.reason}\n${out}${stderr}`.trimEnd(),
+      `${image} did not respond in its container at ${url}: ${answer.reason}\n${out}${stderr}`.trimEnd(),
     )
   }
   return { url, stop }

@@ -1,4 +1,4 @@
-// How each system's package manager installs Redis.
+// Determines how this machine's package manager installs Redis.
 
 /**
  * The package managers, in the order in which they are searched for. `packages` are tried in turn, because names differ by

@@ -1,4 +1,5 @@
-// Asks a Redis server over a raw socket whether it is ready and which process it is. This needs no installed packages.
+// Asks a Redis server over a raw socket whether it is ready and which process it is. This module does not need any installed
+// packages.
 import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import tls from 'node:tls'
@@ -65,7 +66,7 @@ export function askRedis(url, command, { timeout = 2000 } = {}) {
 }
 
 /**
- * Waits until the server answers +PONG, even if it is still loading its data.
+ * Waits until the server replies +PONG, even if it is still loading its data.
  * @param {string} url
  * @param {{ within?: number, giveUp?: () => boolean }} [options] `within` is in ms and defaults to 3000; at least one PING is
  * sent

@@ -1,5 +1,5 @@
 // Finds the Redis to use, or starts one. It tries the server that REDIS_URL names, a redis-server on PATH, and a container. If
-// none is available, it installs one with the package manager if the user agrees, or prints what to run.
+// none is available, this module installs one with the package manager if the user agrees, or prints what to run.
 import { createInterface } from 'node:readline/promises'
 import { findProgram, run } from '../system/programs.mjs'
 import { UserError } from '../system/user-error.mjs'
@@ -38,7 +38,10 @@ const machine = {
   docker: { answers: engineAnswers, has: imageIsHere, pull: pullImage, start: startContainer },
 }
 
-/** INSTALL_REDIS=1 stands for --install-redis where a script takes no flag: tests, benchmarks, CI. */
+/**
+ * Returns whether a variable is set. INSTALL_REDIS=1 replaces --install-redis where a script does not accept flags: in tests,
+ * benchmarks and CI.
+ */
 function isSet(variable = '') {
   return variable !== '' && variable !== '0'
 }
@@ -60,7 +63,10 @@ async function askOnTerminal(question) {
 const EXPECTED = 'expected the URL of a single server, such as redis://127.0.0.1:6379 (with TLS: rediss://)'
 const UNSET = 'To use a private server instead, unset REDIS_URL.'
 
-/** 1. The server that REDIS_URL names. It is an error if it does not answer, because another server would have other tasks. */
+/**
+ * 1. Uses the server that REDIS_URL names. If that server does not respond, this is an error, because another server would have
+ * other tasks.
+ */
 async function fromEnvironment({ env, ping }) {
   const url = env.REDIS_URL
   if (url === undefined || url === '') return undefined
@@ -83,7 +89,7 @@ async function fromEnvironment({ env, ping }) {
   return { url, origin: 'env', stop: async () => {} }
 }
 
-/** 2. A server on PATH, started as a private one. */
+/** 2. Starts a server found on PATH as a private server. */
 async function fromBinary({ env, dataDir, say, findServer, serverVersion, startServer }) {
   const binary = findServer(env)
   if (binary === undefined) return undefined
@@ -96,7 +102,7 @@ async function fromBinary({ env, dataDir, say, findServer, serverVersion, startS
   return { url, origin: 'binary', pid, stop, exited, restart: () => startServer({ dir: dataDir, binary, port }) }
 }
 
-/** 3. A container, if a Docker engine answers and the image is present or can be pulled. */
+/** 3. Starts a container if a Docker engine responds and the image is present or can be pulled. */
 async function fromDocker({ env, dataDir, say, find, docker }) {
   if (find('docker', env) === undefined || !(await docker.answers())) return undefined
   if (!(await docker.has(IMAGE))) {
@@ -110,7 +116,7 @@ async function fromDocker({ env, dataDir, say, find, docker }) {
   return { url, origin: 'docker', stop }
 }
 
-/** 4. The package manager, if the user has agreed with a flag or a variable, or agrees when asked in the terminal. */
+/** 4. Uses the package manager if the user has agreed with a flag or a variable, or agrees when asked in the terminal. */
 async function fromPackageManager(world) {
   const { env, say, ask, interactive, isRoot, mayInstall } = world
   const manager = findPackageManager({ find: (program) => world.find(program, env), isRoot })
@@ -131,7 +137,7 @@ async function fromPackageManager(world) {
   return undefined
 }
 
-/** What the user can do when there is no Redis. */
+/** Returns an error that explains what the user can do when there is no Redis. */
 function nothingFound({ env, find, isRoot }) {
   const manager = findPackageManager({ find: (program) => find(program, env), isRoot })
   const install = manager

@@ -9,7 +9,7 @@ import { findProgram } from '../system/programs.mjs'
 import { UserError } from '../system/user-error.mjs'
 import { askRedis, pingRedis } from './probe.mjs'
 
-/** Settings of every Redis that these scripts start, as a process or in a container. */
+/** The settings for every Redis that these scripts start, as a process or in a container. */
 export const SETTINGS = Object.freeze({
   appendonly: 'yes', // so that tasks survive a restart
   appendfsync: 'everysec', // after a crash of the machine, only the last second is lost
@@ -18,11 +18,11 @@ export const SETTINGS = Object.freeze({
   'hash-max-listpack-value': '1024', // keeps a task's envelope in the compact encoding
 })
 
-/** The settings as command-line arguments. */
+/** Returns the settings as command-line arguments. */
 export const settingsAsArguments = (settings = SETTINGS) =>
   Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])
 
-/** `redis-server` or `valkey-server` on PATH, or undefined. */
+/** Returns the path of `redis-server` or `valkey-server` on PATH, or undefined. */
 export const findServerBinary = (env = process.env) =>
   findProgram('redis-server', env) ?? findProgram('valkey-server', env)
 
@@ -38,7 +38,10 @@ const isAlive = (pid) => {
   }
 }
 
-/** Records which process serves a directory, so that a server that has outlived its owner can be found again. */
+/**
+ * Returns the file that records which process serves a directory, so that a server that has outlived its owner can be found
+ * again.
+ */
 const recordFile = (dir) => join(dir, 'server.json')
 
 function readRecord(dir) {
@@ -55,7 +58,10 @@ export async function runningServer(dir) {
   return record !== undefined && (await answersAs(record.pid, record.port)) ? record : undefined
 }
 
-/** Returns whether the server on `port` is process `pid`. Process ids and ports are reused, so neither proves it alone. */
+/**
+ * Returns whether the server on `port` is process `pid`. Process ids and ports are reused, so neither is sufficient proof on its
+ * own.
+ */
 async function answersAs(pid, port) {
   const info = await askRedis(`redis://127.0.0.1:${port}`, ['INFO', 'server']).catch(() => '')
   return info.includes(`process_id:${pid}\r\n`)
@@ -66,7 +72,7 @@ const logTail = (dir, lines = 12) => {
   return existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n').slice(-lines).join('\n') : ''
 }
 
-/** The handle of a running server. `exited` resolves when the process is gone. */
+/** Creates the handle of a running server. `exited` resolves when the process is gone. */
 function handle({ dir, port, pid, exited, reused }) {
   const url = `redis://127.0.0.1:${port}`
   const forget = () => readRecord(dir)?.pid === pid && rmSync(recordFile(dir), { force: true })
@@ -89,14 +95,14 @@ function handle({ dir, port, pid, exited, reused }) {
   }
 }
 
-/** Waits for the exit of a server that is not our child, which shows in its port no longer answering. */
+/** Waits for the exit of a server that is not our child, by checking whether its port still responds. */
 async function untilPortCloses(port, pid) {
   while (isAlive(pid) && (await pingRedis(`redis://127.0.0.1:${port}`, { within: 0 })).ok) await sleep(20)
 }
 
 /**
- * Starts a server on `dir`, which is created if missing, and waits until it answers. A server that outlived its owner
- * is taken over. Throws if another live process owns a server on `dir`.
+ * Starts a server on `dir`, which is created if missing, and waits until the server responds. A server that outlived its owner is
+ * taken over. Throws if another live process owns a server on `dir`.
  * @param {{ dir: string, port?: number, args?: readonly string[], binary?: string }} options
  *   `args` come last on the command line and so override the settings: `['--maxmemory', '64mb']`
  */
@@ -130,7 +136,7 @@ export async function startRedisServer({ dir, port, args = [], binary = findServ
 async function launch({ home, port, args, binary }) {
   rmSync(join(home, 'redis.log'), { force: true })
   const fixed = { port: String(port), bind: '127.0.0.1', dir: home, daemonize: 'no', logfile: join(home, 'redis.log') }
-  // Redis gets a process group of its own, because Ctrl-C must not stop it before the workers have drained.
+  // Redis gets its own process group, because Ctrl-C must not stop it before the workers have drained.
   const child = spawn(binary, [...settingsAsArguments({ ...fixed, ...SETTINGS }), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
@@ -160,7 +166,7 @@ async function launch({ home, port, args, binary }) {
   }
   const deadline = performance.now() + START_TIMEOUT
   while (ended === undefined && performance.now() < deadline && !(await answersAs(child.pid, port))) await sleep(10)
-  // INFO is answered even while the append-only file is loading, whereas +PONG means that the server is ready.
+  // The server replies to INFO even while the append-only file is loading, whereas +PONG means that it is ready.
   const answer = await pingRedis(`redis://127.0.0.1:${port}`, {
     within: Math.max(0, deadline - performance.now()),
     giveUp: () => ended !== undefined,

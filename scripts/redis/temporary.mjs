@@ -1,4 +1,5 @@
-// A Redis for a single run. Its data is in a temporary directory, and neither the server nor the data outlives this process.
+// Starts a Redis for a single run. Its data is in a temporary directory, and neither the server nor the data outlives this
+// process.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +8,7 @@ import { resolveRedis } from './resolve.mjs'
 
 /**
  * Stops the server and removes the directory when this process exits, even on SIGKILL. This works because a shell waits for the
- * end of its input, which this process holds open. Returns a function that cancels this.
+ * end of its input, which this process keeps open. Returns a function that cancels this.
  * @param {{ pid: number, dir: string }} options
  */
 export function stopWithThisProcess({ pid, dir }) {

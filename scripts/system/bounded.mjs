@@ -1,11 +1,11 @@
-// Runs a program for a limited time, and ends it together with everything that it has started.
+// Runs a program for a limited time, and ends the program together with all processes that it has started.
 import { spawn } from 'node:child_process'
 
 /** How long a program may take to end after SIGTERM, in ms. */
 const GRACE_MS = 10_000
 
 /**
- * Runs a program in a process group of its own. When the time is up or `signal` aborts, the group is ended with SIGTERM, and 10 s
+ * Runs a program in its own process group. When the time is up or `signal` aborts, the group is ended with SIGTERM, and 10 s
  * later with SIGKILL. Never throws. If the program cannot be started, the code is 127 and `stderr` contains the reason.
  * @param {string} command
  * @param {readonly string[]} args

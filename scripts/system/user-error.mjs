@@ -3,10 +3,10 @@
  */
 export class UserError extends Error {}
 
-/** Returns what to print for an error: the message of a UserError, or the stack of any other error. */
+/** Returns what to print for an error: a UserError's message, or any other error's stack. */
 export const explain = (error) => (error instanceof UserError ? `bullpen: ${error.message}` : error)
 
-/** Ends a script that has nothing to clean up. */
+/** Prints an error and ends a script that has nothing to clean up. */
 export function explainAndExit(error) {
   console.error(explain(error))
   return process.exit(1)

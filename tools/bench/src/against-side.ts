@@ -1,5 +1,5 @@
-// Measures one checkout: node against-side.ts CHECKOUT REDIS_URL short|long TASKS. Prints one JSON object: CPU time per task in µs,
-// of this process and of Redis, for enqueueing tasks and for running them to completion.
+// Measures one checkout: node against-side.ts CHECKOUT REDIS_URL short|long TASKS. Prints a JSON object with the CPU time per
+// task in µs, used by this process and by Redis, for enqueueing tasks and for running them to completion.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -15,7 +15,10 @@ import type * as Ioredis from 'ioredis'
 import type * as Zod from 'zod'
 import type { SideCosts } from './against.ts'
 
-/** Every package is loaded from the checkout, with the types of this one, so both must have the same names for what is used here. */
+/**
+ * Every package is loaded from the given checkout but has the types of this one, so both checkouts must use the same names for
+ * everything that this file uses.
+ */
 const [checkout = '', redisUrl = '', kind = 'short', tasksText = '1'] = process.argv.slice(2)
 const tasks = Number(tasksText)
 const IN_FLIGHT = 64
@@ -32,7 +35,7 @@ const contract = await load<typeof Contract & typeof ContractInternal & OldNames
   'packages/contract/src/index.ts',
   'packages/contract/src/internal.ts',
 )
-/** Names of version 0.1.0. */
+/** The names that version 0.1.0 uses. */
 interface OldNames {
   readonly makeTaskId?: typeof ContractInternal.createTaskId
 }

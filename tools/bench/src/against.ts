@@ -1,4 +1,4 @@
-// Compares the CPU time per task of this checkout with that of another one, with the same tasks on the same Redis.
+// Compares this checkout's CPU time per task with another checkout's, using the same tasks and the same Redis.
 import { execFile } from 'node:child_process'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -24,7 +24,7 @@ interface Comparison {
   /** The medians, in µs per task. */
   readonly theirs: number
   readonly ours: number
-  /** Ours divided by theirs: below 1, this checkout is cheaper. */
+  /** Ours divided by theirs. A value below 1 means that this checkout is cheaper. */
   readonly ratio: Ratio
   /** The other checkout divided by itself, which shows how much of the ratio is noise. */
   readonly control: Ratio
@@ -39,8 +39,8 @@ interface Ratio {
 const HERE = join(import.meta.dirname, '../../..')
 
 /**
- * Each round measures the other checkout twice and this one once, in an order that is reversed in every second round, each side in a
- * process of its own. Yields the comparisons of short tasks, and then those of long ones.
+ * Each round measures the other checkout twice and this one once, each in a separate process. The order is reversed in every
+ * second round. Yields the comparisons for short tasks, and then those for long tasks.
  */
 export async function* benchAgainst({ checkout, pairs, tasks, redisUrl }: AgainstOptions): AsyncGenerator<Comparison> {
   const theirs = resolve(checkout)

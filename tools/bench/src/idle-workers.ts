@@ -1,5 +1,5 @@
-// Several idle workers in one process, for the benchmark `idle`. Each has connections and threads of its own, as in a process of its
-// own, because a process shares them by the URL of Redis.
+// Runs several idle workers in one process, for the benchmark `idle`. A process shares its Redis connections by URL, so each
+// worker gets a different URL and therefore has its own connections and threads, as it would in a separate process.
 import { pathToFileURL } from 'node:url'
 import { Worker } from 'bullmq'
 import { z } from 'zod'
@@ -9,7 +9,7 @@ export interface IdleWorkers {
   readonly side: string
   readonly redisUrl: string
   readonly namespace: string
-  /** The number of the first worker, and how many there are. */
+  /** The first worker's number, and the number of workers. */
   readonly first: number
   readonly workers: number
   readonly queues: number
@@ -51,7 +51,7 @@ async function startBullpen(
   const handlers = Object.fromEntries(
     tasks.map((task) => [task.name, defineHandler(task, import.meta.url, async () => ({}))]),
   )
-  // The number of tasks is not known to the compiler.
+  // The compiler cannot determine the number of tasks.
   const catalogue = Reflect.apply(defineCatalogue, undefined, tasks)
   const pools = Object.fromEntries(queues.map((queue) => [queue, 2]))
   for (const redisUrl of urls) {

@@ -1,4 +1,4 @@
-// Measures what workers cost Redis while no task is enqueued: commands and bytes a second, and connections for each worker.
+// Measures the load that idle workers put on Redis: commands and bytes per second, and connections per worker.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join, resolve } from 'node:path'
@@ -21,21 +21,21 @@ export interface IdleLoad {
   readonly queues: number
   /** Commands that clients have sent. Commands that a script runs are not counted. */
   readonly commandsPerSecond: number
-  /** To and from Redis. */
+  /** Bytes sent to and from Redis. */
   readonly bytesPerSecond: number
   readonly connectionsPerWorker: number
-  /** The most frequent commands, with how many a second. Scripts are listed under `evalsha`. */
+  /** The most frequent commands, with the number per second. Scripts are listed under `evalsha`. */
   readonly commands: Readonly<Record<string, number>>
 }
 
 const HERE = join(import.meta.dirname, '../../..')
 const WORKERS_PER_PROCESS = 5
-/** Until every worker has connected, has registered and has found its queues empty, in ms. */
+/** How long to wait for every worker to connect, register and find its queues empty, in ms. */
 const SETTLE_MS = 15_000
-/** For how long bytes are counted, in ms. This is done before commands are counted, because MONITOR sends bytes itself. */
+/** How long bytes are counted, in ms. Bytes are counted before commands, because MONITOR itself sends bytes. */
 const BYTES_MS = 15_000
 
-/** Yields this checkout's load, that of the other checkout if there is one, and plain BullMQ's. */
+/** Yields this checkout's load, the other checkout's load if there is one, and plain BullMQ's load. */
 export async function* benchIdle({ checkout, ...options }: IdleOptions): AsyncGenerator<IdleLoad> {
   yield await measure('this checkout', HERE, options)
   if (checkout !== undefined) yield await measure(checkout, resolve(checkout), options)
@@ -99,7 +99,7 @@ async function countBytes(redis: Redis): Promise<number> {
   return Math.round(((await read()) - first) / (BYTES_MS / 1_000))
 }
 
-/** Returns how many commands of each kind a second the clients send, most frequent first. */
+/** Returns how many commands of each kind the clients send per second, most frequent first. */
 async function countCommands(redis: Redis, seconds: number): Promise<Readonly<Record<string, number>>> {
   const counts = new Map<string, number>()
   const monitor = await redis.monitor()

@@ -1,4 +1,4 @@
-// Prints the results of a benchmark, as one JSON object per line for programs or as a table for people.
+// Prints a benchmark's results, either as JSON Lines for programs or as a table for people.
 import { median, type Pair } from './pairs.ts'
 
 export interface Result {

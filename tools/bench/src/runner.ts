@@ -1,5 +1,5 @@
-// Measures the runner's cost per task without Redis but with telemetry, async context and output validation, and compares it
-// with that of bare code and of goapp, a worker pool in Go.
+// Measures the runner's cost per task without Redis but with telemetry, async context and output validation, and compares it with
+// the cost of bare code and of goapp, a worker pool in Go.
 import { performance } from 'node:perf_hooks'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'

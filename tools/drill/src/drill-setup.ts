@@ -1,4 +1,4 @@
-// The setup of a drill: its own Redis, a broker, a fleet of workers, and a ledger outside the system.
+// Sets up a drill: its own Redis, a broker, a fleet of workers, and a ledger outside the system.
 
 import { randomUUID } from 'node:crypto'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
@@ -22,9 +22,9 @@ export interface DrillSetup {
   readonly broker: BullmqBroker
   readonly fleet: Fleet
   readonly namespace: string
-  /** Returns the worker that leads the namespace. Undefined if none does, as with plain BullMQ. */
+  /** Returns the worker that leads the namespace, or undefined if there is no leader, as with plain BullMQ. */
   leader(): Promise<WorkerProcess | undefined>
-  /** Returns the number of the newest leader, which grows with each new one. */
+  /** Returns the newest leader's number, which increases with each new leader. */
   fencing(): Promise<number>
   /** Resolves when this worker next starts a task, or after 5 s. */
   nextStart(worker: string): Promise<void>
@@ -37,7 +37,7 @@ export interface DrillSetup {
   effects(): readonly Effect[]
   /** Returns the JSON lines of the workers' logs so far. */
   logLines(): readonly Readonly<Record<string, unknown>>[]
-  /** Tells the workers to shut down, and returns the whole ledger, and how the accepted tasks ended. */
+  /** Tells the workers to shut down, and returns the whole ledger and how the accepted tasks ended. */
   records(accepted: readonly string[]): Promise<Records>
 }
 
@@ -47,7 +47,7 @@ export interface Records {
   readonly failures: ReadonlyMap<string, number>
   readonly requeues: readonly Requeue[]
   readonly effects: readonly Effect[]
-  /** What each worker has counted that was not killed. Undefined for plain BullMQ. */
+  /** The counters of each worker that was not killed. Undefined for plain BullMQ. */
   readonly counts: ReadonlyMap<string, AttemptCounts> | undefined
 }
 
@@ -55,7 +55,7 @@ export interface DrillRedis {
   readonly url: string
   /** Defaults to a new one. */
   readonly namespace?: string
-  /** The queues that the drill uses. Defaults to that of `work`. */
+  /** The queues that the drill uses. Defaults to the queue of `work`. */
   readonly queues?: readonly string[]
   end(): Promise<void>
 }
@@ -86,7 +86,7 @@ export async function withDrillSetup<T>(
     queues: catalogue.queues,
     sizeLimit: 10_000,
     log: silent,
-    // The faults are meant for the leader as well, so that a worker must lead.
+    // A worker must be the leader, because the faults are meant to affect the leader as well.
     leads: false,
   })
   const control = blockingConnection(redis.url, silent)
@@ -140,7 +140,7 @@ export async function withDrillSetup<T>(
         await fleet.end(END_WITHIN_MS)
         await Promise.all(events.map((each) => each.close()))
         const effects = readEffects(readFileSync(ledger, 'utf8'))
-        // A task may have been stored although its producer got no answer, so that it was not accepted.
+        // A task may have been stored although its producer did not get a reply and therefore does not count it as accepted.
         const ids = new Set([...accepted, ...effects.map(({ id }) => id)])
         return {
           ends: await endsOf(broker, [...ids]),

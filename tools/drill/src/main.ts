@@ -1,4 +1,5 @@
-// The CLI of the drills. It exits with 0 if every target was met, 1 if a target was missed, and 2 if it was used incorrectly.
+// The command line for the drills. It exits with 0 if every target was met, 1 if a target was missed, and 2 if the arguments were
+// wrong.
 import { parseArgs } from 'node:util'
 import { type Drill, type DrillOptions, runDrill } from './drill.ts'
 import { DOCKER_DRILLS, DRILLS } from './drills.ts'

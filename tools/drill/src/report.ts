@@ -1,4 +1,4 @@
-// Reports the figures of a drill together with its target, as one line of JSON for programs or as text for people.
+// Reports a drill's figures together with its target, as one line of JSON for programs or as text for people.
 import type { Figures } from './ledger/figures.ts'
 
 export type Scale = 'small' | 'full'

@@ -1,4 +1,4 @@
-// A Redis Cluster for a test file or a single test, whose nodes can be killed and started again.
+// Starts a Redis Cluster for a test file or a single test. Its nodes can be killed and started again.
 
 export interface ClusterNode {
   readonly url: string
@@ -15,7 +15,7 @@ export interface ClusterNode {
 export interface PrivateCluster {
   /** The nodes, in the form that Bullpen's setting `redisUrl` accepts. */
   readonly url: string
-  /** First the masters, then the first replica of each master, in the same order, and so on. */
+  /** The nodes: first the masters, then the first replica of each master in the same order, and so on. */
   readonly nodes: readonly ClusterNode[]
   /** Returns the node that holds the keys with this hash tag, which is given in its braces. */
   nodeOf(tag: string): Promise<ClusterNode>
@@ -26,9 +26,9 @@ export interface PrivateCluster {
 interface ClusterOptions {
   /** Defaults to 3. */
   readonly masters?: number
-  /** For each master. Defaults to 0. */
+  /** The number of replicas per master. Defaults to 0. */
   readonly replicas?: number
-  /** How long a node may be silent before the others take it for failed, in ms. Defaults to 5,000. */
+  /** How long a node may be silent before the others consider it failed, in ms. Defaults to 5,000. */
   readonly nodeTimeout?: number
 }
 

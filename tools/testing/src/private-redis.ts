@@ -1,4 +1,4 @@
-// A Redis server for a single test, which can be killed, frozen and started again.
+// Creates a Redis server for a single test. The server can be killed, frozen and started again.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -41,7 +41,7 @@ export async function privateRedis() {
       server?.kill('SIGKILL')
       await server?.exited()
     },
-    /** Stops the server with SIGSTOP, so that it stays alive but does not answer, as in a network partition. */
+    /** Stops the server with SIGSTOP, so that it stays alive but does not respond, as in a network partition. */
     freeze: () => server?.kill('SIGSTOP'),
     thaw: () => server?.kill('SIGCONT'),
   }

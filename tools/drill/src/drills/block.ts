@@ -12,7 +12,7 @@ import type { Scale } from '../report.ts'
 type Output = z.output<typeof work.output>
 
 interface StartedTask extends Effect {
-  /** All tasks that were enqueued until the worker had started one of them. */
+  /** All tasks that were enqueued before the worker started one of them. */
   readonly ids: readonly string[]
 }
 
@@ -53,7 +53,7 @@ const SIGNALLED_MS = 1_000
 const IDLE_WITHIN_MS = 60_000
 const POLL_MS = 20
 const STARTED_WITHIN_MS = 20_000
-/** By how much a task that starts shortly before the longer block outlasts that block. */
+/** How long a task that starts shortly before the longer block continues after that block, in ms. */
 const OUTLAST_MS = 1_000
 
 export const block: Drill = {

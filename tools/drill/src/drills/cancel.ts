@@ -1,5 +1,4 @@
-// Drill `cancel`: running long tasks are cancelled one after the other, and the time until each handler gets its signal is
-// measured.
+// Drill `cancel`: cancels running long tasks one after the other, and measures the time until each handler gets its signal.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskId } from '@bullpen/contract'
 import type { Drill } from '../drill.ts'
@@ -10,7 +9,7 @@ import { enqueueSteadily } from '../ledger/load.ts'
 import type { System } from '../programs/fleet.ts'
 import type { Scale } from '../report.ts'
 
-/** Cancels are spread out at this rate, because in a burst they would wait for each other. */
+/** Cancellations are spread out at this rate, because in a burst they would wait for each other. */
 const PLANS = {
   small: { processes: 2, concurrency: 50, cancelsPerSecond: 50 },
   full: { processes: 4, concurrency: 250, cancelsPerSecond: 100 },

@@ -1,4 +1,4 @@
-// Drill `clocks`: workers whose clocks are off by an hour, and tasks that are due at a certain time.
+// Drill `clocks`: runs tasks that are due at a certain time on workers whose clocks are off by an hour.
 import { readTaskId } from '@bullpen/contract/internal'
 import type { Drill } from '../drill.ts'
 import { withDrillSetup } from '../drill-setup.ts'

@@ -1,4 +1,4 @@
-// Drill `containers`: the workers of docker-compose.yml are replaced one after the other while they deliver receipts.
+// Drill `containers`: replaces the workers in docker-compose.yml one after the other while they deliver receipts.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-// Drill `cutoff`: one worker cannot reach Redis for longer than its locks last, while the others can.
+// Drill `cutoff`: cuts one worker off from Redis for longer than its locks last, while the others stay connected.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { faultProxy } from '@bullpen/testkit'
 import type { Drill } from '../drill.ts'
@@ -9,7 +9,7 @@ import { momentsIn, randomFrom } from '../ledger/random.ts'
 import type { System } from '../programs/fleet.ts'
 import type { Scale } from '../report.ts'
 
-/** Most tasks are shorter than the 5 s that a lock lasts. The others have to be signalled in the worker that was cut off. */
+/** Most tasks are shorter than the 5 s that a lock lasts. The longer ones have to be signalled in the worker that was cut off. */
 const input = (n: number) => ({ ms: n % 8 === 0 ? 7_000 : 250, againMs: 250, listens: true })
 
 /** How long a lock lasts in every worker. */

@@ -1,5 +1,5 @@
-// Drill `leader`: the worker that leads the namespace is killed, paused and cut off from Redis. Meanwhile, tasks of a queue that
-// no worker serves pass their queue timeout, which only the leader notices, and others run in the workers.
+// Drill `leader`: kills, pauses and cuts off the worker that leads the namespace. Meanwhile, tasks run in the workers, and other
+// tasks pass their queue timeout in a queue that no worker serves, which only the leader notices.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CallOptions, TaskId } from '@bullpen/contract'
 import { type FaultProxy, faultProxy } from '@bullpen/testkit'
@@ -24,13 +24,13 @@ const QUEUE_TIMEOUT: CallOptions = { queueTimeout: '1s' }
 const PAUSE_MS = 20_000
 /** Longer than the leader's lease and than a lock. */
 const CUT_MS = 8_000
-/** After each fault, so that the next leader is at work. */
+/** How long to wait after each fault, in ms, so that the next leader is at work. */
 const CALM_MS = 4_000
 const LEADER_WITHIN_MS = 10_000
 const IDLE_WITHIN_MS = 60_000
 const POLL_MS = 50
 
-/** The lease of 3 s, the interval of 1.5 s between two looks at a queue, and half a second for the scripts. */
+/** The sum of the lease of 3 s, the interval of 1.5 s between two checks of a queue, and half a second for the scripts. */
 const EXPIRY_LATE_MS = 5_000
 const RECOVERY_MS = 10_000
 

@@ -1,4 +1,4 @@
-// Drill `receipts`: receipts are delivered over HTTP while workers are restarted, first with SIGTERM, then with SIGKILL.
+// Drill `receipts`: delivers receipts over HTTP while workers are restarted, first with SIGTERM, then with SIGKILL.
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-// Drills `deploy` and `long`: under load, the workers are replaced one after the other with SIGTERM.
+// Drills `deploy` and `long`: replace the workers one after the other with SIGTERM, under load.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Drill } from '../drill.ts'
 import { withDrillSetup } from '../drill-setup.ts'

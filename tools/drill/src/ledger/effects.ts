@@ -1,5 +1,5 @@
-// The ledger of effects has one line for each start, signal and end of a handler, in a file that outlives the process that wrote
-// it.
+// Writes and reads the ledger of effects, which has one line for each start, signal and end of a handler. The file outlives the
+// process that wrote it.
 import { openSync, writeSync } from 'node:fs'
 
 export interface Effect {
@@ -24,7 +24,10 @@ export function machineMs(): number {
   return Number(process.hrtime.bigint()) / 1e6
 }
 
-/** When the call returns, the line has been written and will survive SIGKILL. Several processes may share a file. */
+/**
+ * Returns a function that appends an effect to the file. When that function returns, the line has been written and will survive
+ * SIGKILL. Several processes may share a file.
+ */
 export function appendTo(file: string): (effect: Effect) => void {
   const descriptor = openSync(file, 'a')
   return ({ what, id, fencingToken, worker, at, machineMs }) => {

@@ -1,4 +1,4 @@
-// Computes the figures of a drill from a ledger that is written outside the system under test.
+// Computes a drill's figures from a ledger that is written outside the system under test.
 import type { Effect } from './effects.ts'
 import { type AttemptCounts, type AttemptEnd, miscounted } from './worker-metrics.ts'
 
@@ -40,7 +40,7 @@ export interface Ledger {
   readonly exits: readonly Exit[]
   /** How long each attempt that had to be signalled waited for its signal, in ms. Infinite if it did not get one. */
   readonly signals?: readonly number[]
-  /** What each worker has counted that was not killed. */
+  /** The counters of each worker that was not killed. */
   readonly counts?: ReadonlyMap<string, AttemptCounts> | undefined
 }
 
@@ -52,21 +52,21 @@ export interface Figures {
   readonly duplicated: number
   /** Completed tasks without a completion event. If there are any, `duplicated` is unknown. */
   readonly eventsMissed: number
-  /** Tasks that ended in another status than completed. */
+  /** Tasks that ended in a status other than completed. */
   readonly failed: number
   /** Tasks whose side effect happened more than once. For receipts, every repeated delivery is counted. */
   readonly effectsRepeated: number
   /** Deliveries that the endpoint had accepted before, while workers were asked to shut down, and while they were killed. */
   readonly repeatedBySigterm?: number
   readonly repeatedBySigkill?: number
-  /** Receipts that were retried less often or sooner than their policy says. */
+  /** Receipts that were retried less often or sooner than their policy requires. */
   readonly offPolicy?: number
-  /** The longest time by which a retry came later than the longest backoff of its policy. */
+  /** The longest time by which a retry exceeded its policy's longest backoff. */
   readonly retryLateMs?: number | undefined
   readonly cancelledDelivered?: number
-  /** Attempts beyond the first of each task, not including the retries of failed attempts. */
+  /** Attempts beyond each task's first attempt, not including retries of failed attempts. */
   readonly restarted: number
-  /** Counted attempts beyond the first of each task. */
+  /** Counted attempts beyond each task's first attempt. */
   readonly attemptsUsed: number
   readonly interrupted: number
   /**
@@ -89,11 +89,11 @@ export interface Figures {
   readonly expiredTwice?: number
   /** The longest time from a queue timeout to the end of its task. */
   readonly expiryLateMaxMs?: number | undefined
-  /** Faults of a leader after which no other process took over. */
+  /** Leader faults after which no other process took over. */
   readonly notTakenOver?: number
-  /** Attempts beyond the first of each task that was not affected by a fault. */
+  /** Attempts beyond the first attempt of tasks that were not affected by a fault. */
   readonly restartedUnaffected?: number
-  /** Tasks whose record has the result of an attempt that had lost its lock. */
+  /** Tasks whose record contains the result of an attempt that had lost its lock. */
   readonly staleResultsStored?: number
   /** The largest difference between the time when a task was due and its start. Undefined if nothing was due. */
   readonly dueErrorMaxMs?: number | undefined
@@ -127,7 +127,7 @@ export function figuresOf(ledger: Ledger): Figures {
   }
 }
 
-/** Counts the starts beyond the first of each task. An attempt whose handler never started is not in the ledger. */
+/** Counts the starts beyond each task's first start. An attempt whose handler never started is not in the ledger. */
 export function restartsOf(effects: readonly Effect[]): number {
   const starts = effects.filter(({ what }) => what === 'start')
   return starts.length - countBy(starts).size

@@ -1,4 +1,5 @@
-// Compares the counters that each worker published last with the ledger. A worker that was killed has published nothing at its end.
+// Compares the counters that each worker last published with the ledger. A worker that was killed did not publish its final
+// counters.
 import type { Effect } from './effects.ts'
 
 /** The attempts that a worker has counted, summed over all tasks. */
@@ -28,8 +29,9 @@ export function readCounts(exposition: string): AttemptCounts {
 }
 
 /**
- * Returns by how many attempts the counters differ from the ledger. The ledger's counts of a worker are the handlers that it has
- * started, those of them whose end is in their task's record, and those whose end is not, or that are recorded as lost.
+ * Returns by how many attempts the counters differ from the ledger. For each worker, the ledger's counts are the handlers that it
+ * started, the started handlers whose end is in their task's record, and the started handlers whose end is missing from the
+ * record or recorded as lost.
  */
 export function miscounted(
   counts: ReadonlyMap<string, AttemptCounts>,

@@ -1,4 +1,4 @@
-// The tasks of the drills. Their input determines how long they take and what they block.
+// Defines the tasks that the drills run. Their input determines how long they take and what they block.
 import { defineCatalogue, defineTask } from '@bullpen/contract'
 import { z } from 'zod'
 
@@ -10,7 +10,7 @@ const workSchemas = {
   input: z.object({
     ms: z.int(),
     listens: z.boolean(),
-    /** How long later attempts take. Defaults to the duration of the first. */
+    /** How long later attempts take. Defaults to the duration of the first attempt. */
     againMs: z.int().optional(),
     /** How the first attempt ends, and how long the next one has to wait. */
     again: z.object({ by: z.enum(['retry', 'snooze']), afterMs: z.int() }).optional(),

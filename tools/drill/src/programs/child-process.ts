@@ -1,4 +1,4 @@
-// Forks a program of a drill, kills it or tells it to shut down, and ends all such programs when the drill is over.
+// Manages the programs that a drill forks: kills a program or tells it to shut down, and ends all of them when the drill is over.
 import type { ChildProcess } from 'node:child_process'
 import type { Exit } from '../ledger/figures.ts'
 

@@ -11,7 +11,7 @@ export interface Compose {
   up(workers: number): Promise<void>
   /** Returns the ids of the workers' containers, oldest first. */
   workers(): Promise<readonly string[]>
-  /** Starts one more worker. Resolves with the id of its container when the worker is ready. */
+  /** Starts one more worker. Resolves with its container's id when the worker is ready. */
   addWorker(): Promise<string>
   /** Stops a container as `docker stop` does, with SIGTERM and then SIGKILL, and removes it. */
   stop(container: string, killAfterS: number): Promise<{ readonly code: number; readonly tookMs: number }>
@@ -57,7 +57,7 @@ async function composeCommand(): Promise<readonly [string, ...string[]]> {
   )
 }
 
-/** @throws Error if no Docker engine answers. */
+/** @throws Error if no Docker engine responds. */
 export async function openCompose({ project, env, workerEnv, dir }: ComposeOptions): Promise<Compose> {
   await output('docker', ['info', '--format', '{{.ServerVersion}}'])
   const [program, ...first] = await composeCommand()

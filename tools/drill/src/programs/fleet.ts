@@ -1,4 +1,4 @@
-// Starts the workers of a drill, kills them or tells them to shut down, and makes sure that none is left afterwards.
+// Starts a drill's workers, kills them or tells them to shut down, and ensures that none are left afterwards.
 import { fork } from 'node:child_process'
 import { openSync } from 'node:fs'
 import type { WorkerConfig } from '@bullpen/config'
@@ -11,7 +11,7 @@ export type WorkerProcess = RunningProgram
 export type System = 'bullpen' | 'bullmq'
 
 export interface Machine {
-  /** How far the worker's clock is ahead, in ms. Negative if it is behind. */
+  /** How far the worker's clock is ahead, in ms. The value is negative if the clock is behind. */
   readonly clockOffMs?: number
 }
 
@@ -29,7 +29,10 @@ export interface Fleet {
 const SHIFTED_CLOCK = new URL('./shifted-clock.ts', import.meta.url).href
 const PROGRAMS = { bullpen: './worker-main.ts', bullmq: './peer-main.ts' } as const
 
-/** `log` is the file for the output of the workers. `metricsOf` names the file for the last metrics of a worker. */
+/**
+ * Opens a fleet without workers. `log` is the file for the workers' output. `metricsOf` returns the file for a worker's last
+ * metrics.
+ */
 export function openFleet(options: {
   readonly ledger: string
   readonly metricsOf: (worker: string) => string

@@ -1,4 +1,4 @@
-// The handler of the isolated task. It blocks only the event loop of its own thread.
+// Handles the isolated task, which blocks only the event loop of its own thread.
 import { defineHandler } from '@bullpen/contract'
 import { appendTo, wallMs } from '../ledger/effects.ts'
 import { blockEventLoop } from './block-event-loop.ts'

@@ -1,4 +1,4 @@
-// Follows the event stream of a queue to find out how often each task ended and when it was requeued.
+// Follows a queue's event stream to determine how often each task ended and when it was requeued.
 import { blockingConnection } from '@bullpen/bullmq/internal'
 import type { Log } from '@bullpen/contract'
 

@@ -1,4 +1,4 @@
-// The Redis Cluster of a drill: three nodes, each of which holds one of the drill's queues.
+// Starts a drill's Redis Cluster, which has three nodes, each with one of the drill's queues.
 import { type DrillRedis, newNamespace } from '../drill-setup.ts'
 
 interface Cluster {
@@ -9,7 +9,7 @@ interface Cluster {
 }
 type TemporaryCluster = (name: string) => Promise<Cluster>
 
-/** Starts the cluster, and finds a namespace in which each of the three queues is on a node of its own. */
+/** Starts the cluster, and finds a namespace in which the three queues are on three different nodes. */
 export async function openCluster(queues: readonly string[]): Promise<DrillRedis> {
   // The scripts are JavaScript without types, so they are imported by URL, which the compiler does not resolve.
   const script = new URL('../../../../scripts/redis/cluster.mjs', import.meta.url).href

@@ -1,5 +1,5 @@
-// A worker of a drill. It writes each start, signal and end of its handlers to the ledger, and notifies its parent when it is
-// ready. When it shuts down, it writes its metrics to a file.
+// Runs a drill's worker, which writes each start, signal and end of its handlers to the ledger, and notifies its parent when it
+// is ready. When the worker shuts down, it writes its metrics to a file.
 
 import { writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'

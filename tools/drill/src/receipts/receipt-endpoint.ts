@@ -1,5 +1,5 @@
-// The receipts endpoint, which is outside the system under test, deduplicates by idempotency key, fails on request, and records
-// deliveries.
+// Implements the receipts endpoint, which is outside the system under test. The endpoint deduplicates by idempotency key, fails
+// on request, and records deliveries.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'

@@ -19,7 +19,9 @@ export interface ReceiptLoad {
   readonly failures: (orderId: string) => number
 }
 
-/** The first receipt is scheduled and cancelled immediately. Returns the receipts that the API has accepted. */
+/**
+ * Enqueues the receipts, and returns those that the API has accepted. The first receipt is scheduled and cancelled immediately.
+ */
 export async function sendReceipts(client: Client, load: ReceiptLoad): Promise<readonly Receipt[]> {
   const { way, receipts, ratePerSecond, more, failures } = load
   const send = async (orderId: string, delay?: Duration): Promise<Receipt | undefined> => {

@@ -1,4 +1,4 @@
-// Starts the workers of the receipts drill, and restarts them while they deliver.
+// Starts the receipts drill's workers, and restarts them while they deliver.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Exit } from '../ledger/figures.ts'
 import { momentsIn, pick, type Random } from '../ledger/random.ts'

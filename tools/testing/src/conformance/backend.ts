@@ -1,4 +1,4 @@
-// What the suites need from a backend: the broker itself, consumers for pools, and ways to inject faults.
+// Defines what the suites need from a backend: the broker itself, consumers for pools, and ways to inject faults.
 import type { TaskId } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
 import type { Clock, PoolOptions } from '@bullpen/engine/internal'
@@ -8,18 +8,21 @@ export interface BackendOptions {
   readonly sizeLimit: number
   readonly codec?: PayloadCodec | undefined
   readonly onExpired: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
-  /** `quick`: a lost lock is noticed within a second. `usual`: the settings of production, which load Redis less. */
+  /**
+   * With `quick`, a lost lock is noticed within a second. `usual` stands for the production settings, which put less load on
+   * Redis.
+   */
   readonly locks: 'quick' | 'usual'
-  /** For a broker that runs on a clock of the test; others run in real time. */
+  /** The clock for a broker that runs on the test's clock. Other brokers run in real time. */
   readonly clock: Clock
 }
 
 /** A broker that only one test uses. */
 export interface Backend {
   readonly broker: Broker
-  /** The consumer of a pool on the first queue, in the named worker. */
+  /** Returns the consumer for a pool on the first queue, in the named worker. */
   consumer(options: { readonly concurrency: number; readonly worker: string }): PoolOptions['consumer']
-  /** Takes away the lock of a running task; its pool is notified. */
+  /** Removes a running task's lock. The task's pool is notified. */
   loseLock(id: TaskId): Promise<void>
   /** Sets how many of the task's workers have died. If the backend lacks this method, a test must kill that many workers. */
   countDeaths?(id: TaskId, deaths: number): Promise<void>

@@ -1,4 +1,4 @@
-// Conformance: cancelling a task by its id, in every status.
+// Tests that every broker cancels a task by its id, in every status.
 import { TaskError } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'

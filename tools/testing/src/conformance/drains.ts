@@ -1,4 +1,4 @@
-// Conformance: what each drain mode, and a crash, does to tasks in every status.
+// Tests what each drain mode, and a crash, does to tasks in every status, with every broker.
 import { TaskError } from '@bullpen/contract'
 import { type DrainLimits, drainLimits } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
 import { type Handle, long, openSetup, short } from './setup.ts'
 
-/** What the handler does, by its input: it ends on its signal, ignores it, fails, or returns. */
+/** The handler's behaviour, which depends on its input: it ends when it is signalled, ignores the signal, fails, or returns. */
 const LISTENS = 1
 const IGNORES_SIGNAL = 2
 const FAILS = 3
@@ -14,7 +14,7 @@ const RETURNS = 4
 
 const TIMES = { drainMs: 100, graceMs: 100 }
 
-/** A pool that runs three tasks, beside one waiting, one scheduled and one retrying task. */
+/** Creates a pool that runs three tasks, in addition to one waiting, one scheduled and one retrying task. */
 async function manyTasks(open: OpenBackend) {
   const released = Promise.withResolvers<void>()
   const entered: string[] = []
@@ -65,7 +65,7 @@ async function expectUnstarted({ ids, find }: Setup): Promise<void> {
   expect(await find(ids.retrying)).toMatchObject({ status: 'retrying', fencingToken: 1, attemptsMade: 1 })
 }
 
-/** Running tasks have finished, and no other task has started. */
+/** Expects that the running tasks have finished and that no other task has started. */
 async function expectFinished(setup: Setup): Promise<void> {
   const { ids, find } = setup
   for (const id of [ids.short, ids.listens, ids.ignores]) {
@@ -74,7 +74,7 @@ async function expectFinished(setup: Setup): Promise<void> {
   await expectUnstarted(setup)
 }
 
-/** Long tasks are requeued without using an attempt; the short task is abandoned. */
+/** Expects that the long tasks were requeued without using an attempt, and that the short task was abandoned. */
 async function expectRequeued(setup: Setup): Promise<void> {
   const { ids, find, release } = setup
   for (const id of [ids.listens, ids.ignores]) {

@@ -1,4 +1,4 @@
-// Conformance: lost locks and dead workers.
+// Tests that every broker handles lost locks and dead workers.
 
 import type { TaskEvent } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
@@ -6,10 +6,10 @@ import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
 import { gate, type Handle, long, openSetup, short } from './setup.ts'
 
-/** A task is dead after one death more. */
+/** The number of its workers' deaths that a task survives. After one more death, the task is dead. */
 const MAX_DEATHS = 10
 
-/** The record that the process which finds a lost attempt writes. */
+/** The record that is written by the process that finds a lost attempt. */
 const lostAttempt = (fencingToken: number) => ({
   fencingToken,
   attempt: 1,

@@ -1,4 +1,4 @@
-// Conformance: cancelling by filter: queue, task name, tag and age.
+// Tests that every broker cancels by filter: by queue, task name, tag and age.
 import { TaskError } from '@bullpen/contract'
 import type { CancelFilter } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
@@ -40,7 +40,7 @@ export function filteredCancels(open: OpenBackend): void {
     expect((await settled(later))?.output).toEqual({ n: 7 })
     await eventually(async () => (await broker.cancelProgress(id))?.doneAt !== undefined)
     expect(await broker.cancelProgress(id)).toMatchObject({ rule: { id, queue: QUEUE }, ended: 3 })
-    // The records do not change when a worker meets the cancelled tasks.
+    // The records do not change when a worker encounters the cancelled tasks.
     for (const task of covered) expect(await find(task)).toMatchObject(NEVER_STARTED)
     expect((await idsOf('cancelled')).toSorted()).toEqual(covered.toSorted())
     expect(called).toEqual([later])

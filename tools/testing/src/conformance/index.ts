@@ -1,4 +1,5 @@
-// The conformance suite: the behaviour of every broker with pools on it. It runs against the broker on Redis and the one in memory.
+// Defines the conformance suite, which tests the behaviour that every broker and the pools on it must have. The suite runs
+// against the Redis broker and the in-memory broker.
 import { describe } from 'vitest'
 import type { OpenBackend } from './backend.ts'
 import { cancels } from './cancels.ts'

@@ -1,11 +1,12 @@
-// Conformance: tasks whose worker stops while they run, by their definition and however often that happens.
+// Tests what happens to tasks whose worker stops while they run, depending on their definition and however often they are
+// interrupted.
 
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
 import { fragile, gate, type Handle, long, openSetup } from './setup.ts'
 
-/** As many deploys interrupt one task. */
+/** The number of deploys that interrupt one task. */
 const REQUEUES = 50
 
 export function interruptions(open: OpenBackend): void {

@@ -1,4 +1,4 @@
-// Conformance: listing tasks, counting them, and waiting for their end.
+// Tests that every broker lists tasks, counts them, and waits for them to end.
 import { TaskError, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
 import { TASK_STATUSES } from '@bullpen/contract/internal'
 import fc from 'fast-check'

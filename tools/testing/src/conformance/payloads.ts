@@ -1,11 +1,11 @@
-// Conformance: payloads that a codec encodes before they are stored.
+// Tests that every broker encodes payloads with a codec before they are stored.
 import { TaskError } from '@bullpen/contract'
 import type { PayloadCodec } from '@bullpen/engine'
 import { expect, it } from 'vitest'
 import type { OpenBackend } from './backend.ts'
 import { long, openSetup, plain, QUEUE, SIZE_LIMIT, short } from './setup.ts'
 
-/** Reverses the text and makes it ten characters longer. Remembers what it has encoded. */
+/** Creates a codec that reverses the text and makes it ten characters longer. The codec records what it has encoded. */
 function reversing(): PayloadCodec & { readonly encoded: unknown[] } {
   const encoded: unknown[] = []
   const reverse = (text: string): string => [...text].toReversed().join('')

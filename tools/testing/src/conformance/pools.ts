@@ -1,4 +1,4 @@
-// Conformance: what a pool does when it is started, paused, resized, drained, or has a slot stopped.
+// Tests what a pool does when it is started, paused, resized or drained, or when a slot is stopped.
 
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
@@ -117,7 +117,7 @@ export function pools(open: OpenBackend): void {
     const waiting = await enqueue(long, {})
     release()
     expect((await settled(running))?.status).toBe('completed')
-    // A fetch that was under way may bring the task, which the pool then releases.
+    // A fetch that was in progress may return the task, which the pool then releases.
     await reaches(waiting, 'waiting')
     expect([entered, pool.status().paused]).toEqual([[running], true])
     pool.resume()

@@ -1,4 +1,4 @@
-// Conformance: the record of a task, from its enqueue to its end.
+// Tests a task's record from enqueueing to the end.
 import { TaskError } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { eventually } from '@bullpen/testkit'

@@ -1,4 +1,4 @@
-// The setup of one test: a broker of its own, pools on it, one handler for every task, and a record of all events.
+// Sets up one test: its own broker with pools, one handler for every task, and a record of all events.
 import { randomBytes } from 'node:crypto'
 import {
   type CallOptions,
@@ -34,9 +34,9 @@ const common = {
 } as const
 export const short = defineTask({ name: 'conformance.short', kind: 'short', ...common })
 export const long = defineTask({ name: 'conformance.long', timeout: '10s', ...common })
-/** Dead if its worker stops while it runs. */
+/** A task that is dead if its worker stops while it runs. */
 export const fragile = defineTask({ name: 'conformance.fragile', timeout: '10s', onInterrupt: 'fail', ...common })
-/** Accepts every input and output. */
+/** A task that accepts every input and output. */
 export const plain = defineTask({ ...common, name: 'conformance.plain', input: z.unknown(), output: z.unknown() })
 export const child = defineTask({ name: 'conformance.child', ...common })
 const catalogue = defineCatalogue(short, long, fragile, plain, child)
@@ -45,7 +45,7 @@ export type Context = TaskContext<typeof long>
 export type Handle = (context: Context) => unknown
 
 export interface SetupOptions {
-  /** The handler of every task. By default, it returns its input. */
+  /** The handler for every task. By default, it returns its input. */
   readonly handle?: Handle
   /** How many slots each pool has. Defaults to 4. */
   readonly concurrency?: number
@@ -55,7 +55,7 @@ export interface SetupOptions {
   readonly codec?: PayloadCodec
 }
 
-/** In bytes. */
+/** The maximum size of a task's stored data, in bytes. */
 export const SIZE_LIMIT = 10_000
 
 const DRAIN = { drainMs: 5_000, graceMs: 1_000 }
@@ -153,13 +153,16 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
   }
 }
 
-/** A wait counts from the end of the attempt, which is stored a little later. In ms. */
+/**
+ * Expects a wait to be about as long as intended, in ms. A wait counts from the end of the attempt, which is stored a little
+ * later.
+ */
 export function expectAbout(waitMs: number, meantMs: number): void {
   expect(waitMs).toBeGreaterThanOrEqual(meantMs - 1)
   expect(waitMs).toBeLessThan(2 * meantMs)
 }
 
-/** A handler that runs until the gate opens or its attempt is signalled. */
+/** Creates a handler that runs until the gate opens or its attempt is signalled. */
 export function gate() {
   const opened = Promise.withResolvers<void>()
   const entered: TaskId[] = []

@@ -1,4 +1,4 @@
-// Conformance: each step of a task runs once over all its attempts.
+// Tests that each of a task's steps runs once across all of its attempts.
 import { TaskError } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
@@ -116,7 +116,7 @@ export function steps(open: OpenBackend): void {
     const { enqueue, start, settled } = await openSetup(open, {
       handle: async ({ once }) => {
         const codes: unknown[] = []
-        // A refused result is not stored, but its name is used up.
+        // A rejected result is not stored, but its name cannot be used again.
         for (const [n, result] of ['x'.repeat(999), 1n, undefined].entries()) {
           await once(`${n}`, () => result as string).catch(({ code }) => codes.push(code))
         }

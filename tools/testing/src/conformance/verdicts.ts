@@ -1,4 +1,4 @@
-// Conformance: what follows for a task from the end of its attempt.
+// Tests what happens to a task when its attempt ends.
 import { rateLimited, TaskError, type TaskId } from '@bullpen/contract'
 import { eventually } from '@bullpen/testkit'
 import { expect, it } from 'vitest'
@@ -185,7 +185,7 @@ export function verdicts(open: OpenBackend): void {
   it('a task whose queue timeout has passed expires when it is fetched', async () => {
     const { create, enqueueTask, start, settled, events } = await openSetup(open)
     const task = create(long, {}, { queueTimeout: '50ms' })
-    // Without an expiry time the sweep ignores it: only a pool finds it expired.
+    // The sweep ignores a task without an expiry time, so only a pool can find that it has expired.
     const id = await enqueueTask({ ...task, enqueuedAt: task.enqueuedAt - 51, expiresAt: undefined })
     await start()
     expect(await settled(id)).toMatchObject({

@@ -5,12 +5,12 @@ import { fileURLToPath } from 'node:url'
 /** How many frames are recorded. The frames of Node and of a client library come before ours. */
 const FRAMES = 40
 
-/** A stack trace whose text V8 writes only when it is read, so that taking one costs little. */
+/** A stack trace whose text V8 writes only when it is read, so that recording a trace is cheap. */
 export interface CallSite {
   readonly stack?: string
 }
 
-/** Records the callers of the current function. If `above` is given, this function and everything that it called are left out. */
+/** Records the callers of the current function. Leaves out `above` and everything that it called. */
 export function callSite(above: (...args: never[]) => unknown): CallSite {
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = FRAMES
@@ -22,7 +22,7 @@ export function callSite(above: (...args: never[]) => unknown): CallSite {
 
 const LOCATION = /(?:\(|at (?:async )?)((?:file:\/\/)?\/[^()]+:\d+:\d+)\)?$/
 
-/** The test runner's wrapper of `process.emit`, which every listener of `newListener` has above it. */
+/** The file with the test runner's wrapper of `process.emit`, which is a caller of every `newListener` listener. */
 const EMIT_WRAPPER = '/vitest/suppress-warnings.cjs'
 
 /** Returns the files of a trace, except Node's own, as `path:line:column`, innermost first. */
@@ -49,18 +49,18 @@ export function placeOf(site: CallSite): string | undefined {
 
 const TEST_RUNNER = /\/node_modules\/(?:vitest|@vitest|tinypool|tinyspy)\//
 
-/** Whether the test runner's own code created the resource, and not code that the runner called. */
+/** Returns whether the test runner's own code created the resource, as opposed to code that the runner called. */
 export function isOfTestRunner(site: CallSite): boolean {
   const [innermost] = frames(site)
   return innermost !== undefined && TEST_RUNNER.test(innermost)
 }
 
-/** Whether a dependency's code is among the callers. */
+/** Returns whether a dependency's code is among the callers. */
 export function passesThrough({ stack = '' }: CallSite, dependency: string): boolean {
   return stack.includes(`/node_modules/${dependency}/`)
 }
 
-/** Whether any caller's name begins with this text, such as `AbortSignal.timeout`. */
+/** Returns whether any caller's name begins with this text, such as `AbortSignal.timeout`. */
 export function wasCalledBy({ stack = '' }: CallSite, name: string): boolean {
   return stack.includes(`at ${name}`)
 }

@@ -9,9 +9,9 @@ import { trackResources } from './open-resources.ts'
 import { trackListeners } from './process-listeners.ts'
 
 export interface LeakDetector {
-  /** Returns what is open now. */
+  /** Returns a description of each resource that is open now. */
   leaks(): readonly string[]
-  /** @throws Error that names what is still open after `withinMs`. */
+  /** Waits until everything is closed. @throws Error that names the resources that are still open after `withinMs`. */
   expectNone(withinMs: number): Promise<void>
   stop(): void
 }
@@ -43,7 +43,9 @@ export function watchForLeaks(): LeakDetector {
   }
 }
 
-/** Node reports a closed handle one turn of the event loop later, and one of the timers is our own. */
+/**
+ * Waits for a few turns of the event loop, because Node reports a closed handle one turn later, and one of the timers is our own.
+ */
 async function closed(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
 }

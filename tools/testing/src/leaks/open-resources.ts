@@ -1,8 +1,11 @@
-// Open handles: timers, sockets, servers, threads, child processes and watchers that were created and not yet closed.
+// Tracks open handles: timers, sockets, servers, threads, child processes and watchers that were created and not yet closed.
 import { createHook } from 'node:async_hooks'
 import { type CallSite, callSite, isOfTestRunner, placeOf, wasCalledBy } from './call-site.ts'
 
-/** Readable names for the types of `node:async_hooks`. Other types are requests, which end on their own, or hold nothing open. */
+/**
+ * Readable names for the types of `node:async_hooks`. Other types are requests, which end on their own, or do not keep anything
+ * open.
+ */
 const KINDS: Readonly<Record<string, string>> = {
   Timeout: 'timer',
   TCPWRAP: 'socket',
@@ -78,7 +81,8 @@ function isLeak({ type, handle, site }: Resource): boolean {
       // A port without a listener is collected together with its owner.
       return resource.hasRef?.() ?? true
     case 'Timeout':
-      // Timers of Node itself and of AbortSignal.timeout() are left out: they cannot be cleared, and they hold nothing open.
+      // Node's own timers and those of AbortSignal.timeout() are left out, because they cannot be cleared and do not keep
+      // anything open.
       return place !== undefined && !wasCalledBy(site, 'AbortSignal.timeout')
     case 'PIPEWRAP':
       // Standard streams are opened when they are first used, and they belong to the process.
@@ -88,7 +92,10 @@ function isLeak({ type, handle, site }: Resource): boolean {
   }
 }
 
-/** A server is described with its port, because it is often opened in a callback of Node, where there is no caller to name. */
+/**
+ * Describes a resource. The description of a server includes its port, because servers are often opened in one of Node's
+ * callbacks, where there is no caller to name.
+ */
 function described({ type, handle, site }: Resource): string {
   const address: { port?: number } = {}
   handle.deref()?.getsockname?.(address)

@@ -1,4 +1,4 @@
-// Listeners on `process`, for signals, uncaught errors and the end of the process.
+// Tracks listeners on `process`, for signals, uncaught errors and the end of the process.
 import { type CallSite, callSite, isOfTestRunner, passesThrough, placeOf } from './call-site.ts'
 
 type Listener = (...args: never[]) => unknown
@@ -33,7 +33,10 @@ export function trackListeners(): ProcessListeners {
   }
 }
 
-/** A package of pino adds one listener for all open logs and removes it when the last log is garbage-collected. */
+/**
+ * Returns whether the listener is allowed to remain. One of pino's packages adds a listener for all open logs and removes it when
+ * the last log is garbage-collected.
+ */
 function isAllowed(site: CallSite): boolean {
   return isOfTestRunner(site) || passesThrough(site, 'on-exit-leak-free')
 }

@@ -1,4 +1,4 @@
-// What disturbs a program while it runs: cancels, lost locks, drains, crashes and outages.
+// Disturbs a program while it runs, with cancellations, lost locks, drains, crashes and outages.
 import type { TaskId } from '@bullpen/contract'
 import { rule } from './history.ts'
 import type { Disturbance } from './program.ts'
@@ -36,12 +36,12 @@ export function disturber({
     }
   }
 
-  /** A new worker replaces one that ends. */
+  /** Ends a worker, which is then replaced by a new one. */
   const onPool = async (disturbance: Disturbance & { pool: number }): Promise<void> => {
     const chosen = pick(runningWorkers(), disturbance.pool)
     if (chosen === undefined) return
     if (disturbance.kind === 'stop slot') return stopSlot(chosen, disturbance.slot, disturbance.how)
-    // A worker that starts during an outage waits for its end.
+    // A worker that starts during an outage waits until the outage is over.
     if (away) return
     if (disturbance.kind === 'drain') drain(chosen, disturbance.drainMs)
     else if (disturbance.kind === 'close parent') {
@@ -56,7 +56,7 @@ export function disturber({
     history.ownerLost(...lost)
     history.workerDied(name)
     await backend.kill(name, lost)
-    // Its handlers cannot be ended: they run on, and their results are ignored.
+    // The worker's handlers cannot be ended. They continue to run, and their results are ignored.
     void pool.drain({ drainMs: 0, graceMs: 0 })
   }
 
@@ -89,7 +89,7 @@ function tasksOf(workers: readonly Pick<SimulatedWorker, 'pool'>[]): readonly Ta
   return workers.flatMap(({ pool }) => pool.slots().flatMap(({ task }) => (task ? [task.id as TaskId] : [])))
 }
 
-/** The index wraps around; undefined if there is nothing to pick. */
+/** Picks an element by an index that wraps around. Returns undefined if the list is empty. */
 function pick<T>(from: readonly T[], index: number): T | undefined {
   return from[index % Math.max(1, from.length)]
 }

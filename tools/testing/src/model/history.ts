@@ -1,4 +1,5 @@
-// The history of a program: every event and every record that was observed, and the rules that hold for any program.
+// Records a program's history, which consists of every event and every task record that was observed, and checks the rules that
+// hold for any program.
 import {
   type AttemptRecord,
   type AttemptState,
@@ -34,7 +35,7 @@ export class History {
     this.#handled.add(`${id} ${fencingToken}`)
   }
 
-  /** Later events of this worker are ignored. */
+  /** Marks a worker as dead. Its later events are ignored. */
   workerDied(worker: string): void {
     this.#dead.add(worker)
   }
@@ -51,7 +52,7 @@ export class History {
     return this.#events.map(({ event }) => event)
   }
 
-  /** Checks a record against those seen before: a final status never changes. */
+  /** Checks a record against those that were observed before, because a final status never changes. */
   observe(record: TaskRecord): void {
     const before = this.#finals.get(record.id)
     if (before !== undefined) same(record, before, `${record.id} had ended, and its record has changed`)
@@ -93,7 +94,7 @@ export class History {
     const refused = about.flatMap(({ event }) => (isRefused(event) ? [event] : []))
     const tokens = started.map(({ fencingToken }) => fencingToken)
     rule(strictlyGrows(tokens), `${id} started attempts out of order: ${tokens.join(', ')}`)
-    /** Attempts of workers that died, or abandoned them in a drain. The store may have committed them without an event. */
+    /** The attempts whose worker died or abandoned them in a drain. The store may have committed them without an event. */
     const unanswered: number[] = []
     for (const { fencingToken, worker } of started) {
       const { length } = [...ended, ...refused].filter((end) => end.fencingToken === fencingToken)
@@ -108,7 +109,7 @@ export class History {
       rule(own === undefined || isLost(own), `attempt ${fencingToken} of ${id} was refused, and has a record`)
     }
     if (record.task === fragile.name) this.#checkFragile(record)
-    // The record of an expired task says that it never started, as the sweep does.
+    // The record of an expired task shows that the task never started, as a record that the sweep writes does.
     const reported = ended.filter(({ verdict }) => verdict !== 'expired').map(({ fencingToken }) => fencingToken)
     const stored = history.filter((end) => end.fencingToken > 0 && !isLost(end)).map(({ fencingToken }) => fencingToken)
     const unreported = stored.filter((token) => !reported.includes(token) && !unanswered.includes(token))
@@ -139,7 +140,7 @@ export class History {
     )
   }
 
-  /** An attempt that its worker interrupted is the last one, unless its handler had not started. */
+  /** Checks that an attempt that its worker interrupted is the last one, unless its handler had not started. */
   #checkFragile({ id, attempts: history }: TaskRecord): void {
     const at = history.findIndex(
       ({ fencingToken, reason = '' }) => WORKER_STOPPED.includes(reason) && this.#handled.has(`${id} ${fencingToken}`),
@@ -163,7 +164,9 @@ export class History {
     rule(!late.includes(last?.fencingToken ?? 0), `${id} has an output that came too late`)
   }
 
-  /** A drain that timed out abandons tasks, whose attempts have no end. */
+  /**
+   * Returns whether the worker may have abandoned tasks. A drain that times out abandons tasks, whose attempts then do not end.
+   */
   #hasAbandoned(worker: string): boolean {
     return this.#events.some(
       ({ worker: of, event }) => of === worker && event.event === 'pool.state' && event.to === 'TERMINATE_TIMEOUT',
@@ -171,7 +174,10 @@ export class History {
   }
 }
 
-/** The record of an attempt whose lock was lost, written by the process that found it. The attempt may have ended since. */
+/**
+ * Returns whether a record is that of an attempt that lost its lock, which is written by the process that found it. The attempt
+ * may have ended in the meantime.
+ */
 const isLost = ({ reason }: AttemptRecord): boolean => reason === 'process_lost'
 const isStarted = (event: TaskEvent): event is Started => event.event === 'attempt.started'
 const isRefused = (event: TaskEvent): event is Refused => event.event === 'attempt.commit_refused'

@@ -1,4 +1,4 @@
-// Model-based tests: random programs of tasks, pools and faults on a broker, and the rules that hold for all of them.
+// Runs model-based tests: random programs of tasks, pools and faults on a broker, which must all obey the same rules.
 import { systemClock } from '@bullpen/engine/node'
 import { fakeClock } from '@bullpen/testkit'
 import fc from 'fast-check'
@@ -22,7 +22,9 @@ const ONE = process.env['SEED']
 /** The timeout in ms, except in a full run, which has a longer timeout. */
 const TIMEOUT_MS = 120_000
 
-/** In real time, a failure is not shrunk because another run would differ. */
+/**
+ * Defines the model-based tests for a broker. In real time, a failing program is not shrunk, because another run would differ.
+ */
 export function brokerModel(name: string, open: OpenBackend, { time, seeds, atOnce }: ModelOptions): void {
   const count = amount(seeds)
   it(

@@ -1,4 +1,4 @@
-// The handler of every task of a program: each attempt behaves as the plan of its task says.
+// Creates the handler for all tasks in a program. Each attempt behaves as its task's plan specifies.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { rateLimited, type TaskContext, type TaskDefinition, TaskError, type TaskId } from '@bullpen/contract'
 import { type AsyncContext, attributeUncaught, type Clock } from '@bullpen/engine/internal'
@@ -17,7 +17,7 @@ export interface PlannedHandlerOptions {
 
 type Context = TaskContext<TaskDefinition>
 
-/** The output of each attempt is its fencing token. */
+/** Creates the handler. The output of each attempt is its fencing token. */
 export function plannedHandler(options: PlannedHandlerOptions): (context: Context) => unknown {
   return (context) => {
     const { id, fencingToken } = context

@@ -1,7 +1,7 @@
-// Random programs: tasks, what their handlers do in each attempt, and what disturbs them meanwhile.
+// Generates random programs: tasks, what their handlers do in each attempt, and what disturbs the tasks meanwhile.
 import fc from 'fast-check'
 
-/** What a handler does in one attempt. `ms`: its duration, or the time until it happens. */
+/** What a handler does in one attempt. `ms` is how long it takes, or the time until it happens. */
 export type Behaviour =
   | { readonly do: 'return' | 'throw' | 'refuse' | 'panic' | 'return nonsense' | 'enqueue a child' }
   | {
@@ -21,7 +21,7 @@ export interface TaskPlan {
   readonly queueMs: number | undefined
   readonly totalMs: number | undefined
   readonly maxAttempts: number
-  /** By attempt; later attempts return. */
+  /** The behaviour in each attempt. Later attempts return. */
   readonly behaviours: readonly Behaviour[]
 }
 
@@ -30,14 +30,14 @@ export type Disturbance =
   | { readonly kind: 'wait' | 'start worker' | 'fail consumers' | 'outage' | 'recover' }
   | { readonly kind: 'cancel' | 'lose lock'; readonly task: number }
   | { readonly kind: 'stop slot'; readonly pool: number; readonly slot: number; readonly how: 'wait' | 'hard' }
-  /** A new worker replaces it. */
+  /** Drains a pool. A new worker replaces the drained one. */
   | { readonly kind: 'drain'; readonly pool: number; readonly drainMs: number }
   | { readonly kind: 'kill' | 'close parent'; readonly pool: number }
 
 export interface Program {
   readonly concurrency: number
   readonly tasks: readonly TaskPlan[]
-  /** `afterMs`: the time since the one before. */
+  /** `afterMs` is the time since the previous disturbance. */
   readonly disturbances: readonly (Disturbance & { readonly afterMs: number })[]
 }
 
@@ -93,7 +93,7 @@ const disturbance: fc.Arbitrary<Disturbance> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('kill', 'close parent'), pool: index }) },
 )
 
-/** A long pause lets a drain end, and lost tasks be recovered. */
+/** A long pause gives a drain time to end, and lost tasks time to be recovered. */
 const pause = fc.oneof({ weight: 8, arbitrary: fc.nat({ max: 25 }) }, { weight: 1, arbitrary: fc.constant(400) })
 
 export const program: fc.Arbitrary<Program> = fc.record({

@@ -1,6 +1,6 @@
 /**
  * Runs a program on a broker and checks its rules: every task ends, no result is lost or doubled, every transition is in the
- * tables, no slot is lost, and a final drain requeues what runs.
+ * tables, no slot is lost, and a final drain requeues the running tasks.
  */
 import { isFinal, type TaskId, type TaskStatus } from '@bullpen/contract'
 import { TASK_STATUSES } from '@bullpen/contract/internal'
@@ -56,7 +56,7 @@ async function everyTaskEnds(
   await time.until(() => alive.every(({ pool }) => pool.stuckHandlers() === 0), 'every handler returns')
 }
 
-/** As many tasks run at once as there are slots. */
+/** Checks that as many tasks can run at once as there are slots. */
 async function noSlotIsLost({ backend, enqueue, running, meeting }: Simulation, time: Time): Promise<void> {
   const many = slots({ running })
   meeting.expect(many)
@@ -67,7 +67,10 @@ async function noSlotIsLost({ backend, enqueue, running, meeting }: Simulation, 
   await time.until(async () => (await backend.broker.counts(QUEUE)).active === 0, 'every commit is confirmed')
 }
 
-/** After the drain, running and waiting tasks are waiting, scheduled ones are scheduled, no attempt is used, and no slot is left. */
+/**
+ * Checks that after a drain, running and waiting tasks are waiting, scheduled tasks are scheduled, no attempts have been used,
+ * and no slots are left.
+ */
 async function drainRequeuesEverything(simulation: Simulation, time: Time): Promise<void> {
   const { backend, history, drain, enqueue, isDraining, running, workers } = simulation
   const tasks = Array.from({ length: slots(simulation) + 2 }, (_, n) =>
@@ -92,7 +95,10 @@ async function drainRequeuesEverything(simulation: Simulation, time: Time): Prom
 
 const PAGE = 7
 
-/** The counts equal the listings, whose pages are full, each task is in one listing, and the conservation law holds. */
+/**
+ * Checks that the counts equal the listings, that the listings' pages are full, that each task is in one listing, and that every
+ * accepted task is accounted for.
+ */
 async function statusesAgree({ backend: { broker }, observe }: Simulation): Promise<void> {
   const counts = await broker.counts(QUEUE)
   const listed = new Map<TaskId, TaskStatus>()

@@ -1,4 +1,4 @@
-// The simulation of one program: a broker, workers with a pool each, and the history of their events.
+// Simulates one program with a broker, workers that have one pool each, and the history of their events.
 import { defineHandler, type Handlers, type TaskId, type TaskRecord } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { type Clock, createRegistry, DEFAULT_TIMEOUTS, type Pool } from '@bullpen/engine/internal'
@@ -48,7 +48,7 @@ export async function openSimulation({ concurrency }: Program, open: OpenBackend
       task.name,
       defineHandler(task, import.meta.url, (special[task.name] ?? handler) as never),
     ]),
-    // Every task of the catalogue has a handler, which the type of a computed record cannot express.
+    // Every task in the catalogue has a handler, which the type of a computed record cannot express.
   ) as unknown as Handlers<typeof catalogue>
   const registry = createRegistry(catalogue, handlers, { timeouts: { ...DEFAULT_TIMEOUTS, graceMs: GRACE_MS } })
 
@@ -65,7 +65,7 @@ export async function openSimulation({ concurrency }: Program, open: OpenBackend
     history,
     workers,
     planned: (): readonly TaskId[] => [...plans.keys()],
-    /** Workers whose pool fetches tasks, or is paused. */
+    /** Returns the workers whose pool is fetching tasks or is paused. */
     running: (): readonly SimulatedWorker[] => workers.filter(({ pool }) => pool.state() === 'BG_RUNNING'),
     drain,
     isDraining: () => draining > 0,
@@ -92,7 +92,7 @@ export async function openSimulation({ concurrency }: Program, open: OpenBackend
       workers.push({ name, pool, parent })
       await pool.start()
     },
-    /** Reads every task of the program and its children, and checks each against what was seen before. */
+    /** Reads every task of the program and its children, and checks each record against those that were observed before. */
     async observe(): Promise<readonly TaskRecord[]> {
       const children = history.events.flatMap((event) => (event.event === 'task.enqueued' ? [event.id as TaskId] : []))
       const records = await Promise.all([...new Set([...plans.keys(), ...children])].map(broker.find))
@@ -116,7 +116,7 @@ export async function openSimulation({ concurrency }: Program, open: OpenBackend
 
 export type Simulation = Awaited<ReturnType<typeof openSimulation>>
 
-/** Handlers that return when a given number of them run at once. */
+/** Creates handlers that return when a given number of them run at once. */
 function createMeeting() {
   const all = Promise.withResolvers<void>()
   let expected = Number.POSITIVE_INFINITY

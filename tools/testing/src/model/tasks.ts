@@ -1,4 +1,4 @@
-// The task definitions of every program, and the tasks that its plans describe.
+// Defines the task definitions that all programs use, and creates the tasks that a program's plans describe.
 import { randomBytes } from 'node:crypto'
 import { defineCatalogue, defineTask, type TaskDefinition } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
@@ -17,12 +17,12 @@ const common = {
 } as const
 const short = defineTask({ name: 'model.short', kind: 'short', ...common })
 const long = defineTask({ name: 'model.long', timeout: '1h', ...common })
-/** Dead if its worker stops while it runs. */
+/** A task that is dead if its worker stops while it runs. */
 export const fragile = defineTask({ name: 'model.fragile', timeout: '1h', onInterrupt: 'fail', ...common })
 export const child = defineTask({ name: 'model.child', kind: 'short', ...common })
-/** Runs until as many of it run at once as there are slots. */
+/** A task that runs until as many tasks of this definition run at once as there are slots. */
 export const rendezvous = defineTask({ name: 'model.rendezvous', kind: 'short', ...common })
-/** Runs until its attempt is signalled. */
+/** A task that runs until its attempt is signalled. */
 export const endless = defineTask({ name: 'model.endless', timeout: '1h', ...common })
 export const catalogue = defineCatalogue(short, long, fragile, child, rendezvous, endless)
 
