@@ -36,7 +36,7 @@ runs the pins and the conformance suite, and prints a report. The workspace itse
 const interiorModule = () => import(`../${INTERNALS}/pins/interior.fixture.ts`)
 
 async function accept() {
-  const { writePinned } = await import(`../${INTERNALS}/pins/write-pinned.fixture.ts`)
+  const { writePinned } = await import(`../${INTERNALS}/pins/pinned-table.fixture.ts`)
   const file = await writePinned()
   await runBounded(join(root, 'node_modules/.bin/biome'), ['format', '--write', file], { timeoutMs: TYPES_TIMEOUT_MS })
   console.log(`wrote ${relative(root, file)}`)

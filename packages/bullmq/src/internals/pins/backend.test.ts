@@ -34,6 +34,7 @@ describe('a backend', () => {
     await queue.add('x', {})
     const worker = createWorker(async () => {}, { limiter: { max: 5, duration: 1_000 } })
     const job = await fetch(worker)
+    // Both are protected in BullMQ's types.
     const { backend, queue: owner } = job as unknown as { backend: unknown; queue: { opts: { limiter?: object } } }
     expect(backend).toBe(worker.getBackend())
     expect(owner).toBe(worker)
@@ -81,7 +82,7 @@ describe('a backend', () => {
     const job = await queue.add('x', {})
     for (let i = 0; i < 2; i++) {
       await backend.moveToActive('token', 'w')
-      await backend.moveToFailed({ ...job } as never, 'x', false, 'token', false)
+      await backend.moveToFailed(job, 'x', false, 'token', false)
       await backend.moveToDelayed('id', 1, 1, 'token')
       await backend.moveJobFromActiveToWait('id', 'token')
       await backend.moveStalledJobsToWait()
@@ -94,28 +95,17 @@ describe('a backend', () => {
     const { queue } = await plainBullmq()
     const backend = backendOf(queue)
     const runCommand = vi.fn(async () => 'id')
-    const client = new Proxy(
-      { runCommand },
-      {
-        get(target, name) {
-          if (name === 'runCommand') return target.runCommand
-          throw new Error(`${String(name)} was used`)
-        },
-      },
-    ) as unknown as RedisClient
-    const job = { id: 'id', name: 'x', data: '{}', opts: {}, timestamp: 1 }
-    const added = backend.addJobToTransaction(client, job as never, 'id')
+    const added = backend.addJobToTransaction(clientWith(runCommand), storedJob({ id: 'id' }), 'id')
     expect(runCommand).toHaveBeenCalledTimes(1)
     expect(await added).toBe('id')
   })
 
   it('rejects an add whose answer is a negative number, and returns any other answer as it is', async () => {
     const { queue } = await plainBullmq()
-    const answering = (answer: unknown) => ({ runCommand: async () => answer }) as unknown as RedisClient
     const add = (answer: unknown) =>
       backendOf(queue).addJobToTransaction(
-        answering(answer),
-        { id: 'id', name: 'x', data: '{}', opts: {}, timestamp: 1 } as never,
+        clientWith(async () => answer),
+        storedJob({ id: 'id' }),
         'id',
       )
     await expect(add(-5)).rejects.toThrow('Missing key for parent job')
@@ -172,6 +162,7 @@ describe('a backend', () => {
   it('has siblings for other queues, of the same class, on the same connection', async () => {
     const { queue } = await plainBullmq()
     const backend = backendOf(queue)
+    // Its type is that of any backend.
     const sibling = backend.forQueue('another') as RedisQueueBackend
     expect(sibling.connection).toBe(backend.connection)
     expect(sibling.constructor).toBe(backend.constructor)
@@ -182,6 +173,7 @@ describe('a backend', () => {
     const { queue, options, keys } = await plainBullmq()
     const producer = new FlowProducer(options)
     onTestFinished(() => producer.close())
+    // Its type is that of any backend.
     const backend = producer.getBackend() as RedisQueueBackend
     expect(backend.toKey('')).toBe(`${options.prefix}::`)
     const sent = recordScripts(backend)
@@ -200,8 +192,8 @@ describe('a backend', () => {
     const backend = backendOf(queue)
     const opts = { attempts: 3, backoff: { type: 'bullpen' }, delay: 5 }
     const { id: added = '' } = await queue.add('x', { a: 1 }, { ...opts, timestamp: 1_000, jobId: 'added' })
-    const job = { id: 'given', name: 'x', data: '{"a":1}', opts, timestamp: 1_000 }
-    await backend.addJobToTransaction(await backend.connection.client, job as never, 'given')
+    const job = storedJob({ id: 'given', data: '{"a":1}', opts, timestamp: 1_000 })
+    await backend.addJobToTransaction(await backend.connection.client, job, 'given')
     const [ours, theirs] = [await redis.hgetall(keys.job('given')), await redis.hgetall(keys.job(added))]
     // BullMQ's Queue also stores the time among the options.
     expect({ ...ours, opts: JSON.parse(ours['opts'] ?? '') }).toEqual({
@@ -210,6 +202,24 @@ describe('a backend', () => {
     })
   })
 })
+
+type StoredJob = Parameters<RedisQueueBackend['addJobToTransaction']>[1]
+
+/** A job as an add gets it. BullMQ's type has all fields that a job can have, of which an add reads only these. */
+function storedJob(fields: Partial<StoredJob>): StoredJob {
+  return { name: 'x', data: '{}', opts: {}, timestamp: 1, ...fields } as StoredJob
+}
+
+/** A client that fails when anything but `runCommand` is used. BullMQ's type is that of a whole client. */
+function clientWith(runCommand: () => Promise<unknown>): RedisClient {
+  const only = {
+    get(target: { readonly runCommand: unknown }, name: string | symbol): unknown {
+      if (name === 'runCommand') return target.runCommand
+      throw new Error(`${String(name)} was used`)
+    },
+  }
+  return new Proxy({ runCommand }, only) as unknown as RedisClient
+}
 
 function pick(from: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
   return Object.fromEntries(names.map((name) => [name, from[name]]))

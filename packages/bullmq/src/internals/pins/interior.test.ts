@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { COMPOSED } from '../composition/composed-scripts.ts'
 import { differences, type PinnedInterior, pinned } from './compare.fixture.ts'
 import { installedBullmq, readInterior } from './interior.fixture.ts'
-import { PINNED } from './pinned.fixture.ts'
+import { PINNED } from './pinned-table.fixture.ts'
 import { RELIANT_FILES, reliantFiles } from './reliant-files.fixture.ts'
 
 const messages = (before: PinnedInterior, after: PinnedInterior): string[] =>

@@ -10,7 +10,7 @@ import { COMMIT_ID_AT, TARGET_AT } from '../composition/commits.ts'
 import { bullmqScripts, COMPOSED } from '../composition/composed-scripts.ts'
 import { TIME_AT } from '../composition/scripts-clock.ts'
 import { requeueLostTasks } from '../stalled-check.ts'
-import { PINNED } from './pinned.fixture.ts'
+import { PINNED } from './pinned-table.fixture.ts'
 
 /** Every call of a script, since some are sent in several ways. */
 function callsOf(script: string): (readonly string[])[] {

@@ -56,6 +56,7 @@ describe('a Worker', () => {
     const worker = new Worker(QUEUE, async () => {}, { ...options, autorun: false })
     worker.on('error', () => {})
     onTestFinished(() => worker.close())
+    // `mainLoop` is private in BullMQ's types.
     const broken = worker as unknown as { mainLoop: () => Promise<void> }
     broken.mainLoop = () => Promise.reject(new Error('broken'))
     await expect(worker.run()).rejects.toThrow('broken')

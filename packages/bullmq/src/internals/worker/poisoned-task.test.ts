@@ -58,6 +58,16 @@ it('the end of the task is reported, and its handler is not called', async () =>
   expect(handled).toEqual([])
 })
 
+it('the end is also reported if a Worker with BullMQ’s own, lower limit has flagged the task', async () => {
+  const { enqueue, startPool, settled, about, redis, keys } = await stage()
+  const id = await enqueue(long)
+  await redis.hset(keys.job(id), { ats: 2, stc: 2, defa: 'job stalled more than allowable limit' })
+  await startPool()
+  expect(await settled(id)).toMatchObject({ status: 'dead' })
+  await eventually(() => about(id).length > 0)
+  expect(about(id)).toEqual([dead(id)])
+})
+
 it.each(['before', 'after'] as const)(
   'the end of the task is reported once if the connection is lost %s the script that ends it',
   async (when) => {
