@@ -55,8 +55,8 @@ export function queueKeys(namespace: string, queue: string) {
     cancelled: `${base}:cancelled`,
     expired: `${base}:expired`,
     /**
-     * Hash: how many tasks were ever added (`accepted`) and deleted (`removed`), and how many repairs the index has needed
-     * (`drift`).
+     * Hash: how many tasks were ever added (`accepted`) and deleted (`removed`), how many repairs the index has needed (`drift`),
+     * and when the index was last compared entry by entry (`comparedAt`, in ms since 1970).
      */
     totals: `${base}:totals`,
     /** Hash: the drain of the queue's whole fleet, and the sequence number of the last command for each setting. */

@@ -94,6 +94,24 @@ it('the index is compared entry by entry now and then, because equal sizes do no
   expect(await broker.counts(QUEUE)).toMatchObject({ scheduled: 1, retrying: 0 })
 })
 
+it('a comparison of the index is due by Redis’s clock, also for a leader that has just started, until one has completed it', async () => {
+  const { redis, keys, repaired, add, visit } = await queue({ compareEveryMs: 60_000 })
+  await add({ delayMs: 60_000 })
+  await visit()
+  const comparedAt = async () => Number(await redis.hget(keys.totals, 'comparedAt'))
+  const first = await comparedAt()
+  expect(repaired).toEqual([])
+  // As an earlier leader has left it.
+  await redis.hset(keys.totals, 'comparedAt', first - 60_000)
+  await visit(2, () => true)
+  expect(await comparedAt()).toBe(first - 60_000)
+  await visit(3)
+  expect(await comparedAt()).toBeGreaterThanOrEqual(first)
+  expect(repaired).toHaveLength(2)
+  await visit(3)
+  expect(repaired).toHaveLength(2)
+})
+
 describe('a duty that fails', () => {
   it('is reported with its name and queue, and the other duties of the queue are done', async () => {
     const { redis, keys, ended, failures, add, visit } = await queue()

@@ -59,7 +59,7 @@ export interface Housekeeping {
 }
 
 /**
- * How often a queue's index is compared entry by entry, in ms. A survey compares only sizes, and a part that lacks one task and
+ * How often a queue's index is compared entry by entry, in ms, whichever process leads. A survey compares only sizes, and a part that lacks one task and
  * has another one too many still has the right size.
  */
 const COMPARE_EVERY_MS = 600_000
@@ -71,8 +71,6 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   const { redis, namespace, now, process, onExpired, onCancelled, onRepaired, onFailed } = options
   const { compareEveryMs = COMPARE_EVERY_MS } = options
   const caller = randomUUID()
-  /** When the index of each queue is compared next, on the monotonic clock. */
-  const compareAt = new Map<string, number>()
   const bulkCancellers = new Map<string, BulkCanceller>()
   /** The duties that are under way, by duty and queue. */
   const underWay = new Map<string, Promise<void>>()
@@ -134,17 +132,9 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     underWay.set(name, done)
   }
 
-  const isToCompare = (queue: string): boolean => {
-    const at = performance.now()
-    const due = compareAt.get(queue)
-    if (due !== undefined && at < due) return false
-    compareAt.set(queue, at + compareEveryMs)
-    return due !== undefined
-  }
-
   const survey = async (registered: RegisteredQueue, { fencing }: Term): Promise<Survey | undefined> => {
     const { name: queue, completedRetentionMs } = registered
-    const args = { fencing, now: now(), mark: THROTTLE_MARK, keptMs: completedRetentionMs ?? '' }
+    const args = { fencing, now: now(), mark: THROTTLE_MARK, keptMs: completedRetentionMs ?? '', compareEveryMs }
     try {
       return await runScript(redis, surveyQueueScript, queueKeys(namespace, queue), args)
     } catch (error) {
@@ -159,7 +149,6 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
       if (found === undefined) return undefined
       if (found.fencing > term.fencing) return found.fencing
       for (const duty of found.duties) start(queue, duty, term)
-      if (isToCompare(queue.name)) start(queue, 'repairIndex', term)
       return undefined
     },
     async settled() {

@@ -1,5 +1,6 @@
 // Surveys one queue for the leader: does the chores that take only a few commands, and names the duties that take more.
 import { FENCE } from '../includes/fence.ts'
+import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /** What a queue may need from its leader (leader/housekeeping.ts). An idle queue does not need anything. */
@@ -13,10 +14,14 @@ export interface Survey {
 
 /**
  * KEYS: the names below. ARGV: the leader's fencing number, now in ms, the mark of a throttle, how long completed tasks are kept in
- * ms ('' if no consumer has registered that). Returns a {@link Survey}. O(1), except that finding a due task is O(log n).
+ * ms ('' if no consumer has registered that), how often the index is compared entry by entry in ms. Returns a {@link Survey}. O(1),
+ * except that finding a due task is O(log n).
  *
  * The index needs a repair if the sizes of a divided set and of its parts differ (internals/status/status-index.ts), or if the
- * conservation law does not hold: accepted = the tasks in all structures + removed.
+ * conservation law does not hold: accepted = the tasks in all structures + removed. It is also compared entry by entry from time to
+ * time. When that was last done is stored with the totals, by Redis's clock, so that a comparison becomes due whichever process
+ * leads, and remains due until a leader has completed it (repair-totals.ts). A queue that was never compared counts as compared at
+ * its first survey.
  *
  * The chores:
  * - Removes the placeholder rate of a throttle that has ended, in case the process that started the throttle has ended too
@@ -50,8 +55,8 @@ export const surveyQueueScript = defineScript({
     'cancelling',
     'cancelRules',
   ],
-  args: ['fencing', 'now', 'mark', 'keptMs'],
-  lua: `${FENCE}
+  args: ['fencing', 'now', 'mark', 'keptMs', 'compareEveryMs'],
+  lua: `${TIME}${FENCE}
 if is_deposed(leader, fencing) then return { tonumber(redis.call('GET', leader)) } end
 local found = { tonumber(fencing) }
 
@@ -80,10 +85,13 @@ local function size(...)
   return sum
 end
 local ended, later = size(failed), size(delayed)
-local accepted, removed = unpack(redis.call('HMGET', totals, 'accepted', 'removed'))
+local accepted, removed, comparedAt = unpack(redis.call('HMGET', totals, 'accepted', 'removed', 'comparedAt'))
+local time = millis()
+if not comparedAt then redis.call('HSET', totals, 'comparedAt', whole(time)) end
 local stored = running + waiting + later + ended + size(waitingChildren, completed)
 if ended ~= size(dead, cancelled, expired) or later ~= size(scheduled, retrying)
-  or (tonumber(accepted or '0') or 0) - (tonumber(removed or '0') or 0) ~= stored then
+  or (tonumber(accepted or '0') or 0) - (tonumber(removed or '0') or 0) ~= stored
+  or comparedAt and time - comparedAt >= tonumber(compareEveryMs) then
   needs('repairIndex')
 end
 return found

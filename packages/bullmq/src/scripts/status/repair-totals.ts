@@ -1,4 +1,5 @@
-// Corrects the totals of a queue, so that the conservation law holds again.
+// Corrects the totals of a queue, so that the conservation law holds again. This is the last step of a repair of the index.
+import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /**
@@ -6,15 +7,16 @@ import { defineScript } from '../script.ts'
  *
  * Tasks that are counted as accepted but are not in any structure were removed without being counted, and are added to `removed`.
  * Tasks that are in a structure without being counted are added to `accepted`. Totals never decrease. Returns the number of tasks
- * by which a total was corrected, which the script also adds to `drift`. O(1), because the number of tasks in each status is the
- * size of a structure.
+ * by which a total was corrected, which the script also adds to `drift`. Also stores that the index has been compared now, by
+ * Redis's clock. O(1), because the number of tasks in each status is the size of a structure.
  */
 export const repairTotals = defineScript({
   name: 'repair-totals',
   kind: 'frees',
   keys: ['totals', 'wait', 'active', 'prioritized', 'waitingChildren', 'delayed', 'completed', 'failed'],
   args: [],
-  lua: `
+  lua: `${TIME}
+redis.call('HSET', totals, 'comparedAt', whole(millis()))
 local tasks = redis.call('LLEN', wait) + redis.call('LLEN', active)
 for _, set in ipairs({ prioritized, waitingChildren, delayed, completed, failed }) do tasks = tasks + redis.call('ZCARD', set) end
 local counted = redis.call('HMGET', totals, 'accepted', 'removed')
