@@ -70,9 +70,9 @@ export interface BrokerOptions {
   /** Called for each task that this process expired as the leader. The callback must not throw or block. */
   readonly onExpired?: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
   /**
-   * Called for each waiting task that this process, as the leader, ended because of a cancellation. Also called if `cancel` has
-   * rejected because Redis did not answer in time, and Redis turns out within a minute to have cancelled the task. The callback
-   * must not throw or block.
+   * Called for each waiting task that this process, as the leader, ended because of a cancellation. It is also called for a task
+   * whose `cancel` rejected because Redis did not respond in time, if the broker learns within a minute that Redis did cancel the
+   * task. The callback must not throw or block.
    */
   readonly onCancelled?: (cancelled: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 }

@@ -39,9 +39,9 @@ export interface ProcessorOptions<R extends Resources> {
   /** The logger that `ctx.log` writes to, with the task's fields in each line. By default, nothing is logged. */
   readonly log?: Log
   /**
-   * Called with every event; for example, `createTelemetry(…).sink`. The sink must not throw or block. The event for an attempt's
-   * end is emitted once Redis has responded to its commit. On a backend other than Redis, whose response Bullpen can't see, that
-   * event is emitted when the processor returns.
+   * A function that is called with every event, such as `createTelemetry(…).sink`. It must not throw or block. The event for the end
+   * of an attempt is emitted once Redis has responded to the attempt's commit. Bullpen cannot see the responses of other backends;
+   * there, the event is emitted when the processor returns.
    */
   readonly sink?: EventSink
   /** The isolator for tasks that require isolation. You open and close the isolator yourself. */

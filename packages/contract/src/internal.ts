@@ -52,7 +52,7 @@ export {
 } from './http/cancel.ts'
 export { acceptedSchema, callOptionsSchema, enqueueBodySchema } from './http/enqueue.ts'
 export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, PROBLEM_TITLES, problemSchema } from './http/problem.ts'
-export { listQuerySchema, MAX_WAIT_S, PAGINATION, waitSchema } from './http/queries.ts'
+export { enqueueQuerySchema, listQuerySchema, MAX_WAIT_S, PAGINATION, waitSchema } from './http/queries.ts'
 export { ATTEMPT_OUTCOMES, attemptViewSchema, taskPageSchema, taskViewSchema } from './http/task-view.ts'
 export { REDIS_URLS, type RedisAddress, type RedisNode, readRedisUrl } from './redis-url.ts'
 export { attemptRecordSchema } from './task/attempt-record.ts'

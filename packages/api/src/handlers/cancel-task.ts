@@ -1,35 +1,42 @@
 // POST /v1/tasks/{id}/cancel ends a task that has not started, and signals a task that is running.
-import { type Cancelled, type CancelOutcome, isFinal, type TaskRecord } from '@bullpen/contract'
+import { type Cancelled, type CancelOutcome, type Catalogue, isFinal, type TaskRecord } from '@bullpen/contract'
 import { readTaskId, taskId } from '@bullpen/contract/internal'
 import { requesterOf } from '../auth/requester.ts'
-import { abortOnFirst } from '../http/abort-on-first.ts'
 import type { ApiContext } from '../http/context.ts'
 import type { Call } from '../http/routes/route.ts'
+import { type WaitQuery, waitForEnd } from '../http/wait.ts'
 import { taskLinks } from '../views/links.ts'
-import { type ShowParams, type ShowQuery, taskNotFound } from './show-task.ts'
+import { type ShowParams, taskNotFound } from './show-task.ts'
 
 export function cancelTask(context: ApiContext) {
-  const { catalogue, broker, closing, emit } = context
-  return async ({ params, query, body, request, reply }: Call<ShowParams, ShowQuery>): Promise<Cancelled> => {
+  const { catalogue, broker, emit } = context
+  return async ({ params, query, body, request, reply }: Call<ShowParams, WaitQuery>): Promise<Cancelled> => {
     const id = taskId(params.id)
     if (!catalogue.queues.includes(readTaskId(id)?.queue ?? '')) throw taskNotFound(id)
     const found = await broker.find(id)
     if (found === undefined) throw taskNotFound(id)
-    // A task that is not in this catalogue may be a long one, so the decision is left to the worker that runs it.
-    const stoppable = !catalogue.has(found.task) || catalogue.get(found.task).kind === 'long'
     // The body has been validated. It is undefined, null, or an object with an optional name.
     const { by } = (body ?? {}) as { readonly by?: string }
-    const answer = await broker.cancel(id, { stoppable, by: requesterOf(request, by) })
+    const answer = await broker.cancel(id, {
+      stoppable: stoppable(catalogue, found.task),
+      by: requesterOf(request, by),
+    })
     if (answer === 'not_found') throw taskNotFound(id)
     if (answer === 'cancelled') emit({ event: 'task.cancelled', queue: found.queue, task: found.task, id })
     const seconds = query.wait ?? 0
     const record =
-      answer === 'cancelling' && seconds > 0
-        ? await abortOnFirst(seconds * 1_000, closing, reply.raw, (signal) => broker.waitUntilFinished(id, signal))
-        : await broker.find(id)
+      answer === 'cancelling' && seconds > 0 ? await waitForEnd(context, reply, id, seconds) : await broker.find(id)
     const { status } = record ?? found
     return { id, outcome: outcomeNow(answer, record), status, links: taskLinks(id) }
   }
+}
+
+/**
+ * Returns whether a running task can be stopped. A task that is not in this catalogue may be a long one, so the decision is left to
+ * the worker that runs it.
+ */
+export function stoppable(catalogue: Catalogue, task: string): boolean {
+  return !catalogue.has(task) || catalogue.get(task).kind === 'long'
 }
 
 /**

@@ -1,14 +1,40 @@
-// POST /v1/tasks stores a task and returns its id.
-import type { Accepted, EnqueueRequest } from '@bullpen/contract'
+// POST /v1/tasks stores a task and returns its id or, with a wait, the task once it has ended.
+import { type Accepted, type EnqueueRequest, isFinal, type TaskId, type TaskView } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
+import { requesterOf } from '../auth/requester.ts'
 import type { ApiContext } from '../http/context.ts'
 import { callersId } from '../http/request-id.ts'
 import type { Call } from '../http/routes/route.ts'
+import { secondsToWait, type WaitQuery, waitForEnd } from '../http/wait.ts'
 import { taskLinks } from '../views/links.ts'
+import { taskView } from '../views/task-view.ts'
+import { stoppable } from './cancel-task.ts'
 
-export function enqueueTask({ catalogue, broker, emit, now, randomBytes }: ApiContext) {
-  return async ({ body, request, reply }: Call): Promise<Accepted> => {
+export interface EnqueueQuery extends WaitQuery {
+  /** What happens to the task if the caller disconnects during the wait. */
+  readonly onDisconnect?: 'cancel' | 'continue' | undefined
+}
+
+type EnqueueCall = Call<unknown, EnqueueQuery>
+
+export function enqueueTask(context: ApiContext) {
+  const { catalogue, broker, emit, now, randomBytes } = context
+
+  /** Cancels the task of a caller that has disconnected. Nobody receives an answer, so a failure is logged. */
+  async function cancelAbandoned(
+    task: { readonly id: TaskId; readonly queue: string; readonly task: string },
+    by: string,
+  ) {
+    try {
+      const outcome = await broker.cancel(task.id, { stoppable: stoppable(catalogue, task.task), by })
+      if (outcome === 'cancelled') emit({ event: 'task.cancelled', queue: task.queue, task: task.task, id: task.id })
+    } catch (err) {
+      context.log.warn({ err, id: task.id }, 'task of a disconnected caller could not be cancelled')
+    }
+  }
+
+  return async ({ query, body, request, reply }: EnqueueCall): Promise<Accepted | TaskView> => {
     // The body has been validated, but is still as the caller sent it.
     const wanted = body as EnqueueRequest
     const definition = catalogue.get(wanted.task)
@@ -19,12 +45,24 @@ export function enqueueTask({ catalogue, broker, emit, now, randomBytes }: ApiCo
       caller: 'only',
       correlationId: callersId(request.headers),
     })
+    const { id } = task
+    const seconds = secondsToWait(query, request, reply)
     // The id is set before Redis is called, so that the problem contains the id even if Redis's reply is lost.
-    request.taskId = task.id
+    request.taskId = id
     const { action } = await broker.enqueue(task)
-    if (action === 'created') emit({ event: 'task.enqueued', queue: task.queue, task: task.task, id: task.id })
-    const links = taskLinks(task.id)
+    if (action === 'created') emit({ event: 'task.enqueued', queue: task.queue, task: task.task, id })
+    const links = taskLinks(id)
     reply.code(202).header('location', links.self)
-    return { id: task.id, action, status: task.delayMs === undefined ? 'waiting' : 'scheduled', links }
+    const accepted = { id, action, status: task.delayMs === undefined ? 'waiting' : 'scheduled', links } as const
+    if (seconds === 0) return accepted
+    const record = await waitForEnd(context, reply, id, seconds)
+    if (record !== undefined && isFinal(record.status)) {
+      reply.code(200)
+      return taskView(record)
+    }
+    // If another caller created the task, it is not this caller's to cancel.
+    const isAbandoned = reply.raw.destroyed && query.onDisconnect === 'cancel' && action === 'created'
+    if (isAbandoned) await cancelAbandoned(task, requesterOf(request, 'a caller that disconnected'))
+    return { ...accepted, status: record?.status ?? accepted.status }
   }
 }

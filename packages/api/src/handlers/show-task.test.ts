@@ -93,7 +93,9 @@ describe('a wait for the end of a task', () => {
     const { get } = await testApi()
     const problem = problemIn(await get(`${url}?wait=${wait}`))
     expect(problem).toMatchObject({ status: 400, code: 'invalid_request' })
-    expect(problem.errors).toEqual([{ path: 'wait', message: 'expected a number of seconds from 0 to 30' }])
+    expect(problem.errors).toEqual([
+      { path: 'wait', message: "expected a duration such as '10s', or a number of seconds, from 0 to 30 s" },
+    ])
   })
 
   test('with a misspelt parameter is rejected', async () => {

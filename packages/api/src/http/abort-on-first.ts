@@ -28,7 +28,8 @@ export async function abortOnFirst<T>(
   const timer = setTimeout(abort, ms)
   closing.addEventListener('abort', abort)
   response.once('close', abort)
-  if (closing.aborted) abort()
+  // The caller may have disconnected before this function was called.
+  if (closing.aborted || response.destroyed) abort()
   const answer = lookUp(controller.signal)
   try {
     const overdue = aborted.then(async () => {

@@ -32,8 +32,8 @@ export interface Expiry {
 }
 
 /**
- * Expires a queue's tasks, with a pause after each page. Takes one round trip for every twenty tasks that are due, and one more. If
- * a reply is lost, the script is sent again, and returns the same tasks.
+ * Expires a queue's tasks, with a pause after each page. Takes one round trip for every twenty due tasks, plus a final one. If a
+ * reply is lost, the script is sent again, and returns the same tasks.
  */
 export async function expireTasks(redis: Commander, keys: QueueKeys, expiry: Expiry): Promise<void> {
   const { fencing, now, process, caller, onExpired, isOver = () => false } = expiry

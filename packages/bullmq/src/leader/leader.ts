@@ -28,8 +28,8 @@ export interface LeaderTimes extends LeaseTimes {
 }
 
 /**
- * With these times and locks of 5 s, the tasks of a killed worker run again after about 6 s, and after about 8 s if the killed
- * worker was the leader.
+ * With these times and a lock duration of 5 s, a killed worker's tasks run again after about 6 s, or after about 8 s if that worker
+ * was the leader.
  */
 export const LEADER_TIMES: LeaderTimes = { leaseMs: 3_000, renewMs: 1_000, roundMs: 1_500 }
 

@@ -38,7 +38,7 @@ export function defineCatalogue<const D extends readonly [TaskDefinition, ...Tas
     if (typeof definition?.name !== 'string' || typeof definition.queue !== 'string') {
       throw new BullpenError(
         'invalid_definition',
-        'expected definitions from defineTask, such as defineCatalogue(first, second)',
+        'expected every argument to be a definition from defineTask, as in defineCatalogue(first, second)',
       )
     }
     if (byName.has(definition.name)) {

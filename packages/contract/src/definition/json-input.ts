@@ -1,7 +1,7 @@
 // Finds the parts of an input schema that only accept values that JSON cannot carry, such as Dates.
 //
 // A task's input is stored as JSON and parsed again by the worker. A schema such as z.date() would therefore accept a Date from a
-// producer in TypeScript, and reject the string that becomes of it.
+// producer in TypeScript but reject the string that the Date becomes when it is stored.
 import { z } from 'zod'
 
 /** What to use in place of each type. */

@@ -15,12 +15,33 @@ export const PAGINATION = { max: 200, default: 50 } as const
 const numberText = (form: RegExp, min: number, max: number, expected: string) =>
   z.string().regex(form, expected).transform(Number).pipe(z.number(expected).min(min, expected).max(max, expected))
 
-export const waitSchema = numberText(
-  /^\d{1,3}(\.\d{1,3})?$/,
-  0,
-  MAX_WAIT_S,
-  `expected a number of seconds from 0 to ${MAX_WAIT_S}`,
-)
+const EXPECTED_WAIT = `expected a duration such as '10s', or a number of seconds, from 0 to ${MAX_WAIT_S} s`
+
+/** Returns the number of seconds. Accepts '10', '10s', '0.5s' and '500ms'. */
+export const waitSchema = z
+  .string()
+  .regex(/^\d{1,5}(\.\d{1,3})?(ms|s)?$/, EXPECTED_WAIT)
+  .transform((text) => Number.parseFloat(text) / (text.endsWith('ms') ? 1_000 : 1))
+  .pipe(z.number(EXPECTED_WAIT).max(MAX_WAIT_S, EXPECTED_WAIT))
+
+/** The query of POST /v1/tasks. */
+export const enqueueQuerySchema = z
+  .strictObject({
+    wait: waitSchema
+      .optional()
+      .describe("How long to wait for the task to end, such as '10s', at most 30 s. The response is then the task."),
+    onDisconnect: z
+      .enum(['continue', 'cancel'])
+      .optional()
+      .describe(
+        'What happens to the task if the caller disconnects during the wait. With `cancel`, the API cancels the task, unless ' +
+          'another request had created it. Defaults to `continue`. Requires `wait`.',
+      ),
+  })
+  .refine(({ wait, onDisconnect }) => wait !== undefined || onDisconnect === undefined, {
+    path: ['onDisconnect'],
+    error: 'requires wait, such as wait=10s',
+  })
 
 export const limitSchema = numberText(
   /^\d{1,6}$/,

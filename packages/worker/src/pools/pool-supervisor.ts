@@ -126,8 +126,7 @@ export const POOL_ENTRY_TRANSITIONS = {
 } as const satisfies Transitions<PoolEntryState>
 
 /**
- * Why a pool must not take tasks: either because of a command for this pool, or because of its queue's settings, which a command
- * has changed.
+ * The reason why a pool must not take tasks: a command for this pool, or a command that changed the settings of its queue.
  */
 export interface DrainCause {
   readonly by: 'command' | 'queue'

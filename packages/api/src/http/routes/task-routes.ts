@@ -9,6 +9,7 @@ import {
   cancelOneSchema,
   cancelPreviewSchema,
   enqueueBodySchema,
+  enqueueQuerySchema,
   listQuerySchema,
   taskPageSchema,
   taskViewSchema,
@@ -36,6 +37,10 @@ const REQUEST_ID_HEADERS = [
   },
 ]
 
+const PREFER_HEADER = { name: 'Prefer', description: '`wait=SECONDS` (RFC 7240). A value above 30 is treated as 30.' }
+
+const PREFERENCE_APPLIED = { name: 'Preference-Applied', description: '`wait=SECONDS`, if the header was honoured.' }
+
 const idParams = z.object({ id: z.string().describe("The task's id.") })
 
 export function taskRoutes(context: ApiContext): readonly Route[] {
@@ -50,10 +55,18 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       description:
         "Validates the input against the task's contract, stores the task in Redis with its input unchanged, and " +
         'returns its id. If the request fails with `redis_unavailable`, the task may already have been stored, so ' +
-        "look it up by the problem's `taskId` before you send it again.",
+        "look it up by the problem's `taskId` before you send it again. With `?wait=10s` or the header `Prefer: wait=10`, the API " +
+        'returns the task as soon as it has ended. If the time is up before that, the response is 202 as without a wait, with ' +
+        "the task's current `status`.",
+      query: enqueueQuerySchema,
       body: enqueueBodySchema(context.catalogue),
-      headers: REQUEST_ID_HEADERS,
+      headers: [PREFER_HEADER, ...REQUEST_ID_HEADERS],
       responses: {
+        200: {
+          description: 'The task, which has ended during the wait. Check its `status`.',
+          schema: taskViewSchema,
+          headers: [PREFERENCE_APPLIED],
+        },
         202: {
           description: 'The task is stored.',
           schema: acceptedSchema,
@@ -89,15 +102,12 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       query: z.strictObject({
         wait: waitSchema.optional().describe('How many seconds to wait for the task to end, from 0 to 30.'),
       }),
-      headers: [
-        { name: 'Prefer', description: '`wait=SECONDS` (RFC 7240). A value above 30 is treated as 30.' },
-        ...REQUEST_ID_HEADERS,
-      ],
+      headers: [PREFER_HEADER, ...REQUEST_ID_HEADERS],
       responses: {
         200: {
           description: 'The task.',
           schema: taskViewSchema,
-          headers: [{ name: 'Preference-Applied', description: '`wait=SECONDS`, if the header was honoured.' }],
+          headers: [PREFERENCE_APPLIED],
         },
       },
       problems: ['invalid_request', 'unauthorized', 'task_not_found', 'redis_unavailable'],

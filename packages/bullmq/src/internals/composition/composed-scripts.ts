@@ -39,8 +39,8 @@ interface Steps {
 }
 
 /**
- * A negative number returned by BullMQ's script is a refusal. BullMQ has then moved no job, but with -3 (the job is not active) it may
- * already have released the lock and stored the job's fields.
+ * If BullMQ's script returns a negative number, it has refused the operation and has not moved the job. However, if it returns -3
+ * (the job is not active), it may already have released the lock and stored the job's fields.
  */
 const SUCCEEDED = `type(answer) ~= 'number' or answer >= 0`
 

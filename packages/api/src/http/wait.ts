@@ -1,0 +1,38 @@
+// How long a request wants to wait for a task to end, and the wait itself.
+import type { TaskId, TaskRecord } from '@bullpen/contract'
+import { MAX_WAIT_S } from '@bullpen/contract/internal'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { abortOnFirst } from './abort-on-first.ts'
+import type { ApiContext } from './context.ts'
+import { preferredWait } from './prefer.ts'
+
+export interface WaitQuery {
+  /** In seconds. */
+  readonly wait?: number | undefined
+}
+
+/**
+ * Returns how many seconds the request wants to wait, or 0. `?wait=` takes precedence over the Prefer header. The header is only a
+ * preference, so a wait in the header that is too long is shortened, whereas `?wait=` has been validated.
+ */
+export function secondsToWait(query: WaitQuery, request: FastifyRequest, reply: FastifyReply): number {
+  if (query.wait !== undefined) return query.wait
+  const preferred = preferredWait(request.headers['prefer'])
+  if (preferred === undefined) return 0
+  const seconds = Math.min(preferred, MAX_WAIT_S)
+  reply.header('preference-applied', `wait=${seconds}`)
+  return seconds
+}
+
+/**
+ * Waits until the task has ended, and returns the task in any case: also when the time is up, the API closes or the caller
+ * disconnects. Returns undefined if the task does not exist.
+ */
+export function waitForEnd(
+  { broker, closing }: Pick<ApiContext, 'broker' | 'closing'>,
+  reply: FastifyReply,
+  id: TaskId,
+  seconds: number,
+): Promise<TaskRecord | undefined> {
+  return abortOnFirst(seconds * 1_000, closing, reply.raw, (signal) => broker.waitUntilFinished(id, signal))
+}
