@@ -113,7 +113,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
   const registry = createRegistry(catalogue, handlers, { middleware, timeouts: defaultTimeouts(settings), isolator })
   const notReady = (): string | undefined => {
     if (pools === undefined) return 'starting'
-    return pools.ending() ? 'draining' : pools.notReady()
+    return pools.isDraining() ? 'draining' : pools.notReady()
   }
 
   async function open(opening: Opening, drain: (request: DrainRequest) => void): Promise<OpenWorker> {

@@ -198,8 +198,8 @@ async function live(lives: readonly Life[]): Promise<void> {
         interruption = slot.interruption
         call = calls.length > before ? calls[before] : undefined
         expect(call !== undefined).toBe(expectedEnd?.started)
-        void result.then((concluded) => {
-          ends[i] = concluded
+        void result.then((attemptResult) => {
+          ends[i] = attemptResult
         })
       },
     })
@@ -213,9 +213,9 @@ async function live(lives: readonly Life[]): Promise<void> {
     await clock.advance(0)
   }
   expect(
-    ends.map((concluded) => {
-      const { state, reason, startedAt, endedAt } = concluded?.record ?? { startedAt: 0, endedAt: 0 }
-      return { state, reason, verdict: concluded?.verdict.kind, endsAt: endedAt - startedAt }
+    ends.map((attemptResult) => {
+      const { state, reason, startedAt, endedAt } = attemptResult?.record ?? { startedAt: 0, endedAt: 0 }
+      return { state, reason, verdict: attemptResult?.verdict.kind, endsAt: endedAt - startedAt }
     }),
   ).toEqual(expected.map(({ state, reason, verdict, endsAt }) => ({ state, reason, verdict, endsAt })))
   const total = (count: (end: Expected) => number): number => expected.reduce((sum, end) => sum + count(end), 0)

@@ -61,7 +61,7 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
 
   const queueDrains = createQueueDrains({ fleet, clock, pools })
   const execute = ({ id, spec }: Command): string => {
-    const plan = planCommand(spec, { worker, queues: pools.queues, draining: pools.ending() })
+    const plan = planCommand(spec, { worker, queues: pools.queues, draining: pools.isDraining() })
     return executeCommand(plan, id, options, queueDrains.isHeld)
   }
   const commandLog = createCommandLog({ worker, execute, log, now: clock.now })
@@ -69,7 +69,7 @@ export function openFleetAgent(options: FleetAgentOptions): FleetAgent {
   const status = (): WorkerStatus => ({
     ...about,
     startedAt: Math.round(clock.at(startedAt)),
-    draining: pools.ending(),
+    draining: pools.isDraining(),
     skewMs: skewMs(),
     pools: pools.status(),
   })

@@ -34,14 +34,14 @@ export function createQueueDrains({ fleet, clock, pools }: QueueDrainsOptions): 
     const cause = pools.causeOf(queue)
     if (drain?.mode !== 'light') stopWaiting(queue)
     if (drain === undefined) {
-      if (cause?.by === 'queue' && !pools.ending()) pools.resume(queue)
+      if (cause?.by === 'queue' && !pools.isDraining()) pools.resume(queue)
       return
     }
     const { mode, timeoutMs, command } = drain
     if (cause?.command === command) return
     const drainPool = (): void => pools.drain(queue, { mode, timeoutMs }, { by: 'queue', command })
     if (mode !== 'light') drainPool()
-    else if (!pools.ending() && cause === undefined && waits.get(queue)?.command !== command) {
+    else if (!pools.isDraining() && cause === undefined && waits.get(queue)?.command !== command) {
       stopWaiting(queue)
       waits.set(queue, { command, stop: waitUntilEmpty(fleet, queue, clock, drainPool) })
     }

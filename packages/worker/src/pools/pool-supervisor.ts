@@ -50,7 +50,7 @@ export interface PoolSupervisor {
   /** Drains every pool with the worker. Pools that a command drained earlier are not reported again. */
   end(request: DrainRequest): Promise<readonly DrainReport[]>
   /** Returns whether the pools are draining with the worker or have drained with it. */
-  ending(): boolean
+  isDraining(): boolean
   /** Returns why the worker is not ready, or undefined if every pool takes tasks or was paused or drained on request. */
   notReady(): string | undefined
   status(): readonly PoolStatus[]
@@ -61,7 +61,7 @@ export function createPoolSupervisor({ sizes, drainTimes, ...each }: PoolSupervi
     [...sizes].map(([queue, concurrency]) => [queue, new PoolEntry({ queue, concurrency, ...each })] as const),
   )
   const all = [...entries.values()]
-  let ending = false
+  let isDraining = false
 
   const entryOf = (queue: string): PoolEntry => {
     const entry = entries.get(queue)
@@ -83,17 +83,17 @@ export function createPoolSupervisor({ sizes, drainTimes, ...each }: PoolSupervi
     pool: (queue) => entries.get(queue)?.pool,
     causeOf: (queue) => entries.get(queue)?.cause,
     async start(run = (pool) => pool.start()) {
-      if (!ending) await Promise.all(all.map((entry) => entry.start(run)))
+      if (!isDraining) await Promise.all(all.map((entry) => entry.start(run)))
     },
     drain: (queue, request, cause) => entryOf(queue).drain(limitsOf(request), cause),
     resume: (queue) => entryOf(queue).resume(),
     resize: (queue, concurrency) => entryOf(queue).resize(concurrency),
     async end(request) {
-      ending = true
+      isDraining = true
       const limits = limitsOf(request)
       return Promise.all(all.map((entry) => entry.close(limits)).filter((report) => report !== undefined))
     },
-    ending: () => ending,
+    isDraining: () => isDraining,
     notReady: () =>
       all
         .filter(({ cause }) => cause === undefined)
