@@ -1,4 +1,4 @@
-// Tests the demo's texts and its progress bar.
+// Tests the demo's output and its progress bar.
 import { Writable } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { formatBytes } from './format.ts'

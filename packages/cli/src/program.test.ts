@@ -1,4 +1,4 @@
-// Tests the program in a process of its own, against a fake API: requests, output and exit codes of every command.
+// Tests the program in a separate process, against a fake API: every command's requests, output and exit codes.
 import { userInfo } from 'node:os'
 import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'

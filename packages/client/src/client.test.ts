@@ -1,4 +1,4 @@
-// Tests the client against a real HTTP server whose answers each test defines.
+// Tests the client against a real HTTP server whose responses each test defines.
 import { createServer } from 'node:http'
 import { defineTask, type OutputOf, type TaskView } from '@bullpen/contract'
 import { taskViewSchema } from '@bullpen/contract/internal'

@@ -1,4 +1,4 @@
-// Tests the client's calls about the fleet against an HTTP server that answers as each test says.
+// Tests the client's fleet methods against an HTTP server whose responses each test defines.
 import type { CommandView } from '@bullpen/contract'
 import { describe, expect, test } from 'vitest'
 import type { Client } from './index.ts'

@@ -1,4 +1,4 @@
-// The settings of the API: defaults, keys, and what contradicts itself.
+// Tests the API's settings: defaults, keys and contradictions.
 import { describe, expect, it } from 'vitest'
 import { API_RULES, API_SETTINGS, type ApiConfig } from './api-settings.ts'
 import { checkSettings, readSettings } from './settings.ts'

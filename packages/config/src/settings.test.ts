@@ -1,4 +1,4 @@
-// Where settings come from, and which errors name what.
+// Tests where settings come from, and what the errors name.
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { helpOf } from './help.ts'

@@ -1,4 +1,4 @@
-// The settings of a worker: pools, and the rules across settings.
+// Tests a worker's settings: pools, and the rules that involve several settings.
 import { describe, expect, it } from 'vitest'
 import { checkSettings, readSettings } from './settings.ts'
 import { WORKER_RULES, WORKER_SETTINGS, type WorkerConfig } from './worker-settings.ts'

@@ -1,4 +1,4 @@
-// Which Redis URLs are accepted, and what they mean.
+// Tests which Redis URLs are accepted, and what they mean.
 import { describe, expect, it } from 'vitest'
 import { readRedisUrl } from './redis-url.ts'
 

@@ -1,4 +1,4 @@
-// What a handler sees and can do in an isolate, and how its attempt ends: the same in a thread and in a process.
+// Tests what a handler can use and do in an isolate, and how its attempt ends. Threads and processes behave in the same way.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { IsolatedTask } from '@bullpen/engine/internal'

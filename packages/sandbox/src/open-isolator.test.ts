@@ -1,4 +1,4 @@
-// Isolates are started when needed, reused, replaced with backoff, and gone after close.
+// Tests that isolates are started when needed, reused, replaced with backoff, and gone after close.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

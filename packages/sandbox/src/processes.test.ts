@@ -1,4 +1,4 @@
-// What only child processes offer: memory limits, and crashes that end one attempt only.
+// Tests what only child processes offer: memory limits, and crashes that end only one attempt.
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { systemClock } from '@bullpen/engine/node'

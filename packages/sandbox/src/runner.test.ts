@@ -1,4 +1,4 @@
-// The engine's runner with real isolates: a loop is ended, and a finished step is not repeated.
+// Tests the engine's runner with real isolates: a loop is ended, and a finished step is not repeated.
 import { createTaskId } from '@bullpen/contract/internal'
 import {
   type AttemptResult,

@@ -1,4 +1,4 @@
-// V8's cache of WebAssembly wrappers, which is shared by all threads, stays empty.
+// Tests that V8's cache of WebAssembly wrappers, which all threads share, stays empty.
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-// Tests which inputs the example tasks accept and refuse.
+// Tests which inputs the example tasks accept and reject.
 import { describe, expect, test } from 'vitest'
 import { catalogue } from './index.ts'
 

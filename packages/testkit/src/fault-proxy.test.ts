@@ -1,4 +1,4 @@
-// The fault proxy forwards, holds data back while it is cut, and loses it only when it is reset.
+// Tests that the fault proxy forwards data, holds data back while it is cut, and loses data only when it is reset.
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { eventually } from './eventually.ts'

@@ -1,4 +1,4 @@
-// A worker starts once, drains once, and leaves nothing open, whenever it is drained.
+// Tests that a worker starts once, drains once, and does not leave anything open, whenever it is drained.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'

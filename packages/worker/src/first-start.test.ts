@@ -1,4 +1,4 @@
-// Programs as the README writes them: what a failed start looks like, and two workers on one machine.
+// Tests programs like those in the README: what a failed start looks like, and two workers on one machine.
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'

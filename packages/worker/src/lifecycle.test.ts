@@ -1,4 +1,5 @@
-// The states of a worker: which calls are legal in which state, and that what was opened is closed in reverse order, once.
+// Tests a worker's states: which calls are allowed in each state, and that the parts that were opened are closed once, in reverse
+// order.
 import type { Log } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
 import { createLifecycle, type Opening, WORKER_TRANSITIONS } from './lifecycle.ts'

@@ -1,4 +1,5 @@
-// A worker whose tasks use up memory and stack, many times: each ends only its own attempt, and leaves nothing behind.
+// Tests a worker whose tasks repeatedly use up memory and stack. Each task ends only its own attempt and does not leave anything
+// behind.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TaskRecord } from '@bullpen/contract'
 import { amount } from '@bullpen/testing'

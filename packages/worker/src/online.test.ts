@@ -1,4 +1,4 @@
-// A worker that works a given set of tasks: it ends when they have ended, and reports those that have not.
+// Tests a worker that runs a given set of tasks: the worker ends when they have ended, and reports those that have not.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
 import { defineCatalogue, defineHandler, defineTask, type Log, type TaskId } from '@bullpen/contract'

@@ -1,4 +1,4 @@
-// What a worker derives from its catalogue and settings.
+// Tests what a worker derives from its catalogue and settings.
 import { availableParallelism } from 'node:os'
 import { checkSettings, WORKER_RULES, WORKER_SETTINGS, type WorkerConfig } from '@bullpen/config'
 import { defineCatalogue, defineTask } from '@bullpen/contract'

@@ -1,4 +1,4 @@
-// Worker processes with real signals: what drains, crashes and uncaught errors do to their tasks.
+// Tests worker processes with real signals: what drains, crashes and uncaught errors do to their tasks.
 import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'

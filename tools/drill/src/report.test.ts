@@ -1,4 +1,4 @@
-// A report names every figure that missed its limit.
+// Tests that a report names every figure that missed its limit.
 import { describe, expect, it } from 'vitest'
 import type { Figures } from './ledger/figures.ts'
 import { asJson, asText, reportOf } from './report.ts'

@@ -1,4 +1,4 @@
-// amount() and seeds() depend on the scale of the run.
+// Tests that amount() and seeds() depend on the scale of the run.
 import { expect, inject, it } from 'vitest'
 import { amount, seeds } from './scale.ts'
 

@@ -1,4 +1,4 @@
-// The handler of files.digest-tree, compared with find, sort and md5sum.
+// Tests the handler of files.digest-tree against find, sort and md5sum.
 import { chmod, mkdir, open, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { filesDigestTree } from '@bullpen/tasks'

@@ -1,4 +1,4 @@
-// The handler of math.factorial.
+// Tests the handler of math.factorial.
 import { mathFactorial } from '@bullpen/tasks'
 import { runTask } from '@bullpen/testkit'
 import { expect, test } from 'vitest'

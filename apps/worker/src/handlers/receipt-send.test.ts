@@ -1,4 +1,4 @@
-// The handler of receipt.send, against a real HTTP server that can be made to fail.
+// Tests the handler of receipt.send against a real HTTP server that can be made to fail.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,4 +1,4 @@
-// Which errors of the file system are retryable.
+// Tests which file system errors are retryable.
 import { expect, test } from 'vitest'
 import { declared } from './file-error.ts'
 

@@ -1,4 +1,4 @@
-// Tests /board without Bull Board's packages. With them, create-api.test.ts shows it on a real Redis.
+// Tests /board without Bull Board's packages. The test with these packages and a real Redis is in create-api.test.ts.
 import fastify from 'fastify'
 import { expect, onTestFinished, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }

@@ -1,4 +1,4 @@
-// Tests the OpenAPI document: complete, consistent with the routes, and with the contract of every task.
+// Tests that the OpenAPI document is complete, is consistent with the routes, and contains every task's contract.
 import { defineCatalogue, defineTask, type Problem } from '@bullpen/contract'
 import { HTTP_STATUS } from '@bullpen/contract/internal'
 import { describe, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-// Tests looking up a task and waiting for its end.
+// Tests looking up a task and waiting for it to end.
 import { request as httpRequest } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { anId, KEY, problemIn, testApi } from '../api.fixture.ts'

@@ -1,4 +1,4 @@
-// Tests how the API shows a task's record.
+// Tests how the API returns a task's record.
 import type { TaskRecord } from '@bullpen/contract'
 import { taskViewSchema } from '@bullpen/contract/internal'
 import { describe, expect, test } from 'vitest'

@@ -1,4 +1,5 @@
-// Estimates another clock's offset from its readings. Decides which measurement to trust and when the skew is worth a log line.
+// Estimates another clock's offset from its readings, and decides which measurement to trust and when the skew is worth a log
+// line.
 
 /** One measurement of another clock against our monotonic clock. */
 export interface Estimate {

@@ -1,4 +1,4 @@
-// Measures how far this machine's clock is from Redis's, and tells the time by Redis's clock.
+// Measures how far this machine's clock is from Redis's clock, and provides the time on Redis's clock.
 //
 // Which clock to use:
 //   - Redis's time (`SkewMonitor.now`, or TIME within a script) for every instant that is stored or compared with a stored one:
@@ -6,7 +6,7 @@
 //   - the engine's `Clock` for everything that an attempt or a pool measures. Its `now` is also Redis's time. Tests replace it.
 //   - `performance.now()` for durations within one process: timeouts, leases, how long ago something was read.
 //   - `machineMs` (locks/machine-clock.ts) for durations that two threads of one process compare.
-//   - `Date.now()` only where BullMQ itself uses it (internals/composition/scripts-clock.ts), and as the fallback until Redis answers.
+//   - `Date.now()` only where BullMQ itself uses it (internals/composition/scripts-clock.ts), and as the fallback until Redis responds.
 import type { Log } from '@bullpen/contract'
 import { ReplyError } from 'ioredis'
 import { skewConnection } from '../connection.ts'

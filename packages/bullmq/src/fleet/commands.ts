@@ -1,4 +1,4 @@
-// Stores the commands to the fleet, together with each worker's response, for a week.
+// Stores fleet commands, together with each worker's response, for a week.
 import { BullpenError } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import {

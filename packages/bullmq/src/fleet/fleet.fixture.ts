@@ -1,4 +1,4 @@
-// A fleet in a namespace of its own on the shared Redis, and statuses of workers to register in it.
+// Creates a fleet in its own namespace on the shared Redis, and worker statuses to register in it.
 import { randomUUID } from 'node:crypto'
 import type { PoolStatus, SlotStatus } from '@bullpen/engine'
 import type { Fleet, WorkerStatus } from '@bullpen/engine/internal'

@@ -1,11 +1,11 @@
-// The fleet on Redis: the registry of workers, the commands that control them, and the settings of their queues.
+// Implements the fleet on Redis: the registry of workers, the commands that control them, and their queues' settings.
 //
 // A command takes the following path. `send` stores the command together with its recipients (commands.ts): the worker that it
-// names, or every live worker with a pool on its queue. A command whose id was used before is the same command. `send` then
-// applies the command to its queue's settings (queue-settings.ts), and publishes a notification. A notified worker sends a
-// heartbeat and receives its commands and settings in reply (registry.ts). It executes the commands and stores its response,
-// which wakes the sender. Only a worker's first response counts, and a worker that falls silent counts as `gone`. If the sender
-// dies before the settings are applied, any worker's next heartbeat applies them.
+// names, or every live worker with a pool on its queue. Two commands with the same id are the same command. `send` then applies
+// the command to its queue's settings (queue-settings.ts), and publishes a notification. A notified worker sends a heartbeat and
+// receives its commands and settings in reply (registry.ts). It executes the commands and stores its response, which wakes the
+// sender. Only a worker's first response counts, and a worker that falls silent counts as `gone`. If the sender dies before the
+// settings are applied, any worker's next heartbeat applies them.
 import { BullpenError, type Log } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { CommandRecord, Fleet, QueueSettings } from '@bullpen/engine/internal'

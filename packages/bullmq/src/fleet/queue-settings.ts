@@ -1,5 +1,5 @@
-// The settings of a queue that apply to its whole fleet: pause, drain, global concurrency and rate limit. The pause and the
-// limits are stored in BullMQ's own fields in `meta`, so that BullMQ's fetch scripts apply them.
+// Stores the queue settings that apply to a queue's whole fleet: pause, drain, global concurrency and rate limit. The pause and
+// the limits are stored in BullMQ's own fields in `meta`, so that BullMQ's fetch scripts apply them.
 import { milliseconds } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { QueueSettings } from '@bullpen/engine/internal'

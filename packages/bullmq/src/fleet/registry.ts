@@ -1,4 +1,5 @@
-// The registry of workers. With every heartbeat, a worker stores its status and receives the commands that are addressed to it.
+// Implements the registry of workers. With every heartbeat, a worker stores its status and receives the commands that are
+// addressed to it.
 import type { Log } from '@bullpen/contract'
 import { FORGOTTEN_AFTER_MS, type RegisteredWorker, type WorkerStatus } from '@bullpen/engine/internal'
 import type { FleetKeys } from '../keys.ts'

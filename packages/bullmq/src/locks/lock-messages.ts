@@ -1,4 +1,4 @@
-// The messages that are sent to the lock-renewal thread.
+// Defines the messages that are sent to the lock-renewal thread.
 import type { SharedTable } from './shared-lock-table.ts'
 
 /** The locks of one consumer, and how to renew them. */

@@ -1,4 +1,4 @@
-// A process with a pool whose locks are short: one handler blocks the event loop, its neighbour waits for its signal.
+// A process with a pool whose locks are short. One handler blocks the event loop, and another one waits for its signal.
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCatalogue, defineHandler, defineTask, type Log } from '@bullpen/contract'

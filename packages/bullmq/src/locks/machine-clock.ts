@@ -1,5 +1,5 @@
-// A clock that all threads of a process share. `performance.now()` is not such a clock, because it counts from the start of its
-// own thread.
+// Provides a clock that all of a process's threads share. `performance.now()` is not such a clock, because it counts from the
+// start of its own thread.
 import { performance } from 'node:perf_hooks'
 
 const offset = Number(process.hrtime.bigint()) / 1e6 - performance.now()

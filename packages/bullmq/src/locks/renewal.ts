@@ -1,4 +1,4 @@
-// Renews one consumer's locks at a fixed interval, as long as the main thread's event loop is turning.
+// Renews one consumer's locks at a fixed interval, as long as the main thread's event loop is not blocked.
 import { closeConnection, nodeOfKey } from '../redis/node-of-key.ts'
 import { renewLockScript } from '../scripts/jobs/renew-locks.ts'
 import { type Commander, runScript } from '../scripts/script.ts'

@@ -1,7 +1,7 @@
-// Stores a consumer's locks in memory that two threads share: the main thread writes the locks, and the renewal thread reads
+// Stores a consumer's locks in memory that two threads share. The main thread writes the locks, and the renewal thread reads
 // them.
 //
-// Messages between the threads would not be enough: a blocked event loop can't send messages, so if a task was fetched just
+// Messages between the threads would not be enough, because a blocked event loop can't send messages. If a task was fetched just
 // before the loop was blocked, its lock would not be renewed.
 //
 // Each slot has a turn counter. The counter is odd while the slot is taken, and it is incremented each time the slot is taken or

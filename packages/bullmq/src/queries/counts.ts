@@ -1,4 +1,4 @@
-// Counts the tasks of a queue.
+// Counts a queue's tasks.
 import type { TaskStatus } from '@bullpen/contract'
 import { TASK_STATUSES } from '@bullpen/contract/internal'
 import type { QueueTotals } from '@bullpen/engine'

@@ -1,4 +1,4 @@
-// Reads several values from Redis as of the same moment.
+// Reads several values from Redis, all as of the same moment.
 import type { ChainableCommander } from 'ioredis'
 import { readTogetherScript } from '../scripts/queue/read-together.ts'
 import { type Commander, runScript } from '../scripts/script.ts'

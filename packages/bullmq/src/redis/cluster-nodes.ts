@@ -1,5 +1,5 @@
-// Reports each Redis Cluster node that can't be reached. Meanwhile the client stays connected to the cluster, and commands for
-// the other nodes work.
+// Reports each Redis Cluster node that can't be reached. Meanwhile, the client stays connected to the cluster, and commands for
+// the other nodes still work.
 import type { Log } from '@bullpen/contract'
 import type { Cluster, Redis } from 'ioredis'
 import { keyOfNode } from './redis-client.ts'

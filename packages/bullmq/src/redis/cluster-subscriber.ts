@@ -1,4 +1,4 @@
-// Opens a connection that receives messages from a Redis Cluster. Every node receives every message, so one node is enough: when
+// Opens a connection that receives messages from a Redis Cluster. Every node receives every message, so one node is enough. When
 // that node is lost, the connection moves to another one. ioredis also has a cluster subscriber, but it does not report when it
 // has changed nodes, and if no node responds, it reconnects in a tight loop.
 import { EventEmitter } from 'node:events'

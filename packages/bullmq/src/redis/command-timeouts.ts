@@ -1,5 +1,5 @@
-// Limits how long a connection's commands wait for their replies, with one timer for all of them. ioredis has a timer for each
-// command, which costs a producer more than a tenth of the CPU time of an enqueue.
+// Limits how long a connection's commands wait for their replies, with one timer for all of them. ioredis uses a timer for each
+// command, which costs a producer more than a tenth of an enqueue's CPU time.
 import type { Command, Redis } from 'ioredis'
 
 interface Pending {

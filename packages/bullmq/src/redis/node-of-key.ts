@@ -1,5 +1,5 @@
-// The server that a key's commands are sent to: the only one, or the cluster node that holds the key's hash slot. The module loads
-// as little code as possible, because the lock-renewal thread uses it.
+// Determines the server to which a key's commands are sent: the only server, or the cluster node that holds the key's hash slot.
+// The module loads as little code as possible, because the lock-renewal thread uses it.
 import { Command } from 'ioredis'
 import type { Commander } from '../scripts/script.ts'
 import { isCluster, keyOfNode } from './redis-client.ts'

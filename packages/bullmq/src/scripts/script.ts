@@ -1,5 +1,6 @@
-// Defines Lua scripts and runs them. A script names its keys and arguments, and decodes what Redis replies. Each connection sends
-// a script's text once, and then only its hash. If Redis has lost the script (SCRIPT FLUSH, a restart), the text is sent again.
+// Defines Lua scripts and runs them. Each definition names the script's keys and arguments, and decodes Redis's reply. A
+// connection sends a script's text once, and then only its hash. If Redis has lost the script (SCRIPT FLUSH, a restart), the text
+// is sent again.
 import type { RedisClient } from 'bullmq'
 import type { ChainableCommander, Cluster, Redis } from 'ioredis'
 

@@ -1,4 +1,4 @@
-// Wakes callers that are waiting for a task to end. Follows the queue's event stream as long as there are such callers.
+// Wakes callers that are waiting for a task to end, and follows the queue's event stream as long as there are such callers.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '@bullpen/contract'
 import { endedJob } from '../internals/event-stream.ts'

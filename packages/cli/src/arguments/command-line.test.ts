@@ -1,4 +1,4 @@
-// Tests how the command line is parsed, and the errors for an invalid one.
+// Tests how command lines are parsed, and the errors for invalid command lines.
 import { expect, test } from 'vitest'
 import { readConnection } from '../connection.ts'
 import { parseCommandLine } from './command-line.ts'

@@ -1,4 +1,4 @@
-// Tests the forecast of a drain: which of the running tasks end before its deadline.
+// Tests a drain's forecast: which running tasks will end before its deadline.
 import { expect, test } from 'vitest'
 import { busy, fleetOf, idle, NOW, P1, P2, pool, workerOf } from '../fleet.fixture.ts'
 import { forecastLines } from '../output/forecast-text.ts'

@@ -1,4 +1,4 @@
-// Tests the fleet as text.
+// Tests how the fleet is formatted as text.
 import { expect, test } from 'vitest'
 import { busy, fleetOf, idle, P1, pool, queueOf, workerOf } from '../fleet.fixture.ts'
 import { fleetLines } from './fleet-text.ts'

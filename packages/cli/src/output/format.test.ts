@@ -1,4 +1,4 @@
-// Tests the formatting of counts, times and foreign text.
+// Tests the formatting of counts, times and text from other sources.
 import { expect, test } from 'vitest'
 import { count, formatLength, plain, relativeTime } from './format.ts'
 

@@ -1,4 +1,4 @@
-// Tests tasks as text.
+// Tests how tasks are formatted as text.
 import { expect, test } from 'vitest'
 import { ID, LINKS, view } from '../fake-api.fixture.ts'
 import { acceptedLine, cancelledLine, listLine, taskLines } from './task-text.ts'

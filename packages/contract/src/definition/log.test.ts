@@ -1,4 +1,4 @@
-// Tests the log that handlers get.
+// Tests the log that handlers receive.
 import { expect, test } from 'vitest'
 import { handlerLog, type Log } from './log.ts'
 

@@ -1,4 +1,4 @@
-// Tests what a handler throws to throttle its queue.
+// Tests the error that a handler throws to throttle its queue.
 import { expect, it } from 'vitest'
 import { RateLimited, rateLimited } from './rate-limited.ts'
 

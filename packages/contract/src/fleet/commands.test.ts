@@ -1,4 +1,4 @@
-// Tests which commands to the fleet are valid, their defaults, and the errors for others.
+// Tests which fleet commands are valid, their defaults, and the errors for invalid commands.
 import { describe, expect, it } from 'vitest'
 import { commandRequestSchema } from './commands.ts'
 

@@ -1,4 +1,4 @@
-// Tests the schema of a task as the API shows it.
+// Tests the schema of a task as the API returns it.
 import { describe, expect, test } from 'vitest'
 import { ATTEMPT_STATE_LABELS, TASK_STATUSES } from '../task/states.ts'
 import { ATTEMPT_OUTCOMES, taskPageSchema, taskViewSchema } from './task-view.ts'

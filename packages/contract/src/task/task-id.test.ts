@@ -1,4 +1,4 @@
-// Tests task ids: what they tell, their order, and that BullMQ and Redis can hold them.
+// Tests task ids: what they contain, their order, and that BullMQ and Redis can store them.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createTaskId, ID_RANDOM_BYTES, QUEUE_NAME, readTaskId, taskId } from './task-id.ts'

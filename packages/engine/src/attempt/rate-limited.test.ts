@@ -1,4 +1,4 @@
-// Tests an attempt whose handler asks that its queue be held.
+// Tests an attempt whose handler throttles its queue.
 import { rateLimited } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
 import { soloist } from '../pool/pool.fixture.ts'

@@ -1,4 +1,4 @@
-// Random lives of attempts, one after the other on one slot, beside the reference model.
+// Runs random attempts one after another on one slot, and compares them with the reference model.
 import { rateLimited, TaskError } from '@bullpen/contract'
 import { amount } from '@bullpen/testing'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-// Random walks over the three machines, beside their rules in words.
+// Takes random walks over the three state machines, and checks the rules that each machine must obey.
 import type { AttemptState, PoolState, SlotState } from '@bullpen/contract'
 import { ATTEMPT_STATES, POOL_STATES, SLOT_STATES } from '@bullpen/contract/internal'
 import { amount } from '@bullpen/testing'

@@ -1,4 +1,5 @@
-// Guarantees of a pool that in-process worker pools commonly miss. Those that need Redis or HTTP are tested in their packages.
+// Tests a pool's guarantees that in-process worker pools commonly lack. Guarantees that need Redis or HTTP are tested in their
+// packages.
 import type { TaskRecord } from '@bullpen/contract'
 import { describe, expect, it } from 'vitest'
 import { GRACE_MS, poolFixture, poolStates, soloist, TIMEOUT_MS, tasks } from './pool.fixture.ts'

@@ -1,4 +1,4 @@
-// The modes of a drain, two of them at once, and the report at the end.
+// Tests the drain modes, two drains at once, and the report at the end of a drain.
 import { describe, expect, it } from 'vitest'
 import { drainLimits } from './drain.ts'
 import { GRACE_MS, poolFixture, poolStates } from './pool.fixture.ts'

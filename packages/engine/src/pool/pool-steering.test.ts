@@ -1,4 +1,4 @@
-// A pool that is steered while it runs: paused, resumed, resized, and looked at.
+// Tests how a running pool is paused, resumed, resized and inspected.
 import { describe, expect, it } from 'vitest'
 import { clockFrom } from '../time/clock.ts'
 import { GRACE_MS, poolFixture, TIMEOUT_MS } from './pool.fixture.ts'

@@ -1,4 +1,4 @@
-// Random lives of a pool on a fake consumer, beside its reference model: compared after every single step.
+// Runs a pool on a fake consumer through random steps, and compares it with its reference model after every step.
 import { type DrainMode, rateLimited, TaskError } from '@bullpen/contract'
 import { DRAIN_MODES } from '@bullpen/contract/internal'
 import { amount } from '@bullpen/testing'

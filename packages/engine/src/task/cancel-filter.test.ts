@@ -1,4 +1,4 @@
-// Tests which tasks a cancel rule covers, and where tags are found in what is stored.
+// Tests which tasks a cancel rule covers, and where tags are found in a stored envelope.
 import { defineTask } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { describe, expect, it } from 'vitest'

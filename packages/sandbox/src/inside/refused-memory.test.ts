@@ -1,4 +1,5 @@
-// Memory that is refused at once, as for one very large buffer, is an error in the handler; its process keeps running.
+// Tests that memory that is refused at once, as for one very large buffer, is an error in the handler, and that the handler's
+// process keeps running.
 import { expect, it } from 'vitest'
 import { openSetup, outputOf } from '../setup.fixture.ts'
 import { expectingTask, greedyTask, modestTask } from './refused-memory.fixture.ts'

@@ -1,5 +1,5 @@
-// Every field that the source of a package logs is in the table of log fields. The test reads the sources, because most lines are
-// written only in rare situations, such as the loss of a cluster node.
+// Tests that every field that a package's source logs is in the table of log fields. The test reads the sources, because most
+// lines are written only in rare situations, such as the loss of a cluster node.
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'

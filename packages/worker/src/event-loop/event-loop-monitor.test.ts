@@ -1,4 +1,4 @@
-// The log of worker processes whose event loop is blocked by a handler.
+// Tests the log of worker processes whose event loop is blocked by a handler.
 
 import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'

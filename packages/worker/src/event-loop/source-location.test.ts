@@ -1,4 +1,4 @@
-// The source location that is reported for a stack.
+// Tests the source location that is reported for a stack.
 import { expect, it } from 'vitest'
 import { type Frame, locationOf } from './source-location.ts'
 

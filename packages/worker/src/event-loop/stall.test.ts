@@ -1,4 +1,4 @@
-// When a stall of the event loop is reported, read from its ticks.
+// Tests when an event-loop stall is reported, based on the loop's ticks.
 import { describe, expect, it } from 'vitest'
 import { type Finding, NO_STALL, observe, type Reading, TICK_MS } from './stall.ts'
 

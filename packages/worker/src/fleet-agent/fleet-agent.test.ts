@@ -1,4 +1,4 @@
-// The fleet agent between a fleet in memory and real pools, on a fake clock.
+// Tests the fleet agent between an in-memory fleet and real pools, on a fake clock.
 import { defineCatalogue, defineHandler, defineTask } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import { HEARTBEAT_INTERVAL_MS } from '@bullpen/engine/internal'

@@ -1,4 +1,4 @@
-// Worker processes steered by remote commands over a real Redis.
+// Tests worker processes that are controlled by remote commands over a real Redis.
 import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'

@@ -1,4 +1,4 @@
-// The states of a pool's entry: started, held, drained, replaced and closed with the worker.
+// Tests the states of a pool's entry: started, held, drained, replaced and closed with the worker.
 import type { DrainReport } from '@bullpen/engine'
 import type { Pool } from '@bullpen/engine/internal'
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-// The ledger of effects is read in the order in which it was written, and a malformed line is rejected.
+// Tests that the ledger of effects is read in the order in which it was written, and that a malformed line is rejected.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// The same seed yields the same random numbers, and times are within their span.
+// Tests that the same seed yields the same random numbers, and that times are within their span.
 import { expect, it } from 'vitest'
 import { momentsIn, pick, randomFrom } from './random.ts'
 

@@ -1,4 +1,4 @@
-// The counters of a worker equal the ledger only if every attempt is counted once, and where its task's record says.
+// Tests that a worker's counters equal the ledger only if every attempt is counted once, and as its task's record requires.
 import { describe, expect, it } from 'vitest'
 import type { Effect } from './effects.ts'
 import { type AttemptCounts, miscounted, readCounts } from './worker-metrics.ts'

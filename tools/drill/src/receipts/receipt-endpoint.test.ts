@@ -1,4 +1,4 @@
-// The endpoint of the receipts drill accepts each key once, fails on request, and records interrupted deliveries.
+// Tests that the receipts drill's endpoint accepts each key once, fails on request, and records interrupted deliveries.
 import { eventually } from '@bullpen/testkit'
 import { expect, it, onTestFinished } from 'vitest'
 import { openReceiptEndpoint } from './receipt-endpoint.ts'

@@ -1,4 +1,4 @@
-// Proves that the detector sees each kind of leak, says where it was created, and is quiet when everything was closed.
+// Tests that the detector finds each kind of leak, reports where it was created, and reports nothing when everything was closed.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { watch } from 'node:fs'

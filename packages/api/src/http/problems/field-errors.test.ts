@@ -1,4 +1,4 @@
-// Tests the messages for what a schema rejects.
+// Tests the messages for values that a schema rejects.
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { describeIssue, fieldErrors } from './field-errors.ts'

@@ -1,4 +1,4 @@
-// Begins a pass of the bulk canceller through a queue.
+// Begins one of the bulk canceller's passes through a queue.
 import { FENCE } from '../includes/fence.ts'
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'

@@ -1,4 +1,4 @@
-// Looks at one page of a queue's unfinished tasks, and ends the waiting ones that match a cancel rule.
+// Examines one page of a queue's unfinished tasks, and ends the waiting tasks that match a cancel rule.
 import type { TaskId } from '@bullpen/contract'
 import { END_WITHOUT_RUN } from '../includes/end-without-run.ts'
 import { FENCE } from '../includes/fence.ts'

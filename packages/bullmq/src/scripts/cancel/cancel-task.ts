@@ -1,4 +1,4 @@
-// Cancels one task: ends the task if no worker has it, and otherwise asks its worker to stop it.
+// Cancels one task: ends it if no worker is running it, and otherwise asks the worker to stop it.
 import type { CancelAnswer } from '@bullpen/contract/internal'
 import { END_WITHOUT_RUN } from '../includes/end-without-run.ts'
 import { STORED_REPLY } from '../includes/stored-reply.ts'

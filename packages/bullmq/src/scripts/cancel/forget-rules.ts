@@ -1,4 +1,4 @@
-// Deletes the cancel rules for which a whole pass has not found a matching task.
+// Deletes the cancel rules for which a whole pass did not find a matching task.
 import { FENCE } from '../includes/fence.ts'
 import { MATCHING_RULE } from '../includes/matching-rule.ts'
 import { TIME } from '../includes/time.ts'

@@ -1,4 +1,4 @@
-// Stores a cancel rule, and announces it to the consumers of the queue.
+// Stores a cancel rule, and announces it to the queue's consumers.
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 

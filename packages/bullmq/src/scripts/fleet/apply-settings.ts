@@ -1,4 +1,4 @@
-// Applies a command to the settings of its queue.
+// Applies a command to its queue's settings.
 import { defineScript } from '../script.ts'
 
 /**

@@ -1,4 +1,4 @@
-// Reads one command to the fleet, or one page of the newest commands.
+// Reads one fleet command, or one page of the newest commands.
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 

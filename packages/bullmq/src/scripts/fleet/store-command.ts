@@ -1,4 +1,4 @@
-// Stores a command to the fleet, and adds it to its recipients' inboxes.
+// Stores a fleet command, and adds it to its recipients' inboxes.
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 

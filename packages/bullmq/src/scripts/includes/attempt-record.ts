@@ -1,4 +1,4 @@
-// Lua functions that append an attempt record to the stacks that BullMQ stores with a job.
+// Defines Lua functions that append an attempt record to the stacks that BullMQ stores with a job.
 import { MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
 
 /**

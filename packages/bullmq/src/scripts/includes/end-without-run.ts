@@ -1,4 +1,5 @@
-// A Lua function that ends tasks that no worker is running. Cancels by id, cancels by filter and expiry use it.
+// Defines a Lua function that ends tasks that no worker is running. It is used to cancel tasks by id or by filter, and to expire
+// tasks.
 //
 // BullMQ itself ends the task: the task is moved from the place where it waits to `active`, and moveToFinished of the pinned
 // version fails it, with the token that does not require a lock. Parents, deduplication keys and BullMQ's metrics are therefore

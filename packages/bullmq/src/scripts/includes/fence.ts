@@ -1,5 +1,5 @@
-// A Lua function that fences a queue. A queue stores the highest fencing number of any leader that has worked on it, and refuses
-// older leaders.
+// Defines a Lua function that fences a queue. A queue stores the highest fencing number of any leader that has worked on it, and
+// rejects older leaders.
 //
 // A leader that was paused or cut off may come back after another process has taken over. Every script of the leader therefore
 // compares the leader's fencing number with the queue's, in the same script that does the work.

@@ -1,4 +1,4 @@
-// A Lua function that removes a worker from the fleet.
+// Defines a Lua function that removes a worker from the fleet.
 
 /** The maximum number of one worker's commands that a script responds to. */
 const COMMANDS_PER_SCRIPT = 100

@@ -1,4 +1,4 @@
-// A Lua function that finds the cancel rule that matches a task.
+// Defines a Lua function that finds the cancel rule that matches a task.
 
 /**
  * `matching_rule(base, rules, id)` returns the position of the first rule that matches the task, and the task's name. Returns nil

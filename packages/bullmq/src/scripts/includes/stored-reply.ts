@@ -1,7 +1,8 @@
-// Lua functions that store the reply of a script that has ended tasks, so that the script can be sent again.
+// Defines Lua functions that store the reply of a script that has ended tasks, so that the script can safely be sent again.
 //
-// If the connection is lost before the reply arrives, the caller does not learn which tasks the script has ended, and a second call
-// would find nothing to end. Each call therefore has an id, the request. A second call with the same id returns the stored reply.
+// If the connection is lost before the reply arrives, the caller does not learn which tasks the script has ended, and a second
+// call would find nothing to end. Each call therefore has an id, the request. A second call with the same id returns the stored
+// reply.
 
 /** How long a reply to the leader is kept, in ms, and how long the leader sends a script again. */
 export const REPLY_KEPT_MS = 600_000

@@ -1,4 +1,4 @@
-// Lua functions that read Redis's clock.
+// Defines Lua functions that read Redis's clock.
 
 /** `whole` formats a number up to 2^53 without an exponent. `micros` and `millis` return Redis's time since 1970. */
 export const TIME = `

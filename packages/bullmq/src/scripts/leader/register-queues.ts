@@ -1,4 +1,4 @@
-// Adds queues to the registry of a namespace.
+// Adds queues to a namespace's registry.
 import { defineScript } from '../script.ts'
 
 /**

@@ -1,4 +1,4 @@
-// Releases the lease of a namespace's leader.
+// Releases a namespace leader's lease.
 import { defineScript } from '../script.ts'
 
 /**

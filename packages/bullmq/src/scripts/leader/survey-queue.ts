@@ -1,4 +1,4 @@
-// Surveys one queue for the leader: does the chores that take only a few commands, and names the duties that take more.
+// Checks one queue for the leader: does the housekeeping that takes only a few commands, and returns which other work is due.
 import { FENCE } from '../includes/fence.ts'
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'

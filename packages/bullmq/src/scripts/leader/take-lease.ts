@@ -1,4 +1,4 @@
-// Acquires or renews the lease of a namespace's leader.
+// Acquires or renews a namespace leader's lease.
 import { defineScript } from '../script.ts'
 
 /**

@@ -1,4 +1,4 @@
-// Reads one page of a list from its right end, beginning after a task that may have left the list meanwhile.
+// Reads one page of a list from its right end, beginning after a task that may have left the list in the meantime.
 import { defineScript } from '../script.ts'
 
 export interface ListPage {

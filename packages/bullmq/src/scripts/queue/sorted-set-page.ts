@@ -1,4 +1,4 @@
-// Reads one page of a sorted set, beginning after a task that may have left the set meanwhile.
+// Reads one page of a sorted set, beginning after a task that may have left the set in the meantime.
 import { defineScript } from '../script.ts'
 
 export interface ScoredId {

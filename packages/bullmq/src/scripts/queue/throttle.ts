@@ -1,4 +1,4 @@
-// Starts a throttle of a queue, or extends the current one.
+// Throttles a queue, or extends the current throttle.
 import { defineScript } from '../script.ts'
 
 /**

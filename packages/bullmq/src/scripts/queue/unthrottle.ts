@@ -1,4 +1,4 @@
-// Removes the placeholder rate of a throttle that has ended, because the rate would cost two commands per job.
+// Removes the placeholder rate of a throttle that has ended, because that rate would otherwise cost two commands per job.
 import { defineScript } from '../script.ts'
 
 /** KEYS: limiter, meta. ARGV: the mark of a throttle. Returns nothing. A throttle that has not ended is not changed. */

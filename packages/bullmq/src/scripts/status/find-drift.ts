@@ -1,4 +1,4 @@
-// Finds the entries of one page in which the status index differs from BullMQ's sets.
+// Finds the entries in one page for which the status index differs from BullMQ's sets.
 import { LUA_PARTS } from '../../internals/status/status-index.ts'
 import { defineScript } from '../script.ts'
 

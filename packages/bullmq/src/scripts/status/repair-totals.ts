@@ -1,4 +1,4 @@
-// Corrects the totals of a queue, so that the conservation law holds again. This is the last step of a repair of the index.
+// Corrects a queue's totals, so that every accepted task is accounted for again. This is the last step of an index repair.
 import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
