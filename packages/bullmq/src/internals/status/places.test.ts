@@ -73,6 +73,19 @@ describe('take_out', () => {
     }
   })
 
+  it('removes exactly one task from a long list, wherever the task is in that list', async () => {
+    const { redis, keys } = structures()
+    const { wait, base } = keys
+    const ids = Array.from({ length: 1_000 }, (_, n) => `t${n}`)
+    await redis.rpush(wait, ...ids)
+    for (const id of ['t0', 't100', 't249', 't250', 't500', 't998', 't999']) {
+      expect(await runScript(redis, script, { wait }, { base, id })).toBe('wait')
+      ids.splice(ids.indexOf(id), 1)
+      expect(await redis.lrange(wait, 0, -1)).toEqual(ids)
+    }
+    expect(await runScript(redis, script, { wait }, { base, id: 't0' })).toBe(null)
+  })
+
   it('searches no list for a task that is in a sorted set, whether the task can wait there or not', async () => {
     const { redis, keys, holding, keyOf, expected } = structures()
     const { wait, base } = keys

@@ -57,12 +57,18 @@ const STRUCTURES: ReadonlyMap<string, Place> = new Map(
   ]),
 )
 
+/** How many of the newest tasks in a list are looked at first. The search takes Redis about 3 µs. */
+const NEWEST = 250
+
 /** Lua lines that return if this structure holds the task, after they have removed the task if it waits there. */
 function lookIn(name: string, { type, waits }: Place): string {
   const key = `base .. '${name}'`
   if (type === 'list') {
-    // LREM starts at the right end, where the oldest tasks are. Callers don't search `active`, because its tasks have a lock.
-    return waits ? `  if call('LREM', ${key}, -1, id) == 1 then return '${name}' end` : ''
+    // Callers don't search `active`, because its tasks have a lock.
+    if (!waits) return ''
+    // The newest tasks are at the left end, and the oldest ones at the right end, where LREM starts if the count is negative.
+    return `  local newest = call('LPOS', ${key}, id, 'MAXLEN', ${NEWEST})
+  if call('LREM', ${key}, newest and 1 or -1, id) == 1 then return '${name}' end`
   }
   if (waits) return `  if call('ZREM', ${key}, id) == 1 then return '${name}' end`
   return `  if call('ZSCORE', ${key}, id) then return nil end`
@@ -72,8 +78,8 @@ function lookIn(name: string, { type, waits }: Place): string {
  * A Lua function, `take_out(id)`, which removes a task from the list or set in which it waits. Returns the name of that list or
  * set, or nil if the task is in none. The function needs the local variables `call` and `base`.
  *
- * A list is searched last, because the search looks at every task: removing a task from the far end of a list of 200,000 costs
- * Redis 2.6 ms. A task that is in any sorted set is found without such a search.
+ * A list is searched last, and from both ends, because the search looks at every task on its way: removing a task from the middle
+ * of a list of 200,000 takes Redis about 1 ms. A task that is in any sorted set is found without such a search.
  */
 export const TAKE_OUT = `
 local function take_out(id)
