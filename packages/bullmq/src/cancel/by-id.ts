@@ -121,8 +121,8 @@ export async function repeatCancels(
 
 export interface CancelSubscriber {
   /**
-   * If a cancellation of this task arrived before the task and within the last ten seconds, returns who requested it ('' if unknown); otherwise returns
-   * undefined. Each cancellation is returned only once.
+   * If a cancellation of this task arrived before the task and within the last ten seconds, returns who requested it ('' if
+   * unknown). Otherwise, returns undefined. Each cancellation is returned only once.
    */
   cancelledBy(id: string): string | undefined
   close(): void
