@@ -28,7 +28,7 @@ function fail(message) {
   process.exit(1)
 }
 
-/** PATH with node_modules/.bin first, which holds `node` once it is installed. */
+/** Returns PATH with node_modules/.bin first, which contains `node` once it is installed. */
 const packagesFirst = () => [join(root, 'node_modules/.bin'), process.env.PATH].join(delimiter)
 
 const readJson = (...path) => JSON.parse(readFileSync(join(root, ...path), 'utf8'))

@@ -173,7 +173,7 @@ const TESTS_WITHOUT_REDIS_CLIENTS = {
   },
 }
 
-/** The `overrides` of biome.json. */
+/** Returns the `overrides` of biome.json. */
 export const overrides = () => [...ROOMS.map(override), TESTS_WITHOUT_REDIS_CLIENTS]
 
 if (process.argv[1] === import.meta.filename) {

@@ -23,7 +23,7 @@ export function watchFiles(root, onSave) {
     watched.delete(dir)
   }
 
-  /** If `isNew` is set, files that were written before the watch began count as saved. */
+  /** Watches one directory. If `isNew` is set, files that were written before the watch began count as saved. */
   function watchDirectory(dir, isNew) {
     const { ino: inode } = statSync(dir)
     if (watched.get(dir)?.inode === inode) return

@@ -2,7 +2,7 @@
 import { createServer } from 'node:http'
 
 /**
- * POST /receipts responds with 202, or with 503 if `to` in the JSON body begins with `fail`.
+ * Starts the stub. POST /receipts responds with 202, or with 503 if `to` in the JSON body begins with `fail`.
  * @param {{ port: number, host?: string }} options
  */
 export async function startMailStub({ port, host = '127.0.0.1' }) {

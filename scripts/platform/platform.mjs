@@ -237,7 +237,10 @@ async function pickPorts({ env, anyPorts, say }) {
   }
 }
 
-/** The key that the API accepts on loopback. It is stored, so that links and commands printed earlier continue to work. */
+/**
+ * Returns the key that the API accepts on loopback. The key is stored, so that links and commands printed earlier continue to
+ * work.
+ */
 function developmentKey(home) {
   const file = join(home, 'dev-key')
   if (!existsSync(file)) writeFileSync(file, `bp_dev_${randomBytes(16).toString('hex')}\n`, { mode: 0o600 })

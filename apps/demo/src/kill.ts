@@ -53,7 +53,10 @@ export async function killOne({ client, victims, workers, signal }: Killing): Pr
   return send(victim, 'SIGKILL') ? victim : undefined
 }
 
-/** A task that stays active during the pause is either running on the stopped worker or processing a large file. */
+/**
+ * Returns whether a task stays active during the pause. Such a task is either running on the stopped worker or processing a large
+ * file.
+ */
 async function aTaskIsStuck(client: Client, signal: AbortSignal): Promise<boolean> {
   const before = await active(client, signal)
   if (before.size === 0) return false

@@ -7,7 +7,9 @@ export interface Argument {
   readonly value: string | undefined
 }
 
-/** `flags` lists the flags that take a value, which is written as `--flag value` or `--flag=value`. */
+/**
+ * Splits `argv` into arguments. `flags` lists the flags that take a value, which is written as `--flag value` or `--flag=value`.
+ */
 export function readArguments(flags: readonly string[], argv: readonly string[]): readonly Argument[] {
   const options = Object.fromEntries(flags.map((flag) => [flag, { type: 'string' as const }]))
   const { tokens } = parseArgs({ args: [...argv], options, strict: false, allowPositionals: true, tokens: true })

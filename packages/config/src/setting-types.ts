@@ -23,7 +23,7 @@ export function wholeNumberOr(fallback: number, least: number, most: number) {
 
 const noLimit = z.literal('none')
 
-/** A duration of at least `shortest`, with a default. */
+/** Accepts a duration of at least `shortest`, with a default. */
 export function durationOr(fallback: Duration, shortest: Duration = '1ms') {
   return { schema: durationFrom(shortest).default(fallback), expected: expectedDuration(shortest, '') }
 }

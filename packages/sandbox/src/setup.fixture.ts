@@ -8,7 +8,7 @@ import { type IsolatorOptions, openIsolator } from './open-isolator.ts'
 
 export type Line = { readonly level: keyof Log; readonly message: string } & Readonly<Record<string, unknown>>
 
-/** A log that records its lines. `logged` resolves with the first line that contains the words. */
+/** Creates a log that records its lines. `logged` resolves with the first line that contains the words. */
 export function recordingLog() {
   const lines: Line[] = []
   const waiting = new Set<() => void>()
@@ -98,7 +98,7 @@ export function openSetup(
   }
 }
 
-/** The methods of a run as functions that can be destructured. */
+/** Returns a run's methods as functions that can be destructured. */
 function methodsOf(run: ReturnType<ReturnType<typeof openIsolator>['run']>) {
   return { outcome: run.outcome, signal: (reason: Error) => run.signal(reason), kill: () => run.kill() }
 }

@@ -39,8 +39,8 @@ interface Ratio {
 const HERE = join(import.meta.dirname, '../../..')
 
 /**
- * Each round measures the other checkout twice and this one once, each in a separate process. The order is reversed in every
- * second round. Yields the comparisons for short tasks, and then those for long tasks.
+ * Runs the benchmark. Each round measures the other checkout twice and this one once, each in a separate process. The order is
+ * reversed in every second round. Yields the comparisons for short tasks, and then those for long tasks.
  */
 export async function* benchAgainst({ checkout, pairs, tasks, redisUrl }: AgainstOptions): AsyncGenerator<Comparison> {
   const theirs = resolve(checkout)

@@ -10,7 +10,10 @@ export interface Pair {
   readonly ratio: number
 }
 
-/** The side that is measured first alternates from pair to pair. `better` is whether higher or lower values are better. */
+/**
+ * Measures both sides in pairs. The side that is measured first alternates from pair to pair. `better` is whether higher or lower
+ * values are better.
+ */
 export async function measurePairs(
   count: number,
   ours: Side,

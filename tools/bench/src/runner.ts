@@ -143,7 +143,7 @@ async function bytes(run: Run, slots: readonly SlotHost[]): Promise<number> {
   return (process.memoryUsage().heapUsed - before) / BATCH
 }
 
-/** Lower values are better, and a ratio above 1 means that ours is better. */
+/** Yields the results. Lower values are better, and a ratio above 1 means that ours is better. */
 export async function* benchRunner(): AsyncGenerator<Result> {
   for (const [name, handle] of Object.entries(HANDLERS)) {
     for (const kind of ['short', 'long'] as const) {

@@ -106,7 +106,10 @@ const bullpen = (redisUrl: string, kind: Kind, tasks: number) =>
     return rate
   })
 
-/** For long tasks, the processor has three parameters, because a raw worker passes a signal only to such a processor. */
+/**
+ * Measures a raw worker. For long tasks, the processor has three parameters, because a raw worker passes a signal only to such
+ * a processor.
+ */
 const raw = (redisUrl: string, kind: Kind, tasks: number) =>
   withTasks(redisUrl, kind, tasks, async (namespace) => {
     const own = stopwatch(tasks)

@@ -20,7 +20,10 @@ interface Options {
 
 type StartRedisServer = (options: Options) => Promise<RedisServer>
 
-/** `start` starts or restarts the server on the same port and data. The server and its data are removed after the test. */
+/**
+ * Creates a server that is not running yet. `start` starts or restarts it on the same port and data. The server and its data are
+ * removed after the test.
+ */
 export async function privateRedis() {
   const { startRedisServer } = (await import(script('redis/server.mjs'))) as { startRedisServer: StartRedisServer }
   const dir = mkdtempSync(join(tmpdir(), 'bullpen-private-redis-'))

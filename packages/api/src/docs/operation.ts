@@ -69,7 +69,10 @@ function responseOf(catalogue: Catalogue, response: RouteResponse, outputs: z.co
     content: { 'application/json': { schema: id === undefined ? inline(response.schema, 'output') : shape(id) } },
   }
 
-  /** A stored task may be missing from the current catalogue, so the general shape is one of the alternatives. */
+  /**
+   * Returns the schema of a response. A stored task may be missing from the current catalogue, so the general shape is one of the
+   * alternatives.
+   */
   function shape(component: string): Json {
     return component === 'Task'
       ? { anyOf: [...catalogue.definitions.map(({ name }) => reference(`${name}.Task`)), reference('Task')] }

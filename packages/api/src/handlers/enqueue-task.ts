@@ -21,7 +21,7 @@ type EnqueueCall = Call<unknown, EnqueueQuery>
 export function enqueueTask(context: ApiContext) {
   const { catalogue, broker, emit, now, randomBytes } = context
 
-  /** Cancels the task of a caller that has disconnected. Nobody receives an answer, so a failure is logged. */
+  /** Cancels the task of a caller that has disconnected. The caller cannot receive a response, so a failure is logged. */
   async function cancelAbandoned(
     task: { readonly id: TaskId; readonly queue: string; readonly task: string },
     by: string,

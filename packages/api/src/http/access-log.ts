@@ -39,8 +39,8 @@ export function logRequests(app: FastifyInstance, { log, observe }: Observers): 
 }
 
 /**
- * Successful requests are logged only at debug level, because a log line would cost more than the request and the metrics
- * already count them.
+ * Returns the level of a request's log line. Successful requests are logged only at debug level, because a log line would cost
+ * more than the request and the metrics already count them.
  */
 function levelOf({ statusCode }: FastifyReply): keyof Log {
   if (statusCode >= 500) return 'warn'

@@ -56,8 +56,8 @@ async function lastFleet(out: Output, client: Client, { target, waitUntil }: Dra
 }
 
 /**
- * A worker that exited gracefully is no longer part of the fleet. If a worker starts while the whole queue is draining, its pool is
- * in the state NEW until the queue is resumed. Such a pool does not count as open.
+ * Summarizes the state of the target's pools. A worker that exited gracefully is no longer part of the fleet. If a worker starts
+ * while the whole queue is draining, its pool is in the state NEW until the queue is resumed. Such a pool does not count as open.
  */
 function summarize({ workers }: FleetView, { queue, worker }: Target) {
   const pools = workers

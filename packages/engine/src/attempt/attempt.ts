@@ -272,7 +272,7 @@ export class Attempt implements TaskContext, StepStore {
     try {
       enqueued = await enqueue(child)
     } catch (error) {
-      // The handler may try again with the same id. If this call has stored the child, the next one is answered `created`.
+      // The handler may try again with the same id. If this call has stored the child, the next call returns `created`.
       this.#children.delete(child.id)
       throw error
     }

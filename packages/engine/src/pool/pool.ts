@@ -190,7 +190,10 @@ class SlotPool implements Pool {
     return this.#slots.stuckHandlers > this.#options.maxStuckHandlers
   }
 
-  /** In a light drain, tasks that were being fetched when the drain began are still started. */
+  /**
+   * Returns whether a fetched task may start. In a light drain, tasks that were being fetched when the drain began are still
+   * started.
+   */
   #mayStart(): boolean {
     if (this.#isPaused || this.#isSaturated()) return false
     return this.#isRunning() || (this.#state === 'SHUTTING_DOWN' && this.#ending?.drain.isLight === true)

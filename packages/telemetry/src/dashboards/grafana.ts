@@ -158,7 +158,7 @@ function lines(stacked: boolean, thresholds: boolean) {
   }
 }
 
-/** Grafana's first step has no lower bound. */
+/** Converts thresholds to Grafana's steps, the first of which has no lower bound. */
 function thresholdSteps(steps: readonly [Threshold, ...Threshold[]]) {
   return {
     mode: 'absolute',

@@ -218,7 +218,7 @@ export const overview = dashboard({
           ],
         },
         {
-          title: 'Redis answers',
+          title: 'Redis reachable',
           description: '1 if every process can reach Redis, 0 if at least one cannot.',
           unit: 'short',
           kind: 'stat',

@@ -34,7 +34,10 @@ export function logEvents(log: Log & { isLevelEnabled(level: string): boolean })
   }
 }
 
-/** Writing two lines per task reduces the throughput of short tasks by a quarter, so their lines are at level debug. */
+/**
+ * Returns the level of an event's line. Writing two lines per task reduces the throughput of short tasks by a quarter, so short
+ * tasks are logged at level debug.
+ */
 function levelOf(event: TaskEvent): Level {
   switch (event.event) {
     case 'task.enqueued':

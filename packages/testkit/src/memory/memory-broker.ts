@@ -90,7 +90,10 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     return store
   }
 
-  /** The sweep runs only while a task may expire. Otherwise, a fake clock would never run out of timers. */
+  /**
+   * Expires tasks. The sweep runs only as long as a task may expire, because otherwise a fake clock would never run out of
+   * timers.
+   */
   const sweep = (): void => {
     stopSweep = clock.after(sweepMs, () => {
       stopSweep = undefined

@@ -62,14 +62,14 @@ export function createMemoryConsumer(
     const release = async (): Promise<void> => {
       released = true
       await outage.over()
-      // The answer does not reach a consumer that was closed or killed.
+      // The reply does not reach a consumer that was closed or killed.
       if (!isClosed && store.release(task, owner)) pool.released()
     }
     await run(
       fetchedTask(task, owner, outage),
       async (result) => {
         await outage.over()
-        // The answer does not reach a consumer that was closed or killed.
+        // The reply does not reach a consumer that was closed or killed.
         if (isClosed) return
         pool.settled(result, store.commit(task, owner, result.verdict, result.record))
       },

@@ -41,7 +41,10 @@ export function countTasks(store: MemoryStore): Record<TaskStatus, number> {
   return counts
 }
 
-/** A task whose owner is lost is counted and listed as active until it is recovered. */
+/**
+ * Returns the status under which a task is listed. A task whose owner is lost is counted and listed as active until it is
+ * recovered.
+ */
 function listedStatusOf(task: StoredTask): TaskStatus {
   return task.place === 'active' ? 'active' : statusOf(task)
 }

@@ -104,7 +104,7 @@ export function actionOnExisting({ callerToken }: StoredTask, caller: Caller | u
   return caller === 'only' || caller.token === callerToken ? 'created' : 'existing'
 }
 
-/** The fields that a cancel rule matches. */
+/** Returns the fields that a cancel rule matches. */
 export function candidateOf({ task, envelope, enqueuedAt }: StoredTask): CancelCandidate {
   return { task, tags: tagsOf(envelope), enqueuedAt }
 }

@@ -182,7 +182,10 @@ function checkInput({ name, input: schema }: TaskDefinition, input: unknown): vo
 const CLOCK_HINT =
   "on the fake clock; if the handler waits for a timer, a file or a socket, which that clock does not control, pass clock: 'real'"
 
-/** The default clock jumps over every wait that it does not control, so an attempt with such a wait times out at once. */
+/**
+ * Adds a hint to the message of an attempt that timed out. The default clock jumps over every wait that it does not control, so
+ * an attempt with such a wait times out at once.
+ */
 function withClockHint(record: AttemptRecord): AttemptRecord {
   if (record.reason !== 'run_timeout' && record.reason !== 'heartbeat_timeout') return record
   return { ...record, message: `${record.message ?? record.reason} ${CLOCK_HINT}` }

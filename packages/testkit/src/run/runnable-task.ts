@@ -59,7 +59,10 @@ export function runnableTask<D extends TaskDefinition, R extends Resources>(
 /** The testkit does not test isolation. */
 const INLINE = { isolation: 'inline', memoryLimitBytes: undefined } as const
 
-/** If no catalogue is given, every definition that the handler enqueues is assumed to be in the worker's catalogue. */
+/**
+ * Records the definitions of the child tasks that the handler enqueues. If no catalogue is given, every definition that the
+ * handler enqueues is assumed to be in the worker's catalogue.
+ */
 function recordChildren(context: TaskContext, children: Map<string, TaskDefinition>): void {
   const { enqueue } = context
   const recording: TaskContext['enqueue'] = (definition, ...rest) => {

@@ -19,7 +19,7 @@ const waiting = defineTask({ name: 'block.waiting', ...about })
 
 export const blockingTasks = defineCatalogue(forever, untilReleased, native, yielding, waiting)
 
-/** The handler of `block.until-released` blocks the event loop until this file exists. */
+/** Returns the path of a file. The handler of `block.until-released` blocks the event loop until that file exists. */
 export const releaseFile = (id: string): string => join(tmpdir(), `bullpen-release-${id}`)
 
 function spin(ms: number): number {

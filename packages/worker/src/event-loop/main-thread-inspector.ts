@@ -93,7 +93,10 @@ function sample(
   })
 }
 
-/** Disconnecting alone would resume the main thread, but disabling first also withdraws a pause request that is still pending. */
+/**
+ * Disables the debugger and disconnects. Disconnecting alone would resume the main thread, but disabling first also withdraws a
+ * pause request that is still pending.
+ */
 async function disconnect(session: Session): Promise<void> {
   const disabled = new Promise<void>((resolve) => {
     session.post('Debugger.disable', () => resolve())

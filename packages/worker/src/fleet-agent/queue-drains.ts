@@ -29,7 +29,10 @@ export function createQueueDrains({ fleet, clock, pools }: QueueDrainsOptions): 
     waits.delete(queue)
   }
 
-  /** While the worker itself is draining, no pool is resumed, but a harsher drain of the queue is still applied. */
+  /**
+   * Applies a queue's drain to its pool. While the worker itself is draining, pools are not resumed, but a harsher drain of the
+   * queue is still applied.
+   */
   const followOne = (queue: string, drain: QueueSettings['drain']): void => {
     const cause = pools.causeOf(queue)
     if (drain?.mode !== 'light') stopWaiting(queue)

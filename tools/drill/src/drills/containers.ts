@@ -110,7 +110,10 @@ async function deliver(
   }
 }
 
-/** As with an orchestrator, the new worker is ready before the old one receives its signal to shut down. */
+/**
+ * Replaces the oldest worker. As with an orchestrator, the new worker is ready before the old one receives its signal to shut
+ * down.
+ */
 async function replaceOldest(compose: Compose): Promise<Exit> {
   const [oldest = ''] = await compose.workers()
   await compose.addWorker()

@@ -9,7 +9,10 @@ import { momentsIn, randomFrom } from '../ledger/random.ts'
 import type { System } from '../programs/fleet.ts'
 import type { Scale } from '../report.ts'
 
-/** Most tasks are shorter than the 5 s that a lock lasts. The longer ones have to be signalled in the worker that was cut off. */
+/**
+ * Returns the input of the n-th task. Most tasks are shorter than the 5 s that a lock lasts. The longer ones have to be signalled
+ * in the worker that was cut off.
+ */
 const input = (n: number) => ({ ms: n % 8 === 0 ? 7_000 : 250, againMs: 250, listens: true })
 
 /** How long a lock lasts in every worker. */

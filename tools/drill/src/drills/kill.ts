@@ -30,7 +30,7 @@ export const killCluster: Drill = {
 }
 
 function killOn(name: string, definitions: readonly Work[], open: () => Promise<DrillRedis>): Drill {
-  /** The slots of a worker are divided among the queues. */
+  /** Returns the number of slots per queue. A worker's slots are divided among the queues. */
   const slotsPerQueue = (scale: Scale): number => Math.ceil(PLANS[scale].concurrency / definitions.length)
   return {
     name,
@@ -43,7 +43,9 @@ function killOn(name: string, definitions: readonly Work[], open: () => Promise<
     },
     known: { lost: 0, restarted: 'kills x concurrency', recoveryP99Ms: 60_000 },
     comparable: true,
-    /** Every second victim is the worker that leads, and therefore looks for the tasks of those that were killed. */
+    /**
+     * Runs the drill. Every second victim is the worker that leads the namespace and therefore looks for killed workers' tasks.
+     */
     run(scale, seed, system) {
       const { processes, kills } = PLANS[scale]
       const random = randomFrom(seed)

@@ -18,7 +18,9 @@ export interface RunningProgram {
 export class ChildProcesses {
   readonly #exits = new Map<ChildProcess, Promise<number | null>>()
 
-  /** `ready` resolves when the program is ready. @throws Error if the program exits first. */
+  /**
+   * Adds a program, and waits for `ready`, which resolves when the program is ready. @throws Error if the program exits first.
+   */
   async add<T>(name: string, child: ChildProcess, ready: Promise<T>): Promise<RunningProgram & { readonly ready: T }> {
     const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
     this.#exits.set(child, exited)

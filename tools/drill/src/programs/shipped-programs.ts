@@ -21,7 +21,7 @@ const MAINS = { api: '../../../../apps/api/src/main.ts', worker: '../../../../ap
 const READY = { api: 'API ready', worker: 'worker ready' } as const
 const EXIT_WITH_PARENT = new URL('./exit-with-parent.ts', import.meta.url).href
 
-/** `log` is the file for the programs' output. */
+/** Prepares to start programs. `log` is the file for the programs' output. */
 export function openPrograms({ log, env: common }: { log: string; env: Readonly<Record<string, string>> }): Programs {
   const out = createWriteStream(log, { flags: 'a' })
   const children = new ChildProcesses()

@@ -80,12 +80,18 @@ function storyOf(receipt: Receipt, { views, deliveries: all }: ReceiptLedger): S
 
 const wanted = ({ cancelled }: Receipt): TaskView['status'] => (cancelled ? 'cancelled' : 'completed')
 
-/** An attempt that died with its worker has a fencing token, but does not count and is not retried as a failure. */
+/**
+ * Returns whether an attempt died with its worker. Such an attempt has a fencing token, but does not count and is not retried as
+ * a failure.
+ */
 function wasKilled({ view }: Story): boolean {
   return view !== undefined && view.fencingToken > view.attemptsMade
 }
 
-/** Whether each failure used one attempt and was retried as often as the policy allows, but not before the backoff was over. */
+/**
+ * Returns whether each failure used one attempt and was retried as often as the policy allows, but not before the backoff was
+ * over.
+ */
 function followsPolicy(policy: RetryPolicy, story: Story): boolean {
   const { receipt, view, deliveries } = story
   if (receipt.cancelled) return true

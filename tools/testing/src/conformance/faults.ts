@@ -9,7 +9,7 @@ import { gate, type Handle, long, openSetup, short } from './setup.ts'
 /** The number of its workers' deaths that a task survives. After one more death, the task is dead. */
 const MAX_DEATHS = 10
 
-/** The record that is written by the process that finds a lost attempt. */
+/** Returns the record that is written by the process that finds a lost attempt. */
 const lostAttempt = (fencingToken: number) => ({
   fencingToken,
   attempt: 1,
