@@ -42,7 +42,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   task_not_found: {
     meaning: 'There is no task with this id, or the task was removed when its retention period ended.',
-    action: 'Check the id. To keep completed tasks for longer, raise `BULLPEN_WORKER_COMPLETED_RETENTION`.',
+    action: 'Check the id. To keep tasks for longer, raise the [retention](../how-to/retention.md) of their status.',
   },
   cancel_not_found: {
     meaning: 'There is no cancellation with this id, or the cancellation completed more than 24 hours ago.',

@@ -47,7 +47,14 @@ describe('a task that no slot takes', () => {
       }
       return commit({ event, record: end, verdict: { kind: 'completed', output: { n: 1 } }, error: undefined })
     }
-    const options = { queue: 'rig', namespace, redisUrl, concurrency: 1, completedRetentionMs: 60_000, log: silent }
+    const options = {
+      queue: 'rig',
+      namespace,
+      redisUrl,
+      concurrency: 1,
+      retention: { completed: { ageMs: 60_000 } },
+      log: silent,
+    }
     const consumer = openConsumer(options, runTask, {
       lockLost: () => {},
       settled: () => {},
@@ -88,7 +95,14 @@ describe('a release', () => {
       offered.resolve()
       return release()
     }
-    const options = { queue: 'rig', namespace, redisUrl, concurrency: 1, completedRetentionMs: 60_000, log: silent }
+    const options = {
+      queue: 'rig',
+      namespace,
+      redisUrl,
+      concurrency: 1,
+      retention: { completed: { ageMs: 60_000 } },
+      log: silent,
+    }
     const consumer = openConsumer(options, runTask, {
       lockLost: () => {},
       settled: () => {},
@@ -124,7 +138,14 @@ describe('a task whose queue timeout expires while a worker has it', () => {
       void consumer.stop()
       return release()
     }
-    const options = { queue: 'rig', namespace, redisUrl, concurrency: 1, completedRetentionMs: 60_000, log: silent }
+    const options = {
+      queue: 'rig',
+      namespace,
+      redisUrl,
+      concurrency: 1,
+      retention: { completed: { ageMs: 60_000 } },
+      log: silent,
+    }
     const released = Promise.withResolvers<void>()
     const consumer = openConsumer(options, runTask, {
       lockLost: () => {},
@@ -202,7 +223,7 @@ describe('the lifecycle of a consumer', () => {
       namespace,
       redisUrl,
       concurrency: 1,
-      completedRetentionMs: 60_000,
+      retention: { completed: { ageMs: 60_000 } },
       log: silent,
       ...more,
     }

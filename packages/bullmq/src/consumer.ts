@@ -26,6 +26,7 @@ import {
   type CancelCause,
   type Consumer,
   type ConsumerHost,
+  type Retention,
   type RunTask,
   stopsRunning,
   type Transitions,
@@ -76,8 +77,8 @@ export interface ConsumerOptions {
   readonly worker?: string
   /** Decodes inputs, and encodes outputs and the results of steps. By default, payloads are stored unencoded. */
   readonly codec?: PayloadCodec | undefined
-  /** How long a completed task is kept, in ms. Dead tasks are kept until they are deleted. */
-  readonly completedRetentionMs: number
+  /** How long the queue's ended tasks are kept. */
+  readonly retention: Retention
   /** How often the consumer registers its queue again for the leader, in ms. Defaults to 60,000. Tests set this. */
   readonly registerEveryMs?: number
   readonly log: Log
@@ -142,9 +143,9 @@ export function openConsumer(options: ConsumerOptions, runTask: RunTask, pool: C
 
   const openConnection = (): Connection => {
     const redis = workerConnection(redisUrl, log)
-    const { completedRetentionMs, registerEveryMs } = options
-    // The leader removes older completed tasks. The consumer that opens last decides the retention.
-    const schema = createSchemaGuard(redis, namespace, catalogueQueues, [{ name: queue, completedRetentionMs }])
+    const { retention, registerEveryMs } = options
+    // The leader removes older tasks. The consumer that opens last decides the retention.
+    const schema = createSchemaGuard(redis, namespace, catalogueQueues, [{ name: queue, retention }])
     const registration = openRegistration({ redis, repeat: schema.repeat, log, everyMs: registerEveryMs })
     return { redis, schema, registration }
   }
@@ -227,7 +228,7 @@ function connect(
   runTask: RunTask,
   pool: ConsumerHost,
 ): Connected {
-  const { queue, namespace, redisUrl, codec, completedRetentionMs, eventLoopStallLimitMs, log } = options
+  const { queue, namespace, redisUrl, codec, retention, eventLoopStallLimitMs, log } = options
   const { clock = MACHINE_CLOCK, locks = LOCK_TIMES } = options
   const keys = queueKeys(namespace, queue)
   const host = {
@@ -291,7 +292,7 @@ function connect(
     maximumRateLimitDelay: RATE_RECHECK_MS,
     settings: { backoffStrategy },
   }
-  const backend = backendFactory({ now: clock.now, completedRetentionMs, onWoken: rules.prepare })
+  const backend = backendFactory({ now: clock.now, retention, onWoken: rules.prepare })
   const worker = new ConsumerWorker(queue, processor, workerOptions, backend)
   const logError = throttledLog((err: Error, suppressed) => log.error({ err, queue, suppressed }, 'queue error'))
   worker.on('error', (err) => {

@@ -53,7 +53,7 @@ function setup(redisUrl = inject('redisUrl')) {
       }
       const runTask = () => Promise.reject(new Error('there is no task'))
       const consumer = openConsumer(
-        { ...options, queue: 'q', concurrency: 1, completedRetentionMs: 1_000 },
+        { ...options, queue: 'q', concurrency: 1, retention: { completed: { ageMs: 1_000 } } },
         runTask,
         pool,
       )

@@ -18,6 +18,7 @@ import {
   DEFAULT_TIMEOUTS,
   newTask,
   type Pool,
+  type Retention,
 } from '@bullpen/engine/internal'
 import { clockOf, sha256 } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
@@ -43,6 +44,8 @@ export interface SetupOptions {
   readonly maxStuckHandlers?: number
   readonly parent?: AbortSignal
   readonly locks?: LockTimes
+  /** By default, completed tasks are kept for a minute. */
+  readonly retention?: Retention
   /** How often the leader looks for lost tasks, in ms. */
   readonly roundMs?: number
   /** Whether the broker may lead. Defaults to true. */
@@ -59,6 +62,7 @@ export async function setup({
   maxStuckHandlers = 10,
   parent,
   locks,
+  retention = { completed: { ageMs: 60_000 } },
   roundMs = LEADER_TIMES.roundMs,
   leads = true,
   now = Date.now,
@@ -106,7 +110,7 @@ export async function setup({
               namespace,
               redisUrl: through,
               concurrency,
-              completedRetentionMs: 60_000,
+              retention,
               log,
               clock: { now, measured: Promise.resolve() },
               ...(locks && { locks }),

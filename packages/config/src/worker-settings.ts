@@ -89,6 +89,21 @@ export const WORKER_SETTINGS = {
     ...durationOr('24h'),
     help: 'How long a completed task is kept in Redis.',
   },
+  deadRetention: {
+    env: 'BULLPEN_WORKER_DEAD_RETENTION',
+    ...durationOrNone('30d'),
+    help: 'How long a dead task is kept in Redis.',
+  },
+  cancelledRetention: {
+    env: 'BULLPEN_WORKER_CANCELLED_RETENTION',
+    ...durationOrNone('7d'),
+    help: 'How long a cancelled task is kept in Redis.',
+  },
+  expiredRetention: {
+    env: 'BULLPEN_WORKER_EXPIRED_RETENTION',
+    ...durationOrNone('7d'),
+    help: 'How long an expired task is kept in Redis.',
+  },
   maxOutputBytes: {
     env: 'BULLPEN_WORKER_MAX_OUTPUT_BYTES',
     ...wholeNumberOr(262_144, 1_024, 16_777_216),

@@ -6,6 +6,7 @@ export type { Memory } from './definition/bytes.ts'
 export { type Catalogue, type DefinitionsOf, defineCatalogue, type NamesOf } from './definition/catalogue.ts'
 export { type Duration, formatDuration, type Limit, milliseconds } from './definition/duration.ts'
 export { defineQueue, type OnShutdown, type QueueDefinition, type QueueOptions } from './definition/queue.ts'
+export type { KeptOptions, QueueRetention, RetentionOptions } from './definition/retention.ts'
 export {
   type Backoff,
   type BackoffOptions,

@@ -48,6 +48,7 @@ export type {
   WorkerStatus,
 } from './ports/fleet.ts'
 export type { IsolateCalls, IsolatedRun, IsolatedTask, Isolator } from './ports/isolator.ts'
+export type { KeptTasks, Retention } from './ports/retention.ts'
 export type { StepLookup, StepStore, StoredSteps } from './ports/steps.ts'
 export { type OpenResources, openResources, type ResourceOpener, type ResourceOpeners } from './resources.ts'
 export { type CancelCandidate, matches, stopsRunning, tagsOf } from './task/cancel-filter.ts'

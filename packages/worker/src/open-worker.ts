@@ -157,8 +157,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
     for (const warning of graceWarnings(catalogue, sizes, graceMs)) log.warn(warning)
     // The name is distinct across hosts, across containers that share a host name, and across restarts that reuse a process id.
     const worker = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
-    const catalogueQueues = catalogue.queues
-    const common = { settings, catalogueQueues, registry, context, clock: skew, sink, worker, codec, log, parent }
+    const common = { settings, catalogue, registry, context, clock: skew, sink, worker, codec, log, parent }
     pools = createPoolSupervisor({
       sizes,
       drainTimes: { drainMs, graceMs },
@@ -167,7 +166,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       log,
     })
     const fleetAgent = openFleetAgent({
-      fleet: openFleet({ namespace, redisUrl, log, queues: [...sizes.keys()], catalogueQueues }),
+      fleet: openFleet({ namespace, redisUrl, log, queues: [...sizes.keys()], catalogueQueues: catalogue.queues }),
       clock: clockOf(skew),
       skewMs: () => Math.round(skew.skewMs() ?? 0),
       log,

@@ -26,7 +26,7 @@ if (process.argv[1] === import.meta.filename) {
     graceMs: 500,
     consumer: (runTask, host) =>
       openConsumer(
-        { queue: 'swarm', namespace, redisUrl, concurrency: 4, completedRetentionMs: 60_000, log },
+        { queue: 'swarm', namespace, redisUrl, concurrency: 4, retention: { completed: { ageMs: 60_000 } }, log },
         runTask,
         host,
       ),

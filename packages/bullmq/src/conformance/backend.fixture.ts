@@ -31,7 +31,7 @@ export const newNamespace = (): string => `t-${randomUUID().slice(0, 12)}`
 export async function openBullmqOn(
   redisUrl: string,
   namespace: string,
-  { queues, sizeLimit, codec, onExpired, locks }: BackendOptions,
+  { queues, sizeLimit, codec, retention = {}, onExpired, locks }: BackendOptions,
 ): Promise<Backend> {
   const renewal = { ...QUICK, base: 'none', eventLoopStallLimitMs: undefined, redisUrl, slots: 1, log: silent } as const
   warm ??= openLockRenewer(renewal)
@@ -54,7 +54,7 @@ export async function openBullmqOn(
           concurrency,
           worker,
           codec,
-          completedRetentionMs: 60_000,
+          retention,
           log: silent,
         }
         const consumer = openConsumer({ ...common, ...(locks === 'quick' && { locks: QUICK }) }, runTask, pool)

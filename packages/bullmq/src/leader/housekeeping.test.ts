@@ -191,7 +191,7 @@ describe('a backlog', () => {
     for (let i = 0; i < 250; i++) added.hset(keys.job(`j${i}`), 'name', 'a.b').zadd(keys.completed, 1_000 + i, `j${i}`)
     await added.exec()
     const visit = async (fencing: number, isOver: () => boolean) => {
-      await housekeeping.visit({ name: QUEUE, completedRetentionMs: 60_000 }, { fencing, isOver })
+      await housekeeping.visit({ name: QUEUE, retention: { completed: { ageMs: 60_000 } } }, { fencing, isOver })
       await housekeeping.settled()
       return redis.zcard(keys.completed)
     }

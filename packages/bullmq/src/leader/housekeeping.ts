@@ -19,7 +19,7 @@ import { type Duty, type Survey, surveyQueueScript } from '../scripts/leader/sur
 import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { expireTasks } from './expirer.ts'
-import type { RegisteredQueue } from './queue-registry.ts'
+import { encodeRetention, type RegisteredQueue } from './queue-registry.ts'
 
 type OnEnded = (ended: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 
@@ -84,7 +84,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   }
 
   const perform = (registered: RegisteredQueue, duty: Duty, term: Term): Promise<void> => {
-    const { name: queue, completedRetentionMs: keptMs } = registered
+    const { name: queue, retention } = registered
     const keys = queueKeys(namespace, queue)
     const { fencing, isOver } = term
     const duties = {
@@ -107,8 +107,8 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
         }),
       cancelByRules: () => bulkCanceller(queue)(term),
       async removeOld() {
-        if (keptMs === undefined) return
-        const args = { fencing, keptMs, base: keys.base, limit: REMOVE_AT_ONCE }
+        if (retention === undefined) return
+        const args = { fencing, retention: encodeRetention(retention), base: keys.base, limit: REMOVE_AT_ONCE }
         for (;;) {
           const sentAt = performance.now()
           const removed = await runScript(redis, removeOldScript, keys, { ...args, now: now() })
@@ -133,8 +133,8 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   }
 
   const survey = async (registered: RegisteredQueue, { fencing }: Term): Promise<Survey | undefined> => {
-    const { name: queue, completedRetentionMs } = registered
-    const args = { fencing, now: now(), mark: THROTTLE_MARK, keptMs: completedRetentionMs ?? '', compareEveryMs }
+    const { name: queue, retention } = registered
+    const args = { fencing, now: now(), mark: THROTTLE_MARK, retention: encodeRetention(retention), compareEveryMs }
     try {
       return await runScript(redis, surveyQueueScript, queueKeys(namespace, queue), args)
     } catch (error) {

@@ -1,6 +1,6 @@
 // The leader at work: it serves every registered queue, another process takes over from it, and its successor's number keeps it out.
 import { randomBytes, randomUUID } from 'node:crypto'
-import { createTaskId } from '@bullpen/contract/internal'
+import { createTaskId, FINAL_STATUSES } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
@@ -124,22 +124,31 @@ it('the leader repairs the status index after a client without Bullpen has used 
   expect(await redis.hmget(keys.totals, 'accepted', 'removed')).toEqual(['4', '3'])
 })
 
-it('the leader removes completed tasks that are older than the retention that a consumer has registered', async () => {
-  const { open, name, redis } = namespace()
-  const keys = queueKeys(name, 'a')
-  const broker = await open(['a'])
-  const added = redis.multi().hset(keys.totals, 'accepted', 250)
-  for (let i = 0; i < 250; i++) {
-    const endedAt = Date.now() + (i < 230 ? -60_000 : 60_000)
-    added.hset(keys.job(`j${i}`), 'name', 'a.b').zadd(keys.completed, endedAt, `j${i}`)
-  }
-  await added.exec()
-  expect((await broker.counts('a')).completed).toBe(250)
-  await redis.hset(leaderKeys(name).registry, 'a', 10_000)
-  await eventually(async () => (await broker.counts('a')).completed === 20)
-  expect(await redis.exists(keys.job('j0'), keys.job('j229'), keys.job('j230'))).toBe(1)
-  expect(await redis.hmget(keys.totals, 'accepted', 'removed', 'drift')).toEqual(['250', '230', null])
-})
+it.each(FINAL_STATUSES)(
+  'the leader removes %s tasks beyond the retention that a consumer has registered',
+  async (status) => {
+    const { open, name, redis } = namespace()
+    const keys = queueKeys(name, 'a')
+    const broker = await open(['a'])
+    const added = redis.multi().hset(keys.totals, 'accepted', 250)
+    for (let i = 0; i < 250; i++) {
+      const endedAt = Date.now() + (i < 230 ? -60_000 : 60_000 + i)
+      added.hset(keys.job(`j${i}`), 'name', 'a.b').zadd(keys[status], endedAt, `j${i}`)
+      if (status !== 'completed') added.zadd(keys.failed, endedAt, `j${i}`)
+    }
+    await added.exec()
+    expect((await broker.counts('a'))[status]).toBe(250)
+    const left = async (): Promise<number> => (await broker.counts('a'))[status]
+    await redis.hset(leaderKeys(name).registry, 'a', JSON.stringify({ [status]: { ageMs: 10_000 } }))
+    await eventually(async () => (await left()) === 20)
+    expect(await redis.exists(keys.job('j0'), keys.job('j229'), keys.job('j230'))).toBe(1)
+    await redis.hset(leaderKeys(name).registry, 'a', JSON.stringify({ [status]: { count: 5 } }))
+    await eventually(async () => (await left()) === 5)
+    expect(await redis.exists(keys.job('j244'), keys.job('j245'))).toBe(1)
+    expect(await redis.zcard(keys.failed)).toBe(status === 'completed' ? 0 : 5)
+    expect(await redis.hmget(keys.totals, 'accepted', 'removed', 'drift')).toEqual(['250', '245', null])
+  },
+)
 
 /** Opens a candidate of its own, with a housekeeping that finds nothing to do. `replies` gates the replies to its requests. */
 function candidate(

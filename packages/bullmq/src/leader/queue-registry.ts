@@ -1,4 +1,8 @@
 // The registry of a namespace's queues. The leader works on every registered queue, whatever its own catalogue contains.
+import { FINAL_STATUSES } from '@bullpen/contract/internal'
+import type { Retention } from '@bullpen/engine/internal'
+import { z } from 'zod'
+import { parseJson } from '../codec.ts'
 import { leaderKeys, SCHEMA_VERSION } from '../keys.ts'
 import { registerQueuesScript } from '../scripts/leader/register-queues.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
@@ -6,10 +10,10 @@ import { type Commander, runScript } from '../scripts/script.ts'
 export interface RegisteredQueue {
   readonly name: string
   /**
-   * How long the queue's completed tasks are kept, in ms. Undefined if no consumer has stored it. The leader then removes no
-   * completed tasks of the queue.
+   * How long the queue's ended tasks are kept. Undefined if no consumer has stored it. The leader then removes none of the queue's
+   * tasks.
    */
-  readonly completedRetentionMs?: number | undefined
+  readonly retention?: Retention | undefined
 }
 
 export interface Registering {
@@ -31,15 +35,25 @@ export async function registerQueues(
   { replaces }: Registering,
 ): Promise<boolean> {
   const args = { schemaVersion: SCHEMA_VERSION, replaces: replaces ? '1' : '' }
-  const registered = queues.flatMap(({ name, completedRetentionMs }) => [name, completedRetentionMs ?? ''])
+  const registered = queues.flatMap(({ name, retention }) => [name, encodeRetention(retention)])
   return runScript(redis, registerQueuesScript, leaderKeys(namespace), args, registered)
 }
 
 /** Returns all registered queues. Takes one round trip. */
 export async function registeredQueues(redis: Commander, namespace: string): Promise<readonly RegisteredQueue[]> {
   const stored = await redis.hgetall(leaderKeys(namespace).registry)
-  return Object.entries(stored).map(([name, keptMs]) => ({
-    name,
-    completedRetentionMs: keptMs === '' ? undefined : Number(keptMs),
-  }))
+  return Object.entries(stored).map(([name, text]) => ({ name, retention: decodeRetention(text) }))
 }
+
+/** Encodes a retention for scripts and for the registry: as JSON, or as '' if there is none. */
+export function encodeRetention(retention: Retention | undefined): string {
+  return retention === undefined ? '' : JSON.stringify(retention)
+}
+
+/** A version of Bullpen that does not read what another one has stored removes nothing. */
+function decodeRetention(text: string): Retention | undefined {
+  return retentionSchema.safeParse(parseJson(text)).data
+}
+
+const limit = z.number().nonnegative().optional()
+const retentionSchema = z.partialRecord(z.enum(FINAL_STATUSES), z.object({ ageMs: limit, count: limit }))

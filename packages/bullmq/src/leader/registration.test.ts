@@ -42,7 +42,7 @@ async function connected(registerEveryMs?: number) {
     tasks: () => [],
   }
   const consumer = openConsumer(
-    { ...common, queue: 'consumed', concurrency: 1, completedRetentionMs: RETENTION_MS },
+    { ...common, queue: 'consumed', concurrency: 1, retention: { completed: { ageMs: RETENTION_MS } } },
     () => Promise.reject(new Error('there is no task')),
     pool,
   )
@@ -68,7 +68,7 @@ async function connected(registerEveryMs?: number) {
   }
 }
 
-const WHOLE = { produced: '', consumed: String(RETENTION_MS), led: '' }
+const WHOLE = { produced: '', consumed: JSON.stringify({ completed: { ageMs: RETENTION_MS } }), led: '' }
 
 describe('after Redis has lost all data', () => {
   it('the leader visits every queue again when its processes repeat their registration', async () => {

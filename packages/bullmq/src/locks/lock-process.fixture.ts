@@ -68,7 +68,7 @@ if (process.argv[1] === import.meta.filename) {
           namespace,
           redisUrl,
           concurrency: 2,
-          completedRetentionMs: 60_000,
+          retention: { completed: { ageMs: 60_000 } },
           log,
           eventLoopStallLimitMs: eventLoopStallLimitMs === '' ? undefined : Number(eventLoopStallLimitMs),
           locks: { lockMs: 1_000, renewalMs: 200 },

@@ -46,7 +46,7 @@ async function setup(queues = ['one', 'two']) {
   }
   const runTask = () => Promise.reject(new Error('there is no task'))
   const consumers = queues.map((queue) =>
-    openConsumer({ ...common, queue, concurrency: 1, completedRetentionMs: 1_000 }, runTask, pool),
+    openConsumer({ ...common, queue, concurrency: 1, retention: { completed: { ageMs: 1_000 } } }, runTask, pool),
   )
   onTestFinished(async () => {
     stopListening()

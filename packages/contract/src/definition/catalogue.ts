@@ -2,6 +2,7 @@
 import { BullpenError } from '../errors/errors.ts'
 import { suggestion } from './nearest.ts'
 import type { OnShutdown } from './queue.ts'
+import type { QueueRetention } from './retention.ts'
 import type { TaskDefinition } from './task-definition.ts'
 
 export interface Catalogue<D extends TaskDefinition = TaskDefinition> {
@@ -13,6 +14,8 @@ export interface Catalogue<D extends TaskDefinition = TaskDefinition> {
    * unknown.
    */
   onShutdown(queue: string): OnShutdown
+  /** Returns the retention that the queue's definition sets, which is empty if it sets none or the queue is unknown. */
+  retention(queue: string): QueueRetention
   /** Returns the definition with this name. @throws BullpenError `unknown_task`, with the nearest name as a suggestion. */
   get(name: string): D
   has(name: string): boolean
@@ -33,7 +36,7 @@ export function defineCatalogue<const D extends readonly [TaskDefinition, ...Tas
   ...definitions: D
 ): Catalogue<D[number]> {
   const byName = new Map<string, D[number]>()
-  const onShutdown = new Map<string, OnShutdown>()
+  const firstOf = new Map<string, D[number]>()
   for (const definition of definitions) {
     if (typeof definition?.name !== 'string' || typeof definition.queue !== 'string') {
       throw new BullpenError(
@@ -47,21 +50,23 @@ export function defineCatalogue<const D extends readonly [TaskDefinition, ...Tas
         `two definitions are named '${definition.name}'; names must be unique`,
       )
     }
-    const first = onShutdown.get(definition.queue) ?? definition.onShutdown
-    if (first !== definition.onShutdown) {
+    const first = firstOf.get(definition.queue) ?? definition
+    const different = (['onShutdown', 'retention'] as const).find((setting) => first[setting] !== definition[setting])
+    if (different !== undefined) {
       throw new BullpenError(
         'invalid_definition',
-        `onShutdown of queue '${definition.queue}' is '${first}' in one definition and '${definition.onShutdown}' in '${definition.name}'; use the same defineQueue result in all of the queue's task definitions`,
+        `${different} of queue '${definition.queue}' is ${JSON.stringify(first[different])} in '${first.name}' and ${JSON.stringify(definition[different])} in '${definition.name}'; use the same defineQueue result in all of the queue's task definitions`,
       )
     }
-    onShutdown.set(definition.queue, first)
+    firstOf.set(definition.queue, first)
     byName.set(definition.name, definition)
   }
   if (byName.size === 0) throw new BullpenError('invalid_definition', 'a catalogue needs at least one definition')
   return Object.freeze({
     definitions: Object.freeze([...definitions]),
     queues: Object.freeze([...new Set(definitions.map((definition) => definition.queue))]),
-    onShutdown: (queue: string) => onShutdown.get(queue) ?? 'keep',
+    onShutdown: (queue: string) => firstOf.get(queue)?.onShutdown ?? 'keep',
+    retention: (queue: string) => firstOf.get(queue)?.retention ?? {},
     has: (name: string) => byName.has(name),
     get(name: string): D[number] {
       const definition = byName.get(name)

@@ -2,6 +2,7 @@
 import { BullpenError } from '../errors/errors.ts'
 import { QUEUE_NAME } from '../task/task-id.ts'
 import { suggestion } from './nearest.ts'
+import { type QueueRetention, queueRetention, type RetentionOptions } from './retention.ts'
 
 /** What happens to a queue's waiting tasks when its whole fleet is drained in any mode except light. */
 export const ON_SHUTDOWN = ['keep', 'cancel'] as const
@@ -18,17 +19,27 @@ export interface QueueOptions {
    * cancel any tasks.
    */
   readonly onShutdown?: OnShutdown
+  /**
+   * How long the queue's ended tasks are kept, by status, for example `{ dead: { age: '90d', count: 10_000 } }`. A limit that is
+   * left out has the default that {@link KeptOptions} describes. By default, completed tasks are kept for 24 hours, dead ones for
+   * 30 days, and cancelled and expired ones for 7 days. The worker that opened the queue last decides.
+   */
+  readonly retention?: RetentionOptions
 }
 
 export interface QueueDefinition {
   readonly name: string
   readonly onShutdown: OnShutdown
+  readonly retention: QueueRetention
 }
 
 /** The objects that {@link defineQueue} has returned, so that unchecked objects of the same shape can be rejected. */
 const definitions = new WeakSet<object>()
 
-const SETTINGS: readonly string[] = ['name', 'onShutdown'] satisfies readonly (keyof QueueOptions)[]
+const SETTINGS: readonly string[] = ['name', 'onShutdown', 'retention'] satisfies readonly (keyof QueueOptions)[]
+
+/** The retention of every queue that does not set one. */
+const NO_RETENTION: QueueRetention = Object.freeze({})
 
 export const QUEUE_NAME_RULE =
   'expected a lower-case letter followed by lower-case letters, digits, dots, hyphens and underscores, at most 40 characters'
@@ -39,10 +50,10 @@ export const QUEUE_NAME_RULE =
  *
  * @example
  * const reports = defineQueue({ name: 'reports', onShutdown: 'cancel' })
- * @throws BullpenError `invalid_definition`.
+ * @throws BullpenError `invalid_definition`, or `invalid_duration` for the age of a retention.
  */
 export function defineQueue(options: QueueOptions): QueueDefinition {
-  const { name, onShutdown = 'keep' } = options
+  const { name, onShutdown = 'keep', retention } = options
   const fail = (problem: string): never => {
     throw new BullpenError('invalid_definition', `queue ${JSON.stringify(name)}: ${problem}`)
   }
@@ -52,13 +63,15 @@ export function defineQueue(options: QueueOptions): QueueDefinition {
   if (!ON_SHUTDOWN.includes(onShutdown)) {
     fail(`onShutdown is ${JSON.stringify(onShutdown)}; expected 'keep' or 'cancel'`)
   }
-  const definition = Object.freeze({ name, onShutdown })
+  const kept = retention === undefined ? NO_RETENTION : queueRetention(retention, fail)
+  const definition = Object.freeze({ name, onShutdown, retention: kept })
   definitions.add(definition)
   return definition
 }
 
 /** Returns the definition for a queue name or a result of {@link defineQueue}, and undefined for anything else. */
 export function queueOf(given: unknown): QueueDefinition | undefined {
-  if (typeof given === 'string') return QUEUE_NAME.test(given) ? { name: given, onShutdown: 'keep' } : undefined
+  if (typeof given === 'string')
+    return QUEUE_NAME.test(given) ? { name: given, onShutdown: 'keep', retention: NO_RETENTION } : undefined
   return definitions.has(given as object) ? (given as QueueDefinition) : undefined
 }

@@ -9,6 +9,7 @@ import { notJson } from './json-input.ts'
 import { suggestion } from './nearest.ts'
 import { MAX_PRIORITY, prioritySchema } from './priority.ts'
 import { type OnShutdown, QUEUE_NAME_RULE, type QueueDefinition, queueOf } from './queue.ts'
+import type { QueueRetention } from './retention.ts'
 import { type RetryOptions, type RetryPolicy, retryPolicy } from './retry-policy.ts'
 import { contradictionIn } from './timeouts.ts'
 
@@ -116,6 +117,8 @@ export interface TaskDefinition<
   readonly queue: string
   /** The `onShutdown` setting of the task's queue. */
   readonly onShutdown: OnShutdown
+  /** The `retention` setting of the task's queue. */
+  readonly retention: QueueRetention
   readonly summary: string | undefined
   readonly kind: TaskKind
   readonly input: Input
@@ -253,6 +256,7 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     version,
     queue: queue.name,
     onShutdown: queue.onShutdown,
+    retention: queue.retention,
     summary: options.summary,
     kind,
     input: refusingUnknownFields(options.input),

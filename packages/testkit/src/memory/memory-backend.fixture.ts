@@ -2,8 +2,8 @@
 import type { OpenBackend } from '@bullpen/testing'
 import { memoryBroker } from './memory-broker.ts'
 
-export const openMemory: OpenBackend = async ({ queues, sizeLimit, codec, onExpired, clock }) => {
-  const broker = memoryBroker({ clock, queues, sizeLimit, codec, onExpired, stallMs: 50, sweepMs: 100 })
+export const openMemory: OpenBackend = async ({ queues, sizeLimit, codec, retention, onExpired, clock }) => {
+  const broker = memoryBroker({ clock, queues, sizeLimit, codec, retention, onExpired, stallMs: 50, sweepMs: 100 })
   const [queue = ''] = queues
   return {
     broker,

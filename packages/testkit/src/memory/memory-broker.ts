@@ -15,7 +15,7 @@ import {
 } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
-import { type CancelRule, type Clock, newTask, type PoolOptions } from '@bullpen/engine/internal'
+import { type CancelRule, type Clock, newTask, type PoolOptions, type Retention } from '@bullpen/engine/internal'
 import { createMemoryConsumer, type MemoryConsumer } from './memory-consumer.ts'
 import { countTasks, listTasks } from './memory-listing.ts'
 import { MemoryStore } from './memory-store.ts'
@@ -34,6 +34,8 @@ export interface MemoryBrokerOptions {
   readonly stallMs?: number
   /** How often the broker looks for tasks whose queue timeout has passed, in ms. Defaults to 2,000. */
   readonly sweepMs?: number
+  /** How long ended tasks are kept. By default, they are kept until the broker is closed. */
+  readonly retention?: Retention | undefined
   /** Called with each task that a sweep has expired. */
   readonly onExpired?: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 }
@@ -68,7 +70,8 @@ const STALL_MS = 6_000
 const SWEEP_MS = 2_000
 
 export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
-  const { clock, queues, sizeLimit = Number.POSITIVE_INFINITY, stallMs = STALL_MS, sweepMs = SWEEP_MS } = options
+  const { clock, queues, sizeLimit = Number.POSITIVE_INFINITY, retention = {} } = options
+  const { stallMs = STALL_MS, sweepMs = SWEEP_MS } = options
   const outage = new Outage()
   const tasks = new Map<TaskId, StoredTask>()
   const stores = new Map<string, MemoryStore>()
@@ -85,7 +88,9 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     if (queues !== undefined && !queues.includes(queue)) {
       throw new BullpenError('queue_not_found', `unknown queue '${queue}'; expected one of ${queues.join(', ')}`)
     }
-    const store = stores.get(queue) ?? new MemoryStore({ clock, stallMs, onEnded: wakeWaiters })
+    const store =
+      stores.get(queue) ??
+      new MemoryStore({ clock, stallMs, retention, onEnded: wakeWaiters, onRemoved: ({ id }) => tasks.delete(id) })
     stores.set(queue, store)
     return store
   }
@@ -199,8 +204,9 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
       outage.check()
       const store = storeOf(queue)
       const tasks = Object.values(countTasks(store)).reduce((sum, count) => sum + count, 0)
-      // Tasks are kept until the broker is closed, and there is no separate index that could become inaccurate.
-      return { accepted: store.accepted, removed: 0, drift: 0, unaccounted: store.accepted - tasks }
+      const { accepted, removed } = store
+      // There is no index that could drift.
+      return { accepted, removed, drift: 0, unaccounted: accepted - tasks - removed }
     },
 
     async ping() {

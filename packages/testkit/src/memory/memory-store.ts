@@ -1,5 +1,5 @@
 // Stores the tasks of one queue in memory, in the order in which they run, and moves them between the places of a queue.
-import type { AttemptRecord, CommitRefusal } from '@bullpen/contract'
+import { type AttemptRecord, type CommitRefusal, isFinal, type TaskStatus } from '@bullpen/contract'
 import type { CancelAnswer } from '@bullpen/contract/internal'
 import {
   type CancelCause,
@@ -10,27 +10,42 @@ import {
   endWithoutStart,
   MAX_DEATHS,
   matches,
+  type Retention,
   stopsRunning,
   type Verdict,
 } from '@bullpen/engine/internal'
-import { addRecord, asJson, candidateOf, type Owner, type Place, type StoredTask } from './stored-task.ts'
+import { addRecord, asJson, candidateOf, type Owner, type Place, type StoredTask, statusOf } from './stored-task.ts'
 
 export interface MemoryStoreOptions {
   readonly clock: Clock
   /** The time from the loss of a task's owner until the task is recovered, in ms. */
   readonly stallMs: number
+  /** How long ended tasks are kept. */
+  readonly retention: Retention
   /** Called with each task that has ended. */
   readonly onEnded: (task: StoredTask) => void
+  /** Called with each task that is no longer kept. */
+  readonly onRemoved: (task: StoredTask) => void
 }
 
 /** The time until a released task is offered again, in ms. It is about as long as a round trip. */
 const OFFERED_AGAIN_MS = 10
 
+/** Returns whether the task was ended without an attempt. */
+function endedBeforeItRan({ place, attempts }: StoredTask): boolean {
+  return place === 'failed' && attempts.at(-1)?.fencingToken === 0
+}
+
 export class MemoryStore {
   readonly #clock: Clock
   readonly #stallMs: number
+  readonly #retention: Retention
   readonly #onEnded: (task: StoredTask) => void
-  readonly #tasks: StoredTask[] = []
+  readonly #onRemoved: (task: StoredTask) => void
+  #tasks: readonly StoredTask[] = []
+  #accepted = 0
+  /** How many removed tasks each cancel by filter had ended before they ran. */
+  readonly #removedOf = new Map<string, number>()
   /** The first task in this list runs next. */
   readonly #waiting: StoredTask[] = []
   /** Called when a task may have become ready. */
@@ -40,20 +55,28 @@ export class MemoryStore {
   /** No task is fetched before this time. */
   #throttledUntil = Number.NEGATIVE_INFINITY
 
-  constructor({ clock, stallMs, onEnded }: MemoryStoreOptions) {
+  constructor({ clock, stallMs, retention, onEnded, onRemoved }: MemoryStoreOptions) {
     this.#clock = clock
     this.#stallMs = stallMs
+    this.#retention = retention
     this.#onEnded = onEnded
+    this.#onRemoved = onRemoved
   }
 
   add(task: StoredTask): void {
-    this.#tasks.push(task)
+    this.#tasks = [...this.#tasks, task]
+    this.#accepted++
     this.#schedule(task, task.delayMs === 0 ? 0 : task.enqueuedAt + task.delayMs - this.#clock.now())
   }
 
   /** How many tasks were ever added. */
   get accepted(): number {
-    return this.#tasks.length
+    return this.#accepted
+  }
+
+  /** How many tasks were removed because they are no longer kept. */
+  get removed(): number {
+    return this.#accepted - this.#tasks.length
   }
 
   /** Returns the tasks of one place, in the order in which they run, become due or have ended, and those of one moment by id. */
@@ -195,7 +218,7 @@ export class MemoryStore {
   progressOf(rule: CancelRule): { readonly ended: number; readonly isDone: boolean } {
     const covered = this.#tasks.filter(({ cancelledBy }) => cancelledBy === rule.id)
     return {
-      ended: covered.filter(({ place, attempts }) => place === 'failed' && attempts.at(-1)?.fencingToken === 0).length,
+      ended: covered.filter(endedBeforeItRan).length + (this.#removedOf.get(rule.id) ?? 0),
       isDone: covered.every(({ place }) => place === 'completed' || place === 'failed'),
     }
   }
@@ -276,6 +299,27 @@ export class MemoryStore {
     task.dueAt = undefined
     task.endedAt = this.#clock.now()
     this.#onEnded(task)
+    this.#removeOld(statusOf(task))
+  }
+
+  /** Removes the tasks of one status that are no longer kept, and looks again when the newest one has become too old. */
+  #removeOld(status: TaskStatus): void {
+    const { ageMs = Number.POSITIVE_INFINITY, count = Number.POSITIVE_INFINITY } =
+      (isFinal(status) ? this.#retention[status] : undefined) ?? {}
+    const ended = this.in(status === 'completed' ? 'completed' : 'failed').filter((task) => statusOf(task) === status)
+    const before = this.#clock.now() - ageMs
+    const old = ended.filter(({ endedAt = before }, i) => endedAt < before || i < ended.length - count)
+    for (const task of old) {
+      const { cancelledBy } = task
+      if (cancelledBy !== undefined && endedBeforeItRan(task)) {
+        this.#removedOf.set(cancelledBy, (this.#removedOf.get(cancelledBy) ?? 0) + 1)
+      }
+      this.#onRemoved(task)
+    }
+    if (old.length > 0) this.#tasks = this.#tasks.filter((task) => !old.includes(task))
+    const newest = ended.at(-1)?.endedAt
+    if (newest === undefined || old.length === ended.length || ageMs === Number.POSITIVE_INFINITY) return
+    this.#after(newest + ageMs + 1 - this.#clock.now(), () => this.#removeOld(status))
   }
 
   #after(ms: number, then: () => void): void {

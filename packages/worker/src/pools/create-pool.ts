@@ -1,14 +1,15 @@
 // Creates a worker's pools. Each one is the engine's pool with a consumer on Redis.
 import { openConsumer, type SkewMonitor } from '@bullpen/bullmq/internal'
 import type { WorkerSettings } from '@bullpen/config'
-import { type Log, milliseconds, type Resources } from '@bullpen/contract'
+import { type Catalogue, type Log, milliseconds, type Resources } from '@bullpen/contract'
 import type { Broker, EventSink, PayloadCodec } from '@bullpen/engine'
 import { type AsyncContext, createPool, type Pool, type Registry } from '@bullpen/engine/internal'
 import { clockOf, sha256 } from '@bullpen/engine/node'
+import { retentionOf } from './retention.ts'
 
 export interface PoolFactoryOptions {
   readonly settings: WorkerSettings
-  readonly catalogueQueues: readonly string[]
+  readonly catalogue: Catalogue
   readonly registry: Registry
   readonly context: AsyncContext
   readonly clock: SkewMonitor
@@ -23,10 +24,8 @@ export interface PoolFactoryOptions {
 }
 
 export function poolFactory(options: PoolFactoryOptions): (queue: string, concurrency: number) => Pool {
-  const { settings, catalogueQueues, registry, context, clock, sink, worker, codec, resources, tasks, parent, log } =
-    options
+  const { settings, catalogue, registry, context, clock, sink, worker, codec, resources, tasks, parent, log } = options
   const { namespace, redisUrl, eventLoopStallLimit } = settings
-  const completedRetentionMs = milliseconds(settings.completedRetention)
   const eventLoopStallLimitMs = eventLoopStallLimit === 'none' ? undefined : milliseconds(eventLoopStallLimit)
   return (queue, concurrency) =>
     createPool({
@@ -39,13 +38,13 @@ export function poolFactory(options: PoolFactoryOptions): (queue: string, concur
         openConsumer(
           {
             queue,
-            catalogueQueues,
+            catalogueQueues: catalogue.queues,
             concurrency,
             namespace,
             redisUrl,
             worker,
             codec,
-            completedRetentionMs,
+            retention: retentionOf(settings, catalogue.retention(queue)),
             eventLoopStallLimitMs,
             clock,
             log,

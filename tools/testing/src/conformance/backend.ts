@@ -1,12 +1,14 @@
 // Defines what the suites need from a backend: the broker itself, consumers for pools, and ways to inject faults.
 import type { TaskId } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
-import type { Clock, PoolOptions } from '@bullpen/engine/internal'
+import type { Clock, PoolOptions, Retention } from '@bullpen/engine/internal'
 
 export interface BackendOptions {
   readonly queues: readonly string[]
   readonly sizeLimit: number
   readonly codec?: PayloadCodec | undefined
+  /** How long ended tasks are kept. By default, they are kept for the whole test. */
+  readonly retention?: Retention | undefined
   readonly onExpired: (expired: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
   /**
    * With `quick`, a lost lock is noticed within a second. `usual` stands for the production settings, which put less load on

@@ -12,6 +12,7 @@ import { payloads } from './payloads.ts'
 import { pools } from './pools.ts'
 import { priorities } from './priorities.ts'
 import { records } from './records.ts'
+import { retention } from './retention.ts'
 import { steps } from './steps.ts'
 import { verdicts } from './verdicts.ts'
 
@@ -25,6 +26,7 @@ export function brokerConformance(name: string, open: OpenBackend): void {
   describe(`${name}: steps`, () => steps(open))
   describe(`${name}: payloads`, () => payloads(open))
   describe(`${name}: listing and waiting`, () => listings(open))
+  describe(`${name}: retention`, () => retention(open))
   describe(`${name}: pools`, () => pools(open))
   describe(`${name}: drains`, () => drains(open))
   describe(`${name}: faults`, () => faults(open))

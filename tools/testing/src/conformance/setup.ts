@@ -16,7 +16,7 @@ import {
 } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { NewTask, PayloadCodec } from '@bullpen/engine'
-import { createRegistry, DEFAULT_TIMEOUTS, newTask, type Pool } from '@bullpen/engine/internal'
+import { createRegistry, DEFAULT_TIMEOUTS, newTask, type Pool, type Retention } from '@bullpen/engine/internal'
 import { systemClock } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
 import { testPool } from '@bullpen/testkit/internal'
@@ -53,6 +53,7 @@ export interface SetupOptions {
   readonly parent?: AbortSignal
   readonly locks?: 'quick' | 'usual'
   readonly codec?: PayloadCodec
+  readonly retention?: Retention
 }
 
 /** The maximum size of a task's stored data, in bytes. */
@@ -68,11 +69,13 @@ export async function openSetup(open: OpenBackend, options: SetupOptions = {}) {
     parent,
     locks = 'usual',
     codec,
+    retention,
   } = options
   const clock = systemClock
   const expired: TaskId[] = []
   const onExpired = ({ id }: { id: TaskId }) => expired.push(id)
-  const backend = await open({ queues: catalogue.queues, sizeLimit: SIZE_LIMIT, codec, onExpired, locks, clock })
+  const kept = { sizeLimit: SIZE_LIMIT, codec, retention }
+  const backend = await open({ queues: catalogue.queues, ...kept, onExpired, locks, clock })
   const { broker } = backend
   const events: TaskEvent[] = []
   const pools: Pool[] = []

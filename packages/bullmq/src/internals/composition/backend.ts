@@ -5,18 +5,19 @@
 //
 // A composed script takes arguments that BullMQ does not know. They are set before BullMQ is asked to run the script, and are
 // stored by script and job until then: see `Extras`.
+import type { FinalStatus } from '@bullpen/contract'
+import type { Retention } from '@bullpen/engine/internal'
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
 import type { Commander } from '../../scripts/script.ts'
-import type { Part } from '../status/status-index.ts'
-import { type Commit, type PendingCommits, settleByAnswer, takeCommit } from './commits.ts'
+import { type Commit, type PendingCommits, settleByAnswer, TARGET_AT, takeCommit } from './commits.ts'
 import { COMPOSED } from './composed-scripts.ts'
 import { timeTranslation } from './scripts-clock.ts'
 
 export interface ComposeOptions {
   /** Returns the time in ms since 1970, by the clock that all of the queue's processes share. */
   readonly now: () => number
-  /** How long completed tasks are kept, in ms. By default, this backend does not remove them. */
-  readonly completedRetentionMs?: number | undefined
+  /** How long ended tasks are kept. By default, this backend does not remove them. */
+  readonly retention?: Retention | undefined
   /** Called when a Worker that was waiting is about to fetch a task, before it sends anything. */
   readonly onWoken?: (() => void) | undefined
 }
@@ -65,7 +66,7 @@ export function backendFactory(options: ComposeOptions): BackendFactory<RedisQue
 /** Replaces a backend's scripts with the composed ones. Idempotent: a backend that is already composed is returned unchanged. */
 export function composeBackend(
   backend: RedisQueueBackend,
-  { now, completedRetentionMs, onWoken }: ComposeOptions,
+  { now, retention = NO_LIMITS, onWoken }: ComposeOptions,
 ): RedisQueueBackend {
   if (composed.has(backend)) return backend
   const state: Composed = { forJob: new Map(), inThisTurn: undefined, commits: new Map() }
@@ -89,8 +90,10 @@ export function composeBackend(
   /** Every end of a task takes this path, so the function allocates only what it sends. */
   const pushExtras = (name: string, extra: readonly string[], args: unknown[], commit: Commit | undefined): void => {
     const values = state.inThisTurn ?? valuesForJob(name, args)
+    const kept = name === 'moveToFinished' ? retention[endedStatus(args, commit)] : undefined
     for (const each of extra) {
-      if (each === 'keptSince' && completedRetentionMs !== undefined) args.push(now() - completedRetentionMs)
+      if (each === 'keptSince') args.push(kept?.ageMs === undefined ? '' : now() - kept.ageMs)
+      else if (each === 'keptCount') args.push(kept?.count ?? '')
       else if (each === 'at') args.push(now())
       else if (each === 'attempt') args.push(commit?.fencingToken ?? '')
       else if (each === 'rule') args.push(commit?.rule ?? '')
@@ -131,10 +134,17 @@ function baseOf(key: string): string {
  * Returns the part of the failed set to which this commit moves a task. Without a commit, the task is dead, because BullMQ has
  * failed it.
  */
-function partOf(commit: Commit | undefined): Part | '' {
+function partOf(commit: Commit | undefined): 'cancelled' | 'expired' | '' {
   const verdict = commit?.verdict
   return verdict === 'cancelled' || verdict === 'expired' ? verdict : ''
 }
+
+/** Returns the status that the task has after `moveToFinished`. */
+function endedStatus(args: readonly unknown[], commit: Commit | undefined): FinalStatus {
+  return args[TARGET_AT] === 'completed' ? 'completed' : partOf(commit) || 'dead'
+}
+
+const NO_LIMITS: Retention = Object.freeze({})
 
 const NONE: ExtraValues = Object.freeze({})
 

@@ -15,6 +15,7 @@
 import { createRequire } from 'node:module'
 import { END_RECORD } from '../../scripts/includes/attempt-record.ts'
 import { FENCE } from '../../scripts/includes/fence.ts'
+import { REMOVE_ENDED } from '../../scripts/includes/remove-ended.ts'
 import { type ScriptKind, shebang } from '../../scripts/script.ts'
 import { statusIndex, WATCHED } from '../status/status-index.ts'
 import { CONFIRM_RESENT_END, confirmResentFields, confirmResentStacks } from './resent-commit.ts'
@@ -98,20 +99,18 @@ const STEPS: Readonly<Record<string, Steps>> = {
 
   moveToFinished: {
     /**
-     * `part`: cancelled or expired; '' if the task is dead. `keptSince`: completed tasks that ended before this time are removed
-     * (ms since 1970). `attempt`: the fencing token of the attempt that ends. `rule`: the id of the cancel rule that ends the task.
+     * `part`: cancelled or expired; '' if the task is completed or dead. `keptSince` and `keptCount`: tasks with the task's new
+     * status are removed if they ended before this time (ms since 1970), and if there are more of them. `attempt`: the fencing
+     * token of the attempt that ends. `rule`: the id of the cancel rule that ends the task.
      */
-    extra: ['part', 'keptSince', 'attempt', 'rule'],
+    extra: ['part', 'keptSince', 'keptCount', 'attempt', 'rule'],
     before: `if part ~= '' then index.into.failed = part end`,
     // Each end removes up to two old tasks, so that their number falls. The leader removes the rest.
-    after: `${CONFIRM_RESENT_END}
+    after: `${CONFIRM_RESENT_END}${REMOVE_ENDED}
 if rule ~= '' and part == 'cancelled' and (${SUCCEEDED}) then call('HINCRBY', base .. 'cancel-progress:' .. rule, 'ended', 1) end
-if keptSince ~= '' and (${SUCCEEDED}) then
-  for _, id in ipairs(call('ZRANGEBYSCORE', base .. 'completed', '-inf', '(' .. keptSince, 'LIMIT', 0, 2)) do
-    local job = base .. id
-    index.watched.DEL(job, job .. ':logs', job .. ':dependencies', job .. ':processed', job .. ':failed', job .. ':unsuccessful')
-    call('ZREM', base .. 'completed', id)
-  end
+if (keptSince ~= '' or keptCount ~= '') and (${SUCCEEDED}) then
+  local status = ARGV[5] == 'completed' and 'completed' or part ~= '' and part or 'dead'
+  remove_ended(index, base, status, keptSince, keptCount, 2)
 end`,
   },
 

@@ -35,7 +35,7 @@ if (process.argv[1] === import.meta.filename) {
     graceMs: 500,
     consumer: (runTask, host) =>
       openConsumer(
-        { queue: QUEUE, namespace, redisUrl, concurrency: 3, completedRetentionMs: 300, log: silent },
+        { queue: QUEUE, namespace, redisUrl, concurrency: 3, retention: { completed: { ageMs: 300 } }, log: silent },
         runTask,
         host,
       ),

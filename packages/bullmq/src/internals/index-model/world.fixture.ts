@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import type { AttemptRecord, Log, TaskId } from '@bullpen/contract'
-import type { AttemptResult, Verdict } from '@bullpen/engine/internal'
+import type { AttemptResult, Retention, Verdict } from '@bullpen/engine/internal'
 import { FlowProducer, Job, type Queue, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { attach } from '../../attach.ts'
@@ -17,7 +17,12 @@ import { QUEUE } from './worker.fixture.ts'
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** Short, so that each end removes old tasks. */
-const RETENTION_MS = 300
+const RETENTION: Retention = {
+  completed: { ageMs: 300 },
+  dead: { ageMs: 2_000, count: 5 },
+  cancelled: { count: 5 },
+  expired: { ageMs: 300 },
+}
 
 /** A job that a worker of the model has fetched. */
 interface Held {
@@ -61,7 +66,7 @@ export async function openWorld(redisUrl: string, namespace: string): Promise<Wo
   if (queue === undefined) throw new Error('the broker has no queue')
   const keys = queueKeys(namespace, QUEUE)
   const options = { connection: redis, prefix: prefixOf(namespace, QUEUE) }
-  const backend = backendFactory({ now: Date.now, completedRetentionMs: RETENTION_MS })
+  const backend = backendFactory({ now: Date.now, retention: RETENTION })
   const flows = attach(new FlowProducer(options))
   /** What the next job that is run does. */
   let run: (job: Job, token: string) => Promise<unknown> = async () => undefined

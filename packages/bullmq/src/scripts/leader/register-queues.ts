@@ -3,7 +3,7 @@ import { defineScript } from '../script.ts'
 
 /**
  * KEYS: schema, registry. ARGV: the caller's schema version; '1' to replace stored retentions, '' to store only missing ones; then
- * for each queue its name and how long its completed tasks are kept, in ms ('' if the caller does not consume the queue). Returns
+ * for each queue its name and its retention as JSON ('' if the caller does not consume the queue). Returns
  * whether the namespace has the caller's schema version. Otherwise nothing is written, because the namespace has to be checked
  * again. Also runs in a full Redis, because a worker that starts then ends tasks.
  */
@@ -15,9 +15,11 @@ export const registerQueuesScript = defineScript({
   lua: `
 if redis.call('GET', schema) ~= schemaVersion then return 0 end
 for i = 3, #ARGV, 2 do
-  local queue, keptMs = ARGV[i], ARGV[i + 1]
+  local queue, retention = ARGV[i], ARGV[i + 1]
   local stored = redis.call('HGET', registry, queue)
-  if not stored or keptMs ~= '' and (replaces == '1' or stored == '') then redis.call('HSET', registry, queue, keptMs) end
+  if not stored or retention ~= '' and (replaces == '1' or stored == '') then
+    redis.call('HSET', registry, queue, retention)
+  end
 end
 return 1
 `,

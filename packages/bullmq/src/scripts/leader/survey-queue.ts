@@ -13,9 +13,9 @@ export interface Survey {
 }
 
 /**
- * KEYS: the names below. ARGV: the leader's fencing number, now in ms, the mark of a throttle, how long completed tasks are kept in
- * ms ('' if no consumer has registered that), how often the index is compared entry by entry in ms. Returns a {@link Survey}. O(1),
- * except that finding a due task is O(log n).
+ * KEYS: the names below. ARGV: the leader's fencing number, now in ms, the mark of a throttle, the queue's retention as JSON (''
+ * if no consumer has registered one), how often the index is compared entry by entry in ms. Returns a {@link Survey}. O(1), except
+ * that finding a due task is O(log n).
  *
  * The index needs a repair if the sizes of a divided set and of its parts differ (internals/status/status-index.ts), or if the
  * conservation law does not hold: accepted = the tasks in all structures + removed. It is also compared entry by entry from time to
@@ -55,7 +55,7 @@ export const surveyQueueScript = defineScript({
     'cancelling',
     'cancelRules',
   ],
-  args: ['fencing', 'now', 'mark', 'keptMs', 'compareEveryMs'],
+  args: ['fencing', 'now', 'mark', 'retention', 'compareEveryMs'],
   lua: `${TIME}${FENCE}
 if is_deposed(leader, fencing) then return { tonumber(redis.call('GET', leader)) } end
 local found = { tonumber(fencing) }
@@ -74,9 +74,17 @@ if #redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'LIMIT', 0, 1) > 0 then n
 if redis.call('EXISTS', cancelling) == 1 then needs('repeatCancels') end
 if redis.call('EXISTS', cancelRules) == 1 then needs('cancelByRules') end
 
-if keptMs ~= '' then
-  local before = string.format('(%.0f', now - keptMs)
-  if #redis.call('ZRANGEBYSCORE', completed, '-inf', before, 'LIMIT', 0, 1) > 0 then needs('removeOld') end
+local function has_old(set, kept)
+  if kept.count and redis.call('ZCARD', set) > kept.count then return true end
+  local before = kept.ageMs and string.format('(%.0f', now - kept.ageMs)
+  return before and #redis.call('ZRANGEBYSCORE', set, '-inf', before, 'LIMIT', 0, 1) > 0
+end
+local kept = retention ~= '' and cjson.decode(retention) or {}
+for status, set in pairs({ completed = completed, dead = dead, cancelled = cancelled, expired = expired }) do
+  if kept[status] and has_old(set, kept[status]) then
+    needs('removeOld')
+    break
+  end
 end
 
 local function size(...)

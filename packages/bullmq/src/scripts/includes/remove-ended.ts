@@ -1,0 +1,26 @@
+// A Lua function that removes ended tasks that are no longer kept. The ends of tasks and the leader use it.
+
+/**
+ * `remove_ended(index, base, status, since, count, limit)` removes tasks of one final status, those that ended first, until only
+ * tasks remain that ended at `since` (ms since 1970) or later, and at most `count` of them, but at most `limit` tasks. `since` and
+ * `count` are '' for no limit. Returns the number of tasks that were removed. `index` is that of `status_index(base)`
+ * (../../internals/status/status-index.ts), which counts the removed tasks and must watch DEL and ZREM.
+ *
+ * Takes O(log n), apart from the tasks that are removed.
+ */
+export const REMOVE_ENDED = `
+local function remove_ended(index, base, status, since, count, limit)
+  local call, set = redis.call, base .. status
+  local old = since ~= '' and call('ZRANGEBYSCORE', set, '-inf', '(' .. since, 'LIMIT', 0, limit) or {}
+  if count ~= '' and #old < limit then
+    local excess = math.min(call('ZCARD', set) - count, limit)
+    if excess > #old then old = call('ZRANGE', set, 0, excess - 1) end
+  end
+  for _, id in ipairs(old) do
+    local job = base .. id
+    index.watched.DEL(job, job .. ':logs', job .. ':dependencies', job .. ':processed', job .. ':failed', job .. ':unsuccessful')
+    index.watched.ZREM(status == 'completed' and set or base .. 'failed', id)
+  end
+  return #old
+end
+`
