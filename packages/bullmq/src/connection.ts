@@ -3,8 +3,10 @@ import { BullpenError, type Log } from '@bullpen/contract'
 import { REDIS_URLS, type RedisAddress, readRedisUrl } from '@bullpen/contract/internal'
 import { Redis } from 'ioredis'
 import { type MessageConnection, openClusterSubscriber } from './redis/cluster-subscriber.ts'
+import { COMMAND_TIMED_OUT, limitCommands } from './redis/command-timeouts.ts'
+import { joinWrites } from './redis/joined-writes.ts'
 import { addressOf, isConnectionError, outageReporter } from './redis/outage-reporter.ts'
-import { type ClientOptions, FOLLOWING_CLUSTER, openClient, RECONNECTING } from './redis/redis-client.ts'
+import { type ClientOptions, FOLLOWING_CLUSTER, isCluster, openClient, RECONNECTING } from './redis/redis-client.ts'
 import type { Commander } from './scripts/script.ts'
 
 /** How long a producer waits for the response to a command, in ms. This lets an API respond to an HTTP request within a second. */
@@ -33,7 +35,16 @@ export function addressIn(redisUrl: string): RedisAddress {
  * @throws BullpenError `invalid_configuration`, like all functions in this module that open a connection.
  */
 export function producerConnection(url: string, log: Log): Commander {
-  return reported(url, log, openClient(addressIn(url), PRODUCER))
+  const redis = openProducer(addressIn(url))
+  if (!isCluster(redis)) joinWrites(redis)
+  return reported(url, log, redis)
+}
+
+/** A cluster client opens the connections to its nodes itself, so ioredis limits their commands with a timer for each one. */
+function openProducer(address: RedisAddress): Commander {
+  const redis = openClient(address, PRODUCER)
+  if (!isCluster(redis)) limitCommands(redis, COMMAND_TIMEOUT_MS)
+  return redis
 }
 
 const PRODUCER: ClientOptions = {
@@ -41,7 +52,6 @@ const PRODUCER: ClientOptions = {
     ...RECONNECTING,
     // With an offline queue, a command that is issued while disconnected would wait forever.
     enableOfflineQueue: false,
-    commandTimeout: COMMAND_TIMEOUT_MS,
   },
   cluster: {
     ...FOLLOWING_CLUSTER,
@@ -94,7 +104,7 @@ const SUBSCRIBER = { ...WAITING.server, autoResubscribe: false }
 
 /** Opens a connection for measuring clock skew. It behaves like a producer's, but its failures are not reported. */
 export function skewConnection(url: string): Commander {
-  return unreported(openClient(addressIn(url), PRODUCER))
+  return unreported(openProducer(addressIn(url)))
 }
 
 function unreported(redis: Commander): Commander {
@@ -140,7 +150,7 @@ function noResponse(address: string): BullpenError {
 
 function unavailable(address: string, cause: unknown): BullpenError {
   if (cause instanceof BullpenError) return cause
-  if (cause instanceof Error && cause.message === 'Command timed out') return noResponse(address)
+  if (cause instanceof Error && cause.message === COMMAND_TIMED_OUT) return noResponse(address)
   if (isConnectionError(cause)) {
     return new BullpenError('redis_unavailable', `Redis is not reachable at ${address}`, { cause })
   }

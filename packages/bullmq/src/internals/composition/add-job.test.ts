@@ -45,10 +45,12 @@ const task = (call: { delay?: '1h'; queueTimeout?: '1m'; tags?: string[] }) =>
 
 describe('an enqueue', () => {
   it('stores the task, its tags and its queue timeout in one command', async () => {
-    const { broker, redis, keys } = await openQueue()
-    await broker.enqueue(task({}))
+    // A connection takes the method when it is opened.
     const sent = vi.spyOn(Redis.prototype, 'sendCommand')
     onTestFinished(() => sent.mockRestore())
+    const { broker, redis, keys } = await openQueue()
+    await broker.enqueue(task({}))
+    sent.mockClear()
     const wanted = task({ queueTimeout: '1m', tags: ['a', 'b'] })
     await broker.enqueue(wanted)
     const ofTask = sent.mock.calls.filter(([{ args }]) => args.some((arg) => String(arg).includes(wanted.id)))
