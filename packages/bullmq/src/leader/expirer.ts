@@ -8,7 +8,7 @@ import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { runUntilAnswered } from '../scripts/run-until-answered.ts'
 import type { Commander } from '../scripts/script.ts'
 
-/** How many tasks one script looks at. The oldest tasks are at the near end of the list, where removing them is cheap. */
+/** The maximum number of tasks that one script looks at. 20 tasks take Redis about 0.6 ms. */
 const PAGE_SIZE = 20
 
 export interface Expired {
@@ -32,8 +32,9 @@ export interface Expiry {
 }
 
 /**
- * Expires a queue's tasks, with a pause after each page. Takes one round trip for every twenty due tasks, plus a final one. If a
- * reply is lost, the script is sent again, and returns the same tasks.
+ * Expires a queue's tasks, with a pause after each page. Takes one round trip for every twenty due tasks, plus a final one. A page
+ * has fewer tasks if the waiting list is long and the tasks are not near the end at which workers fetch. If a reply is lost, the
+ * script is sent again, and returns the same tasks.
  */
 export async function expireTasks(redis: Commander, keys: QueueKeys, expiry: Expiry): Promise<void> {
   const { fencing, now, process, caller, onExpired, isOver = () => false } = expiry
@@ -44,7 +45,7 @@ export async function expireTasks(redis: Commander, keys: QueueKeys, expiry: Exp
     const page = await runUntilAnswered(redis, expireTasksScript, names, { ...args, now: now(), request: randomUUID() })
     if (page === undefined) return
     for (const each of page.expired) onExpired(each)
-    if (page.looked < PAGE_SIZE || isOver()) return
+    if (!page.hasMore || isOver()) return
     await pauseAfterPage(sentAt)
   }
 }

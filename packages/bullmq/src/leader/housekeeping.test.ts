@@ -169,6 +169,23 @@ describe('a backlog', () => {
     expect(new Set(ended).size).toBe(45)
   })
 
+  it('of expired tasks behind a long waiting list is expired in smaller pages', async () => {
+    const { redis, keys, ended, add } = await queue()
+    for (let i = 0; i < 10; i++) await add()
+    const others = Array.from({ length: 90_000 }, (_, i) => `other${i}`)
+    for (let i = 0; i < others.length; i += 10_000) await redis.rpush(keys.wait, ...others.slice(i, i + 10_000))
+    const pages: number[] = []
+    const isOver = (): boolean => {
+      pages.push(ended.length)
+      return false
+    }
+    const onExpired = ({ id }: { readonly id: string }) => void ended.push(id)
+    await expireTasks(redis, keys, { fencing: 1, now: Date.now, process: 'test', caller: 'test', isOver, onExpired })
+    expect(pages).toEqual([2, 4, 6, 8])
+    expect(ended).toHaveLength(10)
+    expect(await redis.llen(keys.wait)).toBe(90_000)
+  })
+
   it('of expired tasks does not hold up the visit, nor the search for lost tasks in the next one', async () => {
     const { redis, broker, keys, housekeeping, ended, add } = await queue()
     for (let i = 0; i < 200; i++) await add()
