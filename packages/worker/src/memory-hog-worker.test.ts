@@ -18,7 +18,7 @@ const MODEST_PER_HOG = 10
 const range = (length: number): readonly number[] => Array.from({ length }, (_, at) => at)
 const turn = <T>(names: readonly T[], at: number): T => names[at % names.length] as T
 
-/** All kinds in turn; ten modest tasks follow each hog. */
+/** Returns hogs of all kinds in turn, each followed by ten modest tasks. */
 const mixed = (hogs: number): readonly Wanted[] =>
   range(hogs).flatMap((n) => [
     { task: `hog.${turn(KINDS, n)}`, n },

@@ -17,7 +17,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
     : undefined
 }
 
-/** Returns a string such as `; did you mean timeout?`, or an empty string if no name is near. */
+/** Returns a string such as `; did you mean timeout?`, or an empty string if none of the names is close enough. */
 export function suggestion(word: string, known: readonly string[]): string {
   const near = nearest(word, known)
   return near === undefined ? '' : `; did you mean ${near}?`

@@ -83,9 +83,8 @@ interface LongOptions {
   readonly grace?: Limit
   /**
    * Where the handler runs. With `inline`, the default, it runs in the worker's own thread and can be signalled but not killed.
-   * With `thread`, it runs in another thread and is killed after the grace period, even in an endless loop. With `process`,
-   * it runs in a child process and is killed in the same way; in addition, a crash or excessive memory use ends only this
-   * attempt.
+   * With `thread`, it runs in another thread and is killed after the grace period, even in an endless loop. With `process`, it
+   * runs in a child process and is killed in the same way. In addition, a crash or excessive memory use ends only this attempt.
    */
   readonly isolation?: Isolation
   /**

@@ -58,7 +58,10 @@ interface BullpenErrorOptions {
   readonly errors?: readonly FieldError[]
 }
 
-/** An error raised by Bullpen. Programs should use `code`; the message is for people. `cause` is the underlying error. */
+/**
+ * An error raised by Bullpen. Programs should use `code`, because the message is meant for people. `cause` is the underlying
+ * error.
+ */
 export class BullpenError extends Error {
   override readonly name = 'BullpenError'
   readonly code: ErrorCode

@@ -50,7 +50,7 @@ export function taskId(text: string): TaskId {
   return read.id
 }
 
-/** Encodes 80 bits as 16 characters; every five bytes become eight characters. */
+/** Encodes 80 bits as 16 characters. Every five bytes become eight characters. */
 function base32(bytes: Uint8Array): string {
   let text = ''
   for (let start = 0; start < ID_RANDOM_BYTES; start += 5) {

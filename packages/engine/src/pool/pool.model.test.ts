@@ -81,7 +81,7 @@ function poolAndModel() {
   const given: Given[] = []
   const { pool, consumer, calls, clock } = fixture
 
-  /** Which idle slot takes a task is the pool's to choose; the model follows it, and says whether that one was idle. */
+  /** The pool chooses which idle slot takes a task. The model follows this choice and checks that the slot was idle. */
   function newlyAtWork(): number {
     return pool.slots().findIndex(({ state }, at) => state === 'WORKING' && model.slots[at]?.state === 'IDLE')
   }

@@ -2,7 +2,8 @@
 //
 // A pool starts only once. Each queue therefore has an entry, which replaces a drained pool when the queue is resumed. As long as
 // an entry has a drain cause, its pool does not take tasks, but the worker stays ready, because the drain was requested. Resuming
-// clears the cause. A drained pool is then replaced at once; a pool that is still draining is replaced when it has finished.
+// clears the cause. A drained pool is then replaced at once, whereas a pool that is still draining is replaced when it has
+// finished.
 import { BullpenError, type DrainMode, type Log } from '@bullpen/contract'
 import type { DrainReport, PoolStatus } from '@bullpen/engine'
 import { assertTransition, type DrainLimits, drainLimits, type Pool, type Transitions } from '@bullpen/engine/internal'
