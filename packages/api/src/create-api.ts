@@ -82,6 +82,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
       log: logger,
       onExpired: (expired) => telemetry.sink({ event: 'task.expired', ...expired }),
       onCancelled: (cancelled) => telemetry.sink({ event: 'task.cancelled', ...cancelled }),
+      onHousekeepingFailed: telemetry.housekeepingFailed,
     }),
     (each) => each.close(),
   )

@@ -75,6 +75,11 @@ export interface BrokerOptions {
    * task. The callback must not throw or block.
    */
   readonly onCancelled?: (cancelled: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
+  /**
+   * Called for each duty of the housekeeping that failed in this process as the leader, except if Redis was not reachable. The
+   * broker also logs a warning. The callback must not throw or block.
+   */
+  readonly onHousekeepingFailed?: (failure: { readonly queue: string; readonly duty: string }) => void
 }
 
 /** The broker, together with BullMQ's own queue objects, which Bull Board needs. */
@@ -202,7 +207,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
               if (entries > 0)
                 log.warn({ queue, entries }, 'status index repaired: a client without Bullpen used the queue')
             },
-            onFailed: createFailureLog(log),
+            onFailed: createFailureLog({ log, onFailed: options.onHousekeepingFailed }),
           }),
           times: options.leaderTimes ?? LEADER_TIMES,
           log,

@@ -105,6 +105,7 @@ describe('telemetry', () => {
     expect(text).toContain('bullpen_event_loop_stalls_total{task="receipt.send"} 1')
     expect(text).toContain('bullpen_event_loop_stalls_total{task=""} 1')
     expect(text).toContain('bullpen_late_results_total{queue="mail",task="receipt.send"} 1')
+    expect(text).toContain('bullpen_housekeeping_failures_total{queue="mail",duty="expire"} 1')
   })
 
   it('counts a refused commit by reason, and neither as an end nor as a failure', async () => {
@@ -239,6 +240,7 @@ function usedTelemetry(): Telemetry {
   telemetry.onScrape(() => {
     telemetry.queueTasks('mail', { waiting: 7, dead: 1 })
     telemetry.queueTotals('mail', { unaccounted: 0, drift: 2 })
+    telemetry.housekeepingFailed({ queue: 'mail', duty: 'expire' })
     telemetry.redisUp(true)
     telemetry.clockSkew(-1_500)
   })

@@ -43,6 +43,8 @@ export interface Telemetry {
   redisUp(up: boolean): void
   /** Sets whether this process leads the namespace. Call it from {@link onScrape}. */
   leader(isLeading: boolean): void
+  /** Counts a duty of the leader's housekeeping that has failed. */
+  housekeepingFailed(failure: { readonly queue: string; readonly duty: string }): void
   /**
    * Sets how many milliseconds this machine's clock is ahead of Redis's clock, or undefined if that is unknown. Call it from
    * {@link onScrape}.
@@ -67,6 +69,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const repairs = gauge(registry, 'bullpen_index_repairs')
   const redisUp = gauge(registry, 'bullpen_redis_up')
   const leader = gauge(registry, 'bullpen_leader')
+  const housekeepingFailures = counter(registry, 'bullpen_housekeeping_failures_total')
   const clockSkew = gauge(registry, 'bullpen_clock_skew_seconds')
   const scrapeFailures = counter(registry, 'bullpen_scrape_failures_total')
   const requests = counter(registry, 'bullpen_http_requests_total')
@@ -104,6 +107,9 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     },
     leader(isLeading) {
       leader.set(isLeading ? 1 : 0)
+    },
+    housekeepingFailed({ queue, duty }) {
+      housekeepingFailures.inc({ queue, duty })
     },
     clockSkew(ms) {
       if (ms !== undefined) clockSkew.set(ms / 1_000)

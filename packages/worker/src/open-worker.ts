@@ -149,6 +149,7 @@ export function wireWorker<C extends Catalogue, R extends Resources>(options: Wo
       admission: 'open',
       onExpired: (expired) => sink({ event: 'task.expired', ...expired }),
       onCancelled: (cancelled) => sink({ event: 'task.cancelled', ...cancelled }),
+      onHousekeepingFailed: telemetry.housekeepingFailed,
     })
     opening.owns(broker.close)
     telemetry.onScrape(() => telemetry.leader(broker.isLeading()))

@@ -6,11 +6,20 @@ import type { HousekeepingFailure } from './housekeeping.ts'
 
 const INTERVAL_MS = 60_000
 
-/** `now` returns the time in ms, on any clock that does not jump back. */
-export function createFailureLog(
-  log: Pick<Log, 'warn'>,
-  now: () => number = () => performance.now(),
-): (failure: HousekeepingFailure) => void {
+export interface FailureLogOptions {
+  readonly log: Pick<Log, 'warn'>
+  /** Called for each failure, also if its line is suppressed. */
+  readonly onFailed?: ((failure: { readonly queue: string; readonly duty: string }) => void) | undefined
+  /** Returns the time in ms, on any clock that does not jump back. */
+  readonly now?: () => number
+}
+
+/** Returns a function that logs and reports a failure, except if the failure only means that Redis is not reachable. */
+export function createFailureLog({
+  log,
+  onFailed = () => {},
+  now = () => performance.now(),
+}: FailureLogOptions): (failure: HousekeepingFailure) => void {
   const logs = new Map<string, (error: unknown) => void>()
   return ({ queue, duty, error }) => {
     // The outage reporter logs connection errors.
@@ -25,5 +34,6 @@ export function createFailureLog(
       )
     logs.set(key, write)
     write(error)
+    onFailed({ queue, duty })
   }
 }

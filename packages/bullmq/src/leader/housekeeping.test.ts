@@ -142,8 +142,13 @@ describe('a duty that fails', () => {
 
   it('is logged at most once a minute for each duty and queue', () => {
     const lines: object[] = []
+    const counted: string[] = []
     let at = 0
-    const write = createFailureLog({ warn: (fields) => lines.push(fields) }, () => at)
+    const write = createFailureLog({
+      log: { warn: (fields) => lines.push(fields) },
+      onFailed: ({ queue, duty }) => counted.push(`${duty} ${queue}`),
+      now: () => at,
+    })
     const error = new Error('refused')
     for (at = 0; at <= 60_000; at += 20_000) {
       write({ queue: 'a', duty: 'expire', error })
@@ -155,6 +160,7 @@ describe('a duty that fails', () => {
       { err: error, queue: 'b', duty: 'expire', suppressed: 0 },
       { err: error, queue: 'a', duty: 'expire', suppressed: 2 },
     ])
+    expect(counted).toEqual(['expire a', 'expire a', 'expire b', 'expire a', 'expire a'])
   })
 })
 

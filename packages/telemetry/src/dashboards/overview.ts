@@ -259,6 +259,15 @@ export const overview = dashboard({
           queries: [query('bullpen_leader == 1', '{{instance}}')],
         },
         {
+          title: 'Housekeeping failures',
+          description:
+            "How often per second a part of a queue's housekeeping failed. The leader's log has the error. The other parts are not affected.",
+          unit: 'ops',
+          queries: [
+            query(`sum by (queue, duty) (rate(bullpen_housekeeping_failures_total[${RATE}]))`, '{{queue}} {{duty}}'),
+          ],
+        },
+        {
           title: 'Clock skew',
           description:
             "How far each machine's clock is ahead of Redis's clock. The value is negative if the machine's clock is behind. Tasks use Redis's clock.",

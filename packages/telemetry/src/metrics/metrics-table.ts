@@ -13,6 +13,7 @@ export interface MetricRow {
     | 'reads'
     | 'stalls'
     | 'entries'
+    | 'duties'
     | 'flag'
   readonly labels: readonly string[]
   readonly help: string
@@ -180,6 +181,12 @@ export const METRICS = {
     unit: 'flag',
     labels: [],
     help: '1 if this process leads the namespace and does its housekeeping, otherwise 0. The sum over all processes is 1, except for a few seconds after a leader has died.',
+  },
+  bullpen_housekeeping_failures_total: {
+    type: 'counter',
+    unit: 'duties',
+    labels: ['queue', 'duty'],
+    help: "Failed duties of this process's housekeeping as the leader. A failed duty is tried again at the next visit to the queue. Duties that failed because Redis was not reachable are not counted.",
   },
   bullpen_clock_skew_seconds: {
     type: 'gauge',
