@@ -16,6 +16,15 @@ export const COMMAND_TIMEOUT_MS = 800
 const FAILOVER_RETRY_MS = 100
 
 /**
+ * How long a cluster node may leave commands without any response before the client closes its connection, in ms. The client then
+ * asks another node which node has the slot by now. A node that hangs keeps its connections open, so that a client would otherwise
+ * never learn that a replica has taken over. Workers allow for their commands that block in Redis for up to 10 s. The connection is
+ * also closed if the event loop was blocked for that long, and its commands are then sent again.
+ */
+const PRODUCER_SILENCE_MS = 5_000
+const WORKER_SILENCE_MS = 15_000
+
+/**
  * Parses a Redis URL.
  *
  * @throws BullpenError `invalid_configuration`
@@ -60,7 +69,7 @@ const PRODUCER: ClientOptions = {
     // Once its caller has a response, a command is not sent again.
     maxRedirections: COMMAND_TIMEOUT_MS / FAILOVER_RETRY_MS,
   },
-  node: { commandTimeout: COMMAND_TIMEOUT_MS },
+  node: { commandTimeout: COMMAND_TIMEOUT_MS, socketTimeout: PRODUCER_SILENCE_MS },
 }
 
 /** Opens a connection for workers. Its commands wait for Redis for as long as necessary. */
@@ -85,7 +94,7 @@ const WAITING: ClientOptions = {
     // A failover may take longer than any number of retries.
     maxRedirections: Number.POSITIVE_INFINITY,
   },
-  node: { maxRetriesPerRequest: null },
+  node: { maxRetriesPerRequest: null, socketTimeout: WORKER_SILENCE_MS },
 }
 
 /**

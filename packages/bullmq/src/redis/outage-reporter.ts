@@ -107,7 +107,7 @@ const CONNECTION_ERROR_CODES = new Set([
   'ENETUNREACH',
 ])
 const CONNECTION_ERROR_MESSAGES =
-  /Connection is closed|Stream isn't writeable|connect ETIMEDOUT|Command timed out|Failed to refresh slots cache|None of startup nodes|Cluster isn't ready|Too many Cluster redirections|^CLUSTERDOWN /
+  /Connection is closed|Socket timeout|Stream isn't writeable|connect ETIMEDOUT|Command timed out|Failed to refresh slots cache|None of startup nodes|Cluster isn't ready|Too many Cluster redirections|^CLUSTERDOWN /
 
 /** Returns whether an error only means that Redis is unreachable, which the outage reporter already logs. */
 export function isConnectionError(error: unknown): boolean {
