@@ -43,6 +43,15 @@ describe('the commands of one turn', () => {
     expect([writes.alone(), writes.together()]).toEqual([1, [4]])
   })
 
+  it('are written eight at a time, so that Redis can begin before the turn ends', async () => {
+    const { redis, key } = await joined()
+    const writes = writesOf(redis)
+    const replies = Array.from({ length: 20 }, (_, n) => redis.rpush(key, n))
+    expect([writes.alone(), writes.together()]).toEqual([0, [8, 8]])
+    expect(await Promise.all(replies)).toEqual(Array.from({ length: 20 }, (_, n) => n + 1))
+    expect([writes.alone(), writes.together()]).toEqual([0, [8, 8, 4]])
+  })
+
   it('are executed in the order in which they were sent, also over several turns', async () => {
     const { redis, key } = await joined()
     const sent: string[] = []
