@@ -1,5 +1,6 @@
 // The leader at work: it serves every registered queue, another process takes over from it, and its successor's number keeps it out.
 import { randomBytes, randomUUID } from 'node:crypto'
+import { BullpenError, type Log } from '@bullpen/contract'
 import { createTaskId, FINAL_STATUSES } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import { eventually } from '@bullpen/testkit'
@@ -153,7 +154,13 @@ it.each(FINAL_STATUSES)(
 /** Opens a candidate of its own, with a housekeeping that finds nothing to do. `replies` gates the replies to its requests. */
 function candidate(
   { redis, name }: ReturnType<typeof namespace>,
-  { visit = async () => undefined, replies }: Candidate,
+  {
+    visit = async () => undefined,
+    settled = async () => {},
+    checkSchema = () => undefined,
+    replies,
+    log = silent,
+  }: Candidate,
 ) {
   const redisUrl = inject('redisUrl')
   const asked = Promise.withResolvers<void>()
@@ -171,11 +178,11 @@ function candidate(
     redis,
     redisUrl,
     namespace: name,
-    checkSchema: () => undefined,
+    checkSchema,
     measured: Promise.resolve(),
-    housekeeping: { visit, settled: async () => {} },
+    housekeeping: { visit, settled },
     times: SLOW,
-    log: silent,
+    log,
   })
   onTestFinished(() => leader.close())
   return { leader, asked: asked.promise }
@@ -183,7 +190,10 @@ function candidate(
 
 interface Candidate {
   readonly visit?: () => Promise<number | undefined>
+  readonly settled?: () => Promise<void>
+  readonly checkSchema?: () => Promise<void> | undefined
   readonly replies?: Promise<void>
+  readonly log?: Log
 }
 
 it('a candidate takes over at once when the leader resigns while the candidate is asking for the lease', async () => {
@@ -228,4 +238,41 @@ it('a process that has closed holds no lease, although a queue refused it only t
   // A request for the lease would be sent on this connection, before this command.
   expect(await redis.exists(keys.lease)).toBe(0)
   expect(await redis.get(keys.fencing)).toBe('1')
+})
+
+it('a process of an incompatible version asks as rarely as a follower, and one whose request failed asks soon again', async () => {
+  const checks = { incompatible: 0, failing: 0 }
+  const warnings: object[] = []
+  const warned: Log = { ...silent, warn: (fields) => warnings.push(fields) }
+  const error = new BullpenError('incompatible_schema', 'written by a newer Bullpen')
+  const incompatible = async () => {
+    checks.incompatible++
+    throw error
+  }
+  candidate(namespace(), { checkSchema: incompatible, log: warned })
+  const failing = async () => {
+    checks.failing++
+    throw new Error('refused')
+  }
+  candidate(namespace(), { checkSchema: failing })
+  await eventually(() => checks.failing > 4)
+  expect(checks.incompatible).toBe(1)
+  expect(warnings).toEqual([{ err: error, suppressed: 0 }])
+})
+
+it('a leader that closes resigns at once, and then waits for its last scripts, so that it learns what they have done', async () => {
+  const stage = namespace()
+  const { redis, keys } = stage
+  const order: string[] = []
+  const replied = Promise.withResolvers<void>()
+  const settled = () => replied.promise.then(() => void order.push('settled'))
+  const { leader } = candidate(stage, { settled })
+  await eventually(() => leader.isLeading())
+  const closing = leader.close().then(() => order.push('closed'))
+  await eventually(async () => (await redis.exists(keys.lease)) === 0)
+  // By then, a process that did not wait would have closed.
+  await redis.ping()
+  replied.resolve()
+  await closing
+  expect(order).toEqual(['settled', 'closed'])
 })
