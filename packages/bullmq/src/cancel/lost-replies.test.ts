@@ -148,6 +148,7 @@ const DUTIES: readonly (readonly [
 /** Calls `onSend` before the first script that ends tasks is sent. */
 function beforeFirstEnd(redis: Commander, onSend: () => void): void {
   let isFirst = true
+  // ioredis adds defined commands as methods, which its types do not have.
   const commands = redis as unknown as Record<string, (args: unknown[]) => Promise<unknown>>
   for (const { name, numberOfKeys, lua } of [cancelPage, cancelTask, expireTasksScript]) {
     redis.defineCommand(name, { numberOfKeys, lua })

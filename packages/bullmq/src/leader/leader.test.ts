@@ -166,6 +166,7 @@ function candidate(
   const asked = Promise.withResolvers<void>()
   const { name: command, numberOfKeys, lua } = takeLeaseScript
   redis.defineCommand(command, { numberOfKeys, lua })
+  // ioredis adds defined commands as methods, which its types do not have.
   const commands = redis as unknown as Record<string, (args: unknown) => Promise<unknown>>
   const take = commands[command]?.bind(redis)
   commands[command] = async (args) => {

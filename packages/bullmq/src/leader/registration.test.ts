@@ -62,6 +62,7 @@ async function connected(registerEveryMs?: number) {
     async expiresTasks(): Promise<void> {
       const id = createTaskId('produced', Date.now(), randomBytes(10))
       const task = { id, task: 'a.b', queue: 'produced', version: 1, input: {}, enqueuedAt: Date.now(), maxAttempts: 1 }
+      // The fields that are left out may be undefined.
       await eventually(() => producer.enqueue({ ...task, expiresAt: Date.now() - 1 } as unknown as NewTask))
       await eventually(async () => (await producer.find(id))?.status === 'expired')
     },
@@ -126,6 +127,7 @@ describe('a registration', () => {
     const start = Date.now()
     const redis = new EventEmitter()
     const registration = openRegistration({
+      // A registration only listens to the client's events.
       redis: redis as never,
       repeat: async () => {
         const answer = answers[at.length]

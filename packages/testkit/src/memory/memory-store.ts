@@ -42,7 +42,7 @@ export class MemoryStore {
   readonly #retention: Retention
   readonly #onEnded: (task: StoredTask) => void
   readonly #onRemoved: (task: StoredTask) => void
-  #tasks: readonly StoredTask[] = []
+  #tasks: StoredTask[] = []
   #accepted = 0
   /** How many removed tasks each cancel by filter had ended before they ran. */
   readonly #removedOf = new Map<string, number>()
@@ -64,7 +64,7 @@ export class MemoryStore {
   }
 
   add(task: StoredTask): void {
-    this.#tasks = [...this.#tasks, task]
+    this.#tasks.push(task)
     this.#accepted++
     this.#schedule(task, task.delayMs === 0 ? 0 : task.enqueuedAt + task.delayMs - this.#clock.now())
   }
@@ -308,7 +308,7 @@ export class MemoryStore {
       (isFinal(status) ? this.#retention[status] : undefined) ?? {}
     const ended = this.in(status === 'completed' ? 'completed' : 'failed').filter((task) => statusOf(task) === status)
     const before = this.#clock.now() - ageMs
-    const old = ended.filter(({ endedAt = before }, i) => endedAt < before || i < ended.length - count)
+    const old = new Set(ended.filter(({ endedAt = before }, i) => endedAt < before || i < ended.length - count))
     for (const task of old) {
       const { cancelledBy } = task
       if (cancelledBy !== undefined && endedBeforeItRan(task)) {
@@ -316,9 +316,9 @@ export class MemoryStore {
       }
       this.#onRemoved(task)
     }
-    if (old.length > 0) this.#tasks = this.#tasks.filter((task) => !old.includes(task))
+    if (old.size > 0) this.#tasks = this.#tasks.filter((task) => !old.has(task))
     const newest = ended.at(-1)?.endedAt
-    if (newest === undefined || old.length === ended.length || ageMs === Number.POSITIVE_INFINITY) return
+    if (newest === undefined || old.size === ended.length || ageMs === Number.POSITIVE_INFINITY) return
     this.#after(newest + ageMs + 1 - this.#clock.now(), () => this.#removeOld(status))
   }
 
