@@ -4,9 +4,8 @@
 // Every process with a broker is a candidate, whether it is an API or a worker, because workers may be scaled to zero. The leader
 // holds a lease of 3 s and renews it every second. If the leader dies or is cut off, another process takes over when the lease
 // expires. If the leader closes, it resigns, and another process takes over at once. A closed process never asks for the lease
-// again. The lease comes with a fencing number. A
-// former leader that was paused and comes back can't change anything, because each queue refuses a number below the highest that
-// it has seen (fence.ts).
+// again. The lease comes with a fencing number. A former leader that was paused and comes back can't change anything, because each
+// queue refuses a number below the highest that it has seen (fence.ts).
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { BullpenError, type ErrorCode, type Log } from '@bullpen/contract'
