@@ -10,7 +10,7 @@ import { Queue } from 'bullmq'
 import { OPEN_ADMISSION, openAdmission } from './admission/admission.ts'
 import { parseRules, readProgress, storeRule, underRules } from './cancel/by-filter.ts'
 import { cancelById, type OnEnded, reportLateEnd } from './cancel/by-id.ts'
-import { blockingConnection, commandTimeout, producerConnection } from './connection.ts'
+import { blockingConnection, commandTimeout, producerConnection, singleCommandTimeout } from './connection.ts'
 import { type AddJob, jobAdder } from './internals/composition/add-job.ts'
 import { backendFactory } from './internals/composition/backend.ts'
 import { prefixOf, type QueueKeys, queueKeys } from './keys.ts'
@@ -115,6 +115,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   const { onExpired = () => {}, onCancelled = () => {} } = options
   const redis = producerConnection(redisUrl, log)
   const withCommandTimeout = commandTimeout(redisUrl)
+  const withSingleTimeout = singleCommandTimeout(redisUrl)
   const schema = createSchemaGuard(redis, namespace, queues)
   const registration = openRegistration({ redis, repeat: schema.repeat, log, everyMs: options.registerEveryMs })
   const isChecked = options.admission !== 'open'
@@ -232,7 +233,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       if (checking !== undefined) await withCommandTimeout(checking)
       const admitting = admission.admit(task.queue)
       if (admitting !== undefined) await withCommandTimeout(admitting)
-      return withCommandTimeout(addJob(task, data))
+      return withSingleTimeout(addJob(task, data))
     },
 
     find: (id) => call(() => find(id)),

@@ -153,6 +153,20 @@ export function commandTimeout(redisUrl: string): WithCommandTimeout {
     })
 }
 
+/**
+ * Returns {@link commandTimeout} for replies to single commands of a producer's connection. On a single server, the connection
+ * limits the time of each command itself, so that an enqueue does not need a timer. A cluster client may send a command several
+ * times.
+ */
+export function singleCommandTimeout(redisUrl: string): WithCommandTimeout {
+  if (addressIn(redisUrl).kind === 'cluster') return commandTimeout(redisUrl)
+  const address = addressOf(redisUrl)
+  return (answer) =>
+    answer.catch((cause: unknown) => {
+      throw unavailable(address, cause)
+    })
+}
+
 function noResponse(address: string): BullpenError {
   return new BullpenError('redis_unavailable', `Redis at ${address} did not answer within ${COMMAND_TIMEOUT_MS} ms`)
 }

@@ -24,6 +24,7 @@ async function behindProxy(options: SetupOptions = {}) {
     ...all,
     redis,
     keys,
+    proxy,
     startPool: () => all.startPool(redisUrl),
     /** Runs `send` so that the reply to the first add is lost and the add is sent again. `stored` is the number of tasks after it. */
     async losingTheReply<T>(send: () => Promise<T>, stored: number): Promise<T> {
@@ -56,6 +57,20 @@ describe('an enqueue whose reply is lost', () => {
     const wanted = task(caller)
     expect(await losingTheReply(() => broker.enqueue(wanted), 2)).toEqual({ id: wanted.id, action: 'created' })
     expect(await redis.hget(keys.totals, 'accepted')).toBe('2')
+  })
+
+  it('is rejected if Redis hangs, and is answered as created when the call is repeated', async () => {
+    const { broker, proxy } = await behindProxy()
+    const wanted = task('only')
+    await broker.enqueue(task('only'))
+    proxy.cutAnswers()
+    await expect(broker.enqueue(wanted)).rejects.toMatchObject({
+      code: 'redis_unavailable',
+      message: expect.stringContaining('did not answer within 800 ms'),
+    })
+    proxy.mend()
+    expect(await broker.enqueue(wanted)).toEqual({ id: wanted.id, action: 'created' })
+    expect(await broker.totals('rig')).toMatchObject({ accepted: 2 })
   })
 
   it('stores nothing of its caller if the id is random', async () => {
