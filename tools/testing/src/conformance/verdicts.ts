@@ -53,7 +53,8 @@ export function verdicts(open: OpenBackend): void {
     await start()
     const late = create(long, {}, { timeout: 'none', totalTimeout: '1m' })
     const unstarted = await enqueueTask({ ...late, enqueuedAt: late.enqueuedAt - 60_001 })
-    const started = await enqueue(long, {}, { timeout: 'none', totalTimeout: '60ms' })
+    // Long enough for the task to start on a busy machine.
+    const started = await enqueue(long, {}, { timeout: 'none', totalTimeout: '500ms' })
     expect(await settled(unstarted)).toMatchObject({
       status: 'expired',
       fencingToken: 0,
