@@ -78,6 +78,10 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     meaning: 'Redis has used all of its memory (`maxmemory`), so the task was not stored.',
     action: 'Retry later. See [Redis is full](../runbook/redis-full.md).',
   },
+  idempotency_key_reused: {
+    meaning: 'An earlier request to this queue had the same Idempotency-Key and a different body. Nothing was stored.',
+    action: 'Use a new key for each new task. Send exactly the same body when you repeat a request.',
+  },
   too_many_cancels: {
     meaning: 'The queue has 200 cancellations by filter that have not finished. Nothing was cancelled.',
     action:

@@ -68,6 +68,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
     keyring: createKeyring([KEY], DEV_KEY),
     version: '1.2.3',
     bodyLimit: 262_144,
+    idempotencyLifeS: 86_400,
     secureCookie: false,
     observe: (request) => observed.push(request),
     boardQueues: [],

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto'
 import { openBroker } from '@bullpen/bullmq'
 import { openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
 import { API_RULES, API_SETTINGS, type ApiConfig, checkSettings } from '@bullpen/config'
-import { type Catalogue, type Log, VERSION } from '@bullpen/contract'
+import { type Catalogue, type Log, milliseconds, VERSION } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
 import { createRandomPool, settlesWithin } from '@bullpen/engine/node'
 import { createLog, createTelemetry, type Telemetry } from '@bullpen/telemetry/internal'
@@ -102,6 +102,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
     keyring: createKeyring(settings.keys, devKey),
     version: VERSION,
     bodyLimit,
+    idempotencyLifeS: milliseconds(settings.idempotencyLife) / 1_000,
     secureCookie: settings.environment === 'production',
     observe: telemetry.httpObserved,
     boardQueues: broker.boardQueues,

@@ -98,8 +98,8 @@ const WAITING: ClientOptions = {
 }
 
 /**
- * Opens a connection for a subscriber, which itself subscribes again whenever the connection is `ready`. If ioredis did so, a
- * connection that is closed before the reply arrives would leave a rejected promise without a handler.
+ * Opens a connection for a subscriber. The subscriber resubscribes whenever the connection becomes `ready`. ioredis does not, because
+ * if the connection closed before the reply arrived, that would leave an unhandled promise rejection.
  */
 export function subscriberConnection(url: string, log: Log): MessageConnection {
   const address = addressIn(url)

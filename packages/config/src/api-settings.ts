@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { LOG_SETTINGS } from './log-settings.ts'
 import { REDIS_SETTINGS } from './redis-settings.ts'
-import { wholeNumberOr } from './setting-types.ts'
+import { durationOr, wholeNumberOr } from './setting-types.ts'
 import type { PartialSettings, SettingsOf, SettingsRule, SettingsTable } from './settings.ts'
 
 /**
@@ -76,6 +76,11 @@ export const API_SETTINGS = {
     env: 'BULLPEN_API_BODY_LIMIT',
     ...wholeNumberOr(262_144, 1_024, 16_777_216),
     help: 'The maximum size of a request body, in bytes.',
+  },
+  idempotencyLife: {
+    env: 'BULLPEN_API_IDEMPOTENCY_LIFE',
+    ...durationOr('24h', '1s'),
+    help: 'How long the first response to each Idempotency-Key is remembered, for queues whose definition does not set it. Remembered keys take memory in Redis: see [the sum](../how-to/http-api.md#idempotency-keys).',
   },
 } as const satisfies SettingsTable
 

@@ -181,3 +181,59 @@ test('with Redis full the answer has no id of a task, because none was stored', 
   expect(answer.headers['retry-after']).toBe('1')
   expect(events).toEqual([])
 })
+
+describe('a request with an Idempotency-Key', () => {
+  const KEY_HEADER = { 'idempotency-key': '"order-17"' }
+
+  test('hands the broker digests of the key and the body, and the life of the queue', async () => {
+    const { post, broker } = await testApi()
+    await post(SQUARE, KEY_HEADER)
+    await post({ ...SQUARE, delay: '5s' }, KEY_HEADER)
+    const [first, second] = broker.enqueued.map(({ idempotency }) => idempotency)
+    expect(first).toEqual({
+      key: expect.stringMatching(/^[\w-]{22}$/),
+      request: expect.stringMatching(/^[\w-]{11}$/),
+      life: 86_400,
+    })
+    expect(second?.key).toBe(first?.key)
+    expect(second?.request).not.toBe(first?.request)
+  })
+
+  test.each([
+    ['"a";life=600', 600],
+    ['"a";life=999999', 86_400],
+  ])('%s can shorten the life, but not extend it', async (header, life) => {
+    const { post, broker } = await testApi()
+    await post(SQUARE, { 'idempotency-key': header })
+    expect(broker.enqueued[0]?.idempotency?.life).toBe(life)
+  })
+
+  test('gets the first response again, marked as replayed, and no second event', async () => {
+    const { post, broker, events } = await testApi()
+    const first = await post({ ...SQUARE, delay: '1h' }, KEY_HEADER)
+    const { id } = first.json<Accepted>()
+    broker.enqueue = async () => ({ id: id as TaskId, action: 'created', replayed: { status: 'scheduled' } })
+    const again = await post({ ...SQUARE, delay: '1h' }, KEY_HEADER)
+    expect([again.statusCode, again.json(), again.headers.location]).toEqual([
+      202,
+      first.json(),
+      first.headers.location,
+    ])
+    expect([first, again].map(({ headers }) => headers['idempotency-replayed'])).toEqual([undefined, 'true'])
+    expect(events).toHaveLength(1)
+  })
+
+  test('gets no task id in a problem, because an earlier request may have stored a task with another id', async () => {
+    const { post, broker } = await testApi()
+    broker.trouble = 'down'
+    expect(problemIn(await post(SQUARE, KEY_HEADER))).not.toHaveProperty('taskId')
+    expect(problemIn(await post(SQUARE))).toHaveProperty('taskId')
+  })
+
+  test.each(['', '"', 'a b', '"a";x=1'])('that is malformed is rejected: %j', async (header) => {
+    const { post, broker } = await testApi()
+    const problem = problemIn(await post(SQUARE, { 'idempotency-key': header }))
+    expect(problem).toMatchObject({ status: 400, code: 'invalid_request', errors: [{ path: 'Idempotency-Key' }] })
+    expect(broker.enqueued).toEqual([])
+  })
+})

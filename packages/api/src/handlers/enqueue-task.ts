@@ -1,7 +1,10 @@
 // POST /v1/tasks stores a task and returns its id or, with a wait, the task once it has ended.
 import { type Accepted, type EnqueueRequest, isFinal, type TaskId, type TaskView } from '@bullpen/contract'
-import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
+import { createTaskId, ID_RANDOM_BYTES, readIdempotencyKey } from '@bullpen/contract/internal'
+import type { Idempotency } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
+import { idempotencyOf } from '@bullpen/engine/node'
+import type { FastifyRequest } from 'fastify'
 import { requesterOf } from '../auth/requester.ts'
 import type { ApiContext } from '../http/context.ts'
 import { callersId } from '../http/request-id.ts'
@@ -19,7 +22,7 @@ export interface EnqueueQuery extends WaitQuery {
 type EnqueueCall = Call<unknown, EnqueueQuery>
 
 export function enqueueTask(context: ApiContext) {
-  const { catalogue, broker, emit, now, randomBytes } = context
+  const { catalogue, broker, emit, now, randomBytes, idempotencyLifeS } = context
 
   /** Cancels the task of a caller that has disconnected. The caller cannot receive a response, so a failure is logged. */
   async function cancelAbandoned(
@@ -34,34 +37,48 @@ export function enqueueTask(context: ApiContext) {
     }
   }
 
+  function idempotencyIn(request: FastifyRequest, body: EnqueueRequest, queue: string): Idempotency | undefined {
+    const header = readIdempotencyKey(request.headers['idempotency-key'])
+    if (header === undefined) return undefined
+    const longest = catalogue.queue(queue).idempotencyLifeS ?? idempotencyLifeS
+    const { key, life = longest } = header
+    const caller = request.keyFingerprint ?? ''
+    return idempotencyOf({ key, caller, request: JSON.stringify(body), life: Math.min(life, longest) })
+  }
+
   return async ({ query, body, request, reply }: EnqueueCall): Promise<Accepted | TaskView> => {
     // The body has been validated, but is still as the caller sent it.
     const wanted = body as EnqueueRequest
     const definition = catalogue.get(wanted.task)
     const enqueuedAt = now()
-    const task = newTask(definition, wanted.input, wanted, {
+    const idempotency = idempotencyIn(request, wanted, definition.queue)
+    const created = newTask(definition, wanted.input, wanted, {
       id: createTaskId(definition.queue, enqueuedAt, randomBytes(ID_RANDOM_BYTES)),
       enqueuedAt,
       caller: 'only',
       correlationId: callersId(request.headers),
     })
-    const { id } = task
+    const task = idempotency === undefined ? created : { ...created, idempotency }
     const seconds = secondsToWait(query, request, reply)
-    // The id is set before Redis is called, so that the problem contains the id even if Redis's reply is lost.
-    request.taskId = id
-    const { action } = await broker.enqueue(task)
-    if (action === 'created') emit({ event: 'task.enqueued', queue: task.queue, task: task.task, id })
+    // The id is set before Redis is called, so that the problem contains the id even if Redis's reply is lost. A caller with an
+    // idempotency key repeats the request instead, because an earlier request may have stored a task with another id.
+    if (idempotency === undefined) request.taskId = task.id
+    const { id, action, replayed } = await broker.enqueue(task)
+    const isNew = action === 'created' && replayed === undefined
+    if (isNew) emit({ event: 'task.enqueued', queue: task.queue, task: task.task, id })
     const links = taskLinks(id)
     reply.code(202).header('location', links.self)
-    const accepted = { id, action, status: task.delayMs === undefined ? 'waiting' : 'scheduled', links } as const
+    if (replayed !== undefined) reply.header('idempotency-replayed', 'true')
+    const status = replayed?.status ?? (task.delayMs === undefined ? 'waiting' : 'scheduled')
+    const accepted = { id, action, status, links } as const
     if (seconds === 0) return accepted
     const record = await waitForEnd(context, reply, id, seconds)
     if (record !== undefined && isFinal(record.status)) {
       reply.code(200)
       return taskView(record)
     }
-    // If another caller created the task, it is not this caller's to cancel.
-    const isAbandoned = reply.raw.destroyed && query.onDisconnect === 'cancel' && action === 'created'
+    // A task that another request has created is not this request's to cancel.
+    const isAbandoned = reply.raw.destroyed && query.onDisconnect === 'cancel' && isNew
     if (isAbandoned) await cancelAbandoned(task, requesterOf(request, 'a caller that disconnected'))
     return { ...accepted, status: record?.status ?? accepted.status }
   }

@@ -52,7 +52,7 @@ export function sendCommand(context: ApiContext) {
  */
 function cancelsWaiting(spec: CommandSpec, catalogue: Catalogue): spec is CommandSpec & { readonly queue: string } {
   if (spec.action !== 'drain' || spec.worker !== undefined || spec.queue === undefined) return false
-  return spec.mode !== 'light' && catalogue.onShutdown(spec.queue) === 'cancel'
+  return spec.mode !== 'light' && catalogue.queue(spec.queue).onShutdown === 'cancel'
 }
 
 function audit(log: Log, { id, spec, by }: Omit<Command, 'at'>, { responses }: CommandRecord, requestId: string): void {

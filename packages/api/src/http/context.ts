@@ -12,6 +12,8 @@ export interface ApiContext {
   /** Milliseconds since 1970. */
   readonly now: () => number
   readonly randomBytes: (size: number) => Uint8Array
+  /** How long idempotency keys are remembered in queues whose definition does not say, in seconds. */
+  readonly idempotencyLifeS: number
   /** Aborts when the API starts to drain. Readiness is then turned off, and long polls end at once. */
   readonly closing: AbortSignal
 }

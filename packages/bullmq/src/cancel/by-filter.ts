@@ -82,7 +82,7 @@ export async function storeRule(
   if (stored === undefined) {
     throw new BullpenError(
       'too_many_cancels',
-      `queue '${rule.queue}' has ${limit} cancellations by filter that have not finished, which is the limit; retry when one of them has finished, or use a filter that matches more tasks`,
+      `queue '${rule.queue}' has reached its limit of ${limit} unfinished cancellations by filter; retry when one has finished, or combine several into one with a broader filter`,
     )
   }
   const known = untilKnown(redis, keys, rule.id, stored.consumers)

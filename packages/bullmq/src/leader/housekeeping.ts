@@ -1,7 +1,7 @@
 // Does the leader's work for one queue: surveys the queue, and then does the duties that the survey names.
 //
-// The duties of a queue do not wait for each other. A duty that fails or takes long therefore delays neither the other duties of
-// its queue nor those of other queues. Lost tasks, for example, are found within a round although a backlog is being expired.
+// A queue's duties run independently of each other. A duty that fails or takes long therefore does not delay any other duty of its
+// queue or of other queues. For example, lost tasks are found within a round even while a backlog is being expired.
 //
 // Every script is fenced (scripts/includes/fence.ts), except where doing something twice is harmless: a repeated cancellation is
 // a request that any process may make, and the script that repairs an entry compares it again first. Losing the leader may
@@ -59,8 +59,8 @@ export interface Housekeeping {
 }
 
 /**
- * How often a queue's index is compared entry by entry, in ms, whichever process leads. A survey compares only sizes, and a part that lacks one task and
- * has another one too many still has the right size.
+ * How often a queue's index is compared entry by entry, in ms, whichever process leads. A survey compares only sizes. A part that
+ * lacks one task and has another one too many still has the right size.
  */
 const COMPARE_EVERY_MS = 600_000
 

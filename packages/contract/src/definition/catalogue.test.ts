@@ -37,9 +37,24 @@ describe('a catalogue', () => {
       defineTask({ name, queue, input: z.object({}), output: z.object({}) })
     const both = defineCatalogue(ofQueue('mail.send', mail), ofQueue('mail.drop', mail), resize)
     expect(both.queues).toEqual(['mail', 'cpu'])
-    expect(['mail', 'cpu', 'unknown'].map(both.onShutdown)).toEqual(['cancel', 'keep', 'keep'])
+    expect(['mail', 'cpu', 'unknown'].map((name) => both.queue(name).onShutdown)).toEqual(['cancel', 'keep', 'keep'])
     expect(() => defineCatalogue(ofQueue('mail.send', mail), ofQueue('mail.drop', 'mail'))).toThrow(
       expect.objectContaining({ code: 'invalid_definition', message: expect.stringContaining("'mail.drop'") }),
+    )
+  })
+
+  test('defines how long idempotency keys live in a queue', () => {
+    const mail = defineQueue({ name: 'mail', idempotencyLife: '2h' })
+    const send = defineTask({ name: 'mail.send', queue: mail, input: z.object({}) })
+    const both = defineCatalogue(send, resize)
+    expect(['mail', 'cpu', 'unknown'].map((name) => both.queue(name).idempotencyLifeS)).toEqual([
+      7_200,
+      undefined,
+      undefined,
+    ])
+    const other = defineTask({ name: 'mail.drop', queue: defineQueue({ name: 'mail' }), input: z.object({}) })
+    expect(() => defineCatalogue(send, other)).toThrow(
+      /idempotencyLifeS of queue 'mail' is 7200 in 'mail.send' and undefined in 'mail.drop'/,
     )
   })
 
@@ -47,6 +62,7 @@ describe('a catalogue', () => {
     [{ name: 'Mail' }, 'invalid name; expected a lower-case letter'],
     [{ name: 'mail', onShutdown: 'drop' }, "expected 'keep' or 'cancel'"],
     [{ name: 'mail', onShutDown: 'cancel' }, 'did you mean onShutdown?'],
+    [{ name: 'mail', idempotencyLife: '10ms' }, "the shortest is '1s'"],
   ])('the queue %j is rejected', (options, message) => {
     expect(() => defineQueue(options as never)).toThrow(
       expect.objectContaining({ code: 'invalid_definition', message: expect.stringContaining(message) }),

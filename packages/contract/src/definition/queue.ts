@@ -1,6 +1,7 @@
 // Defines queues that need more than a name.
 import { BullpenError } from '../errors/errors.ts'
 import { QUEUE_NAME } from '../task/task-id.ts'
+import { type Duration, milliseconds } from './duration.ts'
 import { suggestion } from './nearest.ts'
 import { type QueueRetention, queueRetention, type RetentionOptions } from './retention.ts'
 
@@ -25,18 +26,30 @@ export interface QueueOptions {
    * 30 days, and cancelled and expired ones for 7 days. The worker that opened the queue last decides.
    */
   readonly retention?: RetentionOptions
+  /**
+   * How long an API remembers the first response to each Idempotency-Key, at least '1s'. A request can shorten this time for
+   * itself. Defaults to the API's `idempotencyLife`, which is 24 hours by default.
+   */
+  readonly idempotencyLife?: Duration
 }
 
 export interface QueueDefinition {
   readonly name: string
   readonly onShutdown: OnShutdown
   readonly retention: QueueRetention
+  /** In seconds. Undefined means the API's default. */
+  readonly idempotencyLifeS: number | undefined
 }
 
 /** The objects that {@link defineQueue} has returned, so that unchecked objects of the same shape can be rejected. */
 const definitions = new WeakSet<object>()
 
-const SETTINGS: readonly string[] = ['name', 'onShutdown', 'retention'] satisfies readonly (keyof QueueOptions)[]
+const SETTINGS: readonly string[] = [
+  'name',
+  'onShutdown',
+  'idempotencyLife',
+  'retention',
+] satisfies readonly (keyof QueueOptions)[]
 
 /** The retention of every queue that does not set one. */
 const NO_RETENTION: QueueRetention = Object.freeze({})
@@ -50,7 +63,7 @@ export const QUEUE_NAME_RULE =
  *
  * @example
  * const reports = defineQueue({ name: 'reports', onShutdown: 'cancel' })
- * @throws BullpenError `invalid_definition`, or `invalid_duration` for the age of a retention.
+ * @throws BullpenError `invalid_definition` or `invalid_duration`.
  */
 export function defineQueue(options: QueueOptions): QueueDefinition {
   const { name, onShutdown = 'keep', retention } = options
@@ -64,14 +77,26 @@ export function defineQueue(options: QueueOptions): QueueDefinition {
     fail(`onShutdown is ${JSON.stringify(onShutdown)}; expected 'keep' or 'cancel'`)
   }
   const kept = retention === undefined ? NO_RETENTION : queueRetention(retention, fail)
-  const definition = Object.freeze({ name, onShutdown, retention: kept })
+  const lifeMs =
+    options.idempotencyLife === undefined
+      ? undefined
+      : milliseconds(options.idempotencyLife, `idempotencyLife of queue ${name}`)
+  if (lifeMs !== undefined && lifeMs < 1_000) {
+    fail(`idempotencyLife is ${JSON.stringify(options.idempotencyLife)}; the shortest is '1s'`)
+  }
+  const idempotencyLifeS = lifeMs === undefined ? undefined : Math.round(lifeMs / 1_000)
+  const definition = Object.freeze({ name, onShutdown, idempotencyLifeS, retention: kept })
   definitions.add(definition)
   return definition
 }
 
+/** Returns the definition of a queue that has only a name. */
+export function defaultQueue(name: string): QueueDefinition {
+  return { name, onShutdown: 'keep', idempotencyLifeS: undefined, retention: NO_RETENTION }
+}
+
 /** Returns the definition for a queue name or a result of {@link defineQueue}, and undefined for anything else. */
 export function queueOf(given: unknown): QueueDefinition | undefined {
-  if (typeof given === 'string')
-    return QUEUE_NAME.test(given) ? { name: given, onShutdown: 'keep', retention: NO_RETENTION } : undefined
+  if (typeof given === 'string') return QUEUE_NAME.test(given) ? defaultQueue(given) : undefined
   return definitions.has(given as object) ? (given as QueueDefinition) : undefined
 }

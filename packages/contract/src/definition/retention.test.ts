@@ -25,7 +25,7 @@ test('the definitions of a queue share one retention, which the catalogue return
   const ofQueue = (name: `${string}.${string}`, queue: string | typeof mail) =>
     defineTask({ name, queue, input: z.object({}), output: z.object({}) })
   const catalogue = defineCatalogue(ofQueue('mail.send', mail), ofQueue('mail.drop', mail), ofQueue('cpu.run', 'cpu'))
-  expect(['mail', 'cpu', 'unknown'].map(catalogue.retention)).toEqual([mail.retention, {}, {}])
+  expect(['mail', 'cpu', 'unknown'].map((name) => catalogue.queue(name).retention)).toEqual([mail.retention, {}, {}])
   for (const other of [same, 'mail']) {
     expect(() => defineCatalogue(ofQueue('mail.send', mail), ofQueue('mail.drop', other))).toThrow(
       expect.objectContaining({

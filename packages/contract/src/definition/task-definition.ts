@@ -8,8 +8,7 @@ import { type Limit, limitMs } from './duration.ts'
 import { notJson } from './json-input.ts'
 import { suggestion } from './nearest.ts'
 import { MAX_PRIORITY, prioritySchema } from './priority.ts'
-import { type OnShutdown, QUEUE_NAME_RULE, type QueueDefinition, queueOf } from './queue.ts'
-import type { QueueRetention } from './retention.ts'
+import { QUEUE_NAME_RULE, type QueueDefinition, queueOf } from './queue.ts'
 import { type RetryOptions, type RetryPolicy, retryPolicy } from './retry-policy.ts'
 import { contradictionIn } from './timeouts.ts'
 
@@ -114,10 +113,8 @@ export interface TaskDefinition<
   readonly name: Name
   readonly version: number
   readonly queue: string
-  /** The `onShutdown` setting of the task's queue. */
-  readonly onShutdown: OnShutdown
-  /** The `retention` setting of the task's queue. */
-  readonly retention: QueueRetention
+  /** The settings of the task's queue. */
+  readonly queueSettings: QueueDefinition
   readonly summary: string | undefined
   readonly kind: TaskKind
   readonly input: Input
@@ -254,8 +251,7 @@ export function defineTask<const Name extends TaskName, Input extends z.ZodType,
     name,
     version,
     queue: queue.name,
-    onShutdown: queue.onShutdown,
-    retention: queue.retention,
+    queueSettings: queue,
     summary: options.summary,
     kind,
     input: refusingUnknownFields(options.input),

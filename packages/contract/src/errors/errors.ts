@@ -18,6 +18,7 @@ export const ERROR_CODES = [
   'worker_not_found',
   'command_not_found',
   'command_id_reused',
+  'idempotency_key_reused',
   'route_not_found',
   'method_not_allowed',
   // caused by the state of Bullpen or Redis

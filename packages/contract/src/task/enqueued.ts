@@ -17,4 +17,9 @@ export interface Enqueued {
    * either of the two has stored the task.
    */
   readonly action: EnqueueAction
+  /**
+   * Present if an earlier call with the same idempotency key has stored the task. The id and the action are then those of the
+   * earlier call, and `status` is the status with which it stored the task.
+   */
+  readonly replayed?: { readonly status: 'waiting' | 'scheduled' }
 }

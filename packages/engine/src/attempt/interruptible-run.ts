@@ -28,8 +28,8 @@ export interface InterruptibleRunHost extends VerdictHost {
 type Interruption = Outcome & { kind: 'timed_out' | 'closed' | 'stopped' | 'panicked' }
 
 /**
- * Returns the error that the handler finds in `ctx.signal.reason`. The error has the name that the platform uses for errors of
- * its kind.
+ * Returns the error that the handler finds in `ctx.signal.reason`. Its `name` is the platform's standard name for that kind of
+ * error, such as `TimeoutError`.
  */
 function abortReason(interruption: Interruption): Error {
   switch (interruption.kind) {

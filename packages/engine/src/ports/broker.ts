@@ -12,11 +12,26 @@ import type { CancelAnswer } from '@bullpen/contract/internal'
  */
 export type Caller = 'only' | { readonly token: string }
 
+/**
+ * Makes an enqueue idempotent: later calls with the same `key` get the id of the first call's task, before, during and after its
+ * run. Records belong to a queue.
+ */
+export interface Idempotency {
+  /** 22 characters of base64url, which a digest of the caller's key and identity gives. */
+  readonly key: string
+  /** 11 characters of base64url, which a digest of the request gives. A different request with the same key is rejected. */
+  readonly request: string
+  /** How long the first call is remembered, in seconds; it may be remembered for up to a quarter longer. */
+  readonly life: number
+}
+
 /** A task that is about to be enqueued. Its id is generated before the broker is called. */
 export interface NewTask {
   readonly id: TaskId
   /** By default, a task that already exists counts as another caller's. */
   readonly caller?: Caller | undefined
+  /** By default, every call stores a task of its own. */
+  readonly idempotency?: Idempotency | undefined
   readonly task: string
   readonly version: number
   readonly queue: string
@@ -122,8 +137,8 @@ export interface Broker {
    * if another caller has. If the promise rejects, the task may nevertheless have been stored, unless the error code says that it
    * was refused.
    *
-   * @throws BullpenError `queue_not_found`, `queue_draining`, `redis_full`, or `payload_too_large` if what would be stored
-   * exceeds the broker's size limit.
+   * @throws BullpenError `queue_not_found`, `queue_draining`, `redis_full`, `idempotency_key_reused` if another request had this
+   * idempotency key, or `payload_too_large` if what would be stored exceeds the broker's size limit.
    */
   enqueue(task: NewTask): Promise<Enqueued>
   /** Returns the task's current state, or undefined. Takes one round trip, regardless of the length of the queue. */

@@ -16,6 +16,7 @@ import {
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
 import { type CancelRule, type Clock, newTask, type PoolOptions, type Retention } from '@bullpen/engine/internal'
+import { IdempotencyRecords } from './idempotency-records.ts'
 import { createMemoryConsumer, type MemoryConsumer } from './memory-consumer.ts'
 import { countTasks, listTasks } from './memory-listing.ts'
 import { MemoryStore } from './memory-store.ts'
@@ -75,6 +76,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
   const outage = new Outage()
   const tasks = new Map<TaskId, StoredTask>()
   const stores = new Map<string, MemoryStore>()
+  const records = new IdempotencyRecords(clock)
   const consumers: { readonly worker: string; readonly consumer: MemoryConsumer }[] = []
   const waiters = new Map<TaskId, Set<() => void>>()
   const cancels = new Map<string, { readonly rule: CancelRule; doneAt: number | undefined }>()
@@ -125,9 +127,12 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     if (bytes > sizeLimit) {
       throw new BullpenError('payload_too_large', `the task takes ${bytes} bytes as JSON; the limit is ${sizeLimit}`)
     }
+    const earlier = records.find(task)
+    if (earlier !== undefined) return earlier
     const known = tasks.get(task.id)
     if (known !== undefined) return { id: task.id, action: actionOnExisting(known, task.caller) }
     tasks.set(task.id, stored)
+    records.remember(task)
     store.add(stored)
     if (task.expiresAt !== undefined && stopSweep === undefined) sweep()
     return { id: task.id, action: 'created' }

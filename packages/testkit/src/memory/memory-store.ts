@@ -199,8 +199,8 @@ export class MemoryStore {
   }
 
   /**
-   * Ends every matching task that is not running. A matching task that is running never starts again, and it is also stopped if
-   * the rule includes running tasks.
+   * Ends every matching task that is not running. A matching task that is running finishes its attempt but is not retried. If the
+   * rule includes running tasks, that attempt is stopped.
    */
   cancelWhere(rule: CancelRule): void {
     for (const task of this.#tasks) {

@@ -44,7 +44,7 @@ export function poolFactory(options: PoolFactoryOptions): (queue: string, concur
             redisUrl,
             worker,
             codec,
-            retention: retentionOf(settings, catalogue.retention(queue)),
+            retention: retentionOf(settings, catalogue.queue(queue).retention),
             eventLoopStallLimitMs,
             clock,
             log,

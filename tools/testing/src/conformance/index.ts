@@ -6,6 +6,7 @@ import { cancels } from './cancels.ts'
 import { drains } from './drains.ts'
 import { faults } from './faults.ts'
 import { filteredCancels } from './filtered-cancels.ts'
+import { idempotencyKeys } from './idempotency.ts'
 import { interruptions } from './interruptions.ts'
 import { listings } from './listings.ts'
 import { payloads } from './payloads.ts'
@@ -18,6 +19,7 @@ import { verdicts } from './verdicts.ts'
 
 export function brokerConformance(name: string, open: OpenBackend): void {
   describe(`${name}: the record of a task`, () => records(open))
+  describe(`${name}: idempotency keys`, () => idempotencyKeys(open))
   describe(`${name}: priorities`, () => priorities(open))
   describe(`${name}: the verdict on an attempt`, () => verdicts(open))
   describe(`${name}: cancelling a task`, () => cancels(open))

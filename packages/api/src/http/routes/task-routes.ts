@@ -37,6 +37,19 @@ const REQUEST_ID_HEADERS = [
   },
 ]
 
+const IDEMPOTENCY_KEY_HEADER = {
+  name: 'Idempotency-Key',
+  description:
+    'A quoted string of 1 to 255 printable ASCII characters, such as `"8e03978e-40d5"`. If a request with this key, API key and ' +
+    'queue was accepted before, the API returns its response again and stores nothing. Append `;life=SECONDS` to have the ' +
+    'response remembered for less time than usual.',
+}
+
+const IDEMPOTENCY_REPLAYED = {
+  name: 'Idempotency-Replayed',
+  description: '`true` if the response is that of an earlier request with the same Idempotency-Key.',
+}
+
 const PREFER_HEADER = { name: 'Prefer', description: '`wait=SECONDS` (RFC 7240). A value above 30 is treated as 30.' }
 
 const PREFERENCE_APPLIED = { name: 'Preference-Applied', description: '`wait=SECONDS`, if the header was honoured.' }
@@ -60,7 +73,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         "the task's current `status`.",
       query: enqueueQuerySchema,
       body: enqueueBodySchema(context.catalogue),
-      headers: [PREFER_HEADER, ...REQUEST_ID_HEADERS],
+      headers: [IDEMPOTENCY_KEY_HEADER, PREFER_HEADER, ...REQUEST_ID_HEADERS],
       responses: {
         200: {
           description: 'The task, which has ended during the wait. Check its `status`.',
@@ -70,7 +83,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         202: {
           description: 'The task is stored.',
           schema: acceptedSchema,
-          headers: [{ name: 'Location', description: "The task's path." }],
+          headers: [{ name: 'Location', description: "The task's path." }, IDEMPOTENCY_REPLAYED],
         },
       },
       problems: [
@@ -81,6 +94,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         'unsupported_media_type',
         'unknown_task',
         'invalid_input',
+        'idempotency_key_reused',
         'queue_draining',
         'redis_full',
         'redis_unavailable',

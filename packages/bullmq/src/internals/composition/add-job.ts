@@ -1,10 +1,12 @@
 // Adds a task as a BullMQ job, in one composed script, without BullMQ's Job class, which would serialise the task a second time.
 import type { Enqueued } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
+import { keyReused } from '@bullpen/engine/internal'
 import type { JobJson, RedisQueueBackend } from 'bullmq'
 import type { Commander } from '../../scripts/script.ts'
 import { BACKOFF_TYPE } from '../worker/backoff-strategy.ts'
 import { commandsOf, withExtras } from './backend.ts'
+import { decodeReplay, encodeIdempotency } from './idempotency-steps.ts'
 
 export type AddJob = (task: NewTask, data: string) => Promise<Enqueued>
 
@@ -21,15 +23,27 @@ export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
       expiresAt: task.expiresAt === undefined ? '' : `${task.expiresAt}`,
       caller: typeof task.caller === 'object' ? task.caller.token : '',
       tags: task.tags === undefined || task.tags.length === 0 ? '' : JSON.stringify(task.tags),
+      idempotency:
+        task.idempotency === undefined ? '' : encodeIdempotency(task.idempotency, task.delayMs !== undefined),
     }
     const job = newJob(task, data)
     // The type is the one that BullMQ uses for its own script.
     const answer = withExtras(backend, extras, () =>
       backend.addJobToTransaction(commands, job, task.id),
     ) as Promise<unknown>
-    const isOnlyCaller = task.caller === 'only'
-    return answer.then((created) => ({ id: task.id, action: created === 1 || isOnlyCaller ? 'created' : 'existing' }))
+    return answer.then((reply) => (typeof reply === 'string' ? replayed(task, reply) : added(task, reply === 1)))
   }
+}
+
+function added({ id, caller }: NewTask, isCreated: boolean): Enqueued {
+  return { id, action: isCreated || caller === 'only' ? 'created' : 'existing' }
+}
+
+function replayed({ id, queue }: NewTask, reply: string): Enqueued {
+  const first = decodeReplay(reply, queue)
+  if (first === undefined) throw keyReused(queue)
+  // If the reply to this very call was lost and the call was sent again, the record is its own.
+  return first.id === id ? { id, action: first.action } : first
 }
 
 function newJob(task: NewTask, data: string): JobJson {

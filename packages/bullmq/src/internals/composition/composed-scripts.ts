@@ -18,6 +18,7 @@ import { FENCE } from '../../scripts/includes/fence.ts'
 import { REMOVE_ENDED } from '../../scripts/includes/remove-ended.ts'
 import { type ScriptKind, shebang } from '../../scripts/script.ts'
 import { statusIndex, WATCHED } from '../status/status-index.ts'
+import { REMEMBER, REPLAY } from './idempotency-steps.ts'
 import { CONFIRM_RESENT_END, confirmResentFields, confirmResentStacks } from './resent-commit.ts'
 
 export interface BullmqScript {
@@ -48,17 +49,19 @@ const SUCCEEDED = `type(answer) ~= 'number' or answer >= 0`
 /**
  * The steps around all four BullMQ scripts that add a job. `before` is the only place that decides whether the task is added: it
  * may return without running BullMQ's script, in which case nothing has been written. A broker gets a number, which takes Redis
- * 0.6 µs less than a list: 1 if this call has created the task, even if it was sent before, and 0 if another one has. A
- * Queue's own `add` does not set `id`, and gets BullMQ's return value, which is the id.
+ * 0.6 µs less than a list: 1 if this call has created the task, even if it was sent before, and 0 if another one has. A call
+ * with an idempotency key that an earlier call has used gets a string. A Queue's own `add` does not set `id`, and gets BullMQ's
+ * return value, which is the id.
  */
 const ADD: Steps = {
   /**
    * `id`: the id of a task that a broker enqueues. `expiresAt`: when the task expires if it has not been started (ms since 1970).
-   * `tags`: a JSON array. `caller`: distinguishes this call from others with the same id.
+   * `tags`: a JSON array. `caller`: distinguishes this call from others with the same id. `idempotency`: see
+   * idempotency-steps.ts.
    */
-  extra: ['id', 'expiresAt', 'tags', 'caller'],
+  extra: ['id', 'expiresAt', 'tags', 'caller', 'idempotency'],
   own: 3,
-  before: `
+  before: `${REPLAY}
 if id ~= '' and call('EXISTS', base .. id) == 1 then
   return caller ~= '' and call('HGET', base .. id, 'caller') == caller and 1 or 0
 end`,
@@ -67,6 +70,7 @@ if index.added then
   if expiresAt ~= '' then call('ZADD', base .. 'expiries', expiresAt, answer) end
   if tags ~= '' then call('HSET', base .. answer, 'tags', tags) end
   if caller ~= '' then call('HSET', base .. answer, 'caller', caller) end
+  ${REMEMBER}
 end
 if id ~= '' and (${SUCCEEDED}) then return 1 end`,
 }
@@ -99,9 +103,9 @@ const STEPS: Readonly<Record<string, Steps>> = {
 
   moveToFinished: {
     /**
-     * `part`: cancelled or expired; '' if the task is completed or dead. `keptSince` and `keptCount`: tasks with the task's new
-     * status are removed if they ended before this time (ms since 1970), and if there are more of them. `attempt`: the fencing
-     * token of the attempt that ends. `rule`: the id of the cancel rule that ends the task.
+     * `part`: cancelled or expired; '' if the task is completed or dead. `keptSince`, `keptCount`: which tasks are kept among those
+     * with this task's new status. Tasks that ended before `keptSince` (ms since 1970) are removed, as are all but the newest
+     * `keptCount`. `attempt`: the fencing token of the attempt. `rule`: the id of the cancel rule because of which the task ends.
      */
     extra: ['part', 'keptSince', 'keptCount', 'attempt', 'rule'],
     before: `if part ~= '' then index.into.failed = part end`,

@@ -1,8 +1,8 @@
-// Lua that recognises a commit that was sent twice. If Redis has run a script but its answer was lost, the script is sent again
-// and BullMQ refuses it, because the lock is gone. What the attempt has stored shows that its commit was carried out.
+// Lua that detects a commit that was sent twice. If Redis runs a script but the reply is lost, the script is sent again, and BullMQ
+// refuses it because the lock is gone. These lines run only after such a refusal. They check the data that the attempt has stored,
+// which shows whether its first commit succeeded.
 //
-// These lines run only after a refusal. If the task was removed in the meantime, there is nothing left to recognise, so its
-// commit counts as refused.
+// If the task has been removed in the meantime, that data is gone, too, and the commit counts as refused.
 
 /**
  * Runs `lines` if BullMQ's script has refused because the lock is gone (-2) or another attempt has it (-6). For any other reason,

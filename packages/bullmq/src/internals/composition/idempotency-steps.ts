@@ -1,0 +1,63 @@
+// The steps of an enqueue with an idempotency key: look for the record of an earlier call, and store the record of this one.
+//
+// A record must outlive its task, and it must disappear by itself. One key in Redis for each record would take more memory for the
+// key and its expiry than for the record. Records are therefore fields of hashes that expire as a whole: time is divided into
+// periods of a quarter of the life, and each period has 4,096 hashes, so that Redis frees each of them quickly. A record is kept
+// for its life and up to a quarter longer. A look-up reads one field of five hashes.
+//
+// Measured: a record takes 94 bytes if there are 30,000 in a period, and 74 to 78 bytes if there are more. If there are few, each
+// is in a hash of its own and takes 257 bytes. Freeing a hash of 500 records takes less than 0.2 ms.
+
+import type { Enqueued, TaskId } from '@bullpen/contract'
+import type { Idempotency } from '@bullpen/engine'
+
+/** Into how many periods a life is divided. */
+const PERIODS = 4
+/** How many characters of a key name its hash. With two characters of base64, a period has 4,096 hashes. */
+const BUCKET_DIGITS = 2
+const REQUEST_LENGTH = 11
+
+/**
+ * What a record says about the task: the initial of its action, and the initial of its first status, `w` for waiting and `s` for
+ * scheduled.
+ */
+type Outcome = 'cw' | 'cs'
+
+/** The step before the add. `idempotency` is '' or the result of {@link encodeIdempotency}. Redis's clock counts the periods. */
+export const REPLAY = `
+local remember
+if idempotency ~= '' then
+  local life, key, request, outcome = string.match(idempotency, '^(%d+) (%S+) (%S+) (%S+)$')
+  local length = math.max(1, math.floor(life / ${PERIODS}))
+  local period = math.floor(call('TIME')[1] / length)
+  local function bucket(number)
+    return base .. 'idempotency:' .. life .. ':' .. number .. ':' .. string.sub(key, 1, ${BUCKET_DIGITS})
+  end
+  for number = period, period - ${PERIODS}, -1 do
+    local record = call('HGET', bucket(number), key)
+    if record then
+      if string.sub(record, 1, ${REQUEST_LENGTH}) ~= request then return 'reused' end
+      return string.sub(record, ${REQUEST_LENGTH + 1})
+    end
+  end
+  remember = function(task)
+    call('HSET', bucket(period), key, request .. outcome .. task)
+    call('EXPIREAT', bucket(period), (period + 1) * length + life, 'NX')
+  end
+end`
+
+/** The step after the add, which has stored the task `id`. The record holds the id without the name of the queue. */
+export const REMEMBER = `if remember then remember(string.match(id, '[^-]+$')) end`
+
+/** Encodes the argument of the steps. `isScheduled` is whether the task is scheduled rather than waiting at first. */
+export function encodeIdempotency({ life, key, request }: Idempotency, isScheduled: boolean): string {
+  const outcome: Outcome = isScheduled ? 'cs' : 'cw'
+  return `${life} ${key} ${request} ${outcome}`
+}
+
+/** Decodes the reply of {@link REPLAY}. Returns undefined if the key was used for a different request. */
+export function decodeReplay(reply: string, queue: string): Enqueued | undefined {
+  if (reply === 'reused') return undefined
+  const status = reply[1] === 's' ? 'scheduled' : 'waiting'
+  return { id: `${queue}-${reply.slice(2)}` as TaskId, action: 'created', replayed: { status } }
+}

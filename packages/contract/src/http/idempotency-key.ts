@@ -1,0 +1,37 @@
+// Reads the Idempotency-Key header, as in draft-ietf-httpapi-idempotency-key-header-07.
+import { BullpenError } from '../errors/errors.ts'
+
+export interface IdempotencyKeyHeader {
+  readonly key: string
+  /** How long the first response is remembered, in seconds, if the caller wants less than the API's setting. */
+  readonly life: number | undefined
+}
+
+export const MAX_IDEMPOTENCY_KEY = 255
+
+const EXPECTED = `expected a quoted string of 1 to ${MAX_IDEMPOTENCY_KEY} printable ASCII characters, such as "8e03978e-40d5", optionally followed by ;life=SECONDS`
+
+/**
+ * A structured field (RFC 8941) that is a string, in which a backslash escapes a quote or a backslash. Keys without quotes, which are
+ * not in the draft but common, may contain what a token may, and begin with a digit as well.
+ */
+const FORM = /^(?:"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"|([A-Za-z0-9!#$%&'*+.^_`|~:/-]+))((?:;.*)?)$/
+const LIFE = /^\s*;\s*life=([1-9]\d{0,8})$/
+
+/**
+ * Returns the key and the parameter `life`, or undefined without a header. @throws BullpenError `invalid_request` if the header is
+ * malformed.
+ */
+export function readIdempotencyKey(header: string | readonly string[] | undefined): IdempotencyKeyHeader | undefined {
+  if (header === undefined) return undefined
+  const [, quoted, bare, parameters = ''] = (typeof header === 'string' && FORM.exec(header.trim())) || []
+  const key = quoted?.replaceAll(/\\(.)/g, '$1') ?? bare ?? ''
+  const life = LIFE.exec(parameters)?.[1]
+  const isValid = key !== '' && key.length <= MAX_IDEMPOTENCY_KEY && (parameters === '' || life !== undefined)
+  if (!isValid) {
+    throw new BullpenError('invalid_request', `invalid Idempotency-Key header: ${EXPECTED}`, {
+      errors: [{ path: 'Idempotency-Key', message: EXPECTED }],
+    })
+  }
+  return { key, life: life === undefined ? undefined : Number(life) }
+}

@@ -1,0 +1,42 @@
+// Remembers which calls had an idempotency key, for the memory broker.
+import type { Enqueued } from '@bullpen/contract'
+import type { NewTask } from '@bullpen/engine'
+import { type Clock, keyReused } from '@bullpen/engine/internal'
+
+interface Record {
+  readonly request: string
+  readonly first: Enqueued
+  readonly until: number
+}
+
+export class IdempotencyRecords {
+  readonly #clock: Clock
+  readonly #records = new Map<string, Record>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Returns what an earlier call with the same key has returned. @throws BullpenError `idempotency_key_reused`. */
+  find({ id, queue, idempotency }: NewTask): Enqueued | undefined {
+    if (idempotency === undefined) return undefined
+    const found = this.#records.get(nameOf(queue, idempotency))
+    if (found === undefined || found.until <= this.#clock.now()) return undefined
+    if (found.request !== idempotency.request) throw keyReused(queue)
+    return found.first.id === id ? { id, action: found.first.action } : found.first
+  }
+
+  remember({ id, queue, idempotency, delayMs }: NewTask): void {
+    if (idempotency === undefined) return
+    const replayed = { status: delayMs === undefined ? 'waiting' : 'scheduled' } as const
+    this.#records.set(nameOf(queue, idempotency), {
+      request: idempotency.request,
+      first: { id, action: 'created', replayed },
+      until: this.#clock.now() + idempotency.life * 1_000,
+    })
+  }
+}
+
+function nameOf(queue: string, { key, life }: NonNullable<NewTask['idempotency']>): string {
+  return `${queue} ${life} ${key}`
+}
