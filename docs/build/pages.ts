@@ -8,7 +8,9 @@ export const read = (file: string): string => readFileSync(join(root, file), 'ut
 
 /** The pages that people write or read in this repository, relative to its root. */
 export const pages: readonly string[] = ['*.md', 'docs/**/*.md', 'k8s/*.md', 'packages/**/README.md', 'tools/**/*.md']
-  .flatMap((pattern) => globSync(pattern, { cwd: root, exclude: (file) => file.includes('node_modules') }))
+  .flatMap((pattern) =>
+    globSync(pattern, { cwd: root, exclude: (file) => file.includes('node_modules') || file.endsWith('/dist') }),
+  )
   .sort()
 
 /** All pages except for the changelog, which also contains the names of earlier versions. */

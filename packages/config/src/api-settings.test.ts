@@ -23,6 +23,7 @@ describe('the settings of the API', () => {
       keys: [KEY],
       devKey: undefined,
       bodyLimit: 262_144,
+      idempotencyLife: '24h',
     })
   })
 

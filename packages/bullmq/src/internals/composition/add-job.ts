@@ -3,10 +3,10 @@ import type { Enqueued } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { keyReused } from '@bullpen/engine/internal'
 import type { JobJson, RedisQueueBackend } from 'bullmq'
+import { decodeReplay, encodeIdempotency } from '../../admission/idempotency-steps.ts'
 import type { Commander } from '../../scripts/script.ts'
 import { BACKOFF_TYPE } from '../worker/backoff-strategy.ts'
 import { commandsOf, withExtras } from './backend.ts'
-import { decodeReplay, encodeIdempotency } from './idempotency-steps.ts'
 
 export type AddJob = (task: NewTask, data: string) => Promise<Enqueued>
 

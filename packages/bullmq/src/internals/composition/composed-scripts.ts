@@ -13,12 +13,12 @@
 // after the same script has committed the end of the previous attempt, so that it sees what that end has released, and before the
 // job's data is read. If the step returns nothing, BullMQ continues as if the list or set were empty.
 import { createRequire } from 'node:module'
+import { REMEMBER, REPLAY } from '../../admission/idempotency-steps.ts'
 import { END_RECORD } from '../../scripts/includes/attempt-record.ts'
 import { FENCE } from '../../scripts/includes/fence.ts'
 import { REMOVE_ENDED } from '../../scripts/includes/remove-ended.ts'
 import { type ScriptKind, shebang } from '../../scripts/script.ts'
 import { statusIndex, WATCHED } from '../status/status-index.ts'
-import { REMEMBER, REPLAY } from './idempotency-steps.ts'
 import { CONFIRM_RESENT_END, confirmResentFields, confirmResentStacks } from './resent-commit.ts'
 
 export interface BullmqScript {
@@ -57,7 +57,7 @@ const ADD: Steps = {
   /**
    * `id`: the id of a task that a broker enqueues. `expiresAt`: when the task expires if it has not been started (ms since 1970).
    * `tags`: a JSON array. `caller`: distinguishes this call from others with the same id. `idempotency`: see
-   * idempotency-steps.ts.
+   * ../../admission/idempotency-steps.ts.
    */
   extra: ['id', 'expiresAt', 'tags', 'caller', 'idempotency'],
   own: 3,

@@ -7,9 +7,9 @@ import { idempotencyOf } from '@bullpen/engine/node'
 import { eventually } from '@bullpen/testkit'
 import { Redis } from 'ioredis'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { openBroker } from '../../broker.ts'
-import { queueKeys } from '../../keys.ts'
-import { long, silent } from '../../setup.fixture.ts'
+import { openBroker } from '../broker.ts'
+import { queueKeys } from '../keys.ts'
+import { long, silent } from '../setup.fixture.ts'
 
 const LIFE_S = 86_400
 const PERIOD_S = LIFE_S / 4
