@@ -11,8 +11,9 @@ import { secondWork, work } from '../programs/catalogue.ts'
 import type { WorkerProcess } from '../programs/fleet.ts'
 import type { Scale } from '../report.ts'
 
+/** At these rates, 20 and 38 tasks run at a time, so that each fault interrupts some of them. */
 const PLANS = {
-  small: { rounds: 1, processes: 3, concurrency: 10, ratePerSecond: 20, expiriesPerSecond: 5 },
+  small: { rounds: 1, processes: 3, concurrency: 10, ratePerSecond: 80, expiriesPerSecond: 5 },
   full: { rounds: 5, processes: 4, concurrency: 50, ratePerSecond: 150, expiriesPerSecond: 20 },
 } as const
 
