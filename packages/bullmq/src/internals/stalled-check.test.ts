@@ -35,6 +35,21 @@ describe('a search for lost tasks', () => {
     ])
   })
 
+  // An error message may have been cut off within an emoji. cjson does not decode the half that is left.
+  it('stores the record of each lost attempt if the last error of a task contains half of a surrogate pair', async () => {
+    const { redis, keys, check } = await activeTask()
+    await redis.hset(keys.job('j'), 'stacktrace', JSON.stringify(['Error: an emoji, cut off: \ud83d']))
+    await redis.hset(keys.job('k'), { name: 'a.b', data: '{}', opts: '{}', timestamp: 1, ats: 1 })
+    await redis.lpush(keys.active, 'k')
+    await check(1)
+    await check(1)
+    for (const id of ['j', 'k']) {
+      expect(JSON.parse((await redis.hget(keys.job(id), 'stacktrace')) ?? '')).toContainEqual(
+        expect.stringContaining('process_lost'),
+      )
+    }
+  })
+
   it('leaves a task with a lock alone, and one whose lock was renewed between the searches', async () => {
     const { redis, keys, check } = await activeTask()
     await redis.set(keys.lock('j'), 'token')

@@ -27,7 +27,8 @@ const VERDICTS: readonly (readonly [verdict: string, end: End])[] = [
   [
     'dead',
     () => {
-      throw new TaskError('never', 'not ever', { retryable: false })
+      // The message was cut off within an emoji. cjson does not decode the half that is left.
+      throw new TaskError('never', 'not ever \ud83d', { retryable: false })
     },
   ],
   ['snoozed', ({ snooze }) => snooze('1h')],

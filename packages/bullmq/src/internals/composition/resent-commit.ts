@@ -3,13 +3,14 @@
 // which shows whether its first commit succeeded.
 //
 // If the task has been removed in the meantime, that data is gone, too, and the commit counts as refused.
+import { DECODE_JSON } from '../../scripts/includes/decode-json.ts'
 
 /**
  * Runs `lines` if BullMQ's script has refused because the lock is gone (-2) or another attempt has it (-6). For any other reason,
  * the script may have stored the fields already.
  */
 const ifRefused = (lines: string): string => `
-if answer == -2 or answer == -6 then${lines}
+if answer == -2 or answer == -6 then${DECODE_JSON}${lines}
 end`
 
 /**
@@ -19,10 +20,10 @@ end`
  */
 const confirmIfStored = (job: string, stacks: string): string => `
   local stored = call('HGET', ${job}, 'stacktrace')
-  local sent = ${stacks} and cjson.decode(${stacks}) or {}
+  local sent = ${stacks} and decode_json(${stacks}) or {}
   local own = sent[#sent]
   if stored and own and string.sub(own, 1, 1) == '{' then
-    for _, each in ipairs(cjson.decode(stored)) do
+    for _, each in ipairs(decode_json(stored)) do
       if each == own then return 0 end
     end
   end`

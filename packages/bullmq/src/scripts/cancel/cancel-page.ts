@@ -45,7 +45,7 @@ export const cancelPage = defineScript({
 local earlier = stored_reply(endReply, request)
 if earlier then return earlier end
 if is_deposed(leader, fencing) then return false end
-local rules, limit = cjson.decode(rulesText), tonumber(limit)
+local rules, limit = decode_json(rulesText), tonumber(limit)
 local ends = ends_without_run(base, 'cancelled')
 local matched, ended = {}, {}
 for i = 1, #rules do matched[i] = 0 end

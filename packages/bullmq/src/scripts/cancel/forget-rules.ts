@@ -25,7 +25,7 @@ export const forgetRules = defineScript({
   args: ['fencing', 'pass', 'base', 'progress', 'rulesText', 'keepMs', 'limit'],
   lua: `${TIME}${FENCE}${MATCHING_RULE}
 if is_deposed(leader, fencing) or redis.call('HGET', cancelPass, 'id') ~= pass then return 1 end
-local rules = cjson.decode(rulesText)
+local rules = decode_json(rulesText)
 for _, id in ipairs(redis.call('SPOP', cancelReturned, limit)) do
   local i = matching_rule(base, rules, id)
   if i then redis.call('HSET', cancelPass, rules[i].id, 'matches') end

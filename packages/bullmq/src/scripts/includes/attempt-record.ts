@@ -1,17 +1,18 @@
 // Defines Lua functions that append an attempt record to the stacks that BullMQ stores with a job.
 import { MAX_ATTEMPT_RECORDS } from '@bullpen/engine/internal'
+import { DECODE_JSON } from './decode-json.ts'
 
 /**
  * - `read_stacks(job)`: returns the stacks of a job, and when its newest record ended (ms since 1970, 0 if there is none). `job` is
  *   the job's key.
  * - `append_stack(job, stacks, stack)`: stores the job's stacks and one more. Drops the oldest stacks beyond the limit.
  */
-export const ATTEMPT_STACKS = `
+export const ATTEMPT_STACKS = `${DECODE_JSON}
 local function read_stacks(job)
   local stored = redis.call('HGET', job, 'stacktrace')
-  local stacks = stored and cjson.decode(stored) or {}
+  local stacks = stored and decode_json(stored) or {}
   local newest = stacks[#stacks]
-  return stacks, newest and tonumber(string.match(newest, '^[^\\n]*"endedAt":(%d+)')) or 0
+  return stacks, type(newest) == 'string' and tonumber(string.match(newest, '^[^\\n]*"endedAt":(%d+)')) or 0
 end
 local function append_stack(job, stacks, stack)
   while #stacks >= ${MAX_ATTEMPT_RECORDS} do table.remove(stacks, 1) end

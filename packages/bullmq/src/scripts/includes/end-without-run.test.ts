@@ -139,6 +139,19 @@ describe.each(WAYS)('%s', (_name, status, end) => {
     expect(await rig.queue.getMetrics('failed')).toMatchObject({ meta: { count: 1 } })
   })
 
+  // An error message may have been cut off within an emoji. cjson does not decode the half that is left.
+  it('ends a task whose last error contains half of a surrogate pair, and the tasks next to it', async () => {
+    const rig = await stage()
+    const ids = [await rig.add(), await rig.add(), await rig.add()] as const
+    const stacks = ['Error: an emoji, cut off: \ud83d']
+    await rig.redis.hset(rig.keys.job(ids[1]), 'stacktrace', JSON.stringify(stacks))
+    for (const id of ids) await end(rig, id)
+    expect(await rig.statuses()).toEqual([`3 ${status}`])
+    const stored = JSON.parse((await rig.redis.hget(rig.keys.job(ids[1]), 'stacktrace')) ?? '') as string[]
+    expect(stored).toEqual(['Error: an emoji, cut off: \ufffd', expect.stringContaining('TERMINATED')])
+    expect(await rig.broker.totals('rig')).toEqual({ accepted: 3, removed: 0, drift: 0, unaccounted: 0 })
+  })
+
   it('has a record that does not begin before the last one ended', async () => {
     const rig = await stage()
     const id = await rig.add()

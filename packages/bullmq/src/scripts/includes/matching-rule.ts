@@ -1,11 +1,12 @@
 // Defines a Lua function that finds the cancel rule that matches a task.
+import { DECODE_JSON } from './decode-json.ts'
 
 /**
  * `matching_rule(base, rules, id)` returns the position of the first rule that matches the task, and the task's name. Returns nil
  * if no rule matches. `rules` is a table of `{task?, tag?, before}`. The same decision in TypeScript is `matches` (engine,
  * task/cancel-filter.ts).
  */
-export const MATCHING_RULE = `
+export const MATCHING_RULE = `${DECODE_JSON}
 local function has_tag(tags, tag)
   for _, each in ipairs(tags) do
     if each == tag then return true end
@@ -16,7 +17,7 @@ local function matching_rule(base, rules, id)
   local name, timestamp, stored = unpack(redis.call('HMGET', base .. id, 'name', 'timestamp', 'tags'))
   if not name then return nil end
   local enqueued = tonumber(timestamp or '0') or 0
-  local tags = stored and cjson.decode(stored) or {}
+  local tags = stored and decode_json(stored) or {}
   for i, rule in ipairs(rules) do
     if enqueued <= rule.before and (rule.task == nil or rule.task == name) and (rule.tag == nil or has_tag(tags, rule.tag)) then
       return i, name
