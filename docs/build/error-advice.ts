@@ -99,6 +99,11 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     meaning: 'The queue is being drained and does not accept new tasks.',
     action: 'Retry later, or resume the queue with `bullpen resume --queue QUEUE`.',
   },
+  queue_full: {
+    meaning: 'The queue has reached one of its limits, so the task was not stored. `detail` names the limit.',
+    action:
+      'Retry after the time in `Retry-After`. If the queue stays full, add workers or raise the limit: see [Backpressure](../how-to/backpressure.md).',
+  },
   shutting_down: {
     meaning: 'This process is shutting down.',
     action: 'Send the request to another replica. Load balancers do this when `/readyz` fails.',

@@ -3,6 +3,7 @@ import {
   type AttemptRecord,
   BullpenError,
   isFinal,
+  QueueFullError,
   type TaskId,
   type TaskRecord,
   type TaskStatus,
@@ -17,7 +18,7 @@ export interface FakeBroker extends Broker {
   /** The requester of each cancellation of a single task. */
   readonly cancelledBy: (string | undefined)[]
   /** How the next calls fail. */
-  trouble: 'none' | 'down' | 'drains' | 'full' | 'limited' | 'hangs' | 'breaks'
+  trouble: 'none' | 'down' | 'drains' | 'full' | 'queue full' | 'limited' | 'hangs' | 'breaks'
   /** How many callers are waiting for a task to end. `firstWaiter` resolves when the first one starts to wait. */
   waiting: number
   readonly firstWaiter: Promise<void>
@@ -35,6 +36,9 @@ export function fakeBroker(): FakeBroker {
   async function answer<T>(value: () => T): Promise<T> {
     if (broker.trouble === 'down') throw new BullpenError('redis_unavailable', 'Redis did not respond: ECONNREFUSED')
     if (broker.trouble === 'drains') throw new BullpenError('queue_draining', 'the queue drains')
+    if (broker.trouble === 'queue full') {
+      throw new QueueFullError({ queue: 'cpu', limit: 'maxTasks', max: 1_000, found: 1_002 })
+    }
     if (broker.trouble === 'full') throw new BullpenError('redis_full', 'Redis is full')
     if (broker.trouble === 'limited') throw new BullpenError('too_many_cancels', 'the queue has 200 cancellations')
     if (broker.trouble === 'breaks') throw new Error(`cannot read properties of undefined, ${SECRET}`)

@@ -6,6 +6,7 @@ export type { Memory } from './definition/bytes.ts'
 export { type Catalogue, type DefinitionsOf, defineCatalogue, type NamesOf } from './definition/catalogue.ts'
 export { type Duration, formatDuration, type Limit, milliseconds } from './definition/duration.ts'
 export { defineQueue, type OnShutdown, type QueueDefinition, type QueueOptions } from './definition/queue.ts'
+export type { QueueLimitName, QueueLimitOptions, QueueLimits } from './definition/queue-limits.ts'
 export type { KeptOptions, QueueRetention, RetentionOptions } from './definition/retention.ts'
 export {
   type Backoff,
@@ -27,6 +28,7 @@ export type { HandlerLog, Log, LogLevel } from './definition/log.ts'
 
 export { BullpenError, type ErrorCode, type FieldError } from './errors/errors.ts'
 export type { Classifier, Failure } from './errors/failure.ts'
+export { QueueFullError, type ReachedLimit } from './errors/queue-full.ts'
 export { rateLimited } from './errors/rate-limited.ts'
 export { TaskError } from './errors/task-error.ts'
 

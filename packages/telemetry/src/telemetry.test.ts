@@ -31,6 +31,7 @@ const stall = {
 
 const EVENTS: readonly TaskEvent[] = [
   { ...about, event: 'task.enqueued' },
+  { event: 'task.refused', queue: 'mail', task: 'receipt.send', limit: 'maxTasks' },
   { ...attempt, event: 'attempt.started', waitedMs: 3 },
   ended,
   { ...ended, state: 'DONE_ERROR', code: 'card_declined', verdict: 'retrying', delayMs: 1_000 },

@@ -101,7 +101,11 @@ function problems(codes: readonly ErrorCode[]): Json {
         String(status),
         {
           description: ofStatus.map((code) => `\`${code}\``).join(', '),
-          headers: headerNotes([...(PROBLEM_HEADERS[status] ?? []), REQUEST_ID]),
+          headers: headerNotes([
+            ...(PROBLEM_HEADERS[status] ?? []),
+            ...(ofStatus.includes('queue_full') ? RATE_LIMIT : []),
+            REQUEST_ID,
+          ]),
           content: problemContent(ofStatus),
         },
       ]),
@@ -119,6 +123,11 @@ const RETRY_AFTER: HeaderNote = {
   name: 'Retry-After',
   description: 'How many seconds to wait before sending the request again.',
 }
+
+const RATE_LIMIT: readonly HeaderNote[] = [
+  { name: 'RateLimit-Policy', description: 'The limit of a full queue, such as `"queue-tasks";q=1000`.' },
+  { name: 'RateLimit', description: 'How much of the limit is left, such as `"queue-tasks";r=0;t=1`.' },
+]
 
 const PROBLEM_HEADERS: Readonly<Record<number, readonly HeaderNote[]>> = {
   401: [{ name: 'WWW-Authenticate', description: '`Bearer`.' }],

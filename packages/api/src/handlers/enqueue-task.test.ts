@@ -182,6 +182,37 @@ test('with Redis full the answer has no id of a task, because none was stored', 
   expect(events).toEqual([])
 })
 
+describe('with a full queue', () => {
+  test('the answer says which limit was reached and when to try again, and has no id of a task', async () => {
+    const { post, broker, events } = await testApi()
+    broker.trouble = 'queue full'
+    const answer = await post(SQUARE)
+    const problem = problemIn(answer)
+    expect(problem).toMatchObject({
+      status: 429,
+      code: 'queue_full',
+      title: 'Queue is full',
+      detail:
+        "queue 'cpu' is full: 1002 tasks are waiting or scheduled, and maxTasks is 1000; the task was not stored, so try again later",
+    })
+    expect(problem.taskId).toBeUndefined()
+    expect(answer.headers).toMatchObject({
+      'retry-after': '1',
+      'ratelimit-policy': '"queue-tasks";q=1000',
+      ratelimit: '"queue-tasks";r=0;t=1',
+    })
+    expect(answer.headers.location).toBeUndefined()
+    expect(events).toEqual([{ event: 'task.refused', queue: 'cpu', task: 'math.square', limit: 'maxTasks' }])
+  })
+
+  test('the broker gets the limits of the definition', async () => {
+    const { post, broker } = await testApi()
+    await post(SQUARE)
+    await post(WELCOME)
+    expect(broker.enqueued.map(({ limits }) => limits)).toEqual([undefined, { maxTasks: 500 }])
+  })
+})
+
 describe('a request with an Idempotency-Key', () => {
   const KEY_HEADER = { 'idempotency-key': '"order-17"' }
 

@@ -1,7 +1,15 @@
 // POST /v1/tasks stores a task and returns its id or, with a wait, the task once it has ended.
-import { type Accepted, type EnqueueRequest, isFinal, type TaskId, type TaskView } from '@bullpen/contract'
+import {
+  type Accepted,
+  type Enqueued,
+  type EnqueueRequest,
+  isFinal,
+  QueueFullError,
+  type TaskId,
+  type TaskView,
+} from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES, readIdempotencyKey } from '@bullpen/contract/internal'
-import type { Idempotency } from '@bullpen/engine'
+import type { Idempotency, NewTask } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
 import { idempotencyOf } from '@bullpen/engine/node'
 import type { FastifyRequest } from 'fastify'
@@ -37,6 +45,17 @@ export function enqueueTask(context: ApiContext) {
     }
   }
 
+  async function store(task: NewTask): Promise<Enqueued> {
+    try {
+      return await broker.enqueue(task)
+    } catch (error) {
+      if (error instanceof QueueFullError) {
+        emit({ event: 'task.refused', queue: task.queue, task: task.task, limit: error.reached.limit })
+      }
+      throw error
+    }
+  }
+
   function idempotencyIn(request: FastifyRequest, body: EnqueueRequest, queue: string): Idempotency | undefined {
     const header = readIdempotencyKey(request.headers['idempotency-key'])
     if (header === undefined) return undefined
@@ -56,6 +75,7 @@ export function enqueueTask(context: ApiContext) {
       id: createTaskId(definition.queue, enqueuedAt, randomBytes(ID_RANDOM_BYTES)),
       enqueuedAt,
       caller: 'only',
+      limits: definition.queueSettings.limits,
       correlationId: callersId(request.headers),
     })
     const task = idempotency === undefined ? created : { ...created, idempotency }
@@ -63,7 +83,7 @@ export function enqueueTask(context: ApiContext) {
     // The id is set before Redis is called, so that the problem contains the id even if Redis's reply is lost. A caller with an
     // idempotency key repeats the request instead, because an earlier request may have stored a task with another id.
     if (idempotency === undefined) request.taskId = task.id
-    const { id, action, replayed } = await broker.enqueue(task)
+    const { id, action, replayed } = await store(task)
     const isNew = action === 'created' && replayed === undefined
     if (isNew) emit({ event: 'task.enqueued', queue: task.queue, task: task.task, id })
     const links = taskLinks(id)

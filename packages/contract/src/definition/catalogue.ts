@@ -22,6 +22,7 @@ const QUEUE_SETTINGS = [
   'onShutdown',
   'idempotencyLifeS',
   'retention',
+  'limits',
 ] as const satisfies readonly (keyof QueueDefinition)[]
 
 /**

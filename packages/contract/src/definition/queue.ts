@@ -3,6 +3,7 @@ import { BullpenError } from '../errors/errors.ts'
 import { QUEUE_NAME } from '../task/task-id.ts'
 import { type Duration, milliseconds } from './duration.ts'
 import { suggestion } from './nearest.ts'
+import { type QueueLimitOptions, type QueueLimits, queueLimits } from './queue-limits.ts'
 import { type QueueRetention, queueRetention, type RetentionOptions } from './retention.ts'
 
 /** What happens to a queue's waiting tasks when its whole fleet is drained in any mode except light. */
@@ -31,6 +32,11 @@ export interface QueueOptions {
    * itself. Defaults to the API's `idempotencyLife`, which is 24 hours by default.
    */
   readonly idempotencyLife?: Duration
+  /**
+   * How much may wait in the queue, for example `{ maxTasks: 10_000 }`. If a limit is reached, further tasks are refused with
+   * `queue_full`. Retries, requeues and child tasks are never refused, but they count. By default, there are no limits.
+   */
+  readonly limits?: QueueLimitOptions
 }
 
 export interface QueueDefinition {
@@ -39,6 +45,8 @@ export interface QueueDefinition {
   readonly retention: QueueRetention
   /** In seconds. Undefined means the API's default. */
   readonly idempotencyLifeS: number | undefined
+  /** Undefined if the queue has no limits. */
+  readonly limits: QueueLimits | undefined
 }
 
 /** The objects that {@link defineQueue} has returned, so that unchecked objects of the same shape can be rejected. */
@@ -49,6 +57,7 @@ const SETTINGS: readonly string[] = [
   'onShutdown',
   'idempotencyLife',
   'retention',
+  'limits',
 ] satisfies readonly (keyof QueueOptions)[]
 
 /** The retention of every queue that does not set one. */
@@ -85,14 +94,15 @@ export function defineQueue(options: QueueOptions): QueueDefinition {
     fail(`idempotencyLife is ${JSON.stringify(options.idempotencyLife)}; the shortest is '1s'`)
   }
   const idempotencyLifeS = lifeMs === undefined ? undefined : Math.round(lifeMs / 1_000)
-  const definition = Object.freeze({ name, onShutdown, idempotencyLifeS, retention: kept })
+  const limits = options.limits === undefined ? undefined : queueLimits(options.limits, fail)
+  const definition = Object.freeze({ name, onShutdown, idempotencyLifeS, retention: kept, limits })
   definitions.add(definition)
   return definition
 }
 
 /** Returns the definition of a queue that has only a name. */
 export function defaultQueue(name: string): QueueDefinition {
-  return { name, onShutdown: 'keep', idempotencyLifeS: undefined, retention: NO_RETENTION }
+  return { name, onShutdown: 'keep', idempotencyLifeS: undefined, retention: NO_RETENTION, limits: undefined }
 }
 
 /** Returns the definition for a queue name or a result of {@link defineQueue}, and undefined for anything else. */

@@ -28,6 +28,7 @@ export const ERROR_CODES = [
   'unsupported_redis',
   'incompatible_schema',
   'queue_draining',
+  'queue_full',
   'shutting_down',
   'internal_error',
   // caused by code or configuration

@@ -1,4 +1,5 @@
 // Defines the events that telemetry receives about tasks, attempts, slots and pools.
+import type { QueueLimitName } from '../definition/queue-limits.ts'
 import type { AttemptEndState, EndReason, FinalStatus, Isolation, PoolState, TaskKind } from './states.ts'
 
 interface TaskFields {
@@ -61,6 +62,8 @@ interface AttemptEndFields {
 export type TaskEvent =
   /** The store has accepted the task. */
   | (TaskFields & { readonly event: 'task.enqueued' })
+  /** The task was not stored, because its queue had reached a limit. */
+  | { readonly event: 'task.refused'; readonly queue: string; readonly task: string; readonly limit: QueueLimitName }
   /** A worker has fetched the task and is about to call its handler. */
   | (AttemptFields & {
       readonly event: 'attempt.started'

@@ -1,5 +1,5 @@
 // Defines the port that stores tasks. Tasks can be enqueued, looked up, awaited, cancelled, listed and counted.
-import type { CancelReason, Enqueued, TaskId, TaskRecord, TaskStatus } from '@bullpen/contract'
+import type { CancelReason, Enqueued, QueueLimits, TaskId, TaskRecord, TaskStatus } from '@bullpen/contract'
 import type { CancelAnswer } from '@bullpen/contract/internal'
 
 /**
@@ -32,6 +32,8 @@ export interface NewTask {
   readonly caller?: Caller | undefined
   /** By default, every call stores a task of its own. */
   readonly idempotency?: Idempotency | undefined
+  /** If one of these limits of the queue is reached, the task is refused. By default, the task is never refused. */
+  readonly limits?: QueueLimits | undefined
   readonly task: string
   readonly version: number
   readonly queue: string
@@ -137,6 +139,8 @@ export interface Broker {
    * if another caller has. If the promise rejects, the task may nevertheless have been stored, unless the error code says that it
    * was refused.
    *
+   * @throws QueueFullError if one of the task's `limits` is reached. The decision and the add are one atomic step, so that any
+   * number of concurrent callers together never exceed a limit.
    * @throws BullpenError `queue_not_found`, `queue_draining`, `redis_full`, `idempotency_key_reused` if another request had this
    * idempotency key, or `payload_too_large` if what would be stored exceeds the broker's size limit.
    */

@@ -1,5 +1,12 @@
 // Creates a new task for the broker from a definition, an input and the caller's options.
-import { BullpenError, type CallOptions, milliseconds, type TaskDefinition, type TaskId } from '@bullpen/contract'
+import {
+  BullpenError,
+  type CallOptions,
+  milliseconds,
+  type QueueLimits,
+  type TaskDefinition,
+  type TaskId,
+} from '@bullpen/contract'
 import { contradictionIn, limitMs } from '@bullpen/contract/internal'
 import type { Caller, NewTask } from '../ports/broker.ts'
 
@@ -9,6 +16,8 @@ export interface Origin {
   readonly enqueuedAt: number
   readonly correlationId: string | undefined
   readonly caller?: Caller | undefined
+  /** The limits of the queue, which refuse the task. By default, the task is never refused, as for a child task. */
+  readonly limits?: QueueLimits | undefined
 }
 
 /** The longest delay that a duration can express. */
@@ -41,6 +50,7 @@ export function newTask(definition: TaskDefinition, input: unknown, call: CallOp
   return {
     id: origin.id,
     caller: origin.caller,
+    limits: origin.limits,
     task: definition.name,
     version: definition.version,
     queue: definition.queue,

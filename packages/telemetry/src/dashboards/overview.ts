@@ -65,6 +65,18 @@ export const overview = dashboard({
           unit: 'ops',
           queries: [query(`sum by (task) (rate(bullpen_tasks_enqueued_total{${OF_TASK}}[${RATE}]))`, '{{task}}')],
         },
+        {
+          title: 'Refused',
+          description:
+            'Tasks per second that were not stored because their queue had reached a limit. See "Tasks by status" for what fills the queue.',
+          unit: 'ops',
+          queries: [
+            query(
+              `sum by (task, limit) (rate(bullpen_tasks_refused_total{${OF_TASK}}[${RATE}]))`,
+              '{{task}} {{limit}}',
+            ),
+          ],
+        },
       ],
     },
     {

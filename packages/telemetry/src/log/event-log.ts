@@ -41,6 +41,7 @@ export function logEvents(log: Log & { isLevelEnabled(level: string): boolean })
 function levelOf(event: TaskEvent): Level {
   switch (event.event) {
     case 'task.enqueued':
+    case 'task.refused':
       return 'debug'
     case 'task.cancelled':
       return 'info'
@@ -74,6 +75,8 @@ function fieldsOf(event: TaskEvent): Fields {
     case 'task.cancelled':
     case 'task.expired':
       return { task: event.task, id: event.id, queue: event.queue }
+    case 'task.refused':
+      return { task: event.task, queue: event.queue, limit: event.limit }
     case 'task.dead':
       return { task: event.task, id: event.id, queue: event.queue, reason: event.reason }
     case 'slots.restarted':
@@ -152,6 +155,8 @@ function messageOf(event: TaskEvent): string {
   switch (event.event) {
     case 'task.enqueued':
       return 'task enqueued'
+    case 'task.refused':
+      return 'task refused: queue is full'
     case 'task.cancelled':
       return 'task cancelled before it started'
     case 'task.expired':

@@ -97,6 +97,12 @@ describe('a line about an event', () => {
       'warn',
       'handler returned after its attempt had ended: result dropped',
     ],
+    [
+      'a refused task',
+      { event: 'task.refused', queue: 'mail', task: 'receipt.send', limit: 'maxTasks' },
+      'debug',
+      'task refused: queue is full',
+    ],
     ['an enqueued task', { ...about, event: 'task.enqueued' }, 'debug', 'task enqueued'],
     [
       'a pool that drains',

@@ -42,6 +42,12 @@ export const METRICS = {
     labels: ['queue', 'task'],
     help: 'Tasks that Redis has accepted from this process.',
   },
+  bullpen_tasks_refused_total: {
+    type: 'counter',
+    unit: 'tasks',
+    labels: ['queue', 'task', 'limit'],
+    help: 'Tasks that this process did not store because their queue was full, by the limit that was reached.',
+  },
   bullpen_attempts_started_total: {
     type: 'counter',
     unit: 'attempts',

@@ -1,5 +1,5 @@
 // Counts and times task events. Every task causes at least two events, so labels are resolved only once per task name.
-import type { AttemptEndState, CommitRefusal, TaskEvent, VerdictKind } from '@bullpen/contract'
+import type { AttemptEndState, CommitRefusal, QueueLimitName, TaskEvent, VerdictKind } from '@bullpen/contract'
 import type { EventSink } from '@bullpen/engine'
 import { type FailureReason, IS_FAILURE } from '../failures.ts'
 import type { Count, Distribution } from './fast-metrics.ts'
@@ -14,6 +14,7 @@ const NO_TASK = ''
 /** One task's series, with the `queue` and `task` labels already set. */
 interface TaskSeries {
   readonly enqueued: Count
+  readonly refusedBy: (limit: QueueLimitName) => Count
   readonly started: Count
   readonly duration: Distribution
   readonly wait: Distribution
@@ -31,6 +32,7 @@ interface TaskSeries {
 function createMetrics() {
   return {
     enqueued: fastCounter('bullpen_tasks_enqueued_total'),
+    refusedBy: fastCounter('bullpen_tasks_refused_total'),
     started: fastCounter('bullpen_attempts_started_total'),
     ended: fastCounter('bullpen_attempts_ended_total'),
     refused: fastCounter('bullpen_commits_refused_total'),
@@ -68,6 +70,9 @@ export function taskMetrics(): TaskMetrics {
     switch (event.event) {
       case 'task.enqueued':
         seriesOf(event.queue, event.task).enqueued.count++
+        return
+      case 'task.refused':
+        seriesOf(event.queue, event.task).refusedBy(event.limit).count++
         return
       case 'attempt.started': {
         const task = seriesOf(event.queue, event.task)
@@ -133,6 +138,7 @@ function taskSeries(metrics: ReturnType<typeof createMetrics>): (queue: string, 
     const labels = { queue, task }
     return {
       enqueued: metrics.enqueued.series(labels),
+      refusedBy: remembered((limit) => metrics.refusedBy.series({ ...labels, limit })),
       started: metrics.started.series(labels),
       duration: metrics.duration.series(labels),
       wait: metrics.wait.series(labels),

@@ -18,6 +18,7 @@ import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
 import { type CancelRule, type Clock, newTask, type PoolOptions, type Retention } from '@bullpen/engine/internal'
 import { IdempotencyRecords } from './idempotency-records.ts'
 import { createMemoryConsumer, type MemoryConsumer } from './memory-consumer.ts'
+import { assertRoom } from './memory-limits.ts'
 import { countTasks, listTasks } from './memory-listing.ts'
 import { MemoryStore } from './memory-store.ts'
 import { Outage } from './outage.ts'
@@ -131,6 +132,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     if (earlier !== undefined) return earlier
     const known = tasks.get(task.id)
     if (known !== undefined) return { id: task.id, action: actionOnExisting(known, task.caller) }
+    if (task.limits !== undefined) assertRoom(task.queue, task.limits, store)
     tasks.set(task.id, stored)
     records.remember(task)
     store.add(stored)

@@ -8,6 +8,7 @@ import { faults } from './faults.ts'
 import { filteredCancels } from './filtered-cancels.ts'
 import { idempotencyKeys } from './idempotency.ts'
 import { interruptions } from './interruptions.ts'
+import { limits } from './limits.ts'
 import { listings } from './listings.ts'
 import { payloads } from './payloads.ts'
 import { pools } from './pools.ts'
@@ -20,6 +21,7 @@ import { verdicts } from './verdicts.ts'
 export function brokerConformance(name: string, open: OpenBackend): void {
   describe(`${name}: the record of a task`, () => records(open))
   describe(`${name}: idempotency keys`, () => idempotencyKeys(open))
+  describe(`${name}: limits`, () => limits(open))
   describe(`${name}: priorities`, () => priorities(open))
   describe(`${name}: the verdict on an attempt`, () => verdicts(open))
   describe(`${name}: cancelling a task`, () => cancels(open))

@@ -1,5 +1,5 @@
 // Sends errors to the caller as problem details (RFC 9457), whose codes come from a closed list.
-import { BullpenError, type ErrorCode, type Problem } from '@bullpen/contract'
+import { BullpenError, type ErrorCode, type Problem, QueueFullError, type QueueLimitName } from '@bullpen/contract'
 import { HTTP_STATUS, PROBLEM_CONTENT_TYPE, PROBLEM_TITLES } from '@bullpen/contract/internal'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
@@ -45,6 +45,12 @@ const DETAILS: Readonly<Partial<Record<ErrorCode, (bodyLimit: number) => string>
   unsupported_media_type: () => 'expected a body with Content-Type: application/json',
 }
 
+/**
+ * The names of the limits in the RateLimit headers (draft-ietf-httpapi-ratelimit-headers-10). A policy without a window limits what
+ * exists at the same time.
+ */
+const RATE_LIMIT_POLICIES: Readonly<Record<QueueLimitName, string>> = { maxTasks: '"queue-tasks"' }
+
 /** The codes that show that the task was not stored. */
 const REFUSED: readonly ErrorCode[] = ['queue_draining', 'redis_full']
 
@@ -52,6 +58,13 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, error:
   const problem = problemOf(error, request.id)
   if (problem.code === 'unauthorized') reply.header('www-authenticate', 'Bearer realm="bullpen"')
   if (problem.status === 429 || problem.status === 503) reply.header('retry-after', String(RETRY_AFTER_S))
+  if (error instanceof QueueFullError) {
+    const { limit, max } = error.reached
+    reply.headers({
+      'ratelimit-policy': `${RATE_LIMIT_POLICIES[limit]};q=${max}`,
+      ratelimit: `${RATE_LIMIT_POLICIES[limit]};r=0;t=${RETRY_AFTER_S}`,
+    })
+  }
   // The task may have been stored even if Redis's reply was lost. The id lets the caller look the task up.
   const mayBeStored = problem.status >= 500 && !REFUSED.includes(error.code)
   const body = mayBeStored && request.taskId !== undefined ? { ...problem, taskId: request.taskId } : problem

@@ -96,6 +96,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         'invalid_input',
         'idempotency_key_reused',
         'queue_draining',
+        'queue_full',
         'redis_full',
         'redis_unavailable',
       ],

@@ -4,6 +4,7 @@ import type { NewTask } from '@bullpen/engine'
 import { keyReused } from '@bullpen/engine/internal'
 import type { JobJson, RedisQueueBackend } from 'bullmq'
 import { decodeReplay, encodeIdempotency } from '../../admission/idempotency-steps.ts'
+import { decodeFull, encodeLimits, type FullReply } from '../../admission/limit-steps.ts'
 import type { Commander } from '../../scripts/script.ts'
 import { BACKOFF_TYPE } from '../worker/backoff-strategy.ts'
 import { commandsOf, withExtras } from './backend.ts'
@@ -25,15 +26,23 @@ export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
       tags: task.tags === undefined || task.tags.length === 0 ? '' : JSON.stringify(task.tags),
       idempotency:
         task.idempotency === undefined ? '' : encodeIdempotency(task.idempotency, task.delayMs !== undefined),
+      limits: task.limits === undefined ? '' : encodeLimits(task.limits),
     }
     const job = newJob(task, data)
     // The type is the one that BullMQ uses for its own script.
     const answer = withExtras(backend, extras, () =>
       backend.addJobToTransaction(commands, job, task.id),
-    ) as Promise<unknown>
-    return answer.then((reply) => (typeof reply === 'string' ? replayed(task, reply) : added(task, reply === 1)))
+    ) as Promise<AddReply>
+    return answer.then((reply) => {
+      if (typeof reply === 'number') return added(task, reply === 1)
+      if (typeof reply === 'string') return replayed(task, reply)
+      throw decodeFull(reply, task.queue, task.limits)
+    })
   }
 }
+
+/** The reply of the composed script: see ADD in ./composed-scripts.ts. */
+type AddReply = number | string | FullReply
 
 function added({ id, caller }: NewTask, isCreated: boolean): Enqueued {
   return { id, action: isCreated || caller === 'only' ? 'created' : 'existing' }

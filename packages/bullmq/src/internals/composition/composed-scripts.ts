@@ -14,6 +14,7 @@
 // job's data is read. If the step returns nothing, BullMQ continues as if the list or set were empty.
 import { createRequire } from 'node:module'
 import { REMEMBER, REPLAY } from '../../admission/idempotency-steps.ts'
+import { LIMIT } from '../../admission/limit-steps.ts'
 import { END_RECORD } from '../../scripts/includes/attempt-record.ts'
 import { FENCE } from '../../scripts/includes/fence.ts'
 import { REMOVE_ENDED } from '../../scripts/includes/remove-ended.ts'
@@ -50,21 +51,24 @@ const SUCCEEDED = `type(answer) ~= 'number' or answer >= 0`
  * The steps around all four BullMQ scripts that add a job. `before` is the only place that decides whether the task is added: it
  * may return without running BullMQ's script, in which case nothing has been written. A broker gets a number, which takes Redis
  * 0.6 µs less than a list: 1 if this call has created the task, even if it was sent before, and 0 if another one has. A call
- * with an idempotency key that an earlier call has used gets a string. A Queue's own `add` does not set `id`, and gets BullMQ's
- * return value, which is the id.
+ * with an idempotency key that an earlier call has used gets a string, and a call whose queue is full gets a list. A Queue's own
+ * `add` does not set `id`, and gets BullMQ's return value, which is the id.
+ *
+ * The limits are checked last, so that a repeated call is answered as before, although the queue may be full by now.
  */
 const ADD: Steps = {
   /**
    * `id`: the id of a task that a broker enqueues. `expiresAt`: when the task expires if it has not been started (ms since 1970).
    * `tags`: a JSON array. `caller`: distinguishes this call from others with the same id. `idempotency`: see
-   * ../../admission/idempotency-steps.ts.
+   * ../../admission/idempotency-steps.ts. `limits`: see ../../admission/limit-steps.ts.
    */
-  extra: ['id', 'expiresAt', 'tags', 'caller', 'idempotency'],
+  extra: ['id', 'expiresAt', 'tags', 'caller', 'idempotency', 'limits'],
   own: 3,
   before: `${REPLAY}
 if id ~= '' and call('EXISTS', base .. id) == 1 then
   return caller ~= '' and call('HGET', base .. id, 'caller') == caller and 1 or 0
-end`,
+end
+${LIMIT}`,
   after: `
 if index.added then
   if expiresAt ~= '' then call('ZADD', base .. 'expiries', expiresAt, answer) end

@@ -1,0 +1,41 @@
+// Tests which limits a queue's definition accepts, and that a catalogue has one set of limits per queue.
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { defineCatalogue } from './catalogue.ts'
+import { defineQueue } from './queue.ts'
+import { defineTask } from './task-definition.ts'
+
+const task = (name: `${string}.${string}`, queue: string | ReturnType<typeof defineQueue>) =>
+  defineTask({ name, queue, input: z.object({}) })
+
+test('a queue has the limits of its definition', () => {
+  expect(defineQueue({ name: 'mail', limits: { maxTasks: 1_000 } }).limits).toEqual({ maxTasks: 1_000 })
+})
+
+test.each([{ name: 'mail' }, { name: 'mail', limits: {} }])('the queue %j has no limits', (options) => {
+  expect(defineQueue(options).limits).toBeUndefined()
+  expect(defineCatalogue(task('mail.send', 'mail')).queue('mail').limits).toBeUndefined()
+})
+
+test('the definitions of a queue share one set of limits, which the catalogue returns', () => {
+  const mail = defineQueue({ name: 'mail', limits: { maxTasks: 5 } })
+  const catalogue = defineCatalogue(task('mail.send', mail), task('mail.drop', mail))
+  expect(catalogue.queue('mail').limits).toEqual({ maxTasks: 5 })
+  const other = defineQueue({ name: 'mail', limits: { maxTasks: 6 } })
+  expect(() => defineCatalogue(task('mail.send', mail), task('mail.drop', other))).toThrow(
+    /limits of queue 'mail' is \{"maxTasks":5\} in 'mail.send' and \{"maxTasks":6\} in 'mail.drop'/,
+  )
+})
+
+test.each([
+  [{ maxTask: 5 }, 'limits.maxTask is not a limit; expected maxTasks; did you mean maxTasks?'],
+  [{ maxTasks: 0 }, 'limits.maxTasks is 0; expected a whole number of at least 1'],
+  [{ maxTasks: 1.5 }, 'limits.maxTasks is 1.5'],
+  [{ maxTasks: '5' }, 'limits.maxTasks is "5"'],
+  [7, 'limits is 7; expected an object'],
+])('the limits %j are rejected', (limits, message) => {
+  // Plain JavaScript may pass what the types refuse.
+  expect(() => defineQueue({ name: 'mail', limits: limits as never })).toThrow(
+    expect.objectContaining({ code: 'invalid_definition', message: expect.stringContaining(message) }),
+  )
+})

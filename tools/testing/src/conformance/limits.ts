@@ -1,0 +1,164 @@
+// What a queue with limits accepts and refuses.
+import { TaskError, type TaskId } from '@bullpen/contract'
+import type { NewTask } from '@bullpen/engine'
+import { idempotencyOf } from '@bullpen/engine/node'
+import { expect, it } from 'vitest'
+import type { OpenBackend } from './backend.ts'
+import { child, gate, long, openSetup, QUEUE, short } from './setup.ts'
+
+/** The tasks that count, by status. */
+const IN_LINE = ['waiting', 'scheduled', 'retrying'] as const
+
+async function openLimited(open: OpenBackend, maxTasks: number, options: Parameters<typeof openSetup>[1] = {}) {
+  const setup = await openSetup(open, options)
+  const { broker, create } = setup
+  const limited = (task: NewTask): NewTask => ({ ...task, caller: 'only', limits: { maxTasks } })
+  return {
+    ...setup,
+    limited,
+    fill: async (tasks: number): Promise<readonly TaskId[]> => {
+      const accepted: TaskId[] = []
+      for (let i = 0; i < tasks; i++) accepted.push((await broker.enqueue(limited(create(long, { n: i })))).id)
+      return accepted
+    },
+    refused: async (task: NewTask = create(long, {})) => {
+      const error = await broker.enqueue(limited(task)).catch((caught) => caught)
+      return error.reached
+    },
+    inLine: async (): Promise<number> => {
+      const counts = await broker.counts(QUEUE)
+      return IN_LINE.reduce((sum, status) => sum + counts[status], 0)
+    },
+  }
+}
+
+export function limits(open: OpenBackend): void {
+  it('a queue accepts as many tasks as its limit says, and stores nothing of the next one', async () => {
+    const { fill, limited, create, broker, find, inLine } = await openLimited(open, 3)
+    const ids = await fill(3)
+    const task = limited(create(long, {}))
+    await expect(broker.enqueue(task)).rejects.toMatchObject({
+      code: 'queue_full',
+      message: `queue '${QUEUE}' is full: 3 tasks are waiting or scheduled, and maxTasks is 3; the task was not stored, so try again later`,
+      reached: { queue: QUEUE, limit: 'maxTasks', max: 3, found: 3 },
+    })
+    expect(await broker.find(task.id)).toBeUndefined()
+    expect(await broker.totals(QUEUE)).toMatchObject({ accepted: 3, unaccounted: 0 })
+    expect(await inLine()).toBe(3)
+    for (const id of ids) expect((await find(id)).status).toBe('waiting')
+  })
+
+  it('scheduled and prioritized tasks count, and are refused like others', async () => {
+    const { create, limited, broker, refused } = await openLimited(open, 3)
+    await broker.enqueue(limited(create(long, {}, { delay: '1h' })))
+    await broker.enqueue(limited(create(long, {}, { priority: 3 })))
+    await broker.enqueue(limited(create(short, {})))
+    expect(await refused(create(long, {}, { delay: '1h' }))).toMatchObject({ found: 3 })
+    expect(await refused(create(long, {}, { priority: 3 }))).toMatchObject({ found: 3 })
+    expect(await refused(create(short, {}))).toMatchObject({ found: 3 })
+  })
+
+  it('there is room again when a task has been started, cancelled or ended', async () => {
+    const { handle, open: release, holds } = gate()
+    const { fill, refused, start, broker, drain, settled } = await openLimited(open, 2, { concurrency: 1, handle })
+    const [first, second] = (await fill(2)) as [TaskId, TaskId]
+    expect(await refused()).toMatchObject({ found: 2 })
+    await start()
+    await holds(1)
+    const [third] = (await fill(1)) as [TaskId]
+    expect(await refused()).toMatchObject({ found: 2 })
+    await broker.cancel(second, { stoppable: true })
+    await fill(1)
+    expect(await refused()).toMatchObject({ found: 2 })
+    release()
+    for (const id of [first, third]) expect((await settled(id))?.status).toBe('completed')
+    await drain()
+  })
+
+  it('a task without limits is never refused, but it counts', async () => {
+    const { fill, create, broker, refused } = await openLimited(open, 2)
+    await fill(2)
+    await broker.enqueue(create(long, {}))
+    expect(await refused()).toMatchObject({ found: 3, max: 2 })
+  })
+
+  it('a child task is never refused', async () => {
+    const { fill, refused, start, settled, inLine } = await openLimited(open, 1, {
+      concurrency: 1,
+      handle: async (context) => {
+        if (context.input.n === 7) return context.input
+        const children = [1, 2, 3].map((n) => context.enqueue(child, { n: 7 }, { childKey: `${n}`, delay: '1h' }))
+        await Promise.all(children)
+        return context.input
+      },
+    })
+    const [parent] = (await fill(1)) as [TaskId]
+    await start()
+    expect((await settled(parent))?.status).toBe('completed')
+    expect(await inLine()).toBe(3)
+    expect(await refused()).toMatchObject({ found: 3, max: 1 })
+  })
+
+  it('a retry is never refused, but it counts', async () => {
+    const { handle, open: release, holds } = gate()
+    const { fill, refused, start, reaches } = await openLimited(open, 1, {
+      concurrency: 1,
+      handle: async (context) => {
+        await handle(context)
+        throw new TaskError('busy', 'try again later', { retryAfter: '1h' })
+      },
+    })
+    const [first] = (await fill(1)) as [TaskId]
+    await start()
+    await holds(1)
+    const [second] = (await fill(1)) as [TaskId]
+    release()
+    for (const id of [first, second]) await reaches(id, 'retrying')
+    expect(await refused()).toMatchObject({ found: 2, max: 1 })
+  })
+
+  it('a requeued task is never refused, but it counts', async () => {
+    const { handle, holds } = gate()
+    const { fill, refused, start, drain, reaches } = await openLimited(open, 1, { concurrency: 1, handle })
+    const [first] = (await fill(1)) as [TaskId]
+    await start()
+    await holds(1)
+    await fill(1)
+    await drain({ drainMs: 0 })
+    await reaches(first, 'waiting')
+    expect(await refused()).toMatchObject({ found: 2, max: 1 })
+  })
+
+  it('a repeated call gets its first response, although the queue is full by now', async () => {
+    const { create, limited, broker, refused } = await openLimited(open, 1)
+    const idempotency = idempotencyOf({ key: 'k', caller: 'ann', request: 'a', life: 600 })
+    const call = (): NewTask => limited({ ...create(long, {}), idempotency })
+    const first = call()
+    const { id } = await broker.enqueue(first)
+    expect(await refused()).toMatchObject({ found: 1 })
+    expect(await broker.enqueue(call())).toMatchObject({ id, replayed: { status: 'waiting' } })
+    expect(await broker.enqueue(first)).toEqual({ id, action: 'created' })
+  })
+
+  it('a refused call is not remembered, so that a repeated one is accepted once there is room', async () => {
+    const { fill, create, limited, broker } = await openLimited(open, 1)
+    const [only] = (await fill(1)) as [TaskId]
+    const idempotency = idempotencyOf({ key: 'k', caller: 'ann', request: 'a', life: 600 })
+    const call = (): NewTask => limited({ ...create(long, {}), idempotency })
+    await expect(broker.enqueue(call())).rejects.toMatchObject({ code: 'queue_full' })
+    await broker.cancel(only, { stoppable: true })
+    const task = call()
+    expect(await broker.enqueue(task)).toEqual({ id: task.id, action: 'created' })
+  })
+
+  it('of many concurrent calls, exactly as many are accepted as the limit says', async () => {
+    const { create, limited, broker, inLine } = await openLimited(open, 20)
+    const calls = Array.from({ length: 100 }, (_, i) => {
+      const option = [{}, { delay: '1h' }, { priority: 1 }][i % 3]
+      return broker.enqueue(limited(create(long, {}, option as object)))
+    })
+    const answers = await Promise.allSettled(calls)
+    expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(20)
+    expect(await inLine()).toBe(20)
+  })
+}
