@@ -2,6 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import { defineCatalogue, defineQueue, defineTask, type Log, type Problem, type TaskEvent } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
+import { createBlockedCallers } from '@bullpen/engine/internal'
+import { systemClock } from '@bullpen/engine/node'
 import type { InjectOptions } from 'fastify'
 import { onTestFinished } from 'vitest'
 import { z } from 'zod'
@@ -53,6 +55,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
   const events: TaskEvent[] = []
   const observed: object[] = []
   const closing = new AbortController()
+  const blocked = createBlockedCallers(systemClock)
   const writes = (level: keyof Log) => (fields: object, message: string) => {
     lines.push({ level, fields, message })
   }
@@ -60,6 +63,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
     catalogue,
     broker,
     fleet,
+    blocked,
     emit: (event) => events.push(event),
     log: { debug: writes('debug'), info: writes('info'), warn: writes('warn'), error: writes('error') },
     now: () => NOW,
@@ -86,6 +90,7 @@ export async function testApi(more: Partial<ServerOptions> = {}) {
     events,
     observed,
     closing,
+    blocked,
     ask,
     get: (url: string, headers = {}) => ask({ method: 'GET', url, headers }),
     /** A body given as text is sent unchanged. */

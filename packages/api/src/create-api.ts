@@ -9,7 +9,8 @@ import { openFleet, openSkewMonitor } from '@bullpen/bullmq/internal'
 import { API_RULES, API_SETTINGS, type ApiConfig, checkSettings } from '@bullpen/config'
 import { type Catalogue, type Log, milliseconds, VERSION } from '@bullpen/contract'
 import type { Broker, PayloadCodec } from '@bullpen/engine'
-import { createRandomPool, settlesWithin } from '@bullpen/engine/node'
+import { createBlockedCallers } from '@bullpen/engine/internal'
+import { createRandomPool, settlesWithin, systemClock } from '@bullpen/engine/node'
 import { createLog, createTelemetry, type Telemetry } from '@bullpen/telemetry/internal'
 import type { FastifyInstance } from 'fastify'
 import { createKeyring } from './auth/keyring.ts'
@@ -89,11 +90,16 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
   const fleet = opened.adopt(openFleet({ redisUrl, namespace, queues, log: logger }), (each) => each.close())
   reportQueues(telemetry, broker, queues)
   telemetry.onScrape(() => telemetry.leader(broker.isLeading()))
+  const blocked = createBlockedCallers(systemClock)
+  telemetry.onScrape(() => {
+    for (const queue of queues) telemetry.blockedRequests(queue, blocked.count(queue))
+  })
   const metrics = opened.adopt(createMetricsServer(telemetry.exposition, logger), (each) => each.close())
   const app = await buildServer({
     catalogue,
     broker,
     fleet,
+    blocked,
     emit: telemetry.sink,
     log: logger,
     now: skew.now,

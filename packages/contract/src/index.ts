@@ -17,6 +17,7 @@ export {
 } from './definition/retry-policy.ts'
 export type { InputOf, OnInterrupt, OutputOf, ParsedInputOf, ReturnOf } from './definition/task-definition.ts'
 export { defineTask, type TaskDefinition, type TaskName, type TaskOptions } from './definition/task-definition.ts'
+export type { WhenFull } from './definition/when-full.ts'
 
 // Write handlers:
 
@@ -45,7 +46,7 @@ export type { Progress, TaskRecord } from './task/task-record.ts'
 // Tasks over HTTP:
 
 export type { Cancellation, Cancelled, CancelOutcome, CancelPreview, CancelRequest } from './http/cancel.ts'
-export type { Accepted, CallOptions, EnqueueRequest } from './http/enqueue.ts'
+export type { Accepted, CallOptions, Dropped, EnqueueRequest, ProducerOptions } from './http/enqueue.ts'
 export type { Problem } from './http/problem.ts'
 export type { AttemptView, TaskPage, TaskView } from './http/task-view.ts'
 

@@ -50,7 +50,7 @@ export {
   cancelOneSchema,
   cancelPreviewSchema,
 } from './http/cancel.ts'
-export { acceptedSchema, callOptionsSchema, enqueueBodySchema } from './http/enqueue.ts'
+export { acceptedSchema, callOptionsSchema, droppedSchema, enqueueBodySchema } from './http/enqueue.ts'
 export { MAX_IDEMPOTENCY_KEY, readIdempotencyKey } from './http/idempotency-key.ts'
 export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, PROBLEM_TITLES, problemSchema } from './http/problem.ts'
 export { enqueueQuerySchema, listQuerySchema, MAX_WAIT_S, PAGINATION, waitSchema } from './http/queries.ts'

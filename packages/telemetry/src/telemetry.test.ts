@@ -31,7 +31,7 @@ const stall = {
 
 const EVENTS: readonly TaskEvent[] = [
   { ...about, event: 'task.enqueued' },
-  { event: 'task.refused', queue: 'mail', task: 'receipt.send', limit: 'maxTasks' },
+  { event: 'task.refused', queue: 'mail', task: 'receipt.send', limit: 'maxTasks', action: 'rejected' },
   { ...attempt, event: 'attempt.started', waitedMs: 3 },
   ended,
   { ...ended, state: 'DONE_ERROR', code: 'card_declined', verdict: 'retrying', delayMs: 1_000 },
@@ -241,6 +241,7 @@ function usedTelemetry(): Telemetry {
   telemetry.onScrape(() => {
     telemetry.queueTasks('mail', { waiting: 7, dead: 1 })
     telemetry.queueTotals('mail', { unaccounted: 0, drift: 2 })
+    telemetry.blockedRequests('mail', 3)
     telemetry.housekeepingFailed({ queue: 'mail', duty: 'expire' })
     telemetry.redisUp(true)
     telemetry.clockSkew(-1_500)

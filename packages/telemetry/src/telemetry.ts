@@ -40,6 +40,8 @@ export interface Telemetry {
   queueTasks(queue: string, counts: Readonly<Partial<Record<TaskStatus, number>>>): void
   /** Sets the gauges for `unaccounted` and `drift` from the broker's totals. Call it from {@link onScrape}. */
   queueTotals(queue: string, totals: { readonly unaccounted: number; readonly drift: number }): void
+  /** Sets how many requests wait for room in the queue. Call it from {@link onScrape} at every scrape. */
+  blockedRequests(queue: string, count: number): void
   redisUp(up: boolean): void
   /** Sets whether this process leads the namespace. Call it from {@link onScrape}. */
   leader(isLeading: boolean): void
@@ -67,6 +69,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const queueTasks = gauge(registry, 'bullpen_queue_tasks')
   const unaccounted = gauge(registry, 'bullpen_unaccounted_tasks')
   const repairs = gauge(registry, 'bullpen_index_repairs')
+  const blocked = gauge(registry, 'bullpen_blocked_requests')
   const redisUp = gauge(registry, 'bullpen_redis_up')
   const leader = gauge(registry, 'bullpen_leader')
   const housekeepingFailures = counter(registry, 'bullpen_housekeeping_failures_total')
@@ -77,7 +80,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const reads: (() => Promise<void> | void)[] = []
 
   const scrape = async () => {
-    for (const each of [queueTasks, unaccounted, repairs]) each.reset()
+    for (const each of [queueTasks, unaccounted, repairs, blocked]) each.reset()
     redisUp.remove()
     clockSkew.remove()
     const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
@@ -101,6 +104,9 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     queueTotals(queue, totals) {
       unaccounted.set({ queue }, totals.unaccounted)
       repairs.set({ queue }, totals.drift)
+    },
+    blockedRequests(queue, count) {
+      blocked.set({ queue }, count)
     },
     redisUp(up) {
       redisUp.set(up ? 1 : 0)

@@ -24,7 +24,10 @@ export function openApiDocument(catalogue: Catalogue, routes: readonly Route[], 
   for (const row of routes) {
     for (const option of bodyOptions(row.body)) inputs.add(option.schema, { id: option.id })
     if (row.body !== undefined) nameItself(inputs, row.body)
-    for (const { schema } of Object.values(row.responses)) nameItself(outputs, schema)
+    for (const { schema } of Object.values(row.responses)) {
+      nameItself(outputs, schema)
+      if (schema instanceof z.ZodUnion) for (const option of schema.options) nameItself(outputs, option as z.ZodType)
+    }
   }
   const schemas = { ...components(inputs, 'input'), ...components(outputs, 'output'), ...tasks(catalogue) }
   return {

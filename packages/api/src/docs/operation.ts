@@ -62,21 +62,23 @@ function bodySchema(body: z.ZodType | undefined): Json | undefined {
 }
 
 function responseOf(catalogue: Catalogue, response: RouteResponse, outputs: z.core.$ZodRegistry<{ id: string }>): Json {
-  const id = outputs.get(response.schema)?.id
+  const schemas = response.schema instanceof z.ZodUnion ? response.schema.options : [response.schema]
+  const shapes = schemas.flatMap((schema) => shapesOf(schema as z.ZodType))
   return {
     description: response.description,
     headers: headerNotes([...(response.headers ?? []), REQUEST_ID]),
-    content: { 'application/json': { schema: id === undefined ? inline(response.schema, 'output') : shape(id) } },
+    content: { 'application/json': { schema: shapes.length === 1 ? shapes[0] : { anyOf: shapes } } },
   }
 
   /**
-   * Returns the schema of a response. A stored task may be missing from the current catalogue, so the general shape is one of the
-   * alternatives.
+   * Returns the alternatives of a schema. A stored task may be missing from the current catalogue, so the general shape is one of
+   * them.
    */
-  function shape(component: string): Json {
-    return component === 'Task'
-      ? { anyOf: [...catalogue.definitions.map(({ name }) => reference(`${name}.Task`)), reference('Task')] }
-      : reference(component)
+  function shapesOf(schema: z.ZodType): readonly Json[] {
+    const id = outputs.get(schema)?.id
+    if (id === undefined) return [inline(schema, 'output')]
+    const ofTasks = id === 'Task' ? catalogue.definitions.map(({ name }) => reference(`${name}.Task`)) : []
+    return [...ofTasks, reference(id)]
   }
 }
 

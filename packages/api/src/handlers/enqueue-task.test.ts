@@ -202,7 +202,7 @@ describe('with a full queue', () => {
       ratelimit: '"queue-tasks";r=0;t=1',
     })
     expect(answer.headers.location).toBeUndefined()
-    expect(events).toEqual([{ event: 'task.refused', queue: 'cpu', task: 'math.square', limit: 'maxTasks' }])
+    expect(events).toEqual([{ event: 'task.refused', queue: 'cpu', task: 'math.square', limit: 'maxTasks', action: 'rejected' }])
   })
 
   test('the broker gets the limits of the definition', async () => {

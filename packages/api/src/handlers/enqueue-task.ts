@@ -1,10 +1,9 @@
 // POST /v1/tasks stores a task and returns its id or, with a wait, the task once it has ended.
 import {
   type Accepted,
-  type Enqueued,
+  type Dropped,
   type EnqueueRequest,
   isFinal,
-  QueueFullError,
   type TaskId,
   type TaskView,
 } from '@bullpen/contract'
@@ -21,6 +20,7 @@ import { secondsToWait, type WaitQuery, waitForEnd } from '../http/wait.ts'
 import { taskLinks } from '../views/links.ts'
 import { taskView } from '../views/task-view.ts'
 import { stoppable } from './cancel-task.ts'
+import { storeTask } from './store-task.ts'
 
 export interface EnqueueQuery extends WaitQuery {
   /** What happens to the task if the caller disconnects during the wait. */
@@ -45,17 +45,6 @@ export function enqueueTask(context: ApiContext) {
     }
   }
 
-  async function store(task: NewTask): Promise<Enqueued> {
-    try {
-      return await broker.enqueue(task)
-    } catch (error) {
-      if (error instanceof QueueFullError) {
-        emit({ event: 'task.refused', queue: task.queue, task: task.task, limit: error.reached.limit })
-      }
-      throw error
-    }
-  }
-
   function idempotencyIn(request: FastifyRequest, body: EnqueueRequest, queue: string): Idempotency | undefined {
     const header = readIdempotencyKey(request.headers['idempotency-key'])
     if (header === undefined) return undefined
@@ -65,32 +54,38 @@ export function enqueueTask(context: ApiContext) {
     return idempotencyOf({ key, caller, request: JSON.stringify(body), life: Math.min(life, longest) })
   }
 
-  return async ({ query, body, request, reply }: EnqueueCall): Promise<Accepted | TaskView> => {
+  return async ({ query, body, request, reply }: EnqueueCall): Promise<Accepted | Dropped | TaskView> => {
     // The body has been validated, but is still as the caller sent it.
     const wanted = body as EnqueueRequest
     const definition = catalogue.get(wanted.task)
-    const enqueuedAt = now()
-    const idempotency = idempotencyIn(request, wanted, definition.queue)
-    const created = newTask(definition, wanted.input, wanted, {
-      id: createTaskId(definition.queue, enqueuedAt, randomBytes(ID_RANDOM_BYTES)),
-      enqueuedAt,
-      caller: 'only',
-      limits: definition.queueSettings.limits,
-      correlationId: callersId(request.headers),
-    })
-    const task = idempotency === undefined ? created : { ...created, idempotency }
+    const { name: task, queue } = definition
+    const { limits, whenFull } = definition.queueSettings
+    const idempotency = idempotencyIn(request, wanted, queue)
+    const ownId = createTaskId(queue, now(), randomBytes(ID_RANDOM_BYTES))
+    const correlationId = callersId(request.headers)
+    let isScheduled = false
+    const create = (): NewTask => {
+      const origin = { id: ownId, enqueuedAt: now(), caller: 'only', limits, correlationId } as const
+      const created = newTask(definition, wanted.input, wanted, origin)
+      isScheduled = created.delayMs !== undefined
+      return idempotency === undefined ? created : { ...created, idempotency }
+    }
     const seconds = secondsToWait(query, request, reply)
     // The id is set before Redis is called, so that the problem contains the id even if Redis's reply is lost. A caller with an
     // idempotency key repeats the request instead, because an earlier request may have stored a task with another id.
-    if (idempotency === undefined) request.taskId = task.id
-    const { id, action, replayed } = await store(task)
+    if (idempotency === undefined) request.taskId = ownId
+    const stored = await storeTask(context, { queue, task, whenFull: wanted.whenFull ?? whenFull, create, reply })
+    if (stored === undefined) {
+      reply.code(200)
+      return { action: 'dropped' }
+    }
+    const { id, action, replayed } = stored
     const isNew = action === 'created' && replayed === undefined
-    if (isNew) emit({ event: 'task.enqueued', queue: task.queue, task: task.task, id })
+    if (isNew) emit({ event: 'task.enqueued', queue, task, id })
     const links = taskLinks(id)
     reply.code(202).header('location', links.self)
     if (replayed !== undefined) reply.header('idempotency-replayed', 'true')
-    const status = replayed?.status ?? (task.delayMs === undefined ? 'waiting' : 'scheduled')
-    const accepted = { id, action, status, links } as const
+    const accepted = { id, action, status: replayed?.status ?? (isScheduled ? 'scheduled' : 'waiting'), links } as const
     if (seconds === 0) return accepted
     const record = await waitForEnd(context, reply, id, seconds)
     if (record !== undefined && isFinal(record.status)) {
@@ -99,7 +94,7 @@ export function enqueueTask(context: ApiContext) {
     }
     // A task that another request has created is not this request's to cancel.
     const isAbandoned = reply.raw.destroyed && query.onDisconnect === 'cancel' && isNew
-    if (isAbandoned) await cancelAbandoned(task, requesterOf(request, 'a caller that disconnected'))
+    if (isAbandoned) await cancelAbandoned({ id, queue, task }, requesterOf(request, 'a caller that disconnected'))
     return { ...accepted, status: record?.status ?? accepted.status }
   }
 }

@@ -1,12 +1,14 @@
 // Defines the dependencies that every handler receives, such as the catalogue, the broker and the fleet.
 import type { Catalogue, Log } from '@bullpen/contract'
 import type { Broker, EventSink } from '@bullpen/engine'
-import type { Fleet } from '@bullpen/engine/internal'
+import type { BlockedCallers, Fleet } from '@bullpen/engine/internal'
 
 export interface ApiContext {
   readonly catalogue: Catalogue
   readonly broker: Broker
   readonly fleet: Fleet
+  /** The callers that wait for room in a queue. */
+  readonly blocked: BlockedCallers
   readonly emit: EventSink
   readonly log: Log
   /** Milliseconds since 1970. */

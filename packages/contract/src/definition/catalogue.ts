@@ -23,6 +23,7 @@ const QUEUE_SETTINGS = [
   'idempotencyLifeS',
   'retention',
   'limits',
+  'whenFull',
 ] as const satisfies readonly (keyof QueueDefinition)[]
 
 /**

@@ -5,6 +5,7 @@ import { type Duration, milliseconds } from './duration.ts'
 import { suggestion } from './nearest.ts'
 import { type QueueLimitOptions, type QueueLimits, queueLimits } from './queue-limits.ts'
 import { type QueueRetention, queueRetention, type RetentionOptions } from './retention.ts'
+import { checkedWhenFull, type WhenFull } from './when-full.ts'
 
 /** What happens to a queue's waiting tasks when its whole fleet is drained in any mode except light. */
 export const ON_SHUTDOWN = ['keep', 'cancel'] as const
@@ -37,6 +38,8 @@ export interface QueueOptions {
    * `queue_full`. Retries, requeues and child tasks are never refused, but they count. By default, there are no limits.
    */
   readonly limits?: QueueLimitOptions
+  /** What happens to a task that a limit refuses, unless its request says otherwise. Defaults to `'reject'`. */
+  readonly whenFull?: WhenFull
 }
 
 export interface QueueDefinition {
@@ -47,6 +50,7 @@ export interface QueueDefinition {
   readonly idempotencyLifeS: number | undefined
   /** Undefined if the queue has no limits. */
   readonly limits: QueueLimits | undefined
+  readonly whenFull: WhenFull
 }
 
 /** The objects that {@link defineQueue} has returned, so that unchecked objects of the same shape can be rejected. */
@@ -58,6 +62,7 @@ const SETTINGS: readonly string[] = [
   'idempotencyLife',
   'retention',
   'limits',
+  'whenFull',
 ] satisfies readonly (keyof QueueOptions)[]
 
 /** The retention of every queue that does not set one. */
@@ -95,14 +100,22 @@ export function defineQueue(options: QueueOptions): QueueDefinition {
   }
   const idempotencyLifeS = lifeMs === undefined ? undefined : Math.round(lifeMs / 1_000)
   const limits = options.limits === undefined ? undefined : queueLimits(options.limits, fail)
-  const definition = Object.freeze({ name, onShutdown, idempotencyLifeS, retention: kept, limits })
+  const whenFull = checkedWhenFull(options.whenFull ?? 'reject', fail)
+  const definition = Object.freeze({ name, onShutdown, idempotencyLifeS, retention: kept, limits, whenFull })
   definitions.add(definition)
   return definition
 }
 
 /** Returns the definition of a queue that has only a name. */
 export function defaultQueue(name: string): QueueDefinition {
-  return { name, onShutdown: 'keep', idempotencyLifeS: undefined, retention: NO_RETENTION, limits: undefined }
+  return {
+    name,
+    onShutdown: 'keep',
+    idempotencyLifeS: undefined,
+    retention: NO_RETENTION,
+    limits: undefined,
+    whenFull: 'reject',
+  }
 }
 
 /** Returns the definition for a queue name or a result of {@link defineQueue}, and undefined for anything else. */

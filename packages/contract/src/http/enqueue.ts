@@ -5,6 +5,7 @@ import type { Duration, Limit } from '../definition/duration.ts'
 import { durationText, limitText } from '../definition/duration-text.ts'
 import { prioritySchema } from '../definition/priority.ts'
 import type { TaskDefinition } from '../definition/task-definition.ts'
+import { type WhenFull, whenFullSchema } from '../definition/when-full.ts'
 import { BullpenError } from '../errors/errors.ts'
 import { ENQUEUE_ACTIONS } from '../task/enqueued.ts'
 import { TASK_STATUSES } from '../task/states.ts'
@@ -90,14 +91,25 @@ const callOptions = {
     ),
 }
 
+/** The options that do not exist for child tasks. */
+const producerOptions = {
+  whenFull: whenFullSchema
+    .optional()
+    .describe(
+      'What happens if the queue is full, which overrides the queue\'s policy: `reject` the task, `drop` it, or wait for room, such as `{ "block": "10s" }`, at most 30 s.',
+    ),
+}
+
 export const callOptionsSchema = z.strictObject(callOptions)
 
 /** Returns the schema of a POST /v1/tasks body for one definition. */
 export function enqueueRequestSchema(definition: TaskDefinition) {
-  return z.strictObject({ task: z.literal(definition.name), input: definition.input, ...callOptions }).meta({
-    id: `Enqueue ${definition.name}`,
-    ...(definition.summary === undefined ? {} : { description: definition.summary }),
-  })
+  return z
+    .strictObject({ task: z.literal(definition.name), input: definition.input, ...callOptions, ...producerOptions })
+    .meta({
+      id: `Enqueue ${definition.name}`,
+      ...(definition.summary === undefined ? {} : { description: definition.summary }),
+    })
 }
 
 /** The options that a caller may set for one task when enqueueing it. */
@@ -129,8 +141,14 @@ export interface CallOptions {
   readonly totalTimeout?: Limit
 }
 
+/** The options that a producer may set for one task. A child task has only {@link CallOptions}, because it is never refused. */
+export interface ProducerOptions extends CallOptions {
+  /** What happens if the queue is full. Defaults to the `whenFull` of the queue's definition. The longest wait is '30s'. */
+  readonly whenFull?: WhenFull
+}
+
 /** The fields of a valid body for any task. */
-export interface EnqueueRequest extends CallOptions {
+export interface EnqueueRequest extends ProducerOptions {
   readonly task: string
   readonly input: unknown
 }
@@ -156,3 +174,9 @@ export const acceptedSchema = z
   .meta({ id: 'Accepted', description: 'The task is stored in Redis.' })
 
 export type Accepted = z.infer<typeof acceptedSchema>
+
+export const droppedSchema = z
+  .object({ action: z.literal('dropped') })
+  .meta({ id: 'Dropped', description: 'The queue is full, and the task was not stored.' })
+
+export type Dropped = z.infer<typeof droppedSchema>

@@ -62,8 +62,14 @@ interface AttemptEndFields {
 export type TaskEvent =
   /** The store has accepted the task. */
   | (TaskFields & { readonly event: 'task.enqueued' })
-  /** The task was not stored, because its queue had reached a limit. */
-  | { readonly event: 'task.refused'; readonly queue: string; readonly task: string; readonly limit: QueueLimitName }
+  /** A task was not stored, because its queue had reached a limit. The action is what its caller was told. */
+  | {
+      readonly event: 'task.refused'
+      readonly queue: string
+      readonly task: string
+      readonly limit: QueueLimitName
+      readonly action: 'rejected' | 'dropped'
+    }
   /** A worker has fetched the task and is about to call its handler. */
   | (AttemptFields & {
       readonly event: 'attempt.started'

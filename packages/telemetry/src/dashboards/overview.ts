@@ -72,8 +72,8 @@ export const overview = dashboard({
           unit: 'ops',
           queries: [
             query(
-              `sum by (task, limit) (rate(bullpen_tasks_refused_total{${OF_TASK}}[${RATE}]))`,
-              '{{task}} {{limit}}',
+              `sum by (task, action) (rate(bullpen_tasks_refused_total{${OF_TASK}}[${RATE}]))`,
+              '{{task}} {{action}}',
             ),
           ],
         },

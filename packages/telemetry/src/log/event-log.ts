@@ -156,7 +156,7 @@ function messageOf(event: TaskEvent): string {
     case 'task.enqueued':
       return 'task enqueued'
     case 'task.refused':
-      return 'task refused: queue is full'
+      return `task ${event.action}: queue is full`
     case 'task.cancelled':
       return 'task cancelled before it started'
     case 'task.expired':

@@ -99,9 +99,9 @@ describe('a line about an event', () => {
     ],
     [
       'a refused task',
-      { event: 'task.refused', queue: 'mail', task: 'receipt.send', limit: 'maxTasks' },
+      { event: 'task.refused', queue: 'mail', task: 'receipt.send', limit: 'maxTasks', action: 'dropped' },
       'debug',
-      'task refused: queue is full',
+      'task dropped: queue is full',
     ],
     ['an enqueued task', { ...about, event: 'task.enqueued' }, 'debug', 'task enqueued'],
     [

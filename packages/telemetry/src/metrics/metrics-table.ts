@@ -45,8 +45,14 @@ export const METRICS = {
   bullpen_tasks_refused_total: {
     type: 'counter',
     unit: 'tasks',
-    labels: ['queue', 'task', 'limit'],
-    help: 'Tasks that this process did not store because their queue was full, by the limit that was reached.',
+    labels: ['queue', 'task', 'limit', 'action'],
+    help: 'Tasks that this process did not store because their queue was full, by the limit that was reached. The action is rejected or dropped.',
+  },
+  bullpen_blocked_requests: {
+    type: 'gauge',
+    unit: 'requests',
+    labels: ['queue'],
+    help: 'Number of requests to this process that wait for room in the queue.',
   },
   bullpen_attempts_started_total: {
     type: 'counter',

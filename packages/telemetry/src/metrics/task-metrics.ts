@@ -14,7 +14,8 @@ const NO_TASK = ''
 /** One task's series, with the `queue` and `task` labels already set. */
 interface TaskSeries {
   readonly enqueued: Count
-  readonly refusedBy: (limit: QueueLimitName) => Count
+  readonly rejectedBy: (limit: QueueLimitName) => Count
+  readonly droppedBy: (limit: QueueLimitName) => Count
   readonly started: Count
   readonly duration: Distribution
   readonly wait: Distribution
@@ -49,6 +50,8 @@ function createMetrics() {
   }
 }
 
+const REFUSED = { rejected: 'rejectedBy', dropped: 'droppedBy' } as const
+
 export interface TaskMetrics {
   readonly sink: EventSink
   /** Returns the metrics in Prometheus's text format. */
@@ -72,7 +75,7 @@ export function taskMetrics(): TaskMetrics {
         seriesOf(event.queue, event.task).enqueued.count++
         return
       case 'task.refused':
-        seriesOf(event.queue, event.task).refusedBy(event.limit).count++
+        seriesOf(event.queue, event.task)[REFUSED[event.action]](event.limit).count++
         return
       case 'attempt.started': {
         const task = seriesOf(event.queue, event.task)
@@ -138,7 +141,8 @@ function taskSeries(metrics: ReturnType<typeof createMetrics>): (queue: string, 
     const labels = { queue, task }
     return {
       enqueued: metrics.enqueued.series(labels),
-      refusedBy: remembered((limit) => metrics.refusedBy.series({ ...labels, limit })),
+      rejectedBy: remembered((limit) => metrics.refusedBy.series({ ...labels, limit, action: 'rejected' })),
+      droppedBy: remembered((limit) => metrics.refusedBy.series({ ...labels, limit, action: 'dropped' })),
       started: metrics.started.series(labels),
       duration: metrics.duration.series(labels),
       wait: metrics.wait.series(labels),

@@ -8,6 +8,7 @@ import {
   cancelOneQuerySchema,
   cancelOneSchema,
   cancelPreviewSchema,
+  droppedSchema,
   enqueueBodySchema,
   enqueueQuerySchema,
   listQuerySchema,
@@ -70,14 +71,16 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         'returns its id. If the request fails with `redis_unavailable`, the task may already have been stored, so ' +
         "look it up by the problem's `taskId` before you send it again. With `?wait=10s` or the header `Prefer: wait=10`, the API " +
         'returns the task as soon as it has ended. If the time is up before that, the response is 202 as without a wait, with ' +
-        "the task's current `status`.",
+        "the task's current `status`. If the queue is full, `whenFull` decides whether the request is rejected with " +
+        '`queue_full`, is dropped, or waits for room.',
       query: enqueueQuerySchema,
       body: enqueueBodySchema(context.catalogue),
       headers: [IDEMPOTENCY_KEY_HEADER, PREFER_HEADER, ...REQUEST_ID_HEADERS],
       responses: {
         200: {
-          description: 'The task, which has ended during the wait. Check its `status`.',
-          schema: taskViewSchema,
+          description:
+            'The task, which has ended during the wait, so check its `status`; or `dropped`, if the queue was full.',
+          schema: z.union([taskViewSchema, droppedSchema]),
           headers: [PREFERENCE_APPLIED],
         },
         202: {
@@ -99,6 +102,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         'queue_full',
         'redis_full',
         'redis_unavailable',
+        'shutting_down',
       ],
       handle: enqueueTask(context),
     }),
