@@ -20,7 +20,13 @@ export interface FakeFleet extends Fleet {
   set(queue: string, settings: Partial<QueueSettings>): void
 }
 
-const OPEN: QueueSettings = { paused: false, drain: undefined, concurrency: undefined, rate: undefined }
+const OPEN: QueueSettings = {
+  paused: false,
+  drain: undefined,
+  concurrency: undefined,
+  rate: undefined,
+  maxTasks: undefined,
+}
 
 export function fakeFleet(now: () => number): FakeFleet {
   const workers = new Map<string, RegisteredWorker>()

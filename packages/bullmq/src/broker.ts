@@ -233,7 +233,8 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       if (checking !== undefined) await withCommandTimeout(checking)
       const admitting = admission.admit(task.queue)
       if (admitting !== undefined) await withCommandTimeout(admitting)
-      return withSingleTimeout(addJob(task, data))
+      const limits = admission.limitsOf(task.queue, task.limits)
+      return withSingleTimeout(addJob(limits === task.limits ? task : { ...task, limits }, data))
     },
 
     find: (id) => call(() => find(id)),

@@ -59,7 +59,7 @@ export function queueKeys(namespace: string, queue: string) {
      * and when the index was last compared entry by entry (`comparedAt`, in ms since 1970).
      */
     totals: `${base}:totals`,
-    /** Hash: the drain of the queue's whole fleet, and the sequence number of the last command for each setting. */
+    /** Hash: the drain of the queue's whole fleet, the limit of tasks that a command has set, and the sequence number of the last command for each setting. */
     settings: `${base}:settings`,
     /** String: the highest fencing number of a leader that has worked on the queue. */
     leader: `${base}:leader`,

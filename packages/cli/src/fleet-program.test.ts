@@ -76,6 +76,8 @@ describe('a fleet command', () => {
     ],
     [['resize', '--queue', 'cpu', '--concurrency', '8'], { action: 'resize', queue: 'cpu', concurrency: 8 }],
     [['limit', '--queue', 'cpu', '--rate', 'none'], { action: 'limit', queue: 'cpu', rate: 'none' }],
+    [['limit', '--queue', 'cpu', '--max-tasks', '500'], { action: 'limit', queue: 'cpu', maxTasks: 500 }],
+    [['limit', '--queue', 'cpu', '--max-tasks', 'none'], { action: 'limit', queue: 'cpu', maxTasks: 'none' }],
   ])('%j is sent as a command', async (args, order) => {
     await using api = await fakeApi({
       [SEND]: done({ responses: [{ worker: P1, outcome: 'done' }] }),
@@ -142,7 +144,7 @@ describe('a fleet command', () => {
       ['resize', '--queue', 'cpu', '--concurrency', 'many'],
       "--concurrency is 'many'; expected a whole number from 1 to 10000",
     ],
-    [['limit', '--queue', 'cpu'], 'specify a limit: --concurrency, --rate, or both'],
+    [['limit', '--queue', 'cpu'], 'specify a limit: --concurrency, --rate or --max-tasks'],
     [
       ['limit', '--queue', 'cpu', '--rate', '100'],
       "--rate is '100'; expected a number of starts per period, such as 100/1s, or none",

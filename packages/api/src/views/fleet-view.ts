@@ -84,7 +84,7 @@ function definitionFields(
 }
 
 export function queueView(queue: string, settings: QueueSettings, live: readonly WorkerStatus[]): QueueView {
-  const { paused, drain, concurrency, rate } = settings
+  const { paused, drain, concurrency, rate, maxTasks } = settings
   const pools = live.flatMap((worker) => worker.pools).filter((pool) => pool.queue === queue && !hasEnded(pool.state))
   return {
     queue,
@@ -95,6 +95,7 @@ export function queueView(queue: string, settings: QueueSettings, live: readonly
       : { drain: { mode: drain.mode, since: timeText(drain.since), command: drain.command } }),
     ...(concurrency === undefined ? {} : { concurrency }),
     ...(rate === undefined ? {} : { rate: { max: rate.max, perMs: rate.perMs } }),
+    ...(maxTasks === undefined ? {} : { maxTasks }),
     pools: pools.length,
     slots: sum(pools.map((pool) => pool.concurrency)),
     busy: sum(pools.map(({ busy }) => busy)),

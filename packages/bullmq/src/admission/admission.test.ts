@@ -1,5 +1,6 @@
 // Admission: a queue whose fleet drains accepts no tasks, and an open one costs no round trip.
 import { randomBytes } from 'node:crypto'
+import type { QueueLimits } from '@bullpen/contract'
 import { type CommandSpec, createTaskId } from '@bullpen/contract/internal'
 import { newTask } from '@bullpen/engine/internal'
 import { privateRedis } from '@bullpen/testing'
@@ -103,10 +104,46 @@ describe('the admission of a queue', () => {
   })
 })
 
-function aTask() {
+describe('a limit that a command has set', () => {
+  it('replaces that of the definition, until another command removes it', async () => {
+    const { command, namespace, redisUrl, broker } = await drained()
+    const limits = { maxTasks: 3 }
+    const isAccepted = (others = broker) =>
+      others.enqueue(aTask(limits)).then(
+        () => true,
+        ({ code }: { code?: string }) => code !== 'queue_full',
+      )
+    for (let i = 0; i < 3; i++) expect(await isAccepted()).toBe(true)
+    expect(await isAccepted()).toBe(false)
+    await command({ action: 'limit', queue: 'rig', maxTasks: 5 })
+    await eventually(() => isAccepted(), 1_000)
+    await expect(broker.enqueue(aTask(limits))).resolves.toMatchObject({ action: 'created' })
+    await expect(broker.enqueue(aTask(limits))).rejects.toMatchObject({ reached: { max: 5, found: 5 } })
+    // A new process reads the limit before its first task.
+    const other = await rigBroker({ redisUrl, namespace })
+    await expect(other.enqueue(aTask(limits))).rejects.toMatchObject({ reached: { max: 5 } })
+    await command({ action: 'limit', queue: 'rig', maxTasks: 'none' })
+    await eventually(async () => {
+      const error = await broker.enqueue(aTask(limits)).catch((caught) => caught)
+      return error.reached?.max === 3
+    }, 1_000)
+    expect((await broker.counts('rig')).waiting).toBe(5)
+  })
+
+  it('applies to a queue whose definition has none, but not to child tasks', async () => {
+    const { command, namespace, redisUrl, broker } = await drained()
+    await command({ action: 'limit', queue: 'rig', maxTasks: 1 })
+    await broker.enqueue(aTask())
+    await expect(broker.enqueue(aTask())).rejects.toMatchObject({ reached: { max: 1 } })
+    const workers = await rigBroker({ redisUrl, namespace, admission: 'open' })
+    expect(await workers.enqueue(aTask())).toMatchObject({ action: 'created' })
+  })
+})
+
+function aTask(limits?: QueueLimits) {
   const now = Date.now()
   const id = createTaskId('rig', now, randomBytes(10))
-  return newTask(short, {}, {}, { id, enqueuedAt: now, correlationId: undefined })
+  return newTask(short, {}, {}, { id, enqueuedAt: now, correlationId: undefined, limits })
 }
 
 async function rigBroker(options: { redisUrl: string; namespace: string; admission?: 'open' }) {

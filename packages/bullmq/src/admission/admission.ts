@@ -1,15 +1,20 @@
-// Decides whether a queue accepts a task now. The decision is kept in memory, so that an enqueue takes no extra round trip.
+// Decides whether a queue accepts a task now, and which limits it has. Both are kept in memory, so that an enqueue takes no extra
+// round trip.
 //
 // A queue's settings are read again when the fleet announces a change, and a check every 2 s detects a missed announcement. Only
 // producers check admission. A worker's broker uses OPEN_ADMISSION, because its handlers may enqueue child tasks during a drain.
-import { BullpenError, type Log } from '@bullpen/contract'
+import { BullpenError, type Log, type QueueLimits } from '@bullpen/contract'
 import type { QueueSettings } from '@bullpen/engine/internal'
 import { openNotifications, queueOf } from '../fleet/notifications.ts'
 import { decodeDrain } from '../fleet/queue-settings.ts'
 import { fleetKeys, queueKeys } from '../keys.ts'
 import type { Commander } from '../scripts/script.ts'
 
-type Drain = QueueSettings['drain']
+interface ProducerSettings {
+  readonly drain: QueueSettings['drain']
+  /** The limits that a command has set. */
+  readonly limits: QueueLimits | undefined
+}
 
 export interface Admission {
   /**
@@ -20,11 +25,17 @@ export interface Admission {
    * @throws BullpenError `queue_draining` if the queue is draining. The promise rejects with the same error.
    */
   admit(queue: string): Promise<void> | undefined
+  /** Returns the limits of a queue that was admitted: those of its definition, unless a command has set others. */
+  limitsOf(queue: string, defined: QueueLimits | undefined): QueueLimits | undefined
   close(): void
 }
 
 /** An admission that accepts every task. */
-export const OPEN_ADMISSION: Admission = { admit: () => undefined, close: () => {} }
+export const OPEN_ADMISSION: Admission = {
+  admit: () => undefined,
+  limitsOf: (_queue, defined) => defined,
+  close: () => {},
+}
 
 /** How often the settings are checked for changes in case a notification was lost, in ms. */
 const CHECK_EVERY_MS = 2_000
@@ -44,8 +55,8 @@ export interface AdmissionOptions {
 /** Opens an admission check. Its timer does not keep the process alive. */
 export function openAdmission(options: AdmissionOptions): Admission {
   const { redis, redisUrl, namespace, queues, checkSchema, log } = options
-  /** The known drains. If a queue is not in the map, its settings must be read. */
-  const drains = new Map<string, Drain>()
+  /** The known settings. If a queue is not in the map, its settings must be read. */
+  const known = new Map<string, ProducerSettings>()
   /** Incremented with each notification about a queue, so that the result of an older read is discarded. */
   const revisions = new Map<string, number>()
   const keys = fleetKeys(namespace)
@@ -56,15 +67,17 @@ export function openAdmission(options: AdmissionOptions): Admission {
 
   const read = async (names: readonly string[]): Promise<void> => {
     const revisionsBefore = names.map((queue) => revisions.get(queue))
-    const answers = await Promise.all(names.map((queue) => redis.hget(queueKeys(namespace, queue).settings, 'drain')))
+    const answers = await Promise.all(
+      names.map((queue) => redis.hmget(queueKeys(namespace, queue).settings, 'drain', 'maxTasks')),
+    )
     names.forEach((queue, i) => {
-      if (revisions.get(queue) === revisionsBefore[i]) drains.set(queue, decodeDrain(answers[i]))
+      if (revisions.get(queue) === revisionsBefore[i]) known.set(queue, decode(answers[i] ?? []))
     })
   }
 
   /** Reads a queue's settings. If a notification arrives during the read, its result is discarded and the read is repeated. */
   const readUntilKnown = async (queue: string): Promise<void> => {
-    while (!drains.has(queue)) await read([queue])
+    while (!known.has(queue)) await read([queue])
   }
 
   /** Reads the settings again if they have changed. Takes one or two round trips. */
@@ -72,7 +85,7 @@ export function openAdmission(options: AdmissionOptions): Admission {
     await checkSchema()
     const revision = await redis.get(keys.settingsRevision)
     const isRecent = performance.now() - readAt < READ_ALL_MS
-    if (revision === readRevision && isRecent && queues.every((each) => drains.has(each))) return
+    if (revision === readRevision && isRecent && queues.every((each) => known.has(each))) return
     await read(queues)
     readRevision = revision
     readAt = performance.now()
@@ -83,7 +96,7 @@ export function openAdmission(options: AdmissionOptions): Admission {
 
   const invalidate = (names: readonly string[]): void => {
     for (const queue of names) {
-      drains.delete(queue)
+      known.delete(queue)
       revisions.set(queue, (revisions.get(queue) ?? 0) + 1)
     }
     // If this read fails, the next enqueue or refresh reads the settings.
@@ -98,10 +111,11 @@ export function openAdmission(options: AdmissionOptions): Admission {
 
   return {
     admit(queue) {
-      if (!drains.has(queue)) return readUntilKnown(queue).then(() => assertOpen(queue, drains.get(queue)))
-      assertOpen(queue, drains.get(queue))
+      if (!known.has(queue)) return readUntilKnown(queue).then(() => assertOpen(queue, known.get(queue)?.drain))
+      assertOpen(queue, known.get(queue)?.drain)
       return undefined
     },
+    limitsOf: (queue, defined) => known.get(queue)?.limits ?? defined,
     close() {
       clearInterval(timer)
       notifications.close()
@@ -109,7 +123,11 @@ export function openAdmission(options: AdmissionOptions): Admission {
   }
 }
 
-function assertOpen(queue: string, drain: Drain): void {
+function decode([drain, maxTasks]: readonly (string | null)[]): ProducerSettings {
+  return { drain: decodeDrain(drain), limits: maxTasks == null ? undefined : { maxTasks: Number(maxTasks) } }
+}
+
+function assertOpen(queue: string, drain: QueueSettings['drain']): void {
   if (drain === undefined) return
   const since = new Date(drain.since).toISOString()
   throw new BullpenError(

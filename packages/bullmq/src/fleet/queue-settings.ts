@@ -1,5 +1,6 @@
-// Stores the queue settings that apply to a queue's whole fleet: pause, drain, global concurrency and rate limit. The pause and
-// the limits are stored in BullMQ's own fields in `meta`, so that BullMQ's fetch scripts apply them.
+// Stores the queue settings that apply to a queue's whole fleet: pause, drain, global concurrency, rate limit, and limit of
+// tasks. The pause, the concurrency and the rate are stored in BullMQ's own fields in `meta`, so that BullMQ's fetch scripts apply
+// them.
 import { milliseconds } from '@bullpen/contract'
 import type { CommandSpec } from '@bullpen/contract/internal'
 import type { QueueSettings } from '@bullpen/engine/internal'
@@ -48,10 +49,11 @@ function settingsOf({ id, spec, at }: StoredCommand): string[] {
       return ['drain', JSON.stringify({ mode, timeoutMs, since: at, command: id })]
     }
     case 'limit': {
-      const { concurrency, rate } = spec
+      const { concurrency, rate, maxTasks } = spec
       const settings: string[] = []
       if (concurrency !== undefined) settings.push('concurrency', concurrency === 'none' ? '' : `${concurrency}`)
       if (rate !== undefined) settings.push('rate', rate === 'none' ? '' : `${rate.max}/${milliseconds(rate.per)}`)
+      if (maxTasks !== undefined) settings.push('maxTasks', maxTasks === 'none' ? '' : `${maxTasks}`)
       return settings
     }
     default:
@@ -61,18 +63,20 @@ function settingsOf({ id, spec, at }: StoredCommand): string[] {
 
 /** Adds the commands that read one queue's settings to a pipeline. */
 export function addSettingsReads(pipeline: ChainableCommander, keys: QueueKeys): void {
-  pipeline.hmget(keys.meta, 'paused', 'concurrency', 'max', 'duration').hget(keys.settings, 'drain')
+  pipeline.hmget(keys.meta, 'paused', 'concurrency', 'max', 'duration').hmget(keys.settings, 'drain', 'maxTasks')
 }
 
 /** Decodes the replies to {@link addSettingsReads}. */
-export function decodeSettings([meta, drain]: readonly unknown[]): QueueSettings {
+export function decodeSettings([meta, settings]: readonly unknown[]): QueueSettings {
   const [paused, concurrency, max, duration] = meta as (string | null)[]
+  const [drain, maxTasks] = settings as (string | null)[]
   const hasRate = max != null && max !== THROTTLE_MARK
   return {
     paused: paused != null,
     drain: decodeDrain(drain),
     concurrency: concurrency == null ? undefined : Number(concurrency),
     rate: hasRate ? { max: Number(max), perMs: Number(duration) } : undefined,
+    maxTasks: maxTasks == null ? undefined : Number(maxTasks),
   }
 }
 

@@ -79,6 +79,11 @@ export const OPTIONS = {
     value: 'RATE',
     help: "the number of starts per period across all workers, such as 100/1s, or 'none'",
   },
+  'max-tasks': {
+    type: 'string',
+    value: 'N',
+    help: "how many tasks may be waiting, scheduled or retrying, or 'none'",
+  },
   by: { type: 'string', value: 'NAME', help: 'your name for the audit log (default: BULLPEN_BY, then your user name)' },
   wait: { type: 'string', value: 'DURATION', help: 'wait up to this long for the task to end' },
   api: {

@@ -106,13 +106,14 @@ export const FLEET_COMMANDS = {
   },
   limit: {
     usage: '--queue QUEUE',
-    summary: 'Limit the concurrency or the rate of a queue across all workers',
+    summary: 'Limit the concurrency, the rate or the length of a queue',
     description: [
-      'Limit how many tasks of a queue run at once, how many are started per period, or both. Each limit is shared by all of',
-      "the queue's workers. A limit that you do not specify stays unchanged. Use 'none' to remove a limit.",
+      'Limit how many tasks of a queue run at once, how many are started per period, and how many may wait. Each limit is',
+      "shared by all of the queue's workers and producers. A limit that you do not specify stays unchanged. Use 'none' to",
+      "remove a limit. With --max-tasks none, the limit in the queue's definition applies again.",
     ],
     arguments: { min: 0, max: 0 },
-    options: ['queue', 'concurrency', 'rate', 'by'],
+    options: ['queue', 'concurrency', 'rate', 'max-tasks', 'by'],
     optionHelp: {
       concurrency: { value: 'N', help: "how many tasks run at once across all workers, from 1 to 10000, or 'none'" },
     },

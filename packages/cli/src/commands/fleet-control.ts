@@ -45,9 +45,9 @@ export async function resize(context: CommandContext): Promise<ExitCode> {
 export async function limit(context: CommandContext): Promise<ExitCode> {
   const { values } = context
   const queue = requireValue('--queue QUEUE', values.queue)
-  const { concurrency, rate } = values
-  if (concurrency === undefined && rate === undefined) {
-    throw new UsageError('specify a limit: --concurrency, --rate, or both')
+  const { concurrency, rate, 'max-tasks': maxTasks } = values
+  if (concurrency === undefined && rate === undefined && maxTasks === undefined) {
+    throw new UsageError('specify a limit: --concurrency, --rate or --max-tasks')
   }
   const order = {
     action: 'limit',
@@ -59,6 +59,9 @@ export async function limit(context: CommandContext): Promise<ExitCode> {
             concurrency === 'none' ? ('none' as const) : parseCount('--concurrency', concurrency, MAX_CONCURRENCY),
         }),
     ...(rate === undefined ? {} : { rate: parseRate(rate) }),
+    ...(maxTasks === undefined
+      ? {}
+      : { maxTasks: maxTasks === 'none' ? ('none' as const) : parseCount('--max-tasks', maxTasks) }),
   } as const
   return exitCodeOf(await sendCommand(context, context.connect(), order))
 }

@@ -48,10 +48,13 @@ function doneText(spec: Spec): string {
   }
 }
 
-function limits({ concurrency, rate }: Spec): readonly { readonly kind: string; readonly value: string }[] {
+function limits({ concurrency, rate, maxTasks }: Spec): readonly { readonly kind: string; readonly value: string }[] {
   return [
     ...(concurrency === undefined ? [] : [{ kind: 'concurrency', value: String(concurrency) }]),
     ...(rate === undefined ? [] : [{ kind: 'rate', value: rate === 'none' ? rate : `${rate.max}/${rate.per}` }]),
+    ...(maxTasks === undefined
+      ? []
+      : [{ kind: 'length', value: maxTasks === 'none' ? maxTasks : `${maxTasks} tasks` }]),
   ]
 }
 

@@ -23,7 +23,8 @@ export function fleetLines(fleet: FleetView, slots: readonly SlotView[] = [], gi
   ]
 }
 
-function queueRow({ queue, busy, slots, pools, paused, drain, concurrency, rate }: QueueView, now: number): Cell[] {
+function queueRow(view: QueueView, now: number): Cell[] {
+  const { queue, busy, slots, pools, paused, drain, concurrency, rate, maxTasks } = view
   const unusual = [
     ...(drain === undefined ? [] : [`draining (${drain.mode}), started ${relativeTime(drain.since, now)}`]),
     ...(paused ? ['paused'] : []),
@@ -31,6 +32,7 @@ function queueRow({ queue, busy, slots, pools, paused, drain, concurrency, rate 
   const limits = [
     ...(concurrency === undefined ? [] : [`at most ${concurrency} at once`]),
     ...(rate === undefined ? [] : [`at most ${rate.max} starts per ${formatLength(rate.perMs)}`]),
+    ...(maxTasks === undefined ? [] : [`at most ${maxTasks} tasks`]),
   ]
   const state = [...(unusual.length === 0 ? ['open'] : unusual), ...limits].join(', ')
   return [plain(queue), `${busy}/${slots}`, String(pools), unusual.length === 0 ? state : ['yellow', state]]

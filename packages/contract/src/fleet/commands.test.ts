@@ -10,6 +10,8 @@ describe('a fleet command', () => {
     [{ action: 'stop', worker: 'p', queue: 'cpu', slot: 3, how: 'hard', by: 'ann', id: 'once-1' }],
     [{ action: 'resize', queue: 'cpu', concurrency: 20 }],
     [{ action: 'limit', queue: 'cpu', concurrency: 'none', rate: { max: 10, per: '1s' } }],
+    [{ action: 'limit', queue: 'cpu', maxTasks: 5_000 }],
+    [{ action: 'limit', queue: 'cpu', maxTasks: 'none' }],
   ])('%j is valid', (body) => {
     expect(commandRequestSchema.safeParse(body)).toMatchObject({ success: true })
   })
@@ -26,7 +28,8 @@ describe('a fleet command', () => {
     [{ action: 'drain', queue: 'cpu', mode: 'hard', timeout: '1s' }, 'timeout', 'timeout requires mode soft_timeout'],
     [{ action: 'drain', queue: 'cpu', timeout: 'soon' }, 'timeout', 'soon'],
     [{ action: 'drain', queue: 'Cpu' }, 'queue', 'expected the name of a queue'],
-    [{ action: 'limit', queue: 'cpu' }, 'concurrency', 'specify concurrency, rate, or both'],
+    [{ action: 'limit', queue: 'cpu' }, 'concurrency', 'specify at least one of concurrency, rate and maxTasks'],
+    [{ action: 'limit', queue: 'cpu', maxTasks: 0 }, 'maxTasks', ''],
     [{ action: 'resize', queue: 'cpu', concurrency: 0 }, 'concurrency', '1'],
     [{ action: 'stop', worker: 'p', queue: 'cpu', slot: 0 }, 'slot', '1'],
     [{ action: 'pause', queue: 'cpu', id: 'a b' }, 'id', 'letters'],

@@ -119,13 +119,19 @@ const limitSchema = z
       .union([z.literal('none'), z.strictObject({ max: z.int().min(1).max(MAX_RATE), per: durationText })])
       .optional()
       .describe('How many tasks may start per period across all workers.'),
+    maxTasks: z
+      .union([z.literal('none'), z.int().min(1)])
+      .optional()
+      .describe(
+        "How many tasks may be waiting, scheduled or retrying. This limit replaces the one in the queue's definition. With `none`, the definition applies again.",
+      ),
     ...commandFields,
   })
-  .refine(({ concurrency, rate }) => concurrency !== undefined || rate !== undefined, {
-    error: 'specify concurrency, rate, or both',
+  .refine(({ concurrency, rate, maxTasks }) => [concurrency, rate, maxTasks].some((limit) => limit !== undefined), {
+    error: 'specify at least one of concurrency, rate and maxTasks',
     path: ['concurrency'],
   })
-  .describe('Limit a queue across all workers. A limit that is omitted does not change.')
+  .describe('Limit a queue across all workers and producers. A limit that is omitted does not change.')
 
 /** The body of POST /v1/commands. */
 export const commandRequestSchema = z
@@ -174,6 +180,7 @@ const commandSpecSchema = z
     how: z.enum(STOP_MODES).optional(),
     concurrency: z.union([z.literal('none'), z.int()]).optional(),
     rate: z.union([z.literal('none'), z.object({ max: z.int(), per: z.string() })]).optional(),
+    maxTasks: z.union([z.literal('none'), z.int()]).optional(),
   })
   .describe('The command as it was sent, with defaults filled in.')
 

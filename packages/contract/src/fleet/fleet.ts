@@ -93,6 +93,12 @@ export const queueViewSchema = z
     drain: z.object({ mode: z.enum(DRAIN_MODES), since: time, command: z.string() }).optional(),
     concurrency: z.int().optional().describe('How many tasks may run at once across all workers. Absent if unlimited.'),
     rate: z.object({ max: z.int(), perMs: z.int() }).optional(),
+    maxTasks: z
+      .int()
+      .optional()
+      .describe(
+        "How many tasks may be waiting, scheduled or retrying, if a command has replaced the limit of the queue's definition.",
+      ),
     pools: z.int().describe('How many pools the live workers have.'),
     slots: z.int(),
     busy: z.int(),

@@ -63,6 +63,8 @@ export interface QueueSettings {
   /** How many tasks may run at once across all workers. */
   readonly concurrency: number | undefined
   readonly rate: { readonly max: number; readonly perMs: number } | undefined
+  /** How many tasks may be waiting, scheduled or retrying, in place of the limit of the queue's definition. */
+  readonly maxTasks: number | undefined
 }
 
 /** What a worker receives in reply to a heartbeat. */

@@ -4,7 +4,13 @@ import type { CommandSpec } from '@bullpen/contract/internal'
 import type { Command, CommandResponse, Fleet, QueueSettings, WorkerStatus } from '@bullpen/engine/internal'
 import type { FakeClock } from '@bullpen/testkit'
 
-const OFF: QueueSettings = { paused: false, drain: undefined, concurrency: undefined, rate: undefined }
+const OFF: QueueSettings = {
+  paused: false,
+  drain: undefined,
+  concurrency: undefined,
+  rate: undefined,
+  maxTasks: undefined,
+}
 
 export function fakeFleet(clock: FakeClock, worker: string) {
   const heartbeats: WorkerStatus[] = []

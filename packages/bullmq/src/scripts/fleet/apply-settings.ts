@@ -35,6 +35,9 @@ end
 function set.drain(value)
   if value == '' then redis.call('HDEL', settings, 'drain') else redis.call('HSET', settings, 'drain', value) end
 end
+function set.maxTasks(value)
+  if value == '' then redis.call('HDEL', settings, 'maxTasks') else redis.call('HSET', settings, 'maxTasks', value) end
+end
 function set.concurrency(value)
   lifted = true
   if value == '' then redis.call('HDEL', meta, 'concurrency') else redis.call('HSET', meta, 'concurrency', value) end
