@@ -202,7 +202,9 @@ describe('with a full queue', () => {
       ratelimit: '"queue-tasks";r=0;t=1',
     })
     expect(answer.headers.location).toBeUndefined()
-    expect(events).toEqual([{ event: 'task.refused', queue: 'cpu', task: 'math.square', limit: 'maxTasks', action: 'rejected' }])
+    expect(events).toEqual([
+      { event: 'task.refused', queue: 'cpu', task: 'math.square', limit: 'maxTasks', action: 'rejected' },
+    ])
   })
 
   test('the broker gets the limits of the definition', async () => {

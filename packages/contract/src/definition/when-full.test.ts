@@ -16,17 +16,22 @@ describe('the policy for a full queue', () => {
     expect(defineQueue({ name: 'mail' }).whenFull).toBe('reject')
   })
 
-  test.each([['wait'], [{ block: '31s' }], [{ block: 10 }], [{ block: '0s' }], [{}], [{ block: '5s', then: 'drop' }], [7]])(
-    '%j is rejected with what is accepted',
-    (whenFull) => {
-      expect(whenFullSchema.safeParse(whenFull).success).toBe(false)
-      // Plain JavaScript may pass what the types refuse.
-      expect(() => defineQueue({ name: 'mail', whenFull: whenFull as never })).toThrow(
-        expect.objectContaining({
-          code: 'invalid_definition',
-          message: expect.stringContaining("expected 'reject', 'drop', or { block: DURATION } with at most '30s'"),
-        }),
-      )
-    },
-  )
+  test.each([
+    ['wait'],
+    [{ block: '31s' }],
+    [{ block: 10 }],
+    [{ block: '0s' }],
+    [{}],
+    [{ block: '5s', orElse: 'drop' }],
+    [7],
+  ])('%j is rejected with what is accepted', (whenFull) => {
+    expect(whenFullSchema.safeParse(whenFull).success).toBe(false)
+    // Plain JavaScript may pass what the types refuse.
+    expect(() => defineQueue({ name: 'mail', whenFull: whenFull as never })).toThrow(
+      expect.objectContaining({
+        code: 'invalid_definition',
+        message: expect.stringContaining("expected 'reject', 'drop', or { block: DURATION } with at most '30s'"),
+      }),
+    )
+  })
 })
