@@ -46,9 +46,9 @@ export function decodeState(
   if (!isHash(fields) || fields['name'] === undefined) return undefined
   const envelope = envelopeSchema.safeParse(parseJson(fields['data']))
   const stored = envelope.success ? envelope.data : undefined
-  const starts = failed !== null && diedTooOften(fields) ? count(fields['ats']) - 1 : count(fields['ats'])
   const attemptsMade = count(fields['atm'])
   const attempts = decodeStacks(fields['stacktrace'])
+  const starts = count(fields['ats']) - (failed !== null && diedTooOften(fields, attempts) ? 1 : 0)
   const success = completed === null ? undefined : successSchema.safeParse(parseJson(fields['returnvalue'])).data
   if (completed !== null) attempts.push(successRecord(fields, starts, attemptsMade, success))
   if (failed !== null) attempts.push(...lostAttempt(fields, starts, attemptsMade, attempts))
@@ -151,7 +151,7 @@ function lostAttempt(
       counted: true,
       state: 'RECOVER_ERR',
       // The cause is more deaths than a task may survive, or else an error between BullMQ and Bullpen.
-      reason: diedTooOften(fields) ? 'process_lost' : 'unexpected_error',
+      reason: diedTooOften(fields, recorded) ? 'process_lost' : 'unexpected_error',
       message,
       worker: 'unknown',
       startedAt,
@@ -161,11 +161,13 @@ function lostAttempt(
 }
 
 /**
- * Returns whether the task's workers died too often. BullMQ fetches such a job once more in order to fail it. That fetch is not a
- * start.
+ * Returns whether the task ended because its workers died too often. BullMQ fetches such a job once more in order to fail it. That
+ * fetch is not a start, and has no record. If the last fetch has a record, the task was retried on request, and has run since.
  */
-function diedTooOften(fields: Readonly<Record<string, string>>): boolean {
-  return count(fields['stc']) > MAX_DEATHS
+function diedTooOften(fields: Readonly<Record<string, string>>, recorded: readonly AttemptRecord[]): boolean {
+  return (
+    count(fields['stc']) > MAX_DEATHS && !recorded.some(({ fencingToken }) => fencingToken === count(fields['ats']))
+  )
 }
 
 function maxAttempts(opts: string | undefined): number {

@@ -18,6 +18,7 @@ async function stage() {
     roundMs: 50,
     handle: ({ input, fencingToken }) => {
       handled.push(fencingToken)
+      if (input.n === 1) throw new Error('broken')
       return input
     },
   })
@@ -37,8 +38,8 @@ async function stage() {
     keys,
     about: (id: string): TaskEvent[] => all.events.filter((event) => 'id' in event && event.id === id),
     /** Adds a task as its last worker left it: active, without a lock, after as many deaths as a task survives. */
-    async poison() {
-      const id = await all.enqueue(long)
+    async poison(n = 0) {
+      const id = await all.enqueue(long, { input: { n }, maxAttempts: 1 })
       await redis.lmove(keys.wait, keys.active, 'RIGHT', 'LEFT')
       await redis.hset(keys.job(id), { ats: MAX_DEATHS + 1, stc: MAX_DEATHS, processedOn: Date.now() })
       return id
@@ -56,6 +57,23 @@ it('the end of the task is reported, and its handler is not called', async () =>
   await eventually(() => about(id).length > 0)
   expect(about(id)).toEqual([dead(id)])
   expect(handled).toEqual([])
+})
+
+it('a task that is retried on request and fails has the record of that failure, and no other one', async () => {
+  const { poison, startPool, settled, broker, redis, keys } = await stage()
+  const id = await poison(1)
+  await startPool()
+  const lost = (await settled(id))?.attempts ?? []
+  expect(lost.at(-1)).toMatchObject({ fencingToken: MAX_DEATHS + 1, reason: 'process_lost' })
+  const [queue] = broker.boardQueues
+  await (await queue?.getJob(id))?.retry('failed')
+  await eventually(() => redis.zscore(keys.dead, id))
+  // BullMQ counts its fetch in order to fail the task, too.
+  const failure = { fencingToken: MAX_DEATHS + 3, reason: 'unexpected_error', message: 'Error: broken' }
+  const task = await broker.find(id)
+  expect(task).toMatchObject({ status: 'dead', fencingToken: MAX_DEATHS + 3 })
+  expect(task?.attempts.at(-1)).toMatchObject(failure)
+  expect(task?.attempts).toHaveLength(2)
 })
 
 it('the end is also reported if a Worker with BullMQ’s own, lower limit has flagged the task', async () => {
