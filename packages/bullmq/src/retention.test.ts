@@ -1,9 +1,14 @@
-// The end of an attempt removes up to two old tasks with the same status, without the help of the leader.
+// The end of an attempt removes up to two old tasks with the same status, without the help of the leader. What is removed does not
+// hold back the parent of a flow.
 import type { Retention } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
+import { FlowProducer } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, it, onTestFinished } from 'vitest'
-import { queueKeys } from './keys.ts'
+import { attach } from './attach.ts'
+import { prefixOf, queueKeys } from './keys.ts'
+import { removeOldScript } from './scripts/leader/remove-old.ts'
+import { runScript } from './scripts/script.ts'
 import { setup, short } from './setup.fixture.ts'
 
 /** A queue with ten tasks that ended long ago, and a pool whose handler fails if its input is 1. */
@@ -59,4 +64,37 @@ it('the end of a task does not remove tasks with another status', async () => {
   const { count, end } = await withOldTasks('dead', { completed: { count: 1 }, cancelled: { count: 1 } })
   await end()
   expect(await count()).toBe(11)
+})
+
+it('the parent of a flow goes on when the last of its dead children is removed', async () => {
+  const { broker, namespace, redisUrl } = await setup({ leads: false })
+  const redis = new Redis(redisUrl, { maxRetriesPerRequest: null })
+  const flows = attach(new FlowProducer({ connection: redis, prefix: prefixOf(namespace, 'rig') }))
+  onTestFinished(async () => {
+    await flows.close()
+    redis.disconnect()
+  })
+  const keys = queueKeys(namespace, 'rig')
+  const node = { name: 'rig.short', queueName: 'rig', opts: { delay: 3_600_000 } }
+  const { job: parent, children = [] } = await flows.add({ ...node, opts: {}, children: [node, node] })
+  for (const { job } of children) {
+    await redis
+      .multi()
+      .zrem(keys.delayed, job.id ?? '')
+      .zrem(keys.scheduled, job.id ?? '')
+      .exec()
+    await redis
+      .multi()
+      .zadd(keys.failed, 1, job.id ?? '')
+      .zadd(keys.dead, 1, job.id ?? '')
+      .exec()
+  }
+  const args = { fencing: 1, now: Date.now(), retention: JSON.stringify({ dead: { count: 0 } }), base: keys.base }
+  expect(await runScript(redis, removeOldScript, keys, { ...args, limit: 1 })).toBe(1)
+  expect(await parent.getState()).toBe('waiting-children')
+  expect(await runScript(redis, removeOldScript, keys, { ...args, limit: 1 })).toBe(1)
+  expect(await parent.getState()).toBe('waiting')
+  expect(await redis.zscore(keys.marker, '0')).toBe('0')
+  expect(await broker.counts('rig')).toMatchObject({ waiting: 1, dead: 0 })
+  expect(await broker.totals('rig')).toEqual({ accepted: 3, removed: 2, drift: 0, unaccounted: 0 })
 })

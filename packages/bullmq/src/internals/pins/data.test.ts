@@ -1,5 +1,6 @@
 // BullMQ's data in Redis: what a job's hash, the lists and sets, the queue's settings, the locks and the event stream hold.
 import { eventually } from '@bullpen/testkit'
+import { FlowProducer } from 'bullmq'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { DELAYED_SCORE_STEP } from '../status/places.ts'
 import { backendOf, plainBullmq } from './plain.fixture.ts'
@@ -98,6 +99,28 @@ describe('the places of a queue', () => {
     await queue.addBulk(Array.from({ length: 20 }, () => ({ name: 'x', data: {} })))
     startWorker(async () => {}, { concurrency: 5 })
     await eventually(async () => (await redis.zcard(keys.completed)) === 20)
+  })
+})
+
+describe('a failed child of a flow', () => {
+  it('remains among the dependencies of its parent, which goes on when BullMQ removes the child', async () => {
+    const { queue, redis, keys, options, createWorker, fetch, fields, events } = await plainBullmq()
+    const flows = new FlowProducer(options)
+    onTestFinished(() => flows.close())
+    const node = { name: 'x', queueName: queue.name }
+    const { job: parent, children: [child = expect.fail()] = [] } = await flows.add({ ...node, children: [node] })
+    const [parentId = '', childKey] = [parent.id, keys.job(child.job.id ?? '')]
+    const worker = createWorker(async () => {})
+    const fail = async () => (await fetch(worker)).moveToFailed(new Error('no'), 'token', false)
+    await fail()
+    expect(await fields(child.job)).toMatchObject({ parentKey: keys.job(parentId) })
+    expect(await redis.smembers(`${keys.job(parentId)}:dependencies`)).toEqual([childKey])
+    expect(await redis.zrange(keys.waitingChildren, 0, '-1')).toEqual([parentId])
+    await queue.add('y', {}, { removeOnFail: { count: 1 } })
+    await fail()
+    expect(await redis.exists(childKey, `${keys.job(parentId)}:dependencies`, keys.waitingChildren)).toBe(0)
+    expect(await redis.lrange(keys.wait, 0, -1)).toEqual([parentId])
+    expect(await events()).toContainEqual({ event: 'waiting', jobId: parentId, prev: 'waiting-children' })
   })
 })
 

@@ -31,6 +31,7 @@ const BY_SCRIPT: Readonly<Record<string, readonly string[]>> = {
     'scripts/queue/throttle.ts',
     'processor.ts',
     'scripts/includes/end-without-run.ts',
+    'scripts/includes/remove-ended.ts',
   ],
   moveToDelayed: [COMPOSED, COMMITS, RESENT, CLOCK, 'internals/status/places.ts', 'processor.ts'],
   moveJobFromActiveToWait: [COMPOSED, BACKEND, COMMITS, RESENT, 'processor.ts'],

@@ -6,6 +6,10 @@
  * `count` are '' for no limit. Returns the number of tasks that were removed. `index` is that of `status_index(base)`
  * (../../internals/status/status-index.ts), which counts the removed tasks and must watch DEL and ZREM.
  *
+ * A failed child of a flow remains among the dependencies of its parent, unless the child's options say otherwise. When BullMQ
+ * removes such a child, the parent no longer waits for it. The function does the same, because the parent would otherwise wait
+ * forever for a task that no longer exists.
+ *
  * Takes O(log n), apart from the tasks that are removed.
  */
 export const REMOVE_ENDED = `
@@ -18,6 +22,16 @@ local function remove_ended(index, base, status, since, count, limit)
   end
   for _, id in ipairs(old) do
     local job = base .. id
+    local parent = status ~= 'completed' and call('HGET', job, 'parentKey')
+    local dependencies = parent and parent .. ':dependencies'
+    if parent and call('SREM', dependencies, job) == 1 and call('EXISTS', dependencies) == 0 then
+      local home, parent_id = string.match(parent, '^(.*:)(.*)$')
+      if call('ZREM', home .. 'waiting-children', parent_id) == 1 then
+        call('RPUSH', home .. 'wait', parent_id)
+        if call('HEXISTS', home .. 'meta', 'paused') == 0 then call('ZADD', home .. 'marker', 0, '0') end
+        call('XADD', home .. 'events', '*', 'event', 'waiting', 'jobId', parent_id, 'prev', 'waiting-children')
+      end
+    end
     index.watched.DEL(job, job .. ':logs', job .. ':dependencies', job .. ':processed', job .. ':failed', job .. ':unsuccessful')
     index.watched.ZREM(status == 'completed' and set or base .. 'failed', id)
   end
