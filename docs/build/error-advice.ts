@@ -10,7 +10,7 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   malformed_json: { meaning: 'The request body is empty, not JSON, or not UTF-8.', action: 'Fix the body.' },
   invalid_request: {
     meaning: 'A field, a query parameter or the request itself is wrong or unknown.',
-    action: 'Read `errors`, which lists every invalid part of the request.',
+    action: 'Read `errors`, which lists the invalid parts of the request.',
   },
   unknown_task: {
     meaning: 'The catalogue has no task with this name.',

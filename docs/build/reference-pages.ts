@@ -165,8 +165,15 @@ function errorsPage(): string {
     'Error codes',
     `
 The API reports every error as a problem detail (RFC 9457, \`application/problem+json\`) with a \`code\` from the first table. Programs
-should rely on \`code\`, because the texts may change. \`errors\` lists every invalid part of the request. \`type\` is the URL of a page
-on the API that describes the code. A response with status 429 or 503 has the header \`Retry-After: 1\`.`,
+should rely on \`code\`, because the texts may change. \`type\` is the URL of a page on the API that describes the code. A response
+with status 429 or 503 has the header \`Retry-After: 1\`.
+
+\`errors\` lists the invalid parts of the request, at most 20. Each entry has a \`message\` and one of these fields:
+
+- \`pointer\`: a JSON Pointer (RFC 6901) to the value in the body, such as \`/input/lines/3/sku\`. It is empty if the body as a whole is
+  wrong.
+- \`parameter\`: the name of a parameter of the query or the path, such as \`wait\`.
+- \`header\`: the name of a header, such as \`Idempotency-Key\`.`,
     '## Returned by the API',
     table(
       ['code', 'status', 'meaning', 'what to do'],

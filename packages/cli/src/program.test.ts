@@ -108,7 +108,7 @@ describe('enqueue', () => {
   })
 
   test('prints every field that the API rejects', async () => {
-    const errors = [{ path: 'input.n', message: 'too big' }]
+    const errors = [{ pointer: '/input/n', message: 'too big' }]
     await using api = await fakeApi({
       [ENQUEUE]: problem('invalid_input', 422, { detail: 'the input is invalid', errors }),
     })
@@ -116,7 +116,7 @@ describe('enqueue', () => {
     expect(ended).toEqual({
       code: 3,
       out: '',
-      err: 'bullpen: invalid_input: the input is invalid\n  input.n: too big\n',
+      err: 'bullpen: invalid_input: the input is invalid\n  /input/n: too big\n',
     })
     const { code, out, err } = await runBullpen(api, ['enqueue', 'a.b', '--json'])
     expect({ code, out }).toEqual({ code: 3, out: '' })
@@ -421,9 +421,9 @@ describe('an error', () => {
 
   test.each([
     ['a detail without the field', 'remove totalTimeout', 'remove totalTimeout', []],
-    ['a detail with the field', 'a: unknown field (and 1 more)', 'unknown field', ['b: unknown field']],
+    ['a detail with the field', '/a: unknown field (and 1 more)', 'unknown field', ['/b: unknown field']],
   ])('a field error is printed once: %s', async (_, detail, message, rest) => {
-    const errors = ['a', ...(rest.length === 0 ? [] : ['b'])].map((path) => ({ path, message }))
+    const errors = ['/a', ...(rest.length === 0 ? [] : ['/b'])].map((pointer) => ({ pointer, message }))
     const problem = { code: 'invalid_request', title: 'Invalid request', status: 400, detail, errors }
     await using api = await fakeApi({ [SHOW]: [400, problem] })
     const { err } = await runBullpen(api, ['show', ID])

@@ -125,7 +125,7 @@ describe('enqueue', () => {
   })
 
   test('rejects with the problem that the API returned and with the invalid fields', async () => {
-    const errors = [{ path: 'input.fencingToken', message: 'too big' }]
+    const errors = [{ pointer: '/input/fencingToken', message: 'too big' }]
     const { client } = await api([problem('invalid_input', 422, { detail: 'task.count refuses it', errors })])
     await expect(client.enqueue(count, { fencingToken: 4 })).rejects.toMatchObject({
       name: 'ProblemError',
@@ -133,14 +133,14 @@ describe('enqueue', () => {
       status: 422,
       detail: 'task.count refuses it',
       errors,
-      message: 'invalid_input: task.count refuses it: input.fencingToken: too big',
+      message: 'invalid_input: task.count refuses it: /input/fencingToken: too big',
     })
   })
 
   test('a field that the detail already contains is not repeated in the message', () => {
-    const errors = [{ path: 'input.cents', message: 'Too small' }]
-    const problem = new ProblemError({ code: 'invalid_input', detail: 'input.cents: Too small', errors })
-    expect(problem.message).toBe('invalid_input: input.cents: Too small')
+    const errors = [{ pointer: '/input/cents', message: 'Too small' }]
+    const problem = new ProblemError({ code: 'invalid_input', detail: '/input/cents: Too small', errors })
+    expect(problem.message).toBe('invalid_input: /input/cents: Too small')
     expect(problem.errors).toEqual(errors)
   })
 

@@ -1,6 +1,6 @@
 // Defines the error for requests that the API rejected or that did not get a usable response.
 import type { ErrorCode, FieldError, Problem } from '@bullpen/contract'
-import { ERROR_CODES } from '@bullpen/contract/internal'
+import { ERROR_CODES, fieldErrorText } from '@bullpen/contract/internal'
 
 /**
  * `unreachable` means that no response arrived, in which case `cause` contains the reason. `unexpected_response` means that the
@@ -27,7 +27,7 @@ export class ProblemError extends Error {
   readonly status: number | undefined
   /** A sentence that describes the problem. */
   readonly detail: string | undefined
-  /** Every invalid field of the request. */
+  /** The invalid parts of the request, at most 20. */
   readonly errors: readonly FieldError[]
   /** Set if an enqueue failed although the task may have been stored. Look the task up by this id before you enqueue it again. */
   readonly taskId: string | undefined
@@ -47,7 +47,7 @@ export class ProblemError extends Error {
 
 /** Returns `code: detail`, followed by the fields that the detail does not mention. */
 function messageOf(code: string, detail: string | undefined, errors: readonly FieldError[]): string {
-  const fields = errors.map(({ path, message }) => `${path}: ${message}`).filter((text) => !detail?.includes(text))
+  const fields = errors.map(fieldErrorText).filter((text) => !detail?.includes(text))
   return [code, detail, fields.join('; ')].filter(Boolean).join(': ')
 }
 

@@ -27,8 +27,9 @@ export type { HandlerLog, Log, LogLevel } from './definition/log.ts'
 
 // Declare failures, and handle errors:
 
-export { BullpenError, type ErrorCode, type FieldError } from './errors/errors.ts'
+export { BullpenError, type ErrorCode } from './errors/errors.ts'
 export type { Classifier, Failure } from './errors/failure.ts'
+export type { FieldError } from './errors/field-error.ts'
 export { QueueFullError, type ReachedLimit } from './errors/queue-full.ts'
 export { rateLimited } from './errors/rate-limited.ts'
 export { TaskError } from './errors/task-error.ts'

@@ -10,6 +10,7 @@ export { MAX_ATTEMPTS } from './definition/retry-policy.ts'
 export { contradictionIn, type TimeoutsMs } from './definition/timeouts.ts'
 export { ERROR_CODES } from './errors/errors.ts'
 export { type DeclaredFailure, declareFailure } from './errors/failure.ts'
+export { bodyErrors, fieldErrorText, parameterErrors } from './errors/field-error.ts'
 export { RateLimited } from './errors/rate-limited.ts'
 export {
   COMMAND_ID,

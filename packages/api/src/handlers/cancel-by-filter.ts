@@ -55,5 +55,5 @@ export function showCancel({ broker }: ApiContext) {
 function checkQueueOf(task: string, itsQueue: string, queue: string): void {
   if (itsQueue === queue) return
   const message = `${task} runs in queue '${itsQueue}', not in '${queue}'`
-  throw new BullpenError('invalid_request', `task: ${message}`, { errors: [{ path: 'task', message }] })
+  throw new BullpenError('invalid_request', `/task: ${message}`, { errors: [{ pointer: '/task', message }] })
 }

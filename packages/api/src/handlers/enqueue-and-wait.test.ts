@@ -72,10 +72,10 @@ describe('an enqueue that waits', () => {
     ['?wait=1s&onDisconnect=stop', 'onDisconnect'],
     ['?onDisconnect=cancel', 'onDisconnect'],
     ['?wiat=1s', 'wiat'],
-  ])('with %s is rejected, and nothing is stored', async (query, path) => {
+  ])('with %s is rejected, and nothing is stored', async (query, parameter) => {
     const api = await testApi()
     const problem = problemIn(await enqueue(api, query))
-    expect(problem).toMatchObject({ status: 400, code: 'invalid_request', errors: [{ path }] })
+    expect(problem).toMatchObject({ status: 400, code: 'invalid_request', errors: [{ parameter }] })
     expect(api.broker.enqueued).toEqual([])
   })
 })

@@ -116,13 +116,10 @@ describe('a blocked caller', () => {
   })
 })
 
-test.each([
-  ['wait', /whenFull/],
-  [{ block: '31s' }, /whenFull/],
-])('the policy %j of a request is rejected', async (whenFull, path) => {
+test.each(['wait', { block: '31s' }])('the policy %j of a request is rejected', async (whenFull) => {
   const { post, broker } = await testApi()
   const problem = problemIn(await post({ ...SQUARE, whenFull }))
   expect(problem).toMatchObject({ status: 400, code: 'invalid_request' })
-  expect(problem.errors?.[0]?.path).toMatch(path)
+  expect(problem.errors?.[0]).toMatchObject({ pointer: expect.stringMatching(/^\/whenFull/) })
   expect(broker.enqueued).toEqual([])
 })

@@ -43,11 +43,11 @@ describe('a listing', () => {
     ['a limit of nothing', 'queue=cpu&status=waiting&limit=0', 'limit'],
     ['a queue twice', 'queue=cpu&queue=mail&status=waiting', 'queue'],
     ['an unknown parameter', 'queue=cpu&status=waiting&page=2', 'page'],
-  ])('with %s is rejected', async (_name, query, path) => {
+  ])('with %s is rejected', async (_name, query, parameter) => {
     const { get } = await testApi()
     const problem = problemIn(await get(`/v1/tasks?${query}`))
     expect(problem).toMatchObject({ status: 400, code: 'invalid_request' })
-    expect(problem.errors).toEqual([{ path, message: expect.not.stringContaining('Invalid') }])
+    expect(problem.errors).toEqual([{ parameter, message: expect.not.stringContaining('Invalid') }])
   })
 
   test('with a cursor that it did not return is rejected', async () => {

@@ -94,13 +94,13 @@ describe('a wait for the end of a task', () => {
     const problem = problemIn(await get(`${url}?wait=${wait}`))
     expect(problem).toMatchObject({ status: 400, code: 'invalid_request' })
     expect(problem.errors).toEqual([
-      { path: 'wait', message: "expected a duration such as '10s', or a number of seconds, from 0 to 30 s" },
+      { parameter: 'wait', message: "expected a duration such as '10s', or a number of seconds, from 0 to 30 s" },
     ])
   })
 
   test('with a misspelt parameter is rejected', async () => {
     const { get } = await testApi()
-    expect(problemIn(await get(`${url}?wiat=3`)).errors).toEqual([{ path: 'wiat', message: 'unknown field' }])
+    expect(problemIn(await get(`${url}?wiat=3`)).errors).toEqual([{ parameter: 'wiat', message: 'unknown parameter' }])
   })
 })
 

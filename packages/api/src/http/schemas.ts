@@ -1,8 +1,12 @@
 // Applies the zod schemas of the routes. Requests are validated, with Bullpen's own error codes, and responses are serialized.
 import { BullpenError, type Catalogue, type ErrorCode, type FieldError } from '@bullpen/contract'
+import { bodyErrors, fieldErrorText, parameterErrors } from '@bullpen/contract/internal'
 import type { FastifySchemaCompiler, FastifySerializerCompiler } from 'fastify'
 import { z } from 'zod'
-import { describeIssue, fieldErrors } from './problems/field-errors.ts'
+import { describeIssue } from './problems/issue-messages.ts'
+
+/** The maximum number of errors in a response, which should not be longer than the request. */
+const MAX_ERRORS = 20
 
 /**
  * Creates the validator. The query and the parameters are replaced with the schema's output. The body stays as the caller sent
@@ -19,11 +23,11 @@ export function createValidator(catalogue: Catalogue): FastifySchemaCompiler<z.Z
         }
         return result.success
           ? { value: result.data }
-          : { error: validationError('invalid_request', fieldErrors(result.error)) }
+          : { error: validationError('invalid_request', parameterErrors(result.error)) }
       } catch (cause) {
         // A transform of the task threw or is asynchronous, so its schema does not accept this input.
         const message = `the task's schema could not parse the input: ${cause instanceof Error ? cause.message : String(cause)}`
-        return { error: validationError('invalid_input', [{ path: 'input', message }]) }
+        return { error: validationError('invalid_input', [{ pointer: '/input', message }]) }
       }
     }
 }
@@ -38,7 +42,7 @@ function bodyError(catalogue: Catalogue, schema: z.ZodType, body: unknown, error
     return new BullpenError('invalid_request', 'the body must be a JSON object; /openapi.json lists its fields')
   }
   const ofTask = schema instanceof z.ZodDiscriminatedUnion && schema.def.discriminator === 'task'
-  return ofTask ? taskBodyError(catalogue, body, error) : validationError('invalid_request', fieldErrors(error))
+  return ofTask ? taskBodyError(catalogue, body, error) : validationError('invalid_request', bodyErrors(error))
 }
 
 /** Checks the name of the task first, because there is no schema for the input without it. */
@@ -46,11 +50,11 @@ function taskBodyError(catalogue: Catalogue, body: object, error: z.core.$ZodErr
   const { task } = body as { readonly task?: unknown }
   if (typeof task !== 'string') {
     const known = catalogue.definitions.map(({ name }) => name).join(', ')
-    return validationError('invalid_request', [{ path: 'task', message: `expected the name of a task: ${known}` }])
+    return validationError('invalid_request', [{ pointer: '/task', message: `expected the name of a task: ${known}` }])
   }
   if (!catalogue.has(task)) return unknownTask(catalogue, task)
-  const errors = fieldErrors(error)
-  const onlyInput = errors.every(({ path }) => /^input([.[]|$)/.test(path))
+  const errors = bodyErrors(error)
+  const onlyInput = error.issues.every(({ path }) => path[0] === 'input')
   return validationError(onlyInput ? 'invalid_input' : 'invalid_request', errors)
 }
 
@@ -66,6 +70,6 @@ function unknownTask(catalogue: Catalogue, name: string): BullpenError {
 function validationError(code: ErrorCode, errors: readonly FieldError[]): BullpenError {
   const [first] = errors
   const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : ''
-  const detail = first === undefined ? 'invalid request' : `${first.path}: ${first.message}${more}`
-  return new BullpenError(code, detail, { errors })
+  const detail = first === undefined ? 'invalid request' : `${fieldErrorText(first)}${more}`
+  return new BullpenError(code, detail, { errors: errors.slice(0, MAX_ERRORS) })
 }

@@ -1,5 +1,6 @@
 // Determines how an error is printed, and its exit code.
 import { ProblemError } from '@bullpen/client'
+import { fieldErrorText } from '@bullpen/contract/internal'
 import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { plain } from './format.ts'
@@ -26,8 +27,8 @@ export function errorReport(error: unknown): ErrorReport | undefined {
   const isBullpen = code !== 'unreachable' && code !== 'unexpected_response'
   // The API's detail may already contain the field errors.
   const fields = errors
-    .filter(({ path, message }) => detail !== message && !detail?.includes(`${path}: ${message}`))
-    .map(({ path, message }) => `${path}: ${message}`)
+    .filter((each) => detail !== each.message && !detail?.includes(fieldErrorText(each)))
+    .map(fieldErrorText)
   return {
     exitCode: isBullpen ? EXIT.refused : EXIT.unreachable,
     lines: [

@@ -37,7 +37,7 @@ describe('the list of error codes', () => {
 describe('a BullpenError', () => {
   test('keeps its code, field errors and cause', () => {
     const cause = new Error('why')
-    const errors = [{ path: 'input.n', message: 'too big' }]
+    const errors = [{ pointer: '/input/n', message: 'too big' }]
     expect(new BullpenError('invalid_input', 'no', { cause, errors })).toMatchObject({
       code: 'invalid_input',
       errors,

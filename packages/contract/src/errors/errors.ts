@@ -1,4 +1,5 @@
 // Defines the errors that Bullpen raises. Each has a code from a closed list.
+import type { FieldError } from './field-error.ts'
 
 /** The code of every error that Bullpen throws or returns. Codes are stable, but messages may change. */
 export const ERROR_CODES = [
@@ -48,12 +49,6 @@ export const ERROR_CODES = [
 ] as const
 
 export type ErrorCode = (typeof ERROR_CODES)[number]
-
-/** One invalid field of a request: a path such as `input.n`, and what is wrong there. */
-export interface FieldError {
-  readonly path: string
-  readonly message: string
-}
 
 interface BullpenErrorOptions {
   readonly cause?: unknown

@@ -38,7 +38,9 @@ describe('an Idempotency-Key header', () => {
     expect(() => readIdempotencyKey(header)).toThrow(
       expect.objectContaining({
         code: 'invalid_request',
-        errors: [{ path: 'Idempotency-Key', message: expect.stringContaining('expected a quoted string of 1 to 255') }],
+        errors: [
+          { header: 'Idempotency-Key', message: expect.stringContaining('expected a quoted string of 1 to 255') },
+        ],
       }),
     )
   })

@@ -30,7 +30,7 @@ export function readIdempotencyKey(header: string | readonly string[] | undefine
   const isValid = key !== '' && key.length <= MAX_IDEMPOTENCY_KEY && (parameters === '' || life !== undefined)
   if (!isValid) {
     throw new BullpenError('invalid_request', `invalid Idempotency-Key header: ${EXPECTED}`, {
-      errors: [{ path: 'Idempotency-Key', message: EXPECTED }],
+      errors: [{ header: 'Idempotency-Key', message: EXPECTED }],
     })
   }
   return { key, life: life === undefined ? undefined : Number(life) }

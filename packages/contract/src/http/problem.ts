@@ -1,6 +1,7 @@
 // Represents errors over HTTP as problem details (RFC 9457), and defines the status and title for each error code.
 import { z } from 'zod'
 import { ERROR_CODES, type ErrorCode } from '../errors/errors.ts'
+import { fieldErrorSchema } from '../errors/field-error.ts'
 
 /** The HTTP status for each code. Errors that a caller cannot cause have status 500. */
 export const HTTP_STATUS = {
@@ -101,10 +102,7 @@ export const problemSchema = z
       .string()
       .optional()
       .describe("The request's id, which is also in the X-Request-Id header and in the logs."),
-    errors: z
-      .array(z.object({ path: z.string(), message: z.string() }))
-      .optional()
-      .describe('The invalid fields of the request.'),
+    errors: z.array(fieldErrorSchema).optional().describe('The invalid parts of the request, at most 20.'),
     taskId: z
       .string()
       .optional()

@@ -141,7 +141,10 @@ describe('a step', () => {
 
   it.each(['', 'x'.repeat(129), 7 as never])('has no name such as %j', async (step) => {
     const { begin } = world(async ({ once }) => {
-      await expect(once(step, () => 1)).rejects.toMatchObject({ code: 'invalid_request', errors: [{ path: 'step' }] })
+      await expect(once(step, () => 1)).rejects.toMatchObject({
+        code: 'invalid_request',
+        errors: [{ parameter: 'step' }],
+      })
       return { n: await once('x'.repeat(128), () => 1) }
     })
     expect((await begin()).record.state).toBe('DONE_SUCCESS')

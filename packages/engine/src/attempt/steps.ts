@@ -37,7 +37,7 @@ export class Steps {
         'invalid_request',
         `invalid step name: expected a string of 1 to ${MAX_STEP_NAME_LENGTH} characters, ${message}`,
         {
-          errors: [{ path: 'step', message }],
+          errors: [{ parameter: 'step', message }],
         },
       )
     }

@@ -52,11 +52,14 @@ describe('a child', () => {
 
   it('is rejected if the input does not match the schema or the child key is not a short text', () => {
     expect(() => childTask(parent, tasks.child, { n: 'x' }, {}, 0, sha256)).toThrow(
-      expect.objectContaining({ code: 'invalid_input', message: expect.stringContaining('input.n') }),
+      expect.objectContaining({ code: 'invalid_input', message: expect.stringContaining('/input/n: ') }),
     )
     for (const childKey of ['x'.repeat(257), 7 as never]) {
       expect(() => childTask(parent, tasks.child, {}, { childKey }, 0, sha256)).toThrow(
-        expect.objectContaining({ code: 'invalid_request', errors: [expect.objectContaining({ path: 'childKey' })] }),
+        expect.objectContaining({
+          code: 'invalid_request',
+          errors: [expect.objectContaining({ pointer: '/childKey' })],
+        }),
       )
     }
   })
@@ -116,22 +119,22 @@ describe('a handler that enqueues', () => {
   })
 
   it.each([
-    [{ meta: { n: 1 } }, 'meta.n'],
-    [{ meta: 'x' }, 'meta'],
-    [{ delay: 'soon' }, 'delay'],
-    [{ dely: '1s' }, ''],
-    [{ tags: ['a b'] }, 'tags.0'],
-    [{ priority: 10 }, 'priority'],
-    [{ runAt: 'tomorrow' }, 'runAt'],
-    [{ runAt: new Date(Number.NaN) }, 'runAt'],
-  ])('gets the path of the invalid option in %j', async (options, path) => {
+    [{ meta: { n: 1 } }, '/meta/n'],
+    [{ meta: 'x' }, '/meta'],
+    [{ delay: 'soon' }, '/delay'],
+    [{ dely: '1s' }, '/dely'],
+    [{ tags: ['a b'] }, '/tags/0'],
+    [{ priority: 10 }, '/priority'],
+    [{ runAt: 'tomorrow' }, '/runAt'],
+    [{ runAt: new Date(Number.NaN) }, '/runAt'],
+  ])('gets a pointer to the invalid option in %j', async (options, pointer) => {
     const { run, calls, clock, enqueued } = soloist()
     const ended = run('test.long')
     await clock.advance(0)
     const { context, finish } = calls[0] ?? expect.fail('no handler was called')
     await expect(context.enqueue(tasks.child, {}, options as never)).rejects.toMatchObject({
       code: 'invalid_request',
-      errors: [{ path, message: expect.any(String) }],
+      errors: [{ pointer, message: expect.any(String) }],
     })
     expect(enqueued).toEqual([])
     finish()

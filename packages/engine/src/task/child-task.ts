@@ -1,7 +1,14 @@
 // Child tasks, which a handler enqueues. Their ids are derived from the parent's id, so that a retry of the parent does not
 // enqueue the same child twice.
 import { BullpenError, type ChildOptions, type TaskDefinition, type TaskId } from '@bullpen/contract'
-import { callOptionsSchema, createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
+import {
+  bodyErrors,
+  callOptionsSchema,
+  createTaskId,
+  fieldErrorText,
+  ID_RANDOM_BYTES,
+  readTaskId,
+} from '@bullpen/contract/internal'
 import type { NewTask } from '../ports/broker.ts'
 import { newTask } from './new-task.ts'
 
@@ -50,23 +57,23 @@ export function childTask(
     throw new BullpenError(
       'invalid_request',
       `invalid childKey for child task: expected a string of at most ${MAX_CHILD_KEY_LENGTH} characters, ${message}`,
-      { errors: [{ path: 'childKey', message }] },
+      { errors: [{ pointer: '/childKey', message }] },
     )
   }
   // In JSON, a Date is the string that the schema accepts.
   const { runAt } = call
   const checked = callOptionsSchema.safeParse(runAt instanceof Date ? { ...call, runAt: runAt.toJSON() } : call)
   if (!checked.success) {
-    const errors = checked.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
-    const places = errors.map(({ path, message }) => `${path === '' ? '' : `${path}: `}${message}`).join('; ')
+    const errors = bodyErrors(checked.error)
+    const places = errors.map(fieldErrorText).join('; ')
     throw new BullpenError('invalid_request', `invalid options for child task ${definition.name}: ${places}`, {
       errors,
     })
   }
   const parsed = definition.input.safeParse(input)
   if (!parsed.success) {
-    const errors = parsed.error.issues.map(({ path, message }) => ({ path: ['input', ...path].join('.'), message }))
-    const places = errors.map(({ path, message }) => `${path}: ${message}`).join('; ')
+    const errors = bodyErrors(parsed.error, ['input'])
+    const places = errors.map(fieldErrorText).join('; ')
     throw new BullpenError('invalid_input', `the input does not match the schema of ${definition.name}: ${places}`, {
       errors,
     })

@@ -51,15 +51,15 @@ describe('a new task', () => {
   })
 
   it.each([
-    [{ runAt: new Date(9_000), delay: '1s' }, 'runAt', 'use either delay or runAt, not both'],
-    [{ runAt: new Date(Number.NaN) }, 'runAt', "at most '365d' ahead"],
-    [{ runAt: new Date(400 * 86_400_000) }, 'runAt', "at most '365d' ahead"],
-    [{ retry: { maxAttempts: 8 } }, 'retry.maxAttempts', 'expected at most 7, the maxAttempts of test.short; got 8'],
-  ] as const)('cannot be created with %j', (call, path, message) => {
+    [{ runAt: new Date(9_000), delay: '1s' }, '/runAt', 'use either delay or runAt, not both'],
+    [{ runAt: new Date(Number.NaN) }, '/runAt', "at most '365d' ahead"],
+    [{ runAt: new Date(400 * 86_400_000) }, '/runAt', "at most '365d' ahead"],
+    [{ retry: { maxAttempts: 8 } }, '/retry/maxAttempts', 'expected at most 7, the maxAttempts of test.short; got 8'],
+  ] as const)('cannot be created with %j', (call, pointer, message) => {
     expect(() => newTask(short, {}, call, origin)).toThrow(
       expect.objectContaining({
         code: 'invalid_request',
-        errors: [{ path, message: expect.stringContaining(message) }],
+        errors: [{ pointer, message: expect.stringContaining(message) }],
       }),
     )
   })
@@ -77,7 +77,7 @@ describe('a new task', () => {
     expect(() =>
       newTask(long, {}, { delay: '10m', timeout: '1s', queueTimeout: '1s', totalTimeout: '5m' }, origin),
     ).toThrow(
-      expect.objectContaining({ code: 'invalid_request', errors: [expect.objectContaining({ path: 'delay' })] }),
+      expect.objectContaining({ code: 'invalid_request', errors: [expect.objectContaining({ pointer: '/delay' })] }),
     )
   })
 
@@ -95,7 +95,7 @@ describe('a new task', () => {
         expect.objectContaining({
           code: 'invalid_request',
           message: expect.stringContaining('test.short is a short task'),
-          errors: [expect.objectContaining({ path: limit })],
+          errors: [expect.objectContaining({ pointer: `/${limit}` })],
         }),
       )
     },

@@ -42,7 +42,7 @@ export function newTask(definition: TaskDefinition, input: unknown, call: CallOp
   const totalMs = limits.totalMs ?? definition.totalMs
   if (delayMs !== undefined && typeof totalMs === 'number' && delayMs >= totalMs) {
     refuse(
-      call.runAt === undefined ? 'delay' : 'runAt',
+      call.runAt === undefined ? '/delay' : '/runAt',
       `the delay (${delayMs} ms) must be shorter than the total timeout (${totalMs} ms), or the task would never start`,
     )
   }
@@ -71,9 +71,9 @@ export function newTask(definition: TaskDefinition, input: unknown, call: CallOp
 /** Returns how long the task waits before it is ready, in ms, or undefined if it is ready at once. */
 function delayOf({ delay, runAt }: CallOptions, now: number): number | undefined {
   if (runAt === undefined) return delay === undefined ? undefined : milliseconds(delay, 'delay')
-  if (delay !== undefined) refuse('runAt', 'use either delay or runAt, not both')
+  if (delay !== undefined) refuse('/runAt', 'use either delay or runAt, not both')
   const delayMs = new Date(runAt).getTime() - now
-  if (!(delayMs <= MAX_DELAY_MS)) refuse('runAt', "the task may be scheduled at most '365d' ahead")
+  if (!(delayMs <= MAX_DELAY_MS)) refuse('/runAt', "the task may be scheduled at most '365d' ahead")
   return delayMs <= 0 ? undefined : delayMs
 }
 
@@ -81,7 +81,10 @@ function maxAttemptsOf({ name, retry }: TaskDefinition, call: CallOptions): numb
   const wanted = call.retry?.maxAttempts
   if (wanted === undefined) return retry.maxAttempts
   if (wanted <= retry.maxAttempts) return wanted
-  return refuse('retry.maxAttempts', `expected at most ${retry.maxAttempts}, the maxAttempts of ${name}; got ${wanted}`)
+  return refuse(
+    '/retry/maxAttempts',
+    `expected at most ${retry.maxAttempts}, the maxAttempts of ${name}; got ${wanted}`,
+  )
 }
 
 function callTimeouts(definition: TaskDefinition, call: CallOptions) {
@@ -89,7 +92,7 @@ function callTimeouts(definition: TaskDefinition, call: CallOptions) {
   const said = LIMITS.filter((limit) => call[limit] !== undefined)
   const [first] = said
   if (kind === 'short' && first !== undefined) {
-    refuse(first, `${name} is a short task, and short tasks are not timed; remove ${first}`)
+    refuse(`/${first}`, `${name} is a short task, and short tasks are not timed; remove ${first}`)
   }
   const limits = {
     timeoutMs: limitMs(call.timeout, 'timeout'),
@@ -103,10 +106,10 @@ function callTimeouts(definition: TaskDefinition, call: CallOptions) {
     queueMs: limits.queueMs ?? definition.queueMs,
     totalMs: limits.totalMs ?? definition.totalMs,
   })
-  if (contradiction !== undefined && first !== undefined) refuse(first, contradiction)
+  if (contradiction !== undefined && first !== undefined) refuse(`/${first}`, contradiction)
   return limits
 }
 
-function refuse(path: string, message: string): never {
-  throw new BullpenError('invalid_request', message, { errors: [{ path, message }] })
+function refuse(pointer: string, message: string): never {
+  throw new BullpenError('invalid_request', message, { errors: [{ pointer, message }] })
 }

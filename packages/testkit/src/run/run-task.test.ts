@@ -110,9 +110,9 @@ describe('runTask', () => {
     await expect(runTask(long, untilSignalled, wrong)).rejects.toMatchObject({
       code: 'invalid_input',
       message: expect.stringMatching(
-        /^the input does not match the schema of test\.long: input\.n: .*expected number, received string/,
+        /^the input does not match the schema of test\.long: \/input\/n: .*expected number, received string/,
       ),
-      errors: [{ path: 'input.n' }],
+      errors: [{ pointer: '/input/n' }],
     })
   })
 

@@ -18,7 +18,7 @@ import {
   type TaskId,
   type TaskRecord,
 } from '@bullpen/contract'
-import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
+import { bodyErrors, createTaskId, fieldErrorText, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import { DEFAULT_TIMEOUTS, type LocalCancel, newTask, type Pool, type RunTask } from '@bullpen/engine/internal'
 import { fakeClock } from '../fake-clock.ts'
@@ -174,8 +174,8 @@ function newTaskFor(definition: TaskDefinition, input: unknown, options: Caller,
 function checkInput({ name, input: schema }: TaskDefinition, input: unknown): void {
   const parsed = schema.safeParse(asJson(input))
   if (parsed.success) return
-  const errors = parsed.error.issues.map(({ path, message }) => ({ path: ['input', ...path].join('.'), message }))
-  const faults = errors.map(({ path, message }) => `${path}: ${message}`).join('; ')
+  const errors = bodyErrors(parsed.error, ['input'])
+  const faults = errors.map(fieldErrorText).join('; ')
   throw new BullpenError('invalid_input', `the input does not match the schema of ${name}: ${faults}`, { errors })
 }
 

@@ -1,18 +1,5 @@
-// Converts a schema's errors to a list of fields, each with a message that names the accepted values.
-import type { FieldError } from '@bullpen/contract'
+// Replaces zod's messages with ones that name the accepted values.
 import type { z } from 'zod'
-
-type Issue = z.core.$ZodIssue
-
-/** The maximum number of fields in a response, which should not be longer than the request. */
-const MAX_FIELD_ERRORS = 20
-
-/** Returns one error for each invalid field, but at most 20. Every unknown field is reported separately. */
-export function fieldErrors(error: z.core.$ZodError): readonly FieldError[] {
-  const errors = error.issues.flatMap((issue) => fieldErrorsOf(issue))
-  const more = errors.length - MAX_FIELD_ERRORS
-  return more <= 0 ? errors : [...errors.slice(0, MAX_FIELD_ERRORS), { path: '', message: `and ${more} more` }]
-}
 
 /**
  * Replaces zod's default messages, because they do not name the accepted values. Messages that a schema defines take
@@ -69,28 +56,4 @@ function withArticle(type: string): string {
 function kindOf(value: unknown): string {
   if (value === null) return 'null'
   return Array.isArray(value) ? 'an array' : withArticle(typeof value)
-}
-
-function fieldErrorsOf(issue: Issue): FieldError[] {
-  if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({ path: pathOf([...issue.path, key]), message: 'unknown field' }))
-  }
-  if (issue.code === 'invalid_union' && issue.errors.length > 0) {
-    // zod's message is only 'Invalid input'. It is more useful to list what each alternative expects.
-    const messages = issue.errors.map((branch) => branch.map(({ message }) => message).join(' and '))
-    return [{ path: pathOf(issue.path), message: [...new Set(messages)].join('; or ') }]
-  }
-  return [{ path: pathOf(issue.path), message: issue.message }]
-}
-
-/** Returns a path such as `input.lines[3].sku`. Parts that are not identifiers are quoted. */
-export function pathOf(path: readonly PropertyKey[]): string {
-  return path
-    .map((part, index) => {
-      if (typeof part === 'number') return `[${part}]`
-      const name = String(part)
-      if (!/^[A-Za-z_$][\w$-]*$/.test(name)) return `[${JSON.stringify(name)}]`
-      return index === 0 ? name : `.${name}`
-    })
-    .join('')
 }
