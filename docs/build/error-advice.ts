@@ -75,8 +75,13 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
       'Retry after the time in `Retry-After`. If the response has a `taskId`, look that task up first, because it may have been stored.',
   },
   redis_full: {
-    meaning: 'Redis has used all of its memory (`maxmemory`), so the task was not stored.',
+    meaning: "Redis's memory has reached the watermark, which is 80 % by default, so the task was not stored.",
     action: 'Retry later. See [Redis is full](../runbook/redis-full.md).',
+  },
+  unsafe_redis: {
+    meaning: 'Redis may delete tasks because its `maxmemory-policy` is not `noeviction`. The task was not stored.',
+    action:
+      'Set the policy to `noeviction`. To use the server nevertheless, set `BULLPEN_API_ALLOW_EVICTION=true`. See [Redis is full](../runbook/redis-full.md).',
   },
   idempotency_key_reused: {
     meaning: 'An earlier request to this queue had the same Idempotency-Key and a different body. Nothing was stored.',

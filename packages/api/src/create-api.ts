@@ -84,15 +84,19 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
       onExpired: (expired) => telemetry.sink({ event: 'task.expired', ...expired }),
       onCancelled: (cancelled) => telemetry.sink({ event: 'task.cancelled', ...cancelled }),
       onHousekeepingFailed: telemetry.housekeepingFailed,
+      onRefused: telemetry.enqueueRefused,
+      memoryWatermark: settings.memoryWatermark,
+      allowEviction: settings.allowEviction || settings.environment === 'development',
     }),
     (each) => each.close(),
   )
   const fleet = opened.adopt(openFleet({ redisUrl, namespace, queues, log: logger }), (each) => each.close())
   reportQueues(telemetry, broker, queues)
-  telemetry.onScrape(() => telemetry.leader(broker.isLeading()))
   const blocked = createBlockedCallers(systemClock)
   telemetry.onScrape(() => {
     for (const queue of queues) telemetry.blockedRequests(queue, blocked.count(queue))
+    telemetry.leader(broker.isLeading())
+    telemetry.redisMemory(broker.memory())
   })
   const metrics = opened.adopt(createMetricsServer(telemetry.exposition, logger), (each) => each.close())
   const app = await buildServer({

@@ -1,9 +1,9 @@
 // Opens the API's ports after giving Redis a moment to respond.
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { BullmqBroker } from '@bullpen/bullmq'
 import type { SkewMonitor } from '@bullpen/bullmq/internal'
 import type { ApiSettings } from '@bullpen/config'
 import { BullpenError, type ErrorCode } from '@bullpen/contract'
-import type { Broker } from '@bullpen/engine'
 import type { Fleet } from '@bullpen/engine/internal'
 import { settlesWithin } from '@bullpen/engine/node'
 import type { FastifyInstance } from 'fastify'
@@ -26,22 +26,22 @@ interface Ports {
 const CONNECT_WITHIN_MS = 1_000
 const RETRY_MS = 20
 /** The errors that would not disappear if the API waited longer. */
-const NEVER_COMPATIBLE: readonly ErrorCode[] = ['incompatible_schema', 'unsupported_redis']
+const NEVER_COMPATIBLE: readonly ErrorCode[] = ['incompatible_schema', 'unsupported_redis', 'unsafe_redis']
 
 /**
  * Waits until Redis responds, so that the first requests do not arrive while the connection is still being opened. If Redis is
  * down, resolves after 1 s.
  *
- * @throws BullpenError `incompatible_schema` if another version of Bullpen wrote the namespace, and `unsupported_redis` if the
- * server is too old.
+ * @throws BullpenError `incompatible_schema` if another version of Bullpen wrote the namespace, `unsupported_redis` if the server is
+ * too old, and `unsafe_redis` if it may delete tasks.
  */
 export async function waitForRedis(
-  { broker, fleet, skew }: { readonly broker: Broker; readonly fleet: Fleet; readonly skew: SkewMonitor },
+  { broker, fleet, skew }: { readonly broker: BullmqBroker; readonly fleet: Fleet; readonly skew: SkewMonitor },
   closing: AbortSignal,
 ): Promise<void> {
   const deadline = performance.now() + CONNECT_WITHIN_MS
   while (performance.now() < deadline && !closing.aborted) {
-    const connected = await Promise.all([broker.ping(), fleet.commands(1)]).then(
+    const connected = await Promise.all([broker.checkServer(), fleet.commands(1)]).then(
       () => true,
       (error: unknown) => {
         if (error instanceof BullpenError && NEVER_COMPATIBLE.includes(error.code)) throw error

@@ -2,12 +2,22 @@
 // become the leader of its namespace, which does the housekeeping (leader/leader.ts).
 import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { BullpenError, isFinal, type Log, type TaskId, type TaskRecord, type TaskStatus } from '@bullpen/contract'
+import {
+  BullpenError,
+  type ErrorCode,
+  isFinal,
+  type Log,
+  type TaskId,
+  type TaskRecord,
+  type TaskStatus,
+} from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES, readTaskId } from '@bullpen/contract/internal'
 import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
 import { decodePayload, storedEnvelope } from '@bullpen/engine/internal'
 import { Queue } from 'bullmq'
 import { OPEN_ADMISSION, openAdmission } from './admission/admission.ts'
+import { DEFAULT_WATERMARK, openMemoryAdmission } from './admission/memory-admission.ts'
+import type { ServerMemory } from './admission/memory-meter.ts'
 import { parseRules, readProgress, storeRule, underRules } from './cancel/by-filter.ts'
 import { cancelById, type OnEnded, reportLateEnd } from './cancel/by-id.ts'
 import { blockingConnection, commandTimeout, producerConnection, singleCommandTimeout } from './connection.ts'
@@ -43,11 +53,19 @@ export interface BrokerOptions {
    */
   readonly codec?: PayloadCodec | undefined
   /**
-   * With 'checked' (the default), `enqueue` rejects with `queue_draining` if the queue's whole fleet is draining. This opens one
-   * extra connection. With 'open', `enqueue` accepts tasks even while the fleet drains. Use 'open' in workers, whose handlers may
-   * still need to enqueue child tasks.
+   * With 'checked' (the default), `enqueue` rejects with `queue_draining` if the queue's whole fleet is draining, with `redis_full` if
+   * Redis's memory has reached the watermark, and with `unsafe_redis` if Redis may evict tasks. This opens one extra connection. With
+   * 'open', `enqueue` accepts tasks even then, until Redis itself refuses them. Use 'open' in workers, whose handlers may still need to
+   * enqueue child tasks.
    */
   readonly admission?: 'checked' | 'open'
+  /**
+   * The percentage of Redis's memory (`maxmemory`, or the machine's memory if `maxmemory` is 0) at which `enqueue` rejects with
+   * `redis_full`. Defaults to 80. Together, the producers exceed it by 5 at most.
+   */
+  readonly memoryWatermark?: number | undefined
+  /** Whether tasks may be stored on a server that may delete them, because its `maxmemory-policy` is not `noeviction`. Defaults to false. */
+  readonly allowEviction?: boolean | undefined
   /**
    * Returns the time in milliseconds since 1970, by the clock that decides when tasks are due; for example, the `now` of
    * {@link openSkewMonitor}. Defaults to the machine's clock.
@@ -76,6 +94,11 @@ export interface BrokerOptions {
    */
   readonly onCancelled?: (cancelled: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
   /**
+   * Called for each task that `enqueue` refused before anything was sent to Redis, with the code of the error. The callback must not
+   * throw or block.
+   */
+  readonly onRefused?: (refused: { readonly queue: string; readonly code: string }) => void
+  /**
    * Called for each duty of the housekeeping that failed in this process as the leader, except if Redis was not reachable. The
    * broker also logs a warning. The callback must not throw or block.
    */
@@ -86,8 +109,22 @@ export interface BrokerOptions {
 export interface BullmqBroker extends Broker {
   /** Returns whether this process leads the namespace. Takes no round trip. */
   isLeading(): boolean
+  /**
+   * Checks that Redis does not evict tasks, unless that is allowed. Takes up to one round trip for each server.
+   *
+   * @throws BullpenError `unsafe_redis`.
+   */
+  checkServer(): Promise<void>
+  /**
+   * Returns how much memory Redis uses, as of up to 10 s ago, or undefined if that is unknown or `admission` is 'open'. In a cluster, it
+   * is the node with the least room. Takes no round trip.
+   */
+  memory(): Pick<ServerMemory, 'usedBytes' | 'limitBytes'> | undefined
   readonly boardQueues: readonly Queue[]
 }
+
+/** The codes of tasks that were refused before anything was sent to Redis. */
+const REFUSALS: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['queue_draining', 'redis_full', 'unsafe_redis'])
 
 interface QueueHandles {
   readonly name: string
@@ -112,7 +149,7 @@ function asListed(task: TaskRecord, listed: TaskStatus): TaskRecord {
  */
 export function openBroker(options: BrokerOptions): BullmqBroker {
   const { redisUrl, namespace, queues, sizeLimit, codec, log, now = Date.now } = options
-  const { onExpired = () => {}, onCancelled = () => {} } = options
+  const { onExpired = () => {}, onCancelled = () => {}, onRefused = () => {} } = options
   const redis = producerConnection(redisUrl, log)
   const withCommandTimeout = commandTimeout(redisUrl)
   const withSingleTimeout = singleCommandTimeout(redisUrl)
@@ -122,6 +159,18 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
   const admission = isChecked
     ? openAdmission({ redis, redisUrl, namespace, queues, checkSchema: schema.check, log })
     : OPEN_ADMISSION
+  const memory = isChecked
+    ? openMemoryAdmission({
+        redis,
+        redisUrl,
+        namespace,
+        queues,
+        watermark: options.memoryWatermark ?? DEFAULT_WATERMARK,
+        allowsEviction: options.allowEviction ?? false,
+        checkSchema: schema.check,
+        log,
+      })
+    : undefined
   const handles = new Map(queues.map((name) => [name, openQueueHandles(name)]))
   const processName = `broker:${process.pid}`
 
@@ -171,6 +220,23 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       warnUnreadable(error as Error)
       return undefined
     }
+  }
+
+  /**
+   * Returns undefined if a task whose stored string has this many bytes may be sent to Redis, as it nearly always is. Otherwise, the
+   * promise resolves once it may be.
+   */
+  function admit(queue: string, bytes: number): Promise<void> | undefined {
+    // None is awaited unless it has to be, so that an enqueue takes a single tick.
+    const checking = schema.check()
+    if (checking !== undefined) return checking.then(() => admit(queue, bytes))
+    const admitting = admission.admit(queue)
+    if (admitting !== undefined) return admitting.then(() => memory?.admit(queue, bytes))
+    return memory?.admit(queue, bytes)
+  }
+
+  function noteRefused(queue: string, error: unknown): void {
+    if (error instanceof BullpenError && REFUSALS.has(error.code)) onRefused({ queue, code: error.code })
   }
 
   /** Returns the handles of a task's queue, or undefined if the id is malformed or names an unknown queue. */
@@ -228,11 +294,13 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
           `the task would take ${bytes} bytes in Redis; the limit is ${sizeLimit} bytes`,
         )
       }
-      // Both are nearly always undefined. They are not awaited in that case, so that an enqueue takes a single tick.
-      const checking = schema.check()
-      if (checking !== undefined) await withCommandTimeout(checking)
-      const admitting = admission.admit(task.queue)
-      if (admitting !== undefined) await withCommandTimeout(admitting)
+      try {
+        const admitting = admit(task.queue, bytes)
+        if (admitting !== undefined) await withCommandTimeout(admitting)
+      } catch (error) {
+        noteRefused(task.queue, error)
+        throw error
+      }
       const limits = admission.limitsOf(task.queue, task.limits)
       return withSingleTimeout(addJob(limits === task.limits ? task : { ...task, limits }, data))
     },
@@ -322,6 +390,12 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       return call(() => readTotals(redis, keys))
     },
 
+    async checkServer() {
+      if (memory !== undefined) await call(() => memory.check())
+    },
+
+    memory: () => memory?.latest(),
+
     async ping() {
       await call(() => redis.ping())
     },
@@ -330,6 +404,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       registration.close()
       await leader?.close()
       admission.close()
+      memory?.close()
       for (const { completions } of handles.values()) completions.close()
       await Promise.allSettled([...handles.values()].map(({ queue }) => queue.close()))
       redis.disconnect()

@@ -34,6 +34,14 @@ export function leaderKeys(namespace: string) {
 export type LeaderKeys = ReturnType<typeof leaderKeys>
 
 /**
+ * Returns the key of a sorted set: the producers that share the memory of a single Redis server, scored by when they last read how
+ * much is used. In a cluster, each queue has such a set.
+ */
+export function producersKey(namespace: string): string {
+  return `{${namespace}}:producers`
+}
+
+/**
  * Returns BullMQ's key prefix for a queue. The prefix is a hash tag, so that all of a queue's keys are on one shard of a Redis
  * Cluster.
  */
@@ -85,6 +93,8 @@ export function queueKeys(namespace: string, queue: string) {
     endReply: (caller: string) => `${base}:end-reply:${caller}`,
     /** String: the reply to a request to cancel one task. Kept for a minute. */
     cancelReply: (request: string) => `${base}:cancel-reply:${request}`,
+    /** Sorted set: in a cluster, the queue's producers, scored by when they last read how much memory the node uses. */
+    producers: `${base}:producers`,
     /** Channel: announces that there is a new cancel rule. */
     cancelRulesChannel: `${base}:cancel-rules-channel`,
     /** Channel: announces the id of a task to cancel. */

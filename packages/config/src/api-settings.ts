@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { LOG_SETTINGS } from './log-settings.ts'
 import { REDIS_SETTINGS } from './redis-settings.ts'
-import { durationOr, wholeNumberOr } from './setting-types.ts'
+import { durationOr, trueOrFalse, wholeNumberOr } from './setting-types.ts'
 import type { PartialSettings, SettingsOf, SettingsRule, SettingsTable } from './settings.ts'
 
 /**
@@ -81,6 +81,16 @@ export const API_SETTINGS = {
     env: 'BULLPEN_API_IDEMPOTENCY_LIFE',
     ...durationOr('24h', '1s'),
     help: 'How long the first response to each Idempotency-Key is remembered, for queues whose definition does not set it. Remembered keys take memory in Redis: see [the sum](../how-to/http-api.md#idempotency-keys).',
+  },
+  memoryWatermark: {
+    env: 'BULLPEN_API_MEMORY_WATERMARK',
+    ...wholeNumberOr(80, 1, 95),
+    help: "The percentage of Redis's memory at which the API stops accepting tasks. The memory is maxmemory or, if maxmemory is 0, the machine's memory. Workers need the rest to finish what was accepted. See [Redis is full](../runbook/redis-full.md).",
+  },
+  allowEviction: {
+    env: 'BULLPEN_API_ALLOW_EVICTION',
+    ...trueOrFalse(false),
+    help: 'Whether to accept tasks if Redis may delete them, because its maxmemory-policy is not noeviction. In development, the API always accepts them.',
   },
 } as const satisfies SettingsTable
 

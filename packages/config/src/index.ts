@@ -4,7 +4,7 @@ export { helpOf } from './help.ts'
 export { LOG_SETTINGS } from './log-settings.ts'
 export { apiConfig, workerConfig } from './process-settings.ts'
 export { REDIS_SETTINGS } from './redis-settings.ts'
-export { durationOr, durationOrNone, wholeNumber, wholeNumberOr } from './setting-types.ts'
+export { durationOr, durationOrNone, trueOrFalse, wholeNumber, wholeNumberOr } from './setting-types.ts'
 export {
   checkSettings,
   flagOf,

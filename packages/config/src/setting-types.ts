@@ -21,6 +21,12 @@ export function wholeNumberOr(fallback: number, least: number, most: number) {
   return { schema: schema.default(fallback), expected }
 }
 
+/** Accepts true or false, with a default. */
+export function trueOrFalse(fallback: boolean) {
+  const word = z.enum(['true', 'false']).transform((text) => text === 'true')
+  return { schema: z.union([z.boolean(), word]).default(fallback), expected: 'true or false' }
+}
+
 const noLimit = z.literal('none')
 
 /** Accepts a duration of at least `shortest`, with a default. */

@@ -244,9 +244,11 @@ function usedTelemetry(): Telemetry {
     telemetry.blockedRequests('mail', 3)
     telemetry.housekeepingFailed({ queue: 'mail', duty: 'expire' })
     telemetry.redisUp(true)
+    telemetry.redisMemory({ usedBytes: 800, limitBytes: 1_000 })
     telemetry.clockSkew(-1_500)
   })
   telemetry.onScrape(() => Promise.reject(new Error('one gauge that can not be read')))
+  telemetry.enqueueRefused({ queue: 'mail', code: 'redis_full' })
   telemetry.httpObserved({ method: 'POST', route: '/v1/tasks', status: 202, seconds: 0.004 })
   return telemetry
 }

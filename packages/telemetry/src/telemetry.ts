@@ -43,6 +43,10 @@ export interface Telemetry {
   /** Sets how many requests wait for room in the queue. Call it from {@link onScrape} at every scrape. */
   blockedRequests(queue: string, count: number): void
   redisUp(up: boolean): void
+  /** Sets how much memory Redis uses, or undefined if that is unknown. Call it from {@link onScrape}. */
+  redisMemory(memory: { readonly usedBytes: number; readonly limitBytes: number } | undefined): void
+  /** Counts a task that was refused before anything was sent to Redis. */
+  enqueueRefused(refused: { readonly queue: string; readonly code: string }): void
   /** Sets whether this process leads the namespace. Call it from {@link onScrape}. */
   leader(isLeading: boolean): void
   /** Counts a duty of the leader's housekeeping that has failed. */
@@ -71,6 +75,9 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const repairs = gauge(registry, 'bullpen_index_repairs')
   const blocked = gauge(registry, 'bullpen_blocked_requests')
   const redisUp = gauge(registry, 'bullpen_redis_up')
+  const memoryUsed = gauge(registry, 'bullpen_redis_memory_used_bytes')
+  const memoryLimit = gauge(registry, 'bullpen_redis_memory_limit_bytes')
+  const refused = counter(registry, 'bullpen_enqueues_refused_total')
   const leader = gauge(registry, 'bullpen_leader')
   const housekeepingFailures = counter(registry, 'bullpen_housekeeping_failures_total')
   const clockSkew = gauge(registry, 'bullpen_clock_skew_seconds')
@@ -81,7 +88,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
 
   const scrape = async () => {
     for (const each of [queueTasks, unaccounted, repairs, blocked]) each.reset()
-    redisUp.remove()
+    for (const each of [redisUp, memoryUsed, memoryLimit]) each.remove()
     clockSkew.remove()
     const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
     scrapeFailures.inc(read.filter((each) => each.status === 'rejected').length)
@@ -110,6 +117,14 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     },
     redisUp(up) {
       redisUp.set(up ? 1 : 0)
+    },
+    redisMemory(memory) {
+      if (memory === undefined) return
+      memoryUsed.set(memory.usedBytes)
+      memoryLimit.set(memory.limitBytes)
+    },
+    enqueueRefused({ queue, code }) {
+      refused.inc({ queue, code })
     },
     leader(isLeading) {
       leader.set(isLeading ? 1 : 0)

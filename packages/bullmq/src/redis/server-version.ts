@@ -1,4 +1,5 @@
 // Decides from a server's `INFO server` whether it can run Bullpen's scripts.
+import { infoField } from './server-info.ts'
 
 /** Redis 7 introduced the first line of a script, `#!lua`, and its flags. Valkey began with 7.2. */
 const OLDEST_MAJOR = 7
@@ -9,12 +10,8 @@ const OLDEST_MAJOR = 7
  */
 export function unsupportedServer(info: string): string | undefined {
   // Valkey also reports the Redis version that it is compatible with.
-  if (fieldOf(info, 'valkey_version') !== undefined) return undefined
-  const version = fieldOf(info, 'redis_version')
+  if (infoField(info, 'valkey_version') !== undefined) return undefined
+  const version = infoField(info, 'redis_version')
   if (version === undefined || Number.parseInt(version, 10) >= OLDEST_MAJOR) return undefined
   return `the server is Redis ${version}; Bullpen needs Redis ${OLDEST_MAJOR} or later, or Valkey: upgrade the server or connect to another one`
-}
-
-function fieldOf(info: string, name: string): string | undefined {
-  return new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]
 }

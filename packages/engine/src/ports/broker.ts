@@ -141,8 +141,9 @@ export interface Broker {
    *
    * @throws QueueFullError if one of the task's `limits` is reached. The decision and the add are one atomic step, so that any
    * number of concurrent callers together never exceed a limit.
-   * @throws BullpenError `queue_not_found`, `queue_draining`, `redis_full`, `idempotency_key_reused` if another request had this
-   * idempotency key, or `payload_too_large` if what would be stored exceeds the broker's size limit.
+   * @throws BullpenError `queue_not_found`, `queue_draining`, `redis_full`, `unsafe_redis` if the store may delete tasks,
+   * `idempotency_key_reused` if another request had this idempotency key, or `payload_too_large` if what would be stored exceeds the
+   * broker's size limit.
    */
   enqueue(task: NewTask): Promise<Enqueued>
   /** Returns the task's current state, or undefined. Takes one round trip, regardless of the length of the queue. */

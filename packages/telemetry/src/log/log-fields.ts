@@ -29,6 +29,8 @@ export const LOG_FIELDS = {
   metricsUrl: 'the address on which the API serves its metrics',
   redis: 'the address of Redis, without the password',
   node: 'the address of one node of a Redis Cluster',
+  usedBytes: 'how much memory Redis uses, as it compares it with its limit',
+  limitBytes: "how much memory Redis may use: maxmemory or, if maxmemory is 0, the machine's memory",
   awayMs: 'how long Redis or the cluster node has been unreachable',
   failures: 'the number of failed connections since the first line about this outage',
   leaderFencingToken: 'a number that increases each time that another process of the namespace becomes the leader',

@@ -14,6 +14,7 @@ export interface MetricRow {
     | 'stalls'
     | 'entries'
     | 'duties'
+    | 'bytes'
     | 'flag'
   readonly labels: readonly string[]
   readonly help: string
@@ -187,6 +188,24 @@ export const METRICS = {
     unit: 'flag',
     labels: [],
     help: '1 if Redis responded during this scrape, 0 if it did not.',
+  },
+  bullpen_redis_memory_used_bytes: {
+    type: 'gauge',
+    unit: 'bytes',
+    labels: [],
+    help: 'Memory that Redis uses, as it compares it with its limit. It is up to 10 s old. In a cluster, it is that of the node with the least room.',
+  },
+  bullpen_redis_memory_limit_bytes: {
+    type: 'gauge',
+    unit: 'bytes',
+    labels: [],
+    help: "Memory that Redis may use: maxmemory or, if maxmemory is 0, the machine's memory. In a cluster, it is that of the node with the least room.",
+  },
+  bullpen_enqueues_refused_total: {
+    type: 'counter',
+    unit: 'tasks',
+    labels: ['queue', 'code'],
+    help: "Tasks that this process refused before anything was sent to Redis, by the error's code.",
   },
   bullpen_leader: {
     type: 'gauge',

@@ -52,7 +52,7 @@ const DETAILS: Readonly<Partial<Record<ErrorCode, (bodyLimit: number) => string>
 const RATE_LIMIT_POLICIES: Readonly<Record<QueueLimitName, string>> = { maxTasks: '"queue-tasks"' }
 
 /** The codes that show that the task was not stored. */
-const REFUSED: readonly ErrorCode[] = ['queue_draining', 'redis_full', 'shutting_down']
+const REFUSED: readonly ErrorCode[] = ['queue_draining', 'redis_full', 'unsafe_redis', 'shutting_down']
 
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, error: BullpenError): FastifyReply {
   const problem = problemOf(error, request.id)

@@ -101,6 +101,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         'queue_draining',
         'queue_full',
         'redis_full',
+        'unsafe_redis',
         'redis_unavailable',
         'shutting_down',
       ],

@@ -1,0 +1,154 @@
+// Refuses new tasks when Redis's memory reaches the watermark, well before Redis refuses every write, so that workers can always
+// finish what was accepted. Also refuses them on a server that may evict tasks.
+//
+// Only producers check. A worker's child tasks are stored until Redis is full, because refusing them would stop tasks that run.
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import { BullpenError, type Log } from '@bullpen/contract'
+import { producersKey, queueKeys } from '../keys.ts'
+import { addressOf } from '../redis/outage-reporter.ts'
+import { isCluster } from '../redis/redis-client.ts'
+import { throttledLog } from '../redis/throttled-log.ts'
+import type { Commander } from '../scripts/script.ts'
+import { costOf } from './memory-credit.ts'
+import { createMemoryMeter, type MemoryMeter, READ_EVERY_MS, type ServerMemory } from './memory-meter.ts'
+
+/** The default of the watermark, in percent of Redis's memory. */
+export const DEFAULT_WATERMARK = 80
+/** How often a line about refused tasks is logged at most, in ms. */
+const LOG_EVERY_MS = 30_000
+
+export interface MemoryAdmission {
+  /**
+   * Returns undefined if there is room for a task whose stored string has `dataBytes` bytes. If the memory must be read first, returns a
+   * promise that resolves once there is known to be room. That takes one round trip, or several if many tasks wait for room.
+   *
+   * @throws BullpenError `redis_full` if the memory has reached the watermark, and `unsafe_redis` if the server may evict tasks. The
+   * promise rejects with the same errors.
+   */
+  admit(queue: string, dataBytes: number): Promise<void> | undefined
+  /**
+   * Reads the memory, unless it is known. Takes up to one round trip for each server.
+   *
+   * @throws BullpenError `unsafe_redis` if the server may evict tasks.
+   */
+  check(): Promise<void>
+  /**
+   * Returns the last reading, or undefined if there is none. In a cluster, it is the reading of the node with the least room. Takes no
+   * round trip.
+   */
+  latest(): ServerMemory | undefined
+  close(): void
+}
+
+export interface MemoryAdmissionOptions {
+  readonly redis: Commander
+  readonly redisUrl: string
+  readonly namespace: string
+  readonly queues: readonly string[]
+  /** The percentage of the memory at which admission stops. */
+  readonly watermark: number
+  readonly allowsEviction: boolean
+  /** Rejects as long as the namespace must not be used. */
+  readonly checkSchema: () => Promise<void> | undefined
+  readonly log: Log
+}
+
+/** Opens the admission by memory. Its timer does not keep the process alive. */
+export function openMemoryAdmission(options: MemoryAdmissionOptions): MemoryAdmission {
+  const { redis, redisUrl, namespace, queues, watermark, allowsEviction, checkSchema, log } = options
+  const address = addressOf(redisUrl)
+  const producer = `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`
+  const meterFor = (key: string, meters: number): MemoryMeter =>
+    createMemoryMeter({ redis, key, producer, meters, watermark: watermark / 100, checkSchema })
+  const only = isCluster(redis) ? undefined : meterFor(producersKey(namespace), 1)
+  // The nodes of a cluster have a memory of their own each, and queues may move between them, so each queue has its own meter.
+  const byQueue = new Map(
+    queues.map((queue) => [queue, only ?? meterFor(queueKeys(namespace, queue).producers, queues.length)]),
+  )
+  const meters = new Set(byQueue.values())
+
+  const logRefused = throttledLog<ServerMemory>(
+    ({ usedBytes, limitBytes }, suppressed) =>
+      log.warn({ redis: address, usedBytes, limitBytes, suppressed }, 'tasks refused: redis is almost out of memory'),
+    Date.now,
+    LOG_EVERY_MS,
+  )
+  const logUnknown = once(() =>
+    log.info({ redis: address }, 'redis does not report its memory: tasks are accepted until redis refuses them'),
+  )
+
+  const assertKept = (meter: MemoryMeter): void => {
+    const memory = meter.latest()
+    if (memory === 'unknown') logUnknown()
+    else if (memory !== undefined && memory.policy !== 'noeviction' && !allowsEviction) throw evicting(address, memory)
+  }
+  const settle = (meter: MemoryMeter, isAdmitted: boolean): void => {
+    assertKept(meter)
+    const memory = meter.latest()
+    if (isAdmitted || memory === undefined || memory === 'unknown') return
+    logRefused(memory)
+    throw full(address, memory, watermark)
+  }
+
+  const tick = (): void => {
+    for (const meter of meters) meter.tick()
+  }
+  const readAll = (): void => {
+    for (const meter of meters) meter.read().catch(() => {})
+  }
+  const timer = setInterval(tick, READ_EVERY_MS).unref()
+  redis.on('ready', readAll)
+
+  return {
+    admit(queue, dataBytes) {
+      const meter = byQueue.get(queue)
+      if (meter === undefined) return undefined
+      const isAdmitted = meter.admits(costOf(dataBytes))
+      if (typeof isAdmitted !== 'boolean') return isAdmitted.then((admitted) => settle(meter, admitted))
+      settle(meter, isAdmitted)
+      return undefined
+    },
+    async check() {
+      for (const meter of meters) {
+        if (meter.latest() === undefined) await meter.read()
+        assertKept(meter)
+      }
+    },
+    latest: () => fullest([...meters].map((meter) => meter.latest())),
+    close() {
+      clearInterval(timer)
+      redis.off('ready', readAll)
+    },
+  }
+}
+
+function fullest(readings: readonly (ServerMemory | 'unknown' | undefined)[]): ServerMemory | undefined {
+  const known = readings.filter((each) => each !== undefined && each !== 'unknown')
+  return known.toSorted((a, b) => b.usedBytes / b.limitBytes - a.usedBytes / a.limitBytes)[0]
+}
+
+function full(address: string, { usedBytes, limitBytes }: ServerMemory, watermark: number): BullpenError {
+  const used = ((100 * usedBytes) / limitBytes).toFixed(1)
+  const [usedMb, limitMb] = [usedBytes, limitBytes].map((bytes) => Math.round(bytes / 1e6))
+  return new BullpenError(
+    'redis_full',
+    `Redis at ${address} uses ${used} % of its memory (${usedMb} of ${limitMb} MB); new tasks are accepted up to ${watermark} %: retry when tasks have finished, or give Redis more memory`,
+  )
+}
+
+function evicting(address: string, { policy }: ServerMemory): BullpenError {
+  return new BullpenError(
+    'unsafe_redis',
+    `Redis at ${address} may delete tasks because its maxmemory-policy is ${policy}; Bullpen needs noeviction: change the policy, or allow eviction (BULLPEN_API_ALLOW_EVICTION=true)`,
+  )
+}
+
+function once(act: () => void): () => void {
+  let isDone = false
+  return () => {
+    if (isDone) return
+    isDone = true
+    act()
+  }
+}

@@ -1,0 +1,122 @@
+// Reads how much memory a Redis server uses, for as long as this process stores tasks there.
+//
+// The meter reads the memory every 250 ms while tasks are enqueued, and every 10 s otherwise. A reading also counts this producer
+// among those that share the memory. A plain enqueue does not wait for a reading.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { infoField, infoNumber } from '../redis/server-info.ts'
+import { readMemory } from '../scripts/memory/read-memory.ts'
+import { type Commander, runScript } from '../scripts/script.ts'
+import { createMemoryAccount } from './memory-account.ts'
+import { LEAST_BETWEEN_MS, type MemoryDecision } from './memory-credit.ts'
+
+/** How often the memory is read while tasks are enqueued, in ms. */
+export const READ_EVERY_MS = 250
+/** How often the memory is read while no tasks are enqueued, in ms. */
+const IDLE_READ_EVERY_MS = 10_000
+/** A producer that has not read the memory for this long no longer counts, in ms. */
+const SILENCE_MS = 30_000
+/** How long a task waits for a reading that shows whether there is room, in ms. After that, the task is refused. */
+const MOST_WAIT_MS = 500
+
+export interface ServerMemory {
+  /** What Redis compares with its limit, in bytes. */
+  readonly usedBytes: number
+  /** `maxmemory`, or the machine's memory if Redis has no limit, in bytes. */
+  readonly limitBytes: number
+  /** Redis's `maxmemory-policy`. */
+  readonly policy: string
+}
+
+export interface MemoryMeter {
+  /**
+   * Decides whether a task that takes `costBytes` may be stored. Nearly always returns without waiting. Otherwise the promise resolves
+   * within half a second after the first reading, and rejects with Redis's error if the memory cannot be read.
+   */
+  admits(costBytes: number): boolean | Promise<boolean>
+  /** Returns the last reading. It is undefined before the first one, and 'unknown' if Redis does not report its memory. */
+  latest(): ServerMemory | 'unknown' | undefined
+  /** Reads the memory. Takes one round trip, which concurrent calls share. */
+  read(): Promise<void>
+  /** Reads the memory if it is time to. Call it every {@link READ_EVERY_MS}. */
+  tick(): void
+}
+
+export interface MeterOptions {
+  readonly redis: Commander
+  /** The sorted set of producers. In a cluster, the memory is that of the node that holds this key. */
+  readonly key: string
+  /** A name that no other producer has. */
+  readonly producer: string
+  /** The number of meters that each producer has for the same server. */
+  readonly meters: number
+  /** The share of the memory at which admission stops, from 0 to 1. */
+  readonly watermark: number
+  /** Rejects as long as the namespace must not be used. */
+  readonly checkSchema: () => Promise<void> | undefined
+}
+
+export function createMemoryMeter(options: MeterOptions): MemoryMeter {
+  const { redis, key, producer, meters, watermark, checkSchema } = options
+  const account = createMemoryAccount({ watermark, now: () => performance.now() })
+  let latest: ServerMemory | 'unknown' | undefined
+  let sentAt = Number.NEGATIVE_INFINITY
+  /** Whether a task has been enqueued since the last reading. */
+  let isActive = false
+  let reading: Promise<void> | undefined
+
+  const send = async (): Promise<void> => {
+    const early = sentAt + LEAST_BETWEEN_MS - performance.now()
+    if (early > 0) await sleep(early)
+    await checkSchema()
+    sentAt = performance.now()
+    isActive = false
+    const received = account.beginReading()
+    const reply = await runScript(redis, readMemory, { producers: key }, { producer, silence: SILENCE_MS })
+    const memory = parseMemory(reply.info)
+    latest = memory ?? 'unknown'
+    received(memory && { ...memory, producers: reply.producers * meters }, reply.isNew)
+  }
+  const read = (): Promise<void> => {
+    reading ??= send().finally(() => {
+      reading = undefined
+    })
+    return reading
+  }
+  // The outage reporter logs connection errors, and a task that needs a reading rejects with its error.
+  const readInBackground = (): void => void read().catch(() => {})
+
+  const decideAfterReading = async (costBytes: number): Promise<boolean> => {
+    const until = performance.now() + MOST_WAIT_MS
+    let decision: MemoryDecision
+    do {
+      await read()
+      decision = account.decide(costBytes)
+    } while (decision === 'read' && performance.now() < until)
+    return decision === 'admit'
+  }
+
+  return {
+    admits(costBytes) {
+      isActive = true
+      const decision = account.decide(costBytes)
+      if (decision === 'read') return decideAfterReading(costBytes)
+      if (decision === 'admit' && account.isReadingDue()) readInBackground()
+      return decision === 'admit'
+    },
+    latest: () => latest,
+    read,
+    tick() {
+      if (isActive || performance.now() - sentAt >= IDLE_READ_EVERY_MS) readInBackground()
+    },
+  }
+}
+
+/** Parses the output of `INFO memory`. Returns undefined if it does not say how much memory is used, or out of how much. */
+export function parseMemory(info: string): ServerMemory | undefined {
+  const used = infoNumber(info, 'used_memory')
+  const limit = infoNumber(info, 'maxmemory') || infoNumber(info, 'total_system_memory')
+  if (used === undefined || !limit) return undefined
+  // Redis does not count the buffers for its replicas and its append-only file.
+  const uncounted = infoNumber(info, 'mem_not_counted_for_evict') ?? 0
+  return { usedBytes: used - uncounted, limitBytes: limit, policy: infoField(info, 'maxmemory_policy') ?? 'noeviction' }
+}
