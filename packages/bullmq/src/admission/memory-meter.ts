@@ -67,6 +67,8 @@ export function createMemoryMeter(options: MeterOptions): MemoryMeter {
   const send = async (): Promise<void> => {
     const early = sentAt + LEAST_BETWEEN_MS - performance.now()
     if (early > 0) await sleep(early)
+    // A reading that cannot be sent is tried again as late as one that was sent.
+    sentAt = performance.now()
     await checkSchema()
     sentAt = performance.now()
     isActive = false
