@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { openFleet } from '@bullpen/bullmq/internal'
+import { blockingConnection, openFleet } from '@bullpen/bullmq/internal'
 import type { ApiConfig } from '@bullpen/config'
 import type { Accepted, CommandPage, CommandView, FleetView, Problem, TaskPage, TaskView } from '@bullpen/contract'
 import { privateRedis } from '@bullpen/testing'
@@ -241,6 +241,48 @@ describe('while Redis is down', () => {
     await redis.start()
     await vi.waitUntil(async () => (await get('/readyz')).status === 200, WITHIN)
     expect((await post(SQUARE)).status).toBe(202)
+  })
+})
+
+describe('the memory of Redis', () => {
+  async function limitedRedis(...settings: readonly (readonly [string, string])[]) {
+    const server = await privateRedis()
+    await server.start()
+    const redis = blockingConnection(server.url, silent)
+    onTestFinished(() => redis.disconnect())
+    for (const [name, value] of settings) await redis.config('SET', name, value)
+    return { redis, url: server.url }
+  }
+
+  test('at the watermark, a task is refused with 503 and Retry-After, and the API stays ready', async () => {
+    const { redis, url: redisUrl } = await limitedRedis(['maxmemory', '100mb'])
+    await redis.setrange('other', 86_000_000, 'end')
+    const { url, get, metricsUrl } = await startApi(redisUrl)
+    const post = () => fetch(`${url}/v1/tasks`, { method: 'POST', headers: HEADERS, body: JSON.stringify(SQUARE) })
+    const response = await post()
+    expect({ status: response.status, retryAfter: response.headers.get('retry-after') }).toEqual({
+      status: 503,
+      retryAfter: '1',
+    })
+    const problem = (await response.json()) as Problem
+    expect(problem).toMatchObject({ code: 'redis_full', detail: expect.stringContaining('up to 80 %') })
+    expect(problem.taskId).toBeUndefined()
+    expect((await get('/readyz')).status).toBe(200)
+    const metrics = await (await fetch(metricsUrl)).text()
+    expect(metrics).toContain('bullpen_enqueues_refused_total{queue="cpu",code="redis_full"} 1')
+    expect(metrics).toContain(`bullpen_redis_memory_limit_bytes ${100 * 2 ** 20}`)
+    await redis.del('other')
+    await vi.waitUntil(async () => (await post()).status === 202, WITHIN)
+  })
+
+  test('in production, an API does not start on a Redis that may delete tasks, unless a setting allows it', async () => {
+    const { url } = await limitedRedis(['maxmemory-policy', 'allkeys-lru'])
+    await expect(startApi(url)).rejects.toMatchObject({ code: 'unsafe_redis' })
+    const allowed = await startApi(url, { allowEviction: true })
+    expect((await allowed.post(SQUARE)).status).toBe(202)
+    const development = await startApi(url, { environment: 'development' })
+    expect((await development.post(SQUARE)).status).toBe(202)
+    expect(await (await fetch(allowed.metricsUrl)).text()).toContain('bullpen_redis_unsafe{check="eviction"} 1')
   })
 })
 

@@ -65,7 +65,8 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
   const { queues } = catalogue
   const logger = log ?? createLog({ level: settings.logLevel, name: 'bullpen-api' })
   const telemetry = createTelemetry({ role: 'api', version: VERSION })
-  const devKey = settings.environment === 'development' ? (settings.devKey ?? generateKey()) : undefined
+  const isDevelopment = settings.environment === 'development'
+  const devKey = isDevelopment ? (settings.devKey ?? generateKey()) : undefined
   const closing = new AbortController()
 
   await using opened = new AsyncDisposableStack()
@@ -86,7 +87,8 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
       onHousekeepingFailed: telemetry.housekeepingFailed,
       onRefused: telemetry.enqueueRefused,
       memoryWatermark: settings.memoryWatermark,
-      allowEviction: settings.allowEviction || settings.environment === 'development',
+      allowEviction: settings.allowEviction || isDevelopment,
+      serverProblems: isDevelopment ? 'info' : 'warn',
     }),
     (each) => each.close(),
   )
@@ -97,6 +99,7 @@ export async function createApi({ catalogue, config = {}, codec, log }: ApiOptio
     for (const queue of queues) telemetry.blockedRequests(queue, blocked.count(queue))
     telemetry.leader(broker.isLeading())
     telemetry.redisMemory(broker.memory())
+    telemetry.redisProblems(broker.serverProblems())
   })
   const metrics = opened.adopt(createMetricsServer(telemetry.exposition, logger), (each) => each.close())
   const app = await buildServer({

@@ -32,6 +32,8 @@ import { countTasks, readTotals } from './queries/counts.ts'
 import { listIds } from './queries/listing.ts'
 import { readTogether } from './queries/read-together.ts'
 import { addStateReads, decodeState, STATE_READS } from './queries/task-state.ts'
+import type { ServerCheck } from './redis/server-checks.ts'
+import { openServerMonitor } from './redis/server-monitor.ts'
 import { throttledLog } from './redis/throttled-log.ts'
 import { createSchemaGuard } from './schema.ts'
 import { type CompletionListener, openCompletionListener } from './waiting/completion-listener.ts'
@@ -66,6 +68,13 @@ export interface BrokerOptions {
   readonly memoryWatermark?: number | undefined
   /** Whether tasks may be stored on a server that may delete them, because its `maxmemory-policy` is not `noeviction`. Defaults to false. */
   readonly allowEviction?: boolean | undefined
+  /**
+   * The level at which problems with the server's settings are logged, such as a missing append-only file. Defaults to 'warn'. With the
+   * admission 'open', the settings are not checked.
+   */
+  readonly serverProblems?: 'warn' | 'info' | undefined
+  /** How often the server's settings are checked, in ms. Defaults to 300,000. Tests set this. */
+  readonly checkServerEveryMs?: number
   /**
    * Returns the time in milliseconds since 1970, by the clock that decides when tasks are due; for example, the `now` of
    * {@link openSkewMonitor}. Defaults to the machine's clock.
@@ -120,6 +129,11 @@ export interface BullmqBroker extends Broker {
    * is the node with the least room. Takes no round trip.
    */
   memory(): Pick<ServerMemory, 'usedBytes' | 'limitBytes'> | undefined
+  /**
+   * Returns whether each check of the server's settings has found a problem, as of up to 5 min ago. Checks that Redis does not permit are
+   * missing, as are all of them if `admission` is 'open'. Takes no round trip.
+   */
+  serverProblems(): ReadonlyMap<ServerCheck, boolean>
   readonly boardQueues: readonly Queue[]
 }
 
@@ -169,6 +183,15 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
         allowsEviction: options.allowEviction ?? false,
         checkSchema: schema.check,
         log,
+      })
+    : undefined
+  const server = isChecked
+    ? openServerMonitor({
+        redis,
+        redisUrl,
+        log,
+        level: options.serverProblems ?? 'warn',
+        everyMs: options.checkServerEveryMs,
       })
     : undefined
   const handles = new Map(queues.map((name) => [name, openQueueHandles(name)]))
@@ -395,6 +418,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
     },
 
     memory: () => memory?.latest(),
+    serverProblems: () => server?.problems() ?? new Map(),
 
     async ping() {
       await call(() => redis.ping())
@@ -405,6 +429,7 @@ export function openBroker(options: BrokerOptions): BullmqBroker {
       await leader?.close()
       admission.close()
       memory?.close()
+      server?.close()
       for (const { completions } of handles.values()) completions.close()
       await Promise.allSettled([...handles.values()].map(({ queue }) => queue.close()))
       redis.disconnect()

@@ -24,12 +24,20 @@ describe('the settings of the API', () => {
       devKey: undefined,
       bodyLimit: 262_144,
       idempotencyLife: '24h',
+      memoryWatermark: 80,
+      allowEviction: false,
     })
   })
 
   it('are read from the environment, in which keys are a list', () => {
     const settings = read({ BULLPEN_API_KEYS: `${KEY}1, ${KEY}2,`, BULLPEN_API_PORT: '9000' })
     expect(settings).toMatchObject({ keys: [`${KEY}1`, `${KEY}2`], port: 9_000 })
+  })
+
+  it('accept true and false', () => {
+    const of = (text: string) => read({ BULLPEN_API_KEYS: KEY, BULLPEN_API_ALLOW_EVICTION: text }).allowEviction
+    expect([of('true'), of('false')]).toEqual([true, false])
+    expect(() => of('yes')).toThrow('BULLPEN_API_ALLOW_EVICTION is "yes"; expected true or false')
   })
 
   it.each([

@@ -245,6 +245,7 @@ function usedTelemetry(): Telemetry {
     telemetry.housekeepingFailed({ queue: 'mail', duty: 'expire' })
     telemetry.redisUp(true)
     telemetry.redisMemory({ usedBytes: 800, limitBytes: 1_000 })
+    telemetry.redisProblems(new Map([['persistence', true]]))
     telemetry.clockSkew(-1_500)
   })
   telemetry.onScrape(() => Promise.reject(new Error('one gauge that can not be read')))

@@ -45,6 +45,8 @@ export interface Telemetry {
   redisUp(up: boolean): void
   /** Sets how much memory Redis uses, or undefined if that is unknown. Call it from {@link onScrape}. */
   redisMemory(memory: { readonly usedBytes: number; readonly limitBytes: number } | undefined): void
+  /** Sets whether each check of Redis's settings has found a problem. Call it from {@link onScrape}. */
+  redisProblems(problems: ReadonlyMap<string, boolean>): void
   /** Counts a task that was refused before anything was sent to Redis. */
   enqueueRefused(refused: { readonly queue: string; readonly code: string }): void
   /** Sets whether this process leads the namespace. Call it from {@link onScrape}. */
@@ -77,6 +79,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const redisUp = gauge(registry, 'bullpen_redis_up')
   const memoryUsed = gauge(registry, 'bullpen_redis_memory_used_bytes')
   const memoryLimit = gauge(registry, 'bullpen_redis_memory_limit_bytes')
+  const unsafe = gauge(registry, 'bullpen_redis_unsafe')
   const refused = counter(registry, 'bullpen_enqueues_refused_total')
   const leader = gauge(registry, 'bullpen_leader')
   const housekeepingFailures = counter(registry, 'bullpen_housekeeping_failures_total')
@@ -87,7 +90,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const reads: (() => Promise<void> | void)[] = []
 
   const scrape = async () => {
-    for (const each of [queueTasks, unaccounted, repairs, blocked]) each.reset()
+    for (const each of [queueTasks, unaccounted, repairs, blocked, unsafe]) each.reset()
     for (const each of [redisUp, memoryUsed, memoryLimit]) each.remove()
     clockSkew.remove()
     const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
@@ -122,6 +125,9 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
       if (memory === undefined) return
       memoryUsed.set(memory.usedBytes)
       memoryLimit.set(memory.limitBytes)
+    },
+    redisProblems(problems) {
+      for (const [check, isProblem] of problems) unsafe.set({ check }, isProblem ? 1 : 0)
     },
     enqueueRefused({ queue, code }) {
       refused.inc({ queue, code })

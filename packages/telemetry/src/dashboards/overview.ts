@@ -250,6 +250,21 @@ export const overview = dashboard({
           queries: [query('count by (role, version) (bullpen_build_info)', '{{role}} {{version}}')],
         },
         {
+          title: 'Redis memory',
+          description:
+            'The share of its memory that Redis uses. At the watermark, which is 80 % by default, new tasks are refused.',
+          unit: 'percentunit',
+          queries: [query('max(bullpen_redis_memory_used_bytes / bullpen_redis_memory_limit_bytes)', 'Redis')],
+        },
+        {
+          title: 'Refused tasks',
+          description: 'Tasks per second that were refused before anything was sent to Redis.',
+          unit: 'ops',
+          queries: [
+            query(`sum by (queue, code) (rate(bullpen_enqueues_refused_total[${RATE}]))`, '{{queue}} {{code}}'),
+          ],
+        },
+        {
           title: 'Event-loop lag, p99',
           description:
             'If the lag is above a few tens of milliseconds, a handler is blocking its process, and its task should be isolated.',

@@ -201,6 +201,12 @@ export const METRICS = {
     labels: [],
     help: "Memory that Redis may use: maxmemory or, if maxmemory is 0, the machine's memory. In a cluster, it is that of the node with the least room.",
   },
+  bullpen_redis_unsafe: {
+    type: 'gauge',
+    unit: 'flag',
+    labels: ['check'],
+    help: "1 if Redis's settings fail this check, 0 if they pass it. Checks that Redis does not permit are missing. Repeated every 5 min.",
+  },
   bullpen_enqueues_refused_total: {
     type: 'counter',
     unit: 'tasks',

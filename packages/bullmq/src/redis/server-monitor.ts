@@ -1,0 +1,124 @@
+// Checks the server's settings when a connection is established and every 5 min, and logs what puts tasks at risk.
+import type { Log } from '@bullpen/contract'
+import { ReplyError } from 'ioredis'
+import type { Commander } from '../scripts/script.ts'
+import { addressOf } from './outage-reporter.ts'
+import { isCluster, keyOfNode } from './redis-client.ts'
+import { type CheckResult, checkServer, type ServerCheck, type ServerDescription } from './server-checks.ts'
+
+const CHECK_EVERY_MS = 300_000
+
+/** What each problem means. The log line has the values in its fields. */
+const MESSAGES: Readonly<Record<ServerCheck, string>> = {
+  version: 'redis is too old for bullpen',
+  persistence: 'redis appendonly is off: a restart of redis loses tasks',
+  eviction: 'redis maxmemory-policy allows eviction: redis may delete tasks',
+  maxmemory: 'redis maxmemory is not set: the machine may run out of memory and end redis',
+  listpack: 'redis hash-max-listpack-value is small: waiting tasks take about twice the memory',
+}
+
+export interface ServerMonitor {
+  /**
+   * Returns whether each check has found a problem. In a cluster, a check counts if it has found one on any node. Checks that Redis does
+   * not permit are missing. Takes no round trip.
+   */
+  problems(): ReadonlyMap<ServerCheck, boolean>
+  close(): void
+}
+
+export interface ServerMonitorOptions {
+  readonly redis: Commander
+  readonly redisUrl: string
+  readonly log: Log
+  /** The level at which a problem is logged. */
+  readonly level: 'warn' | 'info'
+  /** How often the checks are repeated, in ms. Defaults to 300,000. Tests set this. */
+  readonly everyMs?: number | undefined
+}
+
+/**
+ * Starts to check the server. A problem is logged once, when it is found. Each round takes two commands for each server. The timer does
+ * not keep the process alive.
+ */
+export function openServerMonitor(options: ServerMonitorOptions): ServerMonitor {
+  const { redis, redisUrl, log, level, everyMs = CHECK_EVERY_MS } = options
+  const address = addressOf(redisUrl)
+  /** The results of the last round by node. A single server's node is ''. */
+  let byNode: ReadonlyMap<string, ReadonlyMap<ServerCheck, CheckResult>> = new Map()
+  let isChecking = false
+  let isUnreadableLogged = false
+
+  const report = (node: string, results: ReadonlyMap<ServerCheck, CheckResult>): void => {
+    const about = { redis: address, ...(node !== '' && { node }) }
+    const before = byNode.get(node)
+    for (const [check, { isOk, found, expected }] of results) {
+      const wasOk = before?.get(check)?.isOk ?? true
+      if (!isOk && wasOk) log[level]({ ...about, check, found, expected }, MESSAGES[check])
+      if (isOk && !wasOk) log.info({ ...about, check, found }, 'redis setting corrected')
+    }
+  }
+
+  const checkAll = async (): Promise<void> => {
+    const descriptions = await Promise.all(
+      serversOf(redis).map(async ([node, server]) => [node, await describe(server)] as const),
+    )
+    const isReadable = descriptions.every(
+      ([, { info, listpackValue }]) => info !== undefined && listpackValue !== undefined,
+    )
+    if (!isReadable && !isUnreadableLogged) {
+      isUnreadableLogged = true
+      log.info({ redis: address }, 'redis settings are not checked completely: INFO or CONFIG GET is not permitted')
+    }
+    const results = new Map(descriptions.map(([node, description]) => [node, checkServer(description)]))
+    for (const [node, checks] of results) report(node, checks)
+    byNode = results
+  }
+  const check = (): void => {
+    if (isChecking) return
+    isChecking = true
+    // The outage reporter logs connection errors. The next round checks again.
+    checkAll()
+      .catch((err: unknown) => log.debug({ err }, 'redis settings could not be checked'))
+      .finally(() => {
+        isChecking = false
+      })
+  }
+
+  redis.on('ready', check)
+  const timer = setInterval(check, everyMs).unref()
+  return {
+    problems() {
+      const problems = new Map<ServerCheck, boolean>()
+      for (const results of byNode.values()) {
+        for (const [name, { isOk }] of results) problems.set(name, !isOk || problems.get(name) === true)
+      }
+      return problems
+    },
+    close() {
+      clearInterval(timer)
+      redis.off('ready', check)
+    },
+  }
+}
+
+function serversOf(redis: Commander) {
+  if (!isCluster(redis)) return [['', redis] as const]
+  return redis.nodes('master').map((node) => [keyOfNode(node.options), node] as const)
+}
+
+async function describe(server: ReturnType<typeof serversOf>[number][1]): Promise<ServerDescription> {
+  const [info, values] = await Promise.all([
+    unlessRefused(server.info()),
+    unlessRefused(server.config('GET', 'hash-max-listpack-value')),
+  ])
+  const [, listpackValue] = Array.isArray(values) ? (values as readonly string[]) : []
+  return { info, listpackValue }
+}
+
+/** Returns undefined if the server does not permit the command, or does not know it. */
+function unlessRefused<T>(reply: Promise<T>): Promise<T | undefined> {
+  return reply.catch((error: unknown) => {
+    if (error instanceof ReplyError) return undefined
+    throw error
+  })
+}
