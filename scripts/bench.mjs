@@ -6,20 +6,23 @@ import { foreground } from './system/foreground.mjs'
 import { helpOn } from './system/options.mjs'
 import { explainAndExit } from './system/user-error.mjs'
 
-helpOn(`npm run bench -- [all|worker|runner|against CHECKOUT|idle [CHECKOUT]] [--pairs N] [--tasks N] [--json]
+helpOn(`npm run bench -- [all|worker|runner|enqueue [CASE...]|against CHECKOUT|idle [CHECKOUT]] [--pairs N] [--json]
 
 Measures throughput or cost on a temporary Redis or, if REDIS_URL is set, on that server.
 
   worker   compare a worker with a plain BullMQ worker in the same run
   runner   measure the cost of an attempt in the engine, without Redis
+  enqueue  compare an enqueue with what a user would write with fastify and BullMQ, about four minutes for each CASE:
+           single (over HTTP), idempotent (with a new key each time), client-redis (in process, without HTTP), or
+           limit (with fastify alone, without Redis); defaults to all of them
   against  compare the CPU time that the process and Redis use per task with that of another checkout of Bullpen,
            whose dependencies are installed
   idle     count the commands and connections of idle workers and of idle plain BullMQ workers, about two minutes each;
            with CHECKOUT, also those of another checkout of Bullpen
   --workers, --queues, --seconds
            how many workers 'idle' starts, how many queues each worker has, and how long it counts; default to
-           20, 10 and 60
-  --pairs  how often 'against' measures each side; defaults to 11
+           20, 10 and 60. 'enqueue' measures each side for that many seconds; defaults to 10
+  --pairs  how often 'against' and 'enqueue' measure each side; defaults to 11 and 5
   --tasks  how many tasks 'against' enqueues and runs in each measurement; defaults to 12000
   --json   print one JSON object per line`)
 

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { median } from './pairs.ts'
+import { type Comparison, compareRounds, describeRatios, measureRounds } from './controlled-pairs.ts'
 
 /** CPU time per task, in µs. */
 export type SideCosts = Readonly<Record<Cost, number>>
@@ -18,53 +18,28 @@ export interface AgainstOptions {
   readonly redisUrl: string
 }
 
-interface Comparison {
+export interface CostComparison extends Comparison {
   readonly kind: 'short' | 'long'
+  /** In µs per task, so that a ratio below 1 means that this checkout is cheaper. */
   readonly cost: Cost
-  /** The medians, in µs per task. */
-  readonly theirs: number
-  readonly ours: number
-  /** Ours divided by theirs. A value below 1 means that this checkout is cheaper. */
-  readonly ratio: Ratio
-  /** The other checkout divided by itself, which shows how much of the ratio is noise. */
-  readonly control: Ratio
-}
-
-interface Ratio {
-  readonly median: number
-  readonly least: number
-  readonly most: number
 }
 
 const HERE = join(import.meta.dirname, '../../..')
 
-/**
- * Runs the benchmark. Each round measures the other checkout twice and this one once, each in a separate process. The order is
- * reversed in every second round. Yields the comparisons for short tasks, and then those for long tasks.
- */
-export async function* benchAgainst({ checkout, pairs, tasks, redisUrl }: AgainstOptions): AsyncGenerator<Comparison> {
-  const theirs = resolve(checkout)
+/** Runs the benchmark, with each measurement in a separate process. Yields the costs of short tasks, and then those of long tasks. */
+export async function* benchAgainst({
+  checkout,
+  pairs,
+  tasks,
+  redisUrl,
+}: AgainstOptions): AsyncGenerator<CostComparison> {
   for (const kind of ['short', 'long'] as const) {
-    const measure = (tree: string): Promise<SideCosts> => measureSide(tree, redisUrl, kind, tasks)
-    const rounds: { readonly theirs: SideCosts; readonly ours: SideCosts; readonly again: SideCosts }[] = []
-    for (let round = 0; round < pairs; round++) {
-      const order = [theirs, HERE, theirs]
-      const costs: SideCosts[] = []
-      for (const tree of order) costs.push(await measure(tree))
-      // In every second round, the second measurement of the other checkout is the one that is compared.
-      const [first, ours, last] = costs as [SideCosts, SideCosts, SideCosts]
-      rounds.push(round % 2 === 0 ? { theirs: first, ours, again: last } : { theirs: last, ours, again: first })
-    }
-    for (const cost of COSTS) {
-      yield {
-        kind,
-        cost,
-        theirs: median(rounds.map((each) => each.theirs[cost])),
-        ours: median(rounds.map((each) => each.ours[cost])),
-        ratio: ratioOf(rounds.map((each) => each.ours[cost] / each.theirs[cost])),
-        control: ratioOf(rounds.map((each) => each.again[cost] / each.theirs[cost])),
-      }
-    }
+    const rounds = await measureRounds(
+      pairs,
+      () => measureSide(HERE, redisUrl, kind, tasks),
+      () => measureSide(resolve(checkout), redisUrl, kind, tasks),
+    )
+    for (const cost of COSTS) yield { kind, cost, ...compareRounds(rounds, (costs) => costs[cost]) }
   }
 }
 
@@ -74,13 +49,8 @@ async function measureSide(checkout: string, redisUrl: string, kind: string, tas
   return JSON.parse(stdout) as SideCosts
 }
 
-function ratioOf(values: readonly number[]): Ratio {
-  return { median: median(values), least: Math.min(...values), most: Math.max(...values) }
-}
-
-export function describeComparison({ kind, cost, theirs, ours, ratio, control }: Comparison): string {
+export function describeCosts({ kind, cost, ...compared }: CostComparison): string {
+  const { theirs, ours } = compared
   const times = `${theirs.toFixed(1).padStart(7)} µs → ${ours.toFixed(1).padStart(5)} µs`
-  const spread = ({ least, most }: Ratio): string => `(${least.toFixed(3)} to ${most.toFixed(3)})`
-  const [ratios, controls] = [ratio, control].map((each) => `${each.median.toFixed(3)} ${spread(each)}`)
-  return `${`${kind}: ${cost}`.padEnd(24)}${times}   ratio ${ratios}   control ${controls}`
+  return `${`${kind}: ${cost}`.padEnd(24)}${times}   ${describeRatios(compared)}`
 }

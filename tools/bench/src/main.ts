@@ -1,61 +1,77 @@
-// `bench NAME [--json]` runs one benchmark, or all of them, with the Redis that REDIS_URL names.
+// `bench NAME [--json]` runs one benchmark, or all of those that print a table, with the Redis that REDIS_URL names.
 import { parseArgs } from 'node:util'
-import { benchAgainst, describeComparison } from './against.ts'
+import { benchAgainst, describeCosts } from './against.ts'
+import { benchEnqueue, describeEnqueue, ENQUEUE_CASES, type EnqueueCase } from './enqueue/enqueue-bench.ts'
 import { benchIdle, describeIdle } from './idle.ts'
-import { asJson, asTable, type Result } from './report.ts'
+import { asTable, type Result } from './report.ts'
 import { benchRunner } from './runner.ts'
 import { benchWorker } from './worker.ts'
 
-const BENCHES: Readonly<Record<string, (redisUrl: string) => AsyncGenerator<Result>>> = {
+const TABLES: Readonly<Record<string, (redisUrl: string) => AsyncGenerator<Result>>> = {
   worker: benchWorker,
   runner: benchRunner,
 }
-const USAGE = `usage: REDIS_URL=redis://… bench [all|${Object.keys(BENCHES).join('|')}] [--json]
+const USAGE = `usage: REDIS_URL=redis://… bench [all|${Object.keys(TABLES).join('|')}] [--json]
+       REDIS_URL=redis://… bench enqueue [${ENQUEUE_CASES.join('|')}]… [--pairs 5] [--seconds 10] [--json]
        REDIS_URL=redis://… bench against CHECKOUT [--pairs 11] [--tasks 12000] [--json]
        REDIS_URL=redis://… bench idle [CHECKOUT] [--workers 20] [--queues 10] [--seconds 60] [--json]`
+
+const NUMBERS = ['pairs', 'tasks', 'workers', 'queues', 'seconds'] as const
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     json: { type: 'boolean', default: false },
-    pairs: { type: 'string', default: '11' },
-    tasks: { type: 'string', default: '12000' },
-    workers: { type: 'string', default: '20' },
-    queues: { type: 'string', default: '10' },
-    seconds: { type: 'string', default: '60' },
+    pairs: { type: 'string' },
+    tasks: { type: 'string' },
+    workers: { type: 'string' },
+    queues: { type: 'string' },
+    seconds: { type: 'string' },
   },
 })
 const [name = 'all', ...others] = positionals
-const chosen = name === 'all' ? Object.values(BENCHES) : [BENCHES[name]]
+const [checkout, ...more] = others
 const redisUrl = process.env['REDIS_URL']
-const [pairs, tasks] = [Number(values.pairs), Number(values.tasks)]
-const [workers, queues, seconds] = [Number(values.workers), Number(values.queues), Number(values.seconds)]
+const isCase = (text: string): text is EnqueueCase => ENQUEUE_CASES.some((each) => each === text)
 
-if (redisUrl === undefined || ![pairs, tasks, workers, queues, seconds].every((given) => given > 0)) {
+if (redisUrl === undefined || !NUMBERS.every((option) => numberOr(option, 1) > 0)) {
   fail()
+} else if (name === 'enqueue') {
+  const cases = others.filter(isCase)
+  if (cases.length < others.length) fail()
+  else {
+    const limits = { pairs: numberOr('pairs', 5), seconds: numberOr('seconds', 10) }
+    const chosen = cases.length === 0 ? ENQUEUE_CASES : cases
+    await print(benchEnqueue({ redisUrl, cases: chosen, ...limits }), describeEnqueue)
+  }
 } else if (name === 'against') {
-  const [checkout, ...more] = others
   if (checkout === undefined || more.length > 0) fail()
   else {
-    for await (const comparison of benchAgainst({ checkout, pairs, tasks, redisUrl })) {
-      console.log(values.json ? JSON.stringify(comparison) : describeComparison(comparison))
-    }
+    const limits = { pairs: numberOr('pairs', 11), tasks: numberOr('tasks', 12_000) }
+    await print(benchAgainst({ redisUrl, checkout, ...limits }), describeCosts)
   }
 } else if (name === 'idle') {
-  const [checkout, ...more] = others
   if (more.length > 0) fail()
   else {
-    for await (const load of benchIdle({ checkout, workers, queues, seconds, redisUrl })) {
-      console.log(values.json ? JSON.stringify(load) : describeIdle(load))
+    const limits = {
+      workers: numberOr('workers', 20),
+      queues: numberOr('queues', 10),
+      seconds: numberOr('seconds', 60),
     }
+    await print(benchIdle({ redisUrl, checkout, ...limits }), describeIdle)
   }
-} else if (others.length > 0 || chosen.includes(undefined)) {
-  fail()
 } else {
-  for (const bench of chosen) {
-    if (bench === undefined) continue
-    for await (const result of bench(redisUrl)) console.log(values.json ? asJson(result) : asTable(result))
-  }
+  const chosen = name === 'all' ? Object.values(TABLES) : [TABLES[name]].filter((each) => each !== undefined)
+  if (others.length > 0 || chosen.length === 0) fail()
+  else for (const bench of chosen) await print(bench(redisUrl), asTable)
+}
+
+function numberOr(option: (typeof NUMBERS)[number], otherwise: number): number {
+  return values[option] === undefined ? otherwise : Number(values[option])
+}
+
+async function print<T>(results: AsyncIterable<T>, describe: (result: T) => string): Promise<void> {
+  for await (const result of results) console.log(values.json ? JSON.stringify(result) : describe(result))
 }
 
 function fail(): void {

@@ -1,4 +1,4 @@
-// Prints a benchmark's results, either as JSON Lines for programs or as a table for people.
+// Summarises the pairs of a benchmark, and prints them as a table.
 import { median, type Pair } from './pairs.ts'
 
 export interface Result {
@@ -27,10 +27,6 @@ export function resultOf(bench: string, name: string, unit: string, pairs: reado
       ratio: round(pair.ratio, 3),
     })),
   }
-}
-
-export function asJson(result: Result): string {
-  return JSON.stringify(result)
 }
 
 export function asTable(result: Result): string {

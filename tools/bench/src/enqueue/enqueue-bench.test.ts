@@ -1,0 +1,24 @@
+// Runs the benchmark of enqueues at small scale, with every case and on both sides.
+import { expect, inject, it } from 'vitest'
+import { benchEnqueue, ENQUEUE_CASES, type EnqueueComparison } from './enqueue-bench.ts'
+
+it.each(ENQUEUE_CASES)(
+  'case %s measures every figure of both sides',
+  async (name) => {
+    const found = new Map<string, EnqueueComparison>()
+    const small = { pairs: 1, seconds: 0.3, warmUpSeconds: 0.2, connections: 4 }
+    for await (const comparison of benchEnqueue({ redisUrl: inject('redisUrl'), cases: [name], ...small })) {
+      expect(comparison).toMatchObject({ bench: 'enqueue', case: name })
+      found.set(comparison.figure, comparison)
+    }
+    const usesRedis = name !== 'limit'
+    const figures = usesRedis ? ['rate', 'processCpu', 'redisCpu', 'p99Ms', 'scripts'] : ['rate', 'processCpu', 'p99Ms']
+    expect([...found.keys()]).toEqual(figures)
+    for (const { figure, ours, theirs } of found.values()) {
+      // Other tests use the same Redis, so that its own figures can only be too high.
+      expect(ours, `${figure} of ours`).toBeGreaterThan(figure === 'scripts' ? 0.5 : 0)
+      expect(theirs, `${figure} of theirs`).toBeGreaterThan(figure === 'scripts' ? 0.5 : 0)
+    }
+  },
+  60_000,
+)

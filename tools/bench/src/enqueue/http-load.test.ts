@@ -1,0 +1,71 @@
+// Tests the HTTP load against real servers.
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { eventually } from '@bullpen/testkit'
+import { expect, it, onTestFinished } from 'vitest'
+import { openHttpLoad } from './http-load.ts'
+import type { LoadRequest } from './workload.ts'
+
+async function serve(listener: RequestListener): Promise<number> {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+const request: LoadRequest = {
+  text: (number) => `GET /${number} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`,
+  tasks: 2,
+  isAccepted: (response) => response.startsWith('HTTP/1.1 202 ') && response.endsWith('firstafter'),
+}
+
+it('every connection sends its next request after the complete response to its last one', async () => {
+  const urls: (string | undefined)[] = []
+  let unanswered = 0
+  let most = 0
+  const allConnected = Promise.withResolvers<void>()
+  const port = await serve(({ url }, response) => {
+    urls.push(url)
+    unanswered++
+    most = Math.max(most, unanswered)
+    if (unanswered === 4) allConnected.resolve()
+    response.writeHead(202, { 'content-length': 10 })
+    response.write('first')
+    // The rest of the body arrives in another chunk.
+    void allConnected.promise.then(() =>
+      setImmediate(() => {
+        unanswered--
+        response.end('after')
+      }),
+    )
+  })
+  const failures: Error[] = []
+  const load = openHttpLoad({ port, connections: 4, request, onFailed: (error) => failures.push(error) })
+  onTestFinished(() => load.close())
+  await eventually(() => urls.length > 40)
+  const { tasks, seconds, p99Ms } = load.end()
+  expect(tasks / request.tasks).toBeGreaterThan(30)
+  expect(tasks / request.tasks).toBeLessThanOrEqual(urls.length)
+  expect(p99Ms).toBeGreaterThan(0)
+  expect(p99Ms).toBeLessThanOrEqual(seconds * 1_000)
+  expect(most).toBe(4)
+  expect(new Set(urls).size).toBe(urls.length)
+  load.begin()
+  expect(load.end().tasks).toBe(0)
+  expect(failures).toEqual([])
+})
+
+it('a response that is not accepted fails the load, with the response in the message', async () => {
+  const port = await serve((_request, response) => {
+    response.writeHead(429, { 'content-length': 13 })
+    response.end('queue is full')
+  })
+  const { promise, resolve } = Promise.withResolvers<Error>()
+  const load = openHttpLoad({ port, connections: 1, request, onFailed: resolve })
+  onTestFinished(() => load.close())
+  expect((await promise).message).toMatch(/did not accept a request:\nHTTP\/1\.1 429 [\s\S]*queue is full/)
+})

@@ -1,0 +1,60 @@
+// Measures what one side needs for each task: its time, its CPU time and that of Redis.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
+import type { Part } from './part.ts'
+
+export interface Figures {
+  /** Tasks per second. */
+  readonly rate: number
+  /** The CPU time of the process that enqueues, in µs per task. */
+  readonly processCpu: number
+  /** The CPU time of Redis, in µs per task. */
+  readonly redisCpu: number
+  /** The 99th percentile of the response times, in ms. */
+  readonly p99Ms: number
+  /** How many scripts Redis ran for each task. Every script takes one round trip. */
+  readonly scripts: number
+}
+
+export interface Subject {
+  /** The process that enqueues tasks. */
+  readonly enqueuing: Pick<Part<unknown>, 'ask'>
+  /** The process that causes the load, which may be the same. */
+  readonly load: Pick<Part<unknown>, 'ask'>
+  readonly redis: Redis
+  /** How long the load runs before it is measured. */
+  readonly warmUpMs: number
+  readonly measureMs: number
+}
+
+/** Measures a subject whose load is running. */
+export async function measure({ enqueuing, load, redis, warmUpMs, measureMs }: Subject): Promise<Figures> {
+  const read = async () => ({ cpu: await enqueuing.ask('cpu'), ...(await readRedis(redis)) })
+  await sleep(warmUpMs)
+  await load.ask('begin')
+  const before = await read()
+  await sleep(measureMs)
+  const after = await read()
+  const { tasks, seconds, p99Ms } = await load.ask('end')
+  return {
+    rate: tasks / seconds,
+    processCpu: (after.cpu - before.cpu) / tasks,
+    redisCpu: (after.redisCpu - before.redisCpu) / tasks,
+    p99Ms,
+    scripts: (after.scripts - before.scripts) / tasks,
+  }
+}
+
+/** Reads Redis's CPU time in µs, and how many scripts it has run. */
+async function readRedis(redis: Redis): Promise<{ readonly redisCpu: number; readonly scripts: number }> {
+  const [cpu, commands] = await Promise.all([redis.info('cpu'), redis.info('commandstats')])
+  const seconds = ['user', 'sys'].map((kind) => Number(new RegExp(`used_cpu_${kind}:([\\d.]+)`).exec(cpu)?.[1]))
+  const scripts = ['eval', 'evalsha'].map((name) =>
+    Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(commands)?.[1] ?? 0),
+  )
+  return { redisCpu: sum(seconds) * 1e6, scripts: sum(scripts) }
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0)
+}

@@ -1,0 +1,72 @@
+// Runs a part of the benchmark in a separate process, so that its CPU time is its own, and asks that process for its figures.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { basename, resolve } from 'node:path'
+import type { Load } from './meter.ts'
+
+/** The questions that a part may be asked, with the type of each response. */
+export interface Responses {
+  /** The CPU time that the process has used since it started, in µs. */
+  readonly cpu: number
+  /** Discards everything that has been counted so far. */
+  readonly begin: true
+  /** What has been counted since `begin`. */
+  readonly end: Load
+}
+type Question = keyof Responses
+
+export interface Part<Ready> {
+  /** What the part has sent to report that it is ready. */
+  readonly ready: Ready
+  ask<Q extends Question>(question: Q): Promise<Responses[Q]>
+  /** Resolves when the process has ended. */
+  stop(): Promise<void>
+}
+
+/** Starts the program in this directory with these options, and waits until it is ready. Rejects if the program ends before that. */
+export async function startPart<Ready>(program: string, options: object): Promise<Part<Ready>> {
+  const child = fork(resolve(import.meta.dirname, program), [JSON.stringify(options)], {
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  })
+  const exited = once(child, 'exit')
+  const nextMessage = async (): Promise<unknown> => {
+    const ended = exited.then(() => {
+      throw new Error(`${basename(program)} ended before the benchmark did`)
+    })
+    const [message] = await Promise.race([once(child, 'message'), ended])
+    return message
+  }
+  return {
+    ready: (await nextMessage()) as Ready,
+    async ask<Q extends Question>(question: Q) {
+      const response = nextMessage()
+      child.send(question)
+      return (await response) as Responses[Q]
+    },
+    async stop() {
+      if (child.connected) child.disconnect()
+      await exited
+    },
+  }
+}
+
+/** Reads the options in a part's process. */
+export function partOptions<Options>(): Options {
+  return JSON.parse(process.argv[2] ?? '') as Options
+}
+
+/**
+ * Reports in a part's process that it is ready, and responds to every question from then on. The process ends when the benchmark
+ * disconnects from it or dies.
+ */
+export function reportReady(ready: unknown, respond: { readonly [Q in Question]?: () => Responses[Q] }): void {
+  process.on('message', (question: Question) => process.send?.(respond[question]?.()))
+  process.once('disconnect', () => process.exit(0))
+  process.send?.(ready)
+}
+
+/** Returns the CPU time that this process has used since it started, in µs. */
+export function ownCpu(): number {
+  const { user, system } = process.cpuUsage()
+  return user + system
+}

@@ -1,0 +1,69 @@
+// Runs one of the producers that the benchmark `enqueue` compares without HTTP: Bullpen's broker, or a BullMQ queue.
+import { openBroker } from '@bullpen/bullmq'
+import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
+import { newTask } from '@bullpen/engine/internal'
+import { createRandomPool } from '@bullpen/engine/node'
+import { Queue } from 'bullmq'
+import { createMeter } from './meter.ts'
+import { ownCpu, partOptions, reportReady } from './part.ts'
+import { catalogue, INPUT, SIZE_LIMIT, welcome } from './workload.ts'
+
+export interface ProducerOptions {
+  readonly producer: ProducerName
+  readonly redisUrl: string
+  readonly namespace: string
+  /** How many calls are made at once. */
+  readonly inFlight: number
+}
+
+/** The producers. Each one connects, and returns the function that enqueues a task. */
+const PRODUCERS = {
+  async bullpen({ redisUrl, namespace }: ProducerOptions): Promise<() => Promise<unknown>> {
+    const log = { debug() {}, info() {}, warn: console.error, error: console.error }
+    const broker = openBroker({ redisUrl, namespace, queues: catalogue.queues, sizeLimit: SIZE_LIMIT, log })
+    while (!(await isReachable(broker.ping)));
+    const random = createRandomPool()
+    return () => {
+      const enqueuedAt = Date.now()
+      const id = createTaskId(welcome.queue, enqueuedAt, random(ID_RANDOM_BYTES))
+      return broker.enqueue(newTask(welcome, INPUT, {}, { id, enqueuedAt, correlationId: undefined }))
+    }
+  },
+
+  async bullmq({ redisUrl, namespace }: ProducerOptions): Promise<() => Promise<unknown>> {
+    const queue = new Queue(welcome.queue, { connection: { url: redisUrl }, prefix: `{${namespace}}` })
+    await queue.waitUntilReady()
+    return () => queue.add(welcome.name, INPUT, { sizeLimit: SIZE_LIMIT })
+  },
+} as const satisfies Record<string, (options: ProducerOptions) => Promise<() => Promise<unknown>>>
+export type ProducerName = keyof typeof PRODUCERS
+
+/** Waits 20 ms if Redis is not reachable, because a producer's connection rejects commands until it is open. */
+function isReachable(ping: () => Promise<void>): Promise<boolean> {
+  return ping().then(
+    () => true,
+    () => new Promise((resolve) => setTimeout(resolve, 20, false)),
+  )
+}
+
+const options = partOptions<ProducerOptions>()
+const enqueue = await PRODUCERS[options.producer](options)
+const meter = createMeter()
+
+async function enqueueForever(): Promise<void> {
+  for (;;) {
+    const calledAt = performance.now()
+    await enqueue()
+    meter.count(calledAt, 1)
+  }
+}
+
+for (let i = 0; i < options.inFlight; i++) void enqueueForever()
+reportReady(true, {
+  cpu: ownCpu,
+  begin() {
+    meter.begin()
+    return true
+  },
+  end: meter.end,
+})

@@ -1,0 +1,62 @@
+// The task that the benchmark enqueues, and the requests that enqueue it. Both sides get the same bytes.
+import { defineCatalogue, defineTask } from '@bullpen/contract'
+import { z } from 'zod'
+
+/** The API key that every request sends. The peer ignores it. */
+export const API_KEY = 'bench-key-0123456789abcdef'
+
+/** The limit on the data of one task that both sides check, in bytes. */
+export const SIZE_LIMIT = 65_536
+
+export const welcome = defineTask({
+  name: 'bench.welcome',
+  queue: 'bench',
+  kind: 'short',
+  input: z.object({ to: z.string(), name: z.string(), order: z.int() }),
+  output: z.object({}),
+})
+
+export const catalogue = defineCatalogue(welcome)
+
+/** About 100 bytes as JSON. */
+export const INPUT = {
+  to: 'a.customer@mail.example.com',
+  name: 'A customer whose name is not short',
+  order: 12_345_678,
+}
+
+/** A request that enqueues tasks. */
+export interface LoadRequest {
+  /** Returns the request with this number, counted from 0. */
+  readonly text: (number: number) => string
+  readonly tasks: number
+  /** Returns whether this response to the request means that all of its tasks are stored. */
+  readonly isAccepted: (response: string) => boolean
+}
+
+const BODY = JSON.stringify({ task: welcome.name, input: INPUT })
+
+const isStored = (response: string): boolean => response.startsWith('HTTP/1.1 202 ')
+
+/** The requests of each case that uses HTTP. */
+export const REQUESTS = {
+  single: { text: () => post(BODY), tasks: 1, isAccepted: isStored },
+  idempotent: {
+    text: (number) => post(BODY, `idempotency-key: "bench-${String(number).padStart(12, '0')}"\r\n`),
+    tasks: 1,
+    isAccepted: isStored,
+  },
+} as const satisfies Record<string, LoadRequest>
+export type RequestName = keyof typeof REQUESTS
+
+function post(body: string, moreHeaders = ''): string {
+  return [
+    'POST /v1/tasks HTTP/1.1\r\n',
+    'host: 127.0.0.1\r\n',
+    `authorization: Bearer ${API_KEY}\r\n`,
+    'content-type: application/json\r\n',
+    `content-length: ${body.length}\r\n`,
+    `${moreHeaders}\r\n`,
+    body,
+  ].join('')
+}
