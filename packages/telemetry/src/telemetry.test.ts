@@ -150,6 +150,23 @@ describe('telemetry', () => {
     expect(text).toContain('bullpen_attempt_duration_seconds_count{queue="mail",task="receipt.send"} 3')
   })
 
+  it('counts requests by method, route and status, and times them by method and route', async () => {
+    const telemetry = createTelemetry({ role: 'api', version: '1.2.3' })
+    const enqueue = { method: 'POST', route: '/v1/tasks' } as const
+    telemetry.httpObserved({ ...enqueue, status: 202, seconds: 0.004 })
+    telemetry.httpObserved({ ...enqueue, status: 202, seconds: 0.004 })
+    telemetry.httpObserved({ ...enqueue, status: 422, seconds: 0.002 })
+    telemetry.httpObserved({ ...enqueue, method: 'GET', status: 200, seconds: 30 })
+    const lines = (await textOf(telemetry)).split('\n')
+    expect(lines.filter((line) => /^bullpen_http_(requests_total|\w+_count)\{/.test(line)).toSorted()).toEqual([
+      'bullpen_http_request_duration_seconds_count{method="GET",route="/v1/tasks"} 1',
+      'bullpen_http_request_duration_seconds_count{method="POST",route="/v1/tasks"} 3',
+      'bullpen_http_requests_total{method="GET",route="/v1/tasks",status="200"} 1',
+      'bullpen_http_requests_total{method="POST",route="/v1/tasks",status="202"} 2',
+      'bullpen_http_requests_total{method="POST",route="/v1/tasks",status="422"} 1',
+    ])
+  })
+
   it('counts a negative wait, which can result from two different clocks, as zero', async () => {
     const telemetry = createTelemetry({ role: 'worker', version: '1' })
     for (const waitedMs of [-50, Number.NaN]) telemetry.sink({ ...attempt, event: 'attempt.started', waitedMs })

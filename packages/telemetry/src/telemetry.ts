@@ -3,7 +3,8 @@ import type { PoolState, SlotState, TaskStatus } from '@bullpen/contract'
 import { POOL_STATES, SLOT_STATES, TASK_STATUSES } from '@bullpen/contract/internal'
 import type { EventSink } from '@bullpen/engine'
 import { collectDefaultMetrics, Registry } from 'prom-client'
-import { counter, gauge, histogram } from './metrics/instruments.ts'
+import { type AnsweredRequest, httpMetrics } from './metrics/http-metrics.ts'
+import { counter, gauge } from './metrics/instruments.ts'
 import { MISNAMED_PROCESS_METRICS } from './metrics/metrics-table.ts'
 import { taskMetrics } from './metrics/task-metrics.ts'
 
@@ -16,14 +17,6 @@ export interface WatchedPool {
   stuckHandlers(): number
   state(): PoolState
   slots(): readonly { readonly state: SlotState }[]
-}
-
-export interface AnsweredRequest {
-  readonly method: string
-  /** The route's pattern, such as `/v1/tasks/:id`, and never the URL, because the number of different URLs is unbounded. */
-  readonly route: string
-  readonly status: number
-  readonly seconds: number
 }
 
 export interface Telemetry {
@@ -72,6 +65,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
 
   const pools = poolGauges(registry)
   const tasks = taskMetrics()
+  const http = httpMetrics()
   const queueTasks = gauge(registry, 'bullpen_queue_tasks')
   const unaccounted = gauge(registry, 'bullpen_unaccounted_tasks')
   const repairs = gauge(registry, 'bullpen_index_repairs')
@@ -85,8 +79,6 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
   const housekeepingFailures = counter(registry, 'bullpen_housekeeping_failures_total')
   const clockSkew = gauge(registry, 'bullpen_clock_skew_seconds')
   const scrapeFailures = counter(registry, 'bullpen_scrape_failures_total')
-  const requests = counter(registry, 'bullpen_http_requests_total')
-  const requestSeconds = histogram(registry, 'bullpen_http_request_duration_seconds')
   const reads: (() => Promise<void> | void)[] = []
 
   const scrape = async () => {
@@ -95,7 +87,8 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     clockSkew.remove()
     const read = await Promise.allSettled([pools.read, ...reads].map(async (each) => each()))
     scrapeFailures.inc(read.filter((each) => each.status === 'rejected').length)
-    return { contentType: registry.contentType, text: `${await registry.metrics()}\n${tasks.exposition()}` }
+    const texts = [await registry.metrics(), tasks.exposition(), http.exposition()]
+    return { contentType: registry.contentType, text: texts.join('\n') }
   }
   let scraping: ReturnType<typeof scrape> | undefined
 
@@ -141,10 +134,7 @@ export function createTelemetry(about: { readonly role: 'api' | 'worker'; readon
     clockSkew(ms) {
       if (ms !== undefined) clockSkew.set(ms / 1_000)
     },
-    httpObserved({ method, route, status, seconds }) {
-      requests.inc({ method, route, status: String(status) })
-      requestSeconds.observe({ method, route }, seconds)
-    },
+    httpObserved: http.observed,
     exposition() {
       scraping ??= scrape().finally(() => {
         scraping = undefined

@@ -1,5 +1,5 @@
 // Creates instruments from the metrics table, so that each name and label is written only once.
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import { Counter, Gauge, type Registry } from 'prom-client'
 import { FastCounter, FastHistogram } from './fast-metrics.ts'
 import { type LabelOf, METRICS, type MetricName, type MetricRow } from './metrics-table.ts'
 
@@ -17,10 +17,6 @@ export function counter<N extends CounterName>(registry: Registry, name: N): Cou
 
 export function gauge<N extends GaugeName>(registry: Registry, name: N): Gauge<LabelOf<N>> {
   return new Gauge(configuration(registry, name))
-}
-
-export function histogram<N extends HistogramName>(registry: Registry, name: N): Histogram<LabelOf<N>> {
-  return new Histogram({ ...configuration(registry, name), buckets: [...METRICS[name].buckets] })
 }
 
 /** Creates a counter for the hot path. */

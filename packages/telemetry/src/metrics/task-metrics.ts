@@ -4,6 +4,7 @@ import type { EventSink } from '@bullpen/engine'
 import { type FailureReason, IS_FAILURE } from '../failures.ts'
 import type { Count, Distribution } from './fast-metrics.ts'
 import { fastCounter, fastHistogram } from './instruments.ts'
+import { remembered } from './remembered.ts'
 
 /** Task names beyond this number share one series, so that a queue with foreign producers cannot flood Prometheus. */
 const MOST_TASK_NAMES = 500
@@ -176,21 +177,5 @@ function taskSeries(metrics: ReturnType<typeof createMetrics>): (queue: string, 
       lastTask = task
     }
     return last
-  }
-}
-
-/**
- * Returns a function that makes a value once per key and then returns the stored value. Callers nest these functions, because
- * joining two keys into one costs more than two look-ups.
- */
-function remembered<K, V>(make: (key: K) => V): (key: K) => V {
-  const made = new Map<K, V>()
-  return (key) => {
-    let value = made.get(key)
-    if (value === undefined) {
-      value = make(key)
-      made.set(key, value)
-    }
-    return value
   }
 }
