@@ -49,6 +49,7 @@ export const ROOMS = [
       'fastify-type-provider-zod',
       '@fastify/*',
       '@bull-board/**',
+      'cookie',
       'zod',
       ...NODE,
     ],

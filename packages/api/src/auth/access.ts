@@ -1,5 +1,6 @@
 // Access control. Every route requires an API key unless it declares otherwise.
 import { BullpenError } from '@bullpen/contract'
+import { parseCookie } from 'cookie'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { sendProblem } from '../http/problems/problem.ts'
 import type { Keyring, Origin } from './keyring.ts'
@@ -45,14 +46,15 @@ export function requireAccess(keyring: Keyring, now: () => number): onRequestHoo
   }
 
   function isAllowed(request: FastifyRequest, access: Access): boolean {
-    const { authorization } = request.headers
+    const { authorization, cookie } = request.headers
     if (authorization !== undefined) {
       const key = keyring.find(bearerToken(authorization) ?? '', originOf(request))
       request.keyFingerprint = key?.fingerprint
       return key !== undefined
     }
-    const cookie = request.cookies[SESSION_COOKIE]
-    return access === 'browser' && cookie !== undefined && keyring.acceptsSession(cookie, originOf(request), now())
+    if (access !== 'browser' || cookie === undefined) return false
+    const session = parseCookie(cookie)[SESSION_COOKIE]
+    return session !== undefined && keyring.acceptsSession(session, originOf(request), now())
   }
 }
 

@@ -1,4 +1,5 @@
 // /board/login: exchanges an API key for a session cookie, because a browser cannot send a key when it loads a page.
+import { stringifySetCookie } from 'cookie'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { originOf, SESSION_COOKIE, WRONG_KEY } from './access.ts'
 import type { Key, Keyring } from './keyring.ts'
@@ -46,15 +47,16 @@ export async function addLogin(app: FastifyInstance, { keyring, now, secure }: L
   })
 
   function logIn(reply: FastifyReply, key: Key, destination: string): FastifyReply {
-    return reply
-      .setCookie(SESSION_COOKIE, keyring.issueSession(key, now() + SESSION_S * 1_000), {
-        path: '/',
-        httpOnly: true,
-        sameSite: 'lax',
-        secure,
-        maxAge: SESSION_S,
-      })
-      .redirect(destination, 303)
+    const cookie = stringifySetCookie({
+      name: SESSION_COOKIE,
+      value: keyring.issueSession(key, now() + SESSION_S * 1_000),
+      path: '/',
+      httpOnly: true,
+      sameSite: 'lax',
+      secure,
+      maxAge: SESSION_S,
+    })
+    return reply.header('set-cookie', cookie).redirect(destination, 303)
   }
 }
 

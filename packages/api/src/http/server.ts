@@ -2,7 +2,6 @@
 // connections.
 
 import type { TaskId } from '@bullpen/contract'
-import cookie from '@fastify/cookie'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { requireAccess } from '../auth/access.ts'
 import type { Keyring } from '../auth/keyring.ts'
@@ -71,15 +70,15 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   app.setSerializerCompiler(createSerializer)
   acceptOnlyJson(app)
   answerErrors(app, options.log, options.bodyLimit)
-  await app.register(cookie)
   app.addHook('onRequest', (request, reply, done) => {
     setCommonHeaders(request, reply)
     done()
   })
   logRequests(app, options)
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onSend', (_request, reply, payload, done) => {
     // A connection that is kept alive for another request would delay the shutdown of the server.
     if (options.closing.aborted) reply.header('connection', 'close')
+    done(null, payload)
   })
   app.addHook('onRequest', requireAccess(keyring, now))
   app.addHook('onRequest', (request, reply, done) => {
