@@ -53,7 +53,7 @@ describe('an enqueue', () => {
     sent.mockClear()
     const wanted = task({ queueTimeout: '1m', tags: ['a', 'b'] })
     await broker.enqueue(wanted)
-    const ofTask = sent.mock.calls.filter(([{ args }]) => args.some((arg) => String(arg).includes(wanted.id)))
+    const ofTask = sent.mock.calls.filter(([command]) => String(command.toWritable({})).includes(wanted.id))
     expect(ofTask.map(([{ name }]) => name)).toEqual(['evalsha'])
     expect(await redis.zscore(keys.expiries, wanted.id)).toBe(`${wanted.expiresAt}`)
     expect(await redis.hget(keys.job(wanted.id), 'tags')).toBe('["a","b"]')

@@ -8,6 +8,7 @@
 import type { FinalStatus } from '@bullpen/contract'
 import type { Retention } from '@bullpen/engine/internal'
 import { type BackendFactory, createRedisBackend, type RedisClient, type RedisQueueBackend } from 'bullmq'
+import { type ScriptArgument, type ScriptCall, scriptCall } from '../../redis/script-calls.ts'
 import type { Commander } from '../../scripts/script.ts'
 import { type Commit, type PendingCommits, settleByAnswer, TARGET_AT, takeCommit } from './commits.ts'
 import { COMPOSED } from './composed-scripts.ts'
@@ -185,9 +186,20 @@ const clientsWithScripts = new WeakSet<object>()
 export function commandsOf(redis: Commander): RedisClient {
   // Of BullMQ's client, `defineScripts` uses only `defineCommand`, and `execCommand` uses only `runCommand`.
   defineScripts(redis as unknown as RedisClient)
-  const commands = redis as unknown as Readonly<Record<string, (args: unknown[]) => unknown>>
-  return { runCommand: (name: string, args: unknown[]) => commands[name]?.(args) } as unknown as RedisClient
+  const calls = new Map<string, ScriptCall>()
+  const callOf = (name: string): ScriptCall => {
+    const script = COMPOSED_BY_COMMAND.get(name)
+    if (script === undefined) throw new Error(`${name} is not a composed script`)
+    const call = scriptCall(redis, script)
+    calls.set(name, call)
+    return call
+  }
+  const runCommand = (name: string, args: readonly ScriptArgument[]) => (calls.get(name) ?? callOf(name))(args)
+  return { runCommand } as unknown as RedisClient
 }
+
+/** The composed scripts, by the names of their commands. */
+const COMPOSED_BY_COMMAND = new Map([...COMPOSED.values()].map((script) => [script.name, script]))
 
 /**
  * Defines the scripts as commands on a client. The client's transactions have the same commands, so the scripts are defined

@@ -1,0 +1,82 @@
+// Runs one script many times on a producer's connection, which encodes each call in less time than ioredis does.
+//
+// ioredis encodes each argument of a command separately, as soon as one of them is binary. Every task that is added has binary
+// arguments, and more than twenty in total. Here, everything between two binary arguments is encoded at once.
+import { hash } from 'node:crypto'
+import { Command, type Redis } from 'ioredis'
+import type { Commander } from '../scripts/script.ts'
+import { isCluster } from './redis-client.ts'
+
+/** As in ioredis, null and undefined are sent as empty strings. */
+export type ScriptArgument = string | number | Buffer | null | undefined
+
+export interface CalledScript {
+  /** The name of the script's command, which is defined on the client. */
+  readonly name: string
+  readonly numberOfKeys: number
+  readonly lua: string
+}
+
+/** Takes the script's keys, followed by its arguments. */
+export type ScriptCall = (args: readonly ScriptArgument[]) => Promise<unknown>
+
+/**
+ * Returns a function that runs this script with EVALSHA. The first call on each connection, and each call whose script Redis has
+ * lost, is left to ioredis, which sends the script's text if necessary. So are all calls to a cluster, which ioredis sends to the
+ * node that has the keys.
+ */
+export function scriptCall(client: Commander, script: CalledScript): ScriptCall {
+  const callWithText = withText(client, script)
+  if (isCluster(client)) return callWithText
+  const head = ['EVALSHA', hash('sha1', script.lua), script.numberOfKeys]
+  let known: Redis['stream'] | undefined
+  return (args) => {
+    if (client.stream !== known) {
+      known = client.stream
+      return callWithText(args)
+    }
+    const bytes = encodeCommand([...head, ...args])
+    const command = new Command('evalsha', [], { replyEncoding: 'utf8' })
+    // ioredis calls this method again when it sends the command on another connection.
+    command.toWritable = () => bytes
+    const reply = client.sendCommand(command) as Promise<unknown>
+    return reply.catch((error: Error) => {
+      if (error.message.startsWith('NOSCRIPT')) return callWithText(args)
+      throw error
+    })
+  }
+}
+
+function withText(client: Commander, { name }: CalledScript): ScriptCall {
+  // ioredis adds defined commands as methods, which its types can't know.
+  const commands = client as unknown as Readonly<Record<string, (args: readonly ScriptArgument[]) => Promise<unknown>>>
+  return (args) => commands[name]?.(args) as Promise<unknown>
+}
+
+const END = '\r\n'
+
+/** Encodes a command in Redis's protocol: the number of arguments, and each argument with its length in bytes. */
+export function encodeCommand(args: readonly ScriptArgument[]): Buffer {
+  const parts: (string | Buffer)[] = []
+  let text = `*${args.length}${END}`
+  for (const arg of args) {
+    if (Buffer.isBuffer(arg)) {
+      parts.push(`${text}$${arg.length}${END}`, arg)
+      text = END
+    } else {
+      const plain = String(arg ?? '')
+      text += `$${Buffer.byteLength(plain)}${END}${plain}${END}`
+    }
+  }
+  parts.push(text)
+  return join(parts)
+}
+
+function join(parts: readonly (string | Buffer)[]): Buffer {
+  let length = 0
+  for (const part of parts) length += Buffer.byteLength(part)
+  const bytes = Buffer.allocUnsafe(length)
+  let end = 0
+  for (const part of parts) end += typeof part === 'string' ? bytes.write(part, end) : part.copy(bytes, end)
+  return bytes
+}
