@@ -105,6 +105,20 @@ describe('a Queue that was attached', () => {
   })
 })
 
+describe('a job whose id is the name of one of the queue’s keys', () => {
+  it.each(['totals', 'dead', 'settings', 'meta'])('is refused: %s', async (jobId) => {
+    const { openQueue, namespace } = ownWorker(({ input }) => input)
+    const queue = attach(openQueue())
+    await queue.add('own.slow', {}, { delay: 60_000 })
+    const refusal = `the job id '${jobId}' is the name of one of the queue's keys; use another id`
+    await expect(queue.add('own.slow', {}, { jobId })).rejects.toThrow(refusal)
+    await expect(queue.add('own.slow', {}, { jobId, delay: 60_000 })).rejects.toThrow(refusal)
+    await expect(queue.addBulk([{ name: 'own.slow', data: {}, opts: { jobId } }])).rejects.toThrow(refusal)
+    expect((await queue.add('own.slow', {}, { jobId: `${jobId}-1` })).id).toBe(`${jobId}-1`)
+    expect(await indexOf(queue, namespace)).toMatchObject({ accepted: 2 })
+  })
+})
+
 describe('a FlowProducer that was attached', () => {
   it('counts parents and children, each in its own queue', async () => {
     const { openQueue, namespace } = ownWorker(({ input }) => input)

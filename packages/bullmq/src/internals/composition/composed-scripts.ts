@@ -15,6 +15,7 @@
 import { createRequire } from 'node:module'
 import { REMEMBER, REPLAY } from '../../admission/idempotency-steps.ts'
 import { LIMIT } from '../../admission/limit-steps.ts'
+import { queueKeys } from '../../keys.ts'
 import { END_RECORD } from '../../scripts/includes/attempt-record.ts'
 import { FENCE } from '../../scripts/includes/fence.ts'
 import { REMOVE_ENDED } from '../../scripts/includes/remove-ended.ts'
@@ -48,6 +49,23 @@ interface Steps {
 const SUCCEEDED = `type(answer) ~= 'number' or answer >= 0`
 
 /**
+ * The names of a queue's keys, each between spaces. A job with such an id would have the same key. BullMQ would take the key for a
+ * job that already exists, and not add the job, or would write the job's fields into it.
+ */
+const { base: BASE, ...KEYS } = queueKeys('n', 'q')
+const NAMES = Object.values(KEYS).flatMap((key) => (typeof key === 'string' ? [key.slice(BASE.length)] : []))
+const RESERVED = ` ${NAMES.join(' ')} `
+
+/** Refuses a job that a team's own Queue adds under a reserved id. */
+const REFUSE_RESERVED = `
+if id == '' then
+  local own = cmsgpack.unpack(ARGV[1])[2]
+  if own ~= '' and string.find('${RESERVED}', ' ' .. own .. ' ', 1, true) then
+    return redis.error_reply("ERR the job id '" .. own .. "' is the name of one of the queue's keys; use another id")
+  end
+end`
+
+/**
  * The steps around all four BullMQ scripts that add a job. `before` is the only place that decides whether the task is added: it
  * may return without running BullMQ's script, in which case nothing has been written. A broker gets a number, which takes Redis
  * 0.6 µs less than a list: 1 if this call has created the task, even if it was sent before, and 0 if another one has. A call
@@ -64,7 +82,7 @@ const ADD: Steps = {
    */
   extra: ['id', 'expiresAt', 'tags', 'caller', 'idempotency', 'limits'],
   own: 3,
-  before: `${REPLAY}
+  before: `${REFUSE_RESERVED}${REPLAY}
 if id ~= '' and call('EXISTS', base .. id) == 1 then
   return caller ~= '' and call('HGET', base .. id, 'caller') == caller and 1 or 0
 end
