@@ -87,6 +87,11 @@ export const ERROR_ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     meaning: 'An earlier request to this queue had the same Idempotency-Key and a different body. Nothing was stored.',
     action: 'Use a new key for each new task. Send exactly the same body when you repeat a request.',
   },
+  unique_key_taken: {
+    meaning: 'Another task has the unique key, and the request said `onConflict: error`. Nothing was stored.',
+    action:
+      "Look up the task with the problem's `taskId`, or choose another `onConflict`. See [Unique tasks](../how-to/unique-tasks.md).",
+  },
   too_many_cancels: {
     meaning: 'The queue has 200 cancellations by filter that have not finished. Nothing was cancelled.',
     action:

@@ -75,6 +75,8 @@ export function queueKeys(namespace: string, queue: string) {
     leaderCheck: `${base}:leader-check`,
     /** Sorted set: task ids, scored by the time at which each task expires if it has not been started. */
     expiries: `${base}:expiries`,
+    /** Hash: the task that got each unique key last, and until when it has the key (scripts/includes/key-owner.ts). */
+    uniqueKeys: `${base}:unique-keys`,
     /** Hash: who requested the cancellation, for each running task with a pending cancellation. */
     cancelling: `${base}:cancelling`,
     /** Hash: the cancel rules that may still match tasks, by id. */

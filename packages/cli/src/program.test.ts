@@ -107,6 +107,46 @@ describe('enqueue', () => {
     expect(jsonLines(asJson.out)).toEqual([ACCEPTED, view()])
   })
 
+  test('sends a unique key with its options', async () => {
+    await using api = await fakeApi({ [ENQUEUE]: [202, ACCEPTED] })
+    const key = ['--unique-key', 'user 17']
+    await runBullpen(api, ['enqueue', 'a.b', ...key])
+    await runBullpen(api, ['enqueue', 'a.b', ...key, '--unique-until', '10m', '--on-conflict', 'replace'])
+    await runBullpen(api, ['enqueue', 'a.b', ...key, '--unique-until', 'started'])
+    expect(api.seen.map(({ body }) => body)).toMatchObject([
+      { unique: { key: 'user 17' } },
+      { unique: { key: 'user 17', until: '10m', onConflict: 'replace' } },
+      { unique: { key: 'user 17', until: 'started' } },
+    ])
+  })
+
+  test.each([
+    [['--unique-until', 'started'], '--unique-until needs --unique-key'],
+    [['--on-conflict', 'keep'], '--on-conflict needs --unique-key'],
+    [
+      ['--unique-key', 'k', '--unique-until', 'ended'],
+      "--unique-until is 'ended'; expected started, finished, or a duration such as 10m",
+    ],
+    [
+      ['--unique-key', 'k', '--on-conflict', 'replce'],
+      "--on-conflict is 'replce'; expected one of keep, replace, extend, error; did you mean replace?",
+    ],
+  ])('sends no request with %j', async (options, message) => {
+    await using api = await fakeApi()
+    const ended = await runBullpen(api, ['enqueue', 'a.b', ...options])
+    expect(ended).toMatchObject({ code: 2, out: '', err: expect.stringContaining(`bullpen: ${message}\n`) })
+    expect(api.seen).toEqual([])
+  })
+
+  test('prints the id of the task that has the unique key', async () => {
+    await using api = await fakeApi({ [ENQUEUE]: problem('unique_key_taken', 409, { taskId: ID }) })
+    const { code, err } = await runBullpen(api, ['enqueue', 'a.b', '--unique-key', 'k', '--on-conflict', 'error'])
+    expect({ code, err }).toMatchObject({
+      code: 3,
+      err: expect.stringContaining(`to see the task that has the key, run: bullpen show ${ID}`),
+    })
+  })
+
   test('prints every field that the API rejects', async () => {
     const errors = [{ pointer: '/input/n', message: 'too big' }]
     await using api = await fakeApi({

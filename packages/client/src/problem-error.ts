@@ -29,7 +29,10 @@ export class ProblemError extends Error {
   readonly detail: string | undefined
   /** The invalid parts of the request, at most 20. */
   readonly errors: readonly FieldError[]
-  /** Set if an enqueue failed although the task may have been stored. Look the task up by this id before you enqueue it again. */
+  /**
+   * Set if an enqueue failed although the task may have been stored. Look the task up by this id before you enqueue it again. With
+   * the code `unique_key_taken`, this is the task that has the unique key.
+   */
   readonly taskId: string | undefined
   /** How long the API asks the client to wait before the next try, in ms. */
   readonly retryAfterMs: number | undefined

@@ -50,6 +50,7 @@ export type { Cancellation, Cancelled, CancelOutcome, CancelPreview, CancelReque
 export type { Accepted, CallOptions, Dropped, EnqueueRequest, ProducerOptions } from './http/enqueue.ts'
 export type { Problem } from './http/problem.ts'
 export type { AttemptView, TaskPage, TaskView } from './http/task-view.ts'
+export type { OnConflict, UniqueOptions } from './http/unique.ts'
 
 // The fleet over HTTP:
 

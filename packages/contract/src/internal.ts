@@ -56,8 +56,10 @@ export { MAX_IDEMPOTENCY_KEY, readIdempotencyKey } from './http/idempotency-key.
 export { HTTP_STATUS, PROBLEM_CONTENT_TYPE, PROBLEM_TITLES, problemSchema } from './http/problem.ts'
 export { enqueueQuerySchema, listQuerySchema, MAX_WAIT_S, PAGINATION, waitSchema } from './http/queries.ts'
 export { ATTEMPT_OUTCOMES, attemptViewSchema, taskPageSchema, taskViewSchema } from './http/task-view.ts'
+export { KEY_RELEASES, ON_CONFLICT } from './http/unique.ts'
 export { REDIS_URLS, type RedisAddress, type RedisNode, readRedisUrl } from './redis-url.ts'
 export { attemptRecordSchema } from './task/attempt-record.ts'
+export { isStored } from './task/enqueued.ts'
 export { ENVELOPE_VERSION, type Envelope, envelopeSchema, type StoredSuccess, successSchema } from './task/envelope.ts'
 export { COMMIT_REFUSALS } from './task/events.ts'
 export {

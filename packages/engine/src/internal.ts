@@ -58,6 +58,17 @@ export { keyReused } from './task/key-reused.ts'
 export { newTask, type Origin } from './task/new-task.ts'
 export { decodePayload, decodeStep, encodePayload, encodeStep } from './task/payloads.ts'
 export { endWithoutStart, MAX_ATTEMPT_RECORDS, MAX_DEATHS, statusOfDelayed, statusOfEnded } from './task/task-status.ts'
+export {
+  extendedSpan,
+  hasKey,
+  type KeyConflict,
+  type KeyOwner,
+  type KeySpan,
+  keySpan,
+  nameOfKey,
+  resolveConflict,
+  uniqueKeyTaken,
+} from './task/unique-key.ts'
 export { clockFrom } from './time/clock.ts'
 export { createRestartBackoff, type RestartBackoff, type RestartLimits, restartDelay } from './time/restart-backoff.ts'
 export { ReusableTimer } from './time/reusable-timer.ts'

@@ -1,6 +1,7 @@
 // Tests what POST /v1/tasks stores and answers.
 import type { Accepted, TaskId } from '@bullpen/contract'
 import { readTaskId } from '@bullpen/contract/internal'
+import { uniqueKeyTaken } from '@bullpen/engine/internal'
 import { describe, expect, test } from 'vitest'
 import { catalogue, NOW, problemIn, testApi } from '../api.fixture.ts'
 
@@ -132,6 +133,8 @@ describe('a rejected task', () => {
     ['a heartbeat past its timeout', { ...WELCOME, heartbeatTimeout: '5m', timeout: '1m' }, '/timeout'],
     ['a queue timeout past its total timeout', { ...WELCOME, queueTimeout: '5m', totalTimeout: '3m' }, '/queueTimeout'],
     ['a timeout past its total timeout', { ...WELCOME, timeout: '5m', totalTimeout: '1m' }, '/timeout'],
+    ['a unique key that is text', { ...SQUARE, unique: 'k' }, '/unique'],
+    ['a unique key without an end', { ...SQUARE, unique: { key: 'k', until: 'soon' } }, '/unique/until'],
     ['a label that is not text', { ...SQUARE, meta: { tenant: 7 } }, '/meta/tenant'],
   ])('with %s is answered with a pointer to the field', async (_name, body, pointer) => {
     const { post, broker } = await testApi()
@@ -151,6 +154,66 @@ describe('a rejected task', () => {
   test('with a timeout for a short task is answered with the reason', async () => {
     const { post } = await testApi()
     expect(problemIn(await post({ ...SQUARE, timeout: '5s' })).detail).toMatch(/^math\.square is a short task/)
+  })
+})
+
+describe('a request with a unique key', () => {
+  const UNIQUE = { ...SQUARE, unique: { key: 'k', until: '10m', onConflict: 'error' } }
+  const OTHER = 'cpu-01jd3w5zv0abcdefghjkmnpqrs' as TaskId
+
+  test('hands the broker the key, its span and its policy', async () => {
+    const { post, broker } = await testApi()
+    expect((await post(UNIQUE)).json()).toMatchObject({ action: 'created', status: 'waiting' })
+    expect(broker.enqueued[0]?.unique).toEqual({ key: 'k', until: 600_000, onConflict: 'error', maxDelayMs: undefined })
+  })
+
+  test.each([
+    ['existing', 'active'],
+    ['extended', 'scheduled'],
+  ] as const)('is answered with the task that has the key: %s', async (action, status) => {
+    const { post, broker, events } = await testApi()
+    broker.enqueue = async () => ({ id: OTHER, action, status })
+    const answer = await post(UNIQUE)
+    expect(answer.statusCode).toBe(202)
+    expect(answer.json()).toMatchObject({ id: OTHER, action, status, links: { self: `/v1/tasks/${OTHER}` } })
+    expect(answer.headers.location).toBe(`/v1/tasks/${OTHER}`)
+    expect(events).toEqual([])
+  })
+
+  test('is answered without a status if the task that has the key has been deleted', async () => {
+    const { post, broker } = await testApi()
+    broker.enqueue = async () => ({ id: OTHER, action: 'existing', status: undefined })
+    const answer = await post(UNIQUE)
+    expect(answer.statusCode).toBe(202)
+    expect(answer.json()).toEqual({ id: OTHER, action: 'existing', links: expect.anything() })
+  })
+
+  test('counts as an enqueued task if it has replaced another one', async () => {
+    const { post, broker, events } = await testApi()
+    broker.enqueue = async ({ id }) => ({ id, action: 'replaced' })
+    expect((await post(UNIQUE)).json()).toMatchObject({ action: 'replaced', status: 'waiting' })
+    expect(events).toMatchObject([{ event: 'task.enqueued' }])
+  })
+
+  test('is refused with the id of the task that has the key', async () => {
+    const { post, broker } = await testApi()
+    broker.enqueue = async (task) => {
+      throw uniqueKeyTaken(task, OTHER)
+    }
+    expect(problemIn(await post(UNIQUE))).toMatchObject({
+      status: 409,
+      code: 'unique_key_taken',
+      title: 'Unique key taken',
+      taskId: OTHER,
+      detail: expect.stringContaining(`task ${OTHER} has the unique key "k" of math.square`),
+    })
+  })
+
+  test('is refused if it would extend a delay but has none', async () => {
+    const { post, broker } = await testApi()
+    const problem = problemIn(await post({ ...SQUARE, unique: { key: 'k', onConflict: 'extend' } }))
+    expect(problem).toMatchObject({ status: 400, code: 'invalid_request', errors: [{ pointer: '/unique/onConflict' }] })
+    expect(broker.enqueued).toEqual([])
   })
 })
 

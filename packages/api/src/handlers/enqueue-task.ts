@@ -7,7 +7,7 @@ import {
   type TaskId,
   type TaskView,
 } from '@bullpen/contract'
-import { createTaskId, ID_RANDOM_BYTES, readIdempotencyKey } from '@bullpen/contract/internal'
+import { createTaskId, ID_RANDOM_BYTES, isStored, readIdempotencyKey } from '@bullpen/contract/internal'
 import type { Idempotency, NewTask } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
 import { idempotencyOf } from '@bullpen/engine/node'
@@ -80,12 +80,13 @@ export function enqueueTask(context: ApiContext) {
       return { action: 'dropped' }
     }
     const { id, action, replayed } = stored
-    const isNew = action === 'created' && replayed === undefined
+    const isNew = isStored(action) && replayed === undefined
     if (isNew) emit({ event: 'task.enqueued', queue, task, id })
     const links = taskLinks(id)
     reply.code(202).header('location', links.self)
     if (replayed !== undefined) reply.header('idempotency-replayed', 'true')
-    const accepted = { id, action, status: replayed?.status ?? (isScheduled ? 'scheduled' : 'waiting'), links } as const
+    const status = isNew ? (isScheduled ? 'scheduled' : 'waiting') : (replayed ?? stored).status
+    const accepted = { id, action, status, links } as const
     if (seconds === 0) return accepted
     const record = await waitForEnd(context, reply, id, seconds)
     if (record !== undefined && isFinal(record.status)) {

@@ -8,7 +8,7 @@
 // Measured: a record takes 94 bytes if there are 30,000 in a period, and 74 to 78 bytes if there are more. If there are few, each
 // is in a hash of its own and takes 257 bytes. Freeing a hash of 500 records takes less than 0.2 ms.
 
-import type { Enqueued, TaskId } from '@bullpen/contract'
+import type { EnqueueAction, Enqueued, TaskId, TaskStatus } from '@bullpen/contract'
 import type { Idempotency } from '@bullpen/engine'
 
 /** Into how many periods a life is divided. */
@@ -17,17 +17,40 @@ const PERIODS = 4
 const BUCKET_DIGITS = 2
 const REQUEST_LENGTH = 11
 
-/**
- * What a record says about the task: the initial of its action, and the initial of its first status, `w` for waiting and `s` for
- * scheduled.
- */
-type Outcome = 'cw' | 'cs'
+/** A record says in one character what happened to the call, and in another one which status the task had. */
+const ACTION_CODES = { created: 'c', existing: 'e', replaced: 'r', extended: 'x' } as const satisfies Record<
+  EnqueueAction,
+  string
+>
+const STATUS_CODES = {
+  scheduled: 's',
+  waiting: 'w',
+  active: 'a',
+  retrying: 'r',
+  completed: 'c',
+  dead: 'd',
+  cancelled: 'n',
+  expired: 'e',
+} as const satisfies Record<TaskStatus, string>
+/** Stands for the status of a task that has been deleted. */
+const DELETED = '-'
 
-/** The step before the add. `idempotency` is '' or the result of {@link encodeIdempotency}. Redis's clock counts the periods. */
+/** A Lua table of these codes. */
+const codes = (table: Readonly<Record<string, string>>): string =>
+  `({ ${Object.entries(table)
+    .map(([name, code]) => `${name} = '${code}'`)
+    .join(', ')} })`
+
+/**
+ * The step before the add. `idempotency` is '' or the result of {@link encodeIdempotency}. Redis's clock counts the periods. Sets
+ * `remember(action, status, id)`, which stores a record for this call, whose action is not `created` if another task has its unique
+ * key. If this call creates a task, the task's status is `first_status`.
+ */
 export const REPLAY = `
-local remember
+local remember, first_status
 if idempotency ~= '' then
-  local life, key, request, outcome = string.match(idempotency, '^(%d+) (%S+) (%S+) (%S+)$')
+  local life, key, request
+  life, key, request, first_status = string.match(idempotency, '^(%d+) (%S+) (%S+) (%S+)$')
   local length = math.max(1, math.floor(life / ${PERIODS}))
   local period = math.floor(call('TIME')[1] / length)
   local function bucket(number)
@@ -40,24 +63,30 @@ if idempotency ~= '' then
       return string.sub(record, ${REQUEST_LENGTH + 1})
     end
   end
-  remember = function(task)
-    call('HSET', bucket(period), key, request .. outcome .. task)
+  remember = function(action, status, task)
+    -- The record holds the id without the name of the queue.
+    local outcome = ${codes(ACTION_CODES)}[action] .. (${codes(STATUS_CODES)}[status] or '${DELETED}')
+    call('HSET', bucket(period), key, request .. outcome .. string.match(task, '[^-]+$'))
     call('EXPIREAT', bucket(period), (period + 1) * length + life, 'NX')
   end
 end`
 
-/** The step after the add, which has stored the task `id`. The record holds the id without the name of the queue. */
-export const REMEMBER = `if remember then remember(string.match(id, '[^-]+$')) end`
+/** The step after the add, which has stored the task `id`. */
+export const REMEMBER = `if remember then remember(replaced and 'replaced' or 'created', first_status, id) end`
+
+const ACTIONS = Object.keys(ACTION_CODES) as readonly EnqueueAction[]
+const STATUSES = Object.keys(STATUS_CODES) as readonly TaskStatus[]
 
 /** Encodes the argument of the steps. `isScheduled` is whether the task is scheduled rather than waiting at first. */
 export function encodeIdempotency({ life, key, request }: Idempotency, isScheduled: boolean): string {
-  const outcome: Outcome = isScheduled ? 'cs' : 'cw'
-  return `${life} ${key} ${request} ${outcome}`
+  const status: TaskStatus = isScheduled ? 'scheduled' : 'waiting'
+  return `${life} ${key} ${request} ${status}`
 }
 
 /** Decodes the reply of {@link REPLAY}. Returns undefined if the key was used for a different request. */
 export function decodeReplay(reply: string, queue: string): Enqueued | undefined {
   if (reply === 'reused') return undefined
-  const status = reply[1] === 's' ? 'scheduled' : 'waiting'
-  return { id: `${queue}-${reply.slice(2)}` as TaskId, action: 'created', replayed: { status } }
+  const action = ACTIONS.find((each) => ACTION_CODES[each] === reply[0]) ?? 'created'
+  const status = STATUSES.find((each) => STATUS_CODES[each] === reply[1])
+  return { id: `${queue}-${reply.slice(2)}` as TaskId, action, replayed: { status } }
 }

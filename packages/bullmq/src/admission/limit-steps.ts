@@ -3,10 +3,14 @@
 // constant time.
 import { QueueFullError, type QueueLimitName, type QueueLimits } from '@bullpen/contract'
 
-/** `limits` is '' or the result of {@link encodeLimits}. The delayed set contains scheduled and retrying tasks. */
+/**
+ * `limits` is '' or the result of {@link encodeLimits}. The delayed set contains scheduled and retrying tasks. A task that replaces
+ * another one (./unique-steps.ts) takes its place.
+ */
 export const LIMIT = `
 if limits ~= '' then
   local found = call('LLEN', base .. 'wait') + call('ZCARD', base .. 'prioritized') + call('ZCARD', base .. 'delayed')
+    - (replaced and 1 or 0)
   if found >= tonumber(limits) then return { 'full', 'maxTasks', found } end
 end`
 

@@ -20,6 +20,7 @@ import { pauseAfterPage } from '../scripts/pause-after-page.ts'
 import { type Commander, runScript } from '../scripts/script.ts'
 import { expireTasks } from './expirer.ts'
 import { encodeRetention, type RegisteredQueue } from './queue-registry.ts'
+import { createKeyRemover } from './unique-keys.ts'
 
 type OnEnded = (ended: { readonly queue: string; readonly id: TaskId; readonly task: string }) => void
 
@@ -72,6 +73,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   const { compareEveryMs = COMPARE_EVERY_MS } = options
   const caller = randomUUID()
   const bulkCancellers = new Map<string, BulkCanceller>()
+  const keyRemovers = new Map<string, ReturnType<typeof createKeyRemover>>()
   /** The duties that are under way, by duty and queue. */
   const underWay = new Map<string, Promise<void>>()
 
@@ -80,6 +82,12 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     const found =
       bulkCancellers.get(queue) ?? createBulkCanceller({ redis, keys: queueKeys(namespace, queue), caller, onEnded })
     bulkCancellers.set(queue, found)
+    return found
+  }
+
+  const keyRemover = (queue: string): ReturnType<typeof createKeyRemover> => {
+    const found = keyRemovers.get(queue) ?? createKeyRemover(redis, queueKeys(namespace, queue))
+    keyRemovers.set(queue, found)
     return found
   }
 
@@ -116,6 +124,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
           await pauseAfterPage(sentAt)
         }
       },
+      removeUniqueKeys: () => keyRemover(queue)(term),
       async repairIndex() {
         onRepaired(queue, await repairIndex(redis, keys, isOver))
       },

@@ -1,6 +1,6 @@
 // Parses the values of options, before any request is sent. Every function throws UsageError.
 import { BullpenError, type Duration, type Limit, milliseconds, type TaskStatus } from '@bullpen/contract'
-import { limitMs, MAX_PRIORITY, MAX_RATE, suggestion, TASK_STATUSES } from '@bullpen/contract/internal'
+import { KEY_RELEASES, limitMs, MAX_PRIORITY, MAX_RATE, suggestion, TASK_STATUSES } from '@bullpen/contract/internal'
 import { UsageError } from './usage-error.ts'
 
 export function parseDuration(option: string, text: string | undefined, longest?: Duration): Duration | undefined {
@@ -15,6 +15,18 @@ export function parseDuration(option: string, text: string | undefined, longest?
 export function parseLimit(option: string, text: string | undefined): Limit | undefined {
   asUsageError(() => limitMs(text, option))
   return text as Limit | undefined
+}
+
+/** Parses when a unique key is released. */
+export function parseUntil(option: string, text: string): (typeof KEY_RELEASES)[number] | Duration {
+  const event = KEY_RELEASES.find((each) => each === text)
+  if (event !== undefined) return event
+  try {
+    milliseconds(text)
+  } catch {
+    throw new UsageError(`${option} is '${text}'; expected started, finished, or a duration such as 10m`)
+  }
+  return text as Duration
 }
 
 export function parseTime(option: string, text: string | undefined): string | undefined {

@@ -32,6 +32,21 @@ export const OPTIONS = {
     help: 'from 0 (starts first) to 9, instead of the setting of the definition',
   },
   'concurrency-key': { type: 'string', value: 'KEY', help: 'the tenant or resource that the task belongs to' },
+  'unique-key': {
+    type: 'string',
+    value: 'KEY',
+    help: 'a unique key; as long as a task has the key, no other task with this name gets it',
+  },
+  'unique-until': {
+    type: 'string',
+    value: 'WHEN',
+    help: 'until when the task has the key: started, finished (default), or a duration such as 10m',
+  },
+  'on-conflict': {
+    type: 'string',
+    value: 'POLICY',
+    help: 'what happens if another task has the key: keep (default), replace, extend or error',
+  },
   'max-attempts': {
     type: 'string',
     value: 'N',

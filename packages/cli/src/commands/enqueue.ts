@@ -1,14 +1,18 @@
 // bullpen enqueue: enqueues a task. With --wait, also waits for the task to end.
-import { MAX_ATTEMPTS } from '@bullpen/contract/internal'
+import type { UniqueOptions } from '@bullpen/contract'
+import { MAX_ATTEMPTS, ON_CONFLICT } from '@bullpen/contract/internal'
 import { readInput } from '../arguments/json-input.ts'
 import {
+  parseChoice,
   parseCount,
   parseDuration,
   parseLimit,
   parseMeta,
   parsePriority,
   parseTime,
+  parseUntil,
 } from '../arguments/option-values.ts'
+import { UsageError } from '../arguments/usage-error.ts'
 import { EXIT, type ExitCode } from '../exit-codes.ts'
 import { acceptedLine } from '../output/task-text.ts'
 import type { CommandContext } from './command-context.ts'
@@ -25,6 +29,7 @@ export async function enqueue({ positionals, values, stdin, connect, out }: Comm
     runAt: parseTime('--run-at', values['run-at']),
     priority: parsePriority(values.priority),
     concurrencyKey: values['concurrency-key'],
+    unique: uniqueIn(values),
     retry:
       maxAttempts === undefined ? undefined : { maxAttempts: parseCount('--max-attempts', maxAttempts, MAX_ATTEMPTS) },
     timeout: parseLimit('--timeout', values.timeout),
@@ -37,6 +42,21 @@ export async function enqueue({ positionals, values, stdin, connect, out }: Comm
   // The id is printed before the wait, so that the user has it even if the wait is interrupted.
   await out.answer(accepted, (layout) => [acceptedLine(accepted, layout)])
   return wait === undefined ? EXIT.success : await waitForTask(client, accepted.id, wait, out)
+}
+
+/** The key's options are refused without a key, because they would have no effect. */
+function uniqueIn(values: CommandContext['values']): UniqueOptions | undefined {
+  const { 'unique-key': key, 'unique-until': until, 'on-conflict': onConflict } = values
+  if (key === undefined) {
+    const extra = until !== undefined ? '--unique-until' : onConflict !== undefined ? '--on-conflict' : undefined
+    if (extra !== undefined) throw new UsageError(`${extra} needs --unique-key`)
+    return undefined
+  }
+  return {
+    key,
+    ...(until !== undefined && { until: parseUntil('--unique-until', until) }),
+    ...(onConflict !== undefined && { onConflict: parseChoice('--on-conflict', onConflict, ON_CONFLICT) }),
+  }
 }
 
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }

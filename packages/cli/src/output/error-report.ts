@@ -12,6 +12,12 @@ interface ErrorReport {
   readonly error: object
 }
 
+/** What the task with the id in the error is. */
+const MAY_BE_STORED = 'the task may have been stored; check with'
+const TASK_HINTS: Readonly<Partial<Record<ProblemError['code'], string>>> = {
+  unique_key_taken: 'to see the task that has the key, run',
+}
+
 /** Returns undefined for an unexpected error, which is printed with its stack trace. */
 export function errorReport(error: unknown): ErrorReport | undefined {
   if (error instanceof UsageError) {
@@ -34,7 +40,7 @@ export function errorReport(error: unknown): ErrorReport | undefined {
     lines: [
       plain([code, detail].filter(Boolean).join(': ')),
       ...fields.map((text) => `  ${plain(text)}`),
-      ...(taskId === undefined ? [] : [`the task may have been stored; check with: bullpen show ${plain(taskId)}`]),
+      ...(taskId === undefined ? [] : [`${TASK_HINTS[code] ?? MAY_BE_STORED}: bullpen show ${plain(taskId)}`]),
     ],
     error: { code, status, detail, ...(errors.length === 0 ? {} : { errors }), taskId },
   }

@@ -98,6 +98,14 @@ test('an accepted or cancelled task is one line', () => {
   const accepted = { id: ID, action: 'created', status: 'scheduled', links: LINKS } as const
   expect(acceptedLine(accepted, layout)).toBe(`${ID}  <blue scheduled>`)
   expect(acceptedLine({ ...accepted, action: 'existing' }, layout)).toBe(`${ID}  <blue scheduled>, already stored`)
+  const { status: _, ...deleted } = accepted
+  expect(acceptedLine({ ...deleted, action: 'existing' }, layout)).toBe(`${ID}  deleted, already stored`)
+  expect(acceptedLine({ ...accepted, action: 'replaced' }, layout)).toBe(
+    `${ID}  <blue scheduled>, replaced the task that had the unique key`,
+  )
+  expect(acceptedLine({ ...accepted, action: 'extended' }, layout)).toBe(
+    `${ID}  <blue scheduled>, already stored, start postponed`,
+  )
   const cancelled = { id: ID, outcome: 'cancelled', status: 'cancelled', links: LINKS } as const
   expect(cancelledLine(cancelled, layout)).toBe(`${ID}  cancelled`)
   expect(cancelledLine({ ...cancelled, outcome: 'already_ended', status: 'dead' }, layout)).toBe(

@@ -22,7 +22,15 @@ const STYLES: Readonly<Record<TaskStatus, Style>> = {
 const coloured = (status: TaskStatus, { paint }: Layout): string => paint(STYLES[status], status)
 
 export function acceptedLine({ id, action, status }: Accepted, layout: Layout): string {
-  return `${id}  ${coloured(status, layout)}${action === 'existing' ? ', already stored' : ''}`
+  const now = status === undefined ? 'deleted' : coloured(status, layout)
+  return [`${id}  ${now}`, ACTION_NOTES[action]].filter(Boolean).join(', ')
+}
+
+const ACTION_NOTES: Readonly<Record<Accepted['action'], string>> = {
+  created: '',
+  existing: 'already stored',
+  replaced: 'replaced the task that had the unique key',
+  extended: 'already stored, start postponed',
 }
 
 export function cancelledLine({ id, outcome, status }: Cancelled, layout: Layout): string {

@@ -71,9 +71,9 @@ export interface TaskContext<D extends TaskDefinition = TaskDefinition, R extend
    * Enqueues a child task. The child's id is derived from this task's id, the definition and `options.childKey`, so if a later
    * attempt enqueues the same child, a second task is not created and the action is `existing`. The child gets the same
    * correlation id. A handler may enqueue children until its attempt ends, even during a drain. Each call takes one round trip to
-   * Redis.
+   * Redis. If another task has the child's unique key, the child may not be stored; a later attempt then tries again.
    *
-   * @throws BullpenError `invalid_input`, `invalid_request`, `unknown_task` if the definition is not in the worker's catalogue,
+   * @throws BullpenError `invalid_input`, `invalid_request`, `unique_key_taken`, `unknown_task` if the definition is not in the worker's catalogue,
    * `duplicate_child_key` if this attempt has already used the child key for this definition, `wrong_state` if the attempt has
    * ended, or `redis_unavailable`.
    */

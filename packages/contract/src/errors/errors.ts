@@ -20,6 +20,7 @@ export const ERROR_CODES = [
   'command_not_found',
   'command_id_reused',
   'idempotency_key_reused',
+  'unique_key_taken',
   'route_not_found',
   'method_not_allowed',
   // caused by the state of Bullpen or Redis
@@ -54,6 +55,7 @@ export type ErrorCode = (typeof ERROR_CODES)[number]
 interface BullpenErrorOptions {
   readonly cause?: unknown
   readonly errors?: readonly FieldError[]
+  readonly taskId?: string
 }
 
 /**
@@ -64,10 +66,13 @@ export class BullpenError extends Error {
   override readonly name = 'BullpenError'
   readonly code: ErrorCode
   readonly errors: readonly FieldError[]
+  /** With the code `unique_key_taken`, the id of the task that has the unique key. */
+  readonly taskId: string | undefined
 
   constructor(code: ErrorCode, message: string, options: BullpenErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
     this.errors = options.errors ?? []
+    this.taskId = options.taskId
   }
 }

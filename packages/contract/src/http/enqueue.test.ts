@@ -38,6 +38,9 @@ describe('the body of an enqueue', () => {
       retry: { maxAttempts: 1 },
     },
     { task: 'math.square', input: { n: 4 }, runAt: '2030-01-31T09:00:00.5Z', concurrencyKey: 'x'.repeat(128) },
+    { task: 'math.square', input: { n: 4 }, unique: { key: 'x'.repeat(128) } },
+    { task: 'math.square', input: { n: 4 }, unique: { key: ' ', until: 'started', onConflict: 'replace' } },
+    { task: 'math.square', input: { n: 4 }, delay: '5s', unique: { key: 'k', until: '1.5h', onConflict: 'extend' } },
   ])('%j is accepted unchanged', (given) => {
     expect(body.parse(given)).toEqual(given)
   })
@@ -69,6 +72,16 @@ describe('the body of an enqueue', () => {
     [{ task: 'math.square', input: { n: 4 }, concurrencyKey: '' }, 'concurrencyKey: '],
     [{ task: 'math.square', input: { n: 4 }, retry: { maxAttempts: 0 } }, 'retry.maxAttempts: '],
     [{ task: 'math.square', input: { n: 4 }, retry: 3 }, 'retry: '],
+    [{ task: 'math.square', input: { n: 4 }, unique: 'k' }, 'unique: '],
+    [{ task: 'math.square', input: { n: 4 }, unique: {} }, 'unique.key: '],
+    [{ task: 'math.square', input: { n: 4 }, unique: { key: '' } }, 'unique.key: '],
+    [{ task: 'math.square', input: { n: 4 }, unique: { key: 'x'.repeat(129) } }, 'unique.key: '],
+    [
+      { task: 'math.square', input: { n: 4 }, unique: { key: 'k', until: 'ended' } },
+      "unique.until: expected 'started', 'finished', or a duration",
+    ],
+    [{ task: 'math.square', input: { n: 4 }, unique: { key: 'k', until: '366d' } }, 'unique.until: expected '],
+    [{ task: 'math.square', input: { n: 4 }, unique: { key: 'k', onConflict: 'drop' } }, 'unique.onConflict: '],
     [{ task: 'math.square', input: { n: 4 }, timeout: '0s' }, 'timeout: duration is "0s"; use \'none\' for no limit'],
     [{ task: 'math.square', input: { n: 4 }, timeout: 0 }, "timeout: expected a duration such as '30s', or 'none'"],
     [{ task: 'math.square', input: { n: 4 }, meta: labels(17) }, 'meta: at most 16 entries'],
@@ -92,4 +105,6 @@ test('the answer to an enqueue has an id, an action, a status and links', () => 
   expect(acceptedSchema.parse(accepted)).toEqual(accepted)
   expect(acceptedSchema.safeParse({ ...accepted, status: 'new' }).success).toBe(false)
   expect(acceptedSchema.safeParse({ ...accepted, action: 'new' }).success).toBe(false)
+  const { status: _, ...withoutStatus } = accepted
+  expect(acceptedSchema.parse(withoutStatus)).toEqual(withoutStatus)
 })

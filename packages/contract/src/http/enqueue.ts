@@ -10,6 +10,7 @@ import { BullpenError } from '../errors/errors.ts'
 import { ENQUEUE_ACTIONS } from '../task/enqueued.ts'
 import { TASK_STATUSES } from '../task/states.ts'
 import { linksSchema } from './task-view.ts'
+import { type UniqueOptions, uniqueSchema } from './unique.ts'
 
 /** The maximum number of tags that a task may have. */
 export const MAX_TAGS = 10
@@ -60,6 +61,9 @@ const callOptions = {
     .describe(
       'The tenant or resource that the task belongs to: 1 to 128 characters. It is stored and shown with the task.',
     ),
+  unique: uniqueSchema
+    .optional()
+    .describe('A unique key. As long as a task has the key, no other task of the same definition gets it.'),
   retry: z
     .strictObject({
       maxAttempts: z
@@ -131,6 +135,8 @@ export interface CallOptions {
   readonly priority?: number
   /** The tenant or resource that the task belongs to: 1 to 128 characters. It is stored and shown with the task. */
   readonly concurrencyKey?: string
+  /** A unique key. As long as a task has the key, no other task of the same definition gets it. */
+  readonly unique?: UniqueOptions
   readonly retry?: {
     /** The number of attempts including the first, from 1 to the definition's `maxAttempts`, which is the default. */
     readonly maxAttempts?: number
@@ -166,9 +172,14 @@ export const acceptedSchema = z
     action: z
       .enum(ENQUEUE_ACTIONS)
       .describe(
-        '`created` means that this request has stored the task. `existing` means that the task was already stored and has not been changed.',
+        '`created`: this request has stored the task. `replaced`: it has stored the task, and deleted the task that had the unique key. `existing`: another task has the unique key, and has not been changed. `extended`: another task has the unique key, and its start was postponed. With `existing` and `extended`, `id` and `status` are those of the other task.',
       ),
-    status: z.enum(TASK_STATUSES),
+    status: z
+      .enum(TASK_STATUSES)
+      .optional()
+      .describe(
+        'Absent if the task has been deleted although it still has its unique key, which it has for a set time.',
+      ),
     links: linksSchema,
   })
   .meta({ id: 'Accepted', description: 'The task is stored in Redis.' })

@@ -21,6 +21,7 @@ export const HTTP_STATUS = {
   command_not_found: 404,
   command_id_reused: 422,
   idempotency_key_reused: 422,
+  unique_key_taken: 409,
   route_not_found: 404,
   method_not_allowed: 405,
   redis_unavailable: 503,
@@ -65,6 +66,7 @@ export const PROBLEM_TITLES = {
   command_not_found: 'Command not found',
   command_id_reused: 'Command id already used',
   idempotency_key_reused: 'Idempotency key already used',
+  unique_key_taken: 'Unique key taken',
   route_not_found: 'No such route',
   method_not_allowed: 'Method not allowed',
   redis_unavailable: 'Redis unavailable',
@@ -109,7 +111,7 @@ export const problemSchema = z
       .string()
       .optional()
       .describe(
-        'Present when POST /v1/tasks fails with `redis_unavailable`. The task may have been stored under this id, so look it up before sending it again.',
+        'Present when POST /v1/tasks fails with `redis_unavailable` or `unique_key_taken`. With `redis_unavailable`, the task may have been stored under this id, so look it up before sending it again. With `unique_key_taken`, the task with this id has the unique key.',
       ),
   })
   .meta({ id: 'Problem' })

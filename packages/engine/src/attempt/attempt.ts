@@ -11,7 +11,7 @@ import {
   type TaskDefinition,
   type TaskId,
 } from '@bullpen/contract'
-import { handlerLog } from '@bullpen/contract/internal'
+import { handlerLog, isStored } from '@bullpen/contract/internal'
 import { ATTEMPT_TRANSITIONS } from '../machines/attempt-machine.ts'
 import { assertTransition } from '../machines/state-machine.ts'
 import type { Outcome } from '../ports/attempt-result.ts'
@@ -272,12 +272,12 @@ export class Attempt implements TaskContext, StepStore {
     try {
       enqueued = await enqueue(child)
     } catch (error) {
-      // The handler may try again with the same id. If this call has stored the child, the next call returns `created`.
+      // The handler may try again with the same id. If this call has stored the child, the next call returns the same action.
       this.#children.delete(child.id)
       throw error
     }
     // A child that an earlier attempt has stored is not counted again.
-    if (enqueued.action === 'created') {
+    if (isStored(enqueued.action)) {
       sink({ event: 'task.enqueued', queue: child.queue, task: child.task, id: child.id })
     }
     return enqueued

@@ -1,5 +1,5 @@
 // Defines the port that stores tasks. Tasks can be enqueued, looked up, awaited, cancelled, listed and counted.
-import type { CancelReason, Enqueued, QueueLimits, TaskId, TaskRecord, TaskStatus } from '@bullpen/contract'
+import type { CancelReason, Enqueued, OnConflict, QueueLimits, TaskId, TaskRecord, TaskStatus } from '@bullpen/contract'
 import type { CancelAnswer } from '@bullpen/contract/internal'
 
 /**
@@ -25,6 +25,17 @@ export interface Idempotency {
   readonly life: number
 }
 
+/** A unique key. As long as a task has the key, no other task of the same definition gets it. */
+export interface UniqueKey {
+  /** 1 to 128 characters. */
+  readonly key: string
+  /** Until when the task has the key: until its first attempt starts, until it ends, or for a time from now, in ms. */
+  readonly until: 'started' | 'finished' | number
+  readonly onConflict: OnConflict
+  /** How long after its own enqueue the task that has the key must start, in ms: the definition's or the call's total timeout. */
+  readonly maxDelayMs: number | undefined
+}
+
 /** A task that is about to be enqueued. Its id is generated before the broker is called. */
 export interface NewTask {
   readonly id: TaskId
@@ -32,6 +43,7 @@ export interface NewTask {
   readonly caller?: Caller | undefined
   /** By default, every call stores a task of its own. */
   readonly idempotency?: Idempotency | undefined
+  readonly unique?: UniqueKey | undefined
   /** If one of these limits of the queue is reached, the task is refused. By default, the task is never refused. */
   readonly limits?: QueueLimits | undefined
   readonly task: string
@@ -136,14 +148,14 @@ export interface Broker {
   /**
    * Stores the task with its queue timeout. The call is atomic and takes one round trip. It is idempotent by id: if a task with
    * this id exists, that task is left unchanged. The action is then `created` if this caller has stored the task, and `existing`
-   * if another caller has. If the promise rejects, the task may nevertheless have been stored, unless the error code says that it
-   * was refused.
+   * if another caller has. If another task has the task's unique key, `onConflict` decides what happens. If the promise
+   * rejects, the task may nevertheless have been stored, unless the error code says that it was refused.
    *
    * @throws QueueFullError if one of the task's `limits` is reached. The decision and the add are one atomic step, so that any
    * number of concurrent callers together never exceed a limit.
    * @throws BullpenError `queue_not_found`, `queue_draining`, `redis_full`, `unsafe_redis` if the store may delete tasks,
-   * `idempotency_key_reused` if another request had this idempotency key, or `payload_too_large` if what would be stored exceeds the
-   * broker's size limit.
+   * `idempotency_key_reused` if another request had this idempotency key, `unique_key_taken` if another task has this unique key and
+   * `onConflict` is 'error', or `payload_too_large` if what would be stored exceeds the broker's size limit.
    */
   enqueue(task: NewTask): Promise<Enqueued>
   /** Returns the task's current state, or undefined. Takes one round trip, regardless of the length of the queue. */

@@ -1,4 +1,4 @@
-import { defineTask } from '@bullpen/contract'
+import { type CallOptions, defineTask, type UniqueOptions } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -54,6 +54,7 @@ describe('a new task', () => {
     [{ runAt: new Date(9_000), delay: '1s' }, '/runAt', 'use either delay or runAt, not both'],
     [{ runAt: new Date(Number.NaN) }, '/runAt', "at most '365d' ahead"],
     [{ runAt: new Date(400 * 86_400_000) }, '/runAt', "at most '365d' ahead"],
+    [{ unique: { key: 'k', onConflict: 'extend' } }, '/unique/onConflict', 'set delay or runAt'],
     [{ retry: { maxAttempts: 8 } }, '/retry/maxAttempts', 'expected at most 7, the maxAttempts of test.short; got 8'],
   ] as const)('cannot be created with %j', (call, pointer, message) => {
     expect(() => newTask(short, {}, call, origin)).toThrow(
@@ -62,6 +63,19 @@ describe('a new task', () => {
         errors: [{ pointer, message: expect.stringContaining(message) }],
       }),
     )
+  })
+
+  it('has a unique key until it has finished, and keeps another task with the key, unless its call says otherwise', () => {
+    const uniqueOf = (unique: UniqueOptions, call: CallOptions = {}) =>
+      newTask(long, {}, { ...call, unique }, origin).unique
+    expect(uniqueOf({ key: 'k' })).toEqual({ key: 'k', until: 'finished', onConflict: 'keep', maxDelayMs: undefined })
+    expect(uniqueOf({ key: 'k', until: 'started', onConflict: 'replace' })).toMatchObject({
+      until: 'started',
+      onConflict: 'replace',
+    })
+    expect(uniqueOf({ key: 'k', until: '10m' })).toMatchObject({ until: 600_000 })
+    expect(uniqueOf({ key: 'k' }, { totalTimeout: '1h' })).toMatchObject({ maxDelayMs: 3_600_000 })
+    expect(uniqueOf({ key: 'k', onConflict: 'extend' }, { runAt: new Date(0) })).toMatchObject({ onConflict: 'extend' })
   })
 
   it('has the priority and the number of attempts of its call, or else those of its definition', () => {

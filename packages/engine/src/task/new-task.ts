@@ -6,9 +6,10 @@ import {
   type QueueLimits,
   type TaskDefinition,
   type TaskId,
+  type UniqueOptions,
 } from '@bullpen/contract'
 import { contradictionIn, limitMs } from '@bullpen/contract/internal'
-import type { Caller, NewTask } from '../ports/broker.ts'
+import type { Caller, NewTask, UniqueKey } from '../ports/broker.ts'
 
 export interface Origin {
   readonly id: TaskId
@@ -34,7 +35,8 @@ const LIMITS = [
  * Creates a new task. The input is stored as given and parsed by the worker, so validate it before calling this function.
  *
  * @throws BullpenError `invalid_duration`, or `invalid_request` if a short task has a timeout, the timeouts contradict each other,
- * the call has both a delay and a start time, or it wants more attempts than the definition.
+ * the call has both a delay and a start time, it wants more attempts than the definition, or it would extend the delay of the task
+ * that has its unique key but has no delay itself.
  */
 export function newTask(definition: TaskDefinition, input: unknown, call: CallOptions, origin: Origin): NewTask {
   const delayMs = delayOf(call, origin.enqueuedAt)
@@ -62,6 +64,7 @@ export function newTask(definition: TaskDefinition, input: unknown, call: CallOp
     tags: call.tags,
     correlationId: origin.correlationId,
     concurrencyKey: call.concurrencyKey,
+    unique: call.unique === undefined ? undefined : uniqueKeyOf(call.unique, call, totalMs),
     delayMs,
     ...limits,
     expiresAt: typeof queueMs === 'number' ? origin.enqueuedAt + (delayMs ?? 0) + queueMs : undefined,
@@ -75,6 +78,25 @@ function delayOf({ delay, runAt }: CallOptions, now: number): number | undefined
   const delayMs = new Date(runAt).getTime() - now
   if (!(delayMs <= MAX_DELAY_MS)) refuse('/runAt', "the task may be scheduled at most '365d' ahead")
   return delayMs <= 0 ? undefined : delayMs
+}
+
+function uniqueKeyOf(
+  { key, until = 'finished', onConflict = 'keep' }: UniqueOptions,
+  { delay, runAt }: CallOptions,
+  totalMs: number | 'none' | undefined,
+): UniqueKey {
+  if (onConflict === 'extend' && delay === undefined && runAt === undefined) {
+    refuse(
+      '/unique/onConflict',
+      "with 'extend', set delay or runAt, which is when the task that has the key is to start",
+    )
+  }
+  return {
+    key,
+    until: until === 'started' || until === 'finished' ? until : milliseconds(until, 'unique.until'),
+    onConflict,
+    maxDelayMs: typeof totalMs === 'number' ? totalMs : undefined,
+  }
 }
 
 function maxAttemptsOf({ name, retry }: TaskDefinition, call: CallOptions): number {

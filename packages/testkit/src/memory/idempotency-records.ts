@@ -1,5 +1,5 @@
 // Remembers which calls had an idempotency key, for the memory broker.
-import type { Enqueued } from '@bullpen/contract'
+import type { Enqueued, TaskStatus } from '@bullpen/contract'
 import type { NewTask } from '@bullpen/engine'
 import { type Clock, keyReused } from '@bullpen/engine/internal'
 
@@ -26,12 +26,12 @@ export class IdempotencyRecords {
     return found.first.id === id ? { id, action: found.first.action } : found.first
   }
 
-  remember({ id, queue, idempotency, delayMs }: NewTask): void {
+  /** Remembers what this call returns. `status` is the status of the task with the returned id. */
+  remember({ queue, idempotency }: NewTask, { id, action }: Enqueued, status: TaskStatus | undefined): void {
     if (idempotency === undefined) return
-    const replayed = { status: delayMs === undefined ? 'waiting' : 'scheduled' } as const
     this.#records.set(nameOf(queue, idempotency), {
       request: idempotency.request,
-      first: { id, action: 'created', replayed },
+      first: { id, action, replayed: { status } },
       until: this.#clock.now() + idempotency.life * 1_000,
     })
   }

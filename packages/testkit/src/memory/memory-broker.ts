@@ -15,14 +15,22 @@ import {
 } from '@bullpen/contract'
 import { createTaskId, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
 import type { Broker, NewTask, PayloadCodec } from '@bullpen/engine'
-import { type CancelRule, type Clock, newTask, type PoolOptions, type Retention } from '@bullpen/engine/internal'
+import {
+  type CancelRule,
+  type Clock,
+  newTask,
+  type PoolOptions,
+  type Retention,
+  uniqueKeyTaken,
+} from '@bullpen/engine/internal'
 import { IdempotencyRecords } from './idempotency-records.ts'
 import { createMemoryConsumer, type MemoryConsumer } from './memory-consumer.ts'
 import { assertRoom } from './memory-limits.ts'
 import { countTasks, listTasks } from './memory-listing.ts'
 import { MemoryStore } from './memory-store.ts'
 import { Outage } from './outage.ts'
-import { actionOnExisting, recordOf, type StoredTask, storedTask } from './stored-task.ts'
+import { actionOnExisting, recordOf, type StoredTask, statusOf, storedTask } from './stored-task.ts'
+import { type FoundConflict, UniqueKeys } from './unique-keys.ts'
 
 export interface MemoryBrokerOptions {
   readonly clock: Clock
@@ -78,6 +86,7 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
   const tasks = new Map<TaskId, StoredTask>()
   const stores = new Map<string, MemoryStore>()
   const records = new IdempotencyRecords(clock)
+  const uniqueKeys = new UniqueKeys(clock, (id) => tasks.get(id))
   const consumers: { readonly worker: string; readonly consumer: MemoryConsumer }[] = []
   const waiters = new Map<TaskId, Set<() => void>>()
   const cancels = new Map<string, { readonly rule: CancelRule; doneAt: number | undefined }>()
@@ -87,13 +96,16 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     for (const wake of waiters.get(id) ?? []) wake()
   }
 
+  const onRemoved = (task: StoredTask): void => {
+    tasks.delete(task.id)
+    wakeWaiters(task)
+  }
+
   const storeOf = (queue: string): MemoryStore => {
     if (queues !== undefined && !queues.includes(queue)) {
       throw new BullpenError('queue_not_found', `unknown queue '${queue}'; expected one of ${queues.join(', ')}`)
     }
-    const store =
-      stores.get(queue) ??
-      new MemoryStore({ clock, stallMs, retention, onEnded: wakeWaiters, onRemoved: ({ id }) => tasks.delete(id) })
+    const store = stores.get(queue) ?? new MemoryStore({ clock, stallMs, retention, onEnded: wakeWaiters, onRemoved })
     stores.set(queue, store)
     return store
   }
@@ -131,13 +143,35 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     const earlier = records.find(task)
     if (earlier !== undefined) return earlier
     const known = tasks.get(task.id)
-    if (known !== undefined) return { id: task.id, action: actionOnExisting(known, task.caller) }
-    if (task.limits !== undefined) assertRoom(task.queue, task.limits, store)
+    if (known !== undefined) {
+      const action = actionOnExisting(known, task.caller)
+      return { id: task.id, action: action === 'created' && uniqueKeys.hasReplaced(task) ? 'replaced' : action }
+    }
+    const conflict = uniqueKeys.conflict(task)
+    const other = conflict && tasks.get(conflict.id)
+    const hasReplaced = conflict?.decided.action === 'replaced'
+    if (conflict !== undefined && !hasReplaced) {
+      const kept = keepOther(task, conflict, other)
+      records.remember(task, kept, kept.status)
+      return kept
+    }
+    if (task.limits !== undefined) assertRoom(task.queue, task.limits, store, hasReplaced ? 1 : 0)
+    if (other !== undefined) store.remove(other)
+    const enqueued = { id: task.id, action: hasReplaced ? 'replaced' : 'created' } as const
     tasks.set(task.id, stored)
-    records.remember(task)
+    uniqueKeys.take(task, hasReplaced)
+    records.remember(task, enqueued, task.delayMs === undefined ? 'waiting' : 'scheduled')
     store.add(stored)
     if (task.expiresAt !== undefined && stopSweep === undefined) sweep()
-    return { id: task.id, action: 'created' }
+    return enqueued
+  }
+
+  /** Resolves a conflict over a unique key in favour of the other task, and returns the result of the call. */
+  const keepOther = (task: NewTask, { id, decided }: FoundConflict, other: StoredTask | undefined): Enqueued => {
+    if (decided.action === 'refused') throw uniqueKeyTaken(task, id)
+    if (decided.action !== 'extended') return { id, action: 'existing', status: other && statusOf(other) }
+    if (other !== undefined) storeOf(task.queue).postpone(other, decided.dueAt)
+    return { id, action: 'extended', status: 'scheduled' }
   }
 
   return {

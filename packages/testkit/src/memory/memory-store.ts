@@ -24,7 +24,7 @@ export interface MemoryStoreOptions {
   readonly retention: Retention
   /** Called with each task that has ended. */
   readonly onEnded: (task: StoredTask) => void
-  /** Called with each task that is no longer kept. */
+  /** Called with each task that is deleted. */
   readonly onRemoved: (task: StoredTask) => void
 }
 
@@ -69,12 +69,27 @@ export class MemoryStore {
     this.#schedule(task, task.delayMs === 0 ? 0 : task.enqueuedAt + task.delayMs - this.#clock.now())
   }
 
+  /** Postpones the start of a scheduled task, and its queue timeout with it. */
+  postpone(task: StoredTask, dueAt: number): void {
+    const moved = dueAt - (task.dueAt ?? dueAt)
+    task.delayMs += moved
+    if (task.expiresAt !== undefined) task.expiresAt += moved
+    this.#schedule(task, dueAt - this.#clock.now())
+  }
+
+  /** Deletes a task that has not started. */
+  remove(task: StoredTask): void {
+    this.#removeWaiting(task)
+    this.#tasks = this.#tasks.filter((each) => each !== task)
+    this.#onRemoved(task)
+  }
+
   /** How many tasks were ever added. */
   get accepted(): number {
     return this.#accepted
   }
 
-  /** How many tasks were removed because they are no longer kept. */
+  /** How many tasks were deleted because they are no longer kept, or because another task has replaced them. */
   get removed(): number {
     return this.#accepted - this.#tasks.length
   }
@@ -282,9 +297,11 @@ export class MemoryStore {
     }
     task.place = 'delayed'
     task.owner = undefined
-    task.dueAt = this.#clock.now() + delayMs
+    const dueAt = this.#clock.now() + delayMs
+    task.dueAt = dueAt
     this.#after(delayMs, () => {
-      if (task.place === 'delayed') this.#wait(task, 'last')
+      // The task may have been postponed meanwhile.
+      if (task.place === 'delayed' && task.dueAt === dueAt) this.#wait(task, 'last')
     })
   }
 

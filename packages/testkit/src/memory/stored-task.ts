@@ -40,10 +40,11 @@ export interface StoredTask {
   /** Encodes the task's payloads, which are stored in encoded form. */
   readonly codec: PayloadCodec | undefined
   readonly enqueuedAt: number
-  readonly delayMs: number
+  /** Changes if the task is postponed, as does `expiresAt`. */
+  delayMs: number
   readonly maxAttempts: number
   readonly priority: number
-  readonly expiresAt: number | undefined
+  expiresAt: number | undefined
   /** Distinguishes the call that stored the task from other calls with the same id. */
   readonly callerToken: string | undefined
   place: Place

@@ -18,7 +18,7 @@ import {
   type TaskId,
   type TaskRecord,
 } from '@bullpen/contract'
-import { bodyErrors, createTaskId, fieldErrorText, ID_RANDOM_BYTES } from '@bullpen/contract/internal'
+import { bodyErrors, createTaskId, fieldErrorText, ID_RANDOM_BYTES, isStored } from '@bullpen/contract/internal'
 import type { NewTask } from '@bullpen/engine'
 import { DEFAULT_TIMEOUTS, type LocalCancel, newTask, type Pool, type RunTask } from '@bullpen/engine/internal'
 import { fakeClock } from '../fake-clock.ts'
@@ -77,7 +77,7 @@ export async function runTask<D extends TaskDefinition, R extends Resources = ob
 
   const enqueueChild = async (child: NewTask): Promise<Enqueued> => {
     const enqueued = await childBroker.enqueue(child)
-    if (enqueued.action === 'created') children.push(child.id)
+    if (isStored(enqueued.action)) children.push(child.id)
     return enqueued
   }
   const recordProgress = (store: (report: Progress) => Promise<void>) => (report: Progress) => {

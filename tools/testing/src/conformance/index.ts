@@ -16,11 +16,15 @@ import { priorities } from './priorities.ts'
 import { records } from './records.ts'
 import { retention } from './retention.ts'
 import { steps } from './steps.ts'
+import { uniqueKeys } from './unique-keys.ts'
+import { uniqueKeysModel } from './unique-keys-model.ts'
 import { verdicts } from './verdicts.ts'
 
 export function brokerConformance(name: string, open: OpenBackend): void {
   describe(`${name}: the record of a task`, () => records(open))
   describe(`${name}: idempotency keys`, () => idempotencyKeys(open))
+  describe(`${name}: unique keys`, () => uniqueKeys(open))
+  describe(`${name}: the model of unique keys`, () => uniqueKeysModel(open))
   describe(`${name}: limits`, () => limits(open))
   describe(`${name}: priorities`, () => priorities(open))
   describe(`${name}: the verdict on an attempt`, () => verdicts(open))

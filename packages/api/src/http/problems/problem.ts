@@ -28,6 +28,7 @@ export function problemOf(error: BullpenError, requestId: string): Problem {
     code: error.code,
     requestId,
     ...(error.errors.length === 0 ? {} : { errors: [...error.errors] }),
+    ...(error.taskId === undefined ? {} : { taskId: error.taskId }),
   }
 }
 

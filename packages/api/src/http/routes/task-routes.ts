@@ -98,6 +98,7 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
         'unknown_task',
         'invalid_input',
         'idempotency_key_reused',
+        'unique_key_taken',
         'queue_draining',
         'queue_full',
         'redis_full',

@@ -5,9 +5,11 @@ import { keyReused } from '@bullpen/engine/internal'
 import type { JobJson, RedisQueueBackend } from 'bullmq'
 import { decodeReplay, encodeIdempotency } from '../../admission/idempotency-steps.ts'
 import { decodeFull, encodeLimits, type FullReply } from '../../admission/limit-steps.ts'
+import { type ConflictReply, decodeConflict, encodeUnique } from '../../admission/unique-steps.ts'
 import type { Commander } from '../../scripts/script.ts'
 import { BACKOFF_TYPE } from '../worker/backoff-strategy.ts'
 import { commandsOf, withExtras } from './backend.ts'
+import { ADDED } from './composed-scripts.ts'
 
 export type AddJob = (task: NewTask, data: string) => Promise<Enqueued>
 
@@ -27,6 +29,7 @@ export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
       idempotency:
         task.idempotency === undefined ? '' : encodeIdempotency(task.idempotency, task.delayMs !== undefined),
       limits: task.limits === undefined ? '' : encodeLimits(task.limits),
+      unique: encodeUnique(task),
     }
     const job = newJob(task, data)
     // The type is the one that BullMQ uses for its own script.
@@ -34,18 +37,21 @@ export function jobAdder(redis: Commander, backend: RedisQueueBackend): AddJob {
       backend.addJobToTransaction(commands, job, task.id),
     ) as Promise<AddReply>
     return answer.then((reply) => {
-      if (typeof reply === 'number') return added(task, reply === 1)
+      if (typeof reply === 'number') return added(task, reply)
       if (typeof reply === 'string') return replayed(task, reply)
-      throw decodeFull(reply, task.queue, task.limits)
+      if (reply[0] === 'full') throw decodeFull(reply, task.queue, task.limits)
+      return decodeConflict(task, reply)
     })
   }
 }
 
 /** The reply of the composed script: see ADD in ./composed-scripts.ts. */
-type AddReply = number | string | FullReply
+type AddReply = number | string | FullReply | ConflictReply
 
-function added({ id, caller }: NewTask, isCreated: boolean): Enqueued {
-  return { id, action: isCreated || caller === 'only' ? 'created' : 'existing' }
+function added({ id, caller }: NewTask, reply: number): Enqueued {
+  const isOwn = (reply & ADDED.byThisCall) !== 0 || caller === 'only'
+  if (!isOwn) return { id, action: 'existing' }
+  return { id, action: (reply & ADDED.inPlaceOfAnother) === 0 ? 'created' : 'replaced' }
 }
 
 function replayed({ id, queue }: NewTask, reply: string): Enqueued {

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { TaskId } from '@bullpen/contract'
 import { createTaskId } from '@bullpen/contract/internal'
+import type { NewTask, UniqueKey } from '@bullpen/engine'
 import { newTask } from '@bullpen/engine/internal'
 import { eventually } from '@bullpen/testkit'
 import { DelayedError, type Job, type JobsOptions, RateLimitError, UnrecoverableError } from 'bullmq'
@@ -14,13 +15,25 @@ export type Operation = (world: World, pick: number, n: number) => Promise<unkno
 const HOUR = 3_600_000
 const succeed = async (): Promise<string> => 'done'
 
+type Given = Partial<Pick<NewTask, 'delayMs' | 'expiresAt' | 'tags' | 'priority' | 'unique'>>
+
 const enqueue =
-  (given: (n: number) => { delayMs?: number; expiresAt?: number; tags?: string[] }): Operation =>
+  (given: (n: number) => Given): Operation =>
   ({ broker }, _, n) => {
     const id = createTaskId(QUEUE, Date.now(), randomBytes(10))
     const origin = { id, enqueuedAt: Date.now(), correlationId: undefined }
     return broker.enqueue({ ...newTask(task, { n }, {}, origin), maxAttempts: 3, ...given(n) })
   }
+
+/** Two keys. Some of the tasks are scheduled, some have a priority, and some expire. */
+const unique =
+  (onConflict: UniqueKey['onConflict']) =>
+  (n: number): Given => ({
+    unique: { key: `u${n % 2}`, until: n % 3 === 0 ? 'started' : 'finished', onConflict, maxDelayMs: undefined },
+    delayMs: n % 5 < 2 ? HOUR : undefined,
+    priority: n % 7 < 2 ? 3 : 0,
+    expiresAt: n % 4 === 0 ? Date.now() + HOUR : undefined,
+  })
 
 const add =
   (options: (n: number) => JobsOptions): Operation =>
@@ -61,6 +74,9 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'enqueue a delayed task': enqueue((n) => ({ delayMs: n % 2 === 0 ? HOUR : n % 20 })),
   'enqueue a task that expires': enqueue((n) => ({ expiresAt: Date.now() + (n % 50) })),
   'enqueue a delayed task that expires': enqueue((n) => ({ delayMs: HOUR, expiresAt: Date.now() + (n % 50) })),
+  'enqueue a unique task': enqueue(unique('keep')),
+  'replace a unique task': enqueue(unique('replace')),
+  'postpone a unique task': enqueue((n) => ({ ...unique('extend')(n), delayMs: HOUR + n })),
   'add a job': add(() => ({})),
   'add a job at the head': add(() => ({ lifo: true })),
   'add a prioritized job': add((n) => ({ priority: 1 + (n % 4) })),

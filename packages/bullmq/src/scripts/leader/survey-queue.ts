@@ -4,7 +4,14 @@ import { TIME } from '../includes/time.ts'
 import { defineScript } from '../script.ts'
 
 /** What a queue may need from its leader (leader/housekeeping.ts). An idle queue does not need anything. */
-export type Duty = 'requeueLost' | 'expire' | 'repeatCancels' | 'cancelByRules' | 'removeOld' | 'repairIndex'
+export type Duty =
+  | 'requeueLost'
+  | 'expire'
+  | 'repeatCancels'
+  | 'cancelByRules'
+  | 'removeOld'
+  | 'removeUniqueKeys'
+  | 'repairIndex'
 
 export interface Survey {
   /** The highest fencing number of any leader that has worked on the queue. If it is above the caller's, nothing was written. */
@@ -54,6 +61,7 @@ export const surveyQueueScript = defineScript({
     'expiries',
     'cancelling',
     'cancelRules',
+    'uniqueKeys',
   ],
   args: ['fencing', 'now', 'mark', 'retention', 'compareEveryMs'],
   lua: `${TIME}${FENCE}
@@ -73,6 +81,7 @@ if running > 0 then needs('requeueLost') end
 if #redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'LIMIT', 0, 1) > 0 then needs('expire') end
 if redis.call('EXISTS', cancelling) == 1 then needs('repeatCancels') end
 if redis.call('EXISTS', cancelRules) == 1 then needs('cancelByRules') end
+if redis.call('EXISTS', uniqueKeys) == 1 then needs('removeUniqueKeys') end
 
 local function has_old(set, kept)
   if kept.count and redis.call('ZCARD', set) > kept.count then return true end

@@ -1,0 +1,151 @@
+// The steps of an enqueue with a unique key: find the task that has the key, resolve the conflict, and give the key to the new
+// task.
+//
+// Only the entry of the key is stored (../scripts/includes/key-owner.ts). Whether the task in the entry still has the key is
+// decided when another task wants the key, by looking at that task. Starts and ends of tasks therefore do nothing for keys.
+//
+// Two cases need more than the entry. A waiting task that a cancel by filter covers, or whose queue timeout has passed, will not
+// start, although it has not been ended yet. It no longer has its key, because a task that is enqueued after a cancel must not be
+// lost with the cancelled task. (Until the cancel is known to all workers, which its caller waits for, a worker may still start
+// the covered task.)
+import type { EnqueueAction, Enqueued, OnConflict, TaskId, TaskStatus } from '@bullpen/contract'
+import type { NewTask } from '@bullpen/engine'
+import { nameOfKey, uniqueKeyTaken } from '@bullpen/engine/internal'
+import { DELAYED_SCORE_STEP, PLACES, TAKE_OUT } from '../internals/status/places.ts'
+import { KEY_OWNER } from '../scripts/includes/key-owner.ts'
+import { MATCHING_RULE } from '../scripts/includes/matching-rule.ts'
+
+const CONFLICT_CODES = { keep: 'k', replace: 'r', extend: 'x', error: 'e' } as const satisfies Record<
+  OnConflict,
+  string
+>
+
+/** The sets whose tasks have the status of that name. */
+const NAMED_SETS = Object.entries(PLACES).flatMap(([name, { type, status }]) =>
+  type === 'sorted set' && name === status ? [name] : [],
+)
+
+/**
+ * The first step, which runs once it is known that no task has the id of the new one. `unique` is '' or the result of
+ * {@link encodeUnique}. If another task has the key and is not replaced, the step answers in place of the add: with a list of
+ * `existing`, `extended` or `taken`, the id of the other task, and its status ('' if it has been deleted). Otherwise,
+ * `replaced` is the task to delete, `key` is the name of the key, and `span` is until when the new task has the key.
+ */
+export const RESOLVE_CONFLICT = `
+local replaced, key, span
+if unique ~= '' then
+${KEY_OWNER}${MATCHING_RULE}
+  local on_conflict, starts_at, max_delay
+  span, on_conflict, starts_at, max_delay, key = string.match(unique, '^(%S+) (%a) (%d+) (%d+) (.*)$')
+  local seconds, micros = unpack(call('TIME'))
+  local now = seconds * 1000 + math.floor(micros / 1000)
+  if tonumber(span) then span = string.format('%.0f', now + span) end
+  local entry = call('HGET', base .. 'unique-keys', key)
+  local other = entry and key_owner(base, entry, now)
+  local other_span = other and string.match(entry, '^%S+ (%S+)')
+
+  local function is_running(id) return call('EXISTS', base .. id .. ':lock') == 1 end
+  local function status_of(id)
+    if call('EXISTS', base .. id) == 0 then return '' end
+    for _, set in ipairs({ '${NAMED_SETS.join("', '")}' }) do
+      if call('ZSCORE', base .. set, id) then return set end
+    end
+    return is_running(id) and 'active' or 'waiting'
+  end
+  local function starts_of(id) return tonumber(call('HGET', base .. id, 'ats') or '0') end
+  local function will_not_start(id)
+    if is_running(id) then return false end
+    local expires_at = tonumber(call('ZSCORE', base .. 'expiries', id) or now + 1)
+    if expires_at <= now and starts_of(id) == 0 then return true end
+    local rules = {}
+    for i, text in ipairs(call('HVALS', base .. 'cancel-rules')) do rules[i] = cjson.decode(text) end
+    return #rules > 0 and matching_rule(base, rules, id) ~= nil
+  end
+  local function postpone(id)
+    local score, enqueued, opts = call('ZSCORE', base .. 'delayed', id), unpack(call('HMGET', base .. id, 'timestamp', 'opts'))
+    local moved, delay = starts_at - math.floor(score / ${DELAYED_SCORE_STEP}), starts_at - enqueued
+    if moved <= 0 or max_delay ~= '0' and delay >= tonumber(max_delay) then return false end
+    watched.ZADD(base .. 'delayed', starts_at * ${DELAYED_SCORE_STEP}, id)
+    -- Workers compute from the options when a task became ready.
+    local options = cjson.decode(opts)
+    options.delay = delay
+    call('HSET', base .. id, 'delay', delay, 'opts', cjson.encode(options))
+    call('ZADD', base .. 'expiries', 'XX', 'INCR', moved, id)
+    if tonumber(other_span) and tonumber(span) then
+      call('HSET', base .. 'unique-keys', key, (string.gsub(entry, ' %S+', ' ' .. span, 1)))
+    end
+    return true
+  end
+
+  if other and not tonumber(other_span) and will_not_start(other) then other = nil end
+  if other then
+    if on_conflict == '${CONFLICT_CODES.error}' then return { 'taken', other, '' } end
+    local status, action = status_of(other), 'existing'
+    if status ~= '' and starts_of(other) == 0 then
+      if on_conflict == '${CONFLICT_CODES.replace}' and (status == 'waiting' or status == 'scheduled') then
+        replaced = other
+      elseif on_conflict == '${CONFLICT_CODES.extend}' and status == 'scheduled' and postpone(other) then
+        action = 'extended'
+      end
+    end
+    if not replaced then
+      if remember then remember(action, status, other) end
+      return { action, other, status }
+    end
+  end
+end`
+
+/**
+ * The step that deletes the task that is replaced. It runs directly before the add, when it is certain that the new task is
+ * stored.
+ */
+export const DELETE_REPLACED = `
+if replaced then
+  local function delete(id)
+    local function call(command, ...)
+      if command == 'ZREM' then return watched.ZREM(...) end
+      return redis.call(command, ...)
+    end
+${TAKE_OUT}
+    local place, job = take_out(id), base .. id
+    watched.DEL(job, job .. ':logs', job .. ':dependencies', job .. ':processed', job .. ':failed', job .. ':unsuccessful')
+    call('ZREM', base .. 'expiries', id)
+    call('XADD', base .. 'events', '*', 'event', 'removed', 'jobId', id, 'prev', place or 'unknown')
+  end
+  delete(replaced)
+end`
+
+/** The step after the add, which has stored the task `id`. */
+export const TAKE_KEY = `
+if key then call('HSET', base .. 'unique-keys', key, id .. ' ' .. span .. (replaced and ' r' or ' c')) end`
+
+/**
+ * Lua lines for a call that is sent again after it has stored the task `id`. They set `has_replaced` to whether that task replaced
+ * another one.
+ */
+export const RECALL_REPLACED = `
+local has_replaced = false
+if unique ~= '' then
+  local entry = call('HGET', base .. 'unique-keys', string.match(unique, '^%S+ %a %d+ %d+ (.*)$'))
+  has_replaced = entry and string.match(entry, '^(%S+) %S+ r$') == id
+end`
+
+/** Encodes the argument of the steps. */
+export function encodeUnique(task: NewTask): string {
+  const { unique, enqueuedAt, delayMs = 0 } = task
+  if (unique === undefined) return ''
+  const { until, onConflict, maxDelayMs = 0 } = unique
+  const span = typeof until === 'number' ? until : SPAN_CODES[until]
+  return `${span} ${CONFLICT_CODES[onConflict]} ${enqueuedAt + delayMs} ${maxDelayMs} ${nameOfKey(task.task, unique)}`
+}
+
+const SPAN_CODES = { started: 's', finished: 'f' } as const
+
+/** The reply of {@link RESOLVE_CONFLICT}. */
+export type ConflictReply = readonly [outcome: 'existing' | 'extended' | 'taken', id: TaskId, status: TaskStatus | '']
+
+/** Decodes the reply. @throws BullpenError `unique_key_taken`. */
+export function decodeConflict(task: NewTask, [outcome, id, status]: ConflictReply): Enqueued {
+  if (outcome === 'taken') throw uniqueKeyTaken(task, id)
+  return { id, action: outcome satisfies EnqueueAction, status: status === '' ? undefined : status }
+}

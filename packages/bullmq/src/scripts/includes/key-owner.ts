@@ -1,0 +1,20 @@
+// Defines a Lua function that finds the task that has a unique key.
+//
+// A queue's hash `unique-keys` has an entry for each key: `<task id> <span> <action>`. The span is `s` until the task has started,
+// `f` until it has ended, or a time in ms since 1970. The action is `r` if the task replaced another one when it was stored, and
+// otherwise `c`. A key that is no longer in use may still have an entry, which the next task with that key overwrites, or which the
+// leader deletes (../leader/remove-unique-keys.ts).
+
+/**
+ * `key_owner(base, entry, now)` returns the id of the task that has the key, or nil if none has. `base` is the prefix of the
+ * queue's keys; `now` is in ms since 1970. The same decision in TypeScript is `hasKey` (engine, task/unique-key.ts).
+ */
+export const KEY_OWNER = `
+local function key_owner(base, entry, now)
+  local id, span = string.match(entry, '^(%S+) (%S+)')
+  if tonumber(span) then return now < tonumber(span) and id or nil end
+  local name, ended, starts = unpack(redis.call('HMGET', base .. id, 'name', 'finishedOn', 'ats'))
+  if not name or ended or span == 's' and tonumber(starts or '0') > 0 then return nil end
+  return id
+end
+`
