@@ -13,6 +13,7 @@ describe.each([
   { pair: ['block', 'clocks'] },
   { pair: ['cancel', 'receipts'] },
   { pair: ['kill-cluster', 'leader'] },
+  { pair: ['idempotent'] },
 ])('drills', ({ pair }) => {
   it.concurrent.each(pair)(
     'drill %s meets its targets at small scale, times aside',
@@ -37,6 +38,7 @@ it('drills that need Docker are listed apart from the others', () => {
     'clocks',
     'cancel',
     'leader',
+    'idempotent',
     'receipts',
   ])
 })

@@ -6,6 +6,7 @@ import { cancel } from './drills/cancel.ts'
 import { clocks } from './drills/clocks.ts'
 import { containers } from './drills/containers.ts'
 import { cutoff } from './drills/cutoff.ts'
+import { idempotent } from './drills/idempotent.ts'
 import { kill, killCluster } from './drills/kill.ts'
 import { leader } from './drills/leader.ts'
 import { receipts } from './drills/receipts.ts'
@@ -14,7 +15,19 @@ import { deploy, long } from './drills/rolling.ts'
 const named = (drills: readonly Drill[]): ReadonlyMap<string, Drill> =>
   new Map(drills.map((drill) => [drill.name, drill]))
 
-export const DRILLS = named([kill, killCluster, deploy, long, cutoff, block, clocks, cancel, leader, receipts])
+export const DRILLS = named([
+  kill,
+  killCluster,
+  deploy,
+  long,
+  cutoff,
+  block,
+  clocks,
+  cancel,
+  leader,
+  idempotent,
+  receipts,
+])
 
 /** Drills that need a Docker engine. They are not part of `all`. */
 export const DOCKER_DRILLS = named([containers])

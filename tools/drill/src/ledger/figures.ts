@@ -100,6 +100,17 @@ export interface Figures {
   readonly startedEarly?: number
   /** Workers whose clock was off but whose log does not report it. */
   readonly skewsUnreported?: number
+  /** Accepted responses to calls with an idempotency key, and how many of these differ from the key's first response. */
+  readonly responses?: number
+  readonly differentResponses?: number
+  /** Responses beyond each key's first one that are not marked as repeated. */
+  readonly firstResponsesRepeated?: number
+  /** Callers that gave up without an accepted response. */
+  readonly unanswered?: number
+  /** Requests after which the caller did not know whether the task was stored. */
+  readonly unknownOutcomes?: number
+  /** Faults of an API process that had no pending request. */
+  readonly faultsWithoutEffect?: number
   /** Handlers that blocked an event loop but are not named by any log line. */
   readonly stallsUnattributed?: number
 }
