@@ -37,18 +37,16 @@ export function startCallers({ apis, callers, request }: CallerOptions): Calls {
 
   async function callOnce(api: ApiProcess, url: string): Promise<AcceptedResponse | undefined> {
     count(api, 1)
-    try {
-      const response = await fetch(`${url}/v1/tasks`, { ...request, signal: AbortSignal.timeout(RESPONSE_MS) })
-      const body = await response.text()
-      if (response.status === 202) return { body, isReplayed: response.headers.get('idempotency-replayed') === 'true' }
-      if (response.status !== 503) throw new UnexpectedResponse(`the API responded with ${response.status}: ${body}`)
-    } catch (error) {
-      if (error instanceof UnexpectedResponse) throw error
-    } finally {
-      count(api, -1)
+    const response = await post(url, request).catch(() => undefined)
+    count(api, -1)
+    if (response === undefined || response.status === 503) {
+      unknown++
+      return undefined
     }
-    unknown++
-    return undefined
+    const { status, body, isReplayed } = response
+    // No fault explains any other response.
+    if (status !== 202) throw new Error(`the API responded with ${status}: ${body}`)
+    return { body, isReplayed }
   }
 
   async function call(caller: number): Promise<AcceptedResponse | undefined> {
@@ -70,7 +68,8 @@ export function startCallers({ apis, callers, request }: CallerOptions): Calls {
   }
 }
 
-/** A response that no fault explains. */
-class UnexpectedResponse extends Error {
-  override readonly name = 'UnexpectedResponse'
+async function post(url: string, request: RequestInit) {
+  const response = await fetch(`${url}/v1/tasks`, { ...request, signal: AbortSignal.timeout(RESPONSE_MS) })
+  const isReplayed = response.headers.get('idempotency-replayed') === 'true'
+  return { status: response.status, body: await response.text(), isReplayed }
 }

@@ -152,7 +152,15 @@ export function taskRoutes(context: ApiContext): readonly Route[] {
       bodyRequired: false,
       headers: REQUEST_ID_HEADERS,
       responses: { 200: { description: 'The result of the request. Check its `outcome`.', schema: cancelledSchema } },
-      problems: ['malformed_json', 'invalid_request', 'unauthorized', 'task_not_found', 'redis_unavailable'],
+      problems: [
+        'malformed_json',
+        'invalid_request',
+        'unauthorized',
+        'task_not_found',
+        'payload_too_large',
+        'unsupported_media_type',
+        'redis_unavailable',
+      ],
       handle: cancelTask(context),
     }),
     route({
