@@ -1,4 +1,6 @@
 // Tests that every malformed request is answered with a problem that has a code.
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { KEY, problemIn, testApi } from '../api.fixture.ts'
@@ -112,6 +114,23 @@ describe('a request', () => {
   test.each(['/v1/tasks/%', '/v1/tasks/%zz'])('to the malformed path %s is rejected', async (url) => {
     const { get } = await testApi()
     expect(problemIn(await get(url))).toMatchObject({ status: 400, code: 'invalid_request' })
+  })
+
+  test.each(['GET', 'POST'] as const)('%s with an id that is too long is not found', async (method) => {
+    const { ask } = await testApi()
+    const answer = await ask({ method, url: `/v1/tasks/${'x'.repeat(129)}` })
+    expect(problemIn(answer)).toMatchObject({ status: 404, code: 'route_not_found' })
+  })
+
+  test('without a Host header is rejected with a problem that names the header', async () => {
+    const { app } = await testApi()
+    const { port } = new URL(await app.listen({ port: 0, host: '127.0.0.1' }))
+    const socket = connect(Number(port), '127.0.0.1')
+    socket.write(`GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n`)
+    const response = await text(socket)
+    expect(response).toMatch(/^HTTP\/1\.1 400 /)
+    const problem = JSON.parse(response.slice(response.indexOf('\r\n\r\n')))
+    expect(problem).toMatchObject({ code: 'invalid_request', errors: [{ header: 'Host' }] })
   })
 
   test('with any path and query is never answered with a server error', async () => {

@@ -12,7 +12,13 @@ import { addReference } from '../docs/reference.ts'
 import { logRequests, type Observers } from './access-log.ts'
 import type { ApiContext } from './context.ts'
 import { acceptOnlyJson } from './json-body.ts'
-import { answerBrokenHttp, answerErrors, refuseOtherMethods, routeNotFound } from './problems/error-responses.ts'
+import {
+  answerBrokenHttp,
+  answerErrors,
+  answerUnusualHttp,
+  refuseOtherMethods,
+  routeNotFound,
+} from './problems/error-responses.ts'
 import { sendProblem, toBullpenError } from './problems/problem.ts'
 import { addProblemPages } from './problems/problem-pages.ts'
 import { callersId } from './request-id.ts'
@@ -52,7 +58,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   const app = fastify({
     bodyLimit: options.bodyLimit,
     requestTimeout: REQUEST_TIMEOUT_MS,
-    http: { headersTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1_000 },
+    http: { headersTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1_000, requireHostHeader: false },
     // Requests that arrive while the API is draining are still handled, because fastify's own 503 is not problem+json.
     return503OnClosing: false,
     genReqId: (request) => callersId(request.headers) ?? Buffer.from(options.randomBytes(16)).toString('hex'),
@@ -80,6 +86,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     if (options.closing.aborted) reply.header('connection', 'close')
     done(null, payload)
   })
+  answerUnusualHttp(app)
   app.addHook('onRequest', requireAccess(keyring, now))
   app.addHook('onRequest', (request, reply, done) => {
     // An unknown route is rejected before the body is read, so that the body costs nothing.

@@ -52,6 +52,21 @@ export function refuseOtherMethods(app: FastifyInstance, table: readonly Route[]
   }
 }
 
+/**
+ * Responds to requests that Node would reject without a body. A request without a Host header is rejected with 400, as RFC 9112
+ * requires. An expectation other than 100-continue is ignored, as RFC 9110 permits.
+ */
+export function answerUnusualHttp(app: FastifyInstance): void {
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
+  app.addHook('onRequest', (request, reply, done) => {
+    const { headers, raw } = request
+    if (headers.host !== undefined || raw.httpVersion !== '1.1') return done()
+    const message = 'missing; HTTP/1.1 requires this header'
+    const errors = [{ header: 'Host', message }]
+    sendProblem(request, reply, new BullpenError('invalid_request', `Host: ${message}`, { errors }))
+  })
+}
+
 /** Responds to bytes that are not HTTP. Hooks are not called for such bytes, because they never become a request. */
 export function answerBrokenHttp(_error: Error, socket: Socket): void {
   if (!socket.writable) {

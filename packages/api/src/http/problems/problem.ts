@@ -14,6 +14,8 @@ const CODE_BY_STATUS: Readonly<Record<number, ErrorCode>> = {
   404: 'route_not_found',
   405: 'method_not_allowed',
   413: 'payload_too_large',
+  // The router's status for a parameter of the path that is longer than any id.
+  414: 'route_not_found',
   415: 'unsupported_media_type',
 }
 
@@ -43,6 +45,7 @@ export function toBullpenError(error: unknown, bodyLimit: number): BullpenError 
 
 const DETAILS: Readonly<Partial<Record<ErrorCode, (bodyLimit: number) => string>>> = {
   payload_too_large: (bodyLimit) => `the body is larger than the limit of ${bodyLimit} bytes`,
+  route_not_found: () => 'a part of the path is too long for any route; /openapi.json lists all routes',
   unsupported_media_type: () => 'expected a body with Content-Type: application/json',
 }
 
