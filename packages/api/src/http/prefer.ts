@@ -5,7 +5,8 @@
  * requires.
  */
 export function preferredWait(header: string | readonly string[] | undefined): number | undefined {
-  const text = typeof header === 'string' ? header : (header ?? []).join(',')
+  if (header === undefined) return undefined
+  const text = typeof header === 'string' ? header : header.join(',')
   // Quoted strings may contain separators, so these are replaced with spaces before the header is split.
   for (const preference of text.replace(/"[^"]*"/g, (quoted) => quoted.replaceAll(/[,;]/g, ' ')).split(',')) {
     const seconds = /^\s*wait\s*=\s*"?(\d{1,9})"?\s*(;|$)/i.exec(preference)?.[1]
